@@ -1,0 +1,5 @@
+"""Grading of the attention course: build, check, verify, release and grade its notebooks."""
+
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent

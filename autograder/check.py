@@ -1,0 +1,93 @@
+"""The checks as a notebook calls them: ``from autograder import check; check.softmax(softmax)``.
+
+Each exercise is an attribute of this module. A right answer prints one line, a wrong one raises
+CheckFailed, which the notebook shows as four lines: what is wrong, got, expected, likely.
+"""
+
+import contextlib
+import functools
+import io
+import os
+import random
+import sys
+import warnings
+
+from autograder import exercise
+from autograder.answer import LocalAnswer
+from autograder.expect import CheckFailed
+from autograder.run import run_check
+
+PRINTED_LIMIT = 2000
+
+
+def __getattr__(name):
+    """Return the check of the exercise ``name`` as a function of the student's answer."""
+    if name.startswith("_"):
+        raise AttributeError(name)
+    try:
+        item = exercise.find(name)
+    except exercise.RegistryError as error:
+        raise AttributeError(str(error)) from None
+    return functools.partial(_check_or_raise, item)
+
+
+def preview(name, answer):
+    """Print what the check of ``name`` says about ``answer``, without failing."""
+    failure = _check_quietly(exercise.find(name), answer)
+    print(failure or f"{name}: correct.")
+
+
+def _check_or_raise(item, answer):
+    failure = _imported(item, answer) or _check_quietly(item, answer)
+    if failure is not None:
+        raise failure
+    print(f"{item.name}: correct.")
+
+
+def _imported(item, answer):
+    """Refuse, in a notebook, an answer that was imported instead of written there."""
+    module = getattr(answer, "__module__", "__main__")
+    if "ipykernel" not in sys.modules or module == "__main__":
+        return None
+    failure = CheckFailed(
+        "this answer was not written in the notebook",
+        f"{item.name} from {module}",
+        "a definition in the exercise's own cell",
+    )
+    failure.exercise = item.name
+    return failure
+
+
+def _check_quietly(item, answer):
+    """Run the check; print, shortened, what the answer printed. Warnings and stderr cost nothing."""
+    printed = _Limited()
+    with (
+        warnings.catch_warnings(),
+        contextlib.redirect_stdout(printed),
+        contextlib.redirect_stderr(printed),
+    ):
+        warnings.simplefilter("ignore")
+        failure = run_check(item, LocalAnswer(answer), _seed())
+    if printed.getvalue():
+        print(printed.getvalue().rstrip("\n"))
+    if printed.dropped:
+        print(f"… {printed.dropped} more characters printed by {item.name} are not shown")
+    return failure
+
+
+def _seed():
+    """A fresh seed, or AUTOGRADER_SEED to repeat a failure."""
+    fixed = os.environ.get("AUTOGRADER_SEED")
+    return int(fixed) if fixed else random.SystemRandom().randrange(1, 10**6)
+
+
+class _Limited(io.StringIO):
+    """Keeps the first PRINTED_LIMIT characters and counts the rest."""
+
+    dropped = 0
+
+    def write(self, text):
+        room = max(0, PRINTED_LIMIT - self.tell())
+        super().write(text[:room])
+        self.dropped += max(0, len(text) - room)
+        return len(text)

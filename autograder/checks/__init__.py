@@ -1,0 +1,1 @@
+"""The graded checks, one module per lesson: plain functions of a student's callable."""

@@ -1,0 +1,58 @@
+"""The command ``autograder``: build, verify, check and grade the course's notebooks."""
+
+import argparse
+import importlib
+import sys
+
+DESCRIPTION = "Build, verify, check and grade the notebooks of the attention course."
+
+
+def parser():
+    """The argument parser of all commands."""
+    top = argparse.ArgumentParser(prog="autograder", description=DESCRIPTION)
+    commands = top.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    lessons = {
+        "nargs": "*",
+        "metavar": "LESSON",
+        "help": "number or name, as in 01 or kernel_regression (default: all lessons)",
+    }
+
+    build = commands.add_parser(
+        "build",
+        help="make solutions/ and lessons/ from source/ and attention/",
+        description="Make the notebooks: source and library into executed solutions/, then "
+        "lessons/ with nbgrader's generate_assignment. Only changed lessons are executed.",
+    )
+    build.add_argument("lessons", **lessons)
+    build.add_argument(
+        "--check",
+        action="store_true",
+        help="execute and write nothing; list the files that differ and exit with 1 if any does",
+    )
+    build.set_defaults(module="autograder.build")
+
+    verify = commands.add_parser(
+        "verify",
+        help="prove that the grading of a lesson is right: the six gates",
+        description="Take lessons through the six gates: solved earns all, blank earns nothing, "
+        "every named mistake is rejected by name, every alternative passes, no solution leaks, "
+        "generated files match their source. Exit status 1 if any gate fails.",
+    )
+    verify.add_argument("lessons", **lessons)
+    verify.add_argument("--json", action="store_true", help="print one JSON object per lesson")
+    verify.set_defaults(module="autograder.verify")
+    return top
+
+
+def main(arguments=None):
+    """Run the command line; returns the exit status."""
+    options = parser().parse_args(arguments)
+    try:
+        return importlib.import_module(options.module).run(options)
+    except KeyboardInterrupt:
+        print("stopped", file=sys.stderr)
+        return 130
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,61 @@
+"""The nbgrader configuration of the course, for nbgrader_config.py and for our own commands."""
+
+import re
+
+from nbgrader import preprocessors as steps
+from nbgrader.preprocessors import ClearSolutions
+
+STUB = "raise NotImplementedError"
+
+
+class StubSolutions(ClearSolutions):
+    """nbgrader's ClearSolutions, with a stub that says what to write.
+
+    The words come from the opening mark: ``### BEGIN SOLUTION softmax: write about 3 lines``.
+    """
+
+    def _replace_solution_region(self, cell, language):
+        labels = re.findall(rf"{self.begin_solution_delimeter} ?(.*)", cell.source)
+        replaced = super()._replace_solution_region(cell, language)
+        if replaced and language == "python":
+            first, *pieces = cell.source.split(self.code_stub[language])
+            stubs = [f'{STUB}("{label}")' if label else f"{STUB}()" for label in labels]
+            cell.source = first + "".join(
+                stub + piece for stub, piece in zip(stubs, pieces, strict=True)
+            )
+        return replaced
+
+
+GENERATE = [
+    steps.IncludeHeaderFooter,
+    steps.LockCells,
+    StubSolutions,
+    steps.ClearOutput,
+    steps.CheckCellMetadata,
+    steps.ComputeChecksums,
+    steps.SaveCells,
+    steps.ClearHiddenTests,
+    steps.ClearMarkScheme,
+    steps.ComputeChecksums,
+    steps.CheckCellMetadata,
+]
+
+
+def configure(c, root):
+    """Set up nbgrader's configuration ``c`` for the course whose folder is ``root``."""
+    c.CourseDirectory.course_id = "attention"
+    c.CourseDirectory.root = str(root)
+    c.CourseDirectory.source_directory = "solutions"
+    c.CourseDirectory.release_directory = "lessons"
+    c.CourseDirectory.submitted_directory = "autograder/submitted"
+    c.CourseDirectory.autograded_directory = "autograder/autograded"
+    c.CourseDirectory.feedback_directory = "autograder/feedback"
+    c.CourseDirectory.solution_directory = "autograder/solution"
+    c.CourseDirectory.db_url = f"sqlite:///{root}/autograder/gradebook.db"
+    c.Exchange.root = str(root / "autograder" / "exchange")
+    c.ClearSolutions.code_stub = {"python": f"{STUB}()"}
+    c.StubSolutions.code_stub = {"python": f"{STUB}()"}
+    c.GenerateAssignment.preprocessors = GENERATE
+    c.ExecutePreprocessor.timeout = 60
+    c.NbGraderAPI.timezone = "UTC"
+    return c

@@ -1,0 +1,120 @@
+"""The registry of checks, named mistakes and alternative answers.
+
+A lesson's checks live in ``autograder/checks/<lesson>.py`` and register themselves with ``@check``;
+its wrong answers live in ``autograder/mistakes/<lesson>.py`` and register with ``@mistake`` and
+``@alternative``. The function's name is the name of the exercise, or of the mistake.
+"""
+
+import importlib
+import pkgutil
+from collections.abc import Callable
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Check:
+    """One exercise's check: ``run(student, draw)`` raises CheckFailed when the answer is wrong."""
+
+    name: str
+    lesson: str
+    run: Callable
+
+
+@dataclass(frozen=True)
+class Answer:
+    """A stored answer to an exercise. ``hint`` is None for a right answer written differently."""
+
+    name: str
+    exercise: str
+    target: Callable
+    hint: str | None = None
+
+
+_checks: dict[str, Check] = {}
+_answers: dict[str, list[Answer]] = {}
+
+
+class RegistryError(ValueError):
+    """Two checks or two mistakes share a name, or an exercise has no check."""
+
+
+def check(function):
+    """Register ``function(student, draw)`` as the check of the exercise of the same name."""
+    lesson = function.__module__.rpartition(".")[2]
+    known = _checks.get(function.__name__)
+    if known is not None and known.lesson != lesson:
+        raise RegistryError(
+            f"two checks are called {function.__name__!r}: one in autograder/checks/"
+            f"{known.lesson}.py, one in autograder/checks/{lesson}.py; rename one exercise"
+        )
+    _checks[function.__name__] = Check(function.__name__, lesson, function)
+    return function
+
+
+def _register(exercise, hint):
+    def keep(target):
+        kept = _answers.setdefault(exercise, [])
+        if any(answer.name == target.__name__ for answer in kept):
+            raise RegistryError(
+                f"two stored answers to {exercise!r} are called {target.__name__!r}; rename one"
+            )
+        kept.append(Answer(target.__name__, exercise, target, hint))
+        return target
+
+    return keep
+
+
+def mistake(exercise, *, hint):
+    """Register a wrong answer to ``exercise`` with the hint that a learner who gives it reads."""
+    return _register(exercise, hint)
+
+
+def alternative(exercise):
+    """Register a right answer to ``exercise`` that is written differently from the library's."""
+    return _register(exercise, None)
+
+
+def find(name):
+    """Return the Check called ``name``, importing the check modules as needed.
+
+    Raises RegistryError, with the names there are, when no lesson has such an exercise.
+    """
+    if name not in _checks:
+        import_all()
+    if name not in _checks:
+        raise RegistryError(f"no exercise is called {name!r}; there are: {', '.join(_checks)}")
+    return _checks[name]
+
+
+def import_all():
+    """Import every module of autograder.checks, so that all checks are registered."""
+    package = importlib.import_module("autograder.checks")
+    for module in sorted(info.name for info in pkgutil.iter_modules(package.__path__)):
+        importlib.import_module(f"autograder.checks.{module}")
+
+
+def of_lesson(lesson):
+    """Return the checks of one lesson, by exercise name, in the order they are written."""
+    importlib.import_module(f"autograder.checks.{lesson}")
+    return {name: item for name, item in _checks.items() if item.lesson == lesson}
+
+
+def stored_answers(item):
+    """Return the stored answers to a Check's exercise: mistakes and alternatives together."""
+    module = f"autograder.mistakes.{item.lesson}"
+    try:
+        importlib.import_module(module)
+    except ModuleNotFoundError as error:
+        if error.name != module:
+            raise
+    return list(_answers.get(item.name, []))
+
+
+def mistakes(item):
+    """Return the named mistakes of a Check's exercise."""
+    return [answer for answer in stored_answers(item) if answer.hint is not None]
+
+
+def alternatives(item):
+    """Return the right answers written differently of a Check's exercise."""
+    return [answer for answer in stored_answers(item) if answer.hint is None]

@@ -1,0 +1,1 @@
+"""Named wrong answers and right answers written differently, one module per lesson."""

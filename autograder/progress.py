@@ -1,0 +1,27 @@
+"""Progress bars on the terminal."""
+
+import contextlib
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+
+@contextlib.contextmanager
+def cells_progress():
+    """A bar per lesson; yields ``update(slug, done, total)``. Silent where stderr is no terminal."""
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn("cells"),
+        TimeElapsedColumn(),
+    )
+    with Progress(*columns, console=Console(stderr=True)) as bar:
+        tasks = {}
+
+        def update(slug, done, total):
+            if slug not in tasks:
+                tasks[slug] = bar.add_task(slug, total=total)
+            bar.update(tasks[slug], completed=done)
+
+        yield update

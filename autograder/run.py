@@ -1,0 +1,59 @@
+"""Run one check against one answer, and name the mistake when it fails."""
+
+from autograder import exercise
+from autograder.answer import LocalAnswer
+from autograder.draw import Draw
+from autograder.expect import CheckFailed
+from autograder.student import Student, same_record
+
+
+def run_check(item, answer, seed):
+    """Run the Check ``item`` on ``answer``; return None, or the CheckFailed that a student reads.
+
+    ``answer`` is a LocalAnswer, or the grader's remote one. ``seed`` draws the inputs; it never
+    decides whether a right answer passes.
+    """
+    failure, record = _trial(item, answer, seed)
+    if failure is None:
+        return None
+    failure.exercise, failure.seed = item.name, seed
+    failure.likely = _likely(item, record, seed)
+    return failure
+
+
+def _likely(item, record, seed):
+    """The hint of the named mistake that gives the same record on the same inputs, or ''."""
+    if not record:
+        return ""
+    for known in exercise.mistakes(item):
+        failure, other = _trial(item, LocalAnswer(known.target), seed)
+        if failure is not None and same_record(record, other):
+            return known.hint
+    return ""
+
+
+def _trial(item, answer, seed):
+    student = Student(answer)
+    try:
+        item.run(student, Draw(seed))
+        _refuse_modified_inputs(student.record)
+    except CheckFailed as failure:
+        return failure, student.record
+    except Exception as error:
+        # A result that no expectation foresaw (a ragged list, say) is the answer's fault: on right
+        # answers `autograder verify` proves that checks raise nothing else.
+        failure = CheckFailed(
+            "the check could not use the result", f"{type(error).__name__}: {error}"
+        )
+        return failure, student.record
+    return None, student.record
+
+
+def _refuse_modified_inputs(record):
+    for _, _, modified in record:
+        if modified:
+            raise CheckFailed(
+                "the values are right, but the function changes its inputs",
+                f"{' and '.join(modified)} changed by the call",
+                "inputs as they were: write to a new tensor",
+            )

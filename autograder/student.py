@@ -1,0 +1,106 @@
+"""What a check holds in its hands: the student's answer, with a record of every exchange."""
+
+from autograder.answer import AnswerRaised
+from autograder.expect import CheckFailed
+from autograder.plain import plain, same
+
+
+class Student:
+    """Calls an answer and records what came back.
+
+    ``answer`` is a LocalAnswer or anything with the same methods. The record serves to recognise a
+    known mistake: two answers that gave the same results to the same check made the same error.
+    """
+
+    def __init__(self, answer, record=None):
+        self._answer = answer
+        self.record = [] if record is None else record
+
+    def __call__(self, *args, **kwargs):
+        """Call the answer with plain arguments and return its plain result."""
+        return self._ask("call", list(args), kwargs)
+
+    def outcome(self, *args, **kwargs):
+        """Return (None, result), or (name of the exception, its message) if the answer raises."""
+        try:
+            return None, self(*args, **kwargs)
+        except _Raised as failure:
+            return failure.kind, failure.message
+
+    def gradients(self, *args, cotangent=None, **kwargs):
+        """Gradient of (result * cotangent).sum() for each floating tensor among ``args``."""
+        return self._differentiate(args, kwargs, cotangent)[1]
+
+    def build(self, *args, **kwargs):
+        """Construct the class under test; returns a Module."""
+        return Module(self._exchange("build", list(args), kwargs), self.record)
+
+    def _differentiate(self, args, kwargs, cotangent):
+        pair = self._ask("gradients", list(args), kwargs, cotangent)
+        if not isinstance(pair, tuple):
+            raise CheckFailed("the result is not a tensor, so it has no gradient")
+        return pair
+
+    def _ask(self, request, *details):
+        """Send a request whose reply is a value, and record it."""
+        reply = self._exchange(request, *details)
+        self.record.append((request, plain(reply.value), reply.modified))
+        return reply.value
+
+    def _exchange(self, request, *details):
+        try:
+            return getattr(self._answer, request)(*details)
+        except AnswerRaised as error:
+            self.record.append(("raised", error.kind, []))
+            raise _Raised(error) from None
+
+
+class Module(Student):
+    """An instance of a class under test: load weights, call, take gradients."""
+
+    def parameters(self):
+        """The trainable parameters by name."""
+        named = self._exchange("parameters")
+        self.record.append(("parameters", named, []))
+        return named
+
+    def load(self, values):
+        """Copy ``values`` (name → tensor) into the parameters."""
+        self._exchange("load", values)
+
+    def train(self):
+        """Switch to training mode."""
+        self._exchange("train", True)
+
+    def eval(self):
+        """Switch to evaluation mode."""
+        self._exchange("train", False)
+
+    def gradients(self, *args, cotangent=None, **kwargs):
+        """Pair of ({parameter name: gradient}, [gradients of floating tensor arguments])."""
+        return self._differentiate(args, kwargs, cotangent)
+
+
+class _Raised(CheckFailed):
+    """The answer raised where the check expected a result."""
+
+    def __init__(self, error):
+        self.kind, self.message = error.kind, error.message
+        if error.kind == "NotImplementedError":
+            super().__init__("nothing here yet", expected=error.message.partition(": ")[2])
+        elif error.kind == "ParameterNames":
+            super().__init__("the module has other parameters", error.message)
+        elif error.kind == "ParameterShape":
+            super().__init__("a parameter has the wrong shape", error.message)
+        else:
+            place = f"\n{error.where}" if error.where else ""
+            super().__init__(
+                f"your code raised {error.kind}", f"{error.message or error.kind}{place}"
+            )
+
+
+def same_record(left, right):
+    """Whether two records hold the same exchanges with the same results."""
+    return len(left) == len(right) and all(
+        a[0] == b[0] and same(a[1], b[1]) and a[2] == b[2] for a, b in zip(left, right, strict=True)
+    )

@@ -1,0 +1,223 @@
+"""The six gates that a lesson passes before it is done.
+
+1 the solved notebook earns everything · 2 the blank one earns nothing · 3 every named mistake is
+rejected, with its own hint, and costs only its own exercise · 4 every right answer written
+differently passes · 5 no solution line stands in lessons/ · 6 generated files match their source.
+"""
+
+import contextlib
+import io
+import json
+import os
+import re
+from dataclasses import asdict, dataclass, field
+
+import nbformat
+
+from autograder import ROOT, exercise
+from autograder.answer import LocalAnswer
+from autograder.build import build
+from autograder.lesson import find, read
+from autograder.run import run_check
+from autograder.solution import solution_lines, text_of
+
+SEEDS = (11, 222, 3333)
+LEAST_MISTAKES, LEAST_ALTERNATIVES = 3, 2
+
+
+@dataclass
+class Verdict:
+    """What the gates found for one lesson. ``failures`` is empty when the lesson is done."""
+
+    lesson: str
+    points: int = 0
+    solved: int = 0
+    blank: int = 0
+    mistakes: int = 0
+    rejected: int = 0
+    named: int = 0
+    alternatives: int = 0
+    accepted: int = 0
+    leaks: int = 0
+    failures: list[str] = field(default_factory=list)
+
+
+def verify(names=(), root=ROOT):
+    """Take the lessons that ``names`` select through all gates; yields a Verdict for each."""
+    for path in find(names, root):
+        lesson = read(path)
+        verdict = Verdict(lesson.slug, points=sum(lesson.exercises.values()))
+        fail = verdict.failures.append
+        try:
+            notebooks = {
+                kind: nbformat.read(
+                    root / kind / lesson.slug / f"{lesson.slug}.ipynb", as_version=4
+                )
+                for kind in ("solutions", "lessons")
+            }
+        except (OSError, ValueError) as error:
+            fail(f"a generated notebook cannot be read: {error}; run `autograder build`")
+        else:
+            _solved_and_blank(lesson, notebooks, verdict)
+            _stored_answers(lesson, notebooks["solutions"], verdict)
+            _leaks(lesson, notebooks["lessons"], verdict)
+        for changed in build([lesson.slug], check=True, root=root).changed:
+            if lesson.slug in changed.name:
+                fail(f"{changed.relative_to(root)} differs from its source; run `autograder build`")
+        yield verdict
+
+
+def _solved_and_blank(lesson, notebooks, verdict):
+    for seed in SEEDS:
+        failures = _play(lesson, notebooks["solutions"], seed=seed)
+        for failure in failures.values():
+            verdict.failures.append(f"the solved notebook fails: {failure}")
+    verdict.solved = _points(lesson, failures)
+    failures = _play(lesson, notebooks["lessons"])
+    verdict.blank = _points(lesson, failures)
+    for name in lesson.exercises.keys() - failures.keys():
+        verdict.failures.append(f"the blank notebook passes the check of {name}")
+
+
+def _points(lesson, failures):
+    return sum(points for name, points in lesson.exercises.items() if name not in failures)
+
+
+def _stored_answers(lesson, solved, verdict):
+    checks = exercise.of_lesson(lesson.name)
+    for name in lesson.exercises:
+        item = checks[name]
+        wrong, right = exercise.mistakes(item), exercise.alternatives(item)
+        if len(wrong) < LEAST_MISTAKES or len(right) < LEAST_ALTERNATIVES:
+            verdict.failures.append(
+                f"{name} has {len(wrong)} named mistakes and {len(right)} alternatives; it needs "
+                f"at least {LEAST_MISTAKES} and {LEAST_ALTERNATIVES}"
+            )
+        for known in wrong:
+            _named_mistake(lesson, item, known, solved, verdict)
+        for known in right:
+            verdict.alternatives += 1
+            refused = _first_failure(item, known)
+            verdict.accepted += refused is None
+            if refused is not None:
+                verdict.failures.append(f"the right answer {known.name} is refused: {refused}")
+
+
+def _first_failure(item, known):
+    failures = (run_check(item, LocalAnswer(known.target), seed) for seed in SEEDS)
+    return next((failure for failure in failures if failure is not None), None)
+
+
+def _named_mistake(lesson, item, known, solved, verdict):
+    verdict.mistakes += 1
+    results = [run_check(item, LocalAnswer(known.target), seed) for seed in SEEDS]
+    if None in results:
+        verdict.failures.append(f"{item.name}: the mistake {known.name} passes the check")
+        return
+    wrongly_named = next((one for one in results if one.likely != known.hint), None)
+    verdict.named += wrongly_named is None
+    if wrongly_named is not None:
+        verdict.failures.append(
+            f"{item.name}: the mistake {known.name} is rejected, but read as "
+            f"{wrongly_named.likely or 'nothing known'!r} (seed {wrongly_named.seed})"
+        )
+    failures = _play(lesson, solved, {item.name: known.target})
+    others = failures.keys() - {item.name}
+    verdict.rejected += item.name in failures and not others
+    for other in others:
+        verdict.failures.append(
+            f"{item.name}: the mistake {known.name} also fails {other}: {failures[other]}"
+        )
+
+
+def _play(lesson, notebook, answers=None, seed=SEEDS[0]):
+    """Run a notebook's cells here, except demonstrations, and return its failed checks by name.
+
+    ``answers`` replaces the definitions of exercises by other callables.
+    """
+    import matplotlib
+
+    matplotlib.use("Agg")
+    answers, failures = answers or {}, {}
+    namespace = {"__name__": "__main__"}
+    checks = exercise.of_lesson(lesson.name)
+    for cell in notebook.cells:
+        if cell.cell_type != "code" or cell.metadata.get("autograder", {}).get("demo"):
+            continue
+        identity = cell.metadata.get("nbgrader", {}).get("grade_id", "")
+        if identity in answers:
+            namespace[identity] = answers[identity]
+        elif identity.startswith("check_"):
+            name = identity.removeprefix("check_")
+            failure = run_check(checks[name], LocalAnswer(namespace.get(name)), seed)
+            if failure is not None:
+                failures[name] = failure
+        else:
+            _execute(cell.source, namespace)
+    return failures
+
+
+def _execute(source, namespace):
+    """Run a cell. An error in it is no failure of its own: the checks say what it costs."""
+    quiet = io.StringIO()
+    with (
+        contextlib.suppress(Exception),
+        contextlib.redirect_stdout(quiet),
+        contextlib.redirect_stderr(quiet),
+    ):
+        exec(compile(source, "<cell>", "exec"), namespace)
+
+
+def _leaks(lesson, released, verdict):
+    """No line of a solution stands in the lesson, in code or prose, and no solution mark."""
+    shown = _normalised(
+        line for cell in lesson.cells if cell.kind == "given" for line in _given(lesson, cell)
+    )
+    secret = {
+        text: name
+        for name in lesson.exercises
+        for text in _normalised(solution_lines(lesson.library, name))
+        if len(text) > 12 and text not in shown
+    }
+    for cell in released.cells:
+        if "BEGIN SOLUTION" in cell.source or "END SOLUTION" in cell.source:
+            verdict.leaks += 1
+            verdict.failures.append(f"cell {cell.id} holds a solution mark")
+        content = re.sub(r"\s", "", cell.source)
+        for text, name in secret.items():
+            if text in content:
+                verdict.leaks += 1
+                verdict.failures.append(f"cell {cell.id} shows a line of {name}'s solution: {text}")
+
+
+def _given(lesson, cell):
+    return text_of(lesson.library, cell.name).split("\n")
+
+
+def _normalised(lines):
+    """Lines without spaces and comments, so that a reformatted leak is still one."""
+    return {re.sub(r"\s", "", line.partition("  #")[0]) for line in lines}
+
+
+def run(options):
+    """``autograder verify``: exit status 0 if every lesson passes every gate."""
+    os.environ.setdefault("MPLBACKEND", "Agg")
+    failed = False
+    for verdict in verify(options.lessons):
+        failed |= bool(verdict.failures)
+        if options.json:
+            print(json.dumps(asdict(verdict), ensure_ascii=False), flush=True)
+        else:
+            _print(verdict)
+    return int(failed)
+
+
+def _print(verdict):
+    print(f"{verdict.lesson}: {'done' if not verdict.failures else 'not done'}")
+    print(f"  solved {verdict.solved} of {verdict.points} points, blank {verdict.blank}")
+    print(
+        f"  mistakes {verdict.mistakes}: {verdict.rejected} rejected, {verdict.named} named; "
+        f"alternatives {verdict.alternatives}: {verdict.accepted} accepted; leaks {verdict.leaks}"
+    )
+    for failure in verdict.failures:
+        print("  - " + failure.replace("\n", "\n    "), flush=True)
