@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import subprocess
 import tempfile
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -113,7 +114,8 @@ def execute(solved, lesson, progress=None):
         client.resources = {"metadata": {"path": folder}}
         environment = {**os.environ, "AUTOGRADER_SEED": "1", "PYTHONHASHSEED": "0"}
         try:
-            client.execute(env=environment)
+            # The kernel warns about its transport there, before the first cell.
+            client.execute(env=environment, stderr=subprocess.DEVNULL)
         except CellExecutionError as error:
             raise BuildError(f"{_place(lesson, solved)}: {error.ename}: {error.evalue}") from None
         except Exception as error:  # a dead kernel, a time-out: nbclient has a class for each

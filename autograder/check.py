@@ -33,21 +33,23 @@ def __getattr__(name):
 
 def preview(name, answer):
     """Print what the check of ``name`` says about ``answer``, without failing."""
-    failure = _check_quietly(exercise.find(name), answer)
+    failure = check_quietly(exercise.find(name), answer)
     print(failure or f"{name}: correct.")
 
 
 def _check_or_raise(item, answer):
-    failure = _imported(item, answer) or _check_quietly(item, answer)
+    in_notebook = "ipykernel" in sys.modules  # else it is the source, which imports its answers
+    failure = in_notebook and refuse_imported(item, answer)
+    failure = failure or check_quietly(item, answer)
     if failure is not None:
         raise failure
     print(f"{item.name}: correct.")
 
 
-def _imported(item, answer):
-    """Refuse, in a notebook, an answer that was imported instead of written there."""
+def refuse_imported(item, answer):
+    """Return a CheckFailed if the answer was imported instead of written in the notebook."""
     module = getattr(answer, "__module__", "__main__")
-    if "ipykernel" not in sys.modules or module == "__main__":
+    if module == "__main__":
         return None
     failure = CheckFailed(
         "this answer was not written in the notebook",
@@ -58,8 +60,8 @@ def _imported(item, answer):
     return failure
 
 
-def _check_quietly(item, answer):
-    """Run the check; print, shortened, what the answer printed. Warnings and stderr cost nothing."""
+def check_quietly(item, answer):
+    """Run the check; print, shortened, what the answer printed. Warnings cost nothing."""
     printed = _Limited()
     with (
         warnings.catch_warnings(),

@@ -41,6 +41,15 @@ def parser():
     verify.add_argument("lessons", **lessons)
     verify.add_argument("--json", action="store_true", help="print one JSON object per lesson")
     verify.set_defaults(module="autograder.verify")
+
+    check = commands.add_parser(
+        "check",
+        help="check your own notebook in a terminal",
+        description="Run notebooks here and print a table of exercises with points and, for each "
+        "failure, what is wrong, got, expected and likely. Exit status 1 unless all pass.",
+    )
+    check.add_argument("notebooks", nargs="+", metavar="NOTEBOOK", help="path of a notebook")
+    check.set_defaults(module="autograder.selfcheck")
     return top
 
 

@@ -1,6 +1,9 @@
 """The nbgrader configuration of the course, for nbgrader_config.py and for our own commands."""
 
+import os
 import re
+import sys
+from pathlib import Path
 
 from nbgrader import preprocessors as steps
 from nbgrader.preprocessors import ClearSolutions
@@ -43,6 +46,7 @@ GENERATE = [
 
 def configure(c, root):
     """Set up nbgrader's configuration ``c`` for the course whose folder is ``root``."""
+    _find_alembic()
     c.CourseDirectory.course_id = "attention"
     c.CourseDirectory.root = str(root)
     c.CourseDirectory.source_directory = "solutions"
@@ -59,3 +63,10 @@ def configure(c, root):
     c.ExecutePreprocessor.timeout = 60
     c.NbGraderAPI.timezone = "UTC"
     return c
+
+
+def _find_alembic():
+    """nbgrader runs ``alembic`` by name: find it also where the environment is not activated."""
+    programs = str(Path(sys.executable).parent)
+    if programs not in os.environ.get("PATH", "").split(os.pathsep):
+        os.environ["PATH"] = os.pathsep.join([programs, os.environ.get("PATH", "")])

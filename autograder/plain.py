@@ -1,8 +1,8 @@
 """Plain values: what may pass between a check and a student's answer.
 
-Tensors, numbers, strings, None, and lists, tuples and dicts of these. Anything else is replaced by a
-``Foreign`` that only says what it was, so that a check can tell the student about it and no object
-of the student's own ever reaches a check.
+Tensors, numbers, strings, None, and lists, tuples and dicts of these. Anything else is replaced by
+a ``Foreign`` that only says what it was, so that a check can tell the student about it and no
+object of the student's own ever reaches a check.
 """
 
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ import torch
 
 @dataclass(frozen=True)
 class Foreign:
-    """A result that is not plain. ``description`` names it, as in 'a numpy.ndarray of shape (2, 3)'."""
+    """A result that is not plain; ``description`` says what: 'a numpy.ndarray of shape (2,)'."""
 
     description: str
 

@@ -8,7 +8,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 @contextlib.contextmanager
 def cells_progress():
-    """A bar per lesson; yields ``update(slug, done, total)``. Silent where stderr is no terminal."""
+    """A bar per lesson; yields ``update(slug, done, total)``."""
     columns = (
         TextColumn("{task.description}"),
         BarColumn(),

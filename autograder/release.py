@@ -1,5 +1,6 @@
 """Release a solved notebook to students with nbgrader's own generate_assignment."""
 
+import io
 import logging
 import shutil
 import tempfile
@@ -8,9 +9,10 @@ from pathlib import Path
 import nbformat
 from nbgrader.converters import GenerateAssignment
 from nbgrader.coursedir import CourseDirectory
+from nbgrader.preprocessors import SaveCells
 from traitlets.config import Config
 
-from autograder.course import configure
+from autograder.course import GENERATE, configure
 
 
 class ReleaseError(RuntimeError):
@@ -27,16 +29,22 @@ def release(notebook, slug):
         nbformat.write(notebook, source)
         config = configure(Config(), root)
         config.CourseDirectory.assignment_id = slug
-        log = logging.getLogger("autograder.release")
-        log.setLevel(logging.CRITICAL)
+        # What a student gets does not depend on the gradebook, and leaving it out saves seconds.
+        config.GenerateAssignment.preprocessors = [
+            step for step in GENERATE if step is not SaveCells
+        ]
+        said = io.StringIO()
+        log = logging.Logger("release", logging.ERROR)
+        log.addHandler(logging.StreamHandler(said))
         converter = GenerateAssignment(
-            coursedir=CourseDirectory(config=config), config=config, parent=None, log=log
+            coursedir=CourseDirectory(config=config), config=config, log=log, no_database=True
         )
         try:
             converter.start()
             released = nbformat.read(root / "lessons" / slug / f"{slug}.ipynb", as_version=4)
         except (SystemExit, Exception) as error:
-            raise ReleaseError(f"{slug}: nbgrader could not release it: {error}") from error
+            reason = said.getvalue().strip() or error
+            raise ReleaseError(f"{slug}: nbgrader could not release it: {reason}") from error
         finally:
             shutil.rmtree(root / "autograder", ignore_errors=True)
     return released

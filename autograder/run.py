@@ -16,7 +16,8 @@ def run_check(item, answer, seed):
     failure, record = _trial(item, answer, seed)
     if failure is None:
         return None
-    failure.exercise, failure.seed = item.name, seed
+    failure.exercise = item.name
+    failure.seed = seed if failure.got or failure.expected else None
     failure.likely = _likely(item, record, seed)
     return failure
 

@@ -87,7 +87,8 @@ class _Raised(CheckFailed):
     def __init__(self, error):
         self.kind, self.message = error.kind, error.message
         if error.kind == "NotImplementedError":
-            super().__init__("nothing here yet", expected=error.message.partition(": ")[2])
+            todo = error.message.partition(": ")[2]
+            super().__init__(f"nothing here yet: {todo}" if todo else "nothing here yet")
         elif error.kind == "ParameterNames":
             super().__init__("the module has other parameters", error.message)
         elif error.kind == "ParameterShape":

@@ -1,0 +1,153 @@
+"""The course's figures: few functions, one style. Each returns the Axes it drew on.
+
+Attention weights are drawn with the queries down and the keys across, on a fixed colour scale
+from 0 to 1, so that any two panels can be compared.
+"""
+
+import matplotlib.pyplot as plt
+import torch
+from matplotlib.ticker import MaxNLocator
+
+# Okabe and Ito's palette: distinguishable with every common kind of colour blindness.
+BLUE, ORANGE, GREEN, VERMILION = "#0072B2", "#E69F00", "#009E73", "#D55E00"
+PURPLE, SKY, GREY, BLACK = "#CC79A7", "#56B4E9", "#8A8A8A", "#222222"
+
+STYLE = {
+    "figure.dpi": 110,
+    "figure.facecolor": "white",  # also on a dark page
+    "savefig.facecolor": "white",
+    "figure.constrained_layout.use": True,
+    "font.size": 10,
+    "axes.titlesize": 10,
+    "axes.titlelocation": "left",
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": False,
+    "axes.prop_cycle": plt.cycler(color=[BLUE, VERMILION, GREEN, ORANGE, PURPLE, SKY, BLACK]),
+    "lines.linewidth": 1.8,
+    "legend.frameon": False,
+    "image.cmap": "YlGnBu",
+}
+plt.rcParams.update(STYLE)
+
+
+def panels(rows=1, columns=1, width=3.0, height=2.4):
+    """Return a (rows, columns) array of Axes that share their scales; a single Axes if 1 × 1."""
+    size = (max(4.2, width * columns), height * rows)
+    _, axes = plt.subplots(rows, columns, figsize=size, sharex=True, sharey=True)
+    return axes
+
+
+def heatmap(weights, ax=None, title="", queries=None, keys=None, numbers=False, colorbar=True):
+    """Draw attention weights: queries down, keys across, colours fixed from 0 to 1.
+
+    weights        (T_q, T_k)
+    queries, keys  labels of the rows and columns; by default their positions are counted
+    numbers        write the weight into each cell
+    """
+    weights = torch.as_tensor(weights).detach().cpu()
+    if ax is None:
+        ratio = weights.shape[0] / weights.shape[1]
+        _, ax = plt.subplots(figsize=(5.2, min(5.0, max(1.8, 4.2 * ratio))))
+    image = ax.imshow(weights, vmin=0, vmax=1, aspect="auto", interpolation="nearest")
+    for axis, labels in ((ax.yaxis, queries), (ax.xaxis, keys)):
+        if labels is None:
+            axis.set_major_locator(MaxNLocator(integer=True))
+        else:
+            axis.set_ticks(range(len(labels)), labels)
+    ax.set(xlabel="keys", ylabel="queries", title=title)
+    ax.spines[:].set_visible(False)
+    ax.tick_params(length=0)
+    if numbers:
+        for row, column in torch.cartesian_prod(*map(torch.arange, weights.shape)).tolist():
+            weight = weights[row, column].item()
+            colour = "white" if weight > 0.55 else BLACK
+            ax.text(column, row, f"{weight:.2f}", ha="center", va="center", color=colour)
+    if colorbar:
+        ax.figure.colorbar(image, ax=ax, label="weight", ticks=[0, 0.5, 1])
+    return ax
+
+
+def fit(x, prediction, x_train, y_train, truth=None, ax=None, title="", legend=True):
+    """Draw examples, the prediction at every x and, if given, the function behind the examples."""
+    ax = ax or panels()
+    if truth is not None:
+        ax.plot(x, truth, color=GREY, linestyle="--", linewidth=1.2, label="true function")
+    ax.plot(x_train, y_train, "o", color=BLACK, markersize=3.2, alpha=0.75, label="examples")
+    ax.plot(x, torch.as_tensor(prediction).detach(), color=BLUE, label="prediction")
+    ax.set(title=title)
+    if legend:
+        ax.set(xlabel="x", ylabel="y")
+        ax.legend(loc="best", fontsize=8)
+    return ax
+
+
+def lines(x, named, ax=None, title="", xlabel="", ylabel="", log=False):
+    """Draw one labelled line per entry of ``named`` (label → y) over the same x."""
+    ax = ax or panels(width=5.2, height=3.0)
+    for label, y in named.items():
+        ax.plot(x, torch.as_tensor(y).detach(), label=label)
+    ax.set(title=title, xlabel=xlabel, ylabel=ylabel, xscale="log" if log else "linear")
+    if len(named) > 1:
+        ax.legend(fontsize=9)
+    return ax
+
+
+def bars(weights, labels, ax=None, title=""):
+    """Draw one query's weights as bars from 0 to 1."""
+    ax = ax or panels()
+    weights = torch.as_tensor(weights).detach()
+    shown = ax.bar(range(len(labels)), weights, color=BLUE, width=0.7)
+    ax.bar_label(shown, labels=[f"{weight:.2f}" for weight in weights.tolist()], fontsize=8)
+    ax.set(ylim=(0, 1.12), yticks=[0, 0.5, 1], title=title)
+    ax.set_xticks(range(len(labels)), labels)
+    return ax
+
+
+def hull(values, points, ax=None, title="", label="context"):
+    """Draw 2-D values, the smallest convex shape around them, and points: are they inside?
+
+    values  (T_k, 2)
+    points  (n, 2)
+    """
+    ax = ax or panels(width=4.6, height=3.6)
+    values, points = torch.as_tensor(values), torch.as_tensor(points).detach()
+    corners = convex_hull(values)
+    ax.fill(*corners.T, color=SKY, alpha=0.22, linewidth=0, label="convex hull of the values")
+    ax.plot(*points.T, ".", color=VERMILION, markersize=3, label=label)
+    ax.plot(*values.T, "o", color=BLUE, markersize=7, label="values")
+    ax.set(title=title)
+    ax.legend(fontsize=8, loc="best")
+    return ax
+
+
+def convex_hull(points):
+    """Return the corners of the convex hull of 2-D points, counter-clockwise.
+
+    points   (n, 2)
+    returns  (corners, 2)
+
+    Source: Andrew's monotone chain (1979).
+
+    >>> convex_hull(torch.tensor([[0.0, 0], [2, 0], [1, 0.5], [2, 2], [0, 2]])).tolist()
+    [[0.0, 0.0], [2.0, 0.0], [2.0, 2.0], [0.0, 2.0]]
+    """
+    ordered = sorted(set(map(tuple, points.tolist())))
+    if len(ordered) < 3:
+        return torch.tensor(ordered, dtype=points.dtype)
+    lower, upper = _chain(ordered), _chain(ordered[::-1])
+    return torch.tensor(lower[:-1] + upper[:-1], dtype=points.dtype)
+
+
+def _chain(ordered):
+    """Half of a hull: drop the last corner for as long as it does not turn left."""
+    chain = []
+    for point in ordered:
+        while len(chain) > 1 and _turn(chain[-2], chain[-1], point) <= 0:
+            chain.pop()
+        chain.append(point)
+    return chain
+
+
+def _turn(a, b, c):
+    return (b[0] - a[0]) * (c[1] - a[1]) - (b[1] - a[1]) * (c[0] - a[0])

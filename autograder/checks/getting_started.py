@@ -1,0 +1,135 @@
+"""Checks of lesson 00."""
+
+import math
+import re
+
+import torch
+
+from autograder import expect
+from autograder.exercise import check
+
+F64 = torch.float64
+
+
+@check
+def uniform_average(student, draw):
+    """The mean over the rows."""
+    values = draw.normal(7, 4, scale=5.0)
+    average = student(values)
+    expect.shape(average, (4,), axes="d_v,")
+    expect.dtype(average, F64)
+
+    by_hand = torch.tensor([[1.0, 0.0], [3.0, 4.0], [5.0, -1.0]], dtype=F64)
+    expected = torch.tensor([3.0, 1.0], dtype=F64)
+    expect.close(student(by_hand), expected, "the average of (1, 0), (3, 4), (5, -1) is wrong")
+
+    columns = [math.fsum(values[:, j].tolist()) / 7 for j in range(4)]
+    expected = torch.tensor(columns, dtype=F64)
+    expect.close(average, expected, "the average differs from one computed in loops")
+    expect.close(
+        student(draw.strided(values)), expected, "another memory layout gives another mean"
+    )
+    expect.close(student(values[:1]), values[0], "the average of one vector is not that vector")
+
+    def reference(values):
+        return torch.full((1, 7), 1 / 7, dtype=F64).mm(values).squeeze(0)
+
+    expect.gradients(student, reference, values, cotangent=draw.normal(4))
+
+
+@check
+def softmax(student, draw):
+    """Positive, sums to 1 along dim, stable, shift-invariant; -inf gets the weight 0."""
+    by_hand = torch.tensor([[0.0, math.log(3)], [math.log(4), 0.0]], dtype=F64)
+    weights = student(by_hand, dim=1)
+    expect.shape(weights, (2, 2))
+    expect.dtype(weights, F64)
+    expect.rows_sum_to_one(weights, 1, "the weights do not sum to 1 along dim=1")
+    expected = torch.tensor([[0.25, 0.75], [0.8, 0.2]], dtype=F64)
+    expect.close(weights, expected, "the softmax of [[0, log 3], [log 4, 0]] along dim=1 is wrong")
+
+    scores = draw.normal(2, 5, 7, scale=3.0)
+    for dim in (1, 0, -1):
+        weights = student(draw.strided(scores), dim=dim)
+        expect.shape(weights, (2, 5, 7))
+        expect.rows_sum_to_one(weights, dim, f"the weights do not sum to 1 along dim={dim}")
+        expected = torch.softmax(scores, dim)
+        expect.close(weights, expected, f"the weights along dim={dim} differ from torch.softmax")
+
+    _stays_stable(student)
+    single = student(scores.float(), dim=2)
+    expect.dtype(single, torch.float32)
+    expect.gradients(student, torch.softmax, scores, dim=1, cotangent=draw.normal(2, 5, 7))
+
+
+def _stays_stable(student):
+    """Scores of ±1000 side by side, a large common shift, and -inf."""
+    large = torch.tensor([[1000.0, 999.0, 998.0], [-1000.0, -1001.0, -1002.0]], dtype=F64)
+    weights = student(large, dim=1)
+    expect.finite(weights, "with scores of ±1000 the weights are not finite")
+    exponentials = [math.exp(-shift) for shift in (0, 1, 2)]
+    row = [value / math.fsum(exponentials) for value in exponentials]
+    expected = torch.tensor([row, row], dtype=F64)
+    expect.close(weights, expected, "adding the same number to every score changes the weights")
+
+    hidden = torch.tensor([[0.0, -math.inf, 0.0], [-math.inf, -math.inf, 5.0]], dtype=F64)
+    expected = torch.tensor([[0.5, 0.0, 0.5], [0.0, 0.0, 1.0]], dtype=F64)
+    expect.close(student(hidden, dim=1), expected, "a score of -inf should get the weight 0")
+
+
+@check
+def weighted_average(student, draw):
+    """One convex combination per query; rows that do not sum to 1 are refused."""
+    weights = torch.tensor([[0.25, 0.75], [0.9, 0.1]], dtype=F64)
+    values = torch.tensor([[4.0, 0.0], [8.0, 10.0]], dtype=F64)
+    context = student(weights, values)
+    expect.shape(context, (2, 2), axes="T_q, d_v")
+    expect.dtype(context, F64)
+    expected = torch.tensor([[7.0, 7.5], [4.4, 1.0]], dtype=F64)
+    expect.close(context, expected, "a context worked by hand is wrong")
+
+    weights = torch.softmax(draw.normal(5, 7, scale=2.0), 1)
+    values = draw.normal(7, 4, scale=5.0)
+    context = student(draw.strided(weights), draw.strided(values))
+    expect.shape(context, (5, 4), axes="T_q, d_v")
+    expect.close(context, _in_loops(weights, values), "the contexts differ from a double loop")
+    low, high = values.amin(0) - 1e-9, values.amax(0) + 1e-9
+    inside = bool(((context >= low) & (context <= high)).all())
+    expect.true(inside, "a context lies outside the range of the values")
+
+    many = torch.softmax(draw.normal(40, 9, scale=2.0), 1)
+    context = student(many, values[:1].expand(9, 4))
+    expect.close(context, values[:1].expand(40, 4), "averaging equal values gives something else")
+    _refuses_bad_rows(student, weights, values)
+    cotangent = draw.normal(5, 4)
+    expect.gradients(student, torch.mm, weights, values, cotangent=cotangent)
+
+
+def _in_loops(weights, values):
+    rows = [
+        [
+            math.fsum(weights[i, k].item() * values[k, j].item() for k in range(len(values)))
+            for j in range(values.shape[1])
+        ]
+        for i in range(len(weights))
+    ]
+    return torch.tensor(rows, dtype=F64)
+
+
+def _refuses_bad_rows(student, weights, values):
+    """Too large, too small, and two errors that cancel in the total."""
+    factors = torch.ones(5, 1, dtype=F64)
+    for changed, what in (
+        ({3: 1.5}, "a row that sums to 1.5 should be refused"),
+        ({2: 0.25}, "a row that sums to 0.25 should be refused"),
+        ({1: 1.75, 4: 0.25}, "rows that sum to 1.75 and 0.25 should be refused"),
+    ):
+        scale = factors.clone()
+        for row, factor in changed.items():
+            scale[row] = factor
+        message = expect.raises(student, ValueError, weights * scale, values, what=what)
+        first, factor = next(iter(changed.items()))
+        numbers = [float(text) for text in re.findall(r"-?\d+(?:\.\d+)?(?:e-?\d+)?", message)]
+        named = first in numbers and any(abs(number - factor) < 1e-3 for number in numbers)
+        expected = f"a message with the row, {first}, and its sum, {factor}"
+        expect.true(named, "the error does not name the row and its sum", message, expected)

@@ -1,0 +1,340 @@
+"""Checks of lesson 01. The oracle is a double loop over Python floats."""
+
+import math
+
+import torch
+
+from autograder import expect
+from autograder.exercise import check
+
+F64 = torch.float64
+KERNELS = {
+    "gaussian": lambda u: math.exp(-u * u / 2),
+    "boxcar": lambda u: 1.0 if abs(u) <= 1 else 0.0,
+    "epanechnikov": lambda u: max(0.0, 1 - u * u),
+    "constant": lambda u: 1.0,
+}
+
+
+def _tensor(rows):
+    return torch.tensor(rows, dtype=F64)
+
+
+def _average(scores, values):
+    """Average of numbers, weighted by exp(score), in plain Python."""
+    top = max(scores)
+    weights = [math.exp(score - top) for score in scores]
+    return math.fsum(w * v for w, v in zip(weights, values, strict=True)) / math.fsum(weights)
+
+
+def _gaussian(x, x_train, y_train, bandwidth):
+    """Gaussian kernel regression as a double loop."""
+    return _tensor(
+        [
+            _average(
+                [-((a - b) ** 2) / (2 * bandwidth**2) for b in x_train.tolist()], y_train.tolist()
+            )
+            for a in x.tolist()
+        ]
+    )
+
+
+def _differentiable(x, x_train, y_train, bandwidth):
+    """Gaussian kernel regression as a ratio of sums, through which autograd can differentiate."""
+    kernel = (-((x.unsqueeze(1) - x_train) / bandwidth).pow(2) / 2).exp()
+    return kernel.mul(y_train).sum(1) / kernel.sum(1)
+
+
+def _examples(draw):
+    """T_q=5 queries and T_k=7 examples, in no order."""
+    x, x_train = draw.uniform(5, high=6.0), draw.uniform(7, high=6.0)
+    return x, x_train, draw.normal(7, scale=4.0)
+
+
+@check
+def soft_lookup(student, draw):
+    """Softmax of minus squared distance over temperature, from hard lookup to the mean."""
+    query, keys, values = draw.normal(3), draw.normal(7, 3), draw.normal(7, 4, scale=5.0)
+    answer = student(query, keys, values, temperature=2.0)
+    expect.shape(answer, (4,), axes="d_v,")
+    expect.dtype(answer, F64)
+    low, high = values.amin(0) - 1e-9, values.amax(0) + 1e-9
+    inside = bool(((answer >= low) & (answer <= high)).all())
+    expect.true(inside, "the answer lies outside the range of the values")
+
+    two = _tensor([[0.0, 0.0], [1.0, 2.0]]), _tensor([[10.0], [40.0]])
+    answer = student(_tensor([0.0, 0.0]), *two, temperature=5 / math.log(2))
+    what = "with squared distances 0 and 5 and temperature 5 / log 2 the answer is wrong"
+    expect.close(answer, _tensor([20.0]), what)
+
+    for temperature in (0.7, 3.0, 20.0):
+        scores = [-(math.dist(query.tolist(), key.tolist()) ** 2) / temperature for key in keys]
+        expected = _tensor([_average(scores, values[:, j].tolist()) for j in range(4)])
+        answer = student(query, draw.strided(keys), draw.strided(values), temperature=temperature)
+        expect.close(answer, expected, f"with temperature={temperature} the answer is wrong")
+
+    order = draw.permutation(7)
+    shuffled = student(query, keys[order], values[order], temperature=20.0)
+    expect.close(shuffled, answer, "shuffling the (key, value) pairs changes the answer")
+    apart = torch.arange(7, dtype=F64).unsqueeze(1) * _tensor([[1.0, -1.0, 2.0]])
+    answer = student(apart[4] + 0.1, apart, values, temperature=1e-5)
+    what = "with a temperature near 0 the answer is not the value of the nearest key"
+    expect.close(answer, values[4], what)
+    for temperature in (0.0, -1.0):
+        what = f"temperature={temperature} should be refused"
+        expect.raises(student, ValueError, query, keys, values, temperature=temperature, what=what)
+
+    def reference(query, keys, values, temperature):
+        kernel = torch.exp(-torch.sum((query - keys) ** 2, 1) / temperature)
+        return torch.sum(kernel.unsqueeze(1) * values, 0) / kernel.sum()
+
+    expect.gradients(
+        student, reference, query, keys, values, temperature=3.0, cotangent=draw.normal(4)
+    )
+
+
+@check
+def distances(student, draw):
+    """|x - x_train| for every pair, queries down, keys across."""
+    gaps = student(_tensor([1.0, 5.0, 2.0]), _tensor([1.0, 2.0, 4.0]))
+    expect.shape(gaps, (3, 3), axes="T_q, T_k")
+    expect.dtype(gaps, F64)
+    expected = _tensor([[0.0, 1.0, 3.0], [4.0, 3.0, 1.0], [1.0, 0.0, 2.0]])
+    expect.close(gaps, expected, "the distances of (1, 5, 2) from (1, 2, 4) are wrong")
+
+    x, x_train = draw.normal(5, scale=3.0), draw.normal(7, scale=3.0)
+    expected = _tensor([[abs(a - b) for b in x_train.tolist()] for a in x.tolist()])
+    gaps = student(draw.strided(x), draw.strided(x_train))
+    expect.shape(gaps, (5, 7), axes="T_q, T_k")
+    expect.close(gaps, expected, "the distances differ from a double loop")
+    expect.close(student(x[:1], x_train), expected[:1], "one query gives other distances than five")
+
+    def reference(x, x_train):
+        return torch.sqrt((x.unsqueeze(1) - x_train) ** 2)
+
+    expect.gradients(student, reference, x, x_train, cotangent=draw.normal(5, 7))
+
+
+@check
+def nadaraya_watson(student, draw):
+    """Gaussian kernel regression for many queries at once."""
+    x, x_train, y_train = _examples(draw)
+    predictions = student(x, x_train, y_train, 0.7)
+    expect.shape(predictions, (5,), axes="T_q,")
+    expect.dtype(predictions, F64)
+    expect.finite(predictions)
+    low, high = y_train.min() - 1e-9, y_train.max() + 1e-9
+    inside = bool(((predictions >= low) & (predictions <= high)).all())
+    expect.true(inside, "a prediction lies outside the range of y_train")
+
+    # At distance 2 and this bandwidth the kernel is 1/2: (1 · 10 + 1/2 · 40) / (3/2) = 20.
+    x_hand, y_hand = _tensor([0.0, 2.0]), _tensor([10.0, 40.0])
+    predictions = student(_tensor([0.0, 1.0]), x_hand, y_hand, math.sqrt(2 / math.log(2)))
+    expect.close(predictions, _tensor([20.0, 25.0]), "a prediction worked by hand is wrong")
+
+    for bandwidth in (0.3, 0.7, 2.5):
+        predictions = student(draw.strided(x), draw.strided(x_train), y_train, bandwidth)
+        expected = _gaussian(x, x_train, y_train, bandwidth)
+        expect.close(predictions, expected, f"with bandwidth={bandwidth} a prediction is wrong")
+
+    order, queries = draw.permutation(7), draw.permutation(5)
+    shuffled = student(x, x_train[order], y_train[order], 2.5)
+    expect.close(shuffled, predictions, "shuffling the examples changes the predictions")
+    shuffled = student(x[queries], x_train, y_train, 2.5)
+    expect.close(shuffled, predictions[queries], "shuffled queries give other predictions")
+    far = student(_tensor([-50.0, 2.1, 50.0]), _tensor([2.0, 0.0, 5.0, 9.0]), y_train[:4], 0.01)
+    expected = y_train[torch.tensor([1, 0, 3])]
+    what = "with a tiny bandwidth the prediction is not the value of the nearest example"
+    expect.close(far, expected, what)
+    cotangent = draw.normal(5)
+    expect.gradients(student, _differentiable, x, x_train, y_train, 0.7, cotangent=cotangent)
+
+
+@check
+def kernel_values(student, draw):
+    """Four kernels on inputs of either sign and any shape; other names are refused."""
+    u = draw.normal(5, 7, scale=1.5)
+    by_hand = _tensor([-2.0, -0.5, 0.0, 0.5, 2.0])
+    values_by_hand = {
+        "gaussian": [math.exp(-2), math.exp(-1 / 8), 1.0, math.exp(-1 / 8), math.exp(-2)],
+        "boxcar": [0.0, 1.0, 1.0, 1.0, 0.0],
+        "epanechnikov": [0.0, 0.75, 1.0, 0.75, 0.0],
+        "constant": [1.0] * 5,
+    }
+    for kernel, function in KERNELS.items():
+        similarity = student(draw.strided(u), kernel)
+        expect.shape(similarity, (5, 7))
+        expect.dtype(similarity, F64)
+        expect.true(bool((similarity >= 0).all()), f"the {kernel} kernel is negative somewhere")
+        expected = _tensor(values_by_hand[kernel])
+        what = f"the {kernel} kernel of (-2, -0.5, 0, 0.5, 2) is wrong"
+        expect.close(student(by_hand, kernel), expected, what)
+        expected = _tensor([[function(value) for value in row] for row in u.tolist()])
+        expect.close(similarity, expected, f"the {kernel} kernel differs from a loop")
+        cube = student(u.reshape(7, 1, 5), kernel)
+        expect.close(cube, expected.reshape(7, 1, 5), f"the {kernel} kernel depends on the shape")
+
+    what = "an unknown kernel should be refused"
+    message = expect.raises(student, ValueError, u, "triangular", what=what)
+    listed = all(kernel in message for kernel in KERNELS)
+    expect.true(listed, "the error does not list the kernels", message, ", ".join(KERNELS))
+
+    def reference(u, kernel):
+        return torch.exp(-0.5 * u * u)
+
+    expect.gradients(student, reference, u, "gaussian", cotangent=draw.normal(5, 7))
+
+
+@check
+def attention_weights(student, draw):
+    """Rows sum to 1; a row of zeros becomes uniform."""
+    weights = student(_tensor([[1.0, 3.0], [4.0, 1.0]]))
+    expect.shape(weights, (2, 2), axes="T_q, T_k")
+    expect.dtype(weights, F64)
+    expect.rows_sum_to_one(weights, 1, "a row does not sum to 1")
+    expected = _tensor([[0.25, 0.75], [0.8, 0.2]])
+    expect.close(weights, expected, "the weights of [[1, 3], [4, 1]] are wrong")
+
+    similarity = draw.uniform(5, 7, high=4.0)
+    expected = _tensor([[s / math.fsum(row) for s in row] for row in similarity.tolist()])
+    weights = student(draw.strided(similarity))
+    expect.shape(weights, (5, 7), axes="T_q, T_k")
+    expect.rows_sum_to_one(weights, 1, "a row does not sum to 1")
+    expect.close(weights, expected, "the weights differ from a double loop")
+
+    empty = similarity.clone()
+    empty[2] = 0.0
+    weights = student(empty)
+    expect.finite(weights, "a query with no key in reach gets weights that are not numbers")
+    expect.rows_sum_to_one(weights, 1, "with no key in reach the row does not sum to 1")
+    expected[2] = 1 / 7
+    expect.close(weights, expected, "a query with no key in reach should weigh all keys equally")
+    faint = similarity * _tensor([[1.0], [1e-30], [1.0], [1.0], [1.0]])
+    expected[2] = similarity[2] / math.fsum(similarity[2].tolist())
+    what = "similarities of 1e-30 are small, but they are not 0: their ratios should count"
+    expect.close(student(faint), expected, what)
+
+    def reference(similarity):
+        return torch.softmax(similarity.log(), 1)
+
+    expect.gradients(student, reference, similarity, cotangent=draw.normal(5, 7))
+
+
+@check
+def leave_one_out_loss(student, draw):
+    """Mean squared error of predicting each example from the others."""
+    x_train, y_train = _tensor([0.0, 1.0, 9.0]), _tensor([0.0, 2.0, 5.0])
+    loss = student(x_train, y_train, 0.1)
+    expect.shape(loss, ())
+    expect.dtype(loss, F64)
+    what = "with x = (0, 1, 9), y = (0, 2, 5) and a small bandwidth the loss is wrong"
+    expect.close(loss, _tensor(17 / 3), what)
+
+    _, x_train, y_train = _examples(draw)
+    twins = x_train.clone()
+    twins[4] = twins[1]  # two examples at the same place
+    for x, bandwidth in ((x_train, 2.5), (x_train, 0.4), (twins, 0.8)):
+        errors = []
+        for i in range(7):
+            rest = [j for j in range(7) if j != i]
+            errors.append(_gaussian(x[i : i + 1], x[rest], y_train[rest], bandwidth) - y_train[i])
+        expected = _tensor(math.fsum(error.item() ** 2 for error in errors) / 7)
+        place = " and two examples at the same x" if x is twins else ""
+        loss = student(draw.strided(x), draw.strided(y_train), bandwidth)
+        expect.close(loss, expected, f"with bandwidth={bandwidth}{place} the loss is wrong")
+
+    loss = student(_tensor([0.0, 1.0, 9.0]), _tensor([0.0, 2.0, 5.0]), 1e-6)
+    expect.finite(loss, "with a tiny bandwidth the loss is not a number")
+    what = "with a tiny bandwidth an example is not predicted by its nearest neighbour"
+    expect.close(loss, _tensor(17 / 3), what)
+
+    def reference(x_train, y_train, bandwidth):
+        others = [torch.arange(7) != i for i in range(7)]
+        predictions = [
+            _differentiable(x_train[i : i + 1], x_train[rest], y_train[rest], bandwidth)
+            for i, rest in enumerate(others)
+        ]
+        return (y_train - torch.cat(predictions)).pow(2).sum() / 7
+
+    expect.gradients(student, reference, x_train, y_train, _tensor(0.8))
+
+
+@check
+def LearnedBandwidth(student, draw):  # noqa: N802, the name of the exercise
+    """A module with one scalar parameter, driven through build, load, call and gradients."""
+    x, x_train, y_train = _examples(draw)
+    module = student.build(0.5)
+    named = module.parameters()
+    expected = "one parameter, log_bandwidth"
+    expect.true(list(named) == ["log_bandwidth"], "the parameters are wrong", str(named), expected)
+    expect.shape(named["log_bandwidth"], ())
+    expected = math.log(0.5)
+    what = "for bandwidth=0.5 the parameter is not log 0.5"
+    expect.close(named["log_bandwidth"].item(), expected, what, rtol=1e-5)
+
+    predictions = module(x, x_train, y_train)
+    expect.shape(predictions, (5,), axes="T_q,")
+    expect.dtype(predictions, F64)
+    expected = _gaussian(x, x_train, y_train, 0.5)
+    expect.close(predictions, expected, "with bandwidth 0.5 a prediction is wrong", rtol=1e-4)
+
+    for bandwidth in (0.8, 2.0):
+        module.load({"log_bandwidth": _tensor(math.log(bandwidth))})
+        predictions = module(x, draw.strided(x_train), draw.strided(y_train))
+        expected = _gaussian(x, x_train, y_train, bandwidth)
+        what = f"after loading log_bandwidth = log {bandwidth} a prediction is wrong"
+        expect.close(predictions, expected, what, rtol=1e-4)
+
+    cotangent = draw.normal(5)
+    by_name, by_input = module.gradients(x, x_train, y_train, cotangent=cotangent)
+    what = "no gradient reaches log_bandwidth, so it would never be learned"
+    expect.true(by_name["log_bandwidth"] is not None, what, "no gradient", "a gradient")
+    step = 1e-5
+    up, down = (
+        _gaussian(x, x_train, y_train, 2.0 * math.exp(shift)) @ cotangent for shift in (step, -step)
+    )
+    what = "the gradient of log_bandwidth differs from a finite difference"
+    slope = (up - down) / (2 * step)
+    expect.close(by_name["log_bandwidth"].double(), slope, what, rtol=1e-4, atol=1e-6)
+    inputs = [item.clone().requires_grad_() for item in (x, x_train, y_train)]
+    loss = (_differentiable(*inputs, 2.0) * cotangent).sum()
+    for got, wanted in zip(by_input, torch.autograd.grad(loss, inputs), strict=True):
+        expect.close(got, wanted, "a gradient of the inputs is wrong", rtol=1e-4, atol=1e-6)
+    single = student.build(0.5)(x.float(), x_train.float(), y_train.float())
+    expect.dtype(single, torch.float32)
+
+
+@check
+def effective_neighbours(student, draw):
+    """exp of the entropy of each row: 1 for a one-hot row, n for n equal weights."""
+    weights = torch.softmax(draw.normal(5, 7, scale=2.0), 1)
+    count = student(draw.strided(weights))
+    expect.shape(count, (5,), axes="T_q,")
+    expect.dtype(count, F64)
+    expect.finite(count)
+    inside = bool(((count >= 1 - 1e-9) & (count <= 7 + 1e-9)).all())
+    got = ", ".join(f"{number:.4g}" for number in count.tolist())
+    expect.true(inside, "among 7 examples a count is not between 1 and 7", got, "1 to 7")
+
+    equal = torch.full((2, 4), 0.25, dtype=F64)
+    what = "four equal weights do not count as 4"
+    expect.close(student(equal), _tensor([4.0, 4.0]), what)
+    expected = _tensor(
+        [math.exp(-math.fsum(w * math.log(w) for w in row)) for row in weights.tolist()]
+    )
+    expect.close(count, expected, "the counts differ from exp(entropy) in loops")
+
+    zeros = _tensor([[1.0, 0.0, 0.0, 0.0], [0.5, 0.0, 0.5, 0.0], [0.25, 0.25, 0.0, 0.5]])
+    count = student(zeros)
+    expect.finite(count, "a weight of 0 makes the count NaN")
+    expected = _tensor([1.0, 2.0, 2.0**1.5])
+    expect.close(count, expected, "the counts of weights with zeros are wrong")
+
+    # Only changes that keep a row's sum have a meaning, so gradients count up to a constant.
+    inputs = weights.clone().requires_grad_()
+    wanted = torch.autograd.grad((-(inputs * inputs.log()).sum(1)).exp().sum(), inputs)[0]
+    got = student.gradients(weights)[0]
+    expect.true(got is not None, "no gradient flows back to the weights", "none", "a gradient")
+    expect.shape(got, (5, 7))
+    wanted, got = wanted - wanted.mean(1, keepdim=True), got - got.mean(1, keepdim=True)
+    expect.close(got, wanted, "the gradient is wrong")

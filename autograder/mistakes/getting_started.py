@@ -1,0 +1,287 @@
+"""Wrong and right answers to the exercises of lesson 00."""
+
+import torch
+
+from autograder.exercise import alternative, mistake
+
+
+@mistake(
+    "uniform_average",
+    hint="This is the sum. It grows with the number of values; an average does not.",
+)
+def adds_up(values):
+    return values.sum(dim=0)
+
+
+@mistake(
+    "uniform_average",
+    hint="This averages within each vector. Which axis counts the vectors, and should disappear?",
+)
+def averages_within_each_value(values):
+    return values.mean(dim=1)
+
+
+@mistake(
+    "uniform_average",
+    hint="mean() without an axis averages all the numbers into one. Keep the axis of the features.",
+)
+def averages_everything(values):
+    return values.mean()
+
+
+@mistake(
+    "uniform_average",
+    hint="The sum is divided by the number of features. How many vectors are averaged?",
+)
+def divides_by_the_width(values):
+    return values.sum(dim=0) / values.shape[1]
+
+
+@mistake(
+    "uniform_average",
+    hint="The averaged axis is still there with length 1: the result should be (d_v,), one vector.",
+)
+def keeps_the_axis(values):
+    return values.mean(dim=0, keepdim=True)
+
+
+@alternative("uniform_average")
+def adds_in_a_loop(values):
+    total = torch.zeros_like(values[0])
+    for value in values:
+        total = total + value
+    return total / len(values)
+
+
+@alternative("uniform_average")
+def equal_weights_times_values(values):
+    weights = values.new_ones(len(values)) / len(values)
+    return torch.einsum("k,kd->d", weights, values)
+
+
+@mistake(
+    "softmax",
+    hint="The sum runs over the last axis whatever dim says. Where should dim appear?",
+)
+def ignores_dim(scores, dim):
+    return torch.softmax(scores, -1)
+
+
+@mistake(
+    "softmax",
+    hint="The sum runs over all entries, so all of them share one budget of 1. "
+    "Each slice along dim has a budget of its own.",
+)
+def normalises_everything(scores, dim):
+    return torch.exp(scores) / torch.exp(scores).sum()
+
+
+@mistake(
+    "softmax",
+    hint="exp(1000) is inf and exp(-1000) is 0, so the ratio is NaN. "
+    "What may be subtracted from all scores of a slice without changing the weights?",
+)
+def overflows(scores, dim):
+    return torch.exp(scores) / torch.exp(scores).sum(dim, keepdim=True)
+
+
+@mistake(
+    "softmax",
+    hint="One maximum is subtracted from all slices. A slice that lies far below it becomes 0 / 0: "
+    "each slice along dim needs its own maximum.",
+)
+def subtracts_one_maximum(scores, dim):
+    return overflows(scores - scores.max(), dim)
+
+
+@mistake(
+    "softmax",
+    hint="The scores are divided by their sum without exp. A negative score would become a "
+    "negative weight.",
+)
+def forgets_exp(scores, dim):
+    return scores / scores.sum(dim, keepdim=True)
+
+
+@mistake(
+    "softmax",
+    hint="Without keepdim the sum of row i is lined up with column i when dividing.",
+)
+def forgets_keepdim(scores, dim):
+    return torch.exp(scores) / torch.exp(scores).sum(dim)
+
+
+@mistake(
+    "softmax",
+    hint="Without keepdim the maximum and the sum of row i are lined up with column i.",
+)
+def forgets_keepdim_twice(scores, dim):
+    return forgets_keepdim(scores - scores.amax(dim), dim)
+
+
+@mistake(
+    "softmax",
+    hint="The result is float32, with 7 digits instead of 16. Return the dtype that came in.",
+)
+def casts_to_float32(scores, dim):
+    return torch.softmax(scores.float(), dim)
+
+
+@mistake(
+    "softmax",
+    hint="An in-place operation (-=, exp_, …) writes into the caller's scores. Make a new tensor.",
+)
+def works_in_place(scores, dim):
+    scores -= scores.amax(dim, keepdim=True)
+    return overflows(scores, dim)
+
+
+@mistake(
+    "softmax",
+    hint="The values are right, but they left PyTorch on the way (numpy, tolist, item, detach), "
+    "so nothing could be learned through them.",
+)
+def leaves_the_graph(scores, dim):
+    return torch.softmax(scores.detach(), dim)
+
+
+@alternative("softmax")
+def exp_of_log_softmax(scores, dim):
+    return (scores - torch.logsumexp(scores, dim, keepdim=True)).exp()
+
+
+@alternative("softmax")
+def moves_the_axis_last(scores, dim):
+    moved = scores.movedim(dim, -1)
+    powers = torch.e ** (moved - moved.max(-1).values.unsqueeze(-1).detach())
+    return (powers / powers.sum(-1)[..., None]).movedim(-1, dim)
+
+
+@alternative("softmax")
+def slice_by_slice(scores, dim):
+    slices = [(row - row.max()).exp() for row in scores.movedim(dim, -1).flatten(0, -2)]
+    rows = torch.stack([row / row.sum() for row in slices])
+    return rows.reshape(scores.movedim(dim, -1).shape).movedim(-1, dim)
+
+
+def _refuse(weights, dim=1):
+    for row, total in enumerate(weights.sum(dim)):
+        if not torch.isclose(total, torch.ones_like(total), atol=1e-4):
+            raise ValueError(f"row {row}: {total.item()}")
+
+
+@mistake(
+    "weighted_average",
+    hint="The weights are transposed, so values are mixed by the weights of other queries. "
+    "(T_q, T_k) times (T_k, d_v) fits as it stands.",
+)
+def transposes_the_weights(weights, values):
+    return weights.T @ values
+
+
+@mistake(
+    "weighted_average",
+    hint="The sum runs over the queries. It should run over the keys, one result per query.",
+)
+def sums_over_queries(weights, values):
+    return (weights.unsqueeze(2) * values).sum(dim=0)
+
+
+@mistake(
+    "weighted_average",
+    hint="The columns are tested. A column says how often a value was used, which may be anything; "
+    "a query's weights stand in a row.",
+)
+def tests_the_columns(weights, values):
+    _refuse(weights, dim=0)
+    return weights @ values
+
+
+@mistake(
+    "weighted_average",
+    hint="Floating-point sums are rarely exactly 1. Allow a small difference, such as 1e-4.",
+)
+def compares_exactly(weights, values):
+    if (weights.sum(dim=1) != 1).any():
+        raise ValueError("a row does not sum to 1")
+    return weights @ values
+
+
+@mistake(
+    "weighted_average",
+    hint="Weights that do not sum to 1 pass unnoticed. An earlier step erred: raise ValueError.",
+)
+def accepts_any_weights(weights, values):
+    return weights @ values
+
+
+@mistake(
+    "weighted_average",
+    hint="The weights are rescaled silently. That hides an error made earlier: raise ValueError.",
+)
+def rescales(weights, values):
+    return (weights / weights.sum(dim=1, keepdim=True)) @ values
+
+
+@mistake(
+    "weighted_average",
+    hint="assert raises AssertionError, and `python -O` removes it. Raise ValueError yourself.",
+)
+def asserts(weights, values):
+    assert torch.allclose(weights.sum(dim=1), torch.ones_like(weights[:, 0]), atol=1e-4)
+    return weights @ values
+
+
+@mistake(
+    "weighted_average",
+    hint="Only sums above 1 are refused. A row may also sum to too little.",
+)
+def refuses_only_large_sums(weights, values):
+    for row, total in enumerate(weights.sum(dim=1).tolist()):
+        if total > 1 + 1e-4:
+            raise ValueError(f"row {row}: {total}")
+    return weights @ values
+
+
+@mistake(
+    "weighted_average",
+    hint="Only the total over all rows is tested: one row's excess hides another's deficit.",
+)
+def tests_only_the_total(weights, values):
+    total = weights.sum().item()
+    if abs(total - len(weights)) > 1e-4:
+        bad = (weights.sum(dim=1) - 1).abs().argmax().item()
+        raise ValueError(f"row {bad}: {weights[bad].sum().item()}")
+    return weights @ values
+
+
+@mistake(
+    "weighted_average",
+    hint="The error is raised, but its message should help to find the row: give index and sum.",
+)
+def says_nothing_about_the_row(weights, values):
+    if not torch.allclose(weights.sum(dim=1), torch.ones_like(weights[:, 0]), atol=1e-4):
+        raise ValueError("the rows do not sum to 1")
+    return weights @ values
+
+
+@alternative("weighted_average")
+def row_by_row(weights, values):
+    _refuse(weights)
+    return torch.stack([sum(w * v for w, v in zip(row, values, strict=True)) for row in weights])
+
+
+@alternative("weighted_average")
+def with_einsum(weights, values):
+    _refuse(weights)
+    return torch.einsum("qk,kd->qd", weights, values)
+
+
+@alternative("weighted_average")
+def multiplies_and_adds(weights, values):
+    sums = weights.sum(-1)
+    bad = (sums - 1).abs() > 1e-5
+    if bad.any():
+        row = int(bad.nonzero()[0])
+        raise ValueError(f"weights[{row}] sums to {sums[row]}")
+    return (weights[:, :, None] * values[None, :, :]).sum(1)

@@ -1,0 +1,658 @@
+"""Wrong and right answers to the exercises of lesson 01."""
+
+import math
+
+import torch
+from torch import nn
+
+from autograder.exercise import alternative, mistake
+
+
+def _mix(scores, values):
+    return torch.softmax(scores, -1) @ values
+
+
+def _gaps(x, x_train):
+    return x[:, None] - x_train
+
+
+def _positive(temperature):
+    if temperature <= 0:
+        raise ValueError(f"temperature={temperature}")
+    return temperature
+
+
+@mistake(
+    "soft_lookup",
+    hint="The farthest key gets the largest weight. A similarity falls with the distance: "
+    "which sign is missing?",
+)
+def prefers_the_farthest(query, keys, values, temperature):
+    return _mix((keys - query).square().sum(1) / _positive(temperature), values)
+
+
+@mistake(
+    "soft_lookup",
+    hint="The distance is not squared: a square root (norm, cdist) too many.",
+)
+def does_not_square(query, keys, values, temperature):
+    return _mix(-(keys - query).norm(dim=1) / _positive(temperature), values)
+
+
+@mistake(
+    "soft_lookup",
+    hint="The similarity is multiplied by the temperature. A high temperature should make the "
+    "weights more alike, not less.",
+)
+def multiplies_by_temperature(query, keys, values, temperature):
+    return _mix(-(keys - query).square().sum(1) * _positive(temperature), values)
+
+
+@mistake("soft_lookup", hint="The temperature has no effect. What does it scale?")
+def ignores_temperature(query, keys, values, temperature):
+    return _mix(-(keys - query).square().sum(1) / _positive(1.0), values)
+
+
+@mistake(
+    "soft_lookup",
+    hint="The squared differences are averaged over the features instead of added up.",
+)
+def averages_the_squares(query, keys, values, temperature):
+    return _mix(-(keys - query).square().mean(1) / _positive(temperature), values)
+
+
+@mistake(
+    "soft_lookup",
+    hint="This is a hard lookup: only the nearest key answers. Let every key answer, the nearer "
+    "the louder.",
+)
+def looks_up_hard(query, keys, values, temperature):
+    return values[(keys - query).square().sum(1).argmin()] / _positive(1.0)
+
+
+@mistake(
+    "soft_lookup",
+    hint="At a low temperature every exp underflows to 0, and 0 / 0 is NaN. The softmax of "
+    "lesson 00 was written for such scores.",
+)
+def underflows(query, keys, values, temperature):
+    similarity = torch.exp(-(keys - query).square().sum(1) / _positive(temperature))
+    return similarity @ values / similarity.sum()
+
+
+@alternative("soft_lookup")
+def key_by_key(query, keys, values, temperature):
+    scores = torch.stack([-((query - key) @ (query - key)) for key in keys]) / _positive(
+        temperature
+    )
+    return sum(w * v for w, v in zip(torch.softmax(scores, 0), values, strict=True))
+
+
+@alternative("soft_lookup")
+def expands_the_square(query, keys, values, temperature):
+    squared = query @ query - 2 * keys @ query + (keys * keys).sum(-1)
+    return torch.einsum("k,kd->d", torch.softmax(-squared / _positive(temperature), 0), values)
+
+
+@mistake("distances", hint="Some distances are negative: the differences keep their sign.")
+def keeps_the_sign(x, x_train):
+    return _gaps(x, x_train)
+
+
+@mistake("distances", hint="These are squared distances. Here the plain distance is asked for.")
+def squares(x, x_train):
+    return _gaps(x, x_train) ** 2
+
+
+@mistake(
+    "distances",
+    hint="Keys run down and queries across. Which of the two gets the new axis at the end?",
+)
+def keys_run_down(x, x_train):
+    return _gaps(x_train, x).abs()
+
+
+@mistake(
+    "distances",
+    hint="Query 0 was compared with key 0 only, query 1 with key 1 only, and so on. For all pairs, "
+    "give each of the two an axis of its own.",
+)
+def compares_in_step(x, x_train):
+    return (x - x_train).abs()
+
+
+@alternative("distances")
+def with_cdist(x, x_train):
+    return torch.cdist(x.unsqueeze(-1), x_train.unsqueeze(-1), p=1)
+
+
+@alternative("distances")
+def pair_by_pair(x, x_train):
+    return torch.stack([torch.stack([abs(a - b) for b in x_train]) for a in x])
+
+
+@mistake(
+    "nadaraya_watson",
+    hint="The bandwidth is not squared. The exponent has no unit only if h has that of x.",
+)
+def does_not_square_the_bandwidth(x, x_train, y_train, bandwidth):
+    return _mix(-(_gaps(x, x_train) ** 2) / (2 * bandwidth), y_train)
+
+
+@mistake("nadaraya_watson", hint="The 2 under the fraction is missing.")
+def leaves_out_the_two(x, x_train, y_train, bandwidth):
+    return _mix(-(_gaps(x, x_train) ** 2) / bandwidth**2, y_train)
+
+
+@mistake(
+    "nadaraya_watson",
+    hint="a / 2 * h**2 is (a / 2) · h²: Python divides first, and h² ends up on top.",
+)
+def multiplies_by_the_bandwidth(x, x_train, y_train, bandwidth):
+    return _mix(-(_gaps(x, x_train) ** 2) / 2 * bandwidth**2, y_train)
+
+
+@mistake(
+    "nadaraya_watson",
+    hint="The distance is not squared: this is the kernel exp(-|u|), with a peak at 0.",
+)
+def uses_the_plain_distance(x, x_train, y_train, bandwidth):
+    return _mix(-_gaps(x, x_train).abs() / (2 * bandwidth**2), y_train)
+
+
+@mistake(
+    "nadaraya_watson",
+    hint="The farthest example counts most. Which sign does the score need?",
+)
+def follows_the_farthest(x, x_train, y_train, bandwidth):
+    return _mix(_gaps(x, x_train) ** 2 / (2 * bandwidth**2), y_train)
+
+
+@mistake(
+    "nadaraya_watson",
+    hint="The kernel values are added up as they are. They are no weights yet: per query they "
+    "must sum to 1.",
+)
+def does_not_normalise(x, x_train, y_train, bandwidth):
+    return torch.exp(-(_gaps(x, x_train) ** 2) / (2 * bandwidth**2)) @ y_train
+
+
+@mistake(
+    "nadaraya_watson",
+    hint="The softmax runs over the queries. Each query shares out its attention among the keys: "
+    "which axis is that?",
+)
+def normalises_over_queries(x, x_train, y_train, bandwidth):
+    return torch.softmax(-(_gaps(x, x_train) ** 2) / (2 * bandwidth**2), 0) @ y_train
+
+
+@mistake(
+    "nadaraya_watson",
+    hint="Far from all examples every exp underflows to 0, and 0 / 0 is NaN. A softmax that "
+    "subtracts the maximum does not.",
+)
+def divides_zero_by_zero(x, x_train, y_train, bandwidth):
+    kernel = torch.exp(-(_gaps(x, x_train) ** 2) / (2 * bandwidth**2))
+    return kernel @ y_train / kernel.sum(1)
+
+
+@alternative("nadaraya_watson")
+def query_by_query(x, x_train, y_train, bandwidth):
+    scores = [-0.5 * ((x_train - query) / bandwidth) ** 2 for query in x]
+    return torch.stack([(torch.softmax(row, 0) * y_train).sum() for row in scores])
+
+
+@alternative("nadaraya_watson")
+def with_logsumexp(x, x_train, y_train, bandwidth):
+    scores = -((x_train.unsqueeze(1) - x) / bandwidth).square() / 2  # keys down
+    weights = torch.exp(scores - scores.logsumexp(0))
+    return torch.einsum("kq,k->q", weights, y_train)
+
+
+def _kernel(u, kernel, **changed):
+    """The right kernels, except those given in ``changed``."""
+    known = {
+        "gaussian": lambda u: (-0.5 * u * u).exp(),
+        "boxcar": lambda u: torch.where(u.abs() <= 1, 1.0, 0.0).to(u.dtype),
+        "epanechnikov": lambda u: torch.relu(1 - u * u),
+        "constant": lambda u: u * 0 + 1,
+        **changed,
+    }
+    if kernel not in known:
+        raise ValueError(f"unknown {kernel}, known: {', '.join(known)}")
+    return known[kernel](u)
+
+
+@mistake("kernel_values", hint="The Gaussian lacks its 1/2: this is exp(-u²).")
+def gaussian_without_half(u, kernel):
+    return _kernel(u, kernel, gaussian=lambda u: torch.exp(-(u**2)))
+
+
+@mistake("kernel_values", hint="The Gaussian squares u; this is exp(-|u| / 2).")
+def gaussian_without_square(u, kernel):
+    return _kernel(u, kernel, gaussian=lambda u: torch.exp(-u.abs() / 2))
+
+
+@mistake(
+    "kernel_values",
+    hint="The factor 1 / √(2π) is there. It cancels later; the kernel here is 1 at distance 0.",
+)
+def gaussian_as_a_density(u, kernel):
+    density = math.sqrt(2 * math.pi)
+    return _kernel(u, kernel, gaussian=lambda u: torch.exp(-(u**2) / 2) / density)
+
+
+@mistake(
+    "kernel_values",
+    hint="The boxcar reaches endlessly to one side: u may be negative. What is compared with 1?",
+)
+def boxcar_open_to_one_side(u, kernel):
+    return _kernel(u, kernel, boxcar=lambda u: (u <= 1).to(u.dtype))
+
+
+@mistake(
+    "kernel_values",
+    hint="A comparison gives True and False. The similarities should be numbers of u's dtype.",
+)
+def boxcar_as_booleans(u, kernel):
+    return _kernel(u, kernel, boxcar=lambda u: u.abs() <= 1)
+
+
+@mistake(
+    "kernel_values",
+    hint="Beyond |u| = 1 the parabola 1 - u² is negative. The kernel stops at 0 there.",
+)
+def epanechnikov_below_zero(u, kernel):
+    return _kernel(u, kernel, epanechnikov=lambda u: 1 - u**2)
+
+
+@mistake("kernel_values", hint="This is a triangle, 1 - |u|. Epanechnikov's kernel is a parabola.")
+def epanechnikov_as_a_triangle(u, kernel):
+    return _kernel(u, kernel, epanechnikov=lambda u: (1 - u.abs()).clamp(min=0))
+
+
+@mistake(
+    "kernel_values",
+    hint="The constant kernel gives one number. It should give a 1 for every entry of u.",
+)
+def constant_as_a_number(u, kernel):
+    return _kernel(u, kernel, constant=lambda u: 1.0)
+
+
+@mistake(
+    "kernel_values",
+    hint="A final else takes any name for the last kernel, so a typing error goes unnoticed. "
+    "Ask for all four by name and raise ValueError at the end.",
+)
+def takes_any_name(u, kernel):
+    return _kernel(u, kernel if kernel in ("gaussian", "boxcar", "epanechnikov") else "constant")
+
+
+@mistake(
+    "kernel_values",
+    hint="The error is right. Its message should list the names that would have worked.",
+)
+def error_without_names(u, kernel):
+    if kernel not in ("gaussian", "boxcar", "epanechnikov", "constant"):
+        raise ValueError(f"unknown kernel {kernel}")
+    return _kernel(u, kernel)
+
+
+@alternative("kernel_values")
+def from_a_table(u, kernel):
+    return _kernel(u, kernel)
+
+
+@alternative("kernel_values")
+def with_match(u, kernel):
+    near = (u > -1) & (u < 1)
+    match kernel:
+        case "gaussian":
+            return math.e ** (-u.square() / 2)
+        case "boxcar":
+            return near * torch.ones_like(u)
+        case "epanechnikov":
+            return torch.where(near, (1 - u) * (1 + u), torch.zeros_like(u))
+        case "constant":
+            return torch.full_like(u, 1)
+    raise ValueError("kernel must be gaussian, boxcar, epanechnikov or constant")
+
+
+def _fallback(weights, similarity):
+    return torch.where(similarity.sum(1, keepdim=True) > 0, weights, 1 / similarity.shape[1])
+
+
+@mistake(
+    "attention_weights",
+    hint="A row of zeros was divided by its sum: 0 / 0 is NaN. Treat such a row apart.",
+)
+def divides_by_zero(similarity):
+    return similarity / similarity.sum(dim=1, keepdim=True)
+
+
+@mistake(
+    "attention_weights",
+    hint="A query with no key in reach gets weights of 0, which sum to 0. Make that row uniform.",
+)
+def leaves_the_row_empty(similarity):
+    return divides_by_zero(similarity).nan_to_num(0.0)
+
+
+@mistake(
+    "attention_weights",
+    hint="The columns sum to 1. Each query shares out 1 among the keys, along its row.",
+)
+def normalises_the_columns(similarity):
+    return similarity / similarity.sum(dim=0, keepdim=True)
+
+
+@mistake(
+    "attention_weights",
+    hint="All entries together sum to 1. Every row has a sum of its own to be divided by.",
+)
+def normalises_the_whole_matrix(similarity):
+    return similarity / similarity.sum()
+
+
+@mistake(
+    "attention_weights",
+    hint="Without keepdim the sum of row i is lined up with column i when dividing.",
+)
+def loses_the_axis(similarity):
+    return similarity / similarity.sum(dim=1)
+
+
+@mistake(
+    "attention_weights",
+    hint="The kernel has already turned distances into similarities. A softmax takes the exp of "
+    "them once more; here it is enough to divide.",
+)
+def takes_a_softmax(similarity):
+    return torch.softmax(similarity, 1)
+
+
+@mistake(
+    "attention_weights",
+    hint="A small number added everywhere drowns faint similarities: their ratios are lost. "
+    "Only a row whose sum is exactly 0 needs help.",
+)
+def adds_a_small_number(similarity):
+    return divides_by_zero(similarity + 1e-12)
+
+
+@alternative("attention_weights")
+def chooses_with_where(similarity):
+    return _fallback(similarity / similarity.sum(-1)[:, None], similarity)
+
+
+@alternative("attention_weights")
+def row_after_row(similarity):
+    n = similarity.shape[1]
+    rows = [row / row.sum() if row.sum() > 0 else torch.full_like(row, 1 / n) for row in similarity]
+    return torch.stack(rows)
+
+
+def _loo(x_train, y_train, bandwidth, error=torch.square, fill=-math.inf):
+    scores = -(_gaps(x_train, x_train) ** 2) / (2 * bandwidth**2)
+    itself = torch.eye(len(x_train), dtype=torch.bool)
+    return error(_mix(scores.masked_fill(itself, fill), y_train) - y_train)
+
+
+@mistake(
+    "leave_one_out_loss",
+    hint="Each example helps to predict itself, so the loss tends to 0 with the bandwidth. A score "
+    "of 0 is no absence: exp(0) is the largest weight there is.",
+)
+def includes_itself(x_train, y_train, bandwidth):
+    return _loo(x_train, y_train, bandwidth, fill=0.0).mean()
+
+
+@mistake(
+    "leave_one_out_loss",
+    hint="The example's own weight is set to 0 after the softmax, so the other weights no longer "
+    "sum to 1. Remove it before.",
+)
+def zeroes_its_own_weight(x_train, y_train, bandwidth):
+    weights = torch.softmax(-(_gaps(x_train, x_train) ** 2) / (2 * bandwidth**2), 1)
+    return ((weights * (1 - torch.eye(len(x_train)))) @ y_train - y_train).square().mean()
+
+
+@mistake(
+    "leave_one_out_loss",
+    hint="The example is removed after the softmax. With a small bandwidth it had all the weight, "
+    "and nothing is left to share out: 0 / 0. Remove it before, with a score of -inf.",
+)
+def renormalises_afterwards(x_train, y_train, bandwidth):
+    weights = torch.softmax(-(_gaps(x_train, x_train) ** 2) / (2 * bandwidth**2), 1)
+    weights = weights * (1 - torch.eye(len(x_train), dtype=weights.dtype))
+    return (weights @ y_train / weights.sum(1) - y_train).square().mean()
+
+
+@mistake(
+    "leave_one_out_loss",
+    hint="A large negative score is not -inf: with a tiny bandwidth the other scores are lower "
+    "still, and the example predicts itself again.",
+)
+def fills_with_a_large_number(x_train, y_train, bandwidth):
+    return _loo(x_train, y_train, bandwidth, fill=-1e9).mean()
+
+
+@mistake(
+    "leave_one_out_loss",
+    hint="Every example at distance 0 is left out. Another example may lie at the same x: leave "
+    "out by position, not by distance.",
+)
+def leaves_out_twins(x_train, y_train, bandwidth):
+    scores = -(_gaps(x_train, x_train) ** 2) / (2 * bandwidth**2)
+    return (_mix(scores.masked_fill(scores == 0, -math.inf), y_train) - y_train).square().mean()
+
+
+@mistake("leave_one_out_loss", hint="The squared errors are added up. Take their mean.")
+def adds_the_errors(x_train, y_train, bandwidth):
+    return _loo(x_train, y_train, bandwidth).sum()
+
+
+@mistake("leave_one_out_loss", hint="The errors are not squared but made positive by abs.")
+def takes_absolute_errors(x_train, y_train, bandwidth):
+    return _loo(x_train, y_train, bandwidth, error=torch.abs).mean()
+
+
+@mistake(
+    "leave_one_out_loss", hint="This is the root of the mean squared error. Leave out the root."
+)
+def takes_the_root(x_train, y_train, bandwidth):
+    return _loo(x_train, y_train, bandwidth).mean().sqrt()
+
+
+@mistake(
+    "leave_one_out_loss",
+    hint="The value is right, but no gradient can pass: something became a plain number "
+    "(float, item) or was detached.",
+)
+def detaches(x_train, y_train, bandwidth):
+    return _loo(x_train.detach(), y_train.detach(), torch.as_tensor(bandwidth).item()).mean()
+
+
+@alternative("leave_one_out_loss")
+def leaves_out_in_a_loop(x_train, y_train, bandwidth):
+    total = 0
+    for i in range(len(x_train)):
+        rest = [j for j in range(len(x_train)) if j != i]
+        scores = -((x_train[i] - x_train[rest]) ** 2) / (2 * bandwidth**2)
+        total = total + (_mix(scores, y_train[rest]) - y_train[i]) ** 2
+    return total / len(x_train)
+
+
+@alternative("leave_one_out_loss")
+def adds_infinity_on_the_diagonal(x_train, y_train, bandwidth):
+    n = len(x_train)
+    scores = -torch.abs(_gaps(x_train, x_train) / bandwidth).pow(2) / 2
+    scores = scores + torch.diag(torch.full((n,), -math.inf, dtype=scores.dtype))
+    return nn.functional.mse_loss(_mix(scores, y_train), y_train)
+
+
+class _Regression(nn.Module):
+    """A right answer; a mistake overrides what it gets wrong."""
+
+    def __init__(self, bandwidth):
+        super().__init__()
+        self.start = bandwidth
+        self.log_bandwidth = nn.Parameter(self.initial(bandwidth))
+
+    def initial(self, bandwidth):
+        return torch.tensor(math.log(bandwidth))
+
+    def bandwidth(self):
+        return self.log_bandwidth.exp()
+
+    def forward(self, x, x_train, y_train):
+        return _mix(-((_gaps(x, x_train) / self.bandwidth()) ** 2) / 2, y_train)
+
+
+@mistake(
+    "LearnedBandwidth",
+    hint="log_bandwidth is an ordinary tensor, which no optimiser would find. Wrap it in "
+    "nn.Parameter.",
+)
+class NotAParameter(_Regression):
+    def __init__(self, bandwidth):
+        super().__init__(bandwidth)
+        del self.log_bandwidth
+        self.log_bandwidth = self.initial(bandwidth)
+
+
+@mistake(
+    "LearnedBandwidth",
+    hint="The parameter has the shape (1,). A scalar has the shape (): mind the brackets in "
+    "torch.tensor.",
+)
+class KeepsAVector(_Regression):
+    def initial(self, bandwidth):
+        return torch.tensor([math.log(bandwidth)])
+
+
+@mistake(
+    "LearnedBandwidth",
+    hint="The parameter starts at the bandwidth itself. It should hold its logarithm.",
+)
+class StoresTheBandwidth(_Regression):
+    def initial(self, bandwidth):
+        return torch.tensor(float(bandwidth))
+
+
+@mistake(
+    "LearnedBandwidth",
+    hint="The logarithm is used as if it were the bandwidth. How do you get back from it?",
+)
+class ForgetsExp(_Regression):
+    def bandwidth(self):
+        return self.log_bandwidth
+
+
+@mistake(
+    "LearnedBandwidth",
+    hint="forward uses the number given to __init__, so training the parameter changes nothing.",
+)
+class UsesTheStartingBandwidth(_Regression):
+    def bandwidth(self):
+        return self.start
+
+
+@mistake(
+    "LearnedBandwidth",
+    hint="The bandwidth becomes a plain number (item, float, detach) on its way, and the gradient "
+    "is lost there. Keep it a tensor.",
+)
+class Detaches(_Regression):
+    def bandwidth(self):
+        return math.exp(self.log_bandwidth.item())
+
+
+@mistake("LearnedBandwidth", hint="The bandwidth is not squared with the distance.")
+class DoesNotSquareTheBandwidth(_Regression):
+    def forward(self, x, x_train, y_train):
+        return _mix(-(_gaps(x, x_train) ** 2) / (2 * self.bandwidth()), y_train)
+
+
+@mistake("LearnedBandwidth", hint="The 1/2 of the Gaussian's exponent is missing.")
+class LeavesOutTheHalf(_Regression):
+    def forward(self, x, x_train, y_train):
+        return _mix(-((_gaps(x, x_train) / self.bandwidth()) ** 2), y_train)
+
+
+@alternative("LearnedBandwidth")
+class InFloat64(_Regression):
+    def initial(self, bandwidth):
+        return torch.tensor(bandwidth, dtype=torch.float64).log()
+
+
+@alternative("LearnedBandwidth")
+class QueryAfterQuery(_Regression):
+    def forward(self, x, x_train, y_train):
+        precision = torch.exp(-2 * self.log_bandwidth)
+        rows = [torch.softmax(-0.5 * (x_train - q) ** 2 * precision, 0) @ y_train for q in x]
+        return torch.stack(rows)
+
+
+@mistake(
+    "effective_neighbours",
+    hint="A weight of 0 gives 0 · log 0 = 0 · (-inf) = NaN. Its contribution should be 0.",
+)
+def zero_times_infinity(weights):
+    return (-(weights * weights.log()).sum(1)).exp()
+
+
+@mistake("effective_neighbours", hint="This is the entropy itself. The count is its exponential.")
+def stops_at_the_entropy(weights):
+    return torch.special.entr(weights).sum(1)
+
+
+@mistake(
+    "effective_neighbours",
+    hint="The entropy is in bits (log2), but exp expects natural logarithms.",
+)
+def mixes_bases(weights):
+    return (torch.special.entr(weights) / math.log(2)).sum(1).exp()
+
+
+@mistake(
+    "effective_neighbours",
+    hint="The minus sign is missing: the result is 1 / n instead of n.",
+)
+def loses_the_minus(weights):
+    return torch.xlogy(weights, weights).sum(1).exp()
+
+
+@mistake(
+    "effective_neighbours",
+    hint="All weights above 0 count as 1, however small they are.",
+)
+def counts_positive_weights(weights):
+    return (weights > 0).sum(1).to(weights.dtype)
+
+
+@mistake(
+    "effective_neighbours",
+    hint="1 / sum of w² counts effective examples too, but it is another measure. Use the entropy.",
+)
+def inverts_the_sum_of_squares(weights):
+    return 1 / weights.square().sum(1)
+
+
+@mistake(
+    "effective_neighbours",
+    hint="The sum runs over the queries. There should be one number per query.",
+)
+def sums_down_the_columns(weights):
+    return torch.special.entr(weights).sum(0).exp()
+
+
+@alternative("effective_neighbours")
+def with_categorical(weights):
+    return torch.distributions.Categorical(probs=weights).entropy().exp()
+
+
+@alternative("effective_neighbours")
+def skips_zeros(weights):
+    safe = torch.where(weights > 0, weights, torch.ones_like(weights))
+    return torch.prod(safe ** (-weights), dim=1)

@@ -1,0 +1,128 @@
+"""What a class earned: a table on the terminal, a CSV and a page for the instructor.
+
+All take ``results``: for each student and lesson a dict
+``{"student", "lesson", "exercises": [{"name", "score", "max", "reason"}, …]}``.
+"""
+
+import csv
+import html
+from collections import Counter
+
+from rich.console import Console
+from rich.table import Table
+
+STYLE = """
+body { font: 16px/1.5 system-ui, sans-serif; max-width: 70rem; margin: 2rem auto; padding: 0 1rem;
+       color: #1b1f24; background: #fff }
+table { border-collapse: collapse; margin: 1rem 0 2rem }
+th, td { border: 1px solid #d0d7de; padding: .3rem .6rem; text-align: center; font-size: .9rem }
+th:first-child, td:first-child { text-align: left }
+td.full { background: #e3f1e8 } td.none { background: #fbe5e1 } td.part { background: #fdf3d3 }
+pre { background: #f6f8fa; padding: .6rem; overflow-x: auto; font-size: .85rem; margin: .3rem 0 }
+"""
+
+
+def lessons(results):
+    """The results grouped by lesson, lessons and students in order."""
+    grouped = {}
+    for result in sorted(results, key=lambda one: (one["lesson"], one["student"])):
+        grouped.setdefault(result["lesson"], []).append(result)
+    return grouped
+
+
+def total(result):
+    """Pair (points earned, points there are) of one result."""
+    parts = result["exercises"]
+    return sum(part["score"] for part in parts), sum(part["max"] for part in parts)
+
+
+def print_table(results, console=None):
+    """Print students × exercises with scores, then the reason for every lost point."""
+    console = console or Console(width=120)
+    for lesson, rows in lessons(results).items():
+        table = Table(title=lesson, title_justify="left")
+        table.add_column("student")
+        for part in rows[0]["exercises"]:
+            table.add_column(part["name"], justify="right", overflow="fold")
+        table.add_column("total", justify="right")
+        for row in rows:
+            scores = [f"{part['score']:g}/{part['max']:g}" for part in row["exercises"]]
+            table.add_row(row["student"], *scores, "{:g}/{:g}".format(*total(row)))
+        console.print(table)
+        for row in rows:
+            for part in _lost(row):
+                console.print(f"{row['student']} · {part['name']}", style="bold", highlight=False)
+                console.print(_indented(part["reason"]), markup=False, highlight=False)
+        console.print()
+
+
+def write_csv(results, path):
+    """One row per student, lesson and exercise: score, points there are, reason."""
+    with open(path, "w", newline="", encoding="utf-8") as stream:
+        writer = csv.writer(stream)
+        writer.writerow(["student", "lesson", "exercise", "score", "max", "reason"])
+        for rows in lessons(results).values():
+            for row in rows:
+                for part in row["exercises"]:
+                    writer.writerow(
+                        [row["student"], row["lesson"]]
+                        + [part[key] for key in ("name", "score", "max", "reason")]
+                    )
+
+
+def write_html(results, path):
+    """The class report: scores by exercise, what went wrong most often, every reason."""
+    parts = [
+        f"<!doctype html><meta charset='utf-8'><title>Class report</title><style>{STYLE}</style>"
+    ]
+    parts.append("<h1>Class report</h1>")
+    for lesson, rows in lessons(results).items():
+        parts += [f"<h2>{html.escape(lesson)}</h2>", _score_table(rows), _common(rows)]
+        parts.append("<h3>Every lost point</h3>")
+        for row in rows:
+            for part in _lost(row):
+                parts.append(
+                    f"<p><b>{html.escape(row['student'])}</b> · {html.escape(part['name'])}</p>"
+                    f"<pre>{html.escape(part['reason'])}</pre>"
+                )
+    path.write_text("\n".join(parts), encoding="utf-8")
+
+
+def _score_table(rows):
+    names = [part["name"] for part in rows[0]["exercises"]]
+    head = "".join(f"<th>{html.escape(name)}</th>" for name in ["student", *names, "total"])
+    lines = [f"<table><tr>{head}</tr>"]
+    for row in rows:
+        cells = "".join(_score_cell(part) for part in row["exercises"])
+        earned = "{:g} / {:g}".format(*total(row))
+        lines.append(f"<tr><td>{html.escape(row['student'])}</td>{cells}<td>{earned}</td></tr>")
+    shares = []
+    for index in range(len(names)):
+        column = [row["exercises"][index] for row in rows]
+        solved = sum(part["score"] == part["max"] for part in column)
+        shares.append(f"<td>{solved} of {len(column)}</td>")
+    lines.append(f"<tr><td>solved by</td>{''.join(shares)}<td></td></tr></table>")
+    return "".join(lines)
+
+
+def _score_cell(part):
+    kind = "full" if part["score"] == part["max"] else "none" if part["score"] == 0 else "part"
+    return f"<td class={kind}>{part['score']:g} / {part['max']:g}</td>"
+
+
+def _common(rows):
+    """The first lines of the reasons that came more than once, most frequent first."""
+    firsts = Counter(part["reason"].split("\n")[0] for row in rows for part in _lost(row))
+    repeated = [(text, count) for text, count in firsts.most_common(10) if count > 1]
+    if not repeated:
+        return ""
+    items = "".join(f"<li>{count} × {html.escape(text)}</li>" for text, count in repeated)
+    return f"<h3>What went wrong most often</h3><ul>{items}</ul>"
+
+
+def _lost(row):
+    return [part for part in row["exercises"] if part["score"] < part["max"]]
+
+
+def _indented(text):
+    return "\n".join("  " + line for line in text.split("\n"))

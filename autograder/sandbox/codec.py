@@ -1,0 +1,110 @@
+"""The messages between the grader and a student's process: JSON and safetensors, never pickle.
+
+A message is a dict of plain values (see ``autograder.plain``). Its tensors travel as safetensors,
+everything else as JSON in which each container is tagged: ``{"list": […]}``, ``{"dict": {…}}``,
+``{"tensor": "0", "strides": […]}``. Decoding trusts nothing: whatever is not exactly of this form
+raises ProtocolError.
+"""
+
+import json
+import struct
+
+import safetensors.torch
+import torch
+
+from autograder.plain import Foreign
+
+HEADER = struct.Struct("!II")  # bytes of JSON, bytes of safetensors
+DTYPES = {
+    getattr(torch, name)
+    for name in (
+        "float64 float32 float16 bfloat16 int64 int32 int16 int8 uint8 bool complex64".split()
+    )
+}
+MAX_DEPTH = 32
+
+
+class ProtocolError(Exception):
+    """The other side sent something that is not a message."""
+
+
+def pack(message):
+    """Encode ``message`` as the bytes of one frame."""
+    tensors = {}
+    text = json.dumps(_encode(message, tensors)).encode()
+    blob = safetensors.torch.save(tensors) if tensors else b""
+    return HEADER.pack(len(text), len(blob)) + text + blob
+
+
+def unpack(text, blob):
+    """Decode the two parts of a frame. Raises ProtocolError on anything malformed."""
+    try:
+        tensors = safetensors.torch.load(blob) if blob else {}
+        message = _decode(json.loads(text), tensors, 0)
+    except ProtocolError:
+        raise
+    except Exception as error:  # the bytes are the student's: any parser may trip over them
+        raise ProtocolError(f"unreadable message: {type(error).__name__}") from None
+    if type(message) is not dict:
+        raise ProtocolError("a message is not a dict")
+    return message
+
+
+def _encode(value, tensors):
+    if value is None or type(value) in (bool, int, float, str):
+        return value
+    if isinstance(value, torch.Tensor):
+        return _encode_tensor(value, tensors)
+    if isinstance(value, Foreign):
+        return {"foreign": value.description}
+    if type(value) in (list, tuple):
+        return {type(value).__name__: [_encode(item, tensors) for item in value]}
+    if type(value) is dict:
+        return {"dict": {key: _encode(item, tensors) for key, item in value.items()}}
+    raise TypeError(f"{type(value).__name__} is not a plain value")
+
+
+def _encode_tensor(value, tensors):
+    if value.dtype not in DTYPES:
+        return {"foreign": f"a tensor of dtype {value.dtype}"}
+    value = value.detach().resolve_conj().resolve_neg()
+    name = str(len(tensors))
+    tensors[name] = value.clone(memory_format=torch.contiguous_format)
+    if value.is_contiguous():
+        return {"tensor": name}
+    return {"tensor": name, "strides": list(value.stride())}
+
+
+def _decode(item, tensors, depth):
+    if item is None or type(item) in (bool, int, float, str):
+        return item
+    if type(item) is not dict or depth > MAX_DEPTH:
+        raise ProtocolError("a value is of no known form")
+    if "tensor" in item:
+        return _decode_tensor(tensors[item["tensor"]], item.get("strides"))
+    ((kind, content),) = item.items()
+    if kind in ("list", "tuple"):
+        decoded = [_decode(part, tensors, depth + 1) for part in content]
+        return tuple(decoded) if kind == "tuple" else decoded
+    if kind == "dict":
+        return {key: _decode(part, tensors, depth + 1) for key, part in content.items()}
+    if kind == "foreign" and type(content) is str:
+        return Foreign(content[:500])
+    raise ProtocolError("a value is of no known form")
+
+
+def _decode_tensor(values, strides):
+    """The tensor, laid out in memory as its sender had it (a result is always contiguous)."""
+    if values.dtype not in DTYPES:
+        raise ProtocolError(f"a tensor of dtype {values.dtype}")
+    if strides is None:
+        return values
+    room = 1 + sum((size - 1) * step for size, step in zip(values.shape, strides, strict=True))
+    if values.numel() == 0 or min(strides) < 0 or room > 8 * values.numel():
+        raise ProtocolError("impossible strides")
+    laid_out = torch.zeros(room, dtype=values.dtype).as_strided(values.shape, strides)
+    compact = tuple(
+        slice(0, 1) if step == 0 else slice(None) for step in strides
+    )  # an expanded axis holds one copy
+    laid_out[compact].copy_(values[compact])
+    return laid_out

@@ -1,0 +1,27 @@
+"""How much of the grading machine one submission may use."""
+
+from dataclasses import asdict, dataclass
+
+MIB = 2**20
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Bounds on one student's process; times are wall-clock seconds unless named otherwise."""
+
+    memory_bytes: int = 2048 * MIB  # of the process and everything it starts, together
+    processes: int = 64
+    cpu_seconds: int = 120
+    cell_seconds: float = 20.0
+    call_seconds: float = 10.0  # one request of a check
+    notebook_seconds: float = 180.0
+    file_bytes: int = 64 * MIB  # one file, and all files together
+    output_chars: int = 20_000  # of one cell
+    frame_bytes: int = 64 * MIB  # one message from the student's process
+
+    def as_dict(self):
+        """Plain values, to be handed to the process that applies them."""
+        return asdict(self)
+
+
+DEFAULT = Limits()

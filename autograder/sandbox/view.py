@@ -1,0 +1,59 @@
+"""The part of the course that a student's process may see, copied into a folder of its own."""
+
+import importlib.util
+import re
+import shutil
+from pathlib import Path
+
+from autograder import ROOT
+
+INSIDE = ("channel", "codec", "inside", "isolation", "limits", "system_calls", "zygote")
+STUB = '''"""The checks, which run outside this process: here each of them does nothing."""
+
+
+def __getattr__(name):
+    if name.startswith("_"):
+        raise AttributeError(name)
+    return lambda *arguments, **named: None
+'''
+
+
+def prepare(folder, lesson, course=ROOT):
+    """Fill ``folder`` with what the cells of ``lesson`` may import and read.
+
+    That is the package ``attention`` without the modules of this lesson and later ones, the data,
+    and a package ``autograder`` whose checks do nothing. ``lesson`` is '01_kernel_regression'.
+    """
+    folder = Path(folder)
+    library = Path(importlib.util.find_spec("attention").origin).parent
+    hidden = {f"{name}.py" for name in _not_before(lesson, Path(course))}
+    _copy(library, folder / "attention", hidden)
+    for data in {library.parent / "data", Path(course) / "data"}:
+        if data.is_dir():
+            shutil.copytree(data, folder / "data", dirs_exist_ok=True)
+    own = Path(__file__).parent
+    grader = folder / "autograder"
+    (grader / "sandbox").mkdir(parents=True)
+    (grader / "__init__.py").write_text('"""The part of the grader that runs in the sandbox."""\n')
+    (grader / "sandbox" / "__init__.py").write_text("")
+    (grader / "check.py").write_text(STUB)
+    for name in ("answer", "plain"):
+        shutil.copy(own.parent / f"{name}.py", grader)
+    for name in INSIDE:
+        shutil.copy(own / f"{name}.py", grader / "sandbox")
+
+
+def _not_before(lesson, course):
+    """Names of this lesson and of all later ones; every known lesson, if it is unknown."""
+    slugs = {path.stem for path in course.glob("source/[0-9][0-9]_*.py")}
+    slugs |= {path.name for path in course.glob("solutions/[0-9][0-9]_*")} | {lesson}
+    later = [slug for slug in slugs if slug >= lesson or not re.match(r"\d\d_", lesson)]
+    return {slug.partition("_")[2] for slug in later}
+
+
+def _copy(package, target, hidden):
+    shutil.copytree(
+        package,
+        target,
+        ignore=lambda _, names: {name for name in names if name in hidden or name == "__pycache__"},
+    )

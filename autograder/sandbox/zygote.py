@@ -1,0 +1,115 @@
+"""The parent of the students' processes: imports everything once, then forks one a submission.
+
+Runs inside the sandbox as ``python -m autograder.sandbox.zygote CONTROL_FD OPTIONS``. The grader sends one
+command at a time over the control socket, a student's process never has it.
+"""
+
+import gc
+import json
+import os
+import select
+import signal
+import socket
+import sys
+import time
+
+from autograder.sandbox import inside, isolation
+from autograder.sandbox.channel import Channel
+from autograder.sandbox.limits import Limits
+
+WATCH_SECONDS = 0.1
+
+
+class Zygote:
+    """Forks a student's process on command, watches what it uses, and kills it on command."""
+
+    def __init__(self, control, options):
+        self._control = control
+        self._limits = Limits(**options["limits"])
+        self._walls = options["walls"]
+        self._shell = inside.shell()
+        self._child = None
+        self._verdict = ""
+
+    def serve(self):
+        """Obey commands until the grader hangs up."""
+        self._control.send(json.dumps({"ready": os.getpid()}).encode())
+        while True:
+            watched = self._child and self._walls != isolation.NONE
+            waiting = WATCH_SECONDS if watched else None
+            if not select.select([self._control], [], [], waiting)[0]:
+                self._watch()
+                continue
+            data, descriptors, _, _ = socket.recv_fds(self._control, 4096, 1)
+            if not data:
+                self._kill()
+                return
+            reply = self._start(descriptors[0]) if data == b"start" else self._stop()
+            self._control.send(json.dumps(reply).encode())
+
+    def _start(self, descriptor):
+        self._verdict = ""
+        try:
+            self._child = isolation.fork(
+                self._student, descriptor, self._limits, self._walls
+            )
+        except OSError as error:
+            return {"refused": str(error)}
+        finally:
+            os.close(descriptor)
+        return {"started": self._child}
+
+    def _student(self, descriptor):
+        connection = socket.socket(fileno=descriptor)
+        channel = Channel(connection, limit=2**31)
+        inside.Server(channel, self._shell, self._limits.output_chars).serve()
+
+    def _stop(self):
+        status = self._kill()
+        return {"status": status, "verdict": self._verdict}
+
+    def _kill(self):
+        """End the student's process and, with it, its namespace; return how it had ended."""
+        if self._child is None:
+            return None
+        ended, status = os.waitpid(self._child, os.WNOHANG)
+        if not ended:
+            isolation.kill(self._child)
+            os.waitpid(self._child, 0)
+            status = None
+        self._child = None
+        return None if status is None else os.waitstatus_to_exitcode(status)
+
+    def _watch(self):
+        used = isolation.usage(os.getpid())
+        if used.memory > self._limits.memory_bytes:
+            self._verdict = f"more than {self._limits.memory_bytes >> 20} MiB of memory"
+        elif used.processes > self._limits.processes:
+            self._verdict = f"more than {self._limits.processes} processes"
+        if self._verdict:
+            isolation.kill(self._child)
+
+
+def main(control_fd, options):
+    """Import what notebooks import, then serve."""
+    options = json.loads(options)
+    if options["walls"] != isolation.NONE:
+        isolation.drop_root()
+    if options["walls"] == isolation.OWN:
+        isolation.adopt_orphans()
+    isolation.hide_editable_installs()
+    import matplotlib.pyplot  # noqa: F401
+    import numpy  # noqa: F401
+    import safetensors.torch  # noqa: F401
+    import torch
+
+    torch.set_num_threads(1)
+    zygote = Zygote(socket.socket(fileno=int(control_fd)), options)
+    gc.collect()
+    gc.freeze()  # a collection in a child would copy every page it shares
+    zygote.serve()
+
+
+if __name__ == "__main__":
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the grader's to handle
+    main(*sys.argv[1:])

@@ -1,0 +1,172 @@
+"""Drive the course in a real browser: a JupyterLab server on a copy of the course, and Chromium.
+
+The tests of this folder and docs/make_pictures.py use it.
+"""
+
+import contextlib
+import json
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from pathlib import Path
+
+import nbformat
+
+ROOT = Path(__file__).resolve().parents[2]
+PROGRAMS = Path(sys.executable).parent
+BROWSERS = ("chromium", "chromium-browser", "google-chrome")
+SETTINGS = {
+    # No question about news on the first start; all cells stay in the page while one scrolls.
+    "apputils-extension/notification": {"fetchNews": "false", "checkForUpdates": False},
+    "notebook-extension/tracker": {"windowingMode": "none"},
+}
+
+
+def chromium():
+    """Path of an installed Chromium, or None."""
+    return next((path for name in BROWSERS if (path := shutil.which(name))), None)
+
+
+@contextlib.contextmanager
+def browser_page(width=1280, height=1000, scale=1):
+    """Open a page in a headless Chromium."""
+    from playwright.sync_api import sync_playwright
+
+    arguments = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=chromium(), args=arguments)
+        size = {"width": width, "height": height}
+        page = browser.new_page(viewport=size, device_scale_factor=scale)
+        page.set_default_timeout(60_000)
+        try:
+            yield page
+        finally:
+            browser.close()
+
+
+def copy_course(folder):
+    """Copy what nbgrader and a learner need of the course into ``folder``."""
+    for name in ("lessons", "solutions"):
+        shutil.copytree(ROOT / name, folder / name)
+    shutil.copy(ROOT / "nbgrader_config.py", folder)
+    (folder / "autograder").mkdir()
+    return folder
+
+
+def notebook_path(course, slug, kind="lessons"):
+    """Path of a lesson's notebook in the course: the learner's, or the one in 'solutions'."""
+    return course / kind / slug / f"{slug}.ipynb"
+
+
+def solve(path, solved_path, leave_blank=()):
+    """Write the right answers into the notebook at ``path``, but for some exercises."""
+    notebook = nbformat.read(path, as_version=4)
+    right = {cell.id: cell.source for cell in nbformat.read(solved_path, as_version=4).cells}
+    for cell in notebook.cells:
+        graded = cell.metadata.get("nbgrader", {})
+        if graded.get("solution") and graded["grade_id"] not in leave_blank:
+            cell.source = right[cell.id]
+    nbformat.write(notebook, path)
+
+
+def environment(home):
+    """Environment variables under which nothing of the user's own Jupyter set-up is seen."""
+    folders = {
+        "HOME": home,
+        "IPYTHONDIR": home / "ipython",
+        "JUPYTER_CONFIG_DIR": home / "config",
+        "JUPYTER_DATA_DIR": home / "data",
+        "JUPYTER_RUNTIME_DIR": home / "runtime",
+        "JUPYTERLAB_SETTINGS_DIR": home / "settings",
+        "JUPYTERLAB_WORKSPACES_DIR": home / "workspaces",
+    }
+    return {**os.environ, **{name: str(path) for name, path in folders.items()}}
+
+
+@contextlib.contextmanager
+def jupyter_lab(course, home):
+    """Run ``jupyter lab`` on the folder ``course``; gives its address, which ends in '/'."""
+    for name, settings in SETTINGS.items():
+        path = home / "settings" / "@jupyterlab" / f"{name}.jupyterlab-settings"
+        path.parent.mkdir(parents=True)
+        path.write_text(json.dumps(settings))
+    port = _free_port()
+    address = f"http://127.0.0.1:{port}/"
+    command = [PROGRAMS / "jupyter", "lab", "--no-browser", "--allow-root", f"--port={port}"]
+    command += ["--ServerApp.port_retries=0", "--IdentityProvider.token="]
+    command += ["--ServerApp.ip=127.0.0.1", f"--ServerApp.root_dir={course}"]
+    log = home / "jupyter.log"
+    with log.open("w") as stream:
+        server = subprocess.Popen(
+            command,
+            cwd=course,
+            env=environment(home),
+            stdin=subprocess.DEVNULL,
+            stdout=stream,
+            stderr=subprocess.STDOUT,
+        )
+        try:
+            _wait_until_up(address, server, log)
+            yield address
+        finally:
+            _stop(server)
+
+
+def _free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+def _wait_until_up(address, server, log, seconds=60):
+    end = time.monotonic() + seconds
+    while time.monotonic() < end and server.poll() is None:
+        with contextlib.suppress(urllib.error.URLError, OSError):
+            urllib.request.urlopen(f"{address}api/status", timeout=5).close()
+            return
+        time.sleep(0.2)
+    raise RuntimeError(f"JupyterLab did not start:\n{log.read_text()[-3000:]}")
+
+
+def _stop(server):
+    """Let the server end its kernels, and insist if it does not."""
+    server.send_signal(signal.SIGTERM)
+    try:
+        server.wait(timeout=20)
+    except subprocess.TimeoutExpired:
+        server.kill()
+        server.wait()
+
+
+def open_lesson(page, address, slug):
+    """Open a lesson in JupyterLab and wait until its kernel is there."""
+    page.goto(f"{address}lab/tree/lessons/{slug}/{slug}.ipynb?reset")
+    page.locator(".jp-NotebookPanel .jp-Cell").first.wait_for()
+    page.locator(".jp-NotebookPanel [data-status='idle']").first.wait_for()
+
+
+def cell_with(page, text):
+    """The code cell that contains ``text``."""
+    return page.locator(".jp-NotebookPanel .jp-CodeCell").filter(has_text=text).first
+
+
+def write_answer(page, name, body):
+    """Type ``body``, one line, over the last line of the exercise ``name``."""
+    cell_with(page, f"def {name}(").locator(".jp-InputArea .cm-line").last.click()
+    page.keyboard.press("Home")  # to the first letter: the indentation stays
+    page.keyboard.press("Shift+End")
+    page.keyboard.type(body)
+
+
+def run_cell(page, cell):
+    """Select the cell, run it, and wait until it is done; gives its output's text."""
+    cell.locator(".jp-InputPrompt").first.click()
+    page.keyboard.press("Control+Enter")
+    cell.locator(".jp-InputPrompt", has_text="[*]").wait_for(state="hidden")
+    return "\n".join(cell.locator(".jp-OutputArea-output").all_inner_texts())
