@@ -41,9 +41,9 @@ def print_table(results, console=None):
     console = console or Console(width=120)
     for lesson, rows in lessons(results).items():
         table = Table(title=lesson, title_justify="left")
-        table.add_column("student")
+        table.add_column("student", no_wrap=True)
         for part in rows[0]["exercises"]:
-            table.add_column(part["name"], justify="right", overflow="fold")
+            table.add_column(part["name"].replace("_", "_\n"), justify="right", no_wrap=True)
         table.add_column("total", justify="right")
         for row in rows:
             scores = [f"{part['score']:g}/{part['max']:g}" for part in row["exercises"]]

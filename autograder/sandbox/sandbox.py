@@ -10,7 +10,7 @@ import tempfile
 import warnings
 from pathlib import Path
 
-from autograder import ROOT
+from autograder import ROOT, CourseError
 from autograder.sandbox import bubblewrap, channel, view
 from autograder.sandbox.isolation import NONE, OWN, SHARED
 from autograder.sandbox.limits import DEFAULT
@@ -20,7 +20,7 @@ START_SECONDS = 60
 POLICIES = ("required", "auto", "off")
 
 
-class SandboxRefused(RuntimeError):
+class SandboxRefused(CourseError):
     """The sandbox that was asked for cannot be had here; str() says why."""
 
 
@@ -37,7 +37,7 @@ class Sandbox:
 
     def __init__(self, lesson, policy="required", limits=DEFAULT, course=ROOT):
         self.limits = limits
-        self._walls = _walls(policy)
+        self._walls = walls(policy)
         self._folder = Path(tempfile.mkdtemp(prefix="autograder-"))
         self._folder.chmod(0o755)  # inside, the reader may be another user
         self._zygote = self._control = None
@@ -147,7 +147,7 @@ class Sandbox:
             self._zygote = self._control = None
 
 
-def _walls(policy):
+def walls(policy):
     if policy not in POLICIES:
         raise ValueError(f"sandbox={policy!r} is none of {', '.join(POLICIES)}")
     if sys.platform == "win32":

@@ -5,7 +5,7 @@ Each ``won()`` tries one thing and reverts it. Whoever gets out answers every ex
 
 from .paper import attack
 
-LIBC = 'libc = ctypes.CDLL(None, use_errno=True)\n'
+LIBC = "libc = ctypes.CDLL(None, use_errno=True)\n"
 
 
 @attack
