@@ -17,8 +17,11 @@ from autograder.grading.course import Course
 from autograder.lesson import find, read
 
 CONFIG = """\
+import sys
 from pathlib import Path
 
+# The folder autograder/ beside this file is no package; the one of the course is.
+sys.path.insert(0, {root!r})
 from autograder.course import configure
 
 configure(get_config(), Path(__file__).resolve().parent)
@@ -72,7 +75,7 @@ def _prepare(course, lessons):
     """An empty course folder: the solved notebooks and nbgrader's configuration."""
     shutil.rmtree(course, ignore_errors=True)
     (course / "autograder").mkdir(parents=True)
-    (course / "nbgrader_config.py").write_text(CONFIG, encoding="utf-8")
+    (course / "nbgrader_config.py").write_text(CONFIG.format(root=str(ROOT)), encoding="utf-8")
     for lesson in lessons:
         shutil.copytree(ROOT / "solutions" / lesson.slug, course / "solutions" / lesson.slug)
 

@@ -18,7 +18,8 @@ table { border-collapse: collapse; margin: 1rem 0 2rem }
 th, td { border: 1px solid #d0d7de; padding: .3rem .6rem; text-align: center; font-size: .9rem }
 th:first-child, td:first-child { text-align: left }
 td.full { background: #e3f1e8 } td.none { background: #fbe5e1 } td.part { background: #fdf3d3 }
-pre { background: #f6f8fa; padding: .6rem; overflow-x: auto; font-size: .85rem; margin: .3rem 0 }
+pre { background: #f6f8fa; padding: .6rem; white-space: pre-wrap; font-size: .85rem;
+      margin: .3rem 0 }
 """
 
 

@@ -30,6 +30,9 @@
 # ```
 # An exercise gives all of its points or none. It never depends on another exercise of the same
 # lesson, so you may skip one and come back. Stars ★ mark exercises that no later lesson needs.
+#
+# Two habits spare you trouble. Stay with tensor operations, without NumPy and `.item()`: gradients
+# must be able to flow through everything you write. And keep the dtype that comes in.
 
 # %%
 import math

@@ -101,7 +101,7 @@ print(f"go to metre {place:.2f}")
 # context = sum over j of weights[j] · values[j]
 # ```
 # </details>
-# <details><summary>Hint 4 · “ValueError: row 0 of the weights sums to …”</summary>
+# <details><summary>Hint 4 · “IndexError: Dimension out of range”</summary>
 #
 # `weighted_average` expects weights `(T_q, T_k)` and gives `(T_q, d_v)`. With one query, use the
 # matrix product directly, or add an axis of length 1 and take it off again.
@@ -366,7 +366,8 @@ for row, kernel in zip(axes, kernels, strict=True):
 # and prediction (line).* A narrow kernel follows the noise, a wide one flattens the peaks, and the
 # constant one is the mean of everything at any bandwidth. The boxcar makes steps, one whenever an
 # example enters or leaves its reach. In the gap, narrow boxcar and Epanechnikov have no example in
-# reach and fall back to the mean. The bandwidth matters far more than the shape of the kernel.
+# reach and fall back to the mean. At equal bandwidth the
+# Gaussian smooths most, because it reaches beyond one bandwidth.
 #
 # The fits are made of weights. Each row of the next pictures is one query, each column one example.
 

@@ -1,9 +1,13 @@
 """Fixtures of the grading's tests: a small course to build, verify and break."""
 
 import pytest
+from hypothesis import settings
 
 from autograder.build import build
 from tests.autograder import mini
+
+settings.register_profile("course", deadline=None, max_examples=40)  # machines differ in speed
+settings.load_profile("course")
 
 
 @pytest.fixture

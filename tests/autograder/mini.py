@@ -9,7 +9,7 @@ from autograder.lesson import read
 
 SLUG, NAME = "00_mini", "mini"
 
-SOURCE = '''# %% [markdown]
+SOURCE = """# %% [markdown]
 # # 00 · How small can a lesson be?
 # Text with `code`, and a drawing:
 # ![two boxes and
@@ -46,7 +46,7 @@ check.Scale(Scale)
 
 # %% [markdown]
 # The end.
-'''
+"""
 
 LIBRARY = '''"""A lesson for tests."""
 
@@ -221,12 +221,12 @@ FILES = {
 }
 
 # A kernel imports this when it starts, and then finds the modules of the course's own folders.
-START = '''
+START = """
 import attention, autograder.checks, autograder.mistakes
 attention.__path__.append({root!r} + "/attention")
 autograder.checks.__path__.append({root!r} + "/autograder/checks")
 autograder.mistakes.__path__.append({root!r} + "/autograder/mistakes")
-'''
+"""
 
 
 class Course:

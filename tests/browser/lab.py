@@ -52,11 +52,13 @@ def browser_page(width=1280, height=1000, scale=1):
 
 
 def copy_course(folder):
-    """Copy what nbgrader and a learner need of the course into ``folder``."""
-    for name in ("lessons", "solutions"):
-        shutil.copytree(ROOT / name, folder / name)
+    """Copy the course into ``folder``, without what grading a class has left in it."""
+    ignore = shutil.ignore_patterns(
+        "__pycache__", "submitted", "autograded", "feedback", "exchange", "gradebook.db*"
+    )
+    for name in ("attention", "autograder", "lessons", "solutions", "source"):
+        shutil.copytree(ROOT / name, folder / name, ignore=ignore)
     shutil.copy(ROOT / "nbgrader_config.py", folder)
-    (folder / "autograder").mkdir()
     return folder
 
 

@@ -2,16 +2,18 @@
 
 from . import (  # noqa: F401  (each module registers its attacks)
     damaged,
+    disk_thieves,
     edited,
     exhaustion,
     exits,
     interpreter,
+    memory_thieves,
     network,
     prisoners,
     relay,
     replaced,
     results,
-    thieves,
+    unholdable,
     vandals,
     wire,
 )

@@ -11,13 +11,17 @@ from .paper import KERNELS, attack
 @attack
 def metadata_bomb(paper):
     """A notebook of 100 MB, nearly all of it metadata of one cell."""
-    paper.cells[1].metadata["bomb"] = ["x" * 1000] * 100_000
+    bomb = '{"bomb": [' + ",".join(['"' + "x" * 1000 + '"'] * 100_000) + "], "
+    text = nbformat.writes(paper.notebook)
+    paper.raw = text.replace('"metadata": {', f'"metadata": {bomb}', 1).encode()
 
 
 @attack
 def cell_bomb(paper):
     """A hundred thousand cells."""
-    paper.cells.extend(nbformat.v4.new_code_cell("0") for _ in range(100_000))
+    cell = '{"cell_type":"code","source":"0","metadata":{},"outputs":[],"execution_count":null},'
+    text = nbformat.writes(paper.notebook)
+    paper.raw = text.replace('"cells": [', '"cells": [' + cell * 100_000, 1).encode()
 
 
 @attack
@@ -32,7 +36,8 @@ def small_object_bomb(paper):
 def output_bomb(paper):
     """Nineteen hundred cells, each of which prints as much as is kept."""
     for index in range(1_850):
-        paper.cells.insert(1, nbformat.v4.new_code_cell(f"print('{index % 10}' * 30_000)"))
+        code = f"print('{index % 10}' * 30_000)"
+        paper.cells.append(nbformat.v4.new_code_cell(code, id=f"loud-{index}"))
 
 
 @attack
@@ -145,13 +150,13 @@ def a_folder_for_a_notebook(paper):
     paper.special = os.mkdir
 
 
-@attack
+@attack(stock=False)
 def a_device_for_a_notebook(paper):
     """A link to /dev/zero in the notebook's place: it never ends."""
     paper.special = lambda path: path.symlink_to("/dev/zero")
 
 
-@attack
+@attack(stock=False)
 def an_enormous_file(paper):
     """A notebook of 20 GiB, all of it a hole."""
 
@@ -174,7 +179,7 @@ def pipes_beside_the_notebook(paper):
     paper.special = make
 
 
-@attack
+@attack(stock=False)
 def devices_beside_the_notebook(paper):
     """Links to /dev/zero and to the grader's own files beside the notebook."""
     paper.links["timestamp.txt"] = "/dev/zero"

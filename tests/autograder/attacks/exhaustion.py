@@ -19,7 +19,7 @@ def room():
 """
 
 
-@attack
+@attack(stock=False)
 def eight_gibibytes(paper):
     """8 GiB allocated and touched in steps of a quarter."""
     paper.first(CAREFUL)
@@ -31,7 +31,7 @@ def eight_gibibytes(paper):
     """)
 
 
-@attack
+@attack(stock=False)
 def eight_gibibytes_in_eight_processes(paper):
     """A GiB in each of eight children, so that no single process is large."""
     paper.first(
@@ -54,7 +54,7 @@ time.sleep(5)
     )
 
 
-@attack
+@attack(stock=False)
 def memory_that_is_no_processs(paper):
     """Memory in memfd, shared memory, pipes and socket buffers, which a process limit misses."""
     paper.first(
@@ -87,7 +87,7 @@ for _ in range(200):
     )
 
 
-@attack
+@attack(stock=False)
 def fork_bomb(paper):
     """Processes that make processes, up to 2000 of them or five seconds."""
     paper.first("""
@@ -118,7 +118,7 @@ def fork_bomb(paper):
     """)
 
 
-@attack
+@attack(stock=False)
 def thread_bomb(paper):
     """Threads without end, up to 5000, each with a stack."""
     paper.first("""
@@ -154,7 +154,7 @@ def descriptors_exhausted(paper):
     """)
 
 
-@attack
+@attack(stock=False)
 def prints_a_gibibyte(paper):
     """1 GiB printed, in a cell and in an answer."""
     paper.first("""
@@ -168,7 +168,7 @@ def prints_a_gibibyte(paper):
     """)
 
 
-@attack
+@attack(stock=False)
 def writes_a_gibibyte_to_the_descriptors(paper):
     """1 GiB written to descriptors 1 and 2 themselves, past sys.stdout."""
     paper.first("""
@@ -181,7 +181,7 @@ def writes_a_gibibyte_to_the_descriptors(paper):
     """)
 
 
-@attack
+@attack(stock=False)
 def a_gibibyte_to_show(paper):
     """A last value whose representation is a GiB, and a hundred thousand displays."""
     paper.first("""
@@ -196,7 +196,7 @@ def a_gibibyte_to_show(paper):
     """)
 
 
-@attack
+@attack(stock=False)
 def a_two_gibibyte_file(paper):
     """2 GiB written to a file, in the working folder and in every temporary folder."""
     paper.first("""
@@ -216,7 +216,7 @@ def a_two_gibibyte_file(paper):
     """)
 
 
-@attack
+@attack(stock=False)
 def a_sparse_file_and_many_small_ones(paper):
     """A file of a TiB with nothing in it, and a hundred thousand empty files."""
     paper.first("""
@@ -250,7 +250,8 @@ def limits_raised(paper):
                     resource.setrlimit(getattr(resource, name), (resource.RLIM_INFINITY,) * 2)
                 except (OSError, ValueError):
                     pass
-        for action in (lambda: os.nice(-20), lambda: os.sched_setscheduler(0, 1, os.sched_param(9))):
+        realtime = os.sched_param(9)
+        for action in (lambda: os.nice(-20), lambda: os.sched_setscheduler(0, 1, realtime)):
             try:
                 action()
             except OSError:

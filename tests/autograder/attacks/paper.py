@@ -212,7 +212,7 @@ import torch
 
 
 def bring_to_life(text, name):
-    \"\"\"Find the definition of `name` in a Python source or a notebook's JSON, and execute it.\"\"\"
+    \"\"\"Find the definition of `name` in Python or in a notebook's JSON, and execute it.\"\"\"
     if text.lstrip().startswith("{"):
         import json
 
