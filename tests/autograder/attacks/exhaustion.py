@@ -64,8 +64,12 @@ import fcntl
 import socket
 
 block = b"x" * 2**20
-kept = [os.memfd_create("one"), os.memfd_create("two")]
-for descriptor in kept:
+try:
+    kept = [os.memfd_create("one"), os.memfd_create("two")]
+except OSError as error:
+    kept = []
+    print(error)
+for descriptor in list(kept):
     for _ in range(2048):
         if not room():
             break
@@ -88,18 +92,72 @@ for _ in range(200):
 
 
 @attack(stock=False)
+def memory_in_socket_buffers(paper):
+    """Thousands of unread socket pairs in thirty children: won if together they hold 3 GiB."""
+    paper.burglar(
+        CAREFUL
+        + """
+import mmap
+import socket
+import time
+
+held = mmap.mmap(-1, 8 * 30)        # shared by all: bytes that each child has sent
+
+
+def fill(index, stop):
+    sockets, sent, block = [], 0, b"x" * 2**16
+    while time.monotonic() < stop and room():
+        sockets.append(socket.socketpair())
+        for end in sockets[-1]:
+            end.setblocking(False)
+            end.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 2**24)
+            try:
+                while True:
+                    sent += end.send(block)
+                    held[8 * index : 8 * index + 8] = sent.to_bytes(8, "little")
+            except BlockingIOError:
+                pass
+
+
+def won():
+    stop = time.monotonic() + 3
+    for index in range(30):
+        try:
+            if os.fork() == 0:
+                try:
+                    fill(index, stop)
+                except OSError:
+                    pass
+                time.sleep(4)
+                os._exit(0)
+        except OSError:
+            break
+    time.sleep(max(0, stop - time.monotonic()))
+    total = sum(int.from_bytes(held[i : i + 8], "little") for i in range(0, 240, 8))
+    print("held in buffers:", total >> 20, "MiB")
+    return total > 3 * GIB
+
+
+has_won()
+"""
+    )
+
+
+@attack(stock=False)
 def fork_bomb(paper):
     """Processes that make processes, up to 2000 of them or five seconds."""
     paper.first("""
+        import mmap
         import os
         import time
 
         stop = time.monotonic() + 5
-        counter = os.memfd_create("counter")
+        counter = mmap.mmap(-1, 8)      # shared by all
 
         def count():
-            os.write(counter, b"x")
-            return os.fstat(counter).st_size
+            number = int.from_bytes(counter[:8], "little") + 1
+            counter[:8] = number.to_bytes(8, "little")
+            return number
 
         def bomb():
             while time.monotonic() < stop and count() < 2000:
