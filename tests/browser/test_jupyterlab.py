@@ -1,7 +1,6 @@
 """What a student and an instructor do in JupyterLab, in a real browser."""
 
 import re
-
 import subprocess
 
 import pytest
