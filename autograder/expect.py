@@ -196,10 +196,14 @@ def raises(student, error, *args, what, **kwargs):
 
 
 def gradients(student, reference, *args, what="the gradient is wrong", cotangent=None, **kwargs):
-    """Gradients through ``student`` equal those through ``reference`` on the same inputs."""
+    """Gradients through ``student`` equal those through ``reference`` on the same inputs.
+
+    Where these return a tuple, such as (context, weights), its first item is differentiated.
+    """
     leaves = [item.detach().clone().requires_grad_() if _floating(item) else item for item in args]
     with torch.enable_grad():
         result = reference(*leaves, **kwargs)
+        result = result[0] if isinstance(result, tuple) else result
         loss = (result if cotangent is None else result * cotangent).sum()
         wanted = torch.autograd.grad(loss, [item for item in leaves if _floating(item)])
     positions = [place for place, item in enumerate(args, start=1) if _floating(item)]
