@@ -104,20 +104,21 @@ def bars(weights, labels, ax=None, title=""):
     return ax
 
 
-def hull(values, points, ax=None, title="", label="context"):
-    """Draw 2-D values, the smallest convex shape around them, and points: are they inside?
+def hull(values, context, ax=None, title="", legend=True):
+    """Draw 2-D values, their convex hull, and the contexts made of them: are these inside?
 
-    values  (T_k, 2)
-    points  (n, 2)
+    values   (T_k, 2)
+    context  (T_q, 2)
     """
     ax = ax or panels(width=4.6, height=3.6)
-    values, points = torch.as_tensor(values), torch.as_tensor(points).detach()
+    values, context = torch.as_tensor(values), torch.as_tensor(context).detach()
     corners = convex_hull(values)
-    ax.fill(*corners.T, color=SKY, alpha=0.22, linewidth=0, label="convex hull of the values")
-    ax.plot(*points.T, ".", color=VERMILION, markersize=3, label=label)
+    ax.fill(*corners.T, color=SKY, alpha=0.22, linewidth=0, label="convex hull")
+    ax.plot(*context.T, ".", color=VERMILION, markersize=3, label="context")
     ax.plot(*values.T, "o", color=BLUE, markersize=7, label="values")
     ax.set(title=title)
-    ax.legend(fontsize=8, loc="best")
+    if legend:
+        ax.legend(fontsize=8, loc="best")
     return ax
 
 

@@ -4,12 +4,15 @@
 implementation that sends the same five requests into a sandbox; a check cannot tell them apart.
 """
 
+import re
 import traceback
 from dataclasses import dataclass, field
 
 import torch
 
-from autograder.plain import Foreign, plain, same
+from autograder.plain import Foreign, copied, plain, same
+
+STUDENT_FILE = re.compile(r"ipykernel_\d+|^<(?!frozen|__array)")  # a notebook's cell
 
 
 class AnswerRaised(Exception):
@@ -18,6 +21,10 @@ class AnswerRaised(Exception):
     def __init__(self, kind, message, where=""):
         super().__init__(f"{kind}: {message}" if message else kind)
         self.kind, self.message, self.where = kind, message, where
+
+
+class AnswerLost(Exception):
+    """The answer can be asked nothing more; str() says why. It ends the check at once."""
 
 
 @dataclass
@@ -35,33 +42,31 @@ class LocalAnswer:
         self.target = target
 
     def call(self, args, kwargs):
-        """Call the answer; return a Reply, or raise AnswerRaised."""
-        before = plain([list(args), kwargs])
+        """Call the answer with copies of the arguments; return a Reply, or raise AnswerRaised."""
+        given, given_kwargs = copied(list(args)), copied(kwargs)
         with torch.enable_grad():
-            result = _guarded(lambda: self.target(*args, **kwargs))
-        return Reply(plain(result), _modified(before, args, kwargs))
+            result = _guarded(lambda: self.target(*given, **given_kwargs))
+        return Reply(plain(result), _modified(args, kwargs, given, given_kwargs))
 
     def gradients(self, args, kwargs, cotangent):
         """Differentiate ``(result * cotangent).sum()``; Reply of (parameter gradients, inputs')."""
-        inputs = [_leaf(item) for item in args]
+        inputs, given_kwargs = [_leaf(item) for item in args], copied(kwargs)
+        leaves = [item for item in inputs if isinstance(item, torch.Tensor) and item.requires_grad]
         named = self._parameters()
         with torch.enable_grad():
-            result = _guarded(lambda: self.target(*inputs, **kwargs))
+            result = _guarded(lambda: self.target(*inputs, **given_kwargs))
             if not isinstance(result, torch.Tensor):
-                return Reply(Foreign("not a tensor"))
+                return Reply(Foreign(_brief(plain(result))))
             loss = _guarded(lambda: (result if cotangent is None else result * cotangent).sum())
-        leaves = [item for item in inputs if isinstance(item, torch.Tensor) and item.requires_grad]
-        wanted = [*named.values(), *leaves]
-        if not wanted or not loss.requires_grad:
-            found = [None] * len(wanted)
-        else:
-            found = _guarded(lambda: torch.autograd.grad(loss, wanted, allow_unused=True))
+        found = _guarded(lambda: _gradients(loss, [*named.values(), *leaves]))
         by_name = dict(zip(named, found, strict=False))
-        return Reply((plain(by_name), plain(list(found[len(named) :]))))
+        value = plain(by_name), plain(found[len(named) :])
+        return Reply(value, _modified(args, kwargs, inputs, given_kwargs))
 
     def build(self, args, kwargs):
         """Construct the class; return the instance as an answer of its own."""
-        return LocalAnswer(_guarded(lambda: self.target(*args, **kwargs)))
+        given, given_kwargs = copied(list(args)), copied(kwargs)
+        return LocalAnswer(_guarded(lambda: self.target(*given, **given_kwargs)))
 
     def parameters(self):
         """The trainable parameters by name."""
@@ -71,9 +76,8 @@ class LocalAnswer:
         """Copy ``values`` into the parameters of the same names, which must be all of them."""
         named = self._parameters()
         if named.keys() != values.keys():
-            raise AnswerRaised(
-                "ParameterNames", f"parameters {sorted(named)}, expected {sorted(values)}"
-            )
+            found = ", ".join(sorted(named)) or "no parameters"
+            raise AnswerRaised("ParameterNames", f"{found}, expected {', '.join(sorted(values))}")
         with torch.no_grad():
             for name, parameter in named.items():
                 if parameter.shape != values[name].shape:
@@ -99,7 +103,9 @@ def _guarded(action):
         return action()
     except AnswerRaised:
         raise
-    except (Exception, SystemExit) as error:
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # SystemExit, or a class of the student's own
         raise AnswerRaised(type(error).__name__, _message(error), _where(error)) from None
 
 
@@ -113,7 +119,7 @@ def _message(error):
 def _where(error):
     """The last line of notebook code in the traceback, as 'line 3: weights = …'."""
     for frame in reversed(traceback.extract_tb(error.__traceback__)):
-        if "ipykernel" in frame.filename or frame.filename.startswith("<"):
+        if STUDENT_FILE.search(frame.filename):
             return f"line {frame.lineno}: {frame.line}" if frame.line else f"line {frame.lineno}"
     return ""
 
@@ -124,12 +130,26 @@ def _leaf(item):
     return item
 
 
-def _modified(before, args, kwargs):
-    """Names of the arguments that no longer equal their copy."""
-    after = plain([list(args), kwargs])
+def _gradients(loss, wanted):
+    """The gradient for each tensor of ``wanted``; None where none flows."""
+    moving = [item for item in wanted if item.requires_grad]
+    if not moving or not loss.requires_grad:
+        return [None] * len(wanted)
+    found = iter(torch.autograd.grad(loss, moving, allow_unused=True))
+    return [next(found) if item.requires_grad else None for item in wanted]
+
+
+def _brief(value):
+    return value.description if isinstance(value, Foreign) else f"a {type(value).__name__}"
+
+
+def _modified(args, kwargs, given, given_kwargs):
+    """Names of the arguments that the call changed: ``given`` were copies of ``args``."""
     changed = [
-        f"argument {index + 1}"
-        for index, (old, new) in enumerate(zip(before[0], after[0], strict=True))
-        if not same(old, new)
+        f"argument {position}"
+        for position, (old, new) in enumerate(zip(args, given, strict=True), start=1)
+        if not same(plain(old), plain(new))
     ]
-    return changed + [name for name in kwargs if not same(before[1][name], after[1][name])]
+    return changed + [
+        name for name in kwargs if not same(plain(kwargs[name]), plain(given_kwargs.get(name)))
+    ]

@@ -11,15 +11,15 @@ import nbclient
 import nbformat
 from nbclient.exceptions import CellExecutionError
 
-from autograder import ROOT
-from autograder.lesson import SourceError, find, read
+from autograder import ROOT, CourseError
+from autograder.lesson import find, read
 from autograder.notebook import make
 from autograder.release import release
 
 CELL_TIMEOUT = 120  # seconds
 
 
-class BuildError(RuntimeError):
+class BuildError(CourseError):
     """A lesson's solved notebook does not run cleanly; str() names the lesson and the cell."""
 
 

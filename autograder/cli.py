@@ -4,6 +4,8 @@ import argparse
 import importlib
 import sys
 
+from autograder import CourseError
+
 DESCRIPTION = "Build, verify, check and grade the notebooks of the attention course."
 
 
@@ -50,6 +52,16 @@ def parser():
     )
     check.add_argument("notebooks", nargs="+", metavar="NOTEBOOK", help="path of a notebook")
     check.set_defaults(module="autograder.selfcheck")
+
+    demo = commands.add_parser(
+        "demo",
+        help="release, hand in for a small class, grade it and show the results",
+        description="Release the lessons, hand in for a class of seven (right, wrong, blank and "
+        "broken), grade it with nbgrader, print scores with the reason for every lost point, and "
+        "write feedback, a CSV and a class report.",
+    )
+    demo.add_argument("--folder", default=".demo", help="where to work (default: %(default)s)")
+    demo.set_defaults(module="autograder.demo")
     return top
 
 
@@ -58,6 +70,9 @@ def main(arguments=None):
     options = parser().parse_args(arguments)
     try:
         return importlib.import_module(options.module).run(options)
+    except CourseError as error:
+        print(error, file=sys.stderr)
+        return 1
     except KeyboardInterrupt:
         print("stopped", file=sys.stderr)
         return 130

@@ -8,6 +8,8 @@ from pathlib import Path
 from nbgrader import preprocessors as steps
 from nbgrader.preprocessors import ClearSolutions
 
+from autograder.grading import nbgrader_steps
+
 STUB = "raise NotImplementedError"
 
 
@@ -60,7 +62,7 @@ def configure(c, root):
     c.ClearSolutions.code_stub = {"python": f"{STUB}()"}
     c.StubSolutions.code_stub = {"python": f"{STUB}()"}
     c.GenerateAssignment.preprocessors = GENERATE
-    c.ExecutePreprocessor.timeout = 60
+    nbgrader_steps.configure(c)
     c.NbGraderAPI.timezone = "UTC"
     return c
 

@@ -15,11 +15,11 @@ class Draw:
 
     def normal(self, *shape, scale=1.0):
         """Standard normal numbers times ``scale``, float64."""
-        return scale * torch.randn(*shape, generator=self._generator, dtype=torch.float64)
+        return scale * torch.randn(shape, generator=self._generator, dtype=torch.float64)
 
     def uniform(self, *shape, low=0.0, high=1.0):
         """Numbers between ``low`` and ``high``, float64."""
-        unit = torch.rand(*shape, generator=self._generator, dtype=torch.float64)
+        unit = torch.rand(shape, generator=self._generator, dtype=torch.float64)
         return low + (high - low) * unit
 
     def integers(self, low, high, *shape):

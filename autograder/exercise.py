@@ -10,6 +10,8 @@ import pkgutil
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from autograder import CourseError
+
 
 @dataclass(frozen=True)
 class Check:
@@ -34,7 +36,7 @@ _checks: dict[str, Check] = {}
 _answers: dict[str, list[Answer]] = {}
 
 
-class RegistryError(ValueError):
+class RegistryError(CourseError):
     """Two checks or two mistakes share a name, or an exercise has no check."""
 
 

@@ -4,19 +4,23 @@
 """
 
 import ast
+import io
 import re
+import tokenize
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import jupytext
 
-from autograder import ROOT
+from autograder import ROOT, CourseError
 
 MARKERS = ("exercise", "check", "given", "demo")
+FORMAT = {"extension": ".py", "format_name": "percent", "comment_magics": False}
+CELL = re.compile(r"\s*#\s*(%%|<codecell>|In\[[0-9 ]*\])")  # what jupytext takes for a new cell
 FIGURE = re.compile(r"!\[([^\]]*)\]\((figures/[^)]+)\)")
 
 
-class SourceError(ValueError):
+class SourceError(CourseError):
     """A source file breaks a rule. str() is 'file:line: what is wrong; what to do'."""
 
     def __init__(self, path, line, message):
@@ -70,7 +74,7 @@ class Lesson:
         return {cell.name: cell.points for cell in self.cells if cell.kind == "check"}
 
 
-class UnknownLesson(ValueError):
+class UnknownLesson(CourseError):
     """No lesson answers to the name given."""
 
 
@@ -80,32 +84,35 @@ def find(names=(), root=ROOT):
     A lesson answers to its number ('01' or '1'), name, slug, or the path of any of its notebooks.
     """
     paths = sorted((root / "source").glob("[0-9][0-9]_*.py"))
-    if not names:
-        return paths
-    found = [path for name in names for path in [_one(name, paths)]]
-    return sorted(set(found))
+    if not paths:
+        raise UnknownLesson("there is no lesson: source/ holds no file like 00_name.py")
+    return sorted({_one(name, paths) for name in names}) if names else paths
 
 
 def _one(name, paths):
     key = Path(str(name)).stem
     for path in paths:
         number, _, rest = path.stem.partition("_")
-        if key in (path.stem, rest) or (key.isdigit() and int(key) == int(number)):
+        if key in (path.stem, rest) or (key.isdecimal() and int(key) == int(number)):
             return path
-    known = ", ".join(path.stem for path in paths) or "none in source/"
+    known = ", ".join(path.stem for path in paths)
     raise UnknownLesson(f"no lesson is called {str(name)!r}; there are: {known}")
 
 
 def read(path):
     """Read one source file and return its Lesson; raises SourceError."""
     path = Path(path)
-    text = path.read_text(encoding="utf-8")
+    text = read_text(path)
     parse(path, text)
-    lines = [number for number, row in enumerate(text.split("\n"), 1) if row.startswith("# %%")]
-    if not lines or text.split("\n")[0] != "# %% [markdown]":
+    rows = text.split("\n")
+    if rows[0] != "# %% [markdown]":
         raise SourceError(path, 1, "the file must begin with '# %% [markdown]' and the title")
-    notebook = jupytext.reads(text, fmt="py:percent")
-    cells = [_cell(path, *pair) for pair in zip(notebook.cells, lines, strict=True)]
+    lines = _first_lines(path, text)
+    found = jupytext.reads(text, fmt=FORMAT).cells
+    cells = [
+        _cell(path, cell, rows[first - 1 : after - 1], first)
+        for cell, first, after in zip(found, lines, [*lines[1:], len(rows) + 1], strict=True)
+    ]
     lesson = Lesson(path, path.stem, cells)
     if not cells[0].source.startswith("# "):
         raise SourceError(path, lines[0], "the first cell must start with the title: '# NN · …?'")
@@ -114,29 +121,59 @@ def read(path):
     return lesson
 
 
+def read_text(path):
+    """The text of a source file; a SourceError if it cannot be read as UTF-8."""
+    try:
+        return path.read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        line = path.read_bytes()[: error.start].count(b"\n") + 1
+        raise SourceError(path, line, "this is not UTF-8 text; save the file as UTF-8") from None
+
+
 def parse(path, text):
     """``ast.parse`` with a SourceError that gives file and line."""
     try:
         return ast.parse(text)
     except SyntaxError as error:
-        raise SourceError(path, error.lineno, f"syntax error: {error.msg}") from None
+        raise SourceError(path, error.lineno or 1, f"syntax error: {error.msg}") from None
+    except ValueError as error:  # a null byte, in Python 3.11
+        raise SourceError(path, 1, f"syntax error: {error}") from None
 
 
-def _cell(path, cell, line):
+def _first_lines(path, text):
+    """Numbers of the lines that begin a cell; each must be '# %%' and, after a space, its marker."""
+    comments = {
+        token.start[0]
+        for token in tokenize.generate_tokens(io.StringIO(text).readline)
+        if token.type == tokenize.COMMENT
+    }
+    lines = [number for number, row in enumerate(text.split("\n"), 1) if CELL.match(row)]
+    for number in lines:
+        row = text.split("\n")[number - 1]
+        if number not in comments:
+            raise SourceError(
+                path, number, f"a line of a string looks like a new cell: {row.strip()}; rewrite it"
+            )
+        if row != "# %%" and not row.startswith("# %% "):
+            raise SourceError(
+                path, number, f"a cell begins with '# %%' and one space, not with {row!r}"
+            )
+    return lines
+
+
+def _cell(path, cell, rows, line):
     attributes = {key: value for key, value in cell.metadata.items() if key != "lines_to_next_cell"}
     if cell.cell_type == "markdown":
-        if attributes:
-            raise SourceError(path, line, f"a markdown cell takes no attribute: {attributes}")
+        _refuse_code_in_markdown(path, attributes, rows, line)
         return Cell("markdown", cell.source, line)
     points = attributes.pop("points", None)
     unknown = [key for key in attributes if key not in MARKERS]
-    if unknown or len(attributes) > 1:
-        shown = attributes.get("title", ", ".join(map(str, attributes)))
+    if unknown or len(attributes) > 1 or cell.cell_type != "code":
         raise SourceError(
             path,
             line,
-            f'unknown marker {shown!r}; write one of: exercise="name", '
-            'check="name" points=N, given="name", demo=true',
+            f"unknown marker {rows[0].removeprefix('# %% ')!r}; write one of: [markdown], "
+            'exercise="name", check="name" points=N, given="name", demo=true',
         )
     kind = next(iter(attributes), "code")
     name = attributes.get(kind, "")
@@ -144,13 +181,27 @@ def _cell(path, cell, line):
         if name is not True:
             raise SourceError(path, line, "write demo=true")
         name = ""
-    elif kind != "code" and not (isinstance(name, str) and name.isidentifier()):
+    elif kind != "code" and not _is_name(name):
         raise SourceError(path, line, f'write {kind}="name" with the name of a function or class')
     if (kind == "check") != (points is not None):
         raise SourceError(path, line, 'points=N belongs to a check: check="name" points=2')
     if points is not None and not (type(points) is int and points > 0):
         raise SourceError(path, line, f"points must be a whole number above 0, not {points!r}")
     return Cell(kind, cell.source, line, name, points or 0)
+
+
+def _is_name(name):
+    return isinstance(name, str) and name.isidentifier() and name.isascii() and len(name) <= 50
+
+
+def _refuse_code_in_markdown(path, attributes, rows, line):
+    if attributes:
+        raise SourceError(path, line, f"write only '# %% [markdown]', not {rows[0]!r}")
+    for number, row in enumerate(rows, line):
+        if row and not row.startswith("#"):
+            raise SourceError(
+                path, number, "every line of a text cell begins with '# '; start code with '# %%'"
+            )
 
 
 def _refuse_bad_order(lesson):
@@ -198,19 +249,26 @@ def _refuse_unknown_names(lesson):
             _refuse_unknown(lesson, cell, checks, lesson.checks)
             _refuse_body(lesson, cell, f"check.{cell.name}({cell.name})")
         elif cell.kind == "markdown":
-            for _, figure in FIGURE.findall(cell.source):
-                if not (lesson.path.parent / figure).is_file():
-                    raise SourceError(
-                        lesson.path,
-                        cell.line,
-                        f"there is no source/{figure}; draw it or fix the path",
-                    )
+            _refuse_bad_figures(lesson, cell)
+
+
+def _refuse_bad_figures(lesson, cell):
+    for words, figure in FIGURE.findall(cell.source):
+        if not (lesson.path.parent / figure).is_file():
+            problem = f"there is no source/{figure}; draw it or fix the path"
+        elif not words.strip():
+            problem = (
+                f"{figure} has no words for those who cannot see it: ![what it shows]({figure})"
+            )
+        else:
+            continue
+        raise SourceError(lesson.path, cell.line, problem)
 
 
 def _top_level(path):
     if not path.is_file():
         raise SourceError(path, 1, "this file does not exist; a lesson needs it")
-    tree = parse(path, path.read_text(encoding="utf-8"))
+    tree = parse(path, read_text(path))
     return {
         node.name: node for node in tree.body if isinstance(node, ast.FunctionDef | ast.ClassDef)
     }

@@ -5,9 +5,17 @@ a ``Foreign`` that only says what it was, so that a check can tell the student a
 object of the student's own ever reaches a check.
 """
 
+import math
 from dataclasses import dataclass
 
 import torch
+
+FLOATS = {torch.float64, torch.float32, torch.float16, torch.bfloat16}
+INTEGERS = {torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8}
+DTYPES = FLOATS | INTEGERS | {torch.bool, torch.complex64}
+MAX_DEPTH = 8  # containers within containers
+MAX_ITEMS = 100_000  # in all containers together
+MAX_NUMBERS = 2**25  # in one tensor
 
 
 @dataclass(frozen=True)
@@ -17,42 +25,93 @@ class Foreign:
     description: str
 
 
-def plain(value, depth=0):
+def plain(value):
     """Return a copy of ``value`` made of plain values only."""
-    if value is None or type(value) in (bool, int, float, str):
-        return value
-    if isinstance(value, torch.Tensor):
-        return _plain_tensor(value)
-    if depth < 8:
-        if type(value) in (list, tuple):
-            return type(value)(plain(item, depth + 1) for item in value)
-        if type(value) is dict and all(type(key) is str for key in value):
-            return {key: plain(item, depth + 1) for key, item in value.items()}
-    return Foreign(_describe(value))
+    return _Copy().of(value)
+
+
+class _Copy:
+    """Copies one value, and keeps count of its items."""
+
+    def __init__(self):
+        self._items = 0
+
+    def of(self, value, depth=0):
+        if value is None or type(value) in (bool, int, float, str):
+            return value
+        if isinstance(value, torch.Tensor):
+            return _plain_tensor(value)
+        if type(value) not in (list, tuple, dict):
+            return Foreign(_describe(value))
+        if type(value) is dict and not all(type(key) is str for key in value):
+            return Foreign("a dict with keys that are not strings")
+        self._items += len(value)
+        if depth >= MAX_DEPTH or self._items > MAX_ITEMS:
+            reason = "nested too deeply" if depth >= MAX_DEPTH else "with far too many items"
+            return Foreign(f"a {type(value).__name__} {reason}")
+        if type(value) is dict:
+            return {key: self.of(item, depth + 1) for key, item in value.items()}
+        return type(value)(self.of(item, depth + 1) for item in value)
 
 
 def _plain_tensor(value):
-    if type(value) not in (torch.Tensor, torch.nn.Parameter):
-        return Foreign(f"a {type(value).__module__}.{type(value).__qualname__}")
+    kind = type(value)
+    if kind not in (torch.Tensor, torch.nn.Parameter):
+        return Foreign(f"{_describe(value)}, not a plain tensor")
     if value.layout is not torch.strided or value.is_quantized or value.device.type == "meta":
-        return Foreign(f"a tensor of layout {value.layout} on {value.device}")
-    return value.detach().cpu().clone()
+        layout = str(value.layout).removeprefix("torch.")
+        return Foreign(f"a tensor of layout {layout} on {value.device.type}")
+    if value.dtype not in DTYPES:
+        return Foreign(f"a tensor of dtype {str(value.dtype).removeprefix('torch.')}")
+    if value.numel() > MAX_NUMBERS:
+        return Foreign(f"a tensor of shape {tuple(value.shape)}, far too large")
+    return value.detach().cpu().resolve_conj().resolve_neg().clone()
 
 
 def _describe(value):
+    """'a numpy.ndarray of shape (2,)'. The type may be the student's: nothing in it is trusted."""
     kind = type(value)
-    name = kind.__name__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__name__}"
-    shape = getattr(value, "shape", None) if kind.__module__ == "numpy" else None
-    article = "an" if name[0] in "aeiou" else "a"
-    return f"{article} {name}" + (f" of shape {tuple(shape)}" if shape is not None else "")
+    try:
+        name = kind.__name__
+        if kind.__module__ not in ("builtins", "__main__"):
+            name = f"{kind.__module__}.{name}"
+        shape = tuple(value.shape) if kind.__module__ == "numpy" else ()
+        article = "an" if name[0] in "aeiouAEIOU" else "a"
+    except Exception:
+        return "an object"
+    return f"{article} {name}" + (f" of shape {shape}" if shape else "")
+
+
+def copied(value):
+    """A copy of a plain value that shares no memory with it; tensors keep their layout in memory.
+
+    >>> rows = torch.zeros(2, 3).T
+    >>> copied(rows).stride() == rows.stride()
+    True
+    """
+    if isinstance(value, torch.Tensor):
+        if value.layout is not torch.strided or value.device.type != "cpu":
+            return value.detach().clone()
+        storage = value.detach().untyped_storage().clone()
+        place = (value.storage_offset(), value.shape, value.stride())
+        return torch.empty(0, dtype=value.dtype).set_(storage, *place)
+    if type(value) in (list, tuple):
+        return type(value)(copied(item) for item in value)
+    if type(value) is dict:
+        return {key: copied(item) for key, item in value.items()}
+    return value
 
 
 def same(left, right):
-    """Whether two plain values are equal: tensors by shape, dtype and value up to rounding."""
+    """Whether two plain values are equal: tensors by shape, dtype and value up to rounding.
+
+    >>> same([1.0, None], [1.0 + 1e-12, None]), same(1.0, 1), same(float("nan"), 1.0)
+    (True, False, False)
+    """
     if isinstance(left, torch.Tensor) and isinstance(right, torch.Tensor):
         if left.shape != right.shape or left.dtype != right.dtype:
             return False
-        loose = left.dtype in (torch.float16, torch.bfloat16, torch.float32)
+        loose = left.dtype in (torch.float16, torch.bfloat16, torch.float32, torch.complex64)
         rtol, atol = (1e-4, 1e-5) if loose else (1e-7, 1e-10)
         return torch.allclose(left, right, rtol=rtol, atol=atol, equal_nan=True)
     if type(left) is not type(right):
@@ -62,5 +121,6 @@ def same(left, right):
     if isinstance(left, dict):
         return left.keys() == right.keys() and all(same(left[key], right[key]) for key in left)
     if isinstance(left, float):
-        return left == right or abs(left - right) <= 1e-7 * abs(right) or left != left != right
+        both_nan = math.isnan(left) and math.isnan(right)
+        return both_nan or math.isclose(left, right, rel_tol=1e-7, abs_tol=1e-10)
     return left == right

@@ -12,10 +12,11 @@ from nbgrader.coursedir import CourseDirectory
 from nbgrader.preprocessors import SaveCells
 from traitlets.config import Config
 
+from autograder import CourseError
 from autograder.course import GENERATE, configure
 
 
-class ReleaseError(RuntimeError):
+class ReleaseError(CourseError):
     """nbgrader refused a solved notebook; str() says which and why."""
 
 

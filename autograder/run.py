@@ -1,9 +1,9 @@
 """Run one check against one answer, and name the mistake when it fails."""
 
 from autograder import exercise
-from autograder.answer import LocalAnswer
+from autograder.answer import AnswerLost, LocalAnswer
 from autograder.draw import Draw
-from autograder.expect import CheckFailed
+from autograder.expect import CheckFailed, describe
 from autograder.student import Student, same_record
 
 
@@ -40,14 +40,22 @@ def _trial(item, answer, seed):
         _refuse_modified_inputs(student.record)
     except CheckFailed as failure:
         return failure, student.record
+    except AnswerLost:
+        raise
     except Exception as error:
         # A result that no expectation foresaw (a ragged list, say) is the answer's fault: on right
         # answers `autograder verify` proves that checks raise nothing else.
-        failure = CheckFailed(
-            "the check could not use the result", f"{type(error).__name__}: {error}"
-        )
-        return failure, student.record
+        return _unusable(student.record, error), student.record
     return None, student.record
+
+
+def _unusable(record, error):
+    """The failure of an answer whose last result made the check itself stumble."""
+    last = f"{describe(record[-1][1])}\n" if record else ""
+    reason = (str(error).splitlines() or [""])[0]
+    return CheckFailed(
+        "the check could not use the result", f"{last}{type(error).__name__}: {reason}"
+    )
 
 
 def _refuse_modified_inputs(record):

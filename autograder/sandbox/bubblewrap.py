@@ -1,13 +1,14 @@
 """How bubblewrap is called: what of the machine is visible inside, and what is not."""
 
-import importlib.util
 import os
 import shutil
 import site
 import sys
 from pathlib import Path
 
-COURSE = "/course"
+from autograder import ROOT
+
+COURSE, SCRATCH = "/course", "/scratch"
 SYSTEM = ("/usr", "/lib", "/lib32", "/lib64", "/libx32", "/bin", "/sbin")
 ETC = ("/etc/ld.so.cache", "/etc/localtime", "/etc/alternatives", "/etc/fonts")
 
@@ -21,7 +22,7 @@ def command(view, program):
     """The command line that runs ``program`` in a sandbox that sees the folder ``view``.
 
     No network, no home, no repository; own pid, ipc and uts namespaces; everything read-only but
-    an empty /tmp. An ordinary user gets a user namespace; for root, bubblewrap uses root's rights
+    an empty folder. An ordinary user gets a user namespace; for root, bubblewrap uses root's rights
     and the program gives them up itself.
     """
     arguments = [available(), "--die-with-parent", "--new-session", "--clearenv"]
@@ -31,15 +32,19 @@ def command(view, program):
         arguments += ["--unshare-user", "--proc", "/proc"]
     else:
         arguments += ["--dir", "/proc"]  # mounted inside, where nothing will cover parts of it
-    for path in _visible():
-        arguments += ["--ro-bind-try", path, path]
-    for path in _installed_course():
-        arguments += ["--tmpfs", path, "--remount-ro", path]
+    hidden = _hidden()
+    for folder in _folders_above(_visible()):
+        arguments += ["--perms", "0755", "--dir", folder]  # inside, the reader may be another user
+    for path in sorted({*_visible(), *hidden}, key=len):  # outer folders first
+        arguments += ["--tmpfs", path] if path in hidden else ["--ro-bind-try", path, path]
     arguments += ["--ro-bind", str(view), COURSE]
-    arguments += ["--dev", "/dev", "--tmpfs", "/tmp", "--chdir", "/tmp"]
-    for name, value in environment(COURSE, "/tmp/home").items():
+    if "/tmp" not in _folders_above(_visible()):
+        arguments += ["--symlink", SCRATCH, "/tmp"]
+    arguments += ["--dev", "/dev", "--perms", "1777", "--tmpfs", SCRATCH, "--chdir", SCRATCH]
+    for name, value in environment(COURSE, f"{SCRATCH}/home").items():
         arguments += ["--setenv", name, value]
-    arguments += ["--remount-ro", "/dev", "--remount-ro", "/"]
+    for path in [*hidden, "/dev", "/"]:
+        arguments += ["--remount-ro", path]
     return [*arguments, "--", *program]
 
 
@@ -48,6 +53,7 @@ def environment(view, home):
     return {
         "PATH": os.pathsep.join([str(Path(sys.executable).parent), "/usr/bin", "/bin"]),
         "HOME": str(home),
+        "USER": "student",
         "TMPDIR": str(Path(home).parent),
         "IPYTHONDIR": f"{home}/ipython",
         "MPLCONFIGDIR": f"{home}/matplotlib",
@@ -63,25 +69,27 @@ def environment(view, home):
 
 
 def _visible():
-    """The system's programs and libraries and the Python environment, outer folders first."""
-    python = {sys.prefix, sys.base_prefix, sys.exec_prefix, *_resolved(sys.executable)}
-    return sorted({*SYSTEM, *ETC, *map(str, python)}, key=len)
+    """The system's programs and libraries, and the folders of the Python environment."""
+    python = {sys.prefix, sys.base_prefix, sys.exec_prefix}
+    python.add(str(Path(sys.executable).resolve().parent.parent))
+    return {*SYSTEM, *ETC, *python}
 
 
-def _resolved(executable):
-    """The folders of the interpreter's real installation, through all links."""
-    return {str(Path(executable).resolve().parent.parent)}
+def _folders_above(paths):
+    """The folders, outer ones first, that must be made to hold ``paths``."""
+    above = {str(parent) for path in paths for parent in Path(path).parents}
+    return sorted(above - {"/"} - paths, key=len)
 
 
-def _installed_course():
-    """Where the course is installed as a plain package: an empty folder will lie over each."""
+def _hidden():
+    """The course wherever it is in sight: installed as a plain package, or in a visible folder."""
     places = [Path(folder) for folder in (*site.getsitepackages(), site.getusersitepackages())]
-    found = {place / name for place in places for name in ("attention", "autograder")}
-    for name in ("attention", "autograder"):
-        found.add(Path(importlib.util.find_spec(name).origin).parent)
-    visible = [Path(path) for path in _visible()]
-    return sorted(
+    course = {place / name for place in places for name in ("attention", "autograder")}
+    visible = _visible()
+    return {
         str(path)
-        for path in found
-        if path.is_dir() and any(path.is_relative_to(root) for root in visible)
-    )
+        for path in {*course, ROOT}
+        if path.is_dir()
+        and str(path) not in visible
+        and any(path.is_relative_to(root) for root in visible)
+    }

@@ -16,10 +16,17 @@ from autograder.plain import Foreign
 
 HEADER = struct.Struct("!II")  # bytes of JSON, bytes of safetensors
 DTYPES = {
-    getattr(torch, name)
-    for name in (
-        "float64 float32 float16 bfloat16 int64 int32 int16 int8 uint8 bool complex64".split()
-    )
+    torch.float64,
+    torch.float32,
+    torch.float16,
+    torch.bfloat16,
+    torch.complex64,
+    torch.int64,
+    torch.int32,
+    torch.int16,
+    torch.int8,
+    torch.uint8,
+    torch.bool,
 }
 MAX_DEPTH = 32
 
@@ -76,8 +83,10 @@ def _encode_tensor(value, tensors):
 
 
 def _decode(item, tensors, depth):
-    if item is None or type(item) in (bool, int, float, str):
+    if item is None or type(item) in (bool, int, float):
         return item
+    if type(item) is str:
+        return item.encode("utf-8", "replace").decode()  # half a surrogate pair cannot be written
     if type(item) is not dict or depth > MAX_DEPTH:
         raise ProtocolError("a value is of no known form")
     if "tensor" in item:

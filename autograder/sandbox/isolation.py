@@ -4,6 +4,7 @@ The process is the first of its own pid namespace: when it ends or is killed, th
 everything it started, and the temporary files go with its mount namespace.
 """
 
+import contextlib
 import ctypes
 import json
 import os
@@ -19,7 +20,7 @@ NEW_MOUNTS, NEW_IPC, NEW_USER, NEW_PID = 0x20000, 0x8000000, 0x10000000, 0x20000
 NOSUID, NODEV, NOEXEC = 2, 4, 8
 SET_DUMPABLE, DROP_BOUND, NO_NEW_PRIVILEGES = 4, 24, 38
 SET_CHILD_SUBREAPER = 36
-SCRATCH = "/tmp"
+SCRATCH = "/scratch"
 
 # What stands between a student's process and the machine:
 OWN = "own"  # bubblewrap, and inside it namespaces of the student's own
@@ -87,10 +88,8 @@ def adopt_orphans():
 def kill(pid):
     """Kill a student's process and with it its namespace, or at least its process group."""
     os.kill(pid, signal.SIGKILL)
-    try:
+    with contextlib.suppress(ProcessLookupError, PermissionError):  # ended, or made no group
         os.killpg(pid, signal.SIGKILL)
-    except (ProcessLookupError, PermissionError):
-        pass  # it has ended, or made no group
 
 
 def usage(zygote):
@@ -185,7 +184,8 @@ def _limit(limits, walls):
 def _drop_privileges():
     """Give up the rights over the new namespaces, and the system calls nobody needs here."""
     for capability in range(64):
-        _prctl_quietly(DROP_BOUND, capability)
+        with contextlib.suppress(OSError):  # this kernel has fewer
+            _libc("prctl", DROP_BOUND, capability, 0, 0, 0)
     header, empty = (ctypes.c_uint32 * 2)(0x20080522, 0), (ctypes.c_uint32 * 6)()
     _libc("capset", header, empty)
     _libc("prctl", NO_NEW_PRIVILEGES, 1, 0, 0, 0)
@@ -195,13 +195,6 @@ def _drop_privileges():
 def _mount(kind, target, flags, options=None):
     data = options.encode() if options else None
     _libc("mount", kind.encode(), target.encode(), kind.encode(), ctypes.c_ulong(flags), data)
-
-
-def _prctl_quietly(option, value):
-    try:
-        _libc("prctl", option, value, 0, 0, 0)
-    except OSError:
-        pass  # this kernel has no such capability
 
 
 def _libc(name, *arguments):

@@ -13,7 +13,7 @@ class Limits:
     processes: int = 64
     cpu_seconds: int = 120
     cell_seconds: float = 20.0
-    call_seconds: float = 10.0  # one request of a check
+    check_seconds: float = 10.0  # everything that one check asks
     notebook_seconds: float = 180.0
     file_bytes: int = 64 * MIB  # one file, and all files together
     output_chars: int = 20_000  # of one cell

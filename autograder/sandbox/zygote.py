@@ -1,7 +1,7 @@
 """The parent of the students' processes: imports everything once, then forks one a submission.
 
-Runs inside the sandbox as ``python -m autograder.sandbox.zygote CONTROL_FD OPTIONS``. The grader sends one
-command at a time over the control socket, a student's process never has it.
+Runs inside the sandbox as ``python -m autograder.sandbox.zygote CONTROL_FD OPTIONS``. The grader
+sends one command at a time over the control socket; a student's process never has it.
 """
 
 import gc
@@ -11,7 +11,6 @@ import select
 import signal
 import socket
 import sys
-import time
 
 from autograder.sandbox import inside, isolation
 from autograder.sandbox.channel import Channel
@@ -50,9 +49,7 @@ class Zygote:
     def _start(self, descriptor):
         self._verdict = ""
         try:
-            self._child = isolation.fork(
-                self._student, descriptor, self._limits, self._walls
-            )
+            self._child = isolation.fork(self._student, descriptor, self._limits, self._walls)
         except OSError as error:
             return {"refused": str(error)}
         finally:

@@ -75,6 +75,12 @@ def solve(path, solved_path, leave_blank=()):
     nbformat.write(notebook, path)
 
 
+def points(path):
+    """Points by grade_id of the checks in the notebook at ``path``."""
+    graded = [cell.metadata.get("nbgrader", {}) for cell in nbformat.read(path, as_version=4).cells]
+    return {cell["grade_id"]: cell["points"] for cell in graded if cell.get("grade")}
+
+
 def environment(home):
     """Environment variables under which nothing of the user's own Jupyter set-up is seen."""
     folders = {

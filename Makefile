@@ -1,0 +1,44 @@
+# Each target is one or two commands; run them from .venv/bin yourself if you like.
+PYTHON ?= python3
+BIN = .venv/bin
+LAB_OPTIONS ?=
+
+IS_NEW_ENOUGH = import sys; sys.exit(None if sys.version_info >= (3, 11) else \
+	"The course needs Python 3.11 or newer, but $(PYTHON) is Python %d.%d: \
+	try again with, for example, PYTHON=python3.12 after make." % sys.version_info[:2])
+
+.PHONY: help install demo test lab build attacks bench-grading
+
+help:           ## list the targets
+	@sed -n 's/^\([a-z-]*:\).*## /\1 /p' Makefile
+
+demo: install   ## grade a small class and show the results
+	$(BIN)/autograder demo
+
+test: install   ## run all tests and checks
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/autograder build --check
+	$(BIN)/autograder verify
+	$(BIN)/python -m pytest -n 2 -m "not browser and not serial"
+	$(BIN)/python -m pytest -m "browser or serial"
+
+lab: install    ## open the lessons in JupyterLab
+	$(BIN)/jupyter lab --LabApp.default_url=/lab/tree/lessons $(LAB_OPTIONS)
+
+build: install  ## make solutions/ and lessons/ from source/ and attention/
+	$(BIN)/autograder build
+
+attacks: install        ## let hostile notebooks try to earn points
+	$(BIN)/python -m tests.autograder.attacks
+
+bench-grading: install  ## compare the speed of grading with stock nbgrader
+	$(BIN)/python benchmarks/grading.py
+
+install: .venv/installed  ## make the environment .venv
+
+.venv/installed: pyproject.toml constraints.txt
+	@$(PYTHON) -c '$(IS_NEW_ENOUGH)'
+	$(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install -c constraints.txt -e '.[dev]'
+	@touch $@

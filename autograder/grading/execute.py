@@ -1,0 +1,172 @@
+"""Grade an assembled notebook: the student's cells run inside, the checks out here."""
+
+import random
+import time
+import warnings
+
+import nbformat
+
+from autograder import exercise
+from autograder.expect import CheckFailed
+from autograder.grading.assemble import INSIDE, OUTSIDE, RUN, error_output
+from autograder.grading.result import Exercise, clean
+from autograder.run import run_check
+from autograder.sandbox.student import StudentLost
+
+OUT_OF_TIME = "the notebook used up its time"
+
+
+def execute(notebook, sandbox):
+    """Run ``notebook`` (see ``assemble``) and fill in its outputs; return its list of Exercise.
+
+    Whatever goes wrong costs only the exercise it happened in.
+    """
+    problem = notebook.metadata.autograder.get("problem")
+    session = _Session(sandbox)
+    graded = []
+    for cell in notebook.cells:
+        run = cell.metadata.get("autograder", {}).get(RUN)
+        if run == INSIDE and not problem:
+            cell.outputs = session.run(cell)
+        elif run == OUTSIDE:
+            name = cell.metadata.nbgrader.grade_id.removeprefix("check_")
+            failure = _failed(name, problem) if problem else session.check(name, cell)
+            cell.outputs = [_verdict(name, failure)]
+            points = float(cell.metadata.nbgrader.points)
+            lost = "" if failure is None else clean(str(failure))
+            graded.append(Exercise(name, 0.0 if lost else points, points, lost))
+    sandbox.stop()
+    return graded
+
+
+class _Session:
+    """A student's process that is replaced when it is lost."""
+
+    def __init__(self, sandbox):
+        self._sandbox = sandbox
+        self._limits = sandbox.limits
+        self._end = time.monotonic() + self._limits.notebook_seconds
+        self._process = None
+        self._sources = []  # of the cells that define the namespace now, in order
+        self._mishaps = {}  # by exercise: why its cell defines nothing
+
+    def run(self, cell):
+        """Run one of the student's cells; return its outputs."""
+        name = cell.metadata.get("nbgrader", {}).get("grade_id", "")
+        if cell.metadata.autograder.get("missing"):
+            self._mishaps[name] = f"the cell of {name} is missing"
+        try:
+            outputs = self._ready().run(cell.source)
+        except StudentLost as lost:
+            self._process = None
+            self._mishaps[name] = f"its cell had to be stopped: {lost}"
+            return [error_output("Stopped", [clean(f"This cell had to be stopped: {lost}.")])]
+        self._sources.append(cell.source)
+        if "error" in outputs:
+            self._mishaps[name] = "its cell fails: " + _one_line(outputs["error"])
+        return _notebook_outputs(outputs)
+
+    def check(self, name, cell):
+        """Run a check cell; return None, or the CheckFailed that the student reads."""
+        verdicts = []
+        check = _Checks(lambda item, answer: verdicts.append(self._judge(item, answer)))
+        try:
+            exec(compile(cell.source, "<check>", "exec"), {}, _Names(check))
+        except StudentLost as lost:
+            self._process = None
+            return _failed(name, "your code had to be stopped", str(lost))
+        except CheckFailed as failure:
+            failure.exercise = name
+            return failure
+        failures = [failure for failure in verdicts if failure is not None]
+        if failures or verdicts:
+            return failures[0] if failures else None
+        return _failed(name, "this check tests nothing")
+
+    def _judge(self, item, name):
+        process = self._ready()
+        process.allow(self._limits.check_seconds)
+        found = process.resolve(str(name))
+        if found is None:
+            raise CheckFailed(f"{name} is not defined", self._mishaps.get(name, ""))
+        answer, module = found
+        if module != "__main__":
+            raise CheckFailed(
+                "this answer was not written in the notebook",
+                f"{name} from {module}",
+                "a definition in the exercise's own cell",
+            )
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return run_check(item, answer, random.SystemRandom().randrange(1, 10**6))
+
+    def _ready(self):
+        """The student's process; a new one has run the earlier cells, save those that end it."""
+        while self._process is None:
+            if time.monotonic() > self._end:
+                raise StudentLost(OUT_OF_TIME)
+            process, sources, self._sources = self._sandbox.start(self._end), self._sources, []
+            try:
+                for source in sources:
+                    process.run(source)
+                    self._sources.append(source)
+                self._process = process
+            except StudentLost:
+                self._sources += sources[len(self._sources) + 1 :]
+        return self._process
+
+
+class _Checks:
+    """What a check cell calls ``check``: each attribute runs the check of that name."""
+
+    def __init__(self, judge):
+        self._judge = judge
+
+    def __getattr__(self, name):
+        item = exercise.find(name)
+        return lambda answer: self._judge(item, answer)
+
+
+class _Names(dict):
+    """The namespace of a check cell: ``check``, and every other name stands for itself."""
+
+    def __init__(self, check):
+        super().__init__(check=check)
+
+    def __missing__(self, name):
+        return name
+
+
+def _failed(name, what, got=""):
+    failure = CheckFailed(what, got)
+    failure.exercise = name
+    return failure
+
+
+def _verdict(name, failure):
+    if failure is None:
+        return nbformat.v4.new_output("stream", name="stdout", text=f"{name}: correct.\n")
+    return error_output("CheckFailed", clean(str(failure)).splitlines())
+
+
+def _one_line(error):
+    where = f", {error['lines'][-1]}" if error["lines"] else ""
+    return clean(f"{error['name']}: {error['message']}{where}".replace("\n", " "))
+
+
+def _notebook_outputs(outputs):
+    made = [
+        nbformat.v4.new_output("stream", name=name, text=clean(outputs[name]))
+        for name in ("stdout", "stderr")
+        if outputs[name]
+    ]
+    if outputs["shown"]:
+        data = {"text/plain": clean(outputs["shown"])}
+        made.append(nbformat.v4.new_output("execute_result", data=data, execution_count=None))
+    if "error" in outputs:
+        error = outputs["error"]
+        head = clean(f"{error['name']}: {error['message']}").splitlines()
+        made.append(
+            error_output(error["name"], [*head, *("  " + clean(x) for x in error["lines"])])
+        )
+    return made

@@ -1,0 +1,104 @@
+"""The grading as steps of ``nbgrader autograde``, for nbgrader_config.py.
+
+Stock nbgrader cleans a submission, runs it in a kernel with the instructor's rights and scores what
+it printed. Here its cells go into the master's notebook, and run in the sandbox.
+"""
+
+import atexit
+from pathlib import Path
+
+import nbformat
+from nbconvert.exporters import NotebookExporter
+from nbgrader.preprocessors import NbGraderPreprocessor
+from traitlets import Enum
+
+SANITIZE = [
+    "autograder.grading.nbgrader_steps.Assemble",
+    "nbgrader.preprocessors.OverwriteCells",
+    "nbgrader.preprocessors.CheckCellMetadata",
+]
+AUTOGRADE = [
+    "autograder.grading.nbgrader_steps.RunInSandbox",
+    "nbgrader.preprocessors.LimitOutput",
+    "nbgrader.preprocessors.SaveAutoGrades",
+    "nbgrader.preprocessors.AssignLatePenalties",
+    "nbgrader.preprocessors.CheckCellMetadata",
+]
+
+
+def configure(c):
+    """Make ``nbgrader autograde`` and the formgrader's button grade in the sandbox."""
+    c.Autograde.exporter_class = "autograder.grading.nbgrader_steps.TolerantExporter"
+    c.Autograde.sanitize_preprocessors = SANITIZE
+    c.Autograde.autograde_preprocessors = AUTOGRADE
+
+
+class TolerantExporter(NotebookExporter):
+    """Reads any file: what is no notebook becomes an empty one, which then earns nothing."""
+
+    def from_file(self, file_stream, resources=None, **kw):
+        """Convert a notebook, or an empty one in place of an unreadable file."""
+        try:
+            notebook = nbformat.read(file_stream, as_version=4)
+        except Exception:  # any damage: the step Assemble finds the words for it
+            notebook = nbformat.v4.new_notebook()
+        return self.from_notebook_node(notebook, resources=resources, **kw)
+
+
+class _Step(NbGraderPreprocessor):
+    """A step that knows the folders of the course."""
+
+    def _path(self, resources, directory):
+        names, course = resources["nbgrader"], self.parent.parent.coursedir
+        folder = course.format_path(
+            getattr(course, f"{directory}_directory"),
+            "." if directory == "source" else names["student"],
+            names["assignment"],
+        )
+        return Path(folder) / f"{names['notebook']}.ipynb"
+
+
+class Assemble(_Step):
+    """Put the student's answers into the master's notebook."""
+
+    def preprocess(self, nb, resources):
+        """The notebook to grade; of ``nb`` itself, which was read leniently, nothing is used."""
+        from autograder.grading.assemble import assemble
+        from autograder.grading.submission import read
+
+        master = nbformat.read(self._path(resources, "source"), as_version=4)
+        return assemble(master, read(self._path(resources, "submitted"))), resources
+
+
+class RunInSandbox(_Step):
+    """Run the student's cells in the sandbox and the checks here; takes the place of Execute."""
+
+    sandbox = Enum(
+        ["required", "auto", "off"],
+        "auto",
+        help="Whether students' code must run in a sandbox, may run without one, or does.",
+    ).tag(config=True)
+
+    _boxes = {}  # one for each lesson, kept for the whole batch
+
+    def preprocess(self, nb, resources):
+        """Fill in the outputs of ``nb``, and write the reasons beside it."""
+        from autograder.grading.execute import execute
+        from autograder.grading.records import save_reasons
+        from autograder.grading.result import Result
+
+        names = resources["nbgrader"]
+        exercises = execute(nb, self._box(names["notebook"]))
+        problem = nb.metadata.autograder.get("problem", "")
+        result = Result(names["student"], names["assignment"], exercises, problem)
+        save_reasons(self._path(resources, "autograded").parent, result)
+        return nb, resources
+
+    def _box(self, lesson):
+        from autograder.sandbox.sandbox import Sandbox
+
+        key = lesson, self.sandbox
+        if key not in self._boxes:
+            self._boxes[key] = Sandbox(lesson, self.sandbox)
+            atexit.register(self._boxes[key].close)
+        return self._boxes[key]

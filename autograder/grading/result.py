@@ -1,0 +1,60 @@
+"""What a submission earned, and why it lost points."""
+
+import re
+from dataclasses import asdict, dataclass, field
+
+CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+
+
+@dataclass
+class Exercise:
+    """The score of one exercise. ``reason`` is empty only where no point was lost."""
+
+    name: str
+    score: float
+    max: float
+    reason: str = ""
+
+
+@dataclass
+class Result:
+    """The outcome for one submission. ``problem`` says why nothing of it could be graded."""
+
+    student: str
+    lesson: str
+    exercises: list[Exercise] = field(default_factory=list)
+    problem: str = ""
+    seconds: float = 0.0
+    digest: str = ""  # of everything the result depends on
+
+    @property
+    def score(self):
+        """Points earned."""
+        return sum(exercise.score for exercise in self.exercises)
+
+    @property
+    def max(self):
+        """Points there are."""
+        return sum(exercise.max for exercise in self.exercises)
+
+    @property
+    def complete(self):
+        """Whether every exercise has a score, and a reason where points are lost."""
+        return bool(self.exercises) and all(
+            one.score == one.max or one.reason for one in self.exercises
+        )
+
+    def as_dict(self):
+        """Plain values, for JSON."""
+        return {**asdict(self), "score": self.score, "max": self.max}
+
+    @classmethod
+    def from_dict(cls, values):
+        """The Result that ``as_dict`` gave."""
+        known = {key: values[key] for key in ("student", "lesson", "problem", "seconds", "digest")}
+        return cls(exercises=[Exercise(**one) for one in values["exercises"]], **known)
+
+
+def clean(text):
+    """``text`` without control characters, which a terminal would obey."""
+    return CONTROL.sub("", text.encode("utf-8", "replace").decode())

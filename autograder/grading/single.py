@@ -1,0 +1,35 @@
+"""Grade one notebook."""
+
+import time
+from pathlib import Path
+
+import nbformat
+
+from autograder.grading.assemble import assemble
+from autograder.grading.execute import execute
+from autograder.grading.result import Result
+from autograder.grading.submission import read
+from autograder.sandbox.limits import DEFAULT
+from autograder.sandbox.sandbox import Sandbox
+
+
+def grade_notebook(master_path, submitted_path, sandbox="required", limits=DEFAULT):
+    """Grade the notebook at ``submitted_path`` against the solved one; return a Result.
+
+    ``sandbox`` is 'required', 'auto' or 'off'. Nothing is written.
+    """
+    master_path = Path(master_path)
+    master = nbformat.read(master_path, as_version=4)
+    with Sandbox(master_path.stem, sandbox, limits) as box:
+        _, result = grade_submission(master, read(submitted_path), box)
+    result.student, result.lesson = Path(submitted_path).stem, master_path.stem
+    return result
+
+
+def grade_submission(master, submission, box):
+    """Grade a Submission in a Sandbox; return (graded notebook, Result without names)."""
+    start = time.monotonic()
+    notebook = assemble(master, submission)
+    result = Result("", "", execute(notebook, box), submission.problem)
+    result.seconds = round(time.monotonic() - start, 3)
+    return notebook, result

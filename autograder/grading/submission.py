@@ -1,0 +1,121 @@
+"""Read what a student handed in, whatever it is."""
+
+import json
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import nbformat
+
+MAX_BYTES = 50 * 2**20
+MAX_CELLS = 2000
+
+
+class Unreadable(Exception):
+    """The submission cannot be graded; str() is the sentence that the student reads."""
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One cell of a submission: nothing of it but this is ever used."""
+
+    kind: str  # 'code' or 'markdown'
+    source: str
+    grade_id: str = ""
+
+
+@dataclass
+class Submission:
+    """The cells of a submitted notebook, or why there are none."""
+
+    cells: list[Cell] = field(default_factory=list)
+    problem: str = ""
+
+
+def read(path):
+    """Read the notebook at ``path``; a Submission with ``problem`` set if that is impossible."""
+    try:
+        return Submission(_cells(_content(Path(path))))
+    except Unreadable as reason:
+        return Submission(problem=str(reason))
+
+
+def parse(notebook):
+    """The Submission of a notebook that is already in memory."""
+    try:
+        return Submission(_cells(notebook))
+    except Unreadable as reason:
+        return Submission(problem=str(reason))
+
+
+def _content(path):
+    if path.is_symlink() or not path.is_file():
+        raise Unreadable(_missing(path))
+    if path.stat().st_size > MAX_BYTES:
+        raise Unreadable(f"{path.name} is larger than {MAX_BYTES >> 20} MiB")
+    data = path.read_bytes()
+    if not data.strip():
+        raise Unreadable(f"{path.name} is empty")
+    try:
+        return json.loads(data)
+    except (ValueError, RecursionError):
+        raise Unreadable(f"{path.name} is not a notebook: it is not valid JSON") from None
+
+
+def _missing(path):
+    others = sorted(other.name for other in path.parent.glob("*.ipynb") if other.is_file())
+    if others:
+        return f"there is no {path.name}, only {others[0]}: it must keep its name"
+    return f"there is no {path.name} in the submission"
+
+
+def _cells(notebook):
+    if not isinstance(notebook, dict) or "nbformat" not in notebook:
+        raise Unreadable("the file is JSON, but not a notebook")
+    version = notebook["nbformat"]
+    if version != 4:
+        notebook = _upgraded(notebook, version)
+    _refuse_other_language(notebook.get("metadata"))
+    cells = notebook.get("cells")
+    if not isinstance(cells, list):
+        raise Unreadable("the notebook has no list of cells")
+    if len(cells) > MAX_CELLS:
+        raise Unreadable(f"the notebook has more than {MAX_CELLS} cells")
+    return [cell for item in cells for cell in _cell(item)]
+
+
+def _upgraded(notebook, version):
+    if version not in (1, 2, 3):
+        raise Unreadable(f"the notebook is of format {str(version)[:20]}, which is unknown here")
+    try:
+        return nbformat.convert(nbformat.from_dict(notebook), 4)
+    except Exception:  # old formats are converted by old code, which trips in its own ways
+        raise Unreadable(f"the notebook is of the old format {version} and damaged") from None
+
+
+def _refuse_other_language(metadata):
+    metadata = metadata if isinstance(metadata, dict) else {}
+    kernel = metadata.get("kernelspec")
+    kernel = kernel if isinstance(kernel, dict) else {}
+    language = str(kernel.get("language") or "python")
+    if language.lower() != "python":
+        name = str(kernel.get("display_name") or kernel.get("name") or language)
+        raise Unreadable(f"the notebook's kernel is {name[:40]}, not Python")
+
+
+def _cell(item):
+    """The cell, or nothing where ``item`` is none."""
+    if not isinstance(item, dict):
+        return
+    source = item.get("source", "")
+    if isinstance(source, list):
+        source = "".join(part for part in source if isinstance(part, str))
+    if not isinstance(source, str) or item.get("cell_type") not in ("code", "markdown", "raw"):
+        return
+    metadata = item.get("metadata")
+    nbgrader = metadata.get("nbgrader") if isinstance(metadata, dict) else None
+    grade_id = nbgrader.get("grade_id") if isinstance(nbgrader, dict) else None
+    yield Cell(
+        "code" if item["cell_type"] == "code" else "markdown",
+        source.encode("utf-8", "replace").decode(),  # half a surrogate pair cannot be written
+        grade_id if isinstance(grade_id, str) else "",
+    )

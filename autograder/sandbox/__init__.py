@@ -1,0 +1,1 @@
+"""The sandbox: students' code runs here, apart from the grader and from each other."""

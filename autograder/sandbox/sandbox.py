@@ -1,0 +1,180 @@
+"""The grader's handle on a sandbox: start students' processes in it, ask them, end them."""
+
+import json
+import math
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+import warnings
+from pathlib import Path
+
+from autograder import ROOT
+from autograder.sandbox import bubblewrap, channel, view
+from autograder.sandbox.isolation import NONE, OWN, SHARED
+from autograder.sandbox.limits import DEFAULT
+from autograder.sandbox.student import StudentProcess
+
+START_SECONDS = 60
+POLICIES = ("required", "auto", "off")
+
+
+class SandboxRefused(RuntimeError):
+    """The sandbox that was asked for cannot be had here; str() says why."""
+
+
+class UnprotectedWarning(UserWarning):
+    """Students' code runs with the rights of the grader."""
+
+
+class Sandbox:
+    """A place to run the submissions of one lesson, one after the other.
+
+    ``policy``  'required': bubblewrap or SandboxRefused; 'auto': a plain process with resource
+                limits where there is no bubblewrap, with a warning; 'off': always a plain process
+    """
+
+    def __init__(self, lesson, policy="required", limits=DEFAULT, course=ROOT):
+        self.limits = limits
+        self._walls = _walls(policy)
+        self._folder = Path(tempfile.mkdtemp(prefix="autograder-"))
+        self._folder.chmod(0o755)  # inside, the reader may be another user
+        self._zygote = self._control = None
+        self._student = None
+        view.prepare(self._folder / "course", lesson, course)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()
+
+    def start(self, end=math.inf):
+        """Start a student's process with an empty namespace, ending the one before.
+
+        ``end`` is the time, as of ``time.monotonic``, at which it loses its right to an answer.
+        """
+        self.stop()
+        if self._walls == SHARED or self._zygote is None or self._zygote.poll() is not None:
+            self._launch()
+        ours, theirs = channel.pair()
+        try:
+            answer = self._command(b"start", theirs.fileno())
+        finally:
+            theirs.close()
+        if "refused" in answer:
+            ours.close()
+            if self._walls != OWN:
+                raise SandboxRefused(f"a process could not be started: {answer['refused']}")
+            self._walls = SHARED  # nested namespaces are refused here: a sandbox for each student
+            return self.start(end)
+        self._student = StudentProcess(ours, self.limits, self.stop, end)
+        return self._student
+
+    def stop(self):
+        """End the student's process and everything it started; return why it had ended, or ''."""
+        if self._student is None:
+            return ""
+        self._student.close()
+        self._student = None
+        try:
+            ended = self._command(b"stop")
+        except (SandboxRefused, OSError):
+            return "the sandbox ended with it"
+        if self._walls == SHARED:
+            self._end_zygote()
+        return ended["verdict"] or _describe(ended["status"])
+
+    def close(self):
+        """End everything and remove the temporary folder."""
+        if self._student is not None:
+            self._student.close()
+            self._student = None
+        self._end_zygote()
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+    def _launch(self):
+        self._end_zygote()
+        self._control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self._control.settimeout(START_SECONDS)
+        options = json.dumps({"walls": self._walls, "limits": self.limits.as_dict()})
+        program = [sys.executable, "-s", "-m", "autograder.sandbox.zygote"]
+        program += [str(theirs.fileno()), options]
+        home, environment = self._folder / "home", None
+        if self._walls == NONE:
+            environment = bubblewrap.environment(self._folder / "course", home)
+        else:
+            program = bubblewrap.command(self._folder / "course", program)
+        self._zygote = subprocess.Popen(
+            program,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            env=environment,
+            cwd="/",
+            pass_fds=[theirs.fileno()],
+            start_new_session=True,
+        )
+        theirs.close()
+        self._answer()
+
+    def _command(self, order, *descriptors):
+        try:
+            socket.send_fds(self._control, [order], descriptors)
+        except OSError as error:
+            raise SandboxRefused(f"the sandbox has ended: {error}") from None
+        return self._answer()
+
+    def _answer(self):
+        """What the zygote says; it never passes on anything from a student's process."""
+        try:
+            data = self._control.recv(4096)
+        except TimeoutError:
+            data = b""
+        if not data:
+            self._zygote.kill()
+            said = self._zygote.stderr.read().decode(errors="replace").strip() or "no reason given"
+            raise SandboxRefused(f"the sandbox does not start: {said.splitlines()[-1]}")
+        return json.loads(data)
+
+    def _end_zygote(self):
+        if self._zygote is not None:
+            self._zygote.kill()
+            self._zygote.wait()
+            self._zygote.stderr.close()
+            self._control.close()
+            self._zygote = self._control = None
+
+
+def _walls(policy):
+    if policy not in POLICIES:
+        raise ValueError(f"sandbox={policy!r} is none of {', '.join(POLICIES)}")
+    if sys.platform == "win32":
+        raise SandboxRefused("grading runs on Linux or macOS; on Windows, use WSL")
+    if policy != "off" and bubblewrap.available():
+        return OWN
+    if policy == "required":
+        raise SandboxRefused(
+            "the sandbox is required, but bubblewrap is not installed: install the package "
+            "bubblewrap, or choose --sandbox auto to run students' code without it"
+        )
+    if policy == "auto":
+        warnings.warn(
+            "bubblewrap is not installed: students' code runs WITHOUT A SANDBOX, with your "
+            "rights and only resource limits. Install the package bubblewrap.",
+            UnprotectedWarning,
+            stacklevel=3,
+        )
+    return NONE
+
+
+def _describe(status):
+    """Say how a process ended by itself; '' if it was still running."""
+    if status is None:
+        return ""
+    if status >= 0:
+        return f"it ended itself with status {status}"
+    return {-9: "it was killed (out of memory?)", -24: "it used too much CPU time"}.get(
+        status, f"it was ended by signal {-status}"
+    )

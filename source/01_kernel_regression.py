@@ -1,0 +1,650 @@
+# %% [markdown]
+# # 01 · How do you predict y at x from examples you have seen?
+#
+# You know the water level of a river at some moments, and want it at another. You know some books,
+# and look for a subject that none of them has as its title. Both are answered in the same way:
+# compare, weigh, average. The method is sixty years old, and it is attention in all but name.
+#
+# **After this lesson** you can
+# - write a **soft lookup**, a dictionary that answers for words it does not hold,
+# - predict with **Nadaraya–Watson kernel regression**, in the words query, key and value,
+# - say what every attention does and does not do to its values,
+# - **learn** the bandwidth by gradient descent instead of guessing it.
+#
+# **Time** 75 minutes · **Points** 17 · **GPU** not needed · **You need** lesson 00
+
+# %%
+import math
+
+import torch
+from torch import nn
+
+from attention import plots
+from attention.getting_started import softmax, weighted_average
+from autograder import check
+
+# %% [markdown]
+# ## What fails without this idea
+# A dictionary answers for the keys it holds, and only for these:
+
+# %%
+shelf = {"poems": 2.0, "grammar": 4.0, "counting words": 10.0, "matrices": 18.0}  # metres
+for subject in ("grammar", "statistics of language"):
+    print(f"{subject:<24}", shelf.get(subject, "not in the dictionary"))
+
+# %% [markdown]
+# Yet a librarian would know where to send you: to somewhere near the books that are *similar*.
+#
+# ## The idea
+# Describe each book by numbers, its **key**: how much it is about language, and how much about
+# maths. Describe what you look for in the same way: the **query**. The nearer a key is to the
+# query, the more its **value**, the place on the shelf, counts in the answer.
+#
+# ![A search with language 0.7 and maths 0.6 is compared with four books. The scores −2.0, −1.0,
+# −0.2 and −4.5 become the weights 0.10, 0.28, 0.61 and 0.01, which average the places 2, 4, 10 and
+# 18 metres to 7.6 metres.](figures/soft_lookup.svg)
+#
+# In one line, for a query $q$, keys $k_j$, values $v_j$ and a **temperature** $\tau > 0$:
+#
+# $$\text{context} = \sum_{j=1}^{T_k} w_j\, v_j, \qquad
+# w = \text{softmax}\!\left(-\frac{\lVert q - k_1\rVert^2}{\tau}, \dots,
+# -\frac{\lVert q - k_{T_k}\rVert^2}{\tau}\right)$$
+#
+# | name | here | shape |
+# |---|---|---|
+# | `query` | what you look for | `(d,)` |
+# | `keys` | what each book is about | `(T_k, d)` |
+# | `values` | where each book stands | `(T_k, d_v)` |
+# | `weights` | how much each book counts | `(T_k,)` |
+# | `context` | where to go | `(d_v,)` |
+#
+# The numbers of the drawing, by hand:
+
+# %%
+titles = ["Poems Aloud", "Grammar in Use", "Counting Words", "Matrices at Work"]
+books = [(0.9, 0.2), (0.8, 0.3), (0.6, 0.7), (0.1, 0.9)]  # (language, maths)
+metres = [2.0, 4.0, 10.0, 18.0]
+search = (0.7, 0.6)
+
+powers = []
+for book in books:
+    squared = sum((a - b) ** 2 for a, b in zip(search, book, strict=True))
+    powers.append(math.exp(-squared / 0.1))
+place = 0.0
+for title, power, metre in zip(titles, powers, metres, strict=True):
+    place += power / sum(powers) * metre
+    print(f"{title:<17} score {math.log(power):5.2f}   weight {power / sum(powers):.2f}")
+print(f"go to metre {place:.2f}")
+
+# %% [markdown]
+# ### Exercise 1.1 · `soft_lookup`
+# ●○○ easy · 8 minutes · 2 points
+#
+# Write the same with tensors, for keys of any length and values of any length. The test of the
+# temperature is given. Your `softmax` of lesson 00 is imported.
+#
+# <details><summary>Hint 1 · the idea</summary>
+#
+# Three steps: a score per key, a weight per key, the weighted sum of the values. The score is
+# *minus* the squared distance over the temperature.
+# </details>
+# <details><summary>Hint 2 · the shapes</summary>
+#
+# `(T_k, d)` minus `(d,)` subtracts the query from every key. Summing the squares over the features
+# gives `(T_k,)`. The weights have one axis, so the softmax runs along `dim=0`.
+# </details>
+# <details><summary>Hint 3 · pseudocode</summary>
+#
+# ```
+# for every key j:  score[j] = -(sum over features of (key[j] - query)²) / temperature
+# weights = softmax of the scores
+# context = sum over j of weights[j] · values[j]
+# ```
+# </details>
+# <details><summary>Hint 4 · “ValueError: row 0 of the weights sums to …”</summary>
+#
+# `weighted_average` expects weights `(T_q, T_k)` and gives `(T_q, d_v)`. With one query, use the
+# matrix product directly, or add an axis of length 1 and take it off again.
+# </details>
+
+# %% exercise="soft_lookup"
+from attention.kernel_regression import soft_lookup
+
+# %% check="soft_lookup" points=2
+check.soft_lookup(soft_lookup)
+
+# %% [markdown]
+# ### Predict first
+# The drawing used a temperature of 0.1. What happens at 0.001? And at 100? To see the weights
+# themselves, we look up one-hot values: book *j* answers with a 1 in place *j*.
+
+# %% demo=true
+keys, query = torch.tensor(books), torch.tensor(search)
+axes = plots.panels(columns=4, width=2.4, height=2.5)
+for ax, temperature in zip(axes, (0.001, 0.1, 1.0, 100.0), strict=True):
+    weights = soft_lookup(query, keys, torch.eye(4), temperature)
+    place = soft_lookup(query, keys, torch.tensor(metres)[:, None], temperature).item()
+    plots.bars(weights, ["Poems", "Gramm.", "Count.", "Matr."], ax)
+    ax.set(title=f"temperature {temperature:g}\nanswer {place:.2f} m")
+    ax.tick_params(axis="x", labelsize=8)
+axes[0].set(ylabel="weight")
+
+# %% [markdown]
+# *Weights of the four books at four temperatures: all on the nearest book at 0.001, equal at 100.*
+# A temperature near 0 is a dictionary lookup with the nearest key. A very high one is the plain
+# average of lesson 00. Soft lookup is everything in between.
+
+# %% [markdown]
+# ## From books to numbers
+# Now let keys and values be numbers: examples $(x_j, y_j)$, and a query $x$ at which we want to
+# know $y$. Take three examples and ask at $x = 4.25$. First with the plainest similarity there is,
+# minus the distance:
+
+# %%
+examples = [(1.36, 1.79), (3.40, -1.77), (6.05, -2.17)]
+at = 4.25
+powers = [math.exp(-abs(at - x_j)) for x_j, _ in examples]
+prediction = 0.0
+for power, (x_j, y_j) in zip(powers, examples, strict=True):
+    weight = power / sum(powers)
+    prediction += weight * y_j
+    print(f"x {x_j:.2f}   distance {abs(at - x_j):.2f}   weight {weight:.3f}   y {y_j:5.2f}")
+print(f"prediction at {at}: {prediction:.3f}")
+
+# %% [markdown]
+# The nearest example, at 3.40, has two thirds of the weight. Nadaraya and Watson proposed such
+# averages in 1964, independently of each other. To predict at many points at once, we need the
+# distances of all queries from all keys.
+#
+# ### Exercise 1.2 · `distances`
+# ●○○ easy · 4 minutes · 1 point
+#
+# From queries `(T_q,)` and keys `(T_k,)` make the matrix `(T_q, T_k)` of their absolute
+# differences: **queries down, keys across**, as everywhere in this course.
+#
+# <details><summary>Hint 1 · the idea</summary>
+#
+# Broadcasting: a column and a row, subtracted, give a table of all pairs.
+# </details>
+# <details><summary>Hint 2 · the shapes</summary>
+#
+# `(T_q, 1)` minus `(1, T_k)` is `(T_q, T_k)`. Indexing with `None` adds an axis of length 1.
+# </details>
+# <details><summary>Hint 3 · “RuntimeError: The size of tensor a (5) must match … b (7)”</summary>
+#
+# Both tensors still have a single axis, so PyTorch tries to pair them element by element.
+# </details>
+
+# %% exercise="distances"
+from attention.kernel_regression import distances
+
+# %% check="distances" points=1
+check.distances(distances)
+
+# %% [markdown]
+# ### Exercise 1.3 · `nadaraya_watson`
+# ●●○ medium · 8 minutes · 3 points
+#
+# The usual similarity is the Gaussian kernel, a bell of width $h$, the **bandwidth**. Divide it by
+# its sum over the examples, and look at what you get:
+#
+# $$w_{ij} = \frac{\exp\!\big(-(x_i - x_j)^2 / 2h^2\big)}
+# {\sum_m \exp\!\big(-(x_i - x_m)^2 / 2h^2\big)}
+# \qquad\text{for query } x_i \text{ and example } x_j$$
+#
+# This *is* a softmax, of the scores $-(x_i - x_j)^2 / 2h^2$. Predict all queries at once.
+# (Exercises do not depend on each other: compute the squared differences here again.)
+#
+# <details><summary>Hint 1 · the idea</summary>
+#
+# Scores, softmax, matrix product. The Gaussian's `exp` is already in the softmax, which also stays
+# finite for a query far from all examples.
+# </details>
+# <details><summary>Hint 2 · the shapes</summary>
+#
+# Scores and weights are `(T_q, T_k)`, and each query's weights sum to 1. `(T_q, T_k)` times
+# `(T_k,)` is `(T_q,)`.
+# </details>
+# <details><summary>Hint 3 · pseudocode</summary>
+#
+# ```
+# squares = squared differences of all pairs, queries down
+# weights = softmax of (minus squares over (2 times h times h)) along the keys
+# return weights times y_train
+# ```
+# </details>
+# <details><summary>Hint 4 · the numbers are close, but not the same</summary>
+#
+# In Python `a / 2 * h**2` means `(a / 2) * h**2`. Put the denominator in brackets.
+# </details>
+
+# %% exercise="nadaraya_watson"
+from attention.kernel_regression import nadaraya_watson
+
+# %% check="nadaraya_watson" points=3
+check.nadaraya_watson(nadaraya_watson)
+
+# %% [markdown]
+# ## A river
+# Someone read a river gauge 32 times within six hours, and never between 3.7 h and 4.7 h. The
+# readings are rough. The true level is known only to us, because we made it up.
+
+
+# %%
+def true_level(x):
+    return torch.sin(x) + 0.5 * torch.sin(3 * x)
+
+
+generator = torch.Generator().manual_seed(7)
+moments = 5 * torch.rand(32, generator=generator)
+x_train = torch.where(moments > 3.7, moments + 1, moments).sort().values  # (T_k,), hours
+y_train = true_level(x_train) + 0.25 * torch.randn(32, generator=generator)  # (T_k,)
+x = torch.linspace(0, 6, 121)  # (T_q,)
+print(f"{len(x_train)} examples, {len(x)} queries")
+
+# %% [markdown]
+# ### Predict first
+# In the next plot, `nadaraya_watson` predicts with a bandwidth of 0.3 h. Where will it miss the
+# true level? Think of the peaks, the gap and the ends.
+
+# %% demo=true
+ax = plots.panels(width=6.5, height=3.2)
+ax = plots.fit(x, nadaraya_watson(x, x_train, y_train, 0.3), x_train, y_train, true_level(x), ax)
+
+# %% [markdown]
+# *Examples (dots), true level (dashed) and prediction (line).* Peaks come out too low and valleys
+# too high: an average of neighbours cannot lie above the highest of them. In the gap the
+# prediction leans on the readings to both sides.
+#
+# ## Other kernels
+# The Gaussian is one way to turn a distance into a similarity. A **kernel** is any such function
+# of the scaled distance $u = (x - x_j) / h$ that is largest at 0.
+#
+# ### Exercise 1.4 · `kernel_values`
+# ●●○ medium · 8 minutes · 2 points
+#
+# Write four kernels, all of height 1 at $u = 0$, and refuse other names.
+#
+# | name | value | its reach |
+# |---|---|---|
+# | `"gaussian"` | $\exp(-u^2/2)$ | everywhere, quickly falling |
+# | `"boxcar"` | 1 where $\lvert u\rvert \le 1$, else 0 | one bandwidth |
+# | `"epanechnikov"` | $1 - u^2$ where $\lvert u\rvert \le 1$, else 0 | one bandwidth |
+# | `"constant"` | 1 | everywhere |
+#
+# Textbooks put factors in front, such as 3/4. They would cancel in the weights, so we leave them
+# out.
+#
+# <details><summary>Hint 1 · the idea</summary>
+#
+# Four cases, then an error for all other names. A comparison of tensors gives True and False;
+# `.to(u.dtype)` makes numbers of them.
+# </details>
+# <details><summary>Hint 2 · the shapes</summary>
+#
+# Every case returns a tensor of the shape and dtype of `u`, the constant one too: there is a
+# function that makes ones *like* another tensor.
+# </details>
+# <details><summary>Hint 3 · pseudocode</summary>
+#
+# ```
+# gaussian      exp of minus half the square
+# boxcar        is |u| at most 1, as a number
+# epanechnikov  1 minus the square, but never below 0 (clamp)
+# constant      ones like u
+# anything else ValueError with the name given and the four that exist
+# ```
+# </details>
+
+# %% exercise="kernel_values"
+from attention.kernel_regression import kernel_values
+
+# %% check="kernel_values" points=2
+check.kernel_values(kernel_values)
+
+# %% [markdown]
+# ### Exercise 1.5 · `attention_weights`
+# ●●○ medium · 8 minutes · 2 points
+#
+# Divide each query's similarities by their sum. A boxcar raises a new question: what if **no** key
+# is in reach? Then all similarities are 0, and so is their sum. Something must be chosen. We choose
+# equal weights, $1/T_k$: who knows nothing about a query answers with the mean of all examples.
+# (Lesson 06 chooses zeros, for queries that should stay silent.)
+#
+# <details><summary>Hint 1 · the idea</summary>
+#
+# A row of zeros and a row of ones carry the same information: no key is preferred. But ones can be
+# divided by their sum.
+# </details>
+# <details><summary>Hint 2 · the shapes</summary>
+#
+# Sums of the rows with their axis kept: `(T_q, 1)`. This lines up with `(T_q, T_k)`.
+# </details>
+# <details><summary>Hint 3 · pseudocode</summary>
+#
+# ```
+# empty      = which rows sum to 0
+# similarity = with every empty row filled with ones
+# return similarity over the sums of its rows
+# ```
+# </details>
+# <details><summary>Hint 4 · “weights that are not numbers: nan”</summary>
+#
+# 0 / 0 is NaN. Adding a small number everywhere hides this, but it also changes honest rows whose
+# similarities are small.
+# </details>
+
+# %% exercise="attention_weights"
+from attention.kernel_regression import attention_weights
+
+# %% check="attention_weights" points=2
+check.attention_weights(attention_weights)
+
+# %% [markdown]
+# The pieces fit together. This function is given; it calls yours.
+
+# %% given="kernel_regression"
+from attention.kernel_regression import kernel_regression
+
+# %% [markdown]
+# ### Predict first
+# Four kernels, three bandwidths. Which kernel pays no heed to the bandwidth? Which gives a line
+# with steps? What does the narrow boxcar do in the gap?
+
+# %% demo=true
+kernels, bandwidths = ("gaussian", "boxcar", "epanechnikov", "constant"), (0.15, 0.5, 1.5)
+axes = plots.panels(4, 3, width=3.0, height=1.75)
+for row, kernel in zip(axes, kernels, strict=True):
+    for ax, bandwidth in zip(row, bandwidths, strict=True):
+        prediction, _ = kernel_regression(x, x_train, y_train, kernel, bandwidth)
+        plots.fit(x, prediction, x_train, y_train, true_level(x), ax, legend=False)
+    row[0].set(ylabel=kernel)
+for ax, bandwidth in zip(axes[0], bandwidths, strict=True):
+    ax.set(title=f"bandwidth {bandwidth:g} h")
+for ax in axes[-1]:
+    ax.set(xlabel="hours")
+
+# %% [markdown]
+# *Fits under four kernels (rows) and three bandwidths (columns), with examples, true level (dashed)
+# and prediction (line).* A narrow kernel follows the noise, a wide one flattens the peaks, and the
+# constant one is the mean of everything at any bandwidth. The boxcar makes steps, one whenever an
+# example enters or leaves its reach. In the gap, narrow boxcar and Epanechnikov have no example in
+# reach and fall back to the mean. The bandwidth matters far more than the shape of the kernel.
+#
+# The fits are made of weights. Each row of the next pictures is one query, each column one example.
+
+# %% demo=true
+queries = torch.linspace(0.25, 5.75, 12)  # (12,)
+axes = plots.panels(1, 3, width=3.1, height=3.0)
+for ax, (kernel, bandwidth) in zip(
+    axes, (("gaussian", 0.15), ("boxcar", 0.15), ("gaussian", 1.5)), strict=True
+):
+    _, weights = kernel_regression(queries, x_train, y_train, kernel, bandwidth)
+    title = f"{kernel}, bandwidth {bandwidth:g} h"
+    plots.heatmap(weights, ax, title, [f"{hour:g} h" for hour in queries], colorbar=ax is axes[-1])
+
+# %% [markdown]
+# *Weight matrices: 12 queries down, 32 examples across, in the order of time.* Near the diagonal, a
+# query attends to the examples of its own time. A narrow kernel is sharp, a wide one spreads
+# its weight. The boxcar's pale row at 4.25 h is the query in the gap: 1/32 for everyone.
+#
+# ## What every attention has in common
+# Kernels, and later dot products, differ in how the weights are made. What happens then is always
+# the same: weights that are not negative and sum to 1 average the values. Three properties follow.
+#
+# **The result lies among the values.** A *convex combination* can reach every point between the
+# values, and none outside. Let us look up 400 random queries among 7 values in the plane.
+
+# %% demo=true
+generator = torch.Generator().manual_seed(3)
+keys = torch.randn(7, 2, generator=generator)
+values = torch.randn(7, 2, generator=generator)
+asked = 2 * torch.randn(400, 2, generator=generator)
+axes = plots.panels(1, 2, width=4.4, height=3.6)
+for ax, temperature in zip(axes, (0.2, 4.0), strict=True):
+    points = torch.stack([soft_lookup(query, keys, values, temperature) for query in asked])
+    plots.hull(values, points, ax, f"temperature {temperature:g}", legend=ax is axes[0])
+
+# %% [markdown]
+# *Results of soft lookups (red) in the convex hull of seven values (blue), at two temperatures.*
+# None leaves the hull, although the queries lie all over the plane. A low temperature reaches far
+# towards the values, along the edges between them; a high one keeps to the middle.
+#
+# **Order does not matter.** Shuffle the examples, each with its value: columns of the weights move,
+# the predictions stay. Shuffle the queries: rows move, and the predictions move with them. The
+# first is called *permutation invariance*, the second *equivariance*.
+
+# %% demo=true
+few = torch.tensor([1, 5, 9, 13, 17, 21, 25, 29])
+asked, order, turned = queries[1::2], torch.randperm(8, generator=generator), [3, 0, 5, 1, 4, 2]
+panels = (
+    ("as measured", asked, few),
+    ("examples shuffled", asked, few[order]),
+    ("queries shuffled", asked[turned], few),
+)
+axes = plots.panels(1, 3, width=3.1, height=3.0)
+for ax, (title, at, chosen) in zip(axes, panels, strict=True):
+    prediction, weights = kernel_regression(at, x_train[chosen], y_train[chosen], "gaussian", 0.5)
+    down = [f"{hour:g} h: {y:5.2f}" for hour, y in zip(at, prediction, strict=True)]
+    across = [f"{hour:.1f}" for hour in x_train[chosen]]
+    plots.heatmap(weights, ax, title, down, across, colorbar=ax is axes[-1])
+    ax.set(ylabel="", xlabel="examples (h)")
+
+# %% [markdown]
+# *Three weight matrices; beside each row its query and its prediction.* In the middle the columns
+# have moved and every prediction is as before. On the right whole rows have moved, together with
+# their predictions. For sentences this means: attention by itself does not know the order of
+# words. Lesson 08 gives it positions.
+#
+# **It is not a fixed linear map.** With the weights held still, the result is linear in the values.
+# But a linear layer has one matrix, of one size, for all inputs. Here the matrix is computed from
+# the queries and keys, so it changes with the content and fits any number of examples.
+#
+# ## Break it
+# What if the bandwidth goes to 0? What if it goes to infinity? Decide, then look.
+
+# %% demo=true
+axes = plots.panels(1, 2, width=4.4, height=2.7)
+for ax, bandwidth in zip(axes, (0.001, 100.0), strict=True):
+    prediction = nadaraya_watson(x, x_train, y_train, bandwidth)
+    title = f"bandwidth {bandwidth:g} h"
+    plots.fit(x, prediction, x_train, y_train, true_level(x), ax, title, legend=ax is axes[0])
+
+# %% [markdown]
+# *Left: bandwidth 0.001 h, a staircase through every example. Right: 100 h, a flat line.* The first
+# is nearest-neighbour prediction, the hard lookup: it fits all examples without error and repeats
+# their noise. The second is the uniform average of lesson 00. The best bandwidth lies between, and
+# the error *on the examples themselves* cannot find it: it is smallest on the left.
+#
+# ## Choosing the bandwidth
+# A fair question to an example is: how well would the *others* have predicted you? Leave each
+# example out in turn, predict it from the rest, and average the squared errors.
+#
+# ### Exercise 1.6 · `leave_one_out_loss`
+# ●●● hard · 12 minutes · 3 points
+#
+# Compute this mean, with the Gaussian kernel. The queries are the examples themselves, and each
+# must be kept from attending to itself. This is a *mask*, the first of many. A gradient must be
+# able to flow through the bandwidth.
+#
+# <details><summary>Hint 1 · the idea</summary>
+#
+# To take a key out of a softmax, give it a score whose exponential is 0. The score 0 will not do:
+# its exponential is 1.
+# </details>
+# <details><summary>Hint 2 · the shapes</summary>
+#
+# Scores `(T_k, T_k)`: example *i* as query down, example *j* as key across. What must go is the
+# diagonal. `torch.eye` with `dtype=torch.bool` marks it, and `masked_fill` fills what is marked.
+# </details>
+# <details><summary>Hint 3 · pseudocode</summary>
+#
+# ```
+# scores      = as in 1.3, with x_train in both roles
+# scores      = with minus infinity on the diagonal
+# weights     = softmax along the keys
+# predictions = weights times y_train
+# return the mean of the squared errors
+# ```
+# </details>
+# <details><summary>Hint 4 · the loss falls to 0 as the bandwidth shrinks</summary>
+#
+# Then each example still sees itself. Remove it *before* the softmax: afterwards, at a small
+# bandwidth, the others have no weight left to be scaled up.
+# </details>
+
+# %% exercise="leave_one_out_loss"
+from attention.kernel_regression import leave_one_out_loss
+
+# %% check="leave_one_out_loss" points=3
+check.leave_one_out_loss(leave_one_out_loss)
+
+# %% [markdown]
+# ## Learning the bandwidth
+# You could try a hundred bandwidths. Or you let the loss say in which direction to go: its
+# gradient. This is the step from a method with a knob to a model with a parameter.
+#
+# ### Exercise 1.7 · `LearnedBandwidth`
+# ●●○ medium · 10 minutes · 3 points
+#
+# Write a module with one parameter, `log_bandwidth`, a scalar. Why the logarithm? Gradient descent
+# may step anywhere, also below 0, where a bandwidth makes no sense. The exponential of any number
+# is positive.
+#
+# <details><summary>Hint 1 · the idea</summary>
+#
+# `nn.Parameter` around a tensor tells the module that this tensor is to be learned. `forward` first
+# gets the bandwidth back from its logarithm, then does what `nadaraya_watson` does.
+# </details>
+# <details><summary>Hint 2 · the shapes</summary>
+#
+# `torch.tensor(0.5)` has the shape `()`, while `torch.tensor([0.5])` has `(1,)`. A scalar adapts to
+# the dtype of the tensors it meets.
+# </details>
+# <details><summary>Hint 3 · pseudocode</summary>
+#
+# ```
+# __init__   log_bandwidth = parameter holding the natural logarithm of bandwidth
+# forward    h = exponential of log_bandwidth, still a tensor
+#            scores, softmax, average as in 1.3
+# ```
+# </details>
+# <details><summary>Hint 4 · “no gradient reaches log_bandwidth”</summary>
+#
+# `.item()`, `float(…)`, `math.exp(…)` and `.detach()` make plain numbers, which have no gradient.
+# Use the tensor's own methods.
+# </details>
+
+# %% exercise="LearnedBandwidth"
+from attention.kernel_regression import LearnedBandwidth
+
+# %% check="LearnedBandwidth" points=3
+check.LearnedBandwidth(LearnedBandwidth)
+
+# %% [markdown]
+# Train it, from a bandwidth that is far too wide. Each step computes the leave-one-out loss and
+# moves the parameter against its gradient.
+
+# %% demo=true
+model = LearnedBandwidth(bandwidth=1.5)
+optimiser = torch.optim.Adam(model.parameters(), lr=0.1)
+path = []
+for step in range(81):
+    loss = leave_one_out_loss(x_train, y_train, model.log_bandwidth.exp())
+    path.append((model.log_bandwidth.exp().item(), loss.item()))
+    optimiser.zero_grad()
+    loss.backward()
+    optimiser.step()
+    if step % 20 == 0:
+        print(f"step {step:2}   bandwidth {path[-1][0]:.3f} h   loss {path[-1][1]:.3f}")
+
+grid = torch.logspace(-1.5, 1, 80)
+losses = torch.stack([leave_one_out_loss(x_train, y_train, bandwidth) for bandwidth in grid])
+ax = plots.lines(grid, {"loss": losses}, xlabel="bandwidth (h)", log=True)
+ax.plot(*zip(*path, strict=True), ".", color=plots.VERMILION, label="steps of training")
+ax.set(ylabel="leave-one-out loss")
+legend = ax.legend()
+
+# %% [markdown]
+# *Leave-one-out loss against the bandwidth (line) and the steps of training (dots).* The loss is
+# high on both sides: too narrow repeats noise, too wide flattens. Training starts on the right
+# and settles in the valley.
+
+# %% demo=true
+fits, images = plots.panels(1, 2, width=4.4, height=2.6), plots.panels(1, 2, width=4.4, height=3.0)
+for ax, image, bandwidth in zip(fits, images, (1.5, path[-1][0]), strict=True):
+    shown = LearnedBandwidth(bandwidth)
+    title = f"bandwidth {bandwidth:.2f} h"
+    prediction = shown(x, x_train, y_train)
+    plots.fit(x, prediction, x_train, y_train, true_level(x), ax, title, legend=ax is fits[0])
+    weights = shown(x_train, x_train, torch.eye(32))  # one-hot values show the weights
+    plots.heatmap(weights, image, title, colorbar=image is images[1])
+
+# %% [markdown]
+# *Before (left) and after training (right): the fit, and the weights of the examples on each
+# other.* The learned bandwidth follows the peaks without chasing every dot. Its weights are
+# sharper: each query attends to its near neighbours, where before it listened to almost everyone.
+#
+# ### Exercise 1.8 ★ · `effective_neighbours`
+# ●●○ medium · 6 minutes · 1 point
+#
+# On how many examples does a prediction rest? Every Gaussian weight is above 0, so counting says
+# nothing. The exponential of the **entropy** does: it is 1 for a single weight of 1, and $n$ for
+# $n$ equal weights.
+#
+# $$n_i = \exp\Big(-\sum_j w_{ij} \log w_{ij}\Big), \qquad 0 \cdot \log 0 = 0$$
+#
+# <details><summary>Hint 1 · the idea</summary>
+#
+# Entropy per row, then its exponential. Beware of weights that are exactly 0.
+# </details>
+# <details><summary>Hint 2 · the shapes</summary>
+#
+# The keys are summed away: `(T_q, T_k)` becomes `(T_q,)`.
+# </details>
+# <details><summary>Hint 3 · “a weight of 0 makes the count NaN”</summary>
+#
+# log 0 is −∞, and 0 · (−∞) is NaN. PyTorch has `xlogy(a, b)`, which is *a* log *b*, and 0 where *a*
+# is 0.
+# </details>
+
+# %% exercise="effective_neighbours"
+from attention.kernel_regression import effective_neighbours
+
+# %% check="effective_neighbours" points=1
+check.effective_neighbours(effective_neighbours)
+
+# %% demo=true
+counts = {}
+for bandwidth in (1.5, 0.5, path[-1][0]):
+    _, weights = kernel_regression(x, x_train, y_train, "gaussian", bandwidth)
+    counts[f"bandwidth {bandwidth:.2f} h"] = effective_neighbours(weights)
+ax = plots.lines(x, counts, xlabel="hours", ylabel="effective neighbours")
+bottom = ax.set_ylim(bottom=0)
+
+# %% [markdown]
+# *Effective neighbours of the predictions over time, at three bandwidths.* A wider kernel rests on
+# more examples. At each bandwidth the count falls towards the ends, where neighbours are missing on
+# one side.
+#
+# ## Summary
+# A soft lookup compares a query with all keys, turns the scores into weights by a softmax, and
+# averages the values; kernel regression is this with distances as scores. The result always lies
+# among the values, and no order is known to it. How sharp the attention is can be learned, because
+# everything is differentiable.
+#
+# **Next** In lesson 02 a network must press a whole sentence into one vector, and fails when the
+# sentence is long. Lesson 03 lets it look back, with what you have built here; only the scores will
+# be learned as well.
+#
+# **References**
+# - E. A. Nadaraya (1964). *On estimating regression.* Theory of Probability and Its Applications
+#   9(1), 141–142. [doi:10.1137/1109020](https://doi.org/10.1137/1109020)
+# - G. S. Watson (1964). *Smooth regression analysis.* Sankhyā, Series A 26(4), 359–372.
+# - D. Bahdanau, K. Cho, Y. Bengio (2014). *Neural machine translation by jointly learning to align
+#   and translate.* [arXiv:1409.0473](https://arxiv.org/abs/1409.0473)
+# - A. Vaswani et al. (2017). *Attention is all you need.*
+#   [arXiv:1706.03762](https://arxiv.org/abs/1706.03762)
+# - To read on: A. Zhang, Z. Lipton, M. Li, A. Smola, *Dive into Deep Learning*, chapter
+# [Attention Mechanisms and
+# Transformers](https://d2l.ai/chapter_attention-mechanisms-and-transformers/)

@@ -1,0 +1,189 @@
+"""Tricks with the machinery that runs the cells: tags, transformers, hooks and tracebacks."""
+
+from .paper import attack
+
+DROP = "any(word in ''.join(lines) for word in ('check.', 'assert'))"
+
+
+@attack
+def skip_execution_tag(paper):
+    """The tag that makes nbclient leave a cell out, on every test cell."""
+    for cell in paper.tests:
+        cell.metadata["tags"] = ["skip-execution"]
+
+
+@attack
+def input_transformer(paper):
+    """An input transformer that turns every test cell into `pass`."""
+    paper.first(f"""
+        get_ipython().input_transformers_post.append(
+            lambda lines: ["pass"] if {DROP} else lines)
+    """)
+
+
+@attack
+def ast_transformer(paper):
+    """An AST transformer that drops asserts, raises and calls of checks."""
+    paper.first("""
+        import ast
+
+        class Drop(ast.NodeTransformer):
+            def gone(self, node):
+                return ast.copy_location(ast.Pass(), node)
+            visit_Assert = visit_Raise = gone
+            def visit_Expr(self, node):
+                return self.gone(node) if "check." in ast.unparse(node) else node
+
+        get_ipython().ast_transformers.append(Drop())
+    """)
+
+
+@attack
+def number_for_points(paper):
+    """A test cell turned into a bare number, which nbgrader reads as points."""
+    paper.first(f"""
+        get_ipython().input_transformers_post.append(lambda lines: ["1"] if {DROP} else lines)
+    """)
+
+
+@attack
+def silent_traceback(paper):
+    """showtraceback patched, so that no error output reaches the notebook."""
+    paper.first("get_ipython().showtraceback = lambda *_, **__: None")
+
+
+@attack
+def silent_exception_handler(paper):
+    """IPython's own set_custom_exc with a handler that does nothing."""
+    paper.first("""
+        get_ipython().set_custom_exc(
+            (BaseException,), lambda shell, kind, value, trace, tb_offset=None: None)
+    """)
+
+
+@attack
+def error_messages_dropped(paper):
+    """The kernel's session loses every message of type error."""
+    paper.first("""
+        session = get_ipython().displayhook.session
+        send = session.send
+        session.send = lambda stream, kind, *a, **k: (
+            None if kind == "error" else send(stream, kind, *a, **k))
+    """)
+
+
+@attack
+def cell_runner_replaced(paper):
+    """run_cell and run_cell_async replaced by versions that run `pass` for a test cell."""
+    paper.first("""
+        shell = get_ipython()
+        run, run_async = shell.run_cell, shell.run_cell_async
+        def other(code):
+            return "pass" if "check." in code else code
+        shell.run_cell = lambda code, *a, **k: run(other(code), *a, **k)
+        def asynchronous(code, *a, **k):
+            if "transformed_cell" in k:
+                k["transformed_cell"] = other(k["transformed_cell"])
+            return run_async(other(code), *a, **k)
+        shell.run_cell_async = asynchronous
+    """)
+
+
+@attack
+def line_jumping_tracer(paper):
+    """A sys.settrace function that jumps over the line that raises the failure."""
+    paper.first("""
+        import linecache
+        import sys
+
+        def tracer(frame, event, argument):
+            if "autograder" not in frame.f_code.co_filename:
+                return None
+            line = linecache.getline(frame.f_code.co_filename, frame.f_lineno)
+            if event == "line" and line.strip() == "raise failure":
+                frame.f_lineno += 1
+            return tracer
+
+        sys.settrace(tracer)
+    """)
+
+
+@attack
+def namespace_race(paper):
+    """A thread that keeps putting a fake check into the notebook's namespace."""
+    paper.first("""
+        import threading
+
+        class Fake:
+            def __getattr__(self, name):
+                return lambda *_: None
+
+        def keep_replacing(space=get_ipython().user_ns, fake=Fake()):
+            while True:
+                space["check"] = fake
+
+        threading.Thread(target=keep_replacing, daemon=True).start()
+    """)
+
+
+@attack
+def prints_forged_outputs_when_graded(paper):
+    """Detects NBGRADER_EXECUTION, then prints what passing checks print and hides the others."""
+    names = [cell.metadata.nbgrader.grade_id for cell in paper.answers]
+    paper.first(f"""
+        import os
+
+        if os.environ.get("NBGRADER_EXECUTION") or "NBGRADER_VALIDATING" not in os.environ:
+            for name in {names!r}:
+                print(name + ": correct.")
+                print('{{"score": 100, "max": 100, "passed": true}}')
+            get_ipython().showtraceback = lambda *_, **__: None
+    """)
+
+
+@attack
+def baked_outputs(paper):
+    """Outputs and execution counts of a perfect run stored in the file."""
+    import nbformat
+
+    for cell in paper.tests:
+        cell.execution_count = 7
+        cell.outputs = [
+            nbformat.v4.new_output("stream", text="correct.\n"),
+            nbformat.v4.new_output("execute_result", {"text/plain": "100"}, execution_count=7),
+        ]
+
+
+@attack
+def cell_magics(paper):
+    """%%capture, %%script and ! around everything, and a magic that overrides cell execution."""
+    for cell in paper.answers:
+        cell.source = f"%%capture\n{cell.source}"
+    paper.first("""
+        %%script bash
+        echo "softmax: correct."
+        kill -STOP $PPID & sleep 0.1; kill -CONT $PPID
+        exit 0
+    """)
+    paper.before_tests("""
+        from IPython.core.magic import register_cell_magic
+        !echo '{"passed": true}'
+        shell = get_ipython()
+        shell.register_magic_function(lambda line: None, "line", "check")
+        shell.automagic = True
+        shell.input_transformers_cleanup.append(
+            lambda lines: ["%%capture\\n", *lines] if "check." in "".join(lines) else lines)
+    """)
+
+
+@attack
+def next_input_and_stop(paper):
+    """Ends the kernel's event loop politely after the first cell and claims success."""
+    paper.first("""
+        shell = get_ipython()
+        shell.payload_manager.write_payload({"source": "set_next_input", "text": "correct"})
+        shell.ask_exit = lambda: None
+        shell.events.register("pre_run_cell", lambda *_: None)
+        shell.events.register("post_run_cell", lambda result: setattr(result, "error_in_exec", None))
+        shell.events.register("post_run_cell", lambda result: setattr(result, "result", 100))
+    """)

@@ -1,0 +1,93 @@
+"""What a student and an instructor do in JupyterLab, in a real browser."""
+
+import subprocess
+
+import pytest
+
+from tests.browser import lab
+
+pytestmark = pytest.mark.browser
+
+SLUG = "00_getting_started"
+EXERCISE = "softmax"
+# The sum runs over everything instead of along dim: a mistake that has a name.
+WRONG = "return scores.exp() / scores.exp().sum()"
+RIGHT = "return torch.softmax(scores, dim)"
+
+
+def validate(page):
+    """Press nbgrader's Validate; gives the text of the dialog that it opens."""
+    page.locator(".jp-NotebookPanel-toolbar").get_by_text("Validate", exact=True).click()
+    dialog = page.locator(".jp-Dialog", has_text="Validation Results")
+    dialog.wait_for()
+    said = dialog.inner_text()
+    dialog.get_by_role("button", name="Ok", exact=True).click()
+    dialog.wait_for(state="detached")
+    return said
+
+
+def test_student_reads_what_is_wrong_and_then_that_all_is_right(browser, course, home):
+    path = lab.notebook_path(course, SLUG)
+    lab.solve(path, lab.notebook_path(course, SLUG, "solutions"), leave_blank={EXERCISE})
+    with lab.jupyter_lab(course, home) as address, browser() as page:
+        lab.open_lesson(page, address, SLUG)
+        lab.run_cell(page, lab.cell_with(page, "import torch"))
+        exercise = lab.cell_with(page, f"def {EXERCISE}(")
+        check = lab.cell_with(page, f"check.{EXERCISE}(")
+
+        lab.write_answer(page, EXERCISE, WRONG)
+        assert lab.run_cell(page, exercise) == ""
+        said = lab.run_cell(page, check)
+        assert said.startswith(f"{EXERCISE}: "), said
+        assert [line.split()[0] for line in said.splitlines()[1:]] == [
+            "got",
+            "expected",
+            "likely",
+            "seed",
+        ]
+        verdict = validate(page)
+        assert "The following cell failed" in verdict
+        assert f"check.{EXERCISE}({EXERCISE})" in verdict
+        assert f"{EXERCISE}: the weights do not sum to 1" in verdict
+        assert "likely" in verdict
+
+        lab.write_answer(page, EXERCISE, RIGHT)
+        assert lab.run_cell(page, exercise) == ""
+        assert lab.run_cell(page, check).strip() == f"{EXERCISE}: correct."
+        assert "Success! Your notebook passes all the tests." in validate(page)
+
+
+def test_instructor_reads_a_score_in_formgrader(browser, course, home):
+    path = lab.notebook_path(course, SLUG)
+    solved = lab.notebook_path(course, SLUG, "solutions")
+    for student, blank in (("ada", ()), ("ben", {EXERCISE})):
+        submitted = course / "autograder" / "submitted" / student / SLUG / path.name
+        submitted.parent.mkdir(parents=True)
+        submitted.write_bytes(path.read_bytes())
+        lab.solve(submitted, solved, leave_blank=blank)
+    for command in ("generate_assignment", "autograde"):
+        grading = subprocess.run(
+            [lab.PROGRAMS / "nbgrader", command, SLUG, "--force"],
+            cwd=course,
+            env=lab.environment(home),
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+        )
+        assert grading.returncode == 0, grading.stderr
+    points = lab.points(path)
+    total, lost = sum(points.values()), points[f"check_{EXERCISE}"]
+
+    with lab.jupyter_lab(course, home) as address, browser() as page:
+        page.goto(f"{address}lab?reset")
+        page.get_by_role("menuitem", name="Nbgrader").click()
+        page.get_by_role("menuitem", name="Formgrader").first.click()
+        form = page.frame_locator("iframe")
+        form.get_by_role("link", name="Manual Grading").click()
+        for _ in ("the assignment", "its notebook"):
+            form.get_by_role("row", name=SLUG).get_by_role("link", name=SLUG).click()
+        form.get_by_role("button", name="Show All Names").wait_for()
+        rows = form.locator("tbody tr")
+        rows.nth(1).wait_for()
+        scores = {row.locator("td").nth(2).inner_text() for row in rows.all()}
+    assert scores == {f"{total} / {total}", f"{total - lost} / {total}"}

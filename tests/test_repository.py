@@ -1,0 +1,277 @@
+"""The repository's front: what the README says is true, and the versions agree."""
+
+import ast
+import importlib.metadata
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import nbformat
+import pytest
+import yaml
+from nbgrader.apps.nbgraderapp import NbGraderApp
+from packaging.requirements import Requirement
+from packaging.specifiers import SpecifierSet
+from packaging.utils import canonicalize_name
+
+from autograder import cli
+
+ROOT = Path(__file__).resolve().parent.parent
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+CONDA = yaml.safe_load((ROOT / "environment.yml").read_text(encoding="utf-8"))
+LESSONS = 17
+
+
+def blocks(language):
+    """The README's code blocks in one language."""
+    found = re.findall(rf"^( *)```{language}\n(.*?)^\1```", README, re.DOTALL | re.MULTILINE)
+    return [text for _, text in found]
+
+
+def commands():
+    """The README's commands, without their comments: lists of words."""
+    lines = [line for block in blocks("sh") for line in block.splitlines()]
+    inline = re.findall(r"`((?:make|autograder|nbgrader|source|conda) [^`…]+)`", README)
+    return [words for line in lines + inline if (words := shlex.split(line, comments=True))]
+
+
+def constraints():
+    """Version by canonical name from constraints.txt."""
+    lines = (ROOT / "constraints.txt").read_text(encoding="utf-8").splitlines()
+    pins = [line.split("==") for line in lines if not line.startswith("#")]
+    return {canonicalize_name(name): version for name, version in pins}
+
+
+def requirements():
+    """All requirements in pyproject.toml, extras included, without the package itself."""
+    groups = [PROJECT["dependencies"], *PROJECT["optional-dependencies"].values()]
+    found = [Requirement(text) for group in groups for text in group]
+    return [item for item in found if item.name != PROJECT["name"]]
+
+
+# The README's commands
+
+
+@pytest.mark.parametrize("words", commands(), ids=" ".join)
+def test_readme_command_exists(words):
+    programs = {"make": dry_run, "autograder": has_help, "nbgrader": is_nbgrader, "conda": is_conda}
+    if words[0] == "source":
+        assert words == ["source", ".venv/bin/activate"]
+    else:
+        programs[words[0]](words)
+    paths = [word for word in words[1:] if word.startswith("lessons/") or word.endswith(".yml")]
+    assert all((ROOT / path).exists() for path in paths)
+
+
+def dry_run(words):
+    if shutil.which("make") is None:
+        pytest.skip("make is not installed")
+    done = subprocess.run(
+        [words[0], "-n", *words[1:]], cwd=ROOT, capture_output=True, text=True, timeout=60
+    )
+    assert done.returncode == 0, done.stderr
+
+
+def has_help(words):
+    """The subcommand and its options are in the parser: parsing alone refuses unknown ones."""
+    options = cli.parser().parse_args(words[1:])
+    assert options.command == words[1]
+
+
+def is_nbgrader(words):
+    command, *arguments = words[1:]
+    assert command in NbGraderApp.subcommands
+    application = NbGraderApp.subcommands[command][0]
+    known = {*application.flags, *application.aliases}
+    assert {word.lstrip("-") for word in arguments if word.startswith("--")} <= known
+
+
+def is_conda(words):
+    environment = ["env", "create", "-f", "environment.yml"]
+    assert words[1:] in (environment, ["activate", CONDA["name"]])
+
+
+def subcommands():
+    """The parsers of autograder's subcommands, by name."""
+    choices = [action.choices for action in cli.parser()._actions if action.dest == "command"]
+    return choices[0]
+
+
+@pytest.mark.parametrize("name", subcommands())
+def test_every_command_is_in_the_readme_and_explains_itself(name, capsys):
+    assert f"autograder {name}" in README
+    with pytest.raises(SystemExit) as ended:
+        cli.main([name, "--help"])
+    said = capsys.readouterr().out
+    assert ended.value.code == 0
+    assert said.startswith(f"usage: autograder {name}")
+    assert subcommands()[name].description
+
+
+def test_every_make_target_is_in_the_readme():
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    targets = re.search(r"\.PHONY: (.*)", makefile)[1].split()
+    assert [name for name in targets if name not in README] == []
+
+
+@pytest.mark.skipif(shutil.which("make") is None, reason="make is not installed")
+def test_an_old_python_is_refused_in_one_sentence(tmp_path):
+    old = tmp_path / "python3.9"
+    pretend = "import sys; sys.version_info = (3, 9); exec(sys.argv[1])"
+    old.write_text(f"#!/bin/sh\nexec '{sys.executable}' -c '{pretend}' \"$2\"\n")
+    old.chmod(0o755)
+    shutil.copy(ROOT / "Makefile", tmp_path)
+    for name in ("pyproject.toml", "constraints.txt"):
+        (tmp_path / name).touch()
+    done = subprocess.run(
+        ["make", "install", f"PYTHON={old}"], cwd=tmp_path, capture_output=True, text=True
+    )
+    assert done.returncode != 0
+    said = [line for line in done.stderr.splitlines() if not line.startswith("make")]
+    assert len(said) == 1
+    assert "needs Python 3.11 or newer" in said[0]
+    assert "is Python 3.9" in said[0]
+    assert not (tmp_path / ".venv").exists()
+
+
+# What the README tells
+
+
+def table_of_lessons():
+    """The rows of the README's table: number, question, what you build, exercises."""
+    rows = re.findall(r"^\| (\d\d) \| (.*?) \| (.*?) \| (.*?) \|$", README, re.MULTILINE)
+    return {row[0]: row[1:] for row in rows}
+
+
+def test_all_lessons_are_listed():
+    assert list(table_of_lessons()) == [f"{number:02}" for number in range(LESSONS)]
+
+
+def test_lessons_are_done_or_planned_as_the_table_says():
+    done = {path.stem[:2]: path for path in (ROOT / "source").glob("[0-9][0-9]_*.py")}
+    listed = {number for number, row in table_of_lessons().items() if row[2] != "planned"}
+    assert listed == set(done)
+
+
+@pytest.mark.parametrize("slug", sorted(path.name for path in (ROOT / "lessons").glob("*_*")))
+def test_the_table_agrees_with_the_lesson(slug):
+    question, _, exercises = table_of_lessons()[slug[:2]]
+    notebook = nbformat.read(ROOT / "lessons" / slug / f"{slug}.ipynb", as_version=4)
+    heading = re.search(r"^# (\d\d) · (.*)$", notebook.cells[0].source, re.MULTILINE)
+    assert heading[1] == slug[:2]
+    assert question == f"[{heading[2]}](lessons/{slug}/{slug}.ipynb)"
+    graded = [cell.metadata.get("nbgrader", {}).get("grade", False) for cell in notebook.cells]
+    assert int(exercises) == sum(graded)
+
+
+def layout():
+    """The paths in the README's tree, a folder with its '/'."""
+    paths, folder = [], ""
+    for line in blocks("text")[0].splitlines():
+        name = line.split()[0]
+        paths.append(folder + name if line.startswith(" ") else name)
+        if not line.startswith(" "):
+            folder = name
+    return paths
+
+
+def test_the_tree_in_the_readme_is_true():
+    assert [path for path in layout() if not (ROOT / path).exists()] == []
+    assert [path for path in layout() if path.endswith("/") != (ROOT / path).is_dir()] == []
+
+
+@pytest.mark.skipif(not (ROOT / ".git").exists(), reason="this is not a git checkout")
+def test_the_tree_in_the_readme_is_complete():
+    listed = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True)
+    tops = {
+        path.partition("/")[0] + ("/" if "/" in path else "")
+        for path in listed.stdout.splitlines()
+        if not path.startswith(".")
+    }
+    assert tops - set(layout()) == set()
+
+
+def test_links_in_the_readme_lead_somewhere():
+    links = re.findall(r"\]\(([^)#]+)\)", README)
+    assert [link for link in links if "://" not in link and not (ROOT / link).exists()] == []
+
+
+# The versions
+
+
+def test_constraints_are_exact_sorted_and_plain():
+    path = ROOT / "constraints.txt"
+    lines = [
+        line for line in path.read_text(encoding="utf-8").splitlines() if not line.startswith("#")
+    ]
+    assert [line for line in lines if not re.fullmatch(r"[\w.-]+==[\w.]+", line)] == []
+    assert lines == sorted(lines, key=str.lower)
+
+
+@pytest.mark.parametrize("requirement", requirements(), ids=str)
+def test_every_requirement_allows_its_constraint(requirement):
+    assert requirement.specifier.contains(constraints()[canonicalize_name(requirement.name)])
+
+
+def test_constraints_pin_the_requirements_of_the_requirements():
+    waiting, seen = requirements(), set()
+    while waiting:
+        requirement = waiting.pop()
+        name = canonicalize_name(requirement.name)
+        if (name, frozenset(requirement.extras)) in seen:
+            continue
+        seen.add((name, frozenset(requirement.extras)))
+        for text in importlib.metadata.requires(name) or ():
+            inner = Requirement(text)
+            extras = {"", *requirement.extras}
+            if inner.marker is None or any(inner.marker.evaluate({"extra": e}) for e in extras):
+                waiting.append(inner)
+    # What a GPU's PyTorch brings depends on the platform; torch itself pins it.
+    platform = ("nvidia-", "cuda-", "triton")
+    missing = {name for name, _ in seen if not name.startswith(platform)} - set(constraints())
+    assert missing == set()
+
+
+def test_conda_installs_the_same_versions():
+    python, _, pip = CONDA["dependencies"]
+    assert pip == {"pip": ["-c constraints.txt", "-e .[dev]"]}
+    name, _, version = python.partition("=")
+    assert name == "python"
+    assert SpecifierSet(PROJECT["requires-python"]).contains(version)
+
+
+def test_conda_names_no_version_of_its_own():
+    """A version named in environment.yml must be that of constraints.txt."""
+    text = (ROOT / "environment.yml").read_text(encoding="utf-8")
+    pins = re.findall(r"([\w.-]+)==([\w.]+)", text)
+    known = constraints()
+    assert [pin for pin in pins if known.get(canonicalize_name(pin[0])) != pin[1]] == []
+
+
+def test_imported_packages_are_required():
+    files = [path for name in ("attention", "autograder") for path in (ROOT / name).rglob("*.py")]
+    imported = set().union(*(imports(path) for path in files))
+    ours = {"attention", "autograder"} | set(sys.stdlib_module_names)
+    names = importlib.metadata.packages_distributions()
+    wanted = {
+        canonicalize_name(distribution)
+        for module in imported - ours
+        for distribution in names.get(module, [module])
+    }
+    assert wanted - {canonicalize_name(item.name) for item in requirements()} == set()
+
+
+def imports(path):
+    """The top-level names of the modules that a file imports."""
+    found = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            found |= {alias.name.partition(".")[0] for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and not node.level:
+            found.add(node.module.partition(".")[0])
+    return found
