@@ -101,23 +101,35 @@ class Corpus:
 
     def batch(self, pairs):
         """Return the pairs as one padded Batch."""
-        sources = [self.source_vocabulary.encode(split(text, self.source_unit)) for _, text, _ in pairs]
+        sources = [
+            self.source_vocabulary.encode(split(text, self.source_unit)) for _, text, _ in pairs
+        ]
         targets = [self.target_vocabulary.encode(text) for _, _, text in pairs]
         lengths = torch.tensor([len(ids) for ids in sources])
         return Batch(pad(sources), lengths, pad(targets))
 
     def batches(self, size, steps, seed=0):
-        """Yield ``steps`` random training batches; the same seed gives the same batches."""
-        order = random.Random(seed)
+        """Yield ``steps`` random training batches; the same seed gives the same batches.
+
+        Every number of digits is equally frequent, so that short numbers are not drowned by the
+        many long ones.
+        """
+        draw = random.Random(seed)
+        of_length = list(_by_digits(self.train).values())
         for _ in range(steps):
-            yield self.batch(order.sample(self.train, size))
+            yield self.batch([draw.choice(draw.choice(of_length)) for _ in range(size)])
 
     def test_by_digits(self, at_most):
         """Return {number of digits: test pairs}, ``at_most`` so many of each length."""
-        found = {}
-        for pair in self.test:
-            found.setdefault(len(str(pair[0])), []).append(pair)
-        return {digits: found[digits][:at_most] for digits in sorted(found)}
+        return {digits: pairs[:at_most] for digits, pairs in _by_digits(self.test).items()}
+
+
+def _by_digits(pairs):
+    """Group pairs by the number of digits: {1: pairs, 2: pairs, …}."""
+    found = {}
+    for pair in pairs:
+        found.setdefault(len(str(pair[0])), []).append(pair)
+    return dict(sorted(found.items()))
 
 
 def split(text, unit):
@@ -152,7 +164,10 @@ def _make(n_train, n_test, digits, source):
     chosen = {"train": [], "test": []}
     draw = random.Random(0)
     for left, length in zip(range(digits, 0, -1), range(1, digits + 1), strict=True):
-        share = {part: (n - len(chosen[part])) // left for part, n in (("train", n_train), ("test", n_test))}
+        share = {
+            part: (n - len(chosen[part])) // left
+            for part, n in (("train", n_train), ("test", n_test))
+        }
         found = {"train": [], "test": []}
         for number in _shuffled(length, draw, sum(share.values())):
             part = "test" if is_test(number) else "train"

@@ -93,6 +93,21 @@ def lines(x, named, ax=None, title="", xlabel="", ylabel="", log=False):
     return ax
 
 
+def accuracy(named, ax=None, title=""):
+    """Draw accuracy against the number of digits, one labelled line per entry of ``named``.
+
+    named  label → {number of digits: share of numbers translated without error}
+    """
+    ax = ax or panels(width=5.2, height=3.0)
+    for (label, shares), marker in zip(named.items(), "osD^v", strict=False):
+        ax.plot(list(shares), list(shares.values()), marker + "-", label=label)
+    ax.set(ylim=(-0.04, 1.06), yticks=[0, 0.5, 1], title=title)
+    ax.set(xlabel="digits of the number", ylabel="translated without error")
+    ax.xaxis.set_major_locator(MaxNLocator(integer=True))
+    ax.legend(fontsize=9)
+    return ax
+
+
 def bars(weights, labels, ax=None, title=""):
     """Draw one query's weights as bars from 0 to 1."""
     ax = ax or panels()

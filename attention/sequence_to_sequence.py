@@ -66,12 +66,12 @@ def encode(states, lengths):
     return states[rows, lengths - 1]  # (B, d)
 
 
-def reverse_source(tokens, lengths):
+def reverse_source(source, lengths):
     """Turn each sequence around, and leave the padding where it is: behind the end.
 
-    tokens   (B, T)  ids, filled up with PAD
-    lengths  (B,)    the true lengths
-    returns  (B, T)
+    source   (B, T) or (B, T, d)  ids or vectors, filled up behind the true end
+    lengths  (B,)                 the true lengths
+    returns  same shape and dtype as `source`
 
     Source: Sutskever, Vinyals and Le (2014), section 3.3.
 
@@ -80,10 +80,10 @@ def reverse_source(tokens, lengths):
             [2, 8, 0, 0]])
     """
     # exercise: about 4 lines
-    reversed_tokens = tokens.clone()
+    turned = source.clone()
     for row, length in enumerate(lengths.tolist()):
-        reversed_tokens[row, :length] = tokens[row, :length].flip(0)
-    return reversed_tokens
+        turned[row, :length] = source[row, :length].flip(0)
+    return turned
 
 
 def shift_right(target):
@@ -119,25 +119,30 @@ def masked_cross_entropy(logits, target):
     return losses[is_token].mean()  # ()
 
 
-def decoder_step(tokens, state, weights):
+def decoder_step(tokens, state, context, weights):
     """Let the decoder read one token per sequence and score what comes next.
 
     tokens   (B,)    the ids read
     state    (B, d)  the state before
-    weights  a dict of tensors: embedding (vocab_size, d_x), W_x, W_h, b_x, b_h as in `gru_step`,
-             W_out (vocab_size, d), b_out (vocab_size,)
+    context  (B, d_context)  what the decoder knows of the source
+    weights  a dict of tensors: embedding (vocab_size, d_x); W_x, W_h, b_x, b_h as in `gru_step`,
+             for inputs of d_x + d_context numbers; W_out (vocab_size, d + d_context); b_out
     returns  logits (B, vocab_size) of the next token, and the new state (B, d)
+
+    Source: Cho et al. (2014): the context is read again at every step.
     """
-    x = weights["embedding"][tokens]  # (B, d_x)
+    x = torch.cat([weights["embedding"][tokens], context], dim=1)  # (B, d_x + d_context)
     gates = (weights[name] for name in ("W_x", "W_h", "b_x", "b_h"))
     state = torch.gru_cell(x, state, *gates)  # your gru_step, as PyTorch ships it
-    return state @ weights["W_out"].T + weights["b_out"], state
+    features = torch.cat([state, context], dim=1)  # (B, d + d_context)
+    return features @ weights["W_out"].T + weights["b_out"], state
 
 
-def greedy_decode(state, weights, max_length):
+def greedy_decode(state, context, weights, max_length):
     """Write a sequence token by token, each time the most probable one.
 
-    state       (B, d)  the encoding: the decoder's first state
+    state       (B, d)          the decoder's first state
+    context     (B, d_context)  the encoding, the same at every step
     weights     the decoder's weights, for `decoder_step`
     max_length  the largest number of steps
     returns     (B, T)  ids; a row that has ended with EOS goes on with PAD, and T is the number
@@ -148,9 +153,9 @@ def greedy_decode(state, weights, max_length):
     tokens = torch.full((state.shape[0],), BOS, device=state.device)  # (B,)
     ended = torch.zeros_like(tokens, dtype=torch.bool)  # (B,)
     written = []
-    # exercise: about 8 lines
+    # exercise: about 6 lines
     while len(written) < max_length and not ended.all():
-        logits, state = decoder_step(tokens, state, weights)
+        logits, state = decoder_step(tokens, state, context, weights)
         tokens = logits.argmax(dim=1).masked_fill(ended, PAD)  # (B,)
         written.append(tokens)
         ended = ended | (tokens == EOS)
@@ -158,7 +163,7 @@ def greedy_decode(state, weights, max_length):
 
 
 class Seq2Seq(nn.Module):
-    """A translator with a bottleneck: the decoder sees nothing of the source but one vector.
+    """A translator with a bottleneck: all that the decoder knows of the source is one vector.
 
     forward(source, lengths, target)  (B, T_k), (B,), (B, T_q) -> logits (B, T_q, vocab_size)
     """
@@ -168,9 +173,10 @@ class Seq2Seq(nn.Module):
         self.reverse = reverse
         self.source_embedding = nn.Embedding(source_size, d_embedding)
         self.encoder = nn.GRU(d_embedding, d_state, batch_first=True)
+        self.first_state = nn.Linear(d_state, d_state)
         self.target_embedding = nn.Embedding(target_size, d_embedding)
-        self.decoder = nn.GRU(d_embedding, d_state, batch_first=True)
-        self.output = nn.Linear(d_state, target_size)
+        self.decoder = nn.GRU(d_embedding + d_state, d_state, batch_first=True)
+        self.output = nn.Linear(2 * d_state, target_size)
 
     def encoding(self, source, lengths):
         """Return the one vector per source: (B, d_state)."""
@@ -181,14 +187,18 @@ class Seq2Seq(nn.Module):
 
     def forward(self, source, lengths, target):
         """Score every target token, given the true tokens before it (teacher forcing)."""
-        state = self.encoding(source, lengths)
+        context = self.encoding(source, lengths)  # (B, d_state)
+        state = torch.tanh(self.first_state(context))  # (B, d_state)
+        context = context.unsqueeze(1).expand(-1, target.shape[1], -1)  # (B, T_q, d_state)
         read = self.target_embedding(shift_right(target))  # (B, T_q, d_embedding)
-        states, _ = self.decoder(read, state.unsqueeze(0))
-        return self.output(states)
+        states, _ = self.decoder(torch.cat([read, context], dim=2), state.unsqueeze(0))
+        return self.output(torch.cat([states, context], dim=2))
 
     @torch.no_grad()
     def translate(self, source, lengths, max_length=100):
         """Return the greedy translation: ids (B, T)."""
+        context = self.encoding(source, lengths)
+        state = torch.tanh(self.first_state(context))
         weights = {
             "embedding": self.target_embedding.weight,
             "W_x": self.decoder.weight_ih_l0,
@@ -198,4 +208,4 @@ class Seq2Seq(nn.Module):
             "W_out": self.output.weight,
             "b_out": self.output.bias,
         }
-        return greedy_decode(self.encoding(source, lengths), weights, max_length)
+        return greedy_decode(state, context, weights, max_length)
