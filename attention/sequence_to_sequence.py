@@ -119,11 +119,11 @@ def masked_cross_entropy(logits, target):
     return losses[is_token].mean()  # ()
 
 
-def decoder_step(tokens, state, context, weights):
+def decoder_step(read, state, context, weights):
     """Let the decoder read one token per sequence and score what comes next.
 
-    tokens   (B,)    the ids read
-    state    (B, d)  the state before
+    read     (B,)            the ids read
+    state    (B, d)          the state before
     context  (B, d_context)  what the decoder knows of the source
     weights  a dict of tensors: embedding (vocab_size, d_x); W_x, W_h, b_x, b_h as in `gru_step`,
              for inputs of d_x + d_context numbers; W_out (vocab_size, d + d_context); b_out
@@ -131,7 +131,7 @@ def decoder_step(tokens, state, context, weights):
 
     Source: Cho et al. (2014): the context is read again at every step.
     """
-    x = torch.cat([weights["embedding"][tokens], context], dim=1)  # (B, d_x + d_context)
+    x = torch.cat([weights["embedding"][read], context], dim=1)  # (B, d_x + d_context)
     gates = (weights[name] for name in ("W_x", "W_h", "b_x", "b_h"))
     state = torch.gru_cell(x, state, *gates)  # your gru_step, as PyTorch ships it
     features = torch.cat([state, context], dim=1)  # (B, d + d_context)

@@ -38,7 +38,7 @@ def train(model, batches, steps, loss=masked_cross_entropy, learning_rate=LEARNI
     The learning rate rises for a tenth of the steps and then falls to 0 in a straight line. While
     nbgrader runs the notebook, 5 steps are taken: enough to see that it works.
     """
-    with _one_thread():
+    with one_thread():
         return _train(model, batches, steps, loss, learning_rate)
 
 
@@ -66,8 +66,8 @@ def _train(model, batches, steps, loss, learning_rate):
 
 
 @contextlib.contextmanager
-def _one_thread():
-    """Compute on one core: no slower for matrices this small, and the same sums everywhere."""
+def one_thread():
+    """Compute on one core: as fast for small matrices, and sums in the same order."""
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     try:

@@ -408,7 +408,7 @@ pairs = [pair for chosen in corpus.test_by_digits(at_most=2).values() for pair i
 for (number, _, german), text in zip(
     pairs, training.translations(model, corpus, pairs), strict=True
 ):
-    print(f"{number:>6}  {'right' if text == german else 'wrong'}  {text}")
+    print(f"{number:>6}  {'right' if text == german else 'wrong'}  {text[:70]}")
 
 # %% [markdown]
 # It writes German number words without a spelling mistake, and of the long ones it has the wrong
@@ -452,28 +452,35 @@ for label, shares in curves.items():
 # each of which waits for the one before.](figures/interaction_distance.svg)
 #
 # Between two words that are far apart lie as many steps as there are words between them. This is
-# the **linear interaction distance** of recurrent networks. How much does a word still matter at
-# the end? Ask the gradient: how strongly does the encoding change when the word at a distance of
-# n steps changes?
+# the **linear interaction distance** of recurrent networks. How much does a word still matter n
+# steps later? Ask the gradient: how strongly does the encoding change if that word changes?
+#
+# ### Predict first
+# We let the encoder read 64 rows of 40 random words, once as it was before training and once as it
+# is now. What will the two curves look like?
 
 # %% demo=true
-pairs = [pair for pair in corpus.test if len(pair[1].split()) == 9]
-batch = corpus.batch(pairs)
+generator = torch.Generator().manual_seed(training.SEED)
+words = torch.randint(3, len(corpus.source_vocabulary), (64, 40), generator=generator)  # (B, T)
+torch.manual_seed(training.SEED)
+untrained = Seq2Seq(len(corpus.source_vocabulary), len(corpus.target_vocabulary))
 reach = {}
-for label, twin in (("source as it is", model), ("source reversed", backwards)):
-    source = reverse_source(batch.source, batch.lengths) if twin.reverse else batch.source
-    embedded = twin.source_embedding(source).detach().requires_grad_()  # (B, T_k, d_embedding)
-    encodings = encode(twin.encoder(embedded)[0], batch.lengths)  # (B, d_state)
-    directions = torch.randn(encodings.shape, generator=torch.Generator().manual_seed(0))
+for label, reader in (("before training", untrained), ("after training", model)):
+    embedded = reader.source_embedding(words).detach().requires_grad_()  # (B, T, d_embedding)
+    encodings = encode(reader.encoder(embedded)[0], torch.full((64,), 40))  # (B, d_state)
+    directions = torch.randn(encodings.shape, generator=generator)
     (gradient,) = torch.autograd.grad((encodings * directions).sum(), embedded)
-    reach[label] = gradient.norm(dim=2).mean(dim=0).flip(0)  # (T_k,), by distance from the end
-ax = plots.lines(range(10), reach, xlabel="steps from the end", ylabel="gradient norm")
-ax.set(title=f"{len(pairs)} numbers of nine words and EOS")
+    by_distance = gradient.norm(dim=2).mean(dim=0).flip(0)  # (T,)
+    reach[label] = by_distance / by_distance[0]
+ax = plots.lines(range(40), reach, xlabel="steps back", ylabel="influence on the encoding")
+ax.set_yscale("log")
 
 # %% [markdown]
-# *How strongly the encoding depends on a word, against the number of steps between the word and the
-# end of the reading, averaged over test numbers of nine words.* Early words have less say, all
-# else being equal. For the reversed model, "early" means the last words of the number.
+# *Influence of a word on the encoding against the number of steps since it was read, that of the
+# last word being 1; the vertical scale is logarithmic.* Before training, every four words divide
+# the influence by about ten: a word 20 steps back might as well not be there, and training has
+# almost no gradient with which to change that. After training, early words have more of a say, but
+# they share the 64 numbers with all others.
 #
 # ## And a slow one
 # State t needs state t − 1. No number of processors changes that: the steps must be taken one after
@@ -482,10 +489,10 @@ ax.set(title=f"{len(pairs)} numbers of nine words and EOS")
 
 # %% demo=true
 gru, layer = nn.GRU(64, 64, batch_first=True), nn.Linear(64, 6 * 64)
-lengths, seconds = (25, 50, 100, 200, 400, 800), {"recurrent": [], "all positions at once": []}
+lengths, measured = (25, 50, 100, 200, 400, 800), {"recurrent": [], "all positions at once": []}
 
 
-def best_of(action, repeats=5):
+def milliseconds(action, repeats=20):
     spent = []
     for _ in range(repeats):
         begin = time.perf_counter()
@@ -494,13 +501,13 @@ def best_of(action, repeats=5):
     return 1000 * min(spent)
 
 
-with torch.no_grad():
+with torch.no_grad(), training.one_thread():
     for T in lengths:
         x = torch.randn(1, T, 64)
-        seconds["recurrent"].append(best_of(lambda x=x: gru(x)))
-        seconds["all positions at once"].append(best_of(lambda x=x: layer(x)))
-ax = plots.lines(lengths, seconds, xlabel="length T", ylabel="milliseconds")
-ax.set(title="one sequence, on the machine that built this notebook")
+        measured["recurrent"].append(milliseconds(lambda x=x: gru(x)))
+        measured["all positions at once"].append(milliseconds(lambda x=x: layer(x)))
+title = "one sequence, one core of the machine that built this notebook"
+ax = plots.lines(lengths, measured, None, title, "length T", "milliseconds")
 
 # %% [markdown]
 # *Time against sequence length for a GRU and for a linear layer with as many multiplications.* The
@@ -525,7 +532,7 @@ for digits in (2, 4, 6):
     encode = encode_at_the_padded_end
     broken = training.translations(model, corpus, few + companion)[:3]
     encode = right_encode
-    print(f"beside a number of {digits} digits:", *broken)
+    print(f"beside a number of {digits} digits:", *(text[:24] for text in broken))
 print("with the true ends:          ", *training.translations(model, corpus, few))
 
 # %% [markdown]
