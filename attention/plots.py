@@ -84,6 +84,17 @@ def heatmap(weights, ax=None, title="", queries=None, keys=None, numbers=False, 
     return ax
 
 
+def mark(ax, rows, columns, colour=VERMILION):
+    """Draw a frame around some cells of a heat map.
+
+    rows, columns  (first, last), both counted from 0 and both inside the frame
+    """
+    width, height = columns[1] - columns[0] + 1, rows[1] - rows[0] + 1
+    corner = columns[0] - 0.5, rows[0] - 0.5
+    ax.add_patch(plt.Rectangle(corner, width, height, fill=False, edgecolor=colour, linewidth=2))
+    return ax
+
+
 def fit(x, prediction, x_train, y_train, truth=None, ax=None, title="", xlabel="x", legend=True):
     """Draw examples, the prediction at every x and, if given, the function behind the examples."""
     ax = ax or panels(width=6.5, height=3.2)
