@@ -15,12 +15,11 @@
 
 # %%
 import math
-import time
 
 import torch
 from torch import nn
 
-from attention import data, plots, training
+from attention import data, measure, plots, training
 from attention.data import BOS, EOS, PAD
 from autograder import check
 
@@ -490,22 +489,11 @@ ax.set_yscale("log")
 # %% demo=true
 gru, layer = nn.GRU(64, 64, batch_first=True), nn.Linear(64, 6 * 64)
 lengths, measured = (25, 50, 100, 200, 400, 800), {"recurrent": [], "all positions at once": []}
-
-
-def milliseconds(action, repeats=20):
-    spent = []
-    for _ in range(repeats):
-        begin = time.perf_counter()
-        action()
-        spent.append(time.perf_counter() - begin)
-    return 1000 * min(spent)
-
-
 with torch.no_grad(), training.one_thread():
     for T in lengths:
         x = torch.randn(1, T, 64)
-        measured["recurrent"].append(milliseconds(lambda x=x: gru(x)))
-        measured["all positions at once"].append(milliseconds(lambda x=x: layer(x)))
+        measured["recurrent"].append(measure.milliseconds(lambda x=x: gru(x)))
+        measured["all positions at once"].append(measure.milliseconds(lambda x=x: layer(x)))
 title = "one sequence, one core of the machine that built this notebook"
 ax = plots.lines(lengths, measured, None, title, "length T", "milliseconds")
 

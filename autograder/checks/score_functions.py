@@ -186,12 +186,12 @@ def gaussian_scores(student, draw):
 @check
 def local_window(student, draw):
     """|position - centre| <= D, at the borders and for centres between positions."""
-    mask = student(_tensor([0.0, 2.0, 5.0]), 7, 1)
-    expect.shape(mask, (3, 7), axes="T_q, T_k")
+    mask = student(_tensor([0.0, 4.0, 8.0]), 9, 3)
+    expect.shape(mask, (3, 9), axes="T_q, T_k")
     expect.dtype(mask, torch.bool)
     rows = ["".join("x" if inside else "." for inside in row) for row in mask.tolist()]
-    expected = ["xx.....", ".xxx...", "....xxx"]
-    what = "for centres 0, 2 and 5 of 7 keys and D = 1 the windows are wrong (x = may attend)"
+    expected = ["xxxx.....", ".xxxxxxx.", ".....xxxx"]
+    what = "for centres 0, 4 and 8 of 9 keys and D = 3 the windows are wrong (x = may attend)"
     expect.true(rows == expected, what, "\n".join(rows), "\n".join(expected))
     for D in (0, 2, 3):
         centres = draw.uniform(5, high=9.0)
@@ -248,7 +248,7 @@ def predictive_local_weights(student, draw):
 def hard_attention(student, draw):
     """The value chosen by each random number, and how often in the long run."""
     weights = _tensor([[0.25, 0.5, 0.25]] * 5)
-    values = _tensor([[1.0, 10.0], [2.0, 20.0], [3.0, 30.0]])
+    values = _tensor([[1.0, 10.0], [2.0, 20.0], [9.0, 90.0]])
     chosen = student(weights, values, _tensor([0.1, 0.3, 0.7, 0.8, 0.999]))
     expect.shape(chosen, (5, 2), axes="T_q, d_v")
     expect.dtype(chosen, F64)
