@@ -223,8 +223,8 @@ ax = plots.lines(k.flatten(), named, xlabel="key", ylabel="weight")
 
 # %% [markdown]
 # *Weights on keys from −4 to 4 for three queries: steps, not hills.* One tanh makes a soft step,
-# and the query moves it: the score changes its sign where $q + k = 0$. With many features, $v$ adds up
-# many such steps, rising and falling, and can build a hill. What similarity means is learnt.
+# and the query moves it: the score changes its sign where $q + k = 0$. With many features, $v$ adds
+# up many such steps, rising and falling, and can build a hill. What similarity means is learnt.
 #
 # ### Exercise 3.4 · `AdditiveAttention`
 # ●●○ medium · 12 minutes · 3 points

@@ -10,7 +10,7 @@
 # - write five **score functions** behind one interface, and turn one into another,
 # - derive the dot product from the Gaussian kernel of lesson 01,
 # - count parameters and multiplications, and say why dot products won,
-# - tell **global**, **local** and **hard** attention apart, and train a choice that has no gradient.
+# - tell **global**, **local** and **hard** attention apart, and train a choice without a gradient.
 #
 # **Time** 100 minutes · **Points** 17 · **GPU** not needed · **You need** lessons 01 and 03
 
@@ -31,9 +31,8 @@ from autograder import check
 
 # %%
 for T in (50, 1_000, 20_000):
-    print(
-        f"T_q = T_k = {T:>6}: hidden layer {T * T * 64 * 4 / 1e9:10.4f} GB, scores {T * T * 4 / 1e9:.4f} GB"
-    )
+    gigabytes = T * T * 4 / 1e9
+    print(f"T_q = T_k = {T:>6}   hidden layer {64 * gigabytes:9.4f} GB   scores {gigabytes:.4f} GB")
 
 # %% [markdown]
 # ## The idea
@@ -57,6 +56,8 @@ dot = sum(a * b for a, b in zip(query, key, strict=True))
 swapped = [sum(w * b for w, b in zip(row, key, strict=True)) for row in W]
 bilinear = sum(a * b for a, b in zip(query, swapped, strict=True))
 print(f"dot {dot:.2f}   scaled dot {dot / math.sqrt(2):.2f}   bilinear {bilinear:.2f}")
+
+KINDS = ("dot", "scaled_dot", "bilinear", "reduced_rank", "additive")
 
 # %% [markdown]
 # ### Exercise 4.1 · `score`
@@ -86,7 +87,7 @@ print(f"dot {dot:.2f}   scaled dot {dot / math.sqrt(2):.2f}   bilinear {bilinear
 # anything else ValueError with the name given and the five that exist
 # ```
 # </details>
-# <details><summary>Hint 4 · “RuntimeError: … must match the size of … expected size for first two dimensions”</summary>
+# <details><summary>Hint 4 · “RuntimeError: Expected size for first two dimensions …”</summary>
 #
 # `.T` on a tensor with three axes turns all of them around. Use `.mT`.
 # </details>
@@ -144,10 +145,10 @@ check.as_bilinear(as_bilinear)
 # %% demo=true
 generator = torch.Generator().manual_seed(4)
 q, k = (torch.randn(1, 6, 8, generator=generator) for _ in range(2))
-shapes = {"W": (8, 8), "V": (2, 8), "U": (2, 8), "W_q": (16, 8), "W_k": (16, 8), "v": (16,)}
+shapes = {"W": (8, 8), "V": (1, 8), "U": (1, 8), "W_q": (16, 8), "W_k": (16, 8), "v": (16,)}
 wanted = torch.arange(5, -1, -1)
-panels, titles = {}, {"reduced_rank": "reduced rank, r = 2", "scaled_dot": "scaled dot"}
-for kind in ("dot", "scaled_dot", "bilinear", "reduced_rank", "additive"):
+panels, titles = {}, {"reduced_rank": "reduced rank, r = 1", "scaled_dot": "scaled dot"}
+for kind in KINDS:
     weights = {
         name: (0.3 * torch.randn(shape, generator=generator)).requires_grad_()
         for name, shape in shapes.items()
@@ -170,8 +171,9 @@ for ax, (kind, shares) in zip(axes, panels.items(), strict=True):
 # %% [markdown]
 # *Weights of six queries on six keys under five score functions, on the same input.* The two dot
 # products have nothing to learn: they show which vectors happen to point the same way, and the
-# scaled one shows it more softly. Bilinear and additive scores learn the crossing. With rank 2 there
-# are only two numbers per query and key to tell six pairs apart, and it gets as near as it can.
+# scaled one shows it more softly. Bilinear and additive scores learn the crossing. With rank 1 each
+# query and each key is a single number, and the score is their product: only the keys with the
+# largest and the smallest number can ever win. With `r = 2`, six pairs fit. Try it.
 #
 # ## Where the dot product comes from
 # Lesson 01 scored by distance. Expand the square:
@@ -181,8 +183,8 @@ for ax, (kind, shares) in zip(axes, panels.items(), strict=True):
 #
 # Now take the softmax over the keys. The term with $\lVert q \rVert^2$ is the same for all keys of
 # a query, so it **cancels** (lesson 00: adding a number to all scores changes no weight). The term
-# with $\lVert k \rVert^2$ differs from key to key, unless all keys have **the same length**; then it
-# cancels too. What is left is $q \cdot k / h^2$: Gaussian kernel regression with keys of equal
+# with $\lVert k \rVert^2$ differs from key to key, unless all keys have **the same length**; then
+# it cancels too. What is left is $q \cdot k / h^2$: Gaussian kernel regression with keys of equal
 # length *is* dot-product attention, with $h^2$ as the temperature. For $h^2 = \sqrt{d_k}$ it is the
 # scaled one.
 #
@@ -190,7 +192,8 @@ for ax, (kind, shares) in zip(axes, panels.items(), strict=True):
 # ●●○ medium · 8 minutes · 2 points
 #
 # Compute the Gaussian's scores by the right-hand side, for batches of vectors. Lesson 01 subtracted
-# every key from every query; for long vectors that needs a tensor `(B, T_q, T_k, d)`. This does not.
+# every key from every query; for long vectors that needs a tensor `(B, T_q, T_k, d)`. This does
+# not.
 #
 # <details><summary>Hint 1 · the idea</summary>
 #
@@ -232,10 +235,10 @@ for row, keys, name in ((axes[0], circle, "equal lengths"), (axes[1], longer, "k
     plots.heatmap(softmax(dots, dim=2)[0], row[1], f"dot product, {name}")
 
 # %% [markdown]
-# *Weights of eight queries on eight keys on a circle. Above, keys of equal length: both pictures are
-# the same. Below, key 2 is three times as long.* For the Gaussian key 2 is now far from everyone,
-# and gets no weight. For the dot product it is the loudest of its neighbourhood and takes nearly
-# all of it. A dot product rewards length as well as direction.
+# *Weights of eight queries on eight keys on a circle. Above, keys of equal length: both pictures
+# are the same. Below, key 2 is three times as long.* For the Gaussian key 2 is now far from
+# everyone, and gets no weight. For the dot product it is the loudest of its neighbourhood and takes
+# nearly all of it. A dot product rewards length as well as direction.
 #
 # ## What it costs
 # ### Exercise 4.4 · `score_costs`
@@ -273,7 +276,7 @@ check.score_costs(score_costs)
 
 # %% demo=true
 print("T_q = T_k = 100, d = 64, r = 64     parameters   multiplications")
-for kind in ("dot", "scaled_dot", "bilinear", "reduced_rank", "additive"):
+for kind in KINDS:
     parameters, multiplications = score_costs(kind, 100, 100, 64, 64)
     print(f"{kind:<36}{parameters:>10,}{multiplications:>18,}")
 
@@ -299,27 +302,29 @@ plots.lines(sizes, times, axes[0], "time (ms), one core", "T_q = T_k", log=True)
 plots.lines(sizes, memory, axes[1], "memory asked for (MB)", "T_q = T_k", log=True)
 for ax in axes:
     ax.set_yscale("log")
+    ax.minorticks_off()
+    ax.set_xticks(sizes, sizes)
 
 # %% [markdown]
 # *Time and memory of three score functions against the length T, both scales logarithmic, on the
-# machine that built this notebook.* All grow with T², but at 800 the additive score needs tens of
+# machine that built this notebook.* All grow with T², but the additive score needs nearly a hundred
 # times the memory, because it keeps d_attention numbers for each pair and a tanh must be taken of
 # every one. Dot products keep only the score, and a matrix product is what computers do best. That
 # is why they won, once lesson 05 has mended a weakness of theirs.
 
 # %% [markdown]
 # ## Must a query look everywhere?
-# ![Bars over nine keys, four times. Global attention has weight on all of them. Local-m has weight on
-# five keys around a centre, local-p has weight that falls off from the centre, and hard attention
-# has one bar.](figures/where_to_look.svg)
+# ![Bars over nine keys, four times. Global attention has weight on all of them. Local-m has weight
+# on five keys around a centre, local-p has weight that falls off from the centre, and hard
+# attention has one bar.](figures/where_to_look.svg)
 #
 # So far attention was **global** and **soft**: every key gets some weight. Luong and colleagues
 # (2015) proposed **local** attention: choose a centre $p$ in the source for each query, and look
 # only D positions to either side.
 #
 # - **local-m** (monotonic): the centre moves along with the output, $p_i = i$;
-# - **local-p** (predictive): the model predicts it, $p_i = T_k \cdot \sigma(v_p^\top \tanh(W_p s_i))$,
-#   and the weights fall off with the distance from it.
+# - **local-p** (predictive): the model predicts it,
+#   $p_i = T_k \cdot \sigma(v_p^\top \tanh(W_p s_i))$, and the weights fall off around it.
 #
 # ### Exercise 4.5 · `local_window`
 # ●○○ easy · 5 minutes · 1 point
@@ -414,8 +419,8 @@ for ax, (name, shares) in zip(axes, shown.items(), strict=True):
 # ●●○ medium · 8 minutes · 2 points
 #
 # Turn a random number between 0 and 1 into a choice. Lay the weights end to end on a line from 0 to
-# 1; the number falls on one of them. Chance comes in from outside as `uniform`, so that the function
-# can be checked.
+# 1; the number falls on one of them. Chance comes in from outside as `uniform`, so that the
+# function can be checked.
 #
 # <details><summary>Hint 1 · the idea</summary>
 #
@@ -463,11 +468,11 @@ ax = plots.bars((weights @ values)[0], "0123", axes[3], "soft attention")
 # $$\frac{\partial}{\partial\,\text{scores}} \sum_j w_j R_j
 # = \sum_j w_j \, R_j \,\frac{\partial \log w_j}{\partial\,\text{scores}}$$
 #
-# since $\partial w = w\,\partial \log w$. The right-hand side is an *expectation* under the weights:
-# sample positions, and average $R \cdot \partial \log w$. This is **REINFORCE** (Williams, 1992). It
-# never asks for the reward of a key that was not chosen. Subtracting a **baseline** $b$ from all
-# rewards changes nothing on average, because $\sum_j w_j\,\partial \log w_j = \partial \sum_j w_j = 0$,
-# but it makes the estimates scatter less.
+# since $\partial w = w\,\partial \log w$. The right-hand side is an *expectation* under the
+# weights: sample positions, and average $R \cdot \partial \log w$. This is **REINFORCE** (Williams,
+# 1992). It never asks for the reward of a key that was not chosen. Subtracting a **baseline** $b$
+# from all rewards changes nothing on average, because $\sum_j w_j\,\partial \log w_j = \partial
+# \sum_j w_j = 0$, but it makes the estimates scatter less.
 #
 # ### Exercise 4.8 · `reinforce_gradient` ★
 # ●●● hard · 15 minutes · 3 points
@@ -529,10 +534,11 @@ for name, baseline in (("exact gradient", None), ("no baseline", 0.0), ("baselin
 ax = plots.lines(range(150), curves, xlabel="steps", ylabel="expected reward")
 
 # %% [markdown]
-# *Expected reward against steps, for the exact gradient and for two estimates of it.* All three are
-# right on average. Without a baseline every choice looks good, since all rewards are positive:
-# whatever happened to be chosen is pushed up, and the path depends on luck. Soft attention has the
-# exact gradient for free, which is why nearly everyone uses it.
+# *Expected reward against steps, for the exact gradient and for two estimates of it; the exact one
+# lies under that with a baseline.* Both estimates are right on average. Without a baseline every
+# choice looks good, since all rewards are positive: whatever happened to be chosen is pushed up,
+# and here luck settled on the second best key. Soft attention has the exact gradient for free,
+# which is why nearly everyone uses it.
 #
 # ## Summary
 # A score function turns a query and a key into a number. Multiplicative ones are all bilinear, with
@@ -552,6 +558,6 @@ ax = plots.lines(range(150), curves, xlabel="steps", ylabel="expected reward")
 # - R. J. Williams (1992). *Simple statistical gradient-following algorithms for connectionist
 #   reinforcement learning.* Machine Learning 8.
 #   [doi:10.1007/BF00992696](https://doi.org/10.1007/BF00992696)
-# - D. Britz, A. Goldie, M.-T. Luong, Q. Le (2017). *Massive exploration of neural machine translation
-#   architectures* (additive and multiplicative scores compared).
+# - D. Britz, A. Goldie, M.-T. Luong, Q. Le (2017). *Massive exploration of neural machine
+#   translation architectures* (additive and multiplicative scores compared).
 #   [arXiv:1703.03906](https://arxiv.org/abs/1703.03906)
