@@ -3,6 +3,7 @@
 import pytest
 from hypothesis import settings
 
+from autograder import build as build_module
 from autograder.build import build
 from tests.autograder import mini
 
@@ -34,3 +35,12 @@ def built(built_once, tmp_path, monkeypatch):
     mini.install(made, monkeypatch)
     yield made
     mini.uninstall()
+
+
+@pytest.fixture
+def client(monkeypatch):
+    """Run cells without a kernel; the list of lessons run, and ``fault`` to break a cell."""
+    monkeypatch.setattr(build_module.nbclient, "NotebookClient", mini.Client)
+    monkeypatch.setattr(mini.Client, "started", [])
+    monkeypatch.setattr(mini.Client, "fault", None)
+    return mini.Client

@@ -3,6 +3,8 @@
 import shutil
 import sys
 
+import nbformat
+
 import attention
 from autograder import checks, exercise, mistakes
 from autograder.lesson import read
@@ -227,6 +229,28 @@ attention.__path__.append({root!r} + "/attention")
 autograder.checks.__path__.append({root!r} + "/autograder/checks")
 autograder.mistakes.__path__.append({root!r} + "/autograder/mistakes")
 """
+
+
+class Client:
+    """Stands for nbclient's: gives every code cell an output, without a kernel."""
+
+    started = []
+    fault = None
+
+    def __init__(self, notebook, on_cell_execute, **settings):
+        assert settings["coalesce_streams"]
+        self.notebook, self.hook = notebook, on_cell_execute
+
+    def execute(self, **_):
+        Client.started.append(self.notebook.metadata.autograder.lesson)
+        for index, cell in enumerate(self.notebook.cells):
+            if cell.cell_type == "code":
+                self.hook(cell=cell, cell_index=index)
+                output = nbformat.v4.new_output("stream", name="stdout", text="an output")
+                cell.outputs, cell.execution_count = [output], index
+                if Client.fault:
+                    Client.fault(cell)
+        self.notebook.metadata.language_info = {"name": "python", "version": "9.9"}
 
 
 class Course:

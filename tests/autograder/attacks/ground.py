@@ -75,6 +75,7 @@ def settings(folder, command, traps, seconds):
         "cwd": str(course),
         "environment": {"HOME": str(home), "PATH": PROGRAMS, "PGPASSWORD": SECRET},
         "seconds": seconds,
+        "most_mib": 4000,
         "traps": asdict(traps),
         "folders": [*TEMPORARY, str(folder), *(path for path in sys.path if "site-" in path)],
         "unchanged": [
