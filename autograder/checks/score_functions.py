@@ -98,10 +98,10 @@ def as_bilinear(student, draw):
         expected = factor * torch.eye(4, dtype=W.dtype)
         expect.close(W, expected, f"for {kind} with d = 4 the matrix is wrong", rtol=1e-5)
 
-    V, U = _tensor([[1.0, 0.0], [0.0, 2.0]]), _tensor([[0.0, 3.0, 0.0], [0.0, 0.0, 5.0]])
+    V, U = _tensor([[1.0, 1.0], [0.0, 2.0]]), _tensor([[0.0, 3.0, 0.0], [0.0, 0.0, 5.0]])
     W = student("reduced_rank", 0, {"V": V, "U": U})
     expect.shape(W, (2, 3), axes="d_q, d_k")
-    expected = _tensor([[0.0, 3.0, 0.0], [0.0, 0.0, 10.0]])
+    expected = _tensor([[0.0, 3.0, 0.0], [0.0, 3.0, 10.0]])
     expect.close(W, expected, "a matrix of rank 2 worked by hand is wrong")
     weights = {"V": draw.normal(3, 4), "U": draw.normal(3, 6)}
     q, k = draw.normal(2, 5, 4), draw.normal(2, 7, 6)

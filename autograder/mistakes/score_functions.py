@@ -149,7 +149,8 @@ def divides_the_matrix_by_d(kind, d, weights):
 
 @mistake(
     "as_bilinear",
-    hint="V times U needs equal inner sizes by accident. Write (V q)·(U k) as qᵀ … k first.",
+    hint="The product runs over the wrong axes: the axis r, which V and U share, should disappear. "
+    "Write (V q)·(U k) as qᵀ … k first.",
 )
 def forgets_to_transpose(kind, d, weights):
     if kind == "reduced_rank":
