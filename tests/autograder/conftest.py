@@ -4,8 +4,14 @@ import pytest
 from hypothesis import settings
 
 from autograder import build as build_module
+from autograder import exercise
+from autograder.answer import LocalAnswer
 from autograder.build import build
+from autograder.run import run_check
+from autograder.verify import verify
 from tests.autograder import mini
+from tests.autograder.half import HALF
+from tests.autograder.mini_files import FILES
 
 settings.register_profile("course", deadline=None, max_examples=40)  # machines differ in speed
 settings.load_profile("course")
@@ -44,3 +50,46 @@ def client(monkeypatch):
     monkeypatch.setattr(mini.Client, "started", [])
     monkeypatch.setattr(mini.Client, "fault", None)
     return mini.Client
+
+
+@pytest.fixture
+def verdict(built, client):
+    """Build the changed course without a kernel, and verify it; returns the verdict as a dict."""
+
+    def run():
+        build(root=built.root)
+        (found,) = verify(root=built.root)
+        return vars(found)
+
+    return run
+
+
+@pytest.fixture
+def known(monkeypatch):
+    """The list of stored answers to ``half``, empty; no module is imported for them."""
+    answers = []
+    monkeypatch.setattr(exercise, "stored_answers", lambda item: answers)
+    return answers
+
+
+@pytest.fixture
+def judge(known):
+    """Run the check of ``half`` on an answer; returns the CheckFailed, or None."""
+
+    def run(answer, item=HALF, seed=7):
+        return run_check(item, LocalAnswer(answer), seed)
+
+    return run
+
+
+@pytest.fixture
+def two(course, client):
+    """A course of two lessons, built."""
+    for name, text in FILES.items():
+        if "mini" in name:
+            path = course.root / name.replace("00_mini", "01_more").replace("mini", "more")
+            path.write_text(text.replace("mini", "more"), encoding="utf-8")
+    build(root=course.root)
+    assert client.started == ["00_mini", "01_more"]
+    client.started.clear()
+    return course

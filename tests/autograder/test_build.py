@@ -3,7 +3,6 @@
 import argparse
 import functools
 import json
-import os
 import stat
 
 import nbformat
@@ -11,10 +10,7 @@ import pytest
 
 from autograder import CourseError
 from autograder import build as module
-from autograder.build import BuildError, build
-from autograder.cells import SourceError
-from autograder.release import ReleaseError
-from tests.autograder import mini
+from autograder.build import build
 
 
 def names(paths):
@@ -93,19 +89,6 @@ def test_building_twice_changes_nothing(built, client):
     assert client.started == []
     assert built.generated() == before
     assert times == {path: path.stat().st_mtime_ns for path in before}
-
-
-@pytest.fixture
-def two(course, client):
-    """A course of two lessons, built."""
-    for name, text in mini.FILES.items():
-        if "mini" in name:
-            path = course.root / name.replace("00_mini", "01_more").replace("mini", "more")
-            path.write_text(text.replace("mini", "more"), encoding="utf-8")
-    build(root=course.root)
-    assert client.started == ["00_mini", "01_more"]
-    client.started.clear()
-    return course
 
 
 def test_only_changed_lessons_are_executed(two, client):
@@ -221,103 +204,6 @@ def test_generated_notebooks_without_source_are_listed(built, client):
         assert names(report.leftovers) == ["lessons/07_gone.ipynb"]
         assert report.changed == []
     assert (folder / "07_gone.ipynb").exists()
-
-
-# all or nothing
-
-
-def broken_replace(*_):
-    raise OSError("no space left on device")
-
-
-def stderr(cell):
-    cell.outputs.append(nbformat.v4.new_output("stream", name="stderr", text="Warning: x\n"))
-
-
-@pytest.mark.parametrize(
-    ("change", "error", "words"),
-    [
-        (
-            lambda made: made.edit(made.source, "demo=true", "demo"),
-            SourceError,
-            "source/00_mini.py:27: unknown marker 'demo'",
-        ),
-        (
-            lambda made: made.edit(made.library, "    # exercise: about 2", "    # Exercise: 2"),
-            SourceError,
-            "attention/mini.py:19: write the marker as",
-        ),
-        (
-            lambda made: made.edit(made.library, "# Multiplying", "### BEGIN SOLUTION"),
-            ReleaseError,
-            "00_mini: nbgrader could not release it: encountered nested begin solution statements",
-        ),
-    ],
-)
-def test_a_failing_build_leaves_everything_as_it_was(built, client, change, error, words):
-    change(built)
-    before = built.generated()
-    with pytest.raises(error) as raised:
-        build(root=built.root)
-    assert words in str(raised.value)
-    assert "\n" not in str(raised.value)
-    assert built.generated() == before
-
-
-def test_a_cell_that_fails_leaves_everything_as_it_was(built, client):
-    built.edit(built.source, "The end.", "The very end.")
-    before = built.generated()
-    for fault, words in ((stderr, "writes to stderr"), (lambda cell: 1 / 0, "kernel stopped")):
-        client.fault = staticmethod(fault)
-        with pytest.raises(BuildError, match=words):
-            build(root=built.root)
-        assert built.generated() == before
-
-
-def test_a_disk_that_is_full_leaves_everything_as_it_was(built, client, monkeypatch):
-    built.edit(built.source, "The end.", "The very end.")
-    before = built.generated()
-    monkeypatch.setattr(os, "replace", broken_replace)
-    with pytest.raises(OSError, match="no space left"):
-        build(root=built.root)
-    assert built.generated() == before
-
-
-def test_lessons_are_read_before_any_is_built(two, client):
-    two.edit(two.source, "The end.", "The very end.")
-    (two.root / "source" / "01_more.py").write_text("")
-    before = two.generated()
-    with pytest.raises(SourceError, match="01_more.py:1: the file must begin"):
-        build(root=two.root)
-    assert client.started == []
-    assert two.generated() == before
-
-
-# cells that fail in a real kernel
-
-FAULTS = {
-    "raises": ("x = 1\n1 / 0", "the cell raises ZeroDivisionError: division by zero"),
-    "stderr": (
-        "import sys\nprint('careful', file=sys.stderr)",
-        "the cell writes to stderr, which nbgrader scores as 0: careful",
-    ),
-    "warns": ("import warnings\nwarnings.warn('old')", "the cell writes to stderr, which nbgrade"),
-    "dies": ("import os\nos._exit(1)", "the kernel stopped: "),
-    "hangs": ("import time\ntime.sleep(60)", "the cell takes more than 2 s"),
-}
-
-
-@pytest.mark.parametrize("fault", FAULTS)
-def test_a_cell_that_fails_names_file_and_line(course, fault, monkeypatch):
-    code, words = FAULTS[fault]
-    text = f"# %% [markdown]\n# # 00 · Title?\n\n# %%\nprint('fine')\n\n# %%\n{code}\n"
-    course.source.write_text(text)
-    if fault == "hangs":
-        monkeypatch.setattr(module, "CELL_TIMEOUT", 2)
-    with pytest.raises(BuildError) as raised:
-        build(root=course.root)
-    assert str(raised.value).startswith(f"source/00_mini.py:7: {words}")
-    assert course.generated() == {}
 
 
 # the command

@@ -2,6 +2,7 @@
 
 import copy
 import json
+import os
 
 import nbformat
 import pytest
@@ -51,6 +52,10 @@ def cell_of(notebook, grade_id):
     return next(cell for cell in graded if cell.metadata.nbgrader.grade_id == grade_id)
 
 
+def assembled(master, notebook):
+    return nbformat.from_dict(assemble(master, parse(notebook)))
+
+
 def run_of(cell):
     return cell.metadata.get("autograder", {}).get("run")
 
@@ -92,6 +97,16 @@ class TestReading:
         (tmp_path / "a.ipynb").symlink_to(tmp_path / "secret")
         assert read(tmp_path / "a.ipynb").problem
 
+    def test_neither_is_a_link_to_the_folder(self, tmp_path):
+        (tmp_path / "solutions").mkdir()
+        (tmp_path / "solutions" / "a.ipynb").write_text('{"nbformat": 4, "cells": []}')
+        (tmp_path / "ada").symlink_to(tmp_path / "solutions")
+        assert "link" in read(tmp_path / "ada" / "a.ipynb", own_folders=1).problem
+
+    def test_a_pipe_does_not_stop_the_reader(self, tmp_path):
+        os.mkfifo(tmp_path / "a.ipynb")
+        assert "not a plain file" in read(tmp_path / "a.ipynb").problem
+
     def test_a_huge_file_is_not_read(self, tmp_path):
         with open(tmp_path / "a.ipynb", "wb") as stream:
             stream.truncate(60 * 2**20)
@@ -112,7 +127,7 @@ class TestAssembling:
     def test_the_order_and_the_checks_are_the_masters(self, master):
         notebook = classroom.handed_in(SLUG)
         notebook.cells.reverse()
-        made = assemble(master, parse(notebook))
+        made = assembled(master, notebook)
         found = [
             cell.metadata.nbgrader.grade_id for cell in made.cells if "nbgrader" in cell.metadata
         ]
@@ -123,7 +138,7 @@ class TestAssembling:
     def test_no_solution_of_the_masters_slips_in(self, master):
         notebook = classroom.blank(SLUG)
         notebook.cells = []
-        made = assemble(master, parse(notebook))
+        made = assembled(master, notebook)
         assert cell_of(made, "softmax").source == ""
         assert not any("def softmax" in cell.source for cell in made.cells)
 
@@ -132,31 +147,31 @@ class TestAssembling:
         cell = nbformat.v4.new_code_cell("x = 1", metadata={"tags": ["skip-execution"], "a": 1})
         cell.outputs = [nbformat.v4.new_output("stream", text="forged")]
         notebook.cells.insert(0, cell)
-        made = assemble(master, parse(notebook)).cells[0]
+        made = assembled(master, notebook).cells[0]
         assert (made.source, made.outputs) == ("x = 1", [])
         assert made.metadata == {"autograder": {"run": "inside"}}
 
     def test_an_unchanged_demonstration_is_skipped(self, master):
         notebook = classroom.handed_in(SLUG)
-        made = assemble(master, parse(notebook))
+        made = assembled(master, notebook)
         demos = [
             cell.source for cell in master.cells if cell.metadata.get("autograder", {}).get("demo")
         ]
         assert [cell.source for cell in made.cells if run_of(cell) == "skip"] == demos
         for cell in notebook.cells:
             cell.source += "\n# changed" if cell.source in demos else ""
-        made = assemble(master, parse(notebook))
+        made = assembled(master, notebook)
         assert "skip" not in map(run_of, made.cells)
 
     def test_a_students_html_is_shown_as_text(self, master):
         notebook = classroom.handed_in(SLUG)
         notebook.cells.insert(0, nbformat.v4.new_markdown_cell("<script>alert(1)</script>"))
-        made = assemble(master, parse(notebook)).cells
+        made = assembled(master, notebook).cells
         assert made[0].source == "    <script>alert(1)</script>"
         assert any("<details>" in cell.source for cell in made)  # the lesson's own stays
 
     def test_the_graded_notebook_is_valid(self, master):
-        nbformat.validate(assemble(master, parse(classroom.handed_in(SLUG))))
+        nbformat.validate(assembled(master, classroom.handed_in(SLUG)))
 
 
 class TestRunning:
@@ -269,6 +284,7 @@ class TestRunning:
     def test_the_outputs_of_checks_are_the_verdicts(self, master, box):
         notebook = classroom.handed_in(SLUG, {"softmax": WRONG})
         graded, result = single.grade_submission(master, parse(notebook), box)
+        graded = nbformat.from_dict(graded)
         (right,) = cell_of(graded, "check_uniform_average").outputs
         assert right.text == "uniform_average: correct.\n"
         (wrong,) = cell_of(graded, "check_softmax").outputs

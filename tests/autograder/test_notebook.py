@@ -7,7 +7,7 @@ import nbformat
 import pytest
 
 from autograder.notebook import make
-from tests.autograder import mini
+from tests.autograder import mini_files
 
 
 def by_id(notebook):
@@ -76,7 +76,7 @@ def test_drawings_travel_within_the_notebook(course):
     assert "![two boxes and\nan arrow](attachment:boxes.svg)" in first.source
     ((name, data),) = first.attachments.items()
     assert name == "boxes.svg"
-    assert base64.b64decode(data["image/svg+xml"]).decode() == mini.FIGURE
+    assert base64.b64decode(data["image/svg+xml"]).decode() == mini_files.FIGURE
 
 
 # cell ids
