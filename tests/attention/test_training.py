@@ -1,9 +1,15 @@
 """Training, the shipped models, and what a progress bar leaves behind."""
 
+import hashlib
+import re
+import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 import torch
+from safetensors import safe_open
+from safetensors.torch import save_file
 
 from attention import measure, training
 from attention.data import numbers
@@ -46,7 +52,8 @@ def test_training_leaves_the_number_of_threads_alone():
 def test_trained_models_are_reached_by_name(name):
     model, corpus = training.trained(name)
     losses = training.load(model, name)
-    assert len(losses) == training.STEPS and losses[-1] < 0.2 < losses[0]
+    assert len(losses) == training.STEPS_OF.get(name, training.STEPS)
+    assert losses[-1] < 0.2 < losses[0]
     accuracy = training.accuracy_by_digits(model, corpus, at_most=20)
     assert list(accuracy) == [2, 3, 4, 5, 6]
     assert accuracy[3] >= 0.85
@@ -59,7 +66,101 @@ def test_attention_lifts_the_bottleneck():
     }
     assert shares["bahdanau_attention"][6] >= 0.9
     assert shares["sequence_to_sequence"][6] <= 0.1
+    assert shares["sequence_to_sequence_128_numbers"][6] <= 0.3
+    assert shares["sequence_to_sequence_3000_steps"][6] <= 0.3
     assert shares["sequence_to_sequence_reversed"][4] > shares["sequence_to_sequence"][4]
+
+
+def test_one_command_remakes_all_models(tmp_path, monkeypatch):
+    command = [sys.executable, "-m", "attention.training", "--steps", "2", "--to", str(tmp_path)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert [line.split(":")[0] for line in done.stdout.splitlines()] == list(training.MODELS)
+    monkeypatch.setattr(training, "CHECKPOINTS", tmp_path)
+    for name in training.MODELS:
+        model, _ = training.trained(name)
+        assert len(training.load(model, name)) == 2
+
+
+@pytest.mark.parametrize("name", training.MODELS)
+def test_remaking_begins_as_the_shipped_training_began(name, tmp_path):
+    """The first loss depends on seed, model and batch, and not yet on the number of steps."""
+    shipped = training.load(training.trained(name)[0], name)
+    training.remake(name, tmp_path, steps=1)
+    with safe_open(tmp_path / f"{name}.safetensors", framework="pt") as stored:
+        first = float(stored.metadata()["losses"].strip("[]"))
+    assert first == pytest.approx(shipped[0], abs=1e-3)
+
+
+@pytest.mark.parametrize(
+    "arguments, said",
+    [(["seq2seq"], "no model is called 'seq2seq'"), (["--steps", "0"], "at least 1, not 0")],
+)
+def test_the_command_refuses_what_it_does_not_know(arguments, said, capsys):
+    with pytest.raises(SystemExit, match="2"):
+        training.main(arguments)
+    assert said in capsys.readouterr().err
+
+
+@pytest.fixture
+def copied(tmp_path, monkeypatch):
+    """A checkpoint that may be spoilt."""
+    name = "sequence_to_sequence"
+    path = tmp_path / f"{name}.safetensors"
+    path.write_bytes((training.CHECKPOINTS / path.name).read_bytes())
+    monkeypatch.setattr(training, "CHECKPOINTS", tmp_path)
+    return path
+
+
+def altered(path):
+    """Add a thousandth to one weight, and keep the rest of the file."""
+    with safe_open(path, framework="pt") as stored:
+        weights = {key: stored.get_tensor(key) for key in stored.keys()}  # noqa: SIM118
+        metadata = stored.metadata()
+    weights["output.bias"][3] += 0.001
+    save_file(weights, path, metadata)
+
+
+@pytest.mark.parametrize(
+    "spoil, said",
+    [
+        (Path.unlink, "is missing"),
+        (lambda path: path.write_bytes(path.read_bytes()[:1000]), "is damaged"),
+        (lambda path: path.write_bytes(b""), "is damaged"),
+        (altered, "was altered since its training"),
+    ],
+    ids=["missing", "cut off", "empty", "altered"],
+)
+def test_a_checkpoint_that_cannot_be_used_gives_one_clear_sentence(copied, spoil, said):
+    spoil(copied)
+    with pytest.raises(training.CheckpointError) as caught:
+        training.trained("sequence_to_sequence")
+    message = str(caught.value)
+    assert said in message and str(copied) in message and "\n" not in message
+    assert "`python -m attention.training sequence_to_sequence` makes it again" in message
+
+
+def test_a_checkpoint_of_another_model_is_refused(copied):
+    copied.rename(copied.with_name("bahdanau_attention.safetensors"))
+    with pytest.raises(training.CheckpointError, match="weights of another model than Bahdanau"):
+        training.trained("bahdanau_attention")
+
+
+def test_the_card_says_what_is_shipped():
+    """data/README.md: parameters, measured accuracy and digest of every checkpoint."""
+    card = (training.CHECKPOINTS.parent / "README.md").read_text(encoding="utf-8")
+    assert sorted(training.MODELS) == sorted(
+        path.stem for path in training.CHECKPOINTS.glob("*.safetensors")
+    )
+    for name in training.MODELS:
+        content = (training.CHECKPOINTS / f"{name}.safetensors").read_bytes()
+        assert f"`{name}.safetensors` | `{hashlib.sha256(content).hexdigest()}`" in card
+        model, corpus = training.trained(name)
+        row = re.search(rf"\| `{name}` \|.*", card).group()
+        assert f"{training.size(model):,}".replace(",", " ") in row
+        measured = training.accuracy_by_digits(model, corpus).values()
+        told = [float(number) for number in re.findall(r"\d\.\d\d", row)]
+        assert told == pytest.approx(list(measured), abs=0.035)
 
 
 def test_an_unknown_name_lists_those_that_exist():
