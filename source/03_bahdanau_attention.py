@@ -46,7 +46,7 @@ for digits in (3, 5, 6):
     print(f"   wrote   {training.translations(bottleneck, corpus, by_digits[digits])[0][:70]}")
 
 # %% [markdown]
-# Five digits do not fit into its one vector. A longer vector would help for a while, and cost more.
+# Five digits do not come through its one vector. A longer vector helps for a while, and costs more.
 # But why should everything go through *one* vector, when the encoder made one at every word?
 #
 # ## The idea
@@ -343,28 +343,29 @@ ax = plots.lines(range(1, 301), losses, xlabel="steps", ylabel="nats a letter")
 ax.set_yscale("log")
 
 # %% demo=true
-backwards, _ = training.trained("sequence_to_sequence_reversed")
-curves = {
-    "one vector": training.accuracy_by_digits(bottleneck, corpus),
-    "one vector, source reversed": training.accuracy_by_digits(backwards, corpus),
-    "attention": training.accuracy_by_digits(model, corpus),
+models = {
+    "one vector": bottleneck,
+    "one vector, source reversed": training.trained("sequence_to_sequence_reversed")[0],
+    "one vector of 128 numbers": training.trained("sequence_to_sequence_128_numbers")[0],
+    "attention": model,
 }
+curves = {label: training.accuracy_by_digits(one, corpus) for label, one in models.items()}
 ax = plots.accuracy(curves)
+print(f"{'parameters':>38}", *(f"{digits} digits" for digits in curves["attention"]), sep="  ")
 for label, shares in curves.items():
-    row = "  ".join(f"{digits} digits {share:.2f}" for digits, share in shares.items())
-    print(f"{label:<28}{row}")
+    row = [f"{label:<27}{training.size(models[label]):>11,}"]
+    print(*row, *(f"{share:8.2f}" for share in shares.values()), sep="  ")
 
 # %% [markdown]
 # *Above: loss against steps, on a logarithmic scale. Below: share of test numbers translated
 # without error against their number of digits. Same data, same 300 steps, same seed.* With
-# attention the loss falls to about a twentieth, and accuracy no longer depends on length: a
-# six-digit number is nearly as easy as a two-digit one. The model has about 104 000 parameters
-# against 59 000. Is it only that? No: the vector of lesson 02 would have to grow with the source,
-# and here nothing has to.
+# attention the loss falls to about a twentieth, and accuracy hardly depends on length: a six-digit
+# number is nearly as easy as a two-digit one. Is it only that the model has more parameters? No:
+# one vector of 128 numbers comes with nearly twice as many, and fails at six digits all the same.
 #
 # ## Reading an alignment
 # The weights show what each letter was written from. Three numbers with a ten and a one; German
-# says the one first.
+# says the one first: *ein-und-dreißig*.
 #
 # ### Predict first
 # Sketch the picture for "seventy four" → "vierundsiebzig": letters down, words across. Where are
@@ -388,9 +389,9 @@ def draw_alignment(pair, parts, ax, colorbar):
 
 
 chosen = (
-    (74, {"vier": "four", "siebzig": "seventy"}),
-    (4146, {"sechs": "six", "vierzig": "forty"}),
-    (4547, {"sieben": "seven", "vierzig": "forty"}),
+    (74, {"vierund": "four", "siebzig": "seventy"}),
+    (931, {"einund": "one", "dreißig": "thirty"}),
+    (4547, {"siebenund": "seven", "vierzig": "forty"}),
 )
 pairs = {pair[0]: pair for pair in corpus.test}
 axes = plots.panels(1, 3, width=3.0, height=6.6, share=False)
@@ -400,11 +401,12 @@ for ax, (number, parts) in zip(axes, chosen, strict=True):
 # %% [markdown]
 # *Alignments of three test numbers: letters of the German word down, English words across. Framed:
 # the crossing of ones and tens.* Most of it follows the diagonal, word by word. At the end it
-# jumps: the letters of the ones look at the *last* word, then those of the tens at the one before.
+# jumps: the ones are written with an eye on the *last* word, then the tens on the word before it.
 # Nobody told the model; the weights were learnt from the translations alone.
 #
-# Look for letters that do not need the source, such as the second half of "hundert" or the "und".
-# Many of them look at EOS. A query must put its weight somewhere, and there it does no harm.
+# Not every letter looks where you would. After "drei" in 931, the decoder knows that "ßig" must
+# follow, and such letters often look at EOS: a query must put its weight somewhere, and there it
+# does no harm. An alignment shows what was looked at, not what was needed.
 #
 # ## Break it
 # Attend to padding: let the attention layer believe that all positions are true. We give it a batch

@@ -295,7 +295,7 @@ with torch.no_grad(), training.one_thread():
         x = torch.randn(1, T, 64)
         for kind, name in names.items():
             run = lambda kind=kind, x=x: score(kind, x, x, weights)  # noqa: E731
-            times[name].append(measure.milliseconds(run, repeats=3))
+            times[name].append(measure.milliseconds(run, repeats=5))
             memory[name].append(measure.megabytes(run))
 axes = plots.panels(1, 2, width=4.6, height=3.0, share=False)
 plots.lines(sizes, times, axes[0], "time (ms), one core", "T_q = T_k", log=True)
@@ -307,10 +307,11 @@ for ax in axes:
 
 # %% [markdown]
 # *Time and memory of three score functions against the length T, both scales logarithmic, on the
-# machine that built this notebook.* All grow with T², but the additive score needs nearly a hundred
-# times the memory, because it keeps d_attention numbers for each pair and a tanh must be taken of
-# every one. Dot products keep only the score, and a matrix product is what computers do best. That
-# is why they won, once lesson 05 has mended a weakness of theirs.
+# machine that built this notebook.* In the end all grow with T², but at T = 800 the additive score
+# asks for 65 times the memory of the scaled dot product, because it keeps d_attention numbers for
+# each pair, and it is slower still, because a tanh must be taken of every one. Dot products keep
+# only the score, and a matrix product is what computers do best. That is why they won, once lesson
+# 05 has mended a weakness of theirs.
 
 # %% [markdown]
 # ## Must a query look everywhere?
@@ -391,7 +392,7 @@ check.predictive_local_weights(predictive_local_weights)
 # Which of these three pictures needs the fewest scores? In which do rows not sum to 1?
 
 # %% demo=true
-scores = torch.randn(12, 20, generator=torch.Generator().manual_seed(1))
+scores = 2 * torch.randn(12, 20, generator=torch.Generator().manual_seed(1))  # (T_q, T_k)
 centres = 19 / 11 * torch.arange(12.0)  # (T_q,): along the diagonal
 window = local_window(centres, 20, 3)  # (T_q, T_k)
 shown = {
@@ -406,8 +407,8 @@ for ax, (name, shares) in zip(axes, shown.items(), strict=True):
 
 # %% [markdown]
 # *Weights of twelve queries on twenty keys: global, local-m and local-p, with the same scores.* The
-# local ones need seven scores a query however long the source is. Rows of local-p sum to less than
-# 1: a query that prefers keys far from its centre is turned down altogether.
+# local ones need at most seven scores a query, however long the source is. Rows of local-p sum to
+# less than 1: a query that prefers keys far from its centre is turned down altogether.
 #
 # ## Hard attention
 # A third way is to look at **one** key, chosen at random with the weights as probabilities. Xu and
