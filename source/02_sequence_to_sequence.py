@@ -547,7 +547,7 @@ for digits in (2, 4, 6):
     encode = encode_at_the_padded_end
     broken = training.translations(model, corpus, few + companion)[:3]
     encode = right_encode
-    print(f"beside a number of {digits} digits:", *(text[:24] for text in broken))
+    print(f"beside a number of {digits} digits:", *(text[:24] or "(nothing)" for text in broken))
 print("with the true ends:          ", *training.translations(model, corpus, few))
 
 # %% [markdown]
