@@ -150,7 +150,7 @@ def hard_attention(weights, values, uniform):
     values   (T_k, d_v)
     uniform  (T_q,)      random numbers from 0 to 1, one per query: all the chance there is
     returns  (T_q, d_v)  the value of the first key at which the sum of the weights so far is
-                         larger than the random number
+                         larger than the random number; of the last key, if rounding leaves none
 
     >>> weights, values = torch.tensor([[0.25, 0.5, 0.25]]), torch.tensor([[1.0], [2.0], [3.0]])
     >>> [hard_attention(weights, values, torch.tensor([u])).item() for u in (0.1, 0.3, 0.7, 0.8)]

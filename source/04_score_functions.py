@@ -87,7 +87,7 @@ KINDS = ("dot", "scaled_dot", "bilinear", "reduced_rank", "additive")
 # anything else ValueError with the name given and the five that exist
 # ```
 # </details>
-# <details><summary>Hint 4 · “RuntimeError: Expected size for first two dimensions …”</summary>
+# <details><summary>Hint 4 · “RuntimeError: The size of tensor a (2) must match … b (4)”</summary>
 #
 # `.T` on a tensor with three axes turns all of them around. Use `.mT`.
 # </details>

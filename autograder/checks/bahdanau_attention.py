@@ -134,11 +134,15 @@ def additive_scores(student, draw):
 @check
 def masked_softmax(student, draw):
     """Rows over the true keys; padding gets exactly 0."""
-    by_hand = student(_tensor([[[0.0, math.log(3), 9.0, 8.0]]]), torch.tensor([2]))
-    expect.shape(by_hand, (1, 1, 4), axes="B, T_q, T_k")
+    rows = [[0.0, math.log(3), 9.0, 8.0], [5.0, 5.0, 1.0, 7.0], [math.log(4), 0.0, -3.0, 2.0]]
+    by_hand = student(_tensor([rows]), torch.tensor([2]))
+    expect.shape(by_hand, (1, 3, 4), axes="B, T_q, T_k")
     expect.dtype(by_hand, F64)
     what = "for scores 0, log 3, 9 and 8, of which two are true, the weights are wrong"
-    expect.close(by_hand, _tensor([[[0.25, 0.75, 0.0, 0.0]]]), what)
+    expected = _tensor([[[0.25, 0.75, 0.0, 0.0], [0.5, 0.5, 0.0, 0.0], [0.8, 0.2, 0.0, 0.0]]])
+    expect.close(by_hand[:, :1], expected[:, :1], what)
+    what = "of three queries with four keys, of which two are true, the later ones are wrong"
+    expect.close(by_hand, expected, what)
 
     scores, lengths = draw.normal(4, 5, 7, scale=3.0), torch.tensor([3, 7, 1, 6])
     weights = student(draw.strided(scores), lengths)

@@ -84,9 +84,9 @@ def score(student, draw):
     def reference(kind, q, k, weights):
         return torch.einsum("bqd,de,bke->bqk", q, weights["W"], k)
 
-    found = student.gradients("bilinear", q, k, square, cotangent=draw.normal(2, 5, 7))
-    flows = all(gradient is not None for gradient in found)
-    expect.true(flows, "no gradient flows back to queries or keys", "no gradient", "a gradient")
+    what = "the gradient of the bilinear scores is wrong"
+    cotangent = draw.normal(2, 5, 7)
+    expect.gradients(student, reference, "bilinear", q, k, square, cotangent=cotangent, what=what)
 
 
 @check
@@ -216,7 +216,7 @@ def _local_weights(scores, centres, D):
 @check
 def predictive_local_weights(student, draw):
     """Softmax within the window, times a Gaussian around the centre."""
-    by_hand = student(torch.zeros(1, 6, dtype=F64), _tensor([2.0]), 2)
+    by_hand = student(torch.ones(1, 6, dtype=F64), _tensor([2.0]), 2)
     expect.shape(by_hand, (1, 6), axes="T_q, T_k")
     expect.dtype(by_hand, F64)
     expect.finite(by_hand)
@@ -255,6 +255,13 @@ def hard_attention(student, draw):
     expected = values[torch.tensor([0, 1, 1, 2, 2])]
     what = "with weights 1/4, 1/2, 1/4 and random numbers .1 .3 .7 .8 .999 the choice is wrong"
     expect.close(chosen, expected, what)
+    borders = student(_tensor([[0.0, 0.5, 0.5]] * 2), values, _tensor([0.0, 0.5]))
+    what = "with weights 0, 1/2, 1/2 and random numbers 0 and .5 the choice is wrong"
+    expect.close(borders, values[1:], what)
+    tenths = torch.full((1, 10), 0.1, dtype=F64)  # they add up to 1 - 1e-16
+    last = student(tenths, torch.arange(10.0, dtype=F64)[:, None], _tensor([1 - 2**-53]))
+    what = "with ten weights of 0.1 and a random number just below 1 the choice is wrong"
+    expect.close(last, _tensor([[9.0]]), what)
 
     weights = torch.softmax(draw.normal(6, 7, scale=2.0), 1)
     values, uniform = draw.normal(7, 4), draw.uniform(6)
@@ -286,11 +293,11 @@ def hard_attention(student, draw):
 def reinforce_gradient(student, draw):
     """The exact estimate for given samples, then its mean against the exact gradient."""
     halves = _tensor([0.0, 0.0])
-    estimate = student(halves, torch.tensor([0, 1, 1]), _tensor([6.0, 3.0, 9.0]), 0.0)
+    estimate = student(halves, torch.tensor([0, 1, 1]), _tensor([6.0, 3.0, 6.0]), 0.0)
     expect.shape(estimate, (2,), axes="T_k,")
     expect.dtype(estimate, F64)
-    what = "for weights 1/2, 1/2, choices 0 1 1 and rewards 6 3 9 the estimate is wrong"
-    expect.close(estimate, _tensor([-1.0, 1.0]), what)
+    what = "for weights 1/2, 1/2, choices 0 1 1 and rewards 6 3 6 the estimate is wrong"
+    expect.close(estimate, _tensor([-0.5, 0.5]), what)
 
     scores, rewards = draw.normal(5), draw.normal(8, scale=4.0)
     chosen = draw.integers(0, 5, 8)

@@ -65,6 +65,34 @@ def shares_the_weights(x, lengths, ahead, back):
     return torch.cat([run_gru(x, **ahead), behind], 2)
 
 
+@mistake(
+    "bidirectional_annotations",
+    hint="The second GRU reads ahead, and only its states are turned around. Turn what it reads.",
+)
+def turns_only_the_states(x, lengths, ahead, back):
+    behind = reverse_source(run_gru(x, **back), lengths)
+    return torch.cat([run_gru(x, **ahead), behind], 2)
+
+
+@mistake(
+    "bidirectional_annotations",
+    hint="The states of the reading back are flipped together with the padding. Turn them within "
+    "the true lengths, as you did with x.",
+)
+def turns_back_with_the_padding(x, lengths, ahead, back):
+    behind = run_gru(reverse_source(x, lengths), **back).flip(1)
+    return torch.cat([run_gru(x, **ahead), behind], 2)
+
+
+@mistake(
+    "bidirectional_annotations",
+    hint="One reading stands behind the other in time. Put them side by side, along the last axis.",
+)
+def joins_along_the_steps(x, lengths, ahead, back):
+    behind = reverse_source(run_gru(reverse_source(x, lengths), **back), lengths)
+    return torch.cat([run_gru(x, **ahead), behind], 1)
+
+
 @alternative("bidirectional_annotations")
 def sequence_by_sequence(x, lengths, ahead, back):
     rows = []
@@ -148,6 +176,11 @@ def forgets_v(q, k, W_q, W_k, v):
     return torch.tanh(_pairs(q, k, W_q, W_k)).sum(3)
 
 
+@mistake("additive_scores", hint="Keys are subtracted from queries. Additive attention adds.")
+def subtracts(q, k, W_q, W_k, v):
+    return torch.tanh(_pairs(q, -k, W_q, W_k)) @ v
+
+
 @alternative("additive_scores")
 def glued_together(q, k, W_q, W_k, v):
     pairs = [q.unsqueeze(2).expand(-1, -1, k.shape[1], -1)]
@@ -220,6 +253,40 @@ def one_key_too_many(scores, lengths):
 )
 def fills_with_a_low_score(scores, lengths):
     return scores.masked_fill(~_inside(lengths, scores.shape[2])[:, None], -100.0).softmax(2)
+
+
+@mistake(
+    "masked_softmax",
+    hint="The mask leaves out queries. The lengths count keys, which run along the last axis.",
+)
+def masks_the_queries(scores, lengths):
+    return scores.masked_fill(~_inside(lengths, scores.shape[1])[:, :, None], -torch.inf).softmax(2)
+
+
+@mistake(
+    "masked_softmax",
+    hint="The longest length is used for all rows. Each row of the batch has its own.",
+)
+def uses_one_length_for_all(scores, lengths):
+    longest = torch.full_like(lengths, int(lengths.max()))
+    return scores.masked_fill(~_inside(longest, scores.shape[2])[:, None], -torch.inf).softmax(2)
+
+
+@mistake(
+    "masked_softmax",
+    hint="Dividing again after the mask works until padding is so loud that true weights round to "
+    "0, and 0 is divided by 0. Put -inf in before the softmax.",
+)
+def divides_again_after_the_mask(scores, lengths):
+    weights = scores.softmax(2) * _inside(lengths, scores.shape[2])[:, None]
+    return weights / weights.sum(2, keepdim=True)
+
+
+@mistake("masked_softmax", hint="The scores are overwritten in place. Work on a masked copy.")
+def writes_into_the_scores(scores, lengths):
+    for row, length in enumerate(lengths.tolist()):
+        scores[row, :, length:] = -torch.inf
+    return scores.softmax(2)
 
 
 @alternative("masked_softmax")
@@ -297,6 +364,22 @@ class SwapsTheSizes(_Attention):
 class TanhAfterTheProduct(_Attention):
     def scores(self, q, k):
         return torch.tanh(self.v(self.W_q(q)[:, :, None] + self.W_k(k)[:, None])).squeeze(3)
+
+
+@mistake(
+    "AdditiveAttention",
+    hint="There is no tanh. Without it the softmax over keys cancels the query.",
+)
+class ForgetsTanh(_Attention):
+    def scores(self, q, k):
+        return self.v(self.W_q(q)[:, :, None] + self.W_k(k)[:, None]).squeeze(3)
+
+
+@mistake("AdditiveAttention", hint="The weights average the keys. They belong to the values.")
+class AveragesTheKeys(_Attention):
+    def forward(self, q, k, values, lengths):
+        weights = self.shares(self.scores(q, k), lengths)
+        return weights @ k, weights
 
 
 @mistake("AdditiveAttention", hint="Weights and context have changed places in the result.")
@@ -411,6 +494,48 @@ def swaps_query_and_key(tokens, state, annotations, lengths, weights):
 def returns_the_old_state(tokens, state, annotations, lengths, weights):
     attention, context = _attend(state, annotations, lengths, weights)
     return decoder_step(tokens, state, context, weights)[0], state, attention
+
+
+@mistake(
+    "attention_decoder_step",
+    hint="There is no tanh in the scores, v · tanh(W_q q + W_k k).",
+)
+def leaves_out_the_tanh(tokens, state, annotations, lengths, weights):
+    hidden = (state @ weights["W_q"].T)[:, None] + annotations @ weights["W_k"].T
+    mask = _inside(lengths, annotations.shape[1])
+    attention = (hidden @ weights["v"]).masked_fill(~mask, -torch.inf).softmax(1)
+    context = (attention[:, None] @ annotations)[:, 0]
+    return *decoder_step(tokens, state, context, weights), attention
+
+
+@mistake(
+    "attention_decoder_step",
+    hint="The softmax runs along the batch. Each sequence shares its weight among its own keys.",
+)
+def shares_among_the_batch(tokens, state, annotations, lengths, weights):
+    hidden = torch.tanh((state @ weights["W_q"].T)[:, None] + annotations @ weights["W_k"].T)
+    mask = _inside(lengths, annotations.shape[1])
+    attention = (hidden @ weights["v"]).masked_fill(~mask, -torch.inf).softmax(0).nan_to_num(0.0)
+    context = (attention[:, None] @ annotations)[:, 0]
+    return *decoder_step(tokens, state, context, weights), attention
+
+
+@mistake(
+    "attention_decoder_step",
+    hint="Logits and state have changed places: logits, the new state, attention weights.",
+)
+def swaps_logits_and_state(tokens, state, annotations, lengths, weights):
+    attention, context = _attend(state, annotations, lengths, weights)
+    return *decoder_step(tokens, state, context, weights)[::-1], attention
+
+
+@mistake(
+    "attention_decoder_step",
+    hint="decoder_step's pair came back as one thing. Unpack it: three results side by side.",
+)
+def returns_a_pair_in_a_pair(tokens, state, annotations, lengths, weights):
+    attention, context = _attend(state, annotations, lengths, weights)
+    return decoder_step(tokens, state, context, weights), attention
 
 
 @alternative("attention_decoder_step")

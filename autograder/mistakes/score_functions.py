@@ -59,6 +59,11 @@ def forgets_the_scale(kind, q, k, weights):
     return _score(kind, q, k, weights, scaled_dot=lambda: q @ k.mT)
 
 
+@mistake("score", hint="The scaled dot product is multiplied by √d_k. It is divided by it.")
+def multiplies_by_the_root(kind, q, k, weights):
+    return _score(kind, q, k, weights, scaled_dot=lambda: q @ k.mT * k.shape[2] ** 0.5)
+
+
 @mistake(
     "score",
     hint="W is transposed: kᵀ W q is not qᵀ W k. The rows of W belong to the query.",
@@ -86,6 +91,18 @@ def takes_tanh_after_the_product(kind, q, k, weights):
     def additive():
         hidden = (q @ weights["W_q"].T)[:, :, None] + (k @ weights["W_k"].T)[:, None]
         return torch.tanh(hidden @ weights["v"])
+
+    return _score(kind, q, k, weights, additive=additive)
+
+
+@mistake(
+    "score",
+    hint="In the additive score W_q and W_k have changed places: W_q belongs to the queries.",
+)
+def swaps_the_projections(kind, q, k, weights):
+    def additive():
+        hidden = (q @ weights["W_k"].T)[:, :, None] + (k @ weights["W_q"].T)[:, None]
+        return torch.tanh(hidden) @ weights["v"]
 
     return _score(kind, q, k, weights, additive=additive)
 
@@ -145,6 +162,18 @@ def divides_the_matrix_by_d(kind, d, weights):
     if kind == "reduced_rank":
         return weights["V"].T @ weights["U"]
     return torch.eye(d) / (d if kind == "scaled_dot" else 1)
+
+
+@mistake("as_bilinear", hint="The scale is missing: the scaled score is smaller by √d.")
+def forgets_the_root(kind, d, weights):
+    return weights["V"].T @ weights["U"] if kind == "reduced_rank" else torch.eye(d)
+
+
+@mistake("as_bilinear", hint="The scaled score is divided by √d, so W is smaller, not larger.")
+def multiplies_the_matrix(kind, d, weights):
+    if kind == "reduced_rank":
+        return weights["V"].T @ weights["U"]
+    return torch.eye(d) * (d**0.5 if kind == "scaled_dot" else 1)
 
 
 @mistake(
@@ -238,6 +267,33 @@ def counts_projections_only(kind, T_q, T_k, d, r):
     )
 
 
+@mistake(
+    "score_costs",
+    hint="Only the queries are projected. Reduced rank and additive scores project the keys too.",
+)
+def projects_queries_only(kind, T_q, T_k, d, r):
+    count = T_q * r * d + T_q * T_k * r
+    return _costs(
+        kind, T_q, T_k, d, r, reduced_rank=(2 * r * d, count), additive=(2 * r * d + r, count)
+    )
+
+
+@mistake(
+    "score_costs",
+    hint="After the projection, queries and keys have r numbers each. Pairs are made of these.",
+)
+def compares_d_numbers(kind, T_q, T_k, d, r):
+    count = (T_q + T_k) * r * d + T_q * T_k * d
+    return _costs(
+        kind, T_q, T_k, d, r, reduced_rank=(2 * r * d, count), additive=(2 * r * d + r, count)
+    )
+
+
+@mistake("score_costs", hint="The two numbers have changed places: first the parameters.")
+def swaps_the_two_numbers(kind, T_q, T_k, d, r):
+    return _costs(kind, T_q, T_k, d, r)[::-1]
+
+
 @alternative("score_costs")
 def from_a_table(kind, T_q, T_k, d, r):
     return _costs(kind, T_q, T_k, d, r)
@@ -311,6 +367,33 @@ def takes_norms_without_square(q, k, bandwidth):
     return (2 * q @ k.mT - a.sqrt() - b.sqrt()) / (2 * bandwidth**2)
 
 
+@mistake(
+    "gaussian_scores",
+    hint="This is the kernel itself. Its score is the exponent; exp comes with the softmax.",
+)
+def takes_the_exponential(q, k, bandwidth):
+    a, b = _squares(q, k)
+    return torch.exp((q @ k.mT - a / 2 - b / 2) / bandwidth**2)
+
+
+@mistake(
+    "gaussian_scores",
+    hint="Half as large as it should be: the 2 of 2h² is already in q·k - ‖q‖²/2 - ‖k‖²/2.",
+)
+def halves_twice(q, k, bandwidth):
+    a, b = _squares(q, k)
+    return (q @ k.mT - a / 2 - b / 2) / (2 * bandwidth**2)
+
+
+@mistake(
+    "gaussian_scores",
+    hint="The squared lengths are added. Both are subtracted: a far key has a low score.",
+)
+def adds_the_lengths(q, k, bandwidth):
+    a, b = _squares(q, k)
+    return (q @ k.mT + a / 2 + b / 2) / bandwidth**2
+
+
 @alternative("gaussian_scores")
 def with_batched_addition(q, k, bandwidth):
     a, b = _squares(q, k)
@@ -376,6 +459,36 @@ def window_transposed(centres, T_k, D):
     return (_gaps(centres, T_k).abs() <= D).T
 
 
+@mistake(
+    "local_window",
+    hint="Distances to the left count as negative, so everything to the left is inside.",
+)
+def has_no_left_border(centres, T_k, D):
+    return _gaps(centres, T_k) <= D
+
+
+@mistake("local_window", hint="The window only looks ahead. It reaches D positions to either side.")
+def only_looks_ahead(centres, T_k, D):
+    gaps = _gaps(centres, T_k)
+    return (gaps >= 0) & (gaps <= D)
+
+
+@mistake(
+    "local_window",
+    hint="The centres are rounded. They may lie between two keys: measure from where they are.",
+)
+def rounds_to_a_key(centres, T_k, D):
+    return _gaps(centres.round(), T_k).abs() <= D
+
+
+@mistake(
+    "local_window",
+    hint="The window is pushed back inside at the borders. It is simply cut there.",
+)
+def is_pushed_inside(centres, T_k, D):
+    return _gaps(centres.clamp(D, T_k - 1 - D), T_k).abs() <= D
+
+
 @alternative("local_window")
 def with_two_borders(centres, T_k, D):
     positions = torch.arange(T_k).expand(len(centres), T_k)
@@ -431,8 +544,8 @@ def cuts_after_the_softmax(scores, centres, D):
 
 @mistake(
     "predictive_local_weights",
-    hint="The rows were made to sum to 1 again. In local-p attention a query whose keys are far "
-    "from the centre gets less in all.",
+    hint="The rows sum to 1: the Gaussian went into the softmax, or was divided away again. In "
+    "local-p attention a query whose keys are far from the centre gets less in all.",
 )
 def normalises_again(scores, centres, D):
     aligned, gauss, _ = _local(scores, centres, D)
@@ -452,6 +565,42 @@ def forgets_the_gaussian(scores, centres, D):
 def rounds_the_centres(scores, centres, D):
     aligned, gauss, _ = _local(scores, centres.round(), D)
     return aligned * gauss
+
+
+@mistake(
+    "predictive_local_weights",
+    hint="Outside the window the score is 0, which is a score like any other: exp(0) is 1.",
+)
+def fills_with_zero(scores, centres, D):
+    gaps = _gaps(centres, scores.shape[1])
+    return scores.masked_fill(gaps.abs() > D, 0.0).softmax(1) * _local(scores, centres, D)[1]
+
+
+@mistake(
+    "predictive_local_weights",
+    hint="The 2 in the exponent, -(position - p)² / (2σ²), is missing.",
+)
+def forgets_the_two_sigma(scores, centres, D):
+    aligned, _, gaps = _local(scores, centres, D)
+    return aligned * torch.exp(-(gaps**2) / (D / 2) ** 2)
+
+
+@mistake(
+    "predictive_local_weights",
+    hint="This is the density of a normal distribution. The factor here is 1 at the centre.",
+)
+def uses_a_density(scores, centres, D):
+    aligned, gauss, _ = _local(scores, centres, D)
+    return aligned * gauss / (math.sqrt(2 * math.pi) * D / 2)
+
+
+@mistake(
+    "predictive_local_weights",
+    hint="The softmax runs along the queries. Each query shares its weight among the keys.",
+)
+def shares_among_the_queries(scores, centres, D):
+    outside = _gaps(centres, scores.shape[1]).abs() > D
+    return scores.masked_fill(outside, -torch.inf).softmax(0) * _local(scores, centres, D)[1]
 
 
 @alternative("predictive_local_weights")
@@ -526,6 +675,24 @@ def ignores_the_weights(weights, values, uniform):
 def adds_up_the_columns(weights, values, uniform):
     chosen = (weights.cumsum(0) <= uniform[:, None]).sum(1)
     return values[chosen.clamp(max=len(values) - 1)]
+
+
+@mistake(
+    "hard_attention",
+    hint="A key without any weight was chosen: with the random number 0, a sum of 0 is not larger.",
+)
+def chooses_a_key_without_weight(weights, values, uniform):
+    chosen = (weights.cumsum(1) < uniform[:, None]).sum(1)
+    return values[chosen.clamp(max=len(values) - 1)]
+
+
+@mistake(
+    "hard_attention",
+    hint="Rounding can leave the last sum just below 1, and the random number above it: the index "
+    "then runs past the last key.",
+)
+def runs_past_the_last_key(weights, values, uniform):
+    return values[(weights.cumsum(1) <= uniform[:, None]).sum(1)]
 
 
 @alternative("hard_attention")
@@ -604,6 +771,33 @@ def goes_downhill(scores, chosen, rewards, baseline):
 def forgets_the_logarithm(scores, chosen, rewards, baseline):
     p = scores.softmax(0)
     gradients = (_one_hot(scores, chosen) - p) * p[chosen][:, None]
+    return ((rewards - baseline)[:, None] * gradients).mean(0)
+
+
+@mistake(
+    "reinforce_gradient",
+    hint="The mean of these very rewards is subtracted. It depends on the trials, so the estimate "
+    "is no longer right on average; use the baseline that is given.",
+)
+def takes_their_own_mean_as_baseline(scores, chosen, rewards, baseline):
+    gain = rewards - rewards.mean()
+    return (gain[:, None] * (_one_hot(scores, chosen) - scores.softmax(0))).mean(0)
+
+
+@mistake("reinforce_gradient", hint="The baseline is added. Subtract it from every reward.")
+def adds_the_baseline(scores, chosen, rewards, baseline):
+    gradients = _one_hot(scores, chosen) - scores.softmax(0)
+    return ((rewards + baseline)[:, None] * gradients).mean(0)
+
+
+@mistake(
+    "reinforce_gradient",
+    hint="Divided by the weight of the choice. Sampling already sees to it that likely keys come "
+    "often.",
+)
+def divides_by_the_weight(scores, chosen, rewards, baseline):
+    p = scores.softmax(0)
+    gradients = (_one_hot(scores, chosen) - p) / p[chosen][:, None]
     return ((rewards - baseline)[:, None] * gradients).mean(0)
 
 

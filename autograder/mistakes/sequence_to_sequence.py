@@ -73,6 +73,28 @@ def forgets_the_hidden_biases(x, h, W_x, W_h, b_x, b_h):
     return (1 - z) * torch.tanh(x_n + r * h_n) + z * h
 
 
+@mistake("gru_step", hint="The biases b_x are missing: the input's matrix has biases as well.")
+def forgets_the_input_biases(x, h, W_x, W_h, b_x, b_h):
+    r, z, x_n, h_n = _gates(x, h, W_x, W_h, torch.zeros_like(b_x), b_h)
+    return (1 - z) * torch.tanh(x_n + r * h_n) + z * h
+
+
+@mistake("gru_step", hint="Both biases, b_x and b_h, are missing.")
+def forgets_all_biases(x, h, W_x, W_h, b_x, b_h):
+    r, z, x_n, h_n = _gates(x, h, W_x, W_h, torch.zeros_like(b_x), torch.zeros_like(b_h))
+    return (1 - z) * torch.tanh(x_n + r * h_n) + z * h
+
+
+@mistake(
+    "gru_step",
+    hint="In the candidate, b_hn is added after the reset. r multiplies all of W_hn h + b_hn.",
+)
+def leaves_the_bias_out_of_the_reset(x, h, W_x, W_h, b_x, b_h):
+    r, z, x_n, h_n = _gates(x, h, W_x, W_h, b_x, b_h)
+    b_n = b_h.chunk(3)[2]
+    return (1 - z) * torch.tanh(x_n + r * (h_n - b_n) + b_n) + z * h
+
+
 @alternative("gru_step")
 def with_gru_cell(x, h, W_x, W_h, b_x, b_h):
     return torch.gru_cell(x, h, W_x, W_h, b_x, b_h)
@@ -169,6 +191,18 @@ def leaves_the_last_token(source, lengths):
     turned = source.clone()
     for row, length in enumerate(lengths.tolist()):
         turned[row, : length - 1] = source[row, : length - 1].flip(0)
+    return turned
+
+
+@mistake(
+    "reverse_source",
+    hint="The numbers of each vector are turned around, too. One row is (T, d): flip its axis 0, "
+    "the steps.",
+)
+def turns_the_features_around(source, lengths):
+    turned = source.clone()
+    for row, length in enumerate(lengths.tolist()):
+        turned[row, :length] = source[row, :length].flip(-1)
     return turned
 
 
@@ -304,6 +338,31 @@ def shares_among_the_steps(logits, target):
     return -log_p[target != PAD].mean()
 
 
+@mistake(
+    "masked_cross_entropy",
+    hint="These are probabilities, not their logarithms.",
+)
+def forgets_the_log(logits, target):
+    p = logits.softmax(2).gather(2, target[:, :, None])[:, :, 0]
+    return -p[target != PAD].mean()
+
+
+@mistake(
+    "masked_cross_entropy",
+    hint="Logits are not yet logarithms of probabilities. They go through a log-softmax first.",
+)
+def forgets_the_softmax(logits, target):
+    return -logits.gather(2, target[:, :, None])[:, :, 0][target != PAD].mean()
+
+
+@mistake(
+    "masked_cross_entropy",
+    hint="EOS is left out as well. It is a token like the others: the decoder must learn to stop.",
+)
+def leaves_out_eos(logits, target):
+    return _losses(logits, target)[target > EOS].mean()
+
+
 @mistake("masked_cross_entropy", hint="The sign: log p is negative, a loss is not.")
 def forgets_the_minus(logits, target):
     return -_losses(logits, target)[target != PAD].mean()
@@ -399,6 +458,44 @@ def writes_after_the_end(state, context, weights, max_length):
 @mistake("greedy_decode", hint="BOS is read, not written: the result begins with the first letter.")
 def writes_bos(state, context, weights, max_length):
     return functional.pad(_decode(state, context, weights, max_length), (1, 0), value=BOS)
+
+
+@mistake(
+    "greedy_decode",
+    hint="Steps run down and sequences across. The steps belong on axis 1: stack along dim=1.",
+)
+def stacks_along_the_batch(state, context, weights, max_length):
+    return _decode(state, context, weights, max_length).T
+
+
+@mistake(
+    "greedy_decode",
+    hint="EOS itself is not written: a row gets PAD only from the step after its EOS.",
+)
+def swallows_eos(state, context, weights, max_length):
+    written = _decode(state, context, weights, max_length)
+    return written.masked_fill(written == EOS, PAD)
+
+
+@mistake(
+    "greedy_decode",
+    hint="A row that has ended begins again: `ended` only remembers the last step. Once ended, "
+    "always ended.",
+)
+def forgets_who_has_ended(state, context, weights, max_length):
+    tokens = torch.full((len(state),), BOS)
+    ended, written = torch.zeros(len(state), dtype=torch.bool), []
+    while len(written) < max_length and not ended.all():
+        logits, state = decoder_step(tokens, state, context, weights)
+        tokens = logits.argmax(1).masked_fill(ended, PAD)
+        written.append(tokens)
+        ended = tokens == EOS
+    return torch.stack(written, 1)
+
+
+@mistake("greedy_decode", hint="max_length has no effect: a row without EOS would go on for ever.")
+def ignores_max_length(state, context, weights, max_length):
+    return _decode(state, context, weights, 20)
 
 
 @alternative("greedy_decode")
