@@ -39,6 +39,12 @@ def test_training_is_short_while_nbgrader_runs_the_notebook(monkeypatch):
     model = small(corpus)
     assert len(training.train(model, corpus.batches(4, 300), 300)) == 5
     assert not model.training
+    counted = []
+    monkeypatch.setattr(
+        training, "translations", lambda *given: [counted.append(len(given[2]))] * len(given[2])
+    )
+    assert list(training.accuracy_by_digits(model, corpus)) == [2, 3, 4, 5, 6]
+    assert counted == [10] * 5
 
 
 def test_training_leaves_the_number_of_threads_alone():
