@@ -31,11 +31,27 @@ STYLE = {
 plt.rcParams.update(STYLE)
 
 
-def panels(rows=1, columns=1, width=3.0, height=2.4):
-    """Return a (rows, columns) array of Axes that share their scales; a single Axes if 1 × 1."""
+def panels(rows=1, columns=1, width=3.0, height=2.4, share=True):
+    """Return an array of Axes, or a single Axes if 1 × 1; ``width`` and ``height`` are of one.
+
+    With ``share`` all panels have one y scale, and the panels of a column one x scale.
+    """
     size = (max(4.2, width * columns), height * rows)
-    _, axes = plt.subplots(rows, columns, figsize=size, sharex=True, sharey=True)
+    shared = {"sharex": "col", "sharey": True} if share else {}
+    _, axes = plt.subplots(rows, columns, figsize=size, **shared)
     return axes
+
+
+def _array(values):
+    """Numbers of any kind, also a tensor that requires a gradient, as a NumPy array."""
+    return torch.as_tensor(values).detach().cpu().numpy()
+
+
+def _label(ax, **labels):
+    """Set titles and labels; among panels that share a scale only the outer ones show them."""
+    ax.set(**labels)
+    if len(ax.get_shared_y_axes().get_siblings(ax)) > 1:
+        ax.label_outer()
 
 
 def heatmap(weights, ax=None, title="", queries=None, keys=None, numbers=False, colorbar=True):
@@ -45,22 +61,22 @@ def heatmap(weights, ax=None, title="", queries=None, keys=None, numbers=False, 
     queries, keys  labels of the rows and columns; by default their positions are counted
     numbers        write the weight into each cell
     """
-    weights = torch.as_tensor(weights).detach().cpu()
+    weights = _array(weights)
     if ax is None:
-        ratio = weights.shape[0] / weights.shape[1]
-        _, ax = plt.subplots(figsize=(5.2, min(5.0, max(1.8, 4.2 * ratio))))
+        rows, columns = weights.shape
+        _, ax = plt.subplots(figsize=(5.2, min(5.0, 4.2 * rows / columns, 0.9 + 0.5 * rows)))
     image = ax.imshow(weights, vmin=0, vmax=1, aspect="auto", interpolation="nearest")
     for axis, labels in ((ax.yaxis, queries), (ax.xaxis, keys)):
         if labels is None:
             axis.set_major_locator(MaxNLocator(integer=True))
         else:
             axis.set_ticks(range(len(labels)), labels)
-    ax.set(xlabel="keys", ylabel="queries", title=title)
+    _label(ax, xlabel="keys", ylabel="queries", title=title)
     ax.spines[:].set_visible(False)
     ax.tick_params(length=0)
     if numbers:
         for row, column in torch.cartesian_prod(*map(torch.arange, weights.shape)).tolist():
-            weight = weights[row, column].item()
+            weight = weights[row, column]
             colour = "white" if weight > 0.55 else BLACK
             ax.text(column, row, f"{weight:.2f}", ha="center", va="center", color=colour)
     if colorbar:
@@ -68,39 +84,51 @@ def heatmap(weights, ax=None, title="", queries=None, keys=None, numbers=False, 
     return ax
 
 
-def fit(x, prediction, x_train, y_train, truth=None, ax=None, title="", legend=True):
+def fit(x, prediction, x_train, y_train, truth=None, ax=None, title="", xlabel="x", legend=True):
     """Draw examples, the prediction at every x and, if given, the function behind the examples."""
-    ax = ax or panels()
+    ax = ax or panels(width=6.5, height=3.2)
+    x, x_train, y_train = _array(x), _array(x_train), _array(y_train)
     if truth is not None:
-        ax.plot(x, truth, color=GREY, linestyle="--", linewidth=1.2, label="true function")
+        ax.plot(x, _array(truth), color=GREY, linestyle="--", linewidth=1.2, label="true function")
     ax.plot(x_train, y_train, "o", color=BLACK, markersize=3.2, alpha=0.75, label="examples")
-    ax.plot(x, torch.as_tensor(prediction).detach(), color=BLUE, label="prediction")
-    ax.set(title=title)
+    ax.plot(x, _array(prediction), color=BLUE, label="prediction")
+    _label(ax, title=title, xlabel=xlabel, ylabel="y")
     if legend:
-        ax.set(xlabel="x", ylabel="y")
         ax.legend(loc="best", fontsize=8)
     return ax
 
 
 def lines(x, named, ax=None, title="", xlabel="", ylabel="", log=False):
     """Draw one labelled line per entry of ``named`` (label → y) over the same x."""
-    ax = ax or panels(width=5.2, height=3.0)
+    ax = ax or panels(width=6.5, height=3.0)
     for label, y in named.items():
-        ax.plot(x, torch.as_tensor(y).detach(), label=label)
+        ax.plot(_array(x), _array(y), label=label)
     ax.set(title=title, xlabel=xlabel, ylabel=ylabel, xscale="log" if log else "linear")
     if len(named) > 1:
-        ax.legend(fontsize=9)
+        ax.legend(fontsize=9, loc="upper left", bbox_to_anchor=(1, 1))
+    return ax
+
+
+def histograms(named, ax=None, title="", xlabel="", span=None, bins=100):
+    """Draw how numbers are distributed: one outline per entry of ``named`` (label → numbers)."""
+    ax = ax or panels(width=5.2, height=3.0)
+    for label, numbers in named.items():
+        numbers = torch.as_tensor(numbers).detach().flatten().tolist()
+        ax.hist(numbers, bins=bins, range=span, density=True, histtype="step", label=label)
+    ax.set(title=title, xlabel=xlabel, ylabel="density")
+    ax.legend(fontsize=9)
     return ax
 
 
 def bars(weights, labels, ax=None, title=""):
     """Draw one query's weights as bars from 0 to 1."""
     ax = ax or panels()
-    weights = torch.as_tensor(weights).detach()
+    weights = _array(weights)
     shown = ax.bar(range(len(labels)), weights, color=BLUE, width=0.7)
     ax.bar_label(shown, labels=[f"{weight:.2f}" for weight in weights.tolist()], fontsize=8)
-    ax.set(ylim=(0, 1.12), yticks=[0, 0.5, 1], title=title)
+    ax.set(ylim=(0, 1.12), yticks=[0, 0.5, 1])
     ax.set_xticks(range(len(labels)), labels)
+    _label(ax, title=title, ylabel="weight")
     return ax
 
 
@@ -111,8 +139,8 @@ def hull(values, context, ax=None, title="", legend=True):
     context  (T_q, 2)
     """
     ax = ax or panels(width=4.6, height=3.6)
-    values, context = torch.as_tensor(values), torch.as_tensor(context).detach()
-    corners = convex_hull(values)
+    corners = _array(convex_hull(torch.as_tensor(values)))
+    values, context = _array(values), _array(context)
     ax.fill(*corners.T, color=SKY, alpha=0.22, linewidth=0, label="convex hull")
     ax.plot(*context.T, ".", color=VERMILION, markersize=3, label="context")
     ax.plot(*values.T, "o", color=BLUE, markersize=7, label="values")
