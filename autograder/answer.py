@@ -127,7 +127,7 @@ def _where(error):
 def _leaf(item):
     if isinstance(item, torch.Tensor) and item.is_floating_point():
         return item.detach().clone().requires_grad_()
-    return item
+    return copied(item)
 
 
 def _gradients(loss, wanted):

@@ -1,6 +1,8 @@
 """Build the notebooks: source + library → executed solutions/ → lessons/."""
 
 import contextlib
+import hashlib
+import json
 import os
 import subprocess
 import tempfile
@@ -9,7 +11,7 @@ from pathlib import Path
 
 import nbclient
 import nbformat
-from nbclient.exceptions import CellExecutionError
+from nbclient.exceptions import CellExecutionError, CellTimeoutError
 
 from autograder import ROOT, CourseError
 from autograder.lesson import find, read
@@ -25,10 +27,14 @@ class BuildError(CourseError):
 
 @dataclass
 class Report:
-    """What a build did: files written (or, with check, files that differ), and lessons executed."""
+    """What a build did: files written (or, with check, files that differ), and lessons executed.
+
+    ``leftovers`` are generated notebooks whose source is gone; nobody but their owner deletes them.
+    """
 
     changed: list[Path] = field(default_factory=list)
     executed: list[str] = field(default_factory=list)
+    leftovers: list[Path] = field(default_factory=list)
 
 
 def build(names=(), check=False, root=ROOT, progress=None):
@@ -46,10 +52,10 @@ def build(names=(), check=False, root=ROOT, progress=None):
             report.executed.append(lesson.slug)
             if not check:
                 execute(solved, lesson, progress)
-        student_path = root / "lessons" / lesson.slug / path.name
+        released = release(solved, lesson.slug)
         _settle(path, solved, check, report)
-        _settle(student_path, release(solved, lesson.slug), check, report)
-    report.changed += _leftovers(root)
+        _settle(root / "lessons" / lesson.slug / path.name, released, check, report)
+    report.leftovers = _leftovers(root)
     return report
 
 
@@ -57,50 +63,70 @@ def _leftovers(root):
     """Generated notebooks whose source is gone."""
     known = {path.stem for path in find((), root)}
     generated = [*root.glob("solutions/*/*.ipynb"), *root.glob("lessons/*/*.ipynb")]
-    return [path for path in generated if path.stem not in known]
+    return sorted(path for path in generated if path.parent.name not in known)
 
 
 def _settle(path, notebook, check, report):
     """Write the notebook if the file differs, or only report it."""
-    text = nbformat.writes(notebook) + "\n"
-    if path.is_file() and path.read_text(encoding="utf-8") == text:
+    content = (nbformat.writes(notebook) + "\n").encode()
+    if path.is_file() and path.read_bytes() == content:
         return
     report.changed.append(path)
     if not check:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        handle, aside = tempfile.mkstemp(dir=path.parent, suffix=".tmp")
-        with open(handle, "w", encoding="utf-8") as stream:
-            stream.write(text)
+        _write(path, content)
+
+
+def _write(path, content):
+    """Replace the file in one step: whoever reads it finds all of the old or all of the new."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handle, aside = tempfile.mkstemp(dir=path.parent, suffix=".tmp")
+    try:
+        with open(handle, "wb") as stream:
+            stream.write(content)
         os.chmod(aside, 0o644)  # mkstemp makes files that only their owner may read
         os.replace(aside, path)
+    except BaseException:
+        os.unlink(aside)
+        raise
 
 
 def _reuse_outputs(solved, path):
     """Take the outputs of the notebook at ``path`` if nothing they depend on has changed."""
     try:
         old = nbformat.read(path, as_version=4)
-    except (OSError, ValueError):
+        known = old.metadata.autograder
+        outputs = {cell.id: cell.outputs for cell in old.cells if cell.cell_type == "code"}
+    except Exception:  # missing, damaged or foreign: nbformat raises a dozen classes
         return False
-    if old.metadata.get("autograder", {}).get("digest") != solved.metadata.autograder.digest:
+    made = solved.metadata.autograder
+    if (known.get("digest"), known.get("outputs")) != (made.digest, _outputs_digest(old)):
         return False
-    outputs = {cell.id: cell.outputs for cell in old.cells if cell.cell_type == "code"}
     for cell in solved.cells:
         if cell.cell_type == "code":
             cell.outputs = outputs.get(cell.id, [])
+    made["outputs"] = known.outputs
     return True
+
+
+def _outputs_digest(notebook):
+    """A digest of all outputs, which shows whether someone ran or edited the notebook since."""
+    outputs = [cell.outputs for cell in notebook.cells if cell.cell_type == "code"]
+    return hashlib.sha256(json.dumps(outputs, sort_keys=True).encode()).hexdigest()[:16]
 
 
 def execute(solved, lesson, progress=None):
     """Run the solved notebook in a kernel and keep its outputs, cleaned of all that varies.
 
-    ``progress(slug, done, total)`` is called after each cell. Raises BuildError for a cell that
-    fails or writes to stderr: nbgrader would score it 0.
+    ``progress(slug, done, total)`` is called before each cell and at the end. Raises BuildError
+    for a cell that fails or writes to stderr: nbgrader would score it 0.
     """
-    total = len(solved.cells)
+    total, place = len(solved.cells), f"source/{lesson.slug}.py"
 
-    def ended(cell, cell_index, **_):
+    def begins(cell, cell_index):
+        nonlocal place
+        place = f"source/{lesson.slug}.py:{lesson.cells[cell_index].line}"
         if progress:
-            progress(lesson.slug, cell_index + 1, total)
+            progress(lesson.slug, cell_index, total)
 
     metadata = solved.metadata.copy()
     client = nbclient.NotebookClient(
@@ -108,7 +134,8 @@ def execute(solved, lesson, progress=None):
         timeout=CELL_TIMEOUT,
         kernel_name="python3",
         record_timing=False,
-        on_cell_executed=ended,
+        coalesce_streams=True,  # else the pieces of printed text vary from run to run
+        on_cell_execute=begins,
     )
     with tempfile.TemporaryDirectory() as folder:
         client.resources = {"metadata": {"path": folder}}
@@ -117,24 +144,18 @@ def execute(solved, lesson, progress=None):
             # The kernel warns about its transport there, before the first cell.
             client.execute(env=environment, stderr=subprocess.DEVNULL)
         except CellExecutionError as error:
-            raise BuildError(f"{_place(lesson, solved)}: {error.ename}: {error.evalue}") from None
-        except Exception as error:  # a dead kernel, a time-out: nbclient has a class for each
-            raise BuildError(f"{_place(lesson, solved)}: {error}") from error
+            raise BuildError(f"{place}: the cell raises {error.ename}: {error.evalue}") from None
+        except CellTimeoutError:
+            raise BuildError(f"{place}: the cell takes more than {CELL_TIMEOUT} s") from None
+        except Exception as error:  # a dead kernel, say: nbclient has a class for each
+            raise BuildError(f"{place}: the kernel stopped: {error}") from error
+    if progress:
+        progress(lesson.slug, total, total)
     solved.metadata = metadata
     for cell, source in zip(solved.cells, lesson.cells, strict=True):
         if cell.cell_type == "code":
             _clean(cell, lesson, source)
-
-
-def _place(lesson, solved):
-    """The line of the source cell in which execution stopped."""
-    for cell, source in zip(solved.cells, lesson.cells, strict=True):
-        failed = cell.cell_type == "code" and any(
-            out.output_type == "error" for out in cell.outputs
-        )
-        if failed:
-            return f"source/{lesson.slug}.py:{source.line}"
-    return f"source/{lesson.slug}.py"
+    solved.metadata.autograder["outputs"] = _outputs_digest(solved)
 
 
 def _clean(cell, lesson, source):
@@ -151,20 +172,17 @@ def _clean(cell, lesson, source):
 
 
 def run(options):
-    """``autograder build``: exit status 0, or 1 with one line for each file or error."""
+    """``autograder build``: exit status 0, or 1 if a file is left over or, with check, differs."""
     from autograder.progress import cells_progress
 
     with cells_progress() if not options.check else contextlib.nullcontext() as progress:
-        try:
-            report = build(options.lessons, check=options.check, progress=progress)
-        except (SourceError, BuildError) as error:
-            print(error)
-            return 1
+        report = build(options.lessons, check=options.check, progress=progress)
     for path in report.changed:
         print(f"{'differs' if options.check else 'wrote'}  {path.relative_to(ROOT)}")
+    for path in report.leftovers:
+        print(f"left over  {path.relative_to(ROOT)}: its source is gone; delete it")
     if options.check and report.changed:
         print("Generated notebooks do not match their source: run `autograder build`.")
-        return 1
-    if not report.changed:
+    if not report.changed and not report.leftovers:
         print("Everything is up to date.")
-    return 0
+    return int(bool(report.leftovers or options.check and report.changed))

@@ -6,7 +6,6 @@ The demonstration, the tests and the benchmark of the grading all take their cla
 import ast
 import copy
 import inspect
-import textwrap
 from pathlib import Path
 
 import nbformat
@@ -53,18 +52,41 @@ def handed_in(slug, answers=None, root=ROOT):
 
 
 def cell_of(answer):
-    """The text of a stored answer as a student would have written it: imports and definition."""
-    module = inspect.getmodule(answer.target)
-    imports = [
-        ast.unparse(node)
-        for node in ast.parse(inspect.getsource(module)).body
-        if isinstance(node, ast.Import | ast.ImportFrom)
-        and not (getattr(node, "module", "") or "").startswith("autograder")
-    ]
-    definition = ast.parse(textwrap.dedent(inspect.getsource(answer.target))).body[0]
-    definition.decorator_list = []
+    """The text of a stored answer as a student would have written it, with all that it uses."""
+    module = ast.parse(inspect.getsource(inspect.getmodule(answer.target)))
+    for node in module.body:
+        if hasattr(node, "decorator_list"):
+            node.decorator_list = [one for one in node.decorator_list if not _registers(one)]
+    name = answer.target.__name__
+    definition = next(node for node in module.body if getattr(node, "name", None) == name)
+    module.body.remove(definition)
+    used = _used(definition, module.body)
     definition.name = answer.exercise
-    return "\n".join([*imports, "", ast.unparse(definition)])
+    return "\n".join(ast.unparse(node) for node in [*used, definition])
+
+
+def _used(definition, body):
+    """The statements of a module that ``definition`` needs: imports, constants, helpers."""
+    names = {node.id for node in ast.walk(definition) if isinstance(node, ast.Name)}
+    used, size = [], -1
+    while size != len(used):  # a helper may need another one
+        size = len(used)
+        used = [node for node in body if names & _defines(node)]
+        names |= {part.id for node in used for part in ast.walk(node) if isinstance(part, ast.Name)}
+    return used
+
+
+def _registers(decorator):
+    return isinstance(decorator, ast.Call) and decorator.func.id in ("mistake", "alternative")
+
+
+def _defines(node):
+    if isinstance(node, ast.Import | ast.ImportFrom):
+        return {(alias.asname or alias.name).split(".")[0] for alias in node.names}
+    if isinstance(node, ast.FunctionDef | ast.ClassDef):
+        return {node.name}
+    targets = getattr(node, "targets", [getattr(node, "target", None)])
+    return {target.id for target in targets if isinstance(target, ast.Name)}
 
 
 def stored(slug, exercise_name, name):

@@ -53,6 +53,14 @@ def parser():
     check.add_argument("notebooks", nargs="+", metavar="NOTEBOOK", help="path of a notebook")
     check.set_defaults(module="autograder.selfcheck")
 
+    from autograder import grade
+
+    grading = commands.add_parser(
+        "grade", help="grade a class in a sandbox, on all cores", description=grade.DESCRIPTION
+    )
+    grade.add_arguments(grading)
+    grading.set_defaults(module="autograder.grade")
+
     demo = commands.add_parser(
         "demo",
         help="release, hand in for a small class, grade it and show the results",

@@ -1,5 +1,6 @@
 """The nbgrader configuration of the course, for nbgrader_config.py and for our own commands."""
 
+import json
 import os
 import re
 import sys
@@ -24,7 +25,8 @@ class StubSolutions(ClearSolutions):
         replaced = super()._replace_solution_region(cell, language)
         if replaced and language == "python":
             first, *pieces = cell.source.split(self.code_stub[language])
-            stubs = [f'{STUB}("{label}")' if label else f"{STUB}()" for label in labels]
+            words = [json.dumps(label, ensure_ascii=False) if label else "" for label in labels]
+            stubs = [f"{STUB}({text})" for text in words]
             cell.source = first + "".join(
                 stub + piece for stub, piece in zip(stubs, pieces, strict=True)
             )

@@ -10,13 +10,18 @@ from nbgrader.apps import NbGraderAPI
 from rich.console import Console
 from traitlets.config import Config
 
-from autograder import ROOT, classroom, exercise, report
+from autograder import ROOT, classroom, cli, exercise, report
 from autograder.course import configure
+from autograder.grading import records
+from autograder.grading.course import Course
 from autograder.lesson import find, read
 
 CONFIG = """\
+import sys
 from pathlib import Path
 
+# The folder autograder/ beside this file is no package; the one of the course is.
+sys.path.insert(0, {root!r})
 from autograder.course import configure
 
 configure(get_config(), Path(__file__).resolve().parent)
@@ -27,7 +32,7 @@ LOOP = """
 """
 DEATH = """
     import os
-    os.kill(os.getpid(), 9)
+    os._exit(1)
 """
 
 
@@ -45,10 +50,10 @@ def run(options):
     students = _hand_in(course, lessons)
     console.print(f"Handed in for {len(students)} students: {', '.join(students)}.")
 
-    from autograder import grade
-
-    status = grade.grade(course)
-    results = grade.results(course)
+    status = cli.main(["grade", "--course", str(course)])
+    graded = Course(course)
+    kept = [records.load(graded.autograded(one).parent) for one in graded.submissions()]
+    results = [result.as_dict() for result in kept]
     report.print_table(results)
     with _quiet():
         for lesson in lessons:
@@ -70,7 +75,7 @@ def _prepare(course, lessons):
     """An empty course folder: the solved notebooks and nbgrader's configuration."""
     shutil.rmtree(course, ignore_errors=True)
     (course / "autograder").mkdir(parents=True)
-    (course / "nbgrader_config.py").write_text(CONFIG, encoding="utf-8")
+    (course / "nbgrader_config.py").write_text(CONFIG.format(root=str(ROOT)), encoding="utf-8")
     for lesson in lessons:
         shutil.copytree(ROOT / "solutions" / lesson.slug, course / "solutions" / lesson.slug)
 

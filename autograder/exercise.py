@@ -112,6 +112,17 @@ def stored_answers(item):
     return list(_answers.get(item.name, []))
 
 
+def strays(lesson):
+    """Return the stored answers of a lesson whose exercise is not one of the lesson's."""
+    known, module = of_lesson(lesson), f"autograder.mistakes.{lesson}"
+    return [
+        answer
+        for answers in _answers.values()
+        for answer in answers
+        if answer.target.__module__ == module and answer.exercise not in known
+    ]
+
+
 def mistakes(item):
     """Return the named mistakes of a Check's exercise."""
     return [answer for answer in stored_answers(item) if answer.hint is not None]

@@ -64,6 +64,11 @@ class Lesson:
         return self.path.parent.parent / "autograder" / "checks" / f"{self.name}.py"
 
     @property
+    def mistakes(self):
+        """Path of the module that holds the lesson's stored answers."""
+        return self.path.parent.parent / "autograder" / "mistakes" / f"{self.name}.py"
+
+    @property
     def title(self):
         """The first heading."""
         return self.cells[0].source.splitlines()[0].lstrip("# ")
@@ -141,7 +146,7 @@ def parse(path, text):
 
 
 def _first_lines(path, text):
-    """Numbers of the lines that begin a cell; each must be '# %%' and, after a space, its marker."""
+    """Numbers of the lines that begin a cell: '# %%' and, after a space, the marker if any."""
     comments = {
         token.start[0]
         for token in tokenize.generate_tokens(io.StringIO(text).readline)

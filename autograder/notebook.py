@@ -90,10 +90,12 @@ def _identity(lesson, cell, used):
         name = f"{cell.kind}-{cell.name}".replace("_", "-")
     else:
         name = hashlib.sha256(f"{lesson.slug}\n{cell.source}".encode()).hexdigest()[:10]
-    while name in used:
-        name += "-2"
-    used.add(name)
-    return name[:64]
+    identity, count = name, 1
+    while identity in used:
+        count += 1
+        identity = f"{name}-{count}"
+    used.add(identity)
+    return identity
 
 
 def _digest(lesson, notebook):
@@ -101,7 +103,7 @@ def _digest(lesson, notebook):
     content = hashlib.sha256(json.dumps(notebook, sort_keys=True).encode())
     package = lesson.library.parent
     code = "\n".join(cell.source for cell in lesson.cells if cell.kind != "markdown")
-    for path in [*_modules(package, code), lesson.checks]:
+    for path in [*_modules(package, code), lesson.checks, lesson.mistakes]:
         if path.is_file():
             content.update(path.read_bytes())
     return content.hexdigest()[:16]
@@ -112,13 +114,20 @@ def _modules(package, code):
     found, waiting = set(), [code]
     while waiting:
         for node in ast.walk(ast.parse(waiting.pop())):
-            if not isinstance(node, ast.ImportFrom) or not (node.module or "").startswith(
-                "attention"
-            ):
-                continue
-            parts = node.module.split(".")[1:2] or [alias.name for alias in node.names]
-            for path in (package / f"{part}.py" for part in parts):
+            for path in (package / f"{name}.py" for name in _imported(node)):
                 if path.is_file() and path not in found:
                     found.add(path)
                     waiting.append(path.read_text(encoding="utf-8"))
     return sorted(found)
+
+
+def _imported(node):
+    """Names of the modules of ``attention`` that an import statement may import."""
+    if isinstance(node, ast.Import):
+        dotted = [alias.name for alias in node.names]
+    elif isinstance(node, ast.ImportFrom):
+        module = ".".join(part for part in ("attention" * bool(node.level), node.module) if part)
+        dotted = [module, *(f"{module}.{alias.name}" for alias in node.names)]
+    else:
+        return []
+    return [name.split(".")[1] for name in dotted if name.startswith("attention.")]

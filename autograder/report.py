@@ -18,7 +18,8 @@ table { border-collapse: collapse; margin: 1rem 0 2rem }
 th, td { border: 1px solid #d0d7de; padding: .3rem .6rem; text-align: center; font-size: .9rem }
 th:first-child, td:first-child { text-align: left }
 td.full { background: #e3f1e8 } td.none { background: #fbe5e1 } td.part { background: #fdf3d3 }
-pre { background: #f6f8fa; padding: .6rem; overflow-x: auto; font-size: .85rem; margin: .3rem 0 }
+pre { background: #f6f8fa; padding: .6rem; white-space: pre-wrap; font-size: .85rem;
+      margin: .3rem 0 }
 """
 
 
@@ -41,9 +42,9 @@ def print_table(results, console=None):
     console = console or Console(width=120)
     for lesson, rows in lessons(results).items():
         table = Table(title=lesson, title_justify="left")
-        table.add_column("student")
+        table.add_column("student", no_wrap=True)
         for part in rows[0]["exercises"]:
-            table.add_column(part["name"], justify="right", overflow="fold")
+            table.add_column(part["name"].replace("_", "_\n"), justify="right", no_wrap=True)
         table.add_column("total", justify="right")
         for row in rows:
             scores = [f"{part['score']:g}/{part['max']:g}" for part in row["exercises"]]

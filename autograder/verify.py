@@ -10,11 +10,12 @@ import io
 import json
 import os
 import re
+import warnings
 from dataclasses import asdict, dataclass, field
 
 import nbformat
 
-from autograder import ROOT, exercise
+from autograder import ROOT, CourseError, exercise
 from autograder.answer import LocalAnswer
 from autograder.build import build
 from autograder.lesson import find, read
@@ -23,6 +24,7 @@ from autograder.solution import solution_lines, text_of
 
 SEEDS = (11, 222, 3333)
 LEAST_MISTAKES, LEAST_ALTERNATIVES = 3, 2
+LEAST_LINE, LEAST_EXPRESSION = 12, 24  # characters without spaces that make a leak
 
 
 @dataclass
@@ -45,35 +47,59 @@ class Verdict:
 def verify(names=(), root=ROOT):
     """Take the lessons that ``names`` select through all gates; yields a Verdict for each."""
     for path in find(names, root):
-        lesson = read(path)
-        verdict = Verdict(lesson.slug, points=sum(lesson.exercises.values()))
-        fail = verdict.failures.append
+        verdict = Verdict(path.stem)
         try:
-            notebooks = {
-                kind: nbformat.read(
-                    root / kind / lesson.slug / f"{lesson.slug}.ipynb", as_version=4
-                )
-                for kind in ("solutions", "lessons")
-            }
-        except (OSError, ValueError) as error:
-            fail(f"a generated notebook cannot be read: {error}; run `autograder build`")
-        else:
-            _solved_and_blank(lesson, notebooks, verdict)
-            _stored_answers(lesson, notebooks["solutions"], verdict)
-            _leaks(lesson, notebooks["lessons"], verdict)
-        for changed in build([lesson.slug], check=True, root=root).changed:
-            if lesson.slug in changed.name:
-                fail(f"{changed.relative_to(root)} differs from its source; run `autograder build`")
+            lesson = read(path)
+            verdict.points = sum(lesson.exercises.values())
+            with _silence():
+                _gates(lesson, root, verdict)
+        except CourseError as error:
+            verdict.failures.append(str(error))
         yield verdict
 
 
-def _solved_and_blank(lesson, notebooks, verdict):
+def _gates(lesson, root, verdict):
+    fail = verdict.failures.append
+    missing = lesson.exercises.keys() - exercise.of_lesson(lesson.name).keys()
+    if missing:
+        fail(f"no check is registered for {', '.join(sorted(missing))}: is it marked @check?")
+        return
+    try:
+        paths = [
+            root / kind / lesson.slug / f"{lesson.slug}.ipynb" for kind in ("solutions", "lessons")
+        ]
+        solved, released = (nbformat.read(path, as_version=4) for path in paths)
+    except Exception as error:  # missing, damaged or foreign: nbformat raises a dozen classes
+        fail(f"a generated notebook cannot be read: {error}; run `autograder build`")
+    else:
+        _solved_and_blank(lesson, solved, released, verdict)
+        _stored_answers(lesson, solved, verdict)
+        _leaks(lesson, released, verdict)
+    for changed in build([lesson.slug], check=True, root=root).changed:
+        fail(f"{changed.relative_to(root)} differs from its source; run `autograder build`")
+
+
+@contextlib.contextmanager
+def _silence():
+    """Let nothing that answers print or warn about mix with what verify prints."""
+    quiet = io.StringIO()
+    with (
+        warnings.catch_warnings(),
+        contextlib.redirect_stdout(quiet),
+        contextlib.redirect_stderr(quiet),
+    ):
+        warnings.simplefilter("ignore")
+        yield
+
+
+def _solved_and_blank(lesson, solved, released, verdict):
+    failures = {}
     for seed in SEEDS:
-        failures = _play(lesson, notebooks["solutions"], seed=seed)
-        for failure in failures.values():
-            verdict.failures.append(f"the solved notebook fails: {failure}")
+        failures = {**_play(lesson, solved, seed=seed), **failures}
+    for failure in failures.values():
+        verdict.failures.append(f"the solved notebook fails: {failure}")
     verdict.solved = _points(lesson, failures)
-    failures = _play(lesson, notebooks["lessons"])
+    failures = _play(lesson, released)
     verdict.blank = _points(lesson, failures)
     for name in lesson.exercises.keys() - failures.keys():
         verdict.failures.append(f"the blank notebook passes the check of {name}")
@@ -85,6 +111,10 @@ def _points(lesson, failures):
 
 def _stored_answers(lesson, solved, verdict):
     checks = exercise.of_lesson(lesson.name)
+    for known in exercise.strays(lesson.name):
+        verdict.failures.append(
+            f"{known.name} answers {known.exercise!r}, which is no exercise of this lesson"
+        )
     for name in lesson.exercises:
         item = checks[name]
         wrong, right = exercise.mistakes(item), exercise.alternatives(item)
@@ -159,12 +189,7 @@ def _play(lesson, notebook, answers=None, seed=SEEDS[0]):
 
 def _execute(source, namespace):
     """Run a cell. An error in it is no failure of its own: the checks say what it costs."""
-    quiet = io.StringIO()
-    with (
-        contextlib.suppress(Exception),
-        contextlib.redirect_stdout(quiet),
-        contextlib.redirect_stderr(quiet),
-    ):
+    with contextlib.suppress(Exception, SystemExit):
         exec(compile(source, "<cell>", "exec"), namespace)
 
 
@@ -177,17 +202,19 @@ def _leaks(lesson, released, verdict):
         text: name
         for name in lesson.exercises
         for text in _normalised(solution_lines(lesson.library, name))
-        if len(text) > 12 and text not in shown
+        if len(text) > LEAST_LINE and text not in shown
     }
     for cell in released.cells:
         if "BEGIN SOLUTION" in cell.source or "END SOLUTION" in cell.source:
             verdict.leaks += 1
             verdict.failures.append(f"cell {cell.id} holds a solution mark")
-        content = re.sub(r"\s", "", cell.source)
-        for text, name in secret.items():
-            if text in content:
+        content = _normal(cell.source)
+        found = [text for text in secret if text in content]
+        for text in found:
+            if not any(text in longer for longer in found if longer != text):
                 verdict.leaks += 1
-                verdict.failures.append(f"cell {cell.id} shows a line of {name}'s solution: {text}")
+                where = f"cell {cell.id} shows a line of {secret[text]}'s solution"
+                verdict.failures.append(f"{where}: {text}")
 
 
 def _given(lesson, cell):
@@ -195,8 +222,15 @@ def _given(lesson, cell):
 
 
 def _normalised(lines):
-    """Lines without spaces and comments, so that a reformatted leak is still one."""
-    return {re.sub(r"\s", "", line.partition("  #")[0]) for line in lines}
+    """Lines without comments, and the longer expressions among them on their own."""
+    code = {_normal(line.partition("  #")[0]) for line in lines}
+    expressions = {re.sub(r"^(return|[\w.,]+=(?!=))", "", line) for line in code}
+    return code | {text for text in expressions if len(text) > LEAST_EXPRESSION}
+
+
+def _normal(text):
+    """Without spaces, in one sort of quotes, no last commas: a reformatted leak is still one."""
+    return re.sub(r",(?=[)\]}])", "", re.sub(r"\s", "", text).replace('"', "'"))
 
 
 def run(options):

@@ -30,6 +30,9 @@
 # ```
 # An exercise gives all of its points or none. It never depends on another exercise of the same
 # lesson, so you may skip one and come back. Stars ★ mark exercises that no later lesson needs.
+#
+# Two habits spare you trouble. Stay with tensor operations, without NumPy and `.item()`: gradients
+# must be able to flow through everything you write. And keep the dtype that comes in.
 
 # %%
 import math
@@ -236,7 +239,6 @@ for ax, factor in zip(axes, (0.1, 1.0, 10.0), strict=True):
     labels = [f"{score:g}" for score in scores.tolist()]
     plots.bars(softmax(scores, dim=0), labels, ax, title=f"scores times {factor:g}")
     ax.set(xlabel="score")
-axes[0].set(ylabel="weight")
 
 # %% [markdown]
 # *Softmax weights of three scores at three scales: nearly equal on the left (0.38, 0.34, 0.28), all
@@ -245,8 +247,8 @@ axes[0].set(ylabel="weight")
 
 # %% [markdown]
 # ### Break it
-# What if the shift is left out? For moderate scores nothing is different. Here is what the check
-# says, and what comes out for three scores in a row.
+# What if the shift is left out? For moderate scores nothing changes. Here is what comes out when
+# the scores grow, and what the check says.
 
 
 # %% demo=true

@@ -81,7 +81,7 @@ print(f"go to metre {place:.2f}")
 # ●○○ easy · 8 minutes · 2 points
 #
 # Write the same with tensors, for keys of any length and values of any length. The test of the
-# temperature is given. Your `softmax` of lesson 00 is imported.
+# temperature is given; `softmax` and `weighted_average` of lesson 00 are imported.
 #
 # <details><summary>Hint 1 · the idea</summary>
 #
@@ -101,7 +101,7 @@ print(f"go to metre {place:.2f}")
 # context = sum over j of weights[j] · values[j]
 # ```
 # </details>
-# <details><summary>Hint 4 · “ValueError: row 0 of the weights sums to …”</summary>
+# <details><summary>Hint 4 · “IndexError: Dimension out of range”</summary>
 #
 # `weighted_average` expects weights `(T_q, T_k)` and gives `(T_q, d_v)`. With one query, use the
 # matrix product directly, or add an axis of length 1 and take it off again.
@@ -127,7 +127,6 @@ for ax, temperature in zip(axes, (0.001, 0.1, 1.0, 100.0), strict=True):
     plots.bars(weights, ["Poems", "Gramm.", "Count.", "Matr."], ax)
     ax.set(title=f"temperature {temperature:g}\nanswer {place:.2f} m")
     ax.tick_params(axis="x", labelsize=8)
-axes[0].set(ylabel="weight")
 
 # %% [markdown]
 # *Weights of the four books at four temperatures: all on the nearest book at 0.001, equal at 100.*
@@ -137,8 +136,8 @@ axes[0].set(ylabel="weight")
 # %% [markdown]
 # ## From books to numbers
 # Now let keys and values be numbers: examples $(x_j, y_j)$, and a query $x$ at which we want to
-# know $y$. Take three examples and ask at $x = 4.25$. First with the plainest similarity there is,
-# minus the distance:
+# know $y$. Take just three examples and ask at $x = 4.25$. First with the plainest similarity
+# there is, minus the distance:
 
 # %%
 examples = [(1.36, 1.79), (3.40, -1.77), (6.05, -2.17)]
@@ -226,7 +225,7 @@ check.nadaraya_watson(nadaraya_watson)
 
 # %% [markdown]
 # ## A river
-# Someone read a river gauge 32 times within six hours, and never between 3.7 h and 4.7 h. The
+# Someone read a river gauge 40 times within six hours, and never between 3.7 h and 4.7 h. The
 # readings are rough. The true level is known only to us, because we made it up.
 
 
@@ -235,11 +234,11 @@ def true_level(x):
     return torch.sin(x) + 0.5 * torch.sin(3 * x)
 
 
-generator = torch.Generator().manual_seed(7)
-moments = 5 * torch.rand(32, generator=generator)
-x_train = torch.where(moments > 3.7, moments + 1, moments).sort().values  # (T_k,), hours
-y_train = true_level(x_train) + 0.25 * torch.randn(32, generator=generator)  # (T_k,)
-x = torch.linspace(0, 6, 121)  # (T_q,)
+generator = torch.Generator().manual_seed(3)
+moments = (torch.arange(40) + 0.8 * torch.rand(40, generator=generator)) / 8  # 0 to 5, in order
+x_train = moments + (moments > 3.7)  # (T_k,), hours, with an hour left out
+y_train = true_level(x_train) + 0.3 * torch.randn(40, generator=generator)  # (T_k,), decimetres
+x = torch.linspace(0, 6, 601)  # (T_q,)
 print(f"{len(x_train)} examples, {len(x)} queries")
 
 # %% [markdown]
@@ -248,13 +247,14 @@ print(f"{len(x_train)} examples, {len(x)} queries")
 # true level? Think of the peaks, the gap and the ends.
 
 # %% demo=true
-ax = plots.panels(width=6.5, height=3.2)
-ax = plots.fit(x, nadaraya_watson(x, x_train, y_train, 0.3), x_train, y_train, true_level(x), ax)
+prediction = nadaraya_watson(x, x_train, y_train, 0.3)
+ax = plots.fit(x, prediction, x_train, y_train, true_level(x), xlabel="hours")
 
 # %% [markdown]
 # *Examples (dots), true level (dashed) and prediction (line).* Peaks come out too low and valleys
 # too high: an average of neighbours cannot lie above the highest of them. In the gap the
-# prediction leans on the readings to both sides.
+# prediction leans on the readings to both sides. At the left end all neighbours lie to the right,
+# where the river is higher, and so is the prediction.
 #
 # ## Other kernels
 # The Gaussian is one way to turn a distance into a similarity. A **kernel** is any such function
@@ -352,24 +352,22 @@ from attention.kernel_regression import kernel_regression
 # with steps? What does the narrow boxcar do in the gap?
 
 # %% demo=true
-kernels, bandwidths = ("gaussian", "boxcar", "epanechnikov", "constant"), (0.15, 0.5, 1.5)
+kernels, bandwidths = ("gaussian", "boxcar", "epanechnikov", "constant"), (0.15, 0.6, 1.5)
 axes = plots.panels(4, 3, width=3.0, height=1.75)
 for row, kernel in zip(axes, kernels, strict=True):
     for ax, bandwidth in zip(row, bandwidths, strict=True):
         prediction, _ = kernel_regression(x, x_train, y_train, kernel, bandwidth)
-        plots.fit(x, prediction, x_train, y_train, true_level(x), ax, legend=False)
+        title = f"bandwidth {bandwidth:g} h" if kernel == kernels[0] else ""
+        plots.fit(x, prediction, x_train, y_train, true_level(x), ax, title, "hours", legend=False)
     row[0].set(ylabel=kernel)
-for ax, bandwidth in zip(axes[0], bandwidths, strict=True):
-    ax.set(title=f"bandwidth {bandwidth:g} h")
-for ax in axes[-1]:
-    ax.set(xlabel="hours")
 
 # %% [markdown]
 # *Fits under four kernels (rows) and three bandwidths (columns), with examples, true level (dashed)
 # and prediction (line).* A narrow kernel follows the noise, a wide one flattens the peaks, and the
 # constant one is the mean of everything at any bandwidth. The boxcar makes steps, one whenever an
 # example enters or leaves its reach. In the gap, narrow boxcar and Epanechnikov have no example in
-# reach and fall back to the mean. The bandwidth matters far more than the shape of the kernel.
+# reach and fall back to the mean. At equal bandwidth the
+# Gaussian smooths most, because it reaches beyond one bandwidth.
 #
 # The fits are made of weights. Each row of the next pictures is one query, each column one example.
 
@@ -377,16 +375,16 @@ for ax in axes[-1]:
 queries = torch.linspace(0.25, 5.75, 12)  # (12,)
 axes = plots.panels(1, 3, width=3.1, height=3.0)
 for ax, (kernel, bandwidth) in zip(
-    axes, (("gaussian", 0.15), ("boxcar", 0.15), ("gaussian", 1.5)), strict=True
+    axes, (("gaussian", 0.15), ("boxcar", 0.15), ("gaussian", 0.6)), strict=True
 ):
     _, weights = kernel_regression(queries, x_train, y_train, kernel, bandwidth)
     title = f"{kernel}, bandwidth {bandwidth:g} h"
     plots.heatmap(weights, ax, title, [f"{hour:g} h" for hour in queries], colorbar=ax is axes[-1])
 
 # %% [markdown]
-# *Weight matrices: 12 queries down, 32 examples across, in the order of time.* Near the diagonal, a
+# *Weight matrices: 12 queries down, 40 examples across, in the order of time.* Near the diagonal, a
 # query attends to the examples of its own time. A narrow kernel is sharp, a wide one spreads
-# its weight. The boxcar's pale row at 4.25 h is the query in the gap: 1/32 for everyone.
+# its weight. The boxcar's pale row at 4.25 h is the query in the gap: 1/40 for everyone.
 #
 # ## What every attention has in common
 # Kernels, and later dot products, differ in how the weights are made. What happens then is always
@@ -407,22 +405,23 @@ for ax, temperature in zip(axes, (0.2, 4.0), strict=True):
 
 # %% [markdown]
 # *Results of soft lookups (red) in the convex hull of seven values (blue), at two temperatures.*
-# None leaves the hull, although the queries lie all over the plane. A low temperature reaches far
-# towards the values, along the edges between them; a high one keeps to the middle.
+# None leaves the hull, although the queries lie all over the plane. At a low temperature one or two
+# keys take most of the weight, so the results gather at values and on lines between them. A high
+# one keeps them near the middle.
 #
 # **Order does not matter.** Shuffle the examples, each with its value: columns of the weights move,
 # the predictions stay. Shuffle the queries: rows move, and the predictions move with them. The
 # first is called *permutation invariance*, the second *equivariance*.
 
 # %% demo=true
-few = torch.tensor([1, 5, 9, 13, 17, 21, 25, 29])
+few = torch.arange(2, 40, 5)
 asked, order, turned = queries[1::2], torch.randperm(8, generator=generator), [3, 0, 5, 1, 4, 2]
 panels = (
     ("as measured", asked, few),
     ("examples shuffled", asked, few[order]),
     ("queries shuffled", asked[turned], few),
 )
-axes = plots.panels(1, 3, width=3.1, height=3.0)
+axes = plots.panels(1, 3, width=3.5, height=3.0, share=False)
 for ax, (title, at, chosen) in zip(axes, panels, strict=True):
     prediction, weights = kernel_regression(at, x_train[chosen], y_train[chosen], "gaussian", 0.5)
     down = [f"{hour:g} h: {y:5.2f}" for hour, y in zip(at, prediction, strict=True)]
@@ -448,7 +447,7 @@ axes = plots.panels(1, 2, width=4.4, height=2.7)
 for ax, bandwidth in zip(axes, (0.001, 100.0), strict=True):
     prediction = nadaraya_watson(x, x_train, y_train, bandwidth)
     title = f"bandwidth {bandwidth:g} h"
-    plots.fit(x, prediction, x_train, y_train, true_level(x), ax, title, legend=ax is axes[0])
+    plots.fit(x, prediction, x_train, y_train, true_level(x), ax, title, "hours", ax is axes[0])
 
 # %% [markdown]
 # *Left: bandwidth 0.001 h, a staircase through every example. Right: 100 h, a flat line.* The first
@@ -547,22 +546,23 @@ check.LearnedBandwidth(LearnedBandwidth)
 
 # %% demo=true
 model = LearnedBandwidth(bandwidth=1.5)
-optimiser = torch.optim.Adam(model.parameters(), lr=0.1)
+optimiser = torch.optim.Adam(model.parameters(), lr=0.05)
 path = []
-for step in range(81):
+for step in range(121):
     loss = leave_one_out_loss(x_train, y_train, model.log_bandwidth.exp())
     path.append((model.log_bandwidth.exp().item(), loss.item()))
     optimiser.zero_grad()
     loss.backward()
     optimiser.step()
-    if step % 20 == 0:
-        print(f"step {step:2}   bandwidth {path[-1][0]:.3f} h   loss {path[-1][1]:.3f}")
+    if step % 30 == 0:
+        print(f"step {step:3}   bandwidth {path[-1][0]:.3f} h   loss {path[-1][1]:.3f}")
 
-grid = torch.logspace(-1.5, 1, 80)
+grid = torch.logspace(-1.5, 0.5, 80)
 losses = torch.stack([leave_one_out_loss(x_train, y_train, bandwidth) for bandwidth in grid])
-ax = plots.lines(grid, {"loss": losses}, xlabel="bandwidth (h)", log=True)
+ax = plots.lines(
+    grid, {"all bandwidths": losses}, xlabel="bandwidth (h)", ylabel="leave-one-out loss", log=True
+)
 ax.plot(*zip(*path, strict=True), ".", color=plots.VERMILION, label="steps of training")
-ax.set(ylabel="leave-one-out loss")
 legend = ax.legend()
 
 # %% [markdown]
@@ -576,8 +576,8 @@ for ax, image, bandwidth in zip(fits, images, (1.5, path[-1][0]), strict=True):
     shown = LearnedBandwidth(bandwidth)
     title = f"bandwidth {bandwidth:.2f} h"
     prediction = shown(x, x_train, y_train)
-    plots.fit(x, prediction, x_train, y_train, true_level(x), ax, title, legend=ax is fits[0])
-    weights = shown(x_train, x_train, torch.eye(32))  # one-hot values show the weights
+    plots.fit(x, prediction, x_train, y_train, true_level(x), ax, title, "hours", ax is fits[0])
+    weights = shown(x_train, x_train, torch.eye(40))  # one-hot values show the weights
     plots.heatmap(weights, image, title, colorbar=image is images[1])
 
 # %% [markdown]

@@ -430,6 +430,16 @@ def renormalises_afterwards(x_train, y_train, bandwidth):
 
 @mistake(
     "leave_one_out_loss",
+    hint="0 · inf is NaN: the identity matrix times -inf spoils the whole matrix, not only its "
+    "diagonal. Fill the diagonal instead.",
+)
+def multiplies_zero_by_infinity(x_train, y_train, bandwidth):
+    scores = -(_gaps(x_train, x_train) ** 2) / (2 * bandwidth**2)
+    return (_mix(scores - math.inf * torch.eye(len(x_train)), y_train) - y_train).square().mean()
+
+
+@mistake(
+    "leave_one_out_loss",
     hint="A large negative score is not -inf: with a tiny bandwidth the other scores are lower "
     "still, and the example predicts itself again.",
 )

@@ -17,8 +17,8 @@ class TimedOut(Exception):
 class Channel:
     """Sends and receives whole messages over a stream socket.
 
-    ``limit`` bounds the bytes of a message received: a larger one is refused by its header, before
-    any of it is read.
+    ``limit`` bounds the bytes of a message received, and a sixteenth of it those of its JSON, which
+    takes more memory once it is read. A larger one is refused by its header.
     """
 
     def __init__(self, connection, limit):
@@ -39,7 +39,7 @@ class Channel:
         """The next message; raise TimedOut when it is not complete in ``seconds``."""
         deadline = None if seconds is None else time.monotonic() + seconds
         text_size, blob_size = HEADER.unpack(self._read(HEADER.size, deadline))
-        if text_size + blob_size > self._limit:
+        if text_size > self._limit // 16 or blob_size > self._limit:
             raise ProtocolError(f"a result of more than {self._limit >> 20} MiB")
         return unpack(self._read(text_size, deadline), self._read(blob_size, deadline))
 

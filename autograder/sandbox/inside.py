@@ -151,6 +151,7 @@ def shell():
     made.history_manager.enabled = False
     made.display_formatter.active_types = ["text/plain"]
     made.showtraceback = made.showsyntaxerror = lambda *_, **__: None
-    made.displayhook.quiet = lambda: True
+    made.displayhook.write_output_prompt = lambda: None
+    made.displayhook.write_format_data = lambda *_: None
     made.run_cell("pass", store_history=False)
     return made

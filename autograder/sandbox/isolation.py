@@ -32,8 +32,8 @@ NONE = "none"  # nothing but resource limits
 class Usage:
     """What the processes other than the zygote hold together."""
 
-    memory: int = 0
-    processes: int = 0
+    memory: int
+    processes: int
 
 
 def drop_root():
@@ -92,26 +92,37 @@ def kill(pid):
         os.killpg(pid, signal.SIGKILL)
 
 
-def usage(zygote):
-    """Memory and number of all processes that the zygote can see except itself and its parents."""
-    total = Usage()
+def usage(zygote, enough):
+    """Memory and number of all processes that the zygote can see except itself and its parents.
+
+    The memory is an upper bound, made exact where it exceeds ``enough``.
+    """
     spared = {1, zygote, os.getppid()}
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdigit() and int(entry.name) not in spared:
-            total.processes += 1
-            total.memory += _memory(entry)
-    return total
+    processes = [
+        entry
+        for entry in Path("/proc").iterdir()
+        if entry.name.isdigit() and int(entry.name) not in spared
+    ]
+    memory = sum(map(_resident, processes))
+    if memory > enough:
+        memory = sum(map(_proportional, processes))
+    return Usage(memory, len(processes))
 
 
-def _memory(process):
-    """Proportional share of memory: what forks share with the zygote is counted once."""
-    try:
+def _resident(process):
+    """Memory in use, counting what a fork shares with the zygote as its own."""
+    with contextlib.suppress(OSError):  # it ended while we looked
+        return os.sysconf("SC_PAGE_SIZE") * int((process / "statm").read_text().split()[1])
+    return 0
+
+
+def _proportional(process):
+    """Memory in use, each shared page divided among those that share it."""
+    with contextlib.suppress(OSError):  # it ended, or does not let itself be looked at
         for line in (process / "smaps_rollup").read_text().splitlines():
             if line.startswith("Pss:"):
                 return 1024 * int(line.split()[1])
-    except OSError:
-        pass  # it ended while we looked
-    return 0
+    return _resident(process)
 
 
 def _broker(action, keep, limits, writing):
@@ -189,6 +200,7 @@ def _drop_privileges():
     header, empty = (ctypes.c_uint32 * 2)(0x20080522, 0), (ctypes.c_uint32 * 6)()
     _libc("capset", header, empty)
     _libc("prctl", NO_NEW_PRIVILEGES, 1, 0, 0, 0)
+    _libc("prctl", SET_DUMPABLE, 1, 0, 0, 0)  # the zygote may see how much memory it uses
     system_calls.forbid()
 
 

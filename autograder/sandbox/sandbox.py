@@ -1,7 +1,9 @@
 """The grader's handle on a sandbox: start students' processes in it, ask them, end them."""
 
+import contextlib
 import json
 import math
+import os
 import shutil
 import socket
 import subprocess
@@ -10,7 +12,7 @@ import tempfile
 import warnings
 from pathlib import Path
 
-from autograder import ROOT
+from autograder import CourseError
 from autograder.sandbox import bubblewrap, channel, view
 from autograder.sandbox.isolation import NONE, OWN, SHARED
 from autograder.sandbox.limits import DEFAULT
@@ -20,7 +22,7 @@ START_SECONDS = 60
 POLICIES = ("required", "auto", "off")
 
 
-class SandboxRefused(RuntimeError):
+class SandboxRefused(CourseError):
     """The sandbox that was asked for cannot be had here; str() says why."""
 
 
@@ -35,14 +37,13 @@ class Sandbox:
                 limits where there is no bubblewrap, with a warning; 'off': always a plain process
     """
 
-    def __init__(self, lesson, policy="required", limits=DEFAULT, course=ROOT):
+    def __init__(self, lesson, policy="required", limits=DEFAULT):
         self.limits = limits
-        self._walls = _walls(policy)
-        self._folder = Path(tempfile.mkdtemp(prefix="autograder-"))
-        self._folder.chmod(0o755)  # inside, the reader may be another user
+        self._walls = walls(policy)
+        self._folder = _folder()
         self._zygote = self._control = None
         self._student = None
-        view.prepare(self._folder / "course", lesson, course)
+        view.prepare(self._folder / "course", lesson)
 
     def __enter__(self):
         return self
@@ -72,14 +73,17 @@ class Sandbox:
         self._student = StudentProcess(ours, self.limits, self.stop, end)
         return self._student
 
-    def stop(self):
-        """End the student's process and everything it started; return why it had ended, or ''."""
+    def stop(self, dying=False):
+        """End the student's process and everything it started; return why it had ended, or ''.
+
+        ``dying`` says that it has hung up, so that its end is worth a moment's waiting for.
+        """
         if self._student is None:
             return ""
         self._student.close()
         self._student = None
         try:
-            ended = self._command(b"stop")
+            ended = self._command(b"bury" if dying else b"stop")
         except (SandboxRefused, OSError):
             return "the sandbox ended with it"
         if self._walls == SHARED:
@@ -147,7 +151,26 @@ class Sandbox:
             self._zygote = self._control = None
 
 
-def _walls(policy):
+def _folder():
+    """A new temporary folder; those of graders that were killed are removed on the way."""
+    for old in Path(tempfile.gettempdir()).glob("autograder-[0-9]*-*"):
+        with contextlib.suppress(OSError, ValueError):
+            if not _alive(int(old.name.split("-")[1])):
+                shutil.rmtree(old)
+    folder = Path(tempfile.mkdtemp(prefix=f"autograder-{os.getpid()}-"))
+    folder.chmod(0o755)  # inside, the reader may be another user
+    return folder
+
+
+def _alive(pid):
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+def walls(policy):
     if policy not in POLICIES:
         raise ValueError(f"sandbox={policy!r} is none of {', '.join(POLICIES)}")
     if sys.platform == "win32":

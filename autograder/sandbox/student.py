@@ -72,7 +72,7 @@ class StudentProcess:
                 "the notebook's time is up" if whole else f"it took more than {self._allowed:g} s"
             )
         except ChannelClosed:
-            self._fail("it ended itself")
+            self._fail("it ended itself", dying=True)
         except ProtocolError as error:
             self._fail(f"it sent {error}")
         if type(reply.get("id")) is not int or reply["id"] != number:
@@ -85,8 +85,8 @@ class StudentProcess:
         """Hang up."""
         self._channel.close()
 
-    def _fail(self, reason):
-        raise StudentLost(self._stop() or reason)
+    def _fail(self, reason, dying=False):
+        raise StudentLost(self._stop(dying) or reason)
 
 
 class RemoteAnswer:

@@ -1,11 +1,10 @@
 """The part of the course that a student's process may see, copied into a folder of its own."""
 
 import importlib.util
-import re
 import shutil
 from pathlib import Path
 
-from autograder import ROOT
+from autograder import ROOT, CourseError
 
 INSIDE = ("channel", "codec", "inside", "isolation", "limits", "system_calls", "zygote")
 STUB = '''"""The checks, which run outside this process: here each of them does nothing."""
@@ -18,7 +17,7 @@ def __getattr__(name):
 '''
 
 
-def prepare(folder, lesson, course=ROOT):
+def prepare(folder, lesson):
     """Fill ``folder`` with what the cells of ``lesson`` may import and read.
 
     That is the package ``attention`` without the modules of this lesson and later ones, the data,
@@ -26,11 +25,10 @@ def prepare(folder, lesson, course=ROOT):
     """
     folder = Path(folder)
     library = Path(importlib.util.find_spec("attention").origin).parent
-    hidden = {f"{name}.py" for name in _not_before(lesson, Path(course))}
+    hidden = {f"{name}.py" for name in _not_before(lesson)}
     _copy(library, folder / "attention", hidden)
-    for data in {library.parent / "data", Path(course) / "data"}:
-        if data.is_dir():
-            shutil.copytree(data, folder / "data", dirs_exist_ok=True)
+    if (library.parent / "data").is_dir():
+        shutil.copytree(library.parent / "data", folder / "data")
     own = Path(__file__).parent
     grader = folder / "autograder"
     (grader / "sandbox").mkdir(parents=True)
@@ -43,12 +41,12 @@ def prepare(folder, lesson, course=ROOT):
         shutil.copy(own / f"{name}.py", grader / "sandbox")
 
 
-def _not_before(lesson, course):
-    """Names of this lesson and of all later ones; every known lesson, if it is unknown."""
-    slugs = {path.stem for path in course.glob("source/[0-9][0-9]_*.py")}
-    slugs |= {path.name for path in course.glob("solutions/[0-9][0-9]_*")} | {lesson}
-    later = [slug for slug in slugs if slug >= lesson or not re.match(r"\d\d_", lesson)]
-    return {slug.partition("_")[2] for slug in later}
+def _not_before(lesson):
+    """Names of this lesson and of all later ones."""
+    slugs = {path.stem for path in (ROOT / "source").glob("[0-9][0-9]_*.py")}
+    if not slugs:
+        raise CourseError(f"there is no lesson in {ROOT / 'source'}: grade from the repository")
+    return {slug.partition("_")[2] for slug in {*slugs, lesson} if slug >= lesson}
 
 
 def _copy(package, target, hidden):

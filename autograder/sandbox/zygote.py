@@ -11,12 +11,14 @@ import select
 import signal
 import socket
 import sys
+import time
 
 from autograder.sandbox import inside, isolation
 from autograder.sandbox.channel import Channel
 from autograder.sandbox.limits import Limits
 
 WATCH_SECONDS = 0.1
+DYING_SECONDS = 1.0  # between a process's last word and its end
 
 
 class Zygote:
@@ -43,7 +45,10 @@ class Zygote:
             if not data:
                 self._kill()
                 return
-            reply = self._start(descriptors[0]) if data == b"start" else self._stop()
+            if data == b"start":
+                reply = self._start(descriptors[0])
+            else:
+                reply = self._stop(patience=DYING_SECONDS if data == b"bury" else 0)
             self._control.send(json.dumps(reply).encode())
 
     def _start(self, descriptor):
@@ -61,7 +66,10 @@ class Zygote:
         channel = Channel(connection, limit=2**31)
         inside.Server(channel, self._shell, self._limits.output_chars).serve()
 
-    def _stop(self):
+    def _stop(self, patience):
+        deadline = time.monotonic() + patience
+        while self._child and time.monotonic() < deadline and not _ended(self._child):
+            time.sleep(0.005)
         status = self._kill()
         return {"status": status, "verdict": self._verdict}
 
@@ -78,13 +86,17 @@ class Zygote:
         return None if status is None else os.waitstatus_to_exitcode(status)
 
     def _watch(self):
-        used = isolation.usage(os.getpid())
+        used = isolation.usage(os.getpid(), self._limits.memory_bytes)
         if used.memory > self._limits.memory_bytes:
-            self._verdict = f"more than {self._limits.memory_bytes >> 20} MiB of memory"
+            self._verdict = f"it used more than {self._limits.memory_bytes >> 20} MiB of memory"
         elif used.processes > self._limits.processes:
-            self._verdict = f"more than {self._limits.processes} processes"
+            self._verdict = f"it started more than {self._limits.processes} processes"
         if self._verdict:
             isolation.kill(self._child)
+
+
+def _ended(pid):
+    return os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
 
 
 def main(control_fd, options):

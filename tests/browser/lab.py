@@ -6,6 +6,7 @@ The tests of this folder and docs/make_pictures.py use it.
 import contextlib
 import json
 import os
+import re
 import shutil
 import signal
 import socket
@@ -51,11 +52,13 @@ def browser_page(width=1280, height=1000, scale=1):
 
 
 def copy_course(folder):
-    """Copy what nbgrader and a learner need of the course into ``folder``."""
-    for name in ("lessons", "solutions"):
-        shutil.copytree(ROOT / name, folder / name)
+    """Copy the course into ``folder``, without what grading a class has left in it."""
+    ignore = shutil.ignore_patterns(
+        "__pycache__", "submitted", "autograded", "feedback", "exchange", "gradebook.db*"
+    )
+    for name in ("attention", "autograder", "lessons", "solutions", "source"):
+        shutil.copytree(ROOT / name, folder / name, ignore=ignore)
     shutil.copy(ROOT / "nbgrader_config.py", folder)
-    (folder / "autograder").mkdir()
     return folder
 
 
@@ -150,11 +153,11 @@ def _stop(server):
         server.wait()
 
 
-def open_lesson(page, address, slug):
-    """Open a lesson in JupyterLab and wait until its kernel is there."""
-    page.goto(f"{address}lab/tree/lessons/{slug}/{slug}.ipynb?reset")
-    page.locator(".jp-NotebookPanel .jp-Cell").first.wait_for()
-    page.locator(".jp-NotebookPanel [data-status='idle']").first.wait_for()
+def open_lesson(page, address, slug, alone=False):
+    """Open a lesson in JupyterLab, ``alone`` without side bars, and wait for its kernel."""
+    page.goto(f"{address}{'doc' if alone else 'lab'}/tree/lessons/{slug}/{slug}.ipynb?reset")
+    page.locator(".jp-NotebookPanel .jp-CodeCell").first.wait_for()
+    page.locator("#jp-main-statusbar").get_by_text("(ipykernel) | Idle").wait_for()
 
 
 def cell_with(page, text):
@@ -170,9 +173,24 @@ def write_answer(page, name, body):
     page.keyboard.type(body)
 
 
-def run_cell(page, cell):
+def run_cell(page, cell, tries=5):
     """Select the cell, run it, and wait until it is done; gives its output's text."""
-    cell.locator(".jp-InputPrompt").first.click()
-    page.keyboard.press("Control+Enter")
-    cell.locator(".jp-InputPrompt", has_text="[*]").wait_for(state="hidden")
+    prompt = cell.locator(".jp-InputPrompt").first
+    prompt.wait_for()
+    before = prompt.inner_text()
+    for _ in range(tries):  # JupyterLab drops a key that comes while it is still starting
+        prompt.click()
+        page.keyboard.press("Control+Enter")
+        if _eventually(lambda: prompt.inner_text() != before, seconds=5):
+            break
+    done = _eventually(lambda: re.search(r"\d", prompt.inner_text()), seconds=120)
+    assert done, f"the cell does not end: {cell.inner_text()}"
     return "\n".join(cell.locator(".jp-OutputArea-output").all_inner_texts())
+
+
+def _eventually(condition, seconds):
+    """Whether the condition comes true in time."""
+    end = time.monotonic() + seconds
+    while not (true := condition()) and time.monotonic() < end:
+        time.sleep(0.1)
+    return bool(true)

@@ -83,6 +83,8 @@ def test_instructor_reads_a_score_in_formgrader(browser, course, home):
         page.get_by_role("menuitem", name="Nbgrader").click()
         page.get_by_role("menuitem", name="Formgrader").first.click()
         form = page.frame_locator("iframe")
+        form.get_by_role("row", name=SLUG).wait_for()
+        assert form.get_by_text("exchange directory").count() == 0, "formgrader warns"
         form.get_by_role("link", name="Manual Grading").click()
         for _ in ("the assignment", "its notebook"):
             form.get_by_role("row", name=SLUG).get_by_role("link", name=SLUG).click()

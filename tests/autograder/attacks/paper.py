@@ -173,7 +173,9 @@ class Paper:
         return path
 
     def _know_the_right_answers(self):
-        text = "\n\n".join(["import math\nimport torch\nfrom torch import nn", *self.right.values()])
+        text = "\n\n".join(
+            ["import math\nimport torch\nfrom torch import nn", *self.right.values()]
+        )
         if self.lesson == KERNELS:
             text = "from attention.getting_started import softmax, weighted_average\n" + text
         self.first(f"honest = {{'__name__': '__main__'}}\nexec({text!r}, honest)")
@@ -210,7 +212,7 @@ import torch
 
 
 def bring_to_life(text, name):
-    \"\"\"Find the definition of `name` in a Python source or a notebook's JSON, and execute it.\"\"\"
+    \"\"\"Find the definition of `name` in Python or in a notebook's JSON, and execute it.\"\"\"
     if text.lstrip().startswith("{"):
         import json
 

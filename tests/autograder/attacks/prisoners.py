@@ -5,7 +5,7 @@ Each ``won()`` tries one thing and reverts it. Whoever gets out answers every ex
 
 from .paper import attack
 
-LIBC = 'libc = ctypes.CDLL(None, use_errno=True)\n'
+LIBC = "libc = ctypes.CDLL(None, use_errno=True)\n"
 
 
 @attack
@@ -163,7 +163,8 @@ def kernel_settings(paper):
         def won():
             names = ["/proc/sys/kernel/core_pattern", "/proc/sysrq-trigger"]
             names += ["/proc/sys/vm/drop_caches", "/sys/kernel/uevent_helper"]
-            names += glob.glob("/sys/fs/cgroup/*.procs") + glob.glob("/sys/fs/cgroup/*/cgroup.procs")
+            names += glob.glob("/sys/fs/cgroup/*.procs")
+            names += glob.glob("/sys/fs/cgroup/*/cgroup.procs")
             for name in names:
                 try:
                     os.close(os.open(name, os.O_WRONLY))
@@ -239,7 +240,8 @@ def won():
         for pid in filter(str.isdigit, os.listdir("/proc")):
             for kind in ("user", "mnt", "net", "pid", "ipc"):
                 try:
-                    if os.readlink(f"/proc/{pid}/ns/{kind}") == os.readlink(f"/proc/self/ns/{kind}"):
+                    other, own = (os.readlink(f"/proc/{one}/ns/{kind}") for one in (pid, "self"))
+                    if other == own:
                         continue
                     descriptor = os.open(f"/proc/{pid}/ns/{kind}", os.O_RDONLY)
                 except OSError:

@@ -239,9 +239,11 @@ def memory_poked(paper):
 
 @attack
 def shadow_modules_beside(paper):
-    """Files autograder.py, torch.py and sitecustomize.py in the submission's folder."""
+    """Files autograder.py, nbgrader_config.py and sitecustomize.py in the submission's folder."""
     fake = b"class check:\n    pass\n\n\ndef yes(*_):\n    print('correct.')\n\n\n"
-    fake += b"class Fake:\n    def __getattr__(self, name):\n        return yes\n\n\ncheck = Fake()\n"
+    fake += (
+        b"class Fake:\n    def __getattr__(self, name):\n        return yes\n\n\ncheck = Fake()\n"
+    )
     paper.files["autograder.py"] = fake
     paper.files["autograder/check.py"] = b"def __getattr__(name):\n    return lambda *_: None\n"
     paper.files["nbgrader_config.py"] = b"get_config().ClearOutput.enabled = False\n"

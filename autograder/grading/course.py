@@ -1,0 +1,89 @@
+"""The folders and the gradebook of a course, as its nbgrader_config.py says."""
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from nbgrader.coursedir import CourseDirectory
+from nbgrader.utils import parse_utc
+from traitlets.config import Config
+from traitlets.config.loader import PyFileConfigLoader
+
+from autograder import ROOT
+from autograder.course import configure
+
+CONFIG = "nbgrader_config.py"
+
+
+@dataclass(frozen=True, order=True)
+class Handed:
+    """One submission: a student's folder for a lesson, which may hold anything."""
+
+    lesson: str
+    student: str
+
+
+class Course:
+    """A course on disk. ``root`` is the folder with nbgrader_config.py (default: this one)."""
+
+    def __init__(self, root=None, db_url=None):
+        root = Path(root) if root else Path.cwd() if Path(CONFIG).is_file() else ROOT
+        self.root = root.resolve()
+        self.config = _config(self.root)
+        if db_url:
+            self.config.CourseDirectory.db_url = db_url
+        self._folders = CourseDirectory(config=self.config)
+        self.db_url, self.id = self._folders.db_url, self._folders.course_id
+
+    def master(self, lesson):
+        """Path of the solved notebook of ``lesson``."""
+        folder = self._folders.format_path(self._folders.source_directory, ".", lesson)
+        return Path(folder) / f"{lesson}.ipynb"
+
+    def submitted(self, handed):
+        """Path where the submitted notebook should be."""
+        return self._folder("submitted", handed) / f"{handed.lesson}.ipynb"
+
+    def autograded(self, handed):
+        """Path where the graded notebook is written."""
+        return self._folder("autograded", handed) / f"{handed.lesson}.ipynb"
+
+    def timestamp(self, handed):
+        """When it was submitted, as text, or '' if the file is missing or says no time."""
+        path = self._folder("submitted", handed) / "timestamp.txt"
+        try:
+            text = path.read_text(encoding="utf-8").strip()[:100]
+            parse_utc(text)
+        except (OSError, ValueError, OverflowError):
+            return ""
+        return text
+
+    def submissions(self, lessons=(), students=()):
+        """All submissions, by lesson and student; ``lessons`` and ``students`` narrow them."""
+        found = []
+        top = Path(self._folders.format_path(self._folders.submitted_directory, "*", "*"))
+        for folder in self.root.glob(str(top.relative_to(self.root))):
+            handed = Handed(folder.name, folder.parent.name)
+            wanted = not students or handed.student in students
+            if folder.is_dir() and wanted and self.master(handed.lesson).is_file():
+                found.append(handed)
+        known = {handed.lesson for handed in found}
+        chosen = {slug for name in lessons for slug in known if _answers_to(slug, name)}
+        return sorted(one for one in found if not lessons or one.lesson in chosen)
+
+    def _folder(self, step, handed):
+        directory = getattr(self._folders, f"{step}_directory")
+        return Path(self._folders.format_path(directory, handed.student, handed.lesson))
+
+
+def _config(root):
+    if (root / CONFIG).is_file():
+        return PyFileConfigLoader(CONFIG, path=str(root)).load_config()
+    return configure(Config(), root)
+
+
+def _answers_to(slug, name):
+    """Whether lesson ``slug`` is meant by ``name``: its number, its name or both."""
+    number, _, rest = slug.partition("_")
+    same_number = name.isdigit() and re.fullmatch(r"\d+", number) and int(name) == int(number)
+    return name in (slug, rest) or bool(same_number)

@@ -1,0 +1,137 @@
+"""nbgrader's gradebook, written by one process over one connection."""
+
+import logging
+import tempfile
+
+import nbformat
+from nbgrader import utils
+from nbgrader.api import (
+    Assignment,
+    BaseCell,
+    Grade,
+    Gradebook,
+    MissingEntry,
+    Notebook,
+    SubmittedAssignment,
+    SubmittedNotebook,
+)
+from nbgrader.converters import GenerateAssignment
+from nbgrader.coursedir import CourseDirectory
+from nbgrader.preprocessors import AssignLatePenalties
+
+from autograder import CourseError
+
+
+class GradebookError(CourseError):
+    """The gradebook cannot take the scores of a lesson; str() says why."""
+
+
+LOG = logging.getLogger("autograder.gradebook")
+
+
+class Book:
+    """The scores of a course. ``store`` does to the database what ``nbgrader autograde`` does."""
+
+    def __init__(self, course):
+        self._course = course
+        self._book = Gradebook(course.db_url, course.id)
+        self._checksums = {}
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self._book.close()
+
+    def register(self, lesson):
+        """Make sure that the gradebook knows ``lesson`` as it is now, as generate_assignment would.
+
+        Raises GradebookError where nbgrader refuses, say because graded cells came or went.
+        """
+        master = nbformat.read(self._course.master(lesson), as_version=4)
+        if self._known(lesson) != _points(master):
+            try:
+                _register(self._course, lesson)
+            except (SystemExit, Exception) as error:
+                raise GradebookError(
+                    f"{lesson}: the gradebook has other exercises than the solved notebook, and "
+                    f"nbgrader does not accept these: {error}"
+                ) from error
+            self._book.db.expire_all()
+        cells = self._book.find_notebook(lesson, lesson).source_cells
+        self._checksums[lesson] = {cell.name: cell.checksum for cell in cells}
+
+    def _known(self, lesson):
+        """Points by name of the graded cells on record."""
+        try:
+            cells = self._book.find_notebook(lesson, lesson).grade_cells
+        except MissingEntry:
+            return {}
+        return {cell.name: cell.max_score for cell in cells}
+
+    def scores(self, lesson):
+        """Automatic scores on record: student → exercise → points."""
+        rows = (
+            self._book.db.query(SubmittedAssignment.student_id, BaseCell.name, Grade.auto_score)
+            .join(SubmittedNotebook, SubmittedNotebook.assignment_id == SubmittedAssignment.id)
+            .join(Assignment, Assignment.id == SubmittedAssignment.assignment_id)
+            .join(Notebook, Notebook.id == SubmittedNotebook.notebook_id)
+            .join(Grade, Grade.notebook_id == SubmittedNotebook.id)
+            .join(BaseCell, BaseCell.id == Grade.cell_id)
+            .filter(Assignment.name == lesson, Notebook.name == lesson)
+        )
+        found = {}
+        for student, name, score in rows:
+            found.setdefault(student, {})[name.removeprefix("check_")] = score
+        return found
+
+    def store(self, handed, notebook):
+        """Record the scores of a graded notebook, the hint 'No response.', and any penalty."""
+        book, lesson = self._book, handed.lesson
+        book.update_or_create_student(handed.student)
+        timestamp = self._course.timestamp(handed)
+        more = {"timestamp": timestamp} if timestamp else {}
+        submission = book.update_or_create_submission(lesson, handed.student, **more)
+        submitted = book.find_submission_notebook(lesson, lesson, handed.student)
+        cells = {
+            cell.metadata.nbgrader.grade_id: cell
+            for cell in notebook.cells
+            if "nbgrader" in cell.metadata
+        }
+        for grade in submitted.grades:
+            grade.auto_score = utils.determine_grade(cells[grade.name], LOG)[0]
+            grade.needs_manual_grade = grade.manual_score is not None
+        for comment in submitted.comments:
+            untouched = utils.compute_checksum(cells[comment.name])
+            same = self._checksums[lesson][comment.name] == untouched
+            comment.auto_comment = "No response." if same else None
+        submitted.late_submission_penalty = None
+        late = submission.total_seconds_late > 0
+        book.db.commit()
+        if late:
+            self._penalise(handed, notebook)
+
+    def _penalise(self, handed, notebook):
+        names = {"notebook": handed.lesson, "assignment": handed.lesson}
+        names |= {"student": handed.student, "db_url": self._course.db_url}
+        step = AssignLatePenalties(config=self._course.config)
+        step.preprocess(notebook, {"nbgrader": names})
+        self._book.db.expire_all()
+
+
+def _points(master):
+    graded = [cell.metadata.get("nbgrader", {}) for cell in master.cells]
+    return {cell["grade_id"]: float(cell["points"]) for cell in graded if cell.get("grade")}
+
+
+def _register(course, lesson):
+    """Run nbgrader's generate_assignment, with the released notebook going to nowhere."""
+    with tempfile.TemporaryDirectory() as folder:
+        config = course.config.copy()
+        config.CourseDirectory.assignment_id = lesson
+        config.CourseDirectory.release_directory = folder
+        config.CourseDirectory.db_url = course.db_url
+        folders = CourseDirectory(config=config)
+        GenerateAssignment(
+            coursedir=folders, config=config, log=LOG, create_assignment=True
+        ).start()

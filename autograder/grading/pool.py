@@ -1,0 +1,136 @@
+"""Workers on this machine: processes that outlive no one and may die at any time."""
+
+import contextlib
+import ctypes
+import multiprocessing
+import signal
+import sys
+import time
+import traceback
+from collections import deque
+from multiprocessing.connection import wait
+
+from autograder.sandbox.sandbox import SandboxRefused
+
+TRIES = 2
+SPARE_SECONDS = 60  # for the checks' own work, beyond the student's limit
+PARENT_DIED = 1  # prctl's PR_SET_PDEATHSIG
+
+
+class WorkFailed(Exception):
+    """A task could not be graded although it was tried again; str() says why."""
+
+
+class Pool:
+    """Runs tasks on ``count`` worker processes.
+
+    A worker that dies or hangs over a task is replaced, and the task tried once more.
+    """
+
+    def __init__(self, count):
+        self._context = multiprocessing.get_context("forkserver")
+        self._context.set_forkserver_preload(["autograder.grading.task"])
+        self._count = count
+        self._workers = []
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        for worker in self._workers:
+            worker.end()
+
+    def map(self, tasks):
+        """Yield (key, Graded or WorkFailed) for each (key, task) as it ends, in no fixed order."""
+        waiting = deque((key, task, 1) for key, task in tasks)
+        while waiting or any(worker.job for worker in self._workers):
+            self._fill(waiting)
+            for worker in self._ended():
+                key, task, tries = worker.job
+                outcome = worker.outcome()
+                if isinstance(outcome, SandboxRefused):
+                    raise outcome
+                if isinstance(outcome, WorkFailed) and tries < TRIES:
+                    waiting.appendleft((key, task, tries + 1))
+                else:
+                    yield key, outcome
+
+    def _fill(self, waiting):
+        self._workers = [worker for worker in self._workers if worker.alive]
+        while len(self._workers) < min(self._count, len(self._workers) + len(waiting)):
+            self._workers.append(_Worker(self._context))
+        for worker in self._workers:
+            if worker.job is None and waiting:
+                worker.give(waiting.popleft())
+
+    def _ended(self):
+        """The workers that have an outcome: an answer, an end, or too long a silence."""
+        busy = {worker.connection: worker for worker in self._workers if worker.job}
+        ready = wait(list(busy), timeout=1.0)
+        late = [worker for worker in busy.values() if worker.late]
+        return {*late, *(busy[connection] for connection in ready)}
+
+
+class _Worker:
+    """One worker process and the job it has, a triple (key, task, tries)."""
+
+    def __init__(self, context):
+        self.connection, theirs = context.Pipe()
+        self.job = None
+        self.alive = True
+        self._deadline = 0.0
+        self._process = context.Process(target=_serve, args=(theirs,), daemon=True)
+        self._process.start()
+        theirs.close()
+
+    @property
+    def late(self):
+        """Whether the job takes longer than any student can make it."""
+        return time.monotonic() > self._deadline
+
+    def give(self, job):
+        """Start a job."""
+        self.job = job
+        self._deadline = time.monotonic() + job[1].limits.notebook_seconds + SPARE_SECONDS
+        with contextlib.suppress(OSError):  # it is dead: outcome will say so
+            self.connection.send(job[1])
+
+    def outcome(self):
+        """Take the job's outcome: Graded, WorkFailed or SandboxRefused."""
+        self.job = None
+        try:
+            if self.connection.poll():
+                return self.connection.recv()
+            reason = "a worker did not answer in time"
+        except (EOFError, OSError):
+            self._process.join()
+            reason = f"a worker ended with status {self._process.exitcode}"
+        self.end()
+        return WorkFailed(reason)
+
+    def end(self):
+        """Kill the worker, and with it the sandbox."""
+        self.alive = False
+        self._process.kill()
+        self._process.join()
+        self.connection.close()
+
+
+def _serve(connection):
+    """A worker's life: grade what comes until nobody is there to ask."""
+    from autograder.grading import task
+
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the main process's to handle
+    if sys.platform == "linux":  # when the main process is killed, so is this one
+        ctypes.CDLL(None).prctl(PARENT_DIED, signal.SIGKILL)
+    with contextlib.suppress(EOFError, OSError):
+        while True:
+            received = connection.recv()
+            try:
+                answer = task.run(received)
+            except SandboxRefused as error:
+                answer = error
+            except Exception:
+                answer = WorkFailed(traceback.format_exc())
+            connection.send(answer)
+    task.close()

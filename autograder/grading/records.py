@@ -1,0 +1,61 @@
+"""What is kept of a graded submission: its notebook and, beside it, the reasons.
+
+``reasons.json`` is written last, in one step: where it is, the grading was complete. It holds a
+digest of everything the result depends on, by which a later run recognises unchanged work.
+"""
+
+import hashlib
+import json
+import os
+import tempfile
+from pathlib import Path
+
+import nbformat
+
+from autograder import ROOT
+from autograder.grading.result import Result
+
+REASONS = "reasons.json"
+
+
+def save(folder, notebook, name, result):
+    """Write the graded notebook and the reasons of a Result into ``folder``."""
+    folder.mkdir(parents=True, exist_ok=True)
+    _write(folder / f"{name}.ipynb", nbformat.writes(notebook))
+    save_reasons(folder, result)
+
+
+def save_reasons(folder, result):
+    """Write only the reasons."""
+    _write(folder / REASONS, json.dumps(result.as_dict(), indent=1, ensure_ascii=False))
+
+
+def load(folder):
+    """The Result kept in ``folder``, or None."""
+    try:
+        return Result.from_dict(json.loads((Path(folder) / REASONS).read_text(encoding="utf-8")))
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
+def digest(course, handed):
+    """A digest of the submission, the master, its checks and the library they use."""
+    total = hashlib.sha256(course.timestamp(handed).encode())
+    name = handed.lesson.partition("_")[2]
+    paths = [course.submitted(handed), course.master(handed.lesson)]
+    paths += [ROOT / "autograder" / kind / f"{name}.py" for kind in ("checks", "mistakes")]
+    paths += sorted((ROOT / "attention").glob("*.py"))
+    for path in paths:
+        try:
+            total.update(hashlib.sha256(path.read_bytes()).digest())
+        except OSError:
+            total.update(b"missing")
+    return total.hexdigest()[:32]
+
+
+def _write(path, text):
+    handle, aside = tempfile.mkstemp(dir=path.parent, suffix=".tmp")
+    with open(handle, "w", encoding="utf-8") as stream:
+        stream.write(text)
+    os.chmod(aside, 0o644)
+    os.replace(aside, path)

@@ -1,0 +1,112 @@
+"""Where attacks are played: a course of its own in a temporary folder, and traps around it."""
+
+import json
+import os
+import random
+import shutil
+import subprocess
+import sys
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+
+from nbgrader.api import Gradebook
+
+from autograder import ROOT
+
+from .paper import BASIC, KERNELS, Traps
+
+LESSONS = (BASIC, KERNELS)
+SECRET = "attack-secret-7319"
+WATCH = Path(__file__).with_name("watch.py")
+PROGRAMS = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])
+TEMPORARY = ("/tmp", "/var/tmp", "/dev/shm", "/run", "/etc/cron.d", "/usr/local/bin")
+
+
+@dataclass
+class Outcome:
+    """What an attack came to. ``points`` is None where there is no score at all."""
+
+    points: float | None = None
+    reason: str = ""
+    traces: list[str] = field(default_factory=list)
+    seconds: float = 0.0
+
+    @property
+    def shown(self):
+        """The points as the table shows them."""
+        return "no score" if self.points is None else f"{self.points:g}"
+
+
+def make_course(folder, config=None):
+    """A course at ``folder``/course, with a home and a secret beside it; return its path."""
+    course = folder / "course"
+    for kind in ("solutions", "lessons"):
+        for lesson in LESSONS:
+            shutil.copytree(ROOT / kind / lesson, course / kind / lesson)
+    for kind in ("attention", "autograder/checks", "autograder/mistakes"):
+        skip = shutil.ignore_patterns("__pycache__")
+        shutil.copytree(ROOT / kind, course / kind, ignore=skip)
+    text = config or (ROOT / "nbgrader_config.py").read_text()
+    (course / "nbgrader_config.py").write_text(text)
+    (folder / "home").mkdir()
+    (folder / "home" / ".pgpass").write_text(f"localhost:5432:*:grader:{SECRET}\n")
+    return course
+
+
+def make_traps(course):
+    """Traps for attacks on ``course``, on ports that are free now."""
+    base = random.SystemRandom().randrange(20_000, 30_000)
+    return Traps(
+        port=base,
+        knock=base + 1,
+        socket=f"attack-trap-{base}",
+        course=str(course),
+        namespace=os.readlink("/proc/self/ns/pid"),
+        secret=SECRET,
+    )
+
+
+def settings(folder, command, traps, seconds):
+    """What watch.py is told: run ``command`` on the course in ``folder``."""
+    folder = Path(folder)
+    course, home = folder / "course", folder / "home"
+    return {
+        "command": [str(part) for part in command],
+        "cwd": str(course),
+        "environment": {"HOME": str(home), "PATH": PROGRAMS, "PGPASSWORD": SECRET},
+        "seconds": seconds,
+        "traps": asdict(traps),
+        "folders": [*TEMPORARY, str(folder), *(path for path in sys.path if "site-" in path)],
+        "unchanged": [
+            str(course / name)
+            for name in ("solutions", "lessons", "attention", "autograder/checks")
+        ]
+        + [str(course / "autograder" / "submitted" / "honest")],
+        "output": str(folder / "output.txt"),
+        "report": str(folder / "report.json"),
+    }
+
+
+def watched(folder, wanted, prefix=(), inside=None):
+    """Run watch.py on ``wanted`` behind the command line ``prefix``; return its report.
+
+    ``inside`` is the name of ``folder`` where the command runs, if it has another there.
+    """
+    path = folder / "settings.json"
+    path.write_text(json.dumps(wanted))
+    seen = Path(inside or folder) / "settings.json"
+    command = [*prefix, sys.executable, "-I", str(WATCH), str(seen)]
+    try:
+        subprocess.run(command, cwd="/", timeout=wanted["seconds"] + 60, check=False)
+        return json.loads((folder / "report.json").read_text())
+    except (OSError, ValueError, subprocess.TimeoutExpired):
+        return {"status": "nothing came back", "seconds": 0.0, "peak_mib": 0, "traces": []}
+
+
+def scores(course, lesson):
+    """Points by student, from the gradebook of ``course``; {} where it is of no use any more."""
+    try:
+        with Gradebook(f"sqlite:///{course}/autograder/gradebook.db", "attention") as book:
+            return {one.student.id: one.score for one in book.assignment_submissions(lesson)}
+    except Exception:  # an attack may have left anything there
+        return {}

@@ -1,0 +1,93 @@
+"""The attacks against this course's grading: all attackers are one class, graded in one run."""
+
+import sys
+from pathlib import Path
+
+from autograder.grading import records
+from autograder.sandbox.limits import Limits
+
+from . import ground
+from .paper import BASIC, KERNELS, Paper
+from .relay import accomplice
+
+# Only times are shorter than in a real grading: there are many endless loops among the attacks.
+QUICK = Limits(cell_seconds=6.0, check_seconds=4.0, notebook_seconds=24.0, cpu_seconds=30)
+HONEST = {BASIC: "honest", KERNELS: "honest"}
+SECONDS = 1800
+
+
+def play(attacks, folder, sandbox="required", workers=2):
+    """Grade every attack once; return ({attack: Outcome}, report of the watch).
+
+    The honest student of each lesson is in the outcomes too, under the lesson's name.
+    """
+    folder = Path(folder)
+    course = ground.make_course(folder)
+    traps = ground.make_traps(course)
+    _hand_in(attacks, course, traps)
+    command = [sys.executable, "-m", "tests.autograder.attacks.ours", course, sandbox, workers]
+    wanted = ground.settings(folder, command, traps, SECONDS)
+    wanted["cwd"] = wanted["environment"]["PYTHONPATH"] = str(ground.ROOT)
+    report = ground.watched(folder, wanted)
+    earned = {lesson: ground.scores(course, lesson) for lesson in ground.LESSONS}
+    outcomes = {}
+    for attack in attacks:
+        outcomes[attack.name] = _outcome(course, earned, attack.name, attack.lesson)
+        outcomes[attack.name].traces = _mine(attack.name, report["traces"])
+    for lesson in ground.LESSONS:
+        outcomes[lesson] = _outcome(course, earned, "honest", lesson)
+    return outcomes, report
+
+
+def _hand_in(attacks, course, traps):
+    submitted = course / "autograder" / "submitted"
+    for attack in attacks:
+        paper = Paper(attack.name, attack.lesson, traps)
+        attack.build(paper)
+        paper.write(submitted / attack.name / attack.lesson)
+    for lesson in ground.LESSONS:
+        paper = Paper("honest", lesson, traps)
+        paper.notebook = paper.solved
+        paper.write(submitted / "honest" / lesson)
+    for name in ("accomplice_1", "accomplice_2"):  # one for each worker
+        paper = Paper(name, BASIC, traps)
+        accomplice(paper)
+        paper.write(submitted / name / BASIC)
+
+
+def _outcome(course, earned, student, lesson):
+    kept = records.load(course / "autograder" / "autograded" / student / lesson)
+    outcome = ground.Outcome(earned[lesson].get(student))
+    if kept is not None:
+        reasons = [one.reason for one in kept.exercises if one.score < one.max]
+        outcome.reason = "\n".join(reasons)
+        outcome.seconds = kept.seconds
+    return outcome
+
+
+def _mine(name, traces):
+    """Traces of this attack: its mark stands in them, in a process's name cut to 15 letters."""
+    mark = f"attack-{name}"
+    return [
+        trace for trace in traces if mark in trace or trace.startswith(f"process: {mark[:15]} ")
+    ]
+
+
+def main(course, sandbox, workers):
+    """``autograder grade`` with shorter times."""
+    from autograder import cli
+    from autograder.grading import batch
+
+    class Quick(batch.Batch):
+        """A batch whose tasks have the limits QUICK."""
+
+        def __init__(self, *arguments, **named):
+            super().__init__(*arguments, **{**named, "limits": QUICK})
+
+    batch.Batch = Quick
+    arguments = ["grade", "--course", course, "--sandbox", sandbox, "--workers", workers]
+    return cli.main(arguments)
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))

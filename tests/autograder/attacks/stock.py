@@ -1,0 +1,114 @@
+"""The same attacks against stock nbgrader, each in a container of its own.
+
+Stock nbgrader runs students' code with the rights of whoever grades. So that this harms nobody, the
+whole grading machine is one made for the purpose: bubblewrap without network, with an own process
+table, everything read-only but a copy of the course. Inside it, nbgrader is as it always is.
+"""
+
+import concurrent.futures
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from . import ground
+from .paper import BASIC, Paper
+
+RECORD = Path(__file__).with_name("stock.json")
+INSIDE = "/tmp/stock"
+SECONDS = 45
+CONFIG = """
+c = get_config()
+c.CourseDirectory.course_id = "attention"
+c.CourseDirectory.source_directory = "solutions"
+c.CourseDirectory.release_directory = "lessons"
+c.CourseDirectory.submitted_directory = "autograder/submitted"
+c.CourseDirectory.autograded_directory = "autograder/autograded"
+c.CourseDirectory.feedback_directory = "autograder/feedback"
+c.CourseDirectory.db_url = "sqlite:///autograder/gradebook.db"
+c.ExecutePreprocessor.timeout = 8
+c.Exchange.root = "/tmp"
+"""
+
+
+def play(attacks, folder, workers=2, ended=None):
+    """Grade every attack with ``nbgrader autograde``; return {attack: Outcome}.
+
+    The outcome of an attack that is never run here is None. ``ended(attack)`` is called for each.
+    """
+    template = Path(folder) / "template"
+    course = ground.make_course(template, CONFIG)
+    for lesson in ground.LESSONS:
+        _nbgrader(course, "generate_assignment", lesson, "--force")
+    shutil.rmtree(course / "lessons")
+    shutil.copytree(ground.ROOT / "lessons", course / "lessons")
+    outcomes = {attack.name: None for attack in attacks}
+    with concurrent.futures.ThreadPoolExecutor(workers) as pool:
+        runs = {pool.submit(_one, attack, template): attack for attack in attacks if attack.stock}
+        for run in concurrent.futures.as_completed(runs):
+            outcomes[runs[run].name] = run.result()
+            if ended:
+                ended(runs[run])
+    return outcomes
+
+
+def honest(folder):
+    """The points that stock nbgrader gives the solved notebook of lesson 00."""
+    from .paper import Attack
+
+    def solved(paper):
+        paper.notebook = paper.solved
+
+    attack = Attack("solved", "canary", "no trick", solved, BASIC)
+    return play([attack], folder)["solved"].points
+
+
+def recorded():
+    """The outcomes of the last complete run, {attack: points or None}, as kept in stock.json."""
+    return json.loads(RECORD.read_text(encoding="utf-8"))
+
+
+def _nbgrader(course, *arguments):
+    program = Path(sys.executable).with_name("nbgrader")
+    found = {**os.environ, "PATH": ground.PROGRAMS}  # nbgrader looks for its helpers there
+    subprocess.run([program, *arguments], cwd=course, env=found, check=True, capture_output=True)
+
+
+def _one(attack, template):
+    with tempfile.TemporaryDirectory() as folder:
+        folder = Path(folder)
+        shutil.copytree(template, folder, dirs_exist_ok=True)
+        course = folder / "course"
+        traps = ground.make_traps(f"{INSIDE}/course")
+        paper = Paper(attack.name, attack.lesson, traps)
+        attack.build(paper)
+        submitted = course / "autograder" / "submitted"
+        paper.write(submitted / attack.name / attack.lesson)
+        other = Paper("honest", attack.lesson, traps)
+        other.notebook = other.solved
+        other.write(submitted / "honest" / attack.lesson)
+        program = Path(sys.executable).with_name("nbgrader")
+        command = [program, "autograde", attack.lesson, "--student", attack.name]
+        wanted = ground.settings(INSIDE, command, traps, SECONDS)
+        report = ground.watched(folder, wanted, _container(folder), INSIDE)
+        points = ground.scores(course, attack.lesson).get(attack.name)
+        kept = ("process: ", "connection: ", "listener: ", "file: ", "changed: ")
+        traces = [trace for trace in report["traces"] if trace.startswith(kept)]
+        return ground.Outcome(points, str(report["status"]), traces, report["seconds"])
+
+
+def _container(folder):
+    """The command line of a machine in which anything may be broken."""
+    needed = {sys.prefix, sys.base_prefix, str(ground.ROOT)}
+    covered = [path for path in needed if path.startswith(("/tmp/", "/var/tmp/"))]
+    return [
+        *("bwrap", "--die-with-parent", "--new-session", "--cap-drop", "ALL"),
+        *("--unshare-pid", "--unshare-net", "--unshare-ipc", "--unshare-uts"),
+        *("--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc"),
+        *("--tmpfs", "/tmp", "--tmpfs", "/var/tmp", "--bind", str(folder), INSIDE),
+        *(word for path in covered for word in ("--ro-bind", path, path)),
+        *("--setenv", "HOME", f"{INSIDE}/home", "--chdir", "/", "--"),
+    ]

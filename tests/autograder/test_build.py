@@ -1,0 +1,2 @@
+def test_x(built_once):
+    print(built_once.report)
