@@ -326,9 +326,9 @@ print({name: round(losses[-1], 3) for name, losses in curves.items()})
 #
 # All positions are computed in one matrix product: nothing waits for the position before it.
 #
-# The two classes below use PyTorch's own `F.scaled_dot_product_attention(q, k, v, attn_mask=mask)`.
-# It computes what you have just written (the check has compared them), with the same meaning of the
-# mask. So a mistake up there costs nothing down here.
+# The two classes below use PyTorch's own `F.scaled_dot_product_attention`. It takes q, k and v and,
+# under the name `attn_mask`, the mask; it computes what you have just written (the check has
+# compared them). So a mistake up there costs nothing down here.
 #
 # ### Exercise 5.4 · `SelfAttentionHead`
 # ●●○ medium · 10 minutes · 2 points
