@@ -58,6 +58,14 @@ def as_wide_as_the_longest(lengths, T):
     return _real(lengths, int(lengths.max()))[:, None, :]
 
 
+@mistake(
+    "padding_mask",
+    hint="T positions cannot be compared with B lengths directly: give the lengths an axis, (B, 1).",
+)
+def compares_without_an_axis(lengths, T):
+    return torch.arange(T) < lengths
+
+
 @alternative("padding_mask")
 def sequence_after_sequence(lengths, T):
     mask = torch.zeros(len(lengths), 1, T, dtype=torch.bool)

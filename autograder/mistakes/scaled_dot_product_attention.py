@@ -247,6 +247,23 @@ def mask_ignored(q, k, v, mask=None, return_weights=False):
     return _attention(q, k, v, None, return_weights)
 
 
+@mistake(
+    "scaled_dot_product_attention",
+    hint="q cannot be multiplied with k as it stands: the last two axes of k must change places, "
+    "and only these. (.T reverses all axes.)",
+)
+def reverses_all_axes(q, k, v, mask=None, return_weights=False):
+    return torch.softmax(q @ k.permute(3, 2, 1, 0) / math.sqrt(q.shape[-1]), -1) @ v
+
+
+@mistake(
+    "scaled_dot_product_attention",
+    hint="return_weights is not looked at. If it is True, return context and weights.",
+)
+def never_returns_weights(q, k, v, mask=None, return_weights=False):
+    return _attention(q, k, v, mask, False)
+
+
 @alternative("scaled_dot_product_attention")
 def scales_the_queries(q, k, v, mask=None, return_weights=False):
     scores = torch.matmul(q / q.shape[-1] ** 0.5, k.mT)
