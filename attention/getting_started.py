@@ -17,7 +17,7 @@ def uniform_average(values):
 
 
 def softmax(scores, dim):
-    """Turn scores into positive weights that sum to 1 along one axis.
+    """Turn scores into weights that are not negative and sum to 1 along one axis.
 
     scores   any shape; scores of ±1000 are fine, and a score of -inf gets the weight 0
     dim      the axis along which the weights sum to 1

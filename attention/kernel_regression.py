@@ -15,8 +15,8 @@ from attention.getting_started import softmax, weighted_average
 def soft_lookup(query, keys, values, temperature):
     """Look a query up among the keys, and mix the values of the keys that are near it.
 
-    query        (d,)
-    keys         (T_k, d)    similarity is minus the squared distance over the temperature
+    query        (d_k,)
+    keys         (T_k, d_k)  a key's score is minus its squared distance over the temperature
     values       (T_k, d_v)  values[j] is what is stored under keys[j]
     temperature  a positive number; towards 0 only the nearest key counts
     returns      (d_v,)

@@ -111,7 +111,7 @@ def _guarded(action):
 
 def _message(error):
     try:
-        return str(error).strip()[:500]
+        return str(error).strip()[:500].encode("utf-8", "replace").decode()
     except Exception:  # a student's exception may fail to print itself
         return ""
 

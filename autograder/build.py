@@ -120,15 +120,29 @@ def execute(solved, lesson, progress=None):
     ``progress(slug, done, total)`` is called before each cell and at the end. Raises BuildError
     for a cell that fails or writes to stderr: nbgrader would score it 0.
     """
-    total, place = len(solved.cells), f"source/{lesson.slug}.py"
+    total, lines = len(solved.cells), []
 
     def begins(cell, cell_index):
-        nonlocal place
-        place = f"source/{lesson.slug}.py:{lesson.cells[cell_index].line}"
+        lines.append(lesson.cells[cell_index].line)
         if progress:
             progress(lesson.slug, cell_index, total)
 
     metadata = solved.metadata.copy()
+    problem = _run_cells(solved, begins)
+    if problem:
+        place = ":".join([f"source/{lesson.slug}.py", *map(str, lines[-1:])])
+        raise BuildError(f"{place}: {problem}")
+    if progress:
+        progress(lesson.slug, total, total)
+    solved.metadata = metadata
+    for cell, source in zip(solved.cells, lesson.cells, strict=True):
+        if cell.cell_type == "code":
+            _clean(cell, lesson, source)
+    solved.metadata.autograder["outputs"] = _outputs_digest(solved)
+
+
+def _run_cells(solved, begins):
+    """Run all cells in a kernel; returns '' or what went wrong in the last cell that began."""
     client = nbclient.NotebookClient(
         solved,
         timeout=CELL_TIMEOUT,
@@ -137,25 +151,19 @@ def execute(solved, lesson, progress=None):
         coalesce_streams=True,  # else the pieces of printed text vary from run to run
         on_cell_execute=begins,
     )
+    environment = {**os.environ, "AUTOGRADER_SEED": "1", "PYTHONHASHSEED": "0"}
     with tempfile.TemporaryDirectory() as folder:
         client.resources = {"metadata": {"path": folder}}
-        environment = {**os.environ, "AUTOGRADER_SEED": "1", "PYTHONHASHSEED": "0"}
         try:
-            # The kernel warns about its transport there, before the first cell.
+            # The kernel warns about its transport on stderr, before the first cell.
             client.execute(env=environment, stderr=subprocess.DEVNULL)
         except CellExecutionError as error:
-            raise BuildError(f"{place}: the cell raises {error.ename}: {error.evalue}") from None
+            return f"the cell raises {error.ename}: {error.evalue}"
         except CellTimeoutError:
-            raise BuildError(f"{place}: the cell takes more than {CELL_TIMEOUT} s") from None
+            return f"the cell takes more than {CELL_TIMEOUT} s"
         except Exception as error:  # a dead kernel, say: nbclient has a class for each
-            raise BuildError(f"{place}: the kernel stopped: {error}") from error
-    if progress:
-        progress(lesson.slug, total, total)
-    solved.metadata = metadata
-    for cell, source in zip(solved.cells, lesson.cells, strict=True):
-        if cell.cell_type == "code":
-            _clean(cell, lesson, source)
-    solved.metadata.autograder["outputs"] = _outputs_digest(solved)
+            return f"the kernel stopped: {error}"
+    return ""
 
 
 def _clean(cell, lesson, source):

@@ -60,7 +60,9 @@ def configure(c, root):
     c.CourseDirectory.feedback_directory = "autograder/feedback"
     c.CourseDirectory.solution_directory = "autograder/solution"
     c.CourseDirectory.db_url = f"sqlite:///{root}/autograder/gradebook.db"
-    c.Exchange.root = str(root / "autograder" / "exchange")
+    exchange = Path(root) / "autograder" / "exchange"
+    exchange.mkdir(parents=True, exist_ok=True)  # formgrader warns where it is missing
+    c.Exchange.root = str(exchange)
     c.ClearSolutions.code_stub = {"python": f"{STUB}()"}
     c.StubSolutions.code_stub = {"python": f"{STUB}()"}
     c.GenerateAssignment.preprocessors = GENERATE

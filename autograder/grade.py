@@ -36,20 +36,35 @@ def add_arguments(parser):
 
 def run(options):
     """Run the command; returns the exit status."""
-    from autograder.grading.course import Course
-    from autograder.grading.gradebook import Book
-
-    course = Course(options.course, options.db_url)
-    handed = course.submissions(options.lesson, options.student)
-    if not handed:
-        print(f"There is no submission to grade in {course.root}.", file=sys.stderr)
-        return 1
     warnings.showwarning = _warn
-    with Book(course) as book:
-        return _grade(course, book, handed, options)
+    # For the sake of a URL format that no notebook has, nbformat would parse a grammar for 1.5 s.
+    sys.modules.setdefault("rfc3987_syntax", None)
+    with _workers(options) as workers:
+        from autograder.grading.course import Course  # slow to import; the workers start meanwhile
+        from autograder.grading.gradebook import Book
+
+        course = Course(options.course, options.db_url)
+        handed = course.submissions(options.lesson, options.student)
+        if not handed:
+            print(f"There is no submission to grade in {course.root}.", file=sys.stderr)
+            return 1
+        with Book(course) as book:
+            return _grade(course, book, handed, workers, options)
 
 
-def _grade(course, book, handed, options):
+def _workers(options):
+    if options.cluster:
+        from autograder.grading.cluster import Cluster
+
+        return Cluster(options.cluster)
+    from autograder.grading.pool import Pool
+    from autograder.sandbox.policy import walls
+
+    walls(options.sandbox)  # refuses or warns before any work is begun
+    return Pool(max(1, options.workers or _cores()))
+
+
+def _grade(course, book, handed, workers, options):
     from autograder.grading.batch import Batch
 
     batch = Batch(course, book, handed, options.sandbox, regrade=options.regrade)
@@ -58,31 +73,18 @@ def _grade(course, book, handed, options):
         print(f"{skipped} of {len(handed)} are graded and unchanged: skipped.", flush=True)
     start = time.monotonic()
     try:
-        if total:
-            with _workers(options, total) as workers, _progress() as bar:
-                line = bar.add_task("grading", total=total, rate="")
-                for number, (one, outcome) in enumerate(workers.map(batch.tasks()), start=1):
-                    result = batch.keep(one, outcome)
-                    rate = number / (time.monotonic() - start)
-                    bar.update(line, completed=number, rate=f"{rate:.1f} a second")
-                    bar.console.print(_line(number, total, result), markup=False, highlight=False)
+        with _progress() as bar:
+            line = bar.add_task("grading", total=total, rate="")
+            for number, (one, outcome) in enumerate(workers.map(batch.tasks()), start=1):
+                result = batch.keep(one, outcome)
+                rate = number / (time.monotonic() - start)
+                bar.update(line, completed=number, rate=f"{rate:.1f} a second")
+                bar.console.print(_line(number, total, result), markup=False, highlight=False)
     except KeyboardInterrupt:
         left = len(handed) - len(batch.done)
         print(f"Stopped: {left} of {len(handed)} are left; run the same command to go on.")
         return 130
     return _sum_up(batch, handed, total, time.monotonic() - start)
-
-
-def _workers(options, total):
-    if options.cluster:
-        from autograder.grading.cluster import Cluster
-
-        return Cluster(options.cluster)
-    from autograder.grading.pool import Pool
-    from autograder.sandbox.sandbox import walls
-
-    walls(options.sandbox)  # refuses or warns before any work is begun
-    return Pool(max(1, min(options.workers or _cores(), total)))
 
 
 def _cores():
@@ -121,7 +123,7 @@ def _sum_up(batch, handed, total, seconds):
 
 
 def _warn(message, category, *_, **__):
-    from autograder.sandbox.sandbox import UnprotectedWarning
+    from autograder.sandbox.policy import UnprotectedWarning
 
     if issubclass(category, UnprotectedWarning):  # the rest is nbgrader's and no one's concern
         print(f"WARNING: {message}", file=sys.stderr, flush=True)

@@ -16,12 +16,17 @@ def cells_progress():
         TextColumn("cells"),
         TimeElapsedColumn(),
     )
-    with Progress(*columns, console=Console(stderr=True)) as bar:
-        tasks = {}
+    bar, tasks = Progress(*columns, console=Console(stderr=True)), {}
 
-        def update(slug, done, total):
-            if slug not in tasks:
-                tasks[slug] = bar.add_task(slug, total=total)
-            bar.update(tasks[slug], completed=done)
+    def update(slug, done, total):
+        if not tasks:
+            bar.start()  # not before there is something to show: it would print an empty line
+        if slug not in tasks:
+            tasks[slug] = bar.add_task(slug, total=total)
+        bar.update(tasks[slug], completed=done)
 
+    try:
         yield update
+    finally:
+        if tasks:
+            bar.stop()

@@ -2,6 +2,7 @@
 
 import io
 import logging
+import re
 import shutil
 import tempfile
 from pathlib import Path
@@ -44,8 +45,14 @@ def release(notebook, slug):
             converter.start()
             released = nbformat.read(root / "lessons" / slug / f"{slug}.ipynb", as_version=4)
         except (SystemExit, Exception) as error:
-            reason = said.getvalue().strip() or error
+            reason = _reason(said.getvalue()) or error
             raise ReleaseError(f"{slug}: nbgrader could not release it: {reason}") from error
         finally:
             shutil.rmtree(root / "autograder", ignore_errors=True)
     return released
+
+
+def _reason(said):
+    """The first error in nbgrader's log, which is full of tracebacks."""
+    errors = re.findall(r"^[\w.]+(?:Error|Exception): (.+)$", said, re.MULTILINE)
+    return (errors or said.strip().splitlines() or [""])[0]

@@ -102,6 +102,7 @@ def _shell():
     from IPython.core.interactiveshell import InteractiveShell
 
     shell = InteractiveShell.instance()
+    shell.reset(new_session=False)  # the notebook before may have defined what this one lacks
     shell.history_manager.enabled = False
     shell.showtraceback = lambda *_, **__: None  # the table says what failed, in one line
     return shell

@@ -3,7 +3,7 @@
 import ast
 import re
 
-from autograder.lesson import SourceError, parse
+from autograder.cells import SourceError, parse
 
 MARKER = re.compile(r"^\s*# exercise: (.+)$")
 ALMOST = re.compile(r"^\s*#+\s*exercise\b", re.IGNORECASE)  # a marker, or a misspelt one

@@ -105,6 +105,9 @@ class _Raised(CheckFailed):
             super().__init__(f"your code raised {error.kind}", f"{message}{place}")
 
 
+_Raised.__name__ = CheckFailed.__name__  # the name that a notebook and `nbgrader validate` show
+
+
 def _got_and_expected(message):
     got, _, expected = message.partition(", expected ")
     return got, expected

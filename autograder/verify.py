@@ -72,8 +72,8 @@ def _gates(lesson, root, verdict):
     except Exception as error:  # missing, damaged or foreign: nbformat raises a dozen classes
         fail(f"a generated notebook cannot be read: {error}; run `autograder build`")
     else:
-        _solved_and_blank(lesson, solved, released, verdict)
-        _stored_answers(lesson, solved, verdict)
+        broken = _solved_and_blank(lesson, solved, released, verdict)
+        _stored_answers(lesson, solved, broken, verdict)
         _leaks(lesson, released, verdict)
     for changed in build([lesson.slug], check=True, root=root).changed:
         fail(f"{changed.relative_to(root)} differs from its source; run `autograder build`")
@@ -93,23 +93,25 @@ def _silence():
 
 
 def _solved_and_blank(lesson, solved, released, verdict):
+    """Gates 1 and 2; returns the names of the exercises that the solved notebook fails."""
     failures = {}
     for seed in SEEDS:
         failures = {**_play(lesson, solved, seed=seed), **failures}
     for failure in failures.values():
         verdict.failures.append(f"the solved notebook fails: {failure}")
     verdict.solved = _points(lesson, failures)
-    failures = _play(lesson, released)
-    verdict.blank = _points(lesson, failures)
-    for name in lesson.exercises.keys() - failures.keys():
+    blank = _play(lesson, released)
+    verdict.blank = _points(lesson, blank)
+    for name in lesson.exercises.keys() - blank.keys():
         verdict.failures.append(f"the blank notebook passes the check of {name}")
+    return failures.keys()
 
 
 def _points(lesson, failures):
     return sum(points for name, points in lesson.exercises.items() if name not in failures)
 
 
-def _stored_answers(lesson, solved, verdict):
+def _stored_answers(lesson, solved, broken, verdict):
     checks = exercise.of_lesson(lesson.name)
     for known in exercise.strays(lesson.name):
         verdict.failures.append(
@@ -124,7 +126,8 @@ def _stored_answers(lesson, solved, verdict):
                 f"at least {LEAST_MISTAKES} and {LEAST_ALTERNATIVES}"
             )
         for known in wrong:
-            _named_mistake(lesson, item, known, solved, verdict)
+            costs = _play(lesson, solved, {name: known.target}).keys() - broken
+            _named_mistake(item, known, costs, verdict)
         for known in right:
             verdict.alternatives += 1
             refused = _first_failure(item, known)
@@ -138,7 +141,8 @@ def _first_failure(item, known):
     return next((failure for failure in failures if failure is not None), None)
 
 
-def _named_mistake(lesson, item, known, solved, verdict):
+def _named_mistake(item, known, costs, verdict):
+    """Gate 3. ``costs`` are the exercises that fail when this mistake is made."""
     verdict.mistakes += 1
     results = [run_check(item, LocalAnswer(known.target), seed) for seed in SEEDS]
     if None in results:
@@ -151,12 +155,12 @@ def _named_mistake(lesson, item, known, solved, verdict):
             f"{item.name}: the mistake {known.name} is rejected, but read as "
             f"{wrongly_named.likely or 'nothing known'!r} (seed {wrongly_named.seed})"
         )
-    failures = _play(lesson, solved, {item.name: known.target})
-    others = failures.keys() - {item.name}
-    verdict.rejected += item.name in failures and not others
-    for other in others:
+    others = sorted(costs - {item.name})
+    verdict.rejected += not others
+    if others:
         verdict.failures.append(
-            f"{item.name}: the mistake {known.name} also fails {other}: {failures[other]}"
+            f"{item.name}: the mistake {known.name} also fails {', '.join(others)}, which should "
+            "not depend on it"
         )
 
 
@@ -230,7 +234,8 @@ def _normalised(lines):
 
 def _normal(text):
     """Without spaces, in one sort of quotes, no last commas: a reformatted leak is still one."""
-    return re.sub(r",(?=[)\]}])", "", re.sub(r"\s", "", text).replace('"', "'"))
+    joined = re.sub(r"\\\n|\s", "", text).replace('"', "'")
+    return re.sub(r",(?=[)\]}])", "", joined)
 
 
 def run(options):

@@ -2,6 +2,7 @@
 
 import ast
 import importlib.metadata
+import os
 import re
 import shlex
 import shutil
@@ -71,10 +72,22 @@ def test_readme_command_exists(words):
 def dry_run(words):
     if shutil.which("make") is None:
         pytest.skip("make is not installed")
-    done = subprocess.run(
-        [words[0], "-n", *words[1:]], cwd=ROOT, capture_output=True, text=True, timeout=60
-    )
+    done = make("-n", *words[1:])
     assert done.returncode == 0, done.stderr
+
+
+def make(*arguments, folder=ROOT):
+    """Run make, as if not called by another make."""
+    environment = {name: text for name, text in os.environ.items() if "MAKE" not in name}
+    return subprocess.run(
+        ["make", *arguments],
+        cwd=folder,
+        env=environment,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
 
 
 def has_help(words):
@@ -128,9 +141,7 @@ def test_an_old_python_is_refused_in_one_sentence(tmp_path):
     shutil.copy(ROOT / "Makefile", tmp_path)
     for name in ("pyproject.toml", "constraints.txt"):
         (tmp_path / name).touch()
-    done = subprocess.run(
-        ["make", "install", f"PYTHON={old}"], cwd=tmp_path, capture_output=True, text=True
-    )
+    done = make("install", f"PYTHON={old}", folder=tmp_path)
     assert done.returncode != 0
     said = [line for line in done.stderr.splitlines() if not line.startswith("make")]
     assert len(said) == 1

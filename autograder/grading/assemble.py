@@ -5,11 +5,8 @@ they are worth comes from the master (the solved notebook); so deleting, copying
 retyping a cell changes nothing but, at worst, the student's own answer.
 """
 
-import copy
 import hashlib
 from textwrap import indent
-
-import nbformat
 
 RUN = "run"  # in cell.metadata.autograder: how the grader treats a cell
 INSIDE, OUTSIDE, SKIP = "inside", "outside", "skip"
@@ -21,20 +18,26 @@ def assemble(master, submission):
     Every code cell's ``metadata.autograder.run`` says 'inside' (a cell of the student's, or one
     given to all), 'outside' (a check) or 'skip' (an unchanged demonstration).
     """
-    known = {_grade_id(cell) for cell in master.cells if _grade_id(cell)}
+    known = {_grade_id(cell) for cell in master["cells"] if _grade_id(cell)}
     answers, own = _sort(submission.cells, known)
-    released = {digest(cell.source): cell for cell in master.cells if not _grade_id(cell)}
+    released = {digest(cell["source"]): cell for cell in master["cells"] if not _grade_id(cell)}
     cells = [_own_cell(cell, released) for cell in own.get("", ())]
-    for cell in master.cells:
+    for cell in master["cells"]:
         name = _grade_id(cell)
         if name:
             cells.append(_known_cell(cell, answers))
             cells += [_own_cell(one, released) for one in own.get(name, ())]
     for index, cell in enumerate(cells):
         cell["id"] = f"cell-{index}"
-    notebook = nbformat.v4.new_notebook(cells=cells, metadata=copy.deepcopy(master.metadata))
-    notebook.metadata.setdefault("autograder", {})["problem"] = submission.problem
-    return notebook
+    about = {**master["metadata"].get("autograder", {}), "problem": submission.problem}
+    metadata = {**master["metadata"], "autograder": about}
+    return {"cells": cells, "metadata": metadata, "nbformat": 4, "nbformat_minor": 5}
+
+
+def exercise_of(cell):
+    """Pair (name, points) of the exercise that a check cell grades."""
+    nbgrader = cell["metadata"]["nbgrader"]
+    return nbgrader["grade_id"].removeprefix("check_"), float(nbgrader["points"])
 
 
 def digest(source):
@@ -56,18 +59,17 @@ def _sort(cells, known):
 
 def _known_cell(master, answers):
     """A graded or locked cell: the master's, or for a solution the student's text in it."""
-    made = copy.deepcopy(master)
-    made.metadata = nbformat.from_dict({"nbgrader": master.metadata.nbgrader})
-    if made.cell_type != "code":
-        return made
-    graded, name = master.metadata.nbgrader.get("grade", False), _grade_id(master)
-    made.metadata["autograder"] = {RUN: OUTSIDE if graded else INSIDE}
-    made.outputs, made.execution_count = [], None
-    if graded:  # what says nothing else earns nothing
-        made.outputs = [error_output("NotGraded", ["This check has not been run."])]
-    elif master.metadata.nbgrader.get("solution"):
-        made.source = answers.get(name, "")
-        made.metadata.autograder["missing"] = name not in answers
+    nbgrader, name = master["metadata"]["nbgrader"], _grade_id(master)
+    if master["cell_type"] != "code":
+        return {**master, "metadata": {"nbgrader": {**nbgrader}}}
+    made = _code_cell(master["source"])
+    made["metadata"] = {"nbgrader": {**nbgrader}, "autograder": {RUN: INSIDE}}
+    if nbgrader.get("grade"):
+        made["metadata"]["autograder"][RUN] = OUTSIDE
+        made["outputs"] = [error_output("NotGraded", ["This check has not been run."])]
+    elif nbgrader.get("solution"):
+        made["source"] = answers.get(name, "")
+        made["metadata"]["autograder"]["missing"] = name not in answers
     return made
 
 
@@ -79,21 +81,32 @@ def _own_cell(cell, released):
     """
     original = released.get(digest(cell.source))
     if cell.kind != "code":
-        if original is not None and original.cell_type == "markdown":
-            return copy.deepcopy(original)
-        return nbformat.v4.new_markdown_cell(indent(cell.source or " ", "    "))
-    made = nbformat.v4.new_code_cell(cell.source)
-    demo = original is not None and original.metadata.get("autograder", {}).get("demo")
-    made.metadata["autograder"] = {RUN: SKIP if demo else INSIDE}
+        if original is not None and original["cell_type"] == "markdown":
+            return {**original}
+        source = indent(cell.source or " ", "    ")
+        return {"cell_type": "markdown", "metadata": {}, "source": source}
+    made = _code_cell(cell.source)
+    demo = original is not None and original["metadata"].get("autograder", {}).get("demo")
+    made["metadata"]["autograder"] = {RUN: SKIP if demo else INSIDE}
     return made
+
+
+def _code_cell(source):
+    return {
+        "cell_type": "code",
+        "execution_count": None,
+        "metadata": {},
+        "outputs": [],
+        "source": source,
+    }
 
 
 def error_output(name, lines):
     """An output that nbgrader scores as 0 and shows as ``lines``."""
-    return nbformat.v4.new_output("error", ename=name, evalue=lines[0], traceback=list(lines))
+    return {"output_type": "error", "ename": name, "evalue": lines[0], "traceback": list(lines)}
 
 
 def _grade_id(cell):
-    nbgrader = cell.metadata.get("nbgrader", {})
+    nbgrader = cell["metadata"].get("nbgrader", {})
     marked = any(nbgrader.get(mark) for mark in ("grade", "solution", "locked"))
     return nbgrader.get("grade_id", "") if marked else ""

@@ -1,9 +1,9 @@
 """Grade many submissions: find them, skip what is done, keep every outcome."""
 
-import nbformat
+import json
 
 from autograder.grading import records
-from autograder.grading.assemble import assemble, error_output
+from autograder.grading.assemble import OUTSIDE, RUN, assemble, error_output, exercise_of
 from autograder.grading.result import Exercise, Result
 from autograder.grading.submission import Submission, read
 from autograder.grading.task import Task
@@ -18,7 +18,7 @@ class Batch:
         self._masters, self._scores = {}, {}
         for lesson in sorted({one.lesson for one in handed}):
             book.register(lesson)
-            self._masters[lesson] = nbformat.read(course.master(lesson), as_version=4)
+            self._masters[lesson] = records.read_notebook(course.master(lesson))
             self._scores[lesson] = book.scores(lesson)
         self.done, self.waiting = {}, {}
         for one in handed:
@@ -32,7 +32,7 @@ class Batch:
     def tasks(self):
         """Yield (Handed, Task) for each submission that waits."""
         for one in self.waiting:
-            text = nbformat.writes(self._assemble(one))
+            text = json.dumps(self._assemble(one))
             yield one, Task(one.lesson, text, **self._options)
 
     def keep(self, one, outcome):
@@ -40,8 +40,8 @@ class Batch:
         if isinstance(outcome, Exception):
             notebook, result = self._ungraded(one, outcome)
         else:
-            notebook = nbformat.reads(outcome.notebook, as_version=4)
-            problem = notebook.metadata.autograder.problem
+            notebook = json.loads(outcome.notebook)
+            problem = notebook["metadata"]["autograder"]["problem"]
             result = Result("", "", outcome.exercises, problem, outcome.seconds, self.waiting[one])
         result.student, result.lesson = one.student, one.lesson
         path = self._course.autograded(one)
@@ -51,7 +51,7 @@ class Batch:
         return result
 
     def _assemble(self, one):
-        return assemble(self._masters[one.lesson], read(self._course.submitted(one)))
+        return assemble(self._masters[one.lesson], read(self._course.submitted(one), own_folders=2))
 
     def _settled(self, one, kept):
         """Whether the gradebook has the scores of a kept Result; if not, they are stored now."""
@@ -59,7 +59,7 @@ class Batch:
         if known == {part.name: part.score for part in kept.exercises}:
             return True
         try:
-            notebook = nbformat.read(self._course.autograded(one), as_version=4)
+            notebook = records.read_notebook(self._course.autograded(one))
             self._book.store(one, notebook)
         except (OSError, ValueError, KeyError):
             return False
@@ -72,10 +72,9 @@ class Batch:
         )
         notebook = assemble(self._masters[one.lesson], Submission(problem=reason))
         exercises = []
-        for cell in notebook.cells:
-            graded = cell.metadata.get("nbgrader", {})
-            if graded.get("grade"):
-                cell.outputs = [error_output("NotGraded", ["This could not be graded."])]
-                name = graded["grade_id"].removeprefix("check_")
-                exercises.append(Exercise(name, 0.0, float(graded["points"]), reason))
+        for cell in notebook["cells"]:
+            if cell["metadata"].get("autograder", {}).get(RUN) == OUTSIDE:
+                cell["outputs"] = [error_output("NotGraded", ["This could not be graded."])]
+                name, points = exercise_of(cell)
+                exercises.append(Exercise(name, 0.0, points, reason))
         return notebook, Result("", "", exercises, reason)

@@ -11,6 +11,7 @@ from traitlets.config.loader import PyFileConfigLoader
 
 from autograder import ROOT
 from autograder.course import configure
+from autograder.grading.submission import read_bytes
 
 CONFIG = "nbgrader_config.py"
 
@@ -51,10 +52,10 @@ class Course:
     def timestamp(self, handed):
         """When it was submitted, as text, or '' if the file is missing or says no time."""
         path = self._folder("submitted", handed) / "timestamp.txt"
+        text = (read_bytes(path, 1000) or b"").decode(errors="replace").strip()
         try:
-            text = path.read_text(encoding="utf-8").strip()[:100]
             parse_utc(text)
-        except (OSError, ValueError, OverflowError):
+        except (ValueError, OverflowError):
             return ""
         return text
 

@@ -4,11 +4,9 @@ import random
 import time
 import warnings
 
-import nbformat
-
 from autograder import exercise
 from autograder.expect import CheckFailed
-from autograder.grading.assemble import INSIDE, OUTSIDE, RUN, error_output
+from autograder.grading.assemble import INSIDE, OUTSIDE, RUN, error_output, exercise_of
 from autograder.grading.result import Exercise, clean
 from autograder.run import run_check
 from autograder.sandbox.student import StudentLost
@@ -21,18 +19,17 @@ def execute(notebook, sandbox):
 
     Whatever goes wrong costs only the exercise it happened in.
     """
-    problem = notebook.metadata.autograder.get("problem")
+    problem = notebook["metadata"]["autograder"]["problem"]
     session = _Session(sandbox)
     graded = []
-    for cell in notebook.cells:
-        run = cell.metadata.get("autograder", {}).get(RUN)
+    for cell in notebook["cells"]:
+        run = cell["metadata"].get("autograder", {}).get(RUN)
         if run == INSIDE and not problem:
-            cell.outputs = session.run(cell)
+            cell["outputs"] = session.run(cell)
         elif run == OUTSIDE:
-            name = cell.metadata.nbgrader.grade_id.removeprefix("check_")
-            failure = _failed(name, problem) if problem else session.check(name, cell)
-            cell.outputs = [_verdict(name, failure)]
-            points = float(cell.metadata.nbgrader.points)
+            name, points = exercise_of(cell)
+            failure = _failed(name, problem) if problem else session.check(name, cell["source"])
+            cell["outputs"] = [_verdict(name, failure)]
             lost = "" if failure is None else clean(str(failure))
             graded.append(Exercise(name, 0.0 if lost else points, points, lost))
     sandbox.stop()
@@ -52,26 +49,26 @@ class _Session:
 
     def run(self, cell):
         """Run one of the student's cells; return its outputs."""
-        name = cell.metadata.get("nbgrader", {}).get("grade_id", "")
-        if cell.metadata.autograder.get("missing"):
+        name = cell["metadata"].get("nbgrader", {}).get("grade_id", "")
+        if cell["metadata"]["autograder"].get("missing"):
             self._mishaps[name] = f"the cell of {name} is missing"
         try:
-            outputs = self._ready().run(cell.source)
+            outputs = self._ready().run(cell["source"])
         except StudentLost as lost:
             self._process = None
             self._mishaps[name] = f"its cell had to be stopped: {lost}"
             return [error_output("Stopped", [clean(f"This cell had to be stopped: {lost}.")])]
-        self._sources.append(cell.source)
+        self._sources.append(cell["source"])
         if "error" in outputs:
             self._mishaps[name] = "its cell fails: " + _one_line(outputs["error"])
         return _notebook_outputs(outputs)
 
-    def check(self, name, cell):
-        """Run a check cell; return None, or the CheckFailed that the student reads."""
+    def check(self, name, source):
+        """Run a check cell's source; return None, or the CheckFailed that the student reads."""
         verdicts = []
         check = _Checks(lambda item, answer: verdicts.append(self._judge(item, answer)))
         try:
-            exec(compile(cell.source, "<check>", "exec"), {}, _Names(check))
+            exec(compile(source, "<check>", "exec"), {}, _Names(check))
         except StudentLost as lost:
             self._process = None
             return _failed(name, "your code had to be stopped", str(lost))
@@ -145,7 +142,7 @@ def _failed(name, what, got=""):
 
 def _verdict(name, failure):
     if failure is None:
-        return nbformat.v4.new_output("stream", name="stdout", text=f"{name}: correct.\n")
+        return _stream("stdout", f"{name}: correct.\n")
     return error_output("CheckFailed", clean(str(failure)).splitlines())
 
 
@@ -154,19 +151,19 @@ def _one_line(error):
     return clean(f"{error['name']}: {error['message']}{where}".replace("\n", " "))
 
 
+def _stream(name, text):
+    return {"output_type": "stream", "name": name, "text": text}
+
+
 def _notebook_outputs(outputs):
-    made = [
-        nbformat.v4.new_output("stream", name=name, text=clean(outputs[name]))
-        for name in ("stdout", "stderr")
-        if outputs[name]
-    ]
+    names = [name for name in ("stdout", "stderr") if outputs[name]]
+    made = [_stream(name, clean(outputs[name])) for name in names]
     if outputs["shown"]:
-        data = {"text/plain": clean(outputs["shown"])}
-        made.append(nbformat.v4.new_output("execute_result", data=data, execution_count=None))
+        shown = {"output_type": "execute_result", "execution_count": None, "metadata": {}}
+        made.append({**shown, "data": {"text/plain": clean(outputs["shown"])}})
     if "error" in outputs:
         error = outputs["error"]
         head = clean(f"{error['name']}: {error['message']}").splitlines()
-        made.append(
-            error_output(error["name"], [*head, *("  " + clean(x) for x in error["lines"])])
-        )
+        lines = ["  " + clean(line) for line in error["lines"]]
+        made.append(error_output(error["name"], [*head, *lines]))
     return made

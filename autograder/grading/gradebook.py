@@ -8,6 +8,7 @@ from nbgrader import utils
 from nbgrader.api import (
     Assignment,
     BaseCell,
+    Comment,
     Grade,
     Gradebook,
     MissingEntry,
@@ -20,6 +21,7 @@ from nbgrader.coursedir import CourseDirectory
 from nbgrader.preprocessors import AssignLatePenalties
 
 from autograder import CourseError
+from autograder.grading import records
 
 
 class GradebookError(CourseError):
@@ -35,6 +37,7 @@ class Book:
     def __init__(self, course):
         self._course = course
         self._book = Gradebook(course.db_url, course.id)
+        self._names = {}  # of graded and solution cells, by id
         self._checksums = {}
 
     def __enter__(self):
@@ -48,7 +51,7 @@ class Book:
 
         Raises GradebookError where nbgrader refuses, say because graded cells came or went.
         """
-        master = nbformat.read(self._course.master(lesson), as_version=4)
+        master = records.read_notebook(self._course.master(lesson))
         if self._known(lesson) != _points(master):
             try:
                 _register(self._course, lesson)
@@ -58,8 +61,10 @@ class Book:
                     f"nbgrader does not accept these: {error}"
                 ) from error
             self._book.db.expire_all()
-        cells = self._book.find_notebook(lesson, lesson).source_cells
-        self._checksums[lesson] = {cell.name: cell.checksum for cell in cells}
+        notebook = self._book.find_notebook(lesson, lesson)
+        graded = [*notebook.grade_cells, *notebook.solution_cells, *notebook.task_cells]
+        self._names |= {cell.id: cell.name for cell in graded}
+        self._checksums[lesson] = {cell.name: cell.checksum for cell in notebook.source_cells}
 
     def _known(self, lesson):
         """Points by name of the graded cells on record."""
@@ -92,21 +97,22 @@ class Book:
         timestamp = self._course.timestamp(handed)
         more = {"timestamp": timestamp} if timestamp else {}
         submission = book.update_or_create_submission(lesson, handed.student, **more)
+        late = submission.total_seconds_late > 0
         submitted = book.find_submission_notebook(lesson, lesson, handed.student)
         cells = {
-            cell.metadata.nbgrader.grade_id: cell
-            for cell in notebook.cells
-            if "nbgrader" in cell.metadata
+            cell["metadata"]["nbgrader"]["grade_id"]: nbformat.from_dict(cell)
+            for cell in notebook["cells"]
+            if "nbgrader" in cell["metadata"]
         }
-        for grade in submitted.grades:
-            grade.auto_score = utils.determine_grade(cells[grade.name], LOG)[0]
+        for grade in book.db.query(Grade).filter(Grade.notebook_id == submitted.id):
+            grade.auto_score = utils.determine_grade(cells[self._names[grade.cell_id]], LOG)[0]
             grade.needs_manual_grade = grade.manual_score is not None
-        for comment in submitted.comments:
-            untouched = utils.compute_checksum(cells[comment.name])
-            same = self._checksums[lesson][comment.name] == untouched
+        for comment in book.db.query(Comment).filter(Comment.notebook_id == submitted.id):
+            cell = cells[self._names[comment.cell_id]]
+            untouched = self._checksums[lesson][cell.metadata.nbgrader.grade_id]
+            same = utils.compute_checksum(cell) == untouched
             comment.auto_comment = "No response." if same else None
         submitted.late_submission_penalty = None
-        late = submission.total_seconds_late > 0
         book.db.commit()
         if late:
             self._penalise(handed, notebook)
@@ -115,12 +121,12 @@ class Book:
         names = {"notebook": handed.lesson, "assignment": handed.lesson}
         names |= {"student": handed.student, "db_url": self._course.db_url}
         step = AssignLatePenalties(config=self._course.config)
-        step.preprocess(notebook, {"nbgrader": names})
+        step.preprocess(nbformat.from_dict(notebook), {"nbgrader": names})
         self._book.db.expire_all()
 
 
 def _points(master):
-    graded = [cell.metadata.get("nbgrader", {}) for cell in master.cells]
+    graded = [cell["metadata"].get("nbgrader", {}) for cell in master["cells"]]
     return {cell["grade_id"]: float(cell["points"]) for cell in graded if cell.get("grade")}
 
 

@@ -36,6 +36,12 @@ def configure(c):
 class TolerantExporter(NotebookExporter):
     """Reads any file: what is no notebook becomes an empty one, which then earns nothing."""
 
+    def from_filename(self, filename, resources=None, **kw):
+        """Convert the file, or in place of a pipe or a device an empty notebook."""
+        if Path(filename).is_file():
+            return super().from_filename(filename, resources=resources, **kw)
+        return self.from_notebook_node(nbformat.v4.new_notebook(), resources=resources, **kw)
+
     def from_file(self, file_stream, resources=None, **kw):
         """Convert a notebook, or an empty one in place of an unreadable file."""
         try:
@@ -63,11 +69,13 @@ class Assemble(_Step):
 
     def preprocess(self, nb, resources):
         """The notebook to grade; of ``nb`` itself, which was read leniently, nothing is used."""
+        from autograder.grading import records
         from autograder.grading.assemble import assemble
         from autograder.grading.submission import read
 
-        master = nbformat.read(self._path(resources, "source"), as_version=4)
-        return assemble(master, read(self._path(resources, "submitted"))), resources
+        master = records.read_notebook(self._path(resources, "source"))
+        made = assemble(master, read(self._path(resources, "submitted"), own_folders=2))
+        return nbformat.from_dict(made), resources
 
 
 class RunInSandbox(_Step):
@@ -89,7 +97,8 @@ class RunInSandbox(_Step):
 
         names = resources["nbgrader"]
         exercises = execute(nb, self._box(names["notebook"]))
-        problem = nb.metadata.autograder.get("problem", "")
+        nb = nbformat.from_dict(nb)  # with outputs as nbgrader reads them
+        problem = nb.metadata.autograder.problem
         result = Result(names["student"], names["assignment"], exercises, problem)
         save_reasons(self._path(resources, "autograded").parent, result)
         return nb, resources

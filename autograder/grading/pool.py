@@ -7,10 +7,11 @@ import signal
 import sys
 import time
 import traceback
-from collections import deque
+import types
 from multiprocessing.connection import wait
+from multiprocessing.forkserver import ensure_running
 
-from autograder.sandbox.sandbox import SandboxRefused
+from autograder.sandbox.policy import SandboxRefused
 
 TRIES = 2
 SPARE_SECONDS = 60  # for the checks' own work, beyond the student's limit
@@ -29,7 +30,9 @@ class Pool:
 
     def __init__(self, count):
         self._context = multiprocessing.get_context("forkserver")
-        self._context.set_forkserver_preload(["autograder.grading.task"])
+        self._context.set_forkserver_preload(["autograder.grading.worker"])
+        with _without_main():
+            ensure_running()  # it imports while the caller still looks for work
         self._count = count
         self._workers = []
 
@@ -42,26 +45,38 @@ class Pool:
 
     def map(self, tasks):
         """Yield (key, Graded or WorkFailed) for each (key, task) as it ends, in no fixed order."""
-        waiting = deque((key, task, 1) for key, task in tasks)
-        while waiting or any(worker.job for worker in self._workers):
-            self._fill(waiting)
+        waiting, again = iter(tasks), []
+        while self._give_out(waiting, again):
             for worker in self._ended():
                 key, task, tries = worker.job
                 outcome = worker.outcome()
                 if isinstance(outcome, SandboxRefused):
                     raise outcome
                 if isinstance(outcome, WorkFailed) and tries < TRIES:
-                    waiting.appendleft((key, task, tries + 1))
+                    again.append((key, task, tries + 1))
                 else:
                     yield key, outcome
 
-    def _fill(self, waiting):
+    def _give_out(self, waiting, again):
+        """Give every free worker a job; return whether anyone works."""
         self._workers = [worker for worker in self._workers if worker.alive]
-        while len(self._workers) < min(self._count, len(self._workers) + len(waiting)):
-            self._workers.append(_Worker(self._context))
-        for worker in self._workers:
-            if worker.job is None and waiting:
-                worker.give(waiting.popleft())
+        while self._busy() < self._count:
+            job = again.pop() if again else next(((*pair, 1) for pair in waiting), None)
+            if job is None:
+                break
+            self._free().give(job)
+        return self._busy() > 0
+
+    def _busy(self):
+        return sum(worker.job is not None for worker in self._workers)
+
+    def _free(self):
+        """A worker without a job, a new one if need be."""
+        free = next((worker for worker in self._workers if worker.job is None), None)
+        if free is None:
+            free = _Worker(self._context)
+            self._workers.append(free)
+        return free
 
     def _ended(self):
         """The workers that have an outcome: an answer, an end, or too long a silence."""
@@ -80,7 +95,8 @@ class _Worker:
         self.alive = True
         self._deadline = 0.0
         self._process = context.Process(target=_serve, args=(theirs,), daemon=True)
-        self._process.start()
+        with _without_main():
+            self._process.start()
         theirs.close()
 
     @property
@@ -116,9 +132,20 @@ class _Worker:
         self.connection.close()
 
 
+@contextlib.contextmanager
+def _without_main():
+    """Keep multiprocessing from importing the caller's script again in every worker."""
+    main = sys.modules["__main__"]
+    sys.modules["__main__"] = types.ModuleType("__main__")
+    try:
+        yield
+    finally:
+        sys.modules["__main__"] = main
+
+
 def _serve(connection):
     """A worker's life: grade what comes until nobody is there to ask."""
-    from autograder.grading import task
+    from autograder.grading import worker
 
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the main process's to handle
     if sys.platform == "linux":  # when the main process is killed, so is this one
@@ -127,10 +154,10 @@ def _serve(connection):
         while True:
             received = connection.recv()
             try:
-                answer = task.run(received)
+                answer = worker.run(received)
             except SandboxRefused as error:
                 answer = error
             except Exception:
                 answer = WorkFailed(traceback.format_exc())
             connection.send(answer)
-    task.close()
+    worker.close()

@@ -3,8 +3,7 @@
 import time
 from pathlib import Path
 
-import nbformat
-
+from autograder.grading import records
 from autograder.grading.assemble import assemble
 from autograder.grading.execute import execute
 from autograder.grading.result import Result
@@ -19,7 +18,7 @@ def grade_notebook(master_path, submitted_path, sandbox="required", limits=DEFAU
     ``sandbox`` is 'required', 'auto' or 'off'. Nothing is written.
     """
     master_path = Path(master_path)
-    master = nbformat.read(master_path, as_version=4)
+    master = records.read_notebook(master_path)
     with Sandbox(master_path.stem, sandbox, limits) as box:
         _, result = grade_submission(master, read(submitted_path), box)
     result.student, result.lesson = Path(submitted_path).stem, master_path.stem

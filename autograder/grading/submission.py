@@ -1,10 +1,10 @@
 """Read what a student handed in, whatever it is."""
 
 import json
+import os
+import stat
 from dataclasses import dataclass, field
 from pathlib import Path
-
-import nbformat
 
 MAX_BYTES = 50 * 2**20
 MAX_CELLS = 2000
@@ -31,12 +31,31 @@ class Submission:
     problem: str = ""
 
 
-def read(path):
-    """Read the notebook at ``path``; a Submission with ``problem`` set if that is impossible."""
+def read(path, own_folders=0):
+    """Read the notebook at ``path``; a Submission with ``problem`` set if that is impossible.
+
+    So many folders above it are the student's too, and may not be links out of there.
+    """
+    path = Path(path)
     try:
-        return Submission(_cells(_content(Path(path))))
+        if any(folder.is_symlink() for folder in path.parents[:own_folders]):
+            raise Unreadable("the submission is a link to another folder")
+        return Submission(_cells(_content(path)))
     except Unreadable as reason:
         return Submission(problem=str(reason))
+
+
+def read_bytes(path, limit):
+    """The bytes of a plain file; None for anything else: a link, a pipe, a device, too much."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+    except OSError:
+        return None
+    with open(descriptor, "rb") as stream:
+        about = os.fstat(descriptor)
+        if not stat.S_ISREG(about.st_mode) or about.st_size > limit:
+            return None
+        return stream.read(limit)
 
 
 def parse(notebook):
@@ -48,11 +67,9 @@ def parse(notebook):
 
 
 def _content(path):
-    if path.is_symlink() or not path.is_file():
+    data = read_bytes(path, MAX_BYTES)
+    if data is None:
         raise Unreadable(_missing(path))
-    if path.stat().st_size > MAX_BYTES:
-        raise Unreadable(f"{path.name} is larger than {MAX_BYTES >> 20} MiB")
-    data = path.read_bytes()
     if not data.strip():
         raise Unreadable(f"{path.name} is empty")
     try:
@@ -62,6 +79,10 @@ def _content(path):
 
 
 def _missing(path):
+    if path.is_file() and not path.is_symlink():
+        return f"{path.name} is larger than {MAX_BYTES >> 20} MiB"
+    if os.path.lexists(path):
+        return f"{path.name} is not a plain file"
     others = sorted(other.name for other in path.parent.glob("*.ipynb") if other.is_file())
     if others:
         return f"there is no {path.name}, only {others[0]}: it must keep its name"
@@ -86,6 +107,8 @@ def _cells(notebook):
 def _upgraded(notebook, version):
     if version not in (1, 2, 3):
         raise Unreadable(f"the notebook is of format {str(version)[:20]}, which is unknown here")
+    import nbformat  # slow to import, and hardly ever needed
+
     try:
         return nbformat.convert(nbformat.from_dict(notebook), 4)
     except Exception:  # old formats are converted by old code, which trips in its own ways

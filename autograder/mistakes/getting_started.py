@@ -69,6 +69,22 @@ def ignores_dim(scores, dim):
 
 @mistake(
     "softmax",
+    hint="dim is always 1 here, whatever the caller asks for. Where should dim appear?",
+)
+def fixes_dim(scores, dim):
+    return torch.softmax(scores, 1)
+
+
+@mistake(
+    "softmax",
+    hint="max(dim=…) returns two tensors, values and indices. amax returns the values only.",
+)
+def subtracts_a_pair(scores, dim):
+    return overflows(scores - scores.max(dim), dim)
+
+
+@mistake(
+    "softmax",
     hint="The sum runs over all entries, so all of them share one budget of 1. "
     "Each slice along dim has a budget of its own.",
 )
@@ -105,18 +121,34 @@ def forgets_exp(scores, dim):
 
 @mistake(
     "softmax",
-    hint="Without keepdim the sum of row i is lined up with column i when dividing.",
+    hint="The mean is subtracted. A score of -inf makes it -inf too, and -inf - (-inf) is NaN. "
+    "Which number of the slice leaves no exponent above 0?",
 )
-def forgets_keepdim(scores, dim):
-    return torch.exp(scores) / torch.exp(scores).sum(dim)
+def subtracts_the_mean(scores, dim):
+    return overflows(scores - scores.mean(dim, keepdim=True), dim)
 
 
-@mistake(
-    "softmax",
-    hint="Without keepdim the maximum and the sum of row i are lined up with column i.",
+LOST_AXIS = (
+    "A reduction, amax or sum or both, lost its axis, so its result does not line up with the "
+    "scores. keepdim=True keeps it."
 )
+
+
+@mistake("softmax", hint=LOST_AXIS)
+def forgets_keepdim_in_the_sum(scores, dim):
+    shifted = scores - scores.amax(dim, keepdim=True)
+    return torch.exp(shifted) / torch.exp(shifted).sum(dim)
+
+
+@mistake("softmax", hint=LOST_AXIS)
+def forgets_keepdim_in_the_maximum(scores, dim):
+    return overflows(scores - scores.amax(dim), dim)
+
+
+@mistake("softmax", hint=LOST_AXIS)
 def forgets_keepdim_twice(scores, dim):
-    return forgets_keepdim(scores - scores.amax(dim), dim)
+    powers = torch.exp(scores - scores.amax(dim))
+    return powers / powers.sum(dim)
 
 
 @mistake(
@@ -189,8 +221,8 @@ def sums_over_queries(weights, values):
 
 @mistake(
     "weighted_average",
-    hint="The columns are tested. A column says how often a value was used, which may be anything; "
-    "a query's weights stand in a row.",
+    hint="These weights are fine: which axis was summed? A column says how often a value was used, "
+    "which may be anything; a query's weights stand in a row.",
 )
 def tests_the_columns(weights, values):
     _refuse(weights, dim=0)
@@ -262,6 +294,25 @@ def tests_only_the_total(weights, values):
 def says_nothing_about_the_row(weights, values):
     if not torch.allclose(weights.sum(dim=1), torch.ones_like(weights[:, 0]), atol=1e-4):
         raise ValueError("the rows do not sum to 1")
+    return weights @ values
+
+
+@mistake("weighted_average", hint="Rows are counted from 0, as Python counts.")
+def counts_rows_from_one(weights, values):
+    for row, total in enumerate(weights.sum(dim=1).tolist(), start=1):
+        if abs(total - 1) > 1e-4:
+            raise ValueError(f"row {row} sums to {total}")
+    return weights @ values
+
+
+@mistake(
+    "weighted_average",
+    hint="Two rows were wrong, and the error names the last. Stop at the first.",
+)
+def names_the_last_row(weights, values):
+    bad = ((weights.sum(dim=1) - 1).abs() > 1e-4).nonzero().flatten().tolist()
+    if bad:
+        raise ValueError(f"row {bad[-1]} sums to {weights[bad[-1]].sum().item()}")
     return weights @ values
 
 

@@ -24,7 +24,7 @@ def _positive(temperature):
 
 @mistake(
     "soft_lookup",
-    hint="The farthest key gets the largest weight. A similarity falls with the distance: "
+    hint="The farthest key gets the largest weight. A score should fall with the distance: "
     "which sign is missing?",
 )
 def prefers_the_farthest(query, keys, values, temperature):
@@ -41,11 +41,16 @@ def does_not_square(query, keys, values, temperature):
 
 @mistake(
     "soft_lookup",
-    hint="The similarity is multiplied by the temperature. A high temperature should make the "
+    hint="The score is multiplied by the temperature. A high temperature should make the "
     "weights more alike, not less.",
 )
 def multiplies_by_temperature(query, keys, values, temperature):
     return _mix(-(keys - query).square().sum(1) * _positive(temperature), values)
+
+
+@mistake("soft_lookup", hint="Scores were used as weights: the softmax is missing.")
+def skips_the_softmax(query, keys, values, temperature):
+    return -(keys - query).square().sum(1) / _positive(temperature) @ values
 
 
 @mistake("soft_lookup", hint="The temperature has no effect. What does it scale?")
@@ -112,13 +117,20 @@ def keys_run_down(x, x_train):
     return _gaps(x_train, x).abs()
 
 
-@mistake(
-    "distances",
-    hint="Query 0 was compared with key 0 only, query 1 with key 1 only, and so on. For all pairs, "
-    "give each of the two an axis of its own.",
+IN_STEP = (
+    "Query 0 is compared with key 0 only, query 1 with key 1 only, and so on. For all pairs, give "
+    "each of the two an axis of its own."
 )
+
+
+@mistake("distances", hint=IN_STEP)
 def compares_in_step(x, x_train):
     return (x - x_train).abs()
+
+
+@mistake("distances", hint=IN_STEP)
+def compares_in_step_from_the_keys(x, x_train):
+    return (x_train - x).abs()
 
 
 @alternative("distances")
@@ -250,6 +262,11 @@ def boxcar_open_to_one_side(u, kernel):
     return _kernel(u, kernel, boxcar=lambda u: (u <= 1).to(u.dtype))
 
 
+@mistake("kernel_values", hint="At |u| = 1 exactly, the boxcar is still 1.")
+def boxcar_without_its_ends(u, kernel):
+    return _kernel(u, kernel, boxcar=lambda u: (u.abs() < 1).to(u.dtype))
+
+
 @mistake(
     "kernel_values",
     hint="A comparison gives True and False. The similarities should be numbers of u's dtype.",
@@ -264,6 +281,14 @@ def boxcar_as_booleans(u, kernel):
 )
 def epanechnikov_below_zero(u, kernel):
     return _kernel(u, kernel, epanechnikov=lambda u: 1 - u**2)
+
+
+@mistake(
+    "kernel_values",
+    hint="The factor 3/4 of the textbooks is there. It cancels later: here the kernel is 1 at 0.",
+)
+def epanechnikov_as_a_density(u, kernel):
+    return _kernel(u, kernel, epanechnikov=lambda u: 0.75 * (1 - u**2).clamp(min=0))
 
 
 @mistake("kernel_values", hint="This is a triangle, 1 - |u|. Epanechnikov's kernel is a parabola.")
@@ -305,7 +330,7 @@ def from_a_table(u, kernel):
 
 @alternative("kernel_values")
 def with_match(u, kernel):
-    near = (u > -1) & (u < 1)
+    near = (u >= -1) & (u <= 1)
     match kernel:
         case "gaussian":
             return math.e ** (-u.square() / 2)
@@ -378,6 +403,25 @@ def takes_a_softmax(similarity):
 )
 def adds_a_small_number(similarity):
     return divides_by_zero(similarity + 1e-12)
+
+
+@mistake(
+    "attention_weights",
+    hint="Faint similarities are treated as none. Only a row whose sum is exactly 0 needs help.",
+)
+def takes_faint_for_none(similarity):
+    none = similarity.sum(dim=1, keepdim=True) < 1e-6
+    return divides_by_zero(torch.where(none, torch.ones_like(similarity), similarity))
+
+
+@mistake(
+    "attention_weights",
+    hint="The rows are overwritten in the caller's tensor. Make a new one: torch.where or "
+    "masked_fill.",
+)
+def fills_in_place(similarity):
+    similarity[similarity.sum(dim=1) == 0] = 1.0
+    return divides_by_zero(similarity)
 
 
 @alternative("attention_weights")
@@ -539,6 +583,24 @@ class NotAParameter(_Regression):
 class KeepsAVector(_Regression):
     def initial(self, bandwidth):
         return torch.tensor([math.log(bandwidth)])
+
+
+@mistake(
+    "LearnedBandwidth",
+    hint="nn.Parameter wraps a tensor, not a plain number: torch.tensor(…) first.",
+)
+class WrapsANumber(_Regression):
+    def initial(self, bandwidth):
+        return math.log(bandwidth)
+
+
+@mistake(
+    "LearnedBandwidth",
+    hint="torch.log takes tensors, and bandwidth is a plain number: math.log takes that.",
+)
+class TakesTheLogOfANumber(_Regression):
+    def initial(self, bandwidth):
+        return torch.log(bandwidth)
 
 
 @mistake(

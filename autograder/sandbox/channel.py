@@ -18,12 +18,14 @@ class Channel:
     """Sends and receives whole messages over a stream socket.
 
     ``limit`` bounds the bytes of a message received, and a sixteenth of it those of its JSON, which
-    takes more memory once it is read. A larger one is refused by its header.
+    takes more memory once it is read. A larger one is refused by its header. ``trusted`` is whether
+    what is received keeps the layout of its tensors, which may take more room than its bytes.
     """
 
-    def __init__(self, connection, limit):
+    def __init__(self, connection, limit, trusted=False):
         self._connection = connection
         self._limit = limit
+        self._trusted = trusted
 
     def send(self, message, seconds=None):
         """Send ``message``; raise TimedOut when the other side does not read it in ``seconds``."""
@@ -41,7 +43,8 @@ class Channel:
         text_size, blob_size = HEADER.unpack(self._read(HEADER.size, deadline))
         if text_size > self._limit // 16 or blob_size > self._limit:
             raise ProtocolError(f"a result of more than {self._limit >> 20} MiB")
-        return unpack(self._read(text_size, deadline), self._read(blob_size, deadline))
+        text, blob = self._read(text_size, deadline), self._read(blob_size, deadline)
+        return unpack(text, blob, layouts=self._trusted)
 
     def close(self):
         """Close this end."""

@@ -12,22 +12,9 @@ import struct
 import safetensors.torch
 import torch
 
-from autograder.plain import Foreign
+from autograder.plain import DTYPES, Foreign
 
 HEADER = struct.Struct("!II")  # bytes of JSON, bytes of safetensors
-DTYPES = {
-    torch.float64,
-    torch.float32,
-    torch.float16,
-    torch.bfloat16,
-    torch.complex64,
-    torch.int64,
-    torch.int32,
-    torch.int16,
-    torch.int8,
-    torch.uint8,
-    torch.bool,
-}
 MAX_DEPTH = 32
 
 
@@ -43,11 +30,15 @@ def pack(message):
     return HEADER.pack(len(text), len(blob)) + text + blob
 
 
-def unpack(text, blob):
-    """Decode the two parts of a frame. Raises ProtocolError on anything malformed."""
+def unpack(text, blob, layouts=False):
+    """Decode the two parts of a frame. Raises ProtocolError on anything malformed.
+
+    Each tensor of ``blob`` can be used once, so that a message never takes more memory than its
+    bytes promise. With ``layouts``, for messages to be trusted, tensors lie in memory as they did.
+    """
     try:
         tensors = safetensors.torch.load(blob) if blob else {}
-        message = _decode(json.loads(text), tensors, 0)
+        message = _Decoder(tensors, layouts).decode(json.loads(text))
     except ProtocolError:
         raise
     except Exception as error:  # the bytes are the student's: any parser may trip over them
@@ -72,9 +63,7 @@ def _encode(value, tensors):
 
 
 def _encode_tensor(value, tensors):
-    if value.dtype not in DTYPES:
-        return {"foreign": f"a tensor of dtype {value.dtype}"}
-    value = value.detach().resolve_conj().resolve_neg()
+    value = value.detach()
     name = str(len(tensors))
     tensors[name] = value.clone(memory_format=torch.contiguous_format)
     if value.is_contiguous():
@@ -82,38 +71,40 @@ def _encode_tensor(value, tensors):
     return {"tensor": name, "strides": list(value.stride())}
 
 
-def _decode(item, tensors, depth):
-    if item is None or type(item) in (bool, int, float):
-        return item
-    if type(item) is str:
-        return item.encode("utf-8", "replace").decode()  # half a surrogate pair cannot be written
-    if type(item) is not dict or depth > MAX_DEPTH:
+class _Decoder:
+    """Turns tagged JSON into plain values; refuses every other form."""
+
+    def __init__(self, tensors, layouts):
+        self._tensors, self._layouts = tensors, layouts
+
+    def decode(self, item, depth=0):
+        if item is None or type(item) in (bool, int, float):
+            return item
+        if type(item) is str:
+            return item.encode("utf-8", "replace").decode()  # no half of a surrogate pair
+        if type(item) is not dict or depth > MAX_DEPTH:
+            raise ProtocolError("a value is of no known form")
+        if "tensor" in item:
+            return self._tensor(item["tensor"], item.get("strides"))
+        ((kind, content),) = item.items()
+        if kind in ("list", "tuple"):
+            decoded = [self.decode(part, depth + 1) for part in content]
+            return tuple(decoded) if kind == "tuple" else decoded
+        if kind == "dict":
+            return {key: self.decode(part, depth + 1) for key, part in content.items()}
+        if kind == "foreign" and type(content) is str:
+            return Foreign(content[:500])
         raise ProtocolError("a value is of no known form")
-    if "tensor" in item:
-        return _decode_tensor(tensors[item["tensor"]], item.get("strides"))
-    ((kind, content),) = item.items()
-    if kind in ("list", "tuple"):
-        decoded = [_decode(part, tensors, depth + 1) for part in content]
-        return tuple(decoded) if kind == "tuple" else decoded
-    if kind == "dict":
-        return {key: _decode(part, tensors, depth + 1) for key, part in content.items()}
-    if kind == "foreign" and type(content) is str:
-        return Foreign(content[:500])
-    raise ProtocolError("a value is of no known form")
 
-
-def _decode_tensor(values, strides):
-    """The tensor, laid out in memory as its sender had it (a result is always contiguous)."""
-    if values.dtype not in DTYPES:
-        raise ProtocolError(f"a tensor of dtype {values.dtype}")
-    if strides is None:
-        return values
-    room = 1 + sum((size - 1) * step for size, step in zip(values.shape, strides, strict=True))
-    if values.numel() == 0 or min(strides) < 0 or room > 8 * values.numel():
-        raise ProtocolError("impossible strides")
-    laid_out = torch.zeros(room, dtype=values.dtype).as_strided(values.shape, strides)
-    compact = tuple(
-        slice(0, 1) if step == 0 else slice(None) for step in strides
-    )  # an expanded axis holds one copy
-    laid_out[compact].copy_(values[compact])
-    return laid_out
+    def _tensor(self, name, strides):
+        values = self._tensors.pop(name)
+        if values.dtype not in DTYPES:
+            raise ProtocolError(f"a tensor of dtype {values.dtype}")
+        if strides is None or not self._layouts:
+            return values
+        room = 1 + sum((size - 1) * step for size, step in zip(values.shape, strides, strict=True))
+        laid_out = torch.zeros(room, dtype=values.dtype).as_strided(values.shape, strides)
+        # An expanded axis holds one copy.
+        compact = tuple(slice(0, 1) if step == 0 else slice(None) for step in strides)
+        laid_out[compact].copy_(values[compact])
+        return laid_out

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from autograder.sandbox import system_calls
+from autograder.sandbox.limits import NONE, OWN
 
 NOBODY = 65534
 NEW_MOUNTS, NEW_IPC, NEW_USER, NEW_PID = 0x20000, 0x8000000, 0x10000000, 0x20000000
@@ -21,11 +22,6 @@ NOSUID, NODEV, NOEXEC = 2, 4, 8
 SET_DUMPABLE, DROP_BOUND, NO_NEW_PRIVILEGES = 4, 24, 38
 SET_CHILD_SUBREAPER = 36
 SCRATCH = "/scratch"
-
-# What stands between a student's process and the machine:
-OWN = "own"  # bubblewrap, and inside it namespaces of the student's own
-SHARED = "shared"  # bubblewrap, started anew for each student
-NONE = "none"  # nothing but resource limits
 
 
 @dataclass
@@ -135,7 +131,7 @@ def _broker(action, keep, limits, writing):
         Path("/proc/self/gid_map").write_text(f"{gid} {gid} 1")
         child = os.fork()
         if child == 0:
-            size = f"mode=1777,size={limits.file_bytes}"
+            size = f"mode=1777,size={limits.file_bytes},nr_inodes=10000"
             _mount("proc", "/proc", NOSUID | NODEV | NOEXEC)
             _mount("tmpfs", SCRATCH, NOSUID | NODEV, size)
             _mount("tmpfs", "/dev/shm", NOSUID | NODEV, size)
@@ -183,7 +179,7 @@ def _limit(limits, walls):
         "RLIMIT_AS": 4 * limits.memory_bytes,
         "RLIMIT_CPU": limits.cpu_seconds,
         "RLIMIT_FSIZE": limits.file_bytes,
-        "RLIMIT_NOFILE": 256,
+        "RLIMIT_NOFILE": limits.open_files,
         "RLIMIT_CORE": 0,
     }.items():
         if hasattr(resource, name):

@@ -1,8 +1,13 @@
-"""How much of the grading machine one submission may use."""
+"""How much of the grading machine one submission may use, and what keeps it from the rest."""
 
 from dataclasses import asdict, dataclass
 
 MIB = 2**20
+
+# What stands between a student's process and the machine:
+OWN = "own"  # bubblewrap, and inside it namespaces of the student's own
+SHARED = "shared"  # bubblewrap, started anew for each student
+NONE = "none"  # nothing but the limits
 
 
 @dataclass(frozen=True)
@@ -10,7 +15,8 @@ class Limits:
     """Bounds on one student's process; times are wall-clock seconds unless named otherwise."""
 
     memory_bytes: int = 2048 * MIB  # of the process and everything it starts, together
-    processes: int = 64
+    processes: int = 32
+    open_files: int = 64  # of each process
     cpu_seconds: int = 120
     cell_seconds: float = 20.0
     check_seconds: float = 10.0  # everything that one check asks

@@ -9,32 +9,20 @@ import socket
 import subprocess
 import sys
 import tempfile
-import warnings
 from pathlib import Path
 
-from autograder import CourseError
 from autograder.sandbox import bubblewrap, channel, view
-from autograder.sandbox.isolation import NONE, OWN, SHARED
-from autograder.sandbox.limits import DEFAULT
+from autograder.sandbox.limits import DEFAULT, NONE, OWN, SHARED
+from autograder.sandbox.policy import SandboxRefused, walls
 from autograder.sandbox.student import StudentProcess
 
 START_SECONDS = 60
-POLICIES = ("required", "auto", "off")
-
-
-class SandboxRefused(CourseError):
-    """The sandbox that was asked for cannot be had here; str() says why."""
-
-
-class UnprotectedWarning(UserWarning):
-    """Students' code runs with the rights of the grader."""
 
 
 class Sandbox:
     """A place to run the submissions of one lesson, one after the other.
 
-    ``policy``  'required': bubblewrap or SandboxRefused; 'auto': a plain process with resource
-                limits where there is no bubblewrap, with a warning; 'off': always a plain process
+    ``policy`` is 'required', 'auto' or 'off'; see ``policy.walls``.
     """
 
     def __init__(self, lesson, policy="required", limits=DEFAULT):
@@ -168,28 +156,6 @@ def _alive(pid):
     except ProcessLookupError:
         return False
     return True
-
-
-def walls(policy):
-    if policy not in POLICIES:
-        raise ValueError(f"sandbox={policy!r} is none of {', '.join(POLICIES)}")
-    if sys.platform == "win32":
-        raise SandboxRefused("grading runs on Linux or macOS; on Windows, use WSL")
-    if policy != "off" and bubblewrap.available():
-        return OWN
-    if policy == "required":
-        raise SandboxRefused(
-            "the sandbox is required, but bubblewrap is not installed: install the package "
-            "bubblewrap, or choose --sandbox auto to run students' code without it"
-        )
-    if policy == "auto":
-        warnings.warn(
-            "bubblewrap is not installed: students' code runs WITHOUT A SANDBOX, with your "
-            "rights and only resource limits. Install the package bubblewrap.",
-            UnprotectedWarning,
-            stacklevel=3,
-        )
-    return NONE
 
 
 def _describe(status):

@@ -17,6 +17,8 @@ NEW_USER = 0x10000000
 # name: number on x86_64, number on aarch64 (None: there is none)
 REFUSED = {
     "shmget": (29, 194),
+    "semget": (64, 190),
+    "msgget": (68, 186),
     "ptrace": (101, 117),
     "mount": (165, 40),
     "umount2": (166, 39),

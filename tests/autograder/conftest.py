@@ -3,8 +3,15 @@
 import pytest
 from hypothesis import settings
 
+from autograder import build as build_module
+from autograder import exercise
+from autograder.answer import LocalAnswer
 from autograder.build import build
+from autograder.run import run_check
+from autograder.verify import verify
 from tests.autograder import mini
+from tests.autograder.half import HALF
+from tests.autograder.mini_files import FILES
 
 settings.register_profile("course", deadline=None, max_examples=40)  # machines differ in speed
 settings.load_profile("course")
@@ -34,3 +41,55 @@ def built(built_once, tmp_path, monkeypatch):
     mini.install(made, monkeypatch)
     yield made
     mini.uninstall()
+
+
+@pytest.fixture
+def client(monkeypatch):
+    """Run cells without a kernel; the list of lessons run, and ``fault`` to break a cell."""
+    monkeypatch.setattr(build_module.nbclient, "NotebookClient", mini.Client)
+    monkeypatch.setattr(mini.Client, "started", [])
+    monkeypatch.setattr(mini.Client, "fault", None)
+    return mini.Client
+
+
+@pytest.fixture
+def verdict(built, client):
+    """Build the changed course without a kernel, and verify it; returns the verdict as a dict."""
+
+    def run():
+        build(root=built.root)
+        (found,) = verify(root=built.root)
+        return vars(found)
+
+    return run
+
+
+@pytest.fixture
+def known(monkeypatch):
+    """The list of stored answers to ``half``, empty; no module is imported for them."""
+    answers = []
+    monkeypatch.setattr(exercise, "stored_answers", lambda item: answers)
+    return answers
+
+
+@pytest.fixture
+def judge(known):
+    """Run the check of ``half`` on an answer; returns the CheckFailed, or None."""
+
+    def run(answer, item=HALF, seed=7):
+        return run_check(item, LocalAnswer(answer), seed)
+
+    return run
+
+
+@pytest.fixture
+def two(course, client):
+    """A course of two lessons, built."""
+    for name, text in FILES.items():
+        if "mini" in name:
+            path = course.root / name.replace("00_mini", "01_more").replace("mini", "more")
+            path.write_text(text.replace("mini", "more"), encoding="utf-8")
+    build(root=course.root)
+    assert client.started == ["00_mini", "01_more"]
+    client.started.clear()
+    return course

@@ -3,230 +3,34 @@
 import shutil
 import sys
 
+import nbformat
+
 import attention
 from autograder import checks, exercise, mistakes
 from autograder.lesson import read
-
-SLUG, NAME = "00_mini", "mini"
-
-SOURCE = """# %% [markdown]
-# # 00 · How small can a lesson be?
-# Text with `code`, and a drawing:
-# ![two boxes and
-# an arrow](figures/boxes.svg)
-
-# %%
-import torch
-from torch import nn
-
-from autograder import check
-
-print("by hand", [2 * value for value in (1, 2)])
-
-# %% [markdown]
-# ## Double
-
-# %% exercise="doubled"
-from attention.mini import doubled
-
-# %% check="doubled" points=2
-check.doubled(doubled)
-
-# %% given="halved"
-from attention.mini import halved
-
-# %% demo=true
-print(halved(doubled(torch.ones(2))))
-
-# %% exercise="Scale"
-from attention.mini import Scale
-
-# %% check="Scale" points=3
-check.Scale(Scale)
-
-# %% [markdown]
-# The end.
-"""
-
-LIBRARY = '''"""A lesson for tests."""
-
-import torch
-from torch import nn
-
-
-# A comment of the module, above the decorator.
-@torch.enable_grad()
-def doubled(values):
-    """Double every value.
-
-    values   any shape
-    returns  the same shape
-    """
-    factor = 2.0
-    # This comment is given, and so is the line below it.
-    zero = 0.0 * values
-
-    # exercise: about 2 lines
-    # Multiplying keeps the gradient.
-    result = factor * values + zero  # same shape
-    return result
-
-
-def halved(values):
-    """Halve every value."""
-    return values / 2
-
-
-class Scale(nn.Module):
-    """Scale by a learned factor."""
-
-    def __init__(self, start):
-        super().__init__()
-        # exercise: about 1 line
-        self.factor = nn.Parameter(torch.tensor(float(start)))
-
-    def extra_repr(self):
-        """Show the factor."""
-        return f"factor={self.factor.item()}"
-
-    def forward(self, values):
-        """Scale every value."""
-        # exercise: about 1 line
-        return self.factor * values
-'''
-
-CHECKS = '''"""Checks of the lesson for tests."""
-
-import torch
-
-from autograder import expect
-from autograder.exercise import check
-
-
-@check
-def doubled(student, draw):
-    """Twice the values."""
-    values = torch.tensor([1.0, 3.0], dtype=torch.float64)
-    expected = torch.tensor([2.0, 6.0], dtype=torch.float64)
-    expect.close(student(values), expected, "the double of [1, 3] is wrong")
-    values = draw.normal(3, 4)
-    expect.close(student(draw.strided(values)), values + values, "some values are not doubled")
-    expect.gradients(student, lambda values: values + values, values)
-
-
-@check
-def Scale(student, draw):
-    """A module with one parameter, ``factor``."""
-    module = student.build(3.0)
-    start = module.parameters().get("factor")
-    module.load({"factor": torch.tensor(2.0, dtype=torch.float64)})
-    values = draw.normal(3, 4)
-    expect.close(module(values), 2 * values, "the factor is not applied")
-    expect.close(start, 3.0, "the factor does not start where it should")
-    grads, _ = module.gradients(values)
-    expect.close(grads["factor"], values.sum(), "the gradient of the factor is wrong")
-'''
-
-MISTAKES = '''"""Wrong and right answers of the lesson for tests."""
-
-import torch
-from torch import nn
-
-from autograder.exercise import alternative, mistake
-
-
-@mistake("doubled", hint="Two is added. What is asked for is a factor.")
-def adds_two(values):
-    return values + 2
-
-
-@mistake("doubled", hint="This is three times the value.")
-def triples(values):
-    return 3 * values
-
-
-@mistake("doubled", hint="The values come back as they were.")
-def forgets(values):
-    return values
-
-
-@alternative("doubled")
-def adds_to_itself(values):
-    return values + values
-
-
-@alternative("doubled")
-def one_by_one(values):
-    return torch.stack([2 * value for value in values.flatten()]).reshape(values.shape)
-
-
-@mistake("Scale", hint="The factor is added to the values.")
-class Adds(nn.Module):
-    def __init__(self, start):
-        super().__init__()
-        self.factor = nn.Parameter(torch.tensor(float(start)))
-
-    def forward(self, values):
-        return self.factor + values
-
-
-@mistake("Scale", hint="The start is ignored.")
-class StartsAtOne(nn.Module):
-    def __init__(self, start):
-        super().__init__()
-        self.factor = nn.Parameter(torch.tensor(1.0))
-
-    def forward(self, values):
-        return self.factor * values
-
-
-@mistake("Scale", hint="A plain tensor is not a parameter: nothing would learn it.")
-class NoParameter(nn.Module):
-    def __init__(self, start):
-        super().__init__()
-        self.factor = torch.tensor(float(start))
-
-    def forward(self, values):
-        return self.factor * values
-
-
-@alternative("Scale")
-class FromOnes(nn.Module):
-    def __init__(self, start):
-        super().__init__()
-        self.factor = nn.Parameter(torch.ones(()) * start)
-
-    def forward(self, values):
-        return torch.mul(values, self.factor)
-
-
-@alternative("Scale")
-class Registered(nn.Module):
-    def __init__(self, start):
-        super().__init__()
-        self.register_parameter("factor", nn.Parameter(torch.full((), float(start))))
-
-    def forward(self, values):
-        return torch.einsum(",...->...", self.factor, values)
-'''
-
-FIGURE = '<svg xmlns="http://www.w3.org/2000/svg" width="9" height="9"><rect width="4"/></svg>\n'
-
-FILES = {
-    f"source/{SLUG}.py": SOURCE,
-    "source/figures/boxes.svg": FIGURE,
-    "attention/mini.py": LIBRARY,
-    "autograder/checks/mini.py": CHECKS,
-    "autograder/mistakes/mini.py": MISTAKES,
-}
-
-# A kernel imports this when it starts, and then finds the modules of the course's own folders.
-START = """
-import attention, autograder.checks, autograder.mistakes
-attention.__path__.append({root!r} + "/attention")
-autograder.checks.__path__.append({root!r} + "/autograder/checks")
-autograder.mistakes.__path__.append({root!r} + "/autograder/mistakes")
-"""
+from tests.autograder.mini_files import FILES, SLUG, START
+
+
+class Client:
+    """Stands for nbclient's: gives every code cell an output, without a kernel."""
+
+    started = []
+    fault = None
+
+    def __init__(self, notebook, on_cell_execute, **settings):
+        assert settings["coalesce_streams"]
+        self.notebook, self.hook = notebook, on_cell_execute
+
+    def execute(self, **_):
+        Client.started.append(self.notebook.metadata.autograder.lesson)
+        for index, cell in enumerate(self.notebook.cells):
+            if cell.cell_type == "code":
+                self.hook(cell=cell, cell_index=index)
+                output = nbformat.v4.new_output("stream", name="stdout", text="an output")
+                cell.outputs, cell.execution_count = [output], index
+                if Client.fault:
+                    Client.fault(cell)
+        self.notebook.metadata.language_info = {"name": "python", "version": "9.9"}
 
 
 class Course:

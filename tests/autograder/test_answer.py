@@ -104,6 +104,7 @@ class Base(BaseException):
         (Base("x"), "Base", "x"),
         (GeneratorExit(), "GeneratorExit", ""),
         (StopIteration(), "StopIteration", ""),
+        (ValueError("half a \ud83d"), "ValueError", "half a ?"),
         (RuntimeError("a" * 9999), "RuntimeError", "a" * 500),
     ],
 )

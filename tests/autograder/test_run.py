@@ -1,4 +1,4 @@
-"""One check, one answer: every sort of bad answer ends in one clear sentence, or a known hint."""
+"""One check, one answer: every sort of bad answer ends in one clear sentence."""
 
 import numpy
 import pytest
@@ -7,96 +7,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import nn
 
-from autograder import exercise, expect
+from autograder import expect
 from autograder.answer import AnswerLost, LocalAnswer
-from autograder.exercise import Answer, Check
+from autograder.exercise import Check
 from autograder.run import run_check
-from autograder.student import Student, same_record
-from tests.autograder.values import NOT_PLAIN, Agreeable, plain_values
-
-F64 = torch.float64
-
-
-def half_check(student, draw):
-    """What ``half`` must do, with every sort of expectation."""
-    small = torch.tensor([[2.0, 4.0, 7.0]], dtype=F64)
-    result = student(small)
-    expect.shape(result, (1, 3))
-    expect.dtype(result, F64)
-    expect.finite(result, "the halves are not finite")
-    expect.close(result, torch.tensor([[1.0, 2.0, 3.5]], dtype=F64), "half of [2, 4, 7] is wrong")
-    values = draw.normal(4, 5)
-    expect.close(student(draw.strided(values)), values * 0.5, "some halves are wrong")
-    expect.close(student(values.float()).double(), values.float().double() / 2, "float32 is wrong")
-    expect.raises(student, ValueError, values.long(), what="integers should be refused")
-    expect.gradients(student, lambda x: x * 0.5, values)
-
-
-def half(x):
-    if not x.is_floating_point():
-        raise ValueError("halves of integers are no integers")
-    return x / 2
-
-
-def shape_check(student, draw):
-    """A check that expects nothing in particular of the type of the result."""
-    expect.true(student(draw.normal(2, 3)).sum(0).shape == (3,), "the sum has the wrong shape")
-
-
-class Gain(nn.Module):
-    def __init__(self, start):
-        super().__init__()
-        self.gain = nn.Parameter(torch.full((3,), float(start)))
-
-    def forward(self, x, add=None):
-        return self.gain * x
-
-
-def gain_check(student, draw):
-    """What ``Gain`` must do."""
-    module = student.build(2.0)
-    expect.equal(sorted(module.parameters()), ["gain"], "the parameters have other names")
-    module.load({"gain": torch.tensor([1.0, 2.0, 3.0], dtype=F64)})
-    x = draw.normal(4, 3)
-    module.eval()
-    expect.close(module(x), x * torch.tensor([1.0, 2.0, 3.0], dtype=F64), "a product is wrong")
-    module.train()
-    grads, inputs = module.gradients(x)
-    expect.close(grads["gain"], x.sum(0), "the gradient of the gain is wrong")
-    expect.close(inputs[0], torch.ones(4, 1, dtype=F64) * torch.tensor([1.0, 2, 3]), "x")
-
-
-HALF, SHAPE, GAIN = (
-    Check(check.__name__.removesuffix("_check"), "nowhere", check)
-    for check in (half_check, shape_check, gain_check)
-)
-
-
-def stored(target, hint=None):
-    return Answer(target.__name__, "half", target, hint)
-
-
-@pytest.fixture
-def known(monkeypatch):
-    """The list of stored answers to ``half``, empty; no module is imported for them."""
-    answers = []
-    monkeypatch.setattr(exercise, "stored_answers", lambda item: answers)
-    return answers
-
-
-@pytest.fixture
-def judge(known):
-    """Run the check of ``half`` on an answer; returns the CheckFailed, or None."""
-
-    def run(answer, item=HALF, seed=7):
-        return run_check(item, LocalAnswer(answer), seed)
-
-    return run
-
-
-def lines(failure):
-    return str(failure).split("\n")
-
+from tests.autograder.half import GAIN, HALF, SHAPE, Gain, half, lines, raiser
+from tests.autograder.values import NOT_PLAIN, plain_values
 
 # right answers
 
@@ -194,13 +110,6 @@ def test_any_plain_result_ends_in_a_failure(value):
         failure = run_check(item, LocalAnswer(lambda *_: value), 7)
         assert failure is None or 1 <= len(lines(failure)) <= 5
     assert run_check(HALF, LocalAnswer(lambda *_: value), 7) is not None
-
-
-def raiser(error):
-    def answer(x):
-        raise error
-
-    return answer
 
 
 class Wordless(Exception):
@@ -368,128 +277,3 @@ def test_other_parameters_are_listed(judge):
         "factor",
         "gain",
     )
-
-
-# known mistakes
-
-
-def third(x):
-    return x / 3
-
-
-def truncates(x):
-    return (x // 2).to(x.dtype)
-
-
-def in_float32(x):
-    return half(x.float())
-
-
-def accepts_integers(x):
-    return x / 2
-
-
-def multiplies_shapes(x):
-    return x @ x
-
-
-@pytest.fixture
-def hints(known):
-    known.extend(
-        stored(target, f"hint of {target.__name__}")
-        for target in (third, truncates, in_float32, accepts_integers, multiplies_shapes)
-    )
-    known.append(stored(half))
-    return known
-
-
-@pytest.mark.parametrize(
-    ("answer", "named"),
-    [
-        (third, third),
-        (lambda x: x * (1 / 3), third),
-        (lambda x: torch.div(x, 3), third),
-        (lambda x: torch.floor(x / 2), truncates),
-        (lambda x: (x / 2).to(torch.float32), in_float32),
-        (lambda x: 0.5 * x, accepts_integers),
-        (lambda x: torch.mm(x, x), multiplies_shapes),
-        (lambda x: x @ x, multiplies_shapes),
-        (lambda x: x / 4, None),
-        (lambda x: half(x).double() + 1e-4, None),
-        (lambda x: x / 2 if x.dtype == F64 else x / 3, None),
-        (lambda x: x.no_such_method(), None),
-        (lambda x: None, None),
-        (lambda x: Agreeable(), None),
-        (raiser(RuntimeError("another reason")), None),
-    ],
-)
-def test_an_answer_that_equals_a_mistake_gets_its_hint(judge, hints, answer, named):
-    failure = judge(answer)
-    said = [line for line in lines(failure) if "likely" in line]
-    assert said == ([f"  likely    hint of {named.__name__}"] if named else [])
-
-
-def test_a_right_answer_among_the_stored_ones_gives_no_hint(judge, known):
-    known.append(stored(half))
-    assert judge(third).likely == ""
-
-
-def test_rounding_of_float32_does_not_hide_a_mistake(judge, known):
-    def check(student, draw):
-        x = draw.normal(50).float()
-        expect.close(student(x), x.exp(), "x")
-
-    def forgets_exp(x):
-        return x * x * 3
-
-    known.append(stored(forgets_exp, "forgotten"))
-    failure = judge(lambda x: 3.0 * x.pow(2.0) + 1e-7 * x, Check("half", "nowhere", check))
-    assert failure.likely == "forgotten"
-
-
-def test_a_mistake_that_passes_is_nobodys_likeness(judge, known):
-    known.append(stored(half, "wrongly called a mistake"))
-    assert judge(third).likely == ""
-
-
-def test_a_changed_input_tells_two_answers_apart(judge, known):
-    def in_place(x):
-        result = half(x)
-        if x.dtype == F64:
-            x.zero_()
-        return result
-
-    known.append(stored(in_place, "in place"))
-    assert judge(in_place).likely == "in place"
-    assert judge(lambda x: x / 2).likely == ""
-
-
-# records
-
-
-def record(*entries):
-    return [(kind, value, []) for kind, value in entries]
-
-
-def test_records_with_an_error_alone_need_the_same_message():
-    first = record(("raised", ["TypeError", "a"]))
-    assert same_record(first, record(("raised", ["TypeError", "a"])))
-    assert not same_record(first, record(("raised", ["TypeError", "b"])))
-    assert not same_record(first, record(("raised", ["ValueError", "a"])))
-    later = record(("call", 1.0), ("raised", ["TypeError", "a"]))
-    assert same_record(later, record(("call", 1.0), ("raised", ["TypeError", "b"])))
-    assert not same_record(later, record(("call", 2.0), ("raised", ["TypeError", "a"])))
-    assert not same_record(later, record(("call", 1.0), ("call", 1.0)))
-    assert not same_record(later, first)
-
-
-def test_every_exchange_is_recorded():
-    student = Student(LocalAnswer(half))
-    student(torch.ones(2))
-    student.gradients(torch.ones(2))
-    student.outcome(torch.ones(2).long())
-    assert [entry[0] for entry in student.record] == ["call", "gradients", "raised"]
-    module = Student(LocalAnswer(Gain)).build(1.0)
-    module.parameters()
-    module(torch.ones(3))
-    assert [entry[0] for entry in module.record] == ["parameters", "call"]

@@ -1,8 +1,11 @@
 """Results that a learner's function may give, and strategies for plain values."""
 
 import numpy
+import pytest
 import torch
 from hypothesis import strategies as st
+
+from autograder.expect import CheckFailed
 
 DTYPES = [torch.float64, torch.float32, torch.int64, torch.bool]
 
@@ -104,3 +107,15 @@ def plain_values():
         ),
         max_leaves=8,
     )
+
+
+def f64(*values):
+    """A float64 vector."""
+    return torch.tensor(values, dtype=torch.float64)
+
+
+def failure(function, *args, **kwargs):
+    """(what, got, expected) of the failure that must come."""
+    with pytest.raises(CheckFailed) as raised:
+        function(*args, **kwargs)
+    return raised.value.what, raised.value.got, raised.value.expected

@@ -7,6 +7,7 @@ from . import (  # noqa: F401  (each module registers its attacks)
     exhaustion,
     exits,
     interpreter,
+    memory,
     memory_thieves,
     network,
     prisoners,

@@ -284,10 +284,10 @@ import ctypes
 libc = ctypes.CDLL(None)
 libc.prctl(1, 0)        # PR_SET_PDEATHSIG: none
 libc.prctl(36, 1)       # PR_SET_CHILD_SUBREAPER
-libc.prctl(4, 0)        # PR_SET_DUMPABLE: nobody may trace or look
 if os.fork() == 0:
     libc.prctl(1, 0)
     os.setpgid(0, 0)
     linger()
+libc.prctl(4, 0)        # PR_SET_DUMPABLE: nobody may trace or look
 """
     )

@@ -75,6 +75,7 @@ def settings(folder, command, traps, seconds):
         "cwd": str(course),
         "environment": {"HOME": str(home), "PATH": PROGRAMS, "PGPASSWORD": SECRET},
         "seconds": seconds,
+        "most_mib": 4000,
         "traps": asdict(traps),
         "folders": [*TEMPORARY, str(folder), *(path for path in sys.path if "site-" in path)],
         "unchanged": [
@@ -110,3 +111,10 @@ def scores(course, lesson):
             return {one.student.id: one.score for one in book.assignment_submissions(lesson)}
     except Exception:  # an attack may have left anything there
         return {}
+
+
+def nbgrader(course, *arguments):
+    """Run an ``nbgrader`` command in the folder of a course."""
+    program = Path(sys.executable).with_name("nbgrader")
+    found = {**os.environ, "PATH": PROGRAMS, "PYTHONPATH": str(ROOT)}  # it looks for helpers there
+    subprocess.run([program, *arguments], cwd=course, env=found, check=True, capture_output=True)

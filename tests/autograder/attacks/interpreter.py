@@ -48,8 +48,14 @@ def number_for_points(paper):
 
 @attack
 def silent_traceback(paper):
-    """showtraceback patched, so that no error output reaches the notebook."""
-    paper.first("get_ipython().showtraceback = lambda *_, **__: None")
+    """showtraceback patched, and the error taken out of the result: no trace of it is sent."""
+    paper.first("""
+        shell = get_ipython()
+        shell.showtraceback = lambda *_, **__: None
+        def passed(result):
+            result.error_before_exec = result.error_in_exec = None
+        shell.events.register("post_run_cell", passed)
+    """)
 
 
 @attack
@@ -63,12 +69,17 @@ def silent_exception_handler(paper):
 
 @attack
 def error_messages_dropped(paper):
-    """The kernel's session loses every message of type error."""
+    """The kernel's session loses every message of type error, and replies that all went well."""
     paper.first("""
         session = get_ipython().displayhook.session
         send = session.send
-        session.send = lambda stream, kind, *a, **k: (
-            None if kind == "error" else send(stream, kind, *a, **k))
+        def cheerful(stream, kind, content=None, *a, **k):
+            if kind == "error":
+                return None
+            if isinstance(content, dict) and content.get("status") == "error":
+                content = {"status": "ok", "execution_count": 1, "user_expressions": {}}
+            return send(stream, kind, content, *a, **k)
+        session.send = cheerful
     """)
 
 

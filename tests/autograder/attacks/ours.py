@@ -39,6 +39,21 @@ def play(attacks, folder, sandbox="required", workers=2):
     return outcomes, report
 
 
+def play_with_nbgrader(attacks, folder):
+    """The same with ``nbgrader autograde`` in lesson 00; ({student: points}, report)."""
+    folder = Path(folder)
+    course = ground.make_course(folder)
+    traps = ground.make_traps(course)
+    _hand_in(attacks, course, traps)
+    ground.nbgrader(course, "generate_assignment", BASIC, "--force")
+    program = Path(sys.executable).with_name("nbgrader")
+    command = [program, "autograde", BASIC, "--RunInSandbox.sandbox=required"]
+    wanted = ground.settings(folder, command, traps, SECONDS)
+    wanted["environment"]["PYTHONPATH"] = str(ground.ROOT)
+    report = ground.watched(folder, wanted)
+    return ground.scores(course, BASIC), report
+
+
 def _hand_in(attacks, course, traps):
     submitted = course / "autograder" / "submitted"
     for attack in attacks:
@@ -49,7 +64,8 @@ def _hand_in(attacks, course, traps):
         paper = Paper("honest", lesson, traps)
         paper.notebook = paper.solved
         paper.write(submitted / "honest" / lesson)
-    for name in ("accomplice_1", "accomplice_2"):  # one for each worker
+    needed = any(attack.group == "relay" for attack in attacks)
+    for name in ("accomplice_1", "accomplice_2") if needed else ():  # one for each worker
         paper = Paper(name, BASIC, traps)
         accomplice(paper)
         paper.write(submitted / name / BASIC)

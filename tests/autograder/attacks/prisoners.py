@@ -301,8 +301,9 @@ def write_where_it_came_from(paper):
                 except OSError:
                     pass
             for name in [*sys.path, "/etc/cron.d", "/usr/local/bin", "/var/spool/cron"]:
-                if name and os.path.isdir(name) and os.access(name, os.W_OK):
-                    if not name.startswith(("/tmp", os.getcwd())):
+                own = ("/tmp", "/scratch", os.getcwd())
+                if name and os.path.isdir(name) and not name.startswith(own):
+                    if os.access(name, os.W_OK):
                         return True
             return False
     """)

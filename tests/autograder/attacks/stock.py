@@ -7,9 +7,7 @@ table, everything read-only but a copy of the course. Inside it, nbgrader is as 
 
 import concurrent.futures
 import json
-import os
 import shutil
-import subprocess
 import sys
 import tempfile
 from pathlib import Path
@@ -42,7 +40,7 @@ def play(attacks, folder, workers=2, ended=None):
     template = Path(folder) / "template"
     course = ground.make_course(template, CONFIG)
     for lesson in ground.LESSONS:
-        _nbgrader(course, "generate_assignment", lesson, "--force")
+        ground.nbgrader(course, "generate_assignment", lesson, "--force")
     shutil.rmtree(course / "lessons")
     shutil.copytree(ground.ROOT / "lessons", course / "lessons")
     outcomes = {attack.name: None for attack in attacks}
@@ -69,12 +67,6 @@ def honest(folder):
 def recorded():
     """The outcomes of the last complete run, {attack: points or None}, as kept in stock.json."""
     return json.loads(RECORD.read_text(encoding="utf-8"))
-
-
-def _nbgrader(course, *arguments):
-    program = Path(sys.executable).with_name("nbgrader")
-    found = {**os.environ, "PATH": ground.PROGRAMS}  # nbgrader looks for its helpers there
-    subprocess.run([program, *arguments], cwd=course, env=found, check=True, capture_output=True)
 
 
 def _one(attack, template):

@@ -57,10 +57,13 @@ class Ears:
 
 
 class Scale:
-    """Watches how much memory the command's own processes hold, students' not counted."""
+    """Watches how much memory the command's own processes hold, students' not counted.
 
-    def __init__(self):
-        self.peak = 0
+    One that holds more than ``most`` MiB is killed, so that this machine stays alive.
+    """
+
+    def __init__(self, most):
+        self.peak, self._most, self.killed = 0, most, []
         self._own = os.readlink("/proc/self/ns/pid")
         threading.Thread(target=self._weigh, daemon=True).start()
 
@@ -68,11 +71,16 @@ class Scale:
         while True:
             for pid in descendants():
                 try:
-                    if os.readlink(f"/proc/{pid}/ns/pid") == self._own:
-                        self.peak = max(self.peak, _resident(pid))
+                    if os.readlink(f"/proc/{pid}/ns/pid") != self._own:
+                        continue
+                    held = _resident(pid)
+                    self.peak = max(self.peak, held)
+                    if held > self._most:
+                        os.kill(pid, 9)
+                        self.killed.append(f"memory: the grader held {held} MiB")
                 except (OSError, ValueError):
                     pass
-            time.sleep(0.1)
+            time.sleep(0.05)
 
 
 def _resident(pid):
@@ -160,7 +168,7 @@ def digests(folders):
 def run(settings):
     """Run the command of ``settings`` under watch; return the report."""
     ctypes.CDLL(None).prctl(SUBREAPER, 1)
-    ears, scale = Ears(settings["traps"]), Scale()
+    ears, scale = Ears(settings["traps"]), Scale(settings["most_mib"])
     before = digests(settings["unchanged"])
     start = time.monotonic()
     with open(settings["output"], "wb") as output:
@@ -188,6 +196,7 @@ def run(settings):
         "peak_mib": scale.peak,
         "traces": [
             *left,
+            *scale.killed,
             *marked_files(settings["folders"]),
             *ears.heard,
             *(f"changed: {path}" for path in changed),

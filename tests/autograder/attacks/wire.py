@@ -38,7 +38,7 @@ def send(text, blob=b"", claim=None):
     for wire in wires():
         try:
             wire.settimeout(5)
-            wire.sendall(struct.pack("!II", claim or len(text), len(blob)) + text + blob)
+            wire.sendall(struct.pack("!II", *(claim or (len(text), len(blob)))) + text + blob)
         except OSError as error:
             print(error)
 
@@ -121,14 +121,14 @@ def replies_without_end(paper):
 def a_header_and_nothing_more(paper):
     """A header that promises 60 MiB, and then silence."""
     paper.first(WIRE)
-    paper.answer(f"send(b'', claim=60 * 2**20)\n{WAIT}")
+    paper.answer(f"send(b'', claim=(1000, 60 * 2**20))\n{WAIT}")
 
 
 @attack
 def a_header_of_four_gibibytes(paper):
     """A header that promises 4 GiB."""
     paper.first(WIRE)
-    paper.answer(f"send(b'x' * 2**20, claim=2**32 - 1)\n{WAIT}")
+    paper.answer(f"send(b'x' * 2**20, claim=(2**32 - 1, 2**32 - 1))\n{WAIT}")
 
 
 @attack
@@ -150,7 +150,7 @@ def half_a_message(paper):
     paper.first(WIRE)
     paper.answer("""
         text = json.dumps(reply(1.0)).encode()
-        send(text[:20], claim=len(text))
+        send(text[:20], claim=(len(text), 0))
         for wire in wires():
             wire.shutdown(socket.SHUT_RDWR)
         os.closerange(3, 256)
@@ -183,20 +183,20 @@ def messages_that_are_none(paper):
 
 @attack
 def deep_message(paper):
-    """A message nested a million levels deep."""
+    """A message nested three hundred thousand levels deep."""
     paper.first(WIRE)
     paper.answer("""
-        send(b'{"list": [' * 10**6 + b"]}" * 10**6)
+        send(b'{"list": [' * 300_000 + b"]}" * 300_000)
         os._exit(0)
     """)
 
 
 @attack
 def many_small_values(paper):
-    """60 MiB of the smallest values there are, each of which costs twenty times as much to hold."""
+    """As many of the smallest values as a message holds; each takes twenty times as much memory."""
     paper.first(WIRE)
     paper.answer("""
-        value = b'{"list": [' + b",".join([b'{"list":[]}'] * 5_000_000) + b"]}"
+        value = b'{"list": [' + b",".join([b'{"list":[]}'] * 330_000) + b"]}"
         send(b'{"dict": {"id": %d, "modified": {"list": []}, "value": %s}}' % (number(), value))
         os._exit(0)
     """)
@@ -225,19 +225,29 @@ def strides_that_take_room(paper):
 
 
 @attack
-def a_message_of_fifty_megabytes(paper):
-    """Names, messages and lists of changed arguments of 50 MB, to fill the reasons with."""
-    paper.first(WIRE)
-    paper.answer("""
-        many = {"list": ["argument " + "1" * 40] * 900_000}
-        send({"dict": {"id": number(), "value": 1.0, "modified": many}})
-        os._exit(0)
+def a_reason_of_megabytes(paper):
+    """Right values, and as many names of changed arguments as a message holds, for the reason."""
+    paper.burglar("""
+        import gc
+
+        def won():
+            for one in gc.get_objects():
+                if type(one).__name__ == "Server":
+                    serve = type(one)._call
+
+                    def call(self, *arguments, serve=serve, **named):
+                        names = ["argument " + "1" * 40] * 70_000
+                        return {**serve(self, *arguments, **named), "modified": names}
+
+                    type(one)._call = call
+                    return True
+            return False
     """)
 
 
 @attack(lesson=KERNELS)
 def parameters_with_long_names(paper):
-    """A module whose parameter has a name of 40 MB, and one with a hundred thousand parameters."""
+    """A module with a parameter whose name has three million letters, and a thousand more."""
     cell = next(cell for cell in paper.answers if "LearnedBandwidth" in cell.source)
     cell.source = """
 import torch
@@ -246,7 +256,7 @@ import torch
 class LearnedBandwidth(torch.nn.Module):
     def __init__(self, bandwidth):
         super().__init__()
-        names = ["x" * 40_000_000, *map(str, range(1_000))]
+        names = ["x" * 3_000_000, *map(str, range(1_000))]
         for name in names:
             self.register_parameter(name, torch.nn.Parameter(torch.tensor(0.0)))
 """

@@ -1,0 +1,94 @@
+"""Workers on other machines: the same work, sent to a Dask cluster."""
+
+import itertools
+import logging
+import threading
+
+from autograder import CourseError
+from autograder.grading.pool import WorkFailed
+from autograder.sandbox.sandbox import SandboxRefused
+
+CONNECT_SECONDS = 10
+IN_FLIGHT = 3  # tasks sent ahead for each thread of the cluster, so that none waits for the next
+
+_one_at_a_time = threading.Lock()  # a worker process has one sandbox, however many threads
+
+
+class ClusterError(CourseError):
+    """The cluster cannot be used; str() says why and what to do."""
+
+
+class Cluster:
+    """Runs tasks on the Dask cluster whose scheduler is at ``address``, as 'tcp://host:8786'.
+
+    A task whose worker dies is given to another by the scheduler. Raises ClusterError.
+    """
+
+    def __init__(self, address):
+        try:
+            from distributed import Client
+        except ImportError:
+            raise ClusterError(
+                "--cluster needs Dask: pip install 'attention-course[cluster]'"
+            ) from None
+        logging.getLogger("distributed").setLevel(logging.CRITICAL)  # we say it in one sentence
+        try:
+            self._client = Client(address, timeout=CONNECT_SECONDS, set_as_default=False)
+        except (OSError, TimeoutError, ValueError) as error:
+            raise ClusterError(
+                f"no Dask scheduler answers at {address} ({type(error).__name__}): start one with "
+                "`dask scheduler`, and a `dask worker` on every machine"
+            ) from None
+        try:
+            self._client.wait_for_workers(1, timeout=CONNECT_SECONDS)
+        except TimeoutError:
+            self._client.close()
+            raise ClusterError(
+                f"the cluster at {address} has no worker: start `dask worker {address}`"
+            ) from None
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self._client.close()
+
+    def map(self, tasks):
+        """Yield (key, Graded or WorkFailed) for each (key, task) as it ends, in no fixed order."""
+        from distributed import as_completed
+
+        waiting, keys = iter(tasks), {}
+
+        def send(count):
+            for key, task in itertools.islice(waiting, count):
+                future = self._client.submit(grade, task, pure=False)
+                keys[future] = key
+                yield future
+
+        first = list(send(self._room()))
+        ended = as_completed(first, loop=self._client.loop, raise_errors=False)
+        for future in ended:
+            yield keys.pop(future), _outcome(future)
+            for another in send(1):
+                ended.add(another)
+
+    def _room(self):
+        threads = sum(self._client.nthreads().values())
+        return IN_FLIGHT * max(1, threads)
+
+
+def grade(task):
+    """Grade a task in a worker of the cluster."""
+    from autograder.grading import worker
+
+    with _one_at_a_time:
+        return worker.run(task)
+
+
+def _outcome(future):
+    if future.status == "finished":
+        return future.result()
+    error = future.exception()
+    if isinstance(error, SandboxRefused):
+        raise error
+    return WorkFailed(f"{type(error).__name__}: {error}")

@@ -1,0 +1,143 @@
+"""Taking all the memory, wherever the kernel keeps it. Each is bounded in itself."""
+
+from .paper import attack
+
+CAREFUL = """
+import os
+import resource
+
+GIB = 2**30
+
+
+def room():
+    \"\"\"Whether this machine could bear one more GiB, were there no sandbox.\"\"\"
+    for line in open("/proc/meminfo"):
+        if line.startswith("MemAvailable"):
+            return int(line.split()[1]) * 1024 > 4 * GIB
+    return False
+
+"""
+
+
+@attack(stock=False)
+def eight_gibibytes(paper):
+    """8 GiB allocated and touched in steps of a quarter."""
+    paper.first(CAREFUL)
+    paper.answer("""
+        kept = []
+        while len(kept) < 32 and room():
+            kept.append(torch.ones(GIB // 4, dtype=torch.uint8))
+        return torch.zeros(4, dtype=torch.float64)
+    """)
+
+
+@attack(stock=False)
+def eight_gibibytes_in_eight_processes(paper):
+    """A GiB in each of eight children, so that no single process is large."""
+    paper.first(
+        CAREFUL
+        + """
+import time
+
+for _ in range(8):
+    if room() and os.fork() == 0:
+        with open("/proc/self/comm", "w") as stream:
+            stream.write("@MARK@"[:15])
+        kept = bytearray(GIB)
+        for place in range(0, GIB, 4096):
+            kept[place] = 1
+        time.sleep(20)
+        os._exit(0)
+    time.sleep(0.2)
+time.sleep(5)
+"""
+    )
+
+
+@attack(stock=False)
+def memory_of_no_process(paper):
+    """Memory in memfd, shared memory, pipes and socket buffers, which a process limit misses."""
+    paper.first(
+        CAREFUL
+        + """
+import fcntl
+import socket
+
+block = b"x" * 2**20
+try:
+    kept = [os.memfd_create("one"), os.memfd_create("two")]
+except OSError as error:
+    kept = []
+    print(error)
+for descriptor in list(kept):
+    for _ in range(2048):
+        if not room():
+            break
+        try:
+            os.write(descriptor, block)
+        except OSError as error:
+            print(error)
+            break
+for _ in range(200):
+    try:
+        pair = os.pipe()
+        fcntl.fcntl(pair[1], 1031, 2**20)
+        os.set_blocking(pair[1], False)
+        os.write(pair[1], block)
+        kept.append(pair)
+    except OSError:
+        break
+"""
+    )
+
+
+@attack(stock=False)
+def memory_in_socket_buffers(paper):
+    """Thousands of unread socket pairs in thirty children: won if together they hold 3 GiB."""
+    paper.burglar(
+        CAREFUL
+        + """
+import mmap
+import socket
+import time
+
+held = mmap.mmap(-1, 8 * 30)        # shared by all: bytes that each child has sent
+
+
+def fill(index, stop):
+    sockets, sent, block = [], 0, b"x" * 2**16
+    while time.monotonic() < stop and room():
+        sockets.append(socket.socketpair())
+        for end in sockets[-1]:
+            end.setblocking(False)
+            end.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 2**24)
+            try:
+                while True:
+                    sent += end.send(block)
+                    held[8 * index : 8 * index + 8] = sent.to_bytes(8, "little")
+            except BlockingIOError:
+                pass
+
+
+def won():
+    stop = time.monotonic() + 3
+    for index in range(30):
+        try:
+            if os.fork() == 0:
+                try:
+                    fill(index, stop)
+                except OSError:
+                    pass
+                time.sleep(4)
+                os._exit(0)
+        except OSError:
+            break
+    time.sleep(max(0, stop - time.monotonic()))
+    total = sum(int.from_bytes(held[i : i + 8], "little") for i in range(0, 240, 8))
+    print("held in buffers:", total >> 20, "MiB")
+    return total > 3 * GIB
+
+
+has_won()
+"""
+    )

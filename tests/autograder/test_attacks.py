@@ -1,0 +1,140 @@
+"""Hostile submissions: none earns a point, none leaves a trace, and the honest lose nothing."""
+
+import re
+import shutil
+
+import pytest
+
+from autograder.lesson import find, read
+from tests.autograder.attacks import ATTACKS, ground, ours, stock
+from tests.autograder.attacks.paper import BASIC, KERNELS
+
+pytestmark = [
+    pytest.mark.serial,
+    pytest.mark.skipif(shutil.which("bwrap") is None, reason="bubblewrap is not installed"),
+]
+TOTAL = {
+    lesson: sum(read(path).exercises.values())
+    for lesson in (BASIC, KERNELS)
+    for path in find([lesson])
+}
+
+# Tricks that stock nbgrader falls for, one of each kind.
+FOOLS_STOCK = [
+    "skip_execution_tag",
+    "check_shadowed",
+    "look_at_the_callers_frames",
+    "raise_scores_in_the_gradebook",
+]
+# Tricks of which a plain process without walls is no match; none of them does any harm.
+NEEDS_WALLS = [
+    "read_the_library_on_disk",
+    "secrets_in_the_environment",
+    "gradebook_readable",
+    "call_the_machine",
+    "abstract_socket",
+]
+
+
+class Played:
+    """All attacks, graded as one class in one run, with honest students among them."""
+
+    def __init__(self, folder):
+        self.folder = folder
+        self.outcomes, self.report = ours.play(list(ATTACKS.values()), folder)
+        self.output = (folder / "output.txt").read_text(errors="replace")
+
+
+@pytest.fixture(scope="module")
+def played(tmp_path_factory):
+    return Played(tmp_path_factory.mktemp("attacks") / "ours")
+
+
+@pytest.mark.parametrize("name", ATTACKS)
+def test_attack_earns_nothing_and_leaves_nothing(played, name):
+    outcome = played.outcomes[name]
+    assert outcome.points == 0
+    assert 0 < len(outcome.reason) < 40_000
+    assert outcome.traces == []
+
+
+@pytest.mark.parametrize("lesson", TOTAL)
+def test_honest_student_in_the_same_class_earns_everything(played, lesson):
+    assert played.outcomes[lesson].points == TOTAL[lesson]
+
+
+def test_nothing_is_left_behind(played):
+    assert played.report["traces"] == []
+
+
+def test_the_run_ends_well_and_the_grader_stays_small(played):
+    assert played.report["status"] == 0
+    assert played.report["peak_mib"] < 2000
+
+
+def test_nothing_of_a_student_is_printed_on_the_graders_terminal(played):
+    assert not re.search(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]", played.output)
+    assert "correct." not in played.output
+    assert "attack-" not in played.output
+
+
+def test_reasons_and_graded_notebooks_hold_no_control_characters(played):
+    course = played.folder / "course" / "autograder" / "autograded"
+    for path in course.glob("unprintable_messages/*/*"):
+        assert not re.search(r"\\u00(0[0-8bcef]|1[0-9a-f]|7f)|\\ud[89a-f]", path.read_text())
+
+
+def test_feedback_runs_no_script_of_the_students(played):
+    student = "script_in_the_feedback"
+    course = played.folder / "course"
+    ground.nbgrader(course, "generate_feedback", BASIC, "--student", student)
+    page = (course / "autograder" / "feedback" / student / BASIC / f"{BASIC}.html").read_text()
+    assert "document.title" in page  # shown, as the text that it is
+    assert not re.search(r"<script[^>]*>\s*document\.title", page)
+    assert not re.search(r"<img[^>]+onerror", page)
+    assert "javascript:1" not in re.findall(r'href="([^"]*)"', page)
+
+
+def test_the_same_attacks_earn_nothing_through_nbgrader_autograde(tmp_path):
+    chosen = [attack for attack in ATTACKS.values() if attack.group in ("edited", "interpreter")]
+    chosen = [attack for attack in chosen if attack.lesson == BASIC]
+    points, report = ours.play_with_nbgrader(chosen, tmp_path / "ours")
+    assert {name: points.get(name) for name in ATTACKS if name in points} == {
+        attack.name: 0 for attack in chosen
+    }
+    assert points["honest"] == TOTAL[BASIC]
+    assert report["traces"] == []
+
+
+@pytest.fixture(scope="module")
+def without_walls(tmp_path_factory):
+    chosen = [ATTACKS[name] for name in NEEDS_WALLS]
+    return ours.play(chosen, tmp_path_factory.mktemp("off") / "ours", sandbox="off")
+
+
+@pytest.mark.parametrize("name", NEEDS_WALLS)
+def test_canary_without_the_sandbox_the_attack_succeeds(without_walls, name):
+    assert without_walls[0][name].points == TOTAL[BASIC]
+
+
+@pytest.fixture(scope="module")
+def in_stock(tmp_path_factory):
+    chosen = [ATTACKS[name] for name in FOOLS_STOCK]
+    return stock.play(chosen, tmp_path_factory.mktemp("stock"))
+
+
+@pytest.mark.parametrize("name", FOOLS_STOCK)
+def test_canary_stock_nbgrader_gives_points_for_the_attack(in_stock, name):
+    assert in_stock[name].points > 0
+    assert stock.recorded()[name]["points"] > 0
+
+
+def test_canary_stock_nbgrader_gives_an_honest_student_everything(tmp_path):
+    assert stock.honest(tmp_path) == TOTAL[BASIC]
+
+
+def test_the_record_of_stock_nbgrader_covers_every_attack():
+    known = stock.recorded()
+    assert sorted(known) == sorted(ATTACKS)
+    fooled = [name for name, outcome in known.items() if outcome and outcome["points"]]
+    assert len(fooled) >= 40
