@@ -60,7 +60,8 @@ def as_wide_as_the_longest(lengths, T):
 
 @mistake(
     "padding_mask",
-    hint="T positions cannot be compared with B lengths directly: give the lengths an axis, (B, 1).",
+    hint="T positions cannot be compared with B lengths directly: give the lengths an axis of "
+    "their own, (B, 1).",
 )
 def compares_without_an_axis(lengths, T):
     return torch.arange(T) < lengths
