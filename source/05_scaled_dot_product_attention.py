@@ -245,7 +245,7 @@ print("not divided, d = 4096:", f"{norms['not divided'][-1]:.1e}")
 #
 # `~` turns bools around. Is your mask already a tensor of numbers?
 # </details>
-# <details><summary>Hint 5 · `k.T` warns, or gives the shape (4, 7, 3, 2)</summary>
+# <details><summary>Hint 5 · <code>k.T</code> warns, or gives the shape (4, 7, 3, 2)</summary>
 #
 # `.T` reverses all axes. `transpose(-2, -1)` (or `.mT`) swaps the last two.
 # </details>
@@ -274,7 +274,7 @@ for name, weights in (("divided", scaled), ("not divided", unscaled)):
 
 # %% [markdown]
 # *Weights of ten random queries on ten random keys of length 512, on the same colour scale. Left:
-# shades, every key is heard. Right: nearly every row has one dark cell and white around it.*
+# shades, nearly every key is heard. Right: every row but one has a single dark cell and no shades.*
 #
 # Does it matter, if training can repair it? Let us train. Each of 16 queries is a rotated key. A
 # matrix `W` must learn to turn it back, so that query *i* attends to key *i*. The loss is the
@@ -381,9 +381,8 @@ with torch.no_grad():
     print("score of I on Sam", round(scores[0, 2].item(), 2))
     print("score of Sam on I", round(scores[2, 0].item(), 2))
     alike = head.W_q(x)[0] @ head.W_q(x)[0].T  # one projection for both
-    print(
-        "the same with one projection:", round(alike[0, 2].item(), 2), round(alike[2, 0].item(), 2)
-    )
+    both = [round(alike[i, j].item(), 2) for i, j in ((0, 2), (2, 0))]
+    print("both with one projection:", both)
 
 # %% [markdown]
 # ### Predict first

@@ -119,8 +119,9 @@ def only_a_view(x, n_heads):
 check.preview("split_heads", only_a_view)
 
 # %% [markdown]
-# A model with it does learn a little: every “head” is then attention *within* a few positions.
-# In a causal model it also leaks, as the test of lesson 06 would show.
+# A model with it does learn a little: every “head” is then attention *within* a few positions. And
+# once the heads are merged, position 0 holds numbers of later positions: in a causal model that is
+# a leak, as the test of lesson 06 would show.
 #
 # ### Exercise 7.2 · `merge_heads`
 # ●○○ easy · 5 minutes · 1 point
@@ -217,10 +218,9 @@ with torch.no_grad():
     looped = layer.W_o(torch.cat(contexts, dim=-1))
     ours = layer(x, x, x, causal_mask(5))
     layer.fused = True
-    print("equals a loop over heads:", torch.allclose(ours, looped, atol=1e-6))
-    print(
-        "equals the fused kernel: ", torch.allclose(ours, layer(x, x, x, causal_mask(5)), atol=1e-6)
-    )
+    fused = layer(x, x, x, causal_mask(5))
+print("equals a loop over heads:", torch.allclose(ours, looped, atol=1e-6))
+print("equals the fused kernel: ", torch.allclose(ours, fused, atol=1e-6))
 
 # %% [markdown]
 # ### Predict first
@@ -242,7 +242,7 @@ def pointers(batch, generator, T=8):
 
 
 def train(n_heads, steps=240):
-    """Train one layer and a linear read-out; return the layer and its losses."""
+    """Train one layer and a linear read-out; return both, and the losses."""
     torch.manual_seed(0)
     generator = torch.Generator().manual_seed(1)
     layer, read_out = MultiHeadAttention(28, n_heads), nn.Linear(28, 8)
@@ -255,7 +255,7 @@ def train(n_heads, steps=240):
         loss.backward()
         optimizer.step()
         losses.append(loss.item())
-    return layer, losses
+    return layer, read_out, losses
 
 
 # %% demo=true
@@ -263,7 +263,7 @@ threads = torch.get_num_threads()
 torch.set_num_threads(1)  # such small matrices are faster on one core
 trained, curves = {}, {}
 for n_heads in (1, 2, 4):
-    trained[n_heads], losses = train(n_heads)
+    *trained[n_heads], losses = train(n_heads)
     curves[f"{n_heads} head" + "s" * (n_heads > 1)] = torch.tensor(losses).unfold(0, 10, 5).mean(1)
     print(f"heads: {n_heads}   loss of the last 10 steps: {sum(losses[-10:]) / 10:.3f}")
 torch.set_num_threads(threads)
@@ -281,7 +281,7 @@ bottom = ax.set_ylim(bottom=0)
 x, _ = pointers(1, torch.Generator().manual_seed(3))
 names, first, second = (x[0, :, 8 * i : 8 * i + 8].argmax(dim=1).tolist() for i in range(3))
 with torch.no_grad():
-    _, weights = trained[2](x, x, x, return_weights=True)  # (1, 2, 8, 8)
+    _, weights = trained[2][0](x, x, x, return_weights=True)  # (1, 2, 8, 8)
 axes = plots.panels(columns=2, width=3.6, height=3.2)
 for h, ax in enumerate(axes):
     asks = [f"asks {a} and {b}" for a, b in zip(first, second, strict=True)]
@@ -295,10 +295,26 @@ print("mean weight of heads 0 and 1 on the item asked for:", hits)
 
 # %% [markdown]
 # *Weights of the two heads on one sequence: in each row, one head looks at the first item asked for
-# and the other at the second.* Nobody told them to share the work. In trained language models one
-# also finds heads for the previous token, for syntax and for rare words (lesson 15).
+# and the other at the second.* Nobody told them to share the work.
+#
+# ### Break it
+# Silence one of the two heads with a gate of 0. Which of the two reports will suffer, and how much?
+
+# %% demo=true
+layer, read_out = trained[2]
+x, y = pointers(200, torch.Generator().manual_seed(4))
+for gates in ([1.0, 1.0], [0.0, 1.0], [1.0, 0.0]):
+    with torch.no_grad():
+        output = layer(x, x, x, head_mask=torch.tensor(gates))
+        errors = (read_out(output) - y).square().unflatten(-1, (2, 4)).mean(dim=(0, 1, 3))
+    print(f"gates {gates}   error of the two reports:", [round(e, 2) for e in errors.tolist()])
 
 # %% [markdown]
+# The report that the silent head had fetched is lost (an error of 1 is that of always saying 0),
+# and the other stays as good as it was. In trained language models one also finds heads with a
+# task, for the previous token, for syntax, for rare words, and many whose silence hardly shows
+# (lesson 15).
+#
 # ## How large is it?
 # ### Exercise 7.4 · `attention_parameters`
 # ●○○ easy · 6 minutes · 2 points
@@ -368,7 +384,7 @@ check.captured_variance(captured_variance)
 
 # %% demo=true
 with torch.no_grad():
-    W_q, W_k = trained[4].W_q.weight, trained[4].W_k.weight  # (28, 28), rows: head after head
+    W_q, W_k = (getattr(trained[4][0], name).weight for name in ("W_q", "W_k"))  # (28, 28)
     each = captured_variance(W_q.view(4, 7, 28).mT @ W_k.view(4, 7, 28))[:, :7]  # (4, 7)
     together = captured_variance(W_q.T @ W_k)  # (28,)
 axes = plots.panels(columns=2, width=3.6, height=2.8, share=False)
@@ -478,11 +494,12 @@ for name, H_kv in (("multi-head", 32), ("grouped-query", 8), ("multi-query", 1))
     print(f"  {name:<14} {H_kv:2d} heads of keys   {kept / 2**20:6,.0f} MiB for one text")
 k = torch.randn(1, 8, T, d_head)
 shared = share_heads(k, n_heads)
-print("cached:", tuple(k.shape), "  handed out:", tuple(shared.shape))
+for name, keys in (("cached:", k), ("handed out:", shared)):
+    print(f"  {name:<12}keys {tuple(keys.shape)}   {keys.nbytes / 2**20:.0f} MiB at 4 bytes")
 
 # %% [markdown]
-# Only the small tensor is cached. (A kernel made for it, `enable_gqa=True` in PyTorch, does not
-# even make the large one.)
+# Only the small tensor is cached. A kernel made for it need not even make the large one: PyTorch
+# leaves it the choice with `F.scaled_dot_product_attention(…, enable_gqa=True)`.
 #
 # ## Summary
 # One head makes one average per position; several, side by side, fetch several things at once, at
