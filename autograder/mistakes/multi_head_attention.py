@@ -119,6 +119,15 @@ def joins_heads_and_positions(x):
 
 @mistake(
     "merge_heads",
+    hint="Positions and features are joined: (B, H, T · d_head). Heads and features belong "
+    "together, and they are not neighbours yet.",
+)
+def joins_positions_and_features(x):
+    return x.flatten(2)
+
+
+@mistake(
+    "merge_heads",
     hint="After a transpose the numbers no longer lie one after the other in memory, and view "
     "cannot join them. reshape copies where it must.",
 )
@@ -202,6 +211,52 @@ class MergesWithoutTranspose(_Heads):
 
 @mistake(
     "MultiHeadAttention",
+    hint="Both splitting and merging are a reshape only. They undo each other, but in between each "
+    "head attends within a few positions.",
+)
+class ReshapesBothWays(MergesWithoutTranspose):
+    def split(self, x):
+        return x.reshape(len(x), self.n_heads, x.shape[1], -1)
+
+
+@mistake(
+    "MultiHeadAttention",
+    hint="The heads stand behind the positions, (B, T, H, d_head), so at every position the heads "
+    "attend to each other.",
+)
+class AttendsAmongHeads(_Heads):
+    def split(self, x):
+        return _split(x, self.n_heads).transpose(1, 2)
+
+    def merge(self, x):
+        return x.flatten(2)
+
+
+@mistake(
+    "MultiHeadAttention",
+    hint="The projections have no bias. Those of a single head in lesson 05 had none; these do.",
+)
+class ForgetsTheBiases(_Heads):
+    def __init__(self, d_model, n_heads, dropout=0.0, fused=False):
+        super().__init__(d_model, n_heads, dropout, fused)
+        for name in self.layers:
+            setattr(self, name, nn.Linear(d_model, d_model, bias=False))
+
+
+@mistake(
+    "MultiHeadAttention",
+    hint="W_q leads to d_head features: enough for one head. It makes the queries of all heads at "
+    "once.",
+)
+class ProjectsForOneHead(_Heads):
+    def __init__(self, d_model, n_heads, dropout=0.0, fused=False):
+        super().__init__(d_model, n_heads, dropout, fused)
+        for name in self.layers[:3]:
+            setattr(self, name, nn.Linear(d_model, d_model // n_heads))
+
+
+@mistake(
+    "MultiHeadAttention",
     hint="W_q and W_k are the same layer under two names. Queries and keys need one each.",
 )
 class SharesAProjection(_Heads):
@@ -267,6 +322,34 @@ class SwapsKeyAndValue(_Heads):
         return self.W_q(query), self.W_k(value), self.W_v(key)
 
 
+@mistake(
+    "MultiHeadAttention",
+    hint="Keys and values are made from query, which is right for self-attention only.",
+)
+class LooksOnlyAtItself(_Heads):
+    def project(self, query, key, value):
+        return self.W_q(query), self.W_k(query), self.W_v(query)
+
+
+@mistake(
+    "MultiHeadAttention",
+    hint="Values are made from key. In most calls key and value are the same, but not in all.",
+)
+class MakesValuesFromKey(_Heads):
+    def project(self, query, key, value):
+        return self.W_q(query), self.W_k(key), self.W_v(key)
+
+
+@mistake(
+    "MultiHeadAttention",
+    hint="The mask is inverted. True means: may attend (nn.MultiheadAttention reads it the other "
+    "way round).",
+)
+class InvertsTheMask(_Heads):
+    def attend(self, q, k, v, mask):
+        return super().attend(q, k, v, None if mask is None else ~mask)
+
+
 @mistake("MultiHeadAttention", hint="The mask is not handed on to the heads.")
 class ForgetsTheMask(_Heads):
     def attend(self, q, k, v, mask):
@@ -287,6 +370,31 @@ class IgnoresTheGates(_Heads):
 class GatesAnotherAxis(_Heads):
     def gate(self, context, head_mask):
         return context if head_mask is None else context * head_mask[..., None]
+
+
+@mistake(
+    "MultiHeadAttention",
+    hint="This fits a head_mask of shape (H,) only. With (B, H) the two new axes belong behind the "
+    "last one.",
+)
+class GatesOneBatchOnly(_Heads):
+    def gate(self, context, head_mask):
+        return context if head_mask is None else context * head_mask[:, None, None]
+
+
+@mistake("MultiHeadAttention", hint="return_weights is not looked at: only the output comes back.")
+class NeverReturnsWeights(_Heads):
+    def forward(self, query, key, value, mask=None, head_mask=None, return_weights=False):
+        return super().forward(query, key, value, mask, head_mask)
+
+
+@mistake(
+    "MultiHeadAttention",
+    hint="The weights come back also if nobody asked for them. Look at return_weights.",
+)
+class AlwaysReturnsWeights(_Heads):
+    def forward(self, query, key, value, mask=None, head_mask=None, return_weights=False):
+        return super().forward(query, key, value, mask, head_mask, return_weights=True)
 
 
 @mistake(
@@ -354,6 +462,20 @@ def forgets_the_biases(d_model, n_heads, d_head, bias=True):
     return 4 * d_model * n_heads * d_head
 
 
+@mistake("attention_parameters", hint="W_o's bias is counted even if bias is False.")
+def always_counts_the_output_bias(d_model, n_heads, d_head, bias=True):
+    return 4 * d_model * n_heads * d_head + 3 * n_heads * d_head * bias + d_model
+
+
+@mistake(
+    "attention_parameters",
+    hint="W_o is taken to be square. It leads from n_heads · d_head back to d_model.",
+)
+def takes_a_square_output(d_model, n_heads, d_head, bias=True):
+    inner = n_heads * d_head
+    return 3 * (d_model + bias) * inner + (d_model + bias) * d_model
+
+
 @mistake("attention_parameters", hint="The biases are counted even if bias is False.")
 def always_counts_biases(d_model, n_heads, d_head, bias=True):
     return 4 * d_model * n_heads * d_head + 3 * n_heads * d_head + d_model
@@ -416,6 +538,15 @@ def divides_by_the_grand_total(matrix):
 def cumulates_over_the_matrices(matrix):
     energy = _energy(matrix)
     return energy.cumsum(0) / energy.sum(0, keepdim=True)
+
+
+@mistake(
+    "captured_variance",
+    hint="All along axis 0: right for one matrix, but with more of them the singular values stand "
+    "on the last axis.",
+)
+def cumulates_along_the_first_axis(matrix):
+    return _energy(matrix).cumsum(0) / _energy(matrix).sum()
 
 
 @alternative("captured_variance")
@@ -490,6 +621,11 @@ def _collaborate(q, k, v, mixing, scale, dim=-1):
 )
 def scales_by_the_shared_width(q, k, v, mixing, d_head):
     return _collaborate(q, k, v, mixing, math.sqrt(q.shape[-1]))
+
+
+@mistake("collaborative_heads", hint="The scores are divided by d_head instead of its root.")
+def scales_by_d_head(q, k, v, mixing, d_head):
+    return _collaborate(q, k, v, mixing, d_head)
 
 
 @mistake("collaborative_heads", hint="There is no scale: divide the scores by √d_head.")
