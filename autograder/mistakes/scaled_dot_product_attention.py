@@ -264,6 +264,15 @@ def never_returns_weights(q, k, v, mask=None, return_weights=False):
     return _attention(q, k, v, mask, False)
 
 
+@mistake(
+    "scaled_dot_product_attention",
+    hint="The pair is in the wrong order: first the context, then the weights.",
+)
+def returns_weights_first(q, k, v, mask=None, return_weights=False):
+    result = _attention(q, k, v, mask, return_weights)
+    return result[::-1] if return_weights else result
+
+
 @alternative("scaled_dot_product_attention")
 def scales_the_queries(q, k, v, mask=None, return_weights=False):
     scores = torch.matmul(q / q.shape[-1] ** 0.5, k.mT)
@@ -551,6 +560,18 @@ def forgets_the_scale(q, k, v, weights, grad_context):
 )
 def softmax_without_its_sum(q, k, v, weights, grad_context):
     return _backward(q, k, v, weights, grad_context, shared=False)
+
+
+@mistake(
+    "attention_backward",
+    hint="In the step through softmax the gradients are summed as they are. Each counts with its "
+    "weight.",
+)
+def sums_without_the_weights(q, k, v, weights, grad_context):
+    grad_weights = grad_context @ v.mT
+    grad_scores = weights * (grad_weights - grad_weights.sum(-1, keepdim=True))
+    grad_scores = grad_scores / math.sqrt(q.shape[-1])
+    return grad_scores @ k, grad_scores.mT @ q, weights.mT @ grad_context
 
 
 @mistake(
