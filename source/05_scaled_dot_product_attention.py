@@ -507,7 +507,7 @@ def best_time(action, repeats=7):
 
 
 rnn = nn.RNN(d, d, batch_first=True)
-lengths = [2**power for power in range(4, 14)]
+lengths = [2**power for power in range(4, 13)]
 clock = {"attention": [], "RNN": []}
 threads = torch.get_num_threads()
 torch.set_num_threads(1)  # one core: the fairest race, and the steadiest clock

@@ -528,7 +528,7 @@ check.sliding_window_attention(sliding_window_attention)
 
 
 # %% demo=true
-def best_time(action, repeats=11):
+def best_time(action, repeats=4):
     """Return the shortest of several runs, in milliseconds."""
     times = []
     for _ in range(repeats):
@@ -561,9 +561,9 @@ for T in (4096, 1_000_000):
 
 # %% [markdown]
 # *Time against length with a window of 8 on each side, both axes logarithmic, on the machine that
-# built this notebook.* With twice the length the dense way takes four times as long, the window
-# twice, once the sequence is long enough. In memory it is the difference between possible and
-# impossible.
+# built this notebook.* With twice the length the dense way takes four times as long, or more where
+# its tables outgrow the caches; the window, once overheads no longer count, about twice. In memory
+# it is the difference between possible and impossible.
 #
 # ## Summary
 # A mask is a bool table, True where a query may see a key; forbidden scores become −∞ before the
