@@ -89,7 +89,7 @@ def fit(x, prediction, x_train, y_train, truth=None, ax=None, title="", xlabel="
     ax = ax or panels(width=6.5, height=3.2)
     x, x_train, y_train = _array(x), _array(x_train), _array(y_train)
     if truth is not None:
-        ax.plot(x, _array(truth), color=GREY, linestyle="--", linewidth=1.2, label="true function")
+        ax.plot(x, _array(truth), color=GREY, linestyle="--", linewidth=1.2, label="truth")
     ax.plot(x_train, y_train, "o", color=BLACK, markersize=3.2, alpha=0.75, label="examples")
     ax.plot(x, _array(prediction), color=BLUE, label="prediction")
     _label(ax, title=title, xlabel=xlabel, ylabel="y")

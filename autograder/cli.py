@@ -73,9 +73,23 @@ def parser():
     return top
 
 
+def _import_jsonschema_without_addresses():
+    """Import jsonschema, which nbformat needs, without the package rfc3987_syntax.
+
+    That one takes a second to build the grammar of international addresses on import. No schema of
+    a notebook uses it, and jsonschema does without where it is not installed.
+    """
+    name = "rfc3987_syntax"
+    if "jsonschema" not in sys.modules and name not in sys.modules:
+        sys.modules[name] = None  # importing it now raises ImportError
+        importlib.import_module("jsonschema")
+        del sys.modules[name]
+
+
 def main(arguments=None):
     """Run the command line; returns the exit status."""
     options = parser().parse_args(arguments)
+    _import_jsonschema_without_addresses()
     try:
         return importlib.import_module(options.module).run(options)
     except CourseError as error:

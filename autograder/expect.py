@@ -6,6 +6,7 @@ mistake, what is likely. ``what`` is a sentence without the exercise's name and 
 
 import itertools
 import math
+import textwrap
 
 import torch
 
@@ -19,6 +20,7 @@ LEAST_TOLERANCE = {
     torch.bfloat16: (5e-2, 1e-2),
 }
 SHOWN = 60  # characters of a value in a message
+LIKELY_WIDTH = 76  # characters of a line: with its label, 88
 
 
 class CheckFailed(AssertionError):
@@ -37,7 +39,7 @@ class CheckFailed(AssertionError):
         parts = {
             "got": self.got,
             "expected": self.expected,
-            "likely": self.likely,
+            "likely": textwrap.fill(self.likely, LIKELY_WIDTH),
             "seed": "" if self.seed is None else str(self.seed),
         }
         lines = [

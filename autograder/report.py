@@ -6,8 +6,10 @@ All take ``results``: for each student and lesson a dict
 
 import csv
 import html
+import re
 from collections import Counter
 
+from rich import box
 from rich.console import Console
 from rich.table import Table
 
@@ -40,20 +42,26 @@ def total(result):
 def print_table(results, console=None):
     """Print students × exercises with scores, then the reason for every lost point."""
     console = console or Console(width=120)
+    width = console.width
     for lesson, rows in lessons(results).items():
-        table = Table(title=lesson, title_justify="left")
+        table = Table(title=lesson, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
         table.add_column("student", no_wrap=True)
         for part in rows[0]["exercises"]:
-            table.add_column(part["name"].replace("_", "_\n"), justify="right", no_wrap=True)
-        table.add_column("total", justify="right")
+            table.add_column(_in_lines(part["name"]), justify="right", no_wrap=True)
+        table.add_column("total", justify="right", no_wrap=True)
         for row in rows:
             scores = [f"{part['score']:g}/{part['max']:g}" for part in row["exercises"]]
             table.add_row(row["student"], *scores, "{:g}/{:g}".format(*total(row)))
+        # A table wider than the terminal is hard to read, but one without columns would be wrong.
+        needed = table.__rich_measure__(console, console.options.update(max_width=10_000)).maximum
+        console.width = max(width, needed)
         console.print(table)
+        console.width = width
         for row in rows:
             for part in _lost(row):
                 console.print(f"{row['student']} · {part['name']}", style="bold", highlight=False)
-                console.print(_indented(part["reason"]), markup=False, highlight=False)
+                reason = _indented(part["reason"])
+                console.print(reason, markup=False, highlight=False, soft_wrap=True)
         console.print()
 
 
@@ -119,6 +127,11 @@ def _common(rows):
         return ""
     items = "".join(f"<li>{count} × {html.escape(text)}</li>" for text, count in repeated)
     return f"<h3>What went wrong most often</h3><ul>{items}</ul>"
+
+
+def _in_lines(name):
+    """A name broken after underscores and before capitals, so that its column stays narrow."""
+    return re.sub(r"_(?=.)|(?<=[a-z])(?=[A-Z])", lambda found: found[0] + "\n", name)
 
 
 def _lost(row):

@@ -10,7 +10,9 @@
 # - turn scores into weights with a **softmax** that never overflows,
 # - average values with **weights**, and say why attention does this instead of a plain average.
 #
-# **Time** 30 minutes · **Points** 5 · **GPU** not needed · **You need** Python and matrix products
+# **Time** 40 minutes · **Points** 5 · **GPU** not needed · **You need** Python, matrix products,
+# and a little PyTorch: tensors, broadcasting, `backward` ([an hour's
+# introduction](https://docs.pytorch.org/tutorials/beginner/deep_learning_60min_blitz.html))
 
 # %% [markdown]
 # ## Working in the notebook
@@ -29,7 +31,9 @@
 # autograder check lessons/00_getting_started/00_getting_started.ipynb
 # ```
 # An exercise gives all of its points or none. It never depends on another exercise of the same
-# lesson, so you may skip one and come back. Stars ★ mark exercises that no later lesson needs.
+# lesson, so you may skip one and come back. The pictures do use your functions: below a skipped
+# exercise some stop with `NotImplementedError`. Go on to the next exercise. Stars ★ mark exercises
+# that no later lesson needs.
 #
 # Two habits spare you trouble. Stay with tensor operations, without NumPy and `.item()`: gradients
 # must be able to flow through everything you write. And keep the dtype that comes in.
@@ -130,10 +134,12 @@ check.preview("uniform_average", first_try)
 # %% [markdown]
 # Read it from top to bottom:
 # - the first line says **what** is wrong;
-# - `got` and `expected` show the place where it is seen best;
+# - `got` and `expected` show the place where it is seen best; `[0, 2]` is row 0, column 2, as
+#   Python counts;
 # - `likely` appears only if your answer does exactly what a known mistake does;
 # - `seed` is the number from which the random inputs were drawn. They differ from run to run,
-#   and a right answer passes on all of them.
+#   and a right answer passes on all of them. To see the same inputs again, run a cell with
+#   `%env AUTOGRADER_SEED=` and that number.
 #
 # Your turn: write it so that the axis of the features stays.
 
@@ -165,7 +171,7 @@ check.uniform_average(uniform_average)
 # %% [markdown]
 # ## From scores to weights
 # A comparison of a query with the keys gives **scores**: any numbers, such as 2, 1 and −1.
-# Weights must be positive and sum to 1. The **softmax** makes them so:
+# Weights must not be negative, and must sum to 1. The **softmax** makes them so:
 #
 # $$\text{weight}_j = \frac{e^{\,\text{score}_j}}{\sum_{m=1}^{T_k} e^{\,\text{score}_m}}$$
 #
@@ -187,8 +193,9 @@ print(f"sum of the exponentials {sum(powers):.3f}")
 # %% [markdown]
 # One trap remains. `exp(1000)` does not fit into a floating-point number: it becomes `inf`, and
 # `inf / inf` is `NaN`, "not a number". Scores of that size do occur. The way out is a property of
-# the formula: **adding the same number to all scores changes no weight**, because the factor
-# stands above and below the fraction. Find out what to add so that no exponent is above 0.
+# the formula: **adding the same number $c$ to all scores changes no weight**. Every exponential is
+# multiplied by the same $e^c$, above and below the fraction line, where it cancels. Which number
+# must be *subtracted* so that no exponent is above 0?
 #
 # ### Exercise 0.2 · `softmax`
 # ●●○ medium · 8 minutes · 2 points
@@ -215,7 +222,7 @@ print(f"sum of the exponentials {sum(powers):.3f}")
 # result       = exponentials over their sum along dim, axis kept
 # ```
 # </details>
-# <details><summary>Hint 4 · “RuntimeError: The size of tensor a (5) must match …”</summary>
+# <details><summary>Hint 4 · “RuntimeError: The size of tensor a (3) must match …”</summary>
 #
 # A reduction (`sum`, `amax`) removed its axis. With `keepdim=True` it stays, with length 1.
 # Note that `max(dim=…)` returns two tensors, values and indices; `amax` only the values.
@@ -242,8 +249,8 @@ for ax, factor in zip(axes, (0.1, 1.0, 10.0), strict=True):
 
 # %% [markdown]
 # *Softmax weights of three scores at three scales: nearly equal on the left (0.38, 0.34, 0.28), all
-# on the first one on the right.* Only differences between scores count, so small scores make an
-# average and large ones make a choice. Lesson 05 is about keeping scores at the right size.
+# on the first one on the right.* Only differences between scores count: small differences make an
+# average, large ones a choice. Lesson 05 is about keeping scores at the right size.
 
 # %% [markdown]
 # ### Break it
@@ -303,9 +310,10 @@ check.preview("softmax", softmax_without_shift)
 # return the matrix product of weights and values
 # ```
 # </details>
-# <details><summary>Hint 4 · “RuntimeError: … shapes cannot be multiplied (7x5 and 7x4)”</summary>
+# <details><summary>Hint 4 · “… a context is wrong”</summary>
 #
-# The inner sizes, here 5 and 7, must agree. Is something transposed that need not be?
+# Row *i* of the weights belongs to query *i*, and row *j* of the values to key *j*. Is something
+# transposed that need not be?
 # </details>
 
 # %% exercise="weighted_average"
@@ -335,9 +343,9 @@ for person, (temperature, humidity) in zip(people, context.tolist(), strict=True
 # nearly their mean. No row gives the freezer more than 0.01.
 #
 # ## Summary
-# A plain average treats all values alike. Softmax turns any scores into positive weights that sum
-# to 1, and subtracting the largest score keeps it finite. The weights average the values: this is
-# the last step of every attention in this course.
+# A plain average treats all values alike. Softmax turns any scores into weights that are not
+# negative and sum to 1, and subtracting the largest score keeps it finite. The weights average the
+# values: this is the last step of every attention in this course.
 #
 # **Next** [01 · How do you predict y at x from examples you have
 # seen?](../01_kernel_regression/01_kernel_regression.ipynb) There the scores come from distances.

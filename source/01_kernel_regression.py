@@ -2,7 +2,7 @@
 # # 01 · How do you predict y at x from examples you have seen?
 #
 # You know the water level of a river at some moments, and want it at another. You know some books,
-# and look for a subject that none of them has as its title. Both are answered in the same way:
+# and look for a subject that none of them covers exactly. Both are answered in the same way:
 # compare, weigh, average. The method is sixty years old, and it is attention in all but name.
 #
 # **After this lesson** you can
@@ -11,7 +11,7 @@
 # - say what every attention does and does not do to its values,
 # - **learn** the bandwidth by gradient descent instead of guessing it.
 #
-# **Time** 75 minutes · **Points** 17 · **GPU** not needed · **You need** lesson 00
+# **Time** 90 minutes · **Points** 17 · **GPU** not needed · **You need** lesson 00
 
 # %%
 import math
@@ -52,8 +52,8 @@ for subject in ("grammar", "statistics of language"):
 #
 # | name | here | shape |
 # |---|---|---|
-# | `query` | what you look for | `(d,)` |
-# | `keys` | what each book is about | `(T_k, d)` |
+# | `query` | what you look for | `(d_k,)` |
+# | `keys` | what each book is about | `(T_k, d_k)` |
 # | `values` | where each book stands | `(T_k, d_v)` |
 # | `weights` | how much each book counts | `(T_k,)` |
 # | `context` | where to go | `(d_v,)` |
@@ -81,7 +81,8 @@ print(f"go to metre {place:.2f}")
 # ●○○ easy · 8 minutes · 2 points
 #
 # Write the same with tensors, for keys of any length and values of any length. The test of the
-# temperature is given; `softmax` and `weighted_average` of lesson 00 are imported.
+# temperature is given. Finished versions of lesson 00's `softmax` and `weighted_average` are
+# imported. (`weighted_average` expects a matrix of weights, one row per query.)
 #
 # <details><summary>Hint 1 · the idea</summary>
 #
@@ -90,8 +91,8 @@ print(f"go to metre {place:.2f}")
 # </details>
 # <details><summary>Hint 2 · the shapes</summary>
 #
-# `(T_k, d)` minus `(d,)` subtracts the query from every key. Summing the squares over the features
-# gives `(T_k,)`. The weights have one axis, so the softmax runs along `dim=0`.
+# `(T_k, d_k)` minus `(d_k,)` subtracts the query from every key. Summing the squares over the
+# features gives `(T_k,)`. The weights have one axis, so the softmax runs along `dim=0`.
 # </details>
 # <details><summary>Hint 3 · pseudocode</summary>
 #
@@ -136,8 +137,8 @@ for ax, temperature in zip(axes, (0.001, 0.1, 1.0, 100.0), strict=True):
 # %% [markdown]
 # ## From books to numbers
 # Now let keys and values be numbers: examples $(x_j, y_j)$, and a query $x$ at which we want to
-# know $y$. Take just three examples and ask at $x = 4.25$. First with the plainest similarity
-# there is, minus the distance:
+# know $y$. Take just three examples and ask at $x = 4.25$. First with the plainest score there is,
+# minus the distance:
 
 # %%
 examples = [(1.36, 1.79), (3.40, -1.77), (6.05, -2.17)]
@@ -169,7 +170,7 @@ print(f"prediction at {at}: {prediction:.3f}")
 #
 # `(T_q, 1)` minus `(1, T_k)` is `(T_q, T_k)`. Indexing with `None` adds an axis of length 1.
 # </details>
-# <details><summary>Hint 3 · “RuntimeError: The size of tensor a (5) must match … b (7)”</summary>
+# <details><summary>Hint 3 · “RuntimeError: The size of tensor a (2) must match … b (3)”</summary>
 #
 # Both tensors still have a single axis, so PyTorch tries to pair them element by element.
 # </details>
@@ -184,15 +185,17 @@ check.distances(distances)
 # ### Exercise 1.3 · `nadaraya_watson`
 # ●●○ medium · 8 minutes · 3 points
 #
-# The usual similarity is the Gaussian kernel, a bell of width $h$, the **bandwidth**. Divide it by
-# its sum over the examples, and look at what you get:
+# The exponential of a score, before the division by the sum, is called a **similarity** or *kernel
+# value*. The usual one is the Gaussian kernel, a bell of width $h$, the **bandwidth**. Divide it by
+# its sum over the examples, and look at what you get, for query $x_i$ and example
+# $x^\text{train}_j$:
 #
-# $$w_{ij} = \frac{\exp\!\big(-(x_i - x_j)^2 / 2h^2\big)}
-# {\sum_m \exp\!\big(-(x_i - x_m)^2 / 2h^2\big)}
-# \qquad\text{for query } x_i \text{ and example } x_j$$
+# $$w_{ij} = \frac{\exp(s_{ij})}{\sum_{m=1}^{T_k} \exp(s_{im})}, \qquad
+# s_{ij} = -\frac{\left(x_i - x^\text{train}_j\right)^2}{2h^2}$$
 #
-# This *is* a softmax, of the scores $-(x_i - x_j)^2 / 2h^2$. Predict all queries at once.
-# (Exercises do not depend on each other: compute the squared differences here again.)
+# This *is* a softmax, of the scores $s_{ij}$: the soft lookup of 1.1 with $\tau = 2h^2$. Predict
+# all queries at once. (Exercises do not depend on each other: compute the squared differences here
+# again.)
 #
 # <details><summary>Hint 1 · the idea</summary>
 #
@@ -212,7 +215,7 @@ check.distances(distances)
 # return weights times y_train
 # ```
 # </details>
-# <details><summary>Hint 4 · the numbers are close, but not the same</summary>
+# <details><summary>Hint 4 · “… a prediction is wrong”</summary>
 #
 # In Python `a / 2 * h**2` means `(a / 2) * h**2`. Put the denominator in brackets.
 # </details>
@@ -249,16 +252,18 @@ print(f"{len(x_train)} examples, {len(x)} queries")
 # %% demo=true
 prediction = nadaraya_watson(x, x_train, y_train, 0.3)
 ax = plots.fit(x, prediction, x_train, y_train, true_level(x), xlabel="hours")
+label = ax.set_ylabel("level (dm)")
 
 # %% [markdown]
 # *Examples (dots), true level (dashed) and prediction (line).* Peaks come out too low and valleys
-# too high: an average of neighbours cannot lie above the highest of them. In the gap the
-# prediction leans on the readings to both sides. At the left end all neighbours lie to the right,
-# where the river is higher, and so is the prediction.
+# too high: most neighbours of a peak lie below it. The valley in the gap is missed, because nobody
+# read there. At the left end all neighbours lie to the right, where the river is higher, and so is
+# the prediction. At the right end they lie to the left, where it is lower.
 #
 # ## Other kernels
 # The Gaussian is one way to turn a distance into a similarity. A **kernel** is any such function
-# of the scaled distance $u = (x - x_j) / h$ that is largest at 0.
+# of the scaled distance $u = (x_i - x^\text{train}_j) / h$ that is largest at 0. The exponential is
+# already in it, so that only the division by the sum is left to do.
 #
 # ### Exercise 1.4 · `kernel_values`
 # ●●○ medium · 8 minutes · 2 points
@@ -318,7 +323,8 @@ check.kernel_values(kernel_values)
 # </details>
 # <details><summary>Hint 2 · the shapes</summary>
 #
-# Sums of the rows with their axis kept: `(T_q, 1)`. This lines up with `(T_q, T_k)`.
+# Sums of the rows with their axis kept: `(T_q, 1)`. This lines up with `(T_q, T_k)`, also in
+# `masked_fill` and `torch.where`, which return a new tensor. Leave the one you were given as it is.
 # </details>
 # <details><summary>Hint 3 · pseudocode</summary>
 #
@@ -363,11 +369,11 @@ for row, kernel in zip(axes, kernels, strict=True):
 
 # %% [markdown]
 # *Fits under four kernels (rows) and three bandwidths (columns), with examples, true level (dashed)
-# and prediction (line).* A narrow kernel follows the noise, a wide one flattens the peaks, and the
-# constant one is the mean of everything at any bandwidth. The boxcar makes steps, one whenever an
-# example enters or leaves its reach. In the gap, narrow boxcar and Epanechnikov have no example in
-# reach and fall back to the mean. At equal bandwidth the
-# Gaussian smooths most, because it reaches beyond one bandwidth.
+# and prediction (line), all in dm.* A narrow kernel follows the noise, a wide one flattens the
+# peaks, and the constant one is the mean of everything at any bandwidth. The boxcar makes steps,
+# one whenever an example enters or leaves its reach. In the gap, narrow boxcar and Epanechnikov
+# have no example in reach and fall back to the mean. Of the first three, the Gaussian smooths most
+# at equal bandwidth, because it reaches beyond one bandwidth.
 #
 # The fits are made of weights. Each row of the next pictures is one query, each column one example.
 
@@ -380,18 +386,22 @@ for ax, (kernel, bandwidth) in zip(
     _, weights = kernel_regression(queries, x_train, y_train, kernel, bandwidth)
     title = f"{kernel}, bandwidth {bandwidth:g} h"
     plots.heatmap(weights, ax, title, [f"{hour:g} h" for hour in queries], colorbar=ax is axes[-1])
+    ax.set(xlabel="examples in order of time")
 
 # %% [markdown]
 # *Weight matrices: 12 queries down, 40 examples across, in the order of time.* Near the diagonal, a
 # query attends to the examples of its own time. A narrow kernel is sharp, a wide one spreads
-# its weight. The boxcar's pale row at 4.25 h is the query in the gap: 1/40 for everyone.
+# its weight. In the gap, from 3.75 h to 4.75 h, the narrow Gaussian still finds a nearest example,
+# however far, and gives it most of the weight: dark cells. The boxcar's pale row at 4.25 h is the
+# query with nobody in reach: 1/40 for everyone.
 #
 # ## What every attention has in common
 # Kernels, and later dot products, differ in how the weights are made. What happens then is always
 # the same: weights that are not negative and sum to 1 average the values. Three properties follow.
 #
-# **The result lies among the values.** A *convex combination* can reach every point between the
-# values, and none outside. Let us look up 400 random queries among 7 values in the plane.
+# **The result lies among the values.** Weights like these can only give points inside the smallest
+# convex shape around the values, their *convex hull*. Which of these points are reached depends on
+# the keys and the temperature. Let us look up 400 random queries among 7 values in the plane.
 
 # %% demo=true
 generator = torch.Generator().manual_seed(3)
@@ -404,8 +414,9 @@ for ax, temperature in zip(axes, (0.2, 4.0), strict=True):
     plots.hull(values, points, ax, f"temperature {temperature:g}", legend=ax is axes[0])
 
 # %% [markdown]
-# *Results of soft lookups (red) in the convex hull of seven values (blue), at two temperatures.*
-# None leaves the hull, although the queries lie all over the plane. At a low temperature one or two
+# *Contexts, the results of 400 soft lookups (orange), in the convex hull of seven values (blue), at
+# two temperatures; the queries are not drawn.* None leaves the hull, although the queries lie all
+# over the plane. At a low temperature one or two
 # keys take most of the weight, so the results gather at values and on lines between them. A high
 # one keeps them near the middle.
 #
@@ -506,9 +517,10 @@ check.leave_one_out_loss(leave_one_out_loss)
 # ### Exercise 1.7 · `LearnedBandwidth`
 # ●●○ medium · 10 minutes · 3 points
 #
-# Write a module with one parameter, `log_bandwidth`, a scalar. Why the logarithm? Gradient descent
-# may step anywhere, also below 0, where a bandwidth makes no sense. The exponential of any number
-# is positive.
+# Write a module with one parameter, `log_bandwidth`, a scalar: the natural logarithm of the
+# bandwidth. Why the logarithm? Gradient descent may step anywhere, also below 0, where a bandwidth
+# makes no sense. The exponential of any number is positive. An `nn.Module` has an `__init__`, which
+# makes the parameters, and a `forward`, which computes: here it predicts as in 1.3.
 #
 # <details><summary>Hint 1 · the idea</summary>
 #
@@ -542,7 +554,8 @@ check.LearnedBandwidth(LearnedBandwidth)
 
 # %% [markdown]
 # Train it, from a bandwidth that is far too wide. Each step computes the leave-one-out loss and
-# moves the parameter against its gradient.
+# moves the parameter against its gradient (Adam chooses the size of the step). The loss needs only
+# the bandwidth; `forward` predicts afterwards, in the plot after the next.
 
 # %% demo=true
 model = LearnedBandwidth(bandwidth=1.5)
@@ -581,8 +594,9 @@ for ax, image, bandwidth in zip(fits, images, (1.5, path[-1][0]), strict=True):
     plots.heatmap(weights, image, title, colorbar=image is images[1])
 
 # %% [markdown]
-# *Before (left) and after training (right): the fit, and the weights of the examples on each
-# other.* The learned bandwidth follows the peaks without chasing every dot. Its weights are
+# *Before (left) and after training (right): the fit in dm, and the weights of the examples on each
+# other.* Both maps have the scale from 0 to 1; the left one is pale because no weight in it is
+# above 0.09. The learned bandwidth follows the peaks without chasing every dot. Its weights are
 # sharper: each query attends to its near neighbours, where before it listened to almost everyone.
 #
 # ### Exercise 1.8 ★ · `effective_neighbours`
@@ -625,17 +639,18 @@ bottom = ax.set_ylim(bottom=0)
 # %% [markdown]
 # *Effective neighbours of the predictions over time, at three bandwidths.* A wider kernel rests on
 # more examples. At each bandwidth the count falls towards the ends, where neighbours are missing on
-# one side.
+# one side. Around the gap the two narrower kernels rest on few readings; in its middle the count
+# rises a little, because both sides are equally far.
 #
 # ## Summary
 # A soft lookup compares a query with all keys, turns the scores into weights by a softmax, and
-# averages the values; kernel regression is this with distances as scores. The result always lies
-# among the values, and no order is known to it. How sharp the attention is can be learned, because
-# everything is differentiable.
+# averages the values; kernel regression is this with minus squared distances as scores. The result
+# always lies among the values, and does not depend on the order of the examples. How sharp the
+# attention is can be learned, because the Gaussian is differentiable.
 #
 # **Next** In lesson 02 a network must press a whole sentence into one vector, and fails when the
-# sentence is long. Lesson 03 lets it look back, with what you have built here; only the scores will
-# be learned as well.
+# sentence is long. Lesson 03 lets it look back, with what you have built here; there the scores,
+# too, are learned.
 #
 # **References**
 # - E. A. Nadaraya (1964). *On estimating regression.* Theory of Probability and Its Applications

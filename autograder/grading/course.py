@@ -9,7 +9,7 @@ from nbgrader.utils import parse_utc
 from traitlets.config import Config
 from traitlets.config.loader import PyFileConfigLoader
 
-from autograder import ROOT
+from autograder import ROOT, CourseError
 from autograder.course import configure
 from autograder.grading.submission import read_bytes
 
@@ -55,7 +55,7 @@ class Course:
         text = (read_bytes(path, 1000) or b"").decode(errors="replace").strip()
         try:
             parse_utc(text)
-        except (ValueError, OverflowError):
+        except Exception:  # a parser of dates trips in many ways over a student's file
             return ""
         return text
 
@@ -67,6 +67,8 @@ class Course:
             handed = Handed(folder.name, folder.parent.name)
             wanted = not students or handed.student in students
             if folder.is_dir() and wanted and self.master(handed.lesson).is_file():
+                if not handed.student.isprintable():  # the gradebook could not take it
+                    raise CourseError(f"rename the folder {handed.student!r}: it is no name")
                 found.append(handed)
         known = {handed.lesson for handed in found}
         chosen = {slug for name in lessons for slug in known if _answers_to(slug, name)}

@@ -11,6 +11,7 @@ from autograder.grading.result import Exercise, clean
 from autograder.run import run_check
 from autograder.sandbox.student import StudentLost
 
+REASON_CHARS = 4000  # a student's own words may stand in a reason: they must not fill a report
 OUT_OF_TIME = "the notebook used up its time"
 
 
@@ -29,8 +30,8 @@ def execute(notebook, sandbox):
         elif run == OUTSIDE:
             name, points = exercise_of(cell)
             failure = _failed(name, problem) if problem else session.check(name, cell["source"])
-            cell["outputs"] = [_verdict(name, failure)]
-            lost = "" if failure is None else clean(str(failure))
+            lost = "" if failure is None else clean(str(failure))[:REASON_CHARS]
+            cell["outputs"] = [_verdict(name, lost)]
             graded.append(Exercise(name, 0.0 if lost else points, points, lost))
     sandbox.stop()
     return graded
@@ -46,12 +47,13 @@ class _Session:
         self._process = None
         self._sources = []  # of the cells that define the namespace now, in order
         self._mishaps = {}  # by exercise: why its cell defines nothing
+        self._room = self._limits.notebook_chars
 
     def run(self, cell):
         """Run one of the student's cells; return its outputs."""
         name = cell["metadata"].get("nbgrader", {}).get("grade_id", "")
         if cell["metadata"]["autograder"].get("missing"):
-            self._mishaps[name] = f"the cell of {name} is missing"
+            self._mishaps[name] = "its cell is missing"
         try:
             outputs = self._ready().run(cell["source"])
         except StudentLost as lost:
@@ -60,8 +62,15 @@ class _Session:
             return [error_output("Stopped", [clean(f"This cell had to be stopped: {lost}.")])]
         self._sources.append(cell["source"])
         if "error" in outputs:
-            self._mishaps[name] = "its cell fails: " + _one_line(outputs["error"])
-        return _notebook_outputs(outputs)
+            self._mishaps[name] = "its cell stops with " + _one_line(outputs["error"])
+        return self._kept(_notebook_outputs(outputs))
+
+    def _kept(self, outputs):
+        """The outputs of a cell, as long as there is room for them in the graded notebook."""
+        self._room -= sum(len(str(output)) for output in outputs)
+        if self._room >= 0 or not outputs:
+            return outputs
+        return [_stream("stderr", "The notebook prints too much: this output is not shown.\n")]
 
     def check(self, name, source):
         """Run a check cell's source; return None, or the CheckFailed that the student reads."""
@@ -85,7 +94,7 @@ class _Session:
         process.allow(self._limits.check_seconds)
         found = process.resolve(str(name))
         if found is None:
-            raise CheckFailed(f"{name} is not defined", self._mishaps.get(name, ""))
+            raise CheckFailed("it is not defined", self._mishaps.get(name, ""))
         answer, module = found
         if module != "__main__":
             raise CheckFailed(
@@ -140,10 +149,10 @@ def _failed(name, what, got=""):
     return failure
 
 
-def _verdict(name, failure):
-    if failure is None:
+def _verdict(name, lost):
+    if not lost:
         return _stream("stdout", f"{name}: correct.\n")
-    return error_output("CheckFailed", clean(str(failure)).splitlines())
+    return error_output("CheckFailed", lost.splitlines())
 
 
 def _one_line(error):

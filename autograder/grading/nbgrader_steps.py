@@ -12,6 +12,8 @@ from nbconvert.exporters import NotebookExporter
 from nbgrader.preprocessors import NbGraderPreprocessor
 from traitlets import Enum
 
+from autograder.grading.submission import MAX_BYTES, read_bytes
+
 SANITIZE = [
     "autograder.grading.nbgrader_steps.Assemble",
     "nbgrader.preprocessors.OverwriteCells",
@@ -37,8 +39,8 @@ class TolerantExporter(NotebookExporter):
     """Reads any file: what is no notebook becomes an empty one, which then earns nothing."""
 
     def from_filename(self, filename, resources=None, **kw):
-        """Convert the file, or in place of a pipe or a device an empty notebook."""
-        if Path(filename).is_file():
+        """Convert the file, or in place of a pipe, a device or a flood an empty notebook."""
+        if read_bytes(filename, MAX_BYTES) is not None:
             return super().from_filename(filename, resources=resources, **kw)
         return self.from_notebook_node(nbformat.v4.new_notebook(), resources=resources, **kw)
 

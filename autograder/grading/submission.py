@@ -6,8 +6,11 @@ import stat
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from autograder.grading.result import clean
+
 MAX_BYTES = 50 * 2**20
 MAX_CELLS = 2000
+MAX_CHARS = 2_000_000  # in all cells together, outputs not counted
 
 
 class Unreadable(Exception):
@@ -42,7 +45,9 @@ def read(path, own_folders=0):
             raise Unreadable("the submission is a link to another folder")
         return Submission(_cells(_content(path)))
     except Unreadable as reason:
-        return Submission(problem=str(reason))
+        return Submission(problem=clean(str(reason)))
+    except Exception as error:  # whatever trips over a student's folder, the class is graded
+        return Submission(problem=f"the submission cannot be read: {type(error).__name__}")
 
 
 def read_bytes(path, limit):
@@ -51,11 +56,16 @@ def read_bytes(path, limit):
         descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
     except OSError:
         return None
-    with open(descriptor, "rb") as stream:
+    try:
         about = os.fstat(descriptor)
         if not stat.S_ISREG(about.st_mode) or about.st_size > limit:
             return None
-        return stream.read(limit)
+        with open(descriptor, "rb", closefd=False) as stream:
+            return stream.read(limit)
+    except OSError:
+        return None
+    finally:
+        os.close(descriptor)
 
 
 def parse(notebook):
@@ -63,7 +73,7 @@ def parse(notebook):
     try:
         return Submission(_cells(notebook))
     except Unreadable as reason:
-        return Submission(problem=str(reason))
+        return Submission(problem=clean(str(reason)))
 
 
 def _content(path):
@@ -80,7 +90,10 @@ def _content(path):
 
 def _missing(path):
     if path.is_file() and not path.is_symlink():
-        return f"{path.name} is larger than {MAX_BYTES >> 20} MiB"
+        larger = path.stat().st_size > MAX_BYTES
+        return f"{path.name} " + (
+            f"is larger than {MAX_BYTES >> 20} MiB" if larger else "cannot be read"
+        )
     if os.path.lexists(path):
         return f"{path.name} is not a plain file"
     others = sorted(other.name for other in path.parent.glob("*.ipynb") if other.is_file())
@@ -101,7 +114,10 @@ def _cells(notebook):
         raise Unreadable("the notebook has no list of cells")
     if len(cells) > MAX_CELLS:
         raise Unreadable(f"the notebook has more than {MAX_CELLS} cells")
-    return [cell for item in cells for cell in _cell(item)]
+    found = [cell for item in cells for cell in _cell(item)]
+    if sum(len(cell.source) for cell in found) > MAX_CHARS:
+        raise Unreadable(f"the notebook's cells hold more than {MAX_CHARS:,} characters")
+    return found
 
 
 def _upgraded(notebook, version):

@@ -15,7 +15,10 @@ import torch
 from autograder.plain import DTYPES, Foreign
 
 HEADER = struct.Struct("!II")  # bytes of JSON, bytes of safetensors
+TABLE = struct.Struct("<Q")  # safetensors begin with the bytes of their table of contents
+MAX_TABLE = 2**20
 MAX_DEPTH = 32
+MAX_AXES = 8  # a place in a tensor takes a number for each, and a check may ask for many places
 
 
 class ProtocolError(Exception):
@@ -37,6 +40,8 @@ def unpack(text, blob, layouts=False):
     bytes promise. With ``layouts``, for messages to be trusted, tensors lie in memory as they did.
     """
     try:
+        if blob and TABLE.unpack_from(blob)[0] > MAX_TABLE:
+            raise ProtocolError("a message of far too many tensors")
         tensors = safetensors.torch.load(blob) if blob else {}
         message = _Decoder(tensors, layouts).decode(json.loads(text))
     except ProtocolError:
@@ -100,6 +105,8 @@ class _Decoder:
         values = self._tensors.pop(name)
         if values.dtype not in DTYPES:
             raise ProtocolError(f"a tensor of dtype {values.dtype}")
+        if values.dim() > MAX_AXES:
+            raise ProtocolError(f"a tensor of {values.dim()} axes")
         if strides is None or not self._layouts:
             return values
         room = 1 + sum((size - 1) * step for size, step in zip(values.shape, strides, strict=True))

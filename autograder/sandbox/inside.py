@@ -122,8 +122,10 @@ class Limited:
 
 def describe(error):
     """A cell's exception as plain values: its name, its message, its lines in the notebook."""
+    syntax = isinstance(error, SyntaxError) and error.lineno is not None
     try:
-        message = str(error)[:500]
+        # A SyntaxError's own text ends in the made-up name of the cell's file.
+        message = str(error.msg if syntax else error)[:500]
     except Exception:  # a student's exception may fail to print itself
         message = ""
     frames = [
@@ -131,7 +133,7 @@ def describe(error):
         for frame in traceback.extract_tb(error.__traceback__)
         if frame.filename.startswith("<")
     ]
-    if isinstance(error, SyntaxError) and error.lineno is not None:
+    if syntax:
         frames.append(f"line {error.lineno}: {(error.text or '').strip()}")
     return {"name": type(error).__name__, "message": message, "lines": frames[-10:]}
 

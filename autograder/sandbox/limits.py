@@ -23,6 +23,7 @@ class Limits:
     notebook_seconds: float = 180.0
     file_bytes: int = 64 * MIB  # one file, and all files together
     output_chars: int = 20_000  # of one cell
+    notebook_chars: int = 500_000  # of all cells together
     frame_bytes: int = 64 * MIB  # one message from the student's process
 
     def as_dict(self):

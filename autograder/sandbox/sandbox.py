@@ -45,11 +45,18 @@ class Sandbox:
         ``end`` is the time, as of ``time.monotonic``, at which it loses its right to an answer.
         """
         self.stop()
-        if self._walls == SHARED or self._zygote is None or self._zygote.poll() is not None:
+        fresh = self._walls == SHARED or self._zygote is None
+        if fresh:
             self._launch()
         ours, theirs = channel.pair()
         try:
             answer = self._command(b"start", theirs.fileno())
+        except SandboxRefused:
+            ours.close()
+            self._end_zygote()
+            if fresh:
+                raise
+            return self.start(end)  # it had died since, say because the machine's memory was full
         finally:
             theirs.close()
         if "refused" in answer:
@@ -122,7 +129,7 @@ class Sandbox:
         """What the zygote says; it never passes on anything from a student's process."""
         try:
             data = self._control.recv(4096)
-        except TimeoutError:
+        except OSError:  # it takes too long, or the line is cut
             data = b""
         if not data:
             self._zygote.kill()

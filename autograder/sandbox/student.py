@@ -133,7 +133,7 @@ def _reply(reply):
     modified = reply.get("modified")
     if type(modified) is not list:
         modified = ["the arguments"]
-    return Reply(reply["value"], [str(name)[:50] for name in modified])
+    return Reply(reply["value"], [str(name)[:50] for name in modified[:10]])
 
 
 def _raised(content):

@@ -45,6 +45,7 @@ REFUSED = {
     "mount_setattr": (442, 442),
     "memfd_secret": (447, 447),
 }
+SOCKET, UNIX = (41, 198), 1  # sockets of other families hold much memory, or know no namespaces
 CLONE, CLONE3 = (56, 220), 435
 MACHINES = {"x86_64": (0, 0xC000003E), "aarch64": (1, 0xC00000B7)}
 
@@ -77,6 +78,13 @@ def _program(column, architecture):
             _instruction(JUMP_EQUAL, numbers[column], 0, 1),
             _instruction(RETURN, refuse),
         ]
+    program += [
+        _instruction(JUMP_EQUAL, SOCKET[column], 0, 3),
+        _instruction(LOAD, 16),  # the family
+        _instruction(JUMP_EQUAL, UNIX, 1, 0),
+        _instruction(RETURN, REFUSE | errno.EAFNOSUPPORT),
+        _instruction(LOAD, 0),
+    ]
     # The C library falls back from clone3, whose flags cannot be seen here, to clone.
     program += [
         _instruction(JUMP_EQUAL, CLONE3, 0, 1),

@@ -65,7 +65,7 @@ def test_fit_draws_examples_prediction_and_truth():
     prediction = (2 * x).requires_grad_()
     ax = plots.fit(x, prediction, x[:3], x[:3], truth=x, xlabel="hours")
     drawn = {line.get_label(): line for line in ax.get_lines()}
-    assert drawn.keys() == {"true function", "examples", "prediction"}
+    assert drawn.keys() == {"truth", "examples", "prediction"}
     assert drawn["prediction"].get_ydata().tolist() == pytest.approx((2 * x).tolist())
     assert len(drawn["examples"].get_xdata()) == 3
     assert ax.get_xlabel() == "hours"

@@ -36,14 +36,18 @@ def test_a_right_answer_prints_one_line(capsys):
     assert capsys.readouterr() == ("softmax: correct.\n", "")
 
 
+def labels(said):
+    return [line.split()[0] for line in said[1:] if line[2] != " "]
+
+
 def test_a_wrong_answer_raises_the_four_lines(capsys):
     with pytest.raises(CheckFailed) as raised:
         check.softmax(wrong)
     said = str(raised.value).split("\n")
     assert said[0] == "softmax: the weights do not sum to 1 along dim=1."
-    labels = ["got", "expected", "likely", "seed"]
-    assert [line.split()[0] for line in said[1:]] == labels
-    assert said[4] == "  seed      12345"
+    assert labels(said) == ["got", "expected", "likely", "seed"]
+    assert max(map(len, said)) <= 88, "a long hint goes on in the next line"
+    assert said[-1] == "  seed      12345"
     assert capsys.readouterr() == ("", "")
 
 
@@ -190,7 +194,7 @@ def test_kernel_right(kernel):
 def test_kernel_wrong_shows_exactly_the_message(kernel):
     said = error_of(kernel["wrong"])
     assert said[0] == "softmax: the weights do not sum to 1 along dim=1."
-    assert [line.split()[0] for line in said[1:]] == ["got", "expected", "likely", "seed"]
+    assert labels(said) == ["got", "expected", "likely", "seed"]
 
 
 def test_kernel_error_names_the_line(kernel):

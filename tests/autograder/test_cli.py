@@ -99,3 +99,16 @@ def test_the_installed_command_and_the_module_are_the_same():
     assert done.returncode == 1
     assert done.stderr.startswith("no lesson is called '7777'; there are: ")
     assert "Traceback" not in done.stderr
+
+
+def test_no_grammar_is_built_for_addresses_that_no_notebook_has():
+    code = """
+import sys
+from autograder import cli
+cli.main(["build", "7777"])
+import nbformat
+assert "jsonschema" in sys.modules and "lark" not in sys.modules
+import rfc3987_syntax  # who wants it, has it
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr

@@ -110,6 +110,23 @@ def test_a_lying_shape_is_refused():
         unpack(b'{"dict": {"value": {"tensor": "0"}}}', blob)
 
 
+@pytest.mark.parametrize(
+    ("head", "words"),
+    [
+        ({"0": {"dtype": "U8", "shape": [1] * 60, "data_offsets": [0, 1]}}, "60 axes"),
+        (
+            {str(n): {"dtype": "U8", "shape": [0], "data_offsets": [0, 0]} for n in range(20_000)},
+            "far too many tensors",
+        ),
+    ],
+)
+def test_tensors_that_would_cost_more_than_their_bytes_are_refused(head, words):
+    head = json.dumps(head).encode()
+    blob = struct.pack("<Q", len(head)) + head + bytes(1)
+    with pytest.raises(ProtocolError, match=words):
+        unpack(b'{"dict": {"value": {"tensor": "0"}}}', blob)
+
+
 @given(st.binary(max_size=60), st.binary(max_size=60))
 def test_no_bytes_do_anything_but_fail_to_be_a_message(text, blob):
     with pytest.raises(ProtocolError):

@@ -6,6 +6,8 @@ from . import (  # noqa: F401  (each module registers its attacks)
     edited,
     exhaustion,
     exits,
+    frames,
+    guesses,
     interpreter,
     memory,
     memory_thieves,

@@ -227,3 +227,28 @@ def another_lessons_notebook(paper):
     from autograder import classroom
 
     paper.raw = nbformat.writes(classroom.solved("00_getting_started")).encode()
+
+
+@attack
+def unprintable_names(paper):
+    """In place of the notebook, one whose file name is no text and steers the terminal."""
+
+    def make(path):
+        for name in (b"\xff\xfe.ipynb", b"\x1b[2J\n\x07.ipynb"):
+            (path.parent / os.fsdecode(name)).write_bytes(b"{}")
+
+    paper.special = make
+
+
+@attack
+def kernel_of_half_a_letter(paper):
+    """A foreign kernel whose name cannot be written to any file."""
+    content = json.loads(nbformat.writes(paper.notebook))
+    content["metadata"]["kernelspec"] = {"language": "R", "display_name": "\ud800\x1b[2J\n"}
+    paper.raw = json.dumps(content).encode()
+
+
+@attack
+def megabytes_of_source(paper):
+    """Forty megabytes of text in one cell, to be kept and shown by everyone after."""
+    paper.first("#" + "x" * 40_000_000)

@@ -141,3 +141,31 @@ def won():
 has_won()
 """
     )
+
+
+@attack(stock=False)
+def memory_in_network_buffers(paper):
+    """Unread TCP connections to itself: won if one process can keep 200 MiB in them."""
+    paper.burglar(
+        CAREFUL
+        + """
+import socket
+
+
+def won():
+    kept, sent, block = [], 0, b"x" * 2**16
+    server = socket.create_server(("127.0.0.1", 0))
+    while sent < 200 * 2**20 and room():
+        kept.append(socket.create_connection(server.getsockname(), 1))
+        kept.append(server.accept()[0])
+        kept[-2].setblocking(False)
+        kept[-2].setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 2**24)
+        try:
+            while True:
+                sent += kept[-2].send(block)
+        except BlockingIOError:
+            pass
+    print("held in buffers:", sent >> 20, "MiB")
+    return sent >= 200 * 2**20
+"""
+    )

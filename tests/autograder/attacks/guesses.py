@@ -1,0 +1,131 @@
+"""Results without an answer behind them: replayed, echoed, or shared with the arguments."""
+
+import torch
+
+from autograder import exercise
+from autograder.answer import AnswerRaised, LocalAnswer, Reply
+from autograder.draw import Draw
+from autograder.student import Student
+
+from .paper import attack
+
+
+class Replayed:
+    """Stands for an answer and gives the results that were ``recorded`` in another grading."""
+
+    def __init__(self, recorded):
+        self._recorded = recorded
+
+    def _next(self, *_):
+        request, value, modified = next(self._recorded)
+        if request == "raised":
+            raise AnswerRaised(*value)
+        return Reply(value, modified)
+
+    call = gradients = _next
+
+    def build(self, args, kwargs):
+        """A module that replays as well."""
+        return self
+
+    def parameters(self):
+        """The recorded parameters."""
+        return self._next().value
+
+    def load(self, values):
+        """Nothing is asked for."""
+
+    train = load
+
+
+def recorded(item, answer, seed):
+    """What ``answer`` gives to the Check ``item`` with this seed, in the order of the requests."""
+    student = Student(LocalAnswer(answer))
+    item.run(student, Draw(seed))
+    return student.record
+
+
+def _text(value):
+    """``value`` as an expression in Python."""
+    if isinstance(value, torch.Tensor):
+        return f"torch.tensor({value.tolist()!r}, dtype={value.dtype})"
+    if isinstance(value, list | tuple):
+        return f"{type(value).__name__}([{', '.join(map(_text, value))}])"
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{key!r}: {_text(one)}" for key, one in value.items()) + "}"
+    return repr(value)
+
+
+@attack
+def answers_of_an_earlier_grading(paper):
+    """The results of right answers to earlier checks, given again in the order of the requests."""
+    from attention import getting_started
+
+    records = {
+        name: recorded(item, getattr(getting_started, name), seed=4242)
+        for name, item in exercise.of_lesson("getting_started").items()
+    }
+    paper.first(
+        "inf, nan = float('inf'), float('nan')\nimport torch\nkept = " + _text(records) + "\n"
+    )
+    paper.first("""
+        from autograder import answer
+
+        def replay(self, *_):
+            request, value, modified = kept[self.target.__name__].pop(0)
+            if request == "raised":
+                raise answer.AnswerRaised(*value)
+            return answer.Reply(value, modified)
+
+        answer.LocalAnswer.call = answer.LocalAnswer.gradients = replay
+    """)
+
+
+@attack
+def echoes_what_came(paper):
+    """Every tensor that the grader ever sent is kept; the last of each shape is the result."""
+    paper.first("""
+        import torch
+        from autograder import answer
+        from autograder.sandbox import channel
+
+        seen = []
+        receive = channel.Channel.receive
+
+        def collect(value):
+            if isinstance(value, torch.Tensor):
+                seen.append(value)
+            elif isinstance(value, (list, tuple)):
+                for one in value:
+                    collect(one)
+            elif isinstance(value, dict):
+                collect(list(value.values()))
+
+        def listen(self, seconds=None):
+            message = receive(self, seconds)
+            collect(message)
+            return message
+
+        def echo(self, args, kwargs, *cotangent):
+            value = seen[-1] if seen else None
+            if cotangent:
+                value = {}, [one for one in args if isinstance(one, torch.Tensor)]
+            return answer.Reply(value, [])
+
+        channel.Channel.receive = listen
+        answer.LocalAnswer.call = answer.LocalAnswer.gradients = echo
+    """)
+
+
+@attack
+def views_of_the_arguments(paper):
+    """Results that share memory with the arguments, with strides that show one value often."""
+    paper.answer("""
+        for tensor in inputs:
+            if isinstance(tensor, torch.Tensor):
+                tensor = tensor.detach()
+                if '@NAME@' == 'softmax':
+                    return tensor.as_strided(tensor.shape, [0] * tensor.dim())
+                return tensor.as_strided(tensor.shape[1:], tensor.stride()[1:])
+        return inputs
+    """)
