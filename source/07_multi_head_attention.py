@@ -311,9 +311,9 @@ for gates in ([1.0, 1.0], [0.0, 1.0], [1.0, 0.0]):
 
 # %% [markdown]
 # The report that the silent head had fetched is lost (an error of 1 is that of always saying 0),
-# and the other stays nearly as good as it was. In trained language models one also finds heads with a
-# task, for the previous token, for syntax, for rare words, and many whose silence hardly shows
-# (lesson 15).
+# and the other stays nearly as good as it was. In trained language models one also finds heads
+# with a task, for the previous token, for syntax, for rare words, and many whose silence hardly
+# shows (lesson 15).
 #
 # ## How large is it?
 # ### Exercise 7.4 · `attention_parameters`
