@@ -90,7 +90,7 @@ def wait(device):
         torch.cuda.synchronize()
 
 
-def times(actions, device, seconds, least=4):
+def times(actions, device, seconds, least=3):
     """Least milliseconds of each action; the actions take turns."""
     found = [[] for _ in actions]
     for run in actions:  # warm up
