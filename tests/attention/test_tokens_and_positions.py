@@ -1,6 +1,5 @@
 """The library of lesson 08 against slow direct versions and against the tokenizers package."""
 
-import json
 import math
 import random
 from itertools import pairwise
@@ -10,7 +9,7 @@ import pytest
 import torch
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from tokenizers import Regex, Tokenizer, models, pre_tokenizers, trainers
+from tokenizers import Tokenizer, models
 
 from attention.tokens_and_positions import (
     LearnedPositions,
@@ -27,6 +26,7 @@ from attention.tokens_and_positions import (
     split_words,
     train_bpe,
 )
+from benchmarks.bpe import byte_level, byte_names, package_merges
 
 F64 = torch.float64
 
@@ -63,31 +63,10 @@ def slow_train_bpe(words, counts, n_merges):
     return merges
 
 
-def alphabet():
-    """The sign that stands for each byte in the tokenizers package, in the order of the bytes."""
-    plain = [*range(33, 127), *range(161, 173), *range(174, 256)]
-    rest = [byte for byte in range(256) if byte not in plain]
-    signs = {byte: chr(byte) for byte in plain}
-    signs |= {byte: chr(256 + place) for place, byte in enumerate(rest)}
-    return [signs[byte] for byte in range(256)]
-
-
-def library_bpe(texts, n_merges):
-    """Train the tokenizers package on words that are cut already; return merges as pairs of ids."""
-    signs = alphabet()
-    tokenizer = Tokenizer(models.BPE())
-    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
-    # Named first, the bytes get the ids 0 to 255, on which the tie-break depends.
-    trainer = trainers.BpeTrainer(
-        vocab_size=256 + n_merges, special_tokens=signs, show_progress=False
-    )
-    tokenizer.train_from_iterator((piece for text in texts for piece in split_words(text)), trainer)
-    return merges_of(tokenizer)
-
-
-def merges_of(tokenizer):
-    model = json.loads(tokenizer.to_str())["model"]
-    return [(model["vocab"][left], model["vocab"][right]) for left, right in model["merges"]]
+def package_bpe(texts, n_merges):
+    """The merges of the tokenizers package, for words that are cut already."""
+    pieces = [piece for text in texts for piece in split_words(text)]
+    return package_merges(pieces, n_merges, cut=False)
 
 
 # Byte-pair encoding
@@ -103,28 +82,21 @@ def test_training_agrees_with_the_direct_trainer(counted, n_merges):
 @given(st.lists(st.text("ab é", max_size=12), max_size=12))
 @example(["aaaaaaaaa aaaa aa"])
 def test_merges_are_those_of_the_tokenizers_package(texts):
-    assert train_bpe(*count_words(texts), 40) == library_bpe(texts, 40)
+    assert train_bpe(*count_words(texts), 40) == package_bpe(texts, 40)
 
 
 def test_merges_on_real_text_are_those_of_both():
-    assert library_bpe(TEXT.splitlines(), 500) == MERGES
+    assert package_bpe(TEXT.splitlines(), 500) == MERGES
     assert MERGES[:60] == slow_train_bpe(WORDS, COUNTS, 60)
 
 
 def test_ids_are_those_of_the_tokenizers_package():
-    signs = alphabet()
-    names = list(signs)
+    names = byte_names()
     for left, right in MERGES:
         names.append(names[left] + names[right])
     pairs = [(names[left], names[right]) for left, right in MERGES]
     tokenizer = Tokenizer(models.BPE({name: i for i, name in enumerate(names)}, pairs))
-    pattern = r" ?[\p{L}\p{Nl}\p{No}_]+| ?\p{Nd}+| ?[^\s\p{L}\p{N}_]+|\s+(?!\S)|\s+"
-    tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
-        [
-            pre_tokenizers.Split(Regex(pattern), "isolated"),
-            pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False),
-        ]
-    )
+    tokenizer.pre_tokenizer = byte_level()
     unseen = " ".join(docstrings(torch))[:100_000] + " Größe 12½ Ⅷ_x  日本語\n\n🙂"
     assert encode(unseen, MERGES) == tokenizer.encode(unseen).ids
 
