@@ -170,10 +170,10 @@ check.merge_pair(merge_pair)
 # %% [markdown]
 # ## Learning the merges
 # Count, merge the best pair, repeat. Done so, every merge counts all words anew, although it has
-# changed only those that hold the pair. So keep the
-# totals, and for each pair the places of its words. `PairIndex` does the bookkeeping. Its heap
-# finds the best pair without looking at all of them; entries that have gone out of date are only
-# noticed, and corrected, when they come to the top.
+# changed only those that hold the pair. So keep the totals, and for each pair the places of its
+# words. `PairIndex` does the bookkeeping. Its heap finds the best pair without looking at all of
+# them; entries that have gone out of date are only noticed, and corrected, when they come to the
+# top.
 
 # %% given="PairIndex"
 from attention.tokens_and_positions import PairIndex
@@ -329,18 +329,16 @@ ax = plots.lines(used, curves, xlabel="merges", ylabel="bytes per token")
 #
 # ## A German compound
 # German writes its numbers as one word: 231 is *zweihunderteinunddreißig*. A second tokeniser
-# learns from the numbers 1 to 999 in words, each once, with 60 merges.
+# learns from the numbers 1 to 999 in words, each once, first 28 merges, then 60.
 
 
 # %% demo=true
 def in_german(n):
     """Write 1 to 999 in German words."""
-    units = "ein zwei drei vier fünf sechs sieben acht neun zehn elf zwölf".split()  # noqa: SIM905
-    units += [stem + "zehn" for stem in ("drei", "vier", "fünf", "sech", "sieb", "acht", "neun")]
-    tens = [
-        stem + "zig" for stem in ("zwan", "drei", "vier", "fünf", "sech", "sieb", "acht", "neun")
-    ]
-    tens[1] = "dreißig"
+    units = ["ein", "zwei", "drei", "vier", "fünf", "sechs", "sieben", "acht", "neun"]
+    stems = ("drei", "vier", "fünf", "sech", "sieb", "acht", "neun")
+    units += ["zehn", "elf", "zwölf", *(stem + "zehn" for stem in stems)]
+    tens = ["zwanzig", "dreißig", *(stem + "zig" for stem in stems[1:])]
     if n >= 100:
         return units[n // 100 - 1] + "hundert" + (in_german(n % 100) if n % 100 else "")
     if n >= 20:
@@ -348,20 +346,24 @@ def in_german(n):
     return "eins" if n == 1 else units[n - 1]
 
 
-numbers = train_bpe(*count_words(in_german(n) for n in range(1, 1000)), n_merges=60)
-rows = {}
-for word in (in_german(231), in_german(717), "Donaudampfschifffahrt", "returns a tensor"):
-    for name, learned in (("docstrings", merges), ("numbers", numbers)):
-        ids = encode(word, learned)
-        rows[f"{word}\n{name}: {len(ids)} tokens"] = [decode([i], learned) for i in ids]
-ax = plots.tokens(rows)
+words, counts = count_words(in_german(n) for n in range(1, 1000))
+learned = {f"numbers, {n}": train_bpe(words, counts, n_merges=n) for n in (28, 60)}
+learned["docstrings, 2000"] = merges
+axes = plots.panels(rows=3, width=9, height=1.5, share=False)
+for ax, word in zip(axes, (in_german(231), in_german(717), "Donaudampfschifffahrt"), strict=True):
+    rows = {}
+    for name, known in learned.items():
+        ids = encode(word, known)
+        rows[f"{name} merges: {len(ids)} tokens"] = [decode([i], known) for i in ids]
+    plots.tokens(rows, ax).set(title=word)
 
 # %% [markdown]
-# *Four texts, each cut by both tokenisers; ␣ is a space, and � a token that is half of a
-# character.* The tokeniser of numbers finds the parts of the word by itself: nobody told it what
-# *hundert* is. To the one of docstrings, German is nearly a heap of letters. In general the cuts
-# follow frequency, not meaning. Large models use the same algorithm with more merges: GPT-2 has
-# 256 bytes, 50 000 merges and one special token, 50 257 ids in all.
+# *Three words, cut by three tokenisers; � is a token that is half of a character.* Nobody told the
+# first one what *hundert*, *und* or *drei* is; it found them, because they are frequent. But the
+# cuts follow frequency, not meaning: with 60 merges *zweihundert* is one token, and *siebzehn* ends
+# in *zeh* and *n*. To the tokeniser of docstrings German is nearly a heap of letters, and so is to
+# the others a word unlike all numbers. Large models use the same algorithm with more merges: GPT-2
+# has 256 bytes, 50 000 merges and one special token, 50 257 ids in all.
 #
 # ## From ids to rows
 # An id is a name, not a quantity: 301 is not more than 300. So each id gets a vector of its own, a
@@ -615,8 +617,8 @@ for ax, (name, scores) in zip(axes, (("rotary", turned), ("added", added)), stri
 
 # %% [markdown]
 # *Dot products of a query at m (down) and a key at n (across). Left, rotary: constant along each
-# diagonal. Right, added sinusoids: a diagonal band, with stripes across it.* Only on the left does
-# the score depend on *m* − *n* alone. Added positions also multiply with the content.
+# diagonal. Right, added sinusoids: a diagonal band on top of stripes.* Only on the left does the
+# score depend on *m* − *n* alone. Added positions also multiply with the content.
 #
 # ## Order matters now
 # The two sentences again, with positions added. The words, the table and the weights are as before.
@@ -688,4 +690,4 @@ for ax, (name, x) in zip(
 # - J. Su et al. (2021). *RoFormer: enhanced Transformer with rotary position embedding.*
 #   [arXiv:2104.09864](https://arxiv.org/abs/2104.09864)
 # - To use: the [tokenizers](https://github.com/huggingface/tokenizers) package learns the same
-#   merges from the same words, with the same rule for ties.
+#   merges from the same words, once its bytes are numbered like ours.

@@ -93,6 +93,14 @@ def sorts_by_pair(words, counts):
     return sorted(_totals(words, counts).items())
 
 
+@mistake(
+    "count_pairs",
+    hint="This is the Counter itself. Return a list of its items, in the right order.",
+)
+def returns_the_counter(words, counts):
+    return _totals(words, counts)
+
+
 @alternative("count_pairs")
 def sorts_twice(words, counts):
     totals = {}
@@ -203,6 +211,28 @@ def merges_in_place(ids, pair, new_id):
     return ids
 
 
+@mistake(
+    "merge_pair",
+    hint="The list gets shorter while a for loop walks over its first length, and the loop runs "
+    "off its end. Build a new list with a while loop.",
+)
+def shortens_the_list_it_walks_over(ids, pair, new_id):
+    ids = list(ids)
+    for i in range(len(ids) - 1):
+        if (ids[i], ids[i + 1]) == pair:
+            ids[i : i + 2] = [new_id]
+    return ids
+
+
+@mistake(
+    "merge_pair",
+    hint="The step is always 1: after a merge the search goes on at the token that has just been "
+    "used up. And the last token is lost, because it has no neighbour.",
+)
+def steps_by_one_and_loses_the_last(ids, pair, new_id):
+    return [new_id if p == pair else p[0] for p in pairwise(ids)]
+
+
 @alternative("merge_pair")
 def cuts_a_copy(ids, pair, new_id):
     ids = list(ids)
@@ -244,7 +274,7 @@ def never_updates_the_counts(words, counts, n_merges):
 @mistake(
     "train_bpe",
     hint="The same pair is merged again and again, because the words do not change, or their pairs "
-    "are never counted anew. Remove, merge, add: for every word that holds the pair.",
+    "are never counted anew. For each word that holds the pair: remove, merge, add, in this order.",
 )
 def merges_the_same_pair_for_ever(words, counts, n_merges):
     return [PairIndex(words, counts).most_frequent()] * n_merges
@@ -326,6 +356,15 @@ def merges_once_per_word(words, counts, n_merges):
 def does_not_stop(words, counts, n_merges):
     merges = _train(words, counts, n_merges)
     return merges if len(merges) == n_merges else [max([])]
+
+
+@mistake(
+    "train_bpe",
+    hint="When no pair is left, most_frequent() returns None, which is no merge. Stop then.",
+)
+def appends_none(words, counts, n_merges):
+    merges = _train(words, counts, n_merges)
+    return merges + [None] * (n_merges - len(merges))
 
 
 @mistake("train_bpe", hint="It does not stop at n_merges but goes on until no pair is left.")
@@ -549,6 +588,11 @@ def undoes_one_level(ids, merges):
     return bytes(i % 256 for i in flat).decode(errors="replace")
 
 
+@mistake("decode", hint="These are the bytes. Read them as UTF-8, to get a str.")
+def returns_bytes(ids, merges):
+    return b"".join(_tokens(merges)[i] for i in ids)
+
+
 @alternative("decode")
 def unfolds_recursively(ids, merges):
     def unfold(i):
@@ -570,10 +614,7 @@ def unfolds_with_a_stack(ids, merges):
     return str(found, "utf-8", "replace")
 
 
-@mistake(
-    "embed",
-    hint="The rows are not scaled. Multiply them by √d_model.",
-)
+@mistake("embed", hint="The rows are not scaled. Multiply them by √d_model.")
 def forgets_the_root(ids, table):
     return table[ids]
 
@@ -728,6 +769,14 @@ def counts_by_itself(positions, d_model):
     return _sinusoids(_angles(torch.arange(len(positions), dtype=positions.dtype), d_model))
 
 
+@mistake(
+    "sinusoidal_positions",
+    hint="torch.zeros and .float() make float32 whatever the positions are. Take over their dtype.",
+)
+def falls_back_to_float32(positions, d_model):
+    return _sinusoids(_angles(positions.float(), d_model))
+
+
 @alternative("sinusoidal_positions")
 def fills_the_columns(positions, d_model):
     table = torch.empty(len(positions), d_model, dtype=positions.dtype)
@@ -868,6 +917,15 @@ class WrapsAround(_Positions):
 
     def rows(self, x):
         return self.table[torch.arange(x.shape[1]) % len(self.table)]
+
+
+@mistake(
+    "LearnedPositions",
+    hint="assert is for what can never happen, and python -O leaves it out. Raise a ValueError.",
+)
+class AssertsTheLength(_Positions):
+    def refuse(self, x):
+        assert x.shape[1] <= len(self.table)
 
 
 @mistake("LearnedPositions", hint="The error is right. Its message should name both numbers.")
