@@ -321,8 +321,8 @@ ax = plots.lines(used, curves, xlabel="merges", ylabel="bytes per token")
 
 # %% [markdown]
 # *Bytes per token against the number of merges: steep at first, then flatter.* The first tokens are
-# pairs of common letters; soon there are whole words, most with their space in front. The late ones
-# are the vocabulary of docstrings: a tokeniser shows what it was trained on. Each merge is rarer
+# spaces and pairs of common letters; whole words follow, most with their space in front. The late
+# ones are the vocabulary of docstrings: a tokeniser shows what it was trained on. Each is rarer
 # than the one before, so each helps less. And the German text gains little. Nothing fails, every
 # text comes back; but it costs more tokens, so more time and memory, in a language that the
 # tokeniser was not made for.
@@ -639,7 +639,7 @@ for row, scale in zip(axes, (0.0, 1.0), strict=True):
 
 # %% [markdown]
 # *Weights of the words on each other. Above, without positions, the right matrix is the left one
-# with rows and columns exchanged. Below, with positions, the weights are others.* The dog who bites
+# with its words in another order. Below, with positions, the weights are others.* The dog who bites
 # and the dog who is bitten are two different rows at last.
 #
 # ### Break it
