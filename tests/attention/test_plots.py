@@ -110,3 +110,25 @@ def test_colours_are_those_of_a_colour_blind_safe_palette():
     cycle = matplotlib.rcParams["axes.prop_cycle"].by_key()["color"]
     assert {to_hex(colour).upper() for colour in cycle} >= {"#0072B2", "#D55E00", "#009E73"}
     assert matplotlib.rcParams["image.cmap"] in ("YlGnBu", "cividis", "viridis")
+
+
+def test_tokens_have_a_box_each_and_show_their_spaces():
+    ax = plots.tokens({"one": ["ab", " c"], "two": ["d\n"]})
+    assert [text.get_text() for text in ax.texts] == ["ab", "␣c", "d↵"]
+    assert len(ax.patches) == 3
+    assert [text.get_text() for text in ax.get_yticklabels()] == ["one", "two"]
+    assert ax.yaxis_inverted()  # the first text on top
+
+
+def test_tokens_draw_on_the_axes_they_are_given():
+    axes = plots.panels(2, 1, share=False)
+    assert plots.tokens({"one": ["ab"]}, axes[1]) is axes[1]
+
+
+def test_signed_numbers_have_a_scale_with_0_in_the_middle():
+    values = torch.tensor([[-2.0, 0.0, 1.0]], requires_grad=True)
+    ax = plots.signed(values, title="t", xlabel="x", ylabel="y", limit=2.0)
+    image = ax.get_images()[0]
+    assert image.get_clim() == (-2, 2)
+    assert image.get_array()[0, 0] == -2
+    assert (ax.get_xlabel(), ax.get_ylabel(), ax.get_title("left")) == ("x", "y", "t")
