@@ -5,6 +5,7 @@ it printed. Here its cells go into the master's notebook, and run in the sandbox
 """
 
 import atexit
+import warnings
 from pathlib import Path
 
 import nbformat
@@ -33,6 +34,8 @@ def configure(c):
     c.Autograde.exporter_class = "autograder.grading.nbgrader_steps.TolerantExporter"
     c.Autograde.sanitize_preprocessors = SANITIZE
     c.Autograde.autograde_preprocessors = AUTOGRADE
+    # nbgrader's own gradebook makes SQLAlchemy warn of objects that are added a line later.
+    warnings.filterwarnings("ignore", "Object of type <Submitted.*> not in session")
 
 
 class TolerantExporter(NotebookExporter):

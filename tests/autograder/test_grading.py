@@ -177,17 +177,18 @@ class TestRunning:
         inside = right.replace("    shifted", "    print('y'); warnings.warn('z')\n    shifted")
         assert grade(classroom.handed_in(SLUG, {"softmax": noisy + inside})).score == 5
 
-    def test_a_students_own_words_do_not_fill_the_report(self, grade):
-        source = (
-            "def softmax(scores, dim):\n    raise type('E' * 9_000, (Exception,), {})('x' * 9_000)"
-        )
-        result = grade(classroom.handed_in(SLUG, {"softmax": source}))
-        assert len(reason(result, "softmax")) <= 4000
-        source = (
-            "from autograder import answer\nanswer._modified = lambda *_: ['x' * 99] * 30_000\n"
-        )
+    def test_a_reason_is_never_long(self, master, box, monkeypatch):
+        failure = CheckFailed("the parameters are wrong", "x" * 9_000)
+        monkeypatch.setattr("autograder.grading.execute.run_check", lambda *_: failure)
+        submission = parse(classroom.handed_in(SLUG))
+        graded, result = single.grade_submission(master, submission, box)
+        assert 100 < len(reason(result, "softmax")) <= 4000
+        assert len(json.dumps(graded)) < 100_000
+
+    def test_names_of_changed_inputs_are_few(self, grade):
+        lie = "from autograder import answer\nanswer._modified = lambda *_: ['x' * 99] * 30_000\n"
         notebook = classroom.handed_in(SLUG)
-        notebook.cells.insert(0, nbformat.v4.new_code_cell(source))
+        notebook.cells.insert(0, nbformat.v4.new_code_cell(lie))
         result = grade(notebook)
         assert "changes its inputs" in reason(result, "softmax")
         assert len(reason(result, "softmax")) < 1500

@@ -2,56 +2,32 @@
 
 import json
 import os
-import re
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
 from nbgrader.api import Gradebook
 
 from autograder import ROOT, classroom, exercise
-from autograder.grading import records
-from autograder.grading.course import Course, Handed
-
-SLUG = "00_getting_started"
-PROGRAM = [str(Path(sys.executable).parent / "autograder"), "grade"]
-WRONG = {"softmax": "def softmax(scores, dim):\n    return scores"}
-LINE = re.compile(r"^ *\d+/\d+  \S+  (\S+) ", re.MULTILINE)
+from autograder.grading.course import Course
+from tests.autograder.small_class import (
+    LINE,
+    PROGRAM,
+    SLUG,
+    WRONG,
+    grade,
+    hand_in,
+    kept,
+    make_course,
+    scores,
+)
 
 
 @pytest.fixture
 def course(tmp_path):
-    """An empty course with the solved notebook of one lesson."""
-    for kind in ("solutions", "autograder"):
-        (tmp_path / kind).mkdir()
-    (tmp_path / "solutions" / SLUG).symlink_to(ROOT / "solutions" / SLUG)
-    return tmp_path
-
-
-def hand_in(course, *students, answers=None):
-    for student in students:
-        classroom.submit(classroom.handed_in(SLUG, answers), course, student, SLUG)
-
-
-def grade(course, *options, check=True):
-    """Run the command; return (standard output, standard error, exit status)."""
-    command = [*PROGRAM, "--course", str(course), "--workers", "1", *options]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=300)
-    assert not check or done.returncode == 0, done.stdout + done.stderr
-    return done.stdout, done.stderr, done.returncode
-
-
-def scores(course):
-    """Total score by student, from nbgrader's gradebook."""
-    with Gradebook(Course(course).db_url, "attention") as book:
-        return {one.student.id: one.score for one in book.assignment_submissions(SLUG)}
-
-
-def kept(course, student):
-    return records.load(Course(course).autograded(Handed(SLUG, student)).parent)
+    return make_course(tmp_path)
 
 
 def test_a_class_is_graded_once_and_then_skipped(course):
@@ -100,37 +76,6 @@ def test_damage_is_a_score_and_a_sentence(course):
     assert found == dict.fromkeys([*broken, "nothing", "renamed", "linked"], 0)
     assert all(kept(course, student).complete for student in found)
     assert "there is no 00_getting_started.ipynb, only final (2).ipynb" in said
-
-
-def test_what_kill_nine_interrupts_the_next_run_completes(course):
-    students = [f"s{number:02}" for number in range(10)]
-    hand_in(course, *students)
-    command = [*PROGRAM, "--course", str(course), "--workers", "2"]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, start_new_session=True)
-    said = ""
-    while len(LINE.findall(said)) < 3:
-        said += process.stdout.readline()
-    os.kill(process.pid, signal.SIGKILL)
-    said += process.stdout.read()
-    _wait_until(lambda: not _left_over(process.pid))
-    again, _, _ = grade(course)
-    first, second = LINE.findall(said), LINE.findall(again)
-    assert not set(first) & set(second)  # nothing is graded twice
-    assert len(first) + len(second) >= len(students) - 1  # a line may be lost, not a score
-    assert scores(course) == dict.fromkeys(students, 5)
-    assert all(kept(course, student).complete for student in students)
-
-
-def test_ctrl_c_stops_and_says_what_is_left(course):
-    hand_in(course, *(f"s{number:02}" for number in range(10)))
-    command = [*PROGRAM, "--course", str(course), "--workers", "1"]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, start_new_session=True)
-    process.stdout.readline()
-    os.killpg(process.pid, signal.SIGINT)
-    said = process.communicate(timeout=60)[0]
-    assert process.returncode == 130
-    assert "are left; run the same command to go on" in said
-    _wait_until(lambda: not _left_over(process.pid))
 
 
 def test_a_worker_that_dies_is_replaced(course):
@@ -296,23 +241,3 @@ def _children(pid):
         ]
     except OSError:
         return []
-
-
-def _left_over(session):
-    """Processes of a killed command's session, and sandboxes that lost their grader."""
-    found = []
-    for path in Path("/proc").glob("[0-9]*/stat"):
-        try:
-            fields = path.read_text().rpartition(")")[2].split()
-        except OSError:
-            continue
-        if int(fields[3]) == session and fields[0] != "Z":
-            found.append(int(path.parent.name))
-    return found
-
-
-def _wait_until(condition, seconds=20):
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.1)
