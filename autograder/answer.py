@@ -49,12 +49,17 @@ class LocalAnswer:
         return Reply(plain(result), _modified(args, kwargs, given, given_kwargs))
 
     def gradients(self, args, kwargs, cotangent):
-        """Differentiate ``(result * cotangent).sum()``; Reply of (parameter gradients, inputs')."""
+        """Differentiate ``(result * cotangent).sum()``; Reply of (parameter gradients, inputs').
+
+        Of a tuple or list, such as (context, weights), the first item is the result.
+        """
         inputs, given_kwargs = [_leaf(item) for item in args], copied(kwargs)
         leaves = [item for item in inputs if isinstance(item, torch.Tensor) and item.requires_grad]
         named = self._parameters()
         with torch.enable_grad():
             result = _guarded(lambda: self.target(*inputs, **given_kwargs))
+            if isinstance(result, tuple | list) and isinstance([*result, None][0], torch.Tensor):
+                result = result[0]
             if not isinstance(result, torch.Tensor):
                 return Reply(Foreign(_brief(plain(result))))
             loss = _guarded(lambda: (result if cotangent is None else result * cotangent).sum())

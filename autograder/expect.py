@@ -8,6 +8,7 @@ import itertools
 import math
 import textwrap
 
+import numpy
 import torch
 
 from autograder.plain import Foreign
@@ -195,10 +196,14 @@ def raises(student, error, *args, what, **kwargs):
 
 
 def gradients(student, reference, *args, what="the gradient is wrong", cotangent=None, **kwargs):
-    """Gradients through ``student`` equal those through ``reference`` on the same inputs."""
+    """Gradients through ``student`` equal those through ``reference`` on the same inputs.
+
+    Where these return a tuple, such as (context, weights), its first item is differentiated.
+    """
     leaves = [item.detach().clone().requires_grad_() if _floating(item) else item for item in args]
     with torch.enable_grad():
         result = reference(*leaves, **kwargs)
+        result = result[0] if isinstance(result, tuple) else result
         loss = (result if cotangent is None else result * cotangent).sum()
         wanted = torch.autograd.grad(loss, [item for item in leaves if _floating(item)])
     positions = [place for place, item in enumerate(args, start=1) if _floating(item)]
@@ -253,7 +258,8 @@ def _worst(got, expected, rtol, atol):
     excess = (got.double() - expected.double()).abs() - (atol + rtol * expected.double().abs())
     excess = excess.nan_to_num(nan=math.inf, posinf=math.inf, neginf=math.inf)
     excess = excess.masked_fill(equal, -math.inf)
-    return tuple(place.item() for place in torch.unravel_index(excess.argmax(), excess.shape))
+    # torch.unravel_index would do the same, but the first time it imports sympy for two seconds.
+    return tuple(map(int, numpy.unravel_index(excess.argmax().item(), excess.shape)))
 
 
 def _at(index):

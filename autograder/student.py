@@ -30,7 +30,10 @@ class Student:
             return failure.kind, failure.message
 
     def gradients(self, *args, cotangent=None, **kwargs):
-        """Gradient of (result * cotangent).sum() for each floating tensor among ``args``."""
+        """Gradient of (result * cotangent).sum() for each floating tensor among ``args``.
+
+        Of a tuple, such as (context, weights), the first item is differentiated.
+        """
         return self._differentiate(args, kwargs, cotangent)[1]
 
     def build(self, *args, **kwargs):

@@ -193,6 +193,16 @@ def test_a_result_without_gradient_is_described():
     assert reply.value == Foreign("a numpy.ndarray of shape (2,)")
 
 
+def test_of_a_tuple_the_first_tensor_is_differentiated():
+    reply = LocalAnswer(lambda x: (3 * x, 5 * x)).gradients([torch.ones(2)], {}, None)
+    assert reply.value[1][0].tolist() == [3.0, 3.0]
+    reply = LocalAnswer(lambda x: (3 * x.detach(), x)).gradients([torch.ones(2)], {}, None)
+    assert reply.value == ({}, [None])
+    assert LocalAnswer(lambda x: ()).gradients([torch.ones(2)], {}, None).value == Foreign(
+        "a tuple"
+    )
+
+
 def test_a_pair_is_not_mistaken_for_gradients():
     reply = LocalAnswer(lambda x: ({}, [x])).gradients([torch.ones(2)], {}, None)
     assert reply.value == Foreign("a tuple")

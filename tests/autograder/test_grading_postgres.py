@@ -30,7 +30,8 @@ def server():
         pytest.skip("PostgreSQL is not installed")
     root = os.getuid() == 0  # the server refuses to run as root
     user = "postgres" if root else getpass.getuser()
-    run_as = ["runuser", "-u", user, "--"] if root else []
+    runuser = shutil.which("runuser") or "/usr/sbin/runuser"  # often not on a user's PATH
+    run_as = [runuser, "-u", user, "--"] if root else []
     with tempfile.TemporaryDirectory(dir="/tmp") as folder:  # a socket's path must be short
         if root:
             shutil.chown(folder, user)

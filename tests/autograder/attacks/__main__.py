@@ -46,11 +46,14 @@ def main(arguments=None):
     loose = report["traces"]
     for trace in loose:
         print(f"left: {trace}")
+    ungraded = [attack.name for attack in chosen if outcomes[attack.name].points is None]
+    if report["status"] != 0 or ungraded:
+        print(f"THE GRADING FAILED: no score for {', '.join(ungraded) or 'nobody'}")
     earners = [attack for attack in chosen if outcomes[attack.name].points]
     robbed = [attack for attack in chosen if (theirs.get(attack.name) or {}).get("points")]
     print(f"stock nbgrader gave points to {len(robbed)} of {len(chosen)}")
     print(f"earned: {len(earners)} of {len(chosen)}")
-    return int(bool(earners or loose))
+    return int(bool(earners or loose or ungraded or report["status"] or not honest))
 
 
 def _parser():

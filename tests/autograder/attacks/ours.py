@@ -1,6 +1,7 @@
 """The attacks against this course's grading: all attackers are one class, graded in one run."""
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 from autograder.grading import records
@@ -12,6 +13,7 @@ from .relay import accomplice
 
 # Only times are shorter than in a real grading: there are many endless loops among the attacks.
 QUICK = Limits(cell_seconds=6.0, check_seconds=4.0, notebook_seconds=24.0, cpu_seconds=30)
+HURRIED = replace(QUICK, cell_seconds=2.5, check_seconds=2.5, notebook_seconds=8.0)
 HONEST = {BASIC: "honest", KERNELS: "honest"}
 SECONDS = 1800
 
@@ -25,10 +27,7 @@ def play(attacks, folder, sandbox="required", workers=2):
     course = ground.make_course(folder)
     traps = ground.make_traps(course)
     _hand_in(attacks, course, traps)
-    command = [sys.executable, "-m", "tests.autograder.attacks.ours", course, sandbox, workers]
-    wanted = ground.settings(folder, command, traps, SECONDS)
-    wanted["cwd"] = wanted["environment"]["PYTHONPATH"] = str(ground.ROOT)
-    report = ground.watched(folder, wanted)
+    report = grade(folder, traps, sandbox, workers)
     earned = {lesson: ground.scores(course, lesson) for lesson in ground.LESSONS}
     outcomes = {}
     for attack in attacks:
@@ -37,6 +36,14 @@ def play(attacks, folder, sandbox="required", workers=2):
     for lesson in ground.LESSONS:
         outcomes[lesson] = _outcome(course, earned, "honest", lesson)
     return outcomes, report
+
+
+def grade(folder, traps, *options):
+    """Grade the class in ``folder``/course with ``main(course, *options)``; report of the watch."""
+    command = [sys.executable, "-m", "tests.autograder.attacks.ours", folder / "course", *options]
+    wanted = ground.settings(folder, command, traps, SECONDS)
+    wanted["cwd"] = wanted["environment"]["PYTHONPATH"] = str(ground.ROOT)
+    return ground.watched(folder, wanted)
 
 
 def play_with_nbgrader(attacks, folder):
@@ -89,19 +96,21 @@ def _mine(name, traces):
     ]
 
 
-def main(course, sandbox, workers):
-    """``autograder grade`` with shorter times."""
+def main(course, sandbox, workers, hurry=""):
+    """``autograder grade`` with shorter times; the exit status."""
     from autograder import cli
     from autograder.grading import batch
 
+    limits = HURRIED if hurry else QUICK
+
     class Quick(batch.Batch):
-        """A batch whose tasks have the limits QUICK."""
+        """A batch whose tasks have these limits."""
 
         def __init__(self, *arguments, **named):
-            super().__init__(*arguments, **{**named, "limits": QUICK})
+            super().__init__(*arguments, **{**named, "limits": limits})
 
     batch.Batch = Quick
-    arguments = ["grade", "--course", course, "--sandbox", sandbox, "--workers", workers]
+    arguments = ["grade", "--course", course, "--sandbox", sandbox, "--workers", str(workers)]
     return cli.main(arguments)
 
 
