@@ -52,8 +52,13 @@ def handed_in(slug, answers=None, root=ROOT):
 
 
 def cell_of(answer):
-    """The text of a stored answer as a student would have written it, with all that it uses."""
+    """The text of a stored answer as a student would have written it, with all that it uses.
+
+    What it imports from the lesson's own module is given in the notebook.
+    """
     module = ast.parse(inspect.getsource(inspect.getmodule(answer.target)))
+    given = "attention." + answer.target.__module__.rpartition(".")[2]
+    module.body = [node for node in module.body if getattr(node, "module", None) != given]
     for node in module.body:
         if hasattr(node, "decorator_list"):
             node.decorator_list = [one for one in node.decorator_list if not _registers(one)]
