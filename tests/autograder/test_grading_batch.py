@@ -1,6 +1,5 @@
 """``autograder grade`` on a class: complete, resumable, and the gradebook always right."""
 
-import json
 import os
 import signal
 import subprocess
@@ -204,27 +203,6 @@ class TestNbgrader:
         text = next(cell.source for cell in solution.cells if "def softmax" in cell.source)
         line = next(line for line in text.splitlines() if "amax" in line)
         assert line.strip().split("  #")[0] not in shown
-
-    def test_stock_nbgrader_gives_honest_submissions_the_same_scores(self, configured):
-        checks = exercise.of_lesson("getting_started")
-        hand_in(configured, "right")
-        for name in ("softmax", "weighted_average"):
-            other, wrong = (
-                exercise.alternatives(checks[name])[0],
-                exercise.mistakes(checks[name])[0],
-            )
-            hand_in(configured, f"other_{name}", answers={name: other})
-            hand_in(configured, f"wrong_{name}", answers={name: wrong})
-        grade(configured)
-        ours = scores(configured)
-        config = configured / "nbgrader_config.py"
-        config.write_text(config.read_text() + "del c['Autograde']\n")
-        said = self.nbgrader(configured, "autograde", SLUG, "--force")
-        assert "Execut" in said or "Autograding" in said
-        assert scores(configured) == ours
-        assert json.loads(
-            (configured / "autograder/autograded/right" / SLUG / f"{SLUG}.ipynb").read_text()
-        )
 
 
 def _workers(pid):
