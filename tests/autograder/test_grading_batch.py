@@ -1,7 +1,8 @@
 """``autograder grade`` on a class: complete, resumable, and the gradebook always right."""
 
-import json
+import html
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -194,37 +195,19 @@ class TestNbgrader:
 
         self.nbgrader(configured, "generate_feedback", SLUG)
         page = configured / "autograder" / "feedback" / "ben" / SLUG / f"{SLUG}.html"
-        shown = page.read_text()
+        shown = re.sub(r"(?s)<style.*?</style>", "", page.read_text())
         for line in kept(configured, "ben").exercises[1].reason.splitlines()[1:3]:
             assert line.split()[0] in shown
-        assert known.hint.split(":")[0].split("'")[0][:40] in shown
-        assert "Traceback" not in shown
+        words = re.sub(r"<[^>]+>|\s+", " ", html.unescape(shown))
+        assert " ".join(known.hint.split()) in " ".join(words.split())
+        own = sum(cell.source.count("Traceback") for cell in classroom.handed_in(SLUG).cells)
+        assert shown.count("Traceback") == own  # in the docstrings, no other
+        assert "/autograder/" not in shown
         assert str(ROOT) not in shown
         solution = classroom.solved(SLUG)
         text = next(cell.source for cell in solution.cells if "def softmax" in cell.source)
         line = next(line for line in text.splitlines() if "amax" in line)
         assert line.strip().split("  #")[0] not in shown
-
-    def test_stock_nbgrader_gives_honest_submissions_the_same_scores(self, configured):
-        checks = exercise.of_lesson("getting_started")
-        hand_in(configured, "right")
-        for name in ("softmax", "weighted_average"):
-            other, wrong = (
-                exercise.alternatives(checks[name])[0],
-                exercise.mistakes(checks[name])[0],
-            )
-            hand_in(configured, f"other_{name}", answers={name: other})
-            hand_in(configured, f"wrong_{name}", answers={name: wrong})
-        grade(configured)
-        ours = scores(configured)
-        config = configured / "nbgrader_config.py"
-        config.write_text(config.read_text() + "del c['Autograde']\n")
-        said = self.nbgrader(configured, "autograde", SLUG, "--force")
-        assert "Execut" in said or "Autograding" in said
-        assert scores(configured) == ours
-        assert json.loads(
-            (configured / "autograder/autograded/right" / SLUG / f"{SLUG}.ipynb").read_text()
-        )
 
 
 def _workers(pid):
