@@ -1,7 +1,7 @@
 """Every lesson through the real grading, in the sandbox: what is right there, earns everything.
 
-The gates of ``autograder verify`` run answers in this process. Here the notebook's own cells run, without the
-library's modules of this lesson and later ones.
+The gates of ``autograder verify`` run answers in this process. Here the notebook's own cells run,
+without the library's modules of this lesson and later ones.
 """
 
 import pytest
