@@ -85,7 +85,7 @@ def scores(folder):
         [program, "export", "--to", "out.csv"], cwd=folder, check=True, capture_output=True
     )
     rows = (folder / "out.csv").read_text().splitlines()[1:]
-    return [(row.split(",")[3], row.split(",")[9]) for row in rows]
+    return sorted((row.split(",")[3], row.split(",")[9]) for row in rows)
 
 
 def main():
