@@ -64,9 +64,16 @@ def parser():
     demo = commands.add_parser(
         "demo",
         help="release, hand in for a small class, grade it and show the results",
-        description="Release the lessons, hand in for a class of seven (right, wrong, blank and "
-        "broken), grade it with nbgrader, print scores with the reason for every lost point, and "
-        "write feedback, a CSV and a class report.",
+        description="Release all lessons, hand in some for a class of seven (right, wrong, blank "
+        "and broken), grade it with nbgrader, print scores with the reason for every lost point, "
+        "and write feedback, a CSV and a class report.",
+    )
+    demo.add_argument(
+        "lessons",
+        nargs="*",
+        metavar="LESSON",
+        default=["00", "01"],
+        help="number or name of a lesson to hand in (default: 00 and 01)",
     )
     demo.add_argument("--folder", default=".demo", help="where to work (default: %(default)s)")
     demo.set_defaults(module="autograder.demo")

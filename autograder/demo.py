@@ -47,8 +47,10 @@ def run(options):
         for lesson in lessons:
             _expect_success(api.generate_assignment(lesson.slug))
     console.print(f"Released {len(lessons)} lessons with nbgrader generate_assignment.")
+    lessons = [read(path) for path in find(options.lessons)]
     students = _hand_in(course, lessons)
-    console.print(f"Handed in for {len(students)} students: {', '.join(students)}.")
+    slugs = " and ".join(lesson.slug for lesson in lessons)
+    console.print(f"Handed in {slugs} for {len(students)} students: {', '.join(students)}.")
 
     status = cli.main(["grade", "--course", str(course)])
     graded = Course(course)
