@@ -39,7 +39,7 @@ def _cell(lesson, cell, index, used):
                 f"attention/{lesson.name}.py: edit those. -->\n{source}"
             )
         made = nbformat.v4.new_markdown_cell(source)
-        _attach_figures(lesson, made)
+        _embed_figures(lesson, made)
     else:
         made = nbformat.v4.new_code_cell(_code(lesson, cell))
         made.metadata = nbformat.from_dict(_metadata(cell))
@@ -74,14 +74,17 @@ def _metadata(cell):
     return {"nbgrader": graded}
 
 
-def _attach_figures(lesson, made):
-    """Put the drawings into the notebook, so that they travel with it into every copy."""
+def _embed_figures(lesson, made):
+    """Put the drawings into the notebook, so that they travel with it into every copy.
+
+    They are data URIs, listed at the end of the cell: JupyterLab shows no SVG that is attached.
+    """
     for _, figure in FIGURE.findall(made.source):
         path = lesson.path.parent / figure
         data = base64.b64encode(path.read_bytes()).decode()
         kind = "image/svg+xml" if path.suffix == ".svg" else "image/png"
-        made.setdefault("attachments", {})[path.name] = {kind: data}
-        made.source = made.source.replace(f"({figure})", f"(attachment:{path.name})")
+        made.source = made.source.replace(f"]({figure})", f"][{path.stem}]")
+        made.source += f"\n\n[{path.stem}]: data:{kind};base64,{data}"
 
 
 def _identity(lesson, cell, used):

@@ -7,27 +7,31 @@ from autograder.expect import CheckFailed, describe
 from autograder.student import Student, same_record
 
 
-def run_check(item, answer, seed):
+def run_check(item, answer, seed, trials=None):
     """Run the Check ``item`` on ``answer``; return None, or the CheckFailed that a student reads.
 
     ``answer`` is a LocalAnswer, or the grader's remote one. ``seed`` draws the inputs; it never
-    decides whether a right answer passes.
+    decides whether a right answer passes. ``trials`` is a dict in which the trials of the named
+    mistakes are kept for the next call with the same check.
     """
     failure, record = _trial(item, answer, seed)
     if failure is None:
         return None
     failure.exercise = item.name
     failure.seed = seed if failure.got or failure.expected else None
-    failure.likely = _likely(item, record, seed)
+    failure.likely = _likely(item, record, seed, {} if trials is None else trials)
     return failure
 
 
-def _likely(item, record, seed):
+def _likely(item, record, seed, trials):
     """The hint of the named mistake that gives the same record on the same inputs, or ''."""
     if not record:
         return ""
     for known in exercise.mistakes(item):
-        failure, other = _trial(item, LocalAnswer(known.target), seed)
+        key = known.name, seed
+        if key not in trials:
+            trials[key] = _trial(item, LocalAnswer(known.target), seed)
+        failure, other = trials[key]
         if failure is not None and same_record(record, other):
             return known.hint
     return ""

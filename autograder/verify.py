@@ -7,15 +7,20 @@ differently passes · 5 no solution line stands in lessons/ · 6 generated files
 
 import contextlib
 import io
+import itertools
 import json
+import multiprocessing
 import os
 import re
 import warnings
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict, dataclass, field
 
 import nbformat
+import torch
 
 from autograder import ROOT, CourseError, exercise
+from autograder.affected import affected_names
 from autograder.answer import LocalAnswer
 from autograder.build import build
 from autograder.lesson import find, read
@@ -44,18 +49,35 @@ class Verdict:
     failures: list[str] = field(default_factory=list)
 
 
-def verify(names=(), root=ROOT):
-    """Take the lessons that ``names`` select through all gates; yields a Verdict for each."""
-    for path in find(names, root):
-        verdict = Verdict(path.stem)
-        try:
-            lesson = read(path)
-            verdict.points = sum(lesson.exercises.values())
-            with _silence():
-                _gates(lesson, root, verdict)
-        except CourseError as error:
-            verdict.failures.append(str(error))
-        yield verdict
+def verify(names=(), root=ROOT, workers=1):
+    """Take the lessons that ``names`` select through all gates; yields a Verdict for each.
+
+    With more than one worker, lessons are verified side by side, each in a process of its own.
+    """
+    paths = find(names, root)
+    workers = min(workers, len(paths))
+    if workers < 2:
+        yield from (_verify(path, root) for path in paths)
+        return
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(workers, context, _use_one_core) as pool:
+        yield from pool.map(_verify, paths, itertools.repeat(root))
+
+
+def _use_one_core():
+    torch.set_num_threads(1)
+
+
+def _verify(path, root):
+    verdict = Verdict(path.stem)
+    try:
+        lesson = read(path)
+        verdict.points = sum(lesson.exercises.values())
+        with _silence():
+            _gates(lesson, root, verdict)
+    except CourseError as error:
+        verdict.failures.append(str(error))
+    return verdict
 
 
 def _gates(lesson, root, verdict):
@@ -119,15 +141,15 @@ def _stored_answers(lesson, solved, broken, verdict):
         )
     for name in lesson.exercises:
         item = checks[name]
-        wrong, right = exercise.mistakes(item), exercise.alternatives(item)
+        wrong, right, trials = exercise.mistakes(item), exercise.alternatives(item), {}
         if len(wrong) < LEAST_MISTAKES or len(right) < LEAST_ALTERNATIVES:
             verdict.failures.append(
                 f"{name} has {len(wrong)} named mistakes and {len(right)} alternatives; it needs "
                 f"at least {LEAST_MISTAKES} and {LEAST_ALTERNATIVES}"
             )
         for known in wrong:
-            costs = _play(lesson, solved, {name: known.target}).keys() - broken
-            _named_mistake(item, known, costs, verdict)
+            costs = _play(lesson, solved, {name: known.target}, trials=trials).keys() - broken
+            _named_mistake(item, known, costs, verdict, trials)
         for known in right:
             verdict.alternatives += 1
             refused = _first_failure(item, known)
@@ -141,10 +163,10 @@ def _first_failure(item, known):
     return next((failure for failure in failures if failure is not None), None)
 
 
-def _named_mistake(item, known, costs, verdict):
+def _named_mistake(item, known, costs, verdict, trials):
     """Gate 3. ``costs`` are the exercises that fail when this mistake is made."""
     verdict.mistakes += 1
-    results = [run_check(item, LocalAnswer(known.target), seed) for seed in SEEDS]
+    results = [run_check(item, LocalAnswer(known.target), seed, trials) for seed in SEEDS]
     if None in results:
         verdict.failures.append(f"{item.name}: the mistake {known.name} passes the check")
         return
@@ -164,15 +186,17 @@ def _named_mistake(item, known, costs, verdict):
         )
 
 
-def _play(lesson, notebook, answers=None, seed=SEEDS[0]):
+def _play(lesson, notebook, answers=None, seed=SEEDS[0], trials=None):
     """Run a notebook's cells here, except demonstrations, and return its failed checks by name.
 
-    ``answers`` replaces the definitions of exercises by other callables.
+    ``answers`` replaces the definitions of exercises by other callables; ``trials`` are of the
+    mistakes in these exercises.
     """
     import matplotlib
 
     matplotlib.use("Agg")
     answers, failures = answers or {}, {}
+    affected = affected_names(notebook, answers)
     namespace = {"__name__": "__main__"}
     checks = exercise.of_lesson(lesson.name)
     for cell in notebook.cells:
@@ -183,7 +207,10 @@ def _play(lesson, notebook, answers=None, seed=SEEDS[0]):
             namespace[identity] = answers[identity]
         elif identity.startswith("check_"):
             name = identity.removeprefix("check_")
-            failure = run_check(checks[name], LocalAnswer(namespace.get(name)), seed)
+            if answers and name not in affected:
+                continue  # the same as without these answers
+            known = trials if name in answers else None
+            failure = run_check(checks[name], LocalAnswer(namespace.get(name)), seed, known)
             if failure is not None:
                 failures[name] = failure
         else:
@@ -242,7 +269,7 @@ def run(options):
     """``autograder verify``: exit status 0 if every lesson passes every gate."""
     os.environ.setdefault("MPLBACKEND", "Agg")
     failed = False
-    for verdict in verify(options.lessons):
+    for verdict in verify(options.lessons, workers=os.cpu_count()):
         failed |= bool(verdict.failures)
         if options.json:
             print(json.dumps(asdict(verdict), ensure_ascii=False), flush=True)

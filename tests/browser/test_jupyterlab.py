@@ -54,6 +54,16 @@ def test_student_reads_what_is_wrong_and_then_that_all_is_right(browser, course,
         assert "Success! Your notebook passes all the tests." in validate(page)
 
 
+def test_student_sees_the_drawing(browser, course, home):
+    with lab.jupyter_lab(course, home) as address, browser() as page:
+        lab.open_lesson(page, address, SLUG)
+        drawing = page.locator(".jp-RenderedMarkdown img[alt^='Queries and keys']")
+        drawing.wait_for(state="attached")
+        drawing.scroll_into_view_if_needed()
+        drawing.evaluate("image => image.decode()")  # fails where there is nothing to show
+        assert drawing.evaluate("image => image.naturalWidth") > 300
+
+
 def test_instructor_reads_a_score_in_formgrader(browser, course, home):
     path = lab.notebook_path(course, SLUG)
     solved = lab.notebook_path(course, SLUG, "solutions")
