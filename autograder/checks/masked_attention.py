@@ -64,9 +64,10 @@ def local_mask(student, draw):
     rows = [[1, 1, 1, 1, 0], [1, 1, 1, 1, 1], [1, 1, 1, 1, 1], [1, 1, 1, 1, 1], [0, 1, 1, 1, 1]]
     expected = torch.tensor(rows).bool()
     _mask(student(5, 3), expected, "the mask for T=5 and window=3 is wrong")
-    for window in (0, 1, 2, 20):
-        expected = _loop(9, 9, lambda i, j, w=window: i - w <= j <= i + w)
-        _mask(student(9, window), expected, f"the mask for T=9 and window={window} is wrong")
+    drawn = torch.stack([draw.integers(6, 30, 4), draw.integers(0, 12, 4)], 1).tolist()
+    for T, window in ((9, 0), (9, 1), (9, 2), (9, 20), *drawn):
+        expected = _loop(T, T, lambda i, j, w=window: i - w <= j <= i + w)
+        _mask(student(T, window), expected, f"the mask for T={T} and window={window} is wrong")
 
 
 @check
@@ -221,6 +222,8 @@ def leaks(student, draw):
     zeros, ones = x.clone(), x.clone()
     zeros[3:], ones[3:] = 0.0, 1.0
     cases += [("B", zeros, 2), ("D", zeros, 2), ("A", zeros, 2), ("B", ones, 2), ("E", ones, 2)]
+    # Enough drawn cases that nobody guesses all the answers.
+    cases += [(draw.choice("ABCDEFG"), draw.normal(6, 3), draw.choice(range(6))) for _ in range(20)]
     for name, sequence, t in cases:
         expected = name in "BCDFG" and t < 5
         said = student(name, sequence, t)
