@@ -84,6 +84,17 @@ def heatmap(weights, ax=None, title="", queries=None, keys=None, numbers=False, 
     return ax
 
 
+def mark(ax, rows, columns, colour=VERMILION):
+    """Draw a frame around some cells of a heat map.
+
+    rows, columns  (first, last), both counted from 0 and both inside the frame
+    """
+    width, height = columns[1] - columns[0] + 1, rows[1] - rows[0] + 1
+    corner = columns[0] - 0.5, rows[0] - 0.5
+    ax.add_patch(plt.Rectangle(corner, width, height, fill=False, edgecolor=colour, linewidth=2))
+    return ax
+
+
 def fit(x, prediction, x_train, y_train, truth=None, ax=None, title="", xlabel="x", legend=True):
     """Draw examples, the prediction at every x and, if given, the function behind the examples."""
     ax = ax or panels(width=6.5, height=3.2)
@@ -106,6 +117,21 @@ def lines(x, named, ax=None, title="", xlabel="", ylabel="", log=False):
     ax.set(title=title, xlabel=xlabel, ylabel=ylabel, xscale="log" if log else "linear")
     if len(named) > 1:
         ax.legend(fontsize=9, loc="upper left", bbox_to_anchor=(1, 1))
+    return ax
+
+
+def accuracy(named, ax=None, title=""):
+    """Draw accuracy against the number of digits, one labelled line per entry of ``named``.
+
+    named  label → {number of digits: share of numbers translated without error}
+    """
+    ax = ax or panels(width=5.2, height=3.0)
+    for (label, shares), marker in zip(named.items(), "osD^v", strict=False):
+        ax.plot(list(shares), list(shares.values()), marker + "-", label=label)
+    ax.set(ylim=(-0.04, 1.06), yticks=[0, 0.5, 1], title=title)
+    ax.set(xlabel="digits of the number", ylabel="translated without error")
+    ax.xaxis.set_major_locator(MaxNLocator(integer=True))
+    ax.legend(fontsize=9)
     return ax
 
 

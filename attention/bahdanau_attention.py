@@ -1,0 +1,179 @@
+"""Lesson 03: a decoder that looks back at all encoder states (Bahdanau, Cho and Bengio, 2014)."""
+
+import torch
+from torch import nn
+from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
+
+from attention.data import BOS, EOS, PAD
+from attention.sequence_to_sequence import decoder_step, reverse_source, run_gru, shift_right
+
+
+def bidirectional_annotations(x, lengths, ahead, back):
+    """Describe every token by what stands before it and by what stands behind it.
+
+    x        (B, T, d_x)   embedded tokens, with anything where the padding is
+    lengths  (B,)          the true lengths
+    ahead    a dict of W_x, W_h, b_x, b_h: the GRU that reads from the first token to the last
+    back     the same for the GRU that reads from the last true token to the first
+    returns  (B, T, 2d)    at each token: its state in the reading ahead, then that in the reading
+                           back. Behind the true end the numbers mean nothing.
+
+    Source: Bahdanau et al. (2014), section 3.2: the annotations h_j.
+    """
+    # exercise: about 4 lines
+    before = run_gru(x, **ahead)  # (B, T, d)
+    behind = run_gru(reverse_source(x, lengths), **back)  # (B, T, d), last true token first
+    behind = reverse_source(behind, lengths)  # (B, T, d), back in the order of x
+    return torch.cat([before, behind], dim=2)  # (B, T, 2d)
+
+
+def additive_scores(q, k, W_q, W_k, v):
+    """Score how well each query and key match, with a small neural network.
+
+    q        (B, T_q, d_q)         queries: decoder states
+    k        (B, T_k, d_k)         keys: annotations
+    W_q      (d_attention, d_q)    brings queries ...
+    W_k      (d_attention, d_k)    ... and keys to the same length
+    v        (d_attention,)        makes one number of the hidden layer
+    returns  (B, T_q, T_k)         v · tanh(W_q q_i + W_k k_j) for every pair
+
+    Source: Bahdanau et al. (2014), appendix A.1.2.
+    """
+    # exercise: about 4 lines
+    queries = (q @ W_q.T).unsqueeze(2)  # (B, T_q, 1, d_attention)
+    keys = (k @ W_k.T).unsqueeze(1)  # (B, 1, T_k, d_attention)
+    hidden = torch.tanh(queries + keys)  # (B, T_q, T_k, d_attention)
+    return hidden @ v  # (B, T_q, T_k)
+
+
+def masked_softmax(scores, lengths):
+    """Share each query's weight among the true keys; padding gets exactly 0.
+
+    scores   (B, T_q, T_k)
+    lengths  (B,)           the true numbers of keys, at least 1
+    returns  (B, T_q, T_k)  rows sum to 1
+
+    >>> masked_softmax(torch.tensor([[[0.0, 0.0, 9.0]]]), torch.tensor([2]))
+    tensor([[[0.5000, 0.5000, 0.0000]]])
+    """
+    # exercise: about 4 lines
+    positions = torch.arange(scores.shape[2], device=scores.device)  # (T_k,)
+    is_token = positions < lengths.view(-1, 1, 1)  # (B, 1, T_k), True = may attend
+    scores = scores.masked_fill(~is_token, -torch.inf)  # exp(-inf) = 0
+    return torch.softmax(scores, dim=2)  # (B, T_q, T_k)
+
+
+class AdditiveAttention(nn.Module):
+    """Additive attention as a layer: it owns the matrices that `additive_scores` was given.
+
+    forward(q, k, values, lengths)  (B, T_q, d_q), (B, T_k, d_k), (B, T_k, d_v), (B,)
+                                    -> context (B, T_q, d_v) and weights (B, T_q, T_k)
+
+    Three `nn.Linear` layers without bias: `W_q`, `W_k`, both to d_attention features, and `v` from
+    d_attention to 1.
+    """
+
+    def __init__(self, d_q, d_k, d_attention):
+        super().__init__()
+        # exercise: about 3 lines
+        self.W_q = nn.Linear(d_q, d_attention, bias=False)
+        self.W_k = nn.Linear(d_k, d_attention, bias=False)
+        self.v = nn.Linear(d_attention, 1, bias=False)
+
+    def forward(self, q, k, values, lengths):
+        """Return one context per query, and the weights that made it."""
+        # exercise: about 5 lines
+        hidden = torch.tanh(self.W_q(q)[:, :, None] + self.W_k(k)[:, None])  # (B, T_q, T_k, d)
+        scores = self.v(hidden).squeeze(3)  # (B, T_q, T_k)
+        is_token = torch.arange(k.shape[1], device=k.device) < lengths[:, None, None]
+        weights = scores.masked_fill(~is_token, -torch.inf).softmax(dim=2)  # (B, T_q, T_k)
+        return weights @ values, weights
+
+
+def attention_decoder_step(tokens, state, annotations, lengths, weights):
+    """Take one step of a decoder that looks back: attend first, then read, then score.
+
+    tokens       (B,)         the ids read
+    state        (B, d)       the state before this step: the query
+    annotations  (B, T_k, c)  keys and values
+    lengths      (B,)         true numbers of annotations
+    weights      a dict: W_q, W_k, v for the scores, and all that `decoder_step` needs
+    returns      logits (B, vocab_size), the new state (B, d), attention weights (B, T_k)
+
+    Source: Bahdanau et al. (2014), section 3.1: e_ij = a(s_{i-1}, h_j).
+    """
+    # exercise: about 6 lines
+    query = (state @ weights["W_q"].T).unsqueeze(1)  # (B, 1, d_attention)
+    hidden = torch.tanh(query + annotations @ weights["W_k"].T)  # (B, T_k, d_attention)
+    is_token = torch.arange(annotations.shape[1], device=state.device) < lengths[:, None]
+    attention = (hidden @ weights["v"]).masked_fill(~is_token, -torch.inf).softmax(dim=1)
+    context = torch.einsum("bk,bkc->bc", attention, annotations)  # (B, c)
+    return *decoder_step(tokens, state, context, weights), attention
+
+
+class BahdanauTranslator(nn.Module):
+    """The translator of lesson 02 with a fresh context at every step instead of one vector.
+
+    forward(source, lengths, target)  (B, T_k), (B,), (B, T_q) -> logits (B, T_q, vocab_size)
+    """
+
+    def __init__(self, source_size, target_size, d_embedding=32, d_state=64, d_attention=64):
+        super().__init__()
+        self.source_embedding = nn.Embedding(source_size, d_embedding)
+        self.encoder = nn.GRU(d_embedding, d_state, batch_first=True, bidirectional=True)
+        self.first_state = nn.Linear(d_state, d_state)
+        self.target_embedding = nn.Embedding(target_size, d_embedding)
+        self.attention = AdditiveAttention(d_state, 2 * d_state, d_attention)
+        self.decoder = nn.GRUCell(d_embedding + 2 * d_state, d_state)
+        self.output = nn.Linear(3 * d_state, target_size)
+
+    def encode(self, source, lengths):
+        """Return the annotations (B, T_k, 2 d_state) and the decoder's first state (B, d_state)."""
+        x = self.source_embedding(source)  # (B, T_k, d_embedding)
+        packed = pack_padded_sequence(x, lengths.cpu(), batch_first=True, enforce_sorted=False)
+        annotations, last = self.encoder(packed)  # your bidirectional_annotations, in C++
+        annotations, _ = pad_packed_sequence(annotations, batch_first=True)
+        return annotations, torch.tanh(self.first_state(last[1]))
+
+    def align(self, source, lengths, target):
+        """Return logits (B, T_q, vocab_size) and weights (B, T_q, T_k), by teacher forcing."""
+        annotations, state = self.encode(source, lengths)
+        features, alignment = [], []
+        for x in self.target_embedding(shift_right(target)).unbind(1):  # (B, d_embedding)
+            context, weights = self.attention(state[:, None], annotations, annotations, lengths)
+            context = context.squeeze(1)  # (B, 2 d_state)
+            state = self.decoder(torch.cat([x, context], dim=1), state)  # (B, d_state)
+            features.append(torch.cat([state, context], dim=1))
+            alignment.append(weights)
+        return self.output(torch.stack(features, dim=1)), torch.cat(alignment, dim=1)
+
+    def forward(self, source, lengths, target):
+        """Score every target token, given the true tokens before it."""
+        return self.align(source, lengths, target)[0]
+
+    def step_weights(self):
+        """Return the weights as `attention_decoder_step` wants them."""
+        cell, attention = self.decoder, self.attention
+        gates = (cell.weight_ih, cell.weight_hh, cell.bias_ih, cell.bias_hh)
+        return {
+            "embedding": self.target_embedding.weight,
+            **dict(zip(("W_x", "W_h", "b_x", "b_h"), gates, strict=True)),
+            "W_out": self.output.weight,
+            "b_out": self.output.bias,
+            "W_q": attention.W_q.weight,
+            "W_k": attention.W_k.weight,
+            "v": attention.v.weight[0],
+        }
+
+    @torch.no_grad()
+    def translate(self, source, lengths, max_length=100):
+        """Return the greedy translation: ids (B, T), filled up with PAD behind EOS."""
+        annotations, state = self.encode(source, lengths)
+        tokens, weights = torch.full_like(lengths, BOS), self.step_weights()
+        ended, written = torch.zeros_like(tokens, dtype=torch.bool), []
+        while len(written) < max_length and not ended.all():
+            logits, state, _ = attention_decoder_step(tokens, state, annotations, lengths, weights)
+            tokens = logits.argmax(dim=1).masked_fill(ended, PAD)
+            written.append(tokens)
+            ended = ended | (tokens == EOS)
+        return torch.stack(written, dim=1)

@@ -1,0 +1,320 @@
+"""Checks of lesson 04. The oracles are loops over numbers, exact sums and known distributions."""
+
+import math
+
+import torch
+from torch.nn import functional
+
+from autograder import expect
+from autograder.exercise import check
+
+F64 = torch.float64
+KINDS = ("dot", "scaled_dot", "bilinear", "reduced_rank", "additive")
+
+
+def _tensor(rows):
+    return torch.tensor(rows, dtype=F64)
+
+
+def _dot(a, b):
+    return math.fsum(x * y for x, y in zip(a, b, strict=True))
+
+
+def _apply(matrix, vector):
+    return [_dot(row, vector) for row in matrix]
+
+
+def _score(kind, query, key, weights):
+    """One score from lists of numbers."""
+    lists = {name: tensor.tolist() for name, tensor in weights.items()}
+    if kind in ("dot", "scaled_dot"):
+        return _dot(query, key) / (math.sqrt(len(key)) if kind == "scaled_dot" else 1)
+    if kind == "bilinear":
+        return _dot(query, _apply(lists["W"], key))
+    if kind == "reduced_rank":
+        return _dot(_apply(lists["V"], query), _apply(lists["U"], key))
+    seen = zip(_apply(lists["W_q"], query), _apply(lists["W_k"], key), strict=True)
+    return _dot(lists["v"], [math.tanh(a + b) for a, b in seen])
+
+
+def _scores(kind, q, k, weights):
+    """All scores, pair by pair."""
+    return _tensor(
+        [
+            [[_score(kind, query, key, weights) for key in keys] for query in queries]
+            for queries, keys in zip(q.tolist(), k.tolist(), strict=True)
+        ]
+    )
+
+
+def _weights(draw, d_q, d_k, r):
+    return {
+        "W": draw.normal(d_q, d_k),
+        "V": draw.normal(r, d_q),
+        "U": draw.normal(r, d_k),
+        "W_q": draw.normal(r + 1, d_q),
+        "W_k": draw.normal(r + 1, d_k),
+        "v": draw.normal(r + 1),
+    }
+
+
+@check
+def score(student, draw):
+    """All five kinds against loops, with equal and with different sizes."""
+    q, k = draw.normal(2, 5, 4, scale=2.0), draw.normal(2, 7, 4, scale=2.0)
+    square = _weights(draw, 4, 4, 3)
+    for kind in KINDS:
+        scores = student(kind, q, k, square)
+        expect.shape(scores, (2, 5, 7), axes="B, T_q, T_k")
+        expect.dtype(scores, F64)
+        what = f"the {kind} scores differ from loops over all pairs"
+        expect.close(scores, _scores(kind, q, k, square), what)
+        again = student(kind, draw.strided(q), draw.strided(k), square)
+        expect.close(again, scores, f"the {kind} scores depend on the memory layout")
+
+    longer, weights = draw.normal(2, 7, 6), _weights(draw, 4, 6, 3)
+    for kind in KINDS[2:]:
+        what = f"with queries of 4 and keys of 6 numbers the {kind} scores are wrong"
+        expect.close(student(kind, q, longer, weights), _scores(kind, q, longer, weights), what)
+    what = "an unknown kind should be refused"
+    message = expect.raises(student, ValueError, "cosine", q, k, square, what=what)
+    listed = all(kind in message for kind in KINDS)
+    expect.true(listed, "the error does not list the kinds", message, ", ".join(KINDS))
+
+    def reference(kind, q, k, weights):
+        return torch.einsum("bqd,de,bke->bqk", q, weights["W"], k)
+
+    found = student.gradients("bilinear", q, k, square, cotangent=draw.normal(2, 5, 7))
+    flows = all(gradient is not None for gradient in found)
+    expect.true(flows, "no gradient flows back to queries or keys", "no gradient", "a gradient")
+
+
+@check
+def as_bilinear(student, draw):
+    """qᵀ W k equals the score of the other kind."""
+    for kind, factor in (("dot", 1.0), ("scaled_dot", 0.5)):
+        W = student(kind, 4, {})
+        expect.shape(W, (4, 4), axes="d, d")
+        expected = factor * torch.eye(4, dtype=W.dtype)
+        expect.close(W, expected, f"for {kind} with d = 4 the matrix is wrong", rtol=1e-5)
+
+    V, U = _tensor([[1.0, 1.0], [0.0, 2.0]]), _tensor([[0.0, 3.0, 0.0], [0.0, 0.0, 5.0]])
+    W = student("reduced_rank", 0, {"V": V, "U": U})
+    expect.shape(W, (2, 3), axes="d_q, d_k")
+    expected = _tensor([[0.0, 3.0, 0.0], [0.0, 3.0, 10.0]])
+    expect.close(W, expected, "a matrix of rank 2 worked by hand is wrong")
+    weights = {"V": draw.normal(3, 4), "U": draw.normal(3, 6)}
+    q, k = draw.normal(2, 5, 4), draw.normal(2, 7, 6)
+    W = student("reduced_rank", 0, weights)
+    expect.shape(W, (4, 6), axes="d_q, d_k")
+    what = "qᵀ W k differs from (V q) · (U k)"
+    bilinear = torch.einsum("bqd,de,bke->bqk", q, W, k)
+    expect.close(bilinear, _scores("reduced_rank", q, k, weights), what)
+
+
+def _counted(kind, T_q, T_k, d, r):
+    """Count multiplications one at a time, as a program would make them."""
+    count, parameters = 0, 0
+
+    def matrix(rows, columns, vectors):
+        nonlocal count, parameters
+        parameters += rows * columns
+        for _ in range(vectors):
+            for _ in range(rows):
+                count += columns
+
+    if kind == "bilinear":
+        matrix(d, d, T_q)
+    if kind in ("reduced_rank", "additive"):
+        matrix(r, d, T_q)
+        matrix(r, d, T_k)
+    parameters += r if kind == "additive" else 0
+    for _ in range(T_q):
+        for _ in range(T_k):
+            count += r if kind in ("reduced_rank", "additive") else d
+            count += kind == "scaled_dot"
+    return parameters, count
+
+
+@check
+def score_costs(student, draw):
+    """Counts against a program that counts one multiplication at a time."""
+    T_q, T_k, d, r = (draw.integers(low, low + 3, 1).item() for low in (3, 7, 11, 15))
+    for kind in KINDS:
+        for sizes in ((5, 7, 4, 2), (T_q, T_k, d, r)):
+            found = student(kind, *sizes)
+            plain = isinstance(found, tuple | list) and len(found) == 2
+            shown = expect.describe(found)
+            expect.true(plain, "the result should be two numbers", shown, "a pair of integers")
+            parameters, count = _counted(kind, *sizes)
+            place = "with T_q={}, T_k={}, d={}, r={}".format(*sizes)
+            what = f"{place} the parameters of {kind} are miscounted"
+            expect.close(found[0], parameters, what)
+            expect.close(found[1], count, f"{place} the multiplications of {kind} are miscounted")
+
+
+@check
+def gaussian_scores(student, draw):
+    """-‖q - k‖² / (2 h²) against loops, and as a softmax against dot products."""
+    q, k = _tensor([[[1.0, 2.0]]]), _tensor([[[1.0, 2.0], [4.0, 6.0]]])
+    scores = student(q, k, 5.0)
+    expect.shape(scores, (1, 1, 2), axes="B, T_q, T_k")
+    expect.dtype(scores, F64)
+    what = "for distances 0 and 5 and bandwidth 5 the scores are not 0 and -1/2"
+    expect.close(scores, _tensor([[[0.0, -0.5]]]), what)
+
+    q, k = draw.normal(2, 5, 4), draw.normal(2, 7, 4)
+    for bandwidth in (0.6, 3.0):
+        scores = student(draw.strided(q), draw.strided(k), bandwidth)
+        expect.shape(scores, (2, 5, 7), axes="B, T_q, T_k")
+        expected = [
+            [[-(math.dist(a, b) ** 2) / (2 * bandwidth**2) for b in keys] for a in queries]
+            for queries, keys in zip(q.tolist(), k.tolist(), strict=True)
+        ]
+        what = f"with bandwidth {bandwidth} the scores differ from squared distances"
+        expect.close(scores, _tensor(expected), what, rtol=1e-7, atol=1e-9)
+    most = scores.max()
+    expect.true(most <= 1e-9, "a score is above 0", f"{most:.4g}", "at most 0")
+
+    def reference(q, k, bandwidth):
+        gaps = q.unsqueeze(2) - k.unsqueeze(1)
+        return -gaps.pow(2).sum(3) / (2 * bandwidth**2)
+
+    expect.gradients(student, reference, q, k, 0.8, cotangent=draw.normal(2, 5, 7))
+
+
+@check
+def local_window(student, draw):
+    """|position - centre| <= D, at the borders and for centres between positions."""
+    mask = student(_tensor([0.0, 4.0, 8.0]), 9, 3)
+    expect.shape(mask, (3, 9), axes="T_q, T_k")
+    expect.dtype(mask, torch.bool)
+    rows = ["".join("x" if inside else "." for inside in row) for row in mask.tolist()]
+    expected = ["xxxx.....", ".xxxxxxx.", ".....xxxx"]
+    what = "for centres 0, 4 and 8 of 9 keys and D = 3 the windows are wrong (x = may attend)"
+    expect.true(rows == expected, what, "\n".join(rows), "\n".join(expected))
+    for D in (0, 2, 3):
+        centres = draw.uniform(5, high=9.0)
+        centres[0] = 4.0
+        mask = student(draw.strided(centres), 10, D)
+        expected = [[abs(j - centre) <= D for j in range(10)] for centre in centres.tolist()]
+        what = f"with D = {D} and centres between positions a window differs from a loop"
+        expect.close(mask, torch.tensor(expected), what)
+
+
+def _local_weights(scores, centres, D):
+    rows = []
+    for row, centre in zip(scores.tolist(), centres.tolist(), strict=True):
+        inside = [j for j in range(len(row)) if abs(j - centre) <= D]
+        total = math.fsum(math.exp(row[j]) for j in inside)
+        rows.append([0.0] * len(row))
+        for j in inside:
+            rows[-1][j] = math.exp(row[j] - (j - centre) ** 2 / (2 * (D / 2) ** 2)) / total
+    return _tensor(rows)
+
+
+@check
+def predictive_local_weights(student, draw):
+    """Softmax within the window, times a Gaussian around the centre."""
+    by_hand = student(torch.zeros(1, 6, dtype=F64), _tensor([2.0]), 2)
+    expect.shape(by_hand, (1, 6), axes="T_q, T_k")
+    expect.dtype(by_hand, F64)
+    expect.finite(by_hand)
+    near, far = 0.2 * math.exp(-0.5), 0.2 * math.exp(-2.0)
+    what = "for equal scores, centre 2 and D = 2 the weights are wrong"
+    expect.close(by_hand, _tensor([[far, near, 0.2, near, far, 0.0]]), what)
+
+    scores = draw.normal(5, 9, scale=2.0)
+    centres = draw.uniform(5, high=8.0)
+    for D in (2, 3, 5):
+        weights = student(draw.strided(scores), draw.strided(centres), D)
+        expect.shape(weights, (5, 9), axes="T_q, T_k")
+        expect.finite(weights)
+        expected = _local_weights(scores, centres, D)
+        expect.close(weights, expected, f"with D = {D} the weights differ from a loop")
+
+    def reference(scores, centres, D):
+        gaps = torch.arange(9) - centres[:, None]
+        powers = scores.exp() * (gaps.abs() <= D)
+        gauss = (-0.5 * (gaps / (0.5 * D)).pow(2)).exp()
+        return powers / powers.sum(1, keepdim=True) * gauss
+
+    what = "the gradient is wrong (it should reach the scores and the centres)"
+    cotangent = draw.normal(5, 9)
+    expect.gradients(student, reference, scores, centres, 3, cotangent=cotangent, what=what)
+
+
+@check
+def hard_attention(student, draw):
+    """The value chosen by each random number, and how often in the long run."""
+    weights = _tensor([[0.25, 0.5, 0.25]] * 5)
+    values = _tensor([[1.0, 10.0], [2.0, 20.0], [9.0, 90.0]])
+    chosen = student(weights, values, _tensor([0.1, 0.3, 0.7, 0.8, 0.999]))
+    expect.shape(chosen, (5, 2), axes="T_q, d_v")
+    expect.dtype(chosen, F64)
+    expected = values[torch.tensor([0, 1, 1, 2, 2])]
+    what = "with weights 1/4, 1/2, 1/4 and random numbers .1 .3 .7 .8 .999 the choice is wrong"
+    expect.close(chosen, expected, what)
+
+    weights = torch.softmax(draw.normal(6, 7, scale=2.0), 1)
+    values, uniform = draw.normal(7, 4), draw.uniform(6)
+    chosen = student(draw.strided(weights), draw.strided(values), draw.strided(uniform))
+    expected = []
+    for row, number in zip(weights.tolist(), uniform.tolist(), strict=True):
+        total, index = row[0], 0
+        while total <= number and index < 6:
+            index += 1
+            total += row[index]
+        expected.append(values[index])
+    expect.close(chosen, torch.stack(expected), "a choice differs from adding up in a loop")
+
+    n, weights = 4000, torch.softmax(draw.uniform(5, low=-1.0), 0)
+    chosen = student(weights.expand(n, 5), torch.eye(5, dtype=F64), draw.uniform(n))
+    expect.shape(chosen, (n, 5), axes="T_q, d_v")
+    ones = bool((chosen.sum(1) == 1).all())
+    expect.true(ones, "a query does not get exactly one value", "a mixture", "one of the values")
+    gap = (chosen.mean(0) - weights).abs() / (weights * (1 - weights) / n).sqrt()
+    what = f"over {n} queries a key is chosen too often or too seldom for its weight"
+    expect.true(gap.max() < 7, what, f"{gap.max():.1f} standard errors off", "within 7")
+    certain = student(
+        torch.eye(5, dtype=F64)[:, draw.permutation(5)], draw.normal(5, 4), draw.uniform(5)
+    )
+    expect.finite(certain, "with all weight on one key the result is not finite")
+
+
+@check
+def reinforce_gradient(student, draw):
+    """The exact estimate for given samples, then its mean against the exact gradient."""
+    halves = _tensor([0.0, 0.0])
+    estimate = student(halves, torch.tensor([0, 1, 1]), _tensor([6.0, 3.0, 9.0]), 0.0)
+    expect.shape(estimate, (2,), axes="T_k,")
+    expect.dtype(estimate, F64)
+    what = "for weights 1/2, 1/2, choices 0 1 1 and rewards 6 3 9 the estimate is wrong"
+    expect.close(estimate, _tensor([-1.0, 1.0]), what)
+
+    scores, rewards = draw.normal(5), draw.normal(8, scale=4.0)
+    chosen = draw.integers(0, 5, 8)
+    for baseline in (0.0, 2.5):
+        leaf = scores.clone().requires_grad_()
+        log_p = functional.log_softmax(leaf, 0)[chosen]
+        (expected,) = torch.autograd.grad(((rewards - baseline) * log_p).mean(), leaf)
+        estimate = student(draw.strided(scores), chosen, draw.strided(rewards), baseline)
+        what = f"with baseline {baseline} the estimate differs from autograd through log weight"
+        expect.close(estimate, expected, what)
+        total = estimate.sum().abs()
+        what = "the entries do not sum to 0, but adding a number to all scores changes no weight"
+        expect.true(total < 1e-9, what, f"a sum of {total:.4g}", "0")
+
+    scores = draw.uniform(5, low=-1.0)
+    of_key, n = draw.normal(5, scale=2.0) + 3.0, 20000
+    leaf = scores.clone().requires_grad_()
+    (exact,) = torch.autograd.grad(torch.softmax(leaf, 0) @ of_key, leaf)
+    p = torch.softmax(scores, 0)
+    chosen = torch.searchsorted(p.cumsum(0), draw.uniform(n)).clamp(max=4)
+    for baseline in (0.0, 3.0):
+        estimate = student(scores, chosen, of_key[chosen], baseline)
+        single = (of_key - baseline)[:, None] * (torch.eye(5, dtype=F64) - p)  # (chosen, T_k)
+        variance = p @ single.pow(2) - (p @ single).pow(2)
+        gap = ((estimate - exact).abs() / (variance / n).sqrt()).max()
+        what = f"over {n} samples and with baseline {baseline} the mean is not the exact gradient"
+        expect.true(gap < 7, what, f"{gap:.1f} standard errors off", "within 7")

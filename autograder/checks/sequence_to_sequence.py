@@ -1,0 +1,290 @@
+"""Checks of lesson 02. The oracles are PyTorch's GRU, with the weights copied, and plain loops."""
+
+import math
+
+import torch
+from torch import nn
+from torch.nn import functional
+
+from attention.data import BOS, EOS, PAD
+from autograder import expect
+from autograder.exercise import check
+
+F64 = torch.float64
+
+
+def _tensor(rows):
+    return torch.tensor(rows, dtype=F64)
+
+
+def _gru_weights(draw, d_x, d, scale=1.0):
+    """W_x, W_h, b_x, b_h of a GRU."""
+    return (
+        draw.normal(3 * d, d_x, scale=scale),
+        draw.normal(3 * d, d, scale=scale),
+        draw.normal(3 * d, scale=scale),
+        draw.normal(3 * d, scale=scale),
+    )
+
+
+def _gru_by_hand(x, h, W_x, W_h, b_x, b_h):
+    """One GRU step for one example, number by number."""
+    d = len(h)
+
+    def dot(weights, vector):
+        return math.fsum(w * v for w, v in zip(weights, vector, strict=True))
+
+    gate = [[dot(W_x[g * d + i], x) + b_x[g * d + i] for i in range(d)] for g in range(3)]
+    back = [[dot(W_h[g * d + i], h) + b_h[g * d + i] for i in range(d)] for g in range(3)]
+    new = []
+    for i in range(d):
+        r = 1 / (1 + math.exp(-gate[0][i] - back[0][i]))
+        z = 1 / (1 + math.exp(-gate[1][i] - back[1][i]))
+        n = math.tanh(gate[2][i] + r * back[2][i])
+        new.append((1 - z) * n + z * h[i])
+    return new
+
+
+@check
+def gru_step(student, draw):
+    """One step against nn.GRUCell with the weights copied, and number by number."""
+    x, h = draw.normal(2, 3), draw.normal(2, 4)
+    weights = _gru_weights(draw, 3, 4)
+    state = student(x, h, *weights)
+    expect.shape(state, (2, 4), axes="B, d")
+    expect.dtype(state, F64)
+    low, high = h.clamp(max=-1.0), h.clamp(min=1.0)
+    inside = bool(((state >= low - 1e-9) & (state <= high + 1e-9)).all())
+    expect.true(inside, "a new state lies neither between -1 and 1 nor between 1 and the old state")
+
+    # W and x are 0: only the biases count. z = sigmoid(log 3) = 3/4, r = 1/2, n = tanh(b).
+    zeros = torch.zeros(6, 2, dtype=F64)
+    b_x = _tensor([0.0, 0.0, math.log(3), math.log(3), 0.5, -0.2])
+    by_hand = student(zeros[:1], _tensor([[2.0, -4.0]]), zeros, zeros, b_x, torch.zeros(6).to(F64))
+    expected = _tensor([[0.25 * math.tanh(0.5) + 1.5, 0.25 * math.tanh(-0.2) - 3.0]])
+    expect.close(by_hand, expected, "with z = 3/4 everywhere the mixture of n and h is wrong")
+
+    lists = [item.tolist() for item in weights]
+    rows = zip(x.tolist(), h.tolist(), strict=True)
+    expected = _tensor([_gru_by_hand(*row, *lists) for row in rows])
+    expect.close(state, expected, "the state differs from a step worked out number by number")
+
+    cell = nn.GRUCell(3, 5, dtype=F64)
+    weights = _gru_weights(draw, 3, 5)
+    x, h = draw.normal(7, 3), draw.normal(7, 5)
+    with torch.no_grad():
+        for parameter, value in zip(cell.parameters(), weights, strict=True):
+            parameter.copy_(value)
+        state = student(draw.strided(x), draw.strided(h), *map(draw.strided, weights))
+        expect.close(state, cell(x, h), "the state differs from nn.GRUCell with the same weights")
+    expect.gradients(student, torch.gru_cell, x, h, *weights, cotangent=draw.normal(7, 5))
+
+
+@check
+def encode(student, draw):
+    """The state after each sequence's last true token."""
+    states = _tensor([[[1.0], [2.0], [9.0]], [[4.0], [5.0], [6.0]]])
+    picked = student(states, torch.tensor([3, 1]))
+    expect.shape(picked, (2, 1), axes="B, d")
+    expect.dtype(picked, F64)
+    what = "of the states 1, 2, 9 (length 3) and 4, 5, 6 (length 1) the wrong ones are picked"
+    expect.close(picked, _tensor([[9.0], [4.0]]), what)
+
+    # The oracle runs a GRU over each sequence alone, without padding.
+    gru = nn.GRU(3, 4, batch_first=True, dtype=F64)
+    weights = _gru_weights(draw, 3, 4, scale=0.7)
+    x, lengths = draw.normal(5, 7, 3), torch.tensor([3, 7, 1, 6, 4])
+    with torch.no_grad():
+        for parameter, value in zip(gru.parameters(), weights, strict=True):
+            parameter.copy_(value)
+        alone = [gru(x[row : row + 1, :length])[1][0, 0] for row, length in enumerate(lengths)]
+        states = gru(x)[0]
+    expected = torch.stack(alone)
+    picked = student(draw.strided(states), lengths)
+    expect.shape(picked, (5, 4), axes="B, d")
+    expect.close(picked, expected, "a state differs from that of the sequence without padding")
+    order = draw.permutation(5)
+    what = "shuffling the batch changes the states"
+    expect.close(student(states[order], lengths[order]), expected[order], what)
+
+    def reference(states, lengths):
+        last = functional.one_hot(lengths - 1, states.shape[1]).to(states.dtype)
+        return torch.einsum("btd,bt->bd", states, last)
+
+    expect.gradients(student, reference, states, lengths, cotangent=draw.normal(5, 4))
+
+
+@check
+def reverse_source(student, draw):
+    """Every sequence turned around within its true length."""
+    by_hand = student(torch.tensor([[5, 6, 7, 2], [8, 2, PAD, PAD]]), torch.tensor([4, 2]))
+    expect.shape(by_hand, (2, 4), axes="B, T")
+    expect.dtype(by_hand, torch.int64)
+    expected = torch.tensor([[2, 7, 6, 5], [2, 8, PAD, PAD]])
+    expect.close(by_hand, expected, "5 6 7 2 and 8 2 (and padding) are turned around wrongly")
+
+    lengths = torch.tensor([3, 7, 1, 5, 6])
+    rows = [draw.integers(3, 40, length).tolist() for length in lengths]
+    tokens = torch.tensor([row + [PAD] * (7 - len(row)) for row in rows])
+    expected = torch.tensor([row[::-1] + [PAD] * (7 - len(row)) for row in rows])
+    turned = student(draw.strided(tokens), lengths)
+    expect.close(turned, expected, "the sequences differ from lists reversed one by one")
+    expect.close(student(turned, lengths), tokens, "turning around twice changes the sequences")
+    vectors = tokens[:, :, None] * _tensor([1.0, -0.5, 2.0])
+    what = "vectors (B, T, d) are turned around differently from ids (B, T)"
+    expect.close(student(vectors, lengths), expected[:, :, None] * _tensor([1.0, -0.5, 2.0]), what)
+    order = draw.permutation(5)
+    what = "shuffling the batch changes the sequences"
+    expect.close(student(tokens[order], lengths[order]), expected[order], what)
+
+
+@check
+def shift_right(student, draw):
+    """BOS, then the target without its last column."""
+    by_hand = student(torch.tensor([[5, 6, EOS], [7, EOS, PAD]]))
+    expect.shape(by_hand, (2, 3), axes="B, T")
+    expect.dtype(by_hand, torch.int64)
+    expected = torch.tensor([[BOS, 5, 6], [BOS, 7, EOS]])
+    what = f"the input for the target 5 6 EOS is wrong (PAD is {PAD}, BOS is {BOS}, EOS is {EOS})"
+    expect.close(by_hand, expected, what)
+
+    target = draw.integers(3, 40, 5, 7)
+    read = student(draw.strided(target))
+    expect.shape(read, (5, 7), axes="B, T")
+    first = "the first token that the decoder reads is not BOS"
+    expect.close(read[:, 0], torch.full((5,), BOS), first)
+    expected = torch.tensor([[BOS] + row[:-1] for row in target.tolist()])
+    expect.close(read, expected, "the input differs from lists shifted one by one")
+    one = student(target[:, :1])
+    expect.close(one, torch.full((5, 1), BOS), "a target of length 1 gives another input than BOS")
+
+
+@check
+def masked_cross_entropy(student, draw):
+    """Mean of -log p over true tokens; the oracle ignores PAD."""
+    # p(true) is 1/2 for the only token of row 0, 1/4 and 1/8 for the two of row 1.
+    logits = torch.zeros(2, 3, 5, dtype=F64)
+    logits[0, 0, 3], logits[1, 0, 4] = math.log(4), math.log(4 / 3)
+    logits[1, 1, 3] = math.log(4 / 7)
+    logits[0, 1:, PAD], logits[1, 2, PAD] = 3.0, -2.0
+    target = torch.tensor([[3, PAD, PAD], [4, 3, PAD]])
+    loss = student(logits, target)
+    expect.shape(loss, ())
+    expect.dtype(loss, F64)
+    expect.true(bool(loss >= 0), "the loss is negative", f"{loss.item():.4g}", "at least 0")
+    what = "with p(true token) = 1/2, 1/4 and 1/8 the loss is not the mean of log 2, log 4, log 8"
+    expect.close(loss, _tensor(2 * math.log(2)), what)
+
+    logits = draw.normal(4, 7, 6, scale=3.0)
+    target = draw.integers(1, 6, 4, 7)
+    for row, length in enumerate((7, 2, 5, 3)):
+        target[row, length:] = PAD
+    loss = student(draw.strided(logits), draw.strided(target))
+    total = [
+        math.log(math.fsum(map(math.exp, scores))) - scores[token]
+        for row, tokens in zip(logits.tolist(), target.tolist(), strict=True)
+        for scores, token in zip(row, tokens, strict=True)
+        if token != PAD
+    ]
+    expected = _tensor(math.fsum(total) / len(total))
+    expect.close(loss, expected, "the loss differs from a loop over the true tokens")
+    longer = functional.pad(logits, (0, 0, 0, 3), value=1.0), functional.pad(target, (0, 3))
+    expect.close(student(*longer), expected, "three more columns of padding change the loss")
+    loss = student(1000 * logits, target)
+    expect.finite(loss, "with logits in the thousands the loss is not a number")
+
+    def reference(logits, target):
+        return functional.cross_entropy(logits.transpose(1, 2), target, ignore_index=PAD)
+
+    expect.close(student(logits, target), reference(logits, target), "the loss is wrong")
+    expect.gradients(student, reference, logits, target)
+
+
+def _decoder(draw, d, d_context, vocab_size):
+    """Random decoder weights."""
+    W_x, W_h, b_x, b_h = _gru_weights(draw, 3 + d_context, d, scale=1.5)
+    return {
+        "embedding": draw.normal(vocab_size, 3, scale=2.0),
+        "W_x": W_x,
+        "W_h": W_h,
+        "b_x": b_x,
+        "b_h": b_h,
+        "W_out": draw.normal(vocab_size, d + d_context, scale=3.0),
+        "b_out": draw.normal(vocab_size),
+    }
+
+
+def _counting_decoder():
+    """A decoder that writes 3 4 5 6 EOS from any state: after token t comes t + 1."""
+    weights = {name: torch.zeros(21, dtype=F64) for name in ("b_x", "b_h")}
+    weights |= {"W_x": torch.zeros(21, 9, dtype=F64), "W_h": torch.zeros(21, 7, dtype=F64)}
+    weights |= {"W_out": torch.zeros(7, 9, dtype=F64), "b_out": torch.zeros(7, dtype=F64)}
+    weights["embedding"] = torch.eye(7, dtype=F64)
+    weights["b_x"][7:14] = -50.0  # z = 0: the new state is n, whatever the old one was
+    weights["W_x"][14:, :7] = 5 * torch.eye(7, dtype=F64)  # n is 1 where the token is, else 0
+    for token, after in ((BOS, 3), (3, 4), (4, 5), (5, 6), (6, EOS)):
+        weights["W_out"][after, token] = 1.0
+    return weights
+
+
+def _write_one(state, context, weights, max_length, carry=True):
+    """Greedy decoding of one sequence: a list of ids that ends with EOS or at max_length."""
+    token, written = BOS, []
+    gates = [weights[name] for name in ("W_x", "W_h", "b_x", "b_h")]
+    while len(written) < max_length and token != EOS:
+        x = torch.cat([weights["embedding"][token], context])
+        new = torch.gru_cell(x[None], state[None], *gates)[0]
+        token = int((weights["W_out"] @ torch.cat([new, context]) + weights["b_out"]).argmax())
+        state = new if carry else state
+        written.append(token)
+    return written
+
+
+def _translations(draw, max_length):
+    """A decoder, 3 states and contexts, and what it writes: rows of three different lengths.
+
+    The rows would be others without the state that is carried from step to step.
+    """
+    while True:
+        weights = _decoder(draw, 4, 2, 7)
+        states, contexts = draw.normal(12, 4, scale=2.0), draw.normal(12, 2)
+        rows = {}
+        for state, context in zip(states, contexts, strict=True):
+            row = _write_one(state, context, weights, max_length)
+            if PAD not in row and row != _write_one(state, context, weights, max_length, False):
+                rows[len(row)] = state, context, row
+        if len(rows) >= 3 and max_length > sorted(rows)[1] > 1:
+            shortest, middle, *_, longest = sorted(rows)
+            states, contexts, written = zip(
+                *(rows[n] for n in (middle, longest, shortest)), strict=True
+            )
+            return weights, torch.stack(states), torch.stack(contexts), list(written)
+
+
+@check
+def greedy_decode(student, draw):
+    """Against a decoder that writes each sequence alone, without padding."""
+    start = torch.zeros(2, 7, dtype=F64), torch.zeros(2, 2, dtype=F64), _counting_decoder()
+    written = student(*start, 9)
+    expect.tensor(written)
+    expect.dtype(written, torch.int64)
+    expected = [[3, 4, 5, 6, EOS]] * 2
+    what = "a decoder that counts from BOS up to 6 should write 3 4 5 6 EOS"
+    expect.true(written.tolist() == expected, what, written.tolist(), expected)
+    written = student(*start, 3).tolist()
+    what = "with max_length=3 it should write 3 4 5"
+    expect.true(written == [[3, 4, 5]] * 2, what, written, [[3, 4, 5]] * 2)
+
+    weights, states, contexts, rows = _translations(draw, 8)
+    longest = max(map(len, rows))
+    expected = [row + [PAD] * (longest - len(row)) for row in rows]
+    written = student(draw.strided(states), contexts, weights, 8).tolist()
+    what = "a batch is written differently from each sequence alone"
+    expect.true(written == expected, what, _rows(written), _rows(expected))
+    written = student(states[:1], contexts[:1], weights, 8).tolist()
+    what = "one sequence alone is written wrongly"
+    expect.true(written == [rows[0]], what, _rows(written), _rows([rows[0]]))
+
+
+def _rows(written):
+    return "\n".join(map(str, written))

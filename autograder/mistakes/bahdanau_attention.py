@@ -1,0 +1,437 @@
+"""Wrong and right answers to the exercises of lesson 03."""
+
+import torch
+from torch import nn
+from torch.nn import functional
+
+from attention.sequence_to_sequence import decoder_step, reverse_source, run_gru
+from autograder.exercise import alternative, mistake
+
+
+def _inside(lengths, T_k):
+    """True where a token is, (B, T_k)."""
+    return torch.arange(T_k) < lengths[:, None]
+
+
+@mistake(
+    "bidirectional_annotations",
+    hint="The second half stands in the order in which it was read: the last token's state comes "
+    "first. Bring it back into the order of x.",
+)
+def does_not_turn_back(x, lengths, ahead, back):
+    return torch.cat([run_gru(x, **ahead), run_gru(reverse_source(x, lengths), **back)], 2)
+
+
+@mistake(
+    "bidirectional_annotations",
+    hint="The reading back begins in the padding. It should begin at the last true token.",
+)
+def reads_back_from_the_padding(x, lengths, ahead, back):
+    return torch.cat([run_gru(x, **ahead), run_gru(x.flip(1), **back).flip(1)], 2)
+
+
+@mistake(
+    "bidirectional_annotations",
+    hint="Both halves are readings ahead. The second should start at the other end.",
+)
+def reads_ahead_twice(x, lengths, ahead, back):
+    return torch.cat([run_gru(x, **ahead), run_gru(x, **back)], 2)
+
+
+@mistake(
+    "bidirectional_annotations",
+    hint="The two readings are added. Side by side, neither covers the other.",
+)
+def adds_the_readings(x, lengths, ahead, back):
+    behind = reverse_source(run_gru(reverse_source(x, lengths), **back), lengths)
+    return run_gru(x, **ahead) + behind
+
+
+@mistake(
+    "bidirectional_annotations",
+    hint="The halves have changed places: first the reading ahead, then the reading back.",
+)
+def swaps_the_halves(x, lengths, ahead, back):
+    behind = reverse_source(run_gru(reverse_source(x, lengths), **back), lengths)
+    return torch.cat([behind, run_gru(x, **ahead)], 2)
+
+
+@mistake(
+    "bidirectional_annotations",
+    hint="Both directions use the weights of the reading ahead. Each has its own.",
+)
+def shares_the_weights(x, lengths, ahead, back):
+    behind = reverse_source(run_gru(reverse_source(x, lengths), **ahead), lengths)
+    return torch.cat([run_gru(x, **ahead), behind], 2)
+
+
+@alternative("bidirectional_annotations")
+def sequence_by_sequence(x, lengths, ahead, back):
+    rows = []
+    for row, length in zip(x, lengths.tolist(), strict=True):
+        alone = row[None, :length]
+        both = [run_gru(alone, **ahead), run_gru(alone.flip(1), **back).flip(1)]
+        rows.append(functional.pad(torch.cat(both, 2)[0], (0, 0, 0, len(row) - length)))
+    return torch.stack(rows)
+
+
+@alternative("bidirectional_annotations")
+def skips_the_padding(x, lengths, ahead, back):
+    h = x.new_zeros(len(x), len(back["b_x"]) // 3)
+    behind = []
+    for t in reversed(range(x.shape[1])):
+        new = torch.gru_cell(x[:, t], h, back["W_x"], back["W_h"], back["b_x"], back["b_h"])
+        h = torch.where((t < lengths)[:, None], new, h)
+        behind.insert(0, h)
+    return torch.cat([run_gru(x, **ahead), torch.stack(behind, 1)], -1)
+
+
+def _pairs(q, k, W_q, W_k):
+    return (q @ W_q.T)[:, :, None] + (k @ W_k.T)[:, None]
+
+
+@mistake(
+    "additive_scores",
+    hint="W_q and W_k have changed places: W_q belongs to the queries.",
+)
+def swaps_the_matrices(q, k, W_q, W_k, v):
+    return torch.tanh(_pairs(q, k, W_k, W_q)) @ v
+
+
+@mistake(
+    "additive_scores",
+    hint="The tanh comes after the product with v, so every score lies between -1 and 1. It "
+    "belongs to the hidden layer, before v makes one number of it.",
+)
+def takes_tanh_after_the_product(q, k, W_q, W_k, v):
+    return torch.tanh(_pairs(q, k, W_q, W_k) @ v)
+
+
+@mistake(
+    "additive_scores",
+    hint="There is no tanh. Without it the score is a part from the query plus a part from the "
+    "key, and the softmax over keys cancels the query.",
+)
+def leaves_out_tanh(q, k, W_q, W_k, v):
+    return _pairs(q, k, W_q, W_k) @ v
+
+
+@mistake(
+    "additive_scores",
+    hint="Queries and keys are squashed one by one, then added. The tanh takes their sum.",
+)
+def squashes_before_adding(q, k, W_q, W_k, v):
+    return (torch.tanh(q @ W_q.T)[:, :, None] + torch.tanh(k @ W_k.T)[:, None]) @ v
+
+
+@mistake(
+    "additive_scores",
+    hint="Queries and keys are multiplied. Additive attention adds them (lesson 04 multiplies).",
+)
+def multiplies(q, k, W_q, W_k, v):
+    return torch.tanh((q @ W_q.T)[:, :, None] * (k @ W_k.T)[:, None]) @ v
+
+
+@mistake(
+    "additive_scores",
+    hint="The keys run down and the queries across. Which of the two gets the axis at dim 1?",
+)
+def keys_run_down(q, k, W_q, W_k, v):
+    return (torch.tanh(_pairs(q, k, W_q, W_k)) @ v).transpose(1, 2)
+
+
+@mistake(
+    "additive_scores",
+    hint="The hidden layer is summed, and v is not used. v says how much each feature counts.",
+)
+def forgets_v(q, k, W_q, W_k, v):
+    return torch.tanh(_pairs(q, k, W_q, W_k)).sum(3)
+
+
+@alternative("additive_scores")
+def glued_together(q, k, W_q, W_k, v):
+    pairs = [q.unsqueeze(2).expand(-1, -1, k.shape[1], -1)]
+    pairs.append(k.unsqueeze(1).expand(-1, q.shape[1], -1, -1))
+    both = functional.linear(torch.cat(pairs, 3), torch.cat([W_q, W_k], 1))
+    return torch.einsum("bqka,a->bqk", both.tanh(), v)
+
+
+@alternative("additive_scores")
+def query_by_query(q, k, W_q, W_k, v):
+    keys = torch.einsum("bkd,ad->bka", k, W_k)
+    columns = [torch.tanh(keys + (query @ W_q.T)[:, None]) @ v for query in q.unbind(1)]
+    return torch.stack(columns, 1)
+
+
+@mistake(
+    "masked_softmax",
+    hint="Padding is attended to: the lengths have no effect.",
+)
+def attends_to_padding(scores, lengths):
+    return scores.softmax(2)
+
+
+@mistake(
+    "masked_softmax",
+    hint="The softmax runs along the queries. Each query shares its weight among the keys.",
+)
+def softmax_along_the_queries(scores, lengths):
+    masked = scores.masked_fill(~_inside(lengths, scores.shape[2])[:, None], -torch.inf)
+    return masked.softmax(1).nan_to_num(0.0)
+
+
+@mistake(
+    "masked_softmax",
+    hint="The weights of padding are set to 0 after the softmax, so the rest no longer sums to 1.",
+)
+def masks_after_the_softmax(scores, lengths):
+    return scores.softmax(2) * _inside(lengths, scores.shape[2])[:, None]
+
+
+@mistake(
+    "masked_softmax",
+    hint="Padding gets the score 0, which is a score like any other: exp(0) is 1.",
+)
+def fills_with_zero(scores, lengths):
+    return scores.masked_fill(~_inside(lengths, scores.shape[2])[:, None], 0.0).softmax(2)
+
+
+@mistake(
+    "masked_softmax",
+    hint="The mask is the wrong way round: tokens are left out, padding is kept.",
+)
+def keeps_only_the_padding(scores, lengths):
+    return scores.masked_fill(_inside(lengths, scores.shape[2])[:, None], -torch.inf).softmax(2)
+
+
+@mistake(
+    "masked_softmax",
+    hint="One key too many: with a length of n, the key at index n is already padding.",
+)
+def one_key_too_many(scores, lengths):
+    return scores.masked_fill(~_inside(lengths + 1, scores.shape[2])[:, None], -torch.inf).softmax(
+        2
+    )
+
+
+@mistake(
+    "masked_softmax",
+    hint="Padding gets a score that is low, but not low enough: other scores may lie below it.",
+)
+def fills_with_a_low_score(scores, lengths):
+    return scores.masked_fill(~_inside(lengths, scores.shape[2])[:, None], -100.0).softmax(2)
+
+
+@alternative("masked_softmax")
+def row_by_row(scores, lengths):
+    return torch.stack(
+        [
+            functional.pad(row[:, :length].softmax(1), (0, row.shape[1] - length))
+            for row, length in zip(scores, lengths.tolist(), strict=True)
+        ]
+    )
+
+
+@alternative("masked_softmax")
+def with_a_shift(scores, lengths):
+    allowed = _inside(lengths, scores.shape[2])[:, None]
+    lowest = torch.finfo(scores.dtype).min
+    top = torch.where(allowed, scores, lowest).amax(2, keepdim=True)
+    powers = torch.where(allowed, scores - top, lowest).exp()
+    return powers / powers.sum(2, keepdim=True)
+
+
+class _Attention(nn.Module):
+    """Additive attention whose parts the mistakes below replace one at a time."""
+
+    def __init__(self, d_q, d_k, d_attention):
+        super().__init__()
+        self.W_q = nn.Linear(d_q, d_attention, bias=False)
+        self.W_k = nn.Linear(d_k, d_attention, bias=False)
+        self.v = nn.Linear(d_attention, 1, bias=False)
+
+    def scores(self, q, k):
+        return self.v(torch.tanh(self.W_q(q)[:, :, None] + self.W_k(k)[:, None])).squeeze(3)
+
+    def shares(self, scores, lengths):
+        mask = _inside(lengths, scores.shape[2])[:, None]
+        return scores.masked_fill(~mask, -torch.inf).softmax(2)
+
+    def forward(self, q, k, values, lengths):
+        weights = self.shares(self.scores(q, k), lengths)
+        return weights @ values, weights
+
+
+@mistake("AdditiveAttention", hint="Padding is attended to: the lengths have no effect.")
+class AttendsToPadding(_Attention):
+    def shares(self, scores, lengths):
+        return scores.softmax(2)
+
+
+@mistake(
+    "AdditiveAttention",
+    hint="The layer should own W_q, W_k and v, and nothing else. By default nn.Linear adds a bias.",
+)
+class HasBiases(_Attention):
+    def __init__(self, d_q, d_k, d_attention):
+        super().__init__(d_q, d_k, d_attention)
+        self.W_q = nn.Linear(d_q, d_attention)
+        self.W_k = nn.Linear(d_k, d_attention)
+        self.v = nn.Linear(d_attention, 1)
+
+
+@mistake(
+    "AdditiveAttention",
+    hint="W_q takes d_q features, W_k takes d_k, both make d_attention, and v makes 1. Have two of "
+    "them changed places?",
+)
+class SwapsTheSizes(_Attention):
+    def __init__(self, d_q, d_k, d_attention):
+        super().__init__(d_k, d_q, d_attention)
+
+
+@mistake(
+    "AdditiveAttention",
+    hint="The tanh comes after the product with v. It belongs to the hidden layer.",
+)
+class TanhAfterTheProduct(_Attention):
+    def scores(self, q, k):
+        return torch.tanh(self.v(self.W_q(q)[:, :, None] + self.W_k(k)[:, None])).squeeze(3)
+
+
+@mistake("AdditiveAttention", hint="Weights and context have changed places in the result.")
+class SwapsTheResults(_Attention):
+    def forward(self, q, k, values, lengths):
+        return super().forward(q, k, values, lengths)[::-1]
+
+
+@mistake(
+    "AdditiveAttention",
+    hint="The scores average the values without having gone through a softmax.",
+)
+class ForgetsTheSoftmax(_Attention):
+    def shares(self, scores, lengths):
+        return scores.masked_fill(~_inside(lengths, scores.shape[2])[:, None], 0.0)
+
+
+@mistake("AdditiveAttention", hint="The softmax runs along the queries instead of the keys.")
+class SoftmaxAlongTheQueries(_Attention):
+    def shares(self, scores, lengths):
+        mask = _inside(lengths, scores.shape[2])[:, None]
+        return scores.masked_fill(~mask, -torch.inf).softmax(1).nan_to_num(0.0)
+
+
+@alternative("AdditiveAttention")
+class QueryByQuery(_Attention):
+    def forward(self, q, k, values, lengths):
+        keys, contexts, rows = self.W_k(k), [], []
+        for query in q.unbind(1):
+            scores = self.v(torch.tanh(keys + self.W_q(query)[:, None]))[:, :, 0]
+            scores = torch.where(_inside(lengths, k.shape[1]), scores, -torch.inf)
+            rows.append(torch.softmax(scores, -1))
+            contexts.append(torch.einsum("bk,bkd->bd", rows[-1], values))
+        return torch.stack(contexts, 1), torch.stack(rows, 1)
+
+
+@alternative("AdditiveAttention")
+class ByHand(_Attention):
+    def scores(self, q, k):
+        queries = torch.einsum("bqd,ad->bqa", q, self.W_q.weight)
+        keys = torch.einsum("bkd,ad->bka", k, self.W_k.weight)
+        hidden = (queries.unsqueeze(2) + keys.unsqueeze(1)).tanh()
+        return torch.einsum("bqka,a->bqk", hidden, self.v.weight[0])
+
+    def shares(self, scores, lengths):
+        powers = scores.exp() * _inside(lengths, scores.shape[2])[:, None]
+        return powers / powers.sum(2, keepdim=True)
+
+
+def _attend(query, annotations, lengths, weights):
+    """Attention weights (B, T_k) and context (B, c) of one query per sequence."""
+    hidden = torch.tanh((query @ weights["W_q"].T)[:, None] + annotations @ weights["W_k"].T)
+    mask = _inside(lengths, annotations.shape[1])
+    attention = (hidden @ weights["v"]).masked_fill(~mask, -torch.inf).softmax(1)
+    return attention, (attention[:, None] @ annotations)[:, 0]
+
+
+@mistake(
+    "attention_decoder_step",
+    hint="The query is the state after the step. Here the decoder looks back before it reads: the "
+    "query is the state that came in.",
+)
+def asks_with_the_new_state(tokens, state, annotations, lengths, weights):
+    _, context = _attend(state, annotations, lengths, weights)
+    logits, state = decoder_step(tokens, state, context, weights)
+    return logits, state, _attend(state, annotations, lengths, weights)[0]
+
+
+@mistake("attention_decoder_step", hint="Padding is attended to: the lengths have no effect.")
+def attends_to_all(tokens, state, annotations, lengths, weights):
+    everything = torch.full_like(lengths, annotations.shape[1])
+    attention, context = _attend(state, annotations, everything, weights)
+    return *decoder_step(tokens, state, context, weights), attention
+
+
+@mistake(
+    "attention_decoder_step",
+    hint="The attention weights are right, but the decoder gets the plain average of the "
+    "annotations. Weigh them.",
+)
+def averages_without_weights(tokens, state, annotations, lengths, weights):
+    attention, _ = _attend(state, annotations, lengths, weights)
+    mask = _inside(lengths, annotations.shape[1])[:, :, None]
+    context = (annotations * mask).sum(1) / lengths[:, None]
+    return *decoder_step(tokens, state, context, weights), attention
+
+
+@mistake(
+    "attention_decoder_step",
+    hint="The decoder gets the annotation with the largest weight alone. Average all of them.",
+)
+def takes_the_best_annotation(tokens, state, annotations, lengths, weights):
+    attention, _ = _attend(state, annotations, lengths, weights)
+    context = annotations[torch.arange(len(tokens)), attention.argmax(1)]
+    return *decoder_step(tokens, state, context, weights), attention
+
+
+@mistake(
+    "attention_decoder_step",
+    hint="W_q and W_k have changed places: W_q takes the state, W_k the annotations.",
+)
+def swaps_query_and_key(tokens, state, annotations, lengths, weights):
+    swapped = weights | {"W_q": weights["W_k"], "W_k": weights["W_q"]}
+    attention, context = _attend(state, annotations, lengths, swapped)
+    return *decoder_step(tokens, state, context, weights), attention
+
+
+@mistake(
+    "attention_decoder_step",
+    hint="The state that comes back is the one that went in. The next step needs the new one.",
+)
+def returns_the_old_state(tokens, state, annotations, lengths, weights):
+    attention, context = _attend(state, annotations, lengths, weights)
+    return decoder_step(tokens, state, context, weights)[0], state, attention
+
+
+@alternative("attention_decoder_step")
+def with_unsqueezed_products(tokens, state, annotations, lengths, weights):
+    queries = torch.einsum("bd,ad->ba", state, weights["W_q"])
+    keys = torch.einsum("bkc,ac->bka", annotations, weights["W_k"])
+    scores = torch.einsum("bka,a->bk", torch.tanh(queries.unsqueeze(1) + keys), weights["v"])
+    powers = scores.exp() * _inside(lengths, annotations.shape[1])
+    attention = powers / powers.sum(1, keepdim=True)
+    context = (attention.unsqueeze(2) * annotations).sum(1)
+    logits, new_state = decoder_step(tokens, state, context, weights)
+    return logits, new_state, attention
+
+
+@alternative("attention_decoder_step")
+def one_sequence_at_a_time(tokens, state, annotations, lengths, weights):
+    results = []
+    for row, length in enumerate(lengths.tolist()):
+        one = slice(row, row + 1)
+        attention, context = _attend(state[one], annotations[one, :length], lengths[one], weights)
+        step = decoder_step(tokens[one], state[one], context, weights)
+        missing = annotations.shape[1] - length
+        results.append((*step, functional.pad(attention, (0, missing))))
+    return tuple(torch.cat(parts) for parts in zip(*results, strict=True))

@@ -1,0 +1,620 @@
+"""Wrong and right answers to the exercises of lesson 04."""
+
+import math
+
+import torch
+from torch.nn import functional
+
+from attention.score_functions import KINDS
+from autograder.exercise import alternative, mistake
+
+
+def _known(kind):
+    if kind not in KINDS:
+        raise ValueError(f"{kind!r} is none of {', '.join(KINDS)}")
+    return kind
+
+
+def _score(kind, q, k, weights, **replaced):
+    """The scores of one kind, with the formulas in ``replaced`` instead of the right ones."""
+    formulas = {
+        "dot": lambda: torch.einsum("bqd,bkd->bqk", q, k),
+        "scaled_dot": lambda: torch.einsum("bqd,bkd->bqk", q, k) / math.sqrt(q.shape[2]),
+        "bilinear": lambda: torch.einsum("bqd,de,bke->bqk", q, weights["W"], k),
+        "reduced_rank": lambda: torch.einsum(
+            "bqd,rd,re,bke->bqk", q, weights["V"], weights["U"], k
+        ),
+        "additive": lambda: (
+            torch.tanh((q @ weights["W_q"].T)[:, :, None] + (k @ weights["W_k"].T)[:, None])
+            @ weights["v"]
+        ),
+    }
+    return (formulas | replaced)[_known(kind)]()
+
+
+@mistake("score", hint="The keys run down and the queries across.")
+def keys_run_down(kind, q, k, weights):
+    return _score(kind, q, k, weights).mT
+
+
+@mistake(
+    "score",
+    hint="The scaled dot product is divided by d_k. Its root is enough: lesson 05 shows why.",
+)
+def divides_by_d(kind, q, k, weights):
+    return _score(kind, q, k, weights, scaled_dot=lambda: q @ k.mT / k.shape[2])
+
+
+@mistake(
+    "score",
+    hint="The scaled dot product is divided by the root of the number of keys. It should be the "
+    "length of a key vector.",
+)
+def scales_by_the_number_of_keys(kind, q, k, weights):
+    return _score(kind, q, k, weights, scaled_dot=lambda: q @ k.mT / k.shape[1] ** 0.5)
+
+
+@mistake("score", hint="The scaled dot product is not scaled.")
+def forgets_the_scale(kind, q, k, weights):
+    return _score(kind, q, k, weights, scaled_dot=lambda: q @ k.mT)
+
+
+@mistake(
+    "score",
+    hint="W is transposed: kᵀ W q is not qᵀ W k. The rows of W belong to the query.",
+)
+def transposes_w(kind, q, k, weights):
+    return _score(kind, q, k, weights, bilinear=lambda: q @ weights["W"].T @ k.mT)
+
+
+@mistake(
+    "score",
+    hint="In the reduced rank score U and V have changed places: V is for queries, U for keys.",
+)
+def swaps_u_and_v(kind, q, k, weights):
+    return _score(
+        kind,
+        q,
+        k,
+        weights,
+        reduced_rank=lambda: (q @ weights["U"].T) @ (k @ weights["V"].T).mT,
+    )
+
+
+@mistake("score", hint="In the additive score tanh comes after the product with v.")
+def takes_tanh_after_the_product(kind, q, k, weights):
+    def additive():
+        hidden = (q @ weights["W_q"].T)[:, :, None] + (k @ weights["W_k"].T)[:, None]
+        return torch.tanh(hidden @ weights["v"])
+
+    return _score(kind, q, k, weights, additive=additive)
+
+
+@mistake(
+    "score",
+    hint="An unknown kind gets scores all the same. Raise a ValueError that lists the kinds.",
+)
+def accepts_any_kind(kind, q, k, weights):
+    return _score(kind if kind in KINDS else "dot", q, k, weights)
+
+
+@alternative("score")
+def all_with_einsum(kind, q, k, weights):
+    return _score(kind, q, k, weights)
+
+
+@alternative("score")
+def by_way_of_one_matrix(kind, q, k, weights):
+    if _known(kind) == "additive":
+        columns = [
+            torch.tanh(q @ weights["W_q"].T + key[:, None] @ weights["W_k"].T) @ weights["v"]
+            for key in k.unbind(1)
+        ]
+        return torch.stack(columns, 2)
+    matrix = {
+        "dot": lambda: torch.eye(q.shape[2], dtype=q.dtype),
+        "scaled_dot": lambda: torch.eye(q.shape[2], dtype=q.dtype) * q.shape[2] ** -0.5,
+        "bilinear": lambda: weights["W"],
+        "reduced_rank": lambda: weights["V"].T @ weights["U"],
+    }[kind]()
+    return torch.bmm(torch.matmul(q, matrix), k.transpose(1, 2))
+
+
+@mistake("as_bilinear", hint="A matrix of ones mixes all features. Which matrix changes nothing?")
+def takes_ones(kind, d, weights):
+    if kind == "reduced_rank":
+        return weights["V"].T @ weights["U"]
+    return torch.ones(d, d) / (d**0.5 if kind == "scaled_dot" else 1)
+
+
+@mistake(
+    "as_bilinear",
+    hint="V and U have changed places: the rows of W belong to the query, which V projects.",
+)
+def swaps_v_and_u(kind, d, weights):
+    if kind == "reduced_rank":
+        return weights["U"].T @ weights["V"]
+    return torch.eye(d) / (d**0.5 if kind == "scaled_dot" else 1)
+
+
+@mistake(
+    "as_bilinear",
+    hint="The matrix of the scaled dot product is divided by d. The score is divided by its root.",
+)
+def divides_the_matrix_by_d(kind, d, weights):
+    if kind == "reduced_rank":
+        return weights["V"].T @ weights["U"]
+    return torch.eye(d) / (d if kind == "scaled_dot" else 1)
+
+
+@mistake(
+    "as_bilinear",
+    hint="The product runs over the wrong axes: the axis r, which V and U share, should disappear. "
+    "Write (V q)·(U k) as qᵀ … k first.",
+)
+def forgets_to_transpose(kind, d, weights):
+    if kind == "reduced_rank":
+        return weights["V"] @ weights["U"]
+    return torch.eye(d) / (d**0.5 if kind == "scaled_dot" else 1)
+
+
+@alternative("as_bilinear")
+def entry_by_entry(kind, d, weights):
+    if kind == "reduced_rank":
+        return torch.einsum("rq,rk->qk", weights["V"], weights["U"])
+    return torch.diag(torch.full((d,), 1.0 if kind == "dot" else 1 / math.sqrt(d)))
+
+
+@alternative("as_bilinear")
+def sum_of_outer_products(kind, d, weights):
+    if kind == "reduced_rank":
+        return sum(map(torch.outer, weights["V"], weights["U"]))
+    W = torch.zeros(d, d, dtype=torch.float64)
+    return W.fill_diagonal_(1.0 if kind == "dot" else d**-0.5)
+
+
+def _costs(kind, T_q, T_k, d, r, **replaced):
+    """Parameters and multiplications, with the counts in ``replaced`` instead of the right ones."""
+    pairs, both = T_q * T_k, (T_q + T_k) * r * d
+    return {
+        "dot": (0, pairs * d),
+        "scaled_dot": (0, pairs * (d + 1)),
+        "bilinear": (d * d, T_q * d * d + pairs * d),
+        "reduced_rank": (2 * r * d, both + pairs * r),
+        "additive": (2 * r * d + r, both + pairs * r),
+        **replaced,
+    }[kind]
+
+
+@mistake(
+    "score_costs",
+    hint="Every pair is projected anew. Each query and each key need be projected only once.",
+)
+def projects_every_pair(kind, T_q, T_k, d, r):
+    pairs = T_q * T_k
+    return _costs(
+        kind,
+        T_q,
+        T_k,
+        d,
+        r,
+        bilinear=(d * d, pairs * (d * d + d)),
+        reduced_rank=(2 * r * d, pairs * (2 * r * d + r)),
+        additive=(2 * r * d + r, pairs * (2 * r * d + r)),
+    )
+
+
+@mistake("score_costs", hint="The additive score has parameters besides W_q and W_k: v counts too.")
+def forgets_v(kind, T_q, T_k, d, r):
+    count = (T_q + T_k) * r * d + T_q * T_k * r
+    return _costs(kind, T_q, T_k, d, r, additive=(2 * r * d, count))
+
+
+@mistake(
+    "score_costs",
+    hint="The bilinear score projects queries and keys. One matrix between them is enough.",
+)
+def projects_both_sides(kind, T_q, T_k, d, r):
+    count = (T_q + T_k) * d * d + T_q * T_k * d
+    return _costs(kind, T_q, T_k, d, r, bilinear=(d * d, count))
+
+
+@mistake(
+    "score_costs",
+    hint="The division by √d is not counted: there is one for each pair.",
+)
+def forgets_the_division(kind, T_q, T_k, d, r):
+    return _costs(kind, T_q, T_k, d, r, scaled_dot=(0, T_q * T_k * d))
+
+
+@mistake(
+    "score_costs",
+    hint="Only the projections are counted. For each pair there is a product of r numbers as well.",
+)
+def counts_projections_only(kind, T_q, T_k, d, r):
+    both = (T_q + T_k) * r * d
+    return _costs(
+        kind, T_q, T_k, d, r, reduced_rank=(2 * r * d, both), additive=(2 * r * d + r, both)
+    )
+
+
+@alternative("score_costs")
+def from_a_table(kind, T_q, T_k, d, r):
+    return _costs(kind, T_q, T_k, d, r)
+
+
+@alternative("score_costs")
+def with_tensors_of_those_shapes(kind, T_q, T_k, d, r):
+    shapes = {
+        "bilinear": [(d, d)],
+        "reduced_rank": [(r, d), (r, d)],
+        "additive": [(r, d), (r, d), (r,)],
+    }.get(kind, [])
+    compared = d if kind in ("dot", "scaled_dot", "bilinear") else r
+    count = T_q * T_k * (compared + (kind == "scaled_dot"))
+    for vectors, shape in zip((T_q, T_k), shapes, strict=False):
+        count += vectors * math.prod(shape)
+    return sum(map(math.prod, shapes)), count
+
+
+def _squares(q, k):
+    return (q * q).sum(2)[:, :, None], (k * k).sum(2)[:, None]
+
+
+@mistake(
+    "gaussian_scores",
+    hint="The sign: these are squared distances, so the farthest key would win.",
+)
+def forgets_the_minus(q, k, bandwidth):
+    a, b = _squares(q, k)
+    return (a + b - 2 * q @ k.mT) / (2 * bandwidth**2)
+
+
+@mistake(
+    "gaussian_scores",
+    hint="The middle term of (a - b)² is 2ab. Here the dot product comes once only.",
+)
+def forgets_the_two(q, k, bandwidth):
+    a, b = _squares(q, k)
+    return (q @ k.mT - a - b) / (2 * bandwidth**2)
+
+
+@mistake(
+    "gaussian_scores",
+    hint="The term ‖k‖² is missing. The softmax over keys cancels ‖q‖², but not this one, unless "
+    "all keys have the same length.",
+)
+def leaves_out_the_keys(q, k, bandwidth):
+    return (2 * q @ k.mT - _squares(q, k)[0]) / (2 * bandwidth**2)
+
+
+@mistake(
+    "gaussian_scores",
+    hint="The term ‖q‖² is missing. The softmax would not mind, but these are not yet the scores.",
+)
+def leaves_out_the_queries(q, k, bandwidth):
+    return (2 * q @ k.mT - _squares(q, k)[1]) / (2 * bandwidth**2)
+
+
+@mistake("gaussian_scores", hint="The bandwidth is not squared.")
+def does_not_square_the_bandwidth(q, k, bandwidth):
+    a, b = _squares(q, k)
+    return (2 * q @ k.mT - a - b) / (2 * bandwidth)
+
+
+@mistake(
+    "gaussian_scores",
+    hint="The lengths of the vectors are not squared: ‖q‖² is the sum of squares, without a root.",
+)
+def takes_norms_without_square(q, k, bandwidth):
+    a, b = _squares(q, k)
+    return (2 * q @ k.mT - a.sqrt() - b.sqrt()) / (2 * bandwidth**2)
+
+
+@alternative("gaussian_scores")
+def with_batched_addition(q, k, bandwidth):
+    a, b = _squares(q, k)
+    return torch.baddbmm(a + b, q, k.transpose(1, 2), alpha=-2) / (-2 * bandwidth * bandwidth)
+
+
+@alternative("gaussian_scores")
+def from_one_long_dot_product(q, k, bandwidth):
+    a, b = _squares(q, k)
+    ones_q, ones_k = torch.ones_like(a), torch.ones_like(b.mT)
+    left = torch.cat([q, a, ones_q], 2) / bandwidth
+    right = torch.cat([k, -ones_k / 2, -b.mT / 2], 2) / bandwidth
+    return torch.einsum("bqd,bkd->bqk", left, right)
+
+
+def _gaps(centres, T_k):
+    return torch.arange(T_k) - centres[:, None]
+
+
+@mistake(
+    "local_window",
+    hint="The window is one key too narrow: a distance of exactly D is still inside.",
+)
+def is_off_by_one(centres, T_k, D):
+    return _gaps(centres, T_k).abs() < D
+
+
+@mistake(
+    "local_window",
+    hint="The window only looks back. It reaches D positions to either side.",
+)
+def only_looks_back(centres, T_k, D):
+    gaps = _gaps(centres, T_k)
+    return (gaps <= 0) & (gaps >= -D)
+
+
+@mistake(
+    "local_window",
+    hint="The mask is the wrong way round: True means that a key may be attended to.",
+)
+def is_inverted(centres, T_k, D):
+    return _gaps(centres, T_k).abs() > D
+
+
+@mistake(
+    "local_window",
+    hint="The window has D keys in all. It reaches D to either side, 2D + 1 keys.",
+)
+def is_half_as_wide(centres, T_k, D):
+    return _gaps(centres, T_k).abs() <= D / 2
+
+
+@mistake(
+    "local_window",
+    hint="Numbers 1 and 0 instead of True and False: masks are boolean in this course.",
+)
+def returns_numbers(centres, T_k, D):
+    return (_gaps(centres, T_k).abs() <= D).to(centres.dtype)
+
+
+@mistake("local_window", hint="The keys run down and the queries across.")
+def window_transposed(centres, T_k, D):
+    return (_gaps(centres, T_k).abs() <= D).T
+
+
+@alternative("local_window")
+def with_two_borders(centres, T_k, D):
+    positions = torch.arange(T_k).expand(len(centres), T_k)
+    low, high = (centres - D).unsqueeze(1), (centres + D).unsqueeze(1)
+    return (positions >= low) & (positions <= high)
+
+
+@alternative("local_window")
+def row_by_row(centres, T_k, D):
+    rows = [[centre - D <= j <= centre + D for j in range(T_k)] for centre in centres.tolist()]
+    return torch.tensor(rows)
+
+
+def _local(scores, centres, D, sigma=None):
+    gaps = _gaps(centres, scores.shape[1])
+    aligned = scores.masked_fill(gaps.abs() > D, -torch.inf).softmax(1)
+    return aligned, torch.exp(-(gaps**2) / (2 * (sigma or D / 2) ** 2)), gaps
+
+
+@mistake("predictive_local_weights", hint="σ is D here. It should be half of that.")
+def takes_sigma_as_d(scores, centres, D):
+    aligned, gauss, _ = _local(scores, centres, D, sigma=D)
+    return aligned * gauss
+
+
+@mistake(
+    "predictive_local_weights",
+    hint="σ is not squared in the exponent, -(position - p)² / (2σ²).",
+)
+def does_not_square_sigma(scores, centres, D):
+    aligned, _, gaps = _local(scores, centres, D)
+    return aligned * torch.exp(-(gaps**2) / D)
+
+
+@mistake(
+    "predictive_local_weights",
+    hint="The Gaussian is there, but the softmax runs over all keys, and keys far away keep some "
+    "weight. Cut the window first.",
+)
+def forgets_the_window(scores, centres, D):
+    return scores.softmax(1) * _local(scores, centres, D)[1]
+
+
+@mistake(
+    "predictive_local_weights",
+    hint="The softmax runs over all keys, and the window is cut out afterwards. Outside scores "
+    "should not count.",
+)
+def cuts_after_the_softmax(scores, centres, D):
+    _, gauss, gaps = _local(scores, centres, D)
+    return scores.softmax(1) * gauss * (gaps.abs() <= D)
+
+
+@mistake(
+    "predictive_local_weights",
+    hint="The rows were made to sum to 1 again. In local-p attention a query whose keys are far "
+    "from the centre gets less in all.",
+)
+def normalises_again(scores, centres, D):
+    aligned, gauss, _ = _local(scores, centres, D)
+    return aligned * gauss / (aligned * gauss).sum(1, keepdim=True)
+
+
+@mistake("predictive_local_weights", hint="This is the window alone. The Gaussian is missing.")
+def forgets_the_gaussian(scores, centres, D):
+    return _local(scores, centres, D)[0]
+
+
+@mistake(
+    "predictive_local_weights",
+    hint="The centres are rounded. They may lie between two keys, and only unrounded ones have a "
+    "gradient.",
+)
+def rounds_the_centres(scores, centres, D):
+    aligned, gauss, _ = _local(scores, centres.round(), D)
+    return aligned * gauss
+
+
+@alternative("predictive_local_weights")
+def query_by_query(scores, centres, D):
+    rows = []
+    for row, centre in zip(scores, centres, strict=True):
+        gaps = torch.arange(len(row)) - centre
+        inside = gaps.abs() <= D
+        powers = torch.where(inside, row - row[inside].max(), -torch.inf).exp()
+        rows.append(powers / powers.sum() * torch.exp(-2 * (gaps / D) ** 2))
+    return torch.stack(rows)
+
+
+@alternative("predictive_local_weights")
+def with_a_normal_density(scores, centres, D):
+    gaps = _gaps(centres, scores.shape[1])
+    inside = (gaps.abs() <= D).to(scores.dtype)
+    powers = (scores - scores.amax(1, keepdim=True)).exp() * inside
+    density = torch.distributions.Normal(0.0, D / 2).log_prob(gaps)
+    peak = -math.log(D / 2 * math.sqrt(2 * math.pi))
+    return powers / powers.sum(1, keepdim=True) * (density - peak).exp()
+
+
+@mistake(
+    "hard_attention",
+    hint="This is soft attention, the average of all values. Choose one of them.",
+)
+def averages(weights, values, uniform):
+    return weights @ values
+
+
+@mistake(
+    "hard_attention",
+    hint="Always the key with the largest weight. A key with the weight 1/4 should be chosen in a "
+    "quarter of all cases.",
+)
+def always_takes_the_largest(weights, values, uniform):
+    return values[weights.argmax(1)]
+
+
+@mistake(
+    "hard_attention",
+    hint="One key too far: the first key must be chosen while the random number is below its "
+    "weight.",
+)
+def goes_one_key_too_far(weights, values, uniform):
+    chosen = (weights.cumsum(1) <= uniform[:, None]).sum(1) + 1
+    return values[chosen.clamp(max=len(values) - 1)]
+
+
+@mistake(
+    "hard_attention",
+    hint="The random number is compared with single weights, not with the sum of the weights so "
+    "far.",
+)
+def forgets_to_add_up(weights, values, uniform):
+    return values[(weights > uniform[:, None]).to(torch.int64).argmax(1)]
+
+
+@mistake(
+    "hard_attention",
+    hint="All keys are equally likely: the weights have no effect.",
+)
+def ignores_the_weights(weights, values, uniform):
+    return values[(uniform * len(values)).long()]
+
+
+@mistake(
+    "hard_attention",
+    hint="The sums run along the queries. The weights of one query are a row.",
+)
+def adds_up_the_columns(weights, values, uniform):
+    chosen = (weights.cumsum(0) <= uniform[:, None]).sum(1)
+    return values[chosen.clamp(max=len(values) - 1)]
+
+
+@alternative("hard_attention")
+def with_searchsorted(weights, values, uniform):
+    sums = weights.cumsum(1).contiguous()
+    chosen = torch.searchsorted(sums, uniform[:, None].contiguous(), right=True)
+    return values[chosen.squeeze(1).clamp(max=len(values) - 1)]
+
+
+@alternative("hard_attention")
+def adds_up_in_a_loop(weights, values, uniform):
+    chosen = []
+    for row, left in zip(weights.tolist(), uniform.tolist(), strict=True):
+        index, total = 0, row[0]
+        while total <= left and index < len(row) - 1:
+            index += 1
+            total += row[index]
+        chosen.append(index)
+    return functional.one_hot(torch.tensor(chosen), len(values)).to(values) @ values
+
+
+def _one_hot(scores, chosen):
+    return functional.one_hot(chosen, len(scores)).to(scores)
+
+
+@mistake(
+    "reinforce_gradient",
+    hint="The softmax is not subtracted: raising one score lowers all other weights.",
+)
+def forgets_the_softmax(scores, chosen, rewards, baseline):
+    return ((rewards - baseline)[:, None] * _one_hot(scores, chosen)).mean(0)
+
+
+@mistake(
+    "reinforce_gradient",
+    hint="The gradient is taken through the sample. A choice does not change when the scores move "
+    "a little, so that gradient is 0 everywhere.",
+)
+def differentiates_through_the_sample(scores, chosen, rewards, baseline):
+    leaf = scores.clone().requires_grad_()
+    reward = (_one_hot(scores, chosen) * rewards[:, None]).mean(0) + 0 * leaf
+    return torch.autograd.grad(reward.sum(), leaf)[0]
+
+
+@mistake(
+    "reinforce_gradient",
+    hint="The rewards have no effect: all choices are made more likely, good or bad.",
+)
+def ignores_the_rewards(scores, chosen, rewards, baseline):
+    return (_one_hot(scores, chosen) - scores.softmax(0)).mean(0)
+
+
+@mistake("reinforce_gradient", hint="The baseline has no effect. Subtract it from every reward.")
+def ignores_the_baseline(scores, chosen, rewards, baseline):
+    return (rewards[:, None] * (_one_hot(scores, chosen) - scores.softmax(0))).mean(0)
+
+
+@mistake("reinforce_gradient", hint="This is the sum over the trials. The mean is asked for.")
+def adds_up_the_trials(scores, chosen, rewards, baseline):
+    return ((rewards - baseline)[:, None] * (_one_hot(scores, chosen) - scores.softmax(0))).sum(0)
+
+
+@mistake(
+    "reinforce_gradient",
+    hint="The sign: this gradient makes bad choices more likely. Rewards are to grow.",
+)
+def goes_downhill(scores, chosen, rewards, baseline):
+    return ((rewards - baseline)[:, None] * (scores.softmax(0) - _one_hot(scores, chosen))).mean(0)
+
+
+@mistake(
+    "reinforce_gradient",
+    hint="This is the gradient of the weight. REINFORCE takes that of its logarithm, which makes "
+    "up for rare choices being sampled rarely.",
+)
+def forgets_the_logarithm(scores, chosen, rewards, baseline):
+    p = scores.softmax(0)
+    gradients = (_one_hot(scores, chosen) - p) * p[chosen][:, None]
+    return ((rewards - baseline)[:, None] * gradients).mean(0)
+
+
+@alternative("reinforce_gradient")
+def with_autograd(scores, chosen, rewards, baseline):
+    leaf = scores.detach().clone().requires_grad_()
+    gain = ((rewards - baseline) * leaf.log_softmax(0)[chosen]).mean()
+    return torch.autograd.grad(gain, leaf)[0]
+
+
+@alternative("reinforce_gradient")
+def key_by_key(scores, chosen, rewards, baseline):
+    p, gain = scores.softmax(0), rewards - baseline
+    return torch.stack([(gain * ((chosen == j).to(p) - p[j])).mean() for j in range(len(p))])

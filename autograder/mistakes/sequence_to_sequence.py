@@ -1,0 +1,429 @@
+"""Wrong and right answers to the exercises of lesson 02."""
+
+import torch
+from torch.nn import functional
+
+from attention.data import BOS, EOS, PAD
+from attention.sequence_to_sequence import decoder_step
+from autograder.exercise import alternative, mistake
+
+
+def _gates(x, h, W_x, W_h, b_x, b_h):
+    x_r, x_z, x_n = (x @ W_x.T + b_x).chunk(3, 1)
+    h_r, h_z, h_n = (h @ W_h.T + b_h).chunk(3, 1)
+    return torch.sigmoid(x_r + h_r), torch.sigmoid(x_z + h_z), x_n, h_n
+
+
+@mistake(
+    "gru_step",
+    hint="Reset and update gate have changed places. The first d rows make r, the next d make z.",
+)
+def swaps_the_gates(x, h, W_x, W_h, b_x, b_h):
+    z, r, x_n, h_n = _gates(x, h, W_x, W_h, b_x, b_h)
+    return (1 - z) * torch.tanh(x_n + r * h_n) + z * h
+
+
+@mistake(
+    "gru_step",
+    hint="The mixture is the wrong way round: with z = 1 the old state should stay as it is.",
+)
+def mixes_the_wrong_way_round(x, h, W_x, W_h, b_x, b_h):
+    r, z, x_n, h_n = _gates(x, h, W_x, W_h, b_x, b_h)
+    return z * torch.tanh(x_n + r * h_n) + (1 - z) * h
+
+
+@mistake(
+    "gru_step",
+    hint="The reset gate multiplies h before the matrix product. That is a GRU too (the first "
+    "paper's), but here r multiplies W_hn h + b_hn, after the product.",
+)
+def resets_before_the_product(x, h, W_x, W_h, b_x, b_h):
+    r, z, x_n, _ = _gates(x, h, W_x, W_h, b_x, b_h)
+    n = torch.tanh(x_n + (r * h) @ W_h.chunk(3)[2].T + b_h.chunk(3)[2])
+    return (1 - z) * n + z * h
+
+
+@mistake("gru_step", hint="The reset gate has no effect on the candidate. What does it multiply?")
+def never_resets(x, h, W_x, W_h, b_x, b_h):
+    _, z, x_n, h_n = _gates(x, h, W_x, W_h, b_x, b_h)
+    return (1 - z) * torch.tanh(x_n + h_n) + z * h
+
+
+@mistake(
+    "gru_step", hint="The reset gate multiplies the input's part too. It only resets the past."
+)
+def resets_the_input(x, h, W_x, W_h, b_x, b_h):
+    r, z, x_n, h_n = _gates(x, h, W_x, W_h, b_x, b_h)
+    return (1 - z) * torch.tanh(r * (x_n + h_n)) + z * h
+
+
+@mistake(
+    "gru_step",
+    hint="The candidate goes through a sigmoid, so it is never negative. A gate lies between 0 "
+    "and 1; a state should lie between -1 and 1.",
+)
+def squashes_the_candidate_like_a_gate(x, h, W_x, W_h, b_x, b_h):
+    r, z, x_n, h_n = _gates(x, h, W_x, W_h, b_x, b_h)
+    return (1 - z) * torch.sigmoid(x_n + r * h_n) + z * h
+
+
+@mistake("gru_step", hint="The biases b_h are missing: the state's own matrix has biases as well.")
+def forgets_the_hidden_biases(x, h, W_x, W_h, b_x, b_h):
+    r, z, x_n, h_n = _gates(x, h, W_x, W_h, b_x, torch.zeros_like(b_h))
+    return (1 - z) * torch.tanh(x_n + r * h_n) + z * h
+
+
+@alternative("gru_step")
+def with_gru_cell(x, h, W_x, W_h, b_x, b_h):
+    return torch.gru_cell(x, h, W_x, W_h, b_x, b_h)
+
+
+@alternative("gru_step")
+def gate_by_gate(x, h, W_x, W_h, b_x, b_h):
+    d = h.shape[1]
+    reads = [torch.einsum("bi,oi->bo", x, W_x[g * d : g * d + d]) for g in range(3)]
+    keeps = [torch.einsum("bi,oi->bo", h, W_h[g * d : g * d + d]) for g in range(3)]
+    r, z = (
+        1 / (1 + torch.exp(-(reads[g] + keeps[g] + (b_x + b_h)[g * d : g * d + d])))
+        for g in range(2)
+    )
+    n = torch.tanh(reads[2] + b_x[2 * d :] + r * (keeps[2] + b_h[2 * d :]))
+    return n + z * (h - n)
+
+
+@mistake(
+    "encode",
+    hint="The state is taken at the padded end: shorter sequences have read padding after their "
+    "last token, and their states have moved on.",
+)
+def takes_the_padded_end(states, lengths):
+    return states[:, -1]
+
+
+@mistake(
+    "encode",
+    hint="One step too far: after n tokens the state stands at index n - 1.",
+)
+def goes_one_step_too_far(states, lengths):
+    return states[torch.arange(len(lengths)), lengths]
+
+
+@mistake("encode", hint="One step too early: the last true token has not been read yet.")
+def stops_one_step_early(states, lengths):
+    return states[torch.arange(len(lengths)), (lengths - 2).clamp(min=0)]
+
+
+@mistake(
+    "encode",
+    hint="Every row is paired with every length. Index rows and steps together, one of each per "
+    "sequence.",
+)
+def pairs_every_row_with_every_length(states, lengths):
+    return states[:, lengths - 1]
+
+
+@mistake(
+    "encode",
+    hint="All true states are averaged. The encoding here is the last state alone.",
+)
+def averages_the_states(states, lengths):
+    inside = torch.arange(states.shape[1]) < lengths[:, None]
+    return (states * inside[:, :, None]).sum(1) / lengths[:, None]
+
+
+@mistake("encode", hint="The first state of each sequence has read a single token.")
+def takes_the_first_state(states, lengths):
+    return states[:, 0]
+
+
+@alternative("encode")
+def with_gather(states, lengths):
+    index = (lengths - 1).view(-1, 1, 1).expand(-1, 1, states.shape[2])
+    return states.gather(1, index).squeeze(1)
+
+
+@alternative("encode")
+def row_by_row(states, lengths):
+    return torch.stack([states[row, int(length) - 1] for row, length in enumerate(lengths)])
+
+
+@mistake(
+    "reverse_source",
+    hint="The padding is turned around as well: short sequences now begin with it.",
+)
+def turns_the_padding_around(source, lengths):
+    return source.flip(1)
+
+
+@mistake("reverse_source", hint="The batch is turned around, not the sequences in it.")
+def turns_the_batch_around(source, lengths):
+    return source.flip(0)
+
+
+@mistake(
+    "reverse_source",
+    hint="The last token (EOS) stays where it is. It counts towards the length, so it turns around "
+    "with the rest.",
+)
+def leaves_the_last_token(source, lengths):
+    turned = source.clone()
+    for row, length in enumerate(lengths.tolist()):
+        turned[row, : length - 1] = source[row, : length - 1].flip(0)
+    return turned
+
+
+@mistake(
+    "reverse_source",
+    hint="The result is right, but it was written into the input. Work on a clone.",
+)
+def writes_into_the_input(source, lengths):
+    for row, length in enumerate(lengths.tolist()):
+        source[row, :length] = source[row, :length].flip(0)
+    return source
+
+
+@alternative("reverse_source")
+def with_an_index_table(source, lengths):
+    steps = torch.arange(source.shape[1])
+    mirrored = lengths[:, None] - 1 - steps
+    rows = torch.arange(len(source))[:, None]
+    return source[rows, torch.where(mirrored >= 0, mirrored, steps)]
+
+
+@alternative("reverse_source")
+def row_by_row_and_stacked(source, lengths):
+    rows = zip(source, lengths.tolist(), strict=True)
+    return torch.stack([torch.cat([row[:length].flip(0), row[length:]]) for row, length in rows])
+
+
+@mistake(
+    "shift_right",
+    hint="BOS is forgotten: the last token has wrapped around to the front.",
+)
+def forgets_bos(target):
+    return target.roll(1, dims=1)
+
+
+@mistake(
+    "shift_right",
+    hint="The decoder reads the very token that it should predict. It would learn to copy.",
+)
+def shows_the_answer(target):
+    return target.clone()
+
+
+@mistake("shift_right", hint="This shifts to the left: the decoder would see the next token.")
+def shifts_left(target):
+    return torch.cat([target[:, 1:], torch.full_like(target[:, :1], PAD)], 1)
+
+
+@mistake("shift_right", hint="The first token read is PAD. A sequence begins with BOS.")
+def begins_with_padding(target):
+    return functional.pad(target[:, :-1], (1, 0), value=PAD)
+
+
+@mistake("shift_right", hint="The first token read is EOS. A sequence begins with BOS.")
+def begins_with_eos(target):
+    return functional.pad(target[:, :-1], (1, 0), value=EOS)
+
+
+@mistake(
+    "shift_right",
+    hint="One column too many: nothing has to be predicted after the last token, so it is not "
+    "read either.",
+)
+def keeps_the_last_column(target):
+    return functional.pad(target, (1, 0), value=BOS)
+
+
+@mistake(
+    "shift_right",
+    hint="The first token is overwritten with BOS, and nothing has moved.",
+)
+def overwrites_the_first_token(target):
+    return functional.pad(target[:, 1:], (1, 0), value=BOS)
+
+
+@alternative("shift_right")
+def rolls_and_overwrites(target):
+    shifted = target.roll(1, dims=1)
+    shifted[:, 0] = BOS
+    return shifted
+
+
+@alternative("shift_right")
+def as_lists(target):
+    return torch.tensor([[BOS, *row][:-1] for row in target.tolist()])
+
+
+def _losses(logits, target):
+    return functional.cross_entropy(logits.transpose(1, 2), target, reduction="none")
+
+
+@mistake(
+    "masked_cross_entropy",
+    hint="The sum over true tokens is divided by all positions: padding dilutes the average.",
+)
+def averages_over_padding(logits, target):
+    return (_losses(logits, target) * (target != PAD)).mean()
+
+
+@mistake("masked_cross_entropy", hint="Padding is scored like a token. Leave these positions out.")
+def scores_the_padding(logits, target):
+    return _losses(logits, target).mean()
+
+
+@mistake(
+    "masked_cross_entropy",
+    hint="Each sequence is averaged first, then the batch: tokens of short sequences count more.",
+)
+def averages_each_sequence_first(logits, target):
+    mask = target != PAD
+    return ((_losses(logits, target) * mask).sum(1) / mask.sum(1)).mean()
+
+
+@mistake("masked_cross_entropy", hint="This is the sum over the tokens. The mean is asked for.")
+def adds_up(logits, target):
+    return (_losses(logits, target) * (target != PAD)).sum()
+
+
+@mistake(
+    "masked_cross_entropy",
+    hint="The total is divided by the number of sequences, not of tokens.",
+)
+def divides_by_the_batch_size(logits, target):
+    return (_losses(logits, target) * (target != PAD)).sum() / len(target)
+
+
+@mistake(
+    "masked_cross_entropy",
+    hint="The softmax runs along the steps. Probabilities are shared among the vocabulary.",
+)
+def shares_among_the_steps(logits, target):
+    log_p = logits.log_softmax(1).gather(2, target[:, :, None])[:, :, 0]
+    return -log_p[target != PAD].mean()
+
+
+@mistake("masked_cross_entropy", hint="The sign: log p is negative, a loss is not.")
+def forgets_the_minus(logits, target):
+    return -_losses(logits, target)[target != PAD].mean()
+
+
+@mistake(
+    "masked_cross_entropy",
+    hint="A probability of 0 has the logarithm -inf. Take the logarithm of the softmax in one "
+    "step, from the scores.",
+)
+def takes_the_log_of_a_rounded_probability(logits, target):
+    p = logits.softmax(2).gather(2, target[:, :, None])[:, :, 0]
+    return -p.log()[target != PAD].mean()
+
+
+@alternative("masked_cross_entropy")
+def with_ignore_index(logits, target):
+    return functional.cross_entropy(logits.flatten(0, 1), target.flatten(), ignore_index=PAD)
+
+
+@alternative("masked_cross_entropy")
+def sum_over_count(logits, target):
+    mask = (target != PAD).to(logits.dtype)
+    log_p = logits - logits.logsumexp(2, keepdim=True)
+    picked = torch.einsum(
+        "btv,btv->bt", log_p, functional.one_hot(target, logits.shape[2]).to(log_p)
+    )
+    return -(picked * mask).sum() / mask.sum()
+
+
+def _decode(
+    state, context, weights, max_length, first=BOS, feed=True, carry=True, stop=torch.all, fill=True
+):
+    """Greedy decoding with its parts left out one at a time."""
+    tokens = torch.full((len(state),), first)
+    ended, written = torch.zeros(len(state), dtype=torch.bool), []
+    while len(written) < max_length and not (stop and stop(ended)):
+        logits, new = decoder_step(tokens, state, context, weights)
+        state = new if carry else state
+        chosen = logits.argmax(1)
+        chosen = chosen.masked_fill(ended, PAD) if fill else chosen
+        tokens = chosen if feed else tokens
+        written.append(chosen)
+        ended = ended | (chosen == EOS)
+    return torch.stack(written, 1)
+
+
+@mistake("greedy_decode", hint="The first token read is PAD. A sequence begins with BOS.")
+def forgets_to_begin(state, context, weights, max_length):
+    return _decode(state, context, weights, max_length, first=PAD)
+
+
+@mistake(
+    "greedy_decode",
+    hint="Every step reads BOS again. A step should read what the step before has written.",
+)
+def never_reads_its_own_words(state, context, weights, max_length):
+    return _decode(state, context, weights, max_length, feed=False)
+
+
+@mistake(
+    "greedy_decode",
+    hint="Every step starts from the encoding again: the new state is not carried on.",
+)
+def forgets_the_state(state, context, weights, max_length):
+    return _decode(state, context, weights, max_length, carry=False)
+
+
+@mistake(
+    "greedy_decode",
+    hint="It goes on to max_length although all rows have ended. Stop when every row has its EOS.",
+)
+def never_stops(state, context, weights, max_length):
+    return _decode(state, context, weights, max_length, stop=None)
+
+
+@mistake(
+    "greedy_decode",
+    hint="It stops as soon as one row has ended, and cuts the others off.",
+)
+def stops_with_the_first_row(state, context, weights, max_length):
+    return _decode(state, context, weights, max_length, stop=torch.any)
+
+
+@mistake(
+    "greedy_decode",
+    hint="A row that has ended goes on writing while it waits for the others. Put PAD there.",
+)
+def writes_after_the_end(state, context, weights, max_length):
+    return _decode(state, context, weights, max_length, fill=False)
+
+
+@mistake("greedy_decode", hint="BOS is read, not written: the result begins with the first letter.")
+def writes_bos(state, context, weights, max_length):
+    return functional.pad(_decode(state, context, weights, max_length), (1, 0), value=BOS)
+
+
+@alternative("greedy_decode")
+def for_loop_with_break(state, context, weights, max_length):
+    read, result = torch.full((len(state),), BOS), torch.full((len(state), max_length), PAD)
+    running = torch.ones(len(state), dtype=torch.bool)
+    for step in range(max_length):
+        scores, state = decoder_step(read, state, context, weights)
+        read = torch.where(running, scores.max(1).indices, PAD)
+        result[:, step] = read
+        running &= read != EOS
+        if not running.any():
+            return result[:, : step + 1]
+    return result
+
+
+@alternative("greedy_decode")
+def one_sequence_at_a_time(state, context, weights, max_length):
+    rows = []
+    for h, c in zip(state.split(1), context.split(1), strict=True):
+        token, row = torch.tensor([BOS]), []
+        while len(row) < max_length and token.item() != EOS:
+            logits, h = decoder_step(token, h, c, weights)
+            token = logits.argmax(1)
+            row.append(token.item())
+        rows.append(row)
+    longest = max(map(len, rows))
+    return torch.tensor([row + [PAD] * (longest - len(row)) for row in rows])

@@ -1,0 +1,574 @@
+# %% [markdown]
+# # 02 · What fits into one vector?
+#
+# Read a sentence to its end, close the book, and write its translation from memory. This is how the
+# first neural translators worked. You will build one, watch it learn, and find the length at which
+# its memory gives out. Attention was invented to repair exactly this.
+#
+# **After this lesson** you can
+# - write a step of a **gated recurrent unit** (GRU) and say what its gates do,
+# - encode padded batches without reading the padding,
+# - train with **teacher forcing** and a loss that ignores padding, and decode greedily,
+# - show the **fixed-length bottleneck** in numbers, and say why recurrent networks are slow.
+#
+# **Time** 90 minutes · **Points** 15 · **GPU** not needed · **You need** lesson 00
+
+# %%
+import math
+
+import torch
+from torch import nn
+
+from attention import data, measure, plots, training
+from attention.data import BOS, EOS, PAD
+from autograder import check
+
+# %% [markdown]
+# ## What fails without this idea
+# Translation is a function from a sequence to a sequence. Lesson 01 averaged its inputs, and an
+# average forgets the order. For this pair of numbers that is fatal:
+
+# %%
+vectors = {"two": [1.0, 0.0, 0.0], "hundred": [0.0, 1.0, 0.0], "thousand": [0.0, 0.0, 1.0]}
+for text in ("two hundred thousand", "two thousand hundred"):
+    words = [vectors[word] for word in text.split()]
+    print(
+        f"{text:<22}", [round(sum(column) / len(words), 2) for column in zip(*words, strict=True)]
+    )
+
+# %% [markdown]
+# Same average, different words. We need something that reads *in order*, whatever the length of
+# the input, and that writes an output of *another* length.
+#
+# ## The idea
+# A **recurrent** network keeps a state, a vector of fixed size. It reads one word, updates the
+# state, reads the next. What is left after the last word is the **encoding**. A second recurrent
+# network, the **decoder**, starts from the encoding and writes letter after letter.
+#
+# ![Four words are read by a chain of encoder states h₁ to h₄. The last one becomes one vector of
+# always 64 numbers. From it a chain of decoder states s₁ to s₄ writes z, w, e, i, and so
+# on.](figures/bottleneck.svg)
+#
+# Sutskever and colleagues, and Cho and colleagues, both published this in 2014. Note the black box:
+# everything that the decoder ever learns about the source must fit into it.
+#
+# ### The data
+# From here to lesson 11 we translate **numbers in words**, English to German: words on the one
+# side, letters on the other. As much data as we like, an answer that is right or wrong, and a nice
+# difficulty: German says *one-and-thirty* for 31.
+
+# %% demo=true
+corpus = data.numbers()
+for number, english, german in corpus.test[30::170]:
+    print(f"{number:>6}  {english}\n        {german}")
+batch = corpus.batch(corpus.test[20:23])
+print(f"\n{len(corpus.train)} pairs to train on, {len(corpus.test)} others to test with")
+print("source ids (B, T_k):", *batch.source.tolist(), sep="\n  ")
+print("lengths (B,):", batch.lengths.tolist())
+
+# %% [markdown]
+# Short sequences are filled up with `PAD` (0). Every sequence ends in `EOS` (2), which its length
+# counts. `BOS` (1) tells the decoder to begin. About one number in ten is a **test number**; which
+# ones is decided by the number alone, so no test number is ever trained on, in any lesson.
+#
+# ## A state that forgets on purpose
+# A plain recurrent network overwrites its state at every step. A **gated recurrent unit** mixes
+# old and new instead, and learns how much of each. For an input $x$ and a state $h$:
+#
+# $$\begin{aligned}
+# r &= \sigma(W_{xr}\,x + b_{xr} + W_{hr}\,h + b_{hr}) && \text{reset: how much past to look at} \\
+# z &= \sigma(W_{xz}\,x + b_{xz} + W_{hz}\,h + b_{hz}) && \text{update: how much past to keep} \\
+# n &= \tanh\big(W_{xn}\,x + b_{xn} + r \odot (W_{hn}\,h + b_{hn})\big) && \text{candidate} \\
+# h' &= (1 - z) \odot n + z \odot h && \text{mixture}
+# \end{aligned}$$
+#
+# | quantity | shape | note |
+# |---|---|---|
+# | `x` | `(B, d_x)` | one input per sequence of the batch |
+# | `h`, `r`, `z`, `n`, $h'$ | `(B, d)` | gates lie between 0 and 1 |
+# | `W_x`, `b_x` | `(3d, d_x)`, `(3d,)` | the three blocks stacked: r, z, n |
+# | `W_h`, `b_h` | `(3d, d)`, `(3d,)` | the same |
+#
+# By hand, with a state of one number that is 0.8, and everything that the gates see summed up:
+
+
+# %%
+def sigmoid(number):
+    return 1 / (1 + math.exp(-number))
+
+
+h_by_hand = 0.8
+for seen in (-4.0, 0.0, 4.0):
+    z_by_hand, n_by_hand = sigmoid(seen), math.tanh(-0.5)
+    mixed = (1 - z_by_hand) * n_by_hand + z_by_hand * h_by_hand
+    print(
+        f"gate sees {seen:4.1f}   z {z_by_hand:.2f}   candidate {n_by_hand:.2f}   h' {mixed:5.2f}"
+    )
+
+# %% [markdown]
+# With z near 0 the state is replaced, with z near 1 it is kept.
+#
+# ### Exercise 2.1 · `gru_step`
+# ●●○ medium · 12 minutes · 3 points
+#
+# Write one step for a whole batch.
+#
+# <details><summary>Hint 1 · the idea</summary>
+#
+# Two matrix products give everything that the three parts need: one of all weights with x, one
+# with h. Cut each result into three pieces.
+# </details>
+# <details><summary>Hint 2 · the shapes</summary>
+#
+# `(B, d_x)` times the transposed `(3d, d_x)` is `(B, 3d)`. `tensor.chunk(3, dim=1)` cuts it into
+# three tensors `(B, d)`, in the order r, z, n.
+# </details>
+# <details><summary>Hint 3 · pseudocode</summary>
+#
+# ```
+# three parts from x, biases included
+# three parts from h, biases included
+# r, z      sigmoid of the sum of the two parts
+# n         tanh of (part from x plus r times part from h)
+# result    mixture of n and h, with z saying how much of h stays
+# ```
+# </details>
+# <details><summary>Hint 4 · “RuntimeError: mat1 and mat2 shapes cannot be multiplied”</summary>
+#
+# The weights are stored as (outputs, inputs), as in `nn.Linear`. Transpose them with `.T`.
+# </details>
+
+# %% exercise="gru_step"
+from attention.sequence_to_sequence import gru_step
+
+# %% check="gru_step" points=3
+check.gru_step(gru_step)
+
+# %% [markdown]
+# ### Predict first
+# A state of 1.0 reads nothing but zeros for 80 steps. After how many steps is half of it gone, if
+# the update gate stands at 0.5? At 0.9? At 0.99?
+
+# %% demo=true
+memory = {}
+for gate in (0.5, 0.9, 0.99):
+    h, zeros = torch.ones(1, 1), torch.zeros(3, 1)
+    biases = torch.tensor([0.0, math.log(gate / (1 - gate)), 0.0])
+    memory[f"z = {gate}"] = [1.0]
+    for _ in range(80):
+        h = gru_step(torch.zeros(1, 1), h, zeros, zeros, biases, torch.zeros(3))
+        memory[f"z = {gate}"].append(h.item())
+ax = plots.lines(range(81), memory, xlabel="steps", ylabel="what is left of the state")
+
+# %% [markdown]
+# *What is left of a state after up to 80 steps under three settings of the update gate.* Half is
+# gone after 1, after 7 and after 69 steps. A gate can hold on for long, but never for ever, and
+# whatever is kept takes room from what is new.
+#
+# Running the GRU over a sequence is a loop over its steps. This function is given:
+
+# %% given="run_gru"
+from attention.sequence_to_sequence import run_gru
+
+# %% [markdown]
+# ### Exercise 2.2 · `encode`
+# ●○○ easy · 6 minutes · 2 points
+#
+# The batch was filled up with padding, and the GRU ran over it: behind its true end, a short
+# sequence's state goes on changing. Pick each sequence's state *after its last true token*.
+#
+# <details><summary>Hint 1 · the idea</summary>
+#
+# After n tokens, the state stands at index n − 1, and n differs from row to row.
+# </details>
+# <details><summary>Hint 2 · the shapes</summary>
+#
+# From `(B, T, d)` to `(B, d)`. Two index tensors of shape `(B,)`, used together, pick one element
+# per row: `a[rows, columns]`.
+# </details>
+# <details><summary>Hint 3 · pseudocode</summary>
+#
+# ```
+# rows  = 0, 1, …, B-1
+# steps = lengths minus 1
+# pick states at (rows, steps)
+# ```
+# </details>
+# <details><summary>Hint 4 · the result has shape (B, B, d)</summary>
+#
+# A colon for the rows takes *all* rows for each of the B steps. Give the rows as a tensor as well.
+# </details>
+
+# %% exercise="encode"
+from attention.sequence_to_sequence import encode
+
+# %% check="encode" points=2
+check.encode(encode)
+
+# %% [markdown]
+# ### Exercise 2.3 · `reverse_source`
+# ●●○ medium · 8 minutes · 2 points
+#
+# A trick from 2014: read the source *backwards*. The decoder writes the beginning first, and now
+# the beginning of the source is what the encoder has read last. Turn each sequence around within
+# its true length, and leave the padding behind it. You will measure the trick below; lesson 03
+# needs the function too, for vectors.
+#
+# <details><summary>Hint 1 · the idea</summary>
+#
+# `flip` on the whole row would bring the padding to the front. Flip only the first n places.
+# </details>
+# <details><summary>Hint 2 · the shapes</summary>
+#
+# The result has the shape of the source, `(B, T)` or `(B, T, d)`. One row is `(T,)` or `(T, d)`:
+# in both cases the steps are its axis 0.
+# </details>
+# <details><summary>Hint 3 · pseudocode</summary>
+#
+# ```
+# result = copy of the source
+# for each row and its length n:
+#     first n places of the row in result = first n places of the row in source, flipped
+# ```
+# </details>
+# <details><summary>Hint 4 · “the values are right, but the function changes its inputs”</summary>
+#
+# Writing into a row of the source changes the caller's tensor. `clone()` makes a copy.
+# </details>
+
+# %% exercise="reverse_source"
+from attention.sequence_to_sequence import reverse_source
+
+# %% check="reverse_source" points=2
+check.reverse_source(reverse_source)
+
+# %% [markdown]
+# ## Teaching the decoder
+# The decoder's job at every step: given the encoding and the letters so far, say which letter comes
+# next. While training, the "letters so far" are the *true* ones, whatever the decoder would have
+# written itself. This is **teacher forcing**. All steps can be scored at once, and one early error
+# does not spoil the rest.
+#
+# | step | 1 | 2 | 3 | 4 | 5 |
+# |---|---|---|---|---|---|
+# | reads | BOS | z | w | e | i |
+# | should predict | z | w | e | i | EOS |
+#
+# ### Exercise 2.4 · `shift_right`
+# ●○○ easy · 4 minutes · 2 points
+#
+# Make the upper row of this table from the lower one.
+#
+# <details><summary>Hint 1 · the idea</summary>
+#
+# Everything moves one place to the right. BOS enters on the left, the last column drops out.
+# </details>
+# <details><summary>Hint 2 · the shapes</summary>
+#
+# A column of BOS is `(B, 1)`, the target without its last column `(B, T - 1)`. Side by side they
+# are `(B, T)` again. `torch.full_like` makes a tensor like another one.
+# </details>
+# <details><summary>Hint 3 · “the first token that the decoder reads is not BOS”</summary>
+#
+# `roll` moves the last column round to the front. What should stand there?
+# </details>
+
+# %% exercise="shift_right"
+from attention.sequence_to_sequence import shift_right
+
+# %% check="shift_right" points=2
+check.shift_right(shift_right)
+
+# %% [markdown]
+# ### Exercise 2.5 · `masked_cross_entropy`
+# ●●○ medium · 10 minutes · 3 points
+#
+# The loss of one step is $-\log p(\text{true letter})$. Average it over all *letters*: neither over
+# padding, nor sequence by sequence.
+#
+# $$\text{loss} = \frac{1}{N}\sum_{\text{target}_{bt} \ne \text{PAD}}
+# -\log\,\text{softmax}(\text{logits}_{bt})_{\text{target}_{bt}}$$
+#
+# with $N$ the number of letters that are not padding. `F.cross_entropy` can do this; write it out.
+#
+# <details><summary>Hint 1 · the idea</summary>
+#
+# Logarithms of all probabilities, pick the true ones, drop those at padding, average the rest.
+# </details>
+# <details><summary>Hint 2 · the shapes</summary>
+#
+# Logits `(B, T, vocab_size)`; probabilities are shared along the last axis. Picking one entry per
+# position: `gather` along dim 2 with an index of shape `(B, T, 1)`. A boolean mask `(B, T)` then
+# selects.
+# </details>
+# <details><summary>Hint 3 · pseudocode</summary>
+#
+# ```
+# log_p  = log-softmax over the vocabulary
+# losses = minus log_p at the target, for every position
+# return the mean of the losses where the target is not PAD
+# ```
+# </details>
+# <details><summary>Hint 4 · “RuntimeError: Index tensor must have the same number …”</summary>
+#
+# `gather` wants an index with as many axes as the tensor: `target.unsqueeze(2)`.
+# </details>
+
+# %% exercise="masked_cross_entropy"
+from attention.sequence_to_sequence import masked_cross_entropy
+
+# %% check="masked_cross_entropy" points=3
+check.masked_cross_entropy(masked_cross_entropy)
+
+# %% [markdown]
+# ## Writing without a teacher
+# When the decoder translates, nobody tells it the true letters. It reads what it wrote itself.
+# One step is given. Besides the last letter it reads the **context**, what it knows of the source:
+# here the encoding, again and again, so that it need not carry it along.
+
+# %% given="decoder_step"
+from attention.sequence_to_sequence import decoder_step
+
+# %% [markdown]
+# ### Exercise 2.6 · `greedy_decode`
+# ●●● hard · 15 minutes · 3 points
+#
+# Write the loop: start with BOS (given), take the most probable letter at every step, and read it
+# at the next. A row that has written EOS gets PAD from then on; when all rows have ended, stop.
+# "Greedy" means that it never reconsiders. Lesson 12 will.
+#
+# <details><summary>Hint 1 · the idea</summary>
+#
+# Three things change from step to step: the tokens just written, the state, and which rows have
+# ended. The context and the weights stay.
+# </details>
+# <details><summary>Hint 2 · the shapes</summary>
+#
+# Logits `(B, vocab_size)`, tokens and `ended` `(B,)`. The list of n tensors `(B,)` becomes `(B, n)`
+# with `torch.stack(…, dim=1)`.
+# </details>
+# <details><summary>Hint 3 · pseudocode</summary>
+#
+# ```
+# while fewer than max_length steps are written, and some row has not ended:
+#     logits and new state from decoder_step
+#     tokens = index of the largest logit, but PAD for rows that have ended
+#     remember the tokens
+#     a row has ended if it had before, or has just written EOS
+# stack what was written
+# ```
+# </details>
+# <details><summary>Hint 4 · the batch is written differently from each sequence alone</summary>
+#
+# One row must not influence another: a row that waits gets PAD, and the loop ends only with the
+# last row. Is the new state carried on, and is the token read that was just written?
+# </details>
+
+# %% exercise="greedy_decode"
+from attention.sequence_to_sequence import greedy_decode
+
+# %% check="greedy_decode" points=3
+check.greedy_decode(greedy_decode)
+
+# %% [markdown]
+# ## The whole translator
+# Encoder, bottleneck, decoder. `nn.GRU` does what `run_gru` does, in compiled code. The rest is
+# yours.
+
+# %% given="Seq2Seq"
+from attention.sequence_to_sequence import Seq2Seq
+
+# %% [markdown]
+# ### Predict first
+# There are 24 kinds of tokens on the German side. What is the loss before training, when all are
+# equally probable? Train for 300 steps of 64 pairs, with your loss. All lengths from 1 to 6 digits
+# are equally frequent.
+
+# %% demo=true
+torch.manual_seed(training.SEED)
+model = Seq2Seq(len(corpus.source_vocabulary), len(corpus.target_vocabulary))
+batches = corpus.batches(training.BATCH, training.STEPS, training.SEED)
+losses = training.train(model, batches, training.STEPS, masked_cross_entropy)
+
+# %% demo=true
+ax = plots.lines(
+    range(1, len(losses) + 1), {"loss": losses}, xlabel="steps", ylabel="nats a letter"
+)
+ax.axhline(math.log(len(corpus.target_vocabulary)), color=plots.GREY, linestyle="--")
+ax.set_ylim(0, None)
+ax = ax.set_title("all letters equally probable: dashed")
+
+# %% [markdown]
+# *Loss, in nats (natural logarithms) a letter, against steps: from about log 24 ≈ 3.18 it falls to
+# about 0.12.* A typical true letter then gets a probability of exp(−0.12), nearly 90 %. Is that
+# good? Look at translations of numbers that it has never seen.
+
+# %% demo=true
+pairs = [pair for chosen in corpus.test_by_digits(at_most=2).values() for pair in chosen]
+for (number, _, german), text in zip(
+    pairs, training.translations(model, corpus, pairs), strict=True
+):
+    print(f"{number:>6}  {'right' if text == german else 'wrong'}  {text[:70]}")
+
+# %% [markdown]
+# Up to four digits these are right. (All but 0: it is a test number, so the word "zero" never came
+# up in training.) The long ones begin well and go astray: the spelling is German, the number is
+# another. It has learnt the language and forgotten the source.
+#
+# ## The bottleneck, measured
+# How many numbers does it translate without any error, by length? And does it help to read the
+# source backwards? The second model was trained in the same way, on the same batches, from the same
+# seed; `python -m attention.training sequence_to_sequence_reversed` makes it again.
+#
+# ### Predict first
+# Draw two curves in your mind before you run this: one for the model above, one for its
+# reversed twin.
+
+# %% demo=true
+backwards = Seq2Seq(len(corpus.source_vocabulary), len(corpus.target_vocabulary), reverse=True)
+training.load(backwards, "sequence_to_sequence_reversed")
+curves = {
+    "source as it is": training.accuracy_by_digits(model, corpus),
+    "source reversed": training.accuracy_by_digits(backwards, corpus),
+}
+ax = plots.accuracy(curves)
+for label, shares in curves.items():
+    print(
+        f"{label}: ", "  ".join(f"{digits} digits {share:.2f}" for digits, share in shares.items())
+    )
+
+# %% [markdown]
+# *Share of test numbers translated without error against their number of digits, for both models.*
+# Two and three digits come through. With four they begin to get lost, and of five and six hardly
+# any number is right. All lengths were equally frequent in training, so it is not for want of
+# examples. This is the **fixed-length bottleneck**: the source grows, the vector does not.
+#
+# Reversal helps, at no cost. The first digits now have a short way to the first letters, and once
+# the beginning can be learnt, the rest follows more easily. But the curve still falls: the trick
+# shifts the problem and does not solve it.
+#
+# ### Predict first
+# Is it really the vector? Two more models were trained: one with a vector of 128 numbers instead of
+# 64, and one with 64 numbers for 3000 steps instead of 300. Which of them, if any, gets six digits
+# right?
+
+# %% demo=true
+larger, _ = training.trained("sequence_to_sequence_128_numbers")
+longer, _ = training.trained("sequence_to_sequence_3000_steps")
+curves = {
+    "64 numbers, 300 steps": curves["source as it is"],
+    "128 numbers, 300 steps": training.accuracy_by_digits(larger, corpus),
+    "64 numbers, 3000 steps": training.accuracy_by_digits(longer, corpus),
+}
+ax = plots.accuracy(curves)
+for label, shares in curves.items():
+    row = "  ".join(f"{digits} digits {share:.2f}" for digits, share in shares.items())
+    print(f"{label:<24}{row}")
+
+# %% [markdown]
+# *Share of test numbers translated without error against their number of digits, for a vector twice
+# as long and for ten times the training.* Both push the limit out by a digit or two, and neither
+# lifts it: at six digits, 0.06 and 0.15. Six digits would fit into 64 numbers, of course, if
+# somebody packed them well. What is hard is to *learn* such a packing and its unpacking, and it
+# gets harder with every word.
+#
+# ## A long way
+# ![A chain of seven states. What the first word says reaches the last word only after six steps,
+# each of which waits for the one before.](figures/interaction_distance.svg)
+#
+# Between two words that are far apart lie as many steps as there are words between them. This is
+# the **linear interaction distance** of recurrent networks. How much does a word still matter n
+# steps later? Ask the gradient: how strongly does the encoding change if that word changes?
+#
+# ### Predict first
+# We let the encoder read 64 rows of 40 random words, once as it was before training and once as it
+# is now. What will the two curves look like?
+
+# %% demo=true
+generator = torch.Generator().manual_seed(training.SEED)
+words = torch.randint(3, len(corpus.source_vocabulary), (64, 40), generator=generator)  # (B, T)
+torch.manual_seed(training.SEED)
+untrained = Seq2Seq(len(corpus.source_vocabulary), len(corpus.target_vocabulary))
+reach = {}
+for label, reader in (("before training", untrained), ("after training", model)):
+    embedded = reader.source_embedding(words).detach().requires_grad_()  # (B, T, d_embedding)
+    encodings = encode(reader.encoder(embedded)[0], torch.full((64,), 40))  # (B, d_state)
+    directions = torch.randn(encodings.shape, generator=generator)
+    (gradient,) = torch.autograd.grad((encodings * directions).sum(), embedded)
+    by_distance = gradient.norm(dim=2).mean(dim=0).flip(0)  # (T,)
+    reach[label] = by_distance / by_distance[0]
+ax = plots.lines(range(40), reach, xlabel="steps back", ylabel="influence on the encoding")
+ax.set_yscale("log")
+
+# %% [markdown]
+# *Influence of a word on the encoding against the number of steps since it was read, that of the
+# last word being 1; the vertical scale is logarithmic.* Before training, every five words divide
+# the influence by about ten: a word 20 steps back might as well not be there, and training has
+# almost no gradient with which to change that. After training, early words keep a tenth or more of
+# the last one's influence. The gates have learnt to hold on, but all words share the same 64
+# numbers.
+#
+# ## And a slow one
+# State t needs state t − 1. No number of processors changes that: the steps must be taken one after
+# the other. Compare with a layer that treats all positions alike. We time both on sequences of
+# growing length, with the same number of multiplications per position.
+
+# %% demo=true
+gru, layer = nn.GRU(64, 64, batch_first=True), nn.Linear(64, 6 * 64)
+lengths, measured = (25, 50, 100, 200, 400, 800), {"recurrent": [], "all positions at once": []}
+with torch.no_grad(), training.one_thread():
+    for T in lengths:
+        x = torch.randn(1, T, 64)
+        measured["recurrent"].append(measure.milliseconds(lambda x=x: gru(x)))
+        measured["all positions at once"].append(measure.milliseconds(lambda x=x: layer(x)))
+title = "one sequence, one core of the machine that built this notebook"
+ax = plots.lines(lengths, measured, None, title, "length T", "milliseconds")
+
+# %% [markdown]
+# *Time against sequence length for a GRU and for a linear layer with as many multiplications.* The
+# GRU's time grows with the length, a step at a time. The layer does the same work in one matrix
+# product, many times faster, and a GPU widens the gap, because it has thousands of processors to
+# keep busy. This **lack of parallelism** is the second reason why lessons 05 to 10 do without
+# recurrence.
+#
+# ## Break it
+# What if `encode` took the state at the *padded* end? Take three test numbers of two digits, and
+# translate them in a batch with longer and longer companions.
+
+
+# %% demo=true
+def encode_at_the_padded_end(states, lengths):
+    return states[:, -1]
+
+
+right_encode, few = encode, [pair for pair in corpus.test if 20 < pair[0] < 100][:3]
+for digits in (2, 4, 6):
+    companion = corpus.test_by_digits(1)[digits]
+    encode = encode_at_the_padded_end
+    broken = training.translations(model, corpus, few + companion)[:3]
+    encode = right_encode
+    print(f"beside a number of {digits} digits:", *(text[:24] or "(nothing)" for text in broken))
+print("with the true ends:          ", *training.translations(model, corpus, few))
+
+# %% [markdown]
+# The same three numbers, other translations: the result depends on who else is in the batch. Such
+# errors give no message, and a training run hides them well.
+#
+# ## Summary
+# An encoder reads a sequence of any length into one vector, and a decoder writes from it, trained
+# with the true letters shifted right and a loss that leaves padding out. The vector has a fixed
+# size, so accuracy falls with length; reversing the source moves the limit but does not lift it. A
+# recurrent network also needs as many steps as there are words, both for information to travel and
+# for the computer to wait.
+#
+# **Next** [03 · What if the decoder could look
+# back?](../03_bahdanau_attention/03_bahdanau_attention.ipynb) The same data, the same steps, and a
+# context of its own for every letter.
+#
+# **References**
+# - I. Sutskever, O. Vinyals, Q. V. Le (2014). *Sequence to sequence learning with neural networks.*
+#   [arXiv:1409.3215](https://arxiv.org/abs/1409.3215)
+# - K. Cho et al. (2014). *Learning phrase representations using RNN encoder–decoder for statistical
+#   machine translation.* [arXiv:1406.1078](https://arxiv.org/abs/1406.1078)
+# - K. Cho, B. van Merriënboer, D. Bahdanau, Y. Bengio (2014). *On the properties of neural machine
+#   translation: encoder–decoder approaches.* [arXiv:1409.1259](https://arxiv.org/abs/1409.1259)

@@ -1,0 +1,79 @@
+"""The library of lesson 03: one step, one layer and the whole translator agree."""
+
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from attention.bahdanau_attention import (
+    AdditiveAttention,
+    BahdanauTranslator,
+    additive_scores,
+    bidirectional_annotations,
+    masked_softmax,
+)
+from attention.data import EOS, numbers
+
+F64 = torch.float64
+seeds = st.integers(0, 10**6)
+
+
+@given(seed=seeds)
+@settings(deadline=None, max_examples=30)
+def test_the_layer_is_its_two_functions(seed):
+    torch.manual_seed(seed)
+    layer = AdditiveAttention(3, 4, 5).double()
+    q, k, values = (torch.randn(2, *shape, dtype=F64) for shape in ((5, 3), (7, 4), (7, 6)))
+    lengths = torch.tensor([4, 7])
+    context, weights = layer(q, k, values, lengths)
+    scores = additive_scores(q, k, layer.W_q.weight, layer.W_k.weight, layer.v.weight[0])
+    torch.testing.assert_close(weights, masked_softmax(scores, lengths))
+    torch.testing.assert_close(context, masked_softmax(scores, lengths) @ values)
+
+
+def test_the_layer_can_be_differentiated():
+    layer = AdditiveAttention(3, 4, 5).double()
+    q, k = (torch.randn(2, 2, d, dtype=F64, requires_grad=True) for d in (3, 4))
+    lengths = torch.tensor([1, 2])
+    assert torch.autograd.gradcheck(lambda q, k: layer(q, k, k, lengths), (q, k))
+
+
+def test_annotations_are_those_of_the_translator():
+    torch.manual_seed(0)
+    model = BahdanauTranslator(9, 8, d_embedding=3, d_state=4)
+    source, lengths = torch.randint(3, 9, (3, 6)), torch.tensor([6, 2, 5])
+    names = ("W_x", "W_h", "b_x", "b_h")
+    weights = list(model.encoder.parameters())
+    ahead, back = (
+        dict(zip(names, weights[:4], strict=True)),
+        dict(zip(names, weights[4:], strict=True)),
+    )
+    x = model.source_embedding(source)
+    inside = torch.arange(6) < lengths[:, None]
+    ours = bidirectional_annotations(x, lengths, ahead, back)[inside]
+    torch.testing.assert_close(ours, model.encode(source, lengths)[0][inside])
+
+
+def test_teacher_forcing_scores_what_greedy_decoding_writes():
+    torch.manual_seed(1)
+    model = BahdanauTranslator(9, 8)
+    source, lengths = torch.randint(3, 9, (4, 6)), torch.tensor([6, 2, 5, 1])
+    written = model.translate(source, lengths, max_length=7)
+    logits, weights = model.align(source, lengths, written)
+    before_end = (written == EOS).int().cumsum(1) - (written == EOS).int() == 0
+    assert torch.equal(logits.argmax(2)[before_end], written[before_end])
+    torch.testing.assert_close(weights.sum(2), torch.ones_like(weights[:, :, 0]))
+
+
+def test_alignment_does_not_depend_on_the_rest_of_the_batch():
+    torch.manual_seed(0)
+    corpus = numbers()
+    model = BahdanauTranslator(len(corpus.source_vocabulary), len(corpus.target_vocabulary))
+    pairs = corpus.test[:2] + corpus.test[-2:]
+    batch = corpus.batch(pairs)
+    together = model.align(batch.source, batch.lengths, batch.target)[1]
+    for row, pair in enumerate(pairs):
+        alone = corpus.batch([pair])
+        weights = model.align(alone.source, alone.lengths, alone.target)[1][0]
+        T_q, T_k = weights.shape
+        torch.testing.assert_close(together[row, :T_q, :T_k], weights)
+        assert (together[row, :, T_k:] == 0).all()

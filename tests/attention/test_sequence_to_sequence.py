@@ -1,0 +1,86 @@
+"""The library of lesson 02: the pieces together, beyond what its checks look at."""
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import nn
+
+from attention.data import EOS, PAD, numbers
+from attention.sequence_to_sequence import (
+    Seq2Seq,
+    encode,
+    masked_cross_entropy,
+    reverse_source,
+    run_gru,
+    shift_right,
+)
+
+F64 = torch.float64
+
+
+@given(seed=st.integers(0, 10**6), T=st.integers(1, 9), d=st.integers(1, 6))
+@settings(deadline=None, max_examples=30)
+def test_run_gru_is_nn_gru(seed, T, d):
+    torch.manual_seed(seed)
+    gru = nn.GRU(3, d, batch_first=True, dtype=F64)
+    x = torch.randn(2, T, 3, dtype=F64)
+    torch.testing.assert_close(run_gru(x, *gru.parameters()), gru(x)[0])
+
+
+@given(lengths=st.lists(st.integers(1, 9), min_size=1, max_size=6))
+def test_reversing_twice_changes_nothing(lengths):
+    lengths = torch.tensor(lengths)
+    tokens = torch.randint(3, 9, (len(lengths), 9))
+    assert torch.equal(reverse_source(reverse_source(tokens, lengths), lengths), tokens)
+
+
+@pytest.mark.parametrize("reverse", [False, True])
+def test_translations_do_not_depend_on_the_rest_of_the_batch(reverse):
+    torch.manual_seed(0)
+    corpus = numbers()
+    model = Seq2Seq(len(corpus.source_vocabulary), len(corpus.target_vocabulary), reverse=reverse)
+    pairs = corpus.test[:3] + corpus.test[-3:]
+    batch = corpus.batch(pairs)
+    together = model.encoding(batch.source, batch.lengths)
+    for row, pair in enumerate(pairs):
+        alone = corpus.batch([pair])
+        torch.testing.assert_close(together[row], model.encoding(alone.source, alone.lengths)[0])
+
+
+def test_teacher_forcing_scores_what_greedy_decoding_writes():
+    torch.manual_seed(1)
+    model = Seq2Seq(9, 8)
+    source, lengths = torch.randint(3, 9, (4, 6)), torch.tensor([6, 2, 5, 1])
+    written = model.translate(source, lengths, max_length=7)
+    logits = model(source, lengths, written)
+    before_end = (written == EOS).int().cumsum(1) - (written == EOS).int() == 0
+    assert torch.equal(logits.argmax(2)[before_end], written[before_end])
+
+
+def test_one_batch_can_be_learnt_by_heart():
+    torch.manual_seed(0)
+    corpus = numbers()
+    batch = corpus.batch(corpus.train[:8])
+    model = Seq2Seq(len(corpus.source_vocabulary), len(corpus.target_vocabulary))
+    optimizer = torch.optim.Adam(model.parameters(), lr=1e-2)
+    for _ in range(150):
+        loss = masked_cross_entropy(model(batch.source, batch.lengths, batch.target), batch.target)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+    written = model.translate(batch.source, batch.lengths)
+    assert written.tolist() == batch.target.tolist()
+
+
+def test_padding_has_no_gradient():
+    logits = torch.randn(2, 4, 5, dtype=F64, requires_grad=True)
+    target = torch.tensor([[3, 4, PAD, PAD], [3, 3, 4, PAD]])
+    masked_cross_entropy(logits, target).backward()
+    assert (logits.grad[target == PAD] == 0).all() and (logits.grad[target != PAD] != 0).any()
+
+
+def test_encode_and_shift_right_keep_the_device_and_type():
+    states = torch.randn(2, 3, 4, dtype=torch.float16)
+    assert encode(states, torch.tensor([1, 3])).dtype == torch.float16
+    assert shift_right(torch.tensor([[5, 2]], dtype=torch.int32)).dtype == torch.int32
