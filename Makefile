@@ -7,7 +7,7 @@ IS_NEW_ENOUGH = import sys; sys.exit(None if sys.version_info >= (3, 11) else \
 	"The course needs Python 3.11 or newer, but $(PYTHON) is Python %d.%d: \
 	try again with, for example, PYTHON=python3.12 after make." % sys.version_info[:2])
 
-.PHONY: help install demo test lab build attacks bench-grading
+.PHONY: help install demo test lab build attacks bench-grading bench-attention
 
 help:           ## list the targets
 	@sed -n 's/^\([a-z-]*:\).*## /\1 /p' Makefile
@@ -34,6 +34,9 @@ attacks: install        ## let hostile notebooks try to earn points
 
 bench-grading: install  ## compare the speed of grading with stock nbgrader
 	$(BIN)/python benchmarks/grading.py
+
+bench-attention: install  ## compare the course's attention with PyTorch's
+	$(BIN)/python benchmarks/attention_kernels.py
 
 install: .venv/installed  ## make the environment .venv
 

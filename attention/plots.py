@@ -135,6 +135,17 @@ def accuracy(named, ax=None, title=""):
     return ax
 
 
+def histograms(named, ax=None, title="", xlabel="", span=None, bins=100):
+    """Draw how numbers are distributed: one outline per entry of ``named`` (label → numbers)."""
+    ax = ax or panels(width=5.2, height=3.0)
+    for label, numbers in named.items():
+        numbers = torch.as_tensor(numbers).detach().flatten().tolist()
+        ax.hist(numbers, bins=bins, range=span, density=True, histtype="step", label=label)
+    ax.set(title=title, xlabel=xlabel, ylabel="density")
+    ax.legend(fontsize=9)
+    return ax
+
+
 def bars(weights, labels, ax=None, title=""):
     """Draw one query's weights as bars from 0 to 1."""
     ax = ax or panels()

@@ -1,0 +1,212 @@
+"""Lesson 06: masks say who may look at whom: True = this query may attend to this key."""
+
+import math
+
+import torch
+from torch.nn import functional as F
+
+
+def padding_mask(lengths, T):
+    """Hide the padding behind each sequence of a batch.
+
+    lengths  (B,) int    how many real tokens each sequence has, from 0 to T
+    T        int         the padded length
+    returns  (B, 1, T)   bool, True where the key is a real token; the axis of length 1 stands for
+                         the queries, which all see the same keys
+
+    >>> padding_mask(torch.tensor([1, 3]), T=3).int()
+    tensor([[[1, 0, 0]],
+    <BLANKLINE>
+            [[1, 1, 1]]], dtype=torch.int32)
+    """
+    # exercise: about 2 lines
+    real = torch.arange(T, device=lengths.device) < lengths[:, None]  # (B, T)
+    return real[:, None, :]  # (B, 1, T)
+
+
+def causal_mask(T, device=None):
+    """Let every position look at itself and at what came before it.
+
+    returns  (T, T)  bool, queries down, keys across
+
+    >>> causal_mask(3).int()
+    tensor([[1, 0, 0],
+            [1, 1, 0],
+            [1, 1, 1]], dtype=torch.int32)
+    """
+    # exercise: about 1 line
+    return torch.ones(T, T, dtype=torch.bool, device=device).tril()  # (T, T)
+
+
+def local_mask(T, window, device=None):
+    """Let every position look at itself and at `window` neighbours on each side.
+
+    returns  (T, T)  bool
+
+    >>> local_mask(4, window=1).int()
+    tensor([[1, 1, 0, 0],
+            [1, 1, 1, 0],
+            [0, 1, 1, 1],
+            [0, 0, 1, 1]], dtype=torch.int32)
+    """
+    # exercise: about 2 lines
+    position = torch.arange(T, device=device)
+    return (position[:, None] - position[None, :]).abs() <= window  # (T, T)
+
+
+def longformer_mask(T, window, global_positions, device=None):
+    """Combine a local window with a few global positions, which see all and are seen by all.
+
+    window            neighbours on each side, as in `local_mask`
+    global_positions  list of ints
+    returns           (T, T)  bool
+
+    Source: Beltagy et al. (2020), figure 2d.
+
+    >>> longformer_mask(4, window=0, global_positions=[1]).int()
+    tensor([[1, 1, 0, 0],
+            [1, 1, 1, 1],
+            [0, 1, 1, 0],
+            [0, 1, 0, 1]], dtype=torch.int32)
+    """
+    # exercise: about 5 lines
+    i = torch.arange(T, device=device)
+    mask = (i[:, None] - i).abs() <= window  # (T, T)
+    mask[global_positions, :] = True
+    mask[:, global_positions] = True
+    return mask
+
+
+def bigbird_mask(n_blocks, block_size, n_random, seed):
+    """Combine neighbouring, global and random blocks of positions.
+
+    n_blocks    how many blocks the sequence has; T = n_blocks · block_size
+    n_random    how many random blocks each block sees on top of the others, as far as there are any
+    seed        the same seed gives the same mask
+    returns     (T, T)  bool
+
+    A block sees itself and the block on each side. The first and the last block are global: they
+    see all blocks and are seen by all. Each block also sees those `n_random` blocks, out of the
+    ones that it does not see yet, that have the largest numbers in its row of the lottery.
+
+    Source: Zaheer et al. (2020), figure 1.
+    """
+    generator = torch.Generator().manual_seed(seed)
+    lottery = torch.rand(n_blocks, n_blocks, generator=generator)  # row: block that looks
+    # exercise: about 8 lines
+    block = torch.arange(n_blocks)
+    sees = (block[:, None] - block).abs() <= 1  # (n_blocks, n_blocks)
+    ends = [0, n_blocks - 1]
+    sees[ends, :] = True
+    sees[:, ends] = True
+    winners = lottery.masked_fill(sees, -1.0).topk(n_random, dim=1).indices  # (n_blocks, n_random)
+    sees = sees.scatter(1, winners, True)
+    return sees.repeat_interleave(block_size, 0).repeat_interleave(block_size, 1)  # (T, T)
+
+
+def combine_masks(*masks):
+    """Allow only what every mask allows.
+
+    masks    bool tensors whose shapes broadcast to each other, or None for "no restriction"
+    returns  bool, or None if there is no mask among them
+
+    >>> combine_masks(causal_mask(2), None, padding_mask(torch.tensor([1]), T=2)).int()
+    tensor([[[1, 0],
+             [1, 0]]], dtype=torch.int32)
+    """
+    # exercise: about 5 lines
+    combined = None
+    for mask in masks:
+        if mask is not None:
+            combined = mask if combined is None else combined & mask
+    return combined
+
+
+def masked_attention(q, k, v, mask=None, return_weights=False):
+    """Scaled dot-product attention in which a query may be left with nothing to attend to.
+
+    q        (..., T_q, d_k)
+    k        (..., T_k, d_k)
+    v        (..., T_k, d_v)
+    mask     None, or bool that broadcasts to (..., T_q, T_k); True = may attend
+    returns  context (..., T_q, d_v); with return_weights=True the pair context, weights
+
+    A query that may attend to nothing gets weights of 0, a context of 0, and gradients of 0.
+
+    >>> q, nothing = torch.zeros(2, 4), torch.tensor([[True, True], [False, False]])
+    >>> masked_attention(q, q, torch.tensor([[10.0], [30.0]]), nothing)
+    tensor([[20.],
+            [ 0.]])
+    """
+    # Scaling q is the same as scaling the scores, and there are fewer numbers to touch.
+    scores = (q / math.sqrt(q.shape[-1])) @ k.transpose(-2, -1)  # (..., T_q, T_k)
+    # exercise: about 7 lines
+    if mask is None:
+        weights = torch.softmax(scores, dim=-1)
+    else:
+        # A row of -inf would become NaN. It keeps its scores, and its weights are erased below.
+        hidden = ~mask & mask.any(dim=-1, keepdim=True)
+        weights = torch.softmax(scores.masked_fill(hidden, -math.inf), dim=-1)
+        weights = weights.masked_fill(~mask, 0.0)
+    context = weights @ v  # (..., T_q, d_v)
+    return (context, weights) if return_weights else context
+
+
+def suspect(name, x):
+    """Run one of seven self-attention layers, "A" to "G". All are meant to be causal.
+
+    x        (T, d)
+    returns  (T, d)
+    """
+    query, key = torch.arange(len(x))[:, None], torch.arange(len(x))
+    allowed = query >= key  # (T, T)
+    if name == "B":
+        allowed = query + 1 >= key
+    if name == "D":
+        x = x - x.mean(dim=0)
+    if name == "F":
+        allowed = allowed | (query == 0)
+    scores = x @ x.T / math.sqrt(x.shape[1])  # (T, T)
+    if name == "C":
+        return (torch.softmax(scores, dim=1) * allowed) @ x
+    hidden_score = {"E": -1e9, "G": 0.0}.get(name, -math.inf)
+    return torch.softmax(torch.where(allowed, scores, hidden_score), dim=1) @ x
+
+
+def leaks(name, x, t):
+    """Test whether the layer `suspect(name, ...)` looks ahead of position t.
+
+    name     "A" to "G"
+    x        (T, d)  the sequence to try it on; it is not changed
+    t        a position
+    returns  True if another future, all positions after t, changes an output at or before t
+
+    >>> leaks("A", torch.eye(4), t=1), leaks("B", torch.eye(4), t=1)
+    (False, True)
+    """
+    # exercise: about 4 lines
+    other = x.clone()
+    other[t + 1 :] += 1 + torch.arange(x.shape[1])  # not the same for all features
+    before, after = suspect(name, x)[: t + 1], suspect(name, other)[: t + 1]
+    return not torch.allclose(before, after)
+
+
+def sliding_window_attention(q, k, v, window):
+    """Attention with a local mask that never makes a (T, T) matrix.
+
+    q, k     (..., T, d_k)
+    v        (..., T, d_v)
+    window   neighbours on each side, as in `local_mask`
+    returns  (..., T, d_v)
+
+    The scores take T · (2 window + 1) numbers: column c of row i is for position i + c - window.
+    """
+    T, width = q.shape[-2], 2 * window + 1
+    # exercise: about 8 lines
+    k, v = F.pad(k, (0, 0, window, window)), F.pad(v, (0, 0, window, window))  # (..., T + 2w, d)
+    scores = [(q * k[..., c : c + T, :]).sum(dim=-1) for c in range(width)]
+    scores = torch.stack(scores, dim=-1) / math.sqrt(q.shape[-1])  # (..., T, 2w + 1)
+    position = torch.arange(T, device=q.device)[:, None] + torch.arange(width, device=q.device)
+    outside = (position < window) | (position >= T + window)  # (T, 2w + 1)
+    weights = torch.softmax(scores.masked_fill(outside, -math.inf), dim=-1)  # (..., T, 2w + 1)
+    return sum(weights[..., c, None] * v[..., c : c + T, :] for c in range(width))  # (..., T, d_v)

@@ -1,0 +1,190 @@
+"""Lesson 07: several heads at once, each with a question of its own."""
+
+import math
+
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+from attention.masked_attention import masked_attention
+
+
+def split_heads(x, n_heads):
+    """Cut every vector into n_heads equal pieces, one for each head.
+
+    x        (B, T, d_model)
+    returns  (B, H, T, d_head)  head h holds features h · d_head … (h + 1) · d_head - 1
+
+    Raises ValueError if n_heads does not divide d_model.
+
+    >>> split_heads(torch.tensor([[[1, 2, 3, 4], [5, 6, 7, 8]]]), n_heads=2)
+    tensor([[[[1, 2],
+              [5, 6]],
+    <BLANKLINE>
+             [[3, 4],
+              [7, 8]]]])
+    """
+    B, T, d_model = x.shape
+    if d_model % n_heads:
+        raise ValueError(f"n_heads={n_heads} does not divide d_model={d_model}")
+    # exercise: about 2 lines
+    x = x.reshape(B, T, n_heads, d_model // n_heads)  # (B, T, H, d_head)
+    return x.transpose(1, 2)  # (B, H, T, d_head)
+
+
+def merge_heads(x):
+    """Put the pieces of all heads side by side again: the inverse of split_heads.
+
+    x        (B, H, T, d_head)
+    returns  (B, T, H · d_head)
+
+    >>> x = torch.arange(24).view(1, 3, 8)
+    >>> torch.equal(merge_heads(split_heads(x, n_heads=4)), x)
+    True
+    """
+    # exercise: about 2 lines
+    B, H, T, d_head = x.shape
+    return x.transpose(1, 2).reshape(B, T, H * d_head)  # (B, T, H · d_head)
+
+
+def attend(q, k, v, mask=None, dropout=0.0, fused=False):
+    """Masked attention with dropout on the weights; returns context and weights.
+
+    q, k, v  (B, H, T_q, d_head), (B, H, T_k, d_head), (B, H, T_k, d_head)
+    mask     None, or bool that broadcasts to (B, H, T_q, T_k); True = may attend
+    dropout  probability that a weight is dropped in this call
+    fused    use PyTorch's kernel: faster, and it never stores the weights, so these are None
+    """
+    if fused:
+        return F.scaled_dot_product_attention(q, k, v, attn_mask=mask, dropout_p=dropout), None
+    context, weights = masked_attention(q, k, v, mask, return_weights=True)
+    if dropout:
+        context = F.dropout(weights, dropout) @ v
+    return context, weights
+
+
+class MultiHeadAttention(nn.Module):
+    """Attention by several heads in parallel, each in its own part of the vectors.
+
+    d_model  length of the vectors that come in and go out
+    n_heads  number of heads; each works with d_head = d_model / n_heads features
+    dropout  probability that a weight is dropped in training
+    fused    use PyTorch's kernel whenever the weights are not asked for
+
+    The projections W_q, W_k, W_v and W_o are linear layers with bias, (d_model, d_model) each.
+    Raises ValueError if n_heads does not divide d_model.
+
+    Source: Vaswani et al. (2017), section 3.2.2.
+
+    >>> attention = MultiHeadAttention(d_model=12, n_heads=3)
+    >>> x, memory = torch.zeros(2, 5, 12), torch.zeros(2, 7, 12)
+    >>> attention(x, memory, memory).shape
+    torch.Size([2, 5, 12])
+    """
+
+    def __init__(self, d_model, n_heads, dropout=0.0, fused=False):
+        super().__init__()
+        if d_model % n_heads:
+            raise ValueError(f"n_heads={n_heads} does not divide d_model={d_model}")
+        self.n_heads, self.d_head = n_heads, d_model // n_heads
+        self.dropout, self.fused = dropout, fused
+        # exercise: about 4 lines
+        self.W_q = nn.Linear(d_model, d_model)
+        self.W_k = nn.Linear(d_model, d_model)
+        self.W_v = nn.Linear(d_model, d_model)
+        self.W_o = nn.Linear(d_model, d_model)
+
+    def forward(self, query, key, value, mask=None, head_mask=None, return_weights=False):
+        """Let every position of query look at every position of key, once per head.
+
+        query       (B, T_q, d_model)
+        key, value  (B, T_k, d_model) each; for self-attention, pass the same x three times
+        mask        None, or bool that broadcasts to (B, T_q, T_k); True = may attend
+        head_mask   None, or a gate per head, (H,) or (B, H): its context is multiplied by it
+        returns     (B, T_q, d_model); with return_weights=True also weights (B, H, T_q, T_k)
+        """
+        if mask is not None:
+            mask = mask.unsqueeze(-3)  # (..., 1, T_q, T_k): the same for all heads
+        fused = self.fused and not return_weights
+        heads = (self.n_heads, self.d_head)
+        # exercise: about 8 lines
+        q = self.W_q(query).unflatten(-1, heads).transpose(1, 2)  # (B, H, T_q, d_head)
+        k = self.W_k(key).unflatten(-1, heads).transpose(1, 2)  # (B, H, T_k, d_head)
+        v = self.W_v(value).unflatten(-1, heads).transpose(1, 2)  # (B, H, T_k, d_head)
+        dropout = self.dropout if self.training else 0.0
+        context, weights = attend(q, k, v, mask, dropout, fused)  # (B, H, T_q, d_head)
+        if head_mask is not None:
+            context = context * head_mask[..., None, None]
+        output = self.W_o(context.transpose(1, 2).flatten(2))  # (B, T_q, d_model)
+        return (output, weights) if return_weights else output
+
+
+def attention_parameters(d_model, n_heads, d_head, bias=True):
+    """Count the parameters of multi-head attention, whose heads may have any size.
+
+    d_model  length of the vectors that come in and go out
+    n_heads  number of heads
+    d_head   length of a head's queries, keys and values; n_heads · d_head need not be d_model
+    bias     whether the four projections have one
+    returns  an int
+
+    >>> attention_parameters(d_model=512, n_heads=8, d_head=64)
+    1050624
+    """
+    # exercise: about 3 lines
+    inner = n_heads * d_head
+    weights, biases = 4 * d_model * inner, 3 * inner + d_model
+    return weights + biases if bias else weights
+
+
+def captured_variance(matrix):
+    """Tell how much of a matrix its strongest directions make up.
+
+    matrix   (..., m, n)
+    returns  (..., min(m, n))  entry i: share, from 0 to 1, of the sum of all squared singular
+                               values that the i + 1 largest have
+
+    >>> captured_variance(torch.diag(torch.tensor([1.0, 3.0, 0.0])))
+    tensor([0.9000, 1.0000, 1.0000])
+    """
+    # exercise: about 2 lines
+    energy = torch.linalg.svdvals(matrix).square()  # (..., min(m, n)), largest first
+    return energy.cumsum(dim=-1) / energy.sum(dim=-1, keepdim=True)
+
+
+def share_heads(x, n_heads):
+    """Let groups of query heads share keys or values: grouped-query attention.
+
+    x        (B, H_kv, T, d_head)     keys or values, of fewer heads than there are queries
+    n_heads  number of query heads, a multiple of H_kv
+    returns  (B, n_heads, T, d_head)  the first n_heads / H_kv heads are copies of head 0, and so on
+
+    Raises ValueError if H_kv does not divide n_heads.
+    Source: Ainslie et al. (2023); with H_kv = 1 it is the multi-query attention of Shazeer (2019).
+
+    >>> share_heads(torch.tensor([10, 20]).view(1, 2, 1, 1), n_heads=4).flatten()
+    tensor([10, 10, 20, 20])
+    """
+    if n_heads % x.shape[1]:
+        raise ValueError(f"H_kv={x.shape[1]} does not divide n_heads={n_heads}")
+    # exercise: about 1 line
+    return x.repeat_interleave(n_heads // x.shape[1], dim=1)  # (B, n_heads, T, d_head)
+
+
+def collaborative_heads(q, k, v, mixing, d_head):
+    """Attend with heads that share their queries and keys, each in a mixture of its own.
+
+    q        (B, T_q, d_shared)    queries, one per position for all heads
+    k        (B, T_k, d_shared)    keys, likewise
+    v        (B, H, T_k, d_v)      values, one per head
+    mixing   (H, d_shared)         how much each head listens to each shared feature
+    d_head   the scores are divided by its root
+    returns  (B, H, T_q, d_v)
+
+    The score of head h is the sum over the shared features d of q[d] · mixing[h, d] · k[d].
+    Source: Cordonnier et al. (2020), section 3.
+    """
+    # exercise: about 3 lines
+    scores = torch.einsum("bqd,hd,bkd->bhqk", q, mixing, k) / math.sqrt(d_head)
+    weights = torch.softmax(scores, dim=-1)  # (B, H, T_q, T_k)
+    return weights @ v  # (B, H, T_q, d_v)

@@ -1,0 +1,716 @@
+"""Wrong and right answers to the exercises of lesson 06."""
+
+import math
+
+import torch
+from torch.nn import functional as F
+
+from attention.masked_attention import suspect
+from autograder.exercise import alternative, mistake
+
+
+def _real(lengths, T):
+    return torch.arange(T) < lengths[:, None]
+
+
+@mistake(
+    "padding_mask",
+    hint="True marks the padding. Here True means: may attend (nn.MultiheadAttention has it the "
+    "other way round).",
+)
+def marks_the_padding(lengths, T):
+    return ~_real(lengths, T)[:, None, :]
+
+
+@mistake(
+    "padding_mask",
+    hint="This hides the queries of the padding, and every real query still sees it. The axis of "
+    "length 1 stands for the queries, the last axis for the keys.",
+)
+def hides_queries_instead_of_keys(lengths, T):
+    return _real(lengths, T)[:, :, None]
+
+
+@mistake("padding_mask", hint="One key too many: a sequence of length n has keys 0 to n - 1.")
+def one_key_too_many(lengths, T):
+    return torch.arange(T) <= lengths[:, None, None]
+
+
+@mistake(
+    "padding_mask",
+    hint="The axis of the queries is missing. (B, T) would be lined up with (T_q, T_k), and B is "
+    "no number of queries.",
+)
+def forgets_the_query_axis(lengths, T):
+    return _real(lengths, T)
+
+
+@mistake("padding_mask", hint="The mask is made of numbers. It should be bool.")
+def padding_in_numbers(lengths, T):
+    return _real(lengths, T)[:, None, :].float()
+
+
+@mistake(
+    "padding_mask",
+    hint="The longest sequence decides how wide the mask is. T says how wide the batch is.",
+)
+def as_wide_as_the_longest(lengths, T):
+    return _real(lengths, int(lengths.max()))[:, None, :]
+
+
+@mistake(
+    "padding_mask",
+    hint="T positions cannot be compared with B lengths directly: give the lengths an axis of "
+    "their own, (B, 1).",
+)
+def compares_without_an_axis(lengths, T):
+    return torch.arange(T) < lengths
+
+
+@alternative("padding_mask")
+def sequence_after_sequence(lengths, T):
+    mask = torch.zeros(len(lengths), 1, T, dtype=torch.bool)
+    for b, length in enumerate(lengths.tolist()):
+        mask[b, 0, :length] = True
+    return mask
+
+
+@alternative("padding_mask")
+def counts_down(lengths, T):
+    left = lengths.reshape(-1, 1, 1) - torch.ones(1, 1, T, dtype=torch.int64).cumsum(-1)
+    return left >= 0
+
+
+@mistake(
+    "causal_mask",
+    hint="Shifted by one: each position sees the next one, which is what it should predict.",
+)
+def sees_one_ahead(T, device=None):
+    return torch.ones(T, T, dtype=torch.bool).tril(1)
+
+
+@mistake(
+    "causal_mask",
+    hint="Shifted by one: no position sees itself, and the first one sees nothing at all.",
+)
+def does_not_see_itself(T, device=None):
+    return torch.ones(T, T, dtype=torch.bool).tril(-1)
+
+
+@mistake(
+    "causal_mask",
+    hint="This is the upper triangle: each position sees only the future. Queries go down, keys "
+    "across.",
+)
+def sees_the_future(T, device=None):
+    return torch.ones(T, T, dtype=torch.bool).triu()
+
+
+@mistake(
+    "causal_mask",
+    hint="True marks what is forbidden. Here True means: may attend.",
+)
+def marks_the_future(T, device=None):
+    return torch.ones(T, T, dtype=torch.bool).triu(1)
+
+
+@mistake("causal_mask", hint="The mask is made of numbers. It should be bool.")
+def causal_in_numbers(T, device=None):
+    return torch.ones(T, T).tril()
+
+
+@mistake(
+    "causal_mask",
+    hint="This is what is added to the scores, 0 and -inf. The mask itself is bool.",
+)
+def ready_to_be_added(T, device=None):
+    return torch.full((T, T), -math.inf).triu(1)
+
+
+@alternative("causal_mask")
+def compares_positions(T, device=None):
+    position = torch.arange(T)
+    return position.unsqueeze(0) <= position.unsqueeze(1)
+
+
+@alternative("causal_mask")
+def position_after_position(T, device=None):
+    return torch.tensor([[j <= i for j in range(T)] for i in range(T)], dtype=torch.bool)
+
+
+def _band(T, window, low=None):
+    i = torch.arange(T)
+    gap = i[:, None] - i
+    return (gap <= window) & (gap >= (-window if low is None else low))
+
+
+@mistake("local_mask", hint="One too wide: with window=1 a position sees one neighbour a side.")
+def window_one_too_wide(T, window, device=None):
+    return _band(T, window + 1)
+
+
+@mistake(
+    "local_mask",
+    hint="One too narrow: the neighbour at distance `window` belongs to the window.",
+)
+def window_one_too_narrow(T, window, device=None):
+    return _band(T, window - 1)
+
+
+@mistake("local_mask", hint="Only the past is seen. This window reaches to both sides.")
+def looks_back_only(T, window, device=None):
+    return _band(T, window, low=0)
+
+
+@mistake("local_mask", hint="Only the future is seen: the difference has a sign.")
+def forgets_the_absolute_value(T, window, device=None):
+    i = torch.arange(T)
+    return i[:, None] - i <= window
+
+
+@mistake(
+    "local_mask",
+    hint="`window` counts the neighbours on one side. Here it was taken for the whole width.",
+)
+def halves_the_window(T, window, device=None):
+    return _band(T, window // 2)
+
+
+@mistake("local_mask", hint="True marks what is too far away. True means: may attend.")
+def marks_the_distant(T, window, device=None):
+    return ~_band(T, window)
+
+
+@alternative("local_mask")
+def cuts_two_triangles(T, window, device=None):
+    return torch.ones(T, T, dtype=torch.bool).tril(window).triu(-window)
+
+
+@alternative("local_mask")
+def in_two_loops(T, window, device=None):
+    mask = torch.zeros(T, T).bool()
+    for i in range(T):
+        mask[i, max(0, i - window) : i + window + 1] = True
+    return mask
+
+
+def _longformer(T, window, global_positions, rows=True, columns=True):
+    mask = _band(T, window)
+    for position in global_positions:
+        mask[position] |= rows
+        mask[:, position] |= columns
+    return mask
+
+
+@mistake(
+    "longformer_mask",
+    hint="Global in one direction only: the global positions see all, but are not seen by all.",
+)
+def global_only_as_queries(T, window, global_positions, device=None):
+    return _longformer(T, window, global_positions, columns=False)
+
+
+@mistake(
+    "longformer_mask",
+    hint="Global in one direction only: the global positions are seen by all, but do not see all.",
+)
+def global_only_as_keys(T, window, global_positions, device=None):
+    return _longformer(T, window, global_positions, rows=False)
+
+
+@mistake(
+    "longformer_mask",
+    hint="The global positions see each other only: mask[g, g] picks single entries. Whole rows "
+    "and whole columns are wanted.",
+)
+def global_among_themselves(T, window, global_positions, device=None):
+    return _longformer(T, window, global_positions, rows=False, columns=False)
+
+
+@mistake("longformer_mask", hint="The window is one too wide on each side.")
+def longformer_window_too_wide(T, window, global_positions, device=None):
+    return _longformer(T, window + 1, global_positions)
+
+
+@mistake(
+    "longformer_mask", hint="The local window is missing: only the global positions are there."
+)
+def forgets_the_window(T, window, global_positions, device=None):
+    return _longformer(T, -1, global_positions)
+
+
+@mistake(
+    "longformer_mask",
+    hint="Only what is both local and global is allowed. Either is enough.",
+)
+def demands_both(T, window, global_positions, device=None):
+    return _band(T, window) & _longformer(T, -1, global_positions)
+
+
+@alternative("longformer_mask")
+def with_logical_or(T, window, global_positions, device=None):
+    chosen = torch.zeros(T, dtype=torch.bool)
+    chosen[global_positions] = True
+    return _band(T, window) | chosen[:, None] | chosen[None, :]
+
+
+@alternative("longformer_mask")
+def asks_each_pair(T, window, global_positions, device=None):
+    g = set(global_positions)
+    rows = [[abs(i - j) <= window or i in g or j in g for j in range(T)] for i in range(T)]
+    return torch.tensor(rows)
+
+
+def _bigbird(
+    n_blocks, block_size, n_random, seed, window=1, ends=(0, -1), rows=True, one_row=False,
+    largest=True, exclude=True, generator=None,
+):  # fmt: skip
+    generator = generator or torch.Generator().manual_seed(seed)
+    lottery = torch.rand(n_blocks, n_blocks, generator=generator)
+    sees = _band(n_blocks, window)
+    for end in ends:
+        sees[end] |= rows
+        sees[:, end] = True
+    if one_row:
+        lottery = lottery[:1].expand(n_blocks, -1)
+    if exclude:
+        lottery = lottery.masked_fill(sees, -1.0 if largest else 2.0)
+    winners = lottery.topk(n_random, dim=1, largest=largest).indices
+    sees = sees.scatter(1, winners, True)
+    return sees.repeat_interleave(block_size, 0).repeat_interleave(block_size, 1)
+
+
+_ONE_FOR_ALL_CALLS = torch.Generator()
+
+
+@mistake(
+    "bigbird_mask",
+    hint="The random blocks are drawn anew at each call. Use the lottery made from the seed, so "
+    "that a model sees the same pattern in every step.",
+)
+def resamples_at_each_call(n_blocks, block_size, n_random, seed):
+    return _bigbird(n_blocks, block_size, n_random, seed, generator=_ONE_FOR_ALL_CALLS)
+
+
+@mistake(
+    "bigbird_mask",
+    hint="The seed is not used: every seed gives the same blocks.",
+)
+def ignores_the_seed(n_blocks, block_size, n_random, seed):
+    return _bigbird(n_blocks, block_size, n_random, seed=0)
+
+
+@mistake("bigbird_mask", hint="Two blocks on each side are seen. It should be one.")
+def window_one_block_too_wide(n_blocks, block_size, n_random, seed):
+    return _bigbird(n_blocks, block_size, n_random, seed, window=2)
+
+
+@mistake("bigbird_mask", hint="Only the first block is global. The last one is, too.")
+def forgets_the_last_block(n_blocks, block_size, n_random, seed):
+    return _bigbird(n_blocks, block_size, n_random, seed, ends=(0,))
+
+
+@mistake(
+    "bigbird_mask",
+    hint="Global in one direction only: the two global blocks are seen by all, but do not see all.",
+)
+def bigbird_global_only_as_keys(n_blocks, block_size, n_random, seed):
+    return _bigbird(n_blocks, block_size, n_random, seed, rows=False)
+
+
+@mistake(
+    "bigbird_mask",
+    hint="Winners are drawn among all blocks, and some of them were seen anyway. Take the seen "
+    "ones out of the lottery first.",
+)
+def draws_seen_blocks_again(n_blocks, block_size, n_random, seed):
+    return _bigbird(n_blocks, block_size, n_random, seed, exclude=False)
+
+
+@mistake("bigbird_mask", hint="The smallest numbers win here. The largest should.")
+def takes_the_smallest(n_blocks, block_size, n_random, seed):
+    return _bigbird(n_blocks, block_size, n_random, seed, largest=False)
+
+
+@mistake(
+    "bigbird_mask",
+    hint="The blocks are right, but the mask is one of blocks. Each should cover block_size "
+    "positions in both directions.",
+)
+def stays_with_blocks(n_blocks, block_size, n_random, seed):
+    return _bigbird(n_blocks, 1, n_random, seed)
+
+
+@mistake(
+    "bigbird_mask",
+    hint="The whole pattern is repeated side by side. Each block should be widened where it "
+    "stands: repeat_interleave instead of repeat.",
+)
+def tiles_the_pattern(n_blocks, block_size, n_random, seed):
+    return _bigbird(n_blocks, 1, n_random, seed).repeat(block_size, block_size)
+
+
+@alternative("bigbird_mask")
+def block_after_block(n_blocks, block_size, n_random, seed):
+    lottery = torch.rand(n_blocks, n_blocks, generator=torch.Generator().manual_seed(seed))
+    mask = torch.zeros(n_blocks * block_size, n_blocks * block_size, dtype=torch.bool)
+    for i in range(n_blocks):
+        ends = {0, n_blocks - 1}
+        seen = set(range(n_blocks)) if i in ends else {i - 1, i, i + 1} | ends
+        left = [j for j in lottery[i].argsort(descending=True).tolist() if j not in seen]
+        for j in seen | set(left[:n_random]):
+            rows = slice(i * block_size, (i + 1) * block_size)
+            mask[rows, j * block_size : (j + 1) * block_size] = True
+    return mask
+
+
+@alternative("bigbird_mask")
+def with_kronecker(n_blocks, block_size, n_random, seed):
+    blocks = _bigbird(n_blocks, 1, n_random, seed).int()
+    return torch.kron(blocks, torch.ones(block_size, block_size, dtype=torch.int32)).bool()
+
+
+@mistake(
+    "combine_masks",
+    hint="It is enough that one mask allows a key. All of them should: and, not or.",
+)
+def one_is_enough(*masks):
+    masks = [mask for mask in masks if mask is not None]
+    return torch.stack(torch.broadcast_tensors(*masks)).any(0) if masks else None
+
+
+@mistake("combine_masks", hint="None means no restriction. It cannot be combined: pass over it.")
+def stumbles_over_none(*masks):
+    combined = masks[0] if masks else None
+    for mask in masks[1:]:
+        combined = combined & mask
+    return combined
+
+
+@mistake(
+    "combine_masks",
+    hint="&= writes into the first mask: it changes the caller's, and cannot grow to a larger "
+    "shape. Make a new tensor.",
+)
+def writes_into_the_first(*masks):
+    masks = [mask for mask in masks if mask is not None]
+    for mask in masks[1:]:
+        masks[0] &= mask
+    return masks[0] if masks else None
+
+
+@mistake("combine_masks", hint="Only the first two masks count. There may be more.")
+def combines_only_two(*masks):
+    masks = [mask for mask in masks if mask is not None][:2]
+    return torch.stack(torch.broadcast_tensors(*masks)).all(0) if masks else None
+
+
+@mistake("combine_masks", hint="Without a mask the result should be None.")
+def allows_everything_without_masks(*masks):
+    combined = torch.ones(1, 1, dtype=torch.bool)
+    for mask in masks:
+        combined = combined if mask is None else combined & mask
+    return combined.squeeze(0) if combined.dim() > 3 else combined
+
+
+@mistake("combine_masks", hint="Multiplied, the masks are numbers. They should stay bool.")
+def multiplies_numbers(*masks):
+    product = None
+    for mask in masks:
+        if mask is not None:
+            product = mask.int() if product is None else product * mask
+    return product
+
+
+@alternative("combine_masks")
+def with_stack_and_all(*masks):
+    masks = [mask for mask in masks if mask is not None]
+    return torch.stack(torch.broadcast_tensors(*masks)).all(0) if masks else None
+
+
+@alternative("combine_masks")
+def forbids_by_or(*masks):
+    forbidden = None
+    for mask in masks:
+        if mask is None:
+            continue
+        forbidden = ~mask if forbidden is None else torch.logical_or(forbidden, ~mask)
+    return None if forbidden is None else ~forbidden
+
+
+def _attend(q, k, v, mask, return_weights, fill=-math.inf, dim=-1, repair=None):
+    scores = q @ k.mT / math.sqrt(q.shape[-1])
+    if mask is not None:
+        scores = scores.masked_fill(~mask, fill)
+    weights = torch.softmax(scores, dim)
+    if repair and mask is not None:
+        weights = repair(weights, mask)
+    return (weights @ v, weights) if return_weights else weights @ v
+
+
+@mistake(
+    "masked_attention",
+    hint="Where nothing may be seen, all scores are -inf, and softmax divides 0 by 0: NaN. Such a "
+    "row needs to be treated apart.",
+)
+def empty_rows_become_nan(q, k, v, mask=None, return_weights=False):
+    return _attend(q, k, v, mask, return_weights)
+
+
+@mistake(
+    "masked_attention",
+    hint="The result is right, but the NaN was there on the way, and the gradient passes through "
+    "it: NaN again. Do not let it arise.",
+)
+def cleans_up_the_nan(q, k, v, mask=None, return_weights=False):
+    scores = q @ k.mT / math.sqrt(q.shape[-1])
+    if mask is not None:
+        scores = scores + torch.zeros(mask.shape, dtype=q.dtype).masked_fill(~mask, -math.inf)
+    weights = torch.softmax(scores, -1).nan_to_num(0.0)
+    return (weights @ v, weights) if return_weights else weights @ v
+
+
+@mistake(
+    "masked_attention",
+    hint="With a large negative number a row without keys becomes uniform: its query looks at "
+    "everything that is forbidden. It should give zeros.",
+)
+def empty_rows_become_uniform(q, k, v, mask=None, return_weights=False):
+    return _attend(q, k, v, mask, return_weights, fill=-1e9)
+
+
+@mistake(
+    "masked_attention",
+    hint="Forbidden scores become 0, and exp(0) is 1: a weight like any other.",
+)
+def fills_with_zero(q, k, v, mask=None, return_weights=False):
+    return _attend(q, k, v, mask, return_weights, fill=0.0)
+
+
+@mistake(
+    "masked_attention",
+    hint="The mask is multiplied after the softmax: what is left of a row no longer sums to 1.",
+)
+def masks_after_softmax(q, k, v, mask=None, return_weights=False):
+    context, weights = _attend(q, k, v, None, True)
+    weights = weights if mask is None else weights * mask
+    return (weights @ v, weights) if return_weights else weights @ v
+
+
+@mistake("masked_attention", hint="The mask is read the wrong way round. True means: may attend.")
+def reads_the_mask_inverted(q, k, v, mask=None, return_weights=False):
+    return _attend(q, k, v, None if mask is None else ~mask, return_weights)
+
+
+@mistake(
+    "masked_attention",
+    hint="The softmax runs over the queries: columns sum to 1. Each query shares out its own 1.",
+)
+def softmax_down_the_queries(q, k, v, mask=None, return_weights=False):
+    return _attend(q, k, v, mask, return_weights, dim=-2)
+
+
+@mistake(
+    "masked_attention",
+    hint="If one row has nothing to see, the mask is dropped for all rows.",
+)
+def gives_up_the_mask(q, k, v, mask=None, return_weights=False):
+    usable = mask is not None and bool(mask.any(-1).all())
+    return _attend(q, k, v, mask if usable else None, return_weights)
+
+
+@alternative("masked_attention")
+def opens_empty_rows_first(q, k, v, mask=None, return_weights=False):
+    if mask is None:
+        return _attend(q, k, v, None, return_weights)
+    empty = mask.logical_not().all(-1, keepdim=True)
+    _, weights = _attend(q, k, v, mask | empty, True)
+    weights = torch.where(empty, torch.zeros_like(weights), weights)
+    context = torch.einsum("...qk,...kd->...qd", weights, v)
+    return [context, weights] if return_weights else context
+
+
+@alternative("masked_attention")
+def cleans_up_behind_masked_fill(q, k, v, mask=None, return_weights=False):
+    """The NaN arises, but masked_fill stops its gradient: it sends 0 to what it has replaced."""
+    return _attend(q, k, v, mask, return_weights, repair=lambda w, m: w.nan_to_num(0.0))
+
+
+@alternative("masked_attention")
+def divides_exponentials(q, k, v, mask=None, return_weights=False):
+    scores = (q / q.shape[-1] ** 0.5) @ k.mT
+    allowed = torch.ones_like(scores) if mask is None else mask.to(scores.dtype)
+    powers = torch.exp(scores - scores.amax(-1, keepdim=True).detach()) * allowed
+    total = powers.sum(-1, keepdim=True)
+    weights = powers / torch.where(total > 0, total, torch.ones_like(total))
+    return (weights @ v, weights) if return_weights else weights @ v
+
+
+def _leaks(name, x, t, first=1, seen=lambda out, t: out[: t + 1], change=None):
+    other = x.clone()
+    future = other[t + first :]
+    other[t + first :] = future + torch.randn_like(future) if change is None else change(future)
+    return not torch.allclose(seen(suspect(name, x), t), seen(suspect(name, other), t))
+
+
+@mistake(
+    "leaks",
+    hint="Position t itself is changed as well, so its output changes in every layer. The future "
+    "begins at t + 1.",
+)
+def changes_the_present(name, x, t):
+    return _leaks(name, x, t, first=0)
+
+
+@mistake(
+    "leaks",
+    hint="All outputs are compared. Those of the future may change: its inputs did. Compare "
+    "positions 0 to t.",
+)
+def compares_the_future(name, x, t):
+    return _leaks(name, x, t, seen=lambda out, t: out)
+
+
+@mistake(
+    "leaks",
+    hint="Only the output at position t is compared. An earlier position may look ahead, too.",
+)
+def compares_one_position(name, x, t):
+    return _leaks(name, x, t, seen=lambda out, t: out[t])
+
+
+@mistake("leaks", hint="The outputs before t are compared, but not that of t itself.")
+def stops_before_t(name, x, t):
+    return _leaks(name, x, t, seen=lambda out, t: out[:t])
+
+
+@mistake(
+    "leaks",
+    hint="The future is replaced by zeros. If it was 0 already, nothing has changed and nothing "
+    "can be noticed. Make sure that it changes.",
+)
+def silences_the_future(name, x, t):
+    return _leaks(name, x, t, change=torch.zeros_like)
+
+
+@mistake("leaks", hint="True and False are swapped: True means that the layer leaks.")
+def answers_the_opposite(name, x, t):
+    return not _leaks(name, x, t)
+
+
+@mistake("leaks", hint="The answer is a tensor. bool(...) makes a bool of it.")
+def answers_with_a_tensor(name, x, t):
+    return torch.tensor(_leaks(name, x, t))
+
+
+@mistake(
+    "leaks",
+    hint="The answers are right, but x itself is overwritten: the caller's sequence is changed. "
+    "Work on a copy.",
+)
+def overwrites_the_input(name, x, t):
+    before = suspect(name, x)[: t + 1]
+    x[t + 1 :] += 1 + torch.arange(x.shape[1])
+    return not torch.allclose(before, suspect(name, x)[: t + 1])
+
+
+@alternative("leaks")
+def asks_the_gradient(name, x, t):
+    with torch.enable_grad():
+        leaf = x.detach().clone().requires_grad_()
+        rows = torch.autograd.functional.jacobian(lambda x: suspect(name, x)[: t + 1], leaf)
+    return bool(rows[:, :, t + 1 :].abs().sum() > 0)
+
+
+@alternative("leaks")
+def tries_several_futures(name, x, t):
+    return any(_leaks(name, x, t) for _ in range(3))
+
+
+def _slide(q, k, v, window, reach=None, low=None, scale=True, hide=True):
+    reach = window if reach is None else reach
+    offsets = range(-reach if low is None else low, reach + 1)
+    i = torch.arange(q.shape[-2])
+    places = [(i + offset).clamp(0, len(i) - 1) for offset in offsets]
+    scores = torch.stack([(q * k[..., place, :]).sum(-1) for place in places], -1)
+    scores = scores / (math.sqrt(q.shape[-1]) if scale else 1)
+    if hide:
+        wanted = torch.stack([i + offset for offset in offsets], -1)
+        scores = scores.masked_fill((wanted < 0) | (wanted >= len(i)), -math.inf)
+    weights = torch.softmax(scores, -1)
+    return sum(weights[..., c, None] * v[..., place, :] for c, place in enumerate(places))
+
+
+@mistake(
+    "sliding_window_attention",
+    hint="The (T, T) matrix is made and then masked: for a long sequence it does not fit into any "
+    "memory. Only 2 window + 1 scores a query are needed.",
+)
+def makes_the_whole_matrix(q, k, v, window):
+    if q.shape[-2] > 10_000:
+        raise RuntimeError("DefaultCPUAllocator: can't allocate memory")
+    return F.scaled_dot_product_attention(q, k, v, attn_mask=_band(q.shape[-2], window))
+
+
+@mistake("sliding_window_attention", hint="The window is one too wide on each side.")
+def slides_one_too_wide(q, k, v, window):
+    return _slide(q, k, v, window, reach=window + 1)
+
+
+@mistake("sliding_window_attention", hint="Only the past is seen. This window has two sides.")
+def slides_over_the_past(q, k, v, window):
+    i = torch.arange(q.shape[-2])
+    return F.scaled_dot_product_attention(
+        q, k, v, attn_mask=_band(len(i), window) & (i[:, None] >= i)
+    )
+
+
+@mistake("sliding_window_attention", hint="There is no scale: divide the scores by √d_k.")
+def slides_without_scale(q, k, v, window):
+    return _slide(q, k, v, window, scale=False)
+
+
+def _roll(q, k, v, window):
+    offsets = range(-window, window + 1)
+    scores = torch.stack([(q * k.roll(-offset, -2)).sum(-1) for offset in offsets], -1)
+    weights = torch.softmax(scores / math.sqrt(q.shape[-1]), -1)
+    return sum(weights[..., c, None] * v.roll(-o, -2) for c, o in enumerate(offsets))
+
+
+@mistake(
+    "sliding_window_attention",
+    hint="The window wraps around: the first position sees the last one (roll does that). What "
+    "lies outside of the sequence gets a score of -inf.",
+)
+def wraps_around(q, k, v, window):
+    return _roll(q, k, v, window)
+
+
+@mistake(
+    "sliding_window_attention",
+    hint="Padded keys have a score of 0, and exp(0) is 1: positions outside of the sequence take "
+    "part in the softmax. Hide them with -inf.",
+)
+def attends_to_the_padding(q, k, v, window):
+    T = q.shape[-2]
+    k, v = F.pad(k, (0, 0, window, window)), F.pad(v, (0, 0, window, window))
+    width = range(2 * window + 1)
+    scores = torch.stack([(q * k[..., c : c + T, :]).sum(-1) for c in width], -1)
+    weights = torch.softmax(scores / math.sqrt(q.shape[-1]), -1)
+    return sum(weights[..., c, None] * v[..., c : c + T, :] for c in width)
+
+
+@alternative("sliding_window_attention")
+def picks_the_neighbours(q, k, v, window):
+    return _slide(q, k, v, window)
+
+
+@alternative("sliding_window_attention")
+def unfolds_the_windows(q, k, v, window):
+    T, width = q.shape[-2], 2 * window + 1
+    pad = (0, 0, window, window)
+    k, v = (F.pad(x, pad).unfold(-2, width, 1) for x in (k, v))  # (..., T, d, width)
+    inside = F.pad(torch.ones(T), (window, window)).unfold(0, width, 1).bool()
+    scores = torch.einsum("...td,...tdw->...tw", q, k) * q.shape[-1] ** -0.5
+    weights = torch.softmax(torch.where(inside, scores, -math.inf), -1)
+    return torch.einsum("...tw,...tdw->...td", weights, v)

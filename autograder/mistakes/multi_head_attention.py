@@ -1,0 +1,669 @@
+"""Wrong and right answers to the exercises of lesson 07."""
+
+import math
+
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+from attention.multi_head_attention import attend
+from autograder.exercise import alternative, mistake
+
+
+def _split(x, n_heads):
+    return torch.stack(x.chunk(n_heads, -1), 1)
+
+
+@mistake(
+    "split_heads",
+    hint="view(B, n_heads, T, d_head) has the right shape, but it cuts across positions: which "
+    "axis is contiguous? Split the features first, then swap two axes.",
+)
+def view_without_transpose(x, n_heads):
+    B, T, d_model = x.shape
+    return x.reshape(B, n_heads, T, d_model // n_heads)
+
+
+@mistake(
+    "split_heads",
+    hint="The features are dealt out like cards: head 0 has features 0, 3, 6, … Each head should "
+    "get neighbouring ones. Which of H and d_head comes first when the last axis is split?",
+)
+def deals_features_out(x, n_heads):
+    B, T, d_model = x.shape
+    return x.reshape(B, T, d_model // n_heads, n_heads).permute(0, 3, 1, 2)
+
+
+@mistake("split_heads", hint="This is (B, T, H, d_head). Swap the positions and the heads.")
+def leaves_positions_first(x, n_heads):
+    return _split(x, n_heads).transpose(1, 2)
+
+
+@mistake(
+    "split_heads",
+    hint="Positions and features of a head are swapped: (B, H, d_head, T). That is what keys look "
+    "like in the product with the queries, but not yet here.",
+)
+def swaps_positions_and_features(x, n_heads):
+    return _split(x, n_heads).transpose(2, 3)
+
+
+@mistake(
+    "split_heads",
+    hint="The heads are folded into the batch: (B · H, T, d_head). Keep them on an axis of their "
+    "own.",
+)
+def folds_heads_into_the_batch(x, n_heads):
+    return _split(x, n_heads).flatten(0, 1)
+
+
+@mistake(
+    "split_heads",
+    hint="The axis of d_model was cut into pieces of n_heads features. There should be n_heads "
+    "pieces.",
+)
+def makes_pieces_of_n_heads(x, n_heads):
+    return _split(x, x.shape[-1] // n_heads)
+
+
+@alternative("split_heads")
+def unflattens(x, n_heads):
+    return x.unflatten(2, (n_heads, -1)).permute(0, 2, 1, 3)
+
+
+@alternative("split_heads")
+def cuts_slices(x, n_heads):
+    d_head = x.shape[2] // n_heads
+    return torch.stack([x[..., h * d_head : h * d_head + d_head] for h in range(n_heads)], dim=1)
+
+
+@mistake(
+    "merge_heads",
+    hint="The heads are merged without swapping the axes back: a row now holds one head at several "
+    "positions. Positions must stand before heads when the two last axes are joined.",
+)
+def merges_without_transpose(x):
+    B, H, T, d_head = x.shape
+    return x.reshape(B, T, H * d_head)
+
+
+@mistake(
+    "merge_heads",
+    hint="The pieces are shuffled together: feature 0 of all heads, then feature 1. Each head's "
+    "piece should stay whole.",
+)
+def shuffles_the_pieces(x):
+    return x.permute(0, 2, 3, 1).flatten(2)
+
+
+@mistake("merge_heads", hint="The axes are swapped, but heads and features are not joined yet.")
+def forgets_to_join(x):
+    return x.transpose(1, 2)
+
+
+@mistake(
+    "merge_heads",
+    hint="The heads are averaged. They should stand side by side: nothing is lost.",
+)
+def averages_the_heads(x):
+    return x.mean(1, dtype=torch.float64).to(x.dtype)
+
+
+@mistake(
+    "merge_heads",
+    hint="Heads and positions are joined: (B, H · T, d_head). Join heads and features.",
+)
+def joins_heads_and_positions(x):
+    return x.flatten(1, 2)
+
+
+@mistake(
+    "merge_heads",
+    hint="Positions and features are joined: (B, H, T · d_head). Heads and features belong "
+    "together, and they are not neighbours yet.",
+)
+def joins_positions_and_features(x):
+    return x.flatten(2)
+
+
+@mistake(
+    "merge_heads",
+    hint="After a transpose the numbers no longer lie one after the other in memory, and view "
+    "cannot join them. reshape copies where it must.",
+)
+def views_after_the_transpose(x):
+    B, H, T, d_head = x.shape
+    return x.transpose(1, 2).view(B, T, H * d_head)
+
+
+@alternative("merge_heads")
+def concatenates(x):
+    return torch.cat(list(x.unbind(1)), dim=-1)
+
+
+@alternative("merge_heads")
+def copies_then_views(x):
+    B, H, T, d_head = x.shape
+    return x.permute(0, 2, 1, 3).contiguous().view(B, T, -1)
+
+
+class _Heads(nn.Module):
+    """A right answer in small methods; a mistake overrides what it gets wrong."""
+
+    layers = ("W_q", "W_k", "W_v", "W_o")
+    average = False
+
+    def __init__(self, d_model, n_heads, dropout=0.0, fused=False):
+        super().__init__()
+        self.n_heads, self.p = n_heads, dropout
+        for name in self.layers:
+            setattr(self, name, nn.Linear(d_model, d_model))
+
+    def project(self, query, key, value):
+        return self.W_q(query), self.W_k(key), self.W_v(value)
+
+    def split(self, x):
+        return _split(x, self.n_heads)
+
+    def merge(self, x):
+        return torch.cat(x.unbind(1), -1)
+
+    def rate(self):
+        return self.p if self.training else 0.0
+
+    def attend(self, q, k, v, mask):
+        return attend(q, k, v, mask, self.rate())
+
+    def gate(self, context, head_mask):
+        return context if head_mask is None else context * head_mask[..., None, None]
+
+    def finish(self, context):
+        return self.W_o(context)
+
+    def forward(self, query, key, value, mask=None, head_mask=None, return_weights=False):
+        mask = None if mask is None else mask.unsqueeze(-3)
+        q, k, v = (self.split(x) for x in self.project(query, key, value))
+        context, weights = self.attend(q, k, v, mask)
+        output = self.finish(self.merge(self.gate(context, head_mask)))
+        weights = weights.mean(1) if self.average else weights
+        return (output, weights) if return_weights else output
+
+
+@mistake(
+    "MultiHeadAttention",
+    hint="The heads are cut across positions: reshaped straight to (B, H, T, d_head). Split the "
+    "features first, then swap two axes.",
+)
+class CutsAcrossPositions(_Heads):
+    def split(self, x):
+        return x.reshape(len(x), self.n_heads, x.shape[1], -1)
+
+
+@mistake(
+    "MultiHeadAttention",
+    hint="The heads are merged without swapping the axes back, so positions are mixed up.",
+)
+class MergesWithoutTranspose(_Heads):
+    def merge(self, x):
+        B, H, T, d_head = x.shape
+        return x.reshape(B, T, H * d_head)
+
+
+@mistake(
+    "MultiHeadAttention",
+    hint="Both splitting and merging are a reshape only. They undo each other, but in between each "
+    "head attends within a few positions.",
+)
+class ReshapesBothWays(MergesWithoutTranspose):
+    def split(self, x):
+        return x.reshape(len(x), self.n_heads, x.shape[1], -1)
+
+
+@mistake(
+    "MultiHeadAttention",
+    hint="The heads stand behind the positions, (B, T, H, d_head), so at every position the heads "
+    "attend to each other.",
+)
+class AttendsAmongHeads(_Heads):
+    def split(self, x):
+        return _split(x, self.n_heads).transpose(1, 2)
+
+    def merge(self, x):
+        return x.flatten(2)
+
+
+@mistake(
+    "MultiHeadAttention",
+    hint="The projections have no bias. Those of a single head in lesson 05 had none; these do.",
+)
+class ForgetsTheBiases(_Heads):
+    def __init__(self, d_model, n_heads, dropout=0.0, fused=False):
+        super().__init__(d_model, n_heads, dropout, fused)
+        for name in self.layers:
+            setattr(self, name, nn.Linear(d_model, d_model, bias=False))
+
+
+@mistake(
+    "MultiHeadAttention",
+    hint="W_q leads to d_head features: enough for one head. It makes the queries of all heads at "
+    "once.",
+)
+class ProjectsForOneHead(_Heads):
+    def __init__(self, d_model, n_heads, dropout=0.0, fused=False):
+        super().__init__(d_model, n_heads, dropout, fused)
+        for name in self.layers[:3]:
+            setattr(self, name, nn.Linear(d_model, d_model // n_heads))
+
+
+@mistake(
+    "MultiHeadAttention",
+    hint="W_q and W_k are the same layer under two names. Queries and keys need one each.",
+)
+class SharesAProjection(_Heads):
+    def __init__(self, d_model, n_heads, dropout=0.0, fused=False):
+        super().__init__(d_model, n_heads, dropout, fused)
+        self.W_k = self.W_q
+
+
+@mistake("MultiHeadAttention", hint="W_k exists, but the keys are made with W_q.")
+class MakesKeysWithWq(_Heads):
+    def project(self, query, key, value):
+        return self.W_q(query), self.W_q(key), self.W_v(value)
+
+
+@mistake(
+    "MultiHeadAttention",
+    hint="W_o is missing. Without it every head writes to its own features only, and the heads "
+    "never meet.",
+)
+class HasNoOutputLayer(_Heads):
+    layers = ("W_q", "W_k", "W_v")
+
+    def finish(self, context):
+        return context
+
+
+@mistake("MultiHeadAttention", hint="W_o exists, but the merged heads do not pass through it.")
+class SkipsTheOutputLayer(_Heads):
+    def finish(self, context):
+        return context
+
+
+@mistake(
+    "MultiHeadAttention",
+    hint="The scores are divided by √d_model. A head's query has d_head entries.",
+)
+class ScalesByTheWholeWidth(_Heads):
+    def attend(self, q, k, v, mask):
+        return super().attend(q / math.sqrt(self.n_heads), k, v, mask)
+
+
+@mistake(
+    "MultiHeadAttention",
+    hint="Dropout is on also after eval(). self.training says which mode the module is in.",
+)
+class DropsInEvaluation(_Heads):
+    def rate(self):
+        return self.p
+
+
+@mistake("MultiHeadAttention", hint="Dropout has no effect in training.")
+class NeverDrops(_Heads):
+    def rate(self):
+        return 0.0
+
+
+@mistake(
+    "MultiHeadAttention",
+    hint="Keys are made from value, and values from key. It shows only where the two differ.",
+)
+class SwapsKeyAndValue(_Heads):
+    def project(self, query, key, value):
+        return self.W_q(query), self.W_k(value), self.W_v(key)
+
+
+@mistake(
+    "MultiHeadAttention",
+    hint="Keys and values are made from query, which is right for self-attention only.",
+)
+class LooksOnlyAtItself(_Heads):
+    def project(self, query, key, value):
+        return self.W_q(query), self.W_k(query), self.W_v(query)
+
+
+@mistake(
+    "MultiHeadAttention",
+    hint="Values are made from key. In most calls key and value are the same, but not in all.",
+)
+class MakesValuesFromKey(_Heads):
+    def project(self, query, key, value):
+        return self.W_q(query), self.W_k(key), self.W_v(key)
+
+
+@mistake(
+    "MultiHeadAttention",
+    hint="The mask is inverted. True means: may attend (nn.MultiheadAttention reads it the other "
+    "way round).",
+)
+class InvertsTheMask(_Heads):
+    def attend(self, q, k, v, mask):
+        return super().attend(q, k, v, None if mask is None else ~mask)
+
+
+@mistake("MultiHeadAttention", hint="The mask is not handed on to the heads.")
+class ForgetsTheMask(_Heads):
+    def attend(self, q, k, v, mask):
+        return super().attend(q, k, v, None)
+
+
+@mistake("MultiHeadAttention", hint="head_mask has no effect.")
+class IgnoresTheGates(_Heads):
+    def gate(self, context, head_mask):
+        return context
+
+
+@mistake(
+    "MultiHeadAttention",
+    hint="The gates are lined up with another axis than the heads. With (B, H, T_q, d_head), a "
+    "gate per head needs two more axes behind it.",
+)
+class GatesAnotherAxis(_Heads):
+    def gate(self, context, head_mask):
+        return context if head_mask is None else context * head_mask[..., None]
+
+
+@mistake(
+    "MultiHeadAttention",
+    hint="This fits a head_mask of shape (H,) only. With (B, H) the two new axes belong behind the "
+    "last one.",
+)
+class GatesOneBatchOnly(_Heads):
+    def gate(self, context, head_mask):
+        return context if head_mask is None else context * head_mask[:, None, None]
+
+
+@mistake("MultiHeadAttention", hint="return_weights is not looked at: only the output comes back.")
+class NeverReturnsWeights(_Heads):
+    def forward(self, query, key, value, mask=None, head_mask=None, return_weights=False):
+        return super().forward(query, key, value, mask, head_mask)
+
+
+@mistake(
+    "MultiHeadAttention",
+    hint="The weights come back also if nobody asked for them. Look at return_weights.",
+)
+class AlwaysReturnsWeights(_Heads):
+    def forward(self, query, key, value, mask=None, head_mask=None, return_weights=False):
+        return super().forward(query, key, value, mask, head_mask, return_weights=True)
+
+
+@mistake(
+    "MultiHeadAttention",
+    hint="The returned weights are averaged over the heads. Every head has its own.",
+)
+class AveragesTheWeights(_Heads):
+    average = True
+
+
+@alternative("MultiHeadAttention")
+class HeadAfterHead(_Heads):
+    def attend(self, q, k, v, mask):
+        mask = None if mask is None else mask.expand(len(q), 1, q.shape[2], k.shape[2])[:, 0]
+        triples = zip(q.unbind(1), k.unbind(1), v.unbind(1), strict=True)
+        one = [attend(*x, mask, self.rate()) for x in triples]
+        return tuple(torch.stack(parts, 1) for parts in zip(*one, strict=True))
+
+
+@alternative("MultiHeadAttention")
+class SumsOverHeads(_Heads):
+    """W_o cut into one slice per head: concatenating and projecting is a sum of projections."""
+
+    def merge(self, x):
+        return x
+
+    def finish(self, context):
+        slices = self.W_o.weight.unflatten(1, (self.n_heads, -1))  # (d_model, H, d_head)
+        return torch.einsum("bhtd,mhd->btm", context, slices) + self.W_o.bias
+
+
+@mistake("attention_parameters", hint="W_o is missing: there are four projections.")
+def forgets_the_output_layer(d_model, n_heads, d_head, bias=True):
+    inner = n_heads * d_head
+    return 3 * d_model * inner + (3 * inner if bias else 0)
+
+
+@mistake(
+    "attention_parameters",
+    hint="Only one head is counted. Each head has its own queries, keys and values.",
+)
+def counts_one_head(d_model, n_heads, d_head, bias=True):
+    return 4 * d_model * d_head + (3 * d_head + d_model if bias else 0)
+
+
+@mistake(
+    "attention_parameters",
+    hint="The heads are taken to be d_model wide together. n_heads · d_head may be another number.",
+)
+def assumes_square_matrices(d_model, n_heads, d_head, bias=True):
+    return 4 * d_model * d_model + (4 * d_model if bias else 0)
+
+
+@mistake(
+    "attention_parameters",
+    hint="The bias of W_o is as long as its output: d_model.",
+)
+def gives_the_output_an_inner_bias(d_model, n_heads, d_head, bias=True):
+    inner = n_heads * d_head
+    return 4 * d_model * inner + (4 * inner if bias else 0)
+
+
+@mistake("attention_parameters", hint="The biases are left out even if bias is True.")
+def forgets_the_biases(d_model, n_heads, d_head, bias=True):
+    return 4 * d_model * n_heads * d_head
+
+
+@mistake("attention_parameters", hint="W_o's bias is counted even if bias is False.")
+def always_counts_the_output_bias(d_model, n_heads, d_head, bias=True):
+    return 4 * d_model * n_heads * d_head + 3 * n_heads * d_head * bias + d_model
+
+
+@mistake(
+    "attention_parameters",
+    hint="W_o is taken to be square. It leads from n_heads · d_head back to d_model.",
+)
+def takes_a_square_output(d_model, n_heads, d_head, bias=True):
+    inner = n_heads * d_head
+    return 3 * (d_model + bias) * inner + (d_model + bias) * d_model
+
+
+@mistake("attention_parameters", hint="The biases are counted even if bias is False.")
+def always_counts_biases(d_model, n_heads, d_head, bias=True):
+    return 4 * d_model * n_heads * d_head + 3 * n_heads * d_head + d_model
+
+
+@alternative("attention_parameters")
+def builds_and_counts(d_model, n_heads, d_head, bias=True):
+    inner = n_heads * d_head
+    sizes = [(d_model, inner)] * 3 + [(inner, d_model)]
+    layers = nn.ModuleList(nn.Linear(*size, bias=bias) for size in sizes)
+    return sum(parameter.numel() for parameter in layers.parameters())
+
+
+@alternative("attention_parameters")
+def adds_layer_by_layer(d_model, n_heads, d_head, bias=True):
+    total = 0
+    for _ in range(n_heads):
+        total += 3 * (d_model + bias) * d_head + d_head * d_model
+    return total + d_model * bias
+
+
+def _energy(matrix):
+    return torch.linalg.svdvals(matrix).square()
+
+
+@mistake(
+    "captured_variance",
+    hint="The singular values are not squared. Variance goes with their squares.",
+)
+def sums_plain_singular_values(matrix):
+    values = torch.linalg.svdvals(matrix)
+    return values.cumsum(-1) / values.sum(-1, keepdim=True)
+
+
+@mistake("captured_variance", hint="This is each direction's own share. Add them up as you go.")
+def does_not_add_up(matrix):
+    return _energy(matrix) / _energy(matrix).sum(-1, keepdim=True)
+
+
+@mistake("captured_variance", hint="The sums are not divided by the total: the last should be 1.")
+def forgets_the_total(matrix):
+    return _energy(matrix).cumsum(-1)
+
+
+@mistake("captured_variance", hint="The smallest come first. Begin with the strongest direction.")
+def begins_with_the_weakest(matrix):
+    energy = _energy(matrix).flip(-1)
+    return energy.cumsum(-1) / energy.sum(-1, keepdim=True)
+
+
+@mistake(
+    "captured_variance",
+    hint="All matrices together are divided by one total. Each has its own: keep the axis.",
+)
+def divides_by_the_grand_total(matrix):
+    return _energy(matrix).cumsum(-1) / _energy(matrix).sum()
+
+
+@mistake("captured_variance", hint="The shares are cumulated along the wrong axis or all at once.")
+def cumulates_over_the_matrices(matrix):
+    energy = _energy(matrix)
+    return energy.cumsum(0) / energy.sum(0, keepdim=True)
+
+
+@mistake(
+    "captured_variance",
+    hint="All along axis 0: right for one matrix, but with more of them the singular values stand "
+    "on the last axis.",
+)
+def cumulates_along_the_first_axis(matrix):
+    return _energy(matrix).cumsum(0) / _energy(matrix).sum()
+
+
+@alternative("captured_variance")
+def with_the_full_svd(matrix):
+    energy = torch.linalg.svd(matrix, full_matrices=False).S ** 2
+    return energy.cumsum(-1) / matrix.square().sum((-2, -1))[..., None]
+
+
+@alternative("captured_variance")
+def with_eigenvalues(matrix):
+    small = matrix if matrix.shape[-2] <= matrix.shape[-1] else matrix.mT
+    energy = torch.linalg.eigvalsh(small @ small.mT).flip(-1).clamp(min=0)
+    return torch.cumsum(energy / energy.sum(-1, keepdim=True), -1)
+
+
+@mistake(
+    "share_heads",
+    hint="The heads are repeated as a whole: 0, 1, 2, 0, 1, 2. Neighbours should "
+    "share: 0, 0, 1, 1, 2, 2.",
+)
+def repeats_the_whole(x, n_heads):
+    return x.repeat(1, n_heads // x.shape[1], 1, 1)
+
+
+@mistake("share_heads", hint="Every head is repeated n_heads times: that is too many.")
+def repeats_too_often(x, n_heads):
+    return x.repeat_interleave(n_heads, 1)
+
+
+@mistake("share_heads", hint="The positions are repeated. The heads stand on axis 1.")
+def repeats_positions(x, n_heads):
+    return x.repeat_interleave(n_heads // x.shape[1], 2)
+
+
+@mistake(
+    "share_heads",
+    hint="All query heads get the keys of head 0. That is multi-query attention; with more heads "
+    "of keys, every group has its own.",
+)
+def takes_the_first_only(x, n_heads):
+    return x[:, :1].expand(-1, n_heads, -1, -1)
+
+
+@mistake(
+    "share_heads",
+    hint="The heads are repeated the other way round: head 0 only once, the last ones too often. "
+    "How many query heads share each head of keys?",
+)
+def repeats_by_the_number_of_keys(x, n_heads):
+    return x.repeat_interleave(x.shape[1], 1)[:, -n_heads:]
+
+
+@alternative("share_heads")
+def expands_a_new_axis(x, n_heads):
+    B, H_kv, T, d_head = x.shape
+    return x[:, :, None].expand(B, H_kv, n_heads // H_kv, T, d_head).reshape(B, n_heads, T, d_head)
+
+
+@alternative("share_heads")
+def picks_by_index(x, n_heads):
+    return x[:, torch.arange(n_heads) // (n_heads // x.shape[1])]
+
+
+def _collaborate(q, k, v, mixing, scale, dim=-1):
+    scores = (q[:, None] * mixing[None, :, None]) @ k[:, None].mT / scale
+    return torch.softmax(scores, dim) @ v
+
+
+@mistake(
+    "collaborative_heads",
+    hint="The scores are divided by √d_shared. Here it is √d_head, the size of an ordinary head.",
+)
+def scales_by_the_shared_width(q, k, v, mixing, d_head):
+    return _collaborate(q, k, v, mixing, math.sqrt(q.shape[-1]))
+
+
+@mistake("collaborative_heads", hint="The scores are divided by d_head instead of its root.")
+def scales_by_d_head(q, k, v, mixing, d_head):
+    return _collaborate(q, k, v, mixing, d_head)
+
+
+@mistake("collaborative_heads", hint="There is no scale: divide the scores by √d_head.")
+def collaborates_without_scale(q, k, v, mixing, d_head):
+    return _collaborate(q, k, v, mixing, 1.0)
+
+
+@mistake(
+    "collaborative_heads",
+    hint="The mixture is applied to the queries and to the keys, so it counts twice.",
+)
+def mixes_twice(q, k, v, mixing, d_head):
+    return _collaborate(q, k, v, mixing.square(), math.sqrt(d_head))
+
+
+@mistake("collaborative_heads", hint="The mixture has no effect: all heads have the same weights.")
+def does_not_mix(q, k, v, mixing, d_head):
+    return _collaborate(q, k, v, torch.ones_like(mixing), math.sqrt(d_head))
+
+
+@mistake("collaborative_heads", hint="The softmax runs over the queries, not over the keys.")
+def softmax_over_positions_that_ask(q, k, v, mixing, d_head):
+    return _collaborate(q, k, v, mixing, math.sqrt(d_head), dim=-2)
+
+
+@mistake("collaborative_heads", hint="The softmax runs over the heads, not over the keys.")
+def softmax_over_heads(q, k, v, mixing, d_head):
+    return _collaborate(q, k, v, mixing, math.sqrt(d_head), dim=1)
+
+
+@alternative("collaborative_heads")
+def mixes_the_keys(q, k, v, mixing, d_head):
+    keys = k.unsqueeze(1) * mixing.unsqueeze(1)  # (B, H, T_k, d_shared)
+    scores = torch.einsum("bqd,bhkd->bhqk", q, keys) * d_head**-0.5
+    return torch.einsum("bhqk,bhkv->bhqv", torch.softmax(scores, -1), v)
+
+
+@alternative("collaborative_heads")
+def with_the_kernel(q, k, v, mixing, d_head):
+    queries = q[:, None] * mixing[:, None] * math.sqrt(q.shape[-1] / d_head)
+    return F.scaled_dot_product_attention(queries, k[:, None].expand(-1, len(mixing), -1, -1), v)

@@ -1,0 +1,605 @@
+"""Wrong and right answers to the exercises of lesson 05."""
+
+import math
+
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+from autograder.exercise import alternative, mistake
+
+
+def _pair_statistics(products):
+    return products.mean(), products.var(correction=0)
+
+
+@mistake(
+    "dot_product_statistics",
+    hint="The second number is the standard deviation. Its square is the variance.",
+)
+def returns_the_standard_deviation(q, k):
+    products = (q * k).sum(1)
+    return products.mean(), products.std(correction=0)
+
+
+@mistake(
+    "dot_product_statistics",
+    hint="This is the variance divided by n - 1, which torch.var takes by default. Divide by n.",
+)
+def divides_by_n_minus_one(q, k):
+    products = (q * k).sum(1)
+    return products.mean(), products.var()
+
+
+@mistake(
+    "dot_product_statistics",
+    hint="Every q is multiplied with every k. Only row i with row i makes a pair.",
+)
+def takes_all_pairs(q, k):
+    return _pair_statistics(q @ k.T)
+
+
+@mistake(
+    "dot_product_statistics",
+    hint="The sum runs over the n pairs. A dot product sums over the d_k entries of one pair.",
+)
+def sums_over_the_pairs(q, k):
+    return _pair_statistics((q * k).sum(0))
+
+
+@mistake(
+    "dot_product_statistics",
+    hint="The entries of a pair are averaged. A dot product adds them up.",
+)
+def averages_the_entries(q, k):
+    return _pair_statistics((q * k).mean(1))
+
+
+@mistake(
+    "dot_product_statistics",
+    hint="This is the mean of the squares. The variance measures from the mean, not from 0.",
+)
+def squares_without_the_mean(q, k):
+    products = (q * k).sum(1)
+    return products.mean(), products.square().mean()
+
+
+@alternative("dot_product_statistics")
+def with_einsum_and_var(q, k):
+    return _pair_statistics(torch.einsum("nd,nd->n", q, k))
+
+
+@alternative("dot_product_statistics")
+def in_a_loop(q, k):
+    products = [torch.dot(a, b).item() for a, b in zip(q, k, strict=True)]
+    mean = sum(products) / len(products)
+    return mean, sum(x * x for x in products) / len(products) - mean**2
+
+
+def _jacobian(scores, sign=-1):
+    p = torch.softmax(scores, -1)
+    return torch.diag_embed(p) + sign * p[..., :, None] * p[..., None, :]
+
+
+@mistake(
+    "softmax_gradient_norm",
+    hint="The weights always sum to 1, so the gradient of their sum is 0. The Jacobian keeps one "
+    "row for each weight.",
+)
+def differentiates_the_sum(scores):
+    with torch.enable_grad():
+        leaf = scores.detach().clone().requires_grad_()
+        gradient = torch.autograd.grad(torch.softmax(leaf, -1).sum(), leaf)[0]
+    return gradient.norm(dim=-1).round(decimals=12)
+
+
+@mistake(
+    "softmax_gradient_norm",
+    hint="Only the diagonal, p(1 - p), is counted. Raising one score lowers all other weights.",
+)
+def keeps_the_diagonal(scores):
+    p = torch.softmax(scores, -1)
+    return (p * (1 - p)).norm(dim=-1)
+
+
+@mistake(
+    "softmax_gradient_norm",
+    hint="The outer product is added. Raising one score lowers the other weights: which sign?",
+)
+def adds_the_outer_product(scores):
+    return torch.linalg.matrix_norm(_jacobian(scores, sign=1))
+
+
+@mistake(
+    "softmax_gradient_norm",
+    hint="This is the sum of the squares. The Frobenius norm is its square root.",
+)
+def forgets_the_root(scores):
+    return _jacobian(scores).square().sum((-2, -1))
+
+
+@mistake(
+    "softmax_gradient_norm",
+    hint="All rows together give one number. Every row of scores has a Jacobian and a norm.",
+)
+def gives_one_number(scores):
+    return _jacobian(scores).norm()
+
+
+@mistake(
+    "softmax_gradient_norm",
+    hint="This is the length of each row of the Jacobian. One more axis belongs to the norm.",
+)
+def norm_of_every_row(scores):
+    return _jacobian(scores).norm(dim=-1)
+
+
+@mistake(
+    "softmax_gradient_norm",
+    hint="The softmax runs along the first axis. The keys of a query stand along the last one.",
+)
+def softmax_along_the_first_axis(scores):
+    p = torch.softmax(scores, 0)
+    return torch.linalg.matrix_norm(torch.diag_embed(p) - p[..., :, None] * p[..., None, :])
+
+
+@alternative("softmax_gradient_norm")
+def in_closed_form(scores):
+    p = torch.softmax(scores, -1)
+    squares = p.square().sum(-1)
+    return (squares - 2 * p.pow(3).sum(-1) + squares.square()).clamp(min=0).sqrt()
+
+
+@alternative("softmax_gradient_norm")
+def row_after_row_with_autograd(scores):
+    rows = scores.reshape(-1, scores.shape[-1])
+    soft = [
+        torch.autograd.functional.jacobian(lambda row: torch.softmax(row, 0), row).norm()
+        for row in rows
+    ]
+    return torch.stack(soft).reshape(scores.shape[:-1])
+
+
+def _attention(q, k, v, mask, return_weights, scale=None, dim=-1, fill=-math.inf):
+    scores = torch.einsum("...qd,...kd->...qk", q, k)
+    scores = scores * (1 / math.sqrt(q.shape[-1]) if scale is None else scale)
+    if mask is not None:
+        scores = scores.masked_fill(~mask, fill)
+    weights = torch.softmax(scores, dim)
+    return (weights @ v, weights) if return_weights else weights @ v
+
+
+@mistake(
+    "scaled_dot_product_attention",
+    hint="There is no scale. The scores have standard deviation √d_k: what brings it to 1?",
+)
+def no_scale(q, k, v, mask=None, return_weights=False):
+    return _attention(q, k, v, mask, return_weights, scale=1)
+
+
+@mistake(
+    "scaled_dot_product_attention",
+    hint="The scores are divided by d_k, their variance. The spread is the standard deviation.",
+)
+def scale_by_d(q, k, v, mask=None, return_weights=False):
+    return _attention(q, k, v, mask, return_weights, scale=1 / q.shape[-1])
+
+
+@mistake(
+    "scaled_dot_product_attention",
+    hint="The scores are divided by √T_k, the number of keys. How many terms has one dot product?",
+)
+def scale_by_the_number_of_keys(q, k, v, mask=None, return_weights=False):
+    return _attention(q, k, v, mask, return_weights, scale=k.shape[-2] ** -0.5)
+
+
+@mistake(
+    "scaled_dot_product_attention",
+    hint="The weights, not the scores, are divided by √d_k: they no longer sum to 1.",
+)
+def scales_after_softmax(q, k, v, mask=None, return_weights=False):
+    context, weights = _attention(q, k, v, mask, True, scale=1)
+    root = math.sqrt(q.shape[-1])
+    return (context / root, weights / root) if return_weights else context / root
+
+
+@mistake(
+    "scaled_dot_product_attention",
+    hint="The softmax runs over the queries: columns sum to 1. Each query shares out its own 1.",
+)
+def softmax_over_queries(q, k, v, mask=None, return_weights=False):
+    return _attention(q, k, v, mask, return_weights, dim=-2)
+
+
+@mistake(
+    "scaled_dot_product_attention",
+    hint="The mask is read the wrong way round. True means: may attend.",
+)
+def mask_inverted(q, k, v, mask=None, return_weights=False):
+    return _attention(q, k, v, None if mask is None else ~mask, return_weights)
+
+
+@mistake(
+    "scaled_dot_product_attention",
+    hint="The mask multiplies the weights after the softmax. The forbidden keys have had their "
+    "share by then, and what is left does not sum to 1.",
+)
+def mask_multiplied_after_softmax(q, k, v, mask=None, return_weights=False):
+    _, weights = _attention(q, k, v, None, True)
+    weights = weights if mask is None else weights * mask
+    return (weights @ v, weights) if return_weights else weights @ v
+
+
+@mistake(
+    "scaled_dot_product_attention",
+    hint="Forbidden scores become 0, and exp(0) is 1: a weight like any other. Which score gives "
+    "the weight 0?",
+)
+def mask_fills_with_zero(q, k, v, mask=None, return_weights=False):
+    return _attention(q, k, v, mask, return_weights, fill=0.0)
+
+
+@mistake(
+    "scaled_dot_product_attention",
+    hint="The mask has no effect at all. (masked_fill returns a new tensor.)",
+)
+def mask_ignored(q, k, v, mask=None, return_weights=False):
+    return _attention(q, k, v, None, return_weights)
+
+
+@mistake(
+    "scaled_dot_product_attention",
+    hint="q cannot be multiplied with k as it stands: the last two axes of k must change places, "
+    "and only these. (.T reverses all axes.)",
+)
+def reverses_all_axes(q, k, v, mask=None, return_weights=False):
+    return torch.softmax(q @ k.permute(3, 2, 1, 0) / math.sqrt(q.shape[-1]), -1) @ v
+
+
+@mistake(
+    "scaled_dot_product_attention",
+    hint="return_weights is not looked at. If it is True, return context and weights.",
+)
+def never_returns_weights(q, k, v, mask=None, return_weights=False):
+    return _attention(q, k, v, mask, False)
+
+
+@alternative("scaled_dot_product_attention")
+def scales_the_queries(q, k, v, mask=None, return_weights=False):
+    scores = torch.matmul(q / q.shape[-1] ** 0.5, k.mT)
+    if mask is not None:
+        scores = torch.where(mask, scores, torch.full_like(scores, -math.inf))
+    weights = torch.exp(scores - torch.logsumexp(scores, -1, keepdim=True))
+    context = torch.einsum("...qk,...kd->...qd", weights, v)
+    return [context, weights] if return_weights else context
+
+
+@alternative("scaled_dot_product_attention")
+def with_an_added_mask(q, k, v, mask=None, return_weights=False):
+    scores = (q.unsqueeze(-2) * k.unsqueeze(-3)).sum(-1) / math.sqrt(k.size(-1))
+    if mask is not None:
+        scores = scores + torch.zeros(mask.shape).masked_fill(mask.logical_not(), -math.inf)
+    exponentials = torch.exp(scores - scores.amax(-1, keepdim=True))
+    weights = exponentials / exponentials.sum(-1, keepdim=True)
+    return (weights @ v, weights) if return_weights else weights @ v
+
+
+@alternative("scaled_dot_product_attention")
+def asks_pytorch(q, k, v, mask=None, return_weights=False):
+    context = F.scaled_dot_product_attention(q, k, v, attn_mask=mask)
+    return (context, _attention(q, k, v, mask, True)[1]) if return_weights else context
+
+
+class _Head(nn.Module):
+    """A right head between two sequences; a mistake overrides what it gets wrong."""
+
+    bias = False
+
+    def project(self, d_model, d_memory, d_head):
+        self.W_q = nn.Linear(d_model, d_head, bias=self.bias)
+        self.W_k = nn.Linear(d_memory, d_head, bias=self.bias)
+        self.W_v = nn.Linear(d_memory, d_head, bias=self.bias)
+
+    def qkv(self, x, memory):
+        return self.W_q(x), self.W_k(memory), self.W_v(memory)
+
+    def attend(self, q, k, v, mask):
+        return F.scaled_dot_product_attention(q, k, v, attn_mask=mask)
+
+
+class _SelfHead(_Head):
+    def __init__(self, d_model, d_head):
+        super().__init__()
+        self.project(d_model, d_model, d_head)
+
+    def forward(self, x, mask=None):
+        return self.attend(*self.qkv(x, x), mask)
+
+
+class _CrossHead(_Head):
+    def __init__(self, d_model, d_memory, d_head):
+        super().__init__()
+        self.project(d_model, d_memory, d_head)
+
+    def forward(self, x, memory, mask=None):
+        return self.attend(*self.qkv(x, memory), mask)
+
+
+@mistake(
+    "SelfAttentionHead",
+    hint="Queries and keys are made by the same matrix, so the scores are symmetric: A looks at B "
+    "as much as B at A. W_q and W_k are two layers.",
+)
+class SharesOneProjection(_SelfHead):
+    def project(self, d_model, d_memory, d_head):
+        super().project(d_model, d_memory, d_head)
+        self.W_k = self.W_q
+
+
+@mistake(
+    "SelfAttentionHead",
+    hint="W_k exists, but forward makes the keys with W_q.",
+)
+class UsesOneProjectionTwice(_SelfHead):
+    def qkv(self, x, memory):
+        return self.W_q(x), self.W_q(x), self.W_v(x)
+
+
+@mistake("SelfAttentionHead", hint="Queries and keys have changed places.")
+class SwapsQueriesAndKeys(_SelfHead):
+    def qkv(self, x, memory):
+        return self.W_k(x), self.W_q(x), self.W_v(x)
+
+
+@mistake(
+    "SelfAttentionHead",
+    hint="The scores are divided by √d_model. A query has d_head entries: so many terms are added.",
+)
+class ScalesByDModel(_SelfHead):
+    def forward(self, x, mask=None):
+        q, k, v = self.qkv(x, x)
+        return F.scaled_dot_product_attention(q, k, v, attn_mask=mask, scale=x.shape[-1] ** -0.5)
+
+
+@mistake("SelfAttentionHead", hint="There is no scale: divide the scores by √d_head.")
+class DoesNotScale(_SelfHead):
+    def attend(self, q, k, v, mask):
+        return F.scaled_dot_product_attention(q, k, v, attn_mask=mask, scale=1.0)
+
+
+@mistake(
+    "SelfAttentionHead",
+    hint="The inputs themselves are averaged: the values have not been through W_v.",
+)
+class ForgetsTheValueProjection(_SelfHead):
+    def qkv(self, x, memory):
+        return self.W_q(x), self.W_k(x), x
+
+
+@mistake("SelfAttentionHead", hint="The projections have a bias. Here they are pure matrices.")
+class AddsABias(_SelfHead):
+    bias = True
+
+
+@mistake("SelfAttentionHead", hint="The mask is not handed on to the attention.")
+class DropsTheMask(_SelfHead):
+    def attend(self, q, k, v, mask):
+        return super().attend(q, k, v, None)
+
+
+@alternative("SelfAttentionHead")
+class WritesTheEquation(_SelfHead):
+    def attend(self, q, k, v, mask):
+        return _attention(q, k, v, mask, False)
+
+
+@alternative("SelfAttentionHead")
+class PositionAfterPosition(_SelfHead):
+    def forward(self, x, mask=None):
+        q, k, v = self.qkv(x, x)
+        rows = []
+        for i in range(x.shape[1]):
+            scores = (k * q[:, i : i + 1]).sum(-1) / q.shape[-1] ** 0.5
+            if mask is not None:
+                allowed = mask.expand(x.shape[0], -1, -1)[:, i]
+                scores = scores.masked_fill(~allowed, -math.inf)
+            rows.append((torch.softmax(scores, -1).unsqueeze(-1) * v).sum(1))
+        return torch.stack(rows, 1)
+
+
+@mistake(
+    "CrossAttentionHead",
+    hint="Queries and memory have changed places: x asks, memory answers.",
+)
+class AsksWithTheMemory(_CrossHead):
+    def qkv(self, x, memory):
+        return self.W_q(memory), self.W_k(x), self.W_v(x)
+
+
+@mistake(
+    "CrossAttentionHead",
+    hint="The values come from x. What is read is what stands in the memory.",
+)
+class TakesValuesFromX(_CrossHead):
+    def qkv(self, x, memory):
+        return self.W_q(x), self.W_k(memory), self.W_v(x)
+
+
+@mistake(
+    "CrossAttentionHead",
+    hint="The keys come from x. The queries are compared with the memory.",
+)
+class TakesKeysFromX(_CrossHead):
+    def qkv(self, x, memory):
+        return self.W_q(x), self.W_k(x), self.W_v(memory)
+
+
+@mistake("CrossAttentionHead", hint="This is self-attention: the memory is never looked at.")
+class IgnoresTheMemory(_CrossHead):
+    def qkv(self, x, memory):
+        return super().qkv(x, x)
+
+
+@mistake(
+    "CrossAttentionHead",
+    hint="W_k and W_v are made for vectors of length d_model. The memory's have length d_memory.",
+)
+class BuildsForOneWidth(_CrossHead):
+    def project(self, d_model, d_memory, d_head):
+        super().project(d_model, d_model, d_head)
+
+
+@mistake("CrossAttentionHead", hint="The mask is not handed on to the attention.")
+class LosesTheMask(_CrossHead):
+    def attend(self, q, k, v, mask):
+        return super().attend(q, k, v, None)
+
+
+@alternative("CrossAttentionHead")
+class WritesTheEquationAgain(_CrossHead):
+    def attend(self, q, k, v, mask):
+        return _attention(q, k, v, mask, False)
+
+
+@alternative("CrossAttentionHead")
+class ComparesWithoutKeys(_CrossHead):
+    """Carries the queries over to the memory's space instead of the memory to the keys'."""
+
+    def forward(self, x, memory, mask=None):
+        carried = self.W_q(x) @ self.W_k.weight  # (B, T_q, d_memory)
+        scores = carried @ memory.mT / math.sqrt(self.W_q.out_features)
+        if mask is not None:
+            scores = scores.masked_fill(mask == 0, -math.inf)
+        return self.W_v(torch.softmax(scores, -1) @ memory)
+
+
+@mistake(
+    "attention_multiplications",
+    hint="Only the scores are counted. The weights are multiplied with the values, too.",
+)
+def forgets_the_values(T_q, T_k, d_k, d_v):
+    return T_q * T_k * d_k
+
+
+@mistake(
+    "attention_multiplications",
+    hint="The two products come one after the other: their costs add up, they do not multiply.",
+)
+def multiplies_the_costs(T_q, T_k, d_k, d_v):
+    return T_q * T_k * d_k * d_v
+
+
+@mistake(
+    "attention_multiplications",
+    hint="T_q and T_k may differ. Every query meets every key: T_q · T_k pairs.",
+)
+def squares_one_length(T_q, T_k, d_k, d_v):
+    return T_q * T_q * (d_k + d_v)
+
+
+@mistake(
+    "attention_multiplications",
+    hint="The lengths are added. Every query meets every key: that is a product.",
+)
+def adds_the_lengths(T_q, T_k, d_k, d_v):
+    return (T_q + T_k) * (d_k + d_v)
+
+
+@mistake(
+    "attention_multiplications",
+    hint="Twice too many: additions are not counted here, only multiplications.",
+)
+def counts_additions_too(T_q, T_k, d_k, d_v):
+    return 2 * T_q * T_k * (d_k + d_v)
+
+
+@mistake("attention_multiplications", hint="The count is right, but a count should be an int.")
+def counts_in_floats(T_q, T_k, d_k, d_v):
+    return float(T_q * T_k * (d_k + d_v))
+
+
+@alternative("attention_multiplications")
+def pairs_times_widths(T_q, T_k, d_k, d_v):
+    return (d_k + d_v) * T_k * T_q
+
+
+@alternative("attention_multiplications")
+def counts_the_shapes(T_q, T_k, d_k, d_v):
+    return sum(math.prod(shape) for shape in ((T_q, d_k, T_k), (T_q, T_k, d_v)))
+
+
+def _backward(q, k, v, weights, grad_context, scale=None, shared=True, dim=-1):
+    grad_weights = grad_context @ v.mT
+    total = (weights * grad_weights).sum(dim, keepdim=True) if shared else 0
+    grad_scores = weights * (grad_weights - total)
+    grad_scores = grad_scores * (q.shape[-1] ** -0.5 if scale is None else scale)
+    return grad_scores @ k, grad_scores.mT @ q, weights.mT @ grad_context
+
+
+@mistake(
+    "attention_backward",
+    hint="grad_v is right, grad_k is √d_k times too large: the scale belongs to the way back, too.",
+)
+def forgets_the_scale(q, k, v, weights, grad_context):
+    return _backward(q, k, v, weights, grad_context, scale=1)
+
+
+@mistake(
+    "attention_backward",
+    hint="The softmax is treated as if each weight depended on its own score only. The sum in "
+    "its denominator depends on all of them.",
+)
+def softmax_without_its_sum(q, k, v, weights, grad_context):
+    return _backward(q, k, v, weights, grad_context, shared=False)
+
+
+@mistake(
+    "attention_backward",
+    hint="In the step through softmax the sum runs over the queries. It belongs to each query.",
+)
+def sums_over_the_queries(q, k, v, weights, grad_context):
+    return _backward(q, k, v, weights, grad_context, dim=-2)
+
+
+@mistake(
+    "attention_backward",
+    hint="The step through softmax is missing: this is the gradient of the weights, used as that "
+    "of the scores.",
+)
+def skips_the_softmax(q, k, v, weights, grad_context):
+    grad_scores = grad_context @ v.mT / math.sqrt(q.shape[-1])
+    return grad_scores @ k, grad_scores.mT @ q, weights.mT @ grad_context
+
+
+@mistake("attention_backward", hint="The gradients are right, but grad_q and grad_k are swapped.")
+def returns_k_before_q(q, k, v, weights, grad_context):
+    grad_q, grad_k, grad_v = _backward(q, k, v, weights, grad_context)
+    return grad_k, grad_q, grad_v
+
+
+@mistake(
+    "attention_backward",
+    hint="grad_v is one row too uniform: each key's gradient needs its own weights. Transpose "
+    "the weights instead of summing over them.",
+)
+def spreads_grad_v_evenly(q, k, v, weights, grad_context):
+    grad_q, grad_k, grad_v = _backward(q, k, v, weights, grad_context)
+    return grad_q, grad_k, grad_context.mean(-2, keepdim=True).expand_as(v)
+
+
+@alternative("attention_backward")
+def lets_autograd_do_it(q, k, v, weights, grad_context):
+    with torch.enable_grad():
+        leaves = [tensor.detach().clone().requires_grad_() for tensor in (q, k, v)]
+        return torch.autograd.grad(F.scaled_dot_product_attention(*leaves), leaves, grad_context)
+
+
+@alternative("attention_backward")
+def through_the_jacobian(q, k, v, weights, grad_context):
+    jacobian = torch.diag_embed(weights) - weights.unsqueeze(-1) * weights.unsqueeze(-2)
+    grad_weights = torch.einsum("...qv,...kv->...qk", grad_context, v)
+    grad_scores = torch.einsum("...qij,...qj->...qi", jacobian, grad_weights)
+    grad_scores = grad_scores / math.sqrt(k.shape[-1])
+    grad_k = torch.einsum("...qk,...qd->...kd", grad_scores, q)
+    grad_v = torch.einsum("...qk,...qv->...kv", weights, grad_context)
+    return [grad_scores @ k, grad_k, grad_v]

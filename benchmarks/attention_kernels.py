@@ -1,0 +1,199 @@
+"""Time and peak memory of the course's attention beside PyTorch's: ``make bench-attention``.
+
+    python benchmarks/attention_kernels.py [--quick] [--lengths 128 512 2048] [--devices cpu cuda]
+
+Every block is one run: its rows take turns, so that a busy machine slows all of them alike, and the
+ratios compare with its first row (below 1 is faster, or smaller). Time is the shortest of all
+repeats, since other programs can only add to it; backward computes the gradients of the inputs and
+of all parameters. Memory is the peak above what was allocated before, inputs and weights left out.
+On a CPU it is that of PyTorch's allocator, counted by its profiler.
+"""
+
+import argparse
+import contextlib
+import os
+import time
+
+import torch
+from torch import nn
+from torch.nn import functional as F
+from torch.profiler import ProfilerActivity, profile
+
+from attention.masked_attention import masked_attention
+from attention.multi_head_attention import MultiHeadAttention
+from attention.scaled_dot_product_attention import scaled_dot_product_attention
+
+BATCH, D_MODEL, N_HEADS = 2, 256, 8
+
+
+def kernels(T, device):
+    """Inputs q, k, v, and named functions of them with the parameters that each has (none)."""
+    shape = (BATCH, N_HEADS, T, D_MODEL // N_HEADS)
+    inputs = [torch.randn(shape, device=device, requires_grad=True) for _ in range(3)]
+
+    def loop(q, k, v):
+        heads = zip(q.unbind(1), k.unbind(1), v.unbind(1), strict=True)
+        return torch.stack([scaled_dot_product_attention(*head) for head in heads], 1)
+
+    return inputs, {
+        "F.scaled_dot_product_attention": (F.scaled_dot_product_attention, []),
+        "scaled_dot_product_attention": (scaled_dot_product_attention, []),
+        "masked_attention": (masked_attention, []),
+        "loop over heads": (loop, []),
+    }
+
+
+def layers(T, device):
+    """Input x, and PyTorch's layer and the library's as functions of it, with the same weights."""
+    inputs = [torch.randn(BATCH, T, D_MODEL, device=device, requires_grad=True)]
+    theirs = nn.MultiheadAttention(D_MODEL, N_HEADS, batch_first=True, device=device)
+    explicit, fused = (
+        MultiHeadAttention(D_MODEL, N_HEADS, fused=fused).to(device) for fused in (False, True)
+    )
+    with torch.no_grad():
+        for ours in (explicit, fused):
+            for name, weight, bias in zip(
+                "qkv", theirs.in_proj_weight.chunk(3), theirs.in_proj_bias.chunk(3), strict=True
+            ):
+                getattr(ours, f"W_{name}").weight.copy_(weight)
+                getattr(ours, f"W_{name}").bias.copy_(bias)
+            ours.W_o.load_state_dict(theirs.out_proj.state_dict())
+    a, b, c = (list(layer.parameters()) for layer in (theirs, explicit, fused))
+    return inputs, {
+        "nn.MultiheadAttention": (lambda x: theirs(x, x, x, need_weights=False)[0], a),
+        "nn.MultiheadAttention, with weights": (lambda x: theirs(x, x, x)[0], a),
+        "MultiHeadAttention": (lambda x: explicit(x, x, x), b),
+        "MultiHeadAttention, fused": (lambda x: fused(x, x, x), c),
+    }
+
+
+def action(function, parameters, inputs, backward):
+    """A function without arguments that runs ``function``, with its gradients if ``backward``."""
+    if not backward:
+
+        def forward():
+            with torch.no_grad():
+                function(*inputs)
+
+        return forward
+
+    def both():
+        result = function(*inputs)
+        torch.autograd.grad(result, [*inputs, *parameters], torch.ones_like(result))
+
+    return both
+
+
+def wait(device):
+    """Let the device finish what it was given."""
+    if device == "cuda":
+        torch.cuda.synchronize()
+
+
+def times(actions, device, seconds, least=4):
+    """Least milliseconds of each action; the actions take turns."""
+    found = [[] for _ in actions]
+    for run in actions:  # warm up
+        run()
+    start = time.perf_counter()
+    while time.perf_counter() - start < seconds or len(found[0]) < least:
+        for run, samples in zip(actions, found, strict=True):
+            wait(device)
+            begin = time.perf_counter()
+            run()
+            wait(device)
+            samples.append(1000 * (time.perf_counter() - begin))
+    return [min(samples) for samples in found]
+
+
+@contextlib.contextmanager
+def quiet():
+    """Keep what the profiler writes to stderr, from C++, off the table."""
+    kept, nowhere = os.dup(2), os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, 2)
+    try:
+        yield
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)
+        os.close(nowhere)
+
+
+def peak_mib(run, device):
+    """Peak MiB that ``run`` holds above what was there before."""
+    if device == "cuda":
+        wait(device)
+        torch.cuda.reset_peak_memory_stats()
+        before = torch.cuda.memory_allocated()
+        run()
+        wait(device)
+        return (torch.cuda.max_memory_allocated() - before) / 2**20
+    with quiet(), profile(activities=[ProfilerActivity.CPU], profile_memory=True) as recorded:
+        run()
+    events = recorded.profiler.kineto_results.events()
+    changes = [event for event in events if event.name() == "[memory]"]
+    held = peak = 0
+    for event in sorted(changes, key=lambda event: event.start_ns()):
+        held += event.nbytes()
+        peak = max(peak, held)
+    return peak / 2**20
+
+
+def agree(functions, inputs):
+    """Largest difference of any result from the first one's."""
+    with torch.no_grad():
+        results = [function(*inputs) for function in functions]
+    return max((result - results[0]).abs().max().item() for result in results)
+
+
+def block(kind, make, T, device, backward, seconds):
+    """Measure one block and print it; returns (time ratio, memory ratio) by name."""
+    torch.manual_seed(0)
+    inputs, named = make(T, device)
+    gap = agree([function for function, _ in named.values()], inputs)
+    runs = [action(*pair, inputs, backward) for pair in named.values()]
+    clock = times(runs, device, seconds)
+    memory = [peak_mib(run, device) for run in runs]
+    print(f"\n{kind}, {device}, T={T}, {_way(backward)} (largest difference {gap:.0e})")
+    print(f"  {'':<36}{'ms':>10}{'ratio':>8}{'MiB':>10}{'ratio':>8}")
+    ratios = {}
+    for name, spent, held in zip(named, clock, memory, strict=True):
+        ratios[name] = (spent / clock[0], held / memory[0] if memory[0] else 1.0)
+        time_ratio, memory_ratio = ratios[name]
+        print(f"  {name:<36}{spent:>10.2f}{time_ratio:>8.2f}{held:>10.1f}{memory_ratio:>8.2f}")
+    return ratios
+
+
+def _way(backward):
+    return "forward + backward" if backward else "forward"
+
+
+def main(arguments=None):
+    """Print all blocks, and how the fused layer compares with nn.MultiheadAttention."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--lengths", type=int, nargs="+", default=[128, 512, 2048])
+    available = ["cpu", "cuda"] if torch.cuda.is_available() else ["cpu"]
+    parser.add_argument("--devices", nargs="+", default=available)
+    parser.add_argument("--quick", action="store_true", help="shorter runs, for a first look")
+    parser.add_argument("--threads", type=int, help="CPU threads (default: PyTorch's choice)")
+    options = parser.parse_args(arguments)
+    if options.threads:
+        torch.set_num_threads(options.threads)
+    seconds = 0.2 if options.quick else 2.0
+    print(f"B={BATCH}, d_model={D_MODEL}, H={N_HEADS}, float32, torch {torch.__version__}")
+    summary = []
+    for device in options.devices:
+        threads = f"{torch.get_num_threads()} threads"
+        print(f"\n=== {torch.cuda.get_device_name() if device == 'cuda' else f'CPU, {threads}'}")
+        for T in options.lengths:
+            for backward in (False, True):
+                block("attention", kernels, T, device, backward, seconds)
+                ratios = block("layer", layers, T, device, backward, seconds)
+                summary.append((device, T, backward, *ratios["MultiHeadAttention, fused"]))
+    print("\nMultiHeadAttention(fused=True) over nn.MultiheadAttention(need_weights=False):")
+    for device, T, backward, spent, held in summary:
+        print(f"  {device:<5} T={T:<6} {_way(backward):<20} time {spent:.2f}   memory {held:.2f}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,137 @@
+"""Lesson 07's library against PyTorch's layer, its kernel, and single heads."""
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import nn
+from torch.nn import functional as F
+
+from attention.masked_attention import causal_mask, padding_mask
+from attention.multi_head_attention import (
+    MultiHeadAttention,
+    attend,
+    attention_parameters,
+    captured_variance,
+    collaborative_heads,
+    merge_heads,
+    share_heads,
+    split_heads,
+)
+
+
+def pair(d_model=12, n_heads=3, **options):
+    """The library's layer and PyTorch's with the same weights, both float64."""
+    ours = MultiHeadAttention(d_model, n_heads, **options).double()
+    theirs = nn.MultiheadAttention(d_model, n_heads, batch_first=True).double()
+    projections = (ours.W_q, ours.W_k, ours.W_v)
+    with torch.no_grad():
+        theirs.in_proj_weight.copy_(torch.cat([layer.weight for layer in projections]))
+        theirs.in_proj_bias.copy_(torch.cat([layer.bias for layer in projections]))
+        theirs.out_proj.load_state_dict(ours.W_o.state_dict())
+    return ours, theirs
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.integers(1, 3), st.integers(1, 6), st.integers(1, 4), st.integers(1, 5))
+def test_merge_undoes_split(B, T, H, d_head):
+    x = torch.randn(B, T, H * d_head)
+    heads = split_heads(x, H)
+    assert heads.shape == (B, H, T, d_head)
+    assert merge_heads(heads).equal(x)
+    for h in range(H):
+        assert heads[:, h].equal(x[..., h * d_head : (h + 1) * d_head])
+
+
+@pytest.mark.parametrize("fused", [False, True])
+@pytest.mark.parametrize("shape", [None, (5, 7), (2, 1, 7), (2, 5, 7)])
+def test_equals_the_layer_of_pytorch(fused, shape):
+    ours, theirs = pair(fused=fused)
+    x, key, value = (torch.randn(2, n, 12).double().requires_grad_() for n in (5, 7, 7))
+    mask = forbidden = None
+    if shape is not None:
+        mask = torch.rand(shape) < 0.5
+        mask[..., 0] = True
+        forbidden = ~mask.expand(2, 5, 7).repeat_interleave(3, 0)
+    got = ours(x, key, value, mask)
+    expected = theirs(x, key, value, attn_mask=forbidden)[0]
+    torch.testing.assert_close(got, expected)
+    grad = torch.randn_like(got)
+    torch.testing.assert_close(
+        torch.autograd.grad(got, (x, key, value), grad),
+        torch.autograd.grad(expected, (x, key, value), grad),
+    )
+
+
+@pytest.mark.parametrize("fused", [False, True])
+def test_rows_with_nothing_to_see_stay_finite(fused):
+    layer = MultiHeadAttention(12, 3, fused=fused)
+    x = torch.randn(2, 5, 12, requires_grad=True)
+    mask = causal_mask(5) & padding_mask(torch.tensor([5, 0]), 5)
+    output = layer(x, x, x, mask)
+    torch.testing.assert_close(output[1], layer.W_o.bias.expand(5, 12))
+    output.sum().backward()
+    assert x.grad.isfinite().all()
+    assert all(parameter.grad.isfinite().all() for parameter in layer.parameters())
+
+
+def test_the_two_paths_are_equal_also_when_weights_are_asked_for():
+    explicit, fused = MultiHeadAttention(12, 3), MultiHeadAttention(12, 3, fused=True)
+    fused.load_state_dict(explicit.state_dict())
+    x, gates = torch.randn(2, 5, 12), torch.tensor([1.0, 0.0, 0.5])
+    for options in ({}, {"mask": causal_mask(5)}, {"head_mask": gates}):
+        torch.testing.assert_close(explicit(x, x, x, **options), fused(x, x, x, **options))
+    output, weights = fused(x, x, x, return_weights=True)
+    torch.testing.assert_close(output, fused(x, x, x))
+    torch.testing.assert_close(weights.sum(-1), torch.ones(2, 3, 5))
+
+
+@pytest.mark.parametrize("fused", [False, True])
+def test_dropout_is_on_in_training_only_and_keeps_the_mean(fused):
+    layer = MultiHeadAttention(12, 3, dropout=0.5, fused=fused)
+    x = torch.randn(1, 6, 12)
+    layer.eval()
+    assert layer(x, x, x).equal(layer(x, x, x))
+    layer.train()
+    assert not layer(x, x, x).equal(layer(x, x, x))
+    torch.manual_seed(0)
+    q, values = torch.zeros(1, 1, 1, 2), torch.ones(1, 1, 100, 2)
+    contexts = [attend(q, values, values, dropout=0.5, fused=fused)[0].mean() for _ in range(200)]
+    assert abs(torch.stack(contexts).mean() - 1) < 0.05
+
+
+def test_sizes_that_do_not_divide_are_refused_with_both_numbers():
+    with pytest.raises(ValueError, match="n_heads=5 does not divide d_model=12"):
+        MultiHeadAttention(12, 5)
+    with pytest.raises(ValueError, match="n_heads=5 does not divide d_model=12"):
+        split_heads(torch.zeros(1, 2, 12), 5)
+    with pytest.raises(ValueError, match="H_kv=3 does not divide n_heads=4"):
+        share_heads(torch.zeros(1, 3, 2, 2), 4)
+
+
+def test_parameter_counts():
+    layer = MultiHeadAttention(512, 8)
+    assert sum(p.numel() for p in layer.parameters()) == attention_parameters(512, 8, 64)
+    assert attention_parameters(512, 8, 64, bias=False) == 4 * 512 * 512
+
+
+def test_captured_variance_of_low_rank_matrices():
+    matrix = torch.randn(4, 9, 2).double() @ torch.randn(4, 2, 7).double()
+    shares = captured_variance(matrix)
+    assert (shares[:, 0] < 1).all()
+    torch.testing.assert_close(shares[:, 1:], torch.ones(4, 6).double())
+
+
+def test_collaborative_heads_generalise_ordinary_ones():
+    q, k = torch.randn(2, 5, 12).double(), torch.randn(2, 7, 12).double()
+    v = torch.randn(2, 3, 7, 4).double()
+    blocks = torch.eye(3).double().repeat_interleave(4, 1)
+    expected = F.scaled_dot_product_attention(split_heads(q, 3), split_heads(k, 3), v)
+    torch.testing.assert_close(collaborative_heads(q, k, v, blocks, 4), expected)
+
+
+def test_shared_heads_equal_the_kernels_grouped_queries():
+    q, k = torch.randn(2, 6, 5, 4), torch.randn(2, 2, 7, 4)
+    expected = F.scaled_dot_product_attention(q, k, k, enable_gqa=True)
+    shared = share_heads(k, 6)
+    torch.testing.assert_close(F.scaled_dot_product_attention(q, shared, shared), expected)
