@@ -7,7 +7,7 @@ IS_NEW_ENOUGH = import sys; sys.exit(None if sys.version_info >= (3, 11) else \
 	"The course needs Python 3.11 or newer, but $(PYTHON) is Python %d.%d: \
 	try again with, for example, PYTHON=python3.12 after make." % sys.version_info[:2])
 
-.PHONY: help install demo test lab build attacks bench-grading bench-attention
+.PHONY: help install demo test lab build attacks bench-grading bench-attention bench-bpe
 
 help:           ## list the targets
 	@sed -n 's/^\([a-z-]*:\).*## /\1 /p' Makefile
@@ -37,6 +37,9 @@ bench-grading: install  ## compare the speed of grading with stock nbgrader
 
 bench-attention: install  ## compare the course's attention with PyTorch's
 	$(BIN)/python benchmarks/attention_kernels.py
+
+bench-bpe: install      ## train a tokeniser of 10 000 merges; CORPUS=folder names the texts
+	$(BIN)/python benchmarks/bpe.py
 
 install: .venv/installed  ## make the environment .venv
 

@@ -206,3 +206,40 @@ def _chain(ordered):
 
 def _turn(a, b, c):
     return (b[0] - a[0]) * (c[1] - a[1]) - (b[1] - a[1]) * (c[0] - a[0])
+
+
+def tokens(texts, ax=None):
+    """Draw texts as coloured boxes, one a token.
+
+    texts  label → list of str, the tokens
+    """
+    longest = max(sum(map(len, pieces)) + 0.6 * len(pieces) for pieces in texts.values())
+    if ax is None:
+        _, ax = plt.subplots(figsize=(9, 0.55 * len(texts) + 0.2))
+    for row, pieces in enumerate(texts.values()):
+        left = 0.0
+        for number, piece in enumerate(pieces):
+            colour, width = (SKY, ORANGE)[number % 2], len(piece) + 0.6
+            ax.barh(row, width - 0.1, 0.7, left, color=colour, alpha=0.35)
+            shown = piece.replace(" ", "␣").replace("\n", "↵")
+            middle = left + width / 2 - 0.05
+            ax.text(middle, row, shown, ha="center", va="center", family="monospace", fontsize=9)
+            left += width
+    ax.set_yticks(range(len(texts)), texts)
+    ax.set(xlim=(0, longest), ylim=(len(texts) - 0.5, -0.5), xticks=[])
+    ax.spines[:].set_visible(False)
+    ax.tick_params(length=0)
+    return ax
+
+
+def signed(values, ax=None, title="", xlabel="", ylabel="", limit=1.0, colorbar=True):
+    """Draw a matrix of numbers of both signs: white is 0, colours run from -limit to limit."""
+    ax = ax or panels(width=6.5, height=3.2)
+    settings = {"aspect": "auto", "interpolation": "nearest"}
+    image = ax.imshow(_array(values), vmin=-limit, vmax=limit, cmap="PuOr_r", **settings)
+    _label(ax, title=title, xlabel=xlabel, ylabel=ylabel)
+    for axis in (ax.xaxis, ax.yaxis):
+        axis.set_major_locator(MaxNLocator(integer=True))
+    if colorbar:
+        ax.figure.colorbar(image, ax=ax, ticks=[-limit, 0, limit])
+    return ax

@@ -1,0 +1,323 @@
+"""Lesson 08: from a text to the rows of X, and where in the text each row stands.
+
+Byte-level BPE (Sennrich, Haddow and Birch 2016; on bytes: Radford et al. 2019). A token is an id.
+Ids 0 to 255 are the bytes. Merge number r joins a pair of ids (left, right) to the id 256 + r, so
+a list of pairs is a whole tokeniser. Texts are cut into words first, and no token crosses a cut.
+"""
+
+import heapq
+import inspect
+import math
+import re
+from collections import Counter, defaultdict
+from itertools import pairwise
+
+import torch
+from torch import nn
+
+# Letters, digits, or other signs, each with one space before if there is one; then spaces.
+WORD = re.compile(r" ?[^\W\d]+| ?\d+| ?[^\w\s]+|\s+(?!\S)|\s+")
+
+
+def split_words(text):
+    """Cut a text into words: letters, digits or other signs, with the space before them.
+
+    text     str
+    returns  list of str that give the text again when joined
+
+    Several spaces are one word; the last one goes to what follows.
+    Raises ValueError for a lone surrogate: it is half a character and has no bytes.
+
+    >>> split_words("It's 12 o'clock,  or not?")
+    ['It', "'", 's', ' 12', ' o', "'", 'clock', ',', ' ', ' or', ' not', '?']
+    """
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError as error:
+        raise ValueError(
+            f"text[{error.start}] = {text[error.start]!r} is a lone surrogate, half of a character"
+        ) from None
+    return WORD.findall(text)
+
+
+def count_words(texts):
+    """Collect the words of many texts, as bytes, and count them.
+
+    texts    an iterable of str
+    returns  words, a list of lists of bytes (0 to 255); counts, a list of int: how often each is
+
+    >>> count_words(["to be", "not to be"])
+    ([[116, 111], [32, 98, 101], [110, 111, 116], [32, 116, 111]], [1, 2, 1, 1])
+    """
+    found = Counter(word for text in texts for word in split_words(text))
+    return [list(word.encode("utf-8")) for word in found], list(found.values())
+
+
+def count_pairs(words, counts):
+    """Count the pairs of neighbouring tokens.
+
+    words    list of lists of ids
+    counts   list of int: how often each word occurs
+    returns  list of ((left, right), count): most frequent first, and the smaller pair first where
+             counts are equal; (3, 9) is smaller than (4, 1)
+
+    Every place counts where the two stand side by side, so [7, 7, 7] holds the pair (7, 7) twice.
+
+    >>> count_pairs([[1, 2, 3], [2, 3]], counts=[1, 5])
+    [((2, 3), 6), ((1, 2), 1)]
+    """
+    # exercise: about 5 lines
+    totals = Counter()
+    for word, count in zip(words, counts, strict=True):
+        for pair in pairwise(word):
+            totals[pair] += count
+    return sorted(totals.items(), key=lambda item: (-item[1], item[0]))
+
+
+def merge_pair(ids, pair, new_id):
+    """Replace a pair wherever it stands, from left to right.
+
+    ids      list of ids
+    pair     (left, right)
+    new_id   the id to put in the place of both
+    returns  a new list; what was merged cannot be merged once more, so (7, 7) in [7, 7, 7] is
+             replaced once
+
+    >>> merge_pair([7, 8, 7, 7, 8], (7, 8), 300)
+    [300, 7, 300]
+    """
+    # exercise: about 9 lines
+    merged, place = [], 0
+    while place < len(ids):
+        if tuple(ids[place : place + 2]) == tuple(pair):
+            merged.append(new_id)
+            place += 2
+        else:
+            merged.append(ids[place])
+            place += 1
+    return merged
+
+
+class PairIndex:
+    """Knows how often each pair occurs in a collection of words, and where.
+
+    words   list of lists of ids; .words is a copy of it that may be changed
+    counts  list of int: how often each word occurs
+    """
+
+    def __init__(self, words, counts):
+        self.words, self.counts = [list(word) for word in words], list(counts)
+        self.totals, self.places = Counter(), defaultdict(set)
+        self.queue, self.queued, self.grown = [], Counter(), set()
+        for place in range(len(self.words)):
+            self.add(place)
+
+    def add(self, place):
+        """Count the pairs of self.words[place]."""
+        for pair in pairwise(self.words[place]):
+            self.totals[pair] += self.counts[place]
+            self.places[pair].add(place)
+            self.grown.add(pair)
+
+    def remove(self, place):
+        """Take the pairs of self.words[place] out of the totals."""
+        for pair in pairwise(self.words[place]):
+            self.totals[pair] -= self.counts[place]
+
+    def where(self, pair):
+        """Return the places of all words that hold the pair (and a few that did, earlier)."""
+        return sorted(self.places[pair])
+
+    def most_frequent(self):
+        """Return the pair with the largest total, the smallest of these on a tie; None if none."""
+        for pair in self.grown:
+            self._queue(pair)
+        self.grown.clear()
+        while self.queue:
+            total, pair = -self.queue[0][0], self.queue[0][1]
+            if total == self.totals[pair]:
+                return pair
+            heapq.heappop(self.queue)  # it has become rarer since: queue it anew
+            self.queued[pair] = 0
+            self._queue(pair)
+        return None
+
+    def _queue(self, pair):
+        """Put the pair into the heap, unless it stands there with a total as large or larger."""
+        if self.totals[pair] > self.queued[pair]:
+            self.queued[pair] = self.totals[pair]
+            heapq.heappush(self.queue, (-self.totals[pair], pair))
+
+
+def train_bpe(words, counts, n_merges):
+    """Learn the merges of a byte-level BPE.
+
+    words     list of lists of bytes
+    counts    list of int: how often each word occurs
+    n_merges  how many merges to learn; fewer if no pair is left before
+    returns   list of pairs in the order in which they are merged; number r makes the id 256 + r
+
+    Each step merges the pair that is most frequent at that time; on a tie, the smallest pair.
+    The direct way counts all pairs anew for every merge. Here only the words that hold the merged
+    pair are counted anew. Source: Sennrich, Haddow and Birch (2016), algorithm 1.
+
+    >>> train_bpe([[3, 4, 5], [4, 5]], counts=[1, 1], n_merges=9)
+    [(4, 5), (3, 256)]
+    """
+    index, merges = PairIndex(words, counts), []
+    # exercise: about 9 lines
+    while len(merges) < n_merges and (pair := index.most_frequent()):
+        for place in index.where(pair):
+            word = index.words[place]
+            index.remove(place)
+            while pair in (pairs := list(pairwise(word))):
+                start = pairs.index(pair)
+                word[start : start + 2] = [256 + len(merges)]
+            index.add(place)
+        merges.append(pair)
+    return merges
+
+
+def encode(text, merges):
+    """Turn a text into ids, by the merges in the order in which they were learned.
+
+    text     str
+    merges   list of pairs, from `train_bpe`
+    returns  list of ids
+
+    Within each word, the pair that was learned first is merged first. No merge crosses the words
+    of `split_words`, which refuses lone surrogates with a ValueError.
+
+    >>> encode("aab ab", [(97, 98), (32, 256)])
+    [97, 256, 257]
+    """
+    ranks = {tuple(pair): rank for rank, pair in enumerate(merges)}
+    ids = []
+    # exercise: about 7 lines
+    for piece in split_words(text):
+        word = list(piece.encode("utf-8"))
+        while found := [(ranks[pair], i) for i, pair in enumerate(pairwise(word)) if pair in ranks]:
+            rank, i = min(found)
+            word[i : i + 2] = [256 + rank]
+        ids += word
+    return ids
+
+
+def decode(ids, merges):
+    """Turn ids back into a text.
+
+    ids      list of ids below 256 + len(merges)
+    merges   list of pairs, from `train_bpe`
+    returns  str; bytes that are not UTF-8, as in half a character, become U+FFFD
+
+    >>> decode([97, 256, 257], [(97, 98), (32, 256)])
+    'aab ab'
+    """
+    # exercise: about 4 lines
+    tokens = [bytes([byte]) for byte in range(256)]
+    for left, right in merges:
+        tokens.append(tokens[left] + tokens[right])
+    return b"".join(tokens[i] for i in ids).decode("utf-8", errors="replace")
+
+
+def embed(ids, table):
+    """Look up the vector of each token, and scale it.
+
+    ids      (B, T)                 int64
+    table    (vocab_size, d_model)  one row per id
+    returns  (B, T, d_model)        rows of the table times √d_model
+
+    Source: Vaswani et al. (2017), section 3.4.
+
+    >>> embed(torch.tensor([[1, 0]]), torch.tensor([[1.0, 2, 3, 4], [5.0, 6, 7, 8]]))
+    tensor([[[10., 12., 14., 16.],
+             [ 2.,  4.,  6.,  8.]]])
+    """
+    # exercise: about 1 line
+    return table[ids] * math.sqrt(table.shape[1])  # (B, T, d_model)
+
+
+def sinusoidal_positions(positions, d_model):
+    """Describe each position by sines and cosines of d_model / 2 wavelengths.
+
+    positions  (T,)          floating, usually 0.0, 1.0, …
+    d_model    an even number
+    returns    (T, d_model)  column 2i: sin(position / 10000^(2i / d_model)); column 2i + 1: cos of
+                             the same
+
+    Raises ValueError if d_model is odd. Source: Vaswani et al. (2017), section 3.5.
+
+    >>> sinusoidal_positions(torch.tensor([0.0, 1.0]), d_model=4)
+    tensor([[0.0000, 1.0000, 0.0000, 1.0000],
+            [0.8415, 0.5403, 0.0100, 0.9999]])
+    """
+    if d_model % 2:
+        raise ValueError(f"d_model={d_model} is odd: a sine without its cosine")
+    # exercise: about 4 lines
+    exponents = torch.arange(0, d_model, 2, dtype=positions.dtype, device=positions.device)
+    angles = positions[:, None] / 10000 ** (exponents / d_model)  # (T, d_model / 2)
+    pairs = torch.stack([angles.sin(), angles.cos()], dim=-1)  # (T, d_model / 2, 2)
+    return pairs.flatten(start_dim=1)  # (T, d_model)
+
+
+class LearnedPositions(nn.Module):
+    """Adds a learned vector to each position.
+
+    max_length  how many positions there are vectors for
+    d_model     features
+
+    The parameter `table` is (max_length, d_model). It starts small and random.
+    """
+
+    def __init__(self, max_length, d_model):
+        super().__init__()
+        # exercise: about 1 line
+        self.table = nn.Parameter(0.02 * torch.randn(max_length, d_model))
+
+    def forward(self, x):
+        """Add row t of the table to every x[b, t]: (B, T, d_model) -> (B, T, d_model).
+
+        Raises ValueError, with both numbers, if T is larger than max_length.
+        """
+        # exercise: about 4 lines
+        T, max_length = x.shape[1], len(self.table)
+        if max_length < T:
+            raise ValueError(f"T={T} is longer than max_length={max_length}")
+        return x + self.table[:T]  # (B, T, d_model)
+
+
+def rotary(x, positions):
+    """Turn each pair of features by an angle that grows with the position.
+
+    x          (..., T, d_head)  queries or keys, d_head even
+    positions  (T,)              floating, usually 0.0, 1.0, …
+    returns    (..., T, d_head)  (x[2i], x[2i + 1]) turned by position / 10000^(2i / d_head),
+                                 from the first axis towards the second
+
+    The dot product of a query and a key turned so depends on the difference of their positions.
+    Source: Su et al. (2021), RoFormer, section 3.2.
+
+    >>> rotary(torch.tensor([[1.0, 0.0], [1.0, 0.0]]), torch.tensor([0.0, math.pi / 2])).round()
+    tensor([[1., 0.],
+            [-0., 1.]])
+    """
+    # exercise: about 6 lines
+    d_head = x.shape[-1]
+    exponents = torch.arange(0, d_head, 2, dtype=x.dtype, device=x.device)
+    angles = positions[:, None] / 10000 ** (exponents / d_head)  # (T, d_head / 2)
+    first, second = x[..., 0::2], x[..., 1::2]  # (..., T, d_head / 2) each
+    cos, sin = angles.cos(), angles.sin()
+    turned = torch.stack([first * cos - second * sin, first * sin + second * cos], dim=-1)
+    return turned.flatten(start_dim=-2)  # (..., T, d_head)
+
+
+def docstrings(*modules):
+    """Collect the docstrings of the functions and classes that modules offer, each once.
+
+    >>> import math
+    >>> docstrings(math)[0].splitlines()[0]
+    'Return the arc cosine (measured in radians) of x.'
+    """
+    offered = [vars(module)[name] for module in modules for name in sorted(vars(module))]
+    texts = [inspect.getdoc(value) for value in offered if callable(value)]
+    return list(dict.fromkeys(text for text in texts if text))

@@ -1,0 +1,323 @@
+"""Checks of lesson 08. The oracles are direct: recount everything, replace in text, loop in Python.
+
+Tokens have small ids and texts few letters, so that pairs repeat, overlap and tie.
+"""
+
+import math
+
+import torch
+
+from autograder import expect
+from autograder.exercise import check
+
+F64 = torch.float64
+LETTERS = "aabcéß日"  # of one, two and three bytes
+
+
+def _tensor(rows):
+    return torch.tensor(rows, dtype=F64)
+
+
+def _same(got, expected, what):
+    """Two lists are equal; if not, the message shows the first entry that differs."""
+    if not isinstance(got, list):
+        expect.equal(got, expected, what)
+    for place, pair in enumerate(zip(got, expected, strict=False)):
+        kinds = [expect.describe(item) for item in pair]
+        shown = [f"entry {place} is {kind}" for kind in kinds]
+        same = type(pair[0]) is type(pair[1]) and kinds[0] == kinds[1]
+        expect.true(same, what, *shown)
+    lengths = [f"{len(each)} entries" for each in (got, expected)]
+    expect.true(len(got) == len(expected), what, *lengths)
+
+
+def _words(draw, n):
+    """n words of ids from 97 to 99, of 0 to 9 tokens, and how often each occurs."""
+    words = [draw.integers(97, 100, size).tolist() for size in draw.integers(0, 10, n).tolist()]
+    return words, draw.integers(1, 6, n).tolist()
+
+
+def _totals(words, counts):
+    """The direct count: a dict from pair to total."""
+    totals = {}
+    for word, count in zip(words, counts, strict=True):
+        for i in range(len(word) - 1):
+            pair = word[i], word[i + 1]
+            totals[pair] = totals.get(pair, 0) + count
+    return totals
+
+
+def _merged(ids, pair, new_id):
+    """The merge as a replacement in a text with one sign per token."""
+    text = "".join(map(chr, ids)).replace(chr(pair[0]) + chr(pair[1]), chr(new_id))
+    return [ord(sign) for sign in text]
+
+
+def _trained(words, counts, n_merges):
+    """The direct trainer: all pairs are counted anew for every merge."""
+    merges = []
+    while len(merges) < n_merges and (totals := _totals(words, counts)):
+        best = min(totals, key=lambda pair: (-totals[pair], pair))
+        words = [_merged(word, best, 256 + len(merges)) for word in words]
+        merges.append(best)
+    return merges
+
+
+def _encoded(pieces, merges):
+    """All merges, one after the other, in each piece."""
+    ids = []
+    for piece in pieces:
+        word = list(piece.encode())
+        for rank, pair in enumerate(merges):
+            word = _merged(word, pair, 256 + rank)
+        ids += word
+    return ids
+
+
+def _pieces(draw, n):
+    """n words of 1 to 8 letters, each after the first with a space before."""
+    sizes = draw.integers(1, 9, n).tolist()
+    words = ["".join(draw.choice(LETTERS) for _ in range(size)) for size in sizes]
+    return words[:1] + [" " + word for word in words[1:]]
+
+
+@check
+def count_pairs(student, draw):
+    """Totals of neighbouring pairs, in the order in which they would be merged."""
+    expected = [((2, 3), 6), ((5, 2), 1)]
+    got = student([[5, 2, 3], [2, 3]], [1, 5])
+    _same(got, expected, "for the words [5, 2, 3] and [2, 3], counts 1 and 5, the pairs are wrong")
+    got = student([[7, 7, 7], [], [8]], [2, 3, 4])
+    _same(got, [((7, 7), 4)], "for [7, 7, 7], counted 2 times, and shorter words, it is wrong")
+    got = student([[4, 1, 9], [3, 9], [1, 4]], [1, 1, 1])
+    expected = [((1, 4), 1), ((1, 9), 1), ((3, 9), 1), ((4, 1), 1)]
+    _same(got, expected, "for the words [4, 1, 9], [3, 9], [1, 4], all counted once, it is wrong")
+    for n in (1, 8, 30):
+        words, counts = _words(draw, n)
+        expected = sorted(_totals(words, counts).items(), key=lambda item: (-item[1], item[0]))
+        _same(student(words, counts), expected, f"for {n} random words the result is wrong")
+    _same(student([], []), [], "without words there are no pairs")
+
+
+@check
+def merge_pair(student, draw):
+    """Replace a pair from left to right."""
+    hand = [7, 8, 7, 7, 8, 8]
+    got = student(hand, (7, 8), 300)
+    _same(got, [300, 7, 300, 8], f"merging (7, 8) in {hand} into 300 gives a wrong result")
+    _same(
+        student([7, 8, 8, 7], (8, 7), 300), [7, 8, 300], "merging (8, 7) in [7, 8, 8, 7] is wrong"
+    )
+    _same(student([7, 7, 7], (7, 7), 300), [300, 7], "merging (7, 7) in [7, 7, 7] is wrong")
+    _same(student([7, 7, 7, 7], (7, 7), 300), [300, 300], "merging (7, 7) in [7, 7, 7, 7] is wrong")
+    for ids in ([], [7], [9, 9, 9]):
+        _same(student(ids, (7, 8), 300), ids, f"{ids} holds no (7, 8) and should stay as it is")
+    for size in (5, 11, 40):
+        ids, pair = draw.integers(97, 100, size).tolist(), tuple(draw.integers(97, 100, 2).tolist())
+        expected = _merged(ids, pair, 256)
+        _same(student(ids, pair, 256), expected, f"merging {pair} in {ids} is wrong")
+
+
+@check
+def train_bpe(student, draw):
+    """The merges, with counts that follow each merge and a fixed order on ties."""
+    words = [[5, 5], [9, 4], [2, 8, 1]]
+    expected = [(2, 8), (5, 5), (9, 4)]
+    what = f"for the words {words}, equally frequent, the merges are wrong"
+    _same(student(words, [2, 2, 2], 3), expected, what)
+    words, counts = [list(b"drei"), list(b"zwei"), list(b"dr")], [4, 3, 1]
+    # ei 7, dr 5, then drei 4: (256, …) is counted only after ei is merged; then wei before zw.
+    expected = [(101, 105), (100, 114), (257, 256), (119, 256), (122, 259)]
+    what = 'for "drei" 4 times, "zwei" 3 times and "dr" once'
+    _same(student(words, counts, 3), expected[:3], f"{what} the first three merges are wrong")
+    _same(student(words, counts, 5), expected, f"{what} the first five merges are wrong")
+    _same(student(words, counts, 9), expected, f"{what} no pair is left after five merges")
+    _same(student(words, counts, 0), [], "with n_merges=0 there is nothing to merge")
+
+    words = [[97] * 9, [97] * 5, [98, 97, 97, 97]]
+    expected = _trained(words, [1, 2, 1], 6)
+    _same(student(words, [1, 2, 1], 6), expected, "for aaaaaaaaa, aaaaa, baaa it is wrong")
+    for n, n_merges in ((6, 12), (12, 40), (40, 60)):
+        words, counts = _words(draw, n)
+        expected = _trained(words, counts, n_merges)
+        what = f"for {n} random words the merges differ from those of a direct trainer"
+        _same(student(words, counts, n_merges), expected, what)
+
+
+@check
+def encode(student, draw):
+    """Merges within words, first learned first."""
+    merges = [(98, 99), (99, 100), (97, 98), (100, 101), (97, 256)]
+    got = student("abcde", merges)
+    _same(got, [260, 259], "with the merges bc, cd, ab, de, abc the word abcde is cut wrongly")
+    what = "with the merges bc, then ab, the word abc is cut wrongly"
+    _same(student("abc", [(98, 99), (97, 98)]), [97, 256], what)
+    got = student("ababc", [(97, 98), (257, 99), (256, 256)])
+    _same(got, [258, 99], "with the merges ab, (257, 99), abab the word ababc is cut wrongly")
+    _same(student("aaa", [(97, 97)]), [256, 97], "with the merge aa the word aaa is cut wrongly")
+    got = student("a b", [(97, 32)])
+    _same(got, [97, 32, 98], 'the words of "a b" are "a" and " b": no merge crosses them')
+    _same(student("ß🙂", []), list("ß🙂".encode()), 'without merges, "ß🙂" is its six bytes')
+    _same(student("", [(97, 98)]), [], "an empty text has no tokens")
+    for n in (4, 12, 30):
+        pieces = _pieces(draw, n)
+        merges = _trained([list(piece.encode()) for piece in pieces], [1] * n, 12)
+        pieces += [" " + piece.strip() for piece in _pieces(draw, n)]
+        expected = _encoded(pieces, merges)
+        what = f"the ids of a text of {len(pieces)} words are wrong"
+        _same(student("".join(pieces), merges), expected, what)
+
+
+@check
+def decode(student, draw):
+    """Bytes of the tokens, joined, then read as UTF-8."""
+    merges = [(97, 98), (32, 256), (99, 257)]
+    what = "with the merges ab, _ab and c_ab (_ is the space), "
+    expect.equal(student([97, 256, 257], merges), "aab ab", what + "[97, 256, 257] is read wrongly")
+    expect.equal(student([258, 99], merges), "c abc", what + "[258, 99] is read wrongly")
+    expect.equal(student([], merges), "", "no tokens are an empty text")
+    expect.equal(student([195, 159, 33], []), "ß!", "the bytes 195, 159, 33 are read wrongly")
+    smile = list("🙂".encode())
+    got = student([256, 257], [tuple(smile[:2]), tuple(smile[2:])])
+    expect.equal(got, "🙂", "a smile of two tokens, with two of its bytes each, is read wrongly")
+    got = student([97, *smile[:2], 98], [])
+    expect.equal(got, "a\ufffdb", "half a smile between a and b should be one U+FFFD")
+    for n in (3, 10, 30):
+        pieces = _pieces(draw, n)
+        merges = _trained([list(piece.encode()) for piece in pieces], [1] * n, 15)
+        text = "".join(pieces)
+        expect.equal(student(_encoded(pieces, merges), merges), text, "a text does not come back")
+
+
+@check
+def embed(student, draw):
+    """Rows of the table times √d_model."""
+    table, ids = draw.normal(9, 12), draw.integers(0, 9, 2, 5)
+    rows = student(ids, table)
+    expect.shape(rows, (2, 5, 12), axes="B, T, d_model")
+    expect.dtype(rows, F64)
+    got = student(torch.tensor([[1, 0]]), _tensor([[1.0, 2, 3, 4], [5.0, 6, 7, 8]]))
+    expected = _tensor([[[10.0, 12, 14, 16], [2.0, 4, 6, 8]]])
+    expect.close(got, expected, "for ids (1, 0) and a table of 2 rows with 4 features it is wrong")
+    expected = _tensor(
+        [[[number * 12**0.5 for number in table[i].tolist()] for i in row] for row in ids.tolist()]
+    )
+    expect.close(rows, expected, "for a table of 9 rows with 12 features the values are wrong")
+    what = "for a table in another memory layout the values are wrong"
+    expect.close(student(ids, draw.strided(table)), expected, what)
+
+    def reference(ids, table):
+        one_hot = torch.nn.functional.one_hot(ids, 9).to(F64)
+        return one_hot @ table * 12**0.5
+
+    expect.gradients(student, reference, ids, table, cotangent=draw.normal(2, 5, 12))
+
+
+def _sinusoid(position, column, d_model):
+    angle = position / 10000 ** ((column - column % 2) / d_model)
+    return math.cos(angle) if column % 2 else math.sin(angle)
+
+
+@check
+def sinusoidal_positions(student, draw):
+    """Interleaved sines and cosines; a shift is a rotation."""
+    positions = torch.arange(7, dtype=F64)
+    table = student(positions, 12)
+    expect.shape(table, (7, 12), axes="T, d_model")
+    expect.dtype(table, F64)
+    got = student(_tensor([0.0]), 6)
+    expected = _tensor([[0.0, 1, 0, 1, 0, 1]])
+    expect.close(got, expected, "position 0 should be 0, 1, 0, 1, …: sine and cosine take turns")
+    got = student(_tensor([1.0, 2.0]), 4)
+    expected = _tensor(
+        [[math.sin(t), math.cos(t), math.sin(t / 100), math.cos(t / 100)] for t in (1.0, 2.0)]
+    )
+    what = "for d_model=4, row t should be sin t, cos t, sin t/100, cos t/100; at t = 1 and 2"
+    expect.close(got, expected, what)
+    for d_model in (2, 12, 64):
+        positions = draw.uniform(9, low=0.0, high=200.0)
+        rows = [[_sinusoid(t, j, d_model) for j in range(d_model)] for t in positions.tolist()]
+        what = f"with d_model={d_model} the values are wrong"
+        expect.close(student(draw.strided(positions), d_model), _tensor(rows), what)
+    shift = draw.uniform(1, high=50.0)
+    pairs = torch.view_as_complex(student(positions, 12).unflatten(1, (6, 2)))
+    moved = torch.view_as_complex(student(positions + shift, 12).unflatten(1, (6, 2)))
+    # sin + i·cos turns backwards, by the same angles at every position
+    angles = -shift / 10000 ** (torch.arange(6, dtype=F64) / 6)
+    turned = pairs * torch.polar(torch.ones(6, dtype=F64), angles)
+    what = "shifting all positions should turn each pair of columns, all rows by the same angle"
+    expect.close(torch.view_as_real(moved), torch.view_as_real(turned), what)
+
+
+@check
+def LearnedPositions(student, draw):  # noqa: N802
+    """A row of the table for every position, the same for all sequences of the batch."""
+    layer = student.build(max_length=7, d_model=12)
+    table, x = draw.normal(7, 12), draw.normal(2, 5, 12)
+    layer.load({"table": table})
+    out = layer(x)
+    expect.shape(out, (2, 5, 12), axes="B, T, d_model")
+    rows = [[[x[b, t, j] + table[t, j] for j in range(12)] for t in range(5)] for b in range(2)]
+    expect.close(out, _tensor(rows), "x plus the vectors of its positions is wrong")
+    expect.close(layer(x[:1]), out[:1], "a sequence alone gets other positions than in a batch")
+    what = "the first positions change when the sequence goes on"
+    expect.close(layer(draw.strided(x)[:, :2]), out[:, :2], what)
+    full = draw.normal(3, 7, 12)
+    expect.close(layer(full) - full, table.expand(3, 7, 12), "T = max_length should work")
+    what = "a sequence longer than max_length should be refused"
+    message = expect.raises(layer, ValueError, draw.normal(2, 8, 12), what=what)
+    expect.true(
+        "7" in message and "8" in message,
+        "the error should name both numbers",
+        message,
+        "T=8 and max_length=7 in the message",
+    )
+    cotangent = draw.normal(2, 5, 12)
+    named, (inner,) = layer.gradients(x, cotangent=cotangent)
+    expect.true(named["table"] is not None, "no gradient reaches the table")
+    wanted = torch.zeros(7, 12, dtype=F64)
+    wanted[:5] = cotangent.sum(0)
+    expect.close(named["table"], wanted, "the gradient of the table is wrong")
+    expect.true(inner is not None, "no gradient reaches x")
+    expect.close(inner, cotangent, "the gradient of x is wrong")
+
+
+def _turned(x, positions):
+    """Every pair as a complex number, times a number of length 1."""
+    half = x.shape[-1] // 2
+    angles = positions.unsqueeze(1) * 10000.0 ** (-torch.arange(half, dtype=F64) / half)
+    pairs = torch.view_as_complex(x.unflatten(-1, (half, 2)).contiguous())
+    return torch.view_as_real(pairs * torch.polar(torch.ones_like(angles), angles)).flatten(-2)
+
+
+@check
+def rotary(student, draw):
+    """Each pair turned by its own angle; dot products see the difference of positions only."""
+    x, positions = draw.normal(2, 3, 5, 4), draw.uniform(5, high=30.0)
+    out = student(x, positions)
+    expect.shape(out, (2, 3, 5, 4), axes="B, H, T, d_head")
+    expect.dtype(out, F64)
+    what = "turning should not change the length of a vector"
+    expect.close(out.norm(dim=-1), x.norm(dim=-1), what)
+    right = _tensor([[1.0, 0, 2, 0]])
+    expect.close(student(right, _tensor([0.0])), right, "position 0 should turn nothing")
+    got = student(right, _tensor([math.pi / 2]))
+    small = math.pi / 200
+    expected = _tensor([[0.0, 1, 2 * math.cos(small), 2 * math.sin(small)]])
+    expect.close(got, expected, "for (1, 0, 2, 0) at position π/2 the result is wrong")
+    expect.close(out, _turned(x, positions), "the values differ from a product of complex numbers")
+    for d_head in (2, 12):
+        x, positions = draw.normal(7, d_head), draw.uniform(7, high=30.0)
+        got = student(draw.strided(x), draw.strided(positions))
+        what = f"for a single sequence with d_head={d_head} the result is wrong"
+        expect.close(got, _turned(x, positions), what)
+    q, k = draw.normal(5, 4), draw.normal(5, 4)
+    m, n = draw.uniform(5, high=30.0), draw.uniform(5, high=30.0)
+    before = (student(q, m) * student(k, n)).sum(1)
+    after = (student(q, m + 17.0) * student(k, n + 17.0)).sum(1)
+    what = "the dot products change when query and key both move by 17 positions"
+    expect.close(after, before, what)
+    cotangent = draw.normal(5, 4)
+    got = student.gradients(q, m, cotangent=cotangent)[0]
+    expect.true(got is not None, "no gradient flows back to x")
+    expect.close(got, _turned(cotangent, -m), "the gradient of x is wrong")

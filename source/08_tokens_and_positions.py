@@ -1,0 +1,691 @@
+# %% [markdown]
+# # 08 · What are the rows of X?
+#
+# Attention takes a matrix with one row per word, and so far the rows were simply there. A text is a
+# string. Which pieces of it get a row? Which numbers stand in the row? And since attention does not
+# care about order: what tells it that “dog bites man” is not “man bites dog”?
+#
+# **After this lesson** you can
+# - learn a **byte-level BPE** tokeniser, encode any text with it, and get the text back,
+# - say why it never meets an unknown word, and what its cuts depend on,
+# - turn ids into rows by **embedding**, and say what the factor √d_model is for,
+# - give rows a place by **sinusoidal, learned and rotary positions**, and show that for two of them
+#   a shift is a rotation.
+#
+# **Time** 110 minutes · **Points** 20 · **GPU** not needed · **You need** lessons 00 and 05
+
+# %%
+import heapq
+import inspect
+import math
+import re
+from collections import Counter, defaultdict
+from itertools import pairwise
+
+import numpy
+import torch
+from torch import nn
+
+from attention import plots
+from autograder import check
+
+# A word for split_words: letters, digits or other signs, each with a space before; or spaces.
+WORD = re.compile(r" ?[^\W\d]+| ?\d+| ?[^\w\s]+|\s+(?!\S)|\s+")
+
+# %% [markdown]
+# ## What fails without this idea
+# The plainest way is one id per word. Let us number the words of a sentence, and read another one:
+
+# %%
+seen = "a dog bites a man and the man bites back"
+vocabulary = {word: i for i, word in enumerate(sorted(set(seen.split())))}
+for sentence in ("the man bites a dog", "the man bit two dogs"):
+    print([vocabulary.get(word, "unknown") for word in sentence.split()])
+
+# %% [markdown]
+# “bit” and “dogs” are as foreign as “two”, although “bites” and “dog” are known. German makes new
+# words out of old ones every day; no list holds them all. The other extreme, one id per letter,
+# knows everything, but the sequences get long, and attention pays for length with its square.
+#
+# ## The idea
+# Start from **bytes**: every text is a sequence of bytes in UTF-8, and there are only 256 of them.
+# Then **merge**. Find the pair of neighbouring tokens that is most frequent, make it a new token,
+# and repeat. Frequent words become single tokens, rare ones stay in pieces. This is **byte-pair
+# encoding** (BPE), once invented to compress data.
+#
+# ![Three words, drei 4 times, zwei 3 times and dreißig 2 times, as bytes. The pair e, i occurs 9
+# times and becomes token 256. Then d, r, 6 times, becomes 257, and dr, ei, 6 times, becomes 258,
+# the word drei. The letter ß is the two bytes C3 and 9F.](figures/byte_pair_merges.svg)
+#
+# | name | what it is |
+# |---|---|
+# | `ids` | list of int: tokens 0 to 255 are the bytes, and 256 + *r* is what merge *r* makes |
+# | `pair` | `(left, right)`, two ids side by side |
+# | `merges` | list of pairs, in the order in which they were learned: the whole tokeniser |
+# | `words`, `counts` | the words of a text as lists of ids, and how often each occurs |
+#
+# Two rules make the result unique. Pairs are counted **at every place**, so *aaa* holds *aa* twice.
+# And on a **tie** the smaller pair of ids goes first: compare the left ids, then the right ones.
+# By hand, the first two counts of the drawing:
+
+# %%
+words_by_hand = {"drei": 4, "zwei": 3, "dreißig": 2}
+tokens_by_hand = {word: list(word.encode("utf-8")) for word in words_by_hand}
+for merge in (None, (101, 105)):
+    totals = {}
+    for word, ids in tokens_by_hand.items():
+        if merge:
+            place = ids.index(merge[0])  # each of the three words holds it once
+            ids[place : place + 2] = [256]
+        for pair in zip(ids, ids[1:], strict=False):
+            totals[pair] = totals.get(pair, 0) + words_by_hand[word]
+    print("after", merge, "the top is", sorted(totals.items(), key=lambda item: -item[1])[:3])
+
+# %% [markdown]
+# 101 and 105 are the bytes of *e* and *i*. After the merge, (100, 114) and (114, 256) both occur 6
+# times, and the smaller one, *dr*, is next.
+#
+# ## Words first
+# Merges should not glue “dog” to the full stop or to the next word. So the text is cut into words
+# beforehand: letters, digits, or other signs, each with the space in front, if there is one. Then
+# only the words and their counts matter, which also makes training fast. The two functions are
+# given.
+
+# %% given="split_words"
+from attention.tokens_and_positions import split_words
+
+# %% given="count_words"
+from attention.tokens_and_positions import count_words
+
+# %%
+print(split_words("Der Hund (3 Jahre alt) beißt."))
+print(count_words(["ß", "🙂 🙂"]))  # two bytes; four bytes, without and with a space before
+try:
+    split_words("half a smile: \ud83d")
+except ValueError as error:
+    print("refused:", error)
+
+# %% [markdown]
+# The last text cannot be encoded at all: `\ud83d` is half of a pair that only together means a
+# character, as UTF-16 writes it. Alone it has no bytes, so it is refused, clearly and early.
+#
+# ### Exercise 8.1 · `count_pairs`
+# ●○○ easy · 8 minutes · 2 points
+#
+# Count all pairs of neighbours, and return them in the order in which they would be merged.
+#
+# <details><summary>Hint 1 · the idea</summary>
+#
+# One counter for all words. A word that occurs 5 times adds 5 for each of its pairs.
+# </details>
+# <details><summary>Hint 2 · the functions</summary>
+#
+# `pairwise([1, 2, 3])` gives (1, 2) and (2, 3), and nothing for a word of one token. Both
+# `pairwise` and `Counter` are imported.
+# </details>
+# <details><summary>Hint 3 · the order</summary>
+#
+# `sorted(…, key=…)` runs upwards. You want the counts to run downwards and the pairs upwards: what
+# can you do to a number to turn its order round? A key may be a tuple.
+# </details>
+
+# %% exercise="count_pairs"
+from attention.tokens_and_positions import count_pairs
+
+# %% check="count_pairs" points=2
+check.count_pairs(count_pairs)
+
+# %% [markdown]
+# ### Exercise 8.2 · `merge_pair`
+# ●●○ medium · 8 minutes · 2 points
+#
+# Replace a pair by its new id, from left to right. A token can be used once: *aaa* becomes [*aa*,
+# *a*].
+#
+# <details><summary>Hint 1 · the idea</summary>
+#
+# Walk through the list with a place. At each place, either the pair stands there, or it does not.
+# </details>
+# <details><summary>Hint 2 · a while loop</summary>
+#
+# The step is 2 after a merge and 1 otherwise, so a `for` over all places does not do. The last
+# token has no right neighbour: a slice `ids[place : place + 2]` is then just shorter, without an
+# error.
+# </details>
+# <details><summary>Hint 3 · pseudocode</summary>
+#
+# ```
+# while there are tokens left:
+#     if this one and the next are the pair: append new_id, go on behind both
+#     else:                                  append this one, go on behind it
+# ```
+# </details>
+
+# %% exercise="merge_pair"
+from attention.tokens_and_positions import merge_pair
+
+# %% check="merge_pair" points=2
+check.merge_pair(merge_pair)
+
+# %% [markdown]
+# ## Learning the merges
+# Count, merge the best pair, repeat. Done so, every merge counts all words anew, although it has
+# changed only those that hold the pair. So keep the
+# totals, and for each pair the places of its words. `PairIndex` does the bookkeeping. Its heap
+# finds the best pair without looking at all of them; entries that have gone out of date are only
+# noticed, and corrected, when they come to the top.
+
+# %% given="PairIndex"
+from attention.tokens_and_positions import PairIndex
+
+# %% [markdown]
+# ### Exercise 8.3 · `train_bpe`
+# ●●● hard · 20 minutes · 4 points
+#
+# Learn the merges. The index is made for you, from lists of its own, so you may change
+# `index.words`. Keep it true: before a word changes, its old pairs must go, and afterwards its new
+# ones must come in. (Exercises do not depend on each other: merge within the word here again.)
+#
+# <details><summary>Hint 1 · the idea</summary>
+#
+# Ask the index for the best pair and for the words that hold it. Change these, and no others.
+# </details>
+# <details><summary>Hint 2 · when to stop</summary>
+#
+# After `n_merges`, or when `most_frequent()` is `None`: then every word is a single token.
+# </details>
+# <details><summary>Hint 3 · pseudocode</summary>
+#
+# ```
+# while there are fewer than n_merges and there is a best pair:
+#     for each place where it stands:
+#         take the word's pairs out of the index
+#         replace the pair in index.words[place] by the new id
+#         put the word's pairs into the index
+#     append the pair to the merges
+# ```
+# </details>
+# <details><summary>Hint 4 · the new id</summary>
+#
+# Merge number 0 makes 256. How many merges are in the list while you are at it?
+# </details>
+
+# %% exercise="train_bpe"
+from attention.tokens_and_positions import train_bpe
+
+# %% check="train_bpe" points=4
+check.train_bpe(train_bpe)
+
+# %% [markdown]
+# Now a real text. Every machine with this course on it has one: the docstrings of PyTorch and
+# NumPy. The first fifty are kept aside. (If your trainer counts everything anew for each merge, it
+# is right as well, but this cell takes it several minutes.)
+
+# %% given="docstrings"
+from attention.tokens_and_positions import docstrings
+
+# %% demo=true
+texts = docstrings(torch, nn, nn.functional, numpy)
+held_out, words, counts = "\n".join(texts[:50]), *count_words(texts[50:])
+merges = train_bpe(words, counts, n_merges=2000)
+print(f"{sum(counts):,} words, {len(words):,} different ones")
+print("the first merges:", *merges[:6])
+
+# %% [markdown]
+# 32 is the space. Docstrings are indented, so two spaces are the most frequent pair; next come a
+# space with a *t*, then *in* and *or*.
+#
+# ### Exercise 8.4 · `encode`
+# ●●○ medium · 12 minutes · 3 points
+#
+# Cut a new text into tokens. Within each word, replay the merges: among all pairs that stand in the
+# word, the one that was **learned first** is merged, then the next, until no pair is left that was
+# ever learned. `ranks` tells the place of a pair among the merges.
+#
+# <details><summary>Hint 1 · the idea</summary>
+#
+# Start from the bytes of the word. While there are known pairs in it: find the one of lowest rank
+# and replace it by its id.
+# </details>
+# <details><summary>Hint 2 · the functions</summary>
+#
+# `min` of a list of tuples (rank, place) compares the ranks first. Assigning to a slice of two
+# shortens a list: `word[i : i + 2] = […]`.
+# </details>
+# <details><summary>Hint 3 · pseudocode</summary>
+#
+# ```
+# for each piece of split_words(text):
+#     word = list of its bytes
+#     while any pair of the word has a rank:
+#         rank, place = the lowest rank, and where it stands first
+#         put the id of that merge in the place of both tokens
+#     add the word's ids to ids
+# return ids
+# ```
+# </details>
+
+# %% exercise="encode"
+from attention.tokens_and_positions import encode
+
+# %% check="encode" points=3
+check.encode(encode)
+
+# %% [markdown]
+# ### Exercise 8.5 · `decode`
+# ●●○ medium · 8 minutes · 2 points
+#
+# And back: bytes of the tokens, joined, read as UTF-8. Mind that a token may end within a
+# character, and that a model may produce bytes that are no text at all. These become U+FFFD, �.
+#
+# <details><summary>Hint 1 · the idea</summary>
+#
+# Build a table of the bytes of every token. Merge *r* joins two tokens that are in the table
+# already.
+# </details>
+# <details><summary>Hint 2 · the functions</summary>
+#
+# `bytes([98])` is the byte 98 (`bytes(98)` is 98 zeros). `b"".join(…)` joins. `.decode("utf-8",
+# errors=…)` reads, and `errors` says what happens to bytes that are no text.
+# </details>
+# <details><summary>Hint 3 · a character comes out as “��”</summary>
+#
+# Then each token was read by itself. First join all bytes, then read.
+# </details>
+
+# %% exercise="decode"
+from attention.tokens_and_positions import decode
+
+# %% check="decode" points=2
+check.decode(decode)
+
+# %% [markdown]
+# ### Predict first
+# How many bytes does a token stand for, on average? Without merges, exactly one. Think of the curve
+# over the first 2000 merges, for docstrings that were kept aside, and for a German text.
+
+# %% demo=true
+german = """Ein guter Zerleger kennt die häufigen Wörter und baut die seltenen aus Stücken zusammen.
+Wer nur englische Texte gesehen hat, hält jeden deutschen Satz für eine lange Folge von Silben und
+Buchstaben. Übrigens geht dabei nichts verloren, auch kein ß und kein Umlaut."""
+used = [0, 10, 30, 100, 200, 500, 1000, 1500, 2000]
+curves = {"docstrings, kept aside": held_out, "German": german}
+for first in (0, 100, 1990):
+    print(f"merge {first:4} on:", *(repr(decode([256 + first + r], merges)) for r in range(9)))
+for name, text in curves.items():
+    sizes = [len(encode(text, merges[:n])) for n in used]
+    curves[name] = [len(text.encode("utf-8")) / size for size in sizes]
+    assert decode(encode(text, merges), merges) == text
+    print(f"{name:<23} {curves[name][-1]:.2f} bytes per token after {used[-1]} merges")
+ax = plots.lines(used, curves, xlabel="merges", ylabel="bytes per token")
+
+# %% [markdown]
+# *Bytes per token against the number of merges: steep at first, then flatter.* The first tokens are
+# pairs of common letters; soon there are whole words, most with their space in front. The late ones
+# are the vocabulary of docstrings: a tokeniser shows what it was trained on. Each merge is rarer
+# than the one before, so each helps less. And the German text gains little. Nothing fails, every
+# text comes back; but it costs more tokens, so more time and memory, in a language that the
+# tokeniser was not made for.
+#
+# ## A German compound
+# German writes its numbers as one word: 231 is *zweihunderteinunddreißig*. A second tokeniser
+# learns from the numbers 1 to 999 in words, each once, with 60 merges.
+
+
+# %% demo=true
+def in_german(n):
+    """Write 1 to 999 in German words."""
+    units = "ein zwei drei vier fünf sechs sieben acht neun zehn elf zwölf".split()  # noqa: SIM905
+    units += [stem + "zehn" for stem in ("drei", "vier", "fünf", "sech", "sieb", "acht", "neun")]
+    tens = [
+        stem + "zig" for stem in ("zwan", "drei", "vier", "fünf", "sech", "sieb", "acht", "neun")
+    ]
+    tens[1] = "dreißig"
+    if n >= 100:
+        return units[n // 100 - 1] + "hundert" + (in_german(n % 100) if n % 100 else "")
+    if n >= 20:
+        return (units[n % 10 - 1] + "und" if n % 10 else "") + tens[n // 10 - 2]
+    return "eins" if n == 1 else units[n - 1]
+
+
+numbers = train_bpe(*count_words(in_german(n) for n in range(1, 1000)), n_merges=60)
+rows = {}
+for word in (in_german(231), in_german(717), "Donaudampfschifffahrt", "returns a tensor"):
+    for name, learned in (("docstrings", merges), ("numbers", numbers)):
+        ids = encode(word, learned)
+        rows[f"{word}\n{name}: {len(ids)} tokens"] = [decode([i], learned) for i in ids]
+ax = plots.tokens(rows)
+
+# %% [markdown]
+# *Four texts, each cut by both tokenisers; ␣ is a space, and � a token that is half of a
+# character.* The tokeniser of numbers finds the parts of the word by itself: nobody told it what
+# *hundert* is. To the one of docstrings, German is nearly a heap of letters. In general the cuts
+# follow frequency, not meaning. Large models use the same algorithm with more merges: GPT-2 has
+# 256 bytes, 50 000 merges and one special token, 50 257 ids in all.
+#
+# ## From ids to rows
+# An id is a name, not a quantity: 301 is not more than 300. So each id gets a vector of its own, a
+# row of a table that is learned.
+#
+# ![Five tokens, zwei, hundert, ein, und, dreißig, become ids. Each id chooses a row of the table,
+# scaled by the root of d_model. A row of positions is added to each, and the sums are the rows of
+# X.](figures/rows_of_x.svg)
+#
+# $$X_t = \sqrt{d_\text{model}}\; E[\text{id}_t] + P_t$$
+#
+# | name | shape |
+# |---|---|
+# | `ids` | `(B, T)`, int64 |
+# | `table` *E* | `(vocab_size, d_model)` |
+# | `positions` *P* | `(T, d_model)` |
+# | *X* | `(B, T, d_model)` |
+#
+# Why the root? The paper does not say. The usual answer: it uses the table twice, here and to score
+# the next token at the end, and for the latter its numbers should start small, with a standard
+# deviation of about $1/\sqrt{d_\text{model}}$. As rows of *X* they would drown in the positions,
+# whose numbers go up to 1. The factor brings them to size 1.
+#
+# ### Exercise 8.6 · `embed`
+# ●○○ easy · 3 minutes · 1 point
+#
+# Look the rows up and scale them.
+#
+# <details><summary>Hint 1 · the idea</summary>
+#
+# A tensor of ids as an index picks a row for each of them.
+# </details>
+# <details><summary>Hint 2 · the shapes</summary>
+#
+# `table[ids]` has the shape of `ids` with an axis of `d_model` behind it. Which axis of the table
+# has the length `d_model`?
+# </details>
+
+# %% exercise="embed"
+from attention.tokens_and_positions import embed
+
+# %% check="embed" points=1
+check.embed(embed)
+
+# %% [markdown]
+# ## Order
+# Attention does not know in which order the rows come. Two sentences of the same words, and an
+# attention of five lines with random weights:
+
+
+# %% demo=true
+def self_attention(x, W_q, W_k):
+    """Attention of a sequence on itself, with the rows as values."""
+    scores = (x @ W_q) @ (x @ W_k).T / math.sqrt(x.shape[1])  # (T, T)
+    weights = scores.softmax(dim=1)
+    return weights @ x, weights
+
+
+sentences = ["dog bites man", "man bites dog"]
+number = {"dog": 0, "bites": 1, "man": 2}
+generator = torch.Generator().manual_seed(2)
+table = torch.randn(3, 16, generator=generator) / 4  # (vocab_size, d_model), of size 1/√d_model
+W_q, W_k = torch.randn(2, 16, 16, generator=generator) / 4
+rows = {s: embed(torch.tensor([number[word] for word in s.split()]), table) for s in sentences}
+contexts = {s: self_attention(x, W_q, W_k)[0] for s, x in rows.items()}
+for word in number:
+    one, other = (contexts[s][s.split().index(word)] for s in sentences)
+    print(f"{word:<6} largest difference below 1e-5: {(one - other).abs().max().item() < 1e-5}")
+
+# %% [markdown]
+# Who bites whom makes no difference. The rows must say where they stand.
+#
+# ### Exercise 8.7 · `sinusoidal_positions`
+# ●●○ medium · 12 minutes · 2 points
+#
+# The idea of the Transformer's authors: describe a position like a time, by the hands of clocks
+# that turn at different speeds. Each pair of columns is one clock, the sine and the cosine of its
+# angle.
+#
+# ![Four clocks at the positions 0, 1, 2, 3, 10 and 100. The first hand turns by one radian per
+# step, the second by a tenth, the third by a hundredth, the fourth by a
+# thousandth.](figures/position_clocks.svg)
+#
+# $$P_{t,\,2i} = \sin\frac{t}{10000^{2i/d_\text{model}}}, \qquad
+# P_{t,\,2i+1} = \cos\frac{t}{10000^{2i/d_\text{model}}}$$
+#
+# The drawing is $d_\text{model} = 8$. Mind that sines and cosines **take turns**. (Some programs
+# put all sines first. That is as good, but a model trained with one cannot be run with the other.)
+#
+# <details><summary>Hint 1 · the idea</summary>
+#
+# First the matrix of angles, one per position and clock. Then both functions of it, interleaved.
+# </details>
+# <details><summary>Hint 2 · the shapes</summary>
+#
+# Positions `(T, 1)` over speeds `(d_model / 2,)` are angles `(T, d_model / 2)`.
+# `torch.arange(0, d_model, 2)` counts 0, 2, 4, …; give it the dtype of the positions.
+# </details>
+# <details><summary>Hint 3 · interleaving</summary>
+#
+# `torch.stack` with `dim=-1` puts two `(T, n)` into `(T, n, 2)`, where the two that belong together
+# are neighbours. `flatten(start_dim=1)` makes one axis of the last two.
+# </details>
+# <details><summary>Hint 4 · “position 0 should be 0, 1, 0, 1”</summary>
+#
+# You have 0, 0, …, 1, 1: `torch.cat` has put the halves one behind the other.
+# </details>
+
+# %% exercise="sinusoidal_positions"
+from attention.tokens_and_positions import sinusoidal_positions
+
+# %% check="sinusoidal_positions" points=2
+check.sinusoidal_positions(sinusoidal_positions)
+
+# %% [markdown]
+# ### Predict first
+# The matrix for 64 positions and 64 columns: where do the colours change from row to row, and where
+# do they hardly change at all? And take the dot product of the row of one position with those
+# around it: does the curve depend on the position?
+
+# %% demo=true
+P = sinusoidal_positions(torch.arange(200.0), 64)  # (T, d_model)
+left, right = plots.panels(columns=2, width=4.6, height=3.2, share=False)
+plots.signed(P[:64], left, "the positions", "column", "position")
+shifts = torch.arange(-30, 31)
+for t in (40, 80, 120):
+    dots = P[t + shifts] @ P[t]  # (61,)
+    right.plot(shifts, dots, label=f"t = {t}", linewidth=7 - t / 20)
+right.set(title="dot product of rows t and t + shift", xlabel="shift")
+legend = right.legend()
+
+# %% [markdown]
+# *Left: rows are positions; the first columns change at every step, the last hardly at all. Right:
+# three curves, one on top of the other.* The dot product of two positions depends on their
+# distance only: it is largest at 0, where it is 32, one for each clock.
+#
+# ## A shift is a rotation
+# Move every position by the same number, and each hand turns by the same angle, wherever it stood.
+# A rotation is a matrix. So **one** matrix, made from the shift alone, leads from any position to
+# the one that is so many steps on. A head that looks “three tokens back” has only to learn that
+# matrix.
+
+# %% demo=true
+shift, d_model = 5.0, 8
+R = torch.zeros(d_model, d_model)
+for i in range(0, d_model, 2):
+    angle = shift / 10000 ** (i / d_model)
+    R[i : i + 2, i : i + 2] = torch.tensor(
+        [[math.cos(angle), -math.sin(angle)], [math.sin(angle), math.cos(angle)]]
+    )
+positions = torch.arange(50.0)
+now, later = (sinusoidal_positions(positions + s, d_model) for s in (0.0, shift))
+gap = (now @ R - later).abs().max().item()
+print("50 rows, one matrix, largest difference below 1e-5:", gap < 1e-5)
+
+# %% [markdown]
+# ### Exercise 8.8 · `LearnedPositions`
+# ●●○ medium · 8 minutes · 2 points
+#
+# Why not learn the positions, like the embeddings? BERT and GPT-2 do. Write a module with one
+# parameter, `table`, whose first *T* rows are added to the sequences. Every sequence of the batch
+# gets the same. There is no row for position `max_length`, so a longer sequence is refused.
+#
+# <details><summary>Hint 1 · the idea</summary>
+#
+# Time is axis 1 of x, not axis 0: that is the batch.
+# </details>
+# <details><summary>Hint 2 · the shapes</summary>
+#
+# `(B, T, d_model)` plus `(T, d_model)` adds the same matrix to every sequence.
+# </details>
+# <details><summary>Hint 3 · the parameter</summary>
+#
+# `nn.Parameter` around a tensor. Small random numbers do as a start, such as `torch.randn(…)` times
+# 0.02.
+# </details>
+
+# %% exercise="LearnedPositions"
+from attention.tokens_and_positions import LearnedPositions
+
+# %% check="LearnedPositions" points=2
+check.LearnedPositions(LearnedPositions)
+
+# %% [markdown]
+# ### Exercise 8.9 · `rotary`
+# ●●○ medium · 12 minutes · 2 points
+#
+# If a shift is a rotation, why add anything? **Rotary positions** turn the queries and keys
+# themselves: each pair of features $(x_{2i}, x_{2i+1})$ by the angle of the *i*-th clock. Most
+# large language models of today do it like this.
+#
+# $$\begin{pmatrix} x'_{2i} \\ x'_{2i+1} \end{pmatrix} =
+# \begin{pmatrix} \cos\theta & -\sin\theta \\ \sin\theta & \cos\theta \end{pmatrix}
+# \begin{pmatrix} x_{2i} \\ x_{2i+1} \end{pmatrix}, \qquad
+# \theta = \frac{t}{10000^{2i/d_\text{head}}}$$
+#
+# Turn a query by *m* steps and a key by *n*: their dot product sees only the angle between them,
+# so it depends on *m* − *n*. The lengths of the vectors stay as they are.
+#
+# <details><summary>Hint 1 · the idea</summary>
+#
+# Angles as in exercise 8.7. Take the first and the second feature of all pairs apart, apply the
+# matrix, interleave again.
+# </details>
+# <details><summary>Hint 2 · the shapes</summary>
+#
+# `x[..., 0::2]` and `x[..., 1::2]` are `(..., T, d_head / 2)`. Angles `(T, d_head / 2)` broadcast
+# against them, whatever axes stand before.
+# </details>
+# <details><summary>Hint 3 · pseudocode</summary>
+#
+# ```
+# angles        = position over 10000^(2i / d_head), for each position and pair
+# first, second = even and odd features of x
+# new first     = first times cos minus second times sin
+# new second    = first times sin plus second times cos
+# interleave the two along the last axis
+# ```
+# </details>
+# <details><summary>Hint 4 · the values are right, but in other places</summary>
+#
+# Some libraries pair feature *i* with *i* + d_head / 2 instead. Both are rotary positions, but a
+# model trained with one cannot be run with the other. Here neighbours are pairs.
+# </details>
+
+# %% exercise="rotary"
+from attention.tokens_and_positions import rotary
+
+# %% check="rotary" points=2
+check.rotary(rotary)
+
+# %% [markdown]
+# ### Predict first
+# One query and one key, random, are put at all positions *m* and *n* from 0 to 31. Along which
+# lines of the matrix of dot products will the colour be constant? And if sinusoids are *added* to
+# the query and the key instead?
+
+# %% demo=true
+T, d_head = 32, 64
+generator = torch.Generator().manual_seed(1)
+q, k = torch.randn(2, 1, d_head, generator=generator)  # (1, d_head) each
+positions = torch.arange(float(T))
+turned = rotary(q.expand(T, -1), positions) @ rotary(k.expand(T, -1), positions).T  # (T, T)
+P = sinusoidal_positions(positions, d_head)
+added = (q + P) @ (k + P).T  # (T, T)
+axes = plots.panels(columns=2, width=4.0, height=3.3)
+for ax, (name, scores) in zip(axes, (("rotary", turned), ("added", added)), strict=True):
+    plots.signed(scores, ax, name, "position n of the key", "position m of the query", 40.0)
+    diagonals = [scores.diagonal(offset).std().item() for offset in range(-20, 21)]
+    print(f"{name:<7} spread along a diagonal: {max(diagonals):.3f} at most")
+
+# %% [markdown]
+# *Dot products of a query at m (down) and a key at n (across). Left, rotary: constant along each
+# diagonal. Right, added sinusoids: a diagonal band, with stripes across it.* Only on the left does
+# the score depend on *m* − *n* alone. Added positions also multiply with the content.
+#
+# ## Order matters now
+# The two sentences again, with positions added. The words, the table and the weights are as before.
+
+# %% demo=true
+axes = plots.panels(rows=2, columns=2, width=3.4, height=2.3, share=False)
+for row, scale in zip(axes, (0.0, 1.0), strict=True):
+    contexts = {}
+    for ax, s in zip(row, sentences, strict=True):
+        x = rows[s] + scale * sinusoidal_positions(torch.arange(3.0), 16)
+        contexts[s], weights = self_attention(x, W_q, W_k)
+        title = f"{s}, {'with' if scale else 'without'} positions"
+        plots.heatmap(weights, ax, title, s.split(), s.split(), numbers=True, colorbar=False)
+        ax.set(xlabel="", ylabel="")
+    one, other = (contexts[s][s.split().index("dog")] for s in sentences)
+    gap = (one - other).abs().max().item()
+    print(f"{'with' if scale else 'without':<7} positions, dog differs by up to {gap:.2f}")
+
+# %% [markdown]
+# *Weights of the words on each other. Above, without positions, the right matrix is the left one
+# with rows and columns exchanged. Below, with positions, the weights are others.* The dog who bites
+# and the dog who is bitten are two different rows at last.
+#
+# ### Break it
+# Leave the root out. The sentence is “a rose is a rose is a rose”, and we look at the cosine of the
+# angle between any two rows of *X*. What should two rows of the same word have in common? What is
+# left of it without √d_model?
+
+# %% demo=true
+rose = ["a", "rose", "is", "a", "rose", "is", "a", "rose"]
+ids = torch.tensor([["a", "rose", "is"].index(word) for word in rose])
+d_model = 256
+table = torch.randn(3, d_model, generator=torch.Generator().manual_seed(0)) / math.sqrt(d_model)
+P = sinusoidal_positions(torch.arange(8.0), d_model)
+axes = plots.panels(columns=2, width=3.9, height=3.3)
+for ax, (name, x) in zip(
+    axes, (("with √d_model", embed(ids, table)), ("without", table[ids])), strict=True
+):
+    rows_of_x = nn.functional.normalize(x + P, dim=1)
+    plots.signed(rows_of_x @ rows_of_x.T, ax, name)
+    ax.set_xticks(range(8), rose, rotation=60)
+    ax.set_yticks(range(8), rose)
+    print(
+        f"{name:<14} size of a number: token {x.std():.2f}, position {P.square().mean() ** 0.5:.2f}"
+    )
+
+# %% [markdown]
+# *Cosines between the rows of X. Left, the same words stand out wherever they are, on a background
+# of nearness. Right, without the root, all rows are alike, and only the distance is left to see.*
+# No error, no NaN: the model trains, but begins almost blind to its words.
+#
+# ## Summary
+# Byte-pair encoding merges the most frequent pair of tokens, again and again, so that frequent
+# words become one token and no text is ever unknown. Each id chooses a row of a learned table,
+# times √d_model, and positions are added to the row or turned into the queries and keys. With
+# clocks as positions a shift is a rotation, so that attention can see how far apart two tokens are.
+#
+# **Next** The rows of *X* are ready. In lesson 09 they go through a deep stack of layers, and the
+# question is what keeps such a stack from falling apart.
+#
+# **References**
+# - P. Gage (1994). *A new algorithm for data compression.* The C Users Journal 12(2), 23–38.
+# - R. Sennrich, B. Haddow, A. Birch (2016). *Neural machine translation of rare words with subword
+#   units.* [arXiv:1508.07909](https://arxiv.org/abs/1508.07909)
+# - A. Radford et al. (2019). *Language models are unsupervised multitask learners.* (GPT-2: BPE on
+#   bytes.)
+# - A. Vaswani et al. (2017). *Attention is all you need*, sections 3.4 and 3.5.
+#   [arXiv:1706.03762](https://arxiv.org/abs/1706.03762)
+# - J. Su et al. (2021). *RoFormer: enhanced Transformer with rotary position embedding.*
+#   [arXiv:2104.09864](https://arxiv.org/abs/2104.09864)
+# - To use: the [tokenizers](https://github.com/huggingface/tokenizers) package learns the same
+#   merges from the same words, with the same rule for ties.
