@@ -178,7 +178,7 @@ def train_bpe(words, counts, n_merges):
     return merges
 
 
-def encode(text, merges):
+def bpe_encode(text, merges):
     """Turn a text into ids, by the merges in the order in which they were learned.
 
     text     str
@@ -188,7 +188,7 @@ def encode(text, merges):
     Within each word, the pair that was learned first is merged first. No merge crosses the words
     of `split_words`, which refuses lone surrogates with a ValueError.
 
-    >>> encode("aab ab", [(97, 98), (32, 256)])
+    >>> bpe_encode("aab ab", [(97, 98), (32, 256)])
     [97, 256, 257]
     """
     ranks = {tuple(pair): rank for rank, pair in enumerate(merges)}
@@ -203,14 +203,14 @@ def encode(text, merges):
     return ids
 
 
-def decode(ids, merges):
+def bpe_decode(ids, merges):
     """Turn ids back into a text.
 
     ids      list of ids below 256 + len(merges)
     merges   list of pairs, from `train_bpe`
     returns  str; bytes that are not UTF-8, as in half a character, become U+FFFD
 
-    >>> decode([97, 256, 257], [(97, 98), (32, 256)])
+    >>> bpe_decode([97, 256, 257], [(97, 98), (32, 256)])
     'aab ab'
     """
     # exercise: about 4 lines

@@ -235,7 +235,7 @@ print("the first merges:", *merges[:6])
 # 32 is the space. Docstrings are indented, so two spaces are the most frequent pair; next come a
 # space with a *t*, then *in* and *or*.
 #
-# ### Exercise 8.4 · `encode`
+# ### Exercise 8.4 · `bpe_encode`
 # ●●○ medium · 12 minutes · 3 points
 #
 # Cut a new text into tokens. Within each word, replay the merges: among all pairs that stand in the
@@ -265,14 +265,14 @@ print("the first merges:", *merges[:6])
 # ```
 # </details>
 
-# %% exercise="encode"
-from attention.tokens_and_positions import encode
+# %% exercise="bpe_encode"
+from attention.tokens_and_positions import bpe_encode
 
-# %% check="encode" points=3
-check.encode(encode)
+# %% check="bpe_encode" points=3
+check.bpe_encode(bpe_encode)
 
 # %% [markdown]
-# ### Exercise 8.5 · `decode`
+# ### Exercise 8.5 · `bpe_decode`
 # ●●○ medium · 8 minutes · 2 points
 #
 # And back: bytes of the tokens, joined, read as UTF-8. Mind that a token may end within a
@@ -293,11 +293,11 @@ check.encode(encode)
 # Then each token was read by itself. First join all bytes, then read.
 # </details>
 
-# %% exercise="decode"
-from attention.tokens_and_positions import decode
+# %% exercise="bpe_decode"
+from attention.tokens_and_positions import bpe_decode
 
-# %% check="decode" points=2
-check.decode(decode)
+# %% check="bpe_decode" points=2
+check.bpe_decode(bpe_decode)
 
 # %% [markdown]
 # ### Predict first
@@ -311,11 +311,11 @@ Buchstaben. Übrigens geht dabei nichts verloren, auch kein ß und kein Umlaut."
 used = [0, 10, 30, 100, 200, 500, 1000, 1500, 2000]
 curves = {"docstrings, kept aside": held_out, "German": german}
 for first in (0, 100, 1990):
-    print(f"merge {first:4} on:", *(repr(decode([256 + first + r], merges)) for r in range(9)))
+    print(f"merge {first:4} on:", *(repr(bpe_decode([256 + first + r], merges)) for r in range(9)))
 for name, text in curves.items():
-    sizes = [len(encode(text, merges[:n])) for n in used]
+    sizes = [len(bpe_encode(text, merges[:n])) for n in used]
     curves[name] = [len(text.encode("utf-8")) / size for size in sizes]
-    assert decode(encode(text, merges), merges) == text
+    assert bpe_decode(bpe_encode(text, merges), merges) == text
     print(f"{name:<23} {curves[name][-1]:.2f} bytes per token after {used[-1]} merges")
 ax = plots.lines(used, curves, xlabel="merges", ylabel="bytes per token")
 
@@ -352,8 +352,8 @@ numbers = train_bpe(*count_words(in_german(n) for n in range(1, 1000)), n_merges
 rows = {}
 for word in (in_german(231), in_german(717), "Donaudampfschifffahrt", "returns a tensor"):
     for name, learned in (("docstrings", merges), ("numbers", numbers)):
-        ids = encode(word, learned)
-        rows[f"{word}\n{name}: {len(ids)} tokens"] = [decode([i], learned) for i in ids]
+        ids = bpe_encode(word, learned)
+        rows[f"{word}\n{name}: {len(ids)} tokens"] = [bpe_decode([i], learned) for i in ids]
 ax = plots.tokens(rows)
 
 # %% [markdown]

@@ -145,7 +145,7 @@ def train_bpe(student, draw):
 
 
 @check
-def encode(student, draw):
+def bpe_encode(student, draw):
     """Merges within words, first learned first."""
     merges = [(98, 99), (99, 100), (97, 98), (100, 101), (97, 256)]
     got = student("abcde", merges)
@@ -169,7 +169,7 @@ def encode(student, draw):
 
 
 @check
-def decode(student, draw):
+def bpe_decode(student, draw):
     """Bytes of the tokens, joined, then read as UTF-8."""
     merges = [(97, 98), (32, 256), (99, 257)]
     what = "with the merges ab, _ab and c_ab (_ is the space), "

@@ -361,7 +361,7 @@ def _encode(text, merges, choose=min, pieces=split_words, first=256, bytes_of=st
 
 
 @mistake(
-    "encode",
+    "bpe_encode",
     hint="Merges are applied from left to right, whichever is met first. The pair that was learned "
     "first has to go first, wherever it stands.",
 )
@@ -370,7 +370,7 @@ def merges_the_leftmost_pair(text, merges):
 
 
 @mistake(
-    "encode",
+    "bpe_encode",
     hint="The pair that was learned last is merged first. It is the other way round: the lowest "
     "rank goes first.",
 )
@@ -379,7 +379,7 @@ def merges_the_last_learned_first(text, merges):
 
 
 @mistake(
-    "encode",
+    "bpe_encode",
     hint="The longest token that fits is taken, from left to right. That is another algorithm "
     "(WordPiece); BPE repeats the merges in the order in which they were learned.",
 )
@@ -398,7 +398,7 @@ def takes_the_longest_token(text, merges):
 
 
 @mistake(
-    "encode",
+    "bpe_encode",
     hint="Each word is merged once only. Merge until none of its pairs is among the merges.",
 )
 def merges_once(text, merges):
@@ -413,7 +413,7 @@ def merges_once(text, merges):
     return ids
 
 
-@mistake("encode", hint="A merge is applied to one place of a word only. It may fit several.")
+@mistake("bpe_encode", hint="A merge is applied to one place of a word only. It may fit several.")
 def applies_each_merge_once(text, merges):
     ids = []
     for piece in split_words(text):
@@ -424,13 +424,13 @@ def applies_each_merge_once(text, merges):
     return ids
 
 
-@mistake("encode", hint="The id of a merge is its rank plus 256: below that are the bytes.")
+@mistake("bpe_encode", hint="The id of a merge is its rank plus 256: below that are the bytes.")
 def forgets_the_256(text, merges):
     return [i - 1000 if i >= 1000 else i for i in _encode(text, merges, first=1000)]
 
 
 @mistake(
-    "encode",
+    "bpe_encode",
     hint="A merge crosses from one word into the next. Merge each word of split_words by itself.",
 )
 def merges_across_words(text, merges):
@@ -438,7 +438,7 @@ def merges_across_words(text, merges):
 
 
 @mistake(
-    "encode",
+    "bpe_encode",
     hint="The ids are numbers of characters, ord(…). The first 256 ids are bytes: encode the word "
     "as UTF-8.",
 )
@@ -446,12 +446,12 @@ def takes_characters_for_bytes(text, merges):
     return _encode(text, merges, bytes_of=lambda piece: map(ord, piece))
 
 
-@mistake("encode", hint="The result is a list for each word. Join them into one list of ids.")
+@mistake("bpe_encode", hint="The result is a list for each word. Join them into one list of ids.")
 def keeps_the_words_apart(text, merges):
     return [_encode(piece, merges) for piece in split_words(text)]
 
 
-@alternative("encode")
+@alternative("bpe_encode")
 def merge_after_merge(text, merges):
     ids = []
     for piece in split_words(text):
@@ -462,7 +462,7 @@ def merge_after_merge(text, merges):
     return ids
 
 
-@alternative("encode")
+@alternative("bpe_encode")
 def all_places_of_the_best_pair(text, merges):
     ids, worst = [], len(merges)
     for word in map(list, map(str.encode, split_words(text))):
@@ -483,7 +483,7 @@ def _tokens(merges):
 
 
 @mistake(
-    "decode",
+    "bpe_decode",
     hint="Each token is read by itself. A character of several bytes may begin in one token and "
     "end in the next: join all bytes first.",
 )
@@ -493,7 +493,7 @@ def reads_token_by_token(ids, merges):
 
 
 @mistake(
-    "decode",
+    "bpe_decode",
     hint="Bytes that are not UTF-8 raise a UnicodeDecodeError. A model may stop within a "
     'character: tell decode what to do with errors, for instance "replace".',
 )
@@ -502,7 +502,7 @@ def stumbles_over_broken_bytes(ids, merges):
 
 
 @mistake(
-    "decode",
+    "bpe_decode",
     hint='Broken bytes vanish silently (errors="ignore"). Let them be seen, as U+FFFD.',
 )
 def swallows_broken_bytes(ids, merges):
@@ -510,14 +510,14 @@ def swallows_broken_bytes(ids, merges):
 
 
 @mistake(
-    "decode",
+    "bpe_decode",
     hint="Every byte becomes a character (chr, or latin-1). In UTF-8 a character may take several.",
 )
 def takes_bytes_for_characters(ids, merges):
     return b"".join(_tokens(merges)[i] for i in ids).decode("latin-1")
 
 
-@mistake("decode", hint="The two halves of a merge are swapped: left first, then right.")
+@mistake("bpe_decode", hint="The two halves of a merge are swapped: left first, then right.")
 def swaps_the_halves(ids, merges):
     return decode_with(ids, [(right, left) for left, right in merges])
 
@@ -527,7 +527,7 @@ def decode_with(ids, merges, joint=b""):
 
 
 @mistake(
-    "decode",
+    "bpe_decode",
     hint="There are spaces between the tokens. The spaces of the text are in the tokens already.",
 )
 def puts_spaces_between(ids, merges):
@@ -535,7 +535,7 @@ def puts_spaces_between(ids, merges):
 
 
 @mistake(
-    "decode",
+    "bpe_decode",
     hint="Ids from 256 are looked up as bytes. Each stands for a merge, whose halves may be merges "
     "in turn: build a table of the bytes of every token first.",
 )
@@ -543,13 +543,13 @@ def knows_bytes_only(ids, merges):
     return bytes(ids).decode(errors="replace")
 
 
-@mistake("decode", hint="A merge is undone once only. Its halves may be merges in their turn.")
+@mistake("bpe_decode", hint="A merge is undone once only. Its halves may be merges in their turn.")
 def undoes_one_level(ids, merges):
     flat = chain.from_iterable(merges[i - 256] if i > 255 else (i,) for i in ids)
     return bytes(i % 256 for i in flat).decode(errors="replace")
 
 
-@alternative("decode")
+@alternative("bpe_decode")
 def unfolds_recursively(ids, merges):
     def unfold(i):
         return [i] if i < 256 else [byte for half in merges[i - 256] for byte in unfold(half)]
@@ -557,7 +557,7 @@ def unfolds_recursively(ids, merges):
     return bytes(byte for i in ids for byte in unfold(i)).decode("utf-8", "replace")
 
 
-@alternative("decode")
+@alternative("bpe_decode")
 def unfolds_with_a_stack(ids, merges):
     stack, found = list(reversed(ids)), bytearray()
     while stack:
