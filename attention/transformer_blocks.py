@@ -181,8 +181,8 @@ class DecoderLayer(Sublayers):
         memory_mask  None, or bool that broadcasts to (B, T_q, T_k): which of the source are real
         returns      (B, T_q, d_model)
         """
-        mask = combine_masks(causal_mask(x.shape[1], x.device), mask)
-        # exercise: about 9 lines
+        # exercise: about 10 lines
+        mask = combine_masks(causal_mask(x.shape[1], x.device), mask)  # (..., T_q, T_q)
         if self.pre_norm:
             h = self.norm_1(x)
             x = x + self.dropout(self.attention(h, h, h, mask))
@@ -192,6 +192,50 @@ class DecoderLayer(Sublayers):
         x = self.norm_1(x + self.dropout(self.attention(x, x, x, mask)))
         x = self.norm_2(x + self.dropout(self.cross_attention(x, memory, memory, memory_mask)))
         return self.norm_3(x + self.dropout(self.feed_forward(x)))
+
+
+def layer_parameters(d_model, d_ff, cross=False):
+    """Count the parameters of an encoder layer or, with cross=True, of a decoder layer.
+
+    d_model  length of the vectors
+    d_ff     number of hidden units
+    cross    whether there is an attention to a second sequence, with a norm of its own
+    returns  an int; all linear layers and norms have biases
+
+    >>> layer_parameters(d_model=512, d_ff=2048)
+    3152384
+    """
+    # exercise: about 5 lines
+    attention = 4 * (d_model * d_model + d_model)
+    feed_forward = d_model * d_ff + d_ff + d_ff * d_model + d_model
+    norm = 2 * d_model
+    if cross:
+        return 2 * attention + feed_forward + 3 * norm
+    return attention + feed_forward + 2 * norm
+
+
+def gradient_norms(x, weights, skip):
+    """Send x through a stack of small layers and measure the gradient that each layer gets.
+
+    x        (B, d_model)                    what goes into the first layer
+    weights  (n_layers, d_model, d_model)    layer l turns h into tanh(h @ weights[l])
+    skip     whether h is added to that: a residual connection
+    returns  (n_layers,)  norm of the gradient of the loss with respect to weights[l]; the loss is
+                          the mean of all squared numbers that leave the last layer
+
+    >>> one = torch.ones(1, 1)
+    >>> gradient_norms(one, torch.zeros(2, 1, 1), skip=True)  # every layer hands the 1 on
+    tensor([2., 2.])
+    """
+    # exercise: about 8 lines
+    weights = weights.detach().clone().requires_grad_()
+    h = x
+    for weight in weights:
+        update = torch.tanh(h @ weight)  # (B, d_model)
+        h = h + update if skip else update
+    loss = h.square().mean()
+    (gradient,) = torch.autograd.grad(loss, weights)  # (n_layers, d_model, d_model)
+    return gradient.flatten(1).norm(dim=1)
 
 
 @contextmanager
