@@ -74,35 +74,34 @@ class Translator(nn.Module):
         if tied == "all":
             self.source_embedding.weight = self.target_embedding.weight
 
-    def embed(self, tokens, embedding, start=0):
+    def embed(self, tokens, embedding):
         """Turn tokens into vectors that know where they stand; dropout comes last.
 
         tokens     (B, T)           ids
         embedding  an nn.Embedding
-        start      the position of the first token
         returns    (B, T, d_model)  √d_model times the tokens' rows, plus sinusoidal positions
         """
         # exercise: about 4 lines
-        table = embedding.weight  # (vocab_size, d_model)
-        positions = torch.arange(start, start + tokens.shape[1], device=table.device)
-        places = sinusoidal_positions(positions.to(table.dtype), table.shape[1])  # (T, d_model)
-        return self.dropout(embedding(tokens) * math.sqrt(table.shape[1]) + places)
+        x = embedding(tokens)  # (B, T, d_model)
+        positions = torch.arange(x.shape[1], dtype=x.dtype, device=x.device)
+        x = x * math.sqrt(x.shape[2]) + sinusoidal_positions(positions, x.shape[2])
+        return self.dropout(x)
 
     def encode(self, source, source_mask):
         """Describe every source token: (B, T_k), (B, 1, T_k) -> memory (B, T_k, d_model)."""
         # exercise: about 1 line
         return self.encoder(self.embed(source, self.source_embedding), source_mask)
 
-    def decode(self, read, memory, target_mask, source_mask, start=0):
+    def decode(self, read, memory, target_mask, source_mask):
         """Score what follows each token that the decoder has read.
 
-        read         (B, T_q)           ids; the first is at position `start`
+        read         (B, T_q)           ids, from BOS on
         memory       (B, T_k, d_model)  from `encode`
         target_mask  (B, T_q, T_q), source_mask (B, 1, T_k)
         returns      (B, T_q, target_size)
         """
         # exercise: about 3 lines
-        y = self.embed(read, self.target_embedding, start)  # (B, T_q, d_model)
+        y = self.embed(read, self.target_embedding)  # (B, T_q, d_model)
         y = self.decoder(y, memory, target_mask, source_mask)  # (B, T_q, d_model)
         return self.generator(y)
 
