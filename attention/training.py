@@ -11,6 +11,7 @@ import importlib
 import inspect
 import json
 import os
+import random
 from pathlib import Path
 
 import torch
@@ -109,13 +110,27 @@ def translations(model, corpus, pairs):
 def accuracy_by_digits(model, corpus, at_most=100):
     """Return {number of digits: share of test numbers translated without any error}.
 
-    Lengths of which there are fewer than 10 test numbers are left out.
+    Lengths of which there are fewer than 10 test numbers are left out. While nbgrader runs the
+    notebook, 10 numbers of each length are translated.
     """
+    if os.environ.get("NBGRADER_EXECUTION"):
+        at_most = min(at_most, 10)
     return {
         digits: _exact(translations(model, corpus, pairs), pairs)
         for digits, pairs in corpus.test_by_digits(at_most).items()
         if len(pairs) >= 10
     }
+
+
+def exact_match(model, corpus, at_most=500):
+    """Return the share of held-out numbers, drawn from all lengths, translated without any error.
+
+    While nbgrader runs the notebook, 10 numbers are translated.
+    """
+    if os.environ.get("NBGRADER_EXECUTION"):
+        at_most = min(at_most, 10)
+    pairs = random.Random(SEED).sample(corpus.test, min(at_most, len(corpus.test)))
+    return _exact(translations(model, corpus, pairs), pairs)
 
 
 def _exact(texts, pairs):

@@ -221,7 +221,13 @@ class Transformer(Translator):
 def transformer_parameters(
     source_size, target_size, d_model, d_ff, n_layers, pre_norm=True, tied="none"
 ):
-    """Count the parameters of a `Transformer` from its sizes; returns an int.
+    """Count the parameters of a `Transformer` from its sizes.
+
+    source_size, target_size  sizes of the vocabularies
+    d_model, d_ff, n_layers   sizes of the layers, and how many there are on each side
+    pre_norm                  whether there is a norm behind each stack
+    tied                      "none": three tables, "target": two, "all": one
+    returns                   an int
 
     >>> transformer_parameters(37000, 37000, 512, 2048, 6, pre_norm=False, tied="all")
     63082496
