@@ -60,7 +60,7 @@ class FeedForward(nn.Module):
         self.linear_2 = nn.Linear(d_ff, d_model)
 
     def forward(self, x):
-        """Compute linear_2(dropout(relu(linear_1(x)))): (..., d_model) to (..., d_model)."""
+        """Work on every position by itself: (..., d_model) to (..., d_model)."""
         # exercise: about 2 lines
         hidden = torch.relu(self.linear_1(x))  # (..., d_ff)
         return self.linear_2(self.dropout(hidden))  # (..., d_model)

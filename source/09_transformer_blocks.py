@@ -27,6 +27,8 @@ from attention.progress import Bar
 from attention.transformer_blocks import Sublayers, watch_attention
 from autograder import check
 
+torch.set_num_threads(1)  # matrices as small as those of this lesson are faster on one core
+
 # %% [markdown]
 # ## What fails without this idea
 # A gradient comes back through a stack layer by layer, and each layer multiplies it with its slope.
@@ -164,7 +166,12 @@ print("divided by 3/4:", [round(k / 0.75, 2) for k in kept], "  mean", sum(kept)
 # `noise >= self.p` is a table of True and False, as large as the update. Multiplied with numbers
 # they count as 1 and 0.
 # </details>
-# <details><summary>Hint 3 · “the function changes its inputs”</summary>
+# <details><summary>Hint 3 · “with the noise 0.1, 0.2, 0.9, 0.19 the sum is wrong”</summary>
+#
+# `F.dropout` and `nn.Dropout` draw noise of their own. Here the noise is given: compare it with
+# `self.p`.
+# </details>
+# <details><summary>Hint 4 · “the function changes its inputs”</summary>
 #
 # `update *= …` and `x += …` write into the tensors that you were given. Make new ones.
 # </details>
@@ -421,6 +428,10 @@ check.EncoderLayer(EncoderLayer)
 #
 # A mask has met the wrong keys. The source has T_k = 7 positions, the target T_q = 5.
 # </details>
+# <details><summary>Hint 5 · “TypeError: unsupported operand type(s) for &”</summary>
+#
+# `mask` may be None. `combine_masks` knows what to do then.
+# </details>
 
 # %% exercise="DecoderLayer"
 from attention.transformer_blocks import DecoderLayer
@@ -517,8 +528,6 @@ def measure(depth, pre_norm, skip, seed, d_model=32):
 # And with 48 layers, which layer gets the largest gradient, the first or the last?
 
 # %% demo=true
-threads = torch.get_num_threads()
-torch.set_num_threads(1)  # such small matrices are faster on one core
 depths, gradients, alike = (1, 2, 4, 8, 16, 32, 48), {}, {}
 for name, pre_norm, skip in (
     ("pre-norm", True, True),
@@ -532,7 +541,6 @@ for name, pre_norm, skip in (
         norms = torch.stack([norms for norms, _ in runs])  # (3, depth)
         gradients[name][depth] = norms.log().mean(dim=0).exp()  # geometric mean, (depth,)
         alike[name, depth] = sum(cosine for _, cosine in runs) / 3
-torch.set_num_threads(threads)
 
 # %% demo=true
 axes = plots.panels(columns=2, width=4.1, height=3.0)
@@ -616,7 +624,6 @@ def train(pre_norm, warm_up, label, steps=90, seed=1):
 
 
 # %% demo=true
-torch.set_num_threads(1)
 models, curves = {}, {}
 for name, pre_norm, warm_up in (
     ("pre-norm", True, 1),
@@ -625,7 +632,6 @@ for name, pre_norm, warm_up in (
 ):
     models[name], losses = train(pre_norm, warm_up, name)
     curves[name] = losses.unfold(0, 10, 5).mean(dim=1)
-torch.set_num_threads(threads)
 for name, losses in curves.items():
     print(f"{name:<19} loss of the last ten steps {losses[-1]:.2f}")
 ax = plots.lines(range(5, 86, 5), curves, xlabel="step", ylabel="loss")

@@ -106,6 +106,15 @@ class TakesStdPlusEps(_Norm):
         return x.std(self.dim, keepdim=True) + self.eps
 
 
+@mistake(
+    "LayerNorm",
+    hint="Two slips at once: std divides by d_model - 1, and eps is not used.",
+)
+class TakesStdAlone(_Norm):
+    def root(self, x):
+        return x.std(self.dim, keepdim=True)
+
+
 @mistake("LayerNorm", hint="eps is not used: a vector of equal numbers would give 0 / 0.")
 class ForgetsEps(_Norm):
     def root(self, x):
@@ -473,6 +482,26 @@ class ForgetsX(_Sum):
         return super().forward(torch.zeros_like(x), update, noise)
 
 
+@mistake(
+    "Residual",
+    hint="x += … writes into the tensor that was handed in, which others still need. Make a new "
+    "one: x + …",
+)
+class WritesIntoX(_Sum):
+    def forward(self, x, update, noise=None):
+        noise = torch.rand_like(update) if noise is None else noise
+        x += self.rest(update, noise)
+        return x
+
+
+@alternative("Residual")
+class ScalesInSinglePrecision(_Sum):
+    """A table of True and False divided by a number is float32, whatever the update is."""
+
+    def rest(self, update, noise):
+        return update * (self.keeps(noise) / (1 - self.p)) if self.training else update
+
+
 @alternative("Residual")
 class WithWhere(_Sum):
     def rest(self, update, noise):
@@ -595,6 +624,16 @@ class NormalisesTheUpdate(_Layer):
     def join(self, number, x, sublayer):
         if self.pre_norm:
             return super().join(number, x, sublayer)
+        return x + self.drop(self.before(number, sublayer(x)))
+
+
+@mistake(
+    "EncoderLayer",
+    hint="Updates are normalised by themselves, in both cases. Post-norm normalises the sum, "
+    "pre-norm what goes into the sublayer.",
+)
+class NormalisesEveryUpdate(_Layer):
+    def join(self, number, x, sublayer):
         return x + self.drop(self.before(number, sublayer(x)))
 
 
@@ -1046,6 +1085,15 @@ def ignores_the_cross_attention(d_model, d_ff, cross=False):
     return _count(d_model, d_ff, False)
 
 
+@mistake(
+    "layer_parameters",
+    hint="The whole layer counts twice. A decoder layer has a second attention and a third norm, "
+    "but one feed-forward network.",
+)
+def doubles_the_layer(d_model, d_ff, cross=False):
+    return _count(d_model, d_ff, False) * (2 if cross else 1)
+
+
 @mistake("layer_parameters", hint="No layer has biases here. All of them have, and the norms too.")
 def forgets_all_biases(d_model, d_ff, cross=False):
     parts = {"attention": 4 * d_model**2, "feed_forward": 2 * d_model * d_ff, "norm": d_model}
@@ -1151,6 +1199,24 @@ def takes_the_spectral_norm(x, weights, skip):
 @mistake("gradient_norms", hint="The weights are measured, not their gradients.")
 def measures_the_weights(x, weights, skip):
     return _norms(weights)
+
+
+@mistake(
+    "gradient_norms",
+    hint="No operation was recorded: the weights do not ask for a gradient. Make a copy that does, "
+    "with requires_grad_(), before the stack is run.",
+)
+def forgets_to_record(x, weights, skip):
+    return _norms(torch.autograd.grad(_run(x, weights, skip).square().mean(), weights)[0])
+
+
+@mistake(
+    "gradient_norms",
+    hint="torch.autograd.grad returns a tuple, also for a single tensor. Take the tensor out.",
+)
+def keeps_the_tuple(x, weights, skip):
+    weights = weights.detach().clone().requires_grad_()
+    return _norms(torch.autograd.grad(_run(x, weights, skip).square().mean(), weights))
 
 
 @mistake("gradient_norms", hint="The layers come in reverse order. Entry 0 is the first layer's.")
