@@ -296,10 +296,10 @@ for name, norm in (("over the features", LayerNorm(8)), ("over the batch", NormO
 #
 # $$\text{feed-forward}(x) = \max(0,\; x W_1 + b_1)\, W_2 + b_2$$
 #
-# The middle is wide: d_ff is usually 4 · d_model. With one feature, two hidden units, $W_1 = (1,
-# -1)$ and $W_2 = (1, 1)^\top$ it is the function $|x|$: for $x = -3$ the hidden units are 0 and 3,
-# and their sum is 3. Without the ReLU it would be $x - x = 0$. Two linear layers in a row are one
-# linear layer, however wide the middle.
+# The middle is wide: d_ff is usually 4 · d_model. With one feature, two hidden units,
+# $W_1 = (1, -1)$ and $W_2 = (1, 1)^\top$ it is the function $|x|$: for $x = -3$ the hidden units
+# are 0 and 3, and their sum is 3. Without the ReLU it would be $x - x = 0$. Two linear layers in a
+# row are one linear layer, however wide the middle.
 #
 # ### Exercise 9.4 · `FeedForward`
 # ●○○ easy · 8 minutes · 2 points
@@ -641,9 +641,9 @@ bottom = ax.set_ylim(bottom=0)
 # %% [markdown]
 # *Loss against training step (means of ten); the dashed line is guessing, log 10.* Pre-norm has
 # learned the task after some 60 steps. Post-norm has hardly begun. With a warm-up it learns as
-# well, only later: its large first gradients, in the last layers, meet a small learning rate. The
-# paper's Transformer is post-norm and warms up for 4000 steps (lesson 11). Most models since are
-# pre-norm, which forgives more.
+# well, only later. Xiong and others explain it with the large first gradients in the last layers:
+# they should meet a small learning rate. The paper's Transformer is post-norm and warms up for 4000
+# steps (lesson 11). Most models since are pre-norm, which forgives more.
 #
 # ### Break it
 # Take whole layers out of a trained model, chosen by chance: what they would have added to the
