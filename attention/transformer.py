@@ -123,7 +123,7 @@ class Encoder(nn.Module):
     n_layers  how many layers, each with weights of its own
     pre_norm  whether the layers are; if so, one more LayerNorm stands at the end of the stack
 
-    The other arguments are those of `EncoderLayer`.
+    The other arguments are those of `EncoderLayer`. The attributes are `layers` and `norm`.
     """
 
     def __init__(self, n_layers, d_model, n_heads, d_ff, dropout=0.1, pre_norm=True, fused=False):
@@ -142,7 +142,10 @@ class Encoder(nn.Module):
 
 
 class Decoder(nn.Module):
-    """A stack of decoder layers; called like one of them. The arguments are those of `Encoder`."""
+    """A stack of decoder layers; called like one of them.
+
+    The arguments are those of `Encoder`, and the attributes are `layers` and `norm`, too.
+    """
 
     def __init__(self, n_layers, d_model, n_heads, d_ff, dropout=0.1, pre_norm=True, fused=False):
         super().__init__()

@@ -473,7 +473,7 @@ for ax, (name, title, queries, keys) in zip(axes, drawn, strict=True):
 # to be written looks at the words.* In the middle the future is empty, and most weight lies on the
 # letters read last. On the right is the alignment of lesson 03 again, crossing included: *neun* and
 # *hundert* look at their words, the “e” of *ein* at *thirty* and *one*, half each, and *dreißig*
-# goes back to *thirty*. On the left, words look at each other, hardly at themselves. What for, a
+# goes back to *thirty*. On the left, words look at each other more than at themselves. What for, a
 # picture cannot tell; lesson 15 asks.
 #
 # ## Break it
@@ -536,9 +536,10 @@ for label, one in (("three tables", models["Transformer (10)"]), ("tied", tied_m
 # %% [markdown]
 # *Loss against step for the same model with three tables, and with the generator tied.* A tied
 # model begins as a parrot: what it has read is most similar to itself. But the next letter is
-# hardly ever the one just read, so this has to be unlearnt, and after 300 steps the longer numbers
-# still suffer. With 24 letters there is nothing to win either. With 37 000 tokens, most of them
-# rare, there is: Press and Wolf found better models with fewer parameters. So `tied` is a choice.
+# hardly ever the one just read, so this has to be unlearnt, and after 300 steps a third of the
+# numbers still go wrong. With 24 letters there is nothing to win either. With 37 000 tokens, most
+# of them rare, there is: Press and Wolf found better models with fewer parameters. So `tied` is a
+# choice.
 #
 # ## Summary
 # An encoder describes the source, a decoder reads what is written so far and looks at that

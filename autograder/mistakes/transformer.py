@@ -87,6 +87,15 @@ def has_no_axis_for_queries(source, target):
 
 @mistake(
     "masks_from_tokens",
+    hint="These say which tokens are no padding, (B, T) each. A mask has an axis for the queries, "
+    "too, and the target must not see its future.",
+)
+def compares_with_pad_only(source, target):
+    return source != PAD, target != PAD
+
+
+@mistake(
+    "masks_from_tokens",
     hint="The new axis is the last one: (B, T, 1) hides rows, the positions that look. Padding "
     "should not be looked at: hide columns.",
 )
@@ -244,6 +253,16 @@ class ScalesThePositions(_Front):
 class ForgetsThePositions(_Front):
     def places(self, T, d_model, like):
         return 0.0
+
+
+@mistake(
+    "Translator",
+    hint="These are bare rows of the table: they are multiplied by √d_model, and the positions are "
+    "added.",
+)
+class UsesBareRows(_Front):
+    def embed(self, tokens, embedding):
+        return self.dropout(embedding(tokens))
 
 
 @mistake("Translator", hint="Positions are counted from 1. They begin at 0.")
@@ -790,6 +809,14 @@ def ends_once(read, logits):
 )
 def fills_up_with_eos(read, logits):
     return _append(read, logits[:, -1].argmax(1).masked_fill(_ended(read), EOS))
+
+
+@mistake(
+    "append_best",
+    hint="One token for each row is (B,). To stand behind (B, T) it needs a second axis: (B, 1).",
+)
+def forgets_the_axis(read, logits):
+    return torch.cat([read, logits[:, -1].argmax(1).masked_fill(_ended(read), PAD)], 1)
 
 
 @mistake("append_best", hint="Only the new tokens are returned. Put them behind what was read.")
