@@ -1,4 +1,4 @@
-"""Train the translators of lessons 02 and 03, measure them, and load trained ones by name.
+"""Train the translators of lessons 02, 03 and 10, measure them, and load trained ones by name.
 
 Trained weights are in data/checkpoints/, with the losses of their training.
 `python -m attention.training` makes them again, all or those named.
@@ -8,8 +8,10 @@ import argparse
 import contextlib
 import hashlib
 import importlib
+import inspect
 import json
 import os
+import random
 from pathlib import Path
 
 import torch
@@ -22,6 +24,9 @@ from attention.progress import Bar
 CHECKPOINTS = Path(__file__).resolve().parent.parent / "data" / "checkpoints"
 STEPS, BATCH, LEARNING_RATE, SEED = 300, 64, 6e-3, 0
 
+# A Transformer for two cores. It sees hardly any number twice, so it needs no dropout.
+SMALL = {"d_model": 64, "n_heads": 4, "d_ff": 128, "n_layers": 2, "dropout": 0.0, "fused": True}
+
 # name: module, class and sizes. The class is imported when it is asked for, since the modules of a
 # lesson are not there while it is graded.
 MODELS = {
@@ -30,6 +35,8 @@ MODELS = {
     "sequence_to_sequence_128_numbers": ("sequence_to_sequence", "Seq2Seq", {"d_state": 128}),
     "sequence_to_sequence_3000_steps": ("sequence_to_sequence", "Seq2Seq", {}),
     "bahdanau_attention": ("bahdanau_attention", "BahdanauTranslator", {}),
+    "transformer": ("transformer", "Transformer", SMALL),
+    "transformer_tied": ("transformer", "Transformer", SMALL | {"tied": "target"}),
 }
 STEPS_OF = {"sequence_to_sequence_3000_steps": 3000}  # all others: STEPS
 
@@ -63,7 +70,7 @@ def _train(model, batches, steps, loss, learning_rate):
     losses = []
     with Bar(steps) as bar:
         for batch, _ in zip(batches, range(steps), strict=False):
-            value = loss(model(batch.source, batch.lengths, batch.target), batch.target)
+            value = loss(model(*_sources(model, batch), batch.target), batch.target)
             optimizer.zero_grad()
             value.backward()
             torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
@@ -73,6 +80,12 @@ def _train(model, batches, steps, loss, learning_rate):
             bar.update(len(losses), losses[-1])
     model.eval()
     return losses
+
+
+def _sources(model, batch):
+    """What a translator is told of the source: a Transformer finds the padding by itself."""
+    takes_lengths = "lengths" in inspect.signature(model.forward).parameters
+    return (batch.source, batch.lengths) if takes_lengths else (batch.source,)
 
 
 @contextlib.contextmanager
@@ -90,7 +103,7 @@ def translations(model, corpus, pairs):
     """Return the model's translation of every pair's source, as texts."""
     batch = corpus.batch(pairs)
     with one_thread():
-        written = model.translate(batch.source, batch.lengths)
+        written = model.translate(*_sources(model, batch))
     return ["".join(corpus.target_vocabulary.decode(row)) for row in written]
 
 
@@ -107,6 +120,17 @@ def accuracy_by_digits(model, corpus, at_most=100):
         for digits, pairs in corpus.test_by_digits(at_most).items()
         if len(pairs) >= 10
     }
+
+
+def exact_match(model, corpus, at_most=500):
+    """Return the share of held-out numbers, drawn from all lengths, translated without any error.
+
+    While nbgrader runs the notebook, 10 numbers are translated.
+    """
+    if os.environ.get("NBGRADER_EXECUTION"):
+        at_most = min(at_most, 10)
+    pairs = random.Random(SEED).sample(corpus.test, min(at_most, len(corpus.test)))
+    return _exact(translations(model, corpus, pairs), pairs)
 
 
 def _exact(texts, pairs):
@@ -181,10 +205,11 @@ def remake(name, folder=CHECKPOINTS, steps=None):
     model, corpus = _untrained(name)
     losses = train(model, corpus.batches(BATCH, steps, SEED), steps)
     shown = json.dumps([round(loss, 4) for loss in losses])
-    metadata = {"losses": shown, "sha256": _digest(model.state_dict(), shown)}
+    weights = {key: tensor.clone() for key, tensor in model.state_dict().items()}  # tied or not
+    metadata = {"losses": shown, "sha256": _digest(weights, shown)}
     path = Path(folder) / f"{name}.safetensors"
     path.parent.mkdir(parents=True, exist_ok=True)
-    save_file(model.state_dict(), path, metadata)
+    save_file(weights, path, metadata)
     path.chmod(0o644)  # safetensors makes files that only their owner may read
     return model, corpus
 
@@ -193,7 +218,7 @@ def main(arguments=None):
     """Remake the checkpoints named, all if none is; print the accuracy by number of digits."""
     parser = argparse.ArgumentParser(
         prog="python -m attention.training",
-        description="Train the models of lessons 02 and 03 again and store their weights.",
+        description="Train the models of lessons 02, 03 and 10 again and store their weights.",
     )
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"{', '.join(MODELS)}; or all")
     parser.add_argument("--to", default=CHECKPOINTS, help="folder (default: data/checkpoints)")

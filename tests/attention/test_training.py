@@ -23,13 +23,13 @@ def small(corpus):
     return Seq2Seq(*sizes, d_embedding=8, d_state=16)
 
 
-@pytest.mark.parametrize("name", ["data", "measure", "plots", "progress", "training"])
+@pytest.mark.parametrize("name", ["data", "measure", "plots", "progress", "summary", "training"])
 def test_what_all_lessons_share_needs_the_module_of_none(name):
     """While a lesson is graded, its own module and the later ones are not there."""
     code = f"import sys, attention.{name}; print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
     ours = {module for module in done.stdout.split() if module.startswith("attention.")}
-    shared = ("data", "measure", "plots", "progress", "training")
+    shared = ("data", "measure", "plots", "progress", "summary", "training")
     assert f"attention.{name}" in ours <= {f"attention.{module}" for module in shared}
 
 

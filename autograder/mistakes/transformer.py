@@ -1,0 +1,1046 @@
+"""Wrong and right answers to the exercises of lesson 10."""
+
+import copy
+import functools
+import math
+
+import torch
+from torch import nn
+
+from attention.multi_head_attention import attention_parameters
+from attention.sequence_to_sequence import shift_right
+from attention.tokens_and_positions import embed, sinusoidal_positions
+from attention.transformer_blocks import DecoderLayer, EncoderLayer
+from autograder.exercise import alternative, mistake
+
+PAD, BOS, EOS = 0, 1, 2
+
+
+def _past(tokens):
+    return torch.ones(tokens.shape[1], tokens.shape[1], dtype=torch.bool).tril()
+
+
+def _real(tokens):
+    return (tokens != PAD)[:, None]
+
+
+@mistake(
+    "masks_from_tokens",
+    hint="The target mask lets positions see the future. It needs both: no padding, and nothing "
+    "that comes later.",
+)
+def forgets_the_future(source, target):
+    return _real(source), _real(target).expand(-1, target.shape[1], -1)
+
+
+@mistake(
+    "masks_from_tokens",
+    hint="The target mask lets positions see padding. In a batch, targets are filled up too.",
+)
+def forgets_the_targets_padding(source, target):
+    return _real(source), _past(target).expand(len(target), -1, -1)
+
+
+@mistake(
+    "masks_from_tokens",
+    hint="The masks are inverted: True marks what may be seen, not what is hidden.",
+)
+def inverts_the_masks(source, target):
+    return ~_real(source), ~(_real(target) & _past(target))
+
+
+@mistake(
+    "masks_from_tokens",
+    hint="The target mask lets everything through that one of the two conditions allows. Both "
+    "must hold.",
+)
+def joins_by_or(source, target):
+    return _real(source), _real(target) | _past(target)
+
+
+@mistake(
+    "masks_from_tokens",
+    hint="The past is on the wrong side of the diagonal: rows are the positions that look, columns "
+    "those that are looked at.",
+)
+def looks_ahead(source, target):
+    return _real(source), _real(target) & _past(target).T
+
+
+@mistake(
+    "masks_from_tokens",
+    hint="A position cannot see itself. The diagonal belongs to the past: what the decoder reads "
+    "at a position is already the token before the one it writes.",
+)
+def hides_the_present(source, target):
+    return _real(source), _real(target) & _past(target).tril(-1)
+
+
+@mistake(
+    "masks_from_tokens",
+    hint="The source mask is (B, T_k). Between the two it needs an axis of length 1 for the "
+    "queries, or (B, T_q, T_k) scores cannot use it.",
+)
+def has_no_axis_for_queries(source, target):
+    return source != PAD, _real(target) & _past(target)
+
+
+@mistake(
+    "masks_from_tokens",
+    hint="These say which tokens are no padding, (B, T) each. A mask has an axis for the queries, "
+    "too, and the target must not see its future.",
+)
+def compares_with_pad_only(source, target):
+    return source != PAD, target != PAD
+
+
+@mistake(
+    "masks_from_tokens",
+    hint="The new axis is the last one: (B, T, 1) hides rows, the positions that look. Padding "
+    "should not be looked at: hide columns.",
+)
+def hides_rows(source, target):
+    return (source != PAD)[:, :, None], (target != PAD)[:, :, None] & _past(target)
+
+
+@mistake(
+    "masks_from_tokens",
+    hint="The source mask is causal too. The encoder may look both ways: the source is all there "
+    "from the beginning.",
+)
+def makes_the_source_causal(source, target):
+    return _real(source) & _past(source), _real(target) & _past(target)
+
+
+@mistake(
+    "masks_from_tokens",
+    hint="EOS is hidden as well. Only PAD is no token: EOS is read and may be looked at.",
+)
+def hides_eos(source, target):
+    source_mask, target_mask = _real(source), _real(target) & _past(target)
+    return source_mask & (source != EOS)[:, None], target_mask & (target != EOS)[:, None]
+
+
+@alternative("masks_from_tokens")
+def compares_positions(source, target):
+    T = torch.arange(target.shape[1])
+    return source.ne(PAD).unsqueeze(-2), (T[:, None] >= T) & target.ne(PAD).unsqueeze(-2)
+
+
+@alternative("masks_from_tokens")
+def fills_in_loops(source, target):
+    B, T = target.shape
+    allowed = torch.zeros(B, T, T, dtype=torch.bool)
+    for b in range(B):
+        for i in range(T):
+            allowed[b, i, : i + 1] = target[b, : i + 1] != PAD
+    return torch.stack([row != PAD for row in source]).unsqueeze(1), allowed
+
+
+class _Front(nn.Module):
+    """A right Translator in small methods; a mistake overrides what it gets wrong."""
+
+    def __init__(self, source_size, target_size, d_model, n_heads, d_ff, dropout=0.1, tied="none"):
+        super().__init__()
+        self.source_embedding = nn.Embedding(source_size, d_model)
+        self.target_embedding = nn.Embedding(target_size, d_model)
+        self.generator = nn.Linear(d_model, target_size, bias=False)
+        self.encoder = EncoderLayer(d_model, n_heads, d_ff, dropout)
+        self.decoder = DecoderLayer(d_model, n_heads, d_ff, dropout)
+        self.dropout = nn.Dropout(dropout)
+        self.tie(tied)
+
+    def tie(self, tied):
+        if tied != "none":
+            self.generator.weight = self.target_embedding.weight
+        if tied == "all":
+            self.source_embedding.weight = self.target_embedding.weight
+
+    def places(self, T, d_model, like):
+        return sinusoidal_positions(torch.arange(T, dtype=like.dtype), d_model)
+
+    def rows(self, tokens, embedding):
+        return embed(tokens, embedding.weight)
+
+    def embed(self, tokens, embedding):
+        x = self.rows(tokens, embedding)
+        return self.dropout(x + self.places(x.shape[1], x.shape[2], x))
+
+    def read(self, target):
+        return shift_right(target)
+
+    def encode(self, source, source_mask):
+        return self.encoder(self.embed(source, self.source_embedding), source_mask)
+
+    def decode(self, read, memory, target_mask, source_mask):
+        y = self.embed(read, self.target_embedding)
+        return self.generator(self.decoder(y, memory, target_mask, source_mask))
+
+    def forward(self, source, target, source_mask, target_mask):
+        memory = self.encode(source, source_mask)
+        return self.decode(self.read(target), memory, target_mask, source_mask)
+
+
+@mistake(
+    "Translator",
+    hint="The target is not shifted: at each position the decoder reads the very token that it "
+    "should say. In training the loss falls to 0, and afterwards the model can do nothing.",
+)
+class ReadsTheTargetItself(_Front):
+    def read(self, target):
+        return target
+
+
+@mistake(
+    "Translator",
+    hint="The target is shifted to the left: the decoder reads the token after the one it should "
+    "say. It should read the one before, and BOS at first.",
+)
+class ShiftsToTheLeft(_Front):
+    def read(self, target):
+        return torch.cat([target[:, 1:], torch.full_like(target[:, :1], PAD)], 1)
+
+
+@mistake(
+    "Translator",
+    hint="The target is shifted twice: `shift_right` puts BOS in front and drops the last column "
+    "by itself.",
+)
+class ShiftsTwice(_Front):
+    def read(self, target):
+        return shift_right(shift_right(target))
+
+
+@mistake(
+    "Translator",
+    hint="√d_model is missing on the embeddings: the positions are too loud beside the tokens.",
+)
+class ForgetsTheRoot(_Front):
+    def rows(self, tokens, embedding):
+        return embedding(tokens)
+
+
+@mistake(
+    "Translator",
+    hint="The embeddings are multiplied by d_model, not by its square root.",
+)
+class ForgetsToTakeTheRoot(_Front):
+    def rows(self, tokens, embedding):
+        return embedding(tokens) * embedding.weight.shape[1]
+
+
+@mistake("Translator", hint="The embeddings are divided by √d_model. They are multiplied by it.")
+class DividesByTheRoot(_Front):
+    def rows(self, tokens, embedding):
+        return embedding(tokens) / math.sqrt(embedding.weight.shape[1])
+
+
+@mistake(
+    "Translator",
+    hint="The positions are scaled by √d_model as well. Only the tokens' rows are; then the "
+    "positions are added.",
+)
+class ScalesThePositions(_Front):
+    def places(self, T, d_model, like):
+        return super().places(T, d_model, like) * math.sqrt(d_model)
+
+
+@mistake(
+    "Translator",
+    hint="The positions are missing: without them the model cannot tell one order of the words "
+    "from another.",
+)
+class ForgetsThePositions(_Front):
+    def places(self, T, d_model, like):
+        return 0.0
+
+
+@mistake(
+    "Translator",
+    hint="These are bare rows of the table: they are multiplied by √d_model, and the positions are "
+    "added.",
+)
+class UsesBareRows(_Front):
+    def embed(self, tokens, embedding):
+        return self.dropout(embedding(tokens))
+
+
+@mistake("Translator", hint="Positions are counted from 1. They begin at 0.")
+class CountsFromOne(_Front):
+    def places(self, T, d_model, like):
+        return sinusoidal_positions(torch.arange(1, T + 1, dtype=like.dtype), d_model)
+
+
+@mistake(
+    "Translator",
+    hint="The decoder looks at the embedded source instead of the encoder's output: all the work "
+    "of the encoder is thrown away.",
+)
+class SkipsTheEncoder(_Front):
+    def encode(self, source, source_mask):
+        return self.embed(source, self.source_embedding)
+
+
+@mistake(
+    "Translator",
+    hint="The target is looked up in the source's table. Two languages, two embeddings.",
+)
+class ReadsWithTheSourcesTable(_Front):
+    def decode(self, read, memory, target_mask, source_mask):
+        y = self.embed(read, self.source_embedding)
+        return self.generator(self.decoder(y, memory, target_mask, source_mask))
+
+
+@mistake(
+    "Translator",
+    hint="The masks are exchanged in the decoder: the source's mask hides target positions, and "
+    "the other way round.",
+)
+class ExchangesTheMasks(_Front):
+    def decode(self, read, memory, target_mask, source_mask):
+        return super().decode(read, memory, source_mask, target_mask)
+
+
+@mistake(
+    "Translator",
+    hint="The mask of the source is used on the target as well. Each sequence has padding of its "
+    "own.",
+)
+class MasksTheTargetLikeTheSource(_Front):
+    def decode(self, read, memory, target_mask, source_mask):
+        return super().decode(read, memory, source_mask, source_mask)
+
+
+@mistake(
+    "Translator",
+    hint="The decoder gets no mask for the source, so that it attends to padding in the "
+    "cross-attention.",
+)
+class AttendsToSourcePadding(_Front):
+    def decode(self, read, memory, target_mask, source_mask):
+        return super().decode(read, memory, target_mask, None)
+
+
+@mistake("Translator", hint="The encoder gets no mask: it attends to padding.")
+class EncodesWithPadding(_Front):
+    def encode(self, source, source_mask):
+        return super().encode(source, None)
+
+
+@mistake(
+    "Translator",
+    hint="No mask is handed on, neither to the encoder nor to the decoder.",
+)
+class IgnoresAllMasks(_Front):
+    def encode(self, source, source_mask):
+        return super().encode(source, None)
+
+    def decode(self, read, memory, target_mask, source_mask):
+        return super().decode(read, memory, None, None)
+
+
+@mistake("Translator", hint="The decoder gets no target_mask.")
+class IgnoresTheTargetMask(_Front):
+    def decode(self, read, memory, target_mask, source_mask):
+        return super().decode(read, memory, None, source_mask)
+
+
+@mistake(
+    "Translator",
+    hint="This is the decoder's output, d_model features for each token. The generator makes "
+    "scores of it, one for each token of the vocabulary.",
+)
+class ForgetsTheGenerator(_Front):
+    def decode(self, read, memory, target_mask, source_mask):
+        y = self.embed(read, self.target_embedding)
+        return self.decoder(y, memory, target_mask, source_mask)
+
+
+@mistake(
+    "Translator",
+    hint="These are probabilities. The scores go out as they are: the loss has its own softmax.",
+)
+class ReturnsProbabilities(_Front):
+    def decode(self, *inputs):
+        return super().decode(*inputs).softmax(-1)
+
+
+@mistake(
+    "Translator",
+    hint="The generator has a table of its own although it was asked to be tied. An equal copy is "
+    "not enough: after the first step of training it would differ. Make both attributes the same "
+    "parameter.",
+)
+class StaysUntied(_Front):
+    def tie(self, tied):
+        pass
+
+
+@mistake(
+    "Translator",
+    hint='The tables are tied although tied="none" asks for three.',
+)
+class AlwaysTies(_Front):
+    def tie(self, tied):
+        super().tie("target")
+
+
+@mistake(
+    "Translator",
+    hint="With tied=\"target\" the generator should share the target's table, not the source's: it "
+    "scores target tokens.",
+)
+class TiesToTheSource(_Front):
+    def tie(self, tied):
+        if tied != "none":
+            self.generator.weight = self.source_embedding.weight
+        if tied == "all":
+            self.target_embedding.weight = self.source_embedding.weight
+
+
+@mistake(
+    "Translator",
+    hint='With tied="all" only two of the three tables are one. All three should be: both '
+    "embeddings and the generator.",
+)
+class LeavesTheSourceOut(_Front):
+    def tie(self, tied):
+        super().tie("none" if tied == "none" else "target")
+
+
+@mistake(
+    "Translator",
+    hint="The embeddings do not pass through dropout. It comes last, after the positions.",
+)
+class KeepsAllEmbeddings(_Front):
+    def embed(self, tokens, embedding):
+        x = self.rows(tokens, embedding)
+        return x + self.places(x.shape[1], x.shape[2], x)
+
+
+@mistake(
+    "Translator",
+    hint="The embeddings pass through dropout before the positions are added. It comes last.",
+)
+class DropsBeforeThePositions(_Front):
+    def embed(self, tokens, embedding):
+        x = self.dropout(self.rows(tokens, embedding))
+        return x + self.places(x.shape[1], x.shape[2], x)
+
+
+@alternative("Translator")
+class TiesTheOtherWayRound(_Front):
+    def tie(self, tied):
+        if tied in ("target", "all"):
+            self.target_embedding.weight = self.generator.weight
+        if tied == "all":
+            self.source_embedding.weight = self.generator.weight
+
+
+@alternative("Translator")
+class WritesAllInForward(_Front):
+    def forward(self, source, target, source_mask, target_mask):
+        begin = target.new_full((len(target), 1), BOS)
+        vectors = []
+        pairs = (source, self.source_embedding), (torch.hstack([begin, target]), None)
+        for tokens, embedding in pairs:
+            tokens = tokens if embedding is not None else tokens[:, :-1]
+            table = (embedding or self.target_embedding).weight
+            scaled = table[tokens] * table.shape[1] ** 0.5
+            place = torch.arange(tokens.shape[1]).to(table)
+            vectors.append(self.dropout(scaled + sinusoidal_positions(place, table.shape[1])))
+        memory = self.encoder(vectors[0], source_mask)
+        y = self.decoder(vectors[1], memory, mask=target_mask, memory_mask=source_mask)
+        return y @ self.generator.weight.T
+
+
+class _Stack(nn.Module):
+    """A right Encoder in small methods; `kind` and `forward` make a Decoder of it."""
+
+    kind = EncoderLayer
+
+    def __init__(self, n_layers, d_model, n_heads, d_ff, dropout=0.1, pre_norm=True, fused=False):
+        super().__init__()
+        self.pre_norm = pre_norm
+        self.layers = self.make(n_layers, (d_model, n_heads, d_ff, dropout, pre_norm, fused))
+        self.end(d_model)
+
+    def make(self, n_layers, sizes):
+        return nn.ModuleList(self.kind(*sizes) for _ in range(n_layers))
+
+    def end(self, d_model):
+        self.norm = nn.LayerNorm(d_model) if self.pre_norm else nn.Identity()
+
+    def forward(self, x, *others):
+        for layer in self.layers:
+            x = layer(x, *others)
+        return self.norm(x)
+
+
+class _SharesOneLayer(_Stack):
+    def make(self, n_layers, sizes):
+        return nn.ModuleList([self.kind(*sizes)] * n_layers)
+
+
+class _KeepsAPlainList(_Stack):
+    def make(self, n_layers, sizes):
+        return [self.kind(*sizes) for _ in range(n_layers)]
+
+
+class _MakesPostNormLayers(_Stack):
+    def make(self, n_layers, sizes):
+        return nn.ModuleList(self.kind(*sizes[:4]) for _ in range(n_layers))
+
+
+class _LeavesDropoutOut(_Stack):
+    def make(self, n_layers, sizes):
+        return super().make(n_layers, (*sizes[:3], 0.0, *sizes[4:]))
+
+
+class _HasNoFinalNorm(_Stack):
+    def end(self, d_model):
+        self.norm = nn.Identity()
+
+
+class _SkipsTheFinalNorm(_Stack):
+    def forward(self, x, *others):
+        for layer in self.layers:
+            x = layer(x, *others)
+        return x
+
+
+class _AlwaysNorms(_Stack):
+    def end(self, d_model):
+        self.norm = nn.LayerNorm(d_model)
+
+
+class _NormsAfterEveryLayer(_Stack):
+    def forward(self, x, *others):
+        for layer in self.layers:
+            x = self.norm(layer(x, *others))
+        return x
+
+
+class _FeedsTheInputAgain(_Stack):
+    def forward(self, x, *others):
+        for layer in self.layers:
+            y = layer(x, *others)
+        return self.norm(y)
+
+
+class _StopsAfterOneLayer(_Stack):
+    def forward(self, x, *others):
+        for layer in self.layers:
+            return self.norm(layer(x, *others))
+        return x
+
+
+class _GoesBackwards(_Stack):
+    def forward(self, x, *others):
+        for layer in reversed(self.layers):
+            x = layer(x, *others)
+        return self.norm(x)
+
+
+class _AddsTheInputAgain(_Stack):
+    def forward(self, x, *others):
+        for layer in self.layers:
+            x = x + layer(x, *others)
+        return self.norm(x)
+
+
+_IN_BOTH = {
+    _SharesOneLayer: "The same layer object stands n_layers times in the list: all layers share "
+    "one set of weights, and N=6 costs no more parameters than N=1. Make a new layer each time.",
+    _KeepsAPlainList: "The layers are in a plain Python list. PyTorch does not look into it, so "
+    "they are never trained or moved: use nn.ModuleList.",
+    _HasNoFinalNorm: "The final norm is missing. In a pre-norm stack nothing has normalised the "
+    "sum that comes out of the last layer.",
+    _SkipsTheFinalNorm: "The final norm exists, but the output does not pass through it.",
+    _AlwaysNorms: "There is a final norm also with pre_norm=False. Post-norm layers end with a "
+    "norm already.",
+    _NormsAfterEveryLayer: "The final norm is applied after every layer. It stands once, behind "
+    "the last.",
+    _MakesPostNormLayers: "The layers are post-norm although pre_norm=True: hand all sizes on.",
+    _LeavesDropoutOut: "The layers get no dropout.",
+    _FeedsTheInputAgain: "Every layer gets the input of the stack, so only the last one counts. "
+    "Each should get what the one before has made.",
+    _StopsAfterOneLayer: "Only the first layer is used: the function returns inside the loop.",
+    _GoesBackwards: "The layers are used in reverse order.",
+    _AddsTheInputAgain: "x is added to what each layer returns. The layers have their residuals "
+    "inside.",
+}
+
+
+def _encoder(wrong):
+    class Answer(wrong):
+        def forward(self, x, mask=None):
+            return super().forward(x, mask)
+
+    return Answer
+
+
+def _decoder(wrong):
+    class Answer(wrong):
+        kind = DecoderLayer
+
+        def forward(self, x, memory, mask=None, memory_mask=None):
+            return super().forward(x, memory, mask, memory_mask)
+
+    return Answer
+
+
+for _wrong, _hint in _IN_BOTH.items():
+    for _side, _make in (("Encoder", _encoder), ("Decoder", _decoder)):
+        _answer = _make(_wrong)
+        _answer.__name__ = _wrong.__name__.removeprefix("_")
+        mistake(_side, hint=_hint)(_answer)
+
+
+@mistake("Encoder", hint="The layers get no mask: they attend to padding.")
+class ForgetsTheMask(_Stack):
+    def forward(self, x, mask=None):
+        return super().forward(x)
+
+
+@mistake("Encoder", hint="Only the first layer gets the mask. All of them see the padding.")
+class MasksTheFirstLayerOnly(_Stack):
+    def forward(self, x, mask=None):
+        for number, layer in enumerate(self.layers):
+            x = layer(x, None if number else mask)
+        return self.norm(x)
+
+
+@alternative("Encoder")
+class AppendsLayers(_Stack):
+    def make(self, n_layers, sizes):
+        layers = nn.ModuleList()
+        while len(layers) < n_layers:
+            layers.append(EncoderLayer(*sizes))
+        return layers
+
+    def end(self, d_model):
+        if self.pre_norm:
+            self.norm = nn.LayerNorm(d_model)
+
+    def forward(self, x, mask=None):
+        for number in range(len(self.layers)):
+            x = self.layers[number](x, mask=mask)
+        return self.norm(x) if self.pre_norm else x
+
+
+@alternative("Encoder")
+class CopiesAndReduces(_Stack):
+    def make(self, n_layers, sizes):
+        first = EncoderLayer(*sizes)
+        return nn.ModuleList([copy.deepcopy(first) for _ in range(n_layers)])
+
+    def end(self, d_model):
+        self.norm = nn.LayerNorm(d_model) if self.pre_norm else None
+
+    def forward(self, x, mask=None):
+        x = functools.reduce(lambda x, layer: layer(x, mask), self.layers, x)
+        return x if self.norm is None else self.norm(x)
+
+
+class _Reader(_Stack):
+    kind = DecoderLayer
+
+
+@mistake(
+    "Decoder",
+    hint="The cross-attention gets the target as its memory: keys and values of the decoder's own. "
+    "It should look at the source.",
+)
+class LooksAtItself(_Reader):
+    def forward(self, x, memory, mask=None, memory_mask=None):
+        for layer in self.layers:
+            x = layer(x, x, mask, memory_mask)
+        return self.norm(x)
+
+
+@mistake(
+    "Decoder",
+    hint="After the first layer the memory is replaced by the decoder's own output. Every layer "
+    "looks at the same memory: the encoder's output.",
+)
+class ReplacesTheMemory(_Reader):
+    def forward(self, x, memory, mask=None, memory_mask=None):
+        for layer in self.layers:
+            x = memory = layer(x, memory, mask, memory_mask)
+        return self.norm(x)
+
+
+@mistake(
+    "Decoder",
+    hint="The memory is normalised. In a pre-norm model the encoder's final norm has done that.",
+)
+class NormalisesTheMemory(_Reader):
+    def forward(self, x, memory, mask=None, memory_mask=None):
+        return super().forward(x, self.norm(memory), mask, memory_mask)
+
+
+@mistake(
+    "Decoder",
+    hint="The masks are exchanged: the target's comes first, then that for the memory.",
+)
+class ExchangesMasks(_Reader):
+    def forward(self, x, memory, mask=None, memory_mask=None):
+        return super().forward(x, memory, memory_mask, mask)
+
+
+@mistake(
+    "Decoder",
+    hint="The mask of the source is used on the target as well. Each sequence has padding of its "
+    "own.",
+)
+class UsesTheSourcesMaskTwice(_Reader):
+    def forward(self, x, memory, mask=None, memory_mask=None):
+        return super().forward(x, memory, memory_mask, memory_mask)
+
+
+@mistake("Decoder", hint="The mask of the target is used on the source as well.")
+class UsesTheTargetsMaskTwice(_Reader):
+    def forward(self, x, memory, mask=None, memory_mask=None):
+        return super().forward(x, memory, mask, mask)
+
+
+@mistake(
+    "Decoder",
+    hint="The layers do not get memory_mask: padding is not masked in the cross-attention.",
+)
+class LooksAtPadding(_Reader):
+    def forward(self, x, memory, mask=None, memory_mask=None):
+        return super().forward(x, memory, mask)
+
+
+@mistake("Decoder", hint="The layers do not get the mask of the target.")
+class ForgetsTheTargetsMask(_Reader):
+    def forward(self, x, memory, mask=None, memory_mask=None):
+        return super().forward(x, memory, None, memory_mask)
+
+
+@mistake("Decoder", hint="The layers get no mask, neither for the target nor for the memory.")
+class ForgetsBothMasks(_Reader):
+    def forward(self, x, memory, mask=None, memory_mask=None):
+        return super().forward(x, memory)
+
+
+@alternative("Decoder")
+class AppendsDecoderLayers(_Reader):
+    def make(self, n_layers, sizes):
+        layers = nn.ModuleList()
+        for _ in range(n_layers):
+            layers.append(DecoderLayer(*sizes))
+        return layers
+
+    def forward(self, x, memory, mask=None, memory_mask=None):
+        masks = {"mask": mask, "memory_mask": memory_mask}
+        for layer in self.layers:
+            x = layer(x, memory, **masks)
+        return self.norm(x)
+
+
+@alternative("Decoder")
+class CopiesDecoderLayers(_Reader):
+    def make(self, n_layers, sizes):
+        first = DecoderLayer(*sizes)
+        return nn.ModuleList([first, *(copy.deepcopy(first) for _ in range(n_layers - 1))])
+
+    def end(self, d_model):
+        self.norm = nn.LayerNorm(d_model) if self.pre_norm else None
+
+    def forward(self, x, memory, mask=None, memory_mask=None):
+        step = functools.partial(self.step, memory=memory, mask=mask, memory_mask=memory_mask)
+        x = functools.reduce(step, self.layers, x)
+        return self.norm(x) if self.norm else x
+
+    @staticmethod
+    def step(x, layer, memory, mask, memory_mask):
+        return layer(x, memory, mask, memory_mask)
+
+
+def _append(read, token):
+    return torch.cat([read, token[:, None]], 1)
+
+
+def _ended(read):
+    return (read[:, -1] == EOS) | (read[:, -1] == PAD)
+
+
+@mistake(
+    "append_best",
+    hint="The scores after the first token are used. The row has grown: those after its last token "
+    "say what comes next.",
+)
+def uses_the_first_scores(read, logits):
+    return _append(read, logits[:, 0].argmax(1).masked_fill(_ended(read), PAD))
+
+
+@mistake(
+    "append_best",
+    hint="The best token after every position is returned, which says again what was read. Only "
+    "the last one is new.",
+)
+def says_everything_again(read, logits):
+    return logits.argmax(2)
+
+
+@mistake(
+    "append_best",
+    hint="A row that has ended is written on. Behind EOS only PAD may follow.",
+)
+def never_ends(read, logits):
+    return _append(read, logits[:, -1].argmax(1))
+
+
+@mistake(
+    "append_best",
+    hint="A row that ended with EOS gets one PAD and then goes on. PAD at the end says that it has "
+    "ended, too.",
+)
+def ends_once(read, logits):
+    return _append(read, logits[:, -1].argmax(1).masked_fill(read[:, -1] == EOS, PAD))
+
+
+@mistake(
+    "append_best",
+    hint="A row that has ended gets EOS again and again. The first EOS is enough: then PAD.",
+)
+def fills_up_with_eos(read, logits):
+    return _append(read, logits[:, -1].argmax(1).masked_fill(_ended(read), EOS))
+
+
+@mistake(
+    "append_best",
+    hint="One token for each row is (B,). To stand behind (B, T) it needs a second axis: (B, 1).",
+)
+def forgets_the_axis(read, logits):
+    return torch.cat([read, logits[:, -1].argmax(1).masked_fill(_ended(read), PAD)], 1)
+
+
+@mistake("append_best", hint="Only the new tokens are returned. Put them behind what was read.")
+def returns_the_new_token_only(read, logits):
+    return logits[:, -1].argmax(1, keepdim=True).masked_fill(_ended(read)[:, None], PAD)
+
+
+@mistake("append_best", hint="The least probable token is chosen.")
+def takes_the_worst(read, logits):
+    return _append(read, logits[:, -1].argmin(1).masked_fill(_ended(read), PAD))
+
+
+@mistake("append_best", hint="The new token stands in front. It belongs behind.")
+def puts_it_in_front(read, logits):
+    new = logits[:, -1].argmax(1, keepdim=True).masked_fill(_ended(read)[:, None], PAD)
+    return torch.cat([new, read], 1)
+
+
+@mistake(
+    "append_best",
+    hint="argmax runs along the rows of the batch: it says which row scores a token highest. Which "
+    "axis holds the vocabulary?",
+)
+def asks_the_batch(read, logits):
+    best = logits[:, -1].argmax(0)[: len(read)]
+    return _append(read, best.masked_fill(_ended(read), PAD))
+
+
+@alternative("append_best")
+def loops_over_rows(read, logits):
+    rows = []
+    for row, scores in zip(read.tolist(), logits.tolist(), strict=True):
+        last = scores[-1]
+        rows.append([*row, PAD if row[-1] in (EOS, PAD) else last.index(max(last))])
+    return torch.tensor(rows)
+
+
+@alternative("append_best")
+def looks_for_any_end(read, logits):
+    ended = (read == EOS).any(1) | (read == PAD).any(1)
+    best = logits[:, -1, :].topk(1).indices
+    return torch.hstack([read, torch.where(ended[:, None], PAD, best)])
+
+
+def _count(
+    source_size,
+    target_size,
+    d_model,
+    d_ff,
+    n_layers,
+    pre_norm=True,
+    tied="none",
+    bias=True,
+    norm=2,
+    attentions=3,
+    norms=5,
+    feed_forwards=2,
+    ends=2,
+    tables=None,
+    columns=2,
+):
+    """A right count, unless one of the numbers at the end is given otherwise."""
+    attention = attention_parameters(d_model, 1, d_model, bias)
+    feed_forward = columns * d_model * d_ff + (d_ff + d_model) * bias
+    layers = attentions * attention + feed_forwards * feed_forward + norms * norm * d_model
+    if tables is None:
+        tables = {"none": source_size + 2 * target_size, "target": source_size + target_size}
+        tables = tables.get(tied, target_size)
+    return tables * d_model + n_layers * layers + ends * norm * d_model * bool(pre_norm)
+
+
+@mistake(
+    "transformer_parameters",
+    hint="The biases are missing: all projections of the attentions and both maps of the "
+    "feed-forward network have one.",
+)
+def forgets_the_biases(*sizes, **options):
+    return _count(*sizes, **options, bias=False)
+
+
+@mistake(
+    "transformer_parameters",
+    hint="The norms are missing: each has a scale and a shift per feature, two norms in an encoder "
+    "layer and three in a decoder layer.",
+)
+def forgets_the_norms(*sizes, **options):
+    return _count(*sizes, **options, norms=0, ends=0)
+
+
+@mistake("transformer_parameters", hint="Both the biases and the norms are missing.")
+def forgets_biases_and_norms(*sizes, **options):
+    return _count(*sizes, **options, bias=False, norms=0, ends=0)
+
+
+@mistake(
+    "transformer_parameters",
+    hint="A norm has two parameters per feature: a scale and a shift.",
+)
+def gives_norms_a_scale_only(*sizes, **options):
+    return _count(*sizes, **options, norm=1)
+
+
+@mistake(
+    "transformer_parameters",
+    hint="A decoder layer is counted like an encoder layer. It has a second attention, to the "
+    "source, and a norm for it.",
+)
+def forgets_the_cross_attention(*sizes, **options):
+    return _count(*sizes, **options, attentions=2, norms=4)
+
+
+@mistake(
+    "transformer_parameters",
+    hint="The cross-attention is counted, but not the norm that belongs to it.",
+)
+def forgets_the_third_norm(*sizes, **options):
+    return _count(*sizes, **options, norms=4)
+
+
+@mistake(
+    "transformer_parameters",
+    hint="Only one stack is counted. There are an encoder and a decoder.",
+)
+def counts_the_encoder_only(*sizes, **options):
+    return _count(*sizes, **options, attentions=1, norms=2, feed_forwards=1, ends=1)
+
+
+@mistake(
+    "transformer_parameters",
+    hint="The feed-forward network has two matrices, one up to d_ff and one back.",
+)
+def counts_half_of_the_feed_forward(*sizes, **options):
+    return _count(*sizes, **options, columns=1)
+
+
+@mistake(
+    "transformer_parameters",
+    hint="The two norms behind the pre-norm stacks are missing.",
+)
+def forgets_the_final_norms(*sizes, **options):
+    return _count(*sizes, **options, ends=0)
+
+
+@mistake(
+    "transformer_parameters",
+    hint="The final norms are counted also for post-norm stacks, which have none.",
+)
+def always_counts_final_norms(
+    source_size, target_size, d_model, d_ff, n_layers, pre_norm=True, tied="none"
+):
+    return _count(source_size, target_size, d_model, d_ff, n_layers, True, tied)
+
+
+@mistake(
+    "transformer_parameters",
+    hint="The generator's table is missing: with untied tables there are three.",
+)
+def forgets_the_generator(
+    source_size, target_size, d_model, d_ff, n_layers, pre_norm=True, tied="none"
+):
+    tables = target_size if tied == "all" else source_size + target_size
+    sizes = (source_size, target_size, d_model, d_ff, n_layers, pre_norm, tied)
+    return _count(*sizes, tables=tables)
+
+
+@mistake(
+    "transformer_parameters",
+    hint="All three tables are counted although some of them are one and the same. `tied` says "
+    "which.",
+)
+def counts_tied_tables_again(
+    source_size, target_size, d_model, d_ff, n_layers, pre_norm=True, tied="none"
+):
+    return _count(source_size, target_size, d_model, d_ff, n_layers, pre_norm)
+
+
+@mistake(
+    "transformer_parameters",
+    hint='With tied="all" there is a single table, for all three uses.',
+)
+def leaves_two_tables(
+    source_size, target_size, d_model, d_ff, n_layers, pre_norm=True, tied="none"
+):
+    tied = "none" if tied == "none" else "target"
+    return _count(source_size, target_size, d_model, d_ff, n_layers, pre_norm, tied)
+
+
+@mistake("transformer_parameters", hint="The tables of the tokens are missing.")
+def forgets_the_tables(*sizes, **options):
+    return _count(*sizes, **options, tables=0)
+
+
+@mistake(
+    "transformer_parameters",
+    hint="Only one layer on each side is counted: multiply by n_layers.",
+)
+def counts_one_layer(source_size, target_size, d_model, d_ff, n_layers, pre_norm=True, tied="none"):
+    return _count(source_size, target_size, d_model, d_ff, 1, pre_norm, tied)
+
+
+@mistake("transformer_parameters", hint="The result is a float. A count is an int: divide with //.")
+def returns_a_float(*sizes, **options):
+    return float(_count(*sizes, **options))
+
+
+@alternative("transformer_parameters")
+def adds_up_real_layers(
+    source_size, target_size, d_model, d_ff, n_layers, pre_norm=True, tied="none"
+):
+    with torch.device("meta"):
+        layers = [EncoderLayer(d_model, 1, d_ff), DecoderLayer(d_model, 1, d_ff)]
+    inside = sum(p.numel() for layer in layers for p in layer.parameters())
+    tables = 0
+    tables += 0 if tied == "all" else source_size * d_model
+    tables += target_size * d_model
+    tables += target_size * d_model if tied == "none" else 0
+    return n_layers * inside + tables + (4 * d_model if pre_norm else 0)
+
+
+@alternative("transformer_parameters")
+def has_one_polynomial(
+    source_size, target_size, d_model, d_ff, n_layers, pre_norm=True, tied="none"
+):
+    total = n_layers * (12 * d_model**2 + 4 * d_model * d_ff + 24 * d_model + 2 * d_ff)
+    total += 4 * d_model if pre_norm else 0
+    shares = {"none": (1, 2), "target": (1, 1), "all": (0, 1)}[tied]
+    return total + d_model * (shares[0] * source_size + shares[1] * target_size)

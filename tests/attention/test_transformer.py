@@ -1,0 +1,275 @@
+"""Lesson 10's library against nn.Transformer, its masks, its size and its way of writing."""
+
+import pytest
+import torch
+from torch import nn
+
+from attention import training
+from attention.data import BOS, EOS, PAD
+from attention.sequence_to_sequence import masked_cross_entropy, shift_right
+from attention.summary import summary
+from attention.transformer import (
+    Decoder,
+    Encoder,
+    Transformer,
+    Translator,
+    append_best,
+    masks_from_tokens,
+    transformer_parameters,
+)
+from attention.transformer_blocks import watch_attention
+
+SIZES = {"d_model": 12, "n_heads": 3, "d_ff": 20, "n_layers": 3, "dropout": 0.0}
+
+
+def tokens(B, T, size, lengths):
+    ids = torch.randint(3, size, (B, T))
+    return ids.masked_fill(torch.arange(T) >= torch.tensor(lengths)[:, None], PAD)
+
+
+def batch():
+    """Source (3, 7) and target (3, 5) with padding."""
+    return tokens(3, 7, 9, [7, 4, 1]), tokens(3, 5, 11, [5, 2, 3])
+
+
+def small(**options):
+    return Transformer(9, 11, **SIZES | options).double().eval()
+
+
+def copy_layer(ours, theirs, cross):
+    """Give PyTorch's layer the weights of ours."""
+    pairs = [(ours.attention, theirs.self_attn)]
+    pairs += [(ours.cross_attention, theirs.multihead_attn)] if cross else []
+    for mine, yours in pairs:
+        for part in ("weight", "bias"):
+            three = [getattr(layer, part) for layer in (mine.W_q, mine.W_k, mine.W_v)]
+            getattr(yours, f"in_proj_{part}").copy_(torch.cat(three))
+        yours.out_proj.load_state_dict(mine.W_o.state_dict())
+    for number in (1, 2):
+        layer = getattr(ours.feed_forward, f"linear_{number}")
+        getattr(theirs, f"linear{number}").load_state_dict(layer.state_dict())
+    for number in range(1, 3 + cross):
+        norm = getattr(ours, f"norm_{number}")
+        getattr(theirs, f"norm{number}").load_state_dict(norm.state_dict())
+
+
+def pytorch(model, pre_norm):
+    """nn.Transformer with the weights of our stacks."""
+    oracle = nn.Transformer(
+        12, 3, 3, 3, 20, dropout=0.0, batch_first=True, norm_first=pre_norm, dtype=torch.float64
+    )
+    with torch.no_grad():
+        for side, cross in (("encoder", False), ("decoder", True)):
+            ours, theirs = getattr(model, side), getattr(oracle, side)
+            for mine, yours in zip(ours.layers, theirs.layers, strict=True):
+                copy_layer(mine, yours, cross)
+            if pre_norm:
+                theirs.norm.load_state_dict(ours.norm.state_dict())
+            else:
+                theirs.norm = None  # nn.Transformer has a final norm in both cases
+    return oracle
+
+
+@pytest.mark.filterwarnings("ignore:enable_nested_tensor")
+@pytest.mark.parametrize("fused", [False, True])
+@pytest.mark.parametrize("pre_norm", [False, True])
+def test_equals_nn_transformer_with_copied_weights(pre_norm, fused):
+    model = small(pre_norm=pre_norm, fused=fused)
+    for parameter in model.parameters():
+        nn.init.normal_(parameter, std=0.4)
+    oracle = pytorch(model, pre_norm)
+    source, target = batch()
+    read = shift_right(target)
+    expected = model.generator(
+        oracle(
+            model.embed(source, model.source_embedding),
+            model.embed(read, model.target_embedding),
+            tgt_mask=~torch.ones(5, 5, dtype=torch.bool).tril(),
+            src_key_padding_mask=source == PAD,
+            tgt_key_padding_mask=read == PAD,
+            memory_key_padding_mask=source == PAD,
+        )
+    )
+    got = model(source, target)
+    torch.testing.assert_close(got, expected)
+    cotangent = torch.randn_like(got)
+    tables = [model.source_embedding.weight, model.target_embedding.weight]
+    torch.testing.assert_close(
+        torch.autograd.grad(got, tables, cotangent),
+        torch.autograd.grad(expected, tables, cotangent),
+    )
+
+
+@pytest.mark.parametrize("fused", [False, True])
+@pytest.mark.parametrize("pre_norm", [False, True])
+def test_no_future_leaks_and_padding_changes_nothing(pre_norm, fused):
+    model = small(pre_norm=pre_norm, fused=fused)
+    source, target = batch()
+    target = target.clamp(min=3)
+    scores = model(source, target)
+    for t in range(5):
+        other = target.clone()
+        other[:, t:] = 3 + (other[:, t:] - 2) % 8
+        changed = model(source, other)
+        torch.testing.assert_close(changed[:, : t + 1], scores[:, : t + 1])
+        assert t == 4 or not torch.allclose(changed[:, t + 1 :], scores[:, t + 1 :])
+    wider = torch.cat([source, torch.full((3, 4), PAD)], dim=1)
+    torch.testing.assert_close(model(wider, target), scores)
+    longer = torch.cat([target, torch.full((3, 2), PAD)], dim=1)
+    torch.testing.assert_close(model(source, longer)[:, :5], scores)
+    alone = model(source[1:2, :4], target[1:2])
+    torch.testing.assert_close(alone, scores[1:2])
+
+
+def test_one_batch_is_learnt_by_heart():
+    torch.manual_seed(0)
+    model = Transformer(9, 11, **SIZES)
+    source, target = batch()
+    target[:, -1], target[1, 2], target[2, 3:] = EOS, EOS, PAD
+    target[1, 3:], target[2, 2] = PAD, EOS
+    optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
+    for _ in range(150):
+        loss = masked_cross_entropy(model(source, target), target)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+    assert loss.item() < 0.02
+    assert torch.equal(model.eval().translate(source), target)
+
+
+def test_masks_of_a_batch():
+    source, target = batch()
+    source_mask, target_mask = masks_from_tokens(source, target)
+    assert source_mask.shape == (3, 1, 7) and target_mask.shape == (3, 5, 5)
+    assert source_mask.sum(dim=(1, 2)).tolist() == [7, 4, 1]
+    assert target_mask.sum(dim=(1, 2)).tolist() == [15, 9, 12]
+    assert not target_mask.triu(1).any()
+
+
+@pytest.mark.parametrize("tied", ["none", "target", "all"])
+def test_tied_tables_are_one_parameter_and_stay_so(tied):
+    model = Transformer(9, 9, **SIZES, tied=tied)
+    tables = (model.source_embedding, model.target_embedding, model.generator)
+    different = {"none": 3, "target": 2, "all": 1}[tied]
+    assert len({id(table.weight) for table in tables}) == different
+    assert training.size(model) == transformer_parameters(9, 9, 12, 20, 3, tied=tied)
+    source, target = tokens(3, 7, 9, [7, 4, 1]), tokens(3, 5, 9, [5, 2, 3])
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    masked_cross_entropy(model(source, target), target).backward()
+    optimizer.step()
+    assert len({table.weight.sum().item() for table in tables}) == different
+    again = Transformer(9, 9, **SIZES, tied=tied)
+    again.load_state_dict(model.state_dict())
+    torch.testing.assert_close(again.eval()(source, target), model.eval()(source, target))
+
+
+def test_wrong_ways_of_tying_are_refused():
+    with pytest.raises(ValueError, match="tied='both' is none of none, target, all"):
+        Translator(9, 11, 12, 3, 20, tied="both")
+    with pytest.raises(ValueError, match="source_size=9 is not target_size=11"):
+        Transformer(9, 11, **SIZES, tied="all")
+
+
+def test_the_papers_models_have_the_derived_number_of_parameters():
+    for d_model, n_heads, d_ff, expected in (
+        (512, 8, 2048, 63_082_496),
+        (1024, 16, 4096, 214_245_376),
+    ):
+        with torch.device("meta"):
+            model = Transformer(37000, 37000, d_model, n_heads, d_ff, 6, pre_norm=False, tied="all")
+        counted = transformer_parameters(37000, 37000, d_model, d_ff, 6, False, "all")
+        assert training.size(model) == counted == expected
+
+
+@pytest.mark.parametrize("pre_norm", [False, True])
+@pytest.mark.parametrize("tied", ["none", "target", "all"])
+def test_parameters_are_counted_for_all_settings(pre_norm, tied):
+    model = Transformer(9, 9, **SIZES, pre_norm=pre_norm, tied=tied)
+    counted = transformer_parameters(9, 9, 12, 20, 3, pre_norm, tied)
+    assert training.size(model) == counted and type(counted) is int
+
+
+def test_stacks_have_layers_of_their_own_and_a_final_norm_if_pre_norm():
+    for stack in (Encoder, Decoder):
+        for pre_norm in (False, True):
+            made = stack(4, 12, 3, 20, 0.0, pre_norm)
+            assert len({id(layer) for layer in made.layers}) == 4
+            assert isinstance(made.norm, nn.LayerNorm if pre_norm else nn.Identity)
+            assert all(layer.pre_norm is pre_norm for layer in made.layers)
+
+
+def test_rows_end_with_padding():
+    read = torch.tensor([[BOS, 5], [BOS, EOS], [EOS, PAD]])
+    logits = torch.zeros(3, 2, 7)
+    logits[:, 0, 6], logits[:, 1, 4] = 9, 1
+    assert append_best(read, logits)[:, 2].tolist() == [4, PAD, PAD]
+
+
+def test_a_row_is_translated_as_if_it_were_alone():
+    torch.manual_seed(1)
+    model, (source, _) = small(), batch()
+    together = model.translate(source, max_length=12)
+    for row, length in zip(range(3), (7, 4, 1), strict=True):
+        alone = model.translate(source[row : row + 1, :length], max_length=12)[0]
+        assert torch.equal(alone, together[row, : len(alone)])
+        assert (together[row, len(alone) :] == PAD).all()
+    for row in together.tolist():
+        if EOS in row:
+            assert set(row[row.index(EOS) + 1 :]) <= {PAD}
+    assert model.translate(source, max_length=4).shape[1] <= 4
+
+
+def test_dropout_is_for_training():
+    model = Transformer(9, 11, **SIZES | {"dropout": 0.5})
+    source, target = batch()
+    assert not torch.equal(model(source, target), model(source, target))
+    model.eval()
+    assert torch.equal(model(source, target), model(source, target))
+
+
+@pytest.mark.parametrize("fused", [False, True])
+def test_the_weights_of_all_three_uses_come_from_one_pass(fused):
+    model, (source, target) = small(fused=fused), batch()
+    before = model(source, target)
+    with watch_attention(model) as weights:
+        torch.testing.assert_close(model(source, target), before)
+    shapes = {"encoder": (3, 3, 7, 7), "decoder": (3, 3, 5, 5), "cross": (3, 3, 5, 7)}
+    assert len(weights) == 9
+    for name, table in weights.items():
+        use = "cross" if "cross" in name else name.split(".")[0]
+        assert table.shape == shapes[use]
+        if use != "decoder":  # nobody looks at the padding of the source
+            assert (table[1, :, :, 4:] == 0).all()
+        else:
+            assert not table.triu(1).any()
+
+
+def test_summary_counts_a_shared_table_once():
+    model, inputs = small(tied="target"), batch()
+    rows = [line.split() for line in summary(model, *inputs, depth=3).splitlines()]
+    counts = {row[0]: int(row[-1].replace(",", "")) for row in rows[1:]}
+    assert counts["target_embedding"] == 11 * 12 and counts["generator"] == 0
+    assert counts["Transformer"] == training.size(model)
+    parts = ("source_embedding", "target_embedding", "encoder", "decoder")
+    assert sum(counts[part] for part in parts) == counts["Transformer"]
+    assert ["encoder", "Encoder", "(3,", "7,", "12)"] in [row[:5] for row in rows]
+    assert sum(row[0] == "cross_attention" for row in rows) == 3
+    assert not any(module._forward_hooks for module in model.modules())
+
+
+def test_a_short_training_translates_most_numbers():
+    """The shipped model is what 300 steps make; a tied one is behind."""
+    model, corpus = training.trained("transformer")
+    assert training.exact_match(model, corpus, at_most=200) >= 0.95
+    tied, _ = training.trained("transformer_tied")
+    assert tied.generator.weight is tied.target_embedding.weight
+    assert training.load(tied, "transformer_tied")[-1] > 5 * training.load(model, "transformer")[-1]
+
+
+def test_exact_match_is_short_while_nbgrader_runs_the_notebook(monkeypatch):
+    monkeypatch.setenv("NBGRADER_EXECUTION", "autograde")
+    seen = []
+    monkeypatch.setattr(training, "translations", lambda *inputs: seen.append(inputs[2]) or [])
+    monkeypatch.setattr(training, "_exact", lambda texts, pairs: 0.0)
+    training.exact_match(None, training.data.numbers())
+    assert len(seen[0]) == 10
