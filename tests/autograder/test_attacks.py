@@ -1,5 +1,6 @@
 """Hostile submissions: none earns a point, none leaves a trace, and the honest lose nothing."""
 
+import json
 import re
 import shutil
 
@@ -80,8 +81,19 @@ def test_nothing_of_a_student_is_printed_on_the_graders_terminal(played):
 
 def test_reasons_and_graded_notebooks_hold_no_control_characters(played):
     course = played.folder / "course" / "autograder" / "autograded"
-    for path in course.glob("unprintable_messages/*/*"):
-        assert not re.search(r"\\u00(0[0-8bcef]|1[0-9a-f]|7f)|\\ud[89a-f]", path.read_text())
+    paths = [*course.glob("unprintable_messages/*/*.ipynb"), *course.glob("unprintable_*/*/*.json")]
+    assert len(paths) > 1
+    for path in paths:
+        written = "".join(_strings(json.loads(path.read_text(encoding="utf-8"))))
+        assert not re.search(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]", written)
+
+
+def _strings(value):
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, list | dict):
+        for item in value.values() if isinstance(value, dict) else value:
+            yield from _strings(item)
 
 
 def test_feedback_runs_no_script_of_the_students(played):
