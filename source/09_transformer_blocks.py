@@ -24,7 +24,7 @@ from torch.nn import functional as F
 from attention import plots
 from attention.masked_attention import causal_mask, combine_masks, padding_mask
 from attention.progress import Bar
-from attention.transformer_blocks import Sublayers, watch_attention
+from attention.sublayers import Sublayers, watch_attention
 from autograder import check
 
 torch.set_num_threads(1)  # matrices as small as those of this lesson are faster on one core
@@ -333,7 +333,7 @@ check.FeedForward(FeedForward)
 # | part | called as | |
 # |---|---|---|
 # | `self.attention` | `(query, key, value, mask)` | the `MultiHeadAttention` of lesson 07 |
-# | `self.feed_forward` | `(x)` | finished, not yours from above |
+# | `self.feed_forward` | `(x)` | finished, made of PyTorch's parts |
 # | `self.norm_1`, `self.norm_2` | `(x)` | one for each sublayer; PyTorch's, in one kernel |
 # | `self.dropout` | `(update)` | knows its mode |
 # | `self.pre_norm` | True or False | which of the two drawings |

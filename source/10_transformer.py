@@ -27,7 +27,8 @@ from attention.multi_head_attention import attention_parameters
 from attention.sequence_to_sequence import shift_right
 from attention.summary import summary
 from attention.tokens_and_positions import sinusoidal_positions
-from attention.transformer_blocks import DecoderLayer, EncoderLayer, watch_attention
+from attention.sublayers import watch_attention
+from attention.transformer_blocks import DecoderLayer, EncoderLayer
 from autograder import check
 
 TIED = ("none", "target", "all")  # the ways in which Translator may share its tables

@@ -36,12 +36,14 @@ def masks_from_tokens(student, draw):
     what = "for the target BOS 8 PAD the mask is wrong, where rows look at columns"
     expect.close(target_mask, expected, what)
 
-    source, target = draw.integers(1, 9, 3, 6), draw.integers(1, 9, 3, 4)
-    source[0, 4:], source[2, 1:], target[1, 2:], target[2, 3:] = PAD, PAD, PAD, PAD
+    source, target = draw.integers(1, 9, 5, 9), draw.integers(1, 9, 5, 7)
+    for ids, longest in ((source, 9), (target, 7)):
+        for b, length in enumerate(draw.integers(1, longest + 1, 5).tolist()):
+            ids[b, length:] = PAD
     source_mask, target_mask = student(draw.strided(source), draw.strided(target))
     expect.close(source_mask, (source > 0)[:, None], "the source mask differs from source ≠ PAD")
-    pairs = torch.zeros(3, 4, 4, dtype=torch.bool)
-    for b, i, j in torch.cartesian_prod(torch.arange(3), torch.arange(4), torch.arange(4)).tolist():
+    pairs = torch.zeros(5, 7, 7, dtype=torch.bool)
+    for b, i, j in torch.cartesian_prod(torch.arange(5), torch.arange(7), torch.arange(7)).tolist():
         pairs[b, i, j] = j <= i and target[b, j].item() != PAD
     expect.close(target_mask, pairs, "the target mask differs from loops over all pairs")
 

@@ -5,7 +5,7 @@ from torch import nn
 from torch.nn import functional as F
 
 from attention.masked_attention import causal_mask, combine_masks
-from attention.transformer_blocks import Sublayers
+from attention.sublayers import Sublayers
 from autograder.exercise import alternative, mistake
 
 

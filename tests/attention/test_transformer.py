@@ -7,6 +7,7 @@ from torch import nn
 from attention import training
 from attention.data import BOS, EOS, PAD
 from attention.sequence_to_sequence import masked_cross_entropy, shift_right
+from attention.sublayers import watch_attention
 from attention.summary import summary
 from attention.transformer import (
     Decoder,
@@ -17,7 +18,6 @@ from attention.transformer import (
     masks_from_tokens,
     transformer_parameters,
 )
-from attention.transformer_blocks import watch_attention
 
 SIZES = {"d_model": 12, "n_heads": 3, "d_ff": 20, "n_layers": 3, "dropout": 0.0}
 

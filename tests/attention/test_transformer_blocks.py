@@ -8,16 +8,15 @@ from torch import nn
 from torch.nn import functional as F
 
 from attention.masked_attention import causal_mask, padding_mask
+from attention.sublayers import Sublayers, watch_attention
 from attention.transformer_blocks import (
     DecoderLayer,
     EncoderLayer,
     FeedForward,
     LayerNorm,
     Residual,
-    Sublayers,
     gradient_norms,
     layer_parameters,
-    watch_attention,
 )
 
 NORMS = pytest.mark.parametrize("pre_norm", [False, True])
