@@ -179,8 +179,10 @@ class TestPolicies:
 
     @needs_bubblewrap
     def test_bubblewraps_own_words_are_passed_on(self, monkeypatch):
-        monkeypatch.setattr(bubblewrap, "SCRATCH", "relative/../..")
-        with Sandbox(LESSON, "required") as box, pytest.raises(SandboxRefused, match="not start"):
+        bwrap = bubblewrap.available()
+        monkeypatch.setattr(bubblewrap, "command", lambda *_: [bwrap, "--no-such-option"])
+        refused = pytest.raises(SandboxRefused, match="(?s)not start.*no-such-option")
+        with Sandbox(LESSON, "required") as box, refused:
             box.start()
 
     def test_folders_of_graders_that_were_killed_are_removed(self, tmp_path, monkeypatch):
