@@ -7,6 +7,7 @@ import random
 
 import torch
 from torch import nn
+from torch.nn import functional as F
 
 from attention.data import PAD
 from attention.transformer import Transformer
@@ -114,7 +115,7 @@ def clip_gradients(gradients, max_norm, loss_scale=1.0):
     # exercise: about 4 lines
     gradients = [gradient / loss_scale for gradient in gradients]
     norm = torch.stack([gradient.norm() for gradient in gradients]).norm()
-    factor = (max_norm / norm.clamp(min=max_norm)).clamp(max=1.0)
+    factor = max_norm / norm.clamp(min=max_norm)  # at most 1
     return [gradient * factor for gradient in gradients]
 
 
@@ -145,30 +146,49 @@ def adamw_step(
     return parameter - learning_rate * m_hat / (v_hat.sqrt() + eps), m, v
 
 
-class TrainStep(nn.Module):
-    """One update of a Transformer from several small batches, as if they were one big batch.
+class ModelAndLoss(nn.Module):
+    """A Transformer with the loss of its answers: what training and evaluation share.
 
     model      a Transformer, or a dict of the arguments to build one
-    optimizer  of the model's parameters; None: plain gradient descent, learning rate 0.1
-    smoothing  of the labels
-    max_norm   gradients are shortened to this norm
+    smoothing  share of the probability that the targets spread over the vocabulary
     dtype      None, or the type of the matrix products, such as torch.bfloat16
     """
 
-    def __init__(self, model, optimizer=None, smoothing=0.1, max_norm=1.0, dtype=None):
+    def __init__(self, model, smoothing, dtype):
         super().__init__()
         self.model = model if isinstance(model, nn.Module) else Transformer(**model)
-        self.optimizer = optimizer or torch.optim.SGD(self.model.parameters(), lr=0.1)
-        self.smoothing, self.max_norm, self.dtype = smoothing, max_norm, dtype
+        self.smoothing, self.dtype = smoothing, dtype
 
     def loss(self, source, target):
-        """Return the loss per real token of a batch; its matrix products are of self.dtype."""
+        """Return the mean loss per real token of one batch, ().
+
+        source, target  (B, T_k), (B, T_q)  ids, filled up with PAD
+        """
         with torch.autocast(source.device.type, self.dtype, enabled=self.dtype is not None):
-            logits = self.model(source, target)
-        return label_smoothed_loss(logits.float(), target, self.smoothing)
+            logits = self.model(source, target)  # (B, T_q, vocab_size)
+        if self.dtype is not None:
+            logits = logits.float()  # the loss adds up many small numbers
+        logits, target = logits.flatten(0, 1), target.flatten()
+        return F.cross_entropy(logits, target, ignore_index=PAD, label_smoothing=self.smoothing)
+
+
+class TrainStep(ModelAndLoss):
+    """One update of a Transformer from several small batches, as if they were one big batch.
+
+    model, smoothing, dtype  as in ModelAndLoss
+    optimizer  of the model's parameters; None: plain gradient descent, learning rate 0.1
+    max_norm   the gradients, as one long vector, are shortened to this norm
+
+    bfloat16 has the range of float32 and needs no loss scale. float16 would.
+    """
+
+    def __init__(self, model, optimizer=None, smoothing=0.1, max_norm=1.0, dtype=None):
+        super().__init__(model, smoothing, dtype)
+        self.optimizer = optimizer or torch.optim.SGD(self.model.parameters(), lr=0.1)
+        self.max_norm = max_norm
 
     def forward(self, batches):
-        """Learn from the batches, in one step.
+        """Learn from the batches, in one step and in training mode.
 
         batches  list of (source (B, T_k), target (B, T_q)), ids filled up with PAD
         returns  (): the loss per real token over all batches, before the step
@@ -177,45 +197,45 @@ class TrainStep(nn.Module):
         self.model.train()
         self.optimizer.zero_grad()
         counts = [(target != PAD).sum() for _, target in batches]
-        total = 0.0
+        mean = 0.0
         for (source, target), count in zip(batches, counts, strict=True):
-            loss = self.loss(source, target) * (count / sum(counts))
-            loss.backward()
-            total = total + loss.detach()
+            part = self.loss(source, target) * count / sum(counts)
+            part.backward()
+            mean = mean + part.detach()
         nn.utils.clip_grad_norm_(self.model.parameters(), self.max_norm)
         self.optimizer.step()
-        return total
+        return mean
 
 
-class Evaluation(nn.Module):
+class Evaluation(ModelAndLoss):
     """The loss of a Transformer on text that it does not learn from.
 
-    model      a Transformer, or a dict of the arguments to build one
-    smoothing  of the labels; 0 gives the loss whose exponential is the perplexity
+    model, dtype  as in ModelAndLoss
+    smoothing     of the labels; 0 gives the loss whose exponential is the perplexity
     """
 
-    def __init__(self, model, smoothing=0.0):
-        super().__init__()
-        self.model = model if isinstance(model, nn.Module) else Transformer(**model)
-        self.smoothing = smoothing
+    def __init__(self, model, smoothing=0.0, dtype=None):
+        super().__init__(model, smoothing, dtype)
 
-    @torch.no_grad()
     def forward(self, batches):
-        """Return the loss per real token over all batches, (), without dropout.
+        """Return `mean_loss`, and leave the model in the mode, training or not, it was in."""
+        was_training = self.model.training
+        mean = self.mean_loss(batches)
+        self.model.train(was_training)
+        return mean
+
+    def mean_loss(self, batches):
+        """Return the loss per real token over all batches, (): without dropout or gradients.
 
         batches  list of (source (B, T_k), target (B, T_q)), ids filled up with PAD
-
-        The model is left in the mode, training or not, in which it was.
         """
-        was_training = self.model.training
-        # exercise: about 8 lines
+        # exercise: about 7 lines
         self.model.eval()
         total, tokens = 0.0, 0
-        for source, target in batches:
-            count = (target != PAD).sum()
-            loss = label_smoothed_loss(self.model(source, target), target, self.smoothing)
-            total, tokens = total + loss * count, tokens + count
-        self.model.train(was_training)
+        with torch.no_grad():
+            for source, target in batches:
+                count = (target != PAD).sum()
+                total, tokens = total + self.loss(source, target) * count, tokens + count
         return total / tokens
 
 
