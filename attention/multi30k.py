@@ -6,10 +6,12 @@ the numbers in a lesson come from the same sentences everywhere. `data/README.md
 """
 
 import hashlib
+import shlex
+import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from attention.download import DataError
+from attention.download import DataError, NoConnection, NotThere, download, readable
 
 FOLDER = Path(__file__).resolve().parent.parent / ".cache" / "multi30k"
 COMMIT = "a3d2e0d26b56f3846f66a952536ffed4e401d05a"
@@ -66,26 +68,95 @@ def _manifest():
 FILES = _manifest()
 
 
+def fetch(folder=FOLDER, mirror=None, names=None, say=print, wait=time.sleep):
+    """Download what is not there and whole; what an earlier attempt left is not asked for again.
+
+    folder  where the texts go, unpacked
+    mirror  address of another server or folder that has the files, under their names in the
+            repository or without its folders, compressed or not
+    names   of the texts, as in FILES; all of them by default
+    say     called with a sentence about each text
+    raises  DataError, in one sentence, whatever goes wrong
+    """
+    folder = Path(folder)
+    for name in names or FILES:
+        if name not in FILES:
+            raise _unknown(name)
+        if state(name, folder) == "whole":
+            say(f"{name}: there already")
+        else:
+            _fetch(FILES[name], folder, mirror, say, wait)
+            say(f"{name}: fetched, {readable(FILES[name].size)} bytes")
+
+
+def _fetch(file, folder, mirror, say, wait):
+    """Download one text from the first address that has it."""
+    advice = "try again later, or name a copy of the files with --mirror URL"
+    if mirror is not None:
+        advice = f"check the address of the mirror, or do without, which asks {ORIGIN}"
+    answers = []
+    for place in addresses(file, mirror):
+        try:
+            return download(place, folder / file.name, file.size, file.sha256, say, wait)
+        except NotThere as error:
+            answers.append(str(error))
+        except NoConnection as error:
+            raise NoConnection(f"{error}; {advice}") from error
+    raise NotThere(f"{', '.join(answers)}; {advice}")
+
+
+def addresses(file, mirror=None):
+    """Where to look for a text, in this order."""
+    if mirror is None:
+        return [f"{ORIGIN}/{file.path}"]
+    return [f"{mirror.rstrip('/')}/{path}" for path in (f"{file.name}.gz", file.name, file.path)]
+
+
+def state(name, folder=FOLDER):
+    """Say whether a text is "whole", "begun", "missing", "altered" or "unreadable"."""
+    path = Path(folder) / name
+    try:
+        content = path.read_bytes()
+    except FileNotFoundError:
+        return "begun" if path.with_name(f"{name}.part").exists() else "missing"
+    except OSError:
+        return "unreadable"
+    return "whole" if _is_right(name, content) else "altered"
+
+
+def command(folder=FOLDER):
+    """The command that fetches what is missing in a folder."""
+    return COMMAND if Path(folder) == FOLDER else f"{COMMAND} --folder {shlex.quote(str(folder))}"
+
+
+def _is_right(name, content):
+    return hashlib.sha256(content).hexdigest() == FILES[name].sha256
+
+
+def _unknown(name):
+    return DataError(f"Multi30k has no text called {name}; there are: {', '.join(FILES)}")
+
+
 def load(split, language, tokenised=True, folder=FOLDER):
     """Read the sentences of one split in one language; line i of both languages belong together.
 
     split      "train" (29 000 sentences), "val" (1 014) or "test_2016_flickr" (1 000)
     language   "en" or "de"
     tokenised  lower case, punctuation normalised, tokens separated by spaces; else as written
-    returns    a list of str. Raises DataError, in one sentence, if the file is not there or altered
+    returns    a list of str; raises DataError, in one sentence, if the text is missing or altered
     """
     name = _name(split, language, tokenised)
     if name not in FILES:
-        raise DataError(f"Multi30k has no text {name}; there are: {', '.join(FILES)}")
+        raise _unknown(name)
     path = Path(folder) / name
-    again = COMMAND if Path(folder) == FOLDER else f"{COMMAND} --folder '{folder}'"
+    again = command(folder)
     try:
         content = path.read_bytes()
     except FileNotFoundError:
         raise DataError(f"{name} is not in {path.parent}: fetch it with {again}") from None
     except OSError as error:
         raise DataError(f"{path} cannot be read: {error.strerror}") from None
-    if hashlib.sha256(content).hexdigest() != FILES[name].sha256:
+    if not _is_right(name, content):
         raise DataError(f"{path} is not what it was (its SHA-256 differs): mend it with {again}")
     # Only "\n" ends a line: splitlines() would also split at other separators within a sentence.
     return content.decode().removesuffix("\n").split("\n")
