@@ -42,9 +42,10 @@ class Bar:
             return
         self.shown = now
         left = (now - self.begin) / max(done - self.begun, 1) * (self.total - done)
+        unit = "" if self.unit == "steps" else f" {self.unit}"
         full = round(WIDTH * done / max(self.total, 1))
         bar = "█" * full + "░" * (WIDTH - full)
-        self._show(f"{self.label} {bar} {done}/{self.total}{loss} · {left:.0f} s left")
+        self._show(f"{self.label} {bar} {done}/{self.total}{after} · {left:.0f} s left")
 
     def __exit__(self, *_):
         self._show(self.line if self.keep else "")

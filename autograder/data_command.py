@@ -66,9 +66,10 @@ def run(options):
 
 def _list(folder, say):
     """Print a line for each text: name, size, state."""
-    say(f"multi30k, in {folder}:")
     states = {name: multi30k.state(name, folder) for name in multi30k.FILES}
+    lines = [f"multi30k, in {folder}:"]
     for name, found in states.items():
-        say(f"  {name:33}{readable(multi30k.FILES[name].size):>9} bytes  {found}")
+        lines.append(f"  {name:33}{readable(multi30k.FILES[name].size):>9} bytes  {found}")
     if set(states.values()) != {"whole"}:
-        say(f"fetch what is not whole with: {multi30k.command(folder)}")
+        lines.append(f"fetch what is not whole with: {multi30k.command(folder)}")
+    say("\n".join(lines))
