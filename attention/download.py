@@ -149,7 +149,8 @@ def _receive(url, file, size, say, wait):
     most, useless = file.seek(0, os.SEEK_END), 0
     for attempt in range(1, ATTEMPTS + 1):
         try:
-            return _attempt(url, file, size)
+            _attempt(url, file, size)
+            return
         except _Interrupted as error:
             have = file.seek(0, os.SEEK_END)
             most, useless = max(most, have), 1 if have > most else useless + 1
@@ -275,4 +276,6 @@ def _of_a_wrong_file(url, text, size, sha256):
 def _of_the_disk(error, path):
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
         return f"there is no space left for {path}: free some, and what has come is not lost"
+    if isinstance(error, (FileExistsError, NotADirectoryError)):
+        return f"{path} cannot be written: there is a file where its folder should be"
     return f"{path} cannot be written: {_words(error)}"

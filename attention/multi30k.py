@@ -91,18 +91,23 @@ def fetch(folder=FOLDER, mirror=None, names=None, say=print, wait=time.sleep):
 
 def _fetch(file, folder, mirror, say, wait):
     """Download one text from the first address that has it."""
-    advice = "try again later, or name a copy of the files with --mirror URL"
-    if mirror is not None:
-        advice = f"check the address of the mirror, or do without, which asks {ORIGIN}"
-    answers = []
-    for place in addresses(file, mirror):
+    places = addresses(file, mirror)
+    for place in places:
         try:
             return download(place, folder / file.name, file.size, file.sha256, say, wait)
-        except NotThere as error:
-            answers.append(str(error))
         except NoConnection as error:
-            raise NoConnection(f"{error}; {advice}") from error
-    raise NotThere(f"{', '.join(answers)}; {advice}")
+            other = "name a copy of the files with --mirror URL" if mirror is None else _WITHOUT
+            raise NoConnection(f"{error}; try again later, or {other}") from error
+        except NotThere as error:
+            answer = error
+    if mirror is None:
+        raise NotThere(f"{answer}; name a copy of the files with --mirror URL")
+    names = ", ".join(place.removeprefix(mirror).lstrip("/") for place in places)
+    why = str(answer).removeprefix(f"{places[-1]}: ")
+    raise NotThere(f"{mirror} has none of {names} ({why}); check the address, or {_WITHOUT}")
+
+
+_WITHOUT = "leave out --mirror to ask the repository itself"
 
 
 def addresses(file, mirror=None):

@@ -44,7 +44,8 @@ class Bar:
         left = (now - self.begin) / max(done - self.begun, 1) * (self.total - done)
         full = round(WIDTH * done / max(self.total, 1))
         bar = "█" * full + "░" * (WIDTH - full)
-        self._show(f"{self.label} {bar} {done}/{self.total}{loss} · {left:.0f} s left")
+        counted = f"{done}/{self.total}{loss or f' {self.unit}'}"
+        self._show(f"{self.label} {bar} {counted} · {left:.0f} s left")
 
     def __exit__(self, *_):
         self._show(self.line if self.keep else "")

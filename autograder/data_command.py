@@ -23,7 +23,7 @@ def add_arguments(parser):
     what = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
     folder = {
         "default": multi30k.FOLDER,
-        "type": Path,
+        "type": lambda text: Path(text).expanduser(),
         "metavar": "PATH",
         "help": "where the texts are (default: .cache/multi30k in the course)",
     }
@@ -66,9 +66,10 @@ def run(options):
 
 def _list(folder, say):
     """Print a line for each text: name, size, state."""
-    say(f"multi30k, in {folder}:")
     states = {name: multi30k.state(name, folder) for name in multi30k.FILES}
+    lines = [f"multi30k, in {folder}:"]
     for name, found in states.items():
-        say(f"  {name:33}{readable(multi30k.FILES[name].size):>9} bytes  {found}")
+        lines.append(f"  {name:33}{readable(multi30k.FILES[name].size):>9} bytes  {found}")
     if set(states.values()) != {"whole"}:
-        say(f"fetch what is not whole with: {multi30k.command(folder)}")
+        lines.append(f"fetch what is not whole with: {multi30k.command(folder)}")
+    say("\n".join(lines))
