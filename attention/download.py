@@ -98,6 +98,8 @@ def _lock(file, part):
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         raise DataError(f"another download is writing {part}: wait until it has ended") from None
+    except OSError:
+        pass  # some network disks have no locks; then it is as on Windows
 
 
 def _write(path, text):
@@ -124,7 +126,7 @@ def _verified(url, file, size, sha256, say, wait):
         file.truncate(0)
         if not resumed:
             raise DataError(_of_a_wrong_file(url, text, size, sha256))
-        say(f"{url}: what an earlier download left does not belong to it; from the beginning")
+        say(f"{_last_part(url)}: what an earlier download left does not fit; from the beginning")
         resumed = False
 
 
@@ -159,8 +161,12 @@ def _receive(url, file, size, say, wait):
                 words = f"{url}: {error}; given up after {attempt} attempts{kept}"
                 raise NoConnection(words) from error
             seconds = WAITS[useless - 1]
-            say(f"{url.rpartition('/')[2]}: {error}; trying again in {seconds} s")
+            say(f"{_last_part(url)}: {error}; trying again in {seconds} s")
         wait(seconds)
+
+
+def _last_part(url):
+    return url.rpartition("/")[2]
 
 
 def readable(number):
@@ -184,8 +190,9 @@ def _attempt(url, file, size):
             have = file.truncate(0)
         length = response.headers.get("Content-Length", "")
         total = have + int(length) if length.isdigit() else None
-        name = url.rpartition("/")[2]
-        with Bar((total or size) // 1000, name, "kB", begun=have // 1000, keep=False) as bar:
+        with Bar(
+            (total or size) // 1000, _last_part(url), "kB", begun=have // 1000, keep=False
+        ) as bar:
             for chunk in _chunks(url, response):
                 have += file.write(chunk)
                 if have > size + SLACK:
