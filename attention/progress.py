@@ -42,6 +42,7 @@ class Bar:
             return
         self.shown = now
         left = (now - self.begin) / max(done - self.begun, 1) * (self.total - done)
+        unit = "" if self.unit == "steps" else f" {self.unit}"
         full = round(WIDTH * done / max(self.total, 1))
         bar = "█" * full + "░" * (WIDTH - full)
         counted = f"{done}/{self.total}{loss or f' {self.unit}'}"
