@@ -12,7 +12,6 @@ import pytest
 
 from attention import download as module
 from attention.download import DataError
-from attention.progress import Bar
 from tests.downloads import PACKED, SHA256, TEXT
 
 
@@ -122,16 +121,17 @@ def test_the_final_name_appears_at_once(get, monkeypatch):
 # The progress bar
 
 
-def test_a_bar_without_loss_counts_from_where_it_began_and_goes_away():
+def test_the_bar_counts_from_where_the_download_began_and_goes_away():
     shown = []
 
     class Handle:
         def update(self, text):
             shown.append(repr(text))
 
-    bar = Bar(100, "text.gz", "kB", begun=50, keep=False)
-    bar.handle, bar.shown, bar.begin = Handle(), 0.0, time.monotonic() - 10
-    bar.update(75)
-    bar.__exit__(None, None, None)
-    assert shown[0].endswith(" 75/100 kB · 10 s left")
+    with module._Kilobytes(50_000, 100_000, "text.gz") as bar:
+        bar.handle, bar.shown, bar.begin = Handle(), 0.0, time.monotonic() - 10
+        bar.update(75_000)
+        bar.update(76_000)  # too soon after the last
+    assert len(shown) == 2
+    assert shown[0].startswith("text.gz ██") and shown[0].endswith(" 75/100 kB · 10 s left")
     assert shown[1] == ""
