@@ -18,7 +18,7 @@ import urllib.parse
 import urllib.request
 import zlib
 
-from attention.progress import Bar
+from attention.progress import WIDTH, Bar
 
 try:
     import fcntl
@@ -98,6 +98,8 @@ def _lock(file, part):
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         raise DataError(f"another download is writing {part}: wait until it has ended") from None
+    except OSError:
+        pass  # some network disks have no locks; then it is as on Windows
 
 
 def _write(path, text):
@@ -124,7 +126,7 @@ def _verified(url, file, size, sha256, say, wait):
         file.truncate(0)
         if not resumed:
             raise DataError(_of_a_wrong_file(url, text, size, sha256))
-        say(f"{url}: what an earlier download left does not belong to it; from the beginning")
+        say(f"{_last_part(url)}: what an earlier download left does not fit; from the beginning")
         resumed = False
 
 
@@ -159,8 +161,16 @@ def _receive(url, file, size, say, wait):
                 words = f"{url}: {error}; given up after {attempt} attempts{kept}"
                 raise NoConnection(words) from error
             seconds = WAITS[useless - 1]
-            say(f"{url.rpartition('/')[2]}: {error}; trying again in {seconds} s")
+            say(f"{_last_part(url)}: {error}; trying again in {seconds} s")
         wait(seconds)
+
+
+def _of(part, all_of_it):
+    return f"{readable(part)} of {readable(all_of_it)} bytes"
+
+
+def _last_part(url):
+    return url.rpartition("/")[2]
 
 
 def readable(number):
@@ -184,19 +194,38 @@ def _attempt(url, file, size):
             have = file.truncate(0)
         length = response.headers.get("Content-Length", "")
         total = have + int(length) if length.isdigit() else None
-        name = url.rpartition("/")[2]
-        with Bar((total or size) // 1000, name, "kB", begun=have // 1000, keep=False) as bar:
+        with _Kilobytes(have, total or size, _last_part(url)) as bar:
             for chunk in _chunks(url, response):
                 have += file.write(chunk)
                 if have > size + SLACK:
                     file.truncate(0)
                     raise DataError(f"{url} is longer than it should be; nothing of it was kept")
-                bar.update(have // 1000)
+                bar.update(have)
     file.flush()
     if total is not None and have < total:
-        raise _Interrupted(
-            f"the connection ended after {readable(have)} of {readable(total)} bytes"
-        )
+        raise _Interrupted(f"the connection ended after {_of(have, total)}")
+
+
+class _Kilobytes(Bar):
+    """The progress bar of a download, which goes away when that has ended."""
+
+    def __init__(self, begun, total, label):
+        super().__init__(total, label)
+        self.begun = begun
+
+    def update(self, done):
+        """Say how many bytes there are; draws at most 5 times a second."""
+        now = time.monotonic()
+        if now - self.shown < 0.2:
+            return
+        self.shown = now
+        left = (now - self.begin) / (done - self.begun) * (self.total - done)
+        bar = ("█" * round(WIDTH * done / self.total)).ljust(WIDTH, "░")
+        counted = f"{done // 1000}/{self.total // 1000} kB"
+        self._show(f"{self.label} {bar} {counted} · {left:.0f} s left")
+
+    def __exit__(self, *_):
+        self._show("")
 
 
 def _open(url, have):
@@ -269,7 +298,7 @@ def _of_a_wrong_file(url, text, size, sha256):
     else:
         what = f"expected SHA-256 {sha256[:16]}…, got {_sha256(text)[:16]}…"
         if len(text) < size:
-            what += f", and only {readable(len(text))} of {readable(size)} bytes"
+            what += f", and only {_of(len(text), size)}"
     return f"{url} is not the text that the course knows: {what}; nothing of it was kept"
 
 

@@ -1,4 +1,4 @@
-"""A progress bar for training or a download, in a notebook or a terminal: loss and time left.
+"""A progress bar for training, in a notebook or a terminal: loss and time left.
 
 When the work is done, the bar becomes one line without times, so that a notebook that is built
 twice is the same twice.
@@ -15,13 +15,10 @@ class Bar:
 
     total  number of steps
     label  what is being done, a word or two
-    unit   what is counted
-    begun  how many are done already
-    keep   whether a line stays when the work is done
     """
 
-    def __init__(self, total, label="training", unit="steps", begun=0, keep=True):
-        self.total, self.label, self.unit, self.begun, self.keep = total, label, unit, begun, keep
+    def __init__(self, total, label="training"):
+        self.total, self.label = total, label
         self.begin = self.shown = time.monotonic()
         self.handle = None
         self.line = ""
@@ -33,23 +30,21 @@ class Bar:
             self.handle = display(_Text(self.label), display_id=True)
         return self
 
-    def update(self, done, loss=None):
+    def update(self, done, loss):
         """Say how many steps are done and what the loss is; draws at most 5 times a second."""
         now = time.monotonic()
-        loss = "" if loss is None else f" · loss {loss:.3f}"
-        self.line = f"{self.label}: {done} of {self.total} {self.unit}{loss}"
+        self.line = f"{self.label}: {done} of {self.total} steps · loss {loss:.3f}"
         if done < self.total and now - self.shown < 0.2:
             return
         self.shown = now
-        left = (now - self.begin) / max(done - self.begun, 1) * (self.total - done)
-        unit = "" if self.unit == "steps" else f" {self.unit}"
-        full = round(WIDTH * done / max(self.total, 1))
+        left = (now - self.begin) / done * (self.total - done)
+        full = round(WIDTH * done / self.total)
         bar = "█" * full + "░" * (WIDTH - full)
-        self._show(f"{self.label} {bar} {done}/{self.total}{after} · {left:.0f} s left")
+        self._show(f"{self.label} {bar} {done}/{self.total} · loss {loss:.3f} · {left:.0f} s left")
 
     def __exit__(self, *_):
-        self._show(self.line if self.keep else "")
-        if self.keep and self.handle is None and sys.stderr.isatty():
+        self._show(self.line)
+        if self.handle is None and sys.stderr.isatty():
             print(file=sys.stderr)
 
     def _show(self, line):

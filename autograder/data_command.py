@@ -23,7 +23,7 @@ def add_arguments(parser):
     what = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
     folder = {
         "default": multi30k.FOLDER,
-        "type": Path,
+        "type": lambda text: Path(text).expanduser(),
         "metavar": "PATH",
         "help": "where the texts are (default: .cache/multi30k in the course)",
     }
