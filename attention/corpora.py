@@ -63,7 +63,7 @@ class Pieces:
 
     def learn(self, words):
         """Encode the words that are new, in one go: `encode` is quick for them then."""
-        new = sorted({word for word in words if "\n" not in word} - self.ids.keys())
+        new = sorted({word for word in words if word not in self.ids and "\n" not in word})
         if not new:
             return
         encoded = [[]]
