@@ -96,9 +96,10 @@ def beam_step(scores, log_probs, finished):
 
     scores     (B, K)     log-probability of each beam so far
     log_probs  (B, K, V)  of the next token, for each beam
-    finished   (B, K)     bool: the beam has ended; it goes on with PAD, at no cost, and nothing else
-    returns    three (B, K), best first: the new scores, which old beam each comes from (0 … K - 1),
-               and which token was added
+    finished   (B, K)     bool: the beam has ended, so it goes on with PAD, at no cost, and with
+                          nothing else
+    returns    three (B, K), best first: the new scores, the old beam that each comes from
+               (0 … K - 1), and the token that was added
 
     >>> log_probs = torch.tensor([[[-9.0, -1.0, -2.0], [-9.0, -3.0, -1.0]]])
     >>> beam_step(torch.tensor([[-1.0, -1.5]]), log_probs, torch.tensor([[False, False]]))
@@ -274,7 +275,7 @@ def sample(model, source, temperature=1.0, top_k=None, top_p=None, seed=0, max_l
 
 
 def beam_search(
-    model, source, beam=5, alpha=0.6, max_length=100, cache=True, batch=256, return_scores=False
+    model, source, beam=5, alpha=0.6, max_length=100, cache=True, batch=128, return_scores=False
 ):
     """Search for the translations with the largest length-normalised log-probability.
 
