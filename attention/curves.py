@@ -19,7 +19,7 @@ def learning_curves(rows, kind="png"):
     upper.plot(steps, losses, color="C0", alpha=0.25, linewidth=0.8)
     upper.plot(steps, running_mean(losses, 50), color="C0", label="training, smoothed labels")
     if evaluated:
-        upper.plot(*zip(*evaluated, strict=True), "o-", color="C1", label="validation", markersize=3)
+        upper.plot(*zip(*evaluated, strict=True), ".-", color="C1", label="validation")
     upper.set(ylabel="loss per token (nats)")
     upper.legend(frameon=False)
     lower.plot(steps, [float(row["learning_rate"]) for row in rows], color="C2")

@@ -51,7 +51,7 @@ class RunFolder:
         try:
             return json.loads(path.read_text(encoding="utf-8"))
         except FileNotFoundError:
-            raise DataError(f"{self.path} holds no training to resume: leave out --resume") from None
+            raise DataError(f"{self.path} holds no training: leave out --resume") from None
         except (OSError, ValueError) as error:
             raise DataError(f"{path} cannot be read: {error}") from None
 

@@ -1,4 +1,4 @@
-"""What can be set for `python -m attention.train`: the settings, their values, and what is wrong."""
+"""What can be set for `python -m attention.train`, and what is wrong with a value."""
 
 import argparse
 import dataclasses
@@ -38,7 +38,7 @@ class Settings:
     max_norm: float = setting(1.0, "gradients are shortened to this norm", above=0.0)
     every: int = setting(200, "steps between two evaluations, each followed by a save", low=1)
     average: int = setting(5, "how many of the last saves make the final weights", low=1)
-    patience: int = setting(0, "stop after so many evaluations without a better one; 0: never", low=0)
+    patience: int = setting(0, "evaluations without a lower loss, then stop; 0: never", low=0)
     beam: int = setting(5, "width of the beam search at the end", low=1)
     alpha: float = setting(1.0, "exponent of the length penalty", low=0.0)
     seed: int = setting(0, "of the weights, the order and the dropout", low=0)

@@ -4,7 +4,6 @@ import dataclasses
 import hashlib
 import math
 import time
-from pathlib import Path
 
 import torch
 from torch import distributed
@@ -77,8 +76,22 @@ def load_model(path):
     target = vocabulary(about["target"])
     sizes = {name: settings[name] for name in sizes}
     model = Transformer(len(source), len(target), **sizes, fused=True)
-    model.load_state_dict(weights)
+    put(weights, model)
     return model.eval(), source, target
+
+
+def weights_of(model):
+    """The weights as {name: tensor}, a tied table once."""
+    return {name: parameter.detach() for name, parameter in model.named_parameters()}
+
+
+def put(weights, model):
+    """Copy weights from `weights_of` into a model; DataError if they are those of another one."""
+    parameters = weights_of(model)
+    if {k: v.shape for k, v in weights.items()} != {k: v.shape for k, v in parameters.items()}:
+        raise DataError("the stored weights are those of a model of other sizes")
+    for name, parameter in parameters.items():
+        parameter.copy_(weights[name])
 
 
 def fingerprint(weights):
@@ -189,7 +202,8 @@ class Trainer:
     def run(self):
         """Train to the last step, or until the validation loss no longer falls."""
         settings, begin, spent = self.settings, time.perf_counter(), self.seconds
-        with Bar(settings.steps, begun=self.done) as bar:
+        with Bar(settings.steps) as bar:
+            bar.begin -= spent  # the time left is judged from all steps, also those before a stop
             while self.done < settings.steps and not self._is_stale():
                 row = self._advance()
                 row["seconds"] = round(spent + time.perf_counter() - begin, 3)
@@ -244,8 +258,8 @@ class Trainer:
         if distributed.is_initialized():
             distributed.broadcast(loss, 0)
         row["val_loss"] = loss.item()
-        best = min((float(r["val_loss"]) for r in self.rows[:-1] if r["val_loss"] != ""), default=1e9)
-        self.stale = 0 if loss.item() < best else self.stale + 1
+        earlier = [float(row["val_loss"]) for row in self.rows[:-1] if row["val_loss"] != ""]
+        self.stale = 0 if loss.item() < min(earlier, default=math.inf) else self.stale + 1
 
     def _is_stale(self):
         return 0 < self.settings.patience <= self.stale
@@ -254,7 +268,7 @@ class Trainer:
         """Write weights, state, metrics and curves; a kill at any moment leaves the last save."""
         if not self.first:
             return
-        weights = self.model.state_dict()
+        weights = weights_of(self.model)
         name = f"weights-{self.done:08}.safetensors"
         self.folder.save(name, weights, {"step": self.done})
         old, self.kept = self.kept, [*self.kept, name][-self.settings.average :]
@@ -279,14 +293,14 @@ class Trainer:
             else:
                 index, _, name = name.partition(".")
                 states.setdefault(int(index), {})[name] = tensor
-        self.model.load_state_dict(weights)
+        put(weights, self.model)
         state = self.step.optimizer.state_dict()
         self.step.optimizer.load_state_dict(state | {"state": states})
 
     def finish(self):
         """Give the model the average of the last saves, and store it; returns the model."""
         average = average_checkpoints([self.folder.load(name)[0] for name in self.kept])
-        self.model.load_state_dict(average)
+        put(average, self.model)
         if self.first:
             self.folder.save(
                 "model.safetensors",
