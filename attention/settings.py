@@ -97,9 +97,7 @@ def add_options(parser):
         kind = {"type": field.type}
         if field.type is bool:
             kind = {"action": argparse.BooleanOptionalAction}
-        parser.add_argument(
-            option(field.name), default=None, help=field.metadata["says"], **kind
-        )
+        parser.add_argument(option(field.name), default=None, help=field.metadata["says"], **kind)
 
 
 def from_options(options):

@@ -3,6 +3,7 @@
 import dataclasses
 import hashlib
 import math
+import sys
 import time
 
 import torch
@@ -212,6 +213,7 @@ class Trainer:
                     self._evaluate(row)
                     self.seconds = row["seconds"] = spent + time.perf_counter() - begin
                     self._save()
+                    self._say(row)
                 if self.first:
                     bar.label = f"training at {self._speed():,.0f} tokens/s"
                     bar.update(self.done, row["loss"])
@@ -260,6 +262,15 @@ class Trainer:
         row["val_loss"] = loss.item()
         earlier = [float(row["val_loss"]) for row in self.rows[:-1] if row["val_loss"] != ""]
         self.stale = 0 if loss.item() < min(earlier, default=math.inf) else self.stale + 1
+
+    def _say(self, row):
+        """Print a line about the last step where no progress bar can be seen."""
+        if self.first and not sys.stderr.isatty():
+            print(
+                f"step {self.done} of {self.settings.steps} · loss {row['loss']:.3f} · "
+                f"validation {row['val_loss']:.3f} · {self._speed():,.0f} tokens/s",
+                flush=True,
+            )
 
     def _is_stale(self):
         return 0 < self.settings.patience <= self.stale
