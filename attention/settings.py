@@ -41,6 +41,7 @@ class Settings:
     patience: int = setting(0, "evaluations without a lower loss, then stop; 0: never", low=0)
     beam: int = setting(5, "width of the beam search at the end", low=1)
     alpha: float = setting(1.0, "exponent of the length penalty", low=0.0)
+    judged: int = setting(0, "sentences of each split to translate at the end; 0: all", low=0)
     seed: int = setting(0, "of the weights, the order and the dropout", low=0)
     dtype: str = setting("auto", f"of the matrix products: {', '.join(DTYPES)}")
     compile: bool = setting(False, "compile the layers")
@@ -79,13 +80,14 @@ def option(name):
 
 
 def _check_limits(field, value):
-    wrong = {
-        "low": lambda limit: value < limit and f"at least {limit}",
-        "above": lambda limit: value <= limit and f"above {limit}",
-        "below": lambda limit: value >= limit and f"below {limit}",
+    right = {
+        "low": lambda limit: (value >= limit, f"at least {limit}"),
+        "above": lambda limit: (value > limit, f"above {limit}"),
+        "below": lambda limit: (value < limit, f"below {limit}"),
     }
     for kind, limit in field.metadata["limits"].items():
-        if rule := wrong[kind](limit):
+        holds, rule = right[kind](limit)
+        if not holds:  # as for NaN, too
             raise ValueError(f"{option(field.name)} must be {rule}, not {value}")
 
 

@@ -13,10 +13,13 @@ import time
 from datetime import date
 from pathlib import Path
 
+import sacrebleu
 import torch
 from torch import distributed
 
 from attention import corpora, multi30k, settings, trainer
+from attention.data import pad
+from attention.decoding import beam_search
 from attention.download import DataError
 from attention.run_folder import RunFolder
 
@@ -36,7 +39,7 @@ def parser():
         description="Train the course's Transformer on the numbers in words or on Multi30k. "
         "Weights, metrics and learning curves are kept in a folder, from which --resume goes on.",
     )
-    made.add_argument("corpus", choices=corpora.NAMES)
+    made.add_argument("corpus", nargs="?", default="numbers", choices=corpora.NAMES)
     made.add_argument("--folder", type=Path, help="of this training (default: runs/CORPUS)")
     made.add_argument("--resume", action="store_true", help="go on with the training in the folder")
     made.add_argument("--data", type=Path, default=multi30k.FOLDER, help="folder of Multi30k")
@@ -146,12 +149,12 @@ def measure(model, pairs, chosen, training, seconds):
     }
     for split in ("val", "test"):
         begin = time.perf_counter()
-        texts = translate(model, pairs, split, chosen.beam, chosen.alpha)
+        judged = slice(chosen.judged or None)
+        references = [target for _, target in pairs.texts[split][judged]]
+        texts = translate(model, pairs, pairs.ids[split][judged], chosen.beam, chosen.alpha)
+        result[f"{split}_sentences"] = len(texts)
         result[f"{split}_seconds"] = round(time.perf_counter() - begin, 1)
-        references = [target for _, target in pairs.texts[split]]
         if pairs.metric == "BLEU":
-            import sacrebleu
-
             metric = sacrebleu.BLEU(tokenize="none", force=True)
             result[split] = round(metric.corpus_score(texts, [references]).score, 2)
             result["signature"] = str(metric.get_signature())
@@ -161,13 +164,10 @@ def measure(model, pairs, chosen, training, seconds):
     return result
 
 
-def translate(model, pairs, split, beam=5, alpha=1.0):
-    """Translate all sources of a split by beam search; returns the texts."""
-    from attention.data import pad
-    from attention.decoding import beam_search
-
+def translate(model, pairs, ids, beam=5, alpha=1.0):
+    """Translate by beam search; ids are pairs whose sources are read. Returns the texts."""
     device = next(model.parameters()).device
-    source = pad([source for source, _ in pairs.ids[split]]).to(device)
+    source = pad([source for source, _ in ids]).to(device)
     found = beam_search(model, source, beam, alpha, max_length=(1.5, 10))
     return [pairs.target.decode(row) for row in found.tolist()]
 
