@@ -169,7 +169,8 @@ def translate(model, pairs, ids, beam=5, alpha=1.0):
     """Translate by beam search; ids are pairs whose sources are read. Returns the texts."""
     device = next(model.parameters()).device
     source = pad([source for source, _ in ids]).to(device)
-    found = beam_search(model, source, beam, alpha, max_length=(1.5, 10))
+    longest = max(len(target) for _, target in pairs.ids["train"])
+    found = beam_search(model, source, beam, alpha, max_length=round(1.2 * longest))
     return [pairs.target.decode(row) for row in found.tolist()]
 
 
