@@ -686,12 +686,13 @@ print(f"needed {needed:.1e} FLOPs, the GPUs could do {could:.1e}: MFU {needed / 
 def seconds(action, repeats=4):
     """Return the shortest of several runs after a first one; a GPU must have finished, too."""
     spent = []
-    for _ in range(1 + repeats):
-        begin = time.perf_counter()
-        action()
-        if device != "cpu":
-            getattr(torch, device).synchronize()
-        spent.append(time.perf_counter() - begin)
+    with training.one_thread():  # one core gives the steadiest clock
+        for _ in range(1 + repeats):
+            begin = time.perf_counter()
+            action()
+            if device != "cpu":
+                getattr(torch, device).synchronize()
+            spent.append(time.perf_counter() - begin)
     return min(spent[1:])
 
 
@@ -707,7 +708,8 @@ for dtype in (torch.float32, torch.bfloat16):
 # anything before, at a fraction of the cost. BLEU is for lesson 12.)
 #
 # ## The speed ladder
-# The same training step on the machine at hand, with one thing changed after the other:
+# The same training step on the machine at hand (of a CPU, one core), with one thing changed after
+# the other:
 #
 # | rung | what changes |
 # |---|---|
@@ -737,8 +739,10 @@ rungs = {
     "fused AdamW": {"adam": True},
     "torch.compile": {"compiled": True},
 }
-if device != "cuda" or find_spec("triton") is None:
+if device != "cuda":
     rungs["torch.compile"] = "compiling takes longer here than all the rest of the ladder"
+elif find_spec("triton") is None:
+    rungs["torch.compile"] = "it needs the package triton"
 
 
 def step_of(tf32=False, dtype=None, fused=False, adam=False, compiled=False):
