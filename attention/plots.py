@@ -158,25 +158,6 @@ def bars(weights, labels, ax=None, title=""):
     return ax
 
 
-def ranking(named, ax=None, title="", xlabel="", roofs=None):
-    """Draw one horizontal bar per entry of ``named`` (label → number), the first on top.
-
-    roofs  label → number: dashed lines, what could be reached at best
-    """
-    ax = ax or panels(width=6.5, height=0.9 + 0.36 * len(named))
-    shown = ax.barh(range(len(named)), list(named.values()), color=BLUE, height=0.66)
-    labels = [f"{value:,.0f}" for value in named.values()]
-    ax.bar_label(shown, labels=labels, padding=4, fontsize=8)
-    for (label, place), style in zip((roofs or {}).items(), ("--", ":", "-."), strict=False):
-        ax.axvline(place, color=VERMILION, linestyle=style, linewidth=1.2, label=label)
-    ax.set_yticks(range(len(named)), named)
-    ax.invert_yaxis()
-    ax.set(xlabel=xlabel, title=title)
-    if roofs:
-        ax.legend(fontsize=8, loc="upper left", bbox_to_anchor=(1, 1))
-    return ax
-
-
 def hull(values, context, ax=None, title="", legend=True):
     """Draw 2-D values, their convex hull, and the contexts made of them: are these inside?
 

@@ -524,15 +524,19 @@ def fresh(place="cpu"):
     return TrainStep(model, adam)
 
 
-# %% demo=true
-n_steps, every = (10, 2) if SHORT else (240, 20)
 held_out = random.Random(1).sample(corpus.test, 20 if SHORT else 300)
 groups = batch_by_tokens([len(german) + 1 for _, _, german in held_out], 2500)
 held_out = [load(group, held_out, device) for group in groups]
+
+# %% demo=true
+n_steps, every = (10, 2) if SHORT else (240, 20)
 step, losses, outside, checkpoints = fresh(device), [], {}, []
 with Bar(n_steps) as bar, training.one_thread():
     for loss in learn(step, range(1, n_steps + 1)):
         losses.append(loss.item())
+        speed = len(losses) * sum(lengths) / len(buckets) / (time.monotonic() - bar.begin)
+        last = len(losses) == n_steps
+        bar.label = "training" if last else f"training at {speed:,.0f} tokens/s"
         bar.update(len(losses), losses[-1])
         if len(losses) % every == 0:
             outside[len(losses)] = Evaluation(step.model)(held_out).item()
@@ -775,8 +779,17 @@ for name, change in rungs.items():
     mfu = len(ids) * flops / spent / max(peaks.values())
     print(f"{name:<16} {speeds[name]:9,.0f} tokens/s   MFU {mfu:4.0%}   {verdict}")
 torch.set_float32_matmul_precision("highest")
-roofs = {f"peak in {str(kind)[6:]}": T * peak / flops for kind, peak in peaks.items()}
-ax = plots.ranking(speeds, title="training on this machine", xlabel="target tokens/s", roofs=roofs)
+
+# %% demo=true
+ax = plots.panels(width=6.5, height=0.9 + 0.36 * len(speeds))
+bars = ax.barh(list(speeds), list(speeds.values()), color=plots.BLUE, height=0.66)
+ax.bar_label(bars, [f"{speed:,.0f}" for speed in speeds.values()], padding=4, fontsize=8)
+for (kind, peak), style in zip(peaks.items(), ("--", ":"), strict=True):
+    label = f"peak in {str(kind).removeprefix('torch.')}"
+    ax.axvline(T * peak / flops, color=plots.VERMILION, linestyle=style, linewidth=1.2, label=label)
+ax.invert_yaxis()
+ax.set(xlabel="target tokens/s", title="training on this machine")
+ax.legend(fontsize=8, loc="upper left", bbox_to_anchor=(1, 1))
 
 # %% [markdown]
 # *Target tokens per second of each rung, on the machine that built this notebook; run the cells to
@@ -787,7 +800,8 @@ ax = plots.ranking(speeds, title="training on this machine", xlabel="target toke
 # more patience.
 #
 # `python -m attention.train numbers` trains from a terminal with the functions of this lesson, and
-# `python -m attention.train multi30k` does so on real sentences.
+# `python -m attention.train multi30k` does so on real sentences. Started with `torchrun`, it uses
+# several GPUs: each takes a share of every batch, and they add up their gradients.
 #
 # ## The optimiser ★
 # ### Exercise 11.10 · `adamw_step` ★

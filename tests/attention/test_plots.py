@@ -132,14 +132,3 @@ def test_signed_numbers_have_a_scale_with_0_in_the_middle():
     assert image.get_clim() == (-2, 2)
     assert image.get_array()[0, 0] == -2
     assert (ax.get_xlabel(), ax.get_ylabel(), ax.get_title("left")) == ("x", "y", "t")
-
-
-def test_ranking_draws_the_first_on_top_with_its_number_and_the_roofs():
-    ax = plots.ranking({"slow": 1200.0, "fast": 3400.0}, xlabel="tokens/s", roofs={"peak": 5000})
-    assert [text.get_text() for text in ax.get_yticklabels()] == ["slow", "fast"]
-    assert ax.yaxis_inverted()
-    assert [bar.get_width() for bar in ax.patches] == [1200, 3400]
-    assert {"1,200", "3,400"} <= {text.get_text() for text in ax.texts}
-    assert ax.lines[0].get_xdata()[0] == 5000 and ax.get_xlabel() == "tokens/s"
-    assert ax.get_legend() is not None
-    assert plots.ranking({"only": 1.0}).get_legend() is None
