@@ -195,11 +195,16 @@ def _read(name):
 
 
 def _write(name, pairs):
+    store(name, json.dumps(pairs, ensure_ascii=False))
+    return pairs
+
+
+def store(name, text):
+    """Keep a text in the cache: written aside, then renamed, so that no reader finds half of it."""
     try:
         CACHE.mkdir(exist_ok=True)
         aside = CACHE / f"{name}.{random.SystemRandom().randrange(10**9)}.tmp"
-        aside.write_text(json.dumps(pairs, ensure_ascii=False), encoding="utf-8")
+        aside.write_text(text, encoding="utf-8")
         aside.replace(CACHE / name)
     except OSError:
-        pass  # a read-only installation makes the corpus anew each time
-    return pairs
+        pass  # a read-only installation makes it anew each time

@@ -77,6 +77,14 @@ def parser():
     )
     demo.add_argument("--folder", default=".demo", help="where to work (default: %(default)s)")
     demo.set_defaults(module="autograder.demo")
+
+    from autograder import data_command
+
+    data = commands.add_parser(
+        "data", help="fetch a corpus of real sentences", description=data_command.DESCRIPTION
+    )
+    data_command.add_arguments(data)
+    data.set_defaults(module="autograder.data_command")
     return top
 
 

@@ -1,0 +1,379 @@
+"""Lesson 12: from scores to sentences, and from sentences to a score.
+
+Token ids are those of `attention.data`: PAD fills up, BOS begins, EOS ends.
+"""
+
+import math
+from collections import Counter
+
+import torch
+from torch import nn
+
+from attention.data import BOS, EOS, PAD
+from attention.key_value_cache import CachedDecoder, RepeatingDecoder, evaluation, limits
+from attention.masked_attention import masked_attention
+from attention.multi_head_attention import merge_heads, split_heads
+
+
+def greedy_path(table, max_length):
+    """Write one sentence by taking the most probable next token each time.
+
+    table       (V, V)  log-probabilities: row i says what follows token i, which is all that counts
+    max_length  the largest number of tokens, EOS included
+    returns     the ids after BOS, a list that ends with EOS unless max_length came first, and
+                the sentence's log-probability, a float
+
+    >>> log_half = math.log(0.5)
+    >>> table = torch.full((4, 4), -9.0)
+    >>> table[BOS, 3] = table[3, EOS] = log_half
+    >>> greedy_path(table, max_length=5)
+    ([3, 2], -1.3862943649291992)
+    """
+    # exercise: about 7 lines
+    ids, total = [], 0.0
+    token = BOS
+    while token != EOS and len(ids) < max_length:
+        log_p, best = table[token].max(dim=0)
+        token, total = best.item(), total + log_p.item()
+        ids.append(token)
+    return ids, total
+
+
+def sample_tokens(logits, noise, temperature=1.0):
+    """Draw one token per row from softmax(logits / temperature).
+
+    logits       (B, V)  scores; -inf for what must never be drawn
+    noise        (B,)    uniform random numbers from 0 to 1, without the 1
+    temperature  a number above 0: below 1 sharpens, above 1 flattens
+    returns      (B,)    ids: the first token at which the probabilities, added up in the order of
+                         the ids, exceed the row's noise
+
+    >>> sample_tokens(torch.zeros(2, 4), torch.tensor([0.1, 0.6]))
+    tensor([0, 2])
+    """
+    # exercise: about 3 lines
+    probabilities = torch.softmax(logits / temperature, dim=1)  # (B, V)
+    sums = probabilities.cumsum(dim=1)  # (B, V)
+    return (sums <= noise.unsqueeze(1) * sums[:, -1:]).sum(dim=1)  # (B,)
+
+
+def top_k_filter(logits, k):
+    """Keep the scores of the k best tokens of each row; all others become -inf.
+
+    logits   (B, V)  scores; k may be larger than V
+    returns  (B, V)  scores
+
+    >>> top_k_filter(torch.tensor([[1.0, 4.0, 3.0, 2.0]]), k=2)
+    tensor([[-inf, 4., 3., -inf]])
+    """
+    # exercise: about 2 lines
+    smallest = logits.topk(min(k, logits.shape[1]), dim=1).values[:, -1:]  # (B, 1)
+    return logits.masked_fill(logits < smallest, -math.inf)  # (B, V)
+
+
+def top_p_filter(logits, p):
+    """Keep the fewest tokens of each row whose probabilities reach p together: its nucleus.
+
+    logits   (B, V)  scores
+    p        from 0, not included, to 1
+    returns  (B, V)  the scores of the most probable tokens, up to and with the one that reaches p;
+                     all others become -inf
+
+    Source: Holtzman et al. (2020), section 3.1.
+
+    >>> top_p_filter(torch.tensor([[0.5, 0.1, 0.4]]).log(), p=0.8).exp()
+    tensor([[0.5000, 0.0000, 0.4000]])
+    """
+    # exercise: about 4 lines
+    probabilities, order = torch.softmax(logits, dim=1).sort(dim=1, descending=True)  # (B, V)
+    before = probabilities.cumsum(dim=1) - probabilities  # (B, V), of all that are better
+    dropped = torch.zeros_like(before, dtype=torch.bool).scatter(1, order, before >= p)
+    return logits.masked_fill(dropped, -math.inf)  # (B, V)
+
+
+def beam_step(scores, log_probs, finished):
+    """Let every beam go on with every token, and keep the K best of all these for each source.
+
+    scores     (B, K)     log-probability of each beam so far
+    log_probs  (B, K, V)  of the next token, for each beam
+    finished   (B, K)     bool: the beam has ended, so it goes on with PAD, at no cost, and with
+                          nothing else
+    returns    three (B, K), best first: the new scores, the old beam that each comes from
+               (0 … K - 1), and the token that was added
+
+    >>> log_probs = torch.tensor([[[-9.0, -1.0, -2.0], [-9.0, -3.0, -1.0]]])
+    >>> beam_step(torch.tensor([[-1.0, -1.5]]), log_probs, torch.tensor([[False, False]]))
+    (tensor([[-2.0000, -2.5000]]), tensor([[0, 1]]), tensor([[1, 2]]))
+    """
+    # exercise: about 6 lines
+    B, K, V = log_probs.shape
+    goes_on = torch.full_like(log_probs, -math.inf)
+    goes_on[:, :, PAD] = 0
+    log_probs = torch.where(finished.unsqueeze(2), goes_on, log_probs)  # (B, K, V)
+    totals = (scores.unsqueeze(2) + log_probs).flatten(1)  # (B, K · V)
+    scores, place = totals.topk(K, dim=1)  # (B, K)
+    return scores, place // V, place % V
+
+
+def length_normalised(scores, lengths, alpha):
+    """Divide log-probabilities by the length penalty ((5 + length) / 6) ** alpha.
+
+    scores   (B, K)  log-probabilities of whole sentences
+    lengths  (B, K)  their numbers of tokens, EOS included
+    alpha    0: nothing changes; the larger, the more a long sentence is favoured
+    returns  (B, K)
+
+    Source: Wu et al. (2016), section 7.
+
+    >>> length_normalised(torch.tensor([[-6.0, -6.0]]), torch.tensor([[1, 7]]), alpha=1.0)
+    tensor([[-6., -3.]])
+    """
+    # exercise: about 2 lines
+    penalty = ((5 + lengths) / 6) ** alpha  # (B, K)
+    return scores / penalty
+
+
+class CachedAttention(nn.Module):
+    """Causal self-attention that reads one position per call, and remembers all before.
+
+    d_model, n_heads  as for `MultiHeadAttention`, whose projections it has
+
+    What is remembered are keys and values, after their projections.
+    """
+
+    def __init__(self, d_model, n_heads):
+        super().__init__()
+        self.n_heads = n_heads
+        self.W_q = nn.Linear(d_model, d_model)
+        self.W_k = nn.Linear(d_model, d_model)
+        self.W_v = nn.Linear(d_model, d_model)
+        self.W_o = nn.Linear(d_model, d_model)
+        self.keys = self.values = None  # nothing read yet; later (B, H, T, d_head)
+
+    def forward(self, x):
+        """Read the next position of each sequence, and let it look at itself and all before.
+
+        x        (B, 1, d_model)
+        returns  (B, 1, d_model)
+        """
+        # exercise: about 8 lines
+        q = split_heads(self.W_q(x), self.n_heads)  # (B, H, 1, d_head)
+        k = split_heads(self.W_k(x), self.n_heads)  # (B, H, 1, d_head)
+        v = split_heads(self.W_v(x), self.n_heads)  # (B, H, 1, d_head)
+        if self.keys is not None:
+            k = torch.cat([self.keys, k], dim=2)  # (B, H, T, d_head)
+            v = torch.cat([self.values, v], dim=2)  # (B, H, T, d_head)
+        self.keys, self.values = k, v
+        return self.W_o(merge_heads(masked_attention(q, k, v)))  # (B, 1, d_model)
+
+
+def follow_beams(cache, origin):
+    """Reorder what is remembered of the beams: each takes over that of the beam it comes from.
+
+    cache    (B · K, …)  row b · K + j belongs to beam j of source b
+    origin   (B, K)      the beam of the same source, 0 … K - 1, that each new beam comes from
+    returns  (B · K, …)
+
+    >>> follow_beams(torch.tensor([10, 11, 20, 21]), torch.tensor([[0, 0], [1, 0]]))
+    tensor([10, 10, 21, 20])
+    """
+    # exercise: about 3 lines
+    B, K = origin.shape
+    first = K * torch.arange(B, device=origin.device).unsqueeze(1)  # (B, 1)
+    return cache[(first + origin).flatten()]
+
+
+def ngram_matches(hypothesis, reference):
+    """Count the n-grams of a sentence, for n = 1 … 4, and how many of them the reference has too.
+
+    hypothesis, reference  lists of tokens
+    returns                two lists of four ints: matches and totals. An n-gram matches at most as
+                           often as it stands in the reference.
+
+    Source: Papineni et al. (2002), section 2.1.
+
+    >>> ngram_matches("the the the cat".split(), "the cat sat".split())
+    ([2, 1, 0, 0], [4, 3, 2, 1])
+    """
+    # exercise: about 6 lines
+    matches, totals = [], []
+    for n in range(1, 5):
+        ours = Counter(zip(*(hypothesis[i:] for i in range(n)), strict=False))
+        theirs = Counter(zip(*(reference[i:] for i in range(n)), strict=False))
+        matches.append((ours & theirs).total())
+        totals.append(ours.total())
+    return matches, totals
+
+
+def bleu(matches, totals, lengths, reference_lengths):
+    """The BLEU of a corpus, from 0 to 100, from the statistics of its N sentences.
+
+    matches, totals             (N, 4)  ints, for each sentence as from `ngram_matches`
+    lengths, reference_lengths  (N,)    ints, the numbers of tokens
+    returns                     a float
+
+    All are added up over the corpus first. Then it is 100 · brevity · the geometric mean of the
+    four precisions matches / totals. Brevity is exp(1 - r / c) if the hypotheses have fewer tokens,
+    c, than the references, r; otherwise 1. Where an order has totals but no match, the first such
+    precision counts as 1 / (2 · totals), the second as 1 / (4 · totals), and so on: sacrebleu's
+    smoothing "exp". Without any match, or without n-grams of some order, BLEU is 0.
+
+    Source: Papineni et al. (2002), section 2.3; Post (2018).
+
+    >>> one = torch.tensor([[4, 3, 2, 1]])
+    >>> round(bleu(one, one, torch.tensor([4]), torch.tensor([5])), 2)
+    77.88
+    """
+    # exercise: about 8 lines
+    matches, totals = matches.sum(dim=0).double(), totals.sum(dim=0).double()  # (4,) each
+    if not matches.any() or not totals.all():
+        return 0.0
+    c, r = lengths.sum().item(), reference_lengths.sum().item()
+    misses = (matches == 0).cumsum(dim=0)  # (4,): 1 at the first order without a match
+    precisions = torch.where(matches > 0, matches, 0.5**misses) / totals  # (4,)
+    brevity = min(1.0, math.exp(1 - r / c))
+    return 100 * brevity * precisions.log().mean().exp().item()
+
+
+def write(model, source, choose, max_length=100, cache=True):
+    """Translate all rows side by side, token by token; the model is used in evaluation mode.
+
+    model       a `Transformer`
+    source      (B, T_k)  ids, filled up with PAD
+    choose      a function that picks one token for each row of logits: (B, vocab_size) -> (B,)
+    max_length  the largest number of tokens, or (a, b) for a · length of the source + b
+    cache       whether keys and values are kept, or all is computed again at every step
+    returns     (B, T)  ids, filled up with PAD behind EOS
+    """
+    with evaluation(model):
+        decoder = (CachedDecoder if cache else RepeatingDecoder)(model, source)
+        tokens, most = source.new_full((len(source),), BOS), limits(source, max_length)  # (B,)
+        written, ended = [], most < 1
+        while not ended.all():
+            tokens = choose(decoder.step(tokens)).masked_fill(ended, PAD)  # (B,)
+            written.append(tokens)
+            ended = ended | (tokens == EOS) | (most <= len(written))
+        return torch.stack(written, dim=1)  # (B, T)
+
+
+def greedy(model, source, max_length=100, cache=True):
+    """Write the most probable next token each time: (B, T_k) -> (B, T); see `write`."""
+    return write(model, source, lambda logits: logits.argmax(dim=1), max_length, cache)
+
+
+def sample(model, source, temperature=1.0, top_k=None, top_p=None, seed=0, max_length=100):
+    """Write random translations: (B, T_k) -> (B, T); see `write` and the two filters."""
+    draw = torch.Generator().manual_seed(seed)
+
+    def choose(logits):
+        logits = logits / temperature  # first: the filters see what will be drawn from
+        logits = top_k_filter(logits, top_k) if top_k else logits
+        logits = top_p_filter(logits, top_p) if top_p else logits
+        return sample_tokens(logits, torch.rand(len(logits), generator=draw).to(logits.device))
+
+    return write(model, source, choose, max_length)
+
+
+def beam_search(
+    model, source, beam=5, alpha=0.6, max_length=100, cache=True, batch=128, return_scores=False
+):
+    """Search for the translations with the largest length-normalised log-probability.
+
+    beam     number of hypotheses kept for each source: K
+    alpha    of the length penalty, at least 0
+    batch    how many sources are searched for at once; they are taken in order of length
+    returns  (B, T)  ids, filled up with PAD behind EOS; with return_scores=True also (B,), their
+             log-probabilities, not normalised
+
+    The other arguments are those of `write`.
+    """
+    order = (source != PAD).sum(dim=1).argsort(descending=True, stable=True)  # (B,)
+    most = limits(source, max_length)  # (B,)
+    ids = source.new_full((len(source), int(most.max())), PAD)  # (B, T)
+    totals = torch.zeros(len(source), device=source.device)  # (B,)
+    with evaluation(model):
+        for part in order.split(batch):
+            width = (source[part] != PAD).sum(dim=1).max()
+            decoder = (CachedDecoder if cache else RepeatingDecoder)(
+                model, source[part, :width], beam
+            )
+            found, totals[part] = search(decoder, most[part], beam, alpha)
+            ids[part, : found.shape[1]] = found
+    ids = ids[:, : int((ids != PAD).sum(dim=1).max())]
+    return (ids, totals) if return_scores else ids
+
+
+def search(decoder, most, beam, alpha):
+    """Search side by side for the best translations of the sources that a decoder has read.
+
+    decoder  a `CachedDecoder` or `RepeatingDecoder`
+    most     (B,)  the largest number of tokens for each source
+    returns  (B, T) ids and (B,) log-probabilities
+    """
+    B, K, device = len(most), beam, most.device
+    result, totals = most.new_full((B, int(most.max())), PAD), torch.zeros(B, device=device)
+    rows = torch.arange(B, device=device)  # (B,) the sources still searched for; B shrinks
+    scores = torch.full((B, K), -math.inf, device=device)
+    scores[:, 0] = 0.0  # K equal beams would stay equal, so at first only one of them counts
+    finished = torch.zeros_like(scores, dtype=torch.bool)  # (B, K)
+    written = most.new_full((B, K, 1), BOS)  # (B, K, 1 + T)
+    while len(rows):
+        logits = decoder.step(written[:, :, -1].flatten())  # (B · K, V)
+        log_probs = torch.log_softmax(logits, dim=1).unflatten(0, (-1, K))  # (B, K, V)
+        log_probs, ids = log_probs.topk(min(K, log_probs.shape[2]))  # more cannot be chosen
+        ids = ids.masked_fill(finished.unsqueeze(2), PAD)
+        scores, origin, place = beam_step(scores, log_probs, finished)  # (B, K) each
+        batch = torch.arange(len(rows), device=device).unsqueeze(1)
+        tokens = ids[batch, origin, place]  # (B, K)
+        finished = finished[batch, origin] | (tokens == EOS)
+        written = torch.cat([written[batch, origin], tokens.unsqueeze(2)], dim=2)
+        pick, stays = _judge(scores, written[:, :, 1:], finished, most[rows], alpha)
+        done = ~stays
+        result[rows[done], : written.shape[2] - 1] = written[done, pick[done], 1:]
+        totals[rows[done]] = scores[done, pick[done]]
+        moves = follow_beams(torch.arange(len(rows) * K, device=device), origin)  # (B · K,)
+        decoder.select(moves.view(-1, K)[stays].flatten(), stays)
+        rows, scores, finished, written = (x[stays] for x in (rows, scores, finished, written))
+    return result, totals
+
+
+def _judge(scores, written, finished, most, alpha):
+    """Say which beam of each source is best, and which sources are to be searched further.
+
+    written  (B, K, T), most (B,), all else as in `search`
+    returns  pick (B,), a finished beam if there is one, and stays (B,), bool: the source has
+             tokens left, and an unfinished beam might still become better than the best finished
+    """
+    lengths = (written != PAD).sum(dim=2)  # (B, K)
+    values = length_normalised(scores, lengths, alpha)  # (B, K)
+    ends = values.masked_fill(~finished, -math.inf)
+    # What an unfinished beam can reach at most: no loss from now on, and the greatest length.
+    hopes = length_normalised(scores, most.unsqueeze(1), alpha).masked_fill(finished, -math.inf)
+    stays = (hopes.amax(dim=1) > ends.amax(dim=1)) & (most > written.shape[2])
+    return torch.where(finished.any(dim=1, keepdim=True), ends, values).argmax(dim=1), stays
+
+
+def corpus_statistics(hypotheses, references):
+    """Collect what `bleu` adds up, once: matches and totals (N, 4), and two lengths (N,).
+
+    hypotheses, references  N strings each, with spaces between the tokens, or N lists of tokens
+    """
+    pairs = [
+        [text.split() if isinstance(text, str) else text for text in pair]
+        for pair in zip(hypotheses, references, strict=True)
+    ]
+    counts = [ngram_matches(hypothesis, reference) for hypothesis, reference in pairs]
+    counts = torch.tensor(counts, dtype=torch.int64).view(-1, 2, 4)  # (N, 2, 4)
+    lengths = torch.tensor([list(map(len, pair)) for pair in pairs], dtype=torch.int64).view(-1, 2)
+    return counts[:, 0], counts[:, 1], lengths[:, 0], lengths[:, 1]
+
+
+def corpus_bleu(hypotheses, references):
+    """The BLEU, 0 to 100, of N hypotheses against one reference each: strings or lists of tokens.
+
+    It is that of `sacrebleu.corpus_bleu(hypotheses, [references], tokenize="none")`.
+
+    >>> round(corpus_bleu(["a b c d e"], ["a b c d f"]), 2)
+    66.87
+    """
+    return bleu(*corpus_statistics(hypotheses, references))

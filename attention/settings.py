@@ -1,0 +1,114 @@
+"""What can be set for `python -m attention.train`, and what is wrong with a value."""
+
+import argparse
+import dataclasses
+from dataclasses import dataclass
+
+SCHEDULES = ("noam", "inverse-sqrt", "linear")
+DTYPES = ("auto", "float32", "bfloat16")
+
+
+def setting(default, says, **limits):
+    """Describe a setting: its default, what it means, and the limits of its values."""
+    return dataclasses.field(default=default, metadata={"says": says, "limits": limits})
+
+
+@dataclass
+class Settings:
+    """The settings of one training; `check` refuses values that make no sense."""
+
+    corpus: str = setting("numbers", "numbers or multi30k")
+    merges: int = setting(4000, "merges of the joint vocabulary of multi30k", low=0)
+    d_model: int = setting(128, "length of the vectors", low=2)
+    n_heads: int = setting(4, "heads of each attention", low=1)
+    d_ff: int = setting(256, "hidden units of the feed-forward networks", low=1)
+    n_layers: int = setting(2, "layers of the encoder, and of the decoder", low=1)
+    dropout: float = setting(0.1, "probability of dropout", low=0.0, below=1.0)
+    pre_norm: bool = setting(True, "LayerNorm before the sublayers")
+    tied: str = setting("none", "which tables are one: none, target or all")
+    steps: int = setting(1000, "how many steps to take", low=1)
+    max_tokens: int = setting(4096, "tokens of a batch on its longer side, padding included", low=1)
+    accumulate: int = setting(1, "batches of each step", low=1)
+    schedule: str = setting("linear", f"of the learning rate: {', '.join(SCHEDULES)}")
+    learning_rate: float = setting(3e-3, "the highest", above=0.0)
+    warmup: int = setting(400, "the step at which the learning rate is highest", low=1)
+    smoothing: float = setting(0.1, "of the labels", low=0.0, below=1.0)
+    weight_decay: float = setting(0.0, "of AdamW", low=0.0)
+    beta2: float = setting(0.98, "of AdamW: memory of the squared gradients", low=0.0, below=1.0)
+    max_norm: float = setting(1.0, "gradients are shortened to this norm", above=0.0)
+    every: int = setting(200, "steps between two evaluations, each followed by a save", low=1)
+    average: int = setting(5, "how many of the last saves make the final weights", low=1)
+    patience: int = setting(0, "evaluations without a lower loss, then stop; 0: never", low=0)
+    beam: int = setting(5, "width of the beam search at the end", low=1)
+    alpha: float = setting(1.0, "exponent of the length penalty", low=0.0)
+    judged: int = setting(0, "sentences of each split to translate at the end; 0: all", low=0)
+    seed: int = setting(0, "of the weights, the order and the dropout", low=0)
+    dtype: str = setting("auto", f"of the matrix products: {', '.join(DTYPES)}")
+    compile: bool = setting(False, "compile the layers")
+
+    def check(self):
+        """Raise ValueError, with one sentence, for the first value that makes no sense."""
+        for field in dataclasses.fields(self):
+            _check_limits(field, getattr(self, field.name))
+        choices = {"schedule": SCHEDULES, "dtype": DTYPES, "tied": ("none", "target", "all")}
+        for name, allowed in choices.items():
+            if getattr(self, name) not in allowed:
+                raise ValueError(
+                    f"{option(name)} must be one of {', '.join(allowed)}, "
+                    f"not {getattr(self, name)!r}"
+                )
+        if self.d_model % (2 * self.n_heads):
+            raise ValueError(
+                f"--d-model must be a multiple of 2 times --n-heads: {self.d_model} is no multiple "
+                f"of {2 * self.n_heads}"
+            )
+        if self.tied == "all" and self.corpus == "numbers":
+            raise ValueError("--tied all needs a joint vocabulary, which the numbers do not have")
+        if self.warmup > self.steps:
+            raise ValueError(f"--warmup {self.warmup} is longer than --steps {self.steps}")
+
+
+PRESETS = {
+    "numbers": {"n_layers": 2, "dropout": 0.1, "steps": 1000, "warmup": 100, "every": 50},
+    "multi30k": {"n_layers": 4, "dropout": 0.3, "tied": "all", "steps": 8000, "average": 10},
+}
+
+
+def option(name):
+    """The option of a setting: "max_tokens" is set by "--max-tokens"."""
+    return "--" + name.replace("_", "-")
+
+
+def _check_limits(field, value):
+    right = {
+        "low": lambda limit: (value >= limit, f"at least {limit}"),
+        "above": lambda limit: (value > limit, f"above {limit}"),
+        "below": lambda limit: (value < limit, f"below {limit}"),
+    }
+    for kind, limit in field.metadata["limits"].items():
+        holds, rule = right[kind](limit)
+        if not holds:  # as for NaN, too
+            raise ValueError(f"{option(field.name)} must be {rule}, not {value}")
+
+
+def add_options(parser):
+    """Give an argparse parser an option for every setting."""
+    for field in dataclasses.fields(Settings):
+        if field.name == "corpus":
+            continue
+        kind = {"type": field.type}
+        if field.type is bool:
+            kind = {"action": argparse.BooleanOptionalAction}
+        parser.add_argument(option(field.name), default=None, help=field.metadata["says"], **kind)
+
+
+def from_options(options):
+    """Settings from parsed options: what was not given is the corpus's preset, else the default."""
+    given = {
+        field.name: getattr(options, field.name)
+        for field in dataclasses.fields(Settings)
+        if getattr(options, field.name) is not None
+    }
+    settings = Settings(**PRESETS[options.corpus] | given)
+    settings.check()
+    return settings

@@ -1,0 +1,327 @@
+"""The training loop of `python -m attention.train`: on one device, or on several under torchrun."""
+
+import dataclasses
+import hashlib
+import math
+import sys
+import time
+
+import torch
+from torch import distributed
+from torch.nn.parallel import DistributedDataParallel
+
+from attention.acceleration import ModelLoss, prepare
+from attention.corpora import vocabulary
+from attention.data import PAD, pad
+from attention.download import DataError
+from attention.progress import Bar
+from attention.run_folder import load
+from attention.training_on_gpu import (
+    Evaluation,
+    TrainStep,
+    average_checkpoints,
+    batch_by_tokens,
+    epoch_order,
+    noam_learning_rate,
+)
+from attention.transformer import Transformer
+
+
+def best_device():
+    """CUDA if there is one, else Apple's MPS, else the CPU."""
+    for kind in ("cuda", "mps"):
+        if getattr(torch, kind).is_available():
+            return torch.device(kind)
+    return torch.device("cpu")
+
+
+def learning_rate(step, settings):
+    """The learning rate of a step, counted from 1, by the schedule of the settings."""
+    peak, warmup, steps = settings.learning_rate, settings.warmup, settings.steps
+    if settings.schedule == "noam":
+        return noam_learning_rate(step, settings.d_model, warmup)
+    if step <= warmup:
+        return peak * step / warmup
+    if settings.schedule == "inverse-sqrt":
+        return peak * math.sqrt(warmup / step)
+    return peak * (steps + 1 - step) / (steps + 1 - warmup)
+
+
+def make_model(settings, pairs):
+    """The untrained Transformer of the settings, for the vocabularies of the pairs."""
+    return Transformer(
+        len(pairs.source),
+        len(pairs.target),
+        settings.d_model,
+        settings.n_heads,
+        settings.d_ff,
+        settings.n_layers,
+        settings.dropout,
+        settings.pre_norm,
+        settings.tied,
+        fused=True,
+    )
+
+
+def load_model(path):
+    """Return the model of a run folder's model.safetensors, and its two vocabularies.
+
+    Raises DataError if the file is missing, damaged, or holds other weights than it says.
+    """
+    weights, about = load(path)
+    if about.get("sha256") != fingerprint(weights):
+        raise DataError(f"{path} was altered since its training")
+    settings = about["settings"]
+    sizes = ("d_model", "n_heads", "d_ff", "n_layers", "dropout", "pre_norm", "tied")
+    source = vocabulary(about["source"])
+    target = vocabulary(about["target"])
+    sizes = {name: settings[name] for name in sizes}
+    model = Transformer(len(source), len(target), **sizes, fused=True)
+    put(weights, model)
+    return model.eval(), source, target
+
+
+def weights_of(model):
+    """The weights as {name: tensor}, a tied table once."""
+    return {name: parameter.detach() for name, parameter in model.named_parameters()}
+
+
+def put(weights, model):
+    """Copy weights from `weights_of` into a model; DataError if they are those of another one."""
+    parameters = weights_of(model)
+    if {k: v.shape for k, v in weights.items()} != {k: v.shape for k, v in parameters.items()}:
+        raise DataError("the stored weights are those of a model of other sizes")
+    for name, parameter in parameters.items():
+        parameter.copy_(weights[name])
+
+
+def fingerprint(weights):
+    """A SHA-256 of all weights, which their file carries to show that it is whole."""
+    total = hashlib.sha256()
+    for name in sorted(weights):
+        total.update(name.encode() + weights[name].contiguous().numpy().tobytes())
+    return total.hexdigest()
+
+
+class Step(TrainStep):
+    """Lesson 11's step, where each process of several learns from its share of every batch."""
+
+    def __init__(self, model, settings, device, dtype):
+        betas = (0.9, settings.beta2)
+        optimizer = torch.optim.AdamW(
+            model.parameters(),
+            betas=betas,
+            eps=1e-9,
+            weight_decay=settings.weight_decay,
+            fused=device.type != "mps",
+        )
+        super().__init__(model, optimizer, settings.smoothing, settings.max_norm, dtype)
+        self.many = distributed.is_initialized()
+        self.model_loss = ModelLoss(model, settings.smoothing, dtype)
+        if self.many:
+            self.model_loss = DistributedDataParallel(self.model_loss)
+
+    def loss(self, source, target):
+        """Return the loss of this process's share, so weighted that the mean is that of all."""
+        return self.model_loss(source, target) * self.weight
+
+    def forward(self, batches):
+        """Learn from the batches as one process would; returns the loss over all of them."""
+        self.weight = 1.0
+        if not self.many:
+            return super().forward(batches)
+        batches = self._share(batches)
+        mean = super().forward(batches)
+        distributed.all_reduce(mean)
+        return mean / distributed.get_world_size()
+
+    def _share(self, batches):
+        """This process's rows of every batch. One without any takes a row that does not count."""
+        rank, world = distributed.get_rank(), distributed.get_world_size()
+        shares = [
+            (source[rank::world], target[rank::world])
+            if len(source) > rank
+            else (source[:1], torch.zeros_like(target[:1]))
+            for source, target in batches
+        ]
+        tokens = sum((target != PAD).sum() for _, target in shares)
+        total = tokens.clone()
+        distributed.all_reduce(total)
+        self.weight = tokens * world / total  # the gradients are averaged over the processes
+        return shares if tokens else [(source[:1], target[:1]) for source, target in batches]
+
+
+class Trainer:
+    """Trains a model by its settings, and keeps everything in a run folder.
+
+    settings  Settings
+    pairs     Pairs of attention.corpora
+    folder    RunFolder; only the first of several processes writes
+    device    a torch.device
+    resume    go on from the folder's state
+    """
+
+    def __init__(self, settings, pairs, folder, device, resume=False):
+        self.settings, self.pairs, self.folder, self.device = settings, pairs, folder, device
+        self.first = not distributed.is_initialized() or distributed.get_rank() == 0
+        torch.manual_seed(settings.seed)
+        self.model = prepare(make_model(settings, pairs), device)
+        if settings.compile:
+            for stack in (self.model.encoder, self.model.decoder):
+                stack.compile(dynamic=True)
+        bfloat16 = settings.dtype == "bfloat16" or (
+            settings.dtype == "auto" and device.type == "cuda" and torch.cuda.is_bf16_supported()
+        )
+        dtype = torch.bfloat16 if bfloat16 else None
+        self.step = Step(self.model, settings, device, dtype)
+        self.evaluation = Evaluation(self.model, dtype=dtype)
+        self.batches = self._cut("train")
+        self.done, self.rows, self.stale, self.seconds, self.kept = 0, [], 0, 0.0, []
+        if resume:
+            self._restore()
+
+    def _cut(self, split):
+        """Batches of a split, lists of indices; in a batch, both sides are of similar length."""
+        ids = self.pairs.ids[split]
+        by_source = sorted(range(len(ids)), key=lambda index: len(ids[index][0]))
+        lengths = [max(map(len, ids[index])) for index in by_source]
+        batches = batch_by_tokens(lengths, self.settings.max_tokens)
+        return [[by_source[place] for place in batch] for batch in batches]
+
+    def _tensors(self, split, indices):
+        chosen = [self.pairs.ids[split][index] for index in indices]
+        return tuple(pad(list(side)).to(self.device) for side in zip(*chosen, strict=True))
+
+    def _batches_of(self, step):
+        """The batches of a step, from 1: they depend on the settings and the step alone."""
+        first = (step - 1) * self.settings.accumulate
+        for place in range(first, first + self.settings.accumulate):
+            epoch, index = divmod(place, len(self.batches))
+            order = epoch_order(len(self.batches), self.settings.seed, epoch)
+            yield self._tensors("train", self.batches[order[index]])
+
+    def run(self):
+        """Train to the last step, or until the validation loss no longer falls."""
+        settings, begin, spent = self.settings, time.perf_counter(), self.seconds
+        with Bar(settings.steps) as bar:
+            bar.begin -= spent  # the time left is judged from all steps, also those before a stop
+            while self.done < settings.steps and not self._is_stale():
+                row = self._advance()
+                row["seconds"] = round(spent + time.perf_counter() - begin, 3)
+                self.rows.append(row)
+                if self.done % settings.every == 0 or self.done == settings.steps:
+                    self._evaluate(row)
+                    self.seconds = row["seconds"] = spent + time.perf_counter() - begin
+                    self._save()
+                    self._say(row)
+                if self.first:
+                    bar.label = f"training at {self._speed():,.0f} tokens/s"
+                    bar.update(self.done, row["loss"])
+        return self.seconds
+
+    def _advance(self):
+        """Take the next step; returns its row of the metrics."""
+        self.done += 1
+        batches = list(self._batches_of(self.done))
+        rate = learning_rate(self.done, self.settings)
+        for group in self.step.optimizer.param_groups:
+            group["lr"] = rate
+        # Each step draws its dropout from a seed of its own, so a resumed run draws the same.
+        rank = distributed.get_rank() if distributed.is_initialized() else 0
+        torch.manual_seed(((self.settings.seed << 32) + self.done) * 64 + rank)
+        loss = self.step(batches).item()
+        if not math.isfinite(loss):
+            raise DataError(
+                f"the loss of step {self.done} is {loss}: the training diverged; try a lower "
+                "--learning-rate or a longer --warmup"
+            )
+        return {
+            "step": self.done,
+            "epoch": (self.done - 1) * self.settings.accumulate // len(self.batches),
+            "learning_rate": f"{rate:.6g}",
+            "loss": loss,
+            "val_loss": "",
+            "tokens": sum(int((side != PAD).sum()) for batch in batches for side in batch),
+            "seconds": 0.0,
+        }
+
+    def _speed(self):
+        """Real tokens of both sides per second, over the last 50 steps."""
+        recent = self.rows[-51:]
+        spent = float(recent[-1]["seconds"]) - float(recent[0]["seconds"])
+        return sum(int(row["tokens"]) for row in recent[1:]) / spent if spent > 0 else 0.0
+
+    def _evaluate(self, row):
+        """Measure the validation loss, on the first process, and tell the others."""
+        loss = torch.zeros((), device=self.device)
+        if self.first:
+            batches = (self._tensors("val", indices) for indices in self._cut("val"))
+            loss = self.evaluation(batches).detach().float()
+        if distributed.is_initialized():
+            distributed.broadcast(loss, 0)
+        row["val_loss"] = loss.item()
+        earlier = [float(row["val_loss"]) for row in self.rows[:-1] if row["val_loss"] != ""]
+        self.stale = 0 if loss.item() < min(earlier, default=math.inf) else self.stale + 1
+
+    def _say(self, row):
+        """Print a line about the last step where no progress bar can be seen."""
+        if self.first and not sys.stderr.isatty():
+            print(
+                f"step {self.done} of {self.settings.steps} · loss {row['loss']:.3f} · "
+                f"validation {row['val_loss']:.3f} · {self._speed():,.0f} tokens/s",
+                flush=True,
+            )
+
+    def _is_stale(self):
+        return 0 < self.settings.patience <= self.stale
+
+    def _save(self):
+        """Write weights, state, metrics and curves; a kill at any moment leaves the last save."""
+        if not self.first:
+            return
+        weights = weights_of(self.model)
+        name = f"weights-{self.done:08}.safetensors"
+        self.folder.save(name, weights, {"step": self.done})
+        old, self.kept = self.kept, [*self.kept, name][-self.settings.average :]
+        tensors = {f"model.{name}": tensor for name, tensor in weights.items()}
+        for index, state in self.step.optimizer.state_dict()["state"].items():
+            tensors |= {f"optimizer.{index}.{name}": value for name, value in state.items()}
+        self.folder.write_metrics(self.rows)
+        about = {name: getattr(self, name) for name in ("done", "stale", "seconds", "kept")}
+        self.folder.save("state.safetensors", tensors, about)
+        self.folder.forget(set(old) - set(self.kept))
+        self.folder.draw(self.rows)
+
+    def _restore(self):
+        tensors, about = self.folder.load("state.safetensors")
+        self.__dict__ |= {name: about[name] for name in ("done", "stale", "seconds", "kept")}
+        self.rows = self.folder.metrics(self.done)
+        states, weights = {}, {}
+        for key, tensor in tensors.items():
+            kind, _, name = key.partition(".")
+            if kind == "model":
+                weights[name] = tensor
+            else:
+                index, _, name = name.partition(".")
+                states.setdefault(int(index), {})[name] = tensor
+        put(weights, self.model)
+        state = self.step.optimizer.state_dict()
+        self.step.optimizer.load_state_dict(state | {"state": states})
+
+    def finish(self):
+        """Give the model the average of the last saves, and store it; returns the model."""
+        average = average_checkpoints([self.folder.load(name)[0] for name in self.kept])
+        put(average, self.model)
+        if self.first:
+            self.folder.save(
+                "model.safetensors",
+                average,
+                {
+                    "settings": dataclasses.asdict(self.settings),
+                    "source": self.pairs.source.description(),
+                    "target": self.pairs.target.description(),
+                    "step": self.done,
+                    "sha256": fingerprint({name: t.cpu() for name, t in average.items()}),
+                },
+            )
+        return self.model.eval()

@@ -1,0 +1,465 @@
+"""Checks of lesson 12. The oracles are loops over all candidates, PyTorch's attention over whole
+sequences, and sacrebleu."""
+
+import itertools
+import math
+
+import sacrebleu
+import torch
+from torch.nn import functional as F
+
+from autograder import expect
+from autograder.exercise import check
+
+F64 = torch.float64
+PAD, BOS, EOS = 0, 1, 2
+PROJECTIONS = ("W_q", "W_k", "W_v", "W_o")
+
+
+def _tensor(rows):
+    return torch.tensor(rows, dtype=F64)
+
+
+def _several(result, number, names):
+    fits = isinstance(result, tuple | list) and len(result) == number
+    expect.true(fits, f"the result is not {names}", expect.describe(result), names)
+    return result
+
+
+def _table(draw, V, ends=0.0):
+    """Log-probabilities of the next token, given the last; PAD and BOS hardly ever come."""
+    logits = draw.normal(V, V, scale=2.0)
+    logits[:, [PAD, BOS]] -= 40
+    logits[:, EOS] += ends
+    return logits.log_softmax(1)
+
+
+def _greedy(table, max_length):
+    ids, total = [BOS], 0.0
+    while ids[-1] != EOS and len(ids) <= max_length:
+        row = table[ids[-1]].tolist()
+        ids.append(row.index(max(row)))
+        total += max(row)
+    return ids[1:], total
+
+
+@check
+def greedy_path(student, draw):
+    """A small table by hand, then loops."""
+    table = torch.full((5, 5), -9.0, dtype=F64)
+    table[BOS, 3], table[BOS, 4], table[3, 4], table[3, EOS] = -0.5, -1.0, -0.25, -1.5
+    table[4, EOS], table[4, 3], table[PAD, 4], table[EOS, 3] = -0.125, -3.0, -0.75, -0.0625
+    pair = "a list of ids and a log-probability"
+    ids, total = _several(student(table, 9), 2, pair)
+    what = "where BOS is best followed by 3, 3 by 4 and 4 by EOS, the ids are wrong"
+    expect.equal(ids, [3, 4, EOS], what)
+    expect.close(total, -0.875, "the log-probabilities -0.5, -0.25 and -0.125 do not add up")
+    ids, total = _several(student(table, 2), 2, pair)
+    expect.equal(ids, [3, 4], "with max_length=2 the sentence should be cut after two tokens")
+    expect.close(total, -0.75, "with max_length=2 the log-probability is wrong")
+    for V, most, ends in ((6, 12, 0.0), (9, 15, 1.0), (12, 20, 0.0), (7, 9, 2.0)):
+        table = _table(draw, V, ends)
+        ids, total = _several(student(draw.strided(table), most), 2, pair)
+        expected, log_p = _greedy(table, most)
+        expect.equal(ids, expected, f"for a random table of {V} tokens the ids are wrong")
+        what = f"for a random table of {V} tokens the log-probability is wrong"
+        expect.close(total, log_p, what)
+
+
+@check
+def sample_tokens(student, draw):
+    """Some draws by hand, then frequencies, then each draw against a loop."""
+    logits = _tensor([[0.1, 0.2, 0.3, 0.4]]).log().repeat(5, 1) + 7
+    tokens = student(logits, _tensor([0.05, 0.25, 0.5, 0.7, 0.35]))
+    expect.shape(tokens, (5,), axes="B")
+    expect.dtype(tokens, torch.int64)
+    what = "with probabilities 0.1, 0.2, 0.3, 0.4, noise 0.05, 0.25, 0.5, 0.7, 0.35 draws wrongly"
+    expect.close(tokens, torch.tensor([0, 1, 2, 3, 2]), what)
+    two = _tensor([[0.2, 0.8]]).log().repeat(2, 1)
+    what = "with probabilities 0.2, 0.8 and temperature=0.5, noise 0.04, 0.1 draws wrongly"
+    expect.close(student(two, _tensor([0.04, 0.1]), 0.5), torch.tensor([0, 1]), what)
+    what = "with probabilities 0.2, 0.8 and temperature=2, noise 0.3, 0.35 draws wrongly"
+    expect.close(student(two, _tensor([0.3, 0.35]), 2.0), torch.tensor([0, 1]), what)
+    blocked = _tensor([[-math.inf, 1.0, 1.0, -math.inf]]).repeat(2, 1)
+    got = student(blocked, _tensor([0.0, 1 - 1e-9]))
+    what = "a token with the score -inf is drawn, at noise 0 or just below 1"
+    expect.close(got, torch.tensor([1, 2]), what)
+
+    row, n = draw.normal(7, scale=2.0), 2000
+    noise = (draw.permutation(n) + 0.5) / n  # spread evenly: a right answer is off by 1 at most
+    for temperature in (1.0, 0.6, 3.0):
+        tokens = student(draw.strided(row.repeat(n, 1)), draw.strided(noise.to(F64)), temperature)
+        expect.shape(tokens, (n,), axes="B")
+        shares = torch.stack([(tokens == v).sum() / n for v in range(7)])
+        wanted = (row / temperature).softmax(0).float()
+        gap = (shares - wanted).abs()
+        v = int(gap.argmax())
+        what = f"at temperature={temperature} a token is drawn too often or too rarely"
+        shown = [f"token {v}: {100 * one[v]:.1f} % of {n} draws" for one in (shares, wanted)]
+        expect.true(gap[v] < 2 / n, what, *shown)
+    logits, noise = draw.normal(9, 7, scale=2.0), draw.uniform(9)
+    expected = []
+    for scores, u in zip(logits.tolist(), noise.tolist(), strict=True):
+        sums = list(itertools.accumulate(math.exp(score / 1.5) for score in scores))
+        expected.append(sum(part <= u * sums[-1] for part in sums))
+    what = "nine rows with noise of their own draw otherwise than a loop"
+    expect.close(student(logits, noise, temperature=1.5), torch.tensor(expected), what)
+
+
+def _kept(rows, keep):
+    """The rows with -inf where ``keep(row)``, a set of places, does not hold a place."""
+    return _tensor(
+        [[x if i in keep(row) else -math.inf for i, x in enumerate(row)] for row in rows]
+    )
+
+
+def _ranked(row):
+    return sorted(range(len(row)), key=lambda place: -row[place])
+
+
+@check
+def top_k_filter(student, draw):
+    """By hand, then sorted lists."""
+    logits = draw.normal(3, 7, scale=2.0)
+    kept = student(logits, 4)
+    expect.shape(kept, (3, 7), axes="B, V")
+    expect.dtype(kept, F64)
+    left = (kept > -math.inf).sum(1)
+    what = "with k=4 not every row keeps four scores above -inf"
+    expect.equal(left.tolist(), [4, 4, 4], what)
+    got = student(_tensor([[1.0, 4.0, 3.0, 2.0]]), 2)
+    expected = _tensor([[-math.inf, 4.0, 3.0, -math.inf]])
+    expect.close(got, expected, "for the scores 1, 4, 3, 2 with k=2 it is wrong")
+    expected = _kept(logits.tolist(), lambda row: _ranked(row)[:4])
+    expect.close(kept, expected, "with k=4 it differs from sorting the rows")
+    for k in (1, 6, 7):
+        logits = draw.normal(4, 7, scale=3.0) - 5
+        expected = _kept(logits.tolist(), lambda row, k=k: _ranked(row)[:k])
+        got = student(draw.strided(logits), k)
+        expect.close(got, expected, f"with k={k} it differs from sorting the rows")
+    expect.close(student(logits, 12), logits, "with k larger than V nothing should change")
+
+
+def _nucleus(row, p):
+    weights = [math.exp(x - max(row)) for x in row]
+    kept, mass = [], 0.0
+    for place in _ranked(row):
+        if mass < p * sum(weights):
+            kept.append(place)
+            mass += weights[place]
+    return kept
+
+
+@check
+def top_p_filter(student, draw):
+    """By hand, then a loop that adds token after token."""
+    logits = draw.normal(4, 9, scale=2.0)
+    kept = student(logits, 0.7)
+    expect.shape(kept, (4, 9), axes="B, V")
+    expect.dtype(kept, F64)
+    what = "a row keeps nothing: the best token should always stay"
+    expect.true((kept > -math.inf).any(1).all(), what, "only -inf", "at least one score")
+    three = _tensor([[0.5, 0.1, 0.4], [0.1, 0.88, 0.02]]).log()
+    got = student(three, 0.8)
+    expected = three.masked_fill(torch.tensor([[0, 1, 0], [1, 0, 1]]).bool(), -math.inf)
+    what = "for the probabilities 0.5, 0.1, 0.4 and 0.1, 0.88, 0.02 with p=0.8 it is wrong"
+    expect.close(got, expected, what)
+    expected = _kept(logits.tolist(), lambda row: _nucleus(row, 0.7))
+    expect.close(kept, expected, "with p=0.7 it differs from adding token after token")
+    for p in (0.001, 0.35, 0.9, 0.999):
+        logits = draw.normal(5, 8, scale=2.0) + 3
+        expected = _kept(logits.tolist(), lambda row, p=p: _nucleus(row, p))
+        got = student(draw.strided(logits), p)
+        expect.close(got, expected, f"with p={p} it differs from adding token after token")
+
+
+def _step(scores, log_probs, finished):
+    """The K best of all candidates of each source, in loops."""
+    rows = []
+    for beams, nexts, ends in zip(
+        *(x.tolist() for x in (scores, log_probs, finished)), strict=True
+    ):
+        candidates = []
+        for k, (score, row, end) in enumerate(zip(beams, nexts, ends, strict=True)):
+            row = [0.0 if v == PAD else -math.inf for v in range(len(row))] if end else row
+            candidates += [(score + log_p, k, v) for v, log_p in enumerate(row)]
+        rows.append(sorted(candidates, key=lambda one: -one[0])[: len(beams)])
+    return rows
+
+
+def _three(rows):
+    """Lists of (score, origin, token) as three tensors (B, K)."""
+    columns = [[[one[i] for one in row] for row in rows] for i in range(3)]
+    return _tensor(columns[0]), torch.tensor(columns[1]), torch.tensor(columns[2])
+
+
+def _same_step(got, expected, what):
+    """Compare scores, origins and tokens."""
+    names = ("scores are", "origins are", "tokens are")
+    for one, other, name in zip(got, expected, names, strict=True):
+        expect.close(one, other, f"{what} the {name} wrong")
+
+
+@check
+def beam_step(student, draw):
+    """By hand, then all candidates in loops, then whole searches: narrow ones and a wide one."""
+    scores = draw.normal(3, 4).sort(descending=True).values - 2
+    log_probs = draw.normal(3, 4, 7, scale=2.0).log_softmax(2)
+    nothing = torch.zeros(3, 4, dtype=torch.bool)
+    three = "new scores, origins and tokens"
+    got = _several(student(scores, log_probs, nothing), 3, three)
+    for one, dtype in zip(got, (F64, torch.int64, torch.int64), strict=True):
+        expect.shape(one, (3, 4), axes="B, K")
+        expect.dtype(one, dtype)
+    hand = _tensor([[[-9.0, -1.0, -2.0], [-9.0, -3.0, -1.25]]])
+    none = torch.tensor([[False, False]])
+    two = _several(student(_tensor([[-1.0, -1.5]]), hand, none), 3, three)
+    expected = _tensor([[-2.0, -2.75]]), torch.tensor([[0, 1]]), torch.tensor([[1, 2]])
+    what = "for beams of -1 and -1.5 that go on with (-9, -1, -2) and (-9, -3, -1.25)"
+    _same_step(two, expected, what)
+    ended = torch.tensor([[True, False]])
+    two = _several(student(_tensor([[-2.5, -1.0]]), hand, ended), 3, three)
+    expected = _tensor([[-2.25, -2.5]]), torch.tensor([[1, 0]]), torch.tensor([[2, PAD]])
+    what = "for a finished beam of -2.5 and one of -1 that goes on with (-9, -3, -1.25)"
+    _same_step(two, expected, what)
+    what = "with B=3, K=4, V=7 and no beam finished"
+    _same_step(got, _three(_step(scores, log_probs, nothing)), what)
+    finished = torch.zeros(3, 4, dtype=torch.bool)
+    finished[0, 1], finished[1, 2], finished[2, :3] = True, True, True
+    inputs = draw.strided(scores), draw.strided(log_probs), draw.strided(finished)
+    got = _several(student(*inputs), 3, three)
+    what = "with B=3, K=4, V=7 and some beams finished"
+    _same_step(got, _three(_step(scores, log_probs, finished)), what)
+    for _ in range(2):
+        table = _table(draw, 6)
+        ids, total = _searched(student, table, 1, 6)
+        expect.equal(ids, _greedy(table, 6)[0], "a search with one beam is not greedy")
+        table = _table(draw, 5)
+        best, most = _best_of_all(table, 4)
+        ids, total = _searched(student, table, 40, 4)
+        what = "a search with more beams than there are sentences misses the most probable one"
+        expect.equal(ids, best, what)
+        expect.close(total, most, "a wide search finds the best sentence, with a wrong score")
+
+
+def _searched(student, table, K, max_length):
+    """A beam search with the student's step; returns the best row and its score."""
+    scores = torch.full((1, K), -math.inf, dtype=F64)
+    scores[0, 0] = 0.0
+    rows, finished = [[BOS] for _ in range(K)], torch.zeros(1, K, dtype=torch.bool)
+    for _ in range(max_length):
+        log_probs = table[[max(row[-1], 0) for row in rows]][None].clone()
+        log_probs[:, :, [PAD, BOS]] = -math.inf
+        scores, origin, tokens = _several(student(scores, log_probs, finished), 3, "a triple")
+        for one in (scores, origin, tokens):
+            expect.shape(one, (1, K), axes="B, K")
+        pairs = list(zip(origin[0].tolist(), tokens[0].tolist(), strict=True))
+        fits = all(0 <= k < K and 0 <= v < len(table) for k, v in pairs)
+        expect.true(fits, "an origin or a token does not exist", str(pairs[:3]), "0 … K - 1")
+        rows = [[*rows[k], v] for k, v in pairs]
+        finished = torch.tensor([[EOS in row for row in rows]])
+    ids = [v for v in rows[0][1:] if v != PAD]
+    return ids, scores[0, 0].item()
+
+
+def _best_of_all(table, max_length):
+    """The most probable of all rows that end, or have ``max_length`` tokens."""
+    best = ([], -math.inf)
+    for length in range(1, max_length + 1):
+        for middle in itertools.product(range(3, len(table)), repeat=length - 1):
+            last = [EOS] if length < max_length else range(EOS, len(table))
+            for v in last:
+                ids = [*middle, v]
+                total = sum(table[a, b].item() for a, b in zip([BOS, *ids], ids, strict=False))
+                best = max(best, (ids, total), key=lambda one: one[1])
+    return best
+
+
+@check
+def length_normalised(student, draw):
+    """Penalties that are easy to work out, then a loop."""
+    scores, lengths = -draw.uniform(2, 5, low=1.0, high=30.0), draw.integers(1, 40, 2, 5)
+    got = student(scores, lengths, 0.7)
+    expect.shape(got, (2, 5), axes="B, K")
+    expect.dtype(got, F64)
+    same = student(_tensor([[-6.0, -6.0, -6.0]]), torch.tensor([[7, 19, 31]]), 1.0)
+    rises = bool((same.diff() > 0).all())
+    what = "of three sentences with the same log-probability, the longest should come out best"
+    expect.true(rises, what, f"{same[0].tolist()}", "rising numbers")
+    expected = _tensor([[-3.0, -1.5, -1.0]])
+    what = "for log-probabilities of -6 and lengths 7, 19, 31 with alpha=1 it is wrong"
+    expect.close(same, expected, what)
+    expect.close(student(scores, lengths, 0.0), scores, "with alpha=0 nothing should change")
+    ones = torch.ones_like(lengths)
+    expect.close(student(scores, ones, 0.6), scores, "a sentence of one token should not change")
+    for alpha, result in ((0.7, got), (2.0, student(draw.strided(scores), lengths, 2.0))):
+        pairs = zip(scores.tolist(), lengths.tolist(), strict=True)
+        rows = [[s / ((5 + n) / 6) ** alpha for s, n in zip(*p, strict=True)] for p in pairs]
+        expect.close(result, _tensor(rows), f"with alpha={alpha} the values are wrong")
+
+
+def _projections(draw, d_model):
+    """Weights that keep the size of what passes through, by parameter."""
+    values = {}
+    for name in PROJECTIONS:
+        values[f"{name}.weight"] = draw.normal(d_model, d_model, scale=1.5 / math.sqrt(d_model))
+        values[f"{name}.bias"] = draw.normal(d_model, scale=0.5)
+    return values
+
+
+def _projected(values, name, x):
+    return x @ values[f"{name}.weight"].T + values[f"{name}.bias"]
+
+
+def _causal(values, x, n_heads, old=None):
+    """PyTorch's attention over the whole sequence; ``old`` projects all keys but the last."""
+    q, k, v = (_projected(values, name, x) for name in PROJECTIONS[:3])
+    if old is not None:
+        k = torch.cat([_projected(old, "W_k", x)[:, :-1], k[:, -1:]], 1)
+        v = torch.cat([_projected(old, "W_v", x)[:, :-1], v[:, -1:]], 1)
+    q, k, v = (one.unflatten(2, (n_heads, -1)).transpose(1, 2) for one in (q, k, v))
+    context = F.scaled_dot_product_attention(q, k, v, is_causal=True)
+    return _projected(values, "W_o", context.transpose(1, 2).flatten(2))
+
+
+@check
+def CachedAttention(student, draw):  # noqa: N802, the name of the exercise
+    """Position by position equal to PyTorch's attention over the whole sequence."""
+    values = _projections(draw, 12)
+    for B, T in ((1, 3), (2, 5)):
+        module, x = student.build(12, 3), draw.normal(B, T, 12)
+        module.load(values)
+        expected = _causal(values, x, 3)
+        for t in range(T):
+            output = module(draw.strided(x[:, t : t + 1]))
+            expect.shape(output, (B, 1, 12), axes="B, 1, d_model")
+            expect.dtype(output, F64)
+            places = "the first position" if t == 0 else f"position {t}, after {t} others,"
+            what = f"{places} differs from attention over the whole sequence"
+            expect.close(output, expected[:, t : t + 1], what)
+
+    other, more = _projections(draw, 12), torch.cat([x, draw.normal(2, 1, 12)], 1)
+    module.load(other)
+    what = "after new weights are loaded, what was read earlier should keep its keys and values"
+    got = module(more[:, 5:])
+    expect.close(got, _causal(other, more, 3, old=values)[:, 5:], what)
+    fresh = student.build(12, 3)
+    fresh.load(values)
+    expected = _causal(values, more[:, 5:], 3)
+    expect.close(fresh(more[:, 5:]), expected, "a new module knows what another one has read")
+    leaf, cotangent = x[:, :1].clone().requires_grad_(), draw.normal(2, 1, 12)
+    with torch.enable_grad():
+        whole = _causal(values, torch.cat([more[:, 5:], leaf], 1), 3)[:, 1:]
+        (wanted,) = torch.autograd.grad((whole * cotangent).sum(), leaf)
+    _, (found,) = fresh.gradients(x[:, :1], cotangent=cotangent)
+    expect.true(found is not None, "no gradient reaches x", "None", "a gradient")
+    expect.close(found, wanted, "the gradient of x is wrong")
+
+
+@check
+def follow_beams(student, draw):
+    """A column of numbers by hand, then loops over sources and beams."""
+    cache, origin = draw.normal(12, 2, 5, 3), draw.integers(0, 4, 3, 4)
+    origin[1] = torch.tensor([3, 3, 0, 1])
+    moved = student(cache, origin)
+    expect.shape(moved, (12, 2, 5, 3), axes="B · K, H, T, d_head")
+    expect.dtype(moved, F64)
+    got = student(_tensor([10, 11, 12, 20, 21, 22]), torch.tensor([[0, 0, 1], [2, 0, 1]]))
+    what = "for rows 10, 11, 12, 20, 21, 22 and origins (0, 0, 1), (2, 0, 1) it is wrong"
+    expect.close(got, _tensor([10, 10, 11, 22, 20, 21]), what)
+    same = student(cache, torch.arange(4).repeat(3, 1))
+    expect.close(same, cache, "where every beam goes on from itself nothing should change")
+    for one in (cache, draw.normal(10, 3, 1, 4), draw.integers(0, 90, 6, 8)):
+        B, K = {12: (3, 4), 10: (2, 5), 6: (3, 2)}[len(one)]
+        places = origin if one is cache else draw.integers(0, K, B, K)
+        rows = [one[b * K + places[b, j].item()] for b in range(B) for j in range(K)]
+        got = moved if one is cache else student(draw.strided(one), draw.strided(places))
+        what = f"with B={B}, K={K} it differs from a loop over all beams"
+        expect.close(got, torch.stack(rows), what)
+
+
+def _sentence(draw, low, high):
+    size = int(draw.integers(low, high, 1))
+    return [draw.choice("abcd") for _ in range(size)]
+
+
+def _counted(hypothesis, reference):
+    """sacrebleu's matches and totals of one sentence."""
+    texts = [" ".join(hypothesis)], [[" ".join(reference)]]
+    found = sacrebleu.corpus_bleu(*texts, tokenize="none", force=True)
+    return list(found.counts), list(found.totals)
+
+
+@check
+def ngram_matches(student, draw):
+    """By hand, then sacrebleu's counts, sentences shorter than an n-gram among them."""
+    pair = "two lists of four numbers"
+    hypothesis = ["the", "cat", "the", "cat", "on", "the", "mat"]
+    reference = ["the", "cat", "is", "on", "the", "mat"]
+    matches, totals = _several(student(hypothesis, reference), 2, pair)
+    what = 'for "the cat the cat on the mat" there are 7, 6, 5 and 4 n-grams'
+    expect.equal(totals, [7, 6, 5, 4], what)
+    what = 'the matches of "the cat the cat on the mat" in "the cat is on the mat" are wrong'
+    expect.equal(matches, [5, 3, 1, 0], what)
+    matches, totals = _several(student(["a"] * 5, ["a", "a"]), 2, pair)
+    expect.equal(matches, [2, 1, 0, 0], 'the matches of "a a a a a" in "a a" are wrong')
+    matches, totals = _several(student(["a", "b"], list("abab")), 2, pair)
+    expect.equal(totals, [2, 1, 0, 0], 'the totals of "a b" are wrong')
+    expect.equal(matches, [2, 1, 0, 0], 'the matches of "a b" in "a b a b" are wrong')
+    got = _several(student([], ["a", "b"]), 2, pair)
+    expect.equal(list(got), [[0] * 4] * 2, "an empty hypothesis has no n-grams")
+    got = _several(student(list("abcde"), []), 2, pair)
+    expect.equal(list(got), [[0] * 4, [5, 4, 3, 2]], "in an empty reference nothing matches")
+    for low, high in ((1, 4), (5, 9), (9, 20), (20, 40)):
+        hypothesis, reference = _sentence(draw, low, high), _sentence(draw, low, high)
+        matches, totals = _several(student(hypothesis, reference), 2, pair)
+        shown = f'"{" ".join(hypothesis[:9])}{" …" * (len(hypothesis) > 9)}"'
+        expected = _counted(hypothesis, reference)
+        expect.equal(totals, expected[1], f"the totals of {shown} differ from sacrebleu's")
+        expect.equal(matches, expected[0], f"the matches of {shown} differ from sacrebleu's")
+
+
+def _statistics(pairs):
+    """What bleu is called with, for (hypothesis, reference) pairs of token lists."""
+    counts = torch.tensor([_counted(*pair) for pair in pairs])
+    lengths = torch.tensor([list(map(len, pair)) for pair in pairs])
+    return counts[:, 0], counts[:, 1], lengths[:, 0], lengths[:, 1]
+
+
+def _score(pairs):
+    texts = [[" ".join(side) for side in one] for one in zip(*pairs, strict=True)]
+    return sacrebleu.corpus_bleu(texts[0], texts[1:], tokenize="none", force=True).score
+
+
+@check
+def bleu(student, draw):
+    """Worked by hand, then sacrebleu on random corpora, then its edge cases."""
+    matches, totals = torch.tensor([[3, 2, 1, 1], [4, 2, 2, 1]]), torch.tensor([[5, 4, 3, 2]] * 2)
+    got = student(matches, totals, torch.tensor([5, 5]), torch.tensor([6, 3]))
+    expected = 100 * (7 / 10 * 4 / 8 * 3 / 6 * 2 / 4) ** 0.25
+    what = "for precisions of 7/10, 4/8, 3/6 and 2/4 and hypotheses that are long enough"
+    expect.close(got, expected, f"{what} it is wrong")
+    got = student(matches, totals, torch.tensor([5, 5]), torch.tensor([6, 9]))
+    what = "for the same precisions, 10 tokens in the hypotheses and 15 in the references"
+    expect.close(got, expected * math.exp(1 - 15 / 10), f"{what} it is wrong")
+    whole = torch.tensor([[6, 5, 4, 3]])
+    got = student(whole, whole, torch.tensor([6]), torch.tensor([6]))
+    expect.close(got, 100.0, "a perfect translation should get 100")
+    for n in (3, 8):
+        pairs = [(_sentence(draw, 6, 15), _sentence(draw, 6, 15)) for _ in range(n)]
+        pairs.append((list("abcabdc"), list("abcabdd")))  # so that all orders match somewhere
+        statistics = [draw.strided(one) for one in _statistics(pairs)]
+        what = f"for a corpus of {n + 1} random sentences it differs from sacrebleu"
+        expect.close(student(*statistics), _score(pairs), what)
+    edges = {
+        "where no 4-gram matches": [(list("abcxabd"), list("abcabd"))],
+        "where no 3-gram and no 4-gram matches": [(list("abxcd"), list("abcde"))],
+        "where no n-gram matches": [(list("vwxyz"), list("abcde"))],
+        "where an empty hypothesis stands beside others": [([], list("abc")), (list("abcd"),) * 2],
+        "where all hypotheses are empty": [([], list("abcd")), ([], list("ab"))],
+        "where no hypothesis has four tokens": [(list("abc"),) * 2, (list("ab"),) * 2],
+    }
+    for what, pairs in edges.items():
+        expect.close(
+            student(*_statistics(pairs)), _score(pairs), f"{what} it differs from sacrebleu"
+        )

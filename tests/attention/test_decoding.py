@@ -1,0 +1,315 @@
+"""Lesson 12's library: search against exhaustive search, cache against none, and sacrebleu."""
+
+import itertools
+import math
+import random
+
+import pytest
+import sacrebleu
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from attention import training
+from attention.data import BOS, EOS, PAD
+from attention.decoding import (
+    CachedAttention,
+    beam_search,
+    beam_step,
+    bleu,
+    corpus_bleu,
+    corpus_statistics,
+    follow_beams,
+    greedy,
+    greedy_path,
+    length_normalised,
+    sample,
+    sample_tokens,
+    search,
+    top_k_filter,
+    top_p_filter,
+    write,
+)
+from attention.key_value_cache import CachedDecoder, RepeatingDecoder, evaluation
+from attention.multi_head_attention import MultiHeadAttention
+from attention.transformer import Transformer
+
+SIZES = {"d_model": 12, "n_heads": 3, "d_ff": 20, "n_layers": 3, "dropout": 0.1}
+
+
+def small(seed=0, **options):
+    """A model with an opinion: large weights, so that its choices differ by more than rounding."""
+    torch.manual_seed(seed)
+    model = Transformer(9, 11, **SIZES | options).double()
+    with torch.no_grad():
+        model.target_embedding.weight.mul_(4)
+        model.generator.weight.mul_(1.0 if model.generator.weight.std() > 0.5 else 4.0)
+    return model
+
+
+def sources(B=7, T=8, size=9):
+    ids = torch.randint(3, size, (B, T), generator=torch.Generator().manual_seed(1))
+    lengths = torch.tensor([(3 * row) % T + 1 for row in range(B)])
+    ids[torch.arange(B), lengths - 1] = EOS
+    return ids.masked_fill(torch.arange(T) >= lengths[:, None], PAD)
+
+
+class Markov:
+    """A decoder whose scores depend on the last token only: for comparing searches."""
+
+    def __init__(self, table):
+        self.table = table
+
+    def step(self, tokens):
+        logits = self.table[tokens].float()
+        logits[:, [PAD, BOS]] = -math.inf
+        return logits
+
+    def select(self, rows, stays):
+        pass
+
+
+def all_sentences(table, most):
+    """Every sentence of at most ``most`` tokens that ends, with its log-probability."""
+    logits = table.clone()
+    logits[:, [PAD, BOS]] = -math.inf
+    log_p = logits.log_softmax(1)
+    words = range(3, len(table))
+    found = {}
+    for length in range(most):
+        for middle in itertools.product(words, repeat=length):
+            ids = (*middle, EOS)
+            steps = zip((BOS, *ids), ids, strict=False)
+            found[ids] = sum(log_p[a, b].item() for a, b in steps)
+    return found
+
+
+@pytest.mark.parametrize("alpha", [0.0, 0.6, 1.5])
+@pytest.mark.parametrize("seed", range(6))
+def test_a_wide_beam_equals_exhaustive_search(seed, alpha):
+    torch.manual_seed(seed)
+    table = 2 * torch.randn(6, 6, dtype=torch.float64)
+    table[:, EOS] -= 1
+    every = all_sentences(table, 5)
+    best = max(every, key=lambda ids: every[ids] / ((5 + len(ids)) / 6) ** alpha)
+    ids, totals = search(Markov(table), torch.tensor([5]), 200, alpha)
+    assert tuple(ids[0][ids[0] != PAD].tolist()) == best
+    assert totals[0].item() == pytest.approx(every[best], rel=1e-5)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_beam_of_one_is_greedy(seed):
+    table = 2 * torch.randn(7, 7, generator=torch.Generator().manual_seed(seed))
+    table[:, [PAD, BOS]] = -math.inf
+    table = table.log_softmax(1)
+    ids, total = greedy_path(table, 9)
+    found, totals = search(Markov(table), torch.tensor([9]), 1, 0.6)
+    assert found[0][found[0] != PAD].tolist() == ids
+    assert totals[0].item() == pytest.approx(total, rel=1e-5)
+
+
+@pytest.mark.parametrize("tied", ["none", "target"])
+@pytest.mark.parametrize("fused", [False, True])
+@pytest.mark.parametrize("pre_norm", [False, True])
+def test_cache_and_no_cache_write_the_same(pre_norm, fused, tied):
+    model, source = small(pre_norm=pre_norm, fused=fused, tied=tied), sources()
+    assert torch.equal(greedy(model, source, 12), greedy(model, source, 12, cache=False))
+    for alpha in (0.0, 1.0):
+        both = [
+            beam_search(model, source, 4, alpha, 12, cache, batch=3, return_scores=True)
+            for cache in (True, False)
+        ]
+        assert torch.equal(both[0][0], both[1][0])
+        torch.testing.assert_close(both[0][1], both[1][1])
+
+
+@pytest.mark.parametrize("pre_norm", [False, True])
+def test_scores_with_a_cache_equal_those_of_the_whole_sequence(pre_norm):
+    model, source = small(pre_norm=pre_norm), sources()
+    target = torch.randint(3, 11, (7, 20))
+    with evaluation(model):
+        decoders = CachedDecoder(model, source), RepeatingDecoder(model, source)
+        expected = model(source, target)
+        read = torch.cat([torch.full((7, 1), BOS), target[:, :-1]], 1)
+        for t in range(20):  # more than the cache holds at first
+            for decoder in decoders:
+                scores = decoder.step(read[:, t])
+                torch.testing.assert_close(scores[:, 2:], expected[:, t, 2:].float())
+                assert (scores[:, :2] == -math.inf).all()
+
+
+def test_rows_and_sources_can_leave_in_another_order():
+    model, source = small(), sources()
+    with evaluation(model):
+        decoders = CachedDecoder(model, source, 2), RepeatingDecoder(model, source, 2)
+        stays = torch.tensor([True, False, True, True, False, False, True])
+        rows = torch.tensor([1, 0, 5, 5, 6, 7, 12, 13])
+        for decoder in decoders:
+            for tokens in (torch.arange(14) % 8 + 3, torch.arange(14) % 5 + 3):
+                decoder.step(tokens)
+            decoder.select(rows, stays)
+        scores = [decoder.step(torch.arange(8) + 3) for decoder in decoders]
+    torch.testing.assert_close(*scores)
+
+
+def test_a_row_is_translated_as_if_it_were_alone():
+    model, source = small(), sources()
+    together = beam_search(model, source, beam=3, max_length=(1.5, 4))
+    for row in range(7):
+        length = int((source[row] != PAD).sum())
+        alone = beam_search(model, source[row : row + 1, :length], beam=3, max_length=(1.5, 4))[0]
+        assert torch.equal(alone[alone != PAD], together[row][together[row] != PAD])
+        assert (together[row] != PAD).sum() <= 1.5 * length + 4
+    assert not (together == BOS).any()
+
+
+@pytest.mark.parametrize("method", [greedy, beam_search, sample])
+def test_the_model_stays_in_the_mode_it_was_in(method):
+    model, source = small(), sources()
+    model.train()
+    model.encoder.eval()
+    before = [module.training for module in model.modules()]
+    first = method(model, source, max_length=6)
+    assert [module.training for module in model.modules()] == before
+    assert torch.equal(method(model, source, max_length=6), first)  # without dropout
+    model.embed = None
+    with pytest.raises(TypeError):
+        method(model, source)
+    assert [module.training for module in model.modules()] == before
+    assert all(parameter.grad is None for parameter in model.parameters())
+
+
+def test_half_precision_writes_too():
+    model, source = small(fused=True).float(), sources()
+    with torch.autocast("cpu", torch.bfloat16):
+        ids = beam_search(model, source, beam=3, max_length=12)
+        again = greedy(model, source, max_length=12)
+    assert ids.shape[0] == again.shape[0] == 7
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no CUDA device")
+def test_decoding_works_on_a_gpu():
+    model, source = small(fused=True).float(), sources()
+    expected = [greedy(model, source, 12), beam_search(model, source, 3, max_length=12)]
+    model, source = model.cuda(), source.cuda()
+    got = [greedy(model, source, 12), beam_search(model, source, 3, max_length=12)]
+    assert all(torch.equal(a.cpu(), b) for a, b in zip(got, expected, strict=True))
+    with torch.autocast("cuda", torch.bfloat16):
+        assert beam_search(model, source, 3, max_length=12).is_cuda
+        assert sample(model, source, top_k=4, top_p=0.9, max_length=12).is_cuda
+
+
+def test_the_trained_model_writes_what_lesson_10_wrote():
+    model, corpus = training.trained("transformer")
+    pairs = [pair for some in corpus.test_by_digits(5).values() for pair in some]
+    source = corpus.batch(pairs).source
+    ids = greedy(model, source)
+    assert torch.equal(ids, model.translate(source))
+    assert torch.equal(beam_search(model, source, beam=1, alpha=0.0), ids)
+    texts = ["".join(corpus.target_vocabulary.decode(row)) for row in beam_search(model, source)]
+    right = sum(text == pair[2] for text, pair in zip(texts, pairs, strict=True))
+    assert right >= 0.9 * len(pairs)
+
+
+def test_write_stops_each_row_at_its_limit():
+    model, source = small(), sources()
+
+    def never_ends(logits):
+        return torch.full((7,), 5)
+
+    ids = write(model, source, never_ends, max_length=(1, 2))
+    assert (ids != PAD).sum(1).tolist() == ((source != PAD).sum(1) + 2).tolist()
+
+
+def test_draws_have_the_right_frequencies():
+    logits = torch.tensor([[0.5, -1.0, 2.0, -math.inf, 1.0]])
+    noise = torch.rand(200_000, generator=torch.Generator().manual_seed(0))
+    for temperature in (0.5, 1.0, 2.0):
+        drawn = sample_tokens(logits.expand(200_000, 5), noise, temperature)
+        shares = drawn.bincount(minlength=5) / 200_000
+        expected = (logits[0] / temperature).softmax(0)
+        torch.testing.assert_close(shares, expected, atol=0.005, rtol=0)
+    edges = torch.tensor([0.0, 1 - 2**-24])
+    blocked = torch.tensor([[-math.inf, 0.0, 0.3, -math.inf]]).expand(2, 4)
+    assert sample_tokens(blocked, edges).tolist() == [1, 2]
+
+
+def test_filters_keep_the_right_tokens():
+    logits = torch.randn(6, 50, generator=torch.Generator().manual_seed(0))
+    assert ((top_k_filter(logits, 7) > -math.inf).sum(1) == 7).all()
+    assert torch.equal(top_k_filter(logits, 99), logits)
+    for p in (1e-9, 0.3, 0.9, 1.0):
+        kept = top_p_filter(logits, p)
+        shares = logits.softmax(1).masked_fill(kept == -math.inf, 0)
+        smallest = shares.masked_fill(shares == 0, 1).amin(1)
+        assert (shares.sum(1) >= min(p, 1 - 1e-5)).all() and (shares.sum(1) - smallest < p).all()
+
+
+def test_a_step_keeps_finished_beams():
+    scores = torch.tensor([[-1.0, -2.0]])
+    log_probs = torch.full((1, 2, 5), -0.5)
+    got, origin, tokens = beam_step(scores, log_probs, torch.tensor([[True, False]]))
+    assert got.tolist() == [[-1.0, -2.5]] and origin.tolist() == [[0, 1]] and tokens[0, 0] == PAD
+
+
+def test_the_cached_attention_is_the_causal_one():
+    layer, whole = CachedAttention(12, 3).double(), MultiHeadAttention(12, 3).double()
+    whole.load_state_dict(layer.state_dict())
+    x = torch.randn(2, 6, 12, dtype=torch.float64)
+    steps = torch.cat([layer(x[:, t : t + 1]) for t in range(6)], dim=1)
+    mask = torch.ones(6, 6, dtype=torch.bool).tril()
+    torch.testing.assert_close(steps, whole(x, x, x, mask))
+
+
+def test_beams_take_their_cache_along():
+    cache, origin = torch.randn(6, 3, 4, 2), torch.tensor([[2, 2, 0], [1, 0, 1]])
+    moved = follow_beams(cache, origin)
+    for b, k in itertools.product(range(2), range(3)):
+        assert torch.equal(moved[3 * b + k], cache[3 * b + origin[b, k]])
+
+
+def test_the_length_penalty_is_that_of_the_paper():
+    scores, lengths = torch.tensor([[-4.0, -5.0]]), torch.tensor([[1, 25]])
+    torch.testing.assert_close(length_normalised(scores, lengths, 0.0), scores)
+    expected = torch.tensor([[-4.0, -5.0 / 5**0.6]])
+    torch.testing.assert_close(length_normalised(scores, lengths, 0.6), expected)
+
+
+sentences = st.lists(st.sampled_from("abc"), max_size=9).map(" ".join)
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.lists(st.tuples(sentences, sentences), min_size=1, max_size=5))
+def test_bleu_equals_sacrebleu(pairs):
+    ours, theirs = map(list, zip(*pairs, strict=True))
+    expected = sacrebleu.corpus_bleu(ours, [theirs], tokenize="none", force=True).score
+    assert corpus_bleu(ours, theirs) == pytest.approx(expected, abs=1e-9)
+
+
+@pytest.mark.parametrize(
+    "pair",
+    [("", "a b c d"), ("a b c", "a b c"), ("a b x y z", "a b c d e"), ("x y", "a b"), ("", "")],
+)
+def test_bleu_at_its_edges_equals_sacrebleu(pair):
+    expected = sacrebleu.corpus_bleu([pair[0]], [[pair[1]]], tokenize="none").score
+    assert corpus_bleu([pair[0]], [pair[1]]) == pytest.approx(expected, abs=1e-9)
+
+
+def test_bleu_of_real_outputs_equals_sacrebleu():
+    model, corpus = training.trained("transformer_tied")
+    pairs = [pair for some in corpus.test_by_digits(20).values() for pair in some]
+    rows = greedy(model, corpus.batch(pairs).source)
+    ours = [" ".join(corpus.target_vocabulary.decode(row)) for row in rows]
+    theirs = [" ".join(pair[2]) for pair in pairs]
+    expected = sacrebleu.corpus_bleu(ours, [theirs], tokenize="none").score
+    assert 50 < expected < 100
+    assert corpus_bleu(ours, theirs) == pytest.approx(expected, abs=1e-9)
+
+
+def test_statistics_of_a_part_give_the_bleu_of_that_part():
+    draw = random.Random(0)
+    texts = [[" ".join(draw.choices("abcd", k=8)) for _ in range(30)] for _ in range(2)]
+    statistics = corpus_statistics(*texts)
+    part = bleu(*(one[5:20] for one in statistics))
+    assert part == pytest.approx(corpus_bleu(texts[0][5:20], texts[1][5:20]))
+    assert corpus_bleu([], []) == 0.0
