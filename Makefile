@@ -7,7 +7,7 @@ IS_NEW_ENOUGH = import sys; sys.exit(None if sys.version_info >= (3, 11) else \
 	"The course needs Python 3.11 or newer, but $(PYTHON) is Python %d.%d: \
 	try again with, for example, PYTHON=python3.12 after make." % sys.version_info[:2])
 
-.PHONY: help install demo test lab build attacks bench-grading bench-attention bench-bpe
+.PHONY: help install demo test lab build attacks bench-grading bench-attention bench-bpe bench-train bench-decoding
 
 help:           ## list the targets
 	@sed -n 's/^\([a-z-]*:\).*## /\1 /p' Makefile
@@ -40,6 +40,12 @@ bench-attention: install  ## compare the course's attention with PyTorch's
 
 bench-bpe: install      ## train a tokeniser of 10 000 merges; CORPUS=folder names the texts
 	$(BIN)/python benchmarks/bpe.py
+
+bench-train: install    ## climb the speed ladder of training, beside nn.Transformer
+	$(BIN)/python benchmarks/training.py --compile
+
+bench-decoding: install ## time greedy and beam search, with and without a cache
+	$(BIN)/python benchmarks/decoding.py
 
 install: .venv/installed  ## make the environment .venv
 

@@ -142,6 +142,7 @@ def measure(model, pairs, chosen, training, seconds):
         "parameters": sum(parameter.numel() for parameter in model.parameters()),
         "steps": training.done,
         "training_seconds": round(seconds, 1),
+        "cpu_seconds": round(training.cpu_seconds, 1),  # of this process
         "tokens_per_second": round(sum(int(row["tokens"]) for row in training.rows) / seconds),
         "device": describe(training.device),
         "date": date.today().isoformat(),

@@ -1,7 +1,6 @@
 """The training loop of `python -m attention.train`: on one device, or on several under torchrun."""
 
 import dataclasses
-import hashlib
 import math
 import sys
 import time
@@ -11,11 +10,10 @@ from torch import distributed
 from torch.nn.parallel import DistributedDataParallel
 
 from attention.acceleration import ModelLoss, prepare
-from attention.corpora import vocabulary
 from attention.data import PAD, pad
 from attention.download import DataError
+from attention.model_file import about_model, make_model, put, weights_of
 from attention.progress import Bar
-from attention.run_folder import load
 from attention.training_on_gpu import (
     Evaluation,
     TrainStep,
@@ -24,7 +22,8 @@ from attention.training_on_gpu import (
     epoch_order,
     noam_learning_rate,
 )
-from attention.transformer import Transformer
+
+PROGRESS = ("done", "stale", "seconds", "cpu_seconds", "kept")  # what a state holds of a Trainer
 
 
 def best_device():
@@ -45,62 +44,6 @@ def learning_rate(step, settings):
     if settings.schedule == "inverse-sqrt":
         return peak * math.sqrt(warmup / step)
     return peak * (steps + 1 - step) / (steps + 1 - warmup)
-
-
-def make_model(settings, pairs):
-    """The untrained Transformer of the settings, for the vocabularies of the pairs."""
-    return Transformer(
-        len(pairs.source),
-        len(pairs.target),
-        settings.d_model,
-        settings.n_heads,
-        settings.d_ff,
-        settings.n_layers,
-        settings.dropout,
-        settings.pre_norm,
-        settings.tied,
-        fused=True,
-    )
-
-
-def load_model(path):
-    """Return the model of a run folder's model.safetensors, and its two vocabularies.
-
-    Raises DataError if the file is missing, damaged, or holds other weights than it says.
-    """
-    weights, about = load(path)
-    if about.get("sha256") != fingerprint(weights):
-        raise DataError(f"{path} was altered since its training")
-    settings = about["settings"]
-    sizes = ("d_model", "n_heads", "d_ff", "n_layers", "dropout", "pre_norm", "tied")
-    source = vocabulary(about["source"])
-    target = vocabulary(about["target"])
-    sizes = {name: settings[name] for name in sizes}
-    model = Transformer(len(source), len(target), **sizes, fused=True)
-    put(weights, model)
-    return model.eval(), source, target
-
-
-def weights_of(model):
-    """The weights as {name: tensor}, a tied table once."""
-    return {name: parameter.detach() for name, parameter in model.named_parameters()}
-
-
-def put(weights, model):
-    """Copy weights from `weights_of` into a model; DataError if they are those of another one."""
-    parameters = weights_of(model)
-    if {k: v.shape for k, v in weights.items()} != {k: v.shape for k, v in parameters.items()}:
-        raise DataError("the stored weights are those of a model of other sizes")
-    for name, parameter in parameters.items():
-        parameter.copy_(weights[name])
-
-
-def fingerprint(weights):
-    """A SHA-256 of all weights, which their file carries to show that it is whole."""
-    total = hashlib.sha256()
-    for name in sorted(weights):
-        total.update(name.encode() + weights[name].contiguous().numpy().tobytes())
-    return total.hexdigest()
 
 
 class Step(TrainStep):
@@ -165,7 +108,8 @@ class Trainer:
         self.settings, self.pairs, self.folder, self.device = settings, pairs, folder, device
         self.first = not distributed.is_initialized() or distributed.get_rank() == 0
         torch.manual_seed(settings.seed)
-        self.model = prepare(make_model(settings, pairs), device)
+        model = make_model(dataclasses.asdict(settings), pairs.source, pairs.target)
+        self.model = prepare(model, device)
         if settings.compile:
             for stack in (self.model.encoder, self.model.decoder):
                 stack.compile(dynamic=True)
@@ -176,7 +120,8 @@ class Trainer:
         self.step = Step(self.model, settings, device, dtype)
         self.evaluation = Evaluation(self.model, dtype=dtype)
         self.batches = self._cut("train")
-        self.done, self.rows, self.stale, self.seconds, self.kept = 0, [], 0, 0.0, []
+        self.done, self.rows, self.stale, self.kept = 0, [], 0, []
+        self.seconds = self.cpu_seconds = 0.0  # spent on training, also before a stop
         if resume:
             self._restore()
 
@@ -203,6 +148,7 @@ class Trainer:
     def run(self):
         """Train to the last step, or until the validation loss no longer falls."""
         settings, begin, spent = self.settings, time.perf_counter(), self.seconds
+        cpu_spent = self.cpu_seconds - time.process_time()
         with Bar(settings.steps) as bar:
             bar.begin -= spent  # the time left is judged from all steps, also those before a stop
             while self.done < settings.steps and not self._is_stale():
@@ -212,6 +158,7 @@ class Trainer:
                 if self.done % settings.every == 0 or self.done == settings.steps:
                     self._evaluate(row)
                     self.seconds = row["seconds"] = spent + time.perf_counter() - begin
+                    self.cpu_seconds = cpu_spent + time.process_time()
                     self._save()
                     self._say(row)
                 if self.first:
@@ -287,14 +234,14 @@ class Trainer:
         for index, state in self.step.optimizer.state_dict()["state"].items():
             tensors |= {f"optimizer.{index}.{name}": value for name, value in state.items()}
         self.folder.write_metrics(self.rows)
-        about = {name: getattr(self, name) for name in ("done", "stale", "seconds", "kept")}
+        about = {name: getattr(self, name) for name in PROGRESS}
         self.folder.save("state.safetensors", tensors, about)
         self.folder.forget(set(old) - set(self.kept))
         self.folder.draw(self.rows)
 
     def _restore(self):
         tensors, about = self.folder.load("state.safetensors")
-        self.__dict__ |= {name: about[name] for name in ("done", "stale", "seconds", "kept")}
+        self.__dict__ |= {name: about[name] for name in PROGRESS}
         self.rows = self.folder.metrics(self.done)
         states, weights = {}, {}
         for key, tensor in tensors.items():
@@ -313,15 +260,6 @@ class Trainer:
         average = average_checkpoints([self.folder.load(name)[0] for name in self.kept])
         put(average, self.model)
         if self.first:
-            self.folder.save(
-                "model.safetensors",
-                average,
-                {
-                    "settings": dataclasses.asdict(self.settings),
-                    "source": self.pairs.source.description(),
-                    "target": self.pairs.target.description(),
-                    "step": self.done,
-                    "sha256": fingerprint({name: t.cpu() for name, t in average.items()}),
-                },
-            )
+            about = about_model(average, self.settings, self.pairs) | {"step": self.done}
+            self.folder.save("model.safetensors", average, about)
         return self.model.eval()

@@ -145,13 +145,30 @@ def size(model):
 def trained(name):
     """Return the trained model called ``name``, ready to translate, and its corpus.
 
-    Raises KeyError, with the names there are, for an unknown name.
+    Raises KeyError, with the names there are, for an unknown name, and CheckpointError if its file
+    is missing, damaged or altered.
     """
+    if name == "numbers":
+        return _of_the_training_command()
     if name not in MODELS:
-        raise KeyError(f"no trained model is called {name!r}; there are: {', '.join(MODELS)}")
+        names = ", ".join([*MODELS, "numbers"])
+        raise KeyError(f"no trained model is called {name!r}; there are: {names}")
     model, corpus = _untrained(name)
     load(model, name)
     return model, corpus
+
+
+def _of_the_training_command():
+    """The model "numbers", which `python -m attention.train numbers` trained."""
+    from attention.model_file import DataError, load_model
+
+    path = CHECKPOINTS / "numbers.safetensors"
+    try:
+        model, _, _ = load_model(path)
+    except DataError as error:
+        again = f"`python -m attention.train numbers --export {path}` makes it again"
+        raise CheckpointError(f"{error}; {again}") from None
+    return model, data.numbers()
 
 
 def _untrained(name):

@@ -10,9 +10,9 @@ import time
 import pytest
 import torch
 
+from attention.model_file import load_model
 from attention.run_folder import RunFolder
 from attention.train import main
-from attention.trainer import load_model
 
 TINY = [
     *("--d-model", "16", "--n-heads", "2", "--d-ff", "16", "--n-layers", "1", "--warmup", "2"),

@@ -9,9 +9,10 @@ import torch
 
 from attention.corpora import Pairs, Words
 from attention.download import DataError
+from attention.model_file import load_model
 from attention.run_folder import RunFolder
 from attention.settings import Settings
-from attention.trainer import Trainer, learning_rate, load_model
+from attention.trainer import Trainer, learning_rate
 
 CPU = torch.device("cpu")
 TINY = Settings(
