@@ -107,9 +107,7 @@ print(f"entropy of how frequent the letters are: {entropy:.2f}")
 # %%
 for step in (1, 2, 4, 9, 16):
     line, curve = step / 4**1.5, 1 / math.sqrt(step)
-    print(
-        f"step {step:2d}   line {line:.3f}   curve {curve:.3f}   the smaller {min(line, curve):.3f}"
-    )
+    print(f"step {step:2d}   line {line:.3f}   curve {curve:.3f}   smaller {min(line, curve):.3f}")
 
 # %% [markdown]
 # ### Exercise 11.1 · `noam_learning_rate`
@@ -600,8 +598,9 @@ with training.one_thread(), tempfile.TemporaryDirectory() as folder:
 
 # %% [markdown]
 # With all of the state the losses agree to the last digit. Without the optimiser's memory the first
-# loss is right, for it comes from the weights alone, and then the ways part. Nothing warns of it: a
-# resumed training that is only *nearly* right looks quite healthy.
+# loss is right, for it comes from the weights alone. Then the ways part: a new AdamW takes its first
+# steps at a rate for which the old one was warmed up. Nothing raises an error. Only the losses tell,
+# to those who look.
 #
 # ## The mean of the last checkpoints
 # The learning rate is high until the end, so the weights jump about the place where they should be.
@@ -783,13 +782,14 @@ torch.set_float32_matmul_precision("highest")
 # %% demo=true
 ax = plots.panels(width=6.5, height=0.9 + 0.36 * len(speeds))
 bars = ax.barh(list(speeds), list(speeds.values()), color=plots.BLUE, height=0.66)
-ax.bar_label(bars, [f"{speed:,.0f}" for speed in speeds.values()], padding=4, fontsize=8)
+box = {"facecolor": "white", "edgecolor": "none", "pad": 1}
+ax.bar_label(bars, [f"{s:,.0f}" for s in speeds.values()], padding=5, fontsize=8, bbox=box)
 for (kind, peak), style in zip(peaks.items(), ("--", ":"), strict=True):
     label = f"peak in {str(kind).removeprefix('torch.')}"
     ax.axvline(T * peak / flops, color=plots.VERMILION, linestyle=style, linewidth=1.2, label=label)
 ax.invert_yaxis()
 ax.set(xlabel="target tokens/s", title="training on this machine")
-ax.legend(fontsize=8, loc="upper left", bbox_to_anchor=(1, 1))
+legend = ax.legend(fontsize=8, loc="upper left", bbox_to_anchor=(1, 1))
 
 # %% [markdown]
 # *Target tokens per second of each rung, on the machine that built this notebook; run the cells to
