@@ -598,9 +598,9 @@ with training.one_thread(), tempfile.TemporaryDirectory() as folder:
 
 # %% [markdown]
 # With all of the state the losses agree to the last digit. Without the optimiser's memory the first
-# loss is right, for it comes from the weights alone. Then the ways part: a new AdamW takes its first
-# steps at a rate for which the old one was warmed up. Nothing raises an error. Only the losses tell,
-# to those who look.
+# loss is right, for it comes from the weights alone. Then the ways part: a new AdamW takes its
+# first steps at a rate for which the old one was warmed up. Nothing raises an error. Only the
+# losses tell, to those who look.
 #
 # ## The mean of the last checkpoints
 # The learning rate is high until the end, so the weights jump about the place where they should be.
