@@ -70,7 +70,16 @@ class Settings:
 
 PRESETS = {
     "numbers": {"dropout": 0.0, "steps": 800, "warmup": 80, "every": 100},
-    "multi30k": {"n_layers": 4, "dropout": 0.3, "tied": "all", "steps": 8000, "average": 10},
+    "multi30k": {
+        "n_layers": 4,
+        "dropout": 0.2,
+        "tied": "all",
+        "steps": 7500,
+        "max_tokens": 2560,
+        "learning_rate": 5e-3,
+        "warmup": 750,
+        "every": 250,
+    },
 }
 
 

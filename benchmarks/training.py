@@ -123,7 +123,7 @@ def trainer(rung, size, device):
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4, **fused)
 
     def step(source, target):
-        torch.backends.cuda.matmul.allow_tf32 = rung.tf32
+        torch.set_float32_matmul_precision("high" if rung.tf32 else "highest")
         optimizer.zero_grad()
         loss(source, target).backward()
         nn.utils.clip_grad_norm_(model.parameters(), 1.0)
