@@ -275,7 +275,7 @@ def training_flops(T_k, T_q, d_model, d_ff, n_layers, vocab_size):
     >>> training_flops(T_k=1, T_q=1, d_model=1, d_ff=1, n_layers=1, vocab_size=1)
     138
     """
-    # exercise: about 6 lines
+    # exercise: about 5 lines
     projections = 4 * T_k + (4 + 2) * T_q + 2 * T_k  # W_k and W_v of the cross-attention read T_k
     attention = 2 * (T_k * T_k + T_q * T_q + T_q * T_k)  # scores, and weights times values
     feed_forward = 2 * (T_k + T_q)

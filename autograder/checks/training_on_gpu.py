@@ -8,6 +8,7 @@ from torch.nn import functional as F
 from torch.optim.adamw import adamw
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from attention.training import one_thread
 from attention.transformer import Transformer
 from autograder import expect
 from autograder.exercise import check
@@ -21,9 +22,10 @@ SIZES = {"source_size": 9, "target_size": 11, "d_model": 12, "n_heads": 3, "d_ff
 def noam_learning_rate(student, draw):
     """By hand for d_model=100 and a warm-up of 4; then a line up and 1 / √step down; factor."""
     rates = [student(step, 100, 4) for step in (1, 4, 16)]
-    parts = "first", "highest, at the end of the warm-up,", "one after 16 steps, which has to fall,"
+    parts = "1", "4, the highest,", "16, which is lower again,"
     for rate, expected, part in zip(rates, (0.0125, 0.05, 0.025), parts, strict=True):
-        expect.close(rate, expected, f"with d_model=100, warmup_steps=4 the {part} rate is wrong")
+        what = f"with d_model=100, warmup_steps=4 the rate of step {part} is wrong"
+        expect.close(rate, expected, what)
     d_model, warmup = draw.integers(10, 1000, 2).tolist()
     steps, peak = (1, warmup // 2, warmup, 9 * warmup), (d_model * warmup) ** -0.5
     rates = [student(step, d_model, warmup) for step in steps]
@@ -72,20 +74,20 @@ def label_smoothed_loss(student, draw):
 def batch_by_tokens(student, draw):
     """By hand, then: every sentence once, within the budget, in order, full; loops; too long."""
     batches = student([3, 9, 2, 5], max_tokens=9)
+    lengths, budget = [2, 3, 5, 3, 1, 5, 2], 12
+    others = student(lengths, budget)
     _every_sentence_once(batches, 4, "lengths 3, 9, 2, 5")
     what = "lengths 3, 9, 2, 5 with max_tokens=9 are batched wrongly"
     expect.equal(batches, [[2, 0], [3], [1]], what)
-    lengths, budget = [2, 3, 5, 3, 1, 5, 2], 12
-    batches = student(lengths, budget)
-    _every_sentence_once(batches, 7, f"lengths {lengths}")
-    for batch in batches:
+    _every_sentence_once(others, 7, f"lengths {lengths}")
+    for batch in others:
         padded = len(batch) * max(lengths[index] for index in batch)
         what = f"a batch is larger than max_tokens={budget} when it is padded"
         got = f"{len(batch)} sentences padded to {padded // len(batch)}: {padded} tokens"
         expect.true(padded <= budget, what, got, f"at most {budget} tokens")
     # Padded to 3, the four shortest fill the 12 exactly.
     what = f"lengths {lengths} with max_tokens=12 are batched wrongly"
-    expect.equal(batches, [[4, 0, 6, 1], [3, 2], [5]], what)
+    expect.equal(others, [[4, 0, 6, 1], [3, 2], [5]], what)
     lengths = draw.integers(1, 25, 90).tolist()
     batches = student(lengths, 60)
     _every_sentence_once(batches, 90, "90 random lengths")
@@ -203,11 +205,15 @@ def adamw_step(student, draw):
     """The first step by hand; no gradient, only decay; then several steps of PyTorch's AdamW."""
     zero = torch.zeros(1, dtype=F64)
     result = student(zero + 1, zero + 5, zero, zero, 1, learning_rate=0.1)
+    later = student(zero + 1, zero, zero + 2, zero + 4, 7, learning_rate=0.1)
     parameter, m, v = _three(result)
     what = "the first step should go as far as the learning rate: 1 - 0.1"
     expect.close(parameter, zero + 0.9, what)
     expect.close(m, zero + 0.5, "after a first gradient of 5, m is wrong")
     expect.close(v, zero + 0.5, "after a first gradient of 5, v is wrong")
+    _, m, v = _three(later)
+    expect.close(m, zero + 1.8, "with m=2 and a gradient of 0, m should be 0.9 · 2")
+    expect.close(v, zero + 3.92, "with v=4 and a gradient of 0, v should be 0.98 · 4")
     result = student(zero + 1, zero, zero, zero, 1, learning_rate=0.1, weight_decay=0.5)
     what = "without a gradient, weight_decay=0.5 at learning rate 0.1 should leave 0.95 of 1"
     expect.close(_three(result)[0], zero + 0.95, what)
@@ -297,6 +303,7 @@ FEW = ([4, 7], [1, 2]), ([3, 2, 4], [6, 5, 6])  # 3 real target tokens, then 17
 
 
 @check
+@one_thread()  # matrices are tiny, and threads wait for each other where a machine is busy
 def TrainStep(student, draw):  # noqa: N802, the name of the exercise
     """Equal to gradient descent on one big batch, twice; clipped; in training mode."""
     sizes = SIZES | {"n_layers": 1, "dropout": 0.0}
@@ -347,6 +354,7 @@ def _same_place(module, model, when):
 
 
 @check
+@one_thread()
 def Evaluation(student, draw):  # noqa: N802, the name of the exercise
     """Without dropout the mean over the tokens of one big batch; no gradients, no changes."""
     module = student.build(SIZES | {"n_layers": 1, "dropout": 1.0}, smoothing=0.2)

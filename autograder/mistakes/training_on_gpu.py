@@ -308,6 +308,25 @@ def returns_a_number(logits, target, smoothing=0.1):
     return torch.tensor(loss.item(), dtype=logits.dtype)
 
 
+@mistake(
+    "label_smoothed_loss",
+    hint="The softmax runs over the positions. It has to run over the vocabulary, the last axis.",
+)
+def normalises_over_positions(logits, target, smoothing=0.1):
+    log_p, real = logits.log_softmax(1), target != PAD
+    chosen = log_p.gather(-1, target[..., None])[..., 0]
+    return _per_token(-(1 - smoothing) * chosen - smoothing * log_p.mean(-1), real)
+
+
+@mistake(
+    "label_smoothed_loss",
+    hint="F.cross_entropy wants the vocabulary on axis 1, (B, vocab_size, T), or only two axes: "
+    "flatten batch and positions.",
+)
+def asks_pytorch_with_other_axes(logits, target, smoothing=0.1):
+    return F.cross_entropy(logits, target, ignore_index=PAD, label_smoothing=smoothing)
+
+
 @alternative("label_smoothed_loss")
 def builds_the_wanted_distribution(logits, target, smoothing=0.1):
     vocab_size = logits.shape[-1]
@@ -500,6 +519,17 @@ def keeps_lengths_apart(lengths, max_tokens):
         lengths,
         lambda group: len(group) * max(group) <= max_tokens and min(group) == max(group),
     )
+
+
+@mistake(
+    "batch_by_tokens",
+    hint="All batches have as many sentences as the longest of all would allow, so that those of "
+    "short sentences stay half empty. Ask for each batch on its own.",
+)
+def sizes_all_by_the_longest(lengths, max_tokens):
+    _refuse(lengths, max_tokens)
+    order, size = _by_length(lengths), max_tokens // max(lengths, default=1)
+    return [order[begin : begin + size] for begin in range(0, len(order), size)]
 
 
 @mistake(
@@ -815,6 +845,15 @@ def writes_into_them(gradients, max_norm, loss_scale=1.0):
     return gradients
 
 
+@mistake(
+    "clip_gradients",
+    hint="Nothing is clipped. (If you called clip_grad_norm_: it wants parameters, and looks at "
+    "their attribute `grad`. These tensors have none.)",
+)
+def returns_them_as_they_are(gradients, max_norm, loss_scale=1.0):
+    return list(gradients)
+
+
 @mistake("clip_gradients", hint="This is the norm. Return the gradients.")
 def returns_the_norm(gradients, max_norm, loss_scale=1.0):
     return torch.stack([gradient.norm() for gradient in gradients]).norm() / loss_scale
@@ -995,6 +1034,19 @@ def divides_by_v(
     m_hat, v_hat = m / (1 - betas[0] ** step), v / (1 - betas[1] ** step)
     parameter = parameter * (1 - learning_rate * weight_decay)
     return parameter - learning_rate * m_hat / (v_hat + eps), m, v
+
+
+@mistake(
+    "adamw_step",
+    hint="The gradient and its square are added whole, so that m and v grow to many times a "
+    "gradient. For a mean, 1 - beta of the new comes to beta of the old.",
+)
+def adds_whole_gradients(
+    parameter, gradient, m, v, step, learning_rate, betas=(0.9, 0.98), eps=1e-9, weight_decay=0.0
+):
+    m, v = betas[0] * m + gradient, betas[1] * v + gradient**2
+    parameter = parameter * (1 - learning_rate * weight_decay)
+    return parameter - learning_rate * m / (v.sqrt() + eps), m, v
 
 
 @mistake(
@@ -1269,6 +1321,15 @@ class ClipsEveryBatch(_Step):
             self.clip()
             parts.append(part.detach())
         return parts
+
+
+@mistake(
+    "TrainStep",
+    hint="The gradients are clipped to a norm of 1, whatever max_norm says.",
+)
+class ClipsToOne(_Step):
+    def clip(self):
+        nn.utils.clip_grad_norm_(self.model.parameters(), 1.0)
 
 
 @mistake(

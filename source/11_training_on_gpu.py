@@ -1,0 +1,867 @@
+# %% [markdown]
+# # 11 · What does it take to train one for real?
+#
+# The model is built. In lesson 10 it learned on numbers, where nearly every way of training works.
+# On millions of sentences it does not. This lesson builds what stands around a model while it
+# learns: the schedule, the loss, the batches, the step, and the speed.
+#
+# **After this lesson** you can
+# - give a Transformer the **learning rate** that it needs, and targets that are not too certain,
+# - fill **batches** by tokens, so that hardly any of the work goes into padding,
+# - make one **step** of many batches, with short gradients and half the bits, and know that it is
+#   the same step,
+# - **stop** a training anywhere and **resume** it to the last digit, and average what it leaves,
+# - count the **operations** of a training, and say which share of a machine it uses.
+#
+# **Time** 130 minutes · **Points** 20 · **GPU** used if there is one, not needed · **You need**
+# lessons 02 and 10
+
+# %%
+import math
+import os
+import random
+import tempfile
+import time
+from importlib.util import find_spec
+from pathlib import Path
+
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+from attention import plots, training
+from attention.data import PAD
+from attention.progress import Bar
+from attention.transformer import Transformer
+from autograder import check
+
+SHORT = bool(os.environ.get("NBGRADER_EXECUTION"))  # while nbgrader runs this, few steps will do
+device = "cuda" if torch.cuda.is_available() else "cpu"
+device = "mps" if torch.backends.mps.is_available() else device
+
+# %% [markdown]
+# ## What fails without this idea
+# The Transformer of the paper is post-norm, the order that needs care (lesson 09). Let us train a
+# small one, two layers on each side, on the numbers of lesson 10, in the plainest way: the same
+# learning rate from the first step to the last. Once it is low, once it is high.
+
+# %% demo=true
+corpus = training.data.numbers()
+sizes = len(corpus.source_vocabulary), len(corpus.target_vocabulary)
+n_steps = 3 if SHORT else 50
+
+
+def plainly(rates, label):
+    """Train a fresh post-norm Transformer with these learning rates; returns the losses."""
+    torch.manual_seed(training.SEED)
+    model = Transformer(*sizes, **training.SMALL | {"pre_norm": False})
+    adam = torch.optim.Adam(model.parameters(), betas=(0.9, 0.98), eps=1e-9)
+    batches = corpus.batches(32, len(rates), training.SEED)
+    losses = []
+    with Bar(len(rates), label) as bar, training.one_thread():
+        for rate, batch in zip(rates, batches, strict=True):
+            adam.param_groups[0]["lr"] = rate
+            adam.zero_grad()
+            logits = model(batch.source, batch.target).flatten(0, 1)
+            loss = F.cross_entropy(logits, batch.target.flatten(), ignore_index=PAD)
+            loss.backward()
+            adam.step()
+            losses.append(loss.item())
+            bar.update(len(losses), losses[-1])
+    return losses
+
+
+runs = {f"always {rate}": plainly([rate] * n_steps, f"rate {rate}") for rate in (0.001, 0.02)}
+letters = corpus.batch(corpus.train).target
+shares = letters[letters != PAD].bincount() / (letters != PAD).sum()
+entropy = -(shares * shares.clamp(min=1e-9).log()).sum()
+print(f"entropy of how frequent the letters are: {entropy:.2f}")
+
+# %% [markdown]
+# The low rate is slow. The high rate is stuck near the entropy of the letters' frequencies: the
+# model knows how frequent each letter is, and nothing else. The first steps were so large that they
+# destroyed what a beginning needs.
+#
+# ## The idea
+# Nothing in this lesson changes the model. A training is a loop around it, and each part of the
+# loop has a reason:
+#
+# | part | what goes wrong otherwise |
+# |---|---|
+# | learning rate that rises, then falls | stuck at once, or slow, or restless in the end |
+# | smoothed labels | the model learns to be certain, also where it is wrong |
+# | batches by tokens | much of the work is done on padding |
+# | gradients of several batches | what fits into memory is too little for a quiet step |
+# | clipping | one strange batch undoes a hundred good ones |
+# | products in bfloat16 | a GPU stands idle for most of the time |
+# | all of the state in a file | a power cut costs days |
+#
+# ## A learning rate that rises and falls
+# The paper's schedule has two parts that meet at the end of the warm-up, a line and a curve:
+#
+# $$\text{rate} = \text{factor} \cdot d_\text{model}^{-0.5} \cdot
+# \min\!\big(\text{step} \cdot \text{warmup}^{-1.5},\; \text{step}^{-0.5}\big)$$
+#
+# By hand, for d_model = 100 and a warm-up of 4 steps:
+
+# %%
+for step in (1, 2, 4, 9, 16):
+    line, curve = step / 4**1.5, 1 / math.sqrt(step)
+    print(f"step {step:2d}   line {line:.3f}   curve {curve:.3f}   smaller {min(line, curve):.3f}")
+
+# %% [markdown]
+# ### Exercise 11.1 · `noam_learning_rate`
+# ●○○ easy · 6 minutes · 2 points
+#
+# The schedule is called after Noam Shazeer, one of the paper's authors. Steps are counted from 1.
+#
+# <details><summary>Hint 1 · the idea</summary>
+#
+# Compute both parts and take the smaller one. Then two things multiply it.
+# </details>
+# <details><summary>Hint 2 · “the rate of step 4, the highest, is wrong”</summary>
+#
+# At step = warm-up both parts must be equal. Put it into both: what is left?
+# </details>
+
+# %% exercise="noam_learning_rate"
+from attention.training_on_gpu import noam_learning_rate
+
+# %% check="noam_learning_rate" points=2
+check.noam_learning_rate(noam_learning_rate)
+
+# %% [markdown]
+# ### Predict first
+# Left, you will see the schedule for d_model = 512 and three warm-ups. Where do the curves lie when
+# all of them have passed their peaks? Right, the model from above gets a schedule whose *highest*
+# rate is the one that was fatal.
+
+# %% demo=true
+steps = range(1, 40_001, 100)
+schedules = {
+    f"{warmup:,} steps": [noam_learning_rate(step, 512, warmup) for step in steps]
+    for warmup in (1000, 4000, 16_000)
+}
+rates = [noam_learning_rate(step, 64, 40) for step in range(1, n_steps + 1)]
+runs["40 steps of warm-up"] = plainly(rates, "with a warm-up")
+axes = plots.panels(columns=2, width=4.4, height=3.0, share=False)
+plots.lines(steps, schedules, axes[0], "learning rate", "step")
+axes[0].legend(fontsize=8)
+axes[0].set_xticks((0, 16_000, 32_000))
+plots.lines(range(1, n_steps + 1), runs, axes[1], "loss, nats a letter", "step")
+axes[1].legend(fontsize=8)
+for label, losses in runs.items():
+    print(f"{label:<20} loss after {n_steps} steps {losses[-1]:.2f}")
+print(f"highest rate with the warm-up: {noam_learning_rate(40, 64, 40):.4f}")
+
+# %% [markdown]
+# *Left: the learning rate against the step for warm-ups of 1 000, 4 000 (the paper's) and 16 000
+# steps, d_model = 512. Right: loss of the small post-norm model with two constant rates, and with
+# 40 steps of warm-up.* Behind the peaks all schedules are one curve: a longer warm-up only cuts
+# more from its top. And the rate that was fatal from the first step is a good one from the fortieth
+# on.
+#
+# ## Targets that are not too certain
+# Cross-entropy wants a probability of 1 for the right token. No finite scores give that, so the
+# model is rewarded for ever larger ones. **Label smoothing** wants less: of the probability, a
+# share ε is spread evenly over all V tokens of the vocabulary.
+#
+# $$\text{loss} = -(1 - \varepsilon)\,\log p_\text{right}
+# \;-\; \varepsilon\,\frac1V \sum_{w} \log p_w$$
+#
+# ### Exercise 11.2 · `label_smoothed_loss`
+# ●●○ medium · 12 minutes · 2 points
+#
+# The mean of this over all real tokens. Where the target is PAD there is no loss, neither from the
+# first part nor from the second.
+#
+# <details><summary>Hint 1 · the idea</summary>
+#
+# Log-probabilities first. From them, one number per token for each of the two parts. Then the mean
+# over those that are real.
+# </details>
+# <details><summary>Hint 2 · the shapes</summary>
+#
+# Log-probabilities `(B, T, vocab_size)`. `gather` takes one of the last axis at each position; its
+# index needs that axis too: `(B, T, 1)`.
+# </details>
+# <details><summary>Hint 3 · pseudocode</summary>
+#
+# ```
+# log_p   = log-softmax over the vocabulary
+# first   = log_p at the target, for each position
+# second  = mean of log_p over the vocabulary
+# loss    = minus the weighted sum of both
+# sum of the loss where the target is real, over how many these are
+# ```
+# </details>
+
+# %% exercise="label_smoothed_loss"
+from attention.training_on_gpu import label_smoothed_loss
+
+# %% check="label_smoothed_loss" points=2
+check.label_smoothed_loss(label_smoothed_loss)
+
+# %% [markdown]
+# ### Predict first
+# A vocabulary of 24 letters. The model gives the right one a probability *p*, and each of the
+# others an equal share of the rest. Which *p* has the smallest loss without smoothing, and with ε =
+# 0.1?
+
+# %% demo=true
+V, probabilities = 24, torch.linspace(0.5, 0.9999, 400, dtype=torch.float64)
+curves = {}
+for smoothing in (0.0, 0.1, 0.2):
+    losses = []
+    for p in probabilities:
+        others = ((1 - p) / (V - 1)).expand(V - 1)
+        logits = torch.cat([p[None], others]).log().view(1, 1, V)
+        target = torch.tensor([[PAD + 1]])
+        losses.append(label_smoothed_loss(logits.roll(1, dims=-1), target, smoothing).item())
+    curves[f"ε = {smoothing}"] = losses
+    best = min(range(400), key=losses.__getitem__)
+    print(f"ε = {smoothing}: smallest loss {losses[best]:.3f} at p = {probabilities[best]:.3f}")
+title = "loss against the probability of the right letter"
+ax = plots.lines(probabilities, curves, None, title, "probability of the right letter", "loss")
+
+# %% [markdown]
+# *Loss against the probability that the model gives to the right letter, for three shares of
+# smoothing.* Without smoothing more is always better. With ε = 0.1 the best is a little over 0.9,
+# and certainty costs: the loss rises steeply at the right edge. Smoothed losses never reach 0, so
+# they cannot be compared with others. For the held-out loss we will set ε to 0.
+#
+# PyTorch's `F.cross_entropy` has the argument `label_smoothing` and does all of this in one go.
+# From here on we take it.
+#
+# ## Batches of equal work
+# A batch is a rectangle. Short rows are filled up with PAD, and PAD costs as much as text. So
+# sentences of similar length should share a batch. And a batch should be limited by its *tokens*,
+# padding included, not by its sentences: then every batch is about the same work, and fits into
+# memory.
+#
+# ### Exercise 11.3 · `batch_by_tokens`
+# ●●○ medium · 15 minutes · 3 points
+#
+# Take the sentences from the shortest to the longest, and close a batch when one more would make it
+# too large.
+#
+# <details><summary>Hint 1 · the idea</summary>
+#
+# In this order the sentence that comes is always the longest so far. So the size of the padded
+# batch follows from its length and from how many sentences there would be.
+# </details>
+# <details><summary>Hint 2 · sorting indices</summary>
+#
+# `sorted` takes a `key`. Sort the indices 0, 1, 2, … by the lengths that they stand for. Python's
+# sort keeps equal ones in their order.
+# </details>
+# <details><summary>Hint 3 · pseudocode</summary>
+#
+# ```
+# batches = one empty batch
+# for each index, by length
+#     refuse it if it is too long even alone
+#     if it does not fit into the last batch: a new one
+#     put it into the last batch
+# ```
+# What is returned if there are no sentences?
+# </details>
+
+# %% exercise="batch_by_tokens"
+from attention.training_on_gpu import batch_by_tokens
+
+# %% check="batch_by_tokens" points=3
+check.batch_by_tokens(batch_by_tokens)
+
+# %% demo=true
+lengths = [len(german) + 1 for _, _, german in corpus.train]  # with EOS
+buckets = batch_by_tokens(lengths, 2500)
+shuffled = random.Random(0).sample(range(len(lengths)), len(lengths))
+at_random = [shuffled[begin : begin + 50] for begin in range(0, len(lengths), 50)]
+axes = plots.panels(columns=2, width=4.2, height=3.0, share=False)
+for ax, (label, batches) in zip(
+    axes, {"at random": at_random, "by tokens": buckets}.items(), strict=True
+):
+    padded = [len(batch) * max(lengths[index] for index in batch) for batch in batches]
+    share = 1 - sum(lengths) / sum(padded)
+    print(f"{label}: {len(batches)} batches, at most {max(padded)} tokens, {share:.1%} are PAD")
+    target = corpus.batch([corpus.train[index] for index in batches[len(batches) // 2]]).target
+    plots.heatmap((target != PAD).float(), ax, label, colorbar=False)
+    ax.set(xlabel="position", ylabel="sentence")
+
+# %% [markdown]
+# *One batch of each kind. Dark: letters; light: padding. Left, 50 numbers at random; right, a batch
+# of at most 2 500 tokens.* The numbers are long and alike. Sentences of a real corpus differ more,
+# and random batches of them waste more.
+#
+# One thing is lost: the batches come in the order of their lengths. A model that sees all short
+# sentences first, and then all long ones, forgets. So batches are read in random order, another one
+# in each **epoch**, each pass over the data.
+#
+# ### Exercise 11.4 · `epoch_order`
+# ●○○ easy · 8 minutes · 1 point
+#
+# An order at random, which can be asked for again: from seed and epoch alone. Who resumes in the
+# middle of epoch 3 asks for the order of epoch 3, and goes on where it broke off.
+#
+# <details><summary>Hint 1 · the idea</summary>
+#
+# `random.Random(x)` is a generator of its own, which begins at `x`, and `shuffle` is one of its
+# methods. What may `x` be? A number, but also a text.
+# </details>
+# <details><summary>Hint 2 · “seed 0, epoch 1 and seed 1, epoch 0 are the same”</summary>
+#
+# A sum does not remember its terms. Two numbers with a space between them do.
+# </details>
+
+# %% exercise="epoch_order"
+from attention.training_on_gpu import epoch_order
+
+# %% check="epoch_order" points=1
+check.epoch_order(epoch_order)
+
+# %% [markdown]
+# ## Numbers with few bits
+# A GPU multiplies 16-bit numbers several times as fast as those of 32 bits. But 16 bits must be
+# divided between *range* and *precision*. There are two ways to do it:
+
+# %% demo=true
+print("type       bits  largest  smallest  next after 1")
+for dtype in (torch.float32, torch.bfloat16, torch.float16):
+    info, name = torch.finfo(dtype), str(dtype).removeprefix("torch.")
+    print(
+        f"{name:<9} {info.bits:5d} {info.max:8.0e} {info.tiny * info.eps:9.0e}  1 + {info.eps:.0e}"
+    )
+small = torch.tensor(1e-8)
+print("\na gradient of 1e-8 in bfloat16:", f"{small.bfloat16().item():.1e}")
+print("a gradient of 1e-8 in float16: ", small.half().item())
+print("65536 times it, in float16:    ", f"{(65536 * small).half().item():.1e}")
+for dtype in (torch.float32, torch.bfloat16):
+    weight = torch.ones((), dtype=dtype)
+    for _ in range(100):
+        weight += 0.001
+    print(f"1 + 100 times 0.001, step by step, in {dtype}: {weight.item():.3f}")
+
+# %% [markdown]
+# float16 is precise, but its range is short: small gradients become 0. The remedy is to multiply
+# the loss by a large number, and to divide the gradients by it before anything else is done with
+# them. **bfloat16** has the range of float32, and needs no such thing. But it is coarse: a weight
+# of 1 does not feel a step of 0.001 at all. So weights, gradients and sums stay in float32, and
+# only the matrix products are done in bfloat16. This is called *mixed precision*, and PyTorch's
+# name for it is `autocast`.
+#
+# ## Short gradients
+# Now and then a batch gives a gradient ten times as long as usual. **Clipping** keeps its direction
+# and limits its length: all gradients are seen as one long vector, and if its norm is above
+# `max_norm`, all numbers are multiplied by the same factor.
+#
+# ### Exercise 11.5 · `clip_gradients`
+# ●●○ medium · 10 minutes · 2 points
+#
+# The gradients are those of a loss that was multiplied by `loss_scale`. What has to be done first?
+#
+# <details><summary>Hint 1 · the idea</summary>
+#
+# Four things, one after the other: unscale, one norm, one factor, multiply.
+# </details>
+# <details><summary>Hint 2 · one norm of many tensors</summary>
+#
+# The norm of a vector of norms is the norm of all numbers together. `torch.stack` makes a vector of
+# single numbers.
+# </details>
+# <details><summary>Hint 3 · short gradients, and 0</summary>
+#
+# The factor is never above 1. And if all gradients are 0, nothing may be divided by their norm:
+# what is the smallest number that you need to divide by?
+# </details>
+
+# %% exercise="clip_gradients"
+from attention.training_on_gpu import clip_gradients
+
+# %% check="clip_gradients" points=2
+check.clip_gradients(clip_gradients)
+
+# %% [markdown]
+# ## One step from many batches
+# The paper's batches held about 25 000 tokens on each side, on eight GPUs. If only 2 500 fit into
+# your memory, take ten batches, add up their gradients, and make one step. PyTorch adds gradients
+# up by itself: `backward` adds to what is there. That is why they have to be set to zero.
+#
+# ![Two batches of 3 and 17 real tokens. Each passes through the model, its mean loss is multiplied
+# by its share of all tokens, 3/20 and 17/20, and backward adds to the same gradients. Then these
+# are clipped, and the optimizer changes the weights once.](figures/training_step.svg)
+#
+# Training and evaluation share a model and its loss. That part is given:
+
+# %% given="ModelAndLoss"
+from attention.training_on_gpu import ModelAndLoss
+
+# %% [markdown]
+# ### Exercise 11.6 · `TrainStep`
+# ●●● hard · 20 minutes · 3 points
+#
+# The step in the figure. `self.loss` is the mean over the real tokens of *one* batch. Together the
+# batches must give the loss, and the gradients, of one big batch. For clipping,
+# `nn.utils.clip_grad_norm_` does with a model's parameters what you have written.
+#
+# <details><summary>Hint 1 · the idea</summary>
+#
+# A mean over 20 tokens, from means over 3 and over 17: weight each with its share. The gradients
+# follow, since the gradient of a sum is the sum of the gradients.
+# </details>
+# <details><summary>Hint 2 · what happens how often</summary>
+#
+# Once: training mode, gradients to zero. For each batch: forward, backward. Once: clip, step.
+# </details>
+# <details><summary>Hint 3 · pseudocode</summary>
+#
+# ```
+# training mode; no gradients left from before
+# counts = real target tokens of each batch
+# for each batch
+#     part = its mean loss, times its count, over all counts
+#     backward from the part
+#     add the part, detached, to the mean
+# clip; let the optimizer step; return the mean
+# ```
+# </details>
+# <details><summary>Hint 4 · detached</summary>
+#
+# A loss remembers how it was computed, and holds the memory for it. If you only want its number,
+# `detach()` it.
+# </details>
+
+# %% exercise="TrainStep"
+from attention.training_on_gpu import TrainStep
+
+# %% check="TrainStep" points=3
+check.TrainStep(TrainStep)
+
+# %% demo=true
+torch.manual_seed(training.SEED)
+model, twin, third = (Transformer(*sizes, **training.SMALL) for _ in range(3))
+twin.load_state_dict(model.state_dict())
+third.load_state_dict(model.state_dict())
+pairs = [pair for digits in (6, 2, 1) for pair in corpus.test_by_digits(9)[digits]]
+whole = corpus.batch(pairs)
+parts = [corpus.batch(pairs[:4]), corpus.batch(pairs[4:9]), corpus.batch(pairs[9:])]
+with training.one_thread():
+    one = TrainStep(model)([(whole.source, whole.target)])
+    many = TrainStep(twin)([(part.source, part.target) for part in parts])
+    per_batch = [TrainStep(third).loss(part.source, part.target).item() for part in parts]
+apart = max(
+    (left - right).abs().max().item()
+    for left, right in zip(model.parameters(), twin.parameters(), strict=True)
+)
+print("real tokens in the parts:", [(part.target != PAD).sum().item() for part in parts])
+print(f"loss of one batch {one:.6f}, of three {many:.6f}; mean of means {sum(per_batch) / 3:.6f}")
+print(f"largest difference between the weights after the step: {apart:.0e}")
+
+# %% [markdown]
+# The same step, up to the rounding of float32. The mean of the three means is another number: there
+# the third batch, short numbers, would count as much as the others.
+#
+# ## Is it learning?
+# The loss on text that the model does not learn from is the one that counts. Two things are
+# different there: no dropout, and no gradients.
+#
+# ### Exercise 11.7 · `Evaluation`
+# ●●○ medium · 10 minutes · 2 points
+#
+# The loss per real token over all batches. That the model gets back into the mode in which it was
+# is taken care of.
+#
+# <details><summary>Hint 1 · the idea</summary>
+#
+# Mean times number is sum. Add up sums and numbers, divide once at the end.
+# </details>
+# <details><summary>Hint 2 · without dropout or gradients</summary>
+#
+# These are two switches: the model's mode for dropout, and `torch.no_grad()` for gradients. The
+# mode does not do both.
+# </details>
+
+# %% exercise="Evaluation"
+from attention.training_on_gpu import Evaluation
+
+# %% check="Evaluation" points=2
+check.Evaluation(Evaluation)
+
+# %% [markdown]
+# ## All of it together
+# The numbers translator of lesson 10, with your schedule, your batches, your order, your step. It
+# takes 15 to 30 seconds. AdamW is the optimiser; the last exercise is about it.
+#
+# ### Predict first
+# The targets are smoothed with ε = 0.1, over 24 letters. Below which number can the loss in
+# training not fall? And can the held-out loss?
+
+
+# %% demo=true
+def load(indices, pairs, place):
+    batch = corpus.batch([pairs[index] for index in indices])
+    return batch.source.to(place), batch.target.to(place)
+
+
+def learn(step, numbers, warmup=60):
+    """Take the training's steps with these numbers, from 1 on; yields their losses."""
+    place = next(step.parameters()).device
+    for number in numbers:
+        epoch, position = divmod(number - 1, len(buckets))
+        index = epoch_order(len(buckets), training.SEED, epoch)[position]
+        rate = noam_learning_rate(number, 64, warmup, factor=0.45)
+        step.optimizer.param_groups[0]["lr"] = rate
+        yield step([load(buckets[index], corpus.train, place)])
+
+
+def fresh(place="cpu"):
+    """An untrained model, with its optimiser, in a step."""
+    torch.manual_seed(training.SEED)
+    model = Transformer(*sizes, **training.SMALL).to(place)
+    adam = torch.optim.AdamW(model.parameters(), betas=(0.9, 0.98), eps=1e-9, weight_decay=0.0)
+    return TrainStep(model, adam)
+
+
+held_out = random.Random(1).sample(corpus.test, 20 if SHORT else 300)
+groups = batch_by_tokens([len(german) + 1 for _, _, german in held_out], 2500)
+held_out = [load(group, held_out, device) for group in groups]
+
+# %% demo=true
+n_steps, every = (10, 2) if SHORT else (240, 20)
+step, losses, outside, checkpoints = fresh(device), [], {}, []
+with Bar(n_steps) as bar, training.one_thread():
+    for loss in learn(step, range(1, n_steps + 1)):
+        losses.append(loss.item())
+        speed = len(losses) * sum(lengths) / len(buckets) / (time.monotonic() - bar.begin)
+        last = len(losses) == n_steps
+        bar.label = "training" if last else f"training at {speed:,.0f} tokens/s"
+        bar.update(len(losses), losses[-1])
+        if len(losses) % every == 0:
+            outside[len(losses)] = Evaluation(step.model)(held_out).item()
+            weights = step.model.state_dict()
+            checkpoints.append({name: value.clone() for name, value in weights.items()})
+floor = min(curves["ε = 0.1"])
+ax = plots.lines(
+    range(1, n_steps + 1), {"training, smoothed": losses}, xlabel="step", ylabel="loss"
+)
+ax.plot(list(outside), list(outside.values()), "o-", label="held out, not smoothed")
+ax.axhline(floor, color=plots.GREY, linestyle="--", linewidth=1.2, label="smallest possible")
+ax.legend(fontsize=9)
+print(f"smallest possible with ε = 0.1: {floor:.3f}   last loss in training: {losses[-1]:.3f}")
+print(f"held-out loss: {outside[n_steps]:.3f}")
+
+# %% [markdown]
+# *Loss in training, loss on held-out numbers every 20 steps, and the smallest loss that smoothed
+# targets allow (the bottom of the curve for ε = 0.1 above).* The loss in training has nearly
+# arrived there, and tells little from then on. The held-out loss is not smoothed and shows what is
+# left to learn.
+#
+# ## Stop and resume
+# Trainings break off: power fails, machines are wanted by others. To go on *exactly* takes more
+# than the weights. The optimiser has a memory, and the position in the data is part of the state
+# too. (So is the random generator, where there is dropout.)
+#
+# The file is written under another name first, and renamed when it is complete. If the power fails
+# *while writing*, the old file is still there.
+#
+# ### Predict first · Break it
+# A training stops after 6 steps and is resumed: once with everything, once with the weights alone,
+# and a new optimiser. How do the losses of steps 7 to 10 compare with those of a training that
+# never stopped?
+
+
+# %% demo=true
+def save(path, step, done):
+    parts = {"model": step.model.state_dict(), "optimizer": step.optimizer.state_dict()}
+    aside = path.with_suffix(".tmp")
+    torch.save(parts | {"done": done}, aside)
+    aside.replace(path)
+
+
+def resume(path, with_optimizer=True):
+    step, stored = fresh(), torch.load(path)
+    step.model.load_state_dict(stored["model"])
+    if with_optimizer:
+        step.optimizer.load_state_dict(stored["optimizer"])
+    return step, stored["done"] + 1
+
+
+with training.one_thread(), tempfile.TemporaryDirectory() as folder:
+    path, step_2 = Path(folder) / "training.pt", fresh()
+    never = [loss.item() for loss in learn(fresh(), range(1, 11), warmup=5)]
+    before = [loss.item() for loss in learn(step_2, range(1, 7), warmup=5)]
+    save(path, step_2, done=6)
+    print("never stopped   ", *never[6:])
+    for label, everything in (("all of the state", True), ("weights only    ", False)):
+        again, first = resume(path, everything)
+        print(label, *(loss.item() for loss in learn(again, range(first, 11), warmup=5)))
+
+# %% [markdown]
+# With all of the state the losses agree to the last digit. Without the optimiser's memory the first
+# loss is right, for it comes from the weights alone. Then the ways part: a new AdamW takes its
+# first steps at a rate for which the old one was warmed up. Nothing raises an error. Only the
+# losses tell, to those who look.
+#
+# ## The mean of the last checkpoints
+# The learning rate is high until the end, so the weights jump about the place where they should be.
+# The paper takes the mean of the last five checkpoints of the base model, and of the last twenty of
+# the big one.
+#
+# ### Exercise 11.8 · `average_checkpoints`
+# ●○○ easy · 8 minutes · 1 point
+#
+# Each name's tensors, averaged. Weights may be stored in 16 bits: then the sum needs more.
+#
+# <details><summary>Hint 1 · the idea</summary>
+#
+# Go through the names of the last checkpoint, and for each name through all checkpoints.
+# </details>
+# <details><summary>Hint 2 · types</summary>
+#
+# `double()` converts to float64, `to(dtype)` back. `is_floating_point()` says what may be averaged:
+# a counter of steps may not.
+# </details>
+
+# %% exercise="average_checkpoints"
+from attention.training_on_gpu import average_checkpoints
+
+# %% check="average_checkpoints" points=1
+check.average_checkpoints(average_checkpoints)
+
+# %% demo=true
+print("checkpoints  held-out loss  without error")
+for count in (1, 3, 5):
+    step.model.to(device).load_state_dict(average_checkpoints(checkpoints[-count:]))
+    with training.one_thread():
+        loss = Evaluation(step.model)(held_out).item()
+        right = training.exact_match(step.model.cpu().eval(), corpus, at_most=100)
+    print(f"{count:11d}  {loss:13.3f}  {right:13.2f}")
+
+# %% [markdown]
+# 1 is the last checkpoint, as it is. The mean is better, and it cost no training at all.
+#
+# ## How much work is it?
+# Is your machine fast, or only busy? To know, count. A product of `(n, m)` and `(m, k)` takes n·m·k
+# multiplications and as many additions: 2·n·m·k **floating-point operations**, FLOPs. Backward
+# there are two such products for each one forward: one for the gradient of the inputs, one for that
+# of the weights.
+#
+# ### Exercise 11.9 · `training_flops`
+# ●●○ medium · 15 minutes · 2 points
+#
+# Count the matrix products of one sentence pair. In each layer pair there are three attentions,
+# each with four projections and two products of its own (scores, and weights times values), and two
+# feed-forward networks. The generator comes last.
+#
+# <details><summary>Hint 1 · the idea</summary>
+#
+# For each product ask: how many rows? Positions of the source or of the target. The rest is a size
+# of the model.
+# </details>
+# <details><summary>Hint 2 · the cross-attention</summary>
+#
+# Queries and outputs belong to target positions, keys and values to source positions. The scores
+# are `(T_q, T_k)`.
+# </details>
+# <details><summary>Hint 3 · all sizes 1</summary>
+#
+# 12 projections, 6 products of attentions, 4 of feed-forward networks, 1 generator: 23
+# multiplications forward.
+# </details>
+
+# %% exercise="training_flops"
+from attention.training_on_gpu import training_flops
+
+# %% check="training_flops" points=2
+check.training_flops(training_flops)
+
+# %% [markdown]
+# Dividing the FLOPs by the seconds that they took, and by what the machine could do at best, gives
+# the **model FLOPs utilisation**, MFU. The paper tells enough to compute that of the original: the
+# base model made 100 000 steps in 12 hours on 8 GPUs, each batch had about 25 000 tokens on each
+# side, and the authors put each GPU at 9.5 TFLOP/s.
+
+# %% demo=true
+pair = training_flops(25, 25, 512, 2048, 6, 37_000)  # sentences of about 25 tokens
+needed, could = 100_000 * 1000 * pair, 12 * 3600 * 8 * 9.5e12
+print(f"needed {needed:.1e} FLOPs, the GPUs could do {could:.1e}: MFU {needed / could:.0%}")
+
+
+def seconds(action, repeats=6):
+    """Return the shortest of several runs after a first one; a GPU must have finished, too."""
+    spent = []
+    # The time that one core works: waiting, because something else runs there, does not count.
+    clock = time.process_time if device == "cpu" else time.perf_counter
+    with training.one_thread():
+        for _ in range(1 + repeats):
+            begin = clock()
+            action()
+            if device != "cpu":
+                getattr(torch, device).synchronize()
+            spent.append(clock() - begin)
+    return min(spent[1:])
+
+
+peaks, n = {}, 1024 if device == "cpu" else 8192
+for dtype in (torch.float32, torch.bfloat16):
+    square = torch.randn(n, n, device=device).to(dtype)
+    peaks[dtype] = 2 * n**3 / seconds(lambda square=square: square @ square)
+    print(f"a product of two {n} × {n} matrices in {dtype}: {peaks[dtype] / 1e12:.2f} TFLOP/s")
+
+# %% [markdown]
+# (What the GPUs could do is how the paper's table 2 gets at its “training cost”. The big model,
+# trained three times as long, reached 28.4 BLEU on English–German and 41.8 on English–French:
+# better than anything before it, at a fraction of the cost. BLEU is for lesson 12.)
+#
+# ## The speed ladder
+# The same training step on the machine at hand (of a CPU, one core), with one thing changed after
+# the other:
+#
+# | rung | what changes |
+# |---|---|
+# | float32 | nothing: PyTorch as it comes |
+# | TF32 | products of float32 numbers keep only as many digits as float16 has |
+# | bfloat16 | products in 16 bits, by `autocast` |
+# | fused attention | one kernel for all of it, which never writes the scores to memory |
+# | fused AdamW | one pass over the weights instead of one for every operation |
+# | torch.compile | Python is taken out, and neighbouring operations become one |
+#
+# The larger of the two products above is the peak: a step that did nothing but large matrix
+# products could come near it. A rung that makes the step slower here is shown, and taken off again.
+#
+# ### Predict first
+# Which rung will help most? On a CPU, will bfloat16 help at all?
+
+# %% demo=true
+gpu, T, V_ladder = device != "cpu", 32, 2000
+sizes_of = (512, 8, 2048, 6) if gpu else (256, 4, 1024, 2)
+config = dict(zip(("d_model", "n_heads", "d_ff", "n_layers"), sizes_of, strict=True))
+ids = torch.randint(3, V_ladder, (256 if gpu else 16, T), device=device)
+rungs = {
+    "float32": {},
+    "TF32": {"tf32": True} if device == "cuda" else "only NVIDIA's GPUs have it",
+    "bfloat16": {"dtype": torch.bfloat16},
+    "fused attention": {"fused": True},
+    "fused AdamW": {"adam": True},
+    "torch.compile": {"compiled": True},
+}
+if device != "cuda":
+    rungs["torch.compile"] = "compiling takes longer here than all the rest of the ladder"
+elif find_spec("triton") is None:
+    rungs["torch.compile"] = "it needs the package triton"
+
+
+def step_of(tf32=False, dtype=None, fused=False, adam=False, compiled=False):
+    """A training step of a fresh model with these settings, ready to be called."""
+    torch.set_float32_matmul_precision("high" if tf32 else "highest")
+    model = Transformer(V_ladder, V_ladder, **config, dropout=0.0, fused=fused).to(device)
+    optimizer = torch.optim.AdamW(model.parameters(), fused=adam)
+    step = TrainStep(torch.compile(model) if compiled else model, optimizer, dtype=dtype)
+    return lambda: step([(ids, ids)])
+
+
+# %% demo=true
+kept, best, speeds = {}, math.inf, {}
+flops = training_flops(T, T, config["d_model"], config["d_ff"], config["n_layers"], V_ladder)
+for name, change in rungs.items():
+    if isinstance(change, str):
+        print(f"{name:<16} left out: {change}")
+        continue
+    try:
+        spent = seconds(step_of(**kept | change), 1 if SHORT else 6)
+    except RuntimeError as error:
+        print(f"{name:<16} left out: {error}"[:88])
+        continue
+    verdict = "kept" if spent < best else "taken off"
+    kept, best = (kept | change, spent) if spent < best else (kept, best)
+    speeds[name] = ids.numel() / spent
+    mfu = len(ids) * flops / spent / max(peaks.values())
+    print(f"{name:<16} {speeds[name]:9,.0f} tokens/s   MFU {mfu:4.0%}   {verdict}")
+torch.set_float32_matmul_precision("highest")
+
+# %% demo=true
+ax = plots.panels(width=6.5, height=0.9 + 0.36 * len(speeds))
+bars = ax.barh(list(speeds), list(speeds.values()), color=plots.BLUE, height=0.66)
+box = {"facecolor": "white", "edgecolor": "none", "pad": 1}
+ax.bar_label(bars, [f"{s:,.0f}" for s in speeds.values()], padding=5, fontsize=8, bbox=box)
+for (kind, peak), style in zip(peaks.items(), ("--", ":"), strict=True):
+    label = f"peak in {str(kind).removeprefix('torch.')}"
+    ax.axvline(T * peak / flops, color=plots.VERMILION, linestyle=style, linewidth=1.2, label=label)
+ax.invert_yaxis()
+ax.set(xlabel="target tokens/s", title="training on this machine")
+legend = ax.legend(fontsize=8, loc="upper left", bbox_to_anchor=(1, 1))
+
+# %% [markdown]
+# *Target tokens per second of each rung, on the machine that built this notebook; run the cells to
+# see your own. Dashed and dotted: what the step would reach if all of it ran as fast as one large
+# matrix product.* Timings of so few steps waver, more so if the machine does something else: trust
+# large differences only. On a GPU the ladder is higher. Its matrix units want short numbers, and
+# its memory is slow beside them, so whatever moves less is faster. `make bench-train` climbs with
+# more patience.
+#
+# `python -m attention.train numbers` trains from a terminal with the functions of this lesson, and
+# `python -m attention.train multi30k` does so on real sentences. Started with `torchrun`, it uses
+# several GPUs: each takes a share of every batch, and they add up their gradients.
+#
+# ## The optimiser ★
+# ### Exercise 11.10 · `adamw_step` ★
+# ●●○ medium · 15 minutes · 2 points
+#
+# AdamW keeps two running means for each weight: of the gradient, *m*, and of its square, *v*. Both
+# begin at 0, so at first they are too small, and are corrected for it. The step is their quotient:
+# as long as the gradient keeps its sign, each weight moves by about the learning rate, whatever the
+# size of its gradient. The weight decay does not pass through any of this.
+#
+# $$m \leftarrow \beta_1 m + (1 - \beta_1)\,g \qquad v \leftarrow \beta_2 v + (1 - \beta_2)\,g^2$$
+# $$\theta \leftarrow \theta - \eta\,\lambda\,\theta -
+# \eta\,\frac{m / (1 - \beta_1^t)}{\sqrt{v / (1 - \beta_2^t)} + \epsilon}$$
+#
+# <details><summary>Hint 1 · the names</summary>
+#
+# θ is the parameter, g its gradient, t the step, η the learning rate, λ the weight decay.
+# </details>
+# <details><summary>Hint 2 · what to keep</summary>
+#
+# The corrected means are for this step only. Return *m* and *v* without the correction.
+# </details>
+# <details><summary>Hint 3 · pseudocode</summary>
+#
+# ```
+# shrink the parameter by its decay
+# mix the gradient into m, and its square into v
+# correct copies of both
+# step against the corrected m, over the root of the corrected v, plus eps
+# ```
+# </details>
+
+# %% exercise="adamw_step"
+from attention.training_on_gpu import adamw_step
+
+# %% check="adamw_step" points=2
+check.adamw_step(adamw_step)
+
+# %% [markdown]
+# This also says what it costs: two numbers for each weight, beside the weight and its gradient. A
+# model of 63 million parameters in float32 takes four times its own size in memory before the first
+# batch has come.
+#
+# ## Summary
+# A training is a loop around the model: a learning rate that rises and falls, targets that leave
+# some doubt, batches of equal work, and a step that adds up gradients per *token*, clips them, and
+# multiplies in 16 bits but remembers in 32. Weights, optimiser and position together are its state:
+# what is stored whole can be resumed exactly. Counting operations tells how well a machine is used.
+#
+# **Next** In lesson 12 the trained model writes: greedily, by chance, with several beams, and we
+# measure how good it is.
+#
+# **References**
+# - A. Vaswani et al. (2017). *Attention is all you need*, sections 5 and 6.
+#   [arXiv:1706.03762](https://arxiv.org/abs/1706.03762)
+# - C. Szegedy et al. (2016). *Rethinking the Inception architecture for computer vision*,
+#   section 7. [arXiv:1512.00567](https://arxiv.org/abs/1512.00567)
+# - R. Pascanu, T. Mikolov, Y. Bengio (2013). *On the difficulty of training recurrent neural
+#   networks.* [arXiv:1211.5063](https://arxiv.org/abs/1211.5063)
+# - P. Micikevicius et al. (2018). *Mixed precision training.*
+#   [arXiv:1710.03740](https://arxiv.org/abs/1710.03740)
+# - I. Loshchilov, F. Hutter (2019). *Decoupled weight decay regularization.*
+#   [arXiv:1711.05101](https://arxiv.org/abs/1711.05101)
