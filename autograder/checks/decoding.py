@@ -46,7 +46,7 @@ def _greedy(table, max_length):
 @check
 def greedy_path(student, draw):
     """A small table by hand, then loops."""
-    table = torch.full((5, 5), -9.0, dtype=F64)
+    table = -9 - draw.uniform(5, 5)
     table[BOS, 3], table[BOS, 4], table[3, 4], table[3, EOS] = -0.5, -1.0, -0.25, -1.5
     table[4, EOS], table[4, 3], table[PAD, 4], table[EOS, 3] = -0.125, -3.0, -0.75, -0.0625
     pair = "a list of ids and a log-probability"
@@ -75,11 +75,15 @@ def sample_tokens(student, draw):
     expect.dtype(tokens, torch.int64)
     what = "with probabilities 0.1, 0.2, 0.3, 0.4, noise 0.05, 0.25, 0.5, 0.7, 0.35 draws wrongly"
     expect.close(tokens, torch.tensor([0, 1, 2, 3, 2]), what)
-    two = _tensor([[0.2, 0.8]]).log().repeat(2, 1)
-    what = "with probabilities 0.2, 0.8 and temperature=0.5, noise 0.04, 0.1 draws wrongly"
-    expect.close(student(two, _tensor([0.04, 0.1]), 0.5), torch.tensor([0, 1]), what)
-    what = "with probabilities 0.2, 0.8 and temperature=2, noise 0.3, 0.35 draws wrongly"
-    expect.close(student(two, _tensor([0.3, 0.35]), 2.0), torch.tensor([0, 1]), what)
+    two = _tensor([[0.2, 0.8]]).log().repeat(4, 1)
+    what = "with probabilities 0.2, 0.8 and temperature=0.5, noise 0.04, 0.1, 0.25, 0.36"
+    got = student(two, _tensor([0.04, 0.1, 0.25, 0.36]), 0.5)
+    expect.close(got, torch.tensor([0, 1, 1, 1]), f"{what} draws wrongly")
+    what = (
+        "with probabilities 0.2, 0.8 and temperature=2, noise 0.04, 0.3, 0.32, 0.35 draws wrongly"
+    )
+    got = student(two, _tensor([0.04, 0.3, 0.32, 0.35]), 2.0)
+    expect.close(got, torch.tensor([0, 0, 0, 1]), what)
     blocked = _tensor([[-math.inf, 1.0, 1.0, -math.inf]]).repeat(2, 1)
     got = student(blocked, _tensor([0.0, 1 - 1e-9]))
     what = "a token with the score -inf is drawn, at noise 0 or just below 1"
