@@ -49,6 +49,7 @@ def greedy_path(student, draw):
     table = -9 - draw.uniform(5, 5)
     table[BOS, 3], table[BOS, 4], table[3, 4], table[3, EOS] = -0.5, -1.0, -0.25, -1.5
     table[4, EOS], table[4, 3], table[PAD, 4], table[EOS, 3] = -0.125, -3.0, -0.75, -0.0625
+    table[BOS, EOS], table[4, BOS] = -20.0, -8.5  # the least in its row, the most in its column
     pair = "a list of ids and a log-probability"
     ids, total = _several(student(table, 9), 2, pair)
     what = "where BOS is best followed by 3, 3 by 4 and 4 by EOS, the ids are wrong"
