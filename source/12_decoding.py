@@ -285,20 +285,6 @@ for ax, title, kept in (
 # old one, and an old one may die out. Sutskever and colleagues (2014) found that a beam of 2 brings
 # most of the gain in translation: narrow beams are enough.
 #
-# By hand, with K = 2, in the little language:
-
-# %%
-beams = [("", 1.0, "BOS")]
-for _ in range(2):
-    candidates = [
-        (f"{text} {word}", p * q, word)
-        for text, p, last in beams
-        for word, q in follows[last].items()
-    ]
-    beams = sorted(candidates, key=lambda beam: -beam[1])[:2]
-    print([(text.strip(), round(p, 3)) for text, p, _ in beams])
-
-# %% [markdown]
 # ### Exercise 12.5 · `beam_step`
 # ●●● hard · 20 minutes · 4 points
 #
@@ -383,16 +369,7 @@ from attention.decoding import length_normalised
 # %% check="length_normalised" points=1
 check.length_normalised(length_normalised)
 
-# %% demo=true
-lengths = torch.tensor([[4, 8, 12, 16]])
-for alpha in (0.0, 0.6, 1.0):
-    values = length_normalised(-0.5 * lengths, lengths, alpha)  # half a nat a token
-    print(f"alpha {alpha}:", "  ".join(f"{value:6.2f}" for value in values[0].tolist()))
-
 # %% [markdown]
-# All four lose half a nat a token, so they are equally good for their lengths. Without a penalty
-# the shortest is best by far. With alpha = 1 they are nearly level.
-#
 # ## What is computed twice
 # To write token t, the decoder of lesson 10 reads all t tokens again, in every layer. But an old
 # token does not see the new one: the mask forbids it. So nothing that was computed for it changes.
@@ -476,9 +453,6 @@ check.follow_beams(follow_beams)
 # %% given="write"
 from attention.decoding import write
 
-# %% given="greedy"
-from attention.decoding import greedy
-
 # %% given="sample"
 from attention.decoding import sample
 
@@ -498,7 +472,8 @@ from attention.decoding import search
 from attention.decoding import beam_search
 
 # %% demo=true
-groups = corpus.test_by_digits(25)
+each = 20 if len(losses) == 60 else 2  # while the notebook is graded, training is cut short
+groups = corpus.test_by_digits(each)
 pairs = [pair for digits, some in groups.items() if digits > 2 for pair in some]
 source, wanted = corpus.batch(pairs).source, [pair[2] for pair in pairs]
 
@@ -507,10 +482,14 @@ def texts_of(ids):
     return ["".join(corpus.target_vocabulary.decode(row)) for row in ids]
 
 
+def best(logits):
+    return logits.argmax(dim=1)
+
+
 begin = time.perf_counter()
-kept = greedy(sharp, source)
+kept = write(sharp, source, best)
 between = time.perf_counter()
-anew = greedy(sharp, source, cache=False)
+anew = write(sharp, source, best, cache=False)
 seconds = between - begin, time.perf_counter() - between
 print(f"{len(source)} numbers, the same with and without a cache: {torch.equal(kept, anew)}")
 print(f"without it, greedy took {seconds[1] / seconds[0]:.0f} times as long")
@@ -524,7 +503,7 @@ print("a beam of 1 writes the same:", torch.equal(beam_search(sharp, source, bea
 # %% demo=true
 torch.manual_seed(0)
 larger = Transformer(50, 50, 256, 8, 1024, 4, fused=True)
-length, every = 240, 16
+length, every = 160, 10
 one = torch.randint(3, 50, (1, 20))
 curves = {}
 for label, kind in (("all anew", RepeatingDecoder), ("with a cache", CachedDecoder)):
@@ -545,7 +524,7 @@ ax = plots.lines(range(every, length + 1, every), curves, xlabel="tokens", ylabe
 _ = ax.set_ylim(bottom=0)
 
 # %% [markdown]
-# *Milliseconds for a token against its place in the sentence, medians of 16 tokens.* Without a
+# *Milliseconds for a token against its place in the sentence, medians of 10 tokens.* Without a
 # cache a token costs in proportion to what is already there, and a sentence its length squared.
 # With a cache the cost of a token hardly changes, and that of a sentence grows with its length. (It
 # does look at all keys, but in a sentence this short the matrices of the layers cost far more.)
@@ -603,7 +582,7 @@ ax = plots.lines(temperatures, shares, xlabel="temperature", ylabel="share witho
 _ = ax.set(ylim=(0, 1.05), xticks=temperatures)
 
 # %% [markdown]
-# *Share of 100 numbers without any error, against the temperature, for three ways of sampling.* A
+# *Share of 80 numbers without any error, against the temperature, for three ways of sampling.* A
 # sentence of fifty letters is right only if no draw goes wrong. The nucleus saves most: where the
 # model is sure it leaves a single letter, while the three best always let two wrong ones in. For a
 # translation, where one answer is right, sampling is the wrong tool in any case. It is the right
@@ -701,9 +680,6 @@ check.bleu(bleu)
 # %% given="corpus_statistics"
 from attention.decoding import corpus_statistics
 
-# %% given="corpus_bleu"
-from attention.decoding import corpus_bleu
-
 # %% [markdown]
 # What are the tokens of a German number? Words would be too long, a number is one word, and letters
 # too short. Let us cut at the parts that numbers are made of. BLEU depends on this choice. That is
@@ -716,23 +692,25 @@ parts += " null sech sieb ein elf und zig"
 PIECE = re.compile("|".join([*parts.split(), "."]))
 
 
-def pieces(text):
-    return " ".join(PIECE.findall(text))
+def statistics_of(texts, references):
+    return corpus_statistics(
+        *([PIECE.findall(text) for text in one] for one in (texts, references))
+    )
 
 
-print(pieces("zweihunderteinunddreißig"))
-print(pieces("zweihunderteinunddreizig"))
+print(*PIECE.findall("zweihunderteinunddreißig"))
+print(*PIECE.findall("zweihunderteinunddreizig"))
 
 # %% demo=true
-references = [pieces(text) for text in wanted]
-hypotheses = [pieces(text) for text in texts_of(greedy(early, source, max_length=80))]
-ours = corpus_bleu(hypotheses, references)
+found = texts_of(write(early, source, best, max_length=80))
+statistics = statistics_of(found, wanted)
+ours = bleu(*statistics)
 metric = sacrebleu.metrics.BLEU(tokenize="none")
-theirs = metric.corpus_score(hypotheses, [references]).score
+spaced = [[" ".join(PIECE.findall(text)) for text in one] for one in (found, wanted)]
+theirs = metric.corpus_score(spaced[0], [spaced[1]]).score
 print(f"early translator, greedy: {ours:.10f}")
 print(f"sacrebleu:                {theirs:.10f}   difference {abs(ours - theirs):.0e}")
 print("signature:", metric.get_signature())
-statistics = corpus_statistics(hypotheses, references)
 draw = torch.Generator().manual_seed(0)
 again = [torch.randint(len(pairs), (len(pairs),), generator=draw) for _ in range(500)]
 scores = torch.tensor([bleu(*(part[rows] for part in statistics)) for rows in again])
@@ -762,7 +740,7 @@ for alpha in alphas:
     for K in widths:
         ids, totals = beam_search(early, source, K, alpha, max_length=80, return_scores=True)
         size = sum(map(len, texts_of(ids))) / len(ids)
-        quality[label].append(corpus_bleu([pieces(text) for text in texts_of(ids)], references))
+        quality[label].append(bleu(*statistics_of(texts_of(ids), wanted)))
         sizes_found[label].append(size)
         row = f"{totals.mean():9.2f}  {size:7.1f}  {quality[label][-1]:5.1f}"
         print(f"{K:4}  {alpha:5}  {row}")
@@ -789,14 +767,14 @@ for name, model in (("early", early), ("sharp", sharp)):
     for K in (1, 5):
         found = texts_of(beam_search(model, source, K, alpha=1.0, max_length=80))
         share = sum(one == two for one, two in zip(found, wanted, strict=True)) / len(found)
-        score = corpus_bleu([pieces(text) for text in found], references)
+        score = bleu(*statistics_of(found, wanted))
         print(f"{name}, beam {K}: BLEU {score:5.1f}   without error {share:.2f}")
 by_length = {"greedy": [], "beam of 5": []}
 for some in list(groups.values())[2:]:
-    inputs, truth = corpus.batch(some).source, [pieces(pair[2]) for pair in some]
+    inputs, truth = corpus.batch(some).source, [pair[2] for pair in some]
     for label, K in (("greedy", 1), ("beam of 5", 5)):
         found = texts_of(beam_search(early, inputs, K, alpha=1.0, max_length=80))
-        by_length[label].append(corpus_bleu([pieces(text) for text in found], truth))
+        by_length[label].append(bleu(*statistics_of(found, truth)))
 ax = plots.lines(list(groups)[2:], by_length, xlabel="digits of the number", ylabel="BLEU")
 _ = ax.set(ylim=(0, 100), xticks=list(groups)[2:])
 
