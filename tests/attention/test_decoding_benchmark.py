@@ -12,7 +12,7 @@ def test_the_table_ends_with_a_ratio(capsys, monkeypatch):
     monkeypatch.setattr(decoding, "VOCABULARY", 50)
     decoding.main(["--sentences", "20", "--beam", "2"])
     lines = capsys.readouterr().out.splitlines()
-    assert len(lines) == 6 and lines[0].startswith("832,768 parameters, 20 sentences")
+    assert len(lines) == 6 and "parameters, 20 sentences" in lines[0]
     assert sum("with a cache" in line for line in lines) == 2
     assert sum("scaled up" in line for line in lines) == 2
     assert float(lines[-1].removeprefix("ratio: ")) > 0
@@ -26,6 +26,6 @@ def test_the_sizes_of_a_checkpoint_are_found(tmp_path, tied, pre_norm):
     save_file({name: tensor.clone() for name, tensor in made.state_dict().items()}, path)
     found, _ = decoding.model_and_ends(path, "cpu")
     ids = torch.tensor([[3, 4, 2]])
-    assert torch.equal(found.eval()(ids, ids), made.eval()(ids, ids))
+    torch.testing.assert_close(found.eval()(ids, ids), made.eval()(ids, ids))
     shared = found.generator.weight is found.target_embedding.weight
     assert shared == (tied != "none")
