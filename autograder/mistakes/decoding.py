@@ -947,6 +947,29 @@ class ForgetsTheScale(_Cached):
         return F.scaled_dot_product_attention(q, k, v, scale=1.0)
 
 
+@mistake(
+    "CachedAttention",
+    hint="All features are compared at once, as if there were a single head. Split queries, keys "
+    "and values into heads, and merge them behind.",
+)
+class HasOneHead(_Cached):
+    def attend(self, q, k, v):
+        q, k, v = (x.transpose(1, 2).flatten(2)[:, None] for x in (q, k, v))
+        return F.scaled_dot_product_attention(q, k, v)
+
+
+@mistake(
+    "CachedAttention",
+    hint="All features are compared at once, as if there were a single head, though the scores are "
+    "divided by √d_head. Split into heads, and merge them behind.",
+)
+class HasOneHeadOfSmallScale(_Cached):
+    def attend(self, q, k, v):
+        scale = q.shape[3] ** -0.5
+        q, k, v = (x.transpose(1, 2).flatten(2)[:, None] for x in (q, k, v))
+        return F.scaled_dot_product_attention(q, k, v, scale=scale)
+
+
 @mistake("CachedAttention", hint="The last projection, W_o, is missing.")
 class ForgetsTheOutput(_Cached):
     def out(self, x):
