@@ -248,7 +248,7 @@ def write(model, source, choose, max_length=100, cache=True):
     with evaluation(model):
         decoder = (CachedDecoder if cache else RepeatingDecoder)(model, source)
         tokens, most = source.new_full((len(source),), BOS), limits(source, max_length)  # (B,)
-        written, ended = [], most < 1
+        written, ended = [], tokens == EOS
         while not ended.all():
             tokens = choose(decoder.step(tokens)).masked_fill(ended, PAD)  # (B,)
             written.append(tokens)

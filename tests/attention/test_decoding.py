@@ -220,6 +220,8 @@ def test_write_stops_each_row_at_its_limit():
 
     ids = write(model, source, never_ends, max_length=(1, 2))
     assert (ids != PAD).sum(1).tolist() == ((source != PAD).sum(1) + 2).tolist()
+    with pytest.raises(ValueError, match="max_length=0 leaves no room"):
+        greedy(model, source, max_length=0)
 
 
 def test_draws_have_the_right_frequencies():
