@@ -1,10 +1,11 @@
 """How fast lesson 12 writes a thousand sentences: ``make bench-decoding``.
 
-    python benchmarks/decoding.py [--checkpoint FILE] [--sentences 1000] [--beam 5] [--device cpu]
+    python benchmarks/decoding.py [--checkpoint FILE] [--sentences 1000] [--beam 5] [--threads 1]
 
 Greedy and beam search run with and without kept keys and values, one after the other in one
 process. Without a cache only every tenth sentence is translated, and its time is scaled up, unless
---full is given. The model has the sizes of a small translator (4 + 4 layers, d_model = 128, 9 700
+--full is given. One thread is the default: more of them wait for each other after every small
+matrix, which takes many times as long where other programs run beside. The model has the sizes of a small translator (4 + 4 layers, d_model = 128, 9 700
 tokens in one table); without a checkpoint its weights are random, and since such a model hardly
 ever says EOS, a translation ends at the length of its source: about 14 tokens. A checkpoint is a
 safetensors file of such a model's weights. The last line is ``ratio: R``, the time of a beam search
@@ -90,8 +91,10 @@ def main(arguments=None):
     parser.add_argument("--beam", type=int, default=5)
     parser.add_argument("--batch", type=int, default=128, help="sources searched for at once")
     parser.add_argument("--device", default="cpu")
+    parser.add_argument("--threads", type=int, default=1, help="of the processor (default: 1)")
     parser.add_argument("--full", action="store_true", help="all sentences also without a cache")
     options = parser.parse_args(arguments)
+    torch.set_num_threads(options.threads)
     model, most = model_and_ends(options.checkpoint, options.device)
     source = random_sources(options.sentences, len(model.source_embedding.weight), options.device)
     parameters = sum(parameter.numel() for parameter in model.parameters())

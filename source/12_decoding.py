@@ -523,11 +523,12 @@ ax = plots.lines(range(every, length + 1, every), curves, xlabel="tokens", ylabe
 _ = ax.set_ylim(bottom=0)
 
 # %% [markdown]
-# *Milliseconds for a token against its place in the sentence, medians of 10 tokens.* Without a
-# cache a token costs in proportion to what is already there, and a sentence its length squared.
-# With a cache the cost of a token hardly changes, and that of a sentence grows with its length. (It
-# does look at all keys, but in a sentence this short the matrices of the layers cost far more.)
-# What it costs instead is memory: two vectors of d_model for each token, layer and beam.
+# *Milliseconds for a token against its place in the sentence, medians of 10 tokens.* Without a cache
+# the cost of a token grows with what is already there, and that of a sentence with the square of
+# its length. With a cache the cost of a token hardly changes, and that of a sentence grows with its
+# length. (The new token does look at all keys, but in a sentence this short the matrices of the
+# layers cost far more.) What a cache costs is memory: two vectors of d_model for each token, layer
+# and beam.
 #
 # ## Break it
 # Let the beams change places, but leave what they remember where it was. A search adds up the

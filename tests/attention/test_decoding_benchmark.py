@@ -10,6 +10,7 @@ from benchmarks import decoding
 
 def test_the_table_ends_with_a_ratio(capsys, monkeypatch):
     monkeypatch.setattr(decoding, "VOCABULARY", 50)
+    monkeypatch.setattr(torch, "set_num_threads", lambda threads: None)
     decoding.main(["--sentences", "20", "--beam", "2"])
     lines = capsys.readouterr().out.splitlines()
     assert len(lines) == 6 and "parameters, 20 sentences" in lines[0]
