@@ -5,11 +5,11 @@
 Greedy and beam search run with and without kept keys and values, one after the other in one
 process. Without a cache only every tenth sentence is translated, and its time is scaled up, unless
 --full is given. One thread is the default: more of them wait for each other after every small
-matrix, which takes many times as long where other programs run beside. The model has the sizes of a small translator (4 + 4 layers, d_model = 128, 9 700
-tokens in one table); without a checkpoint its weights are random, and since such a model hardly
-ever says EOS, a translation ends at the length of its source: about 14 tokens. A checkpoint is a
-safetensors file of such a model's weights. The last line is ``ratio: R``, the time of a beam search
-without a cache over that with one.
+matrix, which takes many times as long where other programs run beside. The model has the sizes of a
+small translator (4 + 4 layers, d_model = 128, 9 700 tokens in one table); without a checkpoint its
+weights are random, and since such a model hardly ever says EOS, a translation ends at the length of
+its source: about 14 tokens. A checkpoint is a safetensors file of such a model's weights. The last
+line is ``ratio: R``, the time of a beam search without a cache over that with one.
 """
 
 import argparse

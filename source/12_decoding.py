@@ -523,10 +523,10 @@ ax = plots.lines(range(every, length + 1, every), curves, xlabel="tokens", ylabe
 _ = ax.set_ylim(bottom=0)
 
 # %% [markdown]
-# *Milliseconds for a token against its place in the sentence, medians of 10 tokens.* Without a cache
-# the cost of a token grows with what is already there, and that of a sentence with the square of
-# its length. With a cache the cost of a token hardly changes, and that of a sentence grows with its
-# length. (The new token does look at all keys, but in a sentence this short the matrices of the
+# *Milliseconds for a token against its place in the sentence, medians of 10 tokens.* Without a
+# cache the cost of a token grows with what is already there, and that of a sentence with the square
+# of its length. With a cache the cost of a token hardly changes, and that of a sentence grows with
+# its length. (The new token does look at all keys, but in a sentence this short the matrices of the
 # layers cost far more.) What a cache costs is memory: two vectors of d_model for each token, layer
 # and beam.
 #
