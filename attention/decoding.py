@@ -248,7 +248,7 @@ def write(model, source, choose, max_length=100, cache=True):
     with evaluation(model):
         decoder = (CachedDecoder if cache else RepeatingDecoder)(model, source)
         tokens, most = source.new_full((len(source),), BOS), limits(source, max_length)  # (B,)
-        written, ended = [], most < 1
+        written, ended = [], tokens == EOS
         while not ended.all():
             tokens = choose(decoder.step(tokens)).masked_fill(ended, PAD)  # (B,)
             written.append(tokens)
@@ -327,7 +327,7 @@ def search(decoder, most, beam, alpha):
         tokens = ids[batch, origin, place]  # (B, K)
         finished = finished[batch, origin] | (tokens == EOS)
         written = torch.cat([written[batch, origin], tokens.unsqueeze(2)], dim=2)
-        pick, stays = _judge(scores, written[:, :, 1:], finished, most[rows], alpha)
+        pick, stays = judge(scores, written[:, :, 1:], finished, most[rows], alpha)
         done = ~stays
         result[rows[done], : written.shape[2] - 1] = written[done, pick[done], 1:]
         totals[rows[done]] = scores[done, pick[done]]
@@ -337,7 +337,7 @@ def search(decoder, most, beam, alpha):
     return result, totals
 
 
-def _judge(scores, written, finished, most, alpha):
+def judge(scores, written, finished, most, alpha):
     """Say which beam of each source is best, and which sources are to be searched further.
 
     written  (B, K, T), most (B,), all else as in `search`

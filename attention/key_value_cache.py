@@ -33,13 +33,16 @@ def limits(source, max_length):
     source      (B, T_k)  ids, filled up with PAD
     max_length  an int for all rows, or (a, b) for a · length + b, with the length of each source
 
+    Raises ValueError if that is less than 1.
+
     >>> limits(torch.tensor([[7, 8, 9, 2], [7, 2, 0, 0]]), (1.5, 10))
     tensor([16, 13])
     """
-    if isinstance(max_length, int):
-        return source.new_full((len(source),), max_length)
-    a, b = max_length
-    return (a * (source != PAD).sum(dim=1) + b).long()
+    a, b = (0, max_length) if isinstance(max_length, int) else max_length
+    most = (a * (source != PAD).sum(dim=1) + b).long()  # (B,)
+    if (most < 1).any():
+        raise ValueError(f"max_length={max_length} leaves no room for a single token")
+    return most
 
 
 class RepeatingDecoder:

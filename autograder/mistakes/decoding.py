@@ -1,0 +1,1471 @@
+"""Wrong and right answers to the exercises of lesson 12."""
+
+import math
+from collections import Counter
+
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+from autograder.exercise import alternative, mistake
+
+PAD, BOS, EOS = 0, 1, 2
+
+
+def _path(table, max_length, first=BOS, row=None, add=None, worst=False):
+    """A right greedy path, unless told otherwise."""
+    ids, total, token = [], 0.0, first
+    while token != EOS and len(ids) < max_length:
+        scores = row(table, token) if row else table[token]
+        best = scores.argmin() if worst else scores.argmax()
+        step = scores[best].item()
+        token = best.item()
+        total = add(total, step, token) if add else total + step
+        ids.append(token)
+    return ids, total
+
+
+@mistake(
+    "greedy_path",
+    hint="The sentence stops before EOS. EOS is a token like the others: it is chosen, written, "
+    "and costs its log-probability.",
+)
+def leaves_eos_out(table, max_length):
+    ids, total = _path(table, max_length, add=lambda s, x, v: s + (0 if v == EOS else x))
+    return [v for v in ids if v != EOS], total
+
+
+@mistake(
+    "greedy_path",
+    hint="EOS is written, but what it costs is not added: its log-probability is missing.",
+)
+def ends_for_free(table, max_length):
+    return _path(table, max_length, add=lambda s, x, v: s + (0 if v == EOS else x))
+
+
+@mistake(
+    "greedy_path",
+    hint="BOS stands at the beginning of the result. It is read first, but nobody writes it.",
+)
+def writes_bos(table, max_length):
+    ids, total = _path(table, max_length)
+    return [BOS, *ids], total
+
+
+@mistake(
+    "greedy_path",
+    hint="The first row read is that of PAD. A sentence begins after BOS.",
+)
+def begins_with_pad(table, max_length):
+    return _path(table, max_length, first=PAD)
+
+
+@mistake(
+    "greedy_path",
+    hint="Columns are read instead of rows: row i says what follows token i.",
+)
+def reads_columns(table, max_length):
+    return _path(table, max_length, row=lambda table, token: table[:, token])
+
+
+@mistake(
+    "greedy_path",
+    hint="This is the product of the probabilities. Return the sum of their logarithms: a product "
+    "of many small numbers underflows to 0.",
+)
+def multiplies_probabilities(table, max_length):
+    ids, total = _path(table, max_length)
+    return ids, math.exp(total)
+
+
+@mistake(
+    "greedy_path",
+    hint="The probabilities of the tokens are added. Independent steps multiply: add their "
+    "logarithms.",
+)
+def adds_probabilities(table, max_length):
+    return _path(table, max_length, add=lambda s, x, v: s + math.exp(x))
+
+
+@mistake(
+    "greedy_path",
+    hint="This is the log-probability of the last token alone. That of the sentence is the sum "
+    "over all its tokens.",
+)
+def keeps_the_last_step(table, max_length):
+    return _path(table, max_length, add=lambda s, x, v: x)
+
+
+@mistake(
+    "greedy_path",
+    hint="This is the mean over the tokens. The log-probability of a sentence is the sum.",
+)
+def averages(table, max_length):
+    ids, total = _path(table, max_length)
+    return ids, total / len(ids)
+
+
+@mistake("greedy_path", hint="The least probable token is chosen each time.")
+def takes_the_worst(table, max_length):
+    return _path(table, max_length, worst=True)
+
+
+@mistake(
+    "greedy_path",
+    hint="EOS does not end the sentence: it goes on until max_length.",
+)
+def goes_on_behind_eos(table, max_length):
+    ids, total, token = [], 0.0, BOS
+    for _ in range(max_length):
+        best = table[token].argmax()
+        total, token = total + table[token, best].item(), best.item()
+        ids.append(token)
+    return ids, total
+
+
+@mistake(
+    "greedy_path",
+    hint="The sentence has one token more than max_length allows, EOS included.",
+)
+def writes_one_too_many(table, max_length):
+    return _path(table, max_length + 1)
+
+
+@alternative("greedy_path")
+def calls_itself(table, max_length, token=BOS):
+    if token == EOS or max_length == 0:
+        return [], 0.0
+    log_p, best = max((x, v) for v, x in enumerate(table[token].tolist()))
+    ids, total = calls_itself(table, max_length - 1, best)
+    return [best, *ids], log_p + total
+
+
+@alternative("greedy_path")
+def looks_all_best_tokens_up_first(table, max_length):
+    values, following = table.topk(1, dim=1)
+    ids, total = [BOS], torch.zeros((), dtype=table.dtype)
+    for _ in range(max_length):
+        if ids[-1] == EOS:
+            break
+        total = total + values[ids[-1], 0]
+        ids.append(int(following[ids[-1], 0]))
+    return ids[1:], total
+
+
+def _drawn(probabilities, noise):
+    return (probabilities.cumsum(1) <= noise[:, None]).sum(1)
+
+
+@mistake(
+    "sample_tokens",
+    hint="The scores are multiplied by the temperature. Divide: a high temperature brings them "
+    "closer together.",
+)
+def multiplies_by_the_temperature(logits, noise, temperature=1.0):
+    return _drawn((logits * temperature).softmax(1), noise)
+
+
+@mistake("sample_tokens", hint="The temperature is not used.")
+def ignores_the_temperature(logits, noise, temperature=1.0):
+    return _drawn(logits.softmax(1), noise)
+
+
+@mistake(
+    "sample_tokens",
+    hint="The temperature divides the probabilities, so that they no longer sum to 1. It divides "
+    "the scores, before the softmax.",
+)
+def cools_the_probabilities(logits, noise, temperature=1.0):
+    return _drawn(logits.softmax(1) / temperature, noise).clamp(max=logits.shape[1] - 1)
+
+
+@mistake(
+    "sample_tokens",
+    hint="The best token is taken each time, whatever the noise says. That is greedy.",
+)
+def takes_the_best(logits, noise, temperature=1.0):
+    return logits.argmax(1)
+
+
+@mistake(
+    "sample_tokens",
+    hint="The first token is found whose own probability exceeds the noise. Add the probabilities "
+    "up first: each token owns a piece of the line from 0 to 1.",
+)
+def does_not_add_up(logits, noise, temperature=1.0):
+    probabilities = (logits / temperature).softmax(1)
+    return (probabilities > noise[:, None]).int().argmax(1)
+
+
+@mistake(
+    "sample_tokens",
+    hint="One token too far: a draw belongs to the first token whose sum exceeds the noise.",
+)
+def draws_the_next(logits, noise, temperature=1.0):
+    drawn = _drawn((logits / temperature).softmax(1), noise)
+    return (drawn + 1).clamp(max=logits.shape[1] - 1)
+
+
+@mistake(
+    "sample_tokens",
+    hint="One token too early: this is the last token whose sum does not exceed the noise. The "
+    "draw belongs to the one after it.",
+)
+def draws_the_one_before(logits, noise, temperature=1.0):
+    return (_drawn((logits / temperature).softmax(1), noise) - 1).clamp(min=0)
+
+
+@mistake(
+    "sample_tokens",
+    hint="The sums that exceed the noise are counted. Count those that do not: that is how many "
+    "tokens come before the one drawn.",
+)
+def counts_the_other_side(logits, noise, temperature=1.0):
+    sums = (logits / temperature).softmax(1).cumsum(1)
+    return (sums > noise[:, None]).sum(1) - 1
+
+
+@mistake(
+    "sample_tokens",
+    hint="This is the rank of a token, not its id: the probabilities were sorted. They are added "
+    "up in the order of the ids.",
+)
+def returns_the_rank(logits, noise, temperature=1.0):
+    return _drawn((logits / temperature).softmax(1).sort(dim=1, descending=True).values, noise)
+
+
+@mistake(
+    "sample_tokens",
+    hint="With noise 0 a token of probability 0 is drawn: its sum, 0, reaches the noise but does "
+    "not exceed it.",
+)
+def lets_the_impossible_through(logits, noise, temperature=1.0):
+    return ((logits / temperature).softmax(1).cumsum(1) < noise[:, None]).sum(1)
+
+
+@mistake("sample_tokens", hint="The ids are (B, 1). One id per row is (B,).")
+def keeps_an_axis(logits, noise, temperature=1.0):
+    return _drawn((logits / temperature).softmax(1), noise)[:, None]
+
+
+@mistake(
+    "sample_tokens",
+    hint="Random numbers of its own are drawn. Use `noise`, so that a draw can be repeated.",
+)
+def draws_noise_of_its_own(logits, noise, temperature=1.0):
+    draw = torch.Generator().manual_seed(0)
+    return torch.multinomial((logits / temperature).softmax(1), 1, generator=draw)[:, 0]
+
+
+@mistake(
+    "sample_tokens",
+    hint="The softmax runs down the batch. Each row is a distribution of its own.",
+)
+def divides_by_columns(logits, noise, temperature=1.0):
+    return _drawn((logits / temperature).softmax(0), noise).clamp(max=logits.shape[1] - 1)
+
+
+@alternative("sample_tokens")
+def searches_the_sums(logits, noise, temperature=1.0):
+    sums = torch.softmax(logits / temperature, dim=1).cumsum(dim=1)
+    return torch.searchsorted(sums, noise.unsqueeze(1).contiguous(), right=True).squeeze(1)
+
+
+@alternative("sample_tokens")
+def walks_along_the_line(logits, noise, temperature=1.0):
+    drawn = []
+    for row, u in zip(logits, noise.tolist(), strict=True):
+        left = u
+        token, probabilities = 0, torch.softmax(row / temperature, 0).tolist()
+        while token < len(probabilities) - 1 and left >= probabilities[token]:
+            left -= probabilities[token]
+            token += 1
+        drawn.append(token)
+    return torch.tensor(drawn)
+
+
+@alternative("sample_tokens")
+def finds_the_first_beyond(logits, noise, temperature=1.0):
+    sums = torch.cumsum(F.softmax(logits / temperature, -1), -1)
+    return torch.argmax((sums > noise[:, None]).long(), dim=-1)
+
+
+def _top(logits, k):
+    return logits.topk(min(k, logits.shape[1]), dim=1).values
+
+
+@mistake("top_k_filter", hint="The k smallest scores are kept. Keep the largest.")
+def keeps_the_smallest(logits, k):
+    largest = logits.topk(min(k, logits.shape[1]), dim=1, largest=False).values[:, -1:]
+    return logits.masked_fill(logits > largest, -math.inf)
+
+
+@mistake(
+    "top_k_filter",
+    hint="Only k - 1 are kept: the k-th best score is not smaller than itself, so compare with <.",
+)
+def drops_the_kth(logits, k):
+    return logits.masked_fill(logits <= _top(logits, k)[:, -1:], -math.inf)
+
+
+@mistake(
+    "top_k_filter",
+    hint="k + 1 scores are kept. Counting from 0, the k-th best stands at place k - 1.",
+)
+def keeps_one_too_many(logits, k):
+    return logits.masked_fill(logits < _top(logits, k + 1)[:, -1:], -math.inf)
+
+
+@mistake(
+    "top_k_filter",
+    hint="What is dropped becomes 0, and exp(0) = 1 is a fair share. A score of -inf has "
+    "probability 0.",
+)
+def fills_with_zero(logits, k):
+    return logits.masked_fill(logits < _top(logits, k)[:, -1:], 0.0)
+
+
+@mistake(
+    "top_k_filter",
+    hint="These are the k best scores alone, and nobody knows whose they are. Every token keeps "
+    "its place.",
+)
+def returns_the_best_only(logits, k):
+    return _top(logits, k)
+
+
+@mistake(
+    "top_k_filter",
+    hint="One bar for the whole batch: each row has a k-th best score of its own.",
+)
+def compares_with_the_first_row(logits, k):
+    return logits.masked_fill(logits < _top(logits, k)[:1, -1:], -math.inf)
+
+
+@mistake(
+    "top_k_filter",
+    hint="The k best of the whole batch are kept. Each row keeps k.",
+)
+def ranks_the_whole_batch(logits, k):
+    return logits.masked_fill(
+        logits < logits.flatten().topk(min(k, logits.numel()))[0][-1], -math.inf
+    )
+
+
+@mistake(
+    "top_k_filter",
+    hint="These are probabilities. The filter returns scores; the softmax comes when a token is "
+    "drawn.",
+)
+def returns_probabilities(logits, k):
+    return logits.masked_fill(logits < _top(logits, k)[:, -1:], -math.inf).softmax(1)
+
+
+@mistake(
+    "top_k_filter",
+    hint="It does not work when k is larger than V: there are no more than V scores to keep.",
+)
+def insists_on_k(logits, k):
+    return logits.masked_fill(logits < logits.topk(k, dim=1).values[:, -1:], -math.inf)
+
+
+@alternative("top_k_filter")
+def puts_the_best_back(logits, k):
+    best = logits.topk(min(k, logits.shape[1]), dim=1)
+    return torch.full_like(logits, -math.inf).scatter(1, best.indices, best.values)
+
+
+@alternative("top_k_filter")
+def counts_who_is_better(logits, k):
+    better = (logits[:, None, :] > logits[:, :, None]).sum(2)
+    return torch.where(better < k, logits, -math.inf)
+
+
+@alternative("top_k_filter")
+def sorts_lists(logits, k):
+    rows = [[x if x in sorted(row)[-k:] else -math.inf for x in row] for row in logits.tolist()]
+    return torch.tensor(rows, dtype=logits.dtype)
+
+
+def _sorted(logits, descending=True):
+    probabilities, order = logits.softmax(1).sort(dim=1, descending=descending)
+    return probabilities, probabilities.cumsum(1), order
+
+
+def _drop(logits, order, dropped):
+    return logits.masked_fill(torch.zeros_like(dropped).scatter(1, order, dropped), -math.inf)
+
+
+@mistake(
+    "top_p_filter",
+    hint="The token that reaches p is dropped. Together the kept tokens should have at least p, so "
+    "it belongs to them.",
+)
+def drops_the_token_that_crosses(logits, p):
+    _, sums, order = _sorted(logits)
+    return _drop(logits, order, sums > p)
+
+
+@mistake(
+    "top_p_filter",
+    hint="The token that reaches p is dropped, unless it is the first. Together the kept tokens "
+    "should have at least p.",
+)
+def always_keeps_the_first_only(logits, p):
+    _, sums, order = _sorted(logits)
+    return _drop(logits, order, (sums > p) & (torch.arange(sums.shape[1]) > 0))
+
+
+@mistake(
+    "top_p_filter",
+    hint="One token too many is kept: stop with the first that makes the sum reach p.",
+)
+def keeps_one_more(logits, p):
+    probabilities, sums, order = _sorted(logits)
+    before = F.pad(sums - probabilities, (1, 0))[:, :-1]
+    return _drop(logits, order, before >= p)
+
+
+@mistake(
+    "top_p_filter",
+    hint="The mask is in the order of the probabilities, the scores in the order of the ids: the "
+    "wrong tokens are dropped. Bring the mask back.",
+)
+def forgets_to_unsort(logits, p):
+    probabilities, sums, _ = _sorted(logits)
+    return logits.masked_fill(sums - probabilities >= p, -math.inf)
+
+
+@mistake(
+    "top_p_filter",
+    hint="The scores come back sorted. Each should stand where its token was.",
+)
+def returns_sorted_scores(logits, p):
+    probabilities, sums, order = _sorted(logits)
+    return logits.gather(1, order).masked_fill(sums - probabilities >= p, -math.inf)
+
+
+@mistake(
+    "top_p_filter",
+    hint="The probabilities are added in the order of the ids. Begin with the most probable token.",
+)
+def adds_in_the_order_of_ids(logits, p):
+    probabilities = logits.softmax(1)
+    return logits.masked_fill(probabilities.cumsum(1) - probabilities >= p, -math.inf)
+
+
+@mistake(
+    "top_p_filter",
+    hint="The sum begins with the least probable tokens: sort in descending order.",
+)
+def begins_with_the_worst(logits, p):
+    probabilities, sums, order = _sorted(logits, descending=False)
+    return _drop(logits, order, sums - probabilities >= p)
+
+
+@mistake(
+    "top_p_filter",
+    hint="Tokens are kept whose own probability is at least p. It is their sum that should reach "
+    "p.",
+)
+def compares_single_probabilities(logits, p):
+    return logits.masked_fill(logits.softmax(1) < p, -math.inf)
+
+
+@mistake(
+    "top_p_filter",
+    hint="Tokens are kept that have at least p times the probability of the best one. That is "
+    "another filter, called min-p. Here the sum should reach p.",
+)
+def compares_with_the_best(logits, p):
+    probabilities = logits.softmax(1)
+    return logits.masked_fill(probabilities < p * probabilities.amax(1, keepdim=True), -math.inf)
+
+
+@mistake(
+    "top_p_filter",
+    hint="A share p of the *tokens* is kept. It is a share of the probability that counts.",
+)
+def keeps_a_share_of_the_tokens(logits, p):
+    return _drop_behind(logits, max(1, round(p * logits.shape[1])))
+
+
+def _drop_behind(logits, k):
+    return logits.masked_fill(logits < logits.topk(k, dim=1).values[:, -1:], -math.inf)
+
+
+@mistake(
+    "top_p_filter",
+    hint="What is dropped becomes 0, and exp(0) = 1 is a fair share. A score of -inf has "
+    "probability 0.",
+)
+def drops_to_zero(logits, p):
+    probabilities, sums, order = _sorted(logits)
+    dropped = torch.zeros_like(sums, dtype=torch.bool).scatter(1, order, sums - probabilities >= p)
+    return logits.masked_fill(dropped, 0.0)
+
+
+@mistake(
+    "top_p_filter",
+    hint="These are probabilities, and those dropped are 0 without the others being divided by "
+    "what is left. Return scores: the softmax of these sums to 1 again by itself.",
+)
+def does_not_renormalise(logits, p):
+    probabilities, sums, order = _sorted(logits)
+    dropped = torch.zeros_like(sums, dtype=torch.bool).scatter(1, order, sums - probabilities >= p)
+    return logits.softmax(1).masked_fill(dropped, 0.0)
+
+
+@mistake(
+    "top_p_filter",
+    hint="The scores are added up as if they were probabilities. Take the softmax first.",
+)
+def adds_scores(logits, p):
+    scores, order = logits.sort(dim=1, descending=True)
+    return _drop(logits, order, scores.cumsum(1) - scores >= p)
+
+
+@alternative("top_p_filter")
+def sorts_back(logits, p):
+    probabilities, order = logits.softmax(1).sort(dim=1, descending=True)
+    keep = probabilities.cumsum(1) - probabilities < p
+    return torch.where(keep.gather(1, order.argsort(1)), logits, -math.inf)
+
+
+@alternative("top_p_filter")
+def shifts_the_mask(logits, p):
+    values, order = logits.sort(dim=1, descending=True)
+    dropped = values.softmax(1).cumsum(1) >= p
+    dropped = torch.cat([torch.zeros_like(dropped[:, :1]), dropped[:, :-1]], 1)
+    values = values.masked_fill(dropped, -math.inf)
+    return torch.empty_like(logits).scatter_(1, order, values)
+
+
+@alternative("top_p_filter")
+def adds_up_all_that_are_better(logits, p):
+    probabilities = logits.softmax(1)
+    better = logits[:, None, :] > logits[:, :, None]
+    before = (better * probabilities[:, None, :]).sum(2)
+    return logits.masked_fill(before >= p, -math.inf)
+
+
+def _ended(log_probs, finished, token=PAD):
+    """What a finished beam may do: one token, at no cost."""
+    only = torch.full_like(log_probs, -math.inf)
+    only[..., token] = 0
+    return torch.where(finished[..., None], only, log_probs)
+
+
+def _best(totals, K, V):
+    scores, place = totals.flatten(1).topk(K, 1)
+    return scores, place // V, place % V
+
+
+@mistake(
+    "beam_step",
+    hint="Finished beams are extended: they go on with tokens behind their EOS. They only add PAD, "
+    "and keep their score.",
+)
+def extends_finished_beams(scores, log_probs, finished):
+    return _best(scores[..., None] + log_probs, *log_probs.shape[1:])
+
+
+@mistake(
+    "beam_step",
+    hint="A finished beam disappears: all its continuations have the score -inf. One, with PAD, "
+    "should be free, so that it stays in the race.",
+)
+def loses_finished_beams(scores, log_probs, finished):
+    totals = scores[..., None] + log_probs.masked_fill(finished[..., None], -math.inf)
+    return _best(totals, *log_probs.shape[1:])
+
+
+@mistake(
+    "beam_step",
+    hint="A finished beam goes on with every token for free, so that it fills the beam with copies "
+    "of itself. PAD alone is free, all else impossible.",
+)
+def copies_finished_beams(scores, log_probs, finished):
+    totals = scores[..., None] + log_probs.masked_fill(finished[..., None], 0.0)
+    return _best(totals, *log_probs.shape[1:])
+
+
+@mistake(
+    "beam_step",
+    hint="A finished beam goes on with EOS, again and again. It goes on with PAD.",
+)
+def ends_again(scores, log_probs, finished):
+    return _best(scores[..., None] + _ended(log_probs, finished, EOS), *log_probs.shape[1:])
+
+
+@mistake(
+    "beam_step",
+    hint="Probabilities are added. What is added are their logarithms: then the probabilities "
+    "multiply.",
+)
+def adds_up_probabilities(scores, log_probs, finished):
+    totals = scores.exp()[..., None] + _ended(log_probs, finished).exp()
+    values, origin, tokens = _best(totals, *log_probs.shape[1:])
+    return values.log(), origin, tokens
+
+
+@mistake(
+    "beam_step",
+    hint="Log-probabilities are multiplied. Probabilities multiply, their logarithms add up.",
+)
+def multiplies_log_probabilities(scores, log_probs, finished):
+    return _best(scores[..., None] * log_probs, *log_probs.shape[1:])
+
+
+@mistake(
+    "beam_step",
+    hint="The scores so far are forgotten: only the last token counts. Add them.",
+)
+def forgets_the_past(scores, log_probs, finished):
+    return _best(_ended(log_probs, finished), *log_probs.shape[1:])
+
+
+@mistake(
+    "beam_step",
+    hint="Each beam keeps exactly one continuation, its best. The K best of *all* K · V should "
+    "stay: two may come from one beam, and none from another.",
+)
+def lets_every_beam_live(scores, log_probs, finished):
+    values, tokens = (scores[..., None] + _ended(log_probs, finished)).max(2)
+    values, origin = values.sort(dim=1, descending=True)
+    return values, origin, tokens.gather(1, origin)
+
+
+@mistake(
+    "beam_step",
+    hint="Origin and token are exchanged: in K rows of V the place p stands in row p // V, at p % "
+    "V.",
+)
+def exchanges_origin_and_token(scores, log_probs, finished):
+    values, origin, tokens = _best(
+        scores[..., None] + _ended(log_probs, finished), *log_probs.shape[1:]
+    )
+    return values, tokens, origin
+
+
+@mistake(
+    "beam_step",
+    hint="The place among all candidates is divided by K. A row has V candidates.",
+)
+def divides_by_the_beams(scores, log_probs, finished):
+    K = scores.shape[1]
+    values, place = (scores[..., None] + _ended(log_probs, finished)).flatten(1).topk(K, 1)
+    return values, place // K, place % K
+
+
+@mistake(
+    "beam_step",
+    hint="The tokens are places among all K · V candidates. Which token is that, of which beam?",
+)
+def returns_flat_places(scores, log_probs, finished):
+    K, V = log_probs.shape[1:]
+    values, place = (scores[..., None] + _ended(log_probs, finished)).flatten(1).topk(K, 1)
+    return values, place // V, place
+
+
+@mistake("beam_step", hint="The K worst continuations are kept.")
+def keeps_the_worst(scores, log_probs, finished):
+    K, V = log_probs.shape[1:]
+    totals = (scores[..., None] + _ended(log_probs, finished)).flatten(1)
+    values, place = totals.topk(K, 1, largest=False)
+    return values, place // V, place % V
+
+
+@mistake(
+    "beam_step",
+    hint="The score added belongs to another beam: scores (B, K) must stand in front of all V "
+    "tokens of their own beam, as (B, K, 1).",
+)
+def adds_the_best_score_to_all(scores, log_probs, finished):
+    totals = scores[:, :1, None] + _ended(log_probs, finished)
+    return _best(totals, *log_probs.shape[1:])
+
+
+@alternative("beam_step")
+def takes_the_best_of_each_beam_first(scores, log_probs, finished):
+    K, V = log_probs.shape[1:]
+    n = min(K, V)
+    best, ids = (scores.unsqueeze(2) + _ended(log_probs, finished)).topk(n, dim=2)
+    values, place = best.flatten(1).topk(K, dim=1)
+    return values, torch.div(place, n, rounding_mode="floor"), ids.flatten(1).gather(1, place)
+
+
+@alternative("beam_step")
+def sorts_all_candidates(scores, log_probs, finished):
+    B, K, V = log_probs.shape
+    totals = (scores[:, :, None] + log_probs).masked_fill(finished[:, :, None], -math.inf)
+    totals[:, :, PAD] = torch.where(finished, scores, totals[:, :, PAD])
+    values, place = totals.reshape(B, K * V).sort(dim=1, descending=True)
+    place = place[:, :K]
+    return values[:, :K], place.div(V, rounding_mode="trunc"), place.remainder(V)
+
+
+@alternative("beam_step")
+def goes_through_sources(scores, log_probs, finished):
+    V, rows = log_probs.shape[2], []
+    for one, following, ends in zip(scores, log_probs, finished, strict=True):
+        candidates = []
+        for k, end in enumerate(ends.tolist()):
+            for v in range(V):
+                added = following[k, v].item() if not end else (0.0 if v == PAD else -math.inf)
+                candidates.append((one[k].item() + added, k, v))
+        candidates.sort(key=lambda candidate: candidate[0], reverse=True)
+        rows.append(candidates[: len(one)])
+    columns = [[[c[i] for c in row] for row in rows] for i in range(3)]
+    return tuple(
+        torch.tensor(column, dtype=t)
+        for column, t in zip(columns, (scores.dtype, torch.int64, torch.int64), strict=True)
+    )
+
+
+@mistake(
+    "length_normalised",
+    hint="The scores are multiplied by the penalty, so that long sentences get still worse. "
+    "Log-probabilities are negative: divide.",
+)
+def has_the_wrong_sign(scores, lengths, alpha):
+    return scores * ((5 + lengths) / 6) ** alpha
+
+
+@mistake(
+    "length_normalised",
+    hint="This divides by length ** alpha. The penalty here is ((5 + length) / 6) ** alpha.",
+)
+def divides_by_the_bare_length(scores, lengths, alpha):
+    return scores / lengths**alpha
+
+
+@mistake(
+    "length_normalised",
+    hint="alpha multiplies. It is the exponent.",
+)
+def multiplies_by_alpha(scores, lengths, alpha):
+    return scores / ((5 + lengths) / 6 * alpha)
+
+
+@mistake(
+    "length_normalised",
+    hint="alpha is not used: it is the exponent of the penalty.",
+)
+def ignores_alpha(scores, lengths, alpha):
+    return scores / ((5 + lengths) / 6)
+
+
+@mistake(
+    "length_normalised",
+    hint="Only 5 + length is raised to the power. Divide by 6 before.",
+)
+def raises_before_dividing(scores, lengths, alpha):
+    return scores / ((5 + lengths) ** alpha / 6)
+
+
+@mistake(
+    "length_normalised",
+    hint="The penalty is subtracted. The log-probabilities are divided by it.",
+)
+def subtracts(scores, lengths, alpha):
+    return scores - ((5 + lengths) / 6) ** alpha
+
+
+@mistake(
+    "length_normalised",
+    hint="(5 + length) is divided by 6 without a remainder: // cuts off what / keeps.",
+)
+def divides_whole_numbers(scores, lengths, alpha):
+    return scores / ((5 + lengths) // 6).double() ** alpha
+
+
+@mistake(
+    "length_normalised",
+    hint="All sentences are divided by the penalty of the longest one. Each has a length of its "
+    "own.",
+)
+def uses_one_length(scores, lengths, alpha):
+    return scores / ((5 + lengths.max()) / 6) ** alpha
+
+
+@mistake(
+    "length_normalised",
+    hint="This is the score per token, whatever alpha is.",
+)
+def averages_over_tokens(scores, lengths, alpha):
+    return scores / lengths
+
+
+@alternative("length_normalised")
+def multiplies_by_a_negative_power(scores, lengths, alpha):
+    return scores * torch.pow((lengths.to(scores.dtype) + 5) / 6, -alpha)
+
+
+@alternative("length_normalised")
+def loops_over_sentences(scores, lengths, alpha):
+    rows = zip(scores.tolist(), lengths.tolist(), strict=True)
+    result = [[s * 6**alpha / (5 + n) ** alpha for s, n in zip(*row, strict=True)] for row in rows]
+    return torch.tensor(result, dtype=scores.dtype)
+
+
+class _Cached(nn.Module):
+    """A right CachedAttention in small methods; a mistake overrides what it gets wrong."""
+
+    def __init__(self, d_model, n_heads):
+        super().__init__()
+        self.n_heads = n_heads
+        self.W_q, self.W_k, self.W_v, self.W_o = (nn.Linear(d_model, d_model) for _ in range(4))
+        self.keys = self.values = None
+
+    def split(self, x):
+        return x.unflatten(2, (self.n_heads, -1)).transpose(1, 2)
+
+    def merge(self, context):
+        return context.transpose(1, 2).flatten(2)
+
+    def attend(self, q, k, v):
+        return F.scaled_dot_product_attention(q, k, v)
+
+    def join(self, old, new):
+        return new if old is None else torch.cat([old, new], 2)
+
+    def remember(self, k, v):
+        self.keys, self.values = self.join(self.keys, k), self.join(self.values, v)
+        return self.keys, self.values
+
+    def out(self, x):
+        return self.W_o(x)
+
+    def forward(self, x):
+        q, k, v = (self.split(W(x)) for W in (self.W_q, self.W_k, self.W_v))
+        k, v = self.remember(k, v)
+        return self.out(self.merge(self.attend(q, k, v)))
+
+
+@mistake(
+    "CachedAttention",
+    hint="The new keys are put beside the old ones along another axis than time: heads or features "
+    "no longer fit. In (B, H, T, d_head), which axis is T?",
+)
+class JoinsHeads(_Cached):
+    def join(self, old, new):
+        return new if old is None else torch.cat([old, new], 1)
+
+
+@mistake(
+    "CachedAttention",
+    hint="The new keys are put below the old ones along the batch: there seem to be more sequences "
+    "with each call. In (B, H, T, d_head), which axis is T?",
+)
+class JoinsBatches(_Cached):
+    def join(self, old, new):
+        return new if old is None else torch.cat([old, new], 0)
+
+
+@mistake(
+    "CachedAttention",
+    hint="Nothing is remembered: each position sees only itself.",
+)
+class RemembersNothing(_Cached):
+    def remember(self, k, v):
+        return k, v
+
+
+@mistake(
+    "CachedAttention",
+    hint="Only the last position is remembered. What is kept should be all keys so far, the new "
+    "one among them.",
+)
+class RemembersTheLast(_Cached):
+    def remember(self, k, v):
+        both = self.join(self.keys, k), self.join(self.values, v)
+        self.keys, self.values = k, v
+        return both
+
+
+@mistake(
+    "CachedAttention",
+    hint="Only the first position is remembered: what is joined later is used once and not kept.",
+)
+class RemembersTheFirst(_Cached):
+    def remember(self, k, v):
+        if self.keys is None:
+            self.keys, self.values = k, v
+            return k, v
+        return self.join(self.keys, k), self.join(self.values, v)
+
+
+@mistake(
+    "CachedAttention",
+    hint="A position sees all before it but not itself: join the new key to the old ones first, "
+    "then attend.",
+)
+class LeavesItselfOut(_Cached):
+    def remember(self, k, v):
+        old = (k, v) if self.keys is None else (self.keys, self.values)
+        super().remember(k, v)
+        return old
+
+
+@mistake(
+    "CachedAttention",
+    hint="The inputs are remembered and projected again at every call. That gives the same numbers "
+    "and saves nothing: remember keys and values.",
+)
+class RemembersInputs(_Cached):
+    def forward(self, x):
+        self.keys = x if self.keys is None else torch.cat([self.keys, x], 1)
+        q, k, v = (self.split(W(self.keys)) for W in (self.W_q, self.W_k, self.W_v))
+        return self.W_o(self.merge(self.attend(q[:, :, -1:], k, v)))
+
+
+@mistake(
+    "CachedAttention",
+    hint="The queries are remembered too, so that the result has a row for every position so far. "
+    "Only the new position asks.",
+)
+class RemembersQueries(_Cached):
+    def forward(self, x):
+        q, k, v = (self.split(W(x)) for W in (self.W_q, self.W_k, self.W_v))
+        self.queries = self.join(getattr(self, "queries", None), q)
+        return self.W_o(self.merge(self.attend(self.queries, *self.remember(k, v))))
+
+
+@mistake(
+    "CachedAttention",
+    hint="Keys and values are exchanged.",
+)
+class ExchangesKeysAndValues(_Cached):
+    def attend(self, q, k, v):
+        return F.scaled_dot_product_attention(q, v, k)
+
+
+@mistake("CachedAttention", hint="The scores are not divided by √d_head.")
+class ForgetsTheScale(_Cached):
+    def attend(self, q, k, v):
+        return F.scaled_dot_product_attention(q, k, v, scale=1.0)
+
+
+@mistake(
+    "CachedAttention",
+    hint="All features are compared at once, as if there were a single head. Split queries, keys "
+    "and values into heads, and merge them behind.",
+)
+class HasOneHead(_Cached):
+    def attend(self, q, k, v):
+        q, k, v = (x.transpose(1, 2).flatten(2)[:, None] for x in (q, k, v))
+        return F.scaled_dot_product_attention(q, k, v)
+
+
+@mistake(
+    "CachedAttention",
+    hint="All features are compared at once, as if there were a single head, though the scores are "
+    "divided by √d_head. Split into heads, and merge them behind.",
+)
+class HasOneHeadOfSmallScale(_Cached):
+    def attend(self, q, k, v):
+        scale = q.shape[3] ** -0.5
+        q, k, v = (x.transpose(1, 2).flatten(2)[:, None] for x in (q, k, v))
+        return F.scaled_dot_product_attention(q, k, v, scale=scale)
+
+
+@mistake("CachedAttention", hint="The last projection, W_o, is missing.")
+class ForgetsTheOutput(_Cached):
+    def out(self, x):
+        return x
+
+
+@alternative("CachedAttention")
+class PutsTheNewInFront(_Cached):
+    def join(self, old, new):
+        return new if old is None else torch.cat([new, old], 2)
+
+
+@alternative("CachedAttention")
+class KeepsLists(_Cached):
+    def __init__(self, d_model, n_heads):
+        super().__init__(d_model, n_heads)
+        self.keys, self.values = [], []
+
+    def remember(self, k, v):
+        self.keys.append(k)
+        self.values.append(v)
+        return torch.cat(self.keys, 2), torch.cat(self.values, 2)
+
+
+@alternative("CachedAttention")
+class RemembersBeforeSplitting(_Cached):
+    def forward(self, x):
+        k, v = self.W_k(x), self.W_v(x)
+        if self.keys is not None:
+            k, v = torch.cat([self.keys, k], 1), torch.cat([self.values, v], 1)
+        self.keys, self.values = k.detach(), v.detach()
+        q, k, v = self.split(self.W_q(x)), self.split(k), self.split(v)
+        weights = (q @ k.transpose(2, 3) / math.sqrt(q.shape[3])).softmax(3)
+        return self.W_o(self.merge(weights @ v))
+
+
+@mistake(
+    "follow_beams",
+    hint="All sources take their rows from the first one: origin counts within a source. Beam j of "
+    "source b is row b · K + j.",
+)
+def forgets_the_source(cache, origin):
+    return cache[origin.flatten()]
+
+
+@mistake(
+    "follow_beams",
+    hint="The rows of a source begin at b · B instead of b · K.",
+)
+def steps_by_the_batch(cache, origin):
+    B, K = origin.shape
+    rows = (B * torch.arange(B)[:, None] + origin).flatten()
+    return cache[rows.clamp(max=B * K - 1)]
+
+
+@mistake(
+    "follow_beams",
+    hint="The rows are taken as if the beams came first: row j · B + b. They are ordered by "
+    "source.",
+)
+def interleaves(cache, origin):
+    B, K = origin.shape
+    return cache[(torch.arange(B)[:, None] + origin * B).flatten()]
+
+
+@mistake(
+    "follow_beams",
+    hint="Nothing is reordered: the scores belong to other beams now than what is remembered.",
+)
+def leaves_all_in_place(cache, origin):
+    return cache.clone()
+
+
+@mistake(
+    "follow_beams",
+    hint="Rows are sent to where origin points. It is the other way round: new beam j fetches the "
+    "row of origin[b, j].",
+)
+def sends_instead_of_fetching(cache, origin):
+    B, K = origin.shape
+    moved, rows = cache.clone(), (K * torch.arange(B)[:, None] + origin).flatten()
+    for new, old in enumerate(rows.tolist()):
+        moved[old] = cache[new]
+    return moved
+
+
+@mistake(
+    "follow_beams",
+    hint="The result has two axes for source and beam. It should have the cache's one, (B · K, …).",
+)
+def keeps_two_axes(cache, origin):
+    B, K = origin.shape
+    return cache[K * torch.arange(B)[:, None] + origin]
+
+
+@mistake(
+    "follow_beams",
+    hint="Every beam takes over the row of its source's best beam: origin is not used.",
+)
+def follows_the_first(cache, origin):
+    B, K = origin.shape
+    return cache[(K * torch.arange(B)).repeat_interleave(K)]
+
+
+@alternative("follow_beams")
+def unflattens(cache, origin):
+    B, K = origin.shape
+    return cache.unflatten(0, (B, K))[torch.arange(B)[:, None], origin].flatten(0, 1)
+
+
+@alternative("follow_beams")
+def gathers(cache, origin):
+    B, K = origin.shape
+    flat = cache.reshape(B, K, -1)
+    return flat.gather(1, origin[:, :, None].expand(-1, -1, flat.shape[2])).reshape(cache.shape)
+
+
+@alternative("follow_beams")
+def goes_row_by_row(cache, origin):
+    sources = cache.chunk(len(origin))
+    return torch.cat([rows[places] for rows, places in zip(sources, origin, strict=True)])
+
+
+def _grams(tokens, n):
+    return [tuple(tokens[i : i + n]) for i in range(len(tokens) - n + 1)]
+
+
+def _count(hypothesis, reference, matched, total=len, orders=(1, 2, 3, 4), grams=_grams):
+    """Matches and totals for each n, with functions of the n-grams of both."""
+    pairs = [(grams(hypothesis, n), grams(reference, n)) for n in orders]
+    return [matched(*pair) for pair in pairs], [total(pair[0]) for pair in pairs]
+
+
+def _clipped(ours, theirs):
+    return sum(min(n, theirs.count(gram)) for gram, n in Counter(ours).items())
+
+
+@mistake(
+    "ngram_matches",
+    hint="The matches are not clipped: a hypothesis that repeats one right word gets full marks. "
+    "An n-gram matches at most as often as it stands in the reference.",
+)
+def does_not_clip(hypothesis, reference):
+    return _count(hypothesis, reference, lambda ours, theirs: sum(g in theirs for g in ours))
+
+
+@mistake(
+    "ngram_matches",
+    hint="Each n-gram counts once, however often it stands in both. Count occurrences, not kinds.",
+)
+def counts_kinds(hypothesis, reference):
+    return _count(hypothesis, reference, lambda ours, theirs: len(set(ours) & set(theirs)))
+
+
+@mistake(
+    "ngram_matches",
+    hint="Matches and totals both count each n-gram once. Count occurrences, not kinds.",
+)
+def counts_kinds_only(hypothesis, reference):
+    kinds = lambda ours, theirs: len(set(ours) & set(theirs))  # noqa: E731
+    return _count(hypothesis, reference, kinds, lambda ours: len(set(ours)))
+
+
+@mistake(
+    "ngram_matches",
+    hint="Only n-grams at the same place count. They match wherever they stand in the reference.",
+)
+def compares_places(hypothesis, reference):
+    def equal(ours, theirs):
+        return sum(a == b for a, b in zip(ours, theirs, strict=False))
+
+    return _count(hypothesis, reference, equal)
+
+
+@mistake(
+    "ngram_matches",
+    hint="The totals are those of the reference. BLEU asks for precision: what share of the "
+    "*hypothesis* is right.",
+)
+def counts_the_references_totals(hypothesis, reference):
+    matches, _ = _count(hypothesis, reference, _clipped)
+    return matches, _count(reference, hypothesis, _clipped)[1]
+
+
+@mistake(
+    "ngram_matches",
+    hint="Only three orders are counted: range(1, 4) ends before 4.",
+)
+def stops_at_three(hypothesis, reference):
+    return _count(hypothesis, reference, _clipped, orders=(1, 2, 3))
+
+
+@mistake(
+    "ngram_matches",
+    hint="The n-grams do not overlap: “a b c” has two bigrams, (a, b) and (b, c).",
+)
+def jumps(hypothesis, reference):
+    def apart(tokens, n):
+        return _grams(tokens, n)[::n]
+
+    return _count(hypothesis, reference, _clipped, grams=apart)
+
+
+@mistake(
+    "ngram_matches",
+    hint="At the end there are n-grams of fewer than n tokens. A sentence of T tokens has T - n + "
+    "1 n-grams, or none.",
+)
+def runs_over_the_end(hypothesis, reference):
+    def ragged(tokens, n):
+        return [tuple(tokens[i : i + n]) for i in range(len(tokens))]
+
+    return _count(hypothesis, reference, _clipped, grams=ragged)
+
+
+@mistake(
+    "ngram_matches",
+    hint="The last n-gram is missing: range stops before its end. Of T tokens the last begins at "
+    "T - n.",
+)
+def misses_the_last(hypothesis, reference):
+    def short(tokens, n):
+        return [tuple(tokens[i : i + n]) for i in range(len(tokens) - n)]
+
+    return _count(hypothesis, reference, _clipped, grams=short)
+
+
+@mistake(
+    "ngram_matches",
+    hint="The order within an n-gram is lost: “a b” and “b a” are two bigrams.",
+)
+def forgets_the_order(hypothesis, reference):
+    def sorted_grams(tokens, n):
+        return [tuple(sorted(gram)) for gram in _grams(tokens, n)]
+
+    return _count(hypothesis, reference, _clipped, grams=sorted_grams)
+
+
+@mistake(
+    "ngram_matches",
+    hint="Totals and matches are exchanged: matches first.",
+)
+def exchanges_the_lists(hypothesis, reference):
+    return _count(hypothesis, reference, _clipped)[::-1]
+
+
+@mistake(
+    "ngram_matches",
+    hint="These are precisions. Return both counts: over a corpus they are added up before "
+    "anything is divided.",
+)
+def divides_at_once(hypothesis, reference):
+    matches, totals = _count(hypothesis, reference, _clipped)
+    return [m / max(t, 1) for m, t in zip(matches, totals, strict=True)], totals
+
+
+@alternative("ngram_matches")
+def crosses_them_off(hypothesis, reference):
+    matches, totals = [], []
+    for n in (1, 2, 3, 4):
+        left = [tuple(reference[i : i + n]) for i in range(len(reference) - n + 1)]
+        found = 0
+        for i in range(len(hypothesis) - n + 1):
+            gram = tuple(hypothesis[i : i + n])
+            if gram in left:
+                left.remove(gram)
+                found += 1
+        matches.append(found)
+        totals.append(max(len(hypothesis) - n + 1, 0))
+    return matches, totals
+
+
+@alternative("ngram_matches")
+def counts_in_a_dict(hypothesis, reference):
+    result = []
+    for n in range(1, 5):
+        counts = {}
+        for tokens, sign in ((hypothesis, 0), (reference, 1)):
+            for i in range(len(tokens) - n + 1):
+                counts.setdefault("\t".join(tokens[i : i + n]), [0, 0])[sign] += 1
+        result.append((sum(min(pair) for pair in counts.values()), max(0, len(hypothesis) + 1 - n)))
+    return tuple(list(column) for column in zip(*result, strict=True))
+
+
+def _brevity(c, r):
+    return 1.0 if c >= r else (math.exp(1 - r / c) if c else 0.0)
+
+
+def _exp_smoothed(matches, totals, start=2.0, factor=2.0, always=False):
+    """The precisions of a corpus from two lists of four, or None if BLEU is 0."""
+    if not (any(matches) or always) or not all(totals):
+        return None
+    precisions = []
+    for m, t in zip(matches, totals, strict=True):
+        if m == 0:
+            m, start = 1 / start, start * factor
+        precisions.append(m / t)
+    return precisions
+
+
+def _mean_log(precisions):
+    return 0.0 if precisions is None else math.exp(sum(map(math.log, precisions)) / 4)
+
+
+def _pooled(matches, totals, lengths, reference_lengths):
+    sums = matches.sum(0).tolist(), totals.sum(0).tolist()
+    return *sums, lengths.sum().item(), reference_lengths.sum().item()
+
+
+@mistake(
+    "bleu",
+    hint="The brevity penalty is inverted: it punishes hypotheses that are too long. Precision "
+    "does that by itself; brevity is for those with fewer tokens than the references.",
+)
+def inverts_the_brevity(*statistics):
+    m, t, c, r = _pooled(*statistics)
+    return 100 * _brevity(r, c) * _mean_log(_exp_smoothed(m, t))
+
+
+@mistake(
+    "bleu",
+    hint="Brevity goes above 1 where the hypotheses are longer than the references: it is no "
+    "reward for length. Then it is 1.",
+)
+def rewards_length(*statistics):
+    m, t, c, r = _pooled(*statistics)
+    return 100 * (math.exp(1 - r / c) if c else 0.0) * _mean_log(_exp_smoothed(m, t))
+
+
+@mistake("bleu", hint="The brevity penalty is missing.")
+def forgets_the_brevity(*statistics):
+    m, t, _, _ = _pooled(*statistics)
+    return 100 * _mean_log(_exp_smoothed(m, t))
+
+
+@mistake(
+    "bleu",
+    hint="Brevity is c / r. It should be exp(1 - r / c).",
+)
+def takes_the_ratio(*statistics):
+    m, t, c, r = _pooled(*statistics)
+    return 100 * min(1.0, c / max(r, 1)) * _mean_log(_exp_smoothed(m, t))
+
+
+@mistake(
+    "bleu",
+    hint="This is the mean of the sentences' BLEU. Add the statistics of all sentences first, and "
+    "compute one BLEU of the sums.",
+)
+def averages_sentences(matches, totals, lengths, reference_lengths):
+    scores = [
+        _brevity(c, r) * _mean_log(_exp_smoothed(m, t))
+        for m, t, c, r in zip(
+            matches.tolist(), totals.tolist(), lengths.tolist(), reference_lengths.tolist(),
+            strict=True,
+        )
+    ]  # fmt: skip
+    return 100 * sum(scores) / len(scores)
+
+
+@mistake(
+    "bleu",
+    hint="The precisions are pooled, but the brevity penalty is an average over sentences. It "
+    "compares all tokens of the hypotheses with all of the references.",
+)
+def averages_brevity(matches, totals, lengths, reference_lengths):
+    m, t, _, _ = _pooled(matches, totals, lengths, reference_lengths)
+    pairs = zip(lengths.tolist(), reference_lengths.tolist(), strict=True)
+    brevity = sum(_brevity(c, r) for c, r in pairs) / len(lengths)
+    return 100 * brevity * _mean_log(_exp_smoothed(m, t))
+
+
+@mistake(
+    "bleu",
+    hint="The precisions of the sentences are averaged. Add up matches and totals first, then "
+    "divide: long sentences count for more.",
+)
+def averages_precisions(matches, totals, lengths, reference_lengths):
+    m, t, c, r = _pooled(matches, totals, lengths, reference_lengths)
+    if _exp_smoothed(m, t) is None:
+        return 0.0
+    precisions = (matches / totals.clamp(min=1)).mean(0).clamp(min=1e-9)
+    return 100 * _brevity(c, r) * precisions.log().mean().exp().item()
+
+
+@mistake(
+    "bleu",
+    hint="The four precisions are averaged as numbers. It is their geometric mean: the mean of "
+    "their logarithms.",
+)
+def takes_the_arithmetic_mean(*statistics):
+    m, t, c, r = _pooled(*statistics)
+    precisions = _exp_smoothed(m, t) or [0.0] * 4
+    return 100 * _brevity(c, r) * sum(precisions) / 4
+
+
+@mistake(
+    "bleu",
+    hint="This is the product of the four precisions. The geometric mean is its fourth root.",
+)
+def forgets_the_root(*statistics):
+    m, t, c, r = _pooled(*statistics)
+    return 100 * _brevity(c, r) * _mean_log(_exp_smoothed(m, t)) ** 4
+
+
+@mistake("bleu", hint="The result lies between 0 and 1. BLEU is given from 0 to 100.")
+def ends_at_one(*statistics):
+    m, t, c, r = _pooled(*statistics)
+    return _brevity(c, r) * _mean_log(_exp_smoothed(m, t))
+
+
+@mistake(
+    "bleu",
+    hint="An order without any match makes the whole score 0. Smoothing gives it a small precision "
+    "instead: 1 / (2 · totals) for the first such order.",
+)
+def does_not_smooth(*statistics):
+    m, t, c, r = _pooled(*statistics)
+    return 100 * _brevity(c, r) * (_mean_log(_exp_smoothed(m, t)) if all(m) else 0.0)
+
+
+@mistake(
+    "bleu",
+    hint="The first order without a match counts as 1 / totals. It is 1 / (2 · totals).",
+)
+def smooths_too_little(*statistics):
+    m, t, c, r = _pooled(*statistics)
+    return 100 * _brevity(c, r) * _mean_log(_exp_smoothed(m, t, start=1.0))
+
+
+@mistake(
+    "bleu",
+    hint="Every order without a match counts as 1 / (2 · totals). Each further one is halved "
+    "again.",
+)
+def does_not_halve_again(*statistics):
+    m, t, c, r = _pooled(*statistics)
+    return 100 * _brevity(c, r) * _mean_log(_exp_smoothed(m, t, factor=1.0))
+
+
+@mistake(
+    "bleu",
+    hint="One is added to all matches and totals. That is another smoothing; here orders that have "
+    "a match stay as they are.",
+)
+def adds_one(*statistics):
+    m, t, c, r = _pooled(*statistics)
+    added = [x + 1 for x in m], [x + 1 for x in t]
+    return 100 * _brevity(c, r) * _mean_log(_exp_smoothed(*added))
+
+
+@mistake(
+    "bleu",
+    hint="Where nothing matches at all, smoothing still gives points. Then BLEU is 0.",
+)
+def smooths_nothing_at_all(*statistics):
+    m, t, c, r = _pooled(*statistics)
+    return 100 * _brevity(c, r) * _mean_log(_exp_smoothed(m, t, always=True))
+
+
+@mistake(
+    "bleu",
+    hint="Orders without n-grams are left out of the mean. Here they make BLEU 0, as sacrebleu "
+    "does for a corpus.",
+)
+def leaves_short_orders_out(*statistics):
+    m, t, c, r = _pooled(*statistics)
+    if not any(m):
+        return 0.0
+    pairs = [(one, two) for one, two in zip(m, t, strict=True) if two]
+    start, logs = 2.0, []
+    for one, two in pairs:
+        if one == 0:
+            one, start = 1 / start, 2 * start
+        logs.append(math.log(one / two))
+    return 100 * _brevity(c, r) * math.exp(sum(logs) / len(logs))
+
+
+@alternative("bleu")
+def works_with_logarithms(matches, totals, lengths, reference_lengths):
+    c, r = int(lengths.sum()), int(reference_lengths.sum())
+    log_score, halved = min(0.0, 1 - r / c) if c else 0.0, 0
+    if int(matches.sum()) == 0:
+        return 0.0
+    for m, t in zip(matches.sum(0).tolist(), totals.sum(0).tolist(), strict=True):
+        if t == 0:
+            return 0.0
+        halved += m == 0
+        log_score += (math.log(m) if m else -halved * math.log(2)) / 4 - math.log(t) / 4
+    return 100 * math.exp(log_score)
+
+
+@alternative("bleu")
+def stays_in_tensors(matches, totals, lengths, reference_lengths):
+    m, t = matches.sum(0).double(), totals.sum(0).double()
+    c, r = lengths.sum().double(), reference_lengths.sum().double()
+    smoothed = m + (m == 0) * 2.0 ** -(m == 0).cumsum(0)
+    score = (smoothed / t).prod() ** 0.25 * (1 - r / c).clamp(max=0).exp()
+    return torch.where(m.any() & t.all(), 100 * score, torch.zeros_like(score))

@@ -1,0 +1,844 @@
+# %% [markdown]
+# # 12 · How do you get a sentence out, and is it good?
+#
+# A trained translator does not say sentences. It says, after each token, how probable every next
+# one is. Which sentence do we take? How do we get it quickly? And when it is there, how good is it?
+#
+# **After this lesson** you can
+# - write **greedily**, and show a case where that misses the most probable sentence,
+# - **sample** with a temperature, top-k and top-p, and say what each does to the odds,
+# - search with a **beam**, and explain why the search needs a **length penalty**,
+# - keep **keys and values**, so that a token costs the same early and late in the sentence,
+# - compute **BLEU** from counts, equal to sacrebleu, and say what it does and does not measure.
+#
+# **Time** 150 minutes · **Points** 22 · **GPU** not needed · **You need** lessons 05, 07 and 10
+
+# %%
+import math
+import re
+import time
+from collections import Counter
+
+import sacrebleu
+import torch
+from torch import nn
+
+from attention import plots, training
+from attention.data import BOS, EOS, PAD
+from attention.key_value_cache import CachedDecoder, RepeatingDecoder, evaluation, limits
+from attention.masked_attention import masked_attention
+from attention.multi_head_attention import merge_heads, split_heads
+from attention.sublayers import watch_attention
+from attention.transformer import Transformer
+from autograder import check
+
+torch.set_num_threads(1)  # matrices as small as those of this lesson are faster on one core
+SHARP = "transformer"  # the name of the trained translator that is looked at
+
+# %% [markdown]
+# ## What fails without this idea
+# In lesson 10 the translator took the most probable letter each time. That sounds like the way to
+# the most probable sentence. Look at a language of five words, in which only the last word decides
+# what may follow:
+
+# %%
+words = ["PAD", "BOS", "EOS", "the", "a", "dog", "cat", "fox"]
+follows = {
+    "BOS": {"the": 0.55, "a": 0.45},
+    "the": {"dog": 0.4, "cat": 0.35, "fox": 0.25},
+    "a": {"dog": 0.1, "cat": 0.1, "fox": 0.8},
+    "dog": {"EOS": 1.0},
+    "cat": {"EOS": 1.0},
+    "fox": {"EOS": 1.0},
+}
+for first, p in follows["BOS"].items():
+    for second, q in follows[first].items():
+        print(f"{first:>4} {second}   {p} · {q} = {p * q:.3f}")
+
+# %% [markdown]
+# *the* is the better first word, *dog* the best word after it, and together they have 0.22. But
+# “a fox” has 0.36. Whoever decides word by word cannot know that a good start leads nowhere good.
+#
+# ![A tree. From BOS two words follow: the with 0.55, a with 0.45. Behind the: dog 0.4, cat 0.35,
+# fox 0.25. Behind a: dog 0.1, cat 0.1, fox 0.8. Greedy search follows the dog and ends with 0.22. A
+# beam of two keeps both words, and finds a fox, 0.36.](figures/beam_tree.svg)
+#
+# ## The idea
+# The model gives the probability of a sentence $y$ for a source $x$ as a product, step by step:
+#
+# $$\log p(y \mid x) = \sum_{t=1}^{T} \log p(y_t \mid y_1 \dots y_{t-1}, x)$$
+#
+# There are as many sentences as paths in a tree that splits into `vocab_size` branches at every
+# token. Nobody can try them all. These are the ways through:
+#
+# | way | what it takes | good for |
+# |---|---|---|
+# | greedy | the best next token | speed |
+# | sampling | a random one, by its probability | variety: stories, dialogue |
+# | beam search | the K best beginnings, side by side | translation, summaries |
+#
+# | name | shape | what it is |
+# |---|---|---|
+# | `logits` | `(B, V)` | scores of the next token, before the softmax |
+# | `scores` | `(B, K)` | log-probability of each beam so far |
+# | `log_probs` | `(B, K, V)` | of the next token, for each beam |
+# | `keys`, `values` | `(B · K, H, T, d_head)` | what an attention remembers |
+#
+# ## Greedy
+# ### Exercise 12.1 · `greedy_path`
+# ●○○ easy · 6 minutes · 1 point
+#
+# Write one sentence in a language like the one above. It comes as a table of log-probabilities: row
+# i says what follows token i. Return the ids behind BOS, and the log-probability of the sentence.
+#
+# <details><summary>Hint 1 · the idea</summary>
+#
+# Begin with BOS. Look into its row, take the best, write it down, look into the row of that one.
+# EOS is written too, and then it is over.
+# </details>
+# <details><summary>Hint 2 · from tensors to numbers</summary>
+#
+# `row.max(dim=0)` gives the largest entry and its place. `.item()` makes a plain number of each.
+# </details>
+
+# %% exercise="greedy_path"
+from attention.decoding import greedy_path
+
+# %% check="greedy_path" points=1
+check.greedy_path(greedy_path)
+
+# %% demo=true
+table = torch.full((8, 8), -math.inf)
+for word, nexts in follows.items():
+    for following, p in nexts.items():
+        table[words.index(word), words.index(following)] = math.log(p)
+ids, log_p = greedy_path(table, max_length=5)
+print(*(words[i] for i in ids), f"  log-probability {log_p:.3f}, probability {math.exp(log_p):.2f}")
+
+# %% [markdown]
+# ## A translator in doubt
+# A perfect translator leaves nothing to choose: nearly all probability is on one letter. So let us
+# train the small Transformer of lesson 10 for 60 steps instead of 300, and leave it in its doubts.
+# We call it the *early* translator. The *sharp* one, fully trained, ships with the course.
+
+# %% demo=true
+sharp, corpus = training.trained(SHARP)
+torch.manual_seed(training.SEED)
+sizes = len(corpus.source_vocabulary), len(corpus.target_vocabulary)
+early = Transformer(*sizes, **training.SMALL)
+losses = training.train(early, corpus.batches(training.BATCH, 60, training.SEED), 60)
+print(f"loss after {len(losses)} steps: {losses[-1]:.2f}")
+letters = corpus.target_vocabulary.tokens
+pair_of = {pair[0]: pair for pair in corpus.train + corpus.test}
+for number in (40, 382, 816):
+    one = corpus.batch([pair_of[number]])
+    text = "".join(corpus.target_vocabulary.decode(early.translate(one.source)[0]))
+    print(f"{number}  wanted {pair_of[number][2]:<24} written {text}")
+
+# %% [markdown]
+# It has learned what German numbers look like, and often says the wrong one. What does it think may
+# follow “achthundert” in 816, *achthundertsechzehn*?
+
+# %% demo=true
+one = corpus.batch([pair_of[816]])
+read = torch.tensor([[BOS, *(letters.index(letter) for letter in "achthundert")]])
+with evaluation(early):
+    mask = (one.source != PAD).unsqueeze(1)
+    logits = early.decode(read, early.encode(one.source, mask), None, mask)[:, -1]  # (1, V)
+shown = logits[0].topk(7).indices
+names = [letters[i] for i in shown]
+axes = plots.panels(columns=3, width=3.1, height=2.2)
+for ax, temperature in zip(axes, (0.5, 1.0, 2.0), strict=True):
+    shares = torch.softmax(logits[0] / temperature, dim=0)[shown]
+    plots.bars(shares, names, ax, title=f"temperature {temperature}")
+    ax.set_ylabel("probability" if temperature == 0.5 else "")
+
+# %% [markdown]
+# *Probability of the seven best next letters after “achthundert”, at three temperatures.* “s” is
+# right, for *sechzehn*; “z” would begin *zehn*, which is not far from right. A low temperature
+# sharpens the choice, a high one flattens it, as it did with the kernel of lesson 01.
+#
+# ## Sampling
+# To draw from these probabilities, lay them side by side on a line from 0 to 1, in the order of
+# their ids. A uniform random number, the *noise*, falls on one of them, and hits a wide piece more
+# often than a narrow one:
+
+# %%
+shares, place = {"a": 0.1, "b": 0.2, "c": 0.3, "d": 0.4}, 0.0
+for letter, share in shares.items():
+    print(f"{letter}: from {place:.1f} to {place + share:.1f}")
+    place += share
+print("so noise 0.05 draws a, 0.25 draws b, 0.7 draws d")
+
+# %% [markdown]
+# ### Exercise 12.2 · `sample_tokens`
+# ●●○ medium · 12 minutes · 2 points
+#
+# Do this for a batch, without a loop over rows. The noise is given, so that every draw can be
+# repeated.
+#
+# <details><summary>Hint 1 · the idea</summary>
+#
+# Where does each piece of the line end? Those are sums: of the first probability, of the first two,
+# and so on. How many pieces end before the noise, or just where it falls?
+# </details>
+# <details><summary>Hint 2 · the shapes</summary>
+#
+# The ends are `(B, V)`; `cumsum` along the right axis makes them. Compare them with the noise as
+# `(B, 1)`, and count along the vocabulary: `(B,)`.
+# </details>
+# <details><summary>Hint 3 · the temperature</summary>
+#
+# It acts on the scores, before the softmax. At 0.5 the scores are twice as far apart.
+# </details>
+
+# %% exercise="sample_tokens"
+from attention.decoding import sample_tokens
+
+# %% check="sample_tokens" points=2
+check.sample_tokens(sample_tokens)
+
+# %% [markdown]
+# ## Cutting the tail
+# Twenty letters with 1 % each are together as probable as one with 20 %. So now and then one of
+# them is drawn, and the rest of the sentence has to live with it. Two filters cut this tail off.
+# Both turn scores into scores: what is dropped becomes -inf, and the softmax then gives the rest 1
+# in all again.
+#
+# ### Exercise 12.3 · `top_k_filter`
+# ●○○ easy · 6 minutes · 1 point
+#
+# Keep the k best of each row.
+#
+# <details><summary>Hint 1 · the idea</summary>
+#
+# The k-th best score of a row is a bar. Whoever is below it drops out. `topk` returns the best in
+# order, and refuses to return more than there are.
+# </details>
+# <details><summary>Hint 2 · “only k - 1 are left”</summary>
+#
+# The k-th best stands exactly at the bar. It is not below it.
+# </details>
+
+# %% exercise="top_k_filter"
+from attention.decoding import top_k_filter
+
+# %% check="top_k_filter" points=1
+check.top_k_filter(top_k_filter)
+
+# %% [markdown]
+# Three letters may be far too many where one is certain, and too few where ten are possible. The
+# **nucleus** of Holtzman and colleagues (2020) follows the doubt: the fewest tokens that have a
+# share p of the probability *together*. For 0.5, 0.1, 0.4 and p = 0.8 these are the first and the
+# third: 0.5 alone is not enough, and 0.9 is.
+#
+# ### Exercise 12.4 · `top_p_filter`
+# ●●● hard · 18 minutes · 3 points
+#
+# Keep each row's nucleus, the token that makes the sum reach p included.
+#
+# <details><summary>Hint 1 · the idea</summary>
+#
+# Go from the most probable token to the least. Each looks at the sum of those *before* it: if they
+# have p already, it is not needed.
+# </details>
+# <details><summary>Hint 2 · there and back</summary>
+#
+# Sorting gives values and `order`, which says where each came from. A mask made in sorted order has
+# to go back: `scatter(1, order, mask)` puts entry j of a row where `order[j]` says.
+# </details>
+# <details><summary>Hint 3 · pseudocode</summary>
+#
+# ```
+# probabilities, from large to small, and the order
+# sum of all before each: the running sum, less the token's own
+# dropped, in sorted order: where that sum has reached p
+# bring dropped back to the order of the ids; the scores there become -inf
+# ```
+# </details>
+
+# %% exercise="top_p_filter"
+from attention.decoding import top_p_filter
+
+# %% check="top_p_filter" points=3
+check.top_p_filter(top_p_filter)
+
+# %% demo=true
+hot = logits / 2
+axes = plots.panels(columns=3, width=3.1, height=2.2)
+for ax, title, kept in (
+    (axes[0], "temperature 2, all letters", hot),
+    (axes[1], "the 3 best", top_k_filter(hot, 3)),
+    (axes[2], "nucleus, p = 0.8", top_p_filter(hot, 0.8)),
+):
+    plots.bars(torch.softmax(kept[0], dim=0)[shown], names, ax, title=title)
+    ax.set_ylabel("probability" if ax is axes[0] else "")
+    print(f"{title}: {(kept > -math.inf).sum().item()} of {kept.shape[1]} tokens can be drawn")
+
+# %% [markdown]
+# *The same letters at temperature 2: all, the three best, and the nucleus.* What is dropped gives
+# its probability to the others. Whole sentences are drawn further below, when writing is fast.
+#
+# ## Beam search
+# A **beam** keeps the K best beginnings, not one. Every step asks all of them what may follow. That
+# makes K · V candidates, and the K best of these are the new beginnings. Two may come from the same
+# old one, and an old one may die out. Sutskever and colleagues (2014) found that a beam of 2 brings
+# most of the gain in translation: narrow beams are enough.
+#
+# ### Exercise 12.5 · `beam_step`
+# ●●● hard · 20 minutes · 4 points
+#
+# One step for B sources with K beams each. A beam that has written EOS is **finished**: it stays in
+# the race with the score that it has. That is easy to arrange: it may go on with PAD at a cost of
+# 0, and with nothing else.
+#
+# <details><summary>Hint 1 · the idea</summary>
+#
+# Replace the rows of finished beams. Add each beam's score to all its tokens. Then a single `topk`
+# chooses among the tokens of *all* beams of a source.
+# </details>
+# <details><summary>Hint 2 · the shapes</summary>
+#
+# `scores` is `(B, K)`. To be added to `(B, K, V)`, it needs a third axis of length 1. For the
+# `topk` let the last two axes become one, of length K · V.
+# </details>
+# <details><summary>Hint 3 · whose token is it?</summary>
+#
+# In K rows of V, laid end to end, place 0 … V - 1 is beam 0, the next V are beam 1. Which division
+# gives the beam, and what gives the token?
+# </details>
+# <details><summary>Hint 4 · pseudocode</summary>
+#
+# ```
+# a tensor like log_probs, full of -inf, with 0 in the column of PAD
+# where a beam is finished take its row, elsewhere that of log_probs
+# totals = score so far + log-probability, flat: (B, K · V)
+# the K best totals and their places; the beam and the token of each place
+# ```
+# </details>
+
+# %% exercise="beam_step"
+from attention.decoding import beam_step
+
+# %% check="beam_step" points=4
+check.beam_step(beam_step)
+
+# %% demo=true
+K = 2
+scores, finished = torch.tensor([[0.0, -math.inf]]), torch.zeros(1, K, dtype=torch.bool)
+written = [["BOS"] for _ in range(K)]
+for step in range(3):
+    log_probs = table[[words.index(row[-1]) for row in written]].unsqueeze(0)  # (1, K, V)
+    scores, origin, tokens = beam_step(scores, log_probs, finished)
+    pairs = zip(origin[0].tolist(), tokens[0].tolist(), strict=True)
+    written = [[*written[k], words[v]] for k, v in pairs]
+    finished = torch.tensor([[row[-1] in ("EOS", "PAD") for row in written]])
+    print(f"step {step + 1}, from beams {origin[0].tolist()}:", end="  ")
+    for row, p in zip(written, scores[0].exp(), strict=True):
+        print(f"{' '.join(row[1:])} {p:.2f}", end="   ")
+    print()
+
+# %% [markdown]
+# “a fox” wins. The search began with the scores 0 and -inf: two equal beams would stay equal
+# forever, so at first only one of them counts.
+#
+# ## Long sentences are improbable
+# Every token multiplies the probability by a number below 1. So of two sentences the shorter is
+# more probable, more or less whatever it says, and a search that is good at its job finds short
+# ones. Wu and colleagues (2016) divide the log-probability by a penalty that grows with the length:
+#
+# $$s(y) = \frac{\log p(y \mid x)}{\left(\frac{5 + |y|}{6}\right)^{\alpha}}$$
+#
+# ### Exercise 12.6 · `length_normalised`
+# ●○○ easy · 5 minutes · 1 point
+#
+# Write this formula. Log-probabilities are negative: dividing by more brings them nearer to 0.
+#
+# <details><summary>Hint 1 · the idea</summary>
+#
+# One penalty for each entry of `lengths`. With alpha = 0 it is 1.
+# </details>
+# <details><summary>Hint 2 · by hand</summary>
+#
+# A length of 7 and alpha = 1 give (5 + 7) / 6 = 2: a log-probability of -6 becomes -3.
+# </details>
+
+# %% exercise="length_normalised"
+from attention.decoding import length_normalised
+
+# %% check="length_normalised" points=1
+check.length_normalised(length_normalised)
+
+# %% [markdown]
+# ## What is computed twice
+# To write token t, the decoder of lesson 10 reads all t tokens again, in every layer. But an old
+# token does not see the new one: the mask forbids it. So nothing that was computed for it changes.
+# All that the new token needs of the old ones are their **keys and values**. Keep them:
+#
+# ![At step four only the new token x₄ passes through W_k, W_v and W_q. Its key and its value are
+# put behind the three that are kept from before, and its query looks at all
+# four.](figures/key_value_cache.svg)
+#
+# ### Exercise 12.7 · `CachedAttention`
+# ●●● hard · 20 minutes · 4 points
+#
+# Causal self-attention of one position at a time. `split_heads`, `merge_heads` and
+# `masked_attention` of lessons 06 and 07 are imported. What it returns must be what
+# `MultiHeadAttention` would say for this position, had it read the whole sequence under a causal
+# mask. Is a mask needed here?
+#
+# <details><summary>Hint 1 · the idea</summary>
+#
+# Project the new position only. Put its key and value behind those in `self.keys` and
+# `self.values`, and store the result there. Then attend, with one query.
+# </details>
+# <details><summary>Hint 2 · the shapes</summary>
+#
+# After `split_heads` a key is `(B, H, 1, d_head)`, and what is kept is `(B, H, T, d_head)`. Time is
+# the third axis.
+# </details>
+# <details><summary>Hint 3 · the first call</summary>
+#
+# Then nothing is kept yet: `self.keys` is None, and there is nothing to join.
+# </details>
+# <details><summary>Hint 4 · pseudocode</summary>
+#
+# ```
+# query, key and value of x, in heads
+# if there are old keys: old and new keys side by side in time; values likewise
+# keep both
+# attend, without a mask; merge the heads; the output projection
+# ```
+# </details>
+
+# %% exercise="CachedAttention"
+from attention.decoding import CachedAttention
+
+# %% check="CachedAttention" points=4
+check.CachedAttention(CachedAttention)
+
+# %% [markdown]
+# In a beam search the beams change places after every step: new beam 0 may go on from old beam 1.
+# What is remembered must go with it, or a beam continues its sentence with another's past.
+#
+# ### Exercise 12.8 · `follow_beams`
+# ●●○ medium · 8 minutes · 1 point
+#
+# A cache has a row for each beam of each source, all along one axis: the K beams of source 0, then
+# those of source 1. `origin` says which beam *of the same source* each new beam comes from.
+#
+# <details><summary>Hint 1 · the idea</summary>
+#
+# A tensor of row numbers as an index picks rows, in any order, and some more than once. Which row
+# is beam j of source b?
+# </details>
+# <details><summary>Hint 2 · the shapes</summary>
+#
+# The first rows of the sources, as `(B, 1)`, and `origin`, `(B, K)`, add up to the row numbers.
+# Make them flat: `(B · K,)`.
+# </details>
+
+# %% exercise="follow_beams"
+from attention.decoding import follow_beams
+
+# %% check="follow_beams" points=1
+check.follow_beams(follow_beams)
+
+# %% [markdown]
+# ## Writing
+# `CachedDecoder` puts such attentions in the places of the model's own, in all layers, and computes
+# the keys and values of the source once. `step` reads a token for each row and returns the scores
+# of the next. `RepeatingDecoder` has the same methods, and computes everything anew. With either:
+
+# %% given="write"
+from attention.decoding import write
+
+# %% given="sample"
+from attention.decoding import sample
+
+# %% [markdown]
+# The search does your step for many sources at once. Only the K best tokens of a beam can be among
+# the K best of all, so it hands over no more than these. A source leaves as soon as none of its
+# unfinished beams can become better than its best finished one, and the others go on in a smaller
+# batch. Sources of similar length are searched for together.
+
+# %% given="judge"
+from attention.decoding import judge
+
+# %% given="search"
+from attention.decoding import search
+
+# %% given="beam_search"
+from attention.decoding import beam_search
+
+# %% demo=true
+each = 20 if len(losses) == 60 else 2  # while the notebook is graded, training is cut short
+groups = corpus.test_by_digits(each)
+pairs = [pair for digits, some in groups.items() if digits > 2 for pair in some]
+source, wanted = corpus.batch(pairs).source, [pair[2] for pair in pairs]
+
+
+def texts_of(ids):
+    return ["".join(corpus.target_vocabulary.decode(row)) for row in ids]
+
+
+def best(logits):
+    return logits.argmax(dim=1)
+
+
+begin = time.perf_counter()
+kept = write(sharp, source, best)
+between = time.perf_counter()
+anew = write(sharp, source, best, cache=False)
+seconds = between - begin, time.perf_counter() - between
+print(f"{len(source)} numbers, the same with and without a cache: {torch.equal(kept, anew)}")
+print(f"without it, greedy took {seconds[1] / seconds[0]:.0f} times as long")
+print("a beam of 1 writes the same:", torch.equal(beam_search(sharp, source, beam=1), kept))
+
+# %% [markdown]
+# ### Predict first
+# How does the time of *one* token grow with the number of tokens before it, without a cache and
+# with one? Here is an untrained model with four layers of d_model = 256. It writes one sentence.
+
+# %% demo=true
+torch.manual_seed(0)
+larger = Transformer(50, 50, 256, 8, 1024, 4, fused=True)
+length, every = 160, 10
+one = torch.randint(3, 50, (1, 20))
+curves = {}
+for label, kind in (("all anew", RepeatingDecoder), ("with a cache", CachedDecoder)):
+    with evaluation(larger):
+        decoder, spent = kind(larger, one), []
+        for _ in range(length):
+            begin = time.perf_counter()
+            decoder.step(torch.tensor([7]))
+            spent.append(1000 * (time.perf_counter() - begin))
+    curves[label] = torch.tensor(spent).view(-1, every).median(dim=1).values  # the odd pause aside
+    first, last = curves[label][0], curves[label][-1]
+    print(f"{label:<13} {first:5.1f} ms a token at first, {last:5.1f} ms at the end", end="   ")
+    print(f"all {length}: {sum(spent) / 1000:.2f} s")
+speed_up = curves["all anew"].sum() / curves["with a cache"].sum()
+print(f"speed-up over {length} tokens: {speed_up:.1f}")
+ax = plots.lines(range(every, length + 1, every), curves, xlabel="tokens", ylabel="ms a token")
+_ = ax.set_ylim(bottom=0)
+
+# %% [markdown]
+# *Milliseconds for a token against its place in the sentence, medians of 10 tokens.* Without a
+# cache the cost of a token grows with what is already there, and that of a sentence with the square
+# of its length. With a cache the cost of a token hardly changes, and that of a sentence grows with
+# its length. (The new token does look at all keys, but in a sentence this short the matrices of the
+# layers cost far more.) What a cache costs is memory: two vectors of d_model for each token, layer
+# and beam.
+#
+# ## Break it
+# Let the beams change places, but leave what they remember where it was. A search adds up the
+# log-probabilities that it meets. The model can be asked again afterwards, without any cache: is
+# that what it thinks of the sentence?
+
+
+# %% demo=true
+def log_probability(model, source, target):
+    """What the model says of whole sentences, read at once: (B,)."""
+    with evaluation(model):
+        scores = model(source, target)  # (B, T, V)
+    scores[:, :, [PAD, BOS]] = -math.inf  # nobody writes these
+    log_p = scores.log_softmax(dim=2).gather(2, target.unsqueeze(2)).squeeze(2)  # (B, T)
+    return log_p.masked_fill(target == PAD, 0).sum(dim=1)
+
+
+whole = follow_beams
+for label in ("the cache follows its beams", "the cache stays"):
+    if label == "the cache stays":
+        follow_beams = lambda rows, origin: rows  # noqa: E731
+    ids, added = beam_search(early, source, beam=5, alpha=1.0, max_length=80, return_scores=True)
+    asked = log_probability(early, source, ids)
+    print(f"{label:<28} the search says {added.mean():6.2f}, the model {asked.mean():6.2f}")
+    print(f"{'':<28} {texts_of(ids)[-1]}")
+follow_beams = whole
+print(f"{'wanted':<28} {wanted[-1]}")
+
+# %% [markdown]
+# No error and no warning: the broken search writes words, and is content with them. Its scores
+# belong to sentences that nobody wrote. A comparison like this one, or one with `cache=False`,
+# finds the error at once.
+#
+# ## Sampled sentences
+# ### Predict first
+# At which temperature will the sharp translator begin to make errors? And which filter will save
+# more at temperature 2: the three best, or the nucleus of 0.9?
+
+# %% demo=true
+temperatures = (0.5, 1.0, 1.5, 2.0)
+filters = {"all letters": {}, "the 3 best": {"top_k": 3}, "nucleus of 0.9": {"top_p": 0.9}}
+shares = {label: [] for label in filters}
+for label, options in filters.items():
+    for temperature in temperatures:
+        found = texts_of(sample(sharp, source, temperature, max_length=70, **options))
+        right = sum(one == two for one, two in zip(found, wanted, strict=True))
+        shares[label].append(right / len(found))
+        if label == "all letters":
+            print(f"temperature {temperature}: {found[-1]}")
+print(f"{'wanted':<15}: {wanted[-1]}")
+ax = plots.lines(temperatures, shares, xlabel="temperature", ylabel="share without error")
+_ = ax.set(ylim=(0, 1.05), xticks=temperatures)
+
+# %% [markdown]
+# *Share of 80 numbers without any error, against the temperature, for three ways of sampling.* A
+# sentence of fifty letters is right only if no draw goes wrong. The nucleus saves most: where the
+# model is sure it leaves a single letter, while the three best always let two wrong ones in. For a
+# translation, where one answer is right, sampling is the wrong tool in any case. It is the right
+# one where there are many good answers, as in lesson 13.
+#
+# ## Is it good?
+# “Without error” is a hard measure: one wrong letter, and the number counts for nothing. And there
+# is more than one good translation of most sentences. **BLEU** counts pieces: which n-grams, runs
+# of n tokens for n = 1 … 4, of the hypothesis stand in the reference? By hand:
+
+# %%
+hypothesis = ["the", "cat", "the", "cat", "on", "the", "mat"]
+reference = ["the", "cat", "is", "on", "the", "mat"]
+for word in ("the", "cat", "on", "mat"):
+    print(f"{word}: {hypothesis.count(word)} times, in the reference {reference.count(word)} times")
+
+# %% [markdown]
+# “the” stands three times in the hypothesis and twice in the reference, so two of them count. This
+# is **clipping**. Without it, “the the the” would be perfect.
+#
+# ### Exercise 12.9 · `ngram_matches`
+# ●●○ medium · 12 minutes · 2 points
+#
+# Count, for n = 1 to 4, the n-grams of the hypothesis, and how many of them match.
+#
+# <details><summary>Hint 1 · the idea</summary>
+#
+# A `Counter` of all n-grams of each side. For each n-gram, the smaller of the two counts matches.
+# </details>
+# <details><summary>Hint 2 · all runs of n</summary>
+#
+# An n-gram as a tuple can be counted. For bigrams, `zip(tokens, tokens[1:])` yields them all, and
+# none if there are fewer than two tokens. How do you zip n lists?
+# </details>
+# <details><summary>Hint 3 · two Counters</summary>
+#
+# `&` of two Counters takes the smaller count of each, and `total()` adds all counts up.
+# </details>
+
+# %% exercise="ngram_matches"
+from attention.decoding import ngram_matches
+
+# %% check="ngram_matches" points=2
+check.ngram_matches(ngram_matches)
+
+# %% [markdown]
+# From the counts to a score, there are four decisions:
+# - **Pool**: add matches and totals over the whole corpus, then divide. Not the mean of sentences.
+# - **Geometric mean** of the four precisions: a poor one cannot be made up for by a good one.
+# - **Brevity penalty**: precision alone would reward saying only what is certain. If the hypotheses
+#   have fewer tokens in all, $c$, than the references, $r$, multiply by $\exp(1 - r/c)$.
+# - **Smoothing**, where no n-gram of some order matches: the mean would be 0. sacrebleu's default,
+#   “exp”, gives the first such order half a match, the second a quarter, and so on.
+#
+# $$\mathrm{BLEU} = 100 \cdot \min\left(1,\ e^{1 - r/c}\right) \cdot
+# \left(\prod_{n=1}^{4} \frac{m_n}{t_n}\right)^{1/4}$$
+#
+# ### Exercise 12.10 · `bleu`
+# ●●● hard · 20 minutes · 3 points
+#
+# The statistics of N sentences come as tensors, so pooling is one sum. Two cases give 0: nothing
+# matches at all, and some order has no n-grams, since all hypotheses are too short.
+#
+# <details><summary>Hint 1 · the idea</summary>
+#
+# Pool first, then deal with the two cases, then precisions, brevity and mean. A geometric mean is
+# exp of the mean of the logarithms.
+# </details>
+# <details><summary>Hint 2 · the halvings</summary>
+#
+# Walk through the four orders and remember how many had no match so far. With matches (5, 2, 0, 0)
+# the numerators are 5, 2, 1/2, 1/4.
+# </details>
+# <details><summary>Hint 3 · pseudocode</summary>
+#
+# ```
+# sums of matches and totals over the sentences, and of both lengths
+# return 0 in the two cases
+# for each order: matches, or the next halving; divided by totals
+# brevity: 1, or less if c is less than r
+# 100 · brevity · geometric mean
+# ```
+# </details>
+# <details><summary>Hint 4 · ZeroDivisionError with empty hypotheses</summary>
+#
+# Then c is 0. They have no n-grams either: which of the two cases should have caught it?
+# </details>
+
+# %% exercise="bleu"
+from attention.decoding import bleu
+
+# %% check="bleu" points=3
+check.bleu(bleu)
+
+# %% given="corpus_statistics"
+from attention.decoding import corpus_statistics
+
+# %% [markdown]
+# What are the tokens of a German number? Words would be too long, a number is one word, and letters
+# too short. Let us cut at the parts that numbers are made of. BLEU depends on this choice. That is
+# why sacrebleu prints a **signature** with every score: two BLEU scores compare only if their
+# signatures are the same (Post, 2018).
+
+# %%
+parts = "zwanzig dreißig hundert tausend sieben sechs zwölf eins fünf vier drei zwei acht neun zehn"
+parts += " null sech sieb ein elf und zig"
+PIECE = re.compile("|".join([*parts.split(), "."]))
+
+
+def statistics_of(texts, references):
+    return corpus_statistics(
+        *([PIECE.findall(text) for text in one] for one in (texts, references))
+    )
+
+
+print(*PIECE.findall("zweihunderteinunddreißig"))
+print(*PIECE.findall("zweihunderteinunddreizig"))
+
+# %% demo=true
+found = texts_of(write(early, source, best, max_length=80))
+statistics = statistics_of(found, wanted)
+ours = bleu(*statistics)
+metric = sacrebleu.metrics.BLEU(tokenize="none")
+spaced = [[" ".join(PIECE.findall(text)) for text in one] for one in (found, wanted)]
+theirs = metric.corpus_score(spaced[0], [spaced[1]]).score
+print(f"early translator, greedy: {ours:.10f}")
+print(f"sacrebleu:                {theirs:.10f}   difference {abs(ours - theirs):.0e}")
+print("signature:", metric.get_signature())
+draw = torch.Generator().manual_seed(0)
+again = [torch.randint(len(pairs), (len(pairs),), generator=draw) for _ in range(500)]
+scores = torch.tensor([bleu(*(part[rows] for part in statistics)) for rows in again])
+low, high = scores.quantile(torch.tensor([0.025, 0.975])).tolist()
+print(f"500 times {len(pairs)} sentences drawn from these: 95 % between {low:.1f} and {high:.1f}")
+
+# %% [markdown]
+# The last line is the noise of the measurement, by the **bootstrap**: had the test set been another
+# one of the same size, the score could as well be anywhere in that range. The statistics of a
+# sentence are counted once, so 500 such scores take no time. Differences smaller than that range
+# need the same sentences on both sides, or more of them.
+#
+# ## A better search
+# Now the early translator, with wider and wider beams. A wider beam finds more probable sentences.
+#
+# ### Predict first
+# Will they also be better ones? Does the length penalty matter?
+
+# %% demo=true
+widths = (1, 2, 4, 8, 16, 32)
+alphas = (0.0, 0.6, 1.0)
+quality, sizes_found = {}, {}
+print(f"{'beam':>4}  {'alpha':>5}  {'log-prob.':>9}  {'letters':>7}  {'BLEU':>5}")
+for alpha in alphas:
+    label = f"alpha = {alpha}"
+    quality[label], sizes_found[label] = [], []
+    for K in widths:
+        ids, totals = beam_search(early, source, K, alpha, max_length=80, return_scores=True)
+        size = sum(map(len, texts_of(ids))) / len(ids)
+        quality[label].append(bleu(*statistics_of(texts_of(ids), wanted)))
+        sizes_found[label].append(size)
+        row = f"{totals.mean():9.2f}  {size:7.1f}  {quality[label][-1]:5.1f}"
+        print(f"{K:4}  {alpha:5}  {row}")
+axes = plots.panels(columns=2, width=4.4, height=3.0, share=False)
+plots.lines(widths, quality, axes[0], title="BLEU", xlabel="beam", log=True)
+plots.lines(widths, sizes_found, axes[1], title="letters written", xlabel="beam", log=True)
+axes[1].axhline(sum(map(len, wanted)) / len(wanted), color=plots.GREY, linestyle="--")
+axes[0].get_legend().remove()
+for ax in axes:
+    ax.set_xticks(widths, widths)
+    ax.minorticks_off()
+
+# %% [markdown]
+# *Left: BLEU against the width of the beam, for three length penalties. Right: the mean number of
+# letters written; dashed, that of the references.* The first steps, from 1 to 4, help a lot. Then
+# without a penalty BLEU falls, although the search does what it was asked to do: each row of the
+# table with alpha = 0 is more probable than the one above it. The sentences become shorter and
+# shorter. So the errors of a narrow beam *hide* an error of the model, which thinks too well of
+# short sentences. The penalty mends the symptom: with alpha = 1 a wide beam does no harm. It does
+# no good either; from 4 on, the differences are smaller than the noise measured above.
+#
+# Does the same hold for the sharp model, and for long and short numbers?
+
+# %% demo=true
+for name, model in (("early", early), ("sharp", sharp)):
+    for K in (1, 5):
+        found = texts_of(beam_search(model, source, K, alpha=1.0, max_length=80))
+        share = sum(one == two for one, two in zip(found, wanted, strict=True)) / len(found)
+        score = bleu(*statistics_of(found, wanted))
+        print(f"{name}, beam {K}: BLEU {score:5.1f}   without error {share:.2f}")
+by_length = {"greedy": [], "beam of 5": []}
+for some in list(groups.values())[2:]:
+    inputs, truth = corpus.batch(some).source, [pair[2] for pair in some]
+    for label, K in (("greedy", 1), ("beam of 5", 5)):
+        found = texts_of(beam_search(early, inputs, K, alpha=1.0, max_length=80))
+        by_length[label].append(bleu(*statistics_of(found, truth)))
+ax = plots.lines(list(groups)[2:], by_length, xlabel="digits of the number", ylabel="BLEU")
+_ = ax.set(ylim=(0, 100), xticks=list(groups)[2:])
+
+# %% [markdown]
+# *BLEU of the early translator against the number of digits, greedy and with a beam of 5.* Longer
+# numbers are translated much worse, and there the search helps more: there are more places where a
+# greedy choice can go wrong. Numbers of one or two digits are left out. With fewer than four pieces
+# they have no 4-grams, and BLEU would be 0 however good they are: it is a measure for whole
+# corpora, not for short sentences. The sharp translator is certain, and leaves a search nothing to
+# do.
+#
+# Look at the other measure, too. With the beam the early translator has a much better BLEU, and
+# *fewer* numbers without error. Two measures need not agree, so say before the experiment which
+# one counts. BLEU does not know what matters: *siebenhundert* for *neunhundert* is one wrong piece,
+# while a typing error that breaks a piece into letters costs several. Of a sum of money one would
+# think otherwise. Numbers can be checked exactly; for most texts, BLEU or a measure like it is what
+# there is. The Transformer of 2017 had 28.4 for English to German and 41.8 for English to French on
+# the news of WMT 2014, with a beam of 4 and alpha = 0.6.
+#
+# ## Translations with their attention
+# The sharp translator again, with a beam of 5. Each translation is read once more by the whole
+# model, and `watch_attention` collects the weights.
+
+# %% demo=true
+chosen = [pair_of[number] for number in (816, 382)]
+batch = corpus.batch(chosen)
+ids = beam_search(sharp, batch.source, beam=5)
+with watch_attention(sharp) as weights, torch.no_grad():
+    sharp(batch.source, ids)
+axes = plots.panels(columns=2, width=4.2, height=6.0, share=False)
+for row, (ax, pair) in enumerate(zip(axes, chosen, strict=True)):
+    queries, keys = [*texts_of(ids)[row], "EOS"], [*pair[1].split(), "EOS"]
+    average = weights["decoder.layers.1.cross_attention"][row].mean(dim=0)  # (T_q, T_k)
+    shown = average[: len(queries), : len(keys)]
+    plots.heatmap(shown, ax, f"{pair[0]}\n", queries, keys, colorbar=row == 1)
+    ax.set(xlabel="", ylabel="")
+    ax.tick_params(axis="x", rotation=60)
+
+# %% [markdown]
+# *Cross-attention of the last layer, averaged over the heads, for two translations: letters written
+# down, words read across.* The search does not change how the model reads. Each part looks at its
+# word, and in 382 *zwei* and *achtzig* cross, as they did in lessons 03 and 10.
+#
+# ## Summary
+# Greedy takes the best next token, sampling a random one, and a beam keeps several beginnings;
+# what is most probable is not always best, and short sentences need a handicap. Keys and values of
+# what was written never change, so they are kept, and a token costs the same early and late. BLEU
+# pools clipped n-gram counts over a corpus; it is useful, and no more than a count.
+#
+# **Next** In lesson 13 the encoder goes: a model that only continues texts, and what it can do.
+#
+# **References**
+# - I. Sutskever, O. Vinyals, Q. Le (2014). *Sequence to sequence learning with neural networks.*
+#   [arXiv:1409.3215](https://arxiv.org/abs/1409.3215)
+# - Y. Wu et al. (2016). *Google's neural machine translation system.*
+#   [arXiv:1609.08144](https://arxiv.org/abs/1609.08144)
+# - A. Holtzman et al. (2020). *The curious case of neural text degeneration.*
+#   [arXiv:1904.09751](https://arxiv.org/abs/1904.09751)
+# - K. Papineni et al. (2002). *BLEU: a method for automatic evaluation of machine translation.*
+#   [aclanthology.org/P02-1040](https://aclanthology.org/P02-1040/)
+# - M. Post (2018). *A call for clarity in reporting BLEU scores.*
+#   [arXiv:1804.08771](https://arxiv.org/abs/1804.08771)
+# - A. Vaswani et al. (2017). *Attention is all you need.*
+#   [arXiv:1706.03762](https://arxiv.org/abs/1706.03762)
