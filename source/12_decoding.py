@@ -584,10 +584,13 @@ _ = ax.set(ylim=(0, 1.05), xticks=temperatures)
 
 # %% [markdown]
 # *Share of 80 numbers without any error, against the temperature, for three ways of sampling.* A
-# sentence of fifty letters is right only if no draw goes wrong. The nucleus saves most: where the
-# model is sure it leaves a single letter, while the three best always let two wrong ones in. For a
-# translation, where one answer is right, sampling is the wrong tool in any case. It is the right
-# one where there are many good answers, as in lesson 13.
+# sentence of fifty letters is right only if no draw goes wrong. This translator learned from
+# smoothed labels (lesson 11), so it keeps a tenth of the probability for letters that it knows to
+# be wrong. At temperature 1 one draw in ten or so hits one of them. The nucleus cuts exactly this
+# tail off. Three letters are two too many where the model is sure, but from temperature 1.5 on
+# they are fewer than the nucleus holds: then the wrong letters have more than the tenth that it
+# drops. For a translation, where one answer is right, sampling is the wrong tool in any case. It is
+# the right one where there are many good answers, as in lesson 13.
 #
 # ## Is it good?
 # “Without error” is a hard measure: one wrong letter, and the number counts for nothing. And there
@@ -818,8 +821,9 @@ for row, (ax, pair) in enumerate(zip(axes, chosen, strict=True)):
 
 # %% [markdown]
 # *Cross-attention of the last layer, averaged over the heads, for two translations: letters written
-# down, words read across.* The search does not change how the model reads. Each part looks at its
-# word, and in 382 *zwei* and *achtzig* cross, as they did in lessons 03 and 10.
+# down, words read across.* The search does not change how the model reads. A part looks at its word
+# most where it begins, and in 382 *zwei* and *achtzig* cross, as they did in lessons 03 and 10. In
+# the middle of a part, where the letters before say enough, the weight rests on EOS.
 #
 # ## Summary
 # Greedy takes the best next token, sampling a random one, and a beam keeps several beginnings;
