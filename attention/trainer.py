@@ -256,10 +256,13 @@ class Trainer:
         self.step.optimizer.load_state_dict(state | {"state": states})
 
     def finish(self):
-        """Give the model the average of the last saves, and store it; returns the model."""
-        average = average_checkpoints([self.folder.load(name)[0] for name in self.kept])
-        put(average, self.model)
+        """Give the model the average of the last saves, and store it; returns the model.
+
+        Only the first of several processes does so; the others return the model as it is.
+        """
         if self.first:
+            average = average_checkpoints([self.folder.load(name)[0] for name in self.kept])
+            put(average, self.model)
             about = about_model(average, self.settings, self.pairs) | {"step": self.done}
             self.folder.save("model.safetensors", average, about)
         return self.model.eval()
