@@ -240,7 +240,15 @@ class Trainer:
         self.folder.draw(self.rows)
 
     def _restore(self):
+        """Go on from the last save; a training that was stopped before its first begins anew."""
+        if not (self.folder.path / "state.safetensors").exists():
+            return
         tensors, about = self.folder.load("state.safetensors")
+        if missing := set(PROGRESS) - about.keys():
+            raise DataError(
+                f"{self.folder.path / 'state.safetensors'} does not say {', '.join(missing)}: it "
+                "is of another version of this program"
+            )
         self.__dict__ |= {name: about[name] for name in PROGRESS}
         self.rows = self.folder.metrics(self.done)
         states, weights = {}, {}

@@ -67,6 +67,20 @@ def test_a_resumed_training_has_the_losses_of_an_unbroken_one(pairs, tmp_path, a
     torch.testing.assert_close(final.state_dict(), other.state_dict(), rtol=0, atol=0)
 
 
+def test_a_training_that_was_stopped_before_its_first_save_begins_anew(pairs, tmp_path):
+    RunFolder(tmp_path).begin({})
+    assert trainer(pairs, tmp_path, resume=True).done == 0
+
+
+def test_the_state_of_another_version_is_refused(pairs, tmp_path):
+    made = train(pairs, tmp_path / "run", steps=3)
+    tensors, about = made.folder.load("state.safetensors")
+    del about["stale"]
+    made.folder.save("state.safetensors", tensors, about)
+    with pytest.raises(DataError, match="does not say stale"):
+        trainer(pairs, tmp_path / "run", resume=True)
+
+
 def test_it_learns(pairs, tmp_path):
     trained = train(
         pairs, tmp_path / "run", steps=60, every=20, dropout=0.0, learning_rate=0.01, smoothing=0.0
