@@ -12,8 +12,7 @@
 #   sentence,
 # - compute **BLEU** from counts, equal to sacrebleu, and say what it does and does not measure.
 #
-# **Time** 150 minutes · **Points** 22 · **GPU** not needed · **You need** lessons 05, 06,
-# 07 and 10
+# **Time** 150 minutes · **Points** 22 · **GPU** not needed · **You need** lessons 05, 06, 07 and 10
 
 # %%
 import math

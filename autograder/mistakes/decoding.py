@@ -603,8 +603,8 @@ def forgets_to_divide(logits, p):
 
 @mistake(
     "top_p_filter",
-    hint="Where the sum is exactly p, one token more is kept. Reached is reached: who finds p "
-    "before it is not needed.",
+    hint="Where the sum is exactly p, one token more is kept. Reached is reached: a token "
+    "that finds p before it is not needed.",
 )
 def waits_until_p_is_exceeded(logits, p):
     probabilities, sums, order = _sorted(logits)
@@ -649,8 +649,7 @@ def compares_single_probabilities(logits, p):
 
 @mistake(
     "top_p_filter",
-    hint="A token is judged by its own probability, which is to be at least 1 - p. It is the sum "
-    "of those before it that decides.",
+    hint="A token is judged by its own probability. It is the sum of those before it that decides.",
 )
 def compares_with_the_rest(logits, p):
     return logits.masked_fill(logits.softmax(1) < 1 - p, -math.inf)
@@ -893,6 +892,16 @@ def shares_the_batch_out(scores, log_probs, finished):
 
 @mistake(
     "beam_step",
+    hint="The beams of all sources are numbered through, and compete. Each source has its own K.",
+)
+def numbers_all_beams_through(scores, log_probs, finished):
+    B, K, V = log_probs.shape
+    values, place = (scores[..., None] + _ended(log_probs, finished)).flatten().topk(B * K)
+    return values.view(B, K), (place // V).view(B, K), (place % V).view(B, K)
+
+
+@mistake(
+    "beam_step",
     hint="Each beam is said to go on from itself. Divide the place by V.",
 )
 def stays_with_itself(scores, log_probs, finished):
@@ -1018,6 +1027,19 @@ def uses_one_length(scores, lengths, alpha):
 )
 def averages_over_tokens(scores, lengths, alpha):
     return scores / lengths
+
+
+@mistake(
+    "length_normalised",
+    hint="`lengths` may be (B, 1), with one length for all sentences of a row. Then there is no "
+    "lengths[b, k]: broadcasting does without a loop.",
+)
+def insists_on_a_length_each(scores, lengths, alpha):
+    result = torch.empty_like(scores)
+    for b in range(scores.shape[0]):
+        for k in range(scores.shape[1]):
+            result[b, k] = scores[b, k] / ((5 + lengths[b, k]) / 6) ** alpha
+    return result
 
 
 @alternative("length_normalised")
