@@ -46,7 +46,8 @@ def sample_tokens(logits, noise, temperature=1.0):
     noise        (B,)    uniform random numbers from 0 to 1, without the 1
     temperature  a number above 0: below 1 sharpens, above 1 flattens
     returns      (B,)    ids: the first token at which the probabilities, added up in the order of
-                         the ids, exceed the row's noise
+                         the ids, exceed the row's noise; at any noise below 1 there is one, even
+                         where float32 rounds the last sum to less than 1
 
     >>> sample_tokens(torch.zeros(2, 4), torch.tensor([0.1, 0.6]))
     tensor([0, 2])
@@ -61,7 +62,7 @@ def top_k_filter(logits, k):
     """Keep the scores of the k best tokens of each row; all others become -inf.
 
     logits   (B, V)  scores; k may be larger than V
-    returns  (B, V)  scores
+    returns  (B, V)  scores; if several share the k-th place, it does not matter which of them stay
 
     >>> top_k_filter(torch.tensor([[1.0, 4.0, 3.0, 2.0]]), k=2)
     tensor([[-inf, 4., 3., -inf]])
@@ -75,7 +76,7 @@ def top_p_filter(logits, p):
     """Keep the fewest tokens of each row whose probabilities reach p together: its nucleus.
 
     logits   (B, V)  scores
-    p        from 0, not included, to 1
+    p        between 0 and 1, both excluded
     returns  (B, V)  the scores of the most probable tokens, up to and with the one that reaches p;
                      all others become -inf
 
@@ -119,7 +120,7 @@ def length_normalised(scores, lengths, alpha):
     """Divide log-probabilities by the length penalty ((5 + length) / 6) ** alpha.
 
     scores   (B, K)  log-probabilities of whole sentences
-    lengths  (B, K)  their numbers of tokens, EOS included
+    lengths  (B, K)  their numbers of tokens, EOS included; or (B, 1), if all of a row are equal
     alpha    0: nothing changes; the larger, the more a long sentence is favoured
     returns  (B, K)
 
@@ -210,7 +211,7 @@ def bleu(matches, totals, lengths, reference_lengths):
 
     matches, totals             (N, 4)  ints, for each sentence as from `ngram_matches`
     lengths, reference_lengths  (N,)    ints, the numbers of tokens
-    returns                     a float
+    returns                     a float, or a tensor of one number
 
     All are added up over the corpus first. Then it is 100 · brevity · the geometric mean of the
     four precisions matches / totals. Brevity is exp(1 - r / c) if the hypotheses have fewer tokens,
@@ -320,8 +321,9 @@ def search(decoder, most, beam, alpha):
     while len(rows):
         logits = decoder.step(written[:, :, -1].flatten())  # (B · K, V)
         log_probs = torch.log_softmax(logits, dim=1).unflatten(0, (-1, K))  # (B, K, V)
-        log_probs, ids = log_probs.topk(min(K, log_probs.shape[2]))  # more cannot be chosen
-        ids = ids.masked_fill(finished.unsqueeze(2), PAD)
+        # No more than K tokens of a beam can be chosen. A token of these is known by its place.
+        log_probs, ids = log_probs.topk(min(K, log_probs.shape[2]))  # (B, K, K)
+        ids = ids.masked_fill(finished.unsqueeze(2), PAD)  # of an ended beam every place means PAD
         scores, origin, place = beam_step(scores, log_probs, finished)  # (B, K) each
         batch = torch.arange(len(rows), device=device).unsqueeze(1)
         tokens = ids[batch, origin, place]  # (B, K)

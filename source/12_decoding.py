@@ -8,10 +8,11 @@
 # - write **greedily**, and show a case where that misses the most probable sentence,
 # - **sample** with a temperature, top-k and top-p, and say what each does to the odds,
 # - search with a **beam**, and explain why the search needs a **length penalty**,
-# - keep **keys and values**, so that a token costs the same early and late in the sentence,
+# - keep **keys and values**, so that a token costs almost the same early and late in the
+#   sentence,
 # - compute **BLEU** from counts, equal to sacrebleu, and say what it does and does not measure.
 #
-# **Time** 150 minutes · **Points** 22 · **GPU** not needed · **You need** lessons 05, 07 and 10
+# **Time** 150 minutes · **Points** 22 · **GPU** not needed · **You need** lessons 05, 06, 07 and 10
 
 # %%
 import math
@@ -68,13 +69,13 @@ for first, p in follows["BOS"].items():
 #
 # $$\log p(y \mid x) = \sum_{t=1}^{T} \log p(y_t \mid y_1 \dots y_{t-1}, x)$$
 #
-# There are as many sentences as paths in a tree that splits into `vocab_size` branches at every
+# There are as many sentences as paths in a tree that splits into V = `vocab_size` branches at every
 # token. Nobody can try them all. These are the ways through:
 #
 # | way | what it takes | good for |
 # |---|---|---|
 # | greedy | the best next token | speed |
-# | sampling | a random one, by its probability | variety: stories, dialogue |
+# | sampling | a random one, drawn by its probability | variety: stories, dialogue |
 # | beam search | the K best beginnings, side by side | translation, summaries |
 #
 # | name | shape | what it is |
@@ -94,7 +95,7 @@ for first, p in follows["BOS"].items():
 # <details><summary>Hint 1 · the idea</summary>
 #
 # Begin with BOS. Look into its row, take the best, write it down, look into the row of that one.
-# EOS is written too, and then it is over.
+# EOS is written too, and then it is over, or when `max_length` tokens are written.
 # </details>
 # <details><summary>Hint 2 · from tensors to numbers</summary>
 #
@@ -191,6 +192,11 @@ print("so noise 0.05 draws a, 0.25 draws b, 0.7 draws d")
 #
 # It acts on the scores, before the softmax. At 0.5 the scores are twice as far apart.
 # </details>
+# <details><summary>Hint 4 · “in float32, at the largest noise”</summary>
+#
+# Rounded sums may end at 0.9999998, below the noise. Multiply the noise by the row's last sum
+# before comparing: it is then always below it.
+# </details>
 
 # %% exercise="sample_tokens"
 from attention.decoding import sample_tokens
@@ -202,8 +208,8 @@ check.sample_tokens(sample_tokens)
 # ## Cutting the tail
 # Twenty letters with 1 % each are together as probable as one with 20 %. So now and then one of
 # them is drawn, and the rest of the sentence has to live with it. Two filters cut this tail off.
-# Both turn scores into scores: what is dropped becomes -inf, and the softmax then gives the rest 1
-# in all again.
+# Both turn scores into scores: what is dropped becomes -inf, and the softmax then makes the others
+# sum to 1 again.
 #
 # ### Exercise 12.3 · `top_k_filter`
 # ●○○ easy · 6 minutes · 1 point
@@ -380,12 +386,12 @@ check.length_normalised(length_normalised)
 # four.](figures/key_value_cache.svg)
 #
 # ### Exercise 12.7 · `CachedAttention`
-# ●●● hard · 20 minutes · 4 points
+# ●●○ medium · 12 minutes · 4 points
 #
-# Causal self-attention of one position at a time. `split_heads`, `merge_heads` and
-# `masked_attention` of lessons 06 and 07 are imported. What it returns must be what
-# `MultiHeadAttention` would say for this position, had it read the whole sequence under a causal
-# mask. Is a mask needed here?
+# Causal self-attention of one position at a time. `split_heads(x, n_heads)`, `merge_heads(x)` and
+# `masked_attention(q, k, v, mask=None)`, which returns the context alone, are those of lessons 06
+# and 07, and imported. What it returns must be what `MultiHeadAttention` would say for this
+# position, had it read the whole sequence under a causal mask. Is a mask needed here?
 #
 # <details><summary>Hint 1 · the idea</summary>
 #
@@ -418,6 +424,8 @@ from attention.decoding import CachedAttention
 check.CachedAttention(CachedAttention)
 
 # %% [markdown]
+# No mask was needed: what is not yet read is not there.
+#
 # In a beam search the beams change places after every step: new beam 0 may go on from old beam 1.
 # What is remembered must go with it, or a beam continues its sentence with another's past.
 #
@@ -435,7 +443,7 @@ check.CachedAttention(CachedAttention)
 # <details><summary>Hint 2 · the shapes</summary>
 #
 # The first rows of the sources, as `(B, 1)`, and `origin`, `(B, K)`, add up to the row numbers.
-# Make them flat: `(B · K,)`.
+# Make them flat: `(B · K,)`. A new tensor should be on `origin`'s device.
 # </details>
 
 # %% exercise="follow_beams"
@@ -448,7 +456,8 @@ check.follow_beams(follow_beams)
 # ## Writing
 # `CachedDecoder` puts such attentions in the places of the model's own, in all layers, and computes
 # the keys and values of the source once. `step` reads a token for each row and returns the scores
-# of the next. `RepeatingDecoder` has the same methods, and computes everything anew. With either:
+# of the next. PAD and BOS get the score -inf, since no sentence contains them. `RepeatingDecoder`
+# has the same methods, and computes everything anew. With either:
 
 # %% given="write"
 from attention.decoding import write
@@ -458,9 +467,11 @@ from attention.decoding import sample
 
 # %% [markdown]
 # The search does your step for many sources at once. Only the K best tokens of a beam can be among
-# the K best of all, so it hands over no more than these. A source leaves as soon as none of its
-# unfinished beams can become better than its best finished one, and the others go on in a smaller
-# batch. Sources of similar length are searched for together.
+# the K best of all, so the search hands only each beam's K best tokens to `beam_step`, which then
+# returns their *places* among these; `ids` translates them back. For a finished beam every place
+# means PAD. A source leaves as soon as none of its unfinished beams can become better than its best
+# finished one, and the others go on in a smaller batch. Sources of similar length are searched for
+# together.
 
 # %% given="judge"
 from attention.decoding import judge
@@ -527,8 +538,8 @@ _ = ax.set_ylim(bottom=0)
 # cache the cost of a token grows with what is already there, and that of a sentence with the square
 # of its length. With a cache the cost of a token hardly changes, and that of a sentence grows with
 # its length. (The new token does look at all keys, but in a sentence this short the matrices of the
-# layers cost far more.) What a cache costs is memory: two vectors of d_model for each token, layer
-# and beam.
+# layers cost far more.) What a cache costs is memory: two vectors of d_model for each written
+# token, layer and beam, and as much for the source, once.
 #
 # ## Break it
 # Let the beams change places, but leave what they remember where it was. A search adds up the
@@ -546,15 +557,17 @@ def log_probability(model, source, target):
     return log_p.masked_fill(target == PAD, 0).sum(dim=1)
 
 
-whole = follow_beams
-for label in ("the cache follows its beams", "the cache stays"):
-    if label == "the cache stays":
-        follow_beams = lambda rows, origin: rows  # noqa: E731
-    ids, added = beam_search(early, source, beam=5, alpha=1.0, max_length=80, return_scores=True)
-    asked = log_probability(early, source, ids)
-    print(f"{label:<28} the search says {added.mean():6.2f}, the model {asked.mean():6.2f}")
-    print(f"{'':<28} {texts_of(ids)[-1]}")
-follow_beams = whole
+whole, options = follow_beams, {"beam": 5, "alpha": 1.0, "max_length": 80}
+try:
+    for label in ("the cache follows its beams", "the cache stays"):
+        if label == "the cache stays":
+            follow_beams = lambda rows, origin: rows  # noqa: E731
+        ids, added = beam_search(early, source, **options, return_scores=True)
+        asked = log_probability(early, source, ids)
+        print(f"{label:<28} the search says {added.mean():6.2f}, the model {asked.mean():6.2f}")
+        print(f"{'':<28} {texts_of(ids)[-1]}")
+finally:
+    follow_beams = whole
 print(f"{'wanted':<28} {wanted[-1]}")
 
 # %% [markdown]
@@ -605,7 +618,8 @@ for word in ("the", "cat", "on", "mat"):
 
 # %% [markdown]
 # “the” stands three times in the hypothesis and twice in the reference, so two of them count. This
-# is **clipping**. Without it, “the the the” would be perfect.
+# is **clipping**. Without it, every word of “the the the” would count as right. Here 5 of the 7
+# words match.
 #
 # ### Exercise 12.9 · `ngram_matches`
 # ●●○ medium · 12 minutes · 2 points
@@ -619,7 +633,8 @@ for word in ("the", "cat", "on", "mat"):
 # <details><summary>Hint 2 · all runs of n</summary>
 #
 # An n-gram as a tuple can be counted. For bigrams, `zip(tokens, tokens[1:])` yields them all, and
-# none if there are fewer than two tokens. How do you zip n lists?
+# none if there are fewer than two tokens. n lists are zipped with `zip(*lists)`. Or take
+# `tuple(tokens[i:i + n])` for every start i: where is the last one?
 # </details>
 # <details><summary>Hint 3 · two Counters</summary>
 #
@@ -633,7 +648,8 @@ from attention.decoding import ngram_matches
 check.ngram_matches(ngram_matches)
 
 # %% [markdown]
-# From the counts to a score, there are four decisions:
+# For each n, matches divided by totals is the **precision**. From the counts to a score, there are
+# four decisions:
 # - **Pool**: add matches and totals over the whole corpus, then divide. Not the mean of sentences.
 # - **Geometric mean** of the four precisions: a poor one cannot be made up for by a good one.
 # - **Brevity penalty**: precision alone would reward saying only what is certain. If the hypotheses
@@ -643,6 +659,9 @@ check.ngram_matches(ngram_matches)
 #
 # $$\mathrm{BLEU} = 100 \cdot \min\left(1,\ e^{1 - r/c}\right) \cdot
 # \left(\prod_{n=1}^{4} \frac{m_n}{t_n}\right)^{1/4}$$
+#
+# $m_n$ and $t_n$ are the matches and totals of order n, added over the corpus; where $m_n$ is 0,
+# the smoothed value stands for it.
 #
 # ### Exercise 12.10 · `bleu`
 # ●●● hard · 20 minutes · 3 points
@@ -670,9 +689,10 @@ check.ngram_matches(ngram_matches)
 # 100 · brevity · geometric mean
 # ```
 # </details>
-# <details><summary>Hint 4 · ZeroDivisionError with empty hypotheses</summary>
+# <details><summary>Hint 4 · ZeroDivisionError</summary>
 #
-# Then c is 0. They have no n-grams either: which of the two cases should have caught it?
+# If every hypothesis has fewer than four tokens, totals of some order are 0; if all are empty, c is
+# 0 too. Which case should come before any division?
 # </details>
 
 # %% exercise="bleu"
@@ -685,10 +705,11 @@ check.bleu(bleu)
 from attention.decoding import corpus_statistics
 
 # %% [markdown]
-# What are the tokens of a German number? Words would be too long, a number is one word, and letters
-# too short. Let us cut at the parts that numbers are made of. BLEU depends on this choice. That is
-# why sacrebleu prints a **signature** with every score: two BLEU scores compare only if their
-# signatures are the same (Post, 2018).
+# What are the tokens of a German number? Words would be too long, since a number is one word;
+# letters would be too short. Let us cut at the parts that numbers are made of. BLEU depends on this
+# choice. That is why sacrebleu prints a **signature** with every score: scores that are compared
+# must have the same signature (Post, 2018). Ours says `tok:none`, since we cut ourselves: so we
+# must also say how.
 
 # %%
 parts = "zwanzig dreißig hundert tausend sieben sechs zwölf eins fünf vier drei zwei acht neun zehn"
@@ -724,8 +745,9 @@ print(f"500 times {len(pairs)} sentences drawn from these: 95 % between {low:.1f
 # %% [markdown]
 # The last line is the noise of the measurement, by the **bootstrap**: had the test set been another
 # one of the same size, the score could as well be anywhere in that range. The statistics of a
-# sentence are counted once, so 500 such scores take no time. Differences smaller than that range
-# need the same sentences on both sides, or more of them.
+# sentence are counted once, so 500 such scores take no time. This is the range for *one* system.
+# Two systems on the same sentences share much of this luck, so a smaller difference can be real:
+# draw the same rows for both, and look at the range of the difference. So we do below.
 #
 # ## A better search
 # Now the early translator, with wider and wider beams. A wider beam finds more probable sentences.
@@ -736,7 +758,7 @@ print(f"500 times {len(pairs)} sentences drawn from these: 95 % between {low:.1f
 # %% demo=true
 widths = (1, 2, 4, 8, 16, 32)
 alphas = (0.0, 0.6, 1.0)
-quality, sizes_found = {}, {}
+quality, sizes_found, counted = {}, {}, {}
 print(f"{'beam':>4}  {'alpha':>5}  {'log-prob.':>9}  {'letters':>7}  {'BLEU':>5}")
 for alpha in alphas:
     label = f"alpha = {alpha}"
@@ -744,10 +766,16 @@ for alpha in alphas:
     for K in widths:
         ids, totals = beam_search(early, source, K, alpha, max_length=80, return_scores=True)
         size = sum(map(len, texts_of(ids))) / len(ids)
-        quality[label].append(bleu(*statistics_of(texts_of(ids), wanted)))
+        counted[alpha, K] = statistics_of(texts_of(ids), wanted)
+        quality[label].append(bleu(*counted[alpha, K]))
         sizes_found[label].append(size)
         row = f"{totals.mean():9.2f}  {size:7.1f}  {quality[label][-1]:5.1f}"
         print(f"{K:4}  {alpha:5}  {row}")
+for narrow, wide in ((1, 4), (4, 32)):
+    both = [[bleu(*(x[rows] for x in counted[1.0, K])) for rows in again] for K in (narrow, wide)]
+    gain = torch.tensor(both[1]) - torch.tensor(both[0])
+    low, high = gain.quantile(torch.tensor([0.025, 0.975])).tolist()
+    print(f"alpha 1.0, beam {wide} less beam {narrow}: 95 % between {low:+.1f} and {high:+.1f}")
 axes = plots.panels(columns=2, width=4.4, height=3.0, share=False)
 plots.lines(widths, quality, axes[0], title="BLEU", xlabel="beam", log=True)
 plots.lines(widths, sizes_found, axes[1], title="letters written", xlabel="beam", log=True)
@@ -763,8 +791,9 @@ for ax in axes:
 # without a penalty BLEU falls, although the search does what it was asked to do: each row of the
 # table with alpha = 0 is more probable than the one above it. The sentences become shorter and
 # shorter. So the errors of a narrow beam *hide* an error of the model, which thinks too well of
-# short sentences. The penalty mends the symptom: with alpha = 1 a wide beam does no harm. It does
-# no good either; from 4 on, the differences are smaller than the noise measured above.
+# short sentences. The penalty mends the symptom: with alpha = 1 a wide beam does no harm. The last
+# two lines draw the same sentences for both widths, 500 times. From 1 to 4 the whole range of the
+# difference lies above 0; from 4 to 32 it has 0 inside, so no gain is shown.
 #
 # Does the same hold for the sharp model, and for long and short numbers?
 
@@ -795,10 +824,11 @@ _ = ax.set(ylim=(0, 100), xticks=list(groups)[2:])
 # Look at the other measure, too. With the beam the early translator has a much better BLEU, and
 # *fewer* numbers without error. Two measures need not agree, so say before the experiment which
 # one counts. BLEU does not know what matters: *siebenhundert* for *neunhundert* is one wrong piece,
-# while a typing error that breaks a piece into letters costs several. Of a sum of money one would
-# think otherwise. Numbers can be checked exactly; for most texts, BLEU or a measure like it is what
-# there is. The Transformer of 2017 had 28.4 for English to German and 41.8 for English to French on
-# the news of WMT 2014, with a beam of 4 and alpha = 0.6.
+# while a typing error that breaks a piece into letters costs several. Yet if the number is a sum of
+# money, the first error is the worse one. Numbers can be checked exactly; for most texts, BLEU or a
+# measure like it is what there is. The Transformer of 2017 had 28.4 for English to German and 41.8
+# for English to French on the news of WMT 2014, with a beam of 4 and alpha = 0.6 (the large model;
+# computed without sacrebleu).
 #
 # ## Translations with their attention
 # The sharp translator again, with a beam of 5. Each translation is read once more by the whole
@@ -828,8 +858,8 @@ for row, (ax, pair) in enumerate(zip(axes, chosen, strict=True)):
 # ## Summary
 # Greedy takes the best next token, sampling a random one, and a beam keeps several beginnings;
 # what is most probable is not always best, and short sentences need a handicap. Keys and values of
-# what was written never change, so they are kept, and a token costs the same early and late. BLEU
-# pools clipped n-gram counts over a corpus; it is useful, and no more than a count.
+# what was written never change, so they are kept, and a token costs almost the same early and
+# late. BLEU pools clipped n-gram counts over a corpus; it is useful, and no more than a count.
 #
 # **Next** In lesson 13 the encoder goes: a model that only continues texts, and what it can do.
 #

@@ -56,9 +56,9 @@ def greedy_path(student, draw):
     what = "where BOS is best followed by 3, 3 by 4 and 4 by EOS, the ids are wrong"
     expect.equal(ids, [3, 4, EOS], what)
     expect.close(total, -0.875, "the log-probabilities -0.5, -0.25 and -0.125 do not add up")
-    ids, total = _several(student(table, 2), 2, pair)
-    expect.equal(ids, [3, 4], "with max_length=2 the sentence should be cut after two tokens")
-    expect.close(total, -0.75, "with max_length=2 the log-probability is wrong")
+    ids, total = _several(student(table, 1), 2, pair)
+    expect.equal(ids, [3], "with max_length=1 the sentence should be cut after one token")
+    expect.close(total, -0.5, "with max_length=1 the log-probability is wrong")
     for V, most, ends in ((6, 12, 0.0), (9, 15, 1.0), (12, 20, 0.0), (7, 9, 2.0)):
         table = _table(draw, V, ends)
         ids, total = _several(student(draw.strided(table), most), 2, pair)
@@ -71,12 +71,19 @@ def greedy_path(student, draw):
 @check
 def sample_tokens(student, draw):
     """Some draws by hand, then frequencies, then each draw against a loop."""
-    logits = _tensor([[0.1, 0.2, 0.3, 0.4]]).log().repeat(5, 1) + 7
-    tokens = student(logits, _tensor([0.05, 0.25, 0.5, 0.7, 0.35]))
-    expect.shape(tokens, (5,), axes="B")
+    # As many rows as tokens, twice: noise compared along the wrong axis shows in the result, not as
+    # an error of broadcasting.
+    logits = _tensor([[0.1, 0.2, 0.3, 0.4]]).log().repeat(4, 1) + 7
+    tokens = student(logits, _tensor([0.05, 0.25, 0.7, 0.35]))
+    expect.shape(tokens, (4,), axes="B")
     expect.dtype(tokens, torch.int64)
-    what = "with probabilities 0.1, 0.2, 0.3, 0.4, noise 0.05, 0.25, 0.5, 0.7, 0.35 draws wrongly"
-    expect.close(tokens, torch.tensor([0, 1, 2, 3, 2]), what)
+    flat, noise = draw.normal(12, 12), draw.uniform(12)
+    what = "with the same noise it draws other tokens: the noise *is* the draw, look where it falls"
+    first, again = (student(flat, noise) for _ in range(2))
+    expect.shape(first, (12,), axes="B")
+    expect.true(torch.equal(first, again), what, *_first_difference(again, first))
+    what = "with probabilities 0.1, 0.2, 0.3, 0.4, noise 0.05, 0.25, 0.7, 0.35 draws wrongly"
+    expect.close(tokens, torch.tensor([0, 1, 3, 2]), what)
     two = _tensor([[0.2, 0.8]]).log().repeat(4, 1)
     what = "with probabilities 0.2, 0.8 and temperature=0.5, noise 0.04, 0.1, 0.25, 0.36"
     got = student(two, _tensor([0.04, 0.1, 0.25, 0.36]), 0.5)
@@ -110,6 +117,20 @@ def sample_tokens(student, draw):
         expected.append(sum(part <= u * sums[-1] for part in sums))
     what = "nine rows with noise of their own draw otherwise than a loop"
     expect.close(student(logits, noise, temperature=1.5), torch.tensor(expected), what)
+
+    logits = draw.normal(100, 200)
+    logits[:, [0, -1]] = -math.inf
+    tokens = student(logits.float(), torch.full((100,), 1 - 2**-24))  # rand knows no larger one
+    expect.shape(tokens, (100,), axes="B")
+    impossible = ((tokens < 1) | (tokens > 198)).nonzero()
+    what = "in float32, at the largest noise, a token is drawn that is -inf or does not exist"
+    shown = f"token {tokens[impossible[0]].item()}" if len(impossible) else ""
+    expect.true(not len(impossible), what, shown, "one of 1 … 198: 0 and 199 have the score -inf")
+
+
+def _first_difference(got, expected):
+    row = int((got != expected).int().argmax())
+    return [f"row {row}: token {one[row].item()}" for one in (got, expected)]
 
 
 def _kept(rows, keep):
@@ -160,16 +181,19 @@ def _nucleus(row, p):
 def top_p_filter(student, draw):
     """By hand, then a loop that adds token after token."""
     logits = draw.normal(4, 9, scale=2.0)
-    kept = student(logits, 0.7)
+    three = _tensor([[0.1, 0.6, 0.3], [0.1, 0.88, 0.02]]).log()
+    kept, got = student(logits, 0.7), student(three, 0.8)
     expect.shape(kept, (4, 9), axes="B, V")
     expect.dtype(kept, F64)
     what = "a row keeps nothing: the best token should always stay"
     expect.true((kept > -math.inf).any(1).all(), what, "only -inf", "at least one score")
-    three = _tensor([[0.5, 0.1, 0.4], [0.1, 0.88, 0.02]]).log()
-    got = student(three, 0.8)
-    expected = three.masked_fill(torch.tensor([[0, 1, 0], [1, 0, 1]]).bool(), -math.inf)
-    what = "for the probabilities 0.5, 0.1, 0.4 and 0.1, 0.88, 0.02 with p=0.8 it is wrong"
+    expected = three.masked_fill(torch.tensor([[1, 0, 0], [1, 0, 1]]).bool(), -math.inf)
+    what = "for the probabilities 0.1, 0.6, 0.3 and 0.1, 0.88, 0.02 with p=0.8 it is wrong"
     expect.close(got, expected, what)
+    halves = student(_tensor([[0.0, 0.0]]), 0.5)  # either may stay
+    left = (halves > -math.inf).sum().item()
+    what = "of two tokens with probability 0.5 each, one reaches p=0.5"
+    expect.true(left == 1, what, f"{left} kept", "1 kept")
     expected = _kept(logits.tolist(), lambda row: _nucleus(row, 0.7))
     expect.close(kept, expected, "with p=0.7 it differs from adding token after token")
     for p in (0.001, 0.35, 0.9, 0.999):
@@ -307,6 +331,11 @@ def length_normalised(student, draw):
     expect.close(
         student(scores, ones, 0.6), scores, "a sentence of one token should not change", **NEAR
     )
+    same, column = student(scores, lengths[:, :1], 0.7), lengths[:, :1].expand(2, 5)
+    expect.shape(same, (2, 5), axes="B, K")
+    expected = student(scores, column.clone(), 0.7)
+    what = "lengths (B, 1), one for all sentences of a row, should do as well as (B, K)"
+    expect.close(same, expected, what, **NEAR)
     for alpha, result in ((0.7, got), (2.0, student(draw.strided(scores), lengths, 2.0))):
         pairs = zip(scores.tolist(), lengths.tolist(), strict=True)
         rows = [[s / ((5 + n) / 6) ** alpha for s, n in zip(*p, strict=True)] for p in pairs]
@@ -418,6 +447,9 @@ def ngram_matches(student, draw):
     expect.equal(matches, [5, 3, 1, 0], what)
     matches, totals = _several(student(["a"] * 5, ["a", "a"]), 2, pair)
     expect.equal(matches, [2, 1, 0, 0], 'the matches of "a a a a a" in "a a" are wrong')
+    matches, totals = _several(student(["ab", "c"], ["a", "bc"]), 2, pair)
+    what = "the tokens ab, c and a, bc have no n-gram in common, but the matches are not 0"
+    expect.equal(matches, [0, 0, 0, 0], what)
     matches, totals = _several(student(["a", "b"], list("abab")), 2, pair)
     expect.equal(totals, [2, 1, 0, 0], 'the totals of "a b" are wrong')
     expect.equal(matches, [2, 1, 0, 0], 'the matches of "a b" in "a b a b" are wrong')

@@ -7,6 +7,7 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
+from attention.masked_attention import masked_attention
 from autograder.exercise import alternative, mistake
 
 PAD, BOS, EOS = 0, 1, 2
@@ -129,6 +130,65 @@ def goes_on_behind_eos(table, max_length):
 )
 def writes_one_too_many(table, max_length):
     return _path(table, max_length + 1)
+
+
+@mistake(
+    "greedy_path",
+    hint="The log-probabilities are multiplied. Probabilities multiply, their logarithms add up.",
+)
+def multiplies_the_logarithms(table, max_length):
+    ids, total, token = [], 1.0, BOS
+    while token != EOS and len(ids) < max_length:
+        log_p, best = table[token].max(0)
+        token, total = best.item(), total * log_p.item()
+        ids.append(token)
+    return ids, total
+
+
+def _tensors(table, max_length):
+    ids, total, token = [], 0.0, BOS
+    while token != EOS and len(ids) < max_length:
+        log_p, token = table[token].max(0)
+        total = total + log_p
+        ids.append(token)
+    return ids, total
+
+
+@mistake(
+    "greedy_path",
+    hint="The ids in the list are tensors. Make numbers of them with `.item()`.",
+)
+def writes_tensors(table, max_length):
+    ids, total = _tensors(table, max_length)
+    return ids, total.item()
+
+
+@mistake(
+    "greedy_path",
+    hint="Both the ids and the log-probability are tensors. Make numbers of them with `.item()`.",
+)
+def stays_in_tensors_throughout(table, max_length):
+    return _tensors(table, max_length)
+
+
+@mistake(
+    "greedy_path",
+    hint="A sentence that is too long gets an EOS at its end. Cut, do not close: EOS is written "
+    "only if it is chosen.",
+)
+def closes_the_sentence(table, max_length):
+    ids, total = _path(table, max_length)
+    return ids if ids[-1] == EOS else [*ids, EOS], total
+
+
+@mistake(
+    "greedy_path",
+    hint="The last token that max_length allows is made an EOS. Cut, do not close: EOS is written "
+    "only if it is chosen.",
+)
+def closes_in_time(table, max_length):
+    ids, total = _path(table, max_length)
+    return [*ids[:-1], EOS], total
 
 
 @alternative("greedy_path")
@@ -265,9 +325,69 @@ def divides_by_columns(logits, noise, temperature=1.0):
     return _drawn((logits / temperature).softmax(0), noise).clamp(max=logits.shape[1] - 1)
 
 
+@mistake(
+    "sample_tokens",
+    hint="The pieces lie in order of size. Keep the order of the ids.",
+)
+def lays_the_largest_first(logits, noise, temperature=1.0):
+    probabilities, order = (logits / temperature).softmax(1).sort(dim=1, descending=True)
+    return order.gather(1, _drawn(probabilities, noise)[:, None].clamp(max=order.shape[1] - 1))[
+        :, 0
+    ]
+
+
+@mistake(
+    "sample_tokens",
+    hint="The pieces lie in order of size, the smallest first. Keep the order of the ids.",
+)
+def lays_the_smallest_first(logits, noise, temperature=1.0):
+    probabilities, order = (logits / temperature).softmax(1).sort(dim=1)
+    return order.gather(1, _drawn(probabilities, noise)[:, None].clamp(max=order.shape[1] - 1))[
+        :, 0
+    ]
+
+
+@mistake(
+    "sample_tokens",
+    hint="Each number of the noise is compared with a column, not with its row. The noise has one "
+    "number per row: compare it as (B, 1).",
+)
+def compares_with_columns(logits, noise, temperature=1.0):
+    return ((logits / temperature).softmax(1).cumsum(1) <= noise).sum(1)
+
+
+@mistake(
+    "sample_tokens",
+    hint="No token is found, and the number of tokens comes back, which is no id: the rounded sums "
+    "end below 1 here, and the noise lies behind them. The line is as long as its last sum.",
+)
+def trusts_the_line_to_end_at_one(logits, noise, temperature=1.0):
+    return _drawn((logits / temperature).softmax(1), noise)
+
+
+@mistake(
+    "sample_tokens",
+    hint="No sum exceeds the noise, and argmax of nothing but False is 0: the rounded sums end "
+    "below 1 here. The line is as long as its last sum.",
+)
+def takes_the_first_for_none(logits, noise, temperature=1.0):
+    sums = (logits / temperature).softmax(1).cumsum(1)
+    return (sums > noise[:, None]).int().argmax(1)
+
+
+@mistake(
+    "sample_tokens",
+    hint="Where no sum exceeds the noise the last id is taken, even if its score is -inf. The "
+    "rounded sums end below 1 here: the line is as long as its last sum.",
+)
+def takes_the_last_for_none(logits, noise, temperature=1.0):
+    return _drawn((logits / temperature).softmax(1), noise).clamp(max=logits.shape[1] - 1)
+
+
 @alternative("sample_tokens")
 def searches_the_sums(logits, noise, temperature=1.0):
     sums = torch.softmax(logits / temperature, dim=1).cumsum(dim=1)
+    noise = noise * sums[:, -1]
     return torch.searchsorted(sums, noise.unsqueeze(1).contiguous(), right=True).squeeze(1)
 
 
@@ -275,8 +395,8 @@ def searches_the_sums(logits, noise, temperature=1.0):
 def walks_along_the_line(logits, noise, temperature=1.0):
     drawn = []
     for row, u in zip(logits, noise.tolist(), strict=True):
+        token, probabilities = 0, torch.softmax(row.double() / temperature, 0).tolist()
         left = u
-        token, probabilities = 0, torch.softmax(row / temperature, 0).tolist()
         while token < len(probabilities) - 1 and left >= probabilities[token]:
             left -= probabilities[token]
             token += 1
@@ -287,6 +407,7 @@ def walks_along_the_line(logits, noise, temperature=1.0):
 @alternative("sample_tokens")
 def finds_the_first_beyond(logits, noise, temperature=1.0):
     sums = torch.cumsum(F.softmax(logits / temperature, -1), -1)
+    sums = sums / sums[:, -1:]
     return torch.argmax((sums > noise[:, None]).long(), dim=-1)
 
 
@@ -340,6 +461,31 @@ def returns_the_best_only(logits, k):
 )
 def compares_with_the_first_row(logits, k):
     return logits.masked_fill(logits < _top(logits, k)[:1, -1:], -math.inf)
+
+
+@mistake(
+    "top_k_filter",
+    hint="One bar for the whole batch: each row has a k-th best score of its own.",
+)
+def compares_with_the_lowest_bar(logits, k):
+    return logits.masked_fill(logits < _top(logits, k).min(), -math.inf)
+
+
+@mistake(
+    "top_k_filter",
+    hint="The bars are (B,), one for each row, and PyTorch compares them with the columns. As (B, "
+    "1) each bar meets its own row.",
+)
+def loses_an_axis(logits, k):
+    return logits.masked_fill(logits < _top(logits, k)[:, -1], -math.inf)
+
+
+@mistake(
+    "top_k_filter",
+    hint="argsort says which token stands at a rank, not the rank of a token.",
+)
+def takes_the_order_for_ranks(logits, k):
+    return logits.masked_fill(logits.argsort(dim=1, descending=True) >= k, -math.inf)
 
 
 @mistake(
@@ -438,6 +584,35 @@ def forgets_to_unsort(logits, p):
 
 @mistake(
     "top_p_filter",
+    hint="The mask is brought into sorted order a second time. `gather` reads from `order`, "
+    "`scatter` writes to it.",
+)
+def gathers_the_mask(logits, p):
+    probabilities, sums, order = _sorted(logits)
+    return logits.masked_fill((sums - probabilities >= p).gather(1, order), -math.inf)
+
+
+@mistake(
+    "top_p_filter",
+    hint="exp of the scores does not sum to 1. Use softmax.",
+)
+def forgets_to_divide(logits, p):
+    weights, order = logits.exp().sort(dim=1, descending=True)
+    return _drop(logits, order, weights.cumsum(1) - weights >= p)
+
+
+@mistake(
+    "top_p_filter",
+    hint="Where the sum is exactly p, one token more is kept. Reached is reached: a token "
+    "that finds p before it is not needed.",
+)
+def waits_until_p_is_exceeded(logits, p):
+    probabilities, sums, order = _sorted(logits)
+    return _drop(logits, order, sums - probabilities > p)
+
+
+@mistake(
+    "top_p_filter",
     hint="The scores come back sorted. Each should stand where its token was.",
 )
 def returns_sorted_scores(logits, p):
@@ -470,6 +645,14 @@ def begins_with_the_worst(logits, p):
 )
 def compares_single_probabilities(logits, p):
     return logits.masked_fill(logits.softmax(1) < p, -math.inf)
+
+
+@mistake(
+    "top_p_filter",
+    hint="A token is judged by its own probability. It is the sum of those before it that decides.",
+)
+def compares_with_the_rest(logits, p):
+    return logits.masked_fill(logits.softmax(1) < 1 - p, -math.inf)
 
 
 @mistake(
@@ -543,8 +726,9 @@ def shifts_the_mask(logits, p):
 
 @alternative("top_p_filter")
 def adds_up_all_that_are_better(logits, p):
-    probabilities = logits.softmax(1)
-    better = logits[:, None, :] > logits[:, :, None]
+    probabilities, V = logits.softmax(1), logits.shape[1]
+    equal = logits[:, None, :] == logits[:, :, None]
+    better = (logits[:, None, :] > logits[:, :, None]) | equal & torch.ones(V, V).tril(-1).bool()
     before = (better * probabilities[:, None, :]).sum(2)
     return logits.masked_fill(before >= p, -math.inf)
 
@@ -686,6 +870,46 @@ def adds_the_best_score_to_all(scores, log_probs, finished):
     return _best(totals, *log_probs.shape[1:])
 
 
+@mistake(
+    "beam_step",
+    hint="The K best of the whole batch are taken. Each source has its own K.",
+)
+def ranks_the_batch(scores, log_probs, finished):
+    K, V = log_probs.shape[1:]
+    values, place = (scores[..., None] + _ended(log_probs, finished)).flatten().topk(K)
+    return values, place // V, place % V
+
+
+@mistake(
+    "beam_step",
+    hint="The B · K best of the whole batch are taken. Each source has its own K.",
+)
+def shares_the_batch_out(scores, log_probs, finished):
+    B, K, V = log_probs.shape
+    values, place = (scores[..., None] + _ended(log_probs, finished)).flatten().topk(B * K)
+    return values.view(B, K), (place // V % K).view(B, K), (place % V).view(B, K)
+
+
+@mistake(
+    "beam_step",
+    hint="The beams of all sources are numbered through, and compete. Each source has its own K.",
+)
+def numbers_all_beams_through(scores, log_probs, finished):
+    B, K, V = log_probs.shape
+    values, place = (scores[..., None] + _ended(log_probs, finished)).flatten().topk(B * K)
+    return values.view(B, K), (place // V).view(B, K), (place % V).view(B, K)
+
+
+@mistake(
+    "beam_step",
+    hint="Each beam is said to go on from itself. Divide the place by V.",
+)
+def stays_with_itself(scores, log_probs, finished):
+    B, K, V = log_probs.shape
+    values, _, tokens = _best(scores[..., None] + _ended(log_probs, finished), K, V)
+    return values, torch.arange(K).repeat(B, 1), tokens
+
+
 @alternative("beam_step")
 def takes_the_best_of_each_beam_first(scores, log_probs, finished):
     K, V = log_probs.shape[1:]
@@ -766,6 +990,14 @@ def raises_before_dividing(scores, lengths, alpha):
 
 @mistake(
     "length_normalised",
+    hint="Only the length is divided by 6. Put brackets around 5 + length.",
+)
+def divides_the_length_only(scores, lengths, alpha):
+    return scores / (5 + lengths / 6) ** alpha
+
+
+@mistake(
+    "length_normalised",
     hint="The penalty is subtracted. The log-probabilities are divided by it.",
 )
 def subtracts(scores, lengths, alpha):
@@ -797,6 +1029,19 @@ def averages_over_tokens(scores, lengths, alpha):
     return scores / lengths
 
 
+@mistake(
+    "length_normalised",
+    hint="`lengths` may be (B, 1), with one length for all sentences of a row. Then there is no "
+    "lengths[b, k]: broadcasting does without a loop.",
+)
+def insists_on_a_length_each(scores, lengths, alpha):
+    result = torch.empty_like(scores)
+    for b in range(scores.shape[0]):
+        for k in range(scores.shape[1]):
+            result[b, k] = scores[b, k] / ((5 + lengths[b, k]) / 6) ** alpha
+    return result
+
+
 @alternative("length_normalised")
 def multiplies_by_a_negative_power(scores, lengths, alpha):
     return scores * torch.pow((lengths.to(scores.dtype) + 5) / 6, -alpha)
@@ -804,7 +1049,7 @@ def multiplies_by_a_negative_power(scores, lengths, alpha):
 
 @alternative("length_normalised")
 def loops_over_sentences(scores, lengths, alpha):
-    rows = zip(scores.tolist(), lengths.tolist(), strict=True)
+    rows = zip(scores.tolist(), lengths.expand_as(scores).tolist(), strict=True)
     result = [[s * 6**alpha / (5 + n) ** alpha for s, n in zip(*row, strict=True)] for row in rows]
     return torch.tensor(result, dtype=scores.dtype)
 
@@ -970,6 +1215,26 @@ class HasOneHeadOfSmallScale(_Cached):
         return F.scaled_dot_product_attention(q, k, v, scale=scale)
 
 
+@mistake(
+    "CachedAttention",
+    hint="`masked_attention` returns the context only, unless asked for the weights.",
+)
+class UnpacksTheContext(_Cached):
+    def attend(self, q, k, v):
+        context, _ = masked_attention(q, k, v)
+        return context
+
+
+@mistake(
+    "CachedAttention",
+    hint="The mask has T rows, but there is one query.",
+)
+class MasksWithASquare(_Cached):
+    def attend(self, q, k, v):
+        T = k.shape[2]
+        return masked_attention(q, k, v, torch.ones(T, T, dtype=torch.bool).tril())
+
+
 @mistake("CachedAttention", hint="The last projection, W_o, is missing.")
 class ForgetsTheOutput(_Cached):
     def out(self, x):
@@ -1054,6 +1319,18 @@ def sends_instead_of_fetching(cache, origin):
     for new, old in enumerate(rows.tolist()):
         moved[old] = cache[new]
     return moved
+
+
+@mistake(
+    "follow_beams",
+    hint="The cache changes while it is being read. Write to a new one.",
+)
+def overwrites(cache, origin):
+    B, K = origin.shape
+    for b in range(B):
+        for j in range(K):
+            cache[b * K + j] = cache[b * K + origin[b, j]]
+    return cache
 
 
 @mistake(
@@ -1206,6 +1483,29 @@ def forgets_the_order(hypothesis, reference):
         return [tuple(sorted(gram)) for gram in _grams(tokens, n)]
 
     return _count(hypothesis, reference, _clipped, grams=sorted_grams)
+
+
+@mistake(
+    "ngram_matches",
+    hint="Glued together, ab + c and a + bc are the same. Keep the tokens apart, in a tuple.",
+)
+def glues_the_tokens(hypothesis, reference):
+    def glued(tokens, n):
+        return ["".join(gram) for gram in _grams(tokens, n)]
+
+    return _count(hypothesis, reference, _clipped, grams=glued)
+
+
+@mistake(
+    "ngram_matches",
+    hint="A list cannot be counted: a Counter takes only what never changes. Make a tuple of each "
+    "n-gram.",
+)
+def counts_lists(hypothesis, reference):
+    def lists(tokens, n):
+        return [tokens[i : i + n] for i in range(len(tokens) - n + 1)]
+
+    return _count(hypothesis, reference, _clipped, grams=lists)
 
 
 @mistake(
@@ -1446,6 +1746,44 @@ def leaves_short_orders_out(*statistics):
             one, start = 1 / start, 2 * start
         logs.append(math.log(one / two))
     return 100 * _brevity(c, r) * math.exp(sum(logs) / len(logs))
+
+
+@mistake(
+    "bleu",
+    hint="Some order has no n-grams. Return 0 before dividing.",
+)
+def divides_by_no_ngrams(*statistics):
+    m, t, c, r = _pooled(*statistics)
+    if not any(m):
+        return 0.0
+    misses, product = 0, 1.0
+    for one, total in zip(m, t, strict=True):
+        misses += one == 0
+        product *= (one or 0.5**misses) / total
+    return 100 * _brevity(c, r) * product**0.25
+
+
+@mistake(
+    "bleu",
+    hint="Some order has no n-grams, and in tensors 1 / 0 is inf. Return 0 before dividing.",
+)
+def lets_inf_through(*statistics):
+    m, t, c, r = _pooled(*statistics)
+    if not any(m):
+        return 0.0
+    m, t = torch.tensor(m).double(), torch.tensor(t)
+    precisions = torch.where(m > 0, m, 0.5 ** (m == 0).cumsum(0)) / t
+    return 100 * _brevity(c, r) * precisions.log().mean().exp().item()
+
+
+@mistake(
+    "bleu",
+    hint="Without any token c is 0. Return 0 before dividing by it.",
+)
+def divides_by_no_tokens(*statistics):
+    m, t, c, r = _pooled(*statistics)
+    brevity = min(1.0, math.exp(1 - r / c))
+    return 100 * brevity * _mean_log(_exp_smoothed(m, t))
 
 
 @alternative("bleu")

@@ -23,6 +23,7 @@ from attention.decoding import (
     greedy,
     greedy_path,
     length_normalised,
+    ngram_matches,
     sample,
     sample_tokens,
     search,
@@ -237,6 +238,20 @@ def test_draws_have_the_right_frequencies():
     assert sample_tokens(blocked, edges).tolist() == [1, 2]
 
 
+def test_no_draw_falls_behind_rounded_sums():
+    logits = torch.randn(300, 200, generator=torch.Generator().manual_seed(0))
+    logits[:, [0, -1]] = -math.inf
+    noise = torch.full((300,), 1 - 2**-24)  # the largest of torch.rand
+    assert (logits.softmax(1).cumsum(1)[:, -1] <= noise).any()
+    drawn = sample_tokens(logits, noise)
+    assert (drawn >= 1).all() and (drawn <= 198).all()
+
+
+def test_the_nucleus_stops_where_p_is_reached():
+    kept = top_p_filter(torch.zeros(1, 4, dtype=torch.float64), 0.5)
+    assert (kept > -math.inf).sum() == 2
+
+
 def test_filters_keep_the_right_tokens():
     logits = torch.randn(6, 50, generator=torch.Generator().manual_seed(0))
     assert ((top_k_filter(logits, 7) > -math.inf).sum(1) == 7).all()
@@ -274,8 +289,14 @@ def test_beams_take_their_cache_along():
 def test_the_length_penalty_is_that_of_the_paper():
     scores, lengths = torch.tensor([[-4.0, -5.0]]), torch.tensor([[1, 25]])
     torch.testing.assert_close(length_normalised(scores, lengths, 0.0), scores)
+    one_for_all = length_normalised(scores, torch.tensor([[25]]), 0.6)
+    torch.testing.assert_close(one_for_all, scores / 5**0.6)
     expected = torch.tensor([[-4.0, -5.0 / 5**0.6]])
     torch.testing.assert_close(length_normalised(scores, lengths, 0.6), expected)
+
+
+def test_tokens_are_not_glued_together():
+    assert ngram_matches(["ab", "c"], ["a", "bc"]) == ([0] * 4, [2, 1, 0, 0])
 
 
 sentences = st.lists(st.sampled_from("abc"), max_size=9).map(" ".join)
