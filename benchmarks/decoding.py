@@ -8,7 +8,7 @@ process. Without a cache only every tenth sentence is translated, and its time i
 matrix, which takes many times as long where other programs run beside. The model has the sizes of a
 small translator (4 + 4 layers, d_model = 128, 9 700 tokens in one table); without a checkpoint its
 weights are random, and since such a model hardly ever says EOS, a translation ends at the length of
-its source: about 14 tokens. A checkpoint is a safetensors file of such a model's weights. The last
+its source: about 14 tokens. A checkpoint is the model.safetensors of a training's folder. The last
 line is ``ratio: R``, the time of a beam search without a cache over that with one.
 """
 
@@ -18,10 +18,10 @@ import sys
 import time
 
 import torch
-from safetensors.torch import load_file
 
 from attention.data import EOS, PAD
 from attention.decoding import beam_search, greedy
+from attention.model_file import load_model
 from attention.transformer import Transformer
 
 VOCABULARY, SIZES = 9_700, {"d_model": 128, "n_heads": 4, "d_ff": 256, "n_layers": 4}
@@ -33,20 +33,7 @@ def model_and_ends(checkpoint, device):
     if checkpoint is None:
         model = Transformer(VOCABULARY, VOCABULARY, **SIZES, tied="all", fused=True)
         return model.to(device), (1, 0)
-    weights = load_file(checkpoint)
-    tables = ("source_embedding", "target_embedding", "generator")
-    tables = [weights[f"{name}.weight"] for name in tables]
-    shared = [torch.equal(tables[2], table) for table in tables[:2]]
-    tied = "all" if shared[0] else "target" if shared[1] else "none"
-    count = 1 + max(
-        int(name.split(".")[2]) for name in weights if name.startswith("decoder.layers")
-    )
-    d_ff = weights["decoder.layers.0.feed_forward.linear_1.weight"].shape[0]
-    model = Transformer(
-        len(tables[0]), len(tables[1]), tables[0].shape[1], 4, d_ff, count, tied=tied, fused=True,
-        pre_norm="decoder.norm.weight" in weights,
-    )  # fmt: skip
-    model.load_state_dict(weights)
+    model, _, _ = load_model(checkpoint)
     return model.to(device), (1.5, 10)
 
 

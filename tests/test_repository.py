@@ -19,6 +19,7 @@ from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
 
+from attention import train
 from autograder import cli
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -60,7 +61,8 @@ def requirements():
 
 @pytest.mark.parametrize("words", commands(), ids=" ".join)
 def test_readme_command_exists(words):
-    programs = {"make": dry_run, "autograder": has_help, "nbgrader": is_nbgrader, "conda": is_conda}
+    programs = {"make": dry_run, "autograder": has_help, "nbgrader": is_nbgrader}
+    programs |= {"conda": is_conda, "python": trains}
     if words[0] == "source":
         assert words == ["source", ".venv/bin/activate"]
     else:
@@ -102,6 +104,12 @@ def is_nbgrader(words):
     application = NbGraderApp.subcommands[command][0]
     known = {*application.flags, *application.aliases}
     assert {word.lstrip("-") for word in arguments if word.startswith("--")} <= known
+
+
+def trains(words):
+    """The training command takes these words."""
+    assert words[1:3] == ["-m", "attention.train"]
+    train.parser().parse_args(words[3:])
 
 
 def is_conda(words):
