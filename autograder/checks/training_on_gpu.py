@@ -161,7 +161,8 @@ def epoch_order(student, draw):
     expect.true(order != list(range(n)), what, "0, 1, 2, …", "a random order")
     seen = {}
     near = [(one, other) for one in range(6) for other in range(6)]
-    far = [(0, 10), (0, 100), (0, 1000), (0, 10_000), (1, 11), (11, 1)]
+    steps = 10, 100, 1000, 10_000, 256, 1024, 65_536  # where 10 · seed + epoch, and so on, repeats
+    far = [(0, step) for step in steps] + [(1, 11), (11, 1)]
     for pair in near + far:
         order = tuple(student(n, seed=pair[0], epoch=pair[1]))
         first = seen.setdefault(order, pair)
