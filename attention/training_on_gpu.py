@@ -58,9 +58,10 @@ def batch_by_tokens(lengths, max_tokens):
     """Group sentences of similar length into batches that are small enough when padded.
 
     lengths     list of int: tokens of each sentence
-    max_tokens  a batch has at most so many, sentences times the longest of them
+    max_tokens  largest size of a batch: number of sentences × length of the longest
     returns     list of lists of indices, every sentence once: sentences in the order of their
-                length (of equal ones, the earlier first), each batch filled as far as it goes
+                length (of equal ones, the earlier first), each batch filled as far as it goes;
+                [] if there are none
 
     Raises ValueError for a sentence that is longer than max_tokens.
 
@@ -89,6 +90,7 @@ def epoch_order(n_batches, seed, epoch):
     returns    list of int, a permutation of 0 … n_batches - 1
 
     It depends on nothing but its arguments, so training can resume in the middle of an epoch.
+    Python's global generator is left as it is.
 
     >>> epoch_order(5, seed=0, epoch=2) == epoch_order(5, seed=0, epoch=2)
     True
@@ -191,7 +193,9 @@ class TrainStep(ModelAndLoss):
         """Learn from the batches, in one step and in training mode.
 
         batches  list of (source (B, T_k), target (B, T_q)), ids filled up with PAD
-        returns  (): the loss per real token over all batches, before the step
+        returns  (): the loss per real token over all batches, before the step, detached
+
+        Only one batch is in memory at a time: backward comes before the next one begins.
         """
         # exercise: about 10 lines
         self.model.train()
@@ -211,7 +215,7 @@ class Evaluation(ModelAndLoss):
     """The loss of a Transformer on text that it does not learn from.
 
     model, dtype  as in ModelAndLoss
-    smoothing     of the labels; 0 gives the loss whose exponential is the perplexity
+    smoothing     of the labels; 0 gives the plain cross-entropy, to compare with others
     """
 
     def __init__(self, model, smoothing=0.0, dtype=None):
@@ -267,10 +271,11 @@ def training_flops(T_k, T_q, d_model, d_ff, n_layers, vocab_size):
 
     T_k, T_q         tokens of the source and of the target
     d_model, d_ff, n_layers, vocab_size  sizes of a Transformer, n_layers on each side
-    returns          an int: a multiplication and an addition for each number that is multiplied,
+    returns          an int: two operations for each product of two numbers (it is added up, too),
                      once forward and twice backward
 
-    Embeddings, norms, softmax and biases are left out: they hardly count.
+    Scores that a mask hides are computed, and count. Embeddings, norms, softmax and biases are left
+    out: they hardly count.
 
     >>> training_flops(T_k=1, T_q=1, d_model=1, d_ff=1, n_layers=1, vocab_size=1)
     138

@@ -13,7 +13,7 @@
 # - **stop** a training anywhere and **resume** it to the last digit, and average what it leaves,
 # - count the **operations** of a training, and say which share of a machine it uses.
 #
-# **Time** 130 minutes · **Points** 20 · **GPU** used if there is one, not needed · **You need**
+# **Time** 150 minutes · **Points** 20 · **GPU** used if there is one, not needed · **You need**
 # lessons 02 and 10
 
 # %%
@@ -88,16 +88,17 @@ print(f"entropy of how frequent the letters are: {entropy:.2f}")
 #
 # | part | what goes wrong otherwise |
 # |---|---|
-# | learning rate that rises, then falls | stuck at once, or slow, or restless in the end |
+# | learning rate that rises, then falls | stuck at once, or slow, or it jumps about at the end |
 # | smoothed labels | the model learns to be certain, also where it is wrong |
 # | batches by tokens | much of the work is done on padding |
-# | gradients of several batches | what fits into memory is too little for a quiet step |
+# | gradients of several batches | a batch that fits into memory gives a noisy gradient |
 # | clipping | one strange batch undoes a hundred good ones |
-# | products in bfloat16 | a GPU stands idle for most of the time |
+# | products in bfloat16 | the fast part of a GPU, made for short numbers, is not used |
 # | all of the state in a file | a power cut costs days |
 #
 # ## A learning rate that rises and falls
-# The paper's schedule has two parts that meet at the end of the warm-up, a line and a curve:
+# The paper's schedule has two parts, a line that rises and a curve that falls. The steps in which
+# the rate rises are the **warm-up**; at its end the two meet:
 #
 # $$\text{rate} = \text{factor} \cdot d_\text{model}^{-0.5} \cdot
 # \min\!\big(\text{step} \cdot \text{warmup}^{-1.5},\; \text{step}^{-0.5}\big)$$
@@ -119,9 +120,10 @@ for step in (1, 2, 4, 9, 16):
 #
 # Compute both parts and take the smaller one. Then two things multiply it.
 # </details>
-# <details><summary>Hint 2 · “the rate of step 4, the highest, is wrong”</summary>
+# <details><summary>Hint 2 · “the rate of step 1 is wrong”</summary>
 #
-# At step = warm-up both parts must be equal. Put it into both: what is left?
+# At step 1 the line must be the smaller part. At step = warm-up both must be equal: put it into
+# both. What is left?
 # </details>
 
 # %% exercise="noam_learning_rate"
@@ -163,8 +165,8 @@ print(f"highest rate with the warm-up: {noam_learning_rate(40, 64, 40):.4f}")
 #
 # ## Targets that are not too certain
 # Cross-entropy wants a probability of 1 for the right token. No finite scores give that, so the
-# model is rewarded for ever larger ones. **Label smoothing** wants less: of the probability, a
-# share ε is spread evenly over all V tokens of the vocabulary.
+# model is rewarded for ever larger ones. **Label smoothing** wants less: it spreads a share ε of
+# the probability evenly over all V tokens of the vocabulary.
 #
 # $$\text{loss} = -(1 - \varepsilon)\,\log p_\text{right}
 # \;-\; \varepsilon\,\frac1V \sum_{w} \log p_w$$
@@ -172,8 +174,8 @@ print(f"highest rate with the warm-up: {noam_learning_rate(40, 64, 40):.4f}")
 # ### Exercise 11.2 · `label_smoothed_loss`
 # ●●○ medium · 12 minutes · 2 points
 #
-# The mean of this over all real tokens. Where the target is PAD there is no loss, neither from the
-# first part nor from the second.
+# Return the mean of this loss over all real tokens. Where the target is PAD there is no loss,
+# neither from the first part nor from the second.
 #
 # <details><summary>Hint 1 · the idea</summary>
 #
@@ -204,9 +206,9 @@ check.label_smoothed_loss(label_smoothed_loss)
 
 # %% [markdown]
 # ### Predict first
-# A vocabulary of 24 letters. The model gives the right one a probability *p*, and each of the
-# others an equal share of the rest. Which *p* has the smallest loss without smoothing, and with ε =
-# 0.1?
+# A vocabulary of 24 tokens, like that of the German numbers: 21 letters, PAD, BOS and EOS. The
+# model gives the right one a probability *p*, and each of the others an equal share of the rest.
+# Which *p* has the smallest loss without smoothing, and with ε = 0.1?
 
 # %% demo=true
 V, probabilities = 24, torch.linspace(0.5, 0.9999, 400, dtype=torch.float64)
@@ -221,11 +223,11 @@ for smoothing in (0.0, 0.1, 0.2):
     curves[f"ε = {smoothing}"] = losses
     best = min(range(400), key=losses.__getitem__)
     print(f"ε = {smoothing}: smallest loss {losses[best]:.3f} at p = {probabilities[best]:.3f}")
-title = "loss against the probability of the right letter"
-ax = plots.lines(probabilities, curves, None, title, "probability of the right letter", "loss")
+title = "loss against the probability of the right token"
+ax = plots.lines(probabilities, curves, None, title, "probability of the right token", "loss")
 
 # %% [markdown]
-# *Loss against the probability that the model gives to the right letter, for three shares of
+# *Loss against the probability that the model gives to the right token, for three shares of
 # smoothing.* Without smoothing more is always better. With ε = 0.1 the best is a little over 0.9,
 # and certainty costs: the loss rises steeply at the right edge. Smoothed losses never reach 0, so
 # they cannot be compared with others. For the held-out loss we will set ε to 0.
@@ -258,13 +260,12 @@ ax = plots.lines(probabilities, curves, None, title, "probability of the right l
 # <details><summary>Hint 3 · pseudocode</summary>
 #
 # ```
-# batches = one empty batch
+# batches = none yet
 # for each index, by length
 #     refuse it if it is too long even alone
-#     if it does not fit into the last batch: a new one
+#     if there is no batch, or it does not fit into the last one: a new one
 #     put it into the last batch
 # ```
-# What is returned if there are no sentences?
 # </details>
 
 # %% exercise="batch_by_tokens"
@@ -294,9 +295,9 @@ for ax, (label, batches) in zip(
 # of at most 2 500 tokens.* The numbers are long and alike. Sentences of a real corpus differ more,
 # and random batches of them waste more.
 #
-# One thing is lost: the batches come in the order of their lengths. A model that sees all short
-# sentences first, and then all long ones, forgets. So batches are read in random order, another one
-# in each **epoch**, each pass over the data.
+# But now the order is no longer random: the batches come in the order of their lengths. A model
+# that sees all short sentences first, and then all long ones, forgets. So batches are read in a new
+# random order for each **epoch**, as one pass over the data is called.
 #
 # ### Exercise 11.4 · `epoch_order`
 # ●○○ easy · 8 minutes · 1 point
@@ -307,11 +308,13 @@ for ax, (label, batches) in zip(
 # <details><summary>Hint 1 · the idea</summary>
 #
 # `random.Random(x)` is a generator of its own, which begins at `x`, and `shuffle` is one of its
-# methods. What may `x` be? A number, but also a text.
+# methods. What may `x` be? A number, but also a text. (`random.seed` would change the generator of
+# the whole program, on which something else may depend.)
 # </details>
 # <details><summary>Hint 2 · “seed 0, epoch 1 and seed 1, epoch 0 are the same”</summary>
 #
-# A sum does not remember its terms. Two numbers with a space between them do.
+# A sum does not remember its terms, nor does 1000 · seed + epoch when epochs are many. Two numbers
+# with a space between them do.
 # </details>
 
 # %% exercise="epoch_order"
@@ -345,10 +348,9 @@ for dtype in (torch.float32, torch.bfloat16):
 # %% [markdown]
 # float16 is precise, but its range is short: small gradients become 0. The remedy is to multiply
 # the loss by a large number, and to divide the gradients by it before anything else is done with
-# them. **bfloat16** has the range of float32, and needs no such thing. But it is coarse: a weight
-# of 1 does not feel a step of 0.001 at all. So weights, gradients and sums stay in float32, and
-# only the matrix products are done in bfloat16. This is called *mixed precision*, and PyTorch's
-# name for it is `autocast`.
+# them. **bfloat16** has the range of float32, and needs no such thing. But it is coarse: 1 + 0.001
+# is rounded back to 1. So weights, gradients and sums stay in float32, and only the matrix products
+# are done in bfloat16. This is called *mixed precision*, and PyTorch's name for it is `autocast`.
 #
 # ## Short gradients
 # Now and then a batch gives a gradient ten times as long as usual. **Clipping** keeps its direction
@@ -371,8 +373,8 @@ for dtype in (torch.float32, torch.bfloat16):
 # </details>
 # <details><summary>Hint 3 · short gradients, and 0</summary>
 #
-# The factor is never above 1. And if all gradients are 0, nothing may be divided by their norm:
-# what is the smallest number that you need to divide by?
+# The factor is never above 1. And if all gradients are 0, `max_norm / 0` is inf for a tensor and an
+# error for a Python number. Dividing by the larger of norm and `max_norm` avoids both.
 # </details>
 
 # %% exercise="clip_gradients"
@@ -401,8 +403,10 @@ from attention.training_on_gpu import ModelAndLoss
 # ●●● hard · 20 minutes · 3 points
 #
 # The step in the figure. `self.loss` is the mean over the real tokens of *one* batch. Together the
-# batches must give the loss, and the gradients, of one big batch. For clipping,
-# `nn.utils.clip_grad_norm_` does with a model's parameters what you have written.
+# batches must give the loss, and the gradients, of one big batch. Only one batch may be in memory
+# at a time: go backward before the next one begins. (The check cannot see this: it sees weights and
+# losses.) For clipping, `nn.utils.clip_grad_norm_` does with a model's parameters what you have
+# written.
 #
 # <details><summary>Hint 1 · the idea</summary>
 #
@@ -419,8 +423,7 @@ from attention.training_on_gpu import ModelAndLoss
 # training mode; no gradients left from before
 # counts = real target tokens of each batch
 # for each batch
-#     part = its mean loss, times its count, over all counts
-#     backward from the part
+#     its part of the mean; backward from there
 #     add the part, detached, to the mean
 # clip; let the optimizer step; return the mean
 # ```
@@ -493,8 +496,8 @@ check.Evaluation(Evaluation)
 # takes 15 to 30 seconds. AdamW is the optimiser; the last exercise is about it.
 #
 # ### Predict first
-# The targets are smoothed with ε = 0.1, over 24 letters. Below which number can the loss in
-# training not fall? And can the held-out loss?
+# The targets are smoothed with ε = 0.1, over 24 tokens. What is the smallest loss that training can
+# reach? Does the same limit hold for the held-out loss?
 
 
 # %% demo=true
@@ -527,13 +530,13 @@ groups = batch_by_tokens([len(german) + 1 for _, _, german in held_out], 2500)
 held_out = [load(group, held_out, device) for group in groups]
 
 # %% demo=true
-n_steps, every = (10, 2) if SHORT else (240, 20)
+n_updates, every = (10, 2) if SHORT else (240, 20)
 step, losses, outside, checkpoints = fresh(device), [], {}, []
-with Bar(n_steps) as bar, training.one_thread():
-    for loss in learn(step, range(1, n_steps + 1)):
+with Bar(n_updates) as bar, training.one_thread():
+    for loss in learn(step, range(1, n_updates + 1)):
         losses.append(loss.item())
         speed = len(losses) * sum(lengths) / len(buckets) / (time.monotonic() - bar.begin)
-        last = len(losses) == n_steps
+        last = len(losses) == n_updates
         bar.label = "training" if last else f"training at {speed:,.0f} tokens/s"
         bar.update(len(losses), losses[-1])
         if len(losses) % every == 0:
@@ -542,19 +545,19 @@ with Bar(n_steps) as bar, training.one_thread():
             checkpoints.append({name: value.clone() for name, value in weights.items()})
 floor = min(curves["ε = 0.1"])
 ax = plots.lines(
-    range(1, n_steps + 1), {"training, smoothed": losses}, xlabel="step", ylabel="loss"
+    range(1, n_updates + 1), {"training, smoothed": losses}, xlabel="step", ylabel="loss"
 )
 ax.plot(list(outside), list(outside.values()), "o-", label="held out, not smoothed")
 ax.axhline(floor, color=plots.GREY, linestyle="--", linewidth=1.2, label="smallest possible")
 ax.legend(fontsize=9)
 print(f"smallest possible with ε = 0.1: {floor:.3f}   last loss in training: {losses[-1]:.3f}")
-print(f"held-out loss: {outside[n_steps]:.3f}")
+print(f"held-out loss: {outside[n_updates]:.3f}")
 
 # %% [markdown]
 # *Loss in training, loss on held-out numbers every 20 steps, and the smallest loss that smoothed
 # targets allow (the bottom of the curve for ε = 0.1 above).* The loss in training has nearly
-# arrived there, and tells little from then on. The held-out loss is not smoothed and shows what is
-# left to learn.
+# arrived there, and tells little from then on. The held-out loss has no such floor: without
+# smoothing it could fall to 0. So it shows what is left to learn.
 #
 # ## Stop and resume
 # Trainings break off: power fails, machines are wanted by others. To go on *exactly* takes more
@@ -603,12 +606,12 @@ with training.one_thread(), tempfile.TemporaryDirectory() as folder:
 # losses tell, to those who look.
 #
 # ## The mean of the last checkpoints
-# The learning rate is high until the end, so the weights jump about the place where they should be.
-# The paper takes the mean of the last five checkpoints of the base model, and of the last twenty of
-# the big one.
+# Trainings store their weights now and then. Such a file is a **checkpoint**. The learning rate is
+# high until the end, so the weights jump about the place where they should be. The paper takes the
+# mean of the last five checkpoints of the base model, and of the last twenty of the big one.
 #
 # ### Exercise 11.8 · `average_checkpoints`
-# ●○○ easy · 8 minutes · 1 point
+# ●●○ medium · 8 minutes · 1 point
 #
 # Each name's tensors, averaged. Weights may be stored in 16 bits: then the sum needs more.
 #
@@ -651,7 +654,8 @@ for count in (1, 3, 5):
 #
 # Count the matrix products of one sentence pair. In each layer pair there are three attentions,
 # each with four projections and two products of its own (scores, and weights times values), and two
-# feed-forward networks. The generator comes last.
+# feed-forward networks. The generator comes last. All scores count, also those that a mask hides:
+# they are computed too.
 #
 # <details><summary>Hint 1 · the idea</summary>
 #
@@ -710,8 +714,8 @@ for dtype in (torch.float32, torch.bfloat16):
 
 # %% [markdown]
 # (What the GPUs could do is how the paper's table 2 gets at its “training cost”. The big model,
-# trained three times as long, reached 28.4 BLEU on English–German and 41.8 on English–French:
-# better than anything before it, at a fraction of the cost. BLEU is for lesson 12.)
+# trained for three times as many steps (3.5 days), reached 28.4 BLEU on English–German and 41.8 on
+# English–French: better than anything before it, at a fraction of the cost. BLEU is for lesson 12.)
 #
 # ## The speed ladder
 # The same training step on the machine at hand (of a CPU, one core), with one thing changed after
@@ -722,11 +726,11 @@ for dtype in (torch.float32, torch.bfloat16):
 # | float32 | nothing: PyTorch as it comes |
 # | TF32 | products of float32 numbers keep only as many digits as float16 has |
 # | bfloat16 | products in 16 bits, by `autocast` |
-# | fused attention | one kernel for all of it, which never writes the scores to memory |
+# | fused attention | one program of the device (a *kernel*) does it all: no scores in memory |
 # | fused AdamW | one pass over the weights instead of one for every operation |
 # | torch.compile | Python is taken out, and neighbouring operations become one |
 #
-# The larger of the two products above is the peak: a step that did nothing but large matrix
+# The faster of the two products above sets the peak: a step that did nothing but large matrix
 # products could come near it. A rung that makes the step slower here is shown, and taken off again.
 #
 # ### Predict first
@@ -792,12 +796,13 @@ ax.set(xlabel="target tokens/s", title="training on this machine")
 legend = ax.legend(fontsize=8, loc="upper left", bbox_to_anchor=(1, 1))
 
 # %% [markdown]
-# *Target tokens per second of each rung, on the machine that built this notebook; run the cells to
-# see your own. Dashed and dotted: what the step would reach if all of it ran as fast as one large
-# matrix product.* Timings of so few steps waver, more so if the machine does something else: trust
-# large differences only. On a GPU the ladder is higher. Its matrix units want short numbers, and
-# its memory is slow beside them, so whatever moves less is faster. `make bench-train` climbs with
-# more patience.
+# *Target tokens per second of each rung, on your machine once you have run the cells. Dashed and
+# dotted: what the step would reach if all of it ran as fast as one large matrix product.* Timings
+# of so few steps waver, more so if the machine does something else: trust large differences only.
+# Whether bfloat16 helps a CPU depends on it: one with units for bfloat16 gets faster, others have
+# to convert, and mostly get slower. The two products above tell which yours is. On a GPU the ladder
+# is higher. Its matrix units want short numbers, and its memory is slow beside them, so whatever
+# moves less is faster. `make bench-train` climbs with more patience.
 #
 # `python -m attention.train numbers` trains from a terminal with the functions of this lesson, and
 # `python -m attention.train multi30k` does so on real sentences. Started with `torchrun`, it uses
@@ -863,5 +868,7 @@ check.adamw_step(adamw_step)
 #   networks.* [arXiv:1211.5063](https://arxiv.org/abs/1211.5063)
 # - P. Micikevicius et al. (2018). *Mixed precision training.*
 #   [arXiv:1710.03740](https://arxiv.org/abs/1710.03740)
+# - D. P. Kingma, J. Ba (2015). *Adam: a method for stochastic optimization.*
+#   [arXiv:1412.6980](https://arxiv.org/abs/1412.6980)
 # - I. Loshchilov, F. Hutter (2019). *Decoupled weight decay regularization.*
 #   [arXiv:1711.05101](https://arxiv.org/abs/1711.05101)

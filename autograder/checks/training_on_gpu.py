@@ -73,9 +73,9 @@ def label_smoothed_loss(student, draw):
 @check
 def batch_by_tokens(student, draw):
     """By hand, then: every sentence once, within the budget, in order, full; loops; too long."""
-    batches = student([3, 9, 2, 5], max_tokens=9)
     lengths, budget = [2, 3, 5, 3, 1, 5, 2], 12
     others = student(lengths, budget)
+    batches = _not_refused(student, [3, 9, 2, 5], 9, "all of these fit")
     _every_sentence_once(batches, 4, "lengths 3, 9, 2, 5")
     what = "lengths 3, 9, 2, 5 with max_tokens=9 are batched wrongly"
     expect.equal(batches, [[2, 0], [3], [1]], what)
@@ -93,11 +93,22 @@ def batch_by_tokens(student, draw):
     _every_sentence_once(batches, 90, "90 random lengths")
     what = "90 random lengths with max_tokens=60 are batched differently by loops"
     expect.equal(batches, _by_loops(lengths, 60), what)
-    expect.equal(student([], 60), [], "no sentences should give no batches")
+    batches = _not_refused(student, [], 60, "there are no sentences, so none is too long")
+    expect.equal(batches, [], "no sentences should give no batches")
     what = "a sentence of 61 tokens does not fit into max_tokens=60: a ValueError should say so"
     expect.raises(student, ValueError, [3, 61, 5], 60, what=what)
     what = "a sentence of 60 tokens just fits into max_tokens=60"
-    expect.equal(student([3, 60, 5], 60), [[0, 2], [1]], what)
+    batches = _not_refused(student, [3, 60, 5], 60, what)
+    expect.equal(batches, [[0, 2], [1]], what)
+
+
+def _not_refused(student, lengths, max_tokens, what):
+    """The batches; says which lengths and which limit, should the answer raise."""
+    raised, result = student.outcome(lengths, max_tokens=max_tokens)
+    got = f"{raised}: {result}"
+    case = f"lengths={lengths}, max_tokens={max_tokens}"
+    expect.true(raised is None, f"{case}: {what}", got, "a list of batches")
+    return result
 
 
 def _every_sentence_once(batches, n, of):
@@ -149,7 +160,10 @@ def epoch_order(student, draw):
     what = f"seed={seed}, epoch={epoch}: the batches come in the order of their numbers"
     expect.true(order != list(range(n)), what, "0, 1, 2, …", "a random order")
     seen = {}
-    for pair in [(one, other) for one in range(6) for other in range(6)]:
+    near = [(one, other) for one in range(6) for other in range(6)]
+    steps = 10, 100, 1000, 10_000, 256, 1024, 65_536  # where 10 · seed + epoch, and so on, repeats
+    far = [(0, step) for step in steps] + [(1, 11), (11, 1)]
+    for pair in near + far:
         order = tuple(student(n, seed=pair[0], epoch=pair[1]))
         first = seen.setdefault(order, pair)
         what = f"seed {first[0]}, epoch {first[1]} and seed {pair[0]}, epoch {pair[1]} are the same"
@@ -299,13 +313,14 @@ def _descend(model, batches, smoothing, max_norm=math.inf):
     return loss.detach()
 
 
-FEW = ([4, 7], [1, 2]), ([3, 2, 4], [6, 5, 6])  # 3 real target tokens, then 17
+# 4 real target tokens, then 12: shares of 16 are exact, in float32 as in float64.
+FEW = ([4, 6], [1, 3]), ([3, 1, 2], [4, 3, 5])
 
 
 @check
 @one_thread()  # matrices are tiny, and threads wait for each other where a machine is busy
 def TrainStep(student, draw):  # noqa: N802, the name of the exercise
-    """Equal to gradient descent on one big batch, twice; clipped; in training mode."""
+    """Equal to gradient descent on one big batch, twice; clipped; in training mode; detached."""
     sizes = SIZES | {"n_layers": 1, "dropout": 0.0}
     module = student.build(sizes, smoothing=0.2, max_norm=1e6)
     model, values = _weights(draw, dropout=0.0)
@@ -315,13 +330,13 @@ def TrainStep(student, draw):  # noqa: N802, the name of the exercise
     expect.shape(loss, ())
     expect.dtype(loss, F64)
     expected = _descend(model, batches, 0.2)
-    what = "two batches of 3 and 17 tokens: the loss is not the mean over these 20, before the step"
+    what = "two batches of 4 and 12 tokens: the loss is not the mean over these 16, before the step"
     moved = any((module.parameters()[name] != value).any() for name, value in values.items())
     expect.close(loss, expected, what)
     what = "no parameter has moved"
     expect.true(moved, what, "parameters as before", "one step of the optimizer")
     _same_place(module, model, "after a step from two batches")
-    batches = _batches(draw, ([5, 3], [4, 7]), ([6], [2]), ([2, 2], [3, 3]))
+    batches = _batches(draw, ([5, 3], [4, 6]), ([6], [2]), ([2, 2], [1, 3]))
     what = "three other batches: the loss of the second step is wrong"
     expect.close(module(batches), _descend(model, batches, 0.2), what)
     _same_place(module, model, "after a second step, from three other batches")
@@ -344,6 +359,17 @@ def TrainStep(student, draw):  # noqa: N802, the name of the exercise
     module.eval()
     what = "called while in evaluation mode, it should train with dropout all the same"
     expect.close(module(batches), _loss(model.train(), batches, 0.2).detach(), what)
+    what = "the loss that is returned remembers how it was computed, and holds memory for it"
+    expect.true(not _remembers(module, batches), what, "a loss with a history", "a detached loss")
+
+
+def _remembers(module, batches):
+    """Whether a gradient could be asked for, even if it went with the step's own `backward`."""
+    try:
+        by_name, _ = module.gradients(batches)
+    except expect.CheckFailed:  # the same call has just worked: backward a second time does not
+        return True
+    return any(gradient is not None for gradient in by_name.values())
 
 
 def _same_place(module, model, when):
@@ -368,8 +394,8 @@ def Evaluation(student, draw):  # noqa: N802, the name of the exercise
     expect.dtype(loss, F64)
     what = "one batch of 10 tokens, in training mode before: the loss without dropout is wrong"
     expect.close(loss, _loss(model, batches, 0.2).detach(), what)
-    batches = _batches(draw, *FEW, ([2], [4]))
-    what = "batches of 3, 17 and 4 tokens: the loss is not the mean over these 24"
+    batches = _batches(draw, *FEW, ([2, 5], [9, 7]))
+    what = "batches of 4, 12 and 16 tokens: the loss is not the mean over these 32"
     expect.close(module(batches), _loss(model, batches, 0.2).detach(), what)
     by_name, _ = module.gradients(batches)
     kept = [name for name, gradient in by_name.items() if gradient is not None]
@@ -386,11 +412,17 @@ def Evaluation(student, draw):  # noqa: N802, the name of the exercise
 
 @check
 def average_checkpoints(student, draw):
-    """1 and 4 by hand; types and counters; float16 near its largest number; the mean by loops."""
+    """1 and 4 by hand; in float64; counters; float16 near its largest number; the mean by loops."""
     two = [{"w": torch.tensor([1.0], dtype=F64)}, {"w": torch.tensor([4.0], dtype=F64)}]
     average = student(two)
     _names(average, ["w"])
     expect.close(average["w"], torch.tensor([2.5], dtype=F64), "the average of 1 and 4 is wrong")
+    # Adding up in float32 loses the last digit, in whatever order.
+    odd = torch.tensor([16777217.0], dtype=F64)
+    average = student([{"w": odd.clone()}, {"w": odd.clone()}])
+    _names(average, ["w"])
+    what = "the average of 16777217 and 16777217, in float64, is wrong"
+    expect.close(average["w"], odd, what, rtol=1e-12)
     checkpoints = [
         {"weight": draw.strided(draw.normal(5, 3)), "bias": draw.normal(7)} for _ in range(4)
     ]

@@ -41,7 +41,11 @@ def never_decays(step, d_model, warmup_steps, factor=1.0):
     return factor * d_model**-0.5 * warmup_steps**-0.5 * min(step / warmup_steps, 1)
 
 
-@mistake("noam_learning_rate", hint="There is no warm-up: the rate falls from the first step on.")
+@mistake(
+    "noam_learning_rate",
+    hint="There is no warm-up: the rate falls from the first step on. If you have a line, it is "
+    "never the smaller part: it must divide by warmup_steps^1.5, not multiply.",
+)
 def never_warms_up(step, d_model, warmup_steps, factor=1.0):
     return factor * d_model**-0.5 * step**-0.5
 
@@ -212,6 +216,17 @@ def averages_sentences(logits, target, smoothing=0.1):
 def returns_the_sum(logits, target, smoothing=0.1):
     log_p, chosen, real = _parts(logits, target)
     return ((-(1 - smoothing) * chosen - smoothing * log_p.mean(-1)) * real).sum()
+
+
+@mistake(
+    "label_smoothed_loss",
+    hint="What `gather` returns has shape (B, T, 1). Together with (B, T) it is broadcast to a "
+    "table. Drop the last axis first.",
+)
+def keeps_the_axis_of_gather(logits, target, smoothing=0.1):
+    log_p, real = logits.log_softmax(-1), target != PAD
+    chosen = log_p.gather(-1, target[..., None])
+    return _per_token(-(1 - smoothing) * chosen - smoothing * log_p.mean(-1), real)
 
 
 @mistake("label_smoothed_loss", hint="This is one loss for each token. Return their mean.")
@@ -534,8 +549,8 @@ def sizes_all_by_the_longest(lengths, max_tokens):
 
 @mistake(
     "batch_by_tokens",
-    hint="There is an empty batch among these: the first when the first sentence does not fit into "
-    "it, or when there are no sentences at all.",
+    hint="There is an empty batch among these: the one to begin with, when there are no sentences "
+    "at all. Then return [].",
 )
 def keeps_an_empty_batch(lengths, max_tokens):
     _refuse(lengths, max_tokens)
@@ -568,11 +583,30 @@ def leaves_out_what_is_too_long(lengths, max_tokens):
 
 @mistake(
     "batch_by_tokens",
-    hint="A sentence of exactly max_tokens is refused. It fits, alone in its batch.",
+    hint="A sentence of exactly max_tokens is refused. It fits, alone in its batch: only longer "
+    "ones are refused.",
 )
 def refuses_what_just_fits(lengths, max_tokens):
     _refuse(lengths, max_tokens - 1)
     return _fill(_by_length(lengths), lengths, _within(max_tokens))
+
+
+NO_SENTENCES = "There may be no sentences at all. Then there are no batches: return []."
+
+
+@mistake("batch_by_tokens", hint=NO_SENTENCES)
+def takes_the_maximum_of_nothing(lengths, max_tokens):
+    if max(lengths) > max_tokens:
+        raise ValueError(f"a sentence has {max(lengths)} tokens, max_tokens={max_tokens}")
+    return _fill(_by_length(lengths), lengths, _within(max_tokens))
+
+
+@mistake("batch_by_tokens", hint=NO_SENTENCES)
+def looks_at_the_longest_of_none(lengths, max_tokens):
+    order = _by_length(lengths)
+    if lengths[order[-1]] > max_tokens:
+        raise ValueError(f"sentence {order[-1]} is longer than max_tokens={max_tokens}")
+    return _fill(order, lengths, _within(max_tokens))
 
 
 @alternative("batch_by_tokens")
@@ -652,6 +686,45 @@ def multiplies_seed_and_epoch(n_batches, seed, epoch):
 )
 def joins_by_exclusive_or(n_batches, seed, epoch):
     return _shuffled(n_batches, seed ^ epoch)
+
+
+COLLIDES = (
+    "Some seed and epoch of one training give the same number, or the same text, as those of "
+    "another. Two numbers side by side need something between them that is in neither."
+)
+
+
+@mistake("epoch_order", hint=COLLIDES)
+def multiplies_the_seed_by_ten(n_batches, seed, epoch):
+    return _shuffled(n_batches, 10 * seed + epoch)
+
+
+@mistake("epoch_order", hint=COLLIDES)
+def multiplies_the_seed_by_a_hundred(n_batches, seed, epoch):
+    return _shuffled(n_batches, 100 * seed + epoch)
+
+
+@mistake("epoch_order", hint=COLLIDES)
+def multiplies_the_seed_by_a_thousand(n_batches, seed, epoch):
+    return _shuffled(n_batches, 1000 * seed + epoch)
+
+
+@mistake("epoch_order", hint=COLLIDES)
+def multiplies_the_seed_by_ten_thousand(n_batches, seed, epoch):
+    return _shuffled(n_batches, 10_000 * seed + epoch)
+
+
+@mistake("epoch_order", hint=COLLIDES)
+def writes_them_without_a_gap(n_batches, seed, epoch):
+    return _shuffled(n_batches, f"{seed}{epoch}")
+
+
+@mistake(
+    "epoch_order",
+    hint="`random.Random` takes a number or a text, not a tuple. Make one text of the two.",
+)
+def seeds_with_a_tuple(n_batches, seed, epoch):
+    return _shuffled(n_batches, (seed, epoch))
 
 
 @mistake(
@@ -847,6 +920,17 @@ def writes_into_them(gradients, max_norm, loss_scale=1.0):
 
 @mistake(
     "clip_gradients",
+    hint="The scale is undone in the gradients that were handed in: `g /= loss_scale` writes into "
+    "the old tensors. `g / loss_scale` makes new ones.",
+)
+def unscales_in_place(gradients, max_norm, loss_scale=1.0):
+    for gradient in gradients:
+        gradient /= loss_scale
+    return _shorter(gradients, max_norm, _norm(gradients))
+
+
+@mistake(
+    "clip_gradients",
     hint="Nothing is clipped. (If you called clip_grad_norm_: it wants parameters, and looks at "
     "their attribute `grad`. These tensors have none.)",
 )
@@ -984,7 +1068,7 @@ def forgets_the_decay(
 
 @mistake(
     "adamw_step",
-    hint="The weight decay does not follow the learning rate: the parameter shrinks by "
+    hint="The decay is not multiplied by the learning rate: the parameter shrinks by "
     "learning_rate · weight_decay of itself.",
 )
 def decays_at_full_rate(
@@ -1008,10 +1092,23 @@ def decays_afterwards(
 
 @mistake(
     "adamw_step",
-    hint="eps stands inside the root. It is added to the root: √v + eps.",
+    hint="ε is under the root. It is added after the root: √v + ε.",
 )
 def adds_eps_inside(*args, **options):
     return _adamw(*args, **options, inside=True)
+
+
+@mistake(
+    "adamw_step",
+    hint="ε is under the root, and is corrected together with v. It is added after the root.",
+)
+def corrects_eps_too(
+    parameter, gradient, m, v, step, learning_rate, betas=(0.9, 0.98), eps=1e-9, weight_decay=0.0
+):
+    _, m, v = _adamw(parameter, gradient, m, v, step, learning_rate, betas)
+    root = ((v + eps) / (1 - betas[1] ** step)).sqrt()
+    parameter = parameter * (1 - learning_rate * weight_decay)
+    return parameter - learning_rate * m / (1 - betas[0] ** step) / root, m, v
 
 
 @mistake("adamw_step", hint="`eps` has no effect.")
@@ -1239,8 +1336,8 @@ class KeepsOldGradients(_Step):
 
 @mistake(
     "TrainStep",
-    hint="The gradients are set to zero before every batch, so that only the last one counts. Do "
-    "it once in a step.",
+    hint="Only the last batch's gradients are left: they are set to zero before every batch. Do it "
+    "once, before the loop.",
 )
 class ForgetsTheEarlierBatches(_Step):
     def gather(self, batches):
@@ -1431,6 +1528,33 @@ class ReturnsANumber(_Step):
         return super().forward(batches).item()
 
 
+REMEMBERS = (
+    "The mean remembers how it was computed. Go backward from each part before the next batch, and "
+    "detach what you keep of it."
+)
+
+
+@mistake("TrainStep", hint=REMEMBERS)
+class RemembersTheParts(_Step):
+    def gather(self, batches):
+        parts = []
+        for batch, weight in zip(batches, self.weights(batches), strict=True):
+            parts.append(self.loss(*batch) * weight)
+            parts[-1].backward()
+        return parts
+
+
+@mistake("TrainStep", hint=REMEMBERS)
+class GoesBackwardOnce(_Step):
+    def forward(self, batches):
+        self.begin()
+        pairs = zip(batches, self.weights(batches), strict=True)
+        mean = sum(self.loss(*batch) * weight for batch, weight in pairs)
+        mean.backward()
+        self.end()
+        return mean
+
+
 @mistake(
     "TrainStep",
     hint="The model is in evaluation mode during the step, so that nothing is dropped. Switch it "
@@ -1471,14 +1595,15 @@ class AddsUpSums(_Step):
 class DividesGradients(_Step):
     def forward(self, batches):
         self.begin()
-        counts = [self.count(*batch) for batch in batches]
-        losses = [self.loss(*batch) for batch in batches]
-        total = torch.stack(losses) @ torch.stack(counts).to(losses[0])
-        total.backward()
+        total, tokens = 0, 0
+        for batch in batches:
+            part = self.loss(*batch) * self.count(*batch)
+            part.backward()
+            total, tokens = total + part.detach(), tokens + self.count(*batch)
         for parameter in self.model.parameters():
-            parameter.grad /= sum(counts)
+            parameter.grad /= tokens
         self.end()
-        return total.detach() / sum(counts)
+        return total / tokens
 
 
 class _Evaluation(ModelAndLoss):
@@ -1603,6 +1728,20 @@ class TurnsItIntoANumber(_Evaluation):
 
 @mistake(
     "Evaluation",
+    hint="Each loss became a Python number (`item()`), and out of the division comes float32. Add "
+    "up tensors.",
+)
+class AddsUpNumbers(_Evaluation):
+    def mean(self, batches):
+        total, tokens = 0.0, 0
+        for batch in batches:
+            count = self.count(*batch)
+            total, tokens = total + self.loss(*batch).item() * count, tokens + count
+        return total / tokens
+
+
+@mistake(
+    "Evaluation",
     hint="This is the perplexity, the exponential of the loss. Return the loss.",
 )
 class ReturnsThePerplexity(_Evaluation):
@@ -1688,6 +1827,14 @@ def adds_up_in_half_precision(checkpoints):
 
 @mistake(
     "average_checkpoints",
+    hint="The sum is taken in float32, which loses digits of float64. The docstring wants float64.",
+)
+def adds_up_in_single_precision(checkpoints):
+    return _average(checkpoints, lambda ts: torch.stack(ts).float().mean(0).to(ts[0].dtype))
+
+
+@mistake(
+    "average_checkpoints",
     hint="The average is of another type than the weights: it was computed in float64, and not "
     "converted back.",
 )
@@ -1750,6 +1897,19 @@ def writes_into_the_first(checkpoints):
         return total
 
     return _average(checkpoints, mean)
+
+
+@mistake(
+    "average_checkpoints",
+    hint="The mean is written into the last checkpoint. Make a new dict.",
+)
+def writes_into_the_last(checkpoints):
+    result = checkpoints[-1]
+    for name, value in result.items():
+        if value.is_floating_point():
+            stacked = torch.stack([one[name].double() for one in checkpoints])
+            result[name] = stacked.mean(0).to(value.dtype)
+    return result
 
 
 @alternative("average_checkpoints")
@@ -1891,6 +2051,47 @@ def squares_the_target_in_the_cross_attention(T_k, T_q, **sizes):
     return _flops(T_k, T_q, **sizes, pairs=T_k * T_k + 2 * T_q * T_q)
 
 
+MASKED = "Half of the decoder's scores is left out. Those that the mask hides are computed, too."
+
+
+def _masked(T_k, T_q, pairs, sizes):
+    """The decoder's own attention has so many pairs."""
+    return _flops(T_k, T_q, **sizes, pairs=T_k * T_k + pairs + T_q * T_k)
+
+
+@mistake("training_flops", hint=MASKED)
+def halves_the_masked_scores(T_k, T_q, **sizes):
+    return _masked(T_k, T_q, T_q * T_q / 2, sizes)
+
+
+@mistake("training_flops", hint=MASKED)
+def halves_the_masked_scores_as_ints(T_k, T_q, **sizes):
+    return _masked(T_k, T_q, T_q * T_q // 2, sizes)
+
+
+@mistake("training_flops", hint=MASKED)
+def counts_scores_before_the_diagonal(T_k, T_q, **sizes):
+    return _masked(T_k, T_q, T_q * (T_q - 1) // 2, sizes)
+
+
+@mistake("training_flops", hint=MASKED)
+def counts_scores_up_to_the_diagonal(T_k, T_q, **sizes):
+    return _masked(T_k, T_q, T_q * (T_q + 1) // 2, sizes)
+
+
+LINEAR = "The attention's products grow with T. Scores of T queries and T keys are T² numbers."
+
+
+@mistake("training_flops", hint=LINEAR)
+def counts_scores_per_query(T_k, T_q, **sizes):
+    return _flops(T_k, T_q, **sizes, pairs=T_k + 2 * T_q)
+
+
+@mistake("training_flops", hint=LINEAR)
+def counts_scores_per_query_but_across(T_k, T_q, **sizes):
+    return _flops(T_k, T_q, **sizes, pairs=T_k + T_q + T_q * T_k)
+
+
 @mistake(
     "training_flops",
     hint="The output projections are missing: an attention has four, W_o among them.",
@@ -1930,10 +2131,19 @@ def scores_the_source_too(T_k, T_q, **sizes):
 
 @mistake(
     "training_flops",
-    hint="The generator is counted once for every layer. It stands behind the last one.",
+    hint="There is one generator, not one in each layer: it stands behind the last one.",
 )
 def repeats_the_generator(T_k, T_q, d_model, d_ff, n_layers, vocab_size):
     return n_layers * _flops(T_k, T_q, d_model, d_ff, 1, vocab_size)
+
+
+@mistake(
+    "training_flops",
+    hint="There is one generator, not one in each layer of each side: it stands behind the last "
+    "layer of the decoder.",
+)
+def repeats_the_generator_on_each_side(T_k, T_q, n_layers, **sizes):
+    return _flops(T_k, T_q, n_layers=n_layers, **sizes, scored=n_layers * (T_k + T_q))
 
 
 @mistake("training_flops", hint="Only one layer on each side is counted: multiply by n_layers.")

@@ -74,6 +74,7 @@ def test_batches_hold_every_sentence_once_and_waste_little():
     assert max(padded) <= 400
     assert sum(lengths) / sum(padded) > 0.97
     assert batch_by_tokens([], 5) == []
+    assert batch_by_tokens([5, 2, 3, 2], 5) == [[1, 3], [2], [0]]
     with pytest.raises(ValueError, match="sentence 1 has 6 tokens, max_tokens=5"):
         batch_by_tokens([5, 6], 5)
 
@@ -81,6 +82,8 @@ def test_batches_hold_every_sentence_once_and_waste_little():
 def test_no_two_epochs_are_alike():
     orders = {tuple(epoch_order(20, seed, epoch)) for seed in range(10) for epoch in range(10)}
     assert len(orders) == 100
+    far = [(0, 10), (0, 100), (0, 1000), (0, 10_000), (1, 0), (1, 11), (11, 1)]
+    assert len({tuple(epoch_order(20, *pair)) for pair in far}) == len(far)
     state = random.getstate()
     assert epoch_order(20, 3, 4) == epoch_order(20, 3, 4)
     assert random.getstate() == state
@@ -123,6 +126,21 @@ def test_several_batches_make_the_step_of_one():
     for one, other in zip(together.parameters(), apart.parameters(), strict=True):
         torch.testing.assert_close(one, other)
     assert not loss.requires_grad
+
+
+def test_only_one_batch_is_in_memory_at_a_time():
+    step, events = TrainStep(model()), []
+    loss_of = step.loss
+
+    def watched(source, target):
+        events.append("forward")
+        loss = loss_of(source, target)
+        loss.register_hook(lambda _: events.append("backward"))
+        return loss
+
+    step.loss = watched
+    assert not step([pairs(4, seed) for seed in range(3)]).requires_grad
+    assert events == ["forward", "backward"] * 3
 
 
 def test_a_dict_of_sizes_builds_the_model():
