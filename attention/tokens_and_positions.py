@@ -318,6 +318,8 @@ def docstrings(*modules):
     >>> docstrings(math)[0].splitlines()[0]
     'Return the arc cosine (measured in radians) of x.'
     """
-    offered = [vars(module)[name] for module in modules for name in sorted(vars(module))]
+    offered = [
+        vars(module)[name] for module in modules for name in sorted(vars(module)) if name[0] != "_"
+    ]
     texts = [inspect.getdoc(value) for value in offered if callable(value)]
     return list(dict.fromkeys(text for text in texts if text))

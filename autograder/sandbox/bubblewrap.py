@@ -89,7 +89,7 @@ def _hidden():
     return {
         str(path)
         for path in {*course, ROOT}
-        if path.is_dir()
+        if os.path.isdir(path)  # False, too, where one may not look
         and str(path) not in visible
         and any(path.is_relative_to(root) for root in visible)
     }

@@ -189,16 +189,16 @@ def test_half_precision_writes_too():
     assert ids.shape[0] == again.shape[0] == 7
 
 
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no CUDA device")
-def test_decoding_works_on_a_gpu():
+@pytest.mark.parametrize("device", ["cpu", *["cuda"] * torch.cuda.is_available()])
+def test_decoding_works_on_every_device_and_in_bfloat16(device):
     model, source = small(fused=True).float(), sources()
     expected = [greedy(model, source, 12), beam_search(model, source, 3, max_length=12)]
-    model, source = model.cuda(), source.cuda()
+    model, source = model.to(device), source.to(device)
     got = [greedy(model, source, 12), beam_search(model, source, 3, max_length=12)]
     assert all(torch.equal(a.cpu(), b) for a, b in zip(got, expected, strict=True))
-    with torch.autocast("cuda", torch.bfloat16):
-        assert beam_search(model, source, 3, max_length=12).is_cuda
-        assert sample(model, source, top_k=4, top_p=0.9, max_length=12).is_cuda
+    with torch.autocast(device, torch.bfloat16):
+        assert beam_search(model, source, 3, max_length=12).device.type == device
+        assert sample(model, source, top_k=4, top_p=0.9, max_length=12).device.type == device
 
 
 def test_the_trained_model_writes_what_lesson_10_wrote():

@@ -31,8 +31,9 @@ def folder(corpus):
 
 
 @pytest.fixture
-def says(capsys, folder):
-    """Run ``autograder data``; returns the exit status and what it said."""
+def says(capsys, folder, monkeypatch):
+    """Run ``autograder data`` as in a terminal; returns the exit status and what it said."""
+    monkeypatch.delitem(sys.modules, "ipykernel", raising=False)  # another test may have left it
 
     def run(*words):
         status = cli.main(["data", *words, "--folder", str(folder)])
