@@ -52,11 +52,12 @@ def test_a_vocabulary_is_made_again_from_its_description(pieces):
         assert again.encode("xyz") == made.encode("xyz")
 
 
-class TestNumbers:
-    @pytest.fixture(scope="class")
-    def pairs(self):
-        return corpora.numbers(2000)
+@pytest.fixture(scope="module")
+def pairs():
+    return corpora.numbers(2000)
 
+
+class TestNumbers:
     def test_no_number_is_in_two_splits(self, pairs):
         sources = [text for texts in pairs.texts.values() for text, _ in texts]
         assert len(set(sources)) == len(sources)
