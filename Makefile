@@ -42,7 +42,7 @@ bench-bpe: install      ## train a tokeniser of 10 000 merges; CORPUS=folder nam
 	$(BIN)/python benchmarks/bpe.py
 
 bench-train: install    ## climb the speed ladder of training, beside nn.Transformer
-	$(BIN)/python benchmarks/training.py --compile
+	$(BIN)/python -m benchmarks.training --compile
 
 bench-decoding: install ## time greedy and beam search, with and without a cache
 	$(BIN)/python benchmarks/decoding.py

@@ -6,7 +6,13 @@ from dataclasses import dataclass, field
 
 from attention import data, multi30k
 from attention.data import EOS, SPECIAL, Vocabulary
-from attention.tokens_and_positions import bpe_encode, count_words, split_words, train_bpe
+from attention.tokens_and_positions import (
+    bpe_decode,
+    bpe_encode,
+    count_words,
+    split_words,
+    train_bpe,
+)
 
 NAMES = ("numbers", "multi30k")
 
@@ -47,13 +53,10 @@ class Pieces:
 
     def __init__(self, merges):
         self.merges = [tuple(pair) for pair in merges]
-        self.bytes = [bytes([byte]) for byte in range(256)]
-        for left, right in self.merges:
-            self.bytes.append(self.bytes[left] + self.bytes[right])
         self.ids = {}  # of each word that was met
 
     def __len__(self):
-        return len(SPECIAL) + len(self.bytes)
+        return len(SPECIAL) + 256 + len(self.merges)
 
     def encode(self, text):
         """Return the text's ids, and EOS after them."""
@@ -78,8 +81,8 @@ class Pieces:
         """Return the text before the first EOS; bytes that are no UTF-8 become U+FFFD."""
         ids = list(map(int, ids))
         ids = ids[: ids.index(EOS)] if EOS in ids else ids
-        kept = [self.bytes[index - len(SPECIAL)] for index in ids if index >= len(SPECIAL)]
-        return b"".join(kept).decode("utf-8", errors="replace")
+        kept = [index - len(SPECIAL) for index in ids if index >= len(SPECIAL)]
+        return bpe_decode(kept, self.merges)
 
     def description(self):
         """What is needed to make it again, for json."""
@@ -145,7 +148,7 @@ def translations(n_merges, folder=multi30k.FOLDER):
 
 
 def _merges(texts, n_merges):
-    """Learn the merges, or read them from the cache: they take half a minute to learn."""
+    """Learn the merges, or read them from the cache: they take seconds to learn."""
     key = hashlib.sha256("\n".join(texts).encode()).hexdigest()[:16]
     name = f"merges-{n_merges}-{key}.json"
     try:

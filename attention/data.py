@@ -16,6 +16,8 @@ from pathlib import Path
 import torch
 from num2words import num2words
 
+from attention.files import write_aside
+
 PAD, BOS, EOS = 0, 1, 2  # padding, begin and end of a sequence: the first ids of every vocabulary
 SPECIAL = ["<pad>", "<bos>", "<eos>"]
 CACHE = Path(__file__).resolve().parent.parent / ".cache"
@@ -200,11 +202,9 @@ def _write(name, pairs):
 
 
 def store(name, text):
-    """Keep a text in the cache: written aside, then renamed, so that no reader finds half of it."""
+    """Keep a text in the cache."""
     try:
         CACHE.mkdir(exist_ok=True)
-        aside = CACHE / f"{name}.{random.SystemRandom().randrange(10**9)}.tmp"
-        aside.write_text(text, encoding="utf-8")
-        aside.replace(CACHE / name)
+        write_aside(CACHE / name, text.encode())
     except OSError:
         pass  # a read-only installation makes it anew each time

@@ -18,6 +18,7 @@ import urllib.parse
 import urllib.request
 import zlib
 
+from attention.files import write_aside
 from attention.progress import WIDTH, Bar
 
 try:
@@ -68,7 +69,7 @@ def download(url, path, size, sha256, say=print, wait=time.sleep):
         try:
             with part.open("a+b") as file:
                 _lock(file, part)
-                _write(path, _verified(url, file, size, sha256, say, wait))
+                write_aside(path, _verified(url, file, size, sha256, say, wait))
                 file.truncate(0)
         finally:
             if part.exists() and part.stat().st_size == 0:
@@ -100,16 +101,6 @@ def _lock(file, part):
         raise DataError(f"another download is writing {part}: wait until it has ended") from None
     except OSError:
         pass  # some network disks have no locks; then it is as on Windows
-
-
-def _write(path, text):
-    """Write aside, then rename: under the final name there is never half a text."""
-    aside = path.with_name(f"{path.name}.{os.getpid()}.tmp")
-    try:
-        aside.write_bytes(text)
-        aside.replace(path)
-    finally:
-        aside.unlink(missing_ok=True)
 
 
 def _verified(url, file, size, sha256, say, wait):

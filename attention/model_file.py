@@ -1,10 +1,10 @@
 """A trained Transformer in a file: its weights, and the settings and vocabularies they need."""
 
 import dataclasses
-import hashlib
 
 from attention.corpora import vocabulary
 from attention.download import DataError
+from attention.files import fingerprint
 from attention.run_folder import load
 from attention.transformer import Transformer
 
@@ -53,11 +53,3 @@ def put(weights, model):
         raise DataError("the stored weights are those of a model of other sizes")
     for name, parameter in parameters.items():
         parameter.copy_(weights[name])
-
-
-def fingerprint(weights):
-    """A SHA-256 of all weights, which their file carries to show that it is whole."""
-    total = hashlib.sha256()
-    for name in sorted(weights):
-        total.update(name.encode() + weights[name].cpu().contiguous().numpy().tobytes())
-    return total.hexdigest()

@@ -15,13 +15,13 @@ import csv
 import errno
 import io
 import json
-import os
 from pathlib import Path
 
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
 
 from attention.download import DataError
+from attention.files import write_aside
 
 COLUMNS = ("step", "epoch", "learning_rate", "loss", "val_loss", "tokens", "seconds")
 
@@ -56,16 +56,11 @@ class RunFolder:
             raise DataError(f"{path} cannot be read: {error}") from None
 
     def write(self, name, content):
-        """Write bytes to a file, aside first; DataError, and the old file stays, if it fails."""
-        path, aside = self.path / name, self.path / f"{name}.tmp"
+        """Write bytes to a file; DataError, and the old file stays, if it fails."""
+        path = self.path / name
         try:
-            with open(aside, "wb") as file:
-                file.write(content)
-                file.flush()
-                os.fsync(file.fileno())
-            os.replace(aside, path)
+            write_aside(path, content, sync=True)
         except OSError as error:
-            aside.unlink(missing_ok=True)
             full = error.errno in (errno.ENOSPC, errno.EDQUOT)
             reason = "the disk is full" if full else error.strerror
             raise DataError(

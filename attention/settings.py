@@ -30,7 +30,7 @@ class Settings:
     max_tokens: int = setting(4096, "tokens of a batch on its longer side, padding included", low=1)
     accumulate: int = setting(1, "batches of each step", low=1)
     schedule: str = setting("linear", f"of the learning rate: {', '.join(SCHEDULES)}")
-    learning_rate: float = setting(3e-3, "the highest", above=0.0)
+    learning_rate: float = setting(3e-3, "the highest; noam has its own", above=0.0)
     warmup: int = setting(400, "the step at which the learning rate is highest", low=1)
     smoothing: float = setting(0.1, "of the labels", low=0.0, below=1.0)
     weight_decay: float = setting(0.0, "of AdamW", low=0.0)
@@ -121,3 +121,12 @@ def from_options(options):
     settings = Settings(**PRESETS[options.corpus] | given)
     settings.check()
     return settings
+
+
+def stored(config):
+    """The Settings of a training's config.json, a dict; ValueError if they are no such settings."""
+    try:
+        return Settings(**config)
+    except TypeError as error:
+        unknown = str(error).partition("() ")[2]
+        raise ValueError(f"config.json is of another version of this program: {unknown}") from None

@@ -72,7 +72,7 @@ def run(options):
     folder = RunFolder(options.folder or Path("runs") / options.corpus)
     chosen = resume(options, folder) if options.resume else settings.from_options(options)
     pairs = read(options, chosen)
-    first = not distributed.is_initialized() or distributed.get_rank() == 0
+    first = trainer.rank() == 0
     if first and not options.resume:
         folder.begin(dataclasses.asdict(chosen))
     if distributed.is_initialized():
@@ -114,9 +114,8 @@ def join(device):
 
 def resume(options, folder):
     """The settings of the training in the folder; ValueError if an option says otherwise."""
-    stored = settings.Settings(**folder.config())
-    given = [*dataclasses.fields(settings.Settings)]
-    for field in given:
+    stored = settings.stored(folder.config())
+    for field in dataclasses.fields(settings.Settings):
         value, was = getattr(options, field.name), getattr(stored, field.name)
         if value is not None and value != was:
             said = "the corpus" if field.name == "corpus" else settings.option(field.name)
@@ -176,7 +175,7 @@ def translate(model, pairs, ids, beam=5, alpha=1.0):
 
 def describe(device):
     """What the training ran on, for the table of results."""
-    processes = distributed.get_world_size() if distributed.is_initialized() else 1
+    processes = trainer.world_size()
     if device.type == "cuda":
         name = torch.cuda.get_device_name(device)
     else:

@@ -1,6 +1,7 @@
 """The training loop of `python -m attention.train`: on one device, or on several under torchrun."""
 
 import dataclasses
+import functools
 import math
 import sys
 import time
@@ -46,6 +47,16 @@ def learning_rate(step, settings):
     return peak * (steps + 1 - step) / (steps + 1 - warmup)
 
 
+def rank():
+    """The number of this process among those of torchrun; 0 if it is the only one."""
+    return distributed.get_rank() if distributed.is_initialized() else 0
+
+
+def world_size():
+    """How many processes train together."""
+    return distributed.get_world_size() if distributed.is_initialized() else 1
+
+
 class Step(TrainStep):
     """Lesson 11's step, where each process of several learns from its share of every batch."""
 
@@ -59,9 +70,8 @@ class Step(TrainStep):
             fused=device.type != "mps",
         )
         super().__init__(model, optimizer, settings.smoothing, settings.max_norm, dtype)
-        self.many = distributed.is_initialized()
         self.model_loss = ModelLoss(model, settings.smoothing, dtype)
-        if self.many:
+        if distributed.is_initialized():
             self.model_loss = DistributedDataParallel(self.model_loss)
 
     def loss(self, source, target):
@@ -71,19 +81,19 @@ class Step(TrainStep):
     def forward(self, batches):
         """Learn from the batches as one process would; returns the loss over all of them."""
         self.weight = 1.0
-        if not self.many:
+        if not distributed.is_initialized():
             return super().forward(batches)
         batches = self._share(batches)
         mean = super().forward(batches)
         distributed.all_reduce(mean)
-        return mean / distributed.get_world_size()
+        return mean / world_size()
 
     def _share(self, batches):
         """This process's rows of every batch. One without any takes a row that does not count."""
-        rank, world = distributed.get_rank(), distributed.get_world_size()
+        mine, world = rank(), world_size()
         shares = [
-            (source[rank::world], target[rank::world])
-            if len(source) > rank
+            (source[mine::world], target[mine::world])
+            if len(source) > mine
             else (source[:1], torch.zeros_like(target[:1]))
             for source, target in batches
         ]
@@ -106,7 +116,7 @@ class Trainer:
 
     def __init__(self, settings, pairs, folder, device, resume=False):
         self.settings, self.pairs, self.folder, self.device = settings, pairs, folder, device
-        self.first = not distributed.is_initialized() or distributed.get_rank() == 0
+        self.first = rank() == 0
         torch.manual_seed(settings.seed)
         model = make_model(dataclasses.asdict(settings), pairs.source, pairs.target)
         self.model = prepare(model, device)
@@ -119,7 +129,8 @@ class Trainer:
         dtype = torch.bfloat16 if bfloat16 else None
         self.step = Step(self.model, settings, device, dtype)
         self.evaluation = Evaluation(self.model, dtype=dtype)
-        self.batches = self._cut("train")
+        self.batches, self.held_out = self._cut("train"), self._cut("val")
+        self.order = functools.lru_cache(maxsize=1)(epoch_order)  # asked for in every step
         self.done, self.rows, self.stale, self.kept = 0, [], 0, []
         self.seconds = self.cpu_seconds = 0.0  # spent on training, also before a stop
         if resume:
@@ -138,12 +149,12 @@ class Trainer:
         return tuple(pad(list(side)).to(self.device) for side in zip(*chosen, strict=True))
 
     def _batches_of(self, step):
-        """The batches of a step, from 1: they depend on the settings and the step alone."""
+        """A step's batches of indices, from step 1: settings and step alone decide on them."""
         first = (step - 1) * self.settings.accumulate
         for place in range(first, first + self.settings.accumulate):
             epoch, index = divmod(place, len(self.batches))
-            order = epoch_order(len(self.batches), self.settings.seed, epoch)
-            yield self._tensors("train", self.batches[order[index]])
+            order = self.order(len(self.batches), self.settings.seed, epoch)
+            yield self.batches[order[index]]
 
     def run(self):
         """Train to the last step, or until the validation loss no longer falls."""
@@ -170,13 +181,13 @@ class Trainer:
         """Take the next step; returns its row of the metrics."""
         self.done += 1
         batches = list(self._batches_of(self.done))
+        ids = self.pairs.ids["train"]
         rate = learning_rate(self.done, self.settings)
         for group in self.step.optimizer.param_groups:
             group["lr"] = rate
         # Each step draws its dropout from a seed of its own, so a resumed run draws the same.
-        rank = distributed.get_rank() if distributed.is_initialized() else 0
-        torch.manual_seed(((self.settings.seed << 32) + self.done) * 64 + rank)
-        loss = self.step(batches).item()
+        torch.manual_seed(((self.settings.seed << 32) + self.done) * 64 + rank())
+        loss = self.step([self._tensors("train", batch) for batch in batches]).item()
         if not math.isfinite(loss):
             raise DataError(
                 f"the loss of step {self.done} is {loss}: the training diverged; try a lower "
@@ -188,7 +199,7 @@ class Trainer:
             "learning_rate": f"{rate:.6g}",
             "loss": loss,
             "val_loss": "",
-            "tokens": sum(int((side != PAD).sum()) for batch in batches for side in batch),
+            "tokens": sum(len(side) for batch in batches for index in batch for side in ids[index]),
             "seconds": 0.0,
         }
 
@@ -202,7 +213,7 @@ class Trainer:
         """Measure the validation loss, on the first process, and tell the others."""
         loss = torch.zeros((), device=self.device)
         if self.first:
-            batches = (self._tensors("val", indices) for indices in self._cut("val"))
+            batches = (self._tensors("val", batch) for batch in self.held_out)
             loss = self.evaluation(batches).detach().float()
         if distributed.is_initialized():
             distributed.broadcast(loss, 0)

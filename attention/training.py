@@ -6,7 +6,6 @@ Trained weights are in data/checkpoints/, with the losses of their training.
 
 import argparse
 import contextlib
-import hashlib
 import importlib
 import inspect
 import json
@@ -19,6 +18,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 
 from attention import data
+from attention.files import fingerprint
 from attention.progress import Bar
 
 CHECKPOINTS = Path(__file__).resolve().parent.parent / "data" / "checkpoints"
@@ -160,7 +160,8 @@ def trained(name):
 
 def _of_the_training_command():
     """The model "numbers", which `python -m attention.train numbers` trained."""
-    from attention.model_file import DataError, load_model
+    from attention.download import DataError
+    from attention.model_file import load_model
 
     path = CHECKPOINTS / "numbers.safetensors"
     try:
@@ -193,7 +194,7 @@ def load(model, name):
             metadata = stored.metadata() or {}
     except SafetensorError:
         raise CheckpointError(f"{path} is damaged; {again}") from None
-    if metadata.get("sha256") != _digest(weights, metadata.get("losses", "")):
+    if metadata.get("sha256") != fingerprint(weights, metadata.get("losses", "")):
         raise CheckpointError(f"{path} was altered since its training; {again}")
     shapes = {key: tensor.shape for key, tensor in weights.items()}
     if shapes != {key: tensor.shape for key, tensor in model.state_dict().items()}:
@@ -207,14 +208,6 @@ class CheckpointError(RuntimeError):
     """A trained model cannot be loaded; the message says why and what to do."""
 
 
-def _digest(weights, losses):
-    """A fingerprint of weights and losses, which a checkpoint carries to show that it is whole."""
-    total = hashlib.sha256(losses.encode())
-    for key in sorted(weights):
-        total.update(key.encode() + weights[key].contiguous().numpy().tobytes())
-    return total.hexdigest()
-
-
 def remake(name, folder=CHECKPOINTS, steps=None):
     """Train the model called ``name`` from its seed, and store it; returns model and corpus."""
     steps = steps or STEPS_OF.get(name, STEPS)
@@ -223,7 +216,7 @@ def remake(name, folder=CHECKPOINTS, steps=None):
     losses = train(model, corpus.batches(BATCH, steps, SEED), steps)
     shown = json.dumps([round(loss, 4) for loss in losses])
     weights = {key: tensor.clone() for key, tensor in model.state_dict().items()}  # tied or not
-    metadata = {"losses": shown, "sha256": _digest(weights, shown)}
+    metadata = {"losses": shown, "sha256": fingerprint(weights, shown)}
     path = Path(folder) / f"{name}.safetensors"
     path.parent.mkdir(parents=True, exist_ok=True)
     save_file(weights, path, metadata)

@@ -13,6 +13,7 @@ import nbclient
 import nbformat
 from nbclient.exceptions import CellExecutionError, CellTimeoutError
 
+from attention.files import write_aside
 from autograder import ROOT, CourseError
 from autograder.lesson import find, read
 from autograder.notebook import make
@@ -77,17 +78,8 @@ def _settle(path, notebook, check, report):
 
 
 def _write(path, content):
-    """Replace the file in one step: whoever reads it finds all of the old or all of the new."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    handle, aside = tempfile.mkstemp(dir=path.parent, suffix=".tmp")
-    try:
-        with open(handle, "wb") as stream:
-            stream.write(content)
-        os.chmod(aside, 0o644)  # mkstemp makes files that only their owner may read
-        os.replace(aside, path)
-    except BaseException:
-        os.unlink(aside)
-        raise
+    write_aside(path, content)
 
 
 def _reuse_outputs(solved, path):

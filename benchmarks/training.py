@@ -1,6 +1,6 @@
 """The speed ladder of training, beside nn.Transformer: ``make bench-train``.
 
-    python benchmarks/training.py [--size tiny|base] [--device cpu|cuda] [--compile] [--quick]
+    python -m benchmarks.training [--size tiny|base] [--device cpu|cuda] [--compile] [--quick]
 
 Each rung adds one thing to the rungs below it. All train the same model, with dropout, on the same
 batches in the same loop: zero the gradients, loss, backward, clip, AdamW. A rung takes turns with
@@ -17,7 +17,6 @@ import warnings
 from dataclasses import dataclass, replace
 
 import torch
-from attention_kernels import peak_mib, wait
 from torch import nn
 from torch.nn import functional as F
 
@@ -27,6 +26,7 @@ from attention.sequence_to_sequence import shift_right
 from attention.tokens_and_positions import sinusoidal_positions
 from attention.training_on_gpu import training_flops
 from attention.transformer import Transformer
+from benchmarks.attention_kernels import peak_mib, wait
 
 SIZES = {
     "tiny": {"d_model": 128, "n_heads": 4, "d_ff": 256, "n_layers": 4, "vocab_size": 9700},

@@ -6,10 +6,9 @@ digest of everything the result depends on, by which a later run recognises unch
 
 import hashlib
 import json
-import os
-import tempfile
 from pathlib import Path
 
+from attention.files import write_aside
 from autograder import ROOT
 from autograder.grading.result import Result
 from autograder.grading.submission import MAX_BYTES, read_bytes
@@ -58,8 +57,4 @@ def digest(course, handed):
 
 
 def _write(path, text):
-    handle, aside = tempfile.mkstemp(dir=path.parent, suffix=".tmp")
-    with open(handle, "w", encoding="utf-8") as stream:
-        stream.write(text)
-    os.chmod(aside, 0o644)
-    os.replace(aside, path)
+    write_aside(path, text.encode())

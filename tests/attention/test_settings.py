@@ -2,7 +2,7 @@
 
 import pytest
 
-from attention.settings import PRESETS, Settings
+from attention.settings import PRESETS, Settings, stored
 
 
 @pytest.mark.parametrize("corpus", PRESETS)
@@ -27,3 +27,9 @@ def test_a_wrong_value_is_named_with_its_option(wrong, says):
     with pytest.raises(ValueError) as error:
         Settings(**wrong).check()
     assert says in str(error.value)
+
+
+def test_the_config_of_another_version_is_one_sentence():
+    with pytest.raises(ValueError, match="another version of this program.*'colour'") as error:
+        stored({"corpus": "numbers", "colour": 1})
+    assert "\n" not in str(error.value)

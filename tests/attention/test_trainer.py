@@ -97,8 +97,8 @@ def test_every_epoch_reads_every_sentence_once(pairs, tmp_path):
         read = [
             made.pairs.source.decode(row)
             for step in range(first + 1, first + len(made.batches) + 1)
-            for source, _ in made._batches_of(step)
-            for row in source.tolist()
+            for batch in made._batches_of(step)
+            for row in made._tensors("train", batch)[0].tolist()
         ]
         assert sorted(read) == sorted(text for text, _ in pairs.texts["train"])
 

@@ -16,6 +16,11 @@ from attention.data import numbers
 from attention.progress import Bar
 from attention.sequence_to_sequence import Seq2Seq, masked_cross_entropy
 
+SHARED = [
+    *("curves", "data", "download", "files", "measure", "multi30k", "plots", "progress"),
+    *("run_folder", "settings", "summary", "training"),
+]
+
 
 def small(corpus):
     torch.manual_seed(0)
@@ -23,14 +28,13 @@ def small(corpus):
     return Seq2Seq(*sizes, d_embedding=8, d_state=16)
 
 
-@pytest.mark.parametrize("name", ["data", "measure", "plots", "progress", "summary", "training"])
+@pytest.mark.parametrize("name", SHARED)
 def test_what_all_lessons_share_needs_the_module_of_none(name):
     """While a lesson is graded, its own module and the later ones are not there."""
     code = f"import sys, attention.{name}; print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
     ours = {module for module in done.stdout.split() if module.startswith("attention.")}
-    shared = ("data", "measure", "plots", "progress", "summary", "training")
-    assert f"attention.{name}" in ours <= {f"attention.{module}" for module in shared}
+    assert f"attention.{name}" in ours <= {f"attention.{module}" for module in SHARED}
 
 
 def test_training_lowers_the_loss_and_repeats():
