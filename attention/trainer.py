@@ -25,6 +25,7 @@ from attention.training_on_gpu import (
 )
 
 PROGRESS = ("done", "stale", "seconds", "cpu_seconds", "kept")  # what a state holds of a Trainer
+READ = 20  # steps between two looks at the loss, for each of which a GPU has to finish
 
 
 def best_device():
@@ -131,7 +132,7 @@ class Trainer:
         self.evaluation = Evaluation(self.model, dtype=dtype)
         self.batches, self.held_out = self._cut("train"), self._cut("val")
         self.order = functools.lru_cache(maxsize=1)(epoch_order)  # asked for in every step
-        self.done, self.rows, self.stale, self.kept = 0, [], 0, []
+        self.done, self.rows, self.stale, self.kept, self.loss = 0, [], 0, [], math.nan
         self.seconds = self.cpu_seconds = 0.0  # spent on training, also before a stop
         if resume:
             self._restore()
@@ -144,17 +145,20 @@ class Trainer:
         batches = batch_by_tokens(lengths, self.settings.max_tokens)
         return [[by_source[place] for place in batch] for batch in batches]
 
-    def _tensors(self, split, indices):
-        chosen = [self.pairs.ids[split][index] for index in indices]
-        return tuple(pad(list(side)).to(self.device) for side in zip(*chosen, strict=True))
+    def _tensors(self, pairs):
+        """Two tensors from pairs of ids, on the device."""
+        made = [pad(list(side)) for side in zip(*pairs, strict=True)]
+        if self.device.type == "cuda":  # these are copied while the device still computes
+            made = [tensor.pin_memory() for tensor in made]
+        return tuple(tensor.to(self.device, non_blocking=True) for tensor in made)
 
     def _batches_of(self, step):
-        """A step's batches of indices, from step 1: settings and step alone decide on them."""
+        """A step's batches of pairs of ids, from step 1: settings and step decide on them."""
         first = (step - 1) * self.settings.accumulate
         for place in range(first, first + self.settings.accumulate):
             epoch, index = divmod(place, len(self.batches))
             order = self.order(len(self.batches), self.settings.seed, epoch)
-            yield self.batches[order[index]]
+            yield [self.pairs.ids["train"][pair] for pair in self.batches[order[index]]]
 
     def run(self):
         """Train to the last step, or until the validation loss no longer falls."""
@@ -166,6 +170,8 @@ class Trainer:
                 row = self._advance()
                 row["seconds"] = round(spent + time.perf_counter() - begin, 3)
                 self.rows.append(row)
+                if self.done % READ == 1 or math.isnan(self.loss):
+                    self._read_losses()
                 if self.done % settings.every == 0 or self.done == settings.steps:
                     self._evaluate(row)
                     self.seconds = row["seconds"] = spent + time.perf_counter() - begin
@@ -174,34 +180,38 @@ class Trainer:
                     self._say(row)
                 if self.first:
                     bar.label = f"training at {self._speed():,.0f} tokens/s"
-                    bar.update(self.done, row["loss"])
+                    bar.update(self.done, self.loss)
         return self.seconds
 
     def _advance(self):
         """Take the next step; returns its row of the metrics."""
         self.done += 1
         batches = list(self._batches_of(self.done))
-        ids = self.pairs.ids["train"]
         rate = learning_rate(self.done, self.settings)
         for group in self.step.optimizer.param_groups:
             group["lr"] = rate
         # Each step draws its dropout from a seed of its own, so a resumed run draws the same.
         torch.manual_seed(((self.settings.seed << 32) + self.done) * 64 + rank())
-        loss = self.step([self._tensors("train", batch) for batch in batches]).item()
-        if not math.isfinite(loss):
-            raise DataError(
-                f"the loss of step {self.done} is {loss}: the training diverged; try a lower "
-                "--learning-rate or a longer --warmup"
-            )
         return {
             "step": self.done,
             "epoch": (self.done - 1) * self.settings.accumulate // len(self.batches),
             "learning_rate": f"{rate:.6g}",
-            "loss": loss,
+            "loss": self.step([self._tensors(batch) for batch in batches]),  # still a tensor
             "val_loss": "",
-            "tokens": sum(len(side) for batch in batches for index in batch for side in ids[index]),
+            "tokens": sum(len(side) for batch in batches for pair in batch for side in pair),
             "seconds": 0.0,
         }
+
+    def _read_losses(self):
+        """Turn the losses of the last steps into numbers. This waits for the device to finish."""
+        waiting = [row for row in self.rows[-READ:] if isinstance(row["loss"], torch.Tensor)]
+        for row in waiting:
+            self.loss = row["loss"] = row["loss"].item()
+            if not math.isfinite(self.loss):
+                raise DataError(
+                    f"the loss of step {row['step']} is {self.loss}: the training diverged; try a "
+                    "lower --learning-rate or a longer --warmup"
+                )
 
     def _speed(self):
         """Real tokens of both sides per second, over the last 50 steps."""
@@ -211,9 +221,11 @@ class Trainer:
 
     def _evaluate(self, row):
         """Measure the validation loss, on the first process, and tell the others."""
+        self._read_losses()
         loss = torch.zeros((), device=self.device)
         if self.first:
-            batches = (self._tensors("val", batch) for batch in self.held_out)
+            ids = self.pairs.ids["val"]
+            batches = (self._tensors([ids[pair] for pair in batch]) for batch in self.held_out)
             loss = self.evaluation(batches).detach().float()
         if distributed.is_initialized():
             distributed.broadcast(loss, 0)

@@ -26,6 +26,7 @@ def arguments(folder, *more):
 
 
 def command(*words, program=(sys.executable,)):
+    """Start it with one thread: another number of threads rounds in another way."""
     return subprocess.Popen(
         [*program, "-m", "attention.train", *words],
         stdout=subprocess.PIPE,
@@ -33,6 +34,12 @@ def command(*words, program=(sys.executable,)):
         text=True,
         env=os.environ | {"OMP_NUM_THREADS": "1"},
     )
+
+
+def finish(process):
+    output, errors = process.communicate(timeout=300)
+    assert process.returncode == 0, errors
+    return output
 
 
 def losses(folder, steps):
@@ -57,14 +64,14 @@ def test_a_training_leaves_all_that_is_promised(tmp_path, capsys):
 
 def test_a_training_that_was_killed_goes_on_as_if_nothing_had_been(tmp_path):
     whole, broken = tmp_path / "whole", tmp_path / "broken"
-    assert main(arguments(whole, "--steps", "40")) == 0
+    finish(command(*arguments(whole, "--steps", "40")))
     process = command(*arguments(broken, "--steps", "40"))
     while not (broken / "state.safetensors").exists() and process.poll() is None:
         time.sleep(0.02)
     process.send_signal(signal.SIGKILL)
     process.communicate()
     assert len(losses(broken, 40)) < 40
-    assert main(arguments(broken, "--resume")) == 0
+    finish(command(*arguments(broken, "--resume")))
     assert losses(broken, 40) == losses(whole, 40)
     a, b = (load_model(folder / "model.safetensors")[0].state_dict() for folder in (whole, broken))
     torch.testing.assert_close(a, b, rtol=0, atol=0)
@@ -74,9 +81,7 @@ def test_two_processes_have_the_losses_of_one(tmp_path):
     one, two = tmp_path / "one", tmp_path / "two"
     more = ("--steps", "8", "--dropout", "0", "--accumulate", "2")
     assert main(arguments(one, *more)) == 0
-    process = command(*arguments(two, *more), program=TORCHRUN)
-    output, errors = process.communicate(timeout=300)
-    assert process.returncode == 0, errors
+    output = finish(command(*arguments(two, *more), program=TORCHRUN))
     assert output.count("step 8 of 8") == 1  # the second process is silent
     a, b = ([float(loss) for loss in losses(folder, 8)] for folder in (one, two))
     assert a == pytest.approx(b, rel=1e-5)

@@ -98,7 +98,7 @@ def test_every_epoch_reads_every_sentence_once(pairs, tmp_path):
             made.pairs.source.decode(row)
             for step in range(first + 1, first + len(made.batches) + 1)
             for batch in made._batches_of(step)
-            for row in made._tensors("train", batch)[0].tolist()
+            for row in made._tensors(batch)[0].tolist()
         ]
         assert sorted(read) == sorted(text for text, _ in pairs.texts["train"])
 
@@ -140,6 +140,16 @@ def test_a_training_that_diverges_says_so(pairs, tmp_path):
         made.model.generator.weight.fill_(math.nan)
     with pytest.raises(DataError, match="the loss of step 1 is nan.*--learning-rate"):
         made.run()
+
+
+def test_a_training_that_diverges_between_two_looks_names_the_step(pairs, tmp_path, monkeypatch):
+    made = trainer(pairs, tmp_path)
+    values = iter([3.0, 2.0, math.inf, math.nan, math.nan])
+    monkeypatch.setattr(made.step, "forward", lambda _: torch.tensor(next(values)))
+    for _ in range(5):
+        made.rows.append(made._advance())
+    with pytest.raises(DataError, match="the loss of step 3 is inf"):
+        made._evaluate(made.rows[-1])
 
 
 def test_the_state_of_another_model_is_refused(pairs, tmp_path):
