@@ -4,6 +4,7 @@ import re
 
 import torch
 
+from attention.transformer import Transformer
 from benchmarks import training
 
 SIZE = {"d_model": 16, "n_heads": 2, "d_ff": 16, "n_layers": 1, "vocab_size": 40}
@@ -23,8 +24,6 @@ def test_all_rungs_of_a_cpu_are_printed(capsys, monkeypatch):
 
 def test_the_peer_computes_what_the_library_computes():
     """The same sizes give as many parameters, up to the norms at the end of the peer's stacks."""
-    from attention.transformer import Transformer
-
     peer = training.PyTorchTransformer(**SIZE)
     sizes = {name: value for name, value in SIZE.items() if name != "vocab_size"}
     ours = Transformer(40, 40, **sizes, tied="all")
