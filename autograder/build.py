@@ -93,9 +93,11 @@ def _reuse_outputs(solved, path):
     made = solved.metadata.autograder
     if (known.get("digest"), known.get("outputs")) != (made.digest, _outputs_digest(old)):
         return False
-    for cell in solved.cells:
-        if cell.cell_type == "code":
-            cell.outputs = outputs.get(cell.id, [])
+    cells = [cell for cell in solved.cells if cell.cell_type == "code"]
+    if [cell.id for cell in cells] != list(outputs):
+        return False
+    for cell in cells:
+        cell.outputs = outputs[cell.id]
     made["outputs"] = known.outputs
     return True
 
@@ -140,6 +142,7 @@ def _run_cells(solved, begins):
         timeout=CELL_TIMEOUT,
         kernel_name="python3",
         record_timing=False,
+        force_raise_errors=True,  # although the cells are tagged to let a student's Run All go on
         coalesce_streams=True,  # else the pieces of printed text vary from run to run
         on_cell_execute=begins,
     )
@@ -162,6 +165,11 @@ def _clean(cell, lesson, source):
     cell.execution_count = None
     cell.metadata.pop("execution", None)
     for output in cell.outputs:
+        if output.output_type == "error":  # shown, though the kernel did not call it a failure
+            raise BuildError(
+                f"source/{lesson.slug}.py:{source.line}: the cell shows an error, "
+                f"which nbgrader scores as 0: {output.ename}: {output.evalue}"
+            )
         if output.output_type == "stream" and output.name == "stderr":
             raise BuildError(
                 f"source/{lesson.slug}.py:{source.line}: the cell writes to stderr, "

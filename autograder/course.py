@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 from nbgrader import preprocessors as steps
-from nbgrader.preprocessors import ClearSolutions
+from nbgrader.preprocessors import ClearSolutions, NbGraderPreprocessor
 
 from autograder.grading import nbgrader_steps
 
@@ -33,10 +33,21 @@ class StubSolutions(ClearSolutions):
         return replaced
 
 
+class ForgetBuild(NbGraderPreprocessor):
+    """Drop what `autograder build` notes in a solved notebook to know whether to run it again."""
+
+    def preprocess(self, nb, resources):
+        """Keep of the build's metadata only which lesson this is."""
+        for note in ("digest", "outputs"):
+            nb.metadata.get("autograder", {}).pop(note, None)
+        return nb, resources
+
+
 GENERATE = [
     steps.IncludeHeaderFooter,
     steps.LockCells,
     StubSolutions,
+    ForgetBuild,
     steps.ClearOutput,
     steps.CheckCellMetadata,
     steps.ComputeChecksums,

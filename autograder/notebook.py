@@ -42,7 +42,8 @@ def _cell(lesson, cell, index, used):
         _embed_figures(lesson, made)
     else:
         made = nbformat.v4.new_code_cell(_code(lesson, cell))
-        made.metadata = nbformat.from_dict(_metadata(cell))
+        # Without this tag, Run All stops at the first exercise that a student has skipped.
+        made.metadata = nbformat.from_dict({**_metadata(cell), "tags": ["raises-exception"]})
     made["id"] = _identity(lesson, cell, used)
     return made
 
@@ -102,11 +103,15 @@ def _identity(lesson, cell, used):
 
 
 def _digest(lesson, notebook):
-    """A digest of everything that the outputs depend on: the cells and the modules they use."""
-    content = hashlib.sha256(json.dumps(notebook, sort_keys=True).encode())
-    package = lesson.library.parent
-    code = "\n".join(cell.source for cell in lesson.cells if cell.kind != "markdown")
-    for path in [*_modules(package, code), lesson.checks, lesson.mistakes]:
+    """A digest of what the outputs depend on: the code, in its order, and the modules it uses.
+
+    Prose, drawings and metadata are left out: a lesson is not run again for them.
+    """
+    code = [cell.source for cell in notebook.cells if cell.cell_type == "code"]
+    content = hashlib.sha256(json.dumps(code).encode())
+    # As written in the source: there an exercise is the import of its module.
+    imports = "\n".join(cell.source for cell in lesson.cells if cell.kind != "markdown")
+    for path in [*_modules(lesson.library.parent, imports), lesson.checks, lesson.mistakes]:
         if path.is_file():
             content.update(path.read_bytes())
     return content.hexdigest()[:16]

@@ -1,10 +1,15 @@
 """Fixtures of the grading's tests: a small course to build, verify and break."""
 
+import os
+import shutil
+import subprocess
+import sys
+
 import pytest
 from hypothesis import settings
 
+from autograder import ROOT, exercise
 from autograder import build as build_module
-from autograder import exercise
 from autograder.answer import LocalAnswer
 from autograder.build import build
 from autograder.run import run_check
@@ -93,3 +98,22 @@ def two(course, client):
     assert client.started == ["00_mini", "01_more"]
     client.started.clear()
     return course
+
+
+@pytest.fixture
+def nbgrader(built):
+    """Run an nbgrader command in the small course; returns what it said."""
+    shutil.copy(ROOT / "nbgrader_config.py", built.root)
+
+    def run(*words):
+        done = subprocess.run(
+            [sys.executable, "-m", "nbgrader", *words],
+            cwd=built.root,
+            env={**os.environ, "JUPYTER_PREFER_ENV_PATH": "1"},
+            capture_output=True,
+            text=True,
+            timeout=120,
+        )
+        return done.stdout + done.stderr
+
+    return run

@@ -1,5 +1,6 @@
 """A course of one small lesson, to be built, verified and broken by tests."""
 
+import os
 import shutil
 import sys
 
@@ -95,7 +96,7 @@ def install(course, patch):
     start = course.root / "start"
     start.mkdir(exist_ok=True)
     (start / "sitecustomize.py").write_text(START.format(root=str(course.root)))
-    patch.setenv("PYTHONPATH", str(start))
+    patch.setenv("PYTHONPATH", str(start), prepend=os.pathsep)
 
 
 def uninstall():

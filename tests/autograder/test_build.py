@@ -70,6 +70,14 @@ def test_the_lesson_has_stubs_and_no_outputs(built_once):
     assert [cell.id for cell in lesson.cells] == [cell.id for cell in solution.cells]
 
 
+def test_only_the_solution_holds_what_the_build_notes(built_once):
+    notes = [
+        nbformat.read(path, as_version=4).metadata.autograder
+        for path in (built_once.solution, built_once.lesson)
+    ]
+    assert [sorted(one) for one in notes] == [["digest", "lesson", "outputs"], ["lesson"]]
+
+
 def test_a_build_from_nothing_gives_the_same_bytes(built):
     before = built.generated()
     for path in before:
@@ -102,6 +110,27 @@ def test_only_changed_lessons_are_executed(two, client):
     )
 
 
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("The end.", "The very end."),
+        ("# ## Double", "# Words.\n\n# %% [markdown]\n# ## Double"),
+        ("points=2", "points=4"),
+        ("# %% demo=true", "# %%"),
+    ],
+)
+def test_new_prose_changes_the_two_notebooks_of_its_lesson_and_runs_nothing(two, client, old, new):
+    before, solution = two.generated(), outputs(two.solution)
+    two.edit(two.source, old, new)
+    report = build(root=two.root)
+    after = two.generated()
+    assert [names(report.changed), report.executed, client.started] == [BOTH, [], []]
+    assert names(path for path in after if before.get(path) != after[path]) == BOTH
+    assert outputs(two.solution) == solution
+    assert any(solution)
+    assert build(root=two.root, check=True).changed == []
+
+
 def test_only_the_lessons_asked_for_are_built(two, client):
     for path in two.generated():
         path.unlink()
@@ -131,13 +160,23 @@ def drop_cell(notebook):
     del notebook.cells[2]
 
 
+def change_id(notebook):
+    notebook.cells[1].id = "another"
+
+
 def drop_metadata(notebook):
     del notebook.metadata["autograder"]
 
 
 @pytest.mark.parametrize(
     ("change", "executed"),
-    [(change_output, True), (drop_metadata, True), (change_code, False), (drop_cell, False)],
+    [
+        (change_output, True),
+        (change_id, True),
+        (drop_metadata, True),
+        (change_code, False),
+        (drop_cell, False),
+    ],
 )
 def test_a_solution_edited_by_hand_is_restored(built, client, change, executed):
     before = built.generated()
@@ -176,7 +215,7 @@ def test_check_finds_nothing_after_a_build(built, client):
     [
         (lambda made: made.edit(made.source, "The end.", "The very end."), BOTH),
         (lambda made: made.edit(made.library, "Double every", "Twice every"), BOTH),
-        (lambda made: made.edit(made.checks, "some values", "a few values"), BOTH),
+        (lambda made: made.edit(made.checks, "some values", "a few values"), BOTH[1:]),
         (lambda made: made.lesson.unlink(), BOTH[:1]),
         (lambda made: made.lesson.write_text(made.lesson.read_text() + "\n"), BOTH[:1]),
         (lambda made: edit_notebook(made.lesson, drop_cell), BOTH[:1]),
@@ -224,7 +263,7 @@ def command(built, client, monkeypatch):
 def test_the_command_says_what_it_wrote(built, command, capsys):
     assert command() == 0
     assert capsys.readouterr().out == "Everything is up to date.\n"
-    built.edit(built.source, "The end.", "The very end.")
+    built.edit(built.source, "by hand", "with care")
     assert command("mini") == 0
     said = capsys.readouterr()
     assert (

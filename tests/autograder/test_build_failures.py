@@ -50,7 +50,7 @@ def test_a_failing_build_leaves_everything_as_it_was(built, client, change, erro
 
 
 def test_a_cell_that_fails_leaves_everything_as_it_was(built, client):
-    built.edit(built.source, "The end.", "The very end.")
+    built.edit(built.source, "by hand", "with care")
     before = built.generated()
     for fault, words in ((stderr, "writes to stderr"), (lambda cell: 1 / 0, "kernel stopped")):
         client.fault = staticmethod(fault)
@@ -60,7 +60,7 @@ def test_a_cell_that_fails_leaves_everything_as_it_was(built, client):
 
 
 def test_a_disk_that_is_full_leaves_everything_as_it_was(built, client, monkeypatch):
-    built.edit(built.source, "The end.", "The very end.")
+    built.edit(built.source, "by hand", "with care")
     before = built.generated()
     monkeypatch.setattr(os, "replace", broken_replace)
     with pytest.raises(OSError, match="no space left"):
@@ -87,6 +87,10 @@ FAULTS = {
         "the cell writes to stderr, which nbgrader scores as 0: careful",
     ),
     "warns": ("import warnings\nwarnings.warn('old')", "the cell writes to stderr, which nbgrade"),
+    "shows": (
+        "try:\n    1 / 0\nexcept ZeroDivisionError:\n    get_ipython().showtraceback()",
+        "the cell shows an error, which nbgrader scores as 0: ZeroDivisionError: division by zero",
+    ),
     "dies": ("import os\nos._exit(1)", "the kernel stopped: "),
     "hangs": ("import time\ntime.sleep(60)", "the cell takes more than 2 s"),
 }
@@ -96,6 +100,7 @@ FAULTS = {
 def test_a_cell_that_fails_names_file_and_line(course, fault, monkeypatch):
     code, words = FAULTS[fault]
     text = f"# %% [markdown]\n# # 00 · Title?\n\n# %%\nprint('fine')\n\n# %%\n{code}\n"
+    text += "\n# %%\nprint('not reached')\n"
     course.source.write_text(text)
     if fault == "hangs":
         monkeypatch.setattr(module, "CELL_TIMEOUT", 2)

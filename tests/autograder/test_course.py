@@ -2,36 +2,14 @@
 
 import os
 import shutil
-import subprocess
 import sys
 
 import nbformat
-import pytest
 from traitlets.config import Config
 
-from autograder import ROOT
 from autograder.course import configure
 from autograder.release import release
 from tests.autograder import mini
-
-
-@pytest.fixture
-def nbgrader(built):
-    """Run an nbgrader command in the small course; returns what it said."""
-    shutil.copy(ROOT / "nbgrader_config.py", built.root)
-
-    def run(*words):
-        done = subprocess.run(
-            [sys.executable, "-m", "nbgrader", *words],
-            cwd=built.root,
-            env={**os.environ, "JUPYTER_PREFER_ENV_PATH": "1"},
-            capture_output=True,
-            text=True,
-            timeout=120,
-        )
-        return done.stdout + done.stderr
-
-    return run
 
 
 def test_generate_assignment_makes_the_same_bytes(built, nbgrader):

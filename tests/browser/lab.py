@@ -188,6 +188,15 @@ def run_cell(page, cell, tries=5):
     return "\n".join(cell.locator(".jp-OutputArea-output").all_inner_texts())
 
 
+def run_all(page, last):
+    """Choose *Run All Cells* in the menu, and wait until the cell ``last`` has run."""
+    page.get_by_role("menuitem", name="Run", exact=True).click()
+    page.get_by_role("menuitem", name="Run All Cells", exact=True).click()
+    prompt = last.locator(".jp-InputPrompt").first
+    done = _eventually(lambda: re.search(r"\d", prompt.inner_text()), seconds=120)
+    assert done, f"Run All does not reach {last.inner_text()}"
+
+
 def _eventually(condition, seconds):
     """Whether the condition comes true in time."""
     end = time.monotonic() + seconds

@@ -54,6 +54,19 @@ def test_student_reads_what_is_wrong_and_then_that_all_is_right(browser, course,
         assert "Success! Your notebook passes all the tests." in validate(page)
 
 
+def test_run_all_reaches_the_last_cell_below_a_skipped_exercise(browser, course, home):
+    path = lab.notebook_path(course, SLUG)
+    lab.solve(path, lab.notebook_path(course, SLUG, "solutions"), leave_blank={EXERCISE})
+    with lab.jupyter_lab(course, home) as address, browser() as page:
+        lab.open_lesson(page, address, SLUG)
+        last = page.locator(".jp-NotebookPanel .jp-CodeCell").last
+        lab.run_all(page, last)
+        check = lab.cell_with(page, f"check.{EXERCISE}(")
+        assert f"{EXERCISE}: nothing here yet" in check.inner_text()
+        prompts = page.locator(".jp-NotebookPanel .jp-CodeCell .jp-InputPrompt").all_inner_texts()
+        assert prompts == [f"[{number}]:" for number in range(1, len(prompts) + 1)]
+
+
 def test_student_sees_the_drawing(browser, course, home):
     with lab.jupyter_lab(course, home) as address, browser() as page:
         lab.open_lesson(page, address, SLUG)
