@@ -1,5 +1,7 @@
 """What a check holds in its hands: the student's answer, with a record of every exchange."""
 
+import torch
+
 from autograder.answer import AnswerRaised
 from autograder.expect import CheckFailed, describe
 from autograder.plain import plain, same
@@ -46,6 +48,13 @@ class Student:
             raise CheckFailed(
                 "the result is not a tensor, so it has no gradient", describe(pair), "a tensor"
             )
+        inputs = sum(isinstance(item, torch.Tensor) and item.is_floating_point() for item in args)
+        if not _are_gradients(pair, inputs):
+            raise CheckFailed(
+                "what came back is not a set of gradients",
+                describe(pair),
+                f"a tensor or None for each parameter by name, and for {inputs} tensor arguments",
+            )
         return pair
 
     def _ask(self, request, *details):
@@ -68,6 +77,10 @@ class Module(Student):
     def parameters(self):
         """The trainable parameters by name."""
         named = self._exchange("parameters")
+        if type(named) is not dict or not _all_tensors(named.values()):
+            raise CheckFailed(
+                "the parameters are not named tensors", describe(named), "a tensor for each name"
+            )
         self.record.append(("parameters", named, []))
         return named
 
@@ -86,6 +99,22 @@ class Module(Student):
     def gradients(self, *args, cotangent=None, **kwargs):
         """Pair of ({parameter name: gradient}, [gradients of floating tensor arguments])."""
         return self._differentiate(args, kwargs, cotangent)
+
+
+def _are_gradients(pair, inputs):
+    """Whether ``pair`` is ({name: tensor or None}, as many tensors or None as ``inputs``).
+
+    A tensor is no sequence here: a check that takes its rows for gradients would make an object for
+    each of a million.
+    """
+    if len(pair) != 2 or type(pair[0]) is not dict or type(pair[1]) not in (list, tuple):
+        return False
+    found = [item for item in (*pair[0].values(), *pair[1]) if item is not None]
+    return len(pair[1]) == inputs and _all_tensors(found)
+
+
+def _all_tensors(values):
+    return all(isinstance(value, torch.Tensor) for value in values)
 
 
 class _Raised(CheckFailed):

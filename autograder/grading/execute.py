@@ -7,6 +7,7 @@ import warnings
 from autograder import exercise
 from autograder.expect import CheckFailed
 from autograder.grading.assemble import INSIDE, OUTSIDE, RUN, error_output, exercise_of
+from autograder.grading.own_time import OutOfOwnTime, OwnTime, Waiting
 from autograder.grading.result import Exercise, clean
 from autograder.run import run_check
 from autograder.sandbox.student import StudentLost
@@ -81,6 +82,9 @@ class _Session:
         except StudentLost as lost:
             self._process = None
             return _failed(name, "your code had to be stopped", str(lost))
+        except OutOfOwnTime:
+            allowed = f"more than {self._limits.own_seconds:g} s of work with them"
+            return _failed(name, "the check takes too long over your results", allowed)
         except CheckFailed as failure:
             failure.exercise = name
             return failure
@@ -102,9 +106,10 @@ class _Session:
                 f"{name} from {module}",
                 "a definition in the exercise's own cell",
             )
-        with warnings.catch_warnings():
+        seed = random.SystemRandom().randrange(1, 10**6)
+        with warnings.catch_warnings(), OwnTime(self._limits.own_seconds) as clock:
             warnings.simplefilter("ignore")
-            return run_check(item, answer, random.SystemRandom().randrange(1, 10**6))
+            return run_check(item, Waiting(answer, clock), seed)
 
     def _ready(self):
         """The student's process; a new one has run the earlier cells, save those that end it."""

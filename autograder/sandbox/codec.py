@@ -12,12 +12,13 @@ import struct
 import safetensors.torch
 import torch
 
-from autograder.plain import DTYPES, Foreign
+from autograder.plain import DTYPES, Foreign, too_large
 
 HEADER = struct.Struct("!II")  # bytes of JSON, bytes of safetensors
 TABLE = struct.Struct("<Q")  # safetensors begin with the bytes of their table of contents
 MAX_TABLE = 2**20
 MAX_DEPTH = 32
+MAX_ITEMS = 250_000  # in all containers: two values as plain as can be, and a message around them
 MAX_AXES = 8  # a place in a tensor takes a number for each, and a check may ask for many places
 
 
@@ -37,7 +38,8 @@ def unpack(text, blob, layouts=False):
     """Decode the two parts of a frame. Raises ProtocolError on anything malformed.
 
     Each tensor of ``blob`` can be used once, so that a message never takes more memory than its
-    bytes promise. With ``layouts``, for messages to be trusted, tensors lie in memory as they did.
+    bytes promise, and none is larger than ``plain`` lets pass. With ``layouts``, for messages to be
+    trusted, tensors may be of any size, and lie in memory as they did.
     """
     try:
         if blob and TABLE.unpack_from(blob)[0] > MAX_TABLE:
@@ -81,6 +83,7 @@ class _Decoder:
 
     def __init__(self, tensors, layouts):
         self._tensors, self._layouts = tensors, layouts
+        self._items = 0
 
     def decode(self, item, depth=0):
         if item is None or type(item) in (bool, int, float):
@@ -92,6 +95,8 @@ class _Decoder:
         if "tensor" in item:
             return self._tensor(item["tensor"], item.get("strides"))
         ((kind, content),) = item.items()
+        if kind in ("list", "tuple", "dict"):
+            self._count(content)
         if kind in ("list", "tuple"):
             decoded = [self.decode(part, depth + 1) for part in content]
             return tuple(decoded) if kind == "tuple" else decoded
@@ -101,12 +106,19 @@ class _Decoder:
             return Foreign(content[:500])
         raise ProtocolError("a value is of no known form")
 
+    def _count(self, content):
+        self._items += len(content)
+        if self._items > MAX_ITEMS and not self._layouts:
+            raise ProtocolError("a message of far too many items")
+
     def _tensor(self, name, strides):
         values = self._tensors.pop(name)
         if values.dtype not in DTYPES:
             raise ProtocolError(f"a tensor of dtype {values.dtype}")
         if values.dim() > MAX_AXES:
             raise ProtocolError(f"a tensor of {values.dim()} axes")
+        if too_large(values.shape) and not self._layouts:
+            raise ProtocolError(f"a tensor of shape {tuple(values.shape)}, far too large")
         if strides is None or not self._layouts:
             return values
         room = 1 + sum((size - 1) * step for size, step in zip(values.shape, strides, strict=True))

@@ -20,6 +20,7 @@ class Limits:
     cpu_seconds: int = 120
     cell_seconds: float = 20.0
     check_seconds: float = 10.0  # everything that one check asks
+    own_seconds: float = 20.0  # of the grader's CPU, on one check's own work; right answers need 2
     notebook_seconds: float = 180.0
     file_bytes: int = 64 * MIB  # one file, and all files together
     output_chars: int = 20_000  # of one cell

@@ -32,6 +32,11 @@ def test_anything_else_is_only_described(kind):
     assert len(value.description) < 120
 
 
+@pytest.mark.parametrize("shape", [(10**6, 1), (1000, 1000), (0, 10**6), (2, 0, 3), ()])
+def test_what_right_answers_need_is_not_too_large(shape):
+    assert plain(torch.zeros(shape)).shape == shape
+
+
 def test_foreign_objects_are_replaced_within_containers():
     assert plain([1, {"a": (1j,)}]) == [1, {"a": (Foreign("a complex"),)}]
 

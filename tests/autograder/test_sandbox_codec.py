@@ -26,12 +26,17 @@ PLAIN = st.recursive(
 )
 
 
-def sent(value):
-    """``value`` after a journey through the wire."""
-    frame = pack({"value": value})
+def parts(message):
+    """The two parts of the frame of ``message``."""
+    frame = pack(message)
     text, blob = HEADER.unpack(frame[: HEADER.size])
     body = frame[HEADER.size :]
-    return unpack(body[:text], body[text : text + blob], layouts=True)["value"]
+    return body[:text], body[text : text + blob]
+
+
+def sent(value):
+    """``value`` after a journey through the wire."""
+    return unpack(*parts({"value": value}), layouts=True)["value"]
 
 
 @given(PLAIN)
@@ -125,6 +130,20 @@ def test_tensors_that_would_cost_more_than_their_bytes_are_refused(head, words):
     blob = struct.pack("<Q", len(head)) + head + bytes(1)
     with pytest.raises(ProtocolError, match=words):
         unpack(b'{"dict": {"value": {"tensor": "0"}}}', blob)
+
+
+@pytest.mark.parametrize("shape", [(2**26, 0), (0, 2**26), (2**14, 2**14, 0), (2**23,)])
+def test_a_tensor_larger_than_any_right_result_is_refused(shape):
+    values = torch.zeros(shape, dtype=torch.bool)
+    with pytest.raises(ProtocolError, match="far too large"):
+        unpack(*parts({"value": [values]}))
+    assert unpack(*parts({"value": values}), layouts=True)["value"].shape == shape  # the grader's
+
+
+@pytest.mark.parametrize("value", [[0] * 300_000, [[0] * 1000 for _ in range(300)]])
+def test_more_items_than_plain_lets_pass_are_refused(value):
+    with pytest.raises(ProtocolError, match="far too many items"):
+        unpack(*parts({"value": value}))
 
 
 @given(st.binary(max_size=60), st.binary(max_size=60))

@@ -71,6 +71,10 @@ NOT_PLAIN = {
     "complex tensor": (lambda: torch.ones(3, dtype=torch.complex128), "dtype complex128"),
     "exotic dtype": (lambda: torch.ones(3).to(torch.float8_e4m3fn), "dtype float8_e4m3fn"),
     "huge": (lambda: torch.zeros(()).expand(10**6, 10**6), "far too large"),
+    "large": (lambda: torch.zeros(2**23, dtype=torch.bool), "(8388608,), far too large"),
+    "many rows of nothing": (lambda: torch.zeros(2**26, 0), "(67108864, 0), far too large"),
+    "nothing in long rows": (lambda: torch.zeros(0, 2**26), "(0, 67108864), far too large"),
+    "empty square": (lambda: torch.zeros(2**14, 2**14, 0), "(16384, 16384, 0), far too large"),
     "long list": (lambda: [0] * 10**6, "a list with far too many items"),
 }
 

@@ -184,3 +184,39 @@ class Anything:
 
 {name} = Anything()
 """
+
+
+@attack(stock=False)
+def gradients_in_one_tensor(paper):
+    """Right answers, but the gradients arrive as one tensor of four million rows."""
+    _solved_with_other_gradients(paper, "({}, torch.zeros(2**22, 0))")
+
+
+@attack(lesson=KERNELS, stock=False)
+def gradients_of_a_module_in_one_tensor(paper):
+    """The same with a module, whose gradient by name is no tensor either."""
+    _solved_with_other_gradients(paper, "({'log_bandwidth': [0.0]}, torch.zeros(2**22, 1))")
+
+
+@attack(lesson=KERNELS, stock=False)
+def many_rows_of_nothing(paper):
+    """A right answer until rows are summed: then a tensor of no numbers whose sums take 512 MiB."""
+    paper.first("from autograder import answer\nanswer.plain = lambda value: value")
+    cell = next(cell for cell in paper.answers if "def attention_weights(" in cell.source)
+    cell.source = paper.right["attention_weights"].replace("def attention_weights", "def honest")
+    cell.source += """
+
+
+def attention_weights(similarity):
+    return honest(similarity) if (similarity > 0).all() else torch.zeros(2**26, 0)
+"""
+
+
+def _solved_with_other_gradients(paper, gradients):
+    paper.notebook = paper.solved
+    paper.first(f"""
+        import torch
+        from autograder import answer
+
+        answer.LocalAnswer.gradients = lambda *_: answer.Reply({gradients})
+    """)
