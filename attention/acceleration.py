@@ -44,7 +44,8 @@ class PackedAttention(MultiHeadAttention):
             q, k, v = self._project(query, self.W_q, self.W_k, self.W_v)
         else:
             (q,), (k, v) = self._project(query, self.W_q), self._project(key, self.W_k, self.W_v)
-        mask = mask if mask is None else mask.unsqueeze(-3)  # (..., 1, T_q, T_k)
+        if mask is not None and mask.dim() == 3:  # PyTorch's fast kernel takes 2 or 4 axes
+            mask = mask.unsqueeze(1)  # (B, 1, T_q, T_k)
         dropout = self.dropout if self.training else 0.0
         context, _ = attend(q, k, v, mask, dropout, fused=True)  # (B, H, T_q, d_head)
         return self.W_o(context.transpose(1, 2).flatten(2))

@@ -103,8 +103,8 @@ class MultiHeadAttention(nn.Module):
         head_mask   None, or a gate per head, (H,) or (B, H): its context is multiplied by it
         returns     (B, T_q, d_model); with return_weights=True also weights (B, H, T_q, T_k)
         """
-        if mask is not None:
-            mask = mask.unsqueeze(-3)  # (..., 1, T_q, T_k): the same for all heads
+        if mask is not None and mask.dim() == 3:  # (T_q, T_k) fits as it is, and runs faster
+            mask = mask.unsqueeze(1)  # (B, 1, T_q, T_k): the same for all heads
         fused = self.fused and not return_weights
         heads = (self.n_heads, self.d_head)
         # exercise: about 8 lines

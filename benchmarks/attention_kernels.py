@@ -3,14 +3,16 @@
     python benchmarks/attention_kernels.py [--quick] [--lengths 128 512 2048] [--devices cpu cuda]
 
 Every block is one run: its rows take turns, so that a busy machine slows all of them alike, and the
-ratios compare with its first row (below 1 is faster, or smaller). Time is the shortest of all
-repeats, since other programs can only add to it; backward computes the gradients of the inputs and
-of all parameters. Memory is the peak above what was allocated before, inputs and weights left out.
-On a CPU it is that of PyTorch's allocator, counted by its profiler.
+ratios compare with its first row (below 1 is faster, or smaller). The layers have a block for each
+kind of mask, which all rows get. Time is the shortest of all repeats, since other programs can only
+add to it; backward computes the gradients of the inputs and of all parameters. Memory is the peak
+above what was allocated before, inputs and weights left out. On a CPU it is that of PyTorch's
+allocator, counted by its profiler.
 """
 
 import argparse
 import contextlib
+import functools
 import os
 import time
 
@@ -19,7 +21,7 @@ from torch import nn
 from torch.nn import functional as F
 from torch.profiler import ProfilerActivity, profile
 
-from attention.masked_attention import masked_attention
+from attention.masked_attention import causal_mask, masked_attention, padding_mask
 from attention.multi_head_attention import MultiHeadAttention
 from attention.scaled_dot_product_attention import scaled_dot_product_attention
 
@@ -43,8 +45,20 @@ def kernels(T, device):
     }
 
 
-def layers(T, device):
+def masks(T, device):
+    """The library's masks by name, each with the same one as arguments of PyTorch's layer."""
+    causal = causal_mask(T, device)
+    real = padding_mask(torch.tensor([T, T - T // 4], device=device), T)  # (B, 1, T)
+    return {
+        "no mask": (None, {}),
+        "causal mask (T, T)": (causal, {"attn_mask": ~causal}),
+        "padding mask (B, 1, T)": (real, {"key_padding_mask": ~real.squeeze(1)}),
+    }
+
+
+def layers(T, device, name="no mask"):
     """Input x, and PyTorch's layer and the library's as functions of it, with the same weights."""
+    mask, same = masks(T, device)[name]
     inputs = [torch.randn(BATCH, T, D_MODEL, device=device, requires_grad=True)]
     theirs = nn.MultiheadAttention(D_MODEL, N_HEADS, batch_first=True, device=device)
     explicit, fused = (
@@ -52,18 +66,18 @@ def layers(T, device):
     )
     with torch.no_grad():
         for ours in (explicit, fused):
-            for name, weight, bias in zip(
+            for letter, weight, bias in zip(
                 "qkv", theirs.in_proj_weight.chunk(3), theirs.in_proj_bias.chunk(3), strict=True
             ):
-                getattr(ours, f"W_{name}").weight.copy_(weight)
-                getattr(ours, f"W_{name}").bias.copy_(bias)
+                getattr(ours, f"W_{letter}").weight.copy_(weight)
+                getattr(ours, f"W_{letter}").bias.copy_(bias)
             ours.W_o.load_state_dict(theirs.out_proj.state_dict())
     a, b, c = (list(layer.parameters()) for layer in (theirs, explicit, fused))
     return inputs, {
-        "nn.MultiheadAttention": (lambda x: theirs(x, x, x, need_weights=False)[0], a),
-        "nn.MultiheadAttention, with weights": (lambda x: theirs(x, x, x)[0], a),
-        "MultiHeadAttention": (lambda x: explicit(x, x, x), b),
-        "MultiHeadAttention, fused": (lambda x: fused(x, x, x), c),
+        "nn.MultiheadAttention": (lambda x: theirs(x, x, x, need_weights=False, **same)[0], a),
+        "nn.MultiheadAttention, with weights": (lambda x: theirs(x, x, x, **same)[0], a),
+        "MultiHeadAttention": (lambda x: explicit(x, x, x, mask), b),
+        "MultiHeadAttention, fused": (lambda x: fused(x, x, x, mask), c),
     }
 
 
@@ -188,11 +202,14 @@ def main(arguments=None):
         for T in options.lengths:
             for backward in (False, True):
                 block("attention", kernels, T, device, backward, seconds)
-                ratios = block("layer", layers, T, device, backward, seconds)
-                summary.append((device, T, backward, *ratios["MultiHeadAttention, fused"]))
+                for name in masks(T, device):
+                    make = functools.partial(layers, name=name)
+                    ratios = block(f"layer, {name}", make, T, device, backward, seconds)
+                    fused = ratios["MultiHeadAttention, fused"]
+                    summary.append((device, f"T={T}", name, _way(backward), *fused))
     print("\nMultiHeadAttention(fused=True) over nn.MultiheadAttention(need_weights=False):")
-    for device, T, backward, spent, held in summary:
-        print(f"  {device:<5} T={T:<6} {_way(backward):<20} time {spent:.2f}   memory {held:.2f}")
+    for device, T, name, way, spent, held in summary:
+        print(f"  {device:<5} {T:<8} {name:<24}{way:<20} time {spent:.2f}   memory {held:.2f}")
 
 
 if __name__ == "__main__":

@@ -1,12 +1,19 @@
 """The benchmark of lesson 07's layer: its rows compute the same, and its table is complete."""
 
+import functools
+
 import pytest
 import torch
 
 from benchmarks import attention_kernels
 
+MAKES = [attention_kernels.kernels] + [
+    functools.partial(attention_kernels.layers, name=name)
+    for name in attention_kernels.masks(16, "cpu")
+]
 
-@pytest.mark.parametrize("make", [attention_kernels.kernels, attention_kernels.layers])
+
+@pytest.mark.parametrize("make", MAKES)
 def test_all_rows_compute_the_same(make):
     inputs, named = make(16, "cpu")
     assert attention_kernels.agree([function for function, _ in named.values()], inputs) < 1e-5
@@ -28,4 +35,5 @@ def test_the_table_ends_with_the_fused_layer(capsys):
     shown = capsys.readouterr().out
     assert shown.count("F.scaled_dot_product_attention") == 2
     assert shown.count("loop over heads") == 2
-    assert shown.count("  cpu   T=16") == 2
+    assert shown.count("  cpu   T=16") == 6
+    assert shown.count("layer, causal mask (T, T), cpu, T=16, forward") == 2

@@ -6,7 +6,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import nn
 from torch.nn import functional as F
+from torch.utils._python_dispatch import TorchDispatchMode
 
+from attention.acceleration import PackedAttention
 from attention.masked_attention import causal_mask, padding_mask
 from attention.multi_head_attention import (
     MultiHeadAttention,
@@ -18,6 +20,7 @@ from attention.multi_head_attention import (
     share_heads,
     split_heads,
 )
+from attention.transformer_blocks import DecoderLayer
 
 
 def pair(d_model=12, n_heads=3, **options):
@@ -44,7 +47,7 @@ def test_merge_undoes_split(B, T, H, d_head):
 
 
 @pytest.mark.parametrize("fused", [False, True])
-@pytest.mark.parametrize("shape", [None, (5, 7), (2, 1, 7), (2, 5, 7)])
+@pytest.mark.parametrize("shape", [None, (5, 7), (1, 7), (2, 1, 7), (1, 5, 7), (2, 5, 7)])
 def test_equals_the_layer_of_pytorch(fused, shape):
     ours, theirs = pair(fused=fused)
     x, key, value = (torch.randn(2, n, 12).double().requires_grad_() for n in (5, 7, 7))
@@ -61,6 +64,59 @@ def test_equals_the_layer_of_pytorch(fused, shape):
         torch.autograd.grad(got, (x, key, value), grad),
         torch.autograd.grad(expected, (x, key, value), grad),
     )
+
+
+class Kernels(TorchDispatchMode):
+    """Notes which of PyTorch's operators run, by name, also those of the backward pass."""
+
+    def __init__(self):
+        super().__init__()
+        self.names = []
+
+    def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+        self.names.append(function.overloadpacket.__name__)
+        return function(*args, **(kwargs or {}))
+
+
+def assert_only_the_fused_kernel_runs(layer, *inputs, times):
+    """Run a layer forward and backward and see that no table of weights was made by hand."""
+    with Kernels() as kernels:
+        layer(*inputs).sum().backward()
+    assert kernels.names.count("_scaled_dot_product_flash_attention_for_cpu") == times
+    assert kernels.names.count("_scaled_dot_product_flash_attention_for_cpu_backward") == times
+    assert not {"bmm", "_softmax", "_safe_softmax"} & set(kernels.names)
+
+
+MASKS = [(5, 5), (1, 5), (2, 1, 5), (1, 5, 5), (2, 5, 5)]
+
+
+@pytest.mark.parametrize("shape", [None, *MASKS])
+@pytest.mark.parametrize("kind", [MultiHeadAttention, PackedAttention])
+def test_every_shape_of_mask_reaches_the_fused_kernel(kind, shape):
+    mask = None if shape is None else torch.ones(shape, dtype=torch.bool)
+    x, memory = torch.randn(2, 5, 12), torch.randn(2, 5, 12)
+    layer = kind(12, 3, fused=True)
+    assert_only_the_fused_kernel_runs(layer, x, x, x, mask, times=1)
+    assert_only_the_fused_kernel_runs(layer, x, memory, memory, mask, times=1)
+
+
+def test_a_decoder_layers_own_mask_reaches_the_fused_kernel():
+    layer = DecoderLayer(12, 3, 24, dropout=0.0, fused=True)
+    x, memory = torch.randn(2, 5, 12), torch.randn(2, 7, 12)
+    assert_only_the_fused_kernel_runs(layer, x, memory, times=2)
+
+
+@pytest.mark.parametrize("shape", MASKS)
+def test_packed_projections_read_every_shape_of_mask_alike(shape):
+    layer, packed = MultiHeadAttention(12, 3), PackedAttention(12, 3, fused=True)
+    packed.load_state_dict(layer.state_dict())
+    x, mask = torch.randn(2, 5, 12, requires_grad=True), torch.rand(shape) < 0.5
+    mask[..., -1, :] = False  # a query that sees nothing
+    got, expected = packed(x, x, x, mask), layer(x, x, x, mask)
+    torch.testing.assert_close(got, expected)
+    grad = torch.randn_like(got)
+    got, expected = (torch.autograd.grad(output, x, grad) for output in (got, expected))
+    torch.testing.assert_close(got, expected)
 
 
 @pytest.mark.parametrize("fused", [False, True])
