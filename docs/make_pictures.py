@@ -13,6 +13,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
+from tests import needs  # noqa: E402
 from tests.browser import lab  # noqa: E402
 
 SLUG = "01_kernel_regression"
@@ -22,8 +23,8 @@ WRONG = "return similarity / similarity.sum(dim=0, keepdim=True)"
 
 def main():
     """Write docs/lesson_with_feedback.png."""
-    if lab.chromium() is None:
-        sys.exit(f"no browser found: install one of {', '.join(lab.BROWSERS)}")
+    if why := needs.missing("chromium"):
+        sys.exit(why)
     os.environ["AUTOGRADER_SEED"] = "1"  # the same numbers in every picture
     with tempfile.TemporaryDirectory() as folder:
         course, home = Path(folder) / "course", Path(folder) / "home"

@@ -1,11 +1,18 @@
-"""Settings of all tests: with REQUIRE_ALL set, as in .ci/run, no test is skipped unnoticed."""
+"""Settings of all tests: what was skipped is told at the end, or fails where REQUIRE_ALL is set."""
 
 import os
 
 import pytest
 
+from tests import needs
+
 # Reasons that no installation mends: who runs the tests, and on which machine.
 MAY_BE_SKIPPED = ("root", "GPU")
+
+
+def pytest_configure():
+    """Do without what HIDE_PACKAGES names."""
+    needs.hide()
 
 
 @pytest.hookimpl(wrapper=True)
@@ -13,8 +20,14 @@ def pytest_runtest_makereport(item):
     """Turn a skipped test into a failed one, so that a missing program cannot go unnoticed."""
     report = yield
     if report.skipped and os.environ.get("REQUIRE_ALL") and not hasattr(report, "wasxfail"):
-        reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else str(report.longrepr)
+        reason = needs.reason(report)
         if not any(word in reason for word in MAY_BE_SKIPPED):
             report.outcome = "failed"
-            report.longrepr = f"REQUIRE_ALL is set, but this test was skipped. {reason}"
+            report.longrepr = f"REQUIRE_ALL is set, but this test was skipped because {reason}"
     return report
+
+
+def pytest_terminal_summary(terminalreporter):
+    """Say how many tests were skipped for want of what."""
+    for sentence in needs.sentences(terminalreporter.getreports("skipped")):
+        terminalreporter.write_line(sentence, yellow=True)

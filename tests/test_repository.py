@@ -21,6 +21,7 @@ from packaging.utils import canonicalize_name
 
 from attention import train
 from autograder import cli
+from tests.needs import needs, skip_without
 
 ROOT = Path(__file__).resolve().parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -72,8 +73,7 @@ def test_readme_command_exists(words):
 
 
 def dry_run(words):
-    if shutil.which("make") is None:
-        pytest.skip("make is not installed")
+    skip_without("make")
     done = make("-n", *words[1:])
     assert done.returncode == 0, done.stderr
 
@@ -140,7 +140,7 @@ def test_every_make_target_is_in_the_readme():
     assert [name for name in targets if name not in README] == []
 
 
-@pytest.mark.skipif(shutil.which("make") is None, reason="make is not installed")
+@needs("make")
 def test_an_old_python_is_refused_in_one_sentence(tmp_path):
     old = tmp_path / "python3.9"
     pretend = "import sys; sys.version_info = (3, 9); exec(sys.argv[1])"

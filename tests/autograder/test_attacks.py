@@ -2,17 +2,17 @@
 
 import json
 import re
-import shutil
 
 import pytest
 
 from autograder.lesson import find, read
 from tests.autograder.attacks import ATTACKS, ground, ours, stock
 from tests.autograder.attacks.paper import BASIC, KERNELS
+from tests.needs import needs
 
 pytestmark = [
     pytest.mark.serial,
-    pytest.mark.skipif(shutil.which("bwrap") is None, reason="bubblewrap is not installed"),
+    needs("bubblewrap"),
 ]
 TOTAL = {
     lesson: sum(read(path).exercises.values())

@@ -11,8 +11,9 @@ import time
 import pytest
 
 from autograder import ROOT, classroom, cli, exercise
+from tests.needs import needs
 
-pytest.importorskip("distributed")
+pytestmark = needs("distributed")
 SLUG, STUDENTS = "00_getting_started", 12
 
 

@@ -10,24 +10,17 @@ from pathlib import Path
 import pytest
 
 from autograder import ROOT, classroom, cli, exercise
+from tests import needs
 
-pytest.importorskip("psycopg")
+pytestmark = needs.needs("psycopg")
 SLUG = "00_getting_started"
-
-
-def _programs():
-    """The folder of Debian's newest server programs, else of those on the PATH."""
-    debian = Path("/usr/lib/postgresql").glob("[0-9]*/bin/initdb")
-    newest = max(debian, key=lambda path: int(path.parts[-3]), default=shutil.which("initdb"))
-    return Path(newest).resolve().parent if newest else None
 
 
 @pytest.fixture
 def server():
     """URL of a database on a server of its own, reached by a socket in a temporary folder."""
-    programs = _programs()
-    if programs is None:
-        pytest.skip("PostgreSQL is not installed")
+    needs.skip_without("postgresql")
+    programs = Path(needs.program("postgresql")).resolve().parent
     root = os.getuid() == 0  # the server refuses to run as root
     user = "postgres" if root else getpass.getuser()
     runuser = shutil.which("runuser") or "/usr/sbin/runuser"  # often not on a user's PATH

@@ -1,7 +1,6 @@
 """Two hundred submissions of one lesson, of every kind, graded in one run."""
 
 import re
-import shutil
 
 import pytest
 
@@ -11,10 +10,11 @@ from autograder.lesson import find, read
 from tests.autograder.attacks import ATTACKS, ground, ours, stock
 from tests.autograder.attacks.paper import KERNELS, Paper
 from tests.autograder.mixed_class import CASES, EVERYTHING, solved_paper
+from tests.needs import needs
 
 pytestmark = [
     pytest.mark.serial,
-    pytest.mark.skipif(shutil.which("bwrap") is None, reason="bubblewrap is not installed"),
+    needs("bubblewrap"),
 ]
 COUNT = 200
 BLANK = 6

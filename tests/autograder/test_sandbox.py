@@ -14,10 +14,11 @@ from autograder.answer import AnswerRaised
 from autograder.sandbox import bubblewrap, view
 from autograder.sandbox.limits import Limits
 from autograder.sandbox.sandbox import Sandbox
+from tests.needs import needs, skip_without
 
 LESSON = "01_kernel_regression"
 LIMITS = Limits(cell_seconds=10, check_seconds=5)
-needs_bubblewrap = pytest.mark.skipif(not bubblewrap.available(), reason="no bubblewrap")
+needs_bubblewrap = needs("bubblewrap")
 
 
 @pytest.fixture(scope="module", params=["off", pytest.param("required", marks=needs_bubblewrap)])
@@ -28,8 +29,7 @@ def box(request):
 
 @pytest.fixture(scope="module")
 def walled():
-    if not bubblewrap.available():
-        pytest.skip("no bubblewrap")
+    skip_without("bubblewrap")
     with Sandbox(LESSON, "required", LIMITS) as made:
         yield made
 
@@ -230,6 +230,7 @@ class TestWalls:
         place = command.index(str(tmp_path / "attention"))
         assert command[place - 1] == "--tmpfs"
 
+    @needs_bubblewrap
     def test_an_ordinary_user_gets_the_same_walls(self):
         if os.getuid() != 0:
             return  # then all the tests above were run by one

@@ -13,10 +13,11 @@ from autograder.sandbox.limits import SHARED, Limits
 from autograder.sandbox.policy import SandboxRefused, UnprotectedWarning
 from autograder.sandbox.sandbox import Sandbox
 from autograder.sandbox.student import StudentLost
+from tests.needs import needs, skip_without
 
 LESSON = "01_kernel_regression"
 LIMITS = Limits(cell_seconds=10, check_seconds=5)
-needs_bubblewrap = pytest.mark.skipif(not bubblewrap.available(), reason="no bubblewrap")
+needs_bubblewrap = needs("bubblewrap")
 
 
 @pytest.fixture(scope="module", params=["off", pytest.param("required", marks=needs_bubblewrap)])
@@ -27,8 +28,7 @@ def box(request):
 
 @pytest.fixture(scope="module")
 def walled():
-    if not bubblewrap.available():
-        pytest.skip("no bubblewrap")
+    skip_without("bubblewrap")
     with Sandbox(LESSON, "required", LIMITS) as made:
         yield made
 
@@ -89,7 +89,7 @@ class TestLimits:
         assert opened <= 64
         assert number == 24  # EMFILE
 
-    @pytest.mark.skipif(system_calls.platform.machine() != "x86_64", reason="other numbers")
+    @pytest.mark.skipif(system_calls.platform.machine() != "x86_64", reason="they are x86_64's")
     def test_calls_that_hold_memory_unseen_are_refused(self, walled):
         source = (
             "import ctypes\nlibc = ctypes.CDLL(None, use_errno=True)\n"

@@ -2,15 +2,15 @@
 
 import pytest
 
+from tests import needs
 from tests.browser import lab
 
 
 @pytest.fixture(scope="session")
 def browser():
     """Opens pages: ``with browser() as page``."""
-    pytest.importorskip("playwright")
-    if lab.chromium() is None:
-        pytest.skip(f"no browser found: install one of {', '.join(lab.BROWSERS)}")
+    needs.skip_without("playwright")
+    needs.skip_without("chromium")
     return lab.browser_page
 
 

@@ -19,19 +19,15 @@ from pathlib import Path
 
 import nbformat
 
+from tests import needs
+
 ROOT = Path(__file__).resolve().parents[2]
 PROGRAMS = Path(sys.executable).parent
-BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 SETTINGS = {
     # No question about news on the first start; all cells stay in the page while one scrolls.
     "apputils-extension/notification": {"fetchNews": "false", "checkForUpdates": False},
     "notebook-extension/tracker": {"windowingMode": "none"},
 }
-
-
-def chromium():
-    """Path of an installed Chromium, or None."""
-    return next((path for name in BROWSERS if (path := shutil.which(name))), None)
 
 
 @contextlib.contextmanager
@@ -41,7 +37,8 @@ def browser_page(width=1280, height=1000, scale=1):
 
     arguments = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=chromium(), args=arguments)
+        program = needs.program("chromium")
+        browser = playwright.chromium.launch(executable_path=program, args=arguments)
         size = {"width": width, "height": height}
         page = browser.new_page(viewport=size, device_scale_factor=scale)
         page.set_default_timeout(60_000)

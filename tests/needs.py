@@ -1,0 +1,88 @@
+"""What tests need beyond Python's own, and how those that lack it are skipped: with its remedy."""
+
+import collections
+import glob
+import importlib.util
+import os
+import shutil
+import tempfile
+from pathlib import Path
+
+import pytest
+
+# By Debian package: the names under which its program may be found.
+PROGRAMS = {
+    "bubblewrap": ("bwrap",),
+    "chromium": ("chromium", "chromium-browser", "google-chrome"),
+    "make": ("make",),
+    "postgresql": ("initdb",),
+}
+OFF_THE_PATH = {"postgresql": "/usr/lib/postgresql/[0-9]*/bin/initdb"}
+# Packages that the tests are to do without, as on a machine that lacks them: HIDE_PACKAGES="make"
+HIDDEN = os.environ.get("HIDE_PACKAGES", "").split()
+LINKS = []  # folders that are removed when this process ends
+
+
+def program(package):
+    """Path of a package's program, the newest one, or None."""
+    if package in HIDDEN:
+        return None
+    places = glob.glob(OFF_THE_PATH.get(package, ""))
+    found = (path for name in PROGRAMS[package] if (path := shutil.which(name)))
+    return max(places, key=_version, default=next(found, None))
+
+
+def _version(path):
+    return int(Path(path).parts[-3])
+
+
+def missing(name):
+    """Why there is no such Debian package or Python module here, and how to get it; or None."""
+    if name in PROGRAMS:
+        remedy = None if program(name) else f"apt-get install {name}"
+    else:
+        remedy = None if importlib.util.find_spec(name) else "pip install -e '.[dev]'"
+    return remedy and f"{name} is not installed: {remedy}"
+
+
+def needs(name):
+    """Mark of a test that is skipped where a Debian package or a Python module is missing."""
+    return pytest.mark.skipif(bool(missing(name)), reason=missing(name) or "")
+
+
+def skip_without(name):
+    """The same as ``needs`` for a fixture: skips the tests that use it."""
+    if reason := missing(name):
+        pytest.skip(reason)
+
+
+def hide():
+    """Take the programs of HIDDEN off the PATH of this process and of those that it starts.
+
+    A folder that holds one of them gives way to a folder of links to all its other programs.
+    """
+    names = {name for package in HIDDEN for name in PROGRAMS[package]}
+    places = [Path(place) for place in os.get_exec_path()]
+    for number, place in enumerate(places):
+        if any((place / name).exists() for name in names):
+            LINKS.append(tempfile.TemporaryDirectory(prefix="without-"))
+            places[number] = Path(LINKS[-1].name)
+            for path in place.iterdir():
+                if path.name not in names:
+                    (places[number] / path.name).symlink_to(path)
+    os.environ["PATH"] = os.pathsep.join(map(str, places))
+
+
+def reason(report):
+    """Why a test was skipped."""
+    text = report.longrepr[2] if isinstance(report.longrepr, tuple) else str(report.longrepr)
+    return text.removeprefix("Skipped: ")
+
+
+def sentences(reports):
+    """How many tests were skipped for which reason, a sentence each."""
+    counts = sorted(collections.Counter(map(reason, reports)).items())
+    return [
+        f"{count} test{' was' if count == 1 else 's were'} skipped because {why}"
+        for why, count in counts
+    ]
