@@ -4,7 +4,7 @@ import torch
 from torch import nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
-from attention.data import BOS, EOS, PAD
+from attention.provided.data import BOS, EOS, PAD
 from attention.sequence_to_sequence import decoder_step, reverse_source, run_gru, shift_right
 
 

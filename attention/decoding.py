@@ -1,6 +1,6 @@
 """Lesson 12: from scores to sentences, and from sentences to a score.
 
-Token ids are those of `attention.data`: PAD fills up, BOS begins, EOS ends.
+Token ids are those of `attention.provided.data`: PAD fills up, BOS begins, EOS ends.
 """
 
 import math
@@ -9,10 +9,10 @@ from collections import Counter
 import torch
 from torch import nn
 
-from attention.data import BOS, EOS, PAD
-from attention.key_value_cache import CachedDecoder, RepeatingDecoder, evaluation, limits
 from attention.masked_attention import masked_attention
 from attention.multi_head_attention import merge_heads, split_heads
+from attention.provided.data import BOS, EOS, PAD
+from attention.provided.key_value_cache import CachedDecoder, RepeatingDecoder, evaluation, limits
 
 
 def greedy_path(table, max_length):

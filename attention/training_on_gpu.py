@@ -9,7 +9,7 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from attention.data import PAD
+from attention.provided.data import PAD
 from attention.transformer import Transformer
 
 

@@ -5,9 +5,9 @@ import math
 import torch
 from torch import nn
 
-from attention.data import BOS, EOS, PAD
 from attention.masked_attention import causal_mask
 from attention.multi_head_attention import attention_parameters
+from attention.provided.data import BOS, EOS, PAD
 from attention.sequence_to_sequence import shift_right
 from attention.tokens_and_positions import sinusoidal_positions
 from attention.transformer_blocks import DecoderLayer, EncoderLayer

@@ -4,7 +4,7 @@ import torch
 from torch import nn
 
 from attention.masked_attention import causal_mask, combine_masks
-from attention.sublayers import Sublayers
+from attention.provided.sublayers import Sublayers
 
 
 class LayerNorm(nn.Module):

@@ -12,10 +12,10 @@ import random
 import sys
 import warnings
 
-from autograder import exercise
-from autograder.answer import LocalAnswer
-from autograder.expect import CheckFailed
-from autograder.run import run_check
+from autograder.checking import registry
+from autograder.checking.expect import CheckFailed
+from autograder.checking.run_check import run_check
+from autograder.inside.answer import LocalAnswer
 
 PRINTED_LIMIT = 2000
 
@@ -25,15 +25,15 @@ def __getattr__(name):
     if name.startswith("_"):
         raise AttributeError(name)
     try:
-        item = exercise.find(name)
-    except exercise.RegistryError as error:
+        item = registry.find(name)
+    except registry.RegistryError as error:
         raise AttributeError(str(error)) from None
     return functools.partial(_check_or_raise, item)
 
 
 def preview(name, answer):
     """Print what the check of ``name`` says about ``answer``, without failing."""
-    failure = check_quietly(exercise.find(name), answer)
+    failure = check_quietly(registry.find(name), answer)
     print(failure or f"{name}: correct.")
 
 

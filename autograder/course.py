@@ -66,12 +66,12 @@ def configure(c, root):
     c.CourseDirectory.root = str(root)
     c.CourseDirectory.source_directory = "solutions"
     c.CourseDirectory.release_directory = "lessons"
-    c.CourseDirectory.submitted_directory = "autograder/submitted"
-    c.CourseDirectory.autograded_directory = "autograder/autograded"
-    c.CourseDirectory.feedback_directory = "autograder/feedback"
-    c.CourseDirectory.solution_directory = "autograder/solution"
-    c.CourseDirectory.db_url = f"sqlite:///{root}/autograder/gradebook.db"
-    exchange = Path(root) / "autograder" / "exchange"
+    c.CourseDirectory.submitted_directory = "class/submitted"
+    c.CourseDirectory.autograded_directory = "class/autograded"
+    c.CourseDirectory.feedback_directory = "class/feedback"
+    c.CourseDirectory.solution_directory = "class/solution"
+    c.CourseDirectory.db_url = f"sqlite:///{root}/class/gradebook.db"
+    exchange = Path(root) / "class" / "exchange"
     exchange.mkdir(parents=True, exist_ok=True)  # formgrader warns where it is missing
     c.Exchange.root = str(exchange)
     c.ClearSolutions.code_stub = {"python": f"{STUB}()"}

@@ -19,9 +19,9 @@ import time
 
 import torch
 
-from attention.data import EOS, PAD
 from attention.decoding import beam_search, greedy
-from attention.model_file import load_model
+from attention.provided.data import EOS, PAD
+from attention.train.model_file import load_model
 from attention.transformer import Transformer
 
 VOCABULARY, SIZES = 9_700, {"d_model": 128, "n_heads": 4, "d_ff": 256, "n_layers": 4}

@@ -20,7 +20,9 @@ from pathlib import Path
 
 import psutil
 
-from autograder import ROOT, classroom, exercise
+from autograder import ROOT
+from autograder.checking import registry
+from autograder.grading import classroom
 
 SLUG = "01_kernel_regression"
 CONFIG = """\
@@ -41,10 +43,10 @@ def make_course(folder, students, stock):
     config = CONFIG + (STOCK if stock else "")
     (folder / "nbgrader_config.py").write_text(config, encoding="utf-8")
     shutil.copytree(ROOT / "solutions" / SLUG, folder / "solutions" / SLUG)
-    checks = list(exercise.of_lesson(SLUG.partition("_")[2]).values())
+    checks = list(registry.of_lesson(SLUG.partition("_")[2]).values())
     for number in range(students):
         item = checks[number % len(checks)]
-        kinds = (None, exercise.alternatives, exercise.mistakes)
+        kinds = (None, registry.alternatives, registry.mistakes)
         other = kinds[number % 3]
         notebook = classroom.handed_in(SLUG, {item.name: other(item)[0]} if other else {})
         classroom.submit(notebook, folder, f"student-{number:03}", SLUG)

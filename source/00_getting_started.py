@@ -43,7 +43,7 @@ import math
 
 import torch
 
-from attention import plots
+from attention.provided import plots
 from autograder import check
 
 # %% [markdown]

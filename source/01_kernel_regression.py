@@ -19,7 +19,7 @@ import math
 import torch
 from torch import nn
 
-from attention import plots
+from attention.provided import plots
 from attention.getting_started import softmax, weighted_average
 from autograder import check
 

@@ -19,8 +19,8 @@ import math
 import torch
 from torch import nn
 
-from attention import data, measure, plots, training
-from attention.data import BOS, EOS, PAD
+from attention.provided import data, measure, plots, translators
+from attention.provided.data import BOS, EOS, PAD
 from autograder import check
 
 # %% [markdown]
@@ -385,10 +385,10 @@ from attention.sequence_to_sequence import Seq2Seq
 # are equally frequent.
 
 # %% demo=true
-torch.manual_seed(training.SEED)
+torch.manual_seed(translators.SEED)
 model = Seq2Seq(len(corpus.source_vocabulary), len(corpus.target_vocabulary))
-batches = corpus.batches(training.BATCH, training.STEPS, training.SEED)
-losses = training.train(model, batches, training.STEPS, masked_cross_entropy)
+batches = corpus.batches(translators.BATCH, translators.STEPS, translators.SEED)
+losses = translators.train(model, batches, translators.STEPS, masked_cross_entropy)
 
 # %% demo=true
 ax = plots.lines(
@@ -406,7 +406,7 @@ ax = ax.set_title("all letters equally probable: dashed")
 # %% demo=true
 pairs = [pair for chosen in corpus.test_by_digits(at_most=2).values() for pair in chosen]
 for (number, _, german), text in zip(
-    pairs, training.translations(model, corpus, pairs), strict=True
+    pairs, translators.translations(model, corpus, pairs), strict=True
 ):
     print(f"{number:>6}  {'right' if text == german else 'wrong'}  {text[:70]}")
 
@@ -418,7 +418,7 @@ for (number, _, german), text in zip(
 # ## The bottleneck, measured
 # How many numbers does it translate without any error, by length? And does it help to read the
 # source backwards? The second model was trained in the same way, on the same batches, from the same
-# seed; `python -m attention.training sequence_to_sequence_reversed` makes it again.
+# seed; `python -m attention.provided.translators sequence_to_sequence_reversed` makes it again.
 #
 # ### Predict first
 # Draw two curves in your mind before you run this: one for the model above, one for its
@@ -426,10 +426,10 @@ for (number, _, german), text in zip(
 
 # %% demo=true
 backwards = Seq2Seq(len(corpus.source_vocabulary), len(corpus.target_vocabulary), reverse=True)
-training.load(backwards, "sequence_to_sequence_reversed")
+translators.load(backwards, "sequence_to_sequence_reversed")
 curves = {
-    "source as it is": training.accuracy_by_digits(model, corpus),
-    "source reversed": training.accuracy_by_digits(backwards, corpus),
+    "source as it is": translators.accuracy_by_digits(model, corpus),
+    "source reversed": translators.accuracy_by_digits(backwards, corpus),
 }
 ax = plots.accuracy(curves)
 for label, shares in curves.items():
@@ -453,12 +453,12 @@ for label, shares in curves.items():
 # right?
 
 # %% demo=true
-larger, _ = training.trained("sequence_to_sequence_128_numbers")
-longer, _ = training.trained("sequence_to_sequence_3000_steps")
+larger, _ = translators.trained("sequence_to_sequence_128_numbers")
+longer, _ = translators.trained("sequence_to_sequence_3000_steps")
 curves = {
     "64 numbers, 300 steps": curves["source as it is"],
-    "128 numbers, 300 steps": training.accuracy_by_digits(larger, corpus),
-    "64 numbers, 3000 steps": training.accuracy_by_digits(longer, corpus),
+    "128 numbers, 300 steps": translators.accuracy_by_digits(larger, corpus),
+    "64 numbers, 3000 steps": translators.accuracy_by_digits(longer, corpus),
 }
 ax = plots.accuracy(curves)
 for label, shares in curves.items():
@@ -485,9 +485,9 @@ for label, shares in curves.items():
 # is now. What will the two curves look like?
 
 # %% demo=true
-generator = torch.Generator().manual_seed(training.SEED)
+generator = torch.Generator().manual_seed(translators.SEED)
 words = torch.randint(3, len(corpus.source_vocabulary), (64, 40), generator=generator)  # (B, T)
-torch.manual_seed(training.SEED)
+torch.manual_seed(translators.SEED)
 untrained = Seq2Seq(len(corpus.source_vocabulary), len(corpus.target_vocabulary))
 reach = {}
 for label, reader in (("before training", untrained), ("after training", model)):
@@ -516,7 +516,7 @@ ax.set_yscale("log")
 # %% demo=true
 gru, layer = nn.GRU(64, 64, batch_first=True), nn.Linear(64, 6 * 64)
 lengths, measured = (25, 50, 100, 200, 400, 800), {"recurrent": [], "all positions at once": []}
-with torch.no_grad(), training.one_thread():
+with torch.no_grad(), translators.one_thread():
     for T in lengths:
         x = torch.randn(1, T, 64)
         measured["recurrent"].append(measure.milliseconds(lambda x=x: gru(x)))
@@ -545,10 +545,10 @@ right_encode, few = encode, [pair for pair in corpus.test if 20 < pair[0] < 100]
 for digits in (2, 4, 6):
     companion = corpus.test_by_digits(1)[digits]
     encode = encode_at_the_padded_end
-    broken = training.translations(model, corpus, few + companion)[:3]
+    broken = translators.translations(model, corpus, few + companion)[:3]
     encode = right_encode
     print(f"beside a number of {digits} digits:", *(text[:24] or "(nothing)" for text in broken))
-print("with the true ends:          ", *training.translations(model, corpus, few))
+print("with the true ends:          ", *translators.translations(model, corpus, few))
 
 # %% [markdown]
 # The same three numbers, other translations: the result depends on who else is in the batch. Such

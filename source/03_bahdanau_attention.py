@@ -21,8 +21,8 @@ import torch
 from torch import nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
-from attention import plots, training
-from attention.data import BOS, EOS, PAD
+from attention.provided import plots, translators
+from attention.provided.data import BOS, EOS, PAD
 from attention.sequence_to_sequence import (
     decoder_step,
     masked_cross_entropy,
@@ -37,13 +37,13 @@ from autograder import check
 # The model of lesson 02 is loaded by its name, and translates three test numbers:
 
 # %% demo=true
-bottleneck, corpus = training.trained("sequence_to_sequence")
+bottleneck, corpus = translators.trained("sequence_to_sequence")
 by_digits = corpus.test_by_digits(at_most=1)
 for digits in (3, 5, 6):
     (number, english, german), *_ = by_digits[digits]
     print(f"{number}  {english}")
     print(f"   wanted  {german}")
-    print(f"   wrote   {training.translations(bottleneck, corpus, by_digits[digits])[0][:70]}")
+    print(f"   wrote   {translators.translations(bottleneck, corpus, by_digits[digits])[0][:70]}")
 
 # %% [markdown]
 # Five digits do not come through its one vector. A longer vector helps for a while, and costs more.
@@ -321,13 +321,13 @@ from attention.bahdanau_attention import BahdanauTranslator
 # Train it for 40 steps, to see how it begins:
 
 # %% demo=true
-torch.manual_seed(training.SEED)
+torch.manual_seed(translators.SEED)
 model = BahdanauTranslator(len(corpus.source_vocabulary), len(corpus.target_vocabulary))
-start = training.train(model, corpus.batches(training.BATCH, 40, training.SEED), 40)
+start = translators.train(model, corpus.batches(translators.BATCH, 40, translators.SEED), 40)
 
 # %% [markdown]
 # All 300 steps take about a minute. They were taken before, from the same seed and on the same
-# batches as in lesson 02; `python -m attention.training bahdanau_attention` takes them again. The
+# batches as in lesson 02; `python -m attention.provided.translators bahdanau_attention` takes them again. The
 # weights and the losses are loaded.
 #
 # ### Predict first
@@ -336,8 +336,8 @@ start = training.train(model, corpus.batches(training.BATCH, 40, training.SEED),
 
 # %% demo=true
 losses = {
-    "one vector": training.load(bottleneck, "sequence_to_sequence"),
-    "attention": training.load(model, "bahdanau_attention"),
+    "one vector": translators.load(bottleneck, "sequence_to_sequence"),
+    "attention": translators.load(model, "bahdanau_attention"),
 }
 ax = plots.lines(range(1, 301), losses, xlabel="steps", ylabel="nats a letter")
 ax.set_yscale("log")
@@ -345,15 +345,15 @@ ax.set_yscale("log")
 # %% demo=true
 models = {
     "one vector": bottleneck,
-    "one vector, source reversed": training.trained("sequence_to_sequence_reversed")[0],
-    "one vector of 128 numbers": training.trained("sequence_to_sequence_128_numbers")[0],
+    "one vector, source reversed": translators.trained("sequence_to_sequence_reversed")[0],
+    "one vector of 128 numbers": translators.trained("sequence_to_sequence_128_numbers")[0],
     "attention": model,
 }
-curves = {label: training.accuracy_by_digits(one, corpus) for label, one in models.items()}
+curves = {label: translators.accuracy_by_digits(one, corpus) for label, one in models.items()}
 ax = plots.accuracy(curves)
 print(f"{'parameters':>38}", *(f"{digits} digits" for digits in curves["attention"]), sep="  ")
 for label, shares in curves.items():
-    row = [f"{label:<27}{training.size(models[label]):>11,}"]
+    row = [f"{label:<27}{translators.size(models[label]):>11,}"]
     print(*row, *(f"{share:8.2f}" for share in shares.values()), sep="  ")
 
 # %% [markdown]

@@ -19,7 +19,7 @@ import math
 
 import torch
 
-from attention import measure, plots, training
+from attention.provided import measure, plots, translators
 from attention.bahdanau_attention import additive_scores
 from attention.getting_started import softmax
 from autograder import check
@@ -290,7 +290,7 @@ sizes = (50, 100, 200, 400, 800)
 weights = {name: torch.randn(64, 64) for name in ("V", "U", "W_q", "W_k")} | {"v": torch.randn(64)}
 names = {"additive": "additive", "reduced_rank": "reduced rank", "scaled_dot": "scaled dot"}
 times, memory = {name: [] for name in names.values()}, {name: [] for name in names.values()}
-with torch.no_grad(), training.one_thread():
+with torch.no_grad(), translators.one_thread():
     for T in sizes:
         x = torch.randn(1, T, 64)
         for kind, name in names.items():

@@ -22,7 +22,7 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from attention import plots
+from attention.provided import plots
 from autograder import check
 
 # %% [markdown]

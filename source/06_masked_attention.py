@@ -21,7 +21,7 @@ import time
 import torch
 from torch.nn import functional as F
 
-from attention import plots
+from attention.provided import plots
 from attention.scaled_dot_product_attention import scaled_dot_product_attention
 from autograder import check
 

@@ -20,7 +20,7 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from attention import plots
+from attention.provided import plots
 from attention.masked_attention import causal_mask, masked_attention
 from attention.scaled_dot_product_attention import SelfAttentionHead
 from autograder import check

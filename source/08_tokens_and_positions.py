@@ -26,7 +26,7 @@ import numpy
 import torch
 from torch import nn
 
-from attention import plots
+from attention.provided import plots
 from autograder import check
 
 # A word for split_words: letters, digits or other signs, each with a space before; or spaces.

@@ -21,10 +21,10 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from attention import plots
+from attention.provided import plots
 from attention.masked_attention import causal_mask, combine_masks, padding_mask
-from attention.progress import Bar
-from attention.sublayers import Sublayers, watch_attention
+from attention.provided.progress import Bar
+from attention.provided.sublayers import Sublayers, watch_attention
 from autograder import check
 
 torch.set_num_threads(1)  # matrices as small as those of this lesson are faster on one core

@@ -20,14 +20,14 @@ import math
 import torch
 from torch import nn
 
-from attention import plots, training
-from attention.data import BOS, EOS, PAD
+from attention.provided import plots, translators
+from attention.provided.data import BOS, EOS, PAD
 from attention.masked_attention import causal_mask
 from attention.multi_head_attention import attention_parameters
 from attention.sequence_to_sequence import shift_right
-from attention.summary import summary
+from attention.provided.summary import summary
 from attention.tokens_and_positions import sinusoidal_positions
-from attention.sublayers import watch_attention
+from attention.provided.sublayers import watch_attention
 from attention.transformer_blocks import DecoderLayer, EncoderLayer
 from autograder import check
 
@@ -40,7 +40,7 @@ TIED = ("none", "target", "all")  # the ways in which Translator may share its t
 # other, to train on one batch of it?
 
 # %% demo=true
-corpus = training.data.numbers()
+corpus = translators.data.numbers()
 pair_of = {pair[0]: pair for pair in corpus.train + corpus.test}
 longest = max(corpus.train, key=lambda pair: len(pair[2]))
 batch = corpus.batch([longest, corpus.train[5], corpus.train[500]])
@@ -307,10 +307,10 @@ from attention.transformer import Transformer
 # parameters in it, shows more. This is the model that we will train:
 
 # %% demo=true
-torch.manual_seed(training.SEED)
+torch.manual_seed(translators.SEED)
 sizes = len(corpus.source_vocabulary), len(corpus.target_vocabulary)
-model = Transformer(*sizes, **training.SMALL)
-print({name: value for name, value in training.SMALL.items() if name != "fused"})
+model = Transformer(*sizes, **translators.SMALL)
+print({name: value for name, value in translators.SMALL.items() if name != "fused"})
 print(f"batch of {B}: {T_k} words, {T_q} letters\n")
 print(summary(model, batch.source, batch.target))
 
@@ -348,7 +348,7 @@ check.transformer_parameters(transformer_parameters)
 
 # %% demo=true
 counted = transformer_parameters(*sizes, 64, 128, n_layers=2)
-print(f"the model above: {counted:,}, and PyTorch counts {training.size(model):,}\n")
+print(f"the model above: {counted:,}, and PyTorch counts {translators.size(model):,}\n")
 print("paper   N  d_model  d_ff        layers      + table of 37 000        total")
 for name, d_model, d_ff in (("base", 512, 2048), ("big", 1024, 4096)):
     total = transformer_parameters(37000, 37000, d_model, d_ff, 6, pre_norm=False, tied="all")
@@ -382,8 +382,8 @@ for text, one, two in (
 ):
     print(text, torch.allclose(one, two, atol=1e-5))
 pairs = corpus.train[-8:]
-losses = training.train(model, 60 * [corpus.batch(pairs)], 60)
-written = training.translations(model, corpus, pairs)
+losses = translators.train(model, 60 * [corpus.batch(pairs)], 60)
+written = translators.translations(model, corpus, pairs)
 right = sum(text == pair[2] for text, pair in zip(written, pairs, strict=True))
 print(f"one batch of 8: loss {losses[0]:.2f} to {losses[-1]:.3f} after 60 steps; {right} right")
 
@@ -401,15 +401,17 @@ print(f"one batch of 8: loss {losses[0]:.2f} to {losses[-1]:.3f} after 60 steps;
 # the one with attention nearly all. How will this one do on 500 numbers that it has never seen?
 
 # %% demo=true
-torch.manual_seed(training.SEED)
-model = Transformer(*sizes, **training.SMALL)
-batches = corpus.batches(training.BATCH, training.STEPS, training.SEED)
-losses = training.train(model, batches, training.STEPS)
+torch.manual_seed(translators.SEED)
+model = Transformer(*sizes, **translators.SMALL)
+batches = corpus.batches(translators.BATCH, translators.STEPS, translators.SEED)
+losses = translators.train(model, batches, translators.STEPS)
 print(f"loss after 50 steps {losses[min(49, len(losses) - 1)]:.2f}, at the end {losses[-1]:.4f}")
-print(f"500 held-out numbers, translated without error: {training.exact_match(model, corpus):.2f}")
+print(
+    f"500 held-out numbers, translated without error: {translators.exact_match(model, corpus):.2f}"
+)
 
 # %% [markdown]
-# The weights of exactly this training also ship with the course, as `training.trained(name)` loads
+# The weights of exactly this training also ship with the course, as `translators.trained(name)` loads
 # them. So do those of lessons 02 and 03:
 
 # %% demo=true
@@ -418,9 +420,9 @@ shown = {
     "attention (03)": "bahdanau_attention",
     "Transformer (10)": "transformer",
 }
-models = {label: training.trained(name)[0] for label, name in shown.items()}
-curves = {label: training.accuracy_by_digits(one, corpus) for label, one in models.items()}
-kept = {label: training.load(models[label], name) for label, name in shown.items()}
+models = {label: translators.trained(name)[0] for label, name in shown.items()}
+curves = {label: translators.accuracy_by_digits(one, corpus) for label, one in models.items()}
+kept = {label: translators.load(models[label], name) for label, name in shown.items()}
 axes = plots.panels(columns=2, width=4.4, height=3.0, share=False)
 plots.accuracy(curves, axes[0])
 plots.lines(range(1, 301), kept, axes[1], xlabel="step", ylabel="nats a letter")
@@ -428,7 +430,7 @@ axes[1].set(yscale="log", title="loss")
 axes[1].get_legend().remove()
 print(f"{'':<17}{'parameters':>11}", *(f"{d} digits" for d in curves["one vector (02)"]), sep="  ")
 for label, shares in curves.items():
-    row = [f"{label:<17}{training.size(models[label]):>11,}"]
+    row = [f"{label:<17}{translators.size(models[label]):>11,}"]
     print(*row, *(f"{share:8.2f}" for share in shares.values()), sep="  ")
 
 # %% [markdown]
@@ -490,12 +492,12 @@ class Peeking(Transformer):
         return self.decode(target, memory, target_mask, source_mask)
 
 
-torch.manual_seed(training.SEED)
-peeking = Peeking(*sizes, **training.SMALL)
-seen = training.train(peeking, corpus.batches(training.BATCH, 40, training.SEED), 40)
+torch.manual_seed(translators.SEED)
+peeking = Peeking(*sizes, **translators.SMALL)
+seen = translators.train(peeking, corpus.batches(translators.BATCH, 40, translators.SEED), 40)
 print(f"loss after {len(seen)} steps: {seen[-1]:.4f}   with the shift: {losses[len(seen) - 1]:.4f}")
 few = corpus.test_by_digits(1)[3]
-print("wanted:", few[0][2], "  written:", training.translations(peeking, corpus, few)[0][:40])
+print("wanted:", few[0][2], "  written:", translators.translations(peeking, corpus, few)[0][:40])
 
 # %% [markdown]
 # The loss is as good as 0 in no time: to copy is easy. In translation there is no true letter to
@@ -517,21 +519,21 @@ print("wanted:", few[0][2], "  written:", training.translations(peeking, corpus,
 some = corpus.batch(corpus.train[-64:])
 read, real = shift_right(some.target), some.target != PAD
 for tied in ("none", "target"):
-    torch.manual_seed(training.SEED)
-    untrained = Transformer(*sizes, **training.SMALL | {"tied": tied}).eval()
+    torch.manual_seed(translators.SEED)
+    untrained = Transformer(*sizes, **translators.SMALL | {"tied": tied}).eval()
     with torch.no_grad():
         says = untrained(some.source, some.target).argmax(dim=2)
     again = (says == read)[real].float().mean().item()
     print(f'tied="{tied}": says the letter that it has just read: {again:.2f} of the time')
-tied_model, _ = training.trained("transformer_tied")
+tied_model, _ = translators.trained("transformer_tied")
 named = {
     "three tables": kept["Transformer (10)"],
-    "generator tied": training.load(tied_model, "transformer_tied"),
+    "generator tied": translators.load(tied_model, "transformer_tied"),
 }
 ax = plots.lines(range(1, 301), named, xlabel="step", ylabel="nats a letter")
 ax.set_yscale("log")
 for label, one in (("three tables", models["Transformer (10)"]), ("tied", tied_model)):
-    share = training.exact_match(one, corpus, at_most=100)
+    share = translators.exact_match(one, corpus, at_most=100)
     print(f"{label}, after 300 steps: {share:.2f} of 100 held-out numbers without error")
 
 # %% [markdown]

@@ -29,9 +29,9 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from attention import plots, training
-from attention.data import PAD
-from attention.progress import Bar
+from attention.provided import plots, translators
+from attention.provided.data import PAD
+from attention.provided.progress import Bar
 from attention.transformer import Transformer
 from autograder import check
 
@@ -46,19 +46,19 @@ device = "mps" if torch.backends.mps.is_available() else device
 # learning rate from the first step to the last. Once it is low, once it is high.
 
 # %% demo=true
-corpus = training.data.numbers()
+corpus = translators.data.numbers()
 sizes = len(corpus.source_vocabulary), len(corpus.target_vocabulary)
 n_steps = 3 if SHORT else 50
 
 
 def plainly(rates, label):
     """Train a fresh post-norm Transformer with these learning rates; returns the losses."""
-    torch.manual_seed(training.SEED)
-    model = Transformer(*sizes, **training.SMALL | {"pre_norm": False})
+    torch.manual_seed(translators.SEED)
+    model = Transformer(*sizes, **translators.SMALL | {"pre_norm": False})
     adam = torch.optim.Adam(model.parameters(), betas=(0.9, 0.98), eps=1e-9)
-    batches = corpus.batches(32, len(rates), training.SEED)
+    batches = corpus.batches(32, len(rates), translators.SEED)
     losses = []
-    with Bar(len(rates), label) as bar, training.one_thread():
+    with Bar(len(rates), label) as bar, translators.one_thread():
         for rate, batch in zip(rates, batches, strict=True):
             adam.param_groups[0]["lr"] = rate
             adam.zero_grad()
@@ -441,14 +441,14 @@ from attention.training_on_gpu import TrainStep
 check.TrainStep(TrainStep)
 
 # %% demo=true
-torch.manual_seed(training.SEED)
-model, twin, third = (Transformer(*sizes, **training.SMALL) for _ in range(3))
+torch.manual_seed(translators.SEED)
+model, twin, third = (Transformer(*sizes, **translators.SMALL) for _ in range(3))
 twin.load_state_dict(model.state_dict())
 third.load_state_dict(model.state_dict())
 pairs = [pair for digits in (6, 2, 1) for pair in corpus.test_by_digits(9)[digits]]
 whole = corpus.batch(pairs)
 parts = [corpus.batch(pairs[:4]), corpus.batch(pairs[4:9]), corpus.batch(pairs[9:])]
-with training.one_thread():
+with translators.one_thread():
     one = TrainStep(model)([(whole.source, whole.target)])
     many = TrainStep(twin)([(part.source, part.target) for part in parts])
     per_batch = [TrainStep(third).loss(part.source, part.target).item() for part in parts]
@@ -511,7 +511,7 @@ def learn(step, numbers, warmup=60):
     place = next(step.parameters()).device
     for number in numbers:
         epoch, position = divmod(number - 1, len(buckets))
-        index = epoch_order(len(buckets), training.SEED, epoch)[position]
+        index = epoch_order(len(buckets), translators.SEED, epoch)[position]
         rate = noam_learning_rate(number, 64, warmup, factor=0.45)
         step.optimizer.param_groups[0]["lr"] = rate
         yield step([load(buckets[index], corpus.train, place)])
@@ -519,8 +519,8 @@ def learn(step, numbers, warmup=60):
 
 def fresh(place="cpu"):
     """An untrained model, with its optimiser, in a step."""
-    torch.manual_seed(training.SEED)
-    model = Transformer(*sizes, **training.SMALL).to(place)
+    torch.manual_seed(translators.SEED)
+    model = Transformer(*sizes, **translators.SMALL).to(place)
     adam = torch.optim.AdamW(model.parameters(), betas=(0.9, 0.98), eps=1e-9, weight_decay=0.0)
     return TrainStep(model, adam)
 
@@ -532,7 +532,7 @@ held_out = [load(group, held_out, device) for group in groups]
 # %% demo=true
 n_updates, every = (10, 2) if SHORT else (240, 20)
 step, losses, outside, checkpoints = fresh(device), [], {}, []
-with Bar(n_updates) as bar, training.one_thread():
+with Bar(n_updates) as bar, translators.one_thread():
     for loss in learn(step, range(1, n_updates + 1)):
         losses.append(loss.item())
         speed = len(losses) * sum(lengths) / len(buckets) / (time.monotonic() - bar.begin)
@@ -589,7 +589,7 @@ def resume(path, with_optimizer=True):
     return step, stored["done"] + 1
 
 
-with training.one_thread(), tempfile.TemporaryDirectory() as folder:
+with translators.one_thread(), tempfile.TemporaryDirectory() as folder:
     path, step_2 = Path(folder) / "training.pt", fresh()
     never = [loss.item() for loss in learn(fresh(), range(1, 11), warmup=5)]
     before = [loss.item() for loss in learn(step_2, range(1, 7), warmup=5)]
@@ -635,9 +635,9 @@ check.average_checkpoints(average_checkpoints)
 print("checkpoints  held-out loss  without error")
 for count in (1, 3, 5):
     step.model.to(device).load_state_dict(average_checkpoints(checkpoints[-count:]))
-    with training.one_thread():
+    with translators.one_thread():
         loss = Evaluation(step.model)(held_out).item()
-        right = training.exact_match(step.model.cpu().eval(), corpus, at_most=100)
+        right = translators.exact_match(step.model.cpu().eval(), corpus, at_most=100)
     print(f"{count:11d}  {loss:13.3f}  {right:13.2f}")
 
 # %% [markdown]
@@ -696,7 +696,7 @@ def seconds(action, repeats=6):
     spent = []
     # The time that one core works: waiting, because something else runs there, does not count.
     clock = time.process_time if device == "cpu" else time.perf_counter
-    with training.one_thread():
+    with translators.one_thread():
         for _ in range(1 + repeats):
             begin = clock()
             action()

@@ -24,12 +24,12 @@ import sacrebleu
 import torch
 from torch import nn
 
-from attention import plots, training
-from attention.data import BOS, EOS, PAD
-from attention.key_value_cache import CachedDecoder, RepeatingDecoder, evaluation, limits
+from attention.provided import plots, translators
+from attention.provided.data import BOS, EOS, PAD
+from attention.provided.key_value_cache import CachedDecoder, RepeatingDecoder, evaluation, limits
 from attention.masked_attention import masked_attention
 from attention.multi_head_attention import merge_heads, split_heads
-from attention.sublayers import watch_attention
+from attention.provided.sublayers import watch_attention
 from attention.transformer import Transformer
 from autograder import check
 
@@ -123,11 +123,11 @@ print(*(words[i] for i in ids), f"  log-probability {log_p:.3f}, probability {ma
 # We call it the *early* translator. The *sharp* one, fully trained, ships with the course.
 
 # %% demo=true
-sharp, corpus = training.trained(SHARP)
-torch.manual_seed(training.SEED)
+sharp, corpus = translators.trained(SHARP)
+torch.manual_seed(translators.SEED)
 sizes = len(corpus.source_vocabulary), len(corpus.target_vocabulary)
-early = Transformer(*sizes, **training.SMALL)
-losses = training.train(early, corpus.batches(training.BATCH, 60, training.SEED), 60)
+early = Transformer(*sizes, **translators.SMALL)
+losses = translators.train(early, corpus.batches(translators.BATCH, 60, translators.SEED), 60)
 print(f"loss after {len(losses)} steps: {losses[-1]:.2f}")
 letters = corpus.target_vocabulary.tokens
 pair_of = {pair[0]: pair for pair in corpus.train + corpus.test}

@@ -4,7 +4,7 @@ import gzip
 import hashlib
 import random
 
-from attention.download import download
+from attention.train.download import download
 
 TEXT = "".join(f"{random.Random(i).getrandbits(64)} ein Satz\n" for i in range(4000)).encode()
 PACKED = gzip.compress(TEXT, mtime=0)

@@ -19,8 +19,8 @@ from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
 
-from attention import train
-from autograder import cli
+from attention.train import __main__ as train
+from autograder.commands import cli
 from tests.needs import needs, skip_without
 
 ROOT = Path(__file__).resolve().parent.parent

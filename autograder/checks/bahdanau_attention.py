@@ -6,8 +6,8 @@ import torch
 from torch import nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
-from autograder import expect
-from autograder.exercise import check
+from autograder.checking import expect
+from autograder.checking.registry import check
 
 F64 = torch.float64
 

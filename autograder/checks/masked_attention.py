@@ -5,8 +5,8 @@ import math
 import torch
 from torch.nn import functional as F
 
-from autograder import expect
-from autograder.exercise import check
+from autograder.checking import expect
+from autograder.checking.registry import check
 
 F64 = torch.float64
 

@@ -6,8 +6,8 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from autograder import expect
-from autograder.exercise import check
+from autograder.checking import expect
+from autograder.checking.registry import check
 
 F64 = torch.float64
 LAYERS = ("W_q", "W_k", "W_v", "W_o")

@@ -6,9 +6,9 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-from attention.data import BOS, EOS, PAD
-from autograder import expect
-from autograder.exercise import check
+from attention.provided.data import BOS, EOS, PAD
+from autograder.checking import expect
+from autograder.checking.registry import check
 
 F64 = torch.float64
 

@@ -7,8 +7,8 @@ import math
 
 import torch
 
-from autograder import expect
-from autograder.exercise import check
+from autograder.checking import expect
+from autograder.checking.registry import check
 
 F64 = torch.float64
 LETTERS = "aabcéß日"  # of one, two and three bytes

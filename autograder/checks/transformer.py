@@ -6,8 +6,8 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from autograder import expect
-from autograder.exercise import check
+from autograder.checking import expect
+from autograder.checking.registry import check
 
 F64 = torch.float64
 SIZES = (12, 3, 20)  # d_model, n_heads, d_ff

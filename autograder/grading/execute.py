@@ -4,13 +4,13 @@ import random
 import time
 import warnings
 
-from autograder import exercise
-from autograder.expect import CheckFailed
+from autograder.checking import registry
+from autograder.checking.expect import CheckFailed
+from autograder.checking.run_check import run_check
 from autograder.grading.assemble import INSIDE, OUTSIDE, RUN, error_output, exercise_of
 from autograder.grading.own_time import OutOfOwnTime, OwnTime, Waiting
 from autograder.grading.result import Exercise, clean
-from autograder.run import run_check
-from autograder.sandbox.student import StudentLost
+from autograder.sandbox.process import StudentLost
 
 REASON_CHARS = 4000  # a student's own words may stand in a reason: they must not fill a report
 OUT_OF_TIME = "the notebook used up its time"
@@ -134,7 +134,7 @@ class _Checks:
         self._judge = judge
 
     def __getattr__(self, name):
-        item = exercise.find(name)
+        item = registry.find(name)
         return lambda answer: self._judge(item, answer)
 
 

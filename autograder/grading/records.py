@@ -8,7 +8,7 @@ import hashlib
 import json
 from pathlib import Path
 
-from attention.files import write_aside
+from attention.provided.files import write_aside
 from autograder import ROOT
 from autograder.grading.result import Result
 from autograder.grading.submission import MAX_BYTES, read_bytes

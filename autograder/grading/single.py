@@ -8,7 +8,7 @@ from autograder.grading.assemble import assemble
 from autograder.grading.execute import execute
 from autograder.grading.result import Result
 from autograder.grading.submission import read
-from autograder.sandbox.limits import DEFAULT
+from autograder.inside.limits import DEFAULT
 from autograder.sandbox.sandbox import Sandbox
 
 

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from autograder.sandbox.limits import DEFAULT, Limits
+from autograder.inside.limits import DEFAULT, Limits
 
 
 @dataclass(frozen=True)

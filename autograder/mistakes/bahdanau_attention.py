@@ -5,7 +5,7 @@ from torch import nn
 from torch.nn import functional
 
 from attention.sequence_to_sequence import decoder_step, reverse_source, run_gru
-from autograder.exercise import alternative, mistake
+from autograder.checking.registry import alternative, mistake
 
 
 def _inside(lengths, T_k):

@@ -8,7 +8,7 @@ from torch import nn
 from torch.nn import functional as F
 
 from attention.masked_attention import masked_attention
-from autograder.exercise import alternative, mistake
+from autograder.checking.registry import alternative, mistake
 
 PAD, BOS, EOS = 0, 1, 2
 

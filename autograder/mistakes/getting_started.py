@@ -2,7 +2,7 @@
 
 import torch
 
-from autograder.exercise import alternative, mistake
+from autograder.checking.registry import alternative, mistake
 
 
 @mistake(

@@ -6,7 +6,7 @@ import torch
 from torch.nn import functional as F
 
 from attention.masked_attention import suspect
-from autograder.exercise import alternative, mistake
+from autograder.checking.registry import alternative, mistake
 
 
 def _real(lengths, T):

@@ -7,7 +7,7 @@ from torch import nn
 from torch.nn import functional as F
 
 from attention.multi_head_attention import attend
-from autograder.exercise import alternative, mistake
+from autograder.checking.registry import alternative, mistake
 
 
 def _split(x, n_heads):

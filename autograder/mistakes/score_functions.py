@@ -6,7 +6,7 @@ import torch
 from torch.nn import functional
 
 from attention.score_functions import KINDS
-from autograder.exercise import alternative, mistake
+from autograder.checking.registry import alternative, mistake
 
 
 def _known(kind):

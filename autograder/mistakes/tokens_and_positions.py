@@ -8,7 +8,7 @@ import torch
 from torch import nn
 
 from attention.tokens_and_positions import PairIndex, split_words
-from autograder.exercise import alternative, mistake
+from autograder.checking.registry import alternative, mistake
 
 
 def _totals(words, counts, pairs_of=pairwise):

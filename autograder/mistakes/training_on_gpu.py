@@ -8,7 +8,7 @@ from torch import nn
 from torch.nn import functional as F
 
 from attention.training_on_gpu import ModelAndLoss
-from autograder.exercise import alternative, mistake
+from autograder.checking.registry import alternative, mistake
 
 PAD = 0
 

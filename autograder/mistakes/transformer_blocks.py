@@ -5,8 +5,8 @@ from torch import nn
 from torch.nn import functional as F
 
 from attention.masked_attention import causal_mask, combine_masks
-from attention.sublayers import Sublayers
-from autograder.exercise import alternative, mistake
+from attention.provided.sublayers import Sublayers
+from autograder.checking.registry import alternative, mistake
 
 
 class _Norm(nn.Module):

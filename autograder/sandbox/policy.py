@@ -4,8 +4,8 @@ import sys
 import warnings
 
 from autograder import CourseError
+from autograder.inside.limits import NONE, OWN
 from autograder.sandbox import bubblewrap
-from autograder.sandbox.limits import NONE, OWN
 
 POLICIES = ("required", "auto", "off")
 

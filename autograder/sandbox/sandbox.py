@@ -11,10 +11,11 @@ import sys
 import tempfile
 from pathlib import Path
 
-from autograder.sandbox import bubblewrap, channel, view
-from autograder.sandbox.limits import DEFAULT, NONE, OWN, SHARED
+from autograder.inside import channel
+from autograder.inside.limits import DEFAULT, NONE, OWN, SHARED
+from autograder.sandbox import bubblewrap, view
 from autograder.sandbox.policy import SandboxRefused, walls
-from autograder.sandbox.student import StudentProcess
+from autograder.sandbox.process import StudentProcess
 
 START_SECONDS = 60
 
@@ -98,7 +99,7 @@ class Sandbox:
         self._control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self._control.settimeout(START_SECONDS)
         options = json.dumps({"walls": self._walls, "limits": self.limits.as_dict()})
-        program = [sys.executable, "-s", "-m", "autograder.sandbox.zygote"]
+        program = [sys.executable, "-s", "-m", "autograder.inside.zygote"]
         program += [str(theirs.fileno()), options]
         home, environment = self._folder / "home", None
         if self._walls == NONE:

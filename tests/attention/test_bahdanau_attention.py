@@ -11,7 +11,7 @@ from attention.bahdanau_attention import (
     bidirectional_annotations,
     masked_softmax,
 )
-from attention.data import EOS, numbers
+from attention.provided.data import EOS, numbers
 
 F64 = torch.float64
 seeds = st.integers(0, 10**6)

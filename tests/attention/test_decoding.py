@@ -10,8 +10,6 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from attention import training
-from attention.data import BOS, EOS, PAD
 from attention.decoding import (
     CachedAttention,
     beam_search,
@@ -31,8 +29,10 @@ from attention.decoding import (
     top_p_filter,
     write,
 )
-from attention.key_value_cache import CachedDecoder, RepeatingDecoder, evaluation
 from attention.multi_head_attention import MultiHeadAttention
+from attention.provided import translators
+from attention.provided.data import BOS, EOS, PAD
+from attention.provided.key_value_cache import CachedDecoder, RepeatingDecoder, evaluation
 from attention.transformer import Transformer
 
 SIZES = {"d_model": 12, "n_heads": 3, "d_ff": 20, "n_layers": 3, "dropout": 0.1}
@@ -202,7 +202,7 @@ def test_decoding_works_on_every_device_and_in_bfloat16(device):
 
 
 def test_the_trained_model_writes_what_lesson_10_wrote():
-    model, corpus = training.trained("transformer")
+    model, corpus = translators.trained("transformer")
     pairs = [pair for some in corpus.test_by_digits(5).values() for pair in some]
     source = corpus.batch(pairs).source
     ids = greedy(model, source)
@@ -320,7 +320,7 @@ def test_bleu_at_its_edges_equals_sacrebleu(pair):
 
 
 def test_bleu_of_real_outputs_equals_sacrebleu():
-    model, corpus = training.trained("transformer_tied")
+    model, corpus = translators.trained("transformer_tied")
     pairs = [pair for some in corpus.test_by_digits(20).values() for pair in some]
     rows = greedy(model, corpus.batch(pairs).source)
     ours = [" ".join(corpus.target_vocabulary.decode(row)) for row in rows]

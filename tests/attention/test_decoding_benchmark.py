@@ -2,7 +2,7 @@
 
 import torch
 
-from attention import training
+from attention.provided import translators
 from benchmarks import decoding
 
 
@@ -19,6 +19,6 @@ def test_the_table_ends_with_a_ratio(capsys, monkeypatch):
 
 def test_a_checkpoint_of_the_training_command_is_used(capsys, monkeypatch):
     monkeypatch.setattr(torch, "set_num_threads", lambda threads: None)
-    checkpoint = str(training.CHECKPOINTS / "numbers.safetensors")
+    checkpoint = str(translators.CHECKPOINTS / "numbers.safetensors")
     decoding.main(["--sentences", "10", "--beam", "2", "--checkpoint", checkpoint])
     assert "673,408 parameters" in capsys.readouterr().out

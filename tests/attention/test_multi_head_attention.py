@@ -8,7 +8,6 @@ from torch import nn
 from torch.nn import functional as F
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from attention.acceleration import PackedAttention
 from attention.masked_attention import causal_mask, padding_mask
 from attention.multi_head_attention import (
     MultiHeadAttention,
@@ -20,6 +19,7 @@ from attention.multi_head_attention import (
     share_heads,
     split_heads,
 )
+from attention.train.acceleration import PackedAttention
 from attention.transformer_blocks import DecoderLayer
 
 

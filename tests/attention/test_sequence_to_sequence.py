@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import nn
 
-from attention.data import EOS, PAD, numbers
+from attention.provided.data import EOS, PAD, numbers
 from attention.sequence_to_sequence import (
     Seq2Seq,
     encode,

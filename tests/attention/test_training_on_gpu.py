@@ -11,7 +11,7 @@ from torch import nn
 from torch.nn import functional as F
 from torch.utils.flop_counter import FlopCounterMode
 
-from attention.data import PAD
+from attention.provided.data import PAD
 from attention.training_on_gpu import (
     Evaluation,
     TrainStep,

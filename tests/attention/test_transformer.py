@@ -4,11 +4,11 @@ import pytest
 import torch
 from torch import nn
 
-from attention import training
-from attention.data import BOS, EOS, PAD
+from attention.provided import translators
+from attention.provided.data import BOS, EOS, PAD
+from attention.provided.sublayers import watch_attention
+from attention.provided.summary import summary
 from attention.sequence_to_sequence import masked_cross_entropy, shift_right
-from attention.sublayers import watch_attention
-from attention.summary import summary
 from attention.transformer import (
     Decoder,
     Encoder,
@@ -152,7 +152,7 @@ def test_tied_tables_are_one_parameter_and_stay_so(tied):
     tables = (model.source_embedding, model.target_embedding, model.generator)
     different = {"none": 3, "target": 2, "all": 1}[tied]
     assert len({id(table.weight) for table in tables}) == different
-    assert training.size(model) == transformer_parameters(9, 9, 12, 20, 3, tied=tied)
+    assert translators.size(model) == transformer_parameters(9, 9, 12, 20, 3, tied=tied)
     source, target = tokens(3, 7, 9, [7, 4, 1]), tokens(3, 5, 9, [5, 2, 3])
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
     masked_cross_entropy(model(source, target), target).backward()
@@ -178,7 +178,7 @@ def test_the_papers_models_have_the_derived_number_of_parameters():
         with torch.device("meta"):
             model = Transformer(37000, 37000, d_model, n_heads, d_ff, 6, pre_norm=False, tied="all")
         counted = transformer_parameters(37000, 37000, d_model, d_ff, 6, False, "all")
-        assert training.size(model) == counted == expected
+        assert translators.size(model) == counted == expected
 
 
 @pytest.mark.parametrize("pre_norm", [False, True])
@@ -186,7 +186,7 @@ def test_the_papers_models_have_the_derived_number_of_parameters():
 def test_parameters_are_counted_for_all_settings(pre_norm, tied):
     model = Transformer(9, 9, **SIZES, pre_norm=pre_norm, tied=tied)
     counted = transformer_parameters(9, 9, 12, 20, 3, pre_norm, tied)
-    assert training.size(model) == counted and type(counted) is int
+    assert translators.size(model) == counted and type(counted) is int
 
 
 def test_stacks_have_layers_of_their_own_and_a_final_norm_if_pre_norm():
@@ -249,7 +249,7 @@ def test_summary_counts_a_shared_table_once():
     rows = [line.split() for line in summary(model, *inputs, depth=3).splitlines()]
     counts = {row[0]: int(row[-1].replace(",", "")) for row in rows[1:]}
     assert counts["target_embedding"] == 11 * 12 and counts["generator"] == 0
-    assert counts["Transformer"] == training.size(model)
+    assert counts["Transformer"] == translators.size(model)
     parts = ("source_embedding", "target_embedding", "encoder", "decoder")
     assert sum(counts[part] for part in parts) == counts["Transformer"]
     assert ["encoder", "Encoder", "(3,", "7,", "12)"] in [row[:5] for row in rows]
@@ -259,17 +259,20 @@ def test_summary_counts_a_shared_table_once():
 
 def test_a_short_training_translates_most_numbers():
     """The shipped model is what 300 steps make; a tied one is behind."""
-    model, corpus = training.trained("transformer")
-    assert training.exact_match(model, corpus, at_most=200) >= 0.95
-    tied, _ = training.trained("transformer_tied")
+    model, corpus = translators.trained("transformer")
+    assert translators.exact_match(model, corpus, at_most=200) >= 0.95
+    tied, _ = translators.trained("transformer_tied")
     assert tied.generator.weight is tied.target_embedding.weight
-    assert training.load(tied, "transformer_tied")[-1] > 5 * training.load(model, "transformer")[-1]
+    assert (
+        translators.load(tied, "transformer_tied")[-1]
+        > 5 * translators.load(model, "transformer")[-1]
+    )
 
 
 def test_exact_match_is_short_while_nbgrader_runs_the_notebook(monkeypatch):
     monkeypatch.setenv("NBGRADER_EXECUTION", "autograde")
     seen = []
-    monkeypatch.setattr(training, "translations", lambda *inputs: seen.append(inputs[2]) or [])
-    monkeypatch.setattr(training, "_exact", lambda texts, pairs: 0.0)
-    training.exact_match(None, training.data.numbers())
+    monkeypatch.setattr(translators, "translations", lambda *inputs: seen.append(inputs[2]) or [])
+    monkeypatch.setattr(translators, "_exact", lambda texts, pairs: 0.0)
+    translators.exact_match(None, translators.data.numbers())
     assert len(seen[0]) == 10

@@ -8,7 +8,7 @@ from torch import nn
 from torch.nn import functional as F
 
 from attention.masked_attention import causal_mask, padding_mask
-from attention.sublayers import Sublayers, watch_attention
+from attention.provided.sublayers import Sublayers, watch_attention
 from attention.transformer_blocks import (
     DecoderLayer,
     EncoderLayer,

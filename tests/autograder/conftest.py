@@ -8,12 +8,13 @@ import sys
 import pytest
 from hypothesis import settings
 
-from autograder import ROOT, exercise
-from autograder import build as build_module
-from autograder.answer import LocalAnswer
-from autograder.build import build
-from autograder.run import run_check
-from autograder.verify import verify
+from autograder import ROOT
+from autograder.building import build as build_module
+from autograder.building.build import build
+from autograder.building.verify import verify
+from autograder.checking import registry
+from autograder.checking.run_check import run_check
+from autograder.inside.answer import LocalAnswer
 from tests.autograder import mini
 from tests.autograder.half import HALF
 from tests.autograder.mini_files import FILES
@@ -73,7 +74,7 @@ def verdict(built, client):
 def known(monkeypatch):
     """The list of stored answers to ``half``, empty; no module is imported for them."""
     answers = []
-    monkeypatch.setattr(exercise, "stored_answers", lambda item: answers)
+    monkeypatch.setattr(registry, "stored_answers", lambda item: answers)
     return answers
 
 

@@ -3,8 +3,8 @@
 import torch
 from torch import nn
 
-from autograder import expect
-from autograder.exercise import Answer, Check
+from autograder.checking import expect
+from autograder.checking.registry import Answer, Check
 
 F64 = torch.float64
 

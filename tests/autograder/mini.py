@@ -7,8 +7,9 @@ import sys
 import nbformat
 
 import attention
-from autograder import checks, exercise, mistakes
-from autograder.lesson import read
+from autograder import checks, mistakes
+from autograder.building.lesson import read
+from autograder.checking import registry
 from tests.autograder.mini_files import FILES, SLUG, START
 
 
@@ -91,8 +92,8 @@ def install(course, patch):
         patch.setattr(package, "__path__", [*package.__path__, str(folder)])
         patch.delitem(sys.modules, f"{package.__name__}.mini", raising=False)
         patch.delattr(package, "mini", raising=False)
-    patch.setattr(exercise, "_checks", {})
-    patch.setattr(exercise, "_answers", {})
+    patch.setattr(registry, "_checks", {})
+    patch.setattr(registry, "_answers", {})
     start = course.root / "start"
     start.mkdir(exist_ok=True)
     (start / "sitecustomize.py").write_text(START.format(root=str(course.root)))

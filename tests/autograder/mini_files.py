@@ -92,8 +92,8 @@ CHECKS = '''"""Checks of the lesson for tests."""
 
 import torch
 
-from autograder import expect
-from autograder.exercise import check
+from autograder.checking import expect
+from autograder.checking.registry import check
 
 
 @check
@@ -125,7 +125,7 @@ MISTAKES = '''"""Wrong and right answers of the lesson for tests."""
 import torch
 from torch import nn
 
-from autograder.exercise import alternative, mistake
+from autograder.checking.registry import alternative, mistake
 
 
 @mistake("doubled", hint="Two is added. What is asked for is a factor.")

@@ -7,9 +7,9 @@ from pathlib import Path
 
 from nbgrader.api import Gradebook
 
-from autograder import ROOT, classroom
-from autograder.grading import records
-from autograder.grading.course import Course, Handed
+from autograder import ROOT
+from autograder.grading import classroom, records
+from autograder.grading.folders import Course, Handed
 
 SLUG = "00_getting_started"
 PROGRAM = [str(Path(sys.executable).parent / "autograder"), "grade"]

@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from autograder.lesson import find, read
+from autograder.building.lesson import find, read
 from tests.autograder.attacks import ATTACKS, ground, ours, stock
 from tests.autograder.attacks.paper import BASIC, KERNELS
 from tests.needs import needs
@@ -80,7 +80,7 @@ def test_nothing_of_a_student_is_printed_on_the_graders_terminal(played):
 
 
 def test_reasons_and_graded_notebooks_hold_no_control_characters(played):
-    course = played.folder / "course" / "autograder" / "autograded"
+    course = played.folder / "course" / "class" / "autograded"
     paths = [*course.glob("unprintable_messages/*/*.ipynb"), *course.glob("unprintable_*/*/*.json")]
     assert len(paths) > 1
     for path in paths:
@@ -100,7 +100,7 @@ def test_feedback_runs_no_script_of_the_students(played):
     student = "script_in_the_feedback"
     course = played.folder / "course"
     ground.nbgrader(course, "generate_feedback", BASIC, "--student", student)
-    page = (course / "autograder" / "feedback" / student / BASIC / f"{BASIC}.html").read_text()
+    page = (course / "class" / "feedback" / student / BASIC / f"{BASIC}.html").read_text()
     assert "document.title" in page  # shown, as the text that it is
     assert not re.search(r"<script[^>]*>\s*document\.title", page)
     assert not re.search(r"<img[^>]+onerror", page)

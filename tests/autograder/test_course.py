@@ -7,8 +7,8 @@ import sys
 import nbformat
 from traitlets.config import Config
 
+from autograder.building.release import release
 from autograder.course import configure
-from autograder.release import release
 from tests.autograder import mini
 
 
@@ -43,8 +43,8 @@ def test_everything_but_lessons_and_solutions_goes_below_autograder(tmp_path):
     below = ("submitted", "autograded", "feedback", "solution")
     for name in below:
         assert c.CourseDirectory[f"{name}_directory"] == f"autograder/{name}"
-    assert c.CourseDirectory.db_url == f"sqlite:///{tmp_path}/autograder/gradebook.db"
-    assert c.Exchange.root == str(tmp_path / "autograder" / "exchange")
+    assert c.CourseDirectory.db_url == f"sqlite:///{tmp_path}/class/gradebook.db"
+    assert c.Exchange.root == str(tmp_path / "class" / "exchange")
 
 
 def test_alembic_is_found_where_the_environment_is_not_active(tmp_path, monkeypatch):

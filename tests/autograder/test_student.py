@@ -3,10 +3,10 @@
 import pytest
 import torch
 
-from autograder.answer import Reply
-from autograder.expect import CheckFailed
-from autograder.plain import Foreign
-from autograder.student import Module, Student
+from autograder.checking.expect import CheckFailed
+from autograder.checking.student import Module, Student
+from autograder.inside.answer import Reply
+from autograder.inside.values import Foreign
 
 ONE = torch.ones(2)
 

@@ -81,7 +81,7 @@ def test_instructor_reads_a_score_in_formgrader(browser, course, home):
     path = lab.notebook_path(course, SLUG)
     solved = lab.notebook_path(course, SLUG, "solutions")
     for student, blank in (("ada", ()), ("ben", {EXERCISE})):
-        submitted = course / "autograder" / "submitted" / student / SLUG / path.name
+        submitted = course / "class" / "submitted" / student / SLUG / path.name
         submitted.parent.mkdir(parents=True)
         submitted.write_bytes(path.read_bytes())
         lab.solve(submitted, solved, leave_blank=blank)

@@ -184,7 +184,7 @@ def devices_beside_the_notebook(paper):
     """Links to /dev/zero and to the grader's own files beside the notebook."""
     paper.links["timestamp.txt"] = "/dev/zero"
     paper.links["data.csv"] = "/dev/zero"
-    paper.links["gradebook.db"] = "@COURSE@/autograder/gradebook.db"
+    paper.links["gradebook.db"] = "@COURSE@/class/gradebook.db"
 
 
 @attack
@@ -224,7 +224,7 @@ def another_name(paper):
 @attack(lesson=KERNELS)
 def another_lessons_notebook(paper):
     """The solved notebook of an easier lesson under this lesson's name."""
-    from autograder import classroom
+    from autograder.grading import classroom
 
     paper.raw = nbformat.writes(classroom.solved("00_getting_started")).encode()
 

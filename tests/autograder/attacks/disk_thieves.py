@@ -73,7 +73,7 @@ def read_the_solved_notebook(paper):
         + """
 def loot(name):
     return look([os.path.join(root, part) for root in roots()
-                 for part in ("solutions", "submitted", "autograder/submitted", "")],
+                 for part in ("solutions", "submitted", "class/submitted", "")],
                 ".ipynb", name)
 """
     )

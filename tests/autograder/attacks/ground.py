@@ -82,7 +82,7 @@ def settings(folder, command, traps, seconds):
             str(course / name)
             for name in ("solutions", "lessons", "attention", "autograder/checks")
         ]
-        + [str(course / "autograder" / "submitted" / "honest")],
+        + [str(course / "class" / "submitted" / "honest")],
         "output": str(folder / "output.txt"),
         "report": str(folder / "report.json"),
     }
@@ -107,7 +107,7 @@ def watched(folder, wanted, prefix=(), inside=None):
 def scores(course, lesson):
     """Points by student, from the gradebook of ``course``; {} where it is of no use any more."""
     try:
-        with Gradebook(f"sqlite:///{course}/autograder/gradebook.db", "attention") as book:
+        with Gradebook(f"sqlite:///{course}/class/gradebook.db", "attention") as book:
             return {one.student.id: one.score for one in book.assignment_submissions(lesson)}
     except Exception:  # an attack may have left anything there
         return {}

@@ -2,10 +2,10 @@
 
 import torch
 
-from autograder import exercise
-from autograder.answer import AnswerRaised, LocalAnswer, Reply
-from autograder.draw import Draw
-from autograder.student import Student
+from autograder.checking import registry
+from autograder.checking.inputs import Draw
+from autograder.checking.student import Student
+from autograder.inside.answer import AnswerRaised, LocalAnswer, Reply
 
 from .paper import attack
 
@@ -63,13 +63,13 @@ def answers_of_an_earlier_grading(paper):
 
     records = {
         name: recorded(item, getattr(getting_started, name), seed=4242)
-        for name, item in exercise.of_lesson("getting_started").items()
+        for name, item in registry.of_lesson("getting_started").items()
     }
     paper.first(
         "inf, nan = float('inf'), float('nan')\nimport torch\nkept = " + _text(records) + "\n"
     )
     paper.first("""
-        from autograder import answer
+        from autograder.inside import answer
 
         def replay(self, *_):
             request, value, modified = kept[self.target.__name__].pop(0)
@@ -86,8 +86,8 @@ def echoes_what_came(paper):
     """Every tensor that the grader ever sent is kept; the last of each shape is the result."""
     paper.first("""
         import torch
-        from autograder import answer
-        from autograder.sandbox import channel
+        from autograder.inside import answer
+        from autograder.inside import channel
 
         seen = []
         receive = channel.Channel.receive

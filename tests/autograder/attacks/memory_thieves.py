@@ -38,8 +38,8 @@ def import_the_stored_answers(paper):
     paper.thief("""
         def loot(name):
             try:
-                from autograder import exercise
-                return exercise.alternatives(exercise.find(name))[0].target
+                from autograder.checking import registry
+                return registry.alternatives(registry.find(name))[0].target
             except (ImportError, LookupError, ValueError, AttributeError):
                 return None
     """)
@@ -83,7 +83,7 @@ def look_at_the_callers_frames(paper):
             while frame is not None:
                 item = frame.f_locals.get("item")
                 if getattr(item, "name", None) == name:
-                    known = frame.f_globals.get("exercise") or sys.modules["autograder.exercise"]
+                    known = frame.f_globals.get("exercise") or sys.modules["autograder.checking.registry"]
                     return known.alternatives(item)[0].target
                 frame = frame.f_back
     """)

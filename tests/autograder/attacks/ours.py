@@ -5,7 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from autograder.grading import records
-from autograder.sandbox.limits import Limits
+from autograder.inside.limits import Limits
 
 from . import ground
 from .paper import BASIC, KERNELS, Paper
@@ -62,7 +62,7 @@ def play_with_nbgrader(attacks, folder):
 
 
 def _hand_in(attacks, course, traps):
-    submitted = course / "autograder" / "submitted"
+    submitted = course / "class" / "submitted"
     for attack in attacks:
         paper = Paper(attack.name, attack.lesson, traps)
         attack.build(paper)
@@ -79,7 +79,7 @@ def _hand_in(attacks, course, traps):
 
 
 def _outcome(course, earned, student, lesson):
-    kept = records.load(course / "autograder" / "autograded" / student / lesson)
+    kept = records.load(course / "class" / "autograded" / student / lesson)
     outcome = ground.Outcome(earned[lesson].get(student))
     if kept is not None:
         reasons = [one.reason for one in kept.exercises if one.score < one.max]
@@ -98,7 +98,7 @@ def _mine(name, traces):
 
 def main(course, sandbox, workers, hurry=""):
     """``autograder grade`` with shorter times; the exit status."""
-    from autograder import cli
+    from autograder.commands import cli
     from autograder.grading import batch
 
     limits = HURRIED if hurry else QUICK

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 
 import nbformat
 
-from autograder import classroom
+from autograder.grading import classroom
 
 BASIC, KERNELS = "00_getting_started", "01_kernel_regression"
 WRONG = "return torch.zeros(2, 2, dtype=torch.float64)"

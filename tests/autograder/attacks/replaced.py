@@ -79,11 +79,11 @@ def run_check_replaced(paper):
     """run_check and what it calls replaced by functions that find no failure."""
     paper.before_tests("""
         import autograder.check
-        import autograder.run
-        import autograder.student
+        import autograder.checking.run_check
+        import autograder.checking.student
 
-        autograder.check.run_check = autograder.run.run_check = lambda *_, **__: None
-        autograder.run._trial = lambda *_: (None, [])
+        autograder.check.run_check = autograder.checking.run_check.run_check = lambda *_, **__: None
+        autograder.checking.run_check._trial = lambda *_: (None, [])
         autograder.check._imported = lambda *_: None
     """)
 
@@ -93,10 +93,10 @@ def code_object_swapped(paper):
     """The code of the checks' functions swapped in place, under their own names."""
     paper.before_tests("""
         import autograder.check as module
-        import autograder.expect
+        import autograder.checking.expect
 
         module._check_or_raise.__code__ = (lambda item, answer: None).__code__
-        autograder.expect.close.__code__ = (lambda *_, **__: None).__code__
+        autograder.checking.expect.close.__code__ = (lambda *_, **__: None).__code__
     """)
 
 
@@ -107,14 +107,14 @@ def failure_never_raised(paper):
         import sys
 
         import autograder.check
-        import autograder.expect
-        import autograder.run
+        import autograder.checking.expect
+        import autograder.checking.run_check
 
-        class Harmless(autograder.expect.CheckFailed):
+        class Harmless(autograder.checking.expect.CheckFailed):
             def __bool__(self):
                 return False
 
-        autograder.expect.CheckFailed = autograder.check.CheckFailed = Harmless
+        autograder.checking.expect.CheckFailed = autograder.check.CheckFailed = Harmless
         autograder.check._check_quietly = lambda *_: None
         sys.excepthook = sys.unraisablehook = lambda *_: None
     """)
@@ -124,11 +124,11 @@ def failure_never_raised(paper):
 def registry_emptied(paper):
     """The registry of checks filled with checks that look at nothing."""
     paper.before_tests("""
-        from autograder import exercise
+        from autograder.checking import registry
 
-        exercise.import_all()
-        for name, item in list(exercise._checks.items()):
-            exercise._checks[name] = exercise.Check(name, item.lesson, lambda student, draw: None)
+        registry.import_all()
+        for name, item in list(registry._checks.items()):
+            registry._checks[name] = registry.Check(name, item.lesson, lambda student, draw: None)
     """)
 
 
@@ -185,12 +185,12 @@ def builtins_replaced(paper):
         builtins.isinstance = obliging
         builtins.AssertionError = type("AssertionError", (Warning,), {})
         builtins.print = lambda *_, **__: None
-        import autograder.expect
+        import autograder.checking.expect
         for name in ("tuple", "bool", "abs", "any", "all", "len"):
-            setattr(autograder.expect, name, lambda *_: True)
-        autograder.expect.close = autograder.expect.shape = autograder.expect.dtype = print
-        autograder.expect.gradients = autograder.expect.raises = autograder.expect.true = print
-        autograder.expect.rows_sum_to_one = autograder.expect.finite = print
+            setattr(autograder.checking.expect, name, lambda *_: True)
+        autograder.checking.expect.close = autograder.checking.expect.shape = autograder.checking.expect.dtype = print
+        autograder.checking.expect.gradients = autograder.checking.expect.raises = autograder.checking.expect.true = print
+        autograder.checking.expect.rows_sum_to_one = autograder.checking.expect.finite = print
     """)
 
 
@@ -198,17 +198,17 @@ def builtins_replaced(paper):
 def answers_class_patched(paper):
     """LocalAnswer, the student's side of the door, replaced by one that asks an oracle."""
     paper.first("""
-        import autograder.answer
+        import autograder.inside.answer
         import autograder.check
         import torch
 
         def call(self, args, kwargs):
-            from autograder import exercise
-            for known in exercise.stored_answers(exercise.find(self.target.__name__)):
+            from autograder.checking import registry
+            for known in registry.stored_answers(registry.find(self.target.__name__)):
                 if known.hint is None:
-                    return autograder.answer.Reply(known.target(*args, **kwargs))
+                    return autograder.inside.answer.Reply(known.target(*args, **kwargs))
 
-        autograder.answer.LocalAnswer.call = call
+        autograder.inside.answer.LocalAnswer.call = call
         autograder.check.LocalAnswer.call = call
     """)
 

@@ -98,8 +98,8 @@ def zeroes_its_inputs(paper):
         return torch.zeros_like(inputs[-1])[0] if len(inputs) < 2 else inputs[0]
     """)
     paper.before_tests("""
-        import autograder.answer
-        autograder.answer._modified = lambda *_: []
+        import autograder.inside.answer
+        autograder.inside.answer._modified = lambda *_: []
     """)
 
 
@@ -216,7 +216,7 @@ def _solved_with_other_gradients(paper, gradients):
     paper.notebook = paper.solved
     paper.first(f"""
         import torch
-        from autograder import answer
+        from autograder.inside import answer
 
         answer.LocalAnswer.gradients = lambda *_: answer.Reply({gradients})
     """)

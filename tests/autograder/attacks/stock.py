@@ -23,10 +23,10 @@ c = get_config()
 c.CourseDirectory.course_id = "attention"
 c.CourseDirectory.source_directory = "solutions"
 c.CourseDirectory.release_directory = "lessons"
-c.CourseDirectory.submitted_directory = "autograder/submitted"
-c.CourseDirectory.autograded_directory = "autograder/autograded"
-c.CourseDirectory.feedback_directory = "autograder/feedback"
-c.CourseDirectory.db_url = "sqlite:///autograder/gradebook.db"
+c.CourseDirectory.submitted_directory = "class/submitted"
+c.CourseDirectory.autograded_directory = "class/autograded"
+c.CourseDirectory.feedback_directory = "class/feedback"
+c.CourseDirectory.db_url = "sqlite:///class/gradebook.db"
 c.ExecutePreprocessor.timeout = 8
 c.Exchange.root = "/tmp"
 """
@@ -77,7 +77,7 @@ def _one(attack, template):
         traps = ground.make_traps(f"{INSIDE}/course")
         paper = Paper(attack.name, attack.lesson, traps)
         attack.build(paper)
-        submitted = course / "autograder" / "submitted"
+        submitted = course / "class" / "submitted"
         paper.write(submitted / attack.name / attack.lesson)
         other = Paper("honest", attack.lesson, traps)
         other.notebook = other.solved

@@ -37,7 +37,7 @@ def rob(path):
     base.commit()
 
 for place in places:
-    for name in ("gradebook.db", "autograder/gradebook.db"):
+    for name in ("gradebook.db", "class/gradebook.db"):
         if os.path.exists(os.path.join(place, name)):
             attempt(rob, os.path.join(place, name))
 """
@@ -57,7 +57,7 @@ def spoil(path):
         stream.write("spoilt by @MARK@")
 
 for place in places[:5]:
-    for pattern in ("autograder/submitted/*/*/*.ipynb", "submitted/*/*/*.ipynb", "*/*/*.ipynb"):
+    for pattern in ("class/submitted/*/*/*.ipynb", "submitted/*/*/*.ipynb", "*/*/*.ipynb"):
         for path in glob.glob(os.path.join(place, pattern)):
             if "@NAME_OF_STUDENT@" not in path:
                 attempt(spoil, path)
@@ -74,7 +74,7 @@ def edit_the_checks(paper):
 def rewrite(path):
     with open(path, "a") as stream:
         stream.write('''
-from autograder import exercise as _exercise
+from autograder.checking import registry as _exercise
 for _name, _item in list(_exercise._checks.items()):   # @MARK@
     _exercise._checks[_name] = _exercise.Check(_name, _item.lesson, lambda student, draw: None)
 ''')
@@ -99,7 +99,7 @@ def strip(path):
         stream.write(text.replace("check.", "# @MARK@ check."))
 
 for place in places[:5]:
-    for kind in ("solutions", "lessons", "autograder/release"):
+    for kind in ("solutions", "lessons", "class/release"):
         path = os.path.join(place, kind, "@LESSON@", "@LESSON@.ipynb")
         if os.path.exists(path):
             attempt(strip, path)
@@ -155,7 +155,7 @@ def links_made_inside(paper):
         + """
 os.chdir(os.getcwd())
 for name, target in {
-    "@LESSON@.html": "@COURSE@/autograder/gradebook.db", "course": "@COURSE@", "root": "/",
+    "@LESSON@.html": "@COURSE@/class/gradebook.db", "course": "@COURSE@", "root": "/",
 }.items():
     attempt(os.symlink, target, name)
 attempt(os.mkfifo, "pipe")

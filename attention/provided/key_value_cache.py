@@ -1,0 +1,179 @@
+"""Run a Transformer's decoder one position at a time, with or without what it remembers."""
+
+import copy
+import math
+from contextlib import contextmanager
+
+import torch
+from torch import nn
+
+from attention.multi_head_attention import attend
+from attention.provided.data import BOS, PAD
+from attention.tokens_and_positions import sinusoidal_positions
+
+GROWTH = 16  # positions by which a full cache grows
+
+
+@contextmanager
+def evaluation(model):
+    """Switch dropout and gradients off; afterwards every module is in the mode that it was in."""
+    modes = [(module, module.training) for module in model.modules()]
+    model.eval()
+    try:
+        with torch.no_grad():
+            yield
+    finally:
+        for module, mode in modes:
+            module.training = mode
+
+
+def limits(source, max_length):
+    """Say how many tokens each translation may have, EOS included: (B,).
+
+    source      (B, T_k)  ids, filled up with PAD
+    max_length  an int for all rows, or (a, b) for a · length + b, with the length of each source
+
+    Raises ValueError if that is less than 1.
+
+    >>> limits(torch.tensor([[7, 8, 9, 2], [7, 2, 0, 0]]), (1.5, 10))
+    tensor([16, 13])
+    """
+    a, b = (0, max_length) if isinstance(max_length, int) else max_length
+    most = (a * (source != PAD).sum(dim=1) + b).long()  # (B,)
+    if (most < 1).any():
+        raise ValueError(f"max_length={max_length} leaves no room for a single token")
+    return most
+
+
+class RepeatingDecoder:
+    """The next token's scores for rows of tokens, all computed anew at every step.
+
+    model    a `Transformer`
+    source   (B, T_k)  ids, filled up with PAD
+    beams    how many rows of tokens there are for each source: K
+    """
+
+    def __init__(self, model, source, beams=1):
+        self.model, self.beams = model, beams
+        self.source_mask = (source != PAD).unsqueeze(1)  # (B, 1, T_k)
+        self.memory = model.encode(source, self.source_mask)  # (B, T_k, d_model)
+        self.read = source.new_empty((len(source) * beams, 0))  # (B·K, T)
+
+    def step(self, tokens):
+        """Read one token per row, (B·K,), and score the next: (B·K, vocab_size).
+
+        PAD and BOS, which are no part of a sentence, get the score -inf.
+        """
+        self.read = torch.cat([self.read, tokens.unsqueeze(1)], dim=1)  # (B·K, T)
+        memory = self.memory.repeat_interleave(self.beams, 0)  # (B·K, T_k, d_model)
+        mask = self.source_mask.repeat_interleave(self.beams, 0)  # (B·K, 1, T_k)
+        return _only_words(self.model.decode(self.read, memory, None, mask)[:, -1])
+
+    def select(self, rows, stays):
+        """Go on with some of the rows, in another order.
+
+        rows   (B'·K,)  the old row that each new row goes on from
+        stays  (B,)     bool: the sources to which these rows belong
+        """
+        self.read = self.read[rows]
+        if not stays.all():
+            self.memory, self.source_mask = self.memory[stays], self.source_mask[stays]
+
+
+class CachedDecoder(RepeatingDecoder):
+    """The same scores, but only the new token passes through the layers.
+
+    Keys and values of earlier tokens are kept, those of the source are computed once. The model's
+    own layers do the work: copies of them, in which the attentions have others in their places.
+    """
+
+    def __init__(self, model, source, beams=1):
+        super().__init__(model, source, beams)
+        self.length = 0
+        self.decoder = _twin(model.decoder)
+        self.decoder.layers = nn.ModuleList(_twin(layer) for layer in model.decoder.layers)
+        for layer in self.decoder.layers:
+            layer.attention = _PastAttention(layer.attention)
+            layer.cross_attention = _SourceAttention(layer.cross_attention, self.memory, beams)
+
+    def step(self, tokens):
+        """Read one token per row, (B·K,), and score the next: (B·K, vocab_size)."""
+        x = self.model.target_embedding(tokens).unsqueeze(1)  # (B·K, 1, d_model)
+        position = torch.full((1,), self.length, dtype=x.dtype, device=x.device)
+        x = x * math.sqrt(x.shape[2]) + sinusoidal_positions(position, x.shape[2])
+        x = self.decoder(x, self.memory, None, self.source_mask)  # (B·K, 1, d_model)
+        self.length += 1
+        return _only_words(self.model.generator(x[:, 0]))
+
+    def select(self, rows, stays):
+        """Go on with some of the rows, in another order: see `RepeatingDecoder`."""
+        super().select(rows, stays)
+        for layer in self.decoder.layers:
+            past, source = layer.attention, layer.cross_attention
+            past.keys, past.values = past.keys[rows], past.values[rows]
+            if not stays.all():
+                source.keys, source.values = source.keys[stays], source.values[stays]
+
+
+def _only_words(logits):
+    """Scores in float32, in which PAD and BOS cannot win."""
+    logits = logits.float()
+    logits[:, [PAD, BOS]] = -math.inf
+    return logits
+
+
+def _twin(module):
+    """A copy with the same parts, in which a part can be replaced."""
+    twin = copy.copy(module)
+    twin._modules = dict(module._modules)
+    return twin
+
+
+class _PastAttention(nn.Module):
+    """Self-attention of one new position over itself and all before, whose keys it has kept."""
+
+    def __init__(self, attention):
+        super().__init__()
+        self.attention, self.length = attention, 0
+        self.keys = self.values = None  # (B·K, H, capacity, d_head)
+
+    def forward(self, query, key, value, mask=None):
+        """Read (B·K, 1, d_model). The mask is not needed: no future is there."""
+        W, heads = self.attention, (self.attention.n_heads, self.attention.d_head)
+        k = W.W_k(key).unflatten(2, heads).transpose(1, 2)  # (B·K, H, 1, d_head)
+        v = W.W_v(value).unflatten(2, heads).transpose(1, 2)  # (B·K, H, 1, d_head)
+        if self.keys is None:
+            self.keys, self.values = k[:, :, :0], v[:, :, :0]
+        if self.length == self.keys.shape[2]:
+            space = (0, 0, 0, GROWTH)
+            self.keys = nn.functional.pad(self.keys, space)
+            self.values = nn.functional.pad(self.values, space)
+        self.keys[:, :, self.length], self.values[:, :, self.length] = k[:, :, 0], v[:, :, 0]
+        self.length += 1
+        k, v = self.keys[:, :, : self.length], self.values[:, :, : self.length]
+        q = W.W_q(query).unflatten(2, heads).transpose(1, 2)  # (B·K, H, 1, d_head)
+        context, _ = attend(q, k, v, fused=True)  # (B·K, H, 1, d_head)
+        return W.W_o(context.transpose(1, 2).flatten(2))
+
+
+class _SourceAttention(nn.Module):
+    """Cross-attention whose keys and values are computed once for each source.
+
+    The K beams of a source look at the same keys, so they are K queries of one sequence.
+    """
+
+    def __init__(self, attention, memory, beams):
+        super().__init__()
+        self.attention, self.beams = attention, beams
+        heads = attention.n_heads, attention.d_head
+        self.keys = attention.W_k(memory).unflatten(2, heads).transpose(1, 2)  # (B, H, T_k, d_head)
+        self.values = attention.W_v(memory).unflatten(2, heads).transpose(1, 2)
+
+    def forward(self, query, key, value, mask=None):
+        """Let (B·K, 1, d_model) look at the sources, under the mask (B, 1, T_k)."""
+        W, heads = self.attention, (self.attention.n_heads, self.attention.d_head)
+        query = query.view(-1, self.beams, query.shape[2])  # (B, K, d_model)
+        q = W.W_q(query).unflatten(2, heads).transpose(1, 2)  # (B, H, K, d_head)
+        context, _ = attend(q, self.keys, self.values, mask.unsqueeze(1), fused=True)
+        output = W.W_o(context.transpose(1, 2).flatten(2))  # (B, K, d_model)
+        return output.view(-1, 1, output.shape[2])

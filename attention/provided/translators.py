@@ -1,0 +1,249 @@
+"""Train the translators of lessons 02, 03 and 10, measure them, and load trained ones by name.
+
+Trained weights are in data/checkpoints/, with the losses of their training.
+`python -m attention.provided.translators` makes them again, all or those named.
+"""
+
+import argparse
+import contextlib
+import importlib
+import inspect
+import json
+import os
+import random
+from pathlib import Path
+
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save_file
+
+from attention.provided import data
+from attention.provided.files import fingerprint
+from attention.provided.progress import Bar
+
+CHECKPOINTS = Path(__file__).resolve().parent.parent / "data" / "checkpoints"
+STEPS, BATCH, LEARNING_RATE, SEED = 300, 64, 6e-3, 0
+
+# A Transformer for two cores. It sees hardly any number twice, so it needs no dropout.
+SMALL = {"d_model": 64, "n_heads": 4, "d_ff": 128, "n_layers": 2, "dropout": 0.0, "fused": True}
+
+# name: module, class and sizes. The class is imported when it is asked for, since the modules of a
+# lesson are not there while it is graded.
+MODELS = {
+    "sequence_to_sequence": ("sequence_to_sequence", "Seq2Seq", {}),
+    "sequence_to_sequence_reversed": ("sequence_to_sequence", "Seq2Seq", {"reverse": True}),
+    "sequence_to_sequence_128_numbers": ("sequence_to_sequence", "Seq2Seq", {"d_state": 128}),
+    "sequence_to_sequence_3000_steps": ("sequence_to_sequence", "Seq2Seq", {}),
+    "bahdanau_attention": ("bahdanau_attention", "BahdanauTranslator", {}),
+    "transformer": ("transformer", "Transformer", SMALL),
+    "transformer_tied": ("transformer", "Transformer", SMALL | {"tied": "target"}),
+}
+STEPS_OF = {"sequence_to_sequence_3000_steps": 3000}  # all others: STEPS
+
+
+def train(model, batches, steps, loss=None, learning_rate=LEARNING_RATE):
+    """Train a translator by teacher forcing with Adam; returns the loss of every step.
+
+    batches  an iterable of at least `steps` Batches
+    loss     a function of (logits, target), by default `masked_cross_entropy` of lesson 02
+
+    The learning rate rises for a tenth of the steps and then falls to 0 in a straight line. While
+    nbgrader runs the notebook, 5 steps are taken: enough to see that it works.
+    """
+    loss = loss or _from_lesson("sequence_to_sequence", "masked_cross_entropy")
+    with one_thread():
+        return _train(model, batches, steps, loss, learning_rate)
+
+
+def _from_lesson(module, name):
+    return getattr(importlib.import_module(f"attention.{module}"), name)
+
+
+def _train(model, batches, steps, loss, learning_rate):
+    if os.environ.get("NBGRADER_EXECUTION"):
+        steps = min(steps, 5)
+    model.train()
+    optimizer = torch.optim.Adam(model.parameters(), lr=learning_rate)
+    shape = torch.optim.lr_scheduler.LambdaLR(
+        optimizer, lambda step: min((step + 1) / (0.1 * steps), (steps - step) / (0.9 * steps))
+    )
+    losses = []
+    with Bar(steps) as bar:
+        for batch, _ in zip(batches, range(steps), strict=False):
+            value = loss(model(*_sources(model, batch), batch.target), batch.target)
+            optimizer.zero_grad()
+            value.backward()
+            torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+            optimizer.step()
+            shape.step()
+            losses.append(value.item())
+            bar.update(len(losses), losses[-1])
+    model.eval()
+    return losses
+
+
+def _sources(model, batch):
+    """What a translator is told of the source: a Transformer finds the padding by itself."""
+    takes_lengths = "lengths" in inspect.signature(model.forward).parameters
+    return (batch.source, batch.lengths) if takes_lengths else (batch.source,)
+
+
+@contextlib.contextmanager
+def one_thread():
+    """Compute on one core: as fast for small matrices, and sums in the same order."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(threads)
+
+
+def translations(model, corpus, pairs):
+    """Return the model's translation of every pair's source, as texts."""
+    batch = corpus.batch(pairs)
+    with one_thread():
+        written = model.translate(*_sources(model, batch))
+    return ["".join(corpus.target_vocabulary.decode(row)) for row in written]
+
+
+def accuracy_by_digits(model, corpus, at_most=100):
+    """Return {number of digits: share of test numbers translated without any error}.
+
+    Lengths of which there are fewer than 10 test numbers are left out. While nbgrader runs the
+    notebook, 10 numbers of each length are translated.
+    """
+    if os.environ.get("NBGRADER_EXECUTION"):
+        at_most = min(at_most, 10)
+    return {
+        digits: _exact(translations(model, corpus, pairs), pairs)
+        for digits, pairs in corpus.test_by_digits(at_most).items()
+        if len(pairs) >= 10
+    }
+
+
+def exact_match(model, corpus, at_most=500):
+    """Return the share of held-out numbers, drawn from all lengths, translated without any error.
+
+    While nbgrader runs the notebook, 10 numbers are translated.
+    """
+    if os.environ.get("NBGRADER_EXECUTION"):
+        at_most = min(at_most, 10)
+    pairs = random.Random(SEED).sample(corpus.test, min(at_most, len(corpus.test)))
+    return _exact(translations(model, corpus, pairs), pairs)
+
+
+def _exact(texts, pairs):
+    return sum(text == pair[2] for text, pair in zip(texts, pairs, strict=True)) / len(pairs)
+
+
+def size(model):
+    """Return how many parameters a model has."""
+    return sum(parameter.numel() for parameter in model.parameters())
+
+
+def trained(name):
+    """Return the trained model called ``name``, ready to translate, and its corpus.
+
+    Raises KeyError, with the names there are, for an unknown name, and CheckpointError if its file
+    is missing, damaged or altered.
+    """
+    if name == "numbers":
+        return _of_the_training_command()
+    if name not in MODELS:
+        names = ", ".join([*MODELS, "numbers"])
+        raise KeyError(f"no trained model is called {name!r}; there are: {names}")
+    model, corpus = _untrained(name)
+    load(model, name)
+    return model, corpus
+
+
+def _of_the_training_command():
+    """The model "numbers", which `python -m attention.train numbers` trained."""
+    from attention.train.download import DataError
+    from attention.train.model_file import load_model
+
+    path = CHECKPOINTS / "numbers.safetensors"
+    try:
+        model, _, _ = load_model(path)
+    except DataError as error:
+        again = f"`python -m attention.train numbers --export {path}` makes it again"
+        raise CheckpointError(f"{error}; {again}") from None
+    return model, data.numbers()
+
+
+def _untrained(name):
+    module, kind, sizes = MODELS[name]
+    corpus = data.numbers()
+    vocabularies = len(corpus.source_vocabulary), len(corpus.target_vocabulary)
+    return _from_lesson(module, kind)(*vocabularies, **sizes), corpus
+
+
+def load(model, name):
+    """Copy the trained weights called ``name`` into a model, and return their training losses.
+
+    Raises CheckpointError if the file is missing, damaged, altered, or of another model.
+    """
+    path = CHECKPOINTS / f"{name}.safetensors"
+    again = f"`python -m attention.provided.translators {name}` makes it again"
+    if not path.is_file():
+        raise CheckpointError(f"{path} is missing; {again}")
+    try:
+        with safe_open(path, framework="pt") as stored:
+            weights = {key: stored.get_tensor(key) for key in stored.keys()}  # noqa: SIM118
+            metadata = stored.metadata() or {}
+    except SafetensorError:
+        raise CheckpointError(f"{path} is damaged; {again}") from None
+    if metadata.get("sha256") != fingerprint(weights, metadata.get("losses", "")):
+        raise CheckpointError(f"{path} was altered since its training; {again}")
+    shapes = {key: tensor.shape for key, tensor in weights.items()}
+    if shapes != {key: tensor.shape for key, tensor in model.state_dict().items()}:
+        raise CheckpointError(f"{path} holds weights of another model than {type(model).__name__}")
+    model.load_state_dict(weights)
+    model.eval()
+    return json.loads(metadata["losses"])
+
+
+class CheckpointError(RuntimeError):
+    """A trained model cannot be loaded; the message says why and what to do."""
+
+
+def remake(name, folder=CHECKPOINTS, steps=None):
+    """Train the model called ``name`` from its seed, and store it; returns model and corpus."""
+    steps = steps or STEPS_OF.get(name, STEPS)
+    torch.manual_seed(SEED)
+    model, corpus = _untrained(name)
+    losses = train(model, corpus.batches(BATCH, steps, SEED), steps)
+    shown = json.dumps([round(loss, 4) for loss in losses])
+    weights = {key: tensor.clone() for key, tensor in model.state_dict().items()}  # tied or not
+    metadata = {"losses": shown, "sha256": fingerprint(weights, shown)}
+    path = Path(folder) / f"{name}.safetensors"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    save_file(weights, path, metadata)
+    path.chmod(0o644)  # safetensors makes files that only their owner may read
+    return model, corpus
+
+
+def main(arguments=None):
+    """Remake the checkpoints named, all if none is; print the accuracy by number of digits."""
+    parser = argparse.ArgumentParser(
+        prog="python -m attention.provided.translators",
+        description="Train the models of lessons 02, 03 and 10 again and store their weights.",
+    )
+    parser.add_argument("names", nargs="*", metavar="NAME", help=f"{', '.join(MODELS)}; or all")
+    parser.add_argument("--to", default=CHECKPOINTS, help="folder (default: data/checkpoints)")
+    parser.add_argument("--steps", type=int, help="(default: those of the model)")
+    options = parser.parse_args(arguments)
+    for name in options.names:
+        if name not in MODELS:
+            parser.error(f"no model is called {name!r}; there are: {', '.join(MODELS)}")
+    if options.steps is not None and options.steps < 1:
+        parser.error(f"--steps must be at least 1, not {options.steps}")
+    for name in options.names or MODELS:
+        accuracy = accuracy_by_digits(*remake(name, options.to, options.steps))
+        shown = "  ".join(f"{digits} digits {share:.2f}" for digits, share in accuracy.items())
+        print(f"{name}: {shown}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,157 @@
+"""Where training spends its time, done faster: projections, and on a CPU dropout and the loss."""
+
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+from attention.multi_head_attention import MultiHeadAttention, attend
+from attention.provided.data import PAD
+from attention.sequence_to_sequence import shift_right
+from attention.transformer import masks_from_tokens
+
+ROWS = 128  # of the logits at a time: they stay in the processor's cache
+
+
+class ByteDropout(nn.Module):
+    """Dropout that spends one random byte on each number, so p is a multiple of 1 / 256.
+
+    p  probability that a number is dropped in training, rounded to such a multiple
+    """
+
+    def __init__(self, p):
+        super().__init__()
+        self.threshold = round(256 * p)
+
+    def forward(self, x):
+        """Drop entries of x (...) and scale the others up; out of training, return x."""
+        if not self.training or not self.threshold:
+            return x
+        n = x.numel()
+        noise = torch.empty(n // 8 + 1, dtype=torch.int64).random_(-(2**63), None)
+        kept = noise.view(torch.uint8)[:n].view(x.shape) >= self.threshold
+        return x * (kept * (256 / (256 - self.threshold))).to(x.dtype)
+
+
+class PackedAttention(MultiHeadAttention):
+    """Multi-head attention that makes queries, keys and values of one sequence in one product."""
+
+    def forward(self, query, key, value, mask=None, head_mask=None, return_weights=False):
+        """Do what MultiHeadAttention does; whatever is unusual is left to it."""
+        usual = key is value and head_mask is None and not return_weights and self.fused
+        if not usual:
+            return super().forward(query, key, value, mask, head_mask, return_weights)
+        if query is key:
+            q, k, v = self._project(query, self.W_q, self.W_k, self.W_v)
+        else:
+            (q,), (k, v) = self._project(query, self.W_q), self._project(key, self.W_k, self.W_v)
+        if mask is not None and mask.dim() == 3:  # PyTorch's fast kernel takes 2 or 4 axes
+            mask = mask.unsqueeze(1)  # (B, 1, T_q, T_k)
+        dropout = self.dropout if self.training else 0.0
+        context, _ = attend(q, k, v, mask, dropout, fused=True)  # (B, H, T_q, d_head)
+        return self.W_o(context.transpose(1, 2).flatten(2))
+
+    def _project(self, x, *layers):
+        """Apply several linear layers to x (B, T, d_model); returns a (B, H, T, d_head) each."""
+        weight = torch.cat([layer.weight for layer in layers])
+        y = F.linear(x, weight, torch.cat([layer.bias for layer in layers]))
+        y = y.unflatten(-1, (len(layers), self.n_heads, self.d_head))  # (B, T, n, H, d_head)
+        return y.permute(2, 0, 3, 1, 4).unbind()
+
+
+def prepare(model, device):
+    """Move a Transformer to a device, and make it train fast there; returns it.
+
+    Weights of the attention are not dropped: PyTorch's kernel for CPUs has no dropout, and the
+    dropout behind it suffices. On a CPU, the other dropouts draw bytes.
+    """
+    for attention in model.modules():
+        if isinstance(attention, MultiHeadAttention):
+            attention.__class__ = PackedAttention  # the same parameters under the same names
+            attention.dropout = 0.0
+    if device.type == "cpu":
+        for module in list(model.modules()):
+            for name, child in module.named_children():
+                if isinstance(child, nn.Dropout):
+                    setattr(module, name, ByteDropout(child.p))
+    return model.to(device)
+
+
+class ModelLoss(nn.Module):
+    """A Transformer with its loss in one call, so that what wraps it sees all of the work.
+
+    model      a Transformer
+    smoothing  share of the probability that the targets spread over the vocabulary
+    dtype      None, or the type of the matrix products, such as torch.bfloat16
+    by_rows    work out the loss a few rows at a time; None: on a CPU, where it is faster
+    """
+
+    def __init__(self, model, smoothing, dtype=None, by_rows=None):
+        super().__init__()
+        self.model, self.smoothing, self.dtype, self.by_rows = model, smoothing, dtype, by_rows
+
+    def forward(self, source, target):
+        """Return the mean loss per real token, (): source (B, T_k), target (B, T_q), ids.
+
+        It is 0 if there is none, as in the share of a process that has nothing to do.
+        """
+        read = shift_right(target)
+        by_rows = self.by_rows if self.by_rows is not None else source.device.type == "cpu"
+        with torch.autocast(source.device.type, self.dtype, enabled=self.dtype is not None):
+            source_mask, target_mask = masks_from_tokens(source, read)
+            memory = self.model.encode(source, source_mask)
+            y = self.model.embed(read, self.model.target_embedding)
+            y = self.model.decoder(y, memory, target_mask, source_mask)  # (B, T_q, d_model)
+            if not by_rows:
+                y = self.model.generator(y)  # (B, T_q, vocab_size)
+        if by_rows:
+            real = target != PAD
+            table = self.model.generator.weight
+            return LinearCrossEntropy.apply(
+                y[real].to(table.dtype), table, target[real], self.smoothing
+            )
+        loss = F.cross_entropy(
+            (y if self.dtype is None else y.float()).flatten(0, 1),
+            target.flatten(),
+            ignore_index=PAD,
+            label_smoothing=self.smoothing,
+            reduction="sum",
+        )
+        return loss / (target != PAD).sum().clamp(min=1)
+
+
+class LinearCrossEntropy(torch.autograd.Function):
+    """Mean label-smoothed cross-entropy of x @ table.T, without ever storing all the logits.
+
+    Called as apply(x (n, d_model), table (vocab_size, d_model), target (n,), smoothing). Both
+    gradients are worked out on the way, a few rows at a time.
+    """
+
+    @staticmethod
+    def forward(ctx, x, table, target, smoothing):
+        """Return the loss, (); it is 0 for n = 0."""
+        n, vocab_size = max(len(x), 1), len(table)
+        grad_x, grad_table = torch.empty_like(x), torch.zeros_like(table)
+        total = x.new_zeros(())
+        for start in range(0, len(x), ROWS):
+            rows = slice(start, start + ROWS)
+            chosen = target[rows, None]  # (ROWS, 1)
+            logits = x[rows] @ table.T  # (ROWS, vocab_size)
+            logits -= logits.amax(dim=1, keepdim=True)
+            total -= (1 - smoothing) * logits.gather(1, chosen).sum()
+            total -= smoothing / vocab_size * logits.sum()
+            sums = logits.exp_().sum(dim=1, keepdim=True)  # (ROWS, 1)
+            total += sums.log().sum()
+            # The gradient of the logits is what the model expects minus what is wanted.
+            logits /= sums
+            logits -= smoothing / vocab_size
+            logits.scatter_add_(1, chosen, logits.new_full(chosen.shape, smoothing - 1))
+            torch.mm(logits, table, out=grad_x[rows])
+            grad_table.addmm_(logits.T, x[rows])
+        ctx.save_for_backward(grad_x / n, grad_table / n)
+        return total / n
+
+    @staticmethod
+    def backward(ctx, grad):
+        """Scale the gradients that `forward` worked out."""
+        grad_x, grad_table = ctx.saved_tensors
+        return grad * grad_x, grad * grad_table, None, None

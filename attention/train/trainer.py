@@ -1,0 +1,299 @@
+"""The training loop of `python -m attention.train`: on one device, or on several under torchrun."""
+
+import dataclasses
+import functools
+import math
+import sys
+import time
+
+import torch
+from torch import distributed
+from torch.nn.parallel import DistributedDataParallel
+
+from attention.provided.data import PAD, pad
+from attention.provided.progress import Bar
+from attention.train.acceleration import ModelLoss, prepare
+from attention.train.download import DataError
+from attention.train.model_file import about_model, make_model, put, weights_of
+from attention.training_on_gpu import (
+    Evaluation,
+    TrainStep,
+    average_checkpoints,
+    batch_by_tokens,
+    epoch_order,
+    noam_learning_rate,
+)
+
+PROGRESS = ("done", "stale", "seconds", "cpu_seconds", "kept")  # what a state holds of a Trainer
+READ = 20  # steps between two looks at the loss, for each of which a GPU has to finish
+
+
+def best_device():
+    """CUDA if there is one, else Apple's MPS, else the CPU."""
+    for kind in ("cuda", "mps"):
+        if getattr(torch, kind).is_available():
+            return torch.device(kind)
+    return torch.device("cpu")
+
+
+def learning_rate(step, settings):
+    """The learning rate of a step, counted from 1, by the schedule of the settings."""
+    peak, warmup, steps = settings.learning_rate, settings.warmup, settings.steps
+    if settings.schedule == "noam":
+        return noam_learning_rate(step, settings.d_model, warmup)
+    if step <= warmup:
+        return peak * step / warmup
+    if settings.schedule == "inverse-sqrt":
+        return peak * math.sqrt(warmup / step)
+    return peak * (steps + 1 - step) / (steps + 1 - warmup)
+
+
+def rank():
+    """The number of this process among those of torchrun; 0 if it is the only one."""
+    return distributed.get_rank() if distributed.is_initialized() else 0
+
+
+def world_size():
+    """How many processes train together."""
+    return distributed.get_world_size() if distributed.is_initialized() else 1
+
+
+class Step(TrainStep):
+    """Lesson 11's step, where each process of several learns from its share of every batch."""
+
+    def __init__(self, model, settings, device, dtype):
+        betas = (0.9, settings.beta2)
+        optimizer = torch.optim.AdamW(
+            model.parameters(),
+            betas=betas,
+            eps=1e-9,
+            weight_decay=settings.weight_decay,
+            fused=device.type != "mps",
+        )
+        super().__init__(model, optimizer, settings.smoothing, settings.max_norm, dtype)
+        self.model_loss = ModelLoss(model, settings.smoothing, dtype)
+        if distributed.is_initialized():
+            self.model_loss = DistributedDataParallel(self.model_loss)
+
+    def loss(self, source, target):
+        """Return the loss of this process's share, so weighted that the mean is that of all."""
+        return self.model_loss(source, target) * self.weight
+
+    def forward(self, batches):
+        """Learn from the batches as one process would; returns the loss over all of them."""
+        self.weight = 1.0
+        if not distributed.is_initialized():
+            return super().forward(batches)
+        batches = self._share(batches)
+        mean = super().forward(batches)
+        distributed.all_reduce(mean)
+        return mean / world_size()
+
+    def _share(self, batches):
+        """This process's rows of every batch. One without any takes a row that does not count."""
+        mine, world = rank(), world_size()
+        shares = [
+            (source[mine::world], target[mine::world])
+            if len(source) > mine
+            else (source[:1], torch.zeros_like(target[:1]))
+            for source, target in batches
+        ]
+        tokens = sum((target != PAD).sum() for _, target in shares)
+        total = tokens.clone()
+        distributed.all_reduce(total)
+        self.weight = tokens * world / total  # the gradients are averaged over the processes
+        return shares if tokens else [(source[:1], target[:1]) for source, target in batches]
+
+
+class Trainer:
+    """Trains a model by its settings, and keeps everything in a run folder.
+
+    settings  Settings
+    pairs     Pairs of attention.train.corpora
+    folder    RunFolder; only the first of several processes writes
+    device    a torch.device
+    resume    go on from the folder's state
+    """
+
+    def __init__(self, settings, pairs, folder, device, resume=False):
+        self.settings, self.pairs, self.folder, self.device = settings, pairs, folder, device
+        self.first = rank() == 0
+        torch.manual_seed(settings.seed)
+        model = make_model(dataclasses.asdict(settings), pairs.source, pairs.target)
+        self.model = prepare(model, device)
+        if settings.compile:
+            for stack in (self.model.encoder, self.model.decoder):
+                stack.compile(dynamic=True)
+        bfloat16 = settings.dtype == "bfloat16" or (
+            settings.dtype == "auto" and device.type == "cuda" and torch.cuda.is_bf16_supported()
+        )
+        dtype = torch.bfloat16 if bfloat16 else None
+        self.step = Step(self.model, settings, device, dtype)
+        self.evaluation = Evaluation(self.model, dtype=dtype)
+        self.batches, self.held_out = self._cut("train"), self._cut("val")
+        self.order = functools.lru_cache(maxsize=1)(epoch_order)  # asked for in every step
+        self.done, self.rows, self.stale, self.kept, self.loss = 0, [], 0, [], math.nan
+        self.seconds = self.cpu_seconds = 0.0  # spent on training, also before a stop
+        if resume:
+            self._restore()
+
+    def _cut(self, split):
+        """Batches of a split, lists of indices; in a batch, both sides are of similar length."""
+        ids = self.pairs.ids[split]
+        by_source = sorted(range(len(ids)), key=lambda index: len(ids[index][0]))
+        lengths = [max(map(len, ids[index])) for index in by_source]
+        batches = batch_by_tokens(lengths, self.settings.max_tokens)
+        return [[by_source[place] for place in batch] for batch in batches]
+
+    def _tensors(self, pairs):
+        """Two tensors from pairs of ids, on the device."""
+        made = [pad(list(side)) for side in zip(*pairs, strict=True)]
+        if self.device.type == "cuda":  # these are copied while the device still computes
+            made = [tensor.pin_memory() for tensor in made]
+        return tuple(tensor.to(self.device, non_blocking=True) for tensor in made)
+
+    def _batches_of(self, step):
+        """A step's batches of pairs of ids, from step 1: settings and step decide on them."""
+        first = (step - 1) * self.settings.accumulate
+        for place in range(first, first + self.settings.accumulate):
+            epoch, index = divmod(place, len(self.batches))
+            order = self.order(len(self.batches), self.settings.seed, epoch)
+            yield [self.pairs.ids["train"][pair] for pair in self.batches[order[index]]]
+
+    def run(self):
+        """Train to the last step, or until the validation loss no longer falls."""
+        settings, begin, spent = self.settings, time.perf_counter(), self.seconds
+        cpu_spent = self.cpu_seconds - time.process_time()
+        with Bar(settings.steps) as bar:
+            bar.begin -= spent  # the time left is judged from all steps, also those before a stop
+            while self.done < settings.steps and not self._is_stale():
+                row = self._advance()
+                row["seconds"] = round(spent + time.perf_counter() - begin, 3)
+                self.rows.append(row)
+                if self.done % READ == 1 or math.isnan(self.loss):
+                    self._read_losses()
+                if self.done % settings.every == 0 or self.done == settings.steps:
+                    self._evaluate(row)
+                    self.seconds = row["seconds"] = spent + time.perf_counter() - begin
+                    self.cpu_seconds = cpu_spent + time.process_time()
+                    self._save()
+                    self._say(row)
+                if self.first:
+                    bar.label = f"training at {self._speed():,.0f} tokens/s"
+                    bar.update(self.done, self.loss)
+        return self.seconds
+
+    def _advance(self):
+        """Take the next step; returns its row of the metrics."""
+        self.done += 1
+        batches = list(self._batches_of(self.done))
+        rate = learning_rate(self.done, self.settings)
+        for group in self.step.optimizer.param_groups:
+            group["lr"] = rate
+        # Each step draws its dropout from a seed of its own, so a resumed run draws the same.
+        torch.manual_seed(((self.settings.seed << 32) + self.done) * 64 + rank())
+        return {
+            "step": self.done,
+            "epoch": (self.done - 1) * self.settings.accumulate // len(self.batches),
+            "learning_rate": f"{rate:.6g}",
+            "loss": self.step([self._tensors(batch) for batch in batches]),  # still a tensor
+            "val_loss": "",
+            "tokens": sum(len(side) for batch in batches for pair in batch for side in pair),
+            "seconds": 0.0,
+        }
+
+    def _read_losses(self):
+        """Turn the losses of the last steps into numbers. This waits for the device to finish."""
+        waiting = [row for row in self.rows[-READ:] if isinstance(row["loss"], torch.Tensor)]
+        for row in waiting:
+            self.loss = row["loss"] = row["loss"].item()
+            if not math.isfinite(self.loss):
+                raise DataError(
+                    f"the loss of step {row['step']} is {self.loss}: the training diverged; try a "
+                    "lower --learning-rate or a longer --warmup"
+                )
+
+    def _speed(self):
+        """Real tokens of both sides per second, over the last 50 steps."""
+        recent = self.rows[-51:]
+        spent = float(recent[-1]["seconds"]) - float(recent[0]["seconds"])
+        return sum(int(row["tokens"]) for row in recent[1:]) / spent if spent > 0 else 0.0
+
+    def _evaluate(self, row):
+        """Measure the validation loss, on the first process, and tell the others."""
+        self._read_losses()
+        loss = torch.zeros((), device=self.device)
+        if self.first:
+            ids = self.pairs.ids["val"]
+            batches = (self._tensors([ids[pair] for pair in batch]) for batch in self.held_out)
+            loss = self.evaluation(batches).detach().float()
+        if distributed.is_initialized():
+            distributed.broadcast(loss, 0)
+        row["val_loss"] = loss.item()
+        earlier = [float(row["val_loss"]) for row in self.rows[:-1] if row["val_loss"] != ""]
+        self.stale = 0 if loss.item() < min(earlier, default=math.inf) else self.stale + 1
+
+    def _say(self, row):
+        """Print a line about the last step where no progress bar can be seen."""
+        if self.first and not sys.stderr.isatty():
+            print(
+                f"step {self.done} of {self.settings.steps} · loss {row['loss']:.3f} · "
+                f"validation {row['val_loss']:.3f} · {self._speed():,.0f} tokens/s",
+                flush=True,
+            )
+
+    def _is_stale(self):
+        return 0 < self.settings.patience <= self.stale
+
+    def _save(self):
+        """Write weights, state, metrics and curves; a kill at any moment leaves the last save."""
+        if not self.first:
+            return
+        weights = weights_of(self.model)
+        name = f"weights-{self.done:08}.safetensors"
+        self.folder.save(name, weights, {"step": self.done})
+        old, self.kept = self.kept, [*self.kept, name][-self.settings.average :]
+        tensors = {f"model.{name}": tensor for name, tensor in weights.items()}
+        for index, state in self.step.optimizer.state_dict()["state"].items():
+            tensors |= {f"optimizer.{index}.{name}": value for name, value in state.items()}
+        self.folder.write_metrics(self.rows)
+        about = {name: getattr(self, name) for name in PROGRESS}
+        self.folder.save("state.safetensors", tensors, about)
+        self.folder.forget(set(old) - set(self.kept))
+        self.folder.draw(self.rows)
+
+    def _restore(self):
+        """Go on from the last save; a training that was stopped before its first begins anew."""
+        if not (self.folder.path / "state.safetensors").exists():
+            return
+        tensors, about = self.folder.load("state.safetensors")
+        if missing := set(PROGRESS) - about.keys():
+            raise DataError(
+                f"{self.folder.path / 'state.safetensors'} does not say {', '.join(missing)}: it "
+                "is of another version of this program"
+            )
+        self.__dict__ |= {name: about[name] for name in PROGRESS}
+        self.rows = self.folder.metrics(self.done)
+        states, weights = {}, {}
+        for key, tensor in tensors.items():
+            kind, _, name = key.partition(".")
+            if kind == "model":
+                weights[name] = tensor
+            else:
+                index, _, name = name.partition(".")
+                states.setdefault(int(index), {})[name] = tensor
+        put(weights, self.model)
+        state = self.step.optimizer.state_dict()
+        self.step.optimizer.load_state_dict(state | {"state": states})
+
+    def finish(self):
+        """Give the model the average of the last saves, and store it; returns the model.
+
+        Only the first of several processes does so; the others return the model as it is.
+        """
+        if self.first:
+            average = average_checkpoints([self.folder.load(name)[0] for name in self.kept])
+            put(average, self.model)
+            about = about_model(average, self.settings, self.pairs) | {"step": self.done}
+            self.folder.save("model.safetensors", average, about)
+        return self.model.eval()

@@ -1,0 +1,153 @@
+"""Cut a function or class out of the library and mark where the student's part begins and ends."""
+
+import ast
+import re
+
+from autograder.building.source import SourceError, parse
+
+MARKER = re.compile(r"^\s*# exercise: (.+)$")
+ALMOST = re.compile(r"^\s*#+\s*exercise\b", re.IGNORECASE)  # a marker, or a misspelt one
+FUNCTION = ast.FunctionDef | ast.AsyncFunctionDef
+
+
+def text_of(path, name):
+    """The text of the top-level function or class ``name``, whole, without exercise markers."""
+    lines, node = _node(path, name)
+    return "\n".join(line for line in _span(lines, node) if not MARKER.match(line))
+
+
+def with_solution_marks(path, name):
+    """The text of ``name`` with nbgrader's solution marks around each part to be written.
+
+    The opening mark carries the words that the stub repeats:
+    ``### BEGIN SOLUTION softmax: write about 3 lines``.
+    """
+    lines, node = _node(path, name)
+    first = _first_line(node)
+    parts = _parts(path, lines, node, name)
+    result, number = [], first
+    while number <= node.end_lineno:
+        if number in parts:
+            start, end, label = parts[number]
+            indent = re.match(r"\s*", next(filter(str.strip, lines[start - 1 :]))).group()
+            body = [line for line in lines[start - 1 : end] if not MARKER.match(line)]
+            result += [f"{indent}### BEGIN SOLUTION {label}", *body, f"{indent}### END SOLUTION"]
+            number = end + 1
+        else:
+            result.append(lines[number - 1])
+            number += 1
+    return "\n".join(result)
+
+
+def solution_lines(path, name):
+    """The stripped code lines of the student's part: what must not stand in a lesson."""
+    lines, node = _node(path, name)
+    found = []
+    for start, end, _ in _parts(path, lines, node, name).values():
+        body = (line.strip() for line in lines[start - 1 : end])
+        found += [line for line in body if line and not line.startswith("#")]
+    return found
+
+
+def _node(path, name):
+    text = path.read_text(encoding="utf-8")
+    lines, tree = text.split("\n"), parse(path, text)
+    _refuse_stray_markers(path, lines, tree)
+    for node in tree.body:
+        if getattr(node, "name", None) == name:
+            return lines, node
+    raise SourceError(path, 1, f"there is no function or class {name!r} at the top level")
+
+
+def _refuse_stray_markers(path, lines, tree):
+    """Every ``# exercise:`` comment is spelt so and stands in the body of a function or method."""
+    inside = {
+        number
+        for top in tree.body
+        for function in _functions(top)
+        for number in range(function.lineno + 1, function.end_lineno + 1)
+    }
+    for number, line in enumerate(lines, 1):
+        if ALMOST.match(line) and not MARKER.match(line):
+            raise SourceError(path, number, "write the marker as '# exercise: about 3 lines'")
+        if MARKER.match(line) and number not in inside:
+            raise SourceError(
+                path,
+                number,
+                "an '# exercise:' comment stands above the lines to be written, "
+                "inside a function or method",
+            )
+
+
+def _functions(node):
+    """The function itself, or the methods of a class."""
+    if isinstance(node, ast.ClassDef):
+        return [item for item in node.body if isinstance(item, FUNCTION)]
+    return [node] if isinstance(node, FUNCTION) else []
+
+
+def _first_line(node):
+    return min([node.lineno, *(item.lineno for item in node.decorator_list)])
+
+
+def _span(lines, node):
+    return lines[_first_line(node) - 1 : node.end_lineno]
+
+
+def _parts(path, lines, node, name):
+    """Map first line → (first line, last line, label) of every part to be written."""
+    parts = {}
+    for function in _functions(node):
+        label = name if function is node else f"{name}.{function.name}"
+        marked = [
+            number
+            for number in range(function.lineno, function.end_lineno + 1)
+            if MARKER.match(lines[number - 1])
+        ]
+        if len(marked) > 1:
+            raise SourceError(path, marked[1], f"{label} has two '# exercise:' comments; keep one")
+        if marked:
+            _refuse_inner(path, function, marked[0], label)
+            amount = MARKER.match(lines[marked[0] - 1]).group(1)
+            parts[marked[0]] = (marked[0], function.end_lineno, f"{label}: write {amount}")
+        elif function is node:
+            start = _after_docstring(path, lines, function)
+            amount = _amount(lines[start - 1 : function.end_lineno])
+            parts[start] = (start, function.end_lineno, f"{label}: write {amount}")
+    if not parts:
+        raise SourceError(
+            path,
+            node.lineno,
+            f"class {name!r} marks nothing to write; put '# exercise: about N lines' into a method",
+        )
+    return parts
+
+
+def _refuse_inner(path, function, number, label):
+    """The marked part runs to the end of the function: it cannot begin in a function within."""
+    within = [item for item in ast.walk(function) if isinstance(item, FUNCTION)]
+    if any(item.lineno < number <= item.end_lineno for item in within if item is not function):
+        raise SourceError(
+            path, number, f"the comment stands in a function within {label}; move it out"
+        )
+
+
+def _after_docstring(path, lines, function):
+    """The line after the docstring, or the first of the body."""
+    first, *others = function.body
+    if ast.get_docstring(function) is None:
+        start, statement = first.lineno, first
+    elif others:
+        start, statement = first.end_lineno + 1, others[0]
+    else:
+        raise SourceError(path, function.lineno, f"{function.name!r} has no body to be written")
+    if lines[statement.lineno - 1][: statement.col_offset].strip():
+        raise SourceError(
+            path, statement.lineno, f"put the body of {function.name!r} on lines of its own"
+        )
+    return start
+
+
+def _amount(lines):
+    code = [line for line in lines if line.strip() and not line.strip().startswith("#")]
+    return f"about {len(code)} line{'s' if len(code) > 1 else ''}"

@@ -1,0 +1,177 @@
+"""Find and read lessons: ``source/NN_name.py`` and what belongs to it.
+
+``read`` refuses bad source with SourceError, which names the file, the line and what to do.
+"""
+
+import ast
+import re
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from autograder import ROOT, CourseError
+from autograder.building.source import Cell, SourceError, parse, read_text, split
+
+FIGURE = re.compile(r"!\[([^\]]*)\]\((figures/[^)]+)\)")
+
+
+@dataclass(frozen=True)
+class Lesson:
+    """A lesson's source. ``slug`` is '01_kernel_regression', ``name`` 'kernel_regression'."""
+
+    path: Path
+    slug: str
+    cells: list[Cell] = field(default_factory=list)
+
+    @property
+    def name(self):
+        """The lesson's name without its number: that of its module in attention/."""
+        return self.slug.partition("_")[2]
+
+    @property
+    def library(self):
+        """Path of the module that holds the lesson's solutions."""
+        return self.path.parent.parent / "attention" / f"{self.name}.py"
+
+    @property
+    def checks(self):
+        """Path of the module that holds the lesson's checks."""
+        return self.path.parent.parent / "autograder" / "checks" / f"{self.name}.py"
+
+    @property
+    def mistakes(self):
+        """Path of the module that holds the lesson's stored answers."""
+        return self.path.parent.parent / "autograder" / "mistakes" / f"{self.name}.py"
+
+    @property
+    def title(self):
+        """The first heading."""
+        return self.cells[0].source.splitlines()[0].lstrip("# ")
+
+    @property
+    def exercises(self):
+        """Points by exercise name, in the lesson's order."""
+        return {cell.name: cell.points for cell in self.cells if cell.kind == "check"}
+
+
+class UnknownLesson(CourseError):
+    """No lesson answers to the name given."""
+
+
+def find(names=(), root=ROOT):
+    """Return the paths of the sources that ``names`` select, all if empty.
+
+    A lesson answers to its number ('01' or '1'), name, slug, or the path of any of its notebooks.
+    """
+    paths = sorted((root / "source").glob("[0-9][0-9]_*.py"))
+    if not paths:
+        raise UnknownLesson("there is no lesson: source/ holds no file like 00_name.py")
+    return sorted({_one(name, paths) for name in names}) if names else paths
+
+
+def _one(name, paths):
+    key = Path(str(name)).stem
+    for path in paths:
+        number, _, rest = path.stem.partition("_")
+        if key in (path.stem, rest) or (key.isdecimal() and int(key) == int(number)):
+            return path
+    known = ", ".join(path.stem for path in paths)
+    raise UnknownLesson(f"no lesson is called {str(name)!r}; there are: {known}")
+
+
+def read(path):
+    """Read one source file and return its Lesson; raises SourceError."""
+    path = Path(path)
+    cells = split(path)
+    lesson = Lesson(path, path.stem, cells)
+    if not cells[0].source.startswith("# "):
+        raise SourceError(path, cells[0].line, "the first cell must start with '# NN · title?'")
+    _refuse_unknown_names(lesson)
+    _refuse_bad_order(lesson)
+    return lesson
+
+
+def _refuse_bad_order(lesson):
+    """Every exercise is followed at once by its check, and no name comes twice."""
+    seen, waiting = {}, None
+    for cell in lesson.cells:
+        if cell.kind == "check":
+            if waiting is None or waiting.name != cell.name:
+                raise SourceError(
+                    lesson.path,
+                    cell.line,
+                    f"check {cell.name!r} does not follow its exercise; put it right after the "
+                    f'cell marked exercise="{cell.name}"',
+                )
+            waiting = None
+        elif waiting is not None:
+            break
+        elif cell.kind in ("exercise", "given"):
+            if cell.name in seen:
+                raise SourceError(
+                    lesson.path,
+                    cell.line,
+                    f"{cell.name!r} is already defined in line {seen[cell.name]}; remove one",
+                )
+            seen[cell.name] = cell.line
+            waiting = cell if cell.kind == "exercise" else None
+    if waiting is not None:
+        raise SourceError(
+            lesson.path,
+            waiting.line,
+            f"exercise {waiting.name!r} has no check right after it; add a cell "
+            f'# %% check="{waiting.name}" points=2',
+        )
+
+
+def _refuse_unknown_names(lesson):
+    """Names exist in the library and the checks, and each marked cell has the body it must have."""
+    library = _top_level(lesson.library)
+    checks = _top_level(lesson.checks) if lesson.exercises else {}
+    for cell in lesson.cells:
+        if cell.kind in ("exercise", "given"):
+            _refuse_unknown(lesson, cell, library, lesson.library)
+            _refuse_body(lesson, cell, f"from attention.{lesson.name} import {cell.name}")
+        elif cell.kind == "check":
+            _refuse_unknown(lesson, cell, checks, lesson.checks)
+            _refuse_body(lesson, cell, f"check.{cell.name}({cell.name})")
+        elif cell.kind == "markdown":
+            _refuse_bad_figures(lesson, cell)
+
+
+def _refuse_bad_figures(lesson, cell):
+    for words, figure in FIGURE.findall(cell.source):
+        if not (lesson.path.parent / figure).is_file():
+            problem = f"there is no source/{figure}; draw it or fix the path"
+        elif not words.strip():
+            problem = (
+                f"{figure} has no words for those who cannot see it: ![what it shows]({figure})"
+            )
+        else:
+            continue
+        raise SourceError(lesson.path, cell.line, problem)
+
+
+def _top_level(path):
+    if not path.is_file():
+        raise SourceError(path, 1, "this file does not exist; a lesson needs it")
+    tree = parse(path, read_text(path))
+    return {
+        node.name: node for node in tree.body if isinstance(node, ast.FunctionDef | ast.ClassDef)
+    }
+
+
+def _refuse_unknown(lesson, cell, names, path):
+    if cell.name not in names:
+        raise SourceError(
+            lesson.path,
+            cell.line,
+            f"{cell.kind} {cell.name!r} is not in {path.parent.name}/{path.name}; "
+            f"there are: {', '.join(name for name in names if not name.startswith('_'))}",
+        )
+
+
+def _refuse_body(lesson, cell, expected):
+    if cell.source.strip() != expected:
+        raise SourceError(
+            lesson.path, cell.line, f"the cell of {cell.kind} {cell.name!r} must be: {expected}"
+        )

@@ -1,0 +1,141 @@
+"""Make a lesson's solved notebook, without outputs, from its source and the library."""
+
+import ast
+import base64
+import hashlib
+import json
+
+import nbformat
+
+from autograder.building.excerpt import text_of, with_solution_marks
+from autograder.building.lesson import FIGURE
+
+KERNEL = {"display_name": "Python 3 (ipykernel)", "language": "python", "name": "python3"}
+
+
+def make(lesson):
+    """Return the solved notebook: all nbgrader metadata, no outputs, stable cell ids."""
+    used = set()
+    cells = [_cell(lesson, cell, index, used) for index, cell in enumerate(lesson.cells)]
+    notebook = nbformat.v4.new_notebook(cells=cells)
+    notebook.metadata = nbformat.from_dict(
+        {
+            "autograder": {"lesson": lesson.slug},
+            "kernelspec": KERNEL,
+            "language_info": {"name": "python"},
+        }
+    )
+    notebook.nbformat_minor = 5
+    notebook.metadata.autograder["digest"] = _digest(lesson, notebook)
+    return notebook
+
+
+def _cell(lesson, cell, index, used):
+    if cell.kind == "markdown":
+        source = cell.source
+        if index == 0:
+            source = (
+                f"<!-- Made by `autograder build` from source/{lesson.slug}.py and "
+                f"attention/{lesson.name}.py: edit those. -->\n{source}"
+            )
+        made = nbformat.v4.new_markdown_cell(source)
+        _embed_figures(lesson, made)
+    else:
+        made = nbformat.v4.new_code_cell(_code(lesson, cell))
+        # Without this tag, Run All stops at the first exercise that a student has skipped.
+        made.metadata = nbformat.from_dict({**_metadata(cell), "tags": ["raises-exception"]})
+    made["id"] = _identity(lesson, cell, used)
+    return made
+
+
+def _code(lesson, cell):
+    if cell.kind == "exercise":
+        return with_solution_marks(lesson.library, cell.name)
+    if cell.kind == "given":
+        return text_of(lesson.library, cell.name)
+    return cell.source
+
+
+def _metadata(cell):
+    if cell.kind == "demo":
+        return {"autograder": {"demo": True}}
+    if cell.kind == "code":
+        return {}
+    graded = {
+        "cell_type": "code",
+        "grade": cell.kind == "check",
+        "grade_id": f"check_{cell.name}" if cell.kind == "check" else cell.name,
+        "locked": cell.kind != "exercise",
+        "schema_version": 3,
+        "solution": cell.kind == "exercise",
+        "task": False,
+    }
+    if cell.kind == "check":
+        graded["points"] = cell.points
+    return {"nbgrader": graded}
+
+
+def _embed_figures(lesson, made):
+    """Put the drawings into the notebook, so that they travel with it into every copy.
+
+    They are data URIs, listed at the end of the cell: JupyterLab shows no SVG that is attached.
+    """
+    for _, figure in FIGURE.findall(made.source):
+        path = lesson.path.parent / figure
+        data = base64.b64encode(path.read_bytes()).decode()
+        kind = "image/svg+xml" if path.suffix == ".svg" else "image/png"
+        made.source = made.source.replace(f"]({figure})", f"][{path.stem}]")
+        made.source += f"\n\n[{path.stem}]: data:{kind};base64,{data}"
+
+
+def _identity(lesson, cell, used):
+    """A cell id that stays the same while other cells come and go."""
+    if cell.name:
+        name = f"{cell.kind}-{cell.name}".replace("_", "-")
+    else:
+        name = hashlib.sha256(f"{lesson.slug}\n{cell.source}".encode()).hexdigest()[:10]
+    identity, count = name, 1
+    while identity in used:
+        count += 1
+        identity = f"{name}-{count}"
+    used.add(identity)
+    return identity
+
+
+def _digest(lesson, notebook):
+    """A digest of what the outputs depend on: the code, in its order, and the modules it uses.
+
+    Prose, drawings and metadata are left out: a lesson is not run again for them.
+    """
+    code = [cell.source for cell in notebook.cells if cell.cell_type == "code"]
+    content = hashlib.sha256(json.dumps(code).encode())
+    # As written in the source: there an exercise is the import of its module.
+    imports = "\n".join(cell.source for cell in lesson.cells if cell.kind != "markdown")
+    for path in [*_modules(lesson.library.parent, imports), lesson.checks, lesson.mistakes]:
+        if path.is_file():
+            content.update(path.read_bytes())
+    return content.hexdigest()[:16]
+
+
+def _modules(package, code):
+    """Paths of the ``attention`` modules that ``code`` imports, directly or through others."""
+    found, waiting = set(), [code]
+    while waiting:
+        for node in ast.walk(ast.parse(waiting.pop())):
+            for path in (package / f"{name}.py" for name in _imported(node)):
+                if path.is_file() and path not in found:
+                    found.add(path)
+                    waiting.append(path.read_text(encoding="utf-8"))
+    return sorted(found)
+
+
+def _imported(node):
+    """Names of the modules of ``attention`` that an import statement may import."""
+    if isinstance(node, ast.Import):
+        dotted = [alias.name for alias in node.names]
+    elif isinstance(node, ast.ImportFrom):
+        module = ".".join(part for part in ("attention" * bool(node.level), node.module) if part)
+        dotted = [module, *(f"{module}.{alias.name}" for alias in node.names)]
+    else:
+        return []
+    return [name.split(".")[1] for name in dotted if name.startswith("attention.")]

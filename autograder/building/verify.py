@@ -1,0 +1,290 @@
+"""The six gates that a lesson passes before it is done.
+
+1 the solved notebook earns everything · 2 the blank one earns nothing · 3 every named mistake is
+rejected, with its own hint, and costs only its own exercise · 4 every right answer written
+differently passes · 5 no solution line stands in lessons/ · 6 generated files match their source.
+"""
+
+import contextlib
+import io
+import itertools
+import json
+import multiprocessing
+import os
+import re
+import warnings
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import asdict, dataclass, field
+
+import nbformat
+import torch
+
+from autograder import ROOT, CourseError
+from autograder.building.affected import affected_names
+from autograder.building.build import build
+from autograder.building.excerpt import solution_lines, text_of
+from autograder.building.lesson import find, read
+from autograder.checking import registry
+from autograder.checking.run_check import run_check
+from autograder.inside.answer import LocalAnswer
+
+SEEDS = (11, 222, 3333)
+LEAST_MISTAKES, LEAST_ALTERNATIVES = 3, 2
+LEAST_LINE, LEAST_EXPRESSION = 12, 24  # characters without spaces that make a leak
+
+
+@dataclass
+class Verdict:
+    """What the gates found for one lesson. ``failures`` is empty when the lesson is done."""
+
+    lesson: str
+    points: int = 0
+    solved: int = 0
+    blank: int = 0
+    mistakes: int = 0
+    rejected: int = 0
+    named: int = 0
+    alternatives: int = 0
+    accepted: int = 0
+    leaks: int = 0
+    failures: list[str] = field(default_factory=list)
+
+
+def verify(names=(), root=ROOT, workers=1):
+    """Take the lessons that ``names`` select through all gates; yields a Verdict for each.
+
+    With more than one worker, lessons are verified side by side, each in a process of its own.
+    """
+    paths = find(names, root)
+    workers = min(workers, len(paths))
+    if workers < 2:
+        yield from (_verify(path, root) for path in paths)
+        return
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(workers, context, _use_one_core) as pool:
+        yield from pool.map(_verify, paths, itertools.repeat(root))
+
+
+def _use_one_core():
+    torch.set_num_threads(1)
+
+
+def _verify(path, root):
+    verdict = Verdict(path.stem)
+    try:
+        lesson = read(path)
+        verdict.points = sum(lesson.exercises.values())
+        with _silence():
+            _gates(lesson, root, verdict)
+    except CourseError as error:
+        verdict.failures.append(str(error))
+    return verdict
+
+
+def _gates(lesson, root, verdict):
+    fail = verdict.failures.append
+    missing = lesson.exercises.keys() - registry.of_lesson(lesson.name).keys()
+    if missing:
+        fail(f"no check is registered for {', '.join(sorted(missing))}: is it marked @check?")
+        return
+    try:
+        paths = [
+            root / kind / lesson.slug / f"{lesson.slug}.ipynb" for kind in ("solutions", "lessons")
+        ]
+        solved, released = (nbformat.read(path, as_version=4) for path in paths)
+    except Exception as error:  # missing, damaged or foreign: nbformat raises a dozen classes
+        fail(f"a generated notebook cannot be read: {error}; run `autograder build`")
+    else:
+        broken = _solved_and_blank(lesson, solved, released, verdict)
+        _stored_answers(lesson, solved, broken, verdict)
+        _leaks(lesson, released, verdict)
+    for changed in build([lesson.slug], check=True, root=root).changed:
+        fail(f"{changed.relative_to(root)} differs from its source; run `autograder build`")
+
+
+@contextlib.contextmanager
+def _silence():
+    """Let nothing that answers print or warn about mix with what verify prints."""
+    quiet = io.StringIO()
+    with (
+        warnings.catch_warnings(),
+        contextlib.redirect_stdout(quiet),
+        contextlib.redirect_stderr(quiet),
+    ):
+        warnings.simplefilter("ignore")
+        yield
+
+
+def _solved_and_blank(lesson, solved, released, verdict):
+    """Gates 1 and 2; returns the names of the exercises that the solved notebook fails."""
+    failures = {}
+    for seed in SEEDS:
+        failures = {**_play(lesson, solved, seed=seed), **failures}
+    for failure in failures.values():
+        verdict.failures.append(f"the solved notebook fails: {failure}")
+    verdict.solved = _points(lesson, failures)
+    blank = _play(lesson, released)
+    verdict.blank = _points(lesson, blank)
+    for name in lesson.exercises.keys() - blank.keys():
+        verdict.failures.append(f"the blank notebook passes the check of {name}")
+    return failures.keys()
+
+
+def _points(lesson, failures):
+    return sum(points for name, points in lesson.exercises.items() if name not in failures)
+
+
+def _stored_answers(lesson, solved, broken, verdict):
+    checks = registry.of_lesson(lesson.name)
+    for known in registry.strays(lesson.name):
+        verdict.failures.append(
+            f"{known.name} answers {known.exercise!r}, which is no exercise of this lesson"
+        )
+    for name in lesson.exercises:
+        item = checks[name]
+        wrong, right, trials = registry.mistakes(item), registry.alternatives(item), {}
+        if len(wrong) < LEAST_MISTAKES or len(right) < LEAST_ALTERNATIVES:
+            verdict.failures.append(
+                f"{name} has {len(wrong)} named mistakes and {len(right)} alternatives; it needs "
+                f"at least {LEAST_MISTAKES} and {LEAST_ALTERNATIVES}"
+            )
+        for known in wrong:
+            costs = _play(lesson, solved, {name: known.target}, trials=trials).keys() - broken
+            _named_mistake(item, known, costs, verdict, trials)
+        for known in right:
+            verdict.alternatives += 1
+            refused = _first_failure(item, known)
+            verdict.accepted += refused is None
+            if refused is not None:
+                verdict.failures.append(f"the right answer {known.name} is refused: {refused}")
+
+
+def _first_failure(item, known):
+    failures = (run_check(item, LocalAnswer(known.target), seed) for seed in SEEDS)
+    return next((failure for failure in failures if failure is not None), None)
+
+
+def _named_mistake(item, known, costs, verdict, trials):
+    """Gate 3. ``costs`` are the exercises that fail when this mistake is made."""
+    verdict.mistakes += 1
+    results = [run_check(item, LocalAnswer(known.target), seed, trials) for seed in SEEDS]
+    if None in results:
+        verdict.failures.append(f"{item.name}: the mistake {known.name} passes the check")
+        return
+    wrongly_named = next((one for one in results if one.likely != known.hint), None)
+    verdict.named += wrongly_named is None
+    if wrongly_named is not None:
+        verdict.failures.append(
+            f"{item.name}: the mistake {known.name} is rejected, but read as "
+            f"{wrongly_named.likely or 'nothing known'!r} (seed {wrongly_named.seed})"
+        )
+    others = sorted(costs - {item.name})
+    verdict.rejected += not others
+    if others:
+        verdict.failures.append(
+            f"{item.name}: the mistake {known.name} also fails {', '.join(others)}, which should "
+            "not depend on it"
+        )
+
+
+def _play(lesson, notebook, answers=None, seed=SEEDS[0], trials=None):
+    """Run a notebook's cells here, except demonstrations, and return its failed checks by name.
+
+    ``answers`` replaces the definitions of exercises by other callables; ``trials`` are of the
+    mistakes in these exercises.
+    """
+    import matplotlib
+
+    matplotlib.use("Agg")
+    answers, failures = answers or {}, {}
+    affected = affected_names(notebook, answers)
+    namespace = {"__name__": "__main__"}
+    checks = registry.of_lesson(lesson.name)
+    for cell in notebook.cells:
+        if cell.cell_type != "code" or cell.metadata.get("autograder", {}).get("demo"):
+            continue
+        identity = cell.metadata.get("nbgrader", {}).get("grade_id", "")
+        if identity in answers:
+            namespace[identity] = answers[identity]
+        elif identity.startswith("check_"):
+            name = identity.removeprefix("check_")
+            if answers and name not in affected:
+                continue  # the same as without these answers
+            known = trials if name in answers else None
+            failure = run_check(checks[name], LocalAnswer(namespace.get(name)), seed, known)
+            if failure is not None:
+                failures[name] = failure
+        else:
+            _execute(cell.source, namespace)
+    return failures
+
+
+def _execute(source, namespace):
+    """Run a cell. An error in it is no failure of its own: the checks say what it costs."""
+    with contextlib.suppress(Exception, SystemExit):
+        exec(compile(source, "<cell>", "exec"), namespace)
+
+
+def _leaks(lesson, released, verdict):
+    """No line of a solution stands in the lesson, in code or prose, and no solution mark."""
+    shown = _normalised(
+        line for cell in lesson.cells if cell.kind == "given" for line in _given(lesson, cell)
+    )
+    secret = {
+        text: name
+        for name in lesson.exercises
+        for text in _normalised(solution_lines(lesson.library, name))
+        if len(text) > LEAST_LINE and text not in shown
+    }
+    for cell in released.cells:
+        if "BEGIN SOLUTION" in cell.source or "END SOLUTION" in cell.source:
+            verdict.leaks += 1
+            verdict.failures.append(f"cell {cell.id} holds a solution mark")
+        content = _normal(cell.source)
+        found = [text for text in secret if text in content]
+        for text in found:
+            if not any(text in longer for longer in found if longer != text):
+                verdict.leaks += 1
+                where = f"cell {cell.id} shows a line of {secret[text]}'s solution"
+                verdict.failures.append(f"{where}: {text}")
+
+
+def _given(lesson, cell):
+    return text_of(lesson.library, cell.name).split("\n")
+
+
+def _normalised(lines):
+    """Lines without comments, and the longer expressions among them on their own."""
+    code = {_normal(line.partition("  #")[0]) for line in lines}
+    expressions = {re.sub(r"^(return|[\w.,]+=(?!=))", "", line) for line in code}
+    return code | {text for text in expressions if len(text) > LEAST_EXPRESSION}
+
+
+def _normal(text):
+    """Without spaces, in one sort of quotes, no last commas: a reformatted leak is still one."""
+    joined = re.sub(r"\\\n|\s", "", text).replace('"', "'")
+    return re.sub(r",(?=[)\]}])", "", joined)
+
+
+def run(options):
+    """``autograder verify``: exit status 0 if every lesson passes every gate."""
+    os.environ.setdefault("MPLBACKEND", "Agg")
+    failed = False
+    for verdict in verify(options.lessons, workers=os.cpu_count()):
+        failed |= bool(verdict.failures)
+        if options.json:
+            print(json.dumps(asdict(verdict), ensure_ascii=False), flush=True)
+        else:
+            _print(verdict)
+    return int(failed)
+
+
+def _print(verdict):
+    print(f"{verdict.lesson}: {'done' if not verdict.failures else 'not done'}")
+    print(f"  solved {verdict.solved} of {verdict.points} points, blank {verdict.blank}")
+    print(
+        f"  mistakes {verdict.mistakes}: {verdict.rejected} rejected, {verdict.named} named; "
+        f"alternatives {verdict.alternatives}: {verdict.accepted} accepted; leaks {verdict.leaks}"
+    )
+    for failure in verdict.failures:
+        print("  - " + failure.replace("\n", "\n    "), flush=True)

@@ -1,0 +1,285 @@
+"""What a check may expect of a result. Each function raises CheckFailed when it is not so.
+
+A failure says what is wrong, what came, what was expected and, where the answer matches a known
+mistake, what is likely. ``what`` is a sentence without the exercise's name and without full stop.
+"""
+
+import itertools
+import math
+import textwrap
+
+import numpy
+import torch
+
+from autograder.inside.values import Foreign
+
+# Right answers differ by rounding, which depends on the precision: smaller tolerances than these
+# are raised to them. (rtol, atol)
+LEAST_TOLERANCE = {
+    torch.float32: (1e-4, 1e-6),
+    torch.float16: (1e-2, 1e-3),
+    torch.bfloat16: (5e-2, 1e-2),
+}
+SHOWN = 60  # characters of a value in a message
+LIKELY_WIDTH = 76  # characters of a line: with its label, 88
+
+
+class CheckFailed(AssertionError):
+    """A failed expectation; str() is the message that the student reads.
+
+    ``exercise``, ``likely`` and ``seed`` are filled in by the runner.
+    """
+
+    def __init__(self, what, got="", expected=""):
+        super().__init__(what)
+        self.what, self.got, self.expected = what, got, expected
+        self.exercise, self.likely, self.seed = "", "", None
+
+    def __str__(self):
+        head = f"{self.exercise}: {self.what}." if self.exercise else f"{self.what}."
+        parts = {
+            "got": self.got,
+            "expected": self.expected,
+            "likely": textwrap.fill(self.likely, LIKELY_WIDTH),
+            "seed": "" if self.seed is None else str(self.seed),
+        }
+        lines = [
+            f"  {label:<10}" + str(text).replace("\n", "\n" + " " * 12)
+            for label, text in parts.items()
+            if str(text)
+        ]
+        return "\n".join([head, *lines])
+
+    def _render_traceback_(self):
+        """IPython shows these lines instead of a traceback."""
+        return str(self).splitlines()
+
+
+def describe(value):
+    """Say in a few words what a plain value is."""
+    if isinstance(value, torch.Tensor):
+        return f"a tensor of shape {tuple(value.shape)}, {str(value.dtype).removeprefix('torch.')}"
+    if isinstance(value, Foreign):
+        return value.description
+    if value is None:
+        return "None (is there a return?)"
+    kind = type(value).__name__
+    return f"{'an' if kind == 'int' else 'a'} {kind}: {_short(_show(value))}"
+
+
+def _show(value):
+    """Like repr, but tensors are described and only the first items of a container shown."""
+    if isinstance(value, list | tuple):
+        items = ", ".join(_show(item) for item in value[: SHOWN // 2])
+        return f"[{items}]" if isinstance(value, list) else f"({items})"
+    if isinstance(value, dict):
+        first = itertools.islice(value.items(), SHOWN // 2)
+        return "{" + ", ".join(f"{key!r}: {_show(item)}" for key, item in first) + "}"
+    if isinstance(value, torch.Tensor | Foreign):
+        return describe(value)
+    if type(value) is int and value.bit_length() > 200:
+        return f"a number of {value.bit_length()} bits"
+    return repr(value)
+
+
+def _short(text):
+    return text if len(text) <= SHOWN else text[: SHOWN - 1] + "…"
+
+
+def tensor(got, shape=None, axes=""):
+    """``got`` is a tensor."""
+    if not isinstance(got, torch.Tensor):
+        expected = "a tensor" if shape is None else f"a tensor of shape {_shape(shape, axes)}"
+        raise CheckFailed("the result is not a tensor", describe(got), expected)
+
+
+def shape(got, expected, axes=""):
+    """``got`` is a tensor of this shape; ``axes`` names them, as in 'T_q, T_k'."""
+    tensor(got, expected, axes)
+    if tuple(got.shape) != tuple(expected):
+        raise CheckFailed(
+            "the shape is wrong",
+            f"shape {tuple(got.shape)}",
+            f"shape {_shape(expected, axes)}",
+        )
+
+
+def dtype(got, expected):
+    """``got`` has this dtype."""
+    tensor(got)
+    if got.dtype != expected:
+        precision = got.dtype.is_floating_point and expected.is_floating_point
+        reason = ": the result should keep the precision of the input" if precision else ""
+        raise CheckFailed(f"the dtype is wrong{reason}", str(got.dtype), str(expected))
+
+
+def finite(got, what="the result is not finite"):
+    """No entry is NaN or infinite."""
+    tensor(got)
+    bad = (~torch.isfinite(got)).nonzero()
+    if len(bad):
+        index = tuple(bad[0].tolist())
+        raise CheckFailed(what, f"{_at(index)}{_number(got[index])}", "finite numbers")
+
+
+def close(got, expected, what, rtol=1e-6, atol=1e-9):
+    """``got`` equals ``expected`` up to rounding: tensor, shape, dtype, then every value.
+
+    A Python number is compared as a number. Integers have no rounding and are compared exactly.
+    """
+    if isinstance(expected, int | float):
+        _close_number(got, expected, what, rtol, atol)
+        return
+    shape(got, expected.shape)
+    dtype(got, expected.dtype)
+    rtol, atol = _tolerance(expected.dtype, rtol, atol)
+    if not torch.allclose(got, expected, rtol=rtol, atol=atol, equal_nan=True):
+        index = _worst(got, expected, rtol, atol)
+        shown = _two_numbers(got[index].item(), expected[index].item())
+        raise CheckFailed(what, *(_at(index) + text for text in shown))
+
+
+def rows_sum_to_one(weights, dim=-1, what="the weights do not sum to 1"):
+    """Every slice of ``weights`` along ``dim`` is non-negative and sums to 1."""
+    finite(weights, "the weights are not finite")
+    if not weights.is_floating_point():
+        raise CheckFailed("the weights are not floating-point numbers", describe(weights))
+    rtol, atol = _tolerance(weights.dtype, 1e-6, 1e-9)
+    negative = (weights < -atol).nonzero()
+    if len(negative):
+        index = tuple(negative[0].tolist())
+        raise CheckFailed(
+            "a weight is negative", f"{_at(index)}{_number(weights[index])}", "weights from 0 to 1"
+        )
+    sums = weights.sum(dim)
+    ones = torch.ones_like(sums)
+    if not torch.allclose(sums, ones, rtol=rtol, atol=atol):
+        index = _worst(sums, ones, rtol, atol)
+        place = f" in row {', '.join(map(str, index))}" if index else ""
+        shown, _ = _two_numbers(sums[index].item(), 1.0)
+        raise CheckFailed(what, f"a sum of {shown}{place}", "a sum of 1")
+
+
+def equal(got, expected, what):
+    """``got == expected`` for plain values other than tensors, and of the same types."""
+    if not _identical(got, expected):
+        raise CheckFailed(what, describe(got), describe(expected))
+
+
+def _identical(got, expected):
+    if type(got) is not type(expected):
+        return False
+    if isinstance(expected, list | tuple):
+        return len(got) == len(expected) and all(map(_identical, got, expected))
+    if isinstance(expected, dict):
+        return got.keys() == expected.keys() and all(
+            _identical(got[key], expected[key]) for key in expected
+        )
+    if isinstance(expected, torch.Tensor):
+        return got.dtype == expected.dtype and torch.equal(got, expected)
+    return got == expected
+
+
+def true(condition, what, got="", expected=""):
+    """``condition`` holds."""
+    if not bool(condition):
+        raise CheckFailed(what, got, expected)
+
+
+def raises(student, error, *args, what, **kwargs):
+    """Calling ``student`` raises ``error``; returns the message."""
+    raised, message = student.outcome(*args, **kwargs)
+    if raised == error.__name__:
+        return message
+    got = f"{raised}: {message}" if isinstance(raised, str) else f"it returned {describe(message)}"
+    raise CheckFailed(what, got, f"a {error.__name__}")
+
+
+def gradients(student, reference, *args, what="the gradient is wrong", cotangent=None, **kwargs):
+    """Gradients through ``student`` equal those through ``reference`` on the same inputs.
+
+    Where these return a tuple, such as (context, weights), its first item is differentiated.
+    """
+    leaves = [item.detach().clone().requires_grad_() if _floating(item) else item for item in args]
+    with torch.enable_grad():
+        result = reference(*leaves, **kwargs)
+        result = result[0] if isinstance(result, tuple) else result
+        loss = (result if cotangent is None else result * cotangent).sum()
+        wanted = torch.autograd.grad(loss, [item for item in leaves if _floating(item)])
+    positions = [place for place, item in enumerate(args, start=1) if _floating(item)]
+    found = student.gradients(*args, cotangent=cotangent, **kwargs)
+    for position, got, expected in zip(positions, found, wanted, strict=True):
+        if got is None:
+            raise CheckFailed(
+                f"no gradient flows back to argument {position}",
+                "no gradient (detached, or rebuilt from plain numbers)",
+                "a gradient: every step stays a tensor operation",
+            )
+        which = f", that of argument {position}" if len(positions) > 1 else ""
+        close(got, expected, what + which)
+
+
+def _floating(item):
+    return isinstance(item, torch.Tensor) and item.is_floating_point()
+
+
+def _close_number(got, expected, what, rtol, atol):
+    if isinstance(got, torch.Tensor) and got.dim() == 0:
+        got = got.item()
+    if not isinstance(got, int | float) or isinstance(got, bool):
+        raise CheckFailed(f"{what}: the result is not a number", describe(got), _number(expected))
+    if not _close_enough(got, expected, rtol, atol):
+        raise CheckFailed(what, *_two_numbers(got, expected))
+
+
+def _close_enough(got, expected, rtol, atol):
+    if got == expected or (got != got and expected != expected):
+        return True
+    if isinstance(got, int) and isinstance(expected, int):
+        return False
+    try:
+        return math.isclose(got, expected, rel_tol=rtol, abs_tol=atol)
+    except OverflowError:  # an integer beyond the floating-point numbers
+        return False
+
+
+def _tolerance(dtype, rtol, atol):
+    if not (dtype.is_floating_point or dtype.is_complex):
+        return 0.0, 0.0
+    least = LEAST_TOLERANCE.get(dtype, (0.0, 0.0))
+    return max(rtol, least[0]), max(atol, least[1])
+
+
+def _worst(got, expected, rtol, atol):
+    """Index of the entry that exceeds the tolerance by most; NaN and infinity exceed any."""
+    equal = (got == expected) | ((got != got) & (expected != expected))
+    if not got.is_floating_point():
+        return tuple((~equal).nonzero()[0].tolist())
+    excess = (got.double() - expected.double()).abs() - (atol + rtol * expected.double().abs())
+    excess = excess.nan_to_num(nan=math.inf, posinf=math.inf, neginf=math.inf)
+    excess = excess.masked_fill(equal, -math.inf)
+    # torch.unravel_index would do the same, but the first time it imports sympy for two seconds.
+    return tuple(map(int, numpy.unravel_index(excess.argmax().item(), excess.shape)))
+
+
+def _at(index):
+    return f"[{', '.join(map(str, index))}] = " if index else ""
+
+
+def _number(value, digits=6):
+    value = value.item() if isinstance(value, torch.Tensor) else value
+    return f"{value:.{digits}g}" if isinstance(value, float | complex) else _short(_show(value))
+
+
+def _two_numbers(got, expected):
+    """Both as text, with as many digits as it takes to tell them apart."""
+    for digits in (6, 9, 12, 17):
+        pair = _number(got, digits), _number(expected, digits)
+        if pair[0] != pair[1]:
+            break
+    return pair
+
+
+def _shape(expected, axes):
+    text = str(tuple(expected))
+    return f"{text}, that is ({axes})" if axes else text

@@ -1,0 +1,164 @@
+"""What a check holds in its hands: the student's answer, with a record of every exchange."""
+
+import torch
+
+from autograder.checking.expect import CheckFailed, describe
+from autograder.inside.answer import AnswerRaised
+from autograder.inside.values import plain, same
+
+
+class Student:
+    """Calls an answer and records what came back.
+
+    ``answer`` is a LocalAnswer or anything with the same methods. The record serves to recognise a
+    known mistake: two answers that gave the same results to the same check made the same error.
+    """
+
+    def __init__(self, answer, record=None):
+        self._answer = answer
+        self.record = [] if record is None else record
+
+    def __call__(self, *args, **kwargs):
+        """Call the answer with plain arguments and return its plain result."""
+        return self._ask("call", list(args), kwargs)
+
+    def outcome(self, *args, **kwargs):
+        """Return (None, result), or (name of the exception, its message) if the answer raises."""
+        try:
+            return None, self(*args, **kwargs)
+        except _Raised as failure:
+            if failure.kind == "NotImplementedError":  # a stub: nothing is to be learned from it
+                raise
+            return failure.kind, failure.message
+
+    def gradients(self, *args, cotangent=None, **kwargs):
+        """Gradient of (result * cotangent).sum() for each floating tensor among ``args``.
+
+        Of a tuple, such as (context, weights), the first item is differentiated.
+        """
+        return self._differentiate(args, kwargs, cotangent)[1]
+
+    def build(self, *args, **kwargs):
+        """Construct the class under test; returns a Module."""
+        return Module(self._exchange("build", list(args), kwargs), self.record)
+
+    def _differentiate(self, args, kwargs, cotangent):
+        pair = self._ask("gradients", list(args), kwargs, cotangent)
+        if not isinstance(pair, tuple):
+            raise CheckFailed(
+                "the result is not a tensor, so it has no gradient", describe(pair), "a tensor"
+            )
+        inputs = sum(isinstance(item, torch.Tensor) and item.is_floating_point() for item in args)
+        if not _are_gradients(pair, inputs):
+            raise CheckFailed(
+                "what came back is not a set of gradients",
+                describe(pair),
+                f"a tensor or None for each parameter by name, and for {inputs} tensor arguments",
+            )
+        return pair
+
+    def _ask(self, request, *details):
+        """Send a request whose reply is a value, and record it."""
+        reply = self._exchange(request, *details)
+        self.record.append((request, plain(reply.value), reply.modified))
+        return reply.value
+
+    def _exchange(self, request, *details):
+        try:
+            return getattr(self._answer, request)(*details)
+        except AnswerRaised as error:
+            self.record.append(("raised", [error.kind, error.message], []))
+            raise _Raised(error) from None
+
+
+class Module(Student):
+    """An instance of a class under test: load weights, call, take gradients."""
+
+    def parameters(self):
+        """The trainable parameters by name."""
+        named = self._exchange("parameters")
+        if type(named) is not dict or not _all_tensors(named.values()):
+            raise CheckFailed(
+                "the parameters are not named tensors", describe(named), "a tensor for each name"
+            )
+        self.record.append(("parameters", named, []))
+        return named
+
+    def load(self, values):
+        """Copy ``values`` (name → tensor) into the parameters."""
+        self._exchange("load", values)
+
+    def train(self):
+        """Switch to training mode."""
+        self._exchange("train", True)
+
+    def eval(self):
+        """Switch to evaluation mode."""
+        self._exchange("train", False)
+
+    def gradients(self, *args, cotangent=None, **kwargs):
+        """Pair of ({parameter name: gradient}, [gradients of floating tensor arguments])."""
+        return self._differentiate(args, kwargs, cotangent)
+
+
+def _are_gradients(pair, inputs):
+    """Whether ``pair`` is ({name: tensor or None}, as many tensors or None as ``inputs``).
+
+    A tensor is no sequence here: a check that takes its rows for gradients would make an object for
+    each of a million.
+    """
+    if len(pair) != 2 or type(pair[0]) is not dict or type(pair[1]) not in (list, tuple):
+        return False
+    found = [item for item in (*pair[0].values(), *pair[1]) if item is not None]
+    return len(pair[1]) == inputs and _all_tensors(found)
+
+
+def _all_tensors(values):
+    return all(isinstance(value, torch.Tensor) for value in values)
+
+
+class _Raised(CheckFailed):
+    """The answer raised where the check expected a result."""
+
+    def __init__(self, error):
+        self.kind, self.message = error.kind, error.message
+        if error.kind == "NotImplementedError":
+            # The stub says 'softmax: write about 3 lines', or 'LearnedBandwidth.forward: write …'.
+            name, _, todo = error.message.partition(": ")
+            todo += f" in {name.partition('.')[2]}" if todo and "." in name else ""
+            super().__init__(f"nothing here yet: {todo}" if todo else "nothing here yet")
+        elif error.kind == "ParameterNames":
+            super().__init__("the module has other parameters", *_got_and_expected(error.message))
+        elif error.kind == "ParameterShape":
+            super().__init__("a parameter has the wrong shape", *_got_and_expected(error.message))
+        else:
+            message = (error.message.splitlines() or [error.kind])[0]
+            place = f"\n{error.where}" if error.where else ""
+            super().__init__(f"your code raised {error.kind}", f"{message}{place}")
+
+
+_Raised.__name__ = CheckFailed.__name__  # the name that a notebook and `nbgrader validate` show
+
+
+def _got_and_expected(message):
+    got, _, expected = message.partition(", expected ")
+    return got, expected
+
+
+def same_record(left, right):
+    """Whether two records hold the same exchanges with the same results.
+
+    An exception is the same if it is of the same kind. Where it is all that there is, its message
+    has to be the same too: a first call can go wrong with a TypeError in very many ways.
+    """
+    if len(left) != len(right):
+        return False
+    for position, (one, other) in enumerate(zip(left, right, strict=True)):
+        if one[0] != other[0] or one[2] != other[2]:
+            return False
+        results = one[1], other[1]
+        if one[0] == "raised" and position > 0:
+            results = one[1][0], other[1][0]
+        if not same(*results):
+            return False
+    return True

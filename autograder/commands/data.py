@@ -1,0 +1,75 @@
+"""The command ``autograder data``: fetch the corpora that the course does not contain."""
+
+import functools
+from pathlib import Path
+
+from attention.train import multi30k
+from attention.train.download import DataError, readable
+from autograder import CourseError
+
+DESCRIPTION = (
+    "Fetch a corpus of real sentences that is not part of the course, or list what there is. "
+    "Nothing needs this except the lessons that say so."
+)
+ORIGIN = """\
+Multi30k: English descriptions of photographs and their German translations (Elliott, Frank,
+Sima'an and Specia 2016), from https://github.com/multi30k/dataset.
+The texts derive from Flickr30k. They are for non-commercial research and education, and not part
+of this course: you fetch them on these terms."""
+
+
+def add_arguments(parser):
+    """Add ``fetch`` and ``list`` to the parser."""
+    what = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
+    folder = {
+        "default": multi30k.FOLDER,
+        "type": lambda text: Path(text).expanduser(),
+        "metavar": "PATH",
+        "help": "where the texts are (default: .cache/multi30k in the course)",
+    }
+    fetch = what.add_parser(
+        "fetch",
+        help="download a corpus and verify it",
+        description="Download the texts that are not there yet, verify the SHA-256 of each, and "
+        "go on where an earlier download stopped. Exit status 1, and a sentence, if that fails.",
+    )
+    fetch.add_argument("corpus", choices=["multi30k"], help="multi30k: English and German, 8 MB")
+    fetch.add_argument(
+        "--mirror",
+        metavar="URL",
+        help="take the files from this address instead: http, https, or file:/// for a folder",
+    )
+    fetch.add_argument("--folder", **folder)
+    listing = what.add_parser(
+        "list",
+        help="say which texts there are, and which are here and whole",
+        description="List the texts of each corpus, their sizes, and whether they are here: "
+        "whole, begun (a download was stopped), missing, altered or unreadable.",
+    )
+    listing.add_argument("--folder", **folder)
+
+
+def run(options):
+    """Run the command; returns the exit status."""
+    say = functools.partial(print, flush=True)
+    if options.action == "list":
+        _list(options.folder, say)
+        return 0
+    say(f"{ORIGIN}\n")
+    try:
+        multi30k.fetch(options.folder, options.mirror, say=say)
+    except DataError as error:
+        raise CourseError(str(error)) from error
+    say(f"all {len(multi30k.FILES)} texts are in {options.folder}")
+    return 0
+
+
+def _list(folder, say):
+    """Print a line for each text: name, size, state."""
+    states = {name: multi30k.state(name, folder) for name in multi30k.FILES}
+    lines = [f"multi30k, in {folder}:"]
+    for name, found in states.items():
+        lines.append(f"  {name:33}{readable(multi30k.FILES[name].size):>9} bytes  {found}")
+    if set(states.values()) != {"whole"}:
+        lines.append(f"fetch what is not whole with: {multi30k.command(folder)}")
+    say("\n".join(lines))

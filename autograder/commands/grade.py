@@ -1,0 +1,129 @@
+"""``autograder grade``: grade what a class handed in, in a sandbox, on all cores."""
+
+import os
+import sys
+import time
+import warnings
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+DESCRIPTION = (
+    "Grade the submissions in class/submitted/<student>/<lesson>/: students' code runs in a "
+    "sandbox, the checks outside. Scores go into nbgrader's gradebook, graded notebooks and "
+    "reasons into class/autograded/. What is graded and unchanged is skipped; a run that was "
+    "stopped is taken up by the next. Exit status 0 if every submission has a score and a reason."
+)
+
+
+def add_arguments(parser):
+    """Add the options of ``autograder grade``."""
+    add = parser.add_argument
+    add("--lesson", action="append", default=[], metavar="L", help="only this lesson; repeatable")
+    add("--student", action="append", default=[], metavar="S", help="only this student; repeatable")
+    add("--workers", type=int, metavar="N", help="submissions at a time (default: all cores)")
+    add("--regrade", action="store_true", help="grade again what is graded and unchanged")
+    add(
+        "--sandbox",
+        choices=("required", "auto", "off"),
+        default="auto",
+        help="bubblewrap: required, if installed (auto, the default), or never (off)",
+    )
+    add("--cluster", metavar="URL", help="send the work to this Dask scheduler, as tcp://host:8786")
+    add("--db-url", metavar="URL", help="the gradebook (default: that of nbgrader_config.py)")
+    add("--course", metavar="DIR", help="folder with nbgrader_config.py (default: this one)")
+
+
+def run(options):
+    """Run the command; returns the exit status."""
+    warnings.showwarning = _warn
+    # For the sake of a URL format that no notebook has, nbformat would parse a grammar for 1.5 s.
+    sys.modules.setdefault("rfc3987_syntax", None)
+    with _workers(options) as workers:
+        from autograder.grading.folders import Course  # slow to import; the workers start meanwhile
+        from autograder.grading.gradebook import Book
+
+        course = Course(options.course, options.db_url)
+        handed = course.submissions(options.lesson, options.student)
+        if not handed:
+            print(f"There is no submission to grade in {course.root}.", file=sys.stderr)
+            return 1
+        with Book(course) as book:
+            return _grade(course, book, handed, workers, options)
+
+
+def _workers(options):
+    if options.cluster:
+        from autograder.grading.cluster import Cluster
+
+        return Cluster(options.cluster)
+    from autograder.grading.pool import Pool
+    from autograder.sandbox.policy import walls
+
+    walls(options.sandbox)  # refuses or warns before any work is begun
+    return Pool(max(1, options.workers or _cores()))
+
+
+def _grade(course, book, handed, workers, options):
+    from autograder.grading.batch import Batch
+
+    batch = Batch(course, book, handed, options.sandbox, regrade=options.regrade)
+    skipped, total = len(batch.done), len(batch.waiting)
+    if skipped:
+        print(f"{skipped} of {len(handed)} are graded and unchanged: skipped.", flush=True)
+    start = time.monotonic()
+    try:
+        with _progress() as bar:
+            line = bar.add_task("grading", total=total, rate="")
+            for number, (one, outcome) in enumerate(workers.map(batch.tasks()), start=1):
+                result = batch.keep(one, outcome)
+                rate = number / (time.monotonic() - start)
+                bar.update(line, completed=number, rate=f"{rate:.1f} a second")
+                bar.console.print(_line(number, total, result), markup=False, highlight=False)
+    except KeyboardInterrupt:
+        left = len(handed) - len(batch.done)
+        print(f"Stopped: {left} of {len(handed)} are left; run the same command to go on.")
+        return 130
+    return _sum_up(batch, handed, total, time.monotonic() - start)
+
+
+def _cores():
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+
+
+def _progress():
+    return Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn("{task.fields[rate]}"),
+        TimeRemainingColumn(),
+        console=Console(soft_wrap=True),
+        transient=True,
+        disable=not sys.stdout.isatty(),
+    )
+
+
+def _line(number, total, result):
+    lost = ", ".join(one.name for one in result.exercises if one.score < one.max)
+    why = result.problem.splitlines()[0] if result.problem else f"lost: {lost}" if lost else ""
+    place = f"{number:>{len(str(total))}}/{total}"
+    score = f"{result.score:g}/{result.max:g}"
+    return f"{place}  {result.lesson}  {result.student:<16} {score:>7}  {why}".rstrip()
+
+
+def _sum_up(batch, handed, total, seconds):
+    incomplete = [one for one in handed if one not in batch.done or not batch.done[one].complete]
+    if total:
+        print(f"{total} graded in {seconds:.1f} s, {total / seconds:.1f} a second.")
+    failed = [one for one in handed if one in batch.done and not batch.done[one].digest]
+    for one in sorted({*incomplete, *failed}):
+        print(f"not graded: {one.student}, {one.lesson}; see its reasons.json", file=sys.stderr)
+    return 1 if incomplete or failed else 0
+
+
+def _warn(message, category, *_, **__):
+    from autograder.sandbox.policy import UnprotectedWarning
+
+    if issubclass(category, UnprotectedWarning):  # the rest is nbgrader's and no one's concern
+        print(f"WARNING: {message}", file=sys.stderr, flush=True)

@@ -1,0 +1,160 @@
+"""The student's side of the door: everything that a check may ask of an answer.
+
+``LocalAnswer`` holds a function, a class or a module in this process. The grader has a second
+implementation that sends the same five requests into a sandbox; a check cannot tell them apart.
+"""
+
+import re
+import traceback
+from dataclasses import dataclass, field
+
+import torch
+
+from autograder.inside.values import Foreign, copied, plain, same
+
+STUDENT_FILE = re.compile(r"ipykernel_\d+|^<(?!frozen|__array)")  # a notebook's cell
+
+
+class AnswerRaised(Exception):
+    """The student's code raised. ``where`` is the failing line of their code, or ''."""
+
+    def __init__(self, kind, message, where=""):
+        super().__init__(f"{kind}: {message}" if message else kind)
+        self.kind, self.message, self.where = kind, message, where
+
+
+class AnswerLost(Exception):
+    """The answer can be asked nothing more; str() says why. It ends the check at once."""
+
+
+@dataclass
+class Reply:
+    """What came back: a plain value, and which arguments the answer modified."""
+
+    value: object
+    modified: list[str] = field(default_factory=list)
+
+
+class LocalAnswer:
+    """An answer in this process. All values in and out are plain."""
+
+    def __init__(self, target):
+        self.target = target
+
+    def call(self, args, kwargs):
+        """Call the answer with copies of the arguments; return a Reply, or raise AnswerRaised."""
+        given, given_kwargs = copied(list(args)), copied(kwargs)
+        with torch.enable_grad():
+            result = _guarded(lambda: self.target(*given, **given_kwargs))
+        return Reply(plain(result), _modified(args, kwargs, given, given_kwargs))
+
+    def gradients(self, args, kwargs, cotangent):
+        """Differentiate ``(result * cotangent).sum()``; Reply of (parameter gradients, inputs').
+
+        Of a tuple or list, such as (context, weights), the first item is the result.
+        """
+        inputs, given_kwargs = [_leaf(item) for item in args], copied(kwargs)
+        leaves = [item for item in inputs if isinstance(item, torch.Tensor) and item.requires_grad]
+        named = self._parameters()
+        with torch.enable_grad():
+            result = _guarded(lambda: self.target(*inputs, **given_kwargs))
+            if isinstance(result, tuple | list) and isinstance([*result, None][0], torch.Tensor):
+                result = result[0]
+            if not isinstance(result, torch.Tensor):
+                return Reply(Foreign(_brief(plain(result))))
+            loss = _guarded(lambda: (result if cotangent is None else result * cotangent).sum())
+        found = _guarded(lambda: _gradients(loss, [*named.values(), *leaves]))
+        by_name = dict(zip(named, found, strict=False))
+        value = plain(by_name), plain(found[len(named) :])
+        return Reply(value, _modified(args, kwargs, inputs, given_kwargs))
+
+    def build(self, args, kwargs):
+        """Construct the class; return the instance as an answer of its own."""
+        given, given_kwargs = copied(list(args)), copied(kwargs)
+        return LocalAnswer(_guarded(lambda: self.target(*given, **given_kwargs)))
+
+    def parameters(self):
+        """The trainable parameters by name."""
+        return plain(self._parameters())
+
+    def load(self, values):
+        """Copy ``values`` into the parameters of the same names, which must be all of them."""
+        named = self._parameters()
+        if named.keys() != values.keys():
+            found = ", ".join(sorted(named)) or "no parameters"
+            raise AnswerRaised("ParameterNames", f"{found}, expected {', '.join(sorted(values))}")
+        with torch.no_grad():
+            for name, parameter in named.items():
+                if parameter.shape != values[name].shape:
+                    raise AnswerRaised(
+                        "ParameterShape",
+                        f"{name} has shape {tuple(parameter.shape)}, "
+                        f"expected {tuple(values[name].shape)}",
+                    )
+                parameter.data = values[name].detach().clone()
+
+    def train(self, mode):
+        """Put the module into training (True) or evaluation (False) mode."""
+        _guarded(lambda: self.target.train(mode))
+
+    def _parameters(self):
+        if not isinstance(self.target, torch.nn.Module):
+            return {}
+        return dict(_guarded(lambda: list(self.target.named_parameters())))
+
+
+def _guarded(action):
+    try:
+        return action()
+    except AnswerRaised:
+        raise
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # SystemExit, or a class of the student's own
+        raise AnswerRaised(type(error).__name__, _message(error), _where(error)) from None
+
+
+def _message(error):
+    try:
+        return str(error).strip()[:500].encode("utf-8", "replace").decode()
+    except Exception:  # a student's exception may fail to print itself
+        return ""
+
+
+def _where(error):
+    """The last line of notebook code in the traceback, as 'line 3: weights = …'."""
+    for frame in reversed(traceback.extract_tb(error.__traceback__)):
+        if STUDENT_FILE.search(frame.filename):
+            return f"line {frame.lineno}: {frame.line}" if frame.line else f"line {frame.lineno}"
+    return ""
+
+
+def _leaf(item):
+    if isinstance(item, torch.Tensor) and item.is_floating_point():
+        return item.detach().clone().requires_grad_()
+    return copied(item)
+
+
+def _gradients(loss, wanted):
+    """The gradient for each tensor of ``wanted``; None where none flows."""
+    moving = [item for item in wanted if item.requires_grad]
+    if not moving or not loss.requires_grad:
+        return [None] * len(wanted)
+    found = iter(torch.autograd.grad(loss, moving, allow_unused=True))
+    return [next(found) if item.requires_grad else None for item in wanted]
+
+
+def _brief(value):
+    return value.description if isinstance(value, Foreign) else f"a {type(value).__name__}"
+
+
+def _modified(args, kwargs, given, given_kwargs):
+    """Names of the arguments that the call changed: ``given`` were copies of ``args``."""
+    changed = [
+        f"argument {position}"
+        for position, (old, new) in enumerate(zip(args, given, strict=True), start=1)
+        if not same(plain(old), plain(new))
+    ]
+    return changed + [
+        name for name in kwargs if not same(plain(kwargs[name]), plain(given_kwargs.get(name)))
+    ]

@@ -1,0 +1,212 @@
+"""Fork a student's process into namespaces of its own, under limits. Runs inside the sandbox.
+
+The process is the first of its own pid namespace: when it ends or is killed, the kernel ends
+everything it started, and the temporary files go with its mount namespace.
+"""
+
+import contextlib
+import ctypes
+import json
+import os
+import signal
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+from autograder.inside import system_calls
+from autograder.inside.limits import NONE, OWN
+
+NOBODY = 65534
+NEW_MOUNTS, NEW_IPC, NEW_USER, NEW_PID = 0x20000, 0x8000000, 0x10000000, 0x20000000
+NOSUID, NODEV, NOEXEC = 2, 4, 8
+SET_DUMPABLE, DROP_BOUND, NO_NEW_PRIVILEGES = 4, 24, 38
+SET_CHILD_SUBREAPER = 36
+SCRATCH = "/scratch"
+
+
+@dataclass
+class Usage:
+    """What the processes other than the zygote hold together."""
+
+    memory: int
+    processes: int
+
+
+def drop_root():
+    """Become nobody where the grader is the machine's root: student code never is."""
+    if os.getuid() != 0:
+        return
+    _mount("proc", "/proc", NOSUID | NODEV | NOEXEC)
+    os.setgroups([])
+    os.setresgid(NOBODY, NOBODY, NOBODY)
+    os.setresuid(NOBODY, NOBODY, NOBODY)
+    _libc("prctl", SET_DUMPABLE, 1, 0, 0, 0)  # lets it write its own uid_map later
+
+
+def hide_editable_installs():
+    """Forget the import hooks that would find the repository this course is installed from."""
+    sys.meta_path[:] = [
+        finder
+        for finder in sys.meta_path
+        if not getattr(finder, "__module__", "").startswith("__editable__")
+    ]
+
+
+def fork(action, keep, limits, walls):
+    """Run ``action(descriptor)`` in a new student's process; return the pid to wait for.
+
+    Its only open descriptors are the standard ones, on /dev/null, and a copy of ``keep``. Raises
+    OSError where ``walls`` is OWN and the kernel refuses the namespaces.
+    """
+    if walls != OWN:
+        child = os.fork()
+        if child == 0:
+            _become_student(action, keep, limits, walls)
+        return child
+    reading, writing = os.pipe()
+    broker = os.fork()
+    if broker == 0:
+        _broker(action, keep, limits, writing)
+    os.close(writing)
+    with open(reading) as report:
+        answer = json.loads(report.read() or "{}")
+    os.waitpid(broker, 0)
+    if "pid" not in answer:
+        raise OSError(answer.get("error", "the process that makes namespaces died"))
+    return answer["pid"]
+
+
+def adopt_orphans():
+    """Become the parent of the students' processes when their broker ends."""
+    _libc("prctl", SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+
+
+def kill(pid):
+    """Kill a student's process and with it its namespace, or at least its process group."""
+    os.kill(pid, signal.SIGKILL)
+    with contextlib.suppress(ProcessLookupError, PermissionError):  # ended, or made no group
+        os.killpg(pid, signal.SIGKILL)
+
+
+def usage(zygote, enough):
+    """Memory and number of all processes that the zygote can see except itself and its parents.
+
+    The memory is an upper bound, made exact where it exceeds ``enough``.
+    """
+    spared = {1, zygote, os.getppid()}
+    processes = [
+        entry
+        for entry in Path("/proc").iterdir()
+        if entry.name.isdigit() and int(entry.name) not in spared
+    ]
+    memory = sum(map(_resident, processes))
+    if memory > enough:
+        memory = sum(map(_proportional, processes))
+    return Usage(memory, len(processes))
+
+
+def _resident(process):
+    """Memory in use, counting what a fork shares with the zygote as its own."""
+    with contextlib.suppress(OSError):  # it ended while we looked
+        return os.sysconf("SC_PAGE_SIZE") * int((process / "statm").read_text().split()[1])
+    return 0
+
+
+def _proportional(process):
+    """Memory in use, each shared page divided among those that share it."""
+    with contextlib.suppress(OSError):  # it ended, or does not let itself be looked at
+        for line in (process / "smaps_rollup").read_text().splitlines():
+            if line.startswith("Pss:"):
+                return 1024 * int(line.split()[1])
+    return _resident(process)
+
+
+def _broker(action, keep, limits, writing):
+    """Make the namespaces, fork the student's process as their first, report its pid, and end."""
+    try:
+        uid, gid = os.getuid(), os.getgid()
+        _libc("unshare", NEW_USER | NEW_PID | NEW_MOUNTS | NEW_IPC)
+        Path("/proc/self/setgroups").write_text("deny")
+        Path("/proc/self/uid_map").write_text(f"{uid} {uid} 1")
+        Path("/proc/self/gid_map").write_text(f"{gid} {gid} 1")
+        child = os.fork()
+        if child == 0:
+            size = f"mode=1777,size={limits.file_bytes},nr_inodes=10000"
+            _mount("proc", "/proc", NOSUID | NODEV | NOEXEC)
+            _mount("tmpfs", SCRATCH, NOSUID | NODEV, size)
+            _mount("tmpfs", "/dev/shm", NOSUID | NODEV, size)
+            _become_student(action, keep, limits, OWN)
+        answer = {"pid": child}
+    except BaseException as error:
+        answer = {"error": f"{type(error).__name__}: {error}"}
+    os.write(writing, json.dumps(answer).encode())
+    os._exit(0)
+
+
+def _become_student(action, keep, limits, walls):
+    """Close what the zygote had open, apply the limits, run ``action`` and end."""
+    status = 1
+    try:
+        os.setpgid(0, 0)
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        os.dup2(keep, 3)
+        os.closerange(4, os.sysconf("SC_OPEN_MAX"))
+        _silence()
+        os.makedirs(os.environ["HOME"], exist_ok=True)
+        os.chdir(os.environ["HOME"])
+        _limit(limits, walls)
+        if walls != NONE:
+            _drop_privileges()
+        action(3)
+        status = 0
+    finally:
+        os._exit(status)
+
+
+def _silence():
+    """Standard streams that lead nowhere: what cells print is caught above them."""
+    nowhere = os.open(os.devnull, os.O_RDWR)
+    for descriptor in (0, 1, 2):
+        os.dup2(nowhere, descriptor)
+    os.close(nowhere)
+
+
+def _limit(limits, walls):
+    import resource
+
+    for name, value in {
+        "RLIMIT_DATA": limits.memory_bytes,
+        "RLIMIT_AS": 4 * limits.memory_bytes,
+        "RLIMIT_CPU": limits.cpu_seconds,
+        "RLIMIT_FSIZE": limits.file_bytes,
+        "RLIMIT_NOFILE": limits.open_files,
+        "RLIMIT_CORE": 0,
+    }.items():
+        if hasattr(resource, name):
+            resource.setrlimit(getattr(resource, name), (value, value))
+    if walls == OWN:  # elsewhere all processes of the user would count
+        resource.setrlimit(resource.RLIMIT_NPROC, (limits.processes, limits.processes))
+
+
+def _drop_privileges():
+    """Give up the rights over the new namespaces, and the system calls nobody needs here."""
+    for capability in range(64):
+        with contextlib.suppress(OSError):  # this kernel has fewer
+            _libc("prctl", DROP_BOUND, capability, 0, 0, 0)
+    header, empty = (ctypes.c_uint32 * 2)(0x20080522, 0), (ctypes.c_uint32 * 6)()
+    _libc("capset", header, empty)
+    _libc("prctl", NO_NEW_PRIVILEGES, 1, 0, 0, 0)
+    _libc("prctl", SET_DUMPABLE, 1, 0, 0, 0)  # the zygote may see how much memory it uses
+    system_calls.forbid()
+
+
+def _mount(kind, target, flags, options=None):
+    data = options.encode() if options else None
+    _libc("mount", kind.encode(), target.encode(), kind.encode(), ctypes.c_ulong(flags), data)
+
+
+def _libc(name, *arguments):
+    library = ctypes.CDLL(None, use_errno=True)
+    if getattr(library, name)(*arguments) < 0:
+        code = ctypes.get_errno()
+        raise OSError(code, f"{name}: {os.strerror(code)}")

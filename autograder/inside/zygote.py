@@ -1,0 +1,124 @@
+"""The parent of the students' processes: imports everything once, then forks one a submission.
+
+Runs inside the sandbox as ``python -m autograder.inside.zygote CONTROL_FD OPTIONS``. The grader
+sends one command at a time over the control socket; a student's process never has it.
+"""
+
+import gc
+import json
+import os
+import select
+import signal
+import socket
+import sys
+import time
+
+from autograder.inside import isolation, server
+from autograder.inside.channel import Channel
+from autograder.inside.limits import NONE, OWN, Limits
+
+WATCH_SECONDS = 0.1
+DYING_SECONDS = 1.0  # between a process's last word and its end
+
+
+class Zygote:
+    """Forks a student's process on command, watches what it uses, and kills it on command."""
+
+    def __init__(self, control, options):
+        self._control = control
+        self._limits = Limits(**options["limits"])
+        self._walls = options["walls"]
+        self._shell = server.shell()
+        self._child = None
+        self._verdict = ""
+
+    def serve(self):
+        """Obey commands until the grader hangs up."""
+        self._control.send(json.dumps({"ready": os.getpid()}).encode())
+        while True:
+            watched = self._child and self._walls != NONE
+            waiting = WATCH_SECONDS if watched else None
+            if not select.select([self._control], [], [], waiting)[0]:
+                self._watch()
+                continue
+            data, descriptors, _, _ = socket.recv_fds(self._control, 4096, 1)
+            if not data:
+                self._kill()
+                return
+            if data == b"start":
+                reply = self._start(descriptors[0])
+            else:
+                reply = self._stop(patience=DYING_SECONDS if data == b"bury" else 0)
+            self._control.send(json.dumps(reply).encode())
+
+    def _start(self, descriptor):
+        self._verdict = ""
+        try:
+            self._child = isolation.fork(self._student, descriptor, self._limits, self._walls)
+        except OSError as error:
+            return {"refused": str(error)}
+        finally:
+            os.close(descriptor)
+        return {"started": self._child}
+
+    def _student(self, descriptor):
+        connection = socket.socket(fileno=descriptor)
+        channel = Channel(connection, limit=2**31, trusted=True)
+        server.Server(channel, self._shell, self._limits.output_chars).serve()
+
+    def _stop(self, patience):
+        deadline = time.monotonic() + patience
+        while self._child and time.monotonic() < deadline and not _ended(self._child):
+            time.sleep(0.005)
+        status = self._kill()
+        return {"status": status, "verdict": self._verdict}
+
+    def _kill(self):
+        """End the student's process and, with it, its namespace; return how it had ended."""
+        if self._child is None:
+            return None
+        ended, status = os.waitpid(self._child, os.WNOHANG)
+        if not ended:
+            isolation.kill(self._child)
+            os.waitpid(self._child, 0)
+            status = None
+        self._child = None
+        return None if status is None else os.waitstatus_to_exitcode(status)
+
+    def _watch(self):
+        used = isolation.usage(os.getpid(), self._limits.memory_bytes)
+        if used.memory > self._limits.memory_bytes:
+            self._verdict = f"it used more than {self._limits.memory_bytes >> 20} MiB of memory"
+        elif used.processes > self._limits.processes:
+            self._verdict = f"it started more than {self._limits.processes} processes"
+        if self._verdict:
+            isolation.kill(self._child)
+
+
+def _ended(pid):
+    return os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
+
+
+def main(control_fd, options):
+    """Import what notebooks import, then serve."""
+    options = json.loads(options)
+    if options["walls"] != NONE:
+        isolation.drop_root()
+    if options["walls"] == OWN:
+        isolation.adopt_orphans()
+    isolation.hide_editable_installs()
+    import matplotlib.pyplot  # noqa: F401
+    import numpy  # noqa: F401
+    import safetensors.torch  # noqa: F401
+    import torch
+
+    torch.set_num_threads(1)
+    zygote = Zygote(socket.socket(fileno=int(control_fd)), options)
+    gc.collect()
+    gc.freeze()  # a collection in a child would copy every page it shares
+    zygote.serve()
+
+
+if __name__ == "__main__":
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the grader's to handle
+    main(*sys.argv[1:])

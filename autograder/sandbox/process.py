@@ -1,0 +1,156 @@
+"""A student's process as the grader sees it: run cells in it, and ask its answers."""
+
+import itertools
+import time
+
+from autograder.inside.answer import AnswerRaised, Reply
+from autograder.inside.channel import Channel, ChannelClosed, TimedOut
+from autograder.inside.codec import ProtocolError
+
+
+class StudentLost(BaseException):
+    """The student's process is of no more use; str() says why, as in 'it took more than 10 s'.
+
+    Like KeyboardInterrupt no Exception, so that no check can take it for an error of the answer.
+    """
+
+
+class StudentProcess:
+    """Sends requests to a student's process and accepts only replies of the agreed form.
+
+    Any failure ends the process and raises StudentLost; it cannot be asked again.
+    """
+
+    def __init__(self, connection, limits, stop, end):
+        self._channel = Channel(connection, limits.frame_bytes)
+        self._limits = limits
+        self._stop = stop
+        self._numbers = itertools.count(1)
+        self._end = end
+        self.allow(limits.cell_seconds)
+
+    def allow(self, seconds):
+        """Give the requests that follow, together, so much time."""
+        self._allowed = seconds
+        self._deadline = min(self._end, time.monotonic() + seconds)
+
+    def run(self, source):
+        """Run a cell; return its outputs: stdout, stderr, and shown or error where there is one."""
+        self.allow(self._limits.cell_seconds)
+        try:
+            reply = self.request("run", source=source)
+        except AnswerRaised as error:  # not even IPython could catch it
+            reply = {"error": {"name": error.kind, "message": error.message}}
+        return _outputs(reply, self._limits.output_chars)
+
+    def resolve(self, name):
+        """Pair (RemoteAnswer, module) for what the notebook calls ``name``; None if nothing."""
+        try:
+            reply = self.request("resolve", name=name)
+        except AnswerRaised:
+            return None
+        if reply.get("value") is None:
+            return None
+        module = reply.get("module")
+        return self._answer(reply), module if type(module) is str else ""
+
+    def _answer(self, reply):
+        if type(reply.get("value")) is not int:
+            self._fail("it sent no message of the agreed form")
+        return RemoteAnswer(self, reply["value"])
+
+    def request(self, kind, **details):
+        """Send one request and return its reply; raise AnswerRaised, or StudentLost."""
+        number = next(self._numbers)
+        left = max(0.01, self._deadline - time.monotonic())
+        try:
+            self._channel.send({"id": number, "do": kind, **details}, left)
+            reply = self._channel.receive(max(0.01, self._deadline - time.monotonic()))
+        except TimedOut:
+            whole = self._deadline == self._end
+            self._fail(
+                "the notebook's time is up" if whole else f"it took more than {self._allowed:g} s"
+            )
+        except ChannelClosed:
+            self._fail("it ended itself", dying=True)
+        except ProtocolError as error:
+            self._fail(f"it sent {error}")
+        if type(reply.get("id")) is not int or reply["id"] != number:
+            self._fail("it sent a message that nobody asked for")
+        if "raised" in reply:
+            raise _raised(reply["raised"])
+        return reply
+
+    def close(self):
+        """Hang up."""
+        self._channel.close()
+
+    def _fail(self, reason, dying=False):
+        raise StudentLost(self._stop(dying) or reason)
+
+
+class RemoteAnswer:
+    """A student's function, class or module in the sandbox: the same requests as LocalAnswer."""
+
+    def __init__(self, process, number):
+        self._process, self._number = process, number
+
+    def call(self, args, kwargs):
+        """Call the answer; return a Reply, or raise AnswerRaised."""
+        return _reply(self._ask("call", args=list(args), kwargs=kwargs))
+
+    def gradients(self, args, kwargs, cotangent):
+        """Differentiate; Reply of (parameter gradients, inputs')."""
+        return _reply(self._ask("gradients", args=list(args), kwargs=kwargs, cotangent=cotangent))
+
+    def build(self, args, kwargs):
+        """Construct the class; return the instance as an answer of its own."""
+        return self._process._answer(self._ask("build", args=list(args), kwargs=kwargs))
+
+    def parameters(self):
+        """The trainable parameters by name."""
+        named = self._ask("parameters")["value"]
+        if type(named) is not dict:
+            raise AnswerRaised("ParameterNames", "the parameters are not named tensors")
+        return named
+
+    def load(self, values):
+        """Copy ``values`` into the parameters of the same names, which must be all of them."""
+        self._ask("load", values=values)
+
+    def train(self, mode):
+        """Put the module into training (True) or evaluation (False) mode."""
+        self._ask("train", mode=mode)
+
+    def _ask(self, kind, **details):
+        reply = self._process.request(kind, answer=self._number, **details)
+        if "value" not in reply:
+            self._process._fail("it sent no message of the agreed form")
+        return reply
+
+
+def _reply(reply):
+    modified = reply.get("modified")
+    if type(modified) is not list:
+        modified = ["the arguments"]
+    return Reply(reply["value"], [str(name)[:50] for name in modified[:10]])
+
+
+def _raised(content):
+    content = content if type(content) is dict else {}
+    kind, message, where = (str(content.get(key, ""))[:500] for key in ("kind", "message", "where"))
+    return AnswerRaised(kind or "Exception", message, where)
+
+
+def _outputs(reply, room):
+    """The outputs of a cell as strings of bounded size, whatever was sent."""
+    outputs = {key: str(reply.get(key, ""))[: room + 100] for key in ("stdout", "stderr", "shown")}
+    error = reply.get("error")
+    if type(error) is dict:
+        lines = error.get("lines")
+        outputs["error"] = {
+            "name": str(error.get("name", ""))[:100],
+            "message": str(error.get("message", ""))[:500],
+            "lines": [str(line)[:200] for line in lines[:10]] if type(lines) is list else [],
+        }
+    return outputs

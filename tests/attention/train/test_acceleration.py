@@ -1,0 +1,146 @@
+"""Dropout from bytes, and the loss without its logits: the same as PyTorch's, only faster."""
+
+import pytest
+import torch
+from torch.nn import functional as F
+
+from attention.multi_head_attention import MultiHeadAttention
+from attention.provided.data import PAD
+from attention.train.acceleration import (
+    ByteDropout,
+    LinearCrossEntropy,
+    ModelLoss,
+    PackedAttention,
+    prepare,
+)
+from attention.training_on_gpu import label_smoothed_loss
+from attention.transformer import Transformer
+
+CPU = torch.device("cpu")
+
+
+def small(**options):
+    torch.manual_seed(0)
+    sizes = {"d_model": 16, "n_heads": 2, "d_ff": 24, "n_layers": 2, "dropout": 0.5} | options
+    return Transformer(11, 13, **sizes)
+
+
+class TestByteDropout:
+    def test_drops_the_share_asked_for_and_keeps_the_mean(self):
+        torch.manual_seed(0)
+        x = torch.ones(400, 1000)
+        dropped = ByteDropout(0.25)(x)
+        assert (dropped == 0).float().mean().item() == pytest.approx(0.25, abs=0.005)
+        assert dropped.unique().tolist() == [0.0, pytest.approx(1 / 0.75)]
+        assert dropped.mean().item() == pytest.approx(1.0, abs=0.01)
+
+    def test_neighbours_and_the_bytes_of_one_word_are_independent(self):
+        torch.manual_seed(0)
+        kept = (ByteDropout(0.5)(torch.ones(8 * 100_000)) != 0).float().view(-1, 8)
+        covariance = torch.cov(kept.T) * 4
+        torch.testing.assert_close(covariance, torch.eye(8), atol=0.02, rtol=0)
+
+    def test_the_gradient_passes_where_the_number_passed(self):
+        torch.manual_seed(0)
+        x = torch.ones(7, 9, requires_grad=True)
+        y = ByteDropout(0.5)(x)
+        y.sum().backward()
+        torch.testing.assert_close(x.grad, y.detach())
+
+    @pytest.mark.parametrize("p, training", [(0.5, False), (0.0, True)])
+    def test_does_nothing_in_evaluation_or_for_p_0(self, p, training):
+        x = torch.randn(3, 5)
+        assert ByteDropout(p).train(training)(x) is x
+
+
+class TestLinearCrossEntropy:
+    @pytest.mark.parametrize("n", [1, 5, 300])
+    @pytest.mark.parametrize("smoothing", [0.0, 0.1])
+    def test_is_pytorchs_loss_with_its_gradients(self, n, smoothing):
+        torch.manual_seed(n)
+        x = torch.randn(n, 6, dtype=torch.float64, requires_grad=True)
+        table = torch.randn(17, 6, dtype=torch.float64, requires_grad=True)
+        target = torch.randint(17, (n,))
+        wanted = F.cross_entropy(x @ table.T, target, label_smoothing=smoothing)
+        gradients = torch.autograd.grad(3 * wanted, [x, table])
+        loss = LinearCrossEntropy.apply(x, table, target, smoothing)
+        torch.testing.assert_close(loss, wanted)
+        torch.testing.assert_close(torch.autograd.grad(3 * loss, [x, table]), gradients)
+
+    def test_large_logits_do_not_overflow(self):
+        x, table = torch.tensor([[1000.0]]), torch.tensor([[1.0], [-1.0]])
+        loss = LinearCrossEntropy.apply(x, table, torch.tensor([1]), 0.0)
+        assert loss.item() == 2000
+
+    def test_nothing_to_learn_from_is_a_loss_of_0(self):
+        x = torch.randn(0, 6, requires_grad=True)
+        table = torch.randn(17, 6, requires_grad=True)
+        loss = LinearCrossEntropy.apply(x, table, torch.zeros(0, dtype=torch.int64), 0.1)
+        loss.backward()
+        assert loss == 0 and not table.grad.any()
+
+
+class TestModelLoss:
+    @pytest.mark.parametrize("by_rows", [True, False])
+    @pytest.mark.parametrize("tied", ["none", "target"])
+    def test_is_the_lessons_loss_of_the_models_logits(self, tied, by_rows):
+        model = small(tied=tied, dropout=0.0).double()
+        source, target = torch.randint(3, 11, (4, 5)), torch.randint(3, 13, (4, 7))
+        source[2, 3:] = target[1, 4:] = PAD
+        wanted = label_smoothed_loss(model(source, target), target, 0.1)
+        gradients = torch.autograd.grad(wanted, list(model.parameters()))
+        loss = ModelLoss(model, 0.1, by_rows=by_rows)(source, target)
+        torch.testing.assert_close(loss, wanted)
+        torch.testing.assert_close(
+            torch.autograd.grad(loss, list(model.parameters())), gradients, atol=1e-9, rtol=1e-6
+        )
+
+    @pytest.mark.parametrize("by_rows", [True, False])
+    def test_nothing_to_learn_from_is_a_loss_of_0(self, by_rows):
+        model = small()
+        source, target = torch.randint(3, 11, (2, 5)), torch.full((2, 7), PAD)
+        loss = ModelLoss(model, 0.1, by_rows=by_rows)(source, target)
+        loss.backward()
+        assert loss == 0 and not model.generator.weight.grad.any()
+
+    @pytest.mark.parametrize("by_rows", [True, False])
+    def test_bfloat16_is_close(self, by_rows):
+        model = small(dropout=0.0)
+        source, target = torch.randint(3, 11, (4, 5)), torch.randint(3, 13, (4, 7))
+        exact, rounded = (
+            ModelLoss(model, 0.1, dtype, by_rows)(source, target)
+            for dtype in (None, torch.bfloat16)
+        )
+        assert rounded != exact
+        torch.testing.assert_close(rounded, exact, rtol=0.02, atol=0)
+
+
+class TestPackedAttention:
+    @pytest.mark.parametrize("cross", [False, True])
+    @pytest.mark.parametrize("masked", [False, True])
+    def test_is_multi_head_attention(self, cross, masked):
+        torch.manual_seed(0)
+        attention = MultiHeadAttention(12, 3, fused=True).double()
+        x, memory = torch.randn(2, 5, 12).double(), torch.randn(2, 7, 12).double()
+        memory = memory if cross else x
+        mask = torch.rand(2, 5, memory.shape[1]) < 0.7 if masked else None
+        wanted = attention(x, memory, memory, mask)
+        weights = attention(x, memory, memory, mask, return_weights=True)[1]
+        attention.__class__ = PackedAttention
+        torch.testing.assert_close(attention(x, memory, memory, mask), wanted)
+        given = attention(x, memory, memory, mask, torch.ones(3), return_weights=True)
+        torch.testing.assert_close(given, (wanted, weights))
+
+
+class TestPrepare:
+    def test_only_weights_of_the_attention_are_never_dropped(self):
+        model = prepare(small(), CPU)
+        kinds = {type(module).__name__ for module in model.modules()}
+        assert "ByteDropout" in kinds and "Dropout" not in kinds
+        assert model.encoder.layers[0].attention.dropout == 0.0
+        assert model.encoder.layers[0].dropout.threshold == 128
+
+    def test_changes_no_answer(self):
+        model, other = small().eval(), prepare(small(), CPU).eval()
+        source, target = torch.randint(3, 11, (4, 5)), torch.randint(3, 13, (4, 7))
+        torch.testing.assert_close(other(source, target), model(source, target))

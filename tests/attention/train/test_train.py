@@ -1,0 +1,126 @@
+"""`python -m attention.train`: one sentence for every error, and a kill that loses nothing."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+import torch
+
+from attention.train.__main__ import main
+from attention.train.model_file import load_model
+from attention.train.run_folder import RunFolder
+
+TINY = [
+    *("--d-model", "16", "--n-heads", "2", "--d-ff", "16", "--n-layers", "1", "--warmup", "2"),
+    *("--max-tokens", "512", "--every", "4", "--judged", "4", "--beam", "2", "--device", "cpu"),
+]
+TORCHRUN = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
+
+
+def arguments(folder, *more):
+    return ["numbers", *TINY, "--folder", str(folder), *more]
+
+
+def command(*words, program=(sys.executable,)):
+    """Start it with one thread: another number of threads rounds in another way."""
+    return subprocess.Popen(
+        [*program, "-m", "attention.train", *words],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=os.environ | {"OMP_NUM_THREADS": "1"},
+    )
+
+
+def finish(process):
+    output, errors = process.communicate(timeout=300)
+    assert process.returncode == 0, errors
+    return output
+
+
+def losses(folder, steps):
+    return [row["loss"] for row in RunFolder(folder).metrics(steps)]
+
+
+def test_a_training_leaves_all_that_is_promised(tmp_path, capsys):
+    folder, exported = tmp_path / "run", tmp_path / "copy.safetensors"
+    assert main([*arguments(folder, "--steps", "8"), "--export", str(exported)]) == 0
+    assert {path.name for path in folder.iterdir()} == {
+        "config.json", "metrics.csv", "curves.png", "curves.svg", "state.safetensors",
+        "model.safetensors", "result.json", "weights-00000004.safetensors",
+        "weights-00000008.safetensors",
+    }  # fmt: skip
+    assert len(losses(folder, 8)) == 8
+    result = json.loads((folder / "result.json").read_text())
+    model, _, _ = load_model(exported)
+    assert result["parameters"] == sum(p.numel() for p in model.parameters())
+    assert result["test_sentences"] == 4 and 0 <= result["test"] <= 1
+    assert "step 8 of 8" in capsys.readouterr().out
+
+
+def test_a_training_that_was_killed_goes_on_as_if_nothing_had_been(tmp_path):
+    whole, broken = tmp_path / "whole", tmp_path / "broken"
+    finish(command(*arguments(whole, "--steps", "40")))
+    process = command(*arguments(broken, "--steps", "40"))
+    while not (broken / "state.safetensors").exists() and process.poll() is None:
+        time.sleep(0.02)
+    process.send_signal(signal.SIGKILL)
+    process.communicate()
+    assert len(losses(broken, 40)) < 40
+    finish(command(*arguments(broken, "--resume")))
+    assert losses(broken, 40) == losses(whole, 40)
+    a, b = (load_model(folder / "model.safetensors")[0].state_dict() for folder in (whole, broken))
+    torch.testing.assert_close(a, b, rtol=0, atol=0)
+
+
+def test_two_processes_have_the_losses_of_one(tmp_path):
+    one, two = tmp_path / "one", tmp_path / "two"
+    more = ("--steps", "8", "--dropout", "0", "--accumulate", "2")
+    assert main(arguments(one, *more)) == 0
+    output = finish(command(*arguments(two, *more), program=TORCHRUN))
+    assert output.count("step 8 of 8") == 1  # the second process is silent
+    a, b = ([float(loss) for loss in losses(folder, 8)] for folder in (one, two))
+    assert a == pytest.approx(b, rel=1e-5)
+
+
+@pytest.mark.parametrize(
+    "words, says",
+    [
+        (["--steps", "0"], "--steps must be at least 1"),
+        (["--device", "tpu"], "--device must be cuda, mps or cpu, not 'tpu'"),
+        (["--max-tokens", "3"], "max_tokens=3"),
+        (["--resume"], "holds no training"),
+    ],
+)
+def test_a_wrong_option_is_one_sentence(tmp_path, capsys, words, says):
+    assert main([*arguments(tmp_path / "run"), *words]) == 1
+    error = capsys.readouterr().err
+    assert says in error and error.count("\n") == 1
+
+
+@pytest.mark.parametrize("words", [["poems"], ["--steps", "x"], ["--nothing"]])
+def test_an_unknown_option_is_one_sentence(capsys, words):
+    with pytest.raises(SystemExit) as exit:
+        main(words)
+    assert exit.value.code == 2
+    assert capsys.readouterr().err.count("\n") == 1
+
+
+def test_a_missing_corpus_is_one_sentence(tmp_path, capsys):
+    assert main(["multi30k", "--data", str(tmp_path), "--folder", str(tmp_path / "run")]) == 1
+    error = capsys.readouterr().err
+    assert "autograder data fetch multi30k" in error and error.count("\n") == 1
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_second_training_and_other_settings_are_refused(tmp_path, capsys):
+    folder = tmp_path / "run"
+    RunFolder(folder).begin({"corpus": "numbers", "d_ff": 16, "steps": 8})
+    assert main(arguments(folder)) == 1
+    assert "holds a training already" in capsys.readouterr().err
+    assert main(arguments(folder, "--resume", "--steps", "9")) == 1
+    assert "--" in (error := capsys.readouterr().err) and "was" in error

@@ -1,0 +1,184 @@
+"""The training loop: it learns, resumes exactly, stops early, and averages the last weights."""
+
+import dataclasses
+import math
+import random
+
+import pytest
+import torch
+
+from attention.train.corpora import Pairs, Words
+from attention.train.download import DataError
+from attention.train.model_file import load_model
+from attention.train.run_folder import RunFolder
+from attention.train.settings import Settings
+from attention.train.trainer import Trainer, learning_rate
+
+CPU = torch.device("cpu")
+TINY = Settings(
+    d_model=16, n_heads=2, d_ff=16, n_layers=1, dropout=0.2, steps=9, max_tokens=60, warmup=2,
+    every=3, average=2,
+)  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def pairs():
+    draw = random.Random(0)
+    words = ["".join(draw.choices("abcd", k=draw.randint(1, 8))) for _ in range(60)]
+    texts = [(word, word[::-1].upper()) for word in words]
+    splits = {"train": texts[:40], "val": texts[40:50], "test": texts[50:]}
+    return Pairs(
+        "toy", "exact match", Words("abcd", "characters"), Words("ABCD", "characters"), splits
+    )
+
+
+def trainer(pairs, path, resume=False, **changes):
+    chosen = dataclasses.replace(TINY, **changes)
+    return Trainer(chosen, pairs, RunFolder(path), CPU, resume)
+
+
+def losses(rows):
+    return [float(row["loss"]) for row in rows]
+
+
+def train(pairs, path, **changes):
+    RunFolder(path).begin({})
+    made = trainer(pairs, path, **changes)
+    made.run()
+    return made
+
+
+@pytest.mark.parametrize("accumulate", [1, 3])
+def test_a_resumed_training_has_the_losses_of_an_unbroken_one(pairs, tmp_path, accumulate):
+    whole = train(pairs, tmp_path / "whole", accumulate=accumulate)
+    RunFolder(tmp_path / "broken").begin({})
+    broken = trainer(pairs, tmp_path / "broken", accumulate=accumulate)
+    for _ in range(5):  # two steps more than were saved
+        broken.rows.append(broken._advance())
+        if broken.done == 3:
+            broken._evaluate(broken.rows[-1])
+            broken._save()
+    torch.manual_seed(99)  # nothing of the first process is left in the second
+    resumed = trainer(pairs, tmp_path / "broken", resume=True, accumulate=accumulate)
+    assert resumed.done == 3
+    resumed.run()
+    assert losses(resumed.rows) == losses(whole.rows)
+    final, other = whole.finish(), resumed.finish()
+    torch.testing.assert_close(final.state_dict(), other.state_dict(), rtol=0, atol=0)
+
+
+def test_a_training_that_was_stopped_before_its_first_save_begins_anew(pairs, tmp_path):
+    RunFolder(tmp_path).begin({})
+    assert trainer(pairs, tmp_path, resume=True).done == 0
+
+
+def test_the_state_of_another_version_is_refused(pairs, tmp_path):
+    made = train(pairs, tmp_path / "run", steps=3)
+    tensors, about = made.folder.load("state.safetensors")
+    del about["stale"]
+    made.folder.save("state.safetensors", tensors, about)
+    with pytest.raises(DataError, match="does not say stale"):
+        trainer(pairs, tmp_path / "run", resume=True)
+
+
+def test_it_learns(pairs, tmp_path):
+    trained = train(
+        pairs, tmp_path / "run", steps=60, every=20, dropout=0.0, learning_rate=0.01, smoothing=0.0
+    )
+    assert losses(trained.rows)[-1] < 0.6 * losses(trained.rows)[0]
+    validation = [float(row["val_loss"]) for row in trained.rows if row["val_loss"] != ""]
+    assert len(validation) == 3 and validation[-1] < validation[0]
+
+
+def test_every_epoch_reads_every_sentence_once(pairs, tmp_path):
+    made = trainer(pairs, tmp_path)
+    for epoch in range(3):
+        first = epoch * len(made.batches)
+        read = [
+            made.pairs.source.decode(row)
+            for step in range(first + 1, first + len(made.batches) + 1)
+            for batch in made._batches_of(step)
+            for row in made._tensors(batch)[0].tolist()
+        ]
+        assert sorted(read) == sorted(text for text, _ in pairs.texts["train"])
+
+
+def test_training_stops_when_the_validation_loss_no_longer_falls(pairs, tmp_path, monkeypatch):
+    made = trainer(pairs, tmp_path / "run", steps=30, every=1, patience=2)
+    made.folder.begin({})
+    values = iter([3.0, 2.0, 2.5, 2.1, 1.0])
+    monkeypatch.setattr(made, "evaluation", lambda batches: torch.tensor(next(values)))
+    made.run()
+    assert made.done == 4
+
+
+def test_the_final_weights_are_the_mean_of_the_last_saves(pairs, tmp_path):
+    made = train(pairs, tmp_path / "run")
+    assert made.kept == ["weights-00000006.safetensors", "weights-00000009.safetensors"]
+    assert {path.name for path in made.folder.path.glob("weights-*")} == set(made.kept)
+    a, b = (made.folder.load(name)[0] for name in made.kept)
+    model, source, target = load_model((made.finish(), made.folder.path / "model.safetensors")[1])
+    for name, parameter in model.named_parameters():
+        torch.testing.assert_close(parameter.detach(), (a[name] + b[name]) / 2)
+    assert source.decode(source.encode("abba")) == "abba" and len(target) == 7
+    assert not model.training
+
+
+def test_altered_weights_are_refused(pairs, tmp_path):
+    made = train(pairs, tmp_path / "run", steps=3)
+    made.finish()
+    weights, about = made.folder.load("model.safetensors")
+    weights["generator.weight"][0, 0] += 1
+    made.folder.save("model.safetensors", weights, about)
+    with pytest.raises(DataError, match="altered"):
+        load_model(made.folder.path / "model.safetensors")
+
+
+def test_a_training_that_diverges_says_so(pairs, tmp_path):
+    made = trainer(pairs, tmp_path)
+    with torch.no_grad():
+        made.model.generator.weight.fill_(math.nan)
+    with pytest.raises(DataError, match="the loss of step 1 is nan.*--learning-rate"):
+        made.run()
+
+
+def test_a_training_that_diverges_between_two_looks_names_the_step(pairs, tmp_path, monkeypatch):
+    made = trainer(pairs, tmp_path)
+    values = iter([3.0, 2.0, math.inf, math.nan, math.nan])
+    monkeypatch.setattr(made.step, "forward", lambda _: torch.tensor(next(values)))
+    for _ in range(5):
+        made.rows.append(made._advance())
+    with pytest.raises(DataError, match="the loss of step 3 is inf"):
+        made._evaluate(made.rows[-1])
+
+
+def test_the_state_of_another_model_is_refused(pairs, tmp_path):
+    train(pairs, tmp_path / "run", steps=3)
+    with pytest.raises(DataError, match="other sizes"):
+        trainer(pairs, tmp_path / "run", resume=True, d_ff=24)
+
+
+@pytest.mark.parametrize("compile", [False, True])
+def test_the_layers_are_compiled_if_asked_for(pairs, tmp_path, monkeypatch, compile):
+    compiled = []
+    monkeypatch.setattr(
+        torch.nn.Module, "compile", lambda self, **_: compiled.append(type(self).__name__)
+    )
+    trainer(pairs, tmp_path, compile=compile)
+    assert compiled == (["Encoder", "Decoder"] if compile else [])
+
+
+class TestLearningRate:
+    def test_linear(self):
+        chosen = dataclasses.replace(TINY, steps=10, warmup=4, learning_rate=1.0)
+        rates = [learning_rate(step, chosen) for step in range(1, 11)]
+        assert rates[:4] == [0.25, 0.5, 0.75, 1.0]
+        assert rates[4:] == pytest.approx([6 / 7, 5 / 7, 4 / 7, 3 / 7, 2 / 7, 1 / 7])
+
+    def test_inverse_square_root(self):
+        chosen = dataclasses.replace(TINY, warmup=4, learning_rate=1.0, schedule="inverse-sqrt")
+        assert [learning_rate(step, chosen) for step in (2, 4, 16)] == [0.5, 1.0, 0.5]
+
+    def test_noam_is_that_of_the_paper(self):
+        chosen = dataclasses.replace(TINY, warmup=4000, d_model=512, schedule="noam")
+        assert learning_rate(4000, chosen) == pytest.approx(512**-0.5 * 4000**-0.5)

@@ -1,0 +1,204 @@
+"""The solved notebook that is made of a source and the library."""
+
+import base64
+import re
+
+import nbformat
+import pytest
+
+from autograder.building.notebook import make
+from tests.autograder import mini_files
+
+
+def by_id(notebook):
+    return {cell.id: cell for cell in notebook.cells}
+
+
+def test_a_notebook_is_valid_and_has_no_outputs(course):
+    notebook = make(course.read())
+    nbformat.validate(notebook)
+    assert notebook.metadata.kernelspec.name == "python3"
+    assert notebook.metadata.autograder.lesson == "00_mini"
+    for cell in notebook.cells:
+        if cell.cell_type == "code":
+            assert (cell.execution_count, cell.outputs) == (None, [])
+
+
+def test_the_first_cell_names_its_source(course):
+    first = make(course.read()).cells[0].source
+    assert first.startswith(
+        "<!-- Made by `autograder build` from source/00_mini.py and attention/mini.py: edit those. "
+        "-->\n# 00 · How small can a lesson be?\n"
+    )
+
+
+def test_cells_are_marked_for_nbgrader(course):
+    cells = by_id(make(course.read()))
+    common = {"cell_type": "code", "schema_version": 3, "task": False}
+    assert cells["exercise-doubled"].metadata.nbgrader == {
+        **common,
+        "grade": False,
+        "grade_id": "doubled",
+        "locked": False,
+        "solution": True,
+    }
+    assert cells["check-doubled"].metadata.nbgrader == {
+        **common,
+        "grade": True,
+        "grade_id": "check_doubled",
+        "locked": True,
+        "points": 2,
+        "solution": False,
+    }
+    assert cells["given-halved"].metadata.nbgrader == {
+        **common,
+        "grade": False,
+        "grade_id": "halved",
+        "locked": True,
+        "solution": False,
+    }
+    unmarked = [cell.metadata for cell in cells.values() if "nbgrader" not in cell.metadata]
+    demos = [metadata.autograder for metadata in unmarked if "autograder" in metadata]
+    assert demos == [{"demo": True}]
+
+
+def test_a_failing_cell_lets_run_all_go_on(course):
+    for cell in make(course.read()).cells:
+        tags = ["raises-exception"] if cell.cell_type == "code" else None
+        assert cell.metadata.get("tags") == tags
+
+
+def test_code_comes_from_the_library(course):
+    cells = by_id(make(course.read()))
+    assert cells["exercise-doubled"].source.startswith("@torch.enable_grad()\ndef doubled(values):")
+    assert "### BEGIN SOLUTION doubled: write about 2 lines" in cells["exercise-doubled"].source
+    assert "SOLUTION" not in cells["given-halved"].source
+    assert cells["given-halved"].source.startswith("def halved(values):")
+    assert cells["check-doubled"].source == "check.doubled(doubled)"
+    assert "import doubled" not in "".join(cell.source for cell in cells.values())
+
+
+def test_drawings_travel_within_the_notebook(course):
+    first = make(course.read()).cells[0]
+    assert "![two boxes and\nan arrow][boxes]" in first.source
+    found = re.search(r"^\[boxes\]: data:image/svg\+xml;base64,(\S+)$", first.source, re.MULTILINE)
+    assert base64.b64decode(found[1]).decode() == mini_files.FIGURE
+
+
+# cell ids
+
+
+def identities(course):
+    return {cell.source: cell.id for cell in make(course.read()).cells}
+
+
+def test_ids_are_valid_and_unique(course):
+    again = "# %%\nx = 1\n\n" * 3
+    course.edit(
+        course.source, "# %% [markdown]\n# ## Double", f"{again}# %% [markdown]\n# ## Double"
+    )
+    ids = [cell.id for cell in make(course.read()).cells]
+    assert len(set(ids)) == len(ids)
+    assert all(re.fullmatch(r"[a-zA-Z0-9-]{1,64}", one) for one in ids)
+
+
+def test_long_names_keep_their_ids_apart(course):
+    name = "d" * 50
+    for path in (course.source, course.library, course.checks):
+        path.write_text(path.read_text().replace("doubled", name))
+    ids = [cell.id for cell in make(course.read()).cells]
+    assert len(set(ids)) == len(ids)
+    assert max(map(len, ids)) <= 64
+
+
+@pytest.mark.parametrize("text", ["# %%\nx = 1\n\n", "# %% [markdown]\n# Words.\n\n"])
+def test_adding_a_cell_keeps_the_ids_of_the_others(course, text):
+    before = identities(course)
+    course.edit(course.source, "# %% [markdown]\n# ## D", f"{text}# %% [markdown]\n# ## D")
+    after = identities(course)
+    assert len(after) == len(before) + 1
+    assert {source: after[source] for source in before} == before
+
+
+def test_changing_the_library_keeps_the_ids(course):
+    before = list(identities(course).values())
+    course.edit(course.library, "factor = 2.0", "factor = 4.0 / 2.0")
+    assert list(identities(course).values()) == before
+
+
+# the digest: when must the outputs be made anew?
+
+
+def digest(course):
+    return make(course.read()).metadata.autograder.digest
+
+
+@pytest.mark.parametrize(
+    ("part", "old", "new"),
+    [
+        ("source", "by hand", "with care"),
+        ("library", "factor = 2.0", "factor = 4.0 / 2.0"),
+        ("library", "values / 2", "values * 0.5"),
+        ("checks", "some values are not", "a value is not"),
+        ("mistakes", "Two is added", "Two was added"),
+    ],
+)
+def test_the_digest_changes_with_all_that_outputs_depend_on(course, part, old, new):
+    before = digest(course)
+    assert digest(course) == before
+    course.edit(getattr(course, part), old, new)
+    assert digest(course) != before
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "from attention import helper",
+        "from attention.helper import x",
+        "import attention.helper",
+        "import math, attention.helper as h",
+        "from attention.bridge import y",
+    ],
+)
+def test_the_digest_follows_imports(course, statement):
+    (course.root / "attention" / "helper.py").write_text("x = 1\n")
+    (course.root / "attention" / "bridge.py").write_text("from .helper import x\n\ny = x\n")
+    (course.root / "attention" / "other.py").write_text("z = 1\n")
+    course.edit(course.source, "import torch\n", f"{statement}\nimport torch\n")
+    before = digest(course)
+    (course.root / "attention" / "other.py").write_text("z = 2\n")
+    assert digest(course) == before
+    (course.root / "attention" / "helper.py").write_text("x = 2\n")
+    assert digest(course) != before
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("The end.", "The very end."),
+        (
+            "# %% [markdown]\n# ## Double",
+            "# %% [markdown]\n# Words.\n\n# %% [markdown]\n# ## Double",
+        ),
+        ("points=2", "points=4"),
+        ("# %% demo=true", "# %%"),
+    ],
+)
+def test_the_digest_is_the_same_whatever_prose_and_metadata_say(course, old, new):
+    before = digest(course)
+    course.edit(course.source, old, new)
+    assert digest(course) == before
+
+
+def test_the_digest_knows_the_order_of_cells(course):
+    one, other = "# %%\nprint(1)\n\n", "# %%\nprint(2)\n\n"
+    course.edit(course.source, "# %% [markdown]\n# ## D", f"{one}{other}# %% [markdown]\n# ## D")
+    before = digest(course)
+    course.edit(course.source, one + other, other + one)
+    assert digest(course) != before
+
+
+def test_the_digest_does_not_depend_on_the_drawings(course):
+    before = digest(course)
+    (course.root / "source" / "figures" / "boxes.svg").write_text("<svg/>")
+    assert digest(course) == before

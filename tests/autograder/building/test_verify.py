@@ -1,0 +1,144 @@
+"""Gates 1 to 4: on a good lesson all are open, and a planted fault closes exactly its own."""
+
+from autograder.building.verify import SEEDS, verify
+from tests.autograder.verdicts import AGAIN, CORRECT, GOOD, add, changes
+
+
+def test_the_seeds_are_several():
+    assert len(set(SEEDS)) >= 3
+
+
+def test_a_good_lesson_passes_all_gates(built):
+    (verdict,) = verify(root=built.root)
+    assert vars(verdict) == GOOD
+
+
+# gate 1: the solved notebook earns everything
+
+
+def test_a_wrong_solution(built, verdict):
+    built.edit(built.library, "factor = 2.0", "factor = 5.0")
+    found = verdict()
+    (failure,) = found.pop("failures")
+    assert failure.startswith(
+        "the solved notebook fails: doubled: the double of [1, 3] is wrong.\n"
+        "  got       [1] = 15\n"
+        "  expected  [1] = 6\n"
+    )
+    assert changes({**found, "failures": []}) == {"solved": 3}
+
+
+def test_a_check_that_refuses_for_one_seed(built, verdict):
+    unlucky = 'expect.true(draw.seed != 222, "this seed is unlucky", "222", "another")\n    '
+    built.edit(built.checks, "module = student", unlucky + "module = student")
+    found = verdict()
+    assert found["solved"] == 2
+    assert any(
+        said.startswith("the solved notebook fails: Scale: this seed is unlucky.\n")
+        for said in found["failures"]
+    )
+
+
+# gate 2: the blank notebook earns nothing
+
+
+def test_a_blank_that_passes(built, verdict):
+    built.edit(built.library, "zero = 0.0 * values\n", "if factor:\n        return 2 * values\n")
+    built.edit(built.library, " + zero", "")
+    assert changes(verdict()) == {
+        "blank": 2,
+        "failures": ["the blank notebook passes the check of doubled"],
+    }
+
+
+def test_a_lesson_whose_cells_stop_everything_is_survived(built, verdict):
+    built.edit(built.source, "import torch\n", "import sys\nsys.exit(3)\nimport torch\n")
+    assert changes(verdict())["solved"] == 0
+
+
+# gate 3: mistakes are rejected, by name, and cost only their own exercise
+
+
+def test_a_check_that_accepts_a_mistake(built, verdict):
+    add(built.mistakes, CORRECT)
+    assert changes(verdict()) == {
+        "mistakes": 7,
+        "failures": ["doubled: the mistake correct passes the check"],
+    }
+
+
+def test_a_mistake_that_passes_for_one_seed_only(built, verdict):
+    add(built.mistakes, CORRECT.replace("2 * values", "2 * values + 1"))
+    built.edit(built.checks, "@check\ndef doubled(student, draw):", HALF_BLIND)
+    found = verdict()
+    assert "doubled: the mistake correct passes the check" in found["failures"]
+    assert found["rejected"] < found["mistakes"]
+
+
+HALF_BLIND = """@check
+def doubled(student, draw):
+    if draw.seed != 222:
+        _doubled(student, draw)
+
+
+def _doubled(student, draw):"""
+
+
+def test_a_mistake_with_the_record_of_another(built, verdict):
+    add(built.mistakes, AGAIN)
+    assert changes(verdict()) == {
+        "mistakes": 7,
+        "rejected": 7,
+        "failures": [
+            "doubled: the mistake triples_again is rejected, but read as 'This is three times the "
+            "value.' (seed 11)"
+        ],
+    }
+
+
+def test_a_mistake_that_costs_another_exercise(built, verdict):
+    built.edit(
+        built.library, "return self.factor * values", "return self.factor * doubled(values) / 2"
+    )
+    assert changes(verdict()) == {
+        "rejected": 3,
+        "failures": [
+            f"doubled: the mistake {name} also fails Scale, which should not depend on it"
+            for name in ("adds_two", "triples", "forgets")
+        ],
+    }
+
+
+def test_too_few_mistakes_and_alternatives(built, verdict):
+    text = built.mistakes.read_text()
+    without = text.replace('@mistake("doubled", hint="This is three times the value.")\n', "")
+    built.mistakes.write_text(without.replace('@alternative("doubled")\n', "", 1))
+    assert changes(verdict()) == {
+        "mistakes": 5,
+        "rejected": 5,
+        "named": 5,
+        "alternatives": 3,
+        "accepted": 3,
+        "failures": ["doubled has 2 named mistakes and 1 alternatives; it needs at least 3 and 2"],
+    }
+
+
+def test_a_mistake_in_no_exercise(built, verdict):
+    add(built.mistakes, CORRECT.replace('"doubled"', '"dubbled"'))
+    assert changes(verdict()) == {
+        "failures": ["correct answers 'dubbled', which is no exercise of this lesson"]
+    }
+
+
+# gate 4: right answers pass
+
+
+def test_an_alternative_that_is_refused(built, verdict):
+    add(
+        built.mistakes,
+        AGAIN.replace('@mistake("doubled", hint="Another hint.")', "@alternative('doubled')"),
+    )
+    found = verdict()
+    (failure,) = found["failures"]
+    assert failure.startswith("the right answer triples_again is refused: doubled: the double of")
+    assert changes({**found, "failures": []}) == {"alternatives": 5}

@@ -1,0 +1,171 @@
+"""Gates 5 and 6, faults of a lesson itself, and the command."""
+
+import functools
+import json
+import warnings
+
+import nbformat
+import pytest
+
+from autograder.building import verify as module
+from autograder.building.verify import verify
+from autograder.commands import cli
+from tests.autograder.verdicts import AGAIN, CORRECT, GOOD, add, changes
+
+# gate 5: no solution leaks
+
+LINE = "result = factor * values + zero"
+
+
+@pytest.mark.parametrize(
+    "cell",
+    [
+        f"# %% [markdown]\n# The answer is `{LINE}`.",
+        f"# %%\nfactor = values = zero = 1\n{LINE}",
+        "# %%\nfactor = values = zero = 1\nresult=(factor)*values+zero\nresult=factor*values+zero",
+        f"# %%\n# {LINE}",
+        "# %% [markdown]\n# `result = factor * \\\n#     values + zero`",
+        "# %% [markdown]\n# Write self.factor=nn.Parameter( torch.tensor( float(start), ), )",
+        "# %% [markdown]\n# An `nn.Parameter(torch.tensor(float(start)))` is learned.",
+        f"# %% demo=true\nprint('''{LINE}''')",
+    ],
+)
+def test_a_line_of_a_solution_in_a_lesson(built, verdict, cell):
+    built.edit(
+        built.source, "# %% [markdown]\n# ## Double", f"{cell}\n\n# %% [markdown]\n# ## Double"
+    )
+    found = verdict()
+    (failure,) = found["failures"]
+    assert " shows a line of " in failure
+    assert failure.startswith("cell ")
+    assert changes({**found, "failures": []}) == {"leaks": 1}
+
+
+def test_what_is_given_anyway_is_no_leak(built, verdict):
+    built.edit(
+        built.library,
+        "return values / 2",
+        f"factor, zero = 0.5, 0.0\n    {LINE}\n    return result",
+    )
+    assert changes(verdict()) == {}
+
+
+def test_a_solution_mark_left_in_the_lesson(built, client):
+    notebook = nbformat.read(built.lesson, as_version=4)
+    notebook.cells[0].source += "\n### END SOLUTION"
+    nbformat.write(notebook, built.lesson)
+    (verdict,) = verify(root=built.root)
+    identity = notebook.cells[0].id
+    assert changes(vars(verdict)) == {
+        "leaks": 1,
+        "failures": [
+            f"cell {identity} holds a solution mark",
+            "lessons/00_mini/00_mini.ipynb differs from its source; run `autograder build`",
+        ],
+    }
+
+
+# gate 6: generated files match their source
+
+
+@pytest.mark.parametrize("kind", ["solution", "lesson"])
+def test_a_generated_file_edited_by_hand(built, kind):
+    path = getattr(built, kind)
+    notebook = nbformat.read(path, as_version=4)
+    notebook.cells[-1].source += " Really."
+    nbformat.write(notebook, path)
+    (verdict,) = verify(root=built.root)
+    assert changes(vars(verdict)) == {
+        "failures": [
+            f"{path.relative_to(built.root)} differs from its source; run `autograder build`"
+        ]
+    }
+
+
+@pytest.mark.parametrize("content", [None, b"", b"[]", b"{}", b"not json"])
+def test_a_generated_file_that_cannot_be_read(built, content):
+    built.lesson.unlink() if content is None else built.lesson.write_bytes(content)
+    (verdict,) = verify(root=built.root)
+    unread, differs = verdict.failures
+    assert unread.startswith("a generated notebook cannot be read: ")
+    assert differs.startswith("lessons/00_mini/00_mini.ipynb differs from its source")
+
+
+# faults of the lesson itself
+
+
+def test_bad_source_is_a_failure_and_the_next_lesson_is_verified(built):
+    (built.root / "source" / "01_bad.py").write_text("x = 1\n")
+    good, bad = verify(root=built.root)
+    assert vars(good) == GOOD
+    (failure,) = bad.failures
+    assert failure.endswith("01_bad.py:1: the file must begin with '# %% [markdown]' and the title")
+
+
+def test_a_check_that_is_not_registered(built):
+    built.edit(built.checks, "@check\ndef doubled", "def doubled")
+    (verdict,) = verify(root=built.root)
+    assert verdict.failures == ["no check is registered for doubled: is it marked @check?"]
+
+
+def test_all_failures_are_reported_at_once(built, verdict):
+    add(built.mistakes, CORRECT + AGAIN)
+    built.edit(built.library, "factor = 2.0", "factor = 5.0")
+    built.edit(
+        built.source, "# The end.", "# self.factor = nn.Parameter(torch.tensor(float(start)))"
+    )
+    assert len(verdict()["failures"]) == 4
+
+
+# the command
+
+
+@pytest.fixture
+def command(built, monkeypatch):
+    """Run the command line on the small course; returns the exit status."""
+    monkeypatch.setattr(module, "verify", functools.partial(verify, root=built.root))
+    return lambda *words: cli.main(["verify", *words])
+
+
+def test_json_is_one_object_a_line_with_the_agreed_keys(command, capsys):
+    assert command("--json") == 0
+    (line,) = capsys.readouterr().out.splitlines()
+    verdict = json.loads(line)
+    assert list(verdict) == list(GOOD)
+    assert verdict == GOOD
+
+
+NOISY = """
+
+@alternative("doubled")
+def noisy(values):
+    import sys, warnings
+    warnings.warn("careful")
+    print("debugging")
+    print("debugging", file=sys.stderr)
+    return 2 * values
+"""
+
+
+def test_what_answers_print_does_not_mix_with_the_verdict(built, command, capsys):
+    add(built.mistakes, NOISY)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert command("--json") == 1  # the digest has changed
+    out, err = capsys.readouterr()
+    assert json.loads(out)["alternatives"] == 5
+    assert err == ""
+
+
+def test_the_verdict_in_words(built, command, capsys):
+    assert command("mini") == 0
+    assert capsys.readouterr().out == (
+        "00_mini: done\n"
+        "  solved 5 of 5 points, blank 0\n"
+        "  mistakes 6: 6 rejected, 6 named; alternatives 4: 4 accepted; leaks 0\n"
+    )
+    built.lesson.write_bytes(b"")
+    assert command() == 1
+    out = capsys.readouterr().out
+    assert out.startswith("00_mini: not done\n")
+    assert "\n  - a generated notebook cannot be read: " in out

@@ -1,0 +1,117 @@
+"""The command line: whatever goes wrong reaches the user as one clear sentence."""
+
+import functools
+import subprocess
+import sys
+
+import pytest
+
+from autograder.building import build as build_module
+from autograder.building import lesson
+from autograder.building import verify as verify_module
+from autograder.building.build import build
+from autograder.building.release import ReleaseError
+from autograder.building.verify import verify
+from autograder.commands import cli
+
+
+@pytest.fixture
+def at(monkeypatch):
+    """Let ``build`` and ``verify`` work in another folder."""
+
+    def move(root):
+        monkeypatch.setattr(build_module, "build", functools.partial(build, root=root))
+        monkeypatch.setattr(verify_module, "verify", functools.partial(verify, root=root))
+
+    return move
+
+
+@pytest.fixture
+def says(capsys):
+    """Run the command line; returns the exit status and what it said, on stderr only."""
+
+    def run(*words):
+        status = cli.main(words)
+        out, err = capsys.readouterr()
+        assert out == ""
+        return status, err
+
+    return run
+
+
+COMMANDS = [["build"], ["build", "--check"], ["verify"], ["verify", "--json"]]
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_an_unknown_lesson(says, command):
+    names = ", ".join(path.stem for path in lesson.find())
+    assert says(*command, "7777") == (1, f"no lesson is called '7777'; there are: {names}\n")
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_no_lesson_at_all(says, command, at, tmp_path):
+    at(tmp_path)
+    assert says(*command) == (1, "there is no lesson: source/ holds no file like 00_name.py\n")
+
+
+def test_bad_source(says, at, course):
+    at(course.root)
+    course.edit(course.source, "points=2", "points=0")
+    status, said = says("build")
+    assert status == 1
+    assert said.endswith("00_mini.py:21: points must be a whole number above 0, not 0\n")
+    assert said.count("\n") == 1
+
+
+def test_what_nbgrader_refuses(says, at, built, monkeypatch):
+    def refuse(*_):
+        raise ReleaseError("00_mini: nbgrader could not release it: no points")
+
+    at(built.root)
+    monkeypatch.setattr(build_module, "release", refuse)
+    sentence = "00_mini: nbgrader could not release it: no points"
+    assert says("build", "--check") == (1, f"{sentence}\n")
+    (verdict,) = verify(root=built.root)
+    assert verdict.failures == [sentence]
+
+
+def test_an_interrupt(says, monkeypatch):
+    def interrupted(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(build_module, "build", interrupted)
+    assert says("build", "--check") == (130, "stopped\n")
+
+
+@pytest.mark.parametrize("words", [[], ["bild"], ["build", "--chek"], ["verify", "--jsn"]])
+def test_other_words_are_refused_with_the_usage(words, capsys):
+    with pytest.raises(SystemExit) as ended:
+        cli.main(words)
+    assert ended.value.code == 2
+    said = capsys.readouterr().err
+    assert said.startswith("usage: autograder")
+    assert "error: " in said.splitlines()[-1]
+
+
+def test_the_installed_command_and_the_module_are_the_same():
+    done = subprocess.run(
+        [sys.executable, "-m", "autograder.commands.cli", "build", "7777"],
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 1
+    assert done.stderr.startswith("no lesson is called '7777'; there are: ")
+    assert "Traceback" not in done.stderr
+
+
+def test_no_grammar_is_built_for_addresses_that_no_notebook_has():
+    code = """
+import sys
+from autograder.commands import cli
+cli.main(["build", "7777"])
+import nbformat
+assert "jsonschema" in sys.modules and "lark" not in sys.modules
+import rfc3987_syntax  # who wants it, has it
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr

@@ -1,0 +1,149 @@
+"""``autograder data``: where the texts come from is said first, and each failure in a sentence."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from attention.train import download, multi30k
+from autograder.commands import cli
+from tests import small_corpus
+from tests.server import serving
+
+
+@pytest.fixture
+def corpus(monkeypatch, tmp_path):
+    return small_corpus.use(monkeypatch, tmp_path)
+
+
+@pytest.fixture
+def site(corpus):
+    with serving(small_corpus.as_mirror(corpus[0])) as site:
+        yield site
+
+
+@pytest.fixture
+def folder(corpus):
+    return corpus[1]
+
+
+@pytest.fixture
+def says(capsys, folder, monkeypatch):
+    """Run ``autograder data`` as in a terminal; returns the exit status and what it said."""
+    monkeypatch.delitem(sys.modules, "ipykernel", raising=False)  # another test may have left it
+
+    def run(*words):
+        status = cli.main(["data", *words, "--folder", str(folder)])
+        return status, *capsys.readouterr()
+
+    return run
+
+
+def test_fetch_says_what_the_texts_are_and_brings_them(says, site, folder, corpus):
+    status, out, err = says("fetch", "multi30k", "--mirror", site.address)
+    assert (status, err) == (0, "")
+    origin, rest = out.split("\n\n")
+    assert "Elliott" in origin and "https://github.com/multi30k/dataset" in origin
+    assert "Flickr30k" in origin and "non-commercial research and education" in origin
+    assert len(origin.splitlines()) <= 4
+    lines = rest.splitlines()
+    assert lines[:-1] == [
+        f"{name}: fetched, {multi30k.readable(len(text))} bytes" for name, text in corpus[0].items()
+    ]
+    assert lines[-1] == f"all 12 texts are in {folder}"
+    assert says("fetch", "multi30k")[0] == 0  # nothing is asked for, so no mirror is needed
+    assert len(site.asked) == 12
+
+
+def test_list_says_what_is_whole(says, site, folder):
+    status, out, err = says("list")
+    assert (status, err) == (0, "")
+    assert out.count("missing") == 12
+    assert out.splitlines()[-1].endswith(f": autograder data fetch multi30k --folder {folder}")
+    says("fetch", "multi30k", "--mirror", site.address)
+    (folder / "train.en").write_bytes(b"altered")
+    (folder / "train.de").unlink()
+    (folder / "train.de.part").write_bytes(b"some")
+    (folder / "val.en").unlink()
+    (folder / "val.en").mkdir()
+    lines = says("list")[1].splitlines()
+    assert lines[0] == f"multi30k, in {folder}:"
+    states = {line.split()[0]: line.split()[-1] for line in lines[1:13]}
+    assert states.pop("train.en") == "altered"
+    assert states.pop("train.de") == "begun"
+    assert states.pop("val.en") == "unreadable"
+    assert set(states.values()) == {"whole"}
+
+
+def test_list_has_nothing_to_advise_when_all_is_whole(says, site):
+    says("fetch", "multi30k", "--mirror", site.address)
+    assert "data fetch" not in says("list")[1]
+
+
+def test_a_failure_is_one_sentence_and_status_1(says, site):
+    site.files["/val.en.gz"] = b"wrong"
+    status, out, err = says("fetch", "multi30k", "--mirror", site.address)
+    assert status == 1
+    assert err.count("\n") == 1 and err.startswith(f"{site.address}/val.en.gz is not the text")
+    assert out.splitlines()[-1].startswith("train.de: fetched")
+
+
+def test_waiting_is_announced(says, site, monkeypatch):
+    monkeypatch.setattr(download, "WAITS", (0, 0))
+    site.plan = [503] * 3
+    status, out, err = says("fetch", "multi30k", "--mirror", site.address)
+    assert status == 1
+    assert (
+        out.splitlines()[-2:]
+        == ["train.en.gz: the server answers 503 Service Unavailable; trying again in 0 s"] * 2
+    )
+    assert "given up after 3 attempts" in err and "--mirror" in err
+
+
+@pytest.mark.parametrize("words", [[], ["fetch"], ["fetch", "wmt14"], ["lst"]])
+def test_other_words_are_refused_with_the_usage(words, capsys):
+    with pytest.raises(SystemExit) as ended:
+        cli.main(["data", *words])
+    assert ended.value.code == 2
+    assert capsys.readouterr().err.startswith("usage: autograder data")
+
+
+# A process that was started in the background of a shell may ignore SIGINT.
+INTERRUPTIBLE = """
+import signal, sys
+from autograder.commands import cli
+signal.signal(signal.SIGINT, signal.default_int_handler)
+sys.exit(cli.main())
+"""
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no signals")
+def test_an_interrupt_keeps_what_came(site, folder):
+    """The real list of files is in use here: what comes is stopped before it is compared."""
+    content = bytes(100_000)
+    site.files["/train.en.gz"] = content
+    site.plan = ["stall"]
+    words = ["data", "fetch", "multi30k", "--mirror", site.address, "--folder", str(folder)]
+    process = subprocess.Popen(
+        [sys.executable, "-c", INTERRUPTIBLE, *words],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    part = folder / "train.en.part"
+    try:
+        deadline = time.monotonic() + 30
+        while not (part.exists() and part.stat().st_size > 20_000):
+            assert time.monotonic() < deadline and process.poll() is None
+            time.sleep(0.01)
+        process.send_signal(signal.SIGINT)
+        err = process.communicate(timeout=30)[1]
+    finally:
+        process.kill()
+        process.wait()
+    assert (process.returncode, err) == (130, "stopped\n")
+    assert [path.name for path in folder.iterdir()] == ["train.en.part"]
+    assert content.startswith(part.read_bytes())

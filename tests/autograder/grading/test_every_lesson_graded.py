@@ -1,0 +1,52 @@
+"""Every lesson through the real grading, in the sandbox: what is right there, earns everything.
+
+The gates of ``autograder verify`` run answers in this process. Here the notebook's own cells run,
+without the library's modules of this lesson and later ones.
+"""
+
+import pytest
+
+from autograder import ROOT
+from autograder.building import lesson
+from autograder.checking import registry
+from autograder.grading import classroom, records
+from autograder.grading.single import grade_submission
+from autograder.grading.submission import parse
+from autograder.sandbox.sandbox import Sandbox
+
+SLUGS = [path.stem for path in lesson.find()]
+
+
+def variants(slug):
+    """Answers for two submissions: of every exercise the last alternative; the first mistake."""
+    items = registry.of_lesson(slug[3:])
+    other, wrong = {}, {}
+    for name, item in items.items():
+        other[name] = next(filter(_written_out, reversed(registry.alternatives(item))))
+        wrong[name] = next(filter(_written_out, registry.mistakes(item)))
+    return other, wrong
+
+
+def _written_out(answer):
+    """Whether the answer stands in its module as it is, not made there by a function."""
+    return "<locals>" not in answer.target.__qualname__
+
+
+@pytest.mark.parametrize("slug", SLUGS)
+def test_right_answers_earn_all_and_mistakes_nothing(slug):
+    other, wrong = variants(slug)
+    master = records.read_notebook(ROOT / "solutions" / slug / f"{slug}.ipynb")
+    with Sandbox(slug, "auto") as box:
+        results = [
+            grade_submission(master, parse(classroom.handed_in(slug, answers)), box)[1]
+            for answers in (None, other, wrong)
+        ]
+    solved, differently, mistaken = (
+        {one.name: one for one in result.exercises} for result in results
+    )
+    for earned in (solved, differently):
+        lost = {name: one.reason for name, one in earned.items() if one.score < one.max}
+        assert lost == {}
+    for name, one in mistaken.items():
+        assert one.score == 0, f"{name}: {wrong[name].name}"
+        assert wrong[name].hint.split()[-1] in one.reason, one.reason

@@ -1,0 +1,281 @@
+"""Grading one submission: reading anything, assembling it, running it, saying why."""
+
+import copy
+import json
+
+import nbformat
+import pytest
+
+from autograder.checking import registry
+from autograder.checking.expect import CheckFailed
+from autograder.grading import classroom, single
+from autograder.grading.assemble import assemble
+from autograder.grading.result import Result, clean
+from autograder.grading.submission import parse
+from autograder.inside.limits import Limits
+from autograder.sandbox.sandbox import Sandbox
+
+SLUG = "00_getting_started"
+EXERCISES = ["uniform_average", "softmax", "weighted_average"]
+WRONG = "def softmax(scores, dim):\n    return scores"
+POINTS = {"uniform_average": 1, "softmax": 2, "weighted_average": 2}
+
+
+@pytest.fixture(scope="module")
+def master():
+    return classroom.solved(SLUG)
+
+
+@pytest.fixture(scope="module")
+def box():
+    with Sandbox(SLUG, "auto", Limits(cell_seconds=5, check_seconds=3)) as made:
+        yield made
+
+
+@pytest.fixture
+def grade(master, box):
+    """Grade a notebook; returns the Result."""
+    return lambda notebook: single.grade_submission(master, parse(notebook), box)[1]
+
+
+def scores(result):
+    return {one.name: one.score for one in result.exercises}
+
+
+def reason(result, name):
+    return next(one.reason for one in result.exercises if one.name == name)
+
+
+def cell_of(notebook, grade_id):
+    graded = (cell for cell in notebook.cells if "nbgrader" in cell.metadata)
+    return next(cell for cell in graded if cell.metadata.nbgrader.grade_id == grade_id)
+
+
+def assembled(master, notebook):
+    return nbformat.from_dict(assemble(master, parse(notebook)))
+
+
+def run_of(cell):
+    return cell.metadata.get("autograder", {}).get("run")
+
+
+class TestAssembling:
+    def test_the_order_and_the_checks_are_the_masters(self, master):
+        notebook = classroom.handed_in(SLUG)
+        notebook.cells.reverse()
+        made = assembled(master, notebook)
+        found = [
+            cell.metadata.nbgrader.grade_id for cell in made.cells if "nbgrader" in cell.metadata
+        ]
+        assert found == [
+            cell.metadata.nbgrader.grade_id for cell in master.cells if "nbgrader" in cell.metadata
+        ]
+
+    def test_no_solution_of_the_masters_slips_in(self, master):
+        notebook = classroom.blank(SLUG)
+        notebook.cells = []
+        made = assembled(master, notebook)
+        assert cell_of(made, "softmax").source == ""
+        assert not any("def softmax" in cell.source for cell in made.cells)
+
+    def test_of_a_students_cell_only_the_text_is_kept(self, master):
+        notebook = classroom.handed_in(SLUG)
+        cell = nbformat.v4.new_code_cell("x = 1", metadata={"tags": ["skip-execution"], "a": 1})
+        cell.outputs = [nbformat.v4.new_output("stream", text="forged")]
+        notebook.cells.insert(0, cell)
+        made = assembled(master, notebook).cells[0]
+        assert (made.source, made.outputs) == ("x = 1", [])
+        assert made.metadata == {"autograder": {"run": "inside"}}
+
+    def test_an_unchanged_demonstration_is_skipped(self, master):
+        notebook = classroom.handed_in(SLUG)
+        made = assembled(master, notebook)
+        demos = [
+            cell.source for cell in master.cells if cell.metadata.get("autograder", {}).get("demo")
+        ]
+        assert [cell.source for cell in made.cells if run_of(cell) == "skip"] == demos
+        for cell in notebook.cells:
+            cell.source += "\n# changed" if cell.source in demos else ""
+        made = assembled(master, notebook)
+        assert "skip" not in map(run_of, made.cells)
+
+    def test_a_students_html_is_shown_as_text(self, master):
+        notebook = classroom.handed_in(SLUG)
+        notebook.cells.insert(0, nbformat.v4.new_markdown_cell("<script>alert(1)</script>"))
+        made = assembled(master, notebook).cells
+        assert made[0].source == "    <script>alert(1)</script>"
+        assert any("<details>" in cell.source for cell in made)  # the lesson's own stays
+
+    def test_the_graded_notebook_is_valid(self, master):
+        nbformat.validate(assembled(master, classroom.handed_in(SLUG)))
+
+
+class TestRunning:
+    def test_right_answers_earn_everything(self, grade):
+        result = grade(classroom.handed_in(SLUG))
+        assert scores(result) == POINTS
+        assert result.complete
+
+    def test_a_blank_notebook_earns_nothing_and_says_so(self, grade):
+        result = grade(classroom.blank(SLUG))
+        assert result.score == 0
+        assert all("nothing here yet" in one.reason for one in result.exercises)
+        assert result.complete
+
+    @pytest.mark.parametrize("name", EXERCISES)
+    def test_a_named_mistake_costs_only_its_exercise_and_is_named(self, grade, name):
+        known = registry.mistakes(registry.of_lesson("getting_started")[name])[0]
+        result = grade(classroom.handed_in(SLUG, {name: known}))
+        assert scores(result) == {**POINTS, name: 0}
+        assert known.hint in " ".join(reason(result, name).split())  # it is wrapped
+        assert "seed" in reason(result, name)
+
+    @pytest.mark.parametrize(
+        ("source", "words"),
+        [
+            (
+                "def softmax(:",
+                "SyntaxError: invalid syntax, line 1: def softmax(:",
+            ),
+            ("1 / 0", "its cell stops with ZeroDivisionError: division by zero, line 1"),
+            ("import os; os._exit(0)", "had to be stopped: it ended itself with status 0"),
+            ("while True: pass", "had to be stopped: it took more than 5 s"),
+            ("def softmax(scores, dim):\n    while True: pass", "it took more than 3 s"),
+            ("def softmax(scores, dim):\n    import os; os._exit(3)", "status 3"),
+            ("def softmax(scores, dim):\n    import sys; sys.exit()", "SystemExit"),
+            ("from torch import softmax", "not written in the notebook"),
+            ("softmax = 3", "raised TypeError"),
+            ("def softmax(scores, dim): pass", "None"),
+            ("def softmax(scores, dim): return scores.numpy()", "numpy"),
+            ("def softmax(scores, dim): return (scores * float('nan'))", "not finite"),
+            ("def softmax(scores, dim):\n    raise KeyboardInterrupt", "KeyboardInterrupt"),
+        ],
+    )
+    def test_whatever_goes_wrong_costs_only_its_own_exercise(self, grade, source, words):
+        result = grade(classroom.handed_in(SLUG, {"softmax": source}))
+        assert scores(result) == {**POINTS, "softmax": 0}
+        assert words in reason(result, "softmax")
+        assert reason(result, "softmax").startswith("softmax: ")
+        assert reason(result, "softmax").count("softmax: ") == 1
+        assert "ipython" not in reason(result, "softmax")
+
+    def test_a_missing_cell_is_named(self, grade):
+        notebook = classroom.handed_in(SLUG)
+        notebook.cells = [
+            cell for cell in notebook.cells if cell is not cell_of(notebook, "softmax")
+        ]
+        result = grade(notebook)
+        assert scores(result) == {**POINTS, "softmax": 0}
+        expected = "softmax: it is not defined.\n  got       its cell is missing"
+        assert reason(result, "softmax") == expected
+
+    def test_prints_and_warnings_cost_nothing(self, grade, master):
+        noisy = (
+            "import sys, warnings\nprint('x' * 10**6)\nwarnings.warn('w')\nsys.stderr.write('e')\n"
+        )
+        right = cell_of(master, "softmax").source
+        inside = right.replace("    shifted", "    print('y'); warnings.warn('z')\n    shifted")
+        assert grade(classroom.handed_in(SLUG, {"softmax": noisy + inside})).score == 5
+
+    def test_a_reason_is_never_long(self, master, box, monkeypatch):
+        failure = CheckFailed("the parameters are wrong", "x" * 9_000)
+        monkeypatch.setattr("autograder.grading.execute.run_check", lambda *_: failure)
+        submission = parse(classroom.handed_in(SLUG))
+        graded, result = single.grade_submission(master, submission, box)
+        assert 100 < len(reason(result, "softmax")) <= 4000
+        assert len(json.dumps(graded)) < 100_000
+
+    def test_names_of_changed_inputs_are_few(self, grade):
+        lie = "from autograder import answer\nanswer._modified = lambda *_: ['x' * 99] * 30_000\n"
+        notebook = classroom.handed_in(SLUG)
+        notebook.cells.insert(0, nbformat.v4.new_code_cell(lie))
+        result = grade(notebook)
+        assert "changes its inputs" in reason(result, "softmax")
+        assert len(reason(result, "softmax")) < 1500
+
+    def test_outputs_of_all_cells_together_are_bounded(self, grade, master, box):
+        notebook = classroom.handed_in(SLUG)
+        loud = [nbformat.v4.new_code_cell("print('x' * 30_000)") for _ in range(60)]
+        notebook.cells[1:1] = loud
+        graded, result = single.grade_submission(master, parse(notebook), box)
+        assert result.score == 5
+        assert len(json.dumps(graded)) < 800_000
+        assert "prints too much" in graded["cells"][60]["outputs"][0]["text"]
+
+    def test_a_changed_input_is_refused(self, grade, master):
+        right = cell_of(master, "uniform_average").source
+        changed = right.replace(
+            "    return values.mean(dim=0)",
+            "    mean = values.mean(dim=0)\n    values.data += 1\n    return mean",
+        )
+        result = grade(classroom.handed_in(SLUG, {"uniform_average": changed}))
+        assert "changes its inputs" in reason(result, "uniform_average")
+
+    def test_graded_cells_can_be_deleted_copied_edited_and_retyped(self, grade):
+        notebook = classroom.handed_in(SLUG, {"softmax": WRONG})
+        check = cell_of(notebook, "check_softmax")
+        check.source, check.metadata.nbgrader["points"] = "print('passed')", 100
+        notebook.cells.remove(cell_of(notebook, "check_uniform_average"))
+        notebook.cells.insert(0, copy.deepcopy(check))
+        notebook.cells.append(copy.deepcopy(cell_of(notebook, "softmax")))
+        other = cell_of(notebook, "check_weighted_average")
+        other.cell_type = "markdown"
+        assert scores(grade(notebook)) == {**POINTS, "softmax": 0}
+
+    def test_a_problem_is_the_reason_of_every_exercise(self, grade):
+        result = grade({"nbformat": 4, "cells": "no"})
+        assert result.score == 0
+        assert all("no list of cells" in one.reason for one in result.exercises)
+
+    def test_no_two_gradings_use_one_seed(self, grade):
+        wrong = classroom.handed_in(SLUG, {"softmax": WRONG})
+        seeds = {reason(grade(wrong), "softmax").rpartition("seed")[2] for _ in range(4)}
+        assert len(seeds) > 1
+
+    def test_after_a_death_the_earlier_cells_are_run_again(self, grade):
+        notebook = classroom.handed_in(SLUG, {"softmax": "import os; os._exit(0)"})
+        result = grade(notebook)  # weighted_average needs the imports of the first cells
+        assert scores(result)["weighted_average"] == 2
+
+    def test_time_for_the_whole_notebook_is_bounded(self, master):
+        notebook = classroom.handed_in(SLUG)
+        for _ in range(20):
+            notebook.cells.insert(0, nbformat.v4.new_code_cell("while True: pass"))
+        with Sandbox(SLUG, "auto", Limits(cell_seconds=1, notebook_seconds=2.5)) as box:
+            result = single.grade_submission(master, parse(notebook), box)[1]
+        assert result.score == 0
+        assert result.seconds < 10
+        assert result.complete
+
+    def test_the_outputs_of_checks_are_the_verdicts(self, master, box):
+        notebook = classroom.handed_in(SLUG, {"softmax": WRONG})
+        graded, result = single.grade_submission(master, parse(notebook), box)
+        graded = nbformat.from_dict(graded)
+        (right,) = cell_of(graded, "check_uniform_average").outputs
+        assert right.text == "uniform_average: correct.\n"
+        (wrong,) = cell_of(graded, "check_softmax").outputs
+        assert wrong.output_type == "error"
+        assert wrong.traceback == reason(result, "softmax").splitlines()
+        nbformat.validate(graded)
+
+
+def test_grade_notebook_takes_paths(tmp_path):
+    path = tmp_path / f"{SLUG}.ipynb"
+    nbformat.write(classroom.handed_in(SLUG), path)
+    from autograder import ROOT
+
+    result = single.grade_notebook(ROOT / "solutions" / SLUG / f"{SLUG}.ipynb", path, "auto")
+    assert (result.lesson, result.score) == (SLUG, 5)
+    assert Result.from_dict(json.loads(json.dumps(result.as_dict()))) == result
+
+
+def test_control_characters_never_reach_a_terminal():
+    assert clean("a\x1b[2Jb\rc\nd\te\x9b\ud800") == "a[2Jbc\nd\te?"
+
+
+def test_a_check_that_tests_nothing_gives_nothing(master, box):
+    broken = copy.deepcopy(master)
+    cell_of(broken, "check_softmax").source = "pass"
+    notebook, result = single.grade_submission(broken, parse(classroom.handed_in(SLUG)), box)
+    assert "tests nothing" in reason(result, "softmax")
+    assert isinstance(CheckFailed("x"), AssertionError)

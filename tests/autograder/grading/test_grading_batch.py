@@ -1,0 +1,228 @@
+"""``autograder grade`` on a class: complete, resumable, and the gradebook always right."""
+
+import html
+import os
+import re
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from nbgrader.api import Gradebook
+
+from autograder import ROOT
+from autograder.checking import registry
+from autograder.grading import classroom
+from autograder.grading.folders import Course
+from tests.autograder.small_class import (
+    LINE,
+    PROGRAM,
+    SLUG,
+    WRONG,
+    grade,
+    hand_in,
+    kept,
+    make_course,
+    scores,
+)
+
+
+@pytest.fixture
+def course(tmp_path):
+    return make_course(tmp_path)
+
+
+def test_a_class_is_graded_once_and_then_skipped(course):
+    hand_in(course, "ada", "cleo")
+    hand_in(course, "ben", answers=WRONG)
+    said, _, _ = grade(course)
+    assert sorted(LINE.findall(said)) == ["ada", "ben", "cleo"]
+    assert "3/5  lost: softmax" in said
+    assert scores(course) == {"ada": 5, "ben": 3, "cleo": 5}
+    assert kept(course, "ben").complete
+
+    said, _, _ = grade(course)
+    assert "3 of 3 are graded and unchanged: skipped." in said
+    assert not LINE.findall(said)
+
+    hand_in(course, "ben")
+    said, _, _ = grade(course)
+    assert LINE.findall(said) == ["ben"]
+    assert scores(course)["ben"] == 5
+
+    said, _, _ = grade(course, "--regrade", "--student", "ada", "--lesson", "0")
+    assert LINE.findall(said) == ["ada"]
+
+
+def test_damage_is_a_score_and_a_sentence(course):
+    hand_in(course, "ada")
+    broken = {
+        "empty": b"",
+        "text": b"dear instructor",
+        "other": b'{"nbformat": 4, "metadata": {}, "cells": [{"cell_type": "code"}]}',
+    }
+    for student, content in broken.items():
+        folder = course / "class" / "submitted" / student / SLUG
+        folder.mkdir(parents=True)
+        (folder / f"{SLUG}.ipynb").write_bytes(content)
+    (course / "class" / "submitted" / "nothing" / SLUG).mkdir(parents=True)
+    renamed = course / "class" / "submitted" / "renamed" / SLUG
+    renamed.mkdir(parents=True)
+    (renamed / "final (2).ipynb").write_text("{}")
+    (course / "class" / "submitted" / "linked").mkdir()
+    link = course / "class" / "submitted" / "linked" / SLUG
+    link.symlink_to(course / "solutions" / SLUG)
+    said, _, _ = grade(course, "--sandbox", "auto")
+    found = scores(course)
+    assert found.pop("ada") == 5
+    assert found == dict.fromkeys([*broken, "nothing", "renamed", "linked"], 0)
+    assert all(kept(course, student).complete for student in found)
+    assert "there is no 00_getting_started.ipynb, only final (2).ipynb" in said
+
+
+def test_a_worker_that_dies_is_replaced(course):
+    students = [f"s{number:02}" for number in range(6)]
+    hand_in(course, *students)
+    command = [*PROGRAM, "--course", str(course), "--workers", "1"]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    said = process.stdout.readline()
+    for pid in _workers(process.pid):
+        os.kill(pid, signal.SIGKILL)
+    said += process.communicate(timeout=120)[0]
+    assert process.returncode == 0
+    assert sorted(LINE.findall(said)) == students
+    assert scores(course) == dict.fromkeys(students, 5)
+
+
+def test_a_lost_gradebook_is_filled_again_without_grading(course):
+    hand_in(course, "ada")
+    hand_in(course, "ben", answers=WRONG)
+    grade(course)
+    (course / "class" / "gradebook.db").unlink()
+    said, _, _ = grade(course)
+    assert not LINE.findall(said)
+    assert scores(course) == {"ada": 5, "ben": 3}
+
+
+def test_a_manual_score_is_kept(course):
+    hand_in(course, "ben", answers=WRONG)
+    grade(course)
+    with Gradebook(Course(course).db_url, "attention") as book:
+        found = book.find_grade("check_softmax", SLUG, SLUG, "ben")
+        found.manual_score = 1.0
+        book.db.commit()
+    grade(course, "--regrade")
+    with Gradebook(Course(course).db_url, "attention") as book:
+        found = book.find_grade("check_softmax", SLUG, SLUG, "ben")
+        assert (found.auto_score, found.manual_score, found.needs_manual_grade) == (0, 1, True)
+
+
+def test_late_submissions_are_penalised_by_nbgraders_own_rule(course):
+    (course / "nbgrader_config.py").write_text(
+        "from pathlib import Path\nfrom autograder.course import configure\n"
+        "c = configure(get_config(), Path(__file__).resolve().parent)\n"
+        "c.LateSubmissionPlugin.penalty_method = 'zero'\n"
+    )
+    hand_in(course, "ada", "late")
+    stamp = course / "class" / "submitted" / "late" / SLUG / "timestamp.txt"
+    stamp.write_text("2031-01-02 03:04:05 UTC")
+    grade(course)
+    with Gradebook(Course(course).db_url, "attention") as book:
+        book.update_or_create_assignment(SLUG, duedate="2031-01-01 00:00:00 UTC")
+    grade(course, "--regrade")
+    with Gradebook(Course(course).db_url, "attention") as book:
+        found = book.find_submission_notebook(SLUG, SLUG, "late")
+        assert (found.score, found.late_submission_penalty) == (5, 5)
+        assert not book.find_submission_notebook(SLUG, SLUG, "ada").late_submission_penalty
+
+
+def test_no_submission_is_an_error(course):
+    _, said, status = grade(course, check=False)
+    assert status == 1
+    assert "no submission" in said
+
+
+def test_a_sandbox_that_cannot_be_had_is_refused_in_one_sentence(course):
+    hand_in(course, "ada")
+    environment = {**os.environ, "PATH": str(Path(sys.executable).parent)}
+    command = [*PROGRAM, "--course", str(course), "--sandbox", "required"]
+    done = subprocess.run(command, capture_output=True, text=True, env=environment)
+    assert done.returncode != 0
+    assert done.stderr.startswith("the sandbox is required, but bubblewrap is not installed")
+    assert len(done.stderr.splitlines()) == 1
+
+    command[-1] = "auto"
+    done = subprocess.run(command, capture_output=True, text=True, env=environment)
+    assert done.returncode == 0
+    assert "WITHOUT A SANDBOX" in done.stderr
+
+
+class TestNbgrader:
+    """nbgrader's own commands take the same path."""
+
+    @pytest.fixture
+    def configured(self, course):
+        (course / "nbgrader_config.py").write_text(
+            "from pathlib import Path\nfrom autograder.course import configure\n"
+            "c = configure(get_config(), Path(__file__).resolve().parent)\n"
+        )
+        return course
+
+    def nbgrader(self, course, *arguments):
+        command = [PROGRAM[0].replace("autograder", "nbgrader"), *arguments]
+        done = subprocess.run(command, cwd=course, capture_output=True, text=True, timeout=600)
+        return done.stdout + done.stderr
+
+    def test_autograde_gives_the_same_and_feedback_shows_the_reasons(self, configured):
+        known = registry.mistakes(registry.of_lesson("getting_started")["softmax"])[0]
+        hand_in(configured, "ada")
+        hand_in(configured, "ben", answers={"softmax": known})
+        hand_in(configured, "eve", answers={"softmax": "import os; os._exit(0)"})
+        folder = configured / "class" / "submitted" / "text" / SLUG
+        folder.mkdir(parents=True)
+        (folder / f"{SLUG}.ipynb").write_text("not a notebook")
+        grade(configured)
+        ours = (
+            scores(configured),
+            {name: kept(configured, name).exercises for name in ("ada", "eve")},
+        )
+        self.nbgrader(configured, "autograde", SLUG, "--force")
+        theirs = (
+            scores(configured),
+            {name: kept(configured, name).exercises for name in ("ada", "eve")},
+        )
+        assert ours == theirs
+        assert ours[0] == {"ada": 5, "ben": 3, "eve": 3, "text": 0}
+
+        self.nbgrader(configured, "generate_feedback", SLUG)
+        page = configured / "class" / "feedback" / "ben" / SLUG / f"{SLUG}.html"
+        shown = re.sub(r"(?s)<style.*?</style>", "", page.read_text())
+        for line in kept(configured, "ben").exercises[1].reason.splitlines()[1:3]:
+            assert line.split()[0] in shown
+        words = re.sub(r"<[^>]+>|\s+", " ", html.unescape(shown))
+        assert " ".join(known.hint.split()) in " ".join(words.split())
+        own = sum(cell.source.count("Traceback") for cell in classroom.handed_in(SLUG).cells)
+        assert shown.count("Traceback") == own  # in the docstrings, no other
+        assert "/autograder/" not in shown
+        assert str(ROOT) not in shown
+        solution = classroom.solved(SLUG)
+        text = next(cell.source for cell in solution.cells if "def softmax" in cell.source)
+        line = next(line for line in text.splitlines() if "amax" in line)
+        assert line.strip().split("  #")[0] not in shown
+
+
+def _workers(pid):
+    """The worker processes of the command ``pid``: children of its fork server."""
+    return [child for server in _children(pid) for child in _children(server)]
+
+
+def _children(pid):
+    try:
+        return [
+            int(child)
+            for task in Path(f"/proc/{pid}/task").iterdir()
+            for child in (task / "children").read_text().split()
+        ]
+    except OSError:
+        return []

@@ -1,0 +1,95 @@
+"""Grading on a Dask cluster of real processes, one of which is killed in the middle."""
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from autograder import ROOT
+from autograder.checking import registry
+from autograder.commands import cli
+from autograder.grading import classroom
+from tests.needs import needs
+
+pytestmark = needs("distributed")
+SLUG, STUDENTS = "00_getting_started", 12
+
+
+@pytest.fixture
+def course(tmp_path):
+    """A course with the submissions of a dozen students, every third with a named mistake."""
+    (tmp_path / "autograder").mkdir()
+    shutil.copytree(ROOT / "solutions" / SLUG, tmp_path / "solutions" / SLUG)
+    wrong = registry.mistakes(registry.find("softmax"))[0]
+    for number in range(STUDENTS):
+        answers = {"softmax": wrong} if number % 3 == 0 else {}
+        notebook = classroom.handed_in(SLUG, answers)
+        classroom.submit(notebook, tmp_path, f"student-{number:02}", SLUG)
+    return tmp_path
+
+
+@pytest.fixture
+def cluster(tmp_path):
+    """Address of a scheduler with two workers, and the workers' processes."""
+    where = tmp_path / "scheduler.json"
+    scheduler = _start("scheduler", "--host", "127.0.0.1", "--port", "0", "--scheduler-file", where)
+    workers = []
+    try:
+        address = _address(where)
+        workers = [_start("worker", address, "--nthreads", "1", "--no-nanny") for _ in range(2)]
+        yield address, workers
+    finally:
+        for process in [*workers, scheduler]:
+            process.kill()
+            process.wait()
+
+
+def _start(*arguments):
+    command = [sys.executable, "-m", "dask", *map(str, arguments), "--no-dashboard"]
+    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    return subprocess.Popen(command, cwd="/", **quiet)
+
+
+def _address(path):
+    for _ in range(300):
+        try:
+            return json.loads(path.read_text())["address"]
+        except (OSError, ValueError):
+            time.sleep(0.1)
+    raise TimeoutError("the scheduler did not start")
+
+
+def _reasons(course):
+    found = (course / "class" / "autograded").glob(f"*/{SLUG}/reasons.json")
+    return [json.loads(path.read_text()) for path in found]
+
+
+@pytest.mark.serial
+def test_every_score_arrives_although_a_worker_is_killed(course, cluster):
+    """With one of two workers killed while grading, every student has the right score."""
+    address, workers = cluster
+    command = [sys.executable, "-m", "autograder.commands.cli", "grade"]
+    command += ["--course", course, "--cluster", address]
+    grading = subprocess.Popen(list(map(str, command)), stdout=subprocess.PIPE, text=True)
+    while grading.poll() is None and not _reasons(course):
+        time.sleep(0.05)
+    os.kill(workers[0].pid, signal.SIGKILL)
+    said = grading.communicate(timeout=180)[0]
+    assert grading.returncode == 0, said
+    scores = {one["student"]: one["score"] for one in _reasons(course)}
+    assert len(scores) == STUDENTS
+    for number in range(STUDENTS):
+        assert scores[f"student-{number:02}"] == (3 if number % 3 == 0 else 5)
+
+
+def test_a_scheduler_that_does_not_answer_is_one_clear_sentence(course, monkeypatch, capsys):
+    """Nothing listens on port 1: the command says so and grades nothing."""
+    monkeypatch.setattr("autograder.grading.cluster.CONNECT_SECONDS", 1)
+    assert cli.main(["grade", "--course", str(course), "--cluster", "tcp://127.0.0.1:1"]) != 0
+    assert "no Dask scheduler answers at tcp://127.0.0.1:1" in capsys.readouterr().err
+    assert not _reasons(course)

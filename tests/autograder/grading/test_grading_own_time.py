@@ -1,0 +1,89 @@
+"""The grader's own time for one check: it ends, the student's is not counted, the rest goes on."""
+
+import signal
+import threading
+import time
+
+import pytest
+
+from autograder.checking.run_check import run_check
+from autograder.grading import classroom, single
+from autograder.grading.own_time import OutOfOwnTime, OwnTime, Waiting
+from autograder.grading.submission import parse
+from autograder.inside.limits import Limits
+from autograder.sandbox.sandbox import Sandbox
+
+SLUG = "00_getting_started"
+
+
+def busy(seconds):
+    """Use the CPU for so long."""
+    end = time.process_time() + seconds
+    while time.process_time() < end:
+        pass
+
+
+class Slow:
+    """An answer that keeps this process busy."""
+
+    def call(self, seconds):
+        busy(seconds)
+        return "called"
+
+    def build(self, args, kwargs):
+        return self
+
+
+def test_own_work_is_ended():
+    before = signal.getsignal(signal.SIGPROF)
+    start = time.process_time()
+    with pytest.raises(OutOfOwnTime), OwnTime(0.2):
+        busy(10)
+    assert time.process_time() - start < 5
+    assert signal.getitimer(signal.ITIMER_PROF) == (0, 0)
+    assert signal.getsignal(signal.SIGPROF) is before
+
+
+def test_where_the_exception_is_swallowed_it_comes_again():
+    with pytest.raises(OutOfOwnTime), OwnTime(0.1):
+        try:
+            busy(10)
+        except BaseException:
+            busy(10)
+
+
+def test_the_time_of_an_answer_does_not_count():
+    with OwnTime(0.3) as clock:
+        answer = Waiting(Slow(), clock)
+        assert answer.build([], {}).call(0.5) == "called"
+        assert answer.call(0.5) == "called"
+        with pytest.raises(OutOfOwnTime):
+            busy(10)
+
+
+def test_another_thread_is_left_alone():
+    done = []
+
+    def work():
+        with OwnTime(0.05) as clock:
+            busy(0.2)
+            done.append(Waiting(Slow(), clock).call(0))
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join()
+    assert done == ["called"]
+
+
+def test_a_check_that_takes_too_long_costs_its_exercise_and_no_other(monkeypatch):
+    def slowly(item, *rest):
+        return busy(30) if item.name == "softmax" else run_check(item, *rest)
+
+    monkeypatch.setattr("autograder.grading.execute.run_check", slowly)
+    with Sandbox(SLUG, "auto", Limits(own_seconds=2.0)) as box:
+        submission = parse(classroom.handed_in(SLUG))
+        result = single.grade_submission(classroom.solved(SLUG), submission, box)[1]
+    assert [one.score for one in result.exercises] == [1, 0, 2]
+    reason = result.exercises[1].reason
+    assert reason.startswith("softmax: the check takes too long over your results")
+    assert "more than 2 s" in reason

@@ -1,0 +1,158 @@
+"""Reading a submission, whatever was handed in, and never more than a plain file of it."""
+
+import copy
+import json
+import os
+
+import nbformat
+import pytest
+
+from autograder import CourseError
+from autograder.grading import classroom, records
+from autograder.grading.folders import Course, Handed
+from autograder.grading.nbgrader_steps import TolerantExporter
+from autograder.grading.submission import parse, read, read_bytes
+
+SLUG = "00_getting_started"
+
+
+@pytest.fixture(scope="module")
+def master():
+    return classroom.solved(SLUG)
+
+
+class TestReading:
+    @pytest.mark.parametrize(
+        ("content", "sentence"),
+        [
+            (b"", "is empty"),
+            (b"  \n", "is empty"),
+            (b"{not json", "not valid JSON"),
+            (b"\x80\x81", "not valid JSON"),
+            (b"[" * 10**5, "not valid JSON"),
+            (b"[1, 2]", "not a notebook"),
+            (b'{"a": 1}', "not a notebook"),
+            (b'{"nbformat": 4}', "no list of cells"),
+            (b'{"nbformat": 4, "cells": {}}', "no list of cells"),
+            (b'{"nbformat": 9, "cells": []}', "format 9"),
+            (b'{"nbformat": 3, "worksheets": 7}', "damaged"),
+            (b'{"nbformat": 4, "cells": [], "metadata": {"kernelspec": {"language": "R"}}}', "R"),
+        ],
+    )
+    def test_anything_but_a_notebook_has_a_sentence(self, tmp_path, content, sentence):
+        path = tmp_path / "a.ipynb"
+        path.write_bytes(content)
+        submission = read(path)
+        assert sentence in submission.problem
+        assert not submission.cells
+
+    def test_a_missing_notebook(self, tmp_path):
+        assert read(tmp_path / "a.ipynb").problem == "there is no a.ipynb in the submission"
+
+    def test_a_renamed_notebook(self, tmp_path):
+        (tmp_path / "a (1).ipynb").write_text("{}")
+        assert "only a (1).ipynb: it must keep its name" in read(tmp_path / "a.ipynb").problem
+
+    def test_a_link_is_not_followed(self, tmp_path):
+        (tmp_path / "secret").write_text('{"nbformat": 4, "cells": []}')
+        (tmp_path / "a.ipynb").symlink_to(tmp_path / "secret")
+        assert read(tmp_path / "a.ipynb").problem
+
+    def test_neither_is_a_link_to_the_folder(self, tmp_path):
+        (tmp_path / "solutions").mkdir()
+        (tmp_path / "solutions" / "a.ipynb").write_text('{"nbformat": 4, "cells": []}')
+        (tmp_path / "ada").symlink_to(tmp_path / "solutions")
+        assert "link" in read(tmp_path / "ada" / "a.ipynb", own_folders=1).problem
+
+    def test_a_pipe_does_not_stop_the_reader(self, tmp_path):
+        os.mkfifo(tmp_path / "a.ipynb")
+        assert "not a plain file" in read(tmp_path / "a.ipynb").problem
+
+    def test_a_huge_file_is_not_read(self, tmp_path):
+        with open(tmp_path / "a.ipynb", "wb") as stream:
+            stream.truncate(60 * 2**20)
+        assert "larger than 50 MiB" in read(tmp_path / "a.ipynb").problem
+
+    def test_an_old_format_is_read(self, tmp_path, master):
+        path = tmp_path / "a.ipynb"
+        path.write_text(json.dumps(nbformat.convert(copy.deepcopy(master), 3)))
+        assert any("def softmax" in cell.source for cell in read(path).cells)
+
+    def test_odd_cells_are_dropped(self):
+        odd = [7, None, {}, {"cell_type": "spaceship"}, {"cell_type": "code", "source": 3}]
+        odd += [{"cell_type": "code", "source": ["a", 1, "b"], "metadata": []}]
+        assert [cell.source for cell in parse({"nbformat": 4, "cells": odd}).cells] == ["ab"]
+
+    def test_too_much_text_is_not_graded(self):
+        cells = [{"cell_type": "code", "source": "x" * 300_000}] * 7
+        assert "2,000,000 characters" in parse({"nbformat": 4, "cells": cells}).problem
+
+    def test_a_name_that_is_no_text_is_shown_without_it(self, tmp_path):
+        (tmp_path / os.fsdecode(b"\x1b[2J\xff.ipynb")).write_text("{}")
+        problem = read(tmp_path / "a.ipynb").problem
+        assert problem == "there is no a.ipynb, only [2J?.ipynb: it must keep its name"
+        kernel = {"kernelspec": {"language": "R", "display_name": "\ud800\x07"}}
+        notebook = {"nbformat": 4, "cells": [], "metadata": kernel}
+        assert parse(notebook).problem == "the notebook's kernel is ?, not Python"
+
+    def test_what_trips_over_a_folder_is_a_problem_of_that_submission(self, tmp_path, monkeypatch):
+        def trip(path):
+            raise PermissionError(path)
+
+        monkeypatch.setattr("autograder.grading.submission._content", trip)
+        assert read(tmp_path / "a.ipynb").problem == (
+            "the submission cannot be read: PermissionError"
+        )
+
+
+def folder(path):
+    path.mkdir()
+
+
+def device(path):
+    path.symlink_to("/dev/zero")
+
+
+def link(path):
+    path.symlink_to(__file__)
+
+
+def flood(path):
+    path.touch()
+    os.truncate(path, 20 * 2**30)
+
+
+ODD = pytest.mark.parametrize("make", [folder, os.mkfifo, device, link, flood])
+
+
+@ODD
+def test_only_a_plain_file_of_a_decent_size_is_ever_opened(tmp_path, make):
+    make(tmp_path / "x")
+    assert read_bytes(tmp_path / "x", 10**6) is None
+
+
+@ODD
+def test_the_marks_of_a_submission_are_made_from_plain_files_only(tmp_path, make):
+    course, one = Course(tmp_path), Handed(SLUG, "ada")
+    beside = course.submitted(one).parent
+    beside.mkdir(parents=True)
+    nothing = records.digest(course, one)
+    make(course.submitted(one))
+    make(beside / "timestamp.txt")
+    assert course.timestamp(one) == ""
+    assert records.digest(course, one) == nothing
+
+
+@ODD
+def test_nbgraders_exporter_reads_an_empty_notebook_in_place_of_an_odd_file(tmp_path, make):
+    make(tmp_path / "a.ipynb")
+    text, _ = TolerantExporter().from_filename(str(tmp_path / "a.ipynb"))
+    assert json.loads(text)["cells"] == []
+
+
+def test_a_folder_whose_name_is_no_text_is_refused_before_the_grading(tmp_path):
+    (tmp_path / "solutions" / SLUG).mkdir(parents=True)
+    (tmp_path / "solutions" / SLUG / f"{SLUG}.ipynb").write_text("{}")
+    (tmp_path / "class" / "submitted" / os.fsdecode(b"\xff") / SLUG).mkdir(parents=True)
+    with pytest.raises(CourseError, match="rename the folder"):
+        Course(tmp_path).submissions()

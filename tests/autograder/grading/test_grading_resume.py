@@ -1,0 +1,169 @@
+"""Stopping a grading at any moment: nothing is lost, and nothing is graded twice."""
+
+import os
+import random
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+from autograder.grading import batch, records, worker
+from autograder.grading.folders import Course
+from autograder.grading.gradebook import Book
+from tests.autograder.small_class import (
+    LINE,
+    PROGRAM,
+    WRONG,
+    grade,
+    hand_in,
+    kept,
+    make_course,
+    scores,
+)
+
+STUDENTS = [f"s{number:02}" for number in range(12)]
+
+
+@pytest.fixture
+def course(tmp_path):
+    made = make_course(tmp_path)
+    hand_in(made, *STUDENTS[:-1])
+    hand_in(made, STUDENTS[-1], answers=WRONG)
+    return made
+
+
+EXPECTED = {**dict.fromkeys(STUDENTS, 5), STUDENTS[-1]: 3}
+
+
+def start(course, workers):
+    """Start the command in a session of its own, which Ctrl-C stops, as from a terminal."""
+    command = [*PROGRAM, "--course", str(course), "--workers", str(workers)]
+    return subprocess.Popen(
+        command,
+        stdout=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+        # What a script starts in the background ignores Ctrl-C, and so do all its children.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+    )
+
+
+def marks(course):
+    """When each student's result was written down."""
+    paths = (course / "class" / "autograded").glob("*/*/reasons.json")
+    return {path.parts[-3]: path.stat().st_mtime_ns for path in paths}
+
+
+def test_killed_at_random_moments_it_ends_with_everything_graded_once(course):
+    chance = random.Random(time.time_ns())
+    known, said = {}, ""
+    for _ in range(4):
+        process = start(course, workers=2)
+        lines = [process.stdout.readline() for _ in range(chance.randint(0, 3))]
+        time.sleep(chance.uniform(0, 0.2 if lines else 4))
+        os.kill(process.pid, signal.SIGKILL)
+        said += "".join(lines) + process.stdout.read()
+        process.wait()
+        _wait_until(lambda session=process.pid: not _left_over(session))
+        now = marks(course)
+        assert known.items() <= now.items()  # what was written down is not written again
+        known = now
+    said += grade(course)[0]
+    assert known.items() <= marks(course).items()
+    graded = LINE.findall(said)
+    assert len(graded) == len(set(graded))
+    assert scores(course) == EXPECTED
+    assert all(kept(course, student).complete for student in STUDENTS)
+    assert not list(course.glob("class/autograded/*/*/*.tmp"))
+
+
+def test_ctrl_c_stops_and_the_next_run_goes_on(course):
+    process = start(course, workers=2)
+    first = process.stdout.readline()
+    os.killpg(process.pid, signal.SIGINT)
+    first += process.communicate(timeout=60)[0]
+    assert process.returncode == 130
+    assert "are left; run the same command to go on" in first
+    assert "Traceback" not in first
+    _wait_until(lambda: not _left_over(process.pid))
+    known = marks(course)
+    again, _, _ = grade(course)
+    assert known.items() <= marks(course).items()
+    assert not set(LINE.findall(first)) & set(LINE.findall(again))
+    assert scores(course) == EXPECTED
+
+
+class Killed(BaseException):
+    """The process ends here."""
+
+
+def _dies_before(owner, name, call):
+    """A stand-in for ``owner.name`` that dies instead of its ``call``-th call."""
+    real, calls = getattr(owner, name), []
+
+    def action(*arguments, **named):
+        calls.append(None)
+        if len(calls) == call:
+            raise Killed
+        return real(*arguments, **named)
+
+    return action
+
+
+@pytest.fixture(scope="module")
+def outcome():
+    """Grades one submission after the other in this process."""
+    yield lambda task: worker.run(task)
+    worker.close()
+
+
+@pytest.mark.parametrize(
+    ("owner", "name", "call"),
+    [
+        (records, "_write", 1),  # before the notebook is written
+        (records, "_write", 2),  # between notebook and reasons
+        (os, "replace", 1),  # with a file written aside
+        (os, "replace", 2),
+        (Book, "store", 1),  # between files and gradebook
+        (batch.records, "save", 2),  # after the first student's, before the second's
+    ],
+)
+def test_death_between_any_two_steps_loses_nothing(course, monkeypatch, outcome, owner, name, call):
+    handed = Course(course).submissions(students=STUDENTS[-2:])
+    with Book(Course(course)) as book:
+        made = batch.Batch(Course(course), book, handed, "auto")
+        pairs = [(one, outcome(task)) for one, task in made.tasks()]
+        with monkeypatch.context() as patch, pytest.raises(Killed):
+            patch.setattr(owner, name, _dies_before(owner, name, call))
+            for one, graded in pairs:
+                made.keep(one, graded)
+    known = marks(course)
+    with Book(Course(course)) as book:
+        made = batch.Batch(Course(course), book, handed, "auto")
+        assert {one.student for one in made.done} == set(known)
+        for one, task in made.tasks():
+            made.keep(one, outcome(task))
+    assert known.items() <= marks(course).items()
+    assert scores(course) == {STUDENTS[-2]: 5, STUDENTS[-1]: 3}
+
+
+def _left_over(session):
+    """Processes of a killed command's session, and sandboxes that lost their grader."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            fields = path.read_text().rpartition(")")[2].split()
+        except OSError:
+            continue
+        if int(fields[3]) == session and fields[0] != "Z":
+            found.append(int(path.parent.name))
+    return found
+
+
+def _wait_until(condition, seconds=20):
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.1)

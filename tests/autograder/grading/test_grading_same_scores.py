@@ -1,0 +1,72 @@
+"""On honest submissions nbgrader's own way of executing gives the same scores to the point."""
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from nbgrader.api import Gradebook
+
+from autograder import ROOT
+from autograder.checking import registry
+from autograder.commands import cli
+from autograder.grading import classroom
+from autograder.grading.folders import Course
+
+CONFIG = """
+from pathlib import Path
+from autograder.course import configure
+
+c = configure(get_config(), Path(__file__).resolve().parent)
+"""
+STOCK = "del c['Autograde']  # its own steps: clean, Execute in a kernel, save\n"
+NBGRADER = str(Path(sys.executable).with_name("nbgrader"))
+
+
+def honest(slug):
+    """Pairs (student, notebook): right, right in other ways, partly wrong, and blank."""
+    checks = registry.of_lesson(slug.partition("_")[2])
+    other = [
+        {name: registry.alternatives(item)[n] for name, item in checks.items()} for n in (0, 1)
+    ]
+    wrong = {name: registry.mistakes(item)[-1] for name, item in list(checks.items())[::2]}
+    yield "right", classroom.handed_in(slug)
+    yield "another_way", classroom.handed_in(slug, other[0])
+    yield "a_third_way", classroom.handed_in(slug, other[1])
+    yield "partly_wrong", classroom.handed_in(slug, wrong)
+    yield "blank", classroom.blank(slug)
+
+
+def scores(course, slug):
+    """Score by student and exercise."""
+    with Gradebook(Course(course).db_url, "attention") as book:
+        return {
+            (one.student.id, grade.name): grade.score
+            for one in book.assignment_submissions(slug)
+            for grade in one.notebooks[0].grades
+        }
+
+
+@pytest.mark.parametrize("slug", ["00_getting_started", "01_kernel_regression"])
+def test_stock_nbgrader_and_this_grading_agree(tmp_path, slug):
+    shutil.copytree(ROOT / "solutions" / slug, tmp_path / "solutions" / slug)
+    students = dict(honest(slug))
+    for student, notebook in students.items():
+        classroom.submit(notebook, tmp_path, student, slug)
+    config = tmp_path / "nbgrader_config.py"
+    config.write_text(CONFIG)
+    assert cli.main(["grade", "--course", str(tmp_path)]) == 0
+    ours = scores(tmp_path, slug)
+    assert {student for student, _ in ours} == set(students)
+    assert len(set(ours.values())) > 1
+
+    (tmp_path / "class" / "gradebook.db").unlink()
+    shutil.rmtree(tmp_path / "class" / "autograded")
+    config.write_text(CONFIG + STOCK)
+    for command in (["generate_assignment", slug], ["autograde", slug]):
+        done = subprocess.run([NBGRADER, *command], cwd=tmp_path, capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr[-2000:]
+        assert "SAWarning" not in done.stderr
+    assert "Executing notebook" in done.stderr or "kernel" in done.stderr, done.stderr[-2000:]
+    assert scores(tmp_path, slug) == ours

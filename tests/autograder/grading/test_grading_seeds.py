@@ -1,0 +1,22 @@
+"""What a check draws decides: results of another grading are refused, whatever the exercise."""
+
+import importlib
+
+import pytest
+
+from autograder.building.lesson import find
+from autograder.checking import registry
+from autograder.checking.run_check import run_check
+from tests.autograder.attacks.guesses import Replayed, recorded
+
+LESSONS = [path.stem.partition("_")[2] for path in find()]
+CHECKS = [item for lesson in LESSONS for item in registry.of_lesson(lesson).values()]
+
+
+@pytest.mark.parametrize("item", CHECKS, ids=lambda item: item.name)
+def test_results_of_another_grading_are_refused(item):
+    right = getattr(importlib.import_module(f"attention.{item.lesson}"), item.name)
+    earlier = recorded(item, right, seed=1)
+    assert run_check(item, Replayed(iter(earlier)), 1) is None  # the replay itself is faithful
+    for seed in (2, 3, 4):
+        assert run_check(item, Replayed(iter(earlier)), seed) is not None

@@ -1,0 +1,294 @@
+"""An answer in this process: five requests, and whatever a learner's code does in them."""
+
+import math
+
+import pytest
+import torch
+from torch import nn
+
+from autograder.inside.answer import AnswerRaised, LocalAnswer
+from autograder.inside.values import Foreign
+
+
+def call(function, *args, **kwargs):
+    return LocalAnswer(function).call(list(args), kwargs)
+
+
+def as_cell(source, filename="/tmp/ipykernel_4711/1234.py"):
+    """What a notebook's cell defines last."""
+    namespace = {"torch": torch, "__name__": "__main__"}
+    exec(compile(source, filename, "exec"), namespace)
+    return list(namespace.values())[-1]
+
+
+# calling
+
+
+def test_arguments_are_copies_with_the_same_layout():
+    values = torch.ones(2, 3, 2)[..., 0]
+
+    def keep(given, *, option):
+        kept.extend([given, option])
+
+    kept = []
+    option = [torch.ones(2)]
+    call(keep, values, option=option)
+    assert kept[0].stride() == values.stride()
+    assert not kept[0].is_contiguous()
+    kept[0].zero_()
+    kept[1][0].zero_()
+    assert values.sum() == 6
+    assert option[0].sum() == 2
+
+
+def test_results_are_plain():
+    assert call(lambda: 1j).value == Foreign("a complex")
+    assert call(lambda: [nn.Parameter(torch.ones(1))]).value == [torch.ones(1)]
+
+
+@pytest.mark.parametrize(
+    ("modify", "names"),
+    [
+        (lambda a, b, key: a.add_(1), ["argument 1"]),
+        (lambda a, b, key: b.mul_(0), ["argument 2"]),
+        (lambda a, b, key: key.zero_(), ["key"]),
+        (lambda a, b, key: (b.mul_(2), key.neg_()), ["argument 2", "key"]),
+        (lambda a, b, key: a.resize_(1), ["argument 1"]),
+        (lambda a, b, key: a + b + key, []),
+    ],
+)
+def test_modified_tensors_are_named(modify, names):
+    a, b, key = torch.tensor([3.0, 2.0]), torch.ones(2), torch.tensor([1.0])
+    assert call(modify, a, b, key=key).modified == names
+    assert a.tolist() == [3.0, 2.0]
+
+
+def test_modified_containers_are_named():
+    def modify(numbers, nothing, table):
+        numbers.append(4)
+        nothing += (1,)
+        table["a"].fill_(1)
+
+    reply = call(modify, [1, 2], (3,), table={"a": torch.zeros(2)})
+    assert reply.modified == ["argument 1", "table"]
+
+
+def test_nan_and_infinity_in_the_inputs_are_no_modification():
+    assert call(lambda x: x.sum(), torch.tensor([math.nan, -math.inf])).modified == []
+
+
+def test_gradients_are_recorded_even_if_the_cell_switched_them_off():
+    with torch.no_grad():
+        _, (gradient,) = LocalAnswer(lambda x: 2 * x).gradients([torch.ones(1)], {}, None).value
+    assert gradient.item() == 2
+
+
+# errors
+
+
+class Silent(Exception):
+    def __str__(self):
+        raise RuntimeError("no words")
+
+
+class Base(BaseException):
+    """Not an Exception."""
+
+
+@pytest.mark.parametrize(
+    ("error", "kind", "message"),
+    [
+        (ValueError("  too small  "), "ValueError", "too small"),
+        (SystemExit(0), "SystemExit", "0"),
+        (Silent(), "Silent", ""),
+        (Base("x"), "Base", "x"),
+        (GeneratorExit(), "GeneratorExit", ""),
+        (StopIteration(), "StopIteration", ""),
+        (ValueError("half a \ud83d"), "ValueError", "half a ?"),
+        (RuntimeError("a" * 9999), "RuntimeError", "a" * 500),
+    ],
+)
+def test_whatever_is_raised_is_reported(error, kind, message):
+    def answer():
+        raise error
+
+    with pytest.raises(AnswerRaised) as raised:
+        call(answer)
+    assert (raised.value.kind, raised.value.message) == (kind, message)
+    assert raised.value.__cause__ is None
+
+
+def test_an_interrupt_of_the_user_passes():
+    def answer():
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        call(answer)
+
+
+def test_endless_recursion_is_reported():
+    def answer(n=0):
+        return answer(n + 1)
+
+    with pytest.raises(AnswerRaised, match="RecursionError"):
+        call(answer)
+
+
+def test_what_is_no_function_is_reported():
+    with pytest.raises(AnswerRaised, match="TypeError: 'int' object is not callable"):
+        call(3)
+
+
+@pytest.mark.parametrize("name", ["/tmp/ipykernel_4711/1234.py", "<ipython-input-3-a>", "<cell>"])
+def test_the_failing_line_of_the_notebook_is_named(name):
+    cell = as_cell(
+        "def inner(x):\n    y = x + 1\n    return torch.ones(2) @ y\n\n"
+        "def answer(x):\n    return inner(x)\n",
+        name,
+    )
+    with pytest.raises(AnswerRaised) as raised:
+        call(cell, torch.ones(3))
+    assert raised.value.where == "line 3"
+
+
+def test_the_failing_line_is_quoted_where_its_text_is_known(tmp_path):
+    path = tmp_path / "ipykernel_4711.py"
+    source = "def answer():\n    return unknown_name\n"
+    path.write_text(source)
+    with pytest.raises(AnswerRaised) as raised:
+        call(as_cell(source, str(path)))
+    assert raised.value.where == "line 2: return unknown_name"
+
+
+def test_lines_of_other_files_are_not_the_students():
+    with pytest.raises(AnswerRaised) as raised:
+        call(torch.linalg.inv, "no tensor")
+    assert raised.value.where == ""
+
+
+# gradients
+
+
+def test_gradients_of_functions():
+    x, n, y = torch.tensor([1.0, 2.0]), torch.tensor([3, 4]), torch.tensor([5.0, 6.0])
+    answer = LocalAnswer(lambda x, n, y: x * n + 0 * y.detach())
+    named, inputs = answer.gradients([x, n, y], {}, torch.tensor([1.0, 10.0])).value
+    assert named == {}
+    assert inputs[0].tolist() == [3.0, 40.0]
+    assert inputs[1] is None
+    assert not x.requires_grad
+
+
+@pytest.mark.parametrize(
+    "answer", [lambda x: x.detach() * 2, lambda x: torch.tensor(x.tolist()), lambda x: x.long()]
+)
+def test_no_gradient_is_none(answer):
+    assert LocalAnswer(answer).gradients([torch.ones(2)], {}, None).value == ({}, [None])
+
+
+def test_a_result_without_gradient_is_described():
+    reply = LocalAnswer(lambda x: x.tolist()).gradients([torch.ones(2)], {}, None)
+    assert reply.value == Foreign("a list")
+    reply = LocalAnswer(lambda x: x.numpy(force=True)).gradients([torch.ones(2)], {}, None)
+    assert reply.value == Foreign("a numpy.ndarray of shape (2,)")
+
+
+def test_of_a_tuple_the_first_tensor_is_differentiated():
+    reply = LocalAnswer(lambda x: (3 * x, 5 * x)).gradients([torch.ones(2)], {}, None)
+    assert reply.value[1][0].tolist() == [3.0, 3.0]
+    reply = LocalAnswer(lambda x: (3 * x.detach(), x)).gradients([torch.ones(2)], {}, None)
+    assert reply.value == ({}, [None])
+    assert LocalAnswer(lambda x: ()).gradients([torch.ones(2)], {}, None).value == Foreign(
+        "a tuple"
+    )
+
+
+def test_a_pair_is_not_mistaken_for_gradients():
+    reply = LocalAnswer(lambda x: ({}, [x])).gradients([torch.ones(2)], {}, None)
+    assert reply.value == Foreign("a tuple")
+
+
+def test_a_result_of_the_wrong_shape_is_an_error_of_the_answer():
+    with pytest.raises(AnswerRaised, match="RuntimeError"):
+        LocalAnswer(lambda x: x[:2]).gradients([torch.ones(3)], {}, torch.ones(3))
+
+
+# modules
+
+
+class Line(nn.Module):
+    def __init__(self, slope):
+        super().__init__()
+        self.slope = nn.Parameter(torch.tensor(float(slope)))
+        self.shift = nn.Parameter(torch.zeros(()), requires_grad=False)
+
+    def forward(self, x):
+        return self.slope * x + self.shift + (0.0 if self.training else 100.0)
+
+
+def line():
+    return LocalAnswer(Line).build([3.0], {})
+
+
+def test_a_module_is_built_loaded_called_and_differentiated():
+    module = line()
+    assert {name: value.item() for name, value in module.parameters().items()} == {
+        "slope": 3.0,
+        "shift": 0.0,
+    }
+    values = {"slope": torch.tensor(2.0, dtype=torch.float64), "shift": torch.tensor(1.0)}
+    module.load(values)
+    x = torch.tensor([5.0], dtype=torch.float64)
+    assert module.call([x], {}).value.item() == 11
+    named, (gradient,) = module.gradients([x], {}, None).value
+    assert (named["slope"].item(), named["shift"], gradient.item()) == (5, None, 2)
+    module.train(False)
+    assert module.call([x], {}).value.item() == 111
+    module.train(True)
+    assert module.call([x], {}).value.item() == 11
+    assert values["slope"].item() == 2
+
+
+def test_loaded_weights_are_copies():
+    module, slope = line(), torch.tensor(2.0)
+    module.load({"slope": slope, "shift": torch.tensor(0.0)})
+    slope.fill_(9)
+    assert module.call([torch.ones(1)], {}).value.item() == 2
+
+
+@pytest.mark.parametrize(
+    ("values", "kind", "message"),
+    [
+        ({"slope": 1.0}, "ParameterNames", "shift, slope, expected slope"),
+        ({"a": 1.0, "slope": 1.0}, "ParameterNames", "shift, slope, expected a, slope"),
+        (
+            {"slope": [1.0], "shift": 1.0},
+            "ParameterShape",
+            "slope has shape (), expected (1,)",
+        ),
+    ],
+)
+def test_other_names_and_shapes_are_refused(values, kind, message):
+    tensors = {name: torch.tensor(value) for name, value in values.items()}
+    with pytest.raises(AnswerRaised) as raised:
+        line().load(tensors)
+    assert (raised.value.kind, raised.value.message) == (kind, message)
+
+
+@pytest.mark.parametrize("thing", [lambda: None, lambda: lambda x: x, list])
+def test_a_class_that_makes_no_module_has_no_parameters(thing):
+    module = LocalAnswer(thing).build([], {})
+    assert module.parameters() == {}
+    with pytest.raises(AnswerRaised, match="no parameters, expected slope"):
+        module.load({"slope": torch.ones(())})
+    with pytest.raises(AnswerRaised, match="AttributeError"):
+        module.train(True)
+
+
+def test_a_constructor_that_fails_is_reported():
+    class Forgetful(nn.Module):
+        def __init__(self):
+            self.weight = nn.Parameter(torch.ones(1))
+
+    with pytest.raises(AnswerRaised, match="cannot assign parameters before Module.__init__"):
+        LocalAnswer(Forgetful).build([], {})

@@ -1,0 +1,204 @@
+"""The sandbox: what a student's process may use, how it ends, and when there is no sandbox."""
+
+import os
+import time
+import warnings
+
+import pytest
+
+from autograder.inside import system_calls
+from autograder.inside.limits import SHARED, Limits
+from autograder.inside.values import Foreign
+from autograder.sandbox import bubblewrap
+from autograder.sandbox import sandbox as sandbox_module
+from autograder.sandbox.policy import SandboxRefused, UnprotectedWarning
+from autograder.sandbox.process import StudentLost
+from autograder.sandbox.sandbox import Sandbox
+from tests.needs import needs, skip_without
+
+LESSON = "01_kernel_regression"
+LIMITS = Limits(cell_seconds=10, check_seconds=5)
+needs_bubblewrap = needs("bubblewrap")
+
+
+@pytest.fixture(scope="module", params=["off", pytest.param("required", marks=needs_bubblewrap)])
+def box(request):
+    with Sandbox(LESSON, request.param, LIMITS) as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def walled():
+    skip_without("bubblewrap")
+    with Sandbox(LESSON, "required", LIMITS) as made:
+        yield made
+
+
+def printed(process, source):
+    outputs = process.run(source)
+    assert "error" not in outputs, outputs["error"]
+    return outputs["stdout"].strip()
+
+
+class TestLimits:
+    @pytest.mark.parametrize(
+        "source",
+        [
+            "x = bytearray(8 << 30)",
+            "import torch\nx = torch.ones(2 ** 31)",
+            "with open('big', 'wb') as f:\n    for _ in range(2048): f.write(bytes(2 ** 20))",
+            "import threading, time\n"
+            "for _ in range(500): threading.Thread(target=time.sleep, args=(9,)).start()",
+        ],
+    )
+    def test_too_much_is_an_error_and_no_more(self, walled, source):
+        process = walled.start()
+        assert "error" in process.run(source)
+        assert process.run("1 + 1")["shown"] == "2"
+
+    def test_a_fork_bomb_stops_at_the_limit(self, walled):
+        source = (
+            "import os, time\ncount = 0\ntry:\n    while True:\n"
+            "        if os.fork() == 0:\n            time.sleep(60)\n        count += 1\n"
+            "except OSError:\n    print(count)"
+        )
+        assert int(printed(walled.start(), source)) < LIMITS.processes
+
+    def test_memory_of_all_processes_counts(self, walled):
+        source = (
+            "import os, time\nfor _ in range(5):\n    if os.fork() == 0:\n"
+            "        x = b'x' * (700 << 20)\n        time.sleep(60)\ntime.sleep(60)"
+        )
+        with pytest.raises(StudentLost, match="2048 MiB of memory"):
+            walled.start().run(source)
+
+    def test_shared_memory_counts(self, walled):
+        source = (
+            "import mmap, time\nkept = []\nfor _ in range(30):\n"
+            "    kept.append(mmap.mmap(-1, 100 << 20))\n"
+            "    kept[-1].write(bytes(100 << 20))\ntime.sleep(60)"
+        )
+        with pytest.raises(StudentLost, match="2048 MiB of memory"):
+            walled.start().run(source)
+
+    def test_open_files_are_few_so_that_the_kernel_holds_little_for_them(self, walled):
+        source = (
+            "import socket\nkept = []\ntry:\n    while True: kept.append(socket.socketpair())\n"
+            "except OSError as error:\n    print(2 * len(kept), error.errno)"
+        )
+        opened, number = map(int, printed(walled.start(), source).split())
+        assert opened <= 64
+        assert number == 24  # EMFILE
+
+    @pytest.mark.skipif(system_calls.platform.machine() != "x86_64", reason="they are x86_64's")
+    def test_calls_that_hold_memory_unseen_are_refused(self, walled):
+        source = (
+            "import ctypes\nlibc = ctypes.CDLL(None, use_errno=True)\n"
+            "for number in (29, 64, 68, 319, 425):\n"
+            "    print(libc.syscall(number, 0, 1, 0o1666), ctypes.get_errno())"
+        )
+        assert printed(walled.start(), source).splitlines() == ["-1 1"] * 5  # EPERM
+
+    def test_only_sockets_of_the_local_kind_can_be_made(self, walled):
+        source = (
+            "import errno, socket\n"
+            "for family in (socket.AF_INET, socket.AF_INET6, socket.AF_NETLINK, socket.AF_VSOCK):\n"
+            "    try:\n        socket.socket(family)\n"
+            "    except OSError as error:\n        print(errno.errorcode[error.errno])\n"
+            "socket.socket(socket.AF_UNIX)\nsocket.socketpair()"
+        )
+        assert printed(walled.start(), source).split() == ["EAFNOSUPPORT"] * 4
+
+    def test_small_files_are_counted(self, walled):
+        source = (
+            "import os\ntry:\n    for n in range(20_000): os.mkdir(f'/scratch/{n}')\n"
+            "except OSError as error:\n    print(error.errno)"
+        )
+        assert printed(walled.start(), source) == "28"  # ENOSPC
+
+    def test_an_endless_loop_that_catches_everything_is_ended(self):
+        source = "while True:\n    try:\n        while True: pass\n    except BaseException: pass"
+        with Sandbox(LESSON, "off", Limits(cell_seconds=1)) as box:
+            process, start = box.start(), time.monotonic()
+            with pytest.raises(StudentLost, match="it took more than 1 s"):
+                process.run(source)
+            assert time.monotonic() - start < 5
+            assert box.start().run("1 + 1")["shown"] == "2"
+
+    @pytest.mark.parametrize(
+        ("source", "reason"),
+        [
+            ("import os; os._exit(0)", "it ended itself with status 0"),
+            ("import ctypes; ctypes.string_at(0)", "it was ended by signal 11"),
+        ],
+    )
+    def test_a_death_is_told_with_its_cause(self, box, source, reason):
+        with pytest.raises(StudentLost, match=reason):
+            box.start().run(source)
+
+    def test_a_result_of_a_thousand_million_elements_is_refused(self, box):
+        process = box.start()
+        process.run("import torch\ndef f(): return torch.zeros(1).expand(10 ** 9)")
+        assert isinstance(process.resolve("f")[0].call([], {}).value, Foreign)
+
+    def test_a_message_that_nobody_asked_for_ends_the_process(self, box):
+        process = box.start()
+        source = (
+            "import os\nfrom autograder.inside.codec import pack\n"
+            "os.write(3, pack({'id': 10 ** 6, 'value': 1}))"
+        )
+        with pytest.raises(StudentLost, match="nobody asked for"):
+            process.run(source)
+
+
+class TestPolicies:
+    def test_required_refuses_without_bubblewrap(self, monkeypatch):
+        monkeypatch.setattr(bubblewrap, "available", lambda: None)
+        with pytest.raises(SandboxRefused, match="bubblewrap is not installed"):
+            Sandbox(LESSON, "required")
+
+    def test_auto_warns_without_bubblewrap(self, monkeypatch):
+        monkeypatch.setattr(bubblewrap, "available", lambda: None)
+        with pytest.warns(UnprotectedWarning, match="WITHOUT A SANDBOX"):
+            Sandbox(LESSON, "auto").close()
+
+    def test_off_is_silent(self):
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            Sandbox(LESSON, "off").close()
+
+    def test_an_unknown_policy_is_refused(self):
+        with pytest.raises(ValueError, match="none of required, auto, off"):
+            Sandbox(LESSON, "maybe")
+
+    @needs_bubblewrap
+    def test_where_nested_namespaces_are_refused_each_student_gets_a_sandbox(self):
+        with Sandbox(LESSON, "required", LIMITS) as box:
+            box._walls = SHARED
+            for _ in range(2):
+                assert printed(box.start(), "open('/scratch/x', 'x')\nprint('new')") == "new"
+
+    @needs_bubblewrap
+    def test_bubblewraps_own_words_are_passed_on(self, monkeypatch):
+        bwrap = bubblewrap.available()
+        monkeypatch.setattr(bubblewrap, "command", lambda *_: [bwrap, "--no-such-option"])
+        refused = pytest.raises(SandboxRefused, match="(?s)not start.*no-such-option")
+        with Sandbox(LESSON, "required") as box, refused:
+            box.start()
+
+    def test_folders_of_graders_that_were_killed_are_removed(self, tmp_path, monkeypatch):
+        monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+        old, new = tmp_path / "autograder-99999999-x", tmp_path / f"autograder-{os.getpid()}-x"
+        old.mkdir()
+        new.mkdir()
+        made = sandbox_module._folder()
+        assert not old.exists()
+        assert new.exists() and made.exists()
+
+    @needs_bubblewrap
+    def test_a_sandbox_that_was_killed_between_two_students_is_started_again(self):
+        with Sandbox(LESSON, "required", LIMITS) as box:
+            assert printed(box.start(), "print(1)") == "1"
+            box._zygote.kill()
+            box._zygote.wait()
+            assert printed(box.start(), "print(2)") == "2"
