@@ -327,8 +327,8 @@ start = translators.train(model, corpus.batches(translators.BATCH, 40, translato
 
 # %% [markdown]
 # All 300 steps take about a minute. They were taken before, from the same seed and on the same
-# batches as in lesson 02; `python -m attention.provided.translators bahdanau_attention` takes them again. The
-# weights and the losses are loaded.
+# batches as in lesson 02; `python -m attention.provided.translators bahdanau_attention` takes them
+# again. The weights and the losses are loaded.
 #
 # ### Predict first
 # How will the losses of the two models compare after 50 steps, and at the end? And their accuracy

@@ -411,8 +411,8 @@ print(
 )
 
 # %% [markdown]
-# The weights of exactly this training also ship with the course, as `translators.trained(name)` loads
-# them. So do those of lessons 02 and 03:
+# The weights of exactly this training also ship with the course, as `translators.trained(name)`
+# loads them. So do those of lessons 02 and 03:
 
 # %% demo=true
 shown = {

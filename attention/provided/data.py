@@ -11,16 +11,15 @@ import hashlib
 import json
 import random
 from dataclasses import dataclass
-from pathlib import Path
 
 import torch
 from num2words import num2words
 
-from attention.provided.files import write_aside
+from attention.provided.files import ROOT, write_aside
 
 PAD, BOS, EOS = 0, 1, 2  # padding, begin and end of a sequence: the first ids of every vocabulary
 SPECIAL = ["<pad>", "<bos>", "<eos>"]
-CACHE = Path(__file__).resolve().parent.parent / ".cache"
+CACHE = ROOT / ".cache"
 VERSION = 1  # part of the cache's name: raise it when the corpus changes
 
 

@@ -1,8 +1,11 @@
-"""What is stored: files that are never half written, and a fingerprint of weights."""
+"""What is stored: where, files that are never half written, and a fingerprint of weights."""
 
 import hashlib
 import os
 import tempfile
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]  # the folder that holds attention/ and data/
 
 
 def write_aside(path, content, sync=False):

@@ -18,10 +18,10 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 
 from attention.provided import data
-from attention.provided.files import fingerprint
+from attention.provided.files import ROOT, fingerprint
 from attention.provided.progress import Bar
 
-CHECKPOINTS = Path(__file__).resolve().parent.parent / "data" / "checkpoints"
+CHECKPOINTS = ROOT / "data" / "checkpoints"
 STEPS, BATCH, LEARNING_RATE, SEED = 300, 64, 6e-3, 0
 
 # A Transformer for two cores. It sees hardly any number twice, so it needs no dropout.

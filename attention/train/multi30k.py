@@ -11,9 +11,10 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
+from attention.provided.files import ROOT
 from attention.train.download import DataError, NoConnection, NotThere, download, readable
 
-FOLDER = Path(__file__).resolve().parent.parent / ".cache" / "multi30k"
+FOLDER = ROOT / ".cache" / "multi30k"
 COMMIT = "a3d2e0d26b56f3846f66a952536ffed4e401d05a"
 ORIGIN = f"https://raw.githubusercontent.com/multi30k/dataset/{COMMIT}"
 COMMAND = "autograder data fetch multi30k"

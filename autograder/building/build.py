@@ -1,6 +1,5 @@
 """Build the notebooks: source + library → executed solutions/ → lessons/."""
 
-import contextlib
 import hashlib
 import json
 import os
@@ -177,20 +176,3 @@ def _clean(cell, lesson, source):
             )
         if "execution_count" in output:
             output.execution_count = None
-
-
-def run(options):
-    """``autograder build``: exit status 0, or 1 if a file is left over or, with check, differs."""
-    from autograder.commands.progress import cells_progress
-
-    with cells_progress() if not options.check else contextlib.nullcontext() as progress:
-        report = build(options.lessons, check=options.check, progress=progress)
-    for path in report.changed:
-        print(f"{'differs' if options.check else 'wrote'}  {path.relative_to(ROOT)}")
-    for path in report.leftovers:
-        print(f"left over  {path.relative_to(ROOT)}: its source is gone; delete it")
-    if options.check and report.changed:
-        print("Generated notebooks do not match their source: run `autograder build`.")
-    if not report.changed and not report.leftovers:
-        print("Everything is up to date.")
-    return int(bool(report.leftovers or options.check and report.changed))

@@ -3,7 +3,6 @@
 import io
 import logging
 import re
-import shutil
 import tempfile
 from pathlib import Path
 
@@ -27,7 +26,6 @@ def release(notebook, slug):
         root = Path(folder).resolve()
         source = root / "solutions" / slug / f"{slug}.ipynb"
         source.parent.mkdir(parents=True)
-        (root / "autograder").mkdir()
         nbformat.write(notebook, source)
         config = configure(Config(), root)
         config.CourseDirectory.assignment_id = slug
@@ -47,8 +45,6 @@ def release(notebook, slug):
         except (SystemExit, Exception) as error:
             reason = _reason(said.getvalue()) or error
             raise ReleaseError(f"{slug}: nbgrader could not release it: {reason}") from error
-        finally:
-            shutil.rmtree(root / "autograder", ignore_errors=True)
     return released
 
 

@@ -8,13 +8,11 @@ differently passes · 5 no solution line stands in lessons/ · 6 generated files
 import contextlib
 import io
 import itertools
-import json
 import multiprocessing
-import os
 import re
 import warnings
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 
 import nbformat
 import torch
@@ -264,27 +262,3 @@ def _normal(text):
     """Without spaces, in one sort of quotes, no last commas: a reformatted leak is still one."""
     joined = re.sub(r"\\\n|\s", "", text).replace('"', "'")
     return re.sub(r",(?=[)\]}])", "", joined)
-
-
-def run(options):
-    """``autograder verify``: exit status 0 if every lesson passes every gate."""
-    os.environ.setdefault("MPLBACKEND", "Agg")
-    failed = False
-    for verdict in verify(options.lessons, workers=os.cpu_count()):
-        failed |= bool(verdict.failures)
-        if options.json:
-            print(json.dumps(asdict(verdict), ensure_ascii=False), flush=True)
-        else:
-            _print(verdict)
-    return int(failed)
-
-
-def _print(verdict):
-    print(f"{verdict.lesson}: {'done' if not verdict.failures else 'not done'}")
-    print(f"  solved {verdict.solved} of {verdict.points} points, blank {verdict.blank}")
-    print(
-        f"  mistakes {verdict.mistakes}: {verdict.rejected} rejected, {verdict.named} named; "
-        f"alternatives {verdict.alternatives}: {verdict.accepted} accepted; leaks {verdict.leaks}"
-    )
-    for failure in verdict.failures:
-        print("  - " + failure.replace("\n", "\n    "), flush=True)

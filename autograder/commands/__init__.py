@@ -1,0 +1,12 @@
+"""The command ``autograder``: one module a subcommand.
+
+Each has ``HELP`` (a line), ``DESCRIPTION``, ``add_arguments(parser)`` and ``run(options)``, which
+returns the exit status. They are imported to build the parser, so what is slow to import is
+imported in ``run``.
+"""
+
+LESSONS = {
+    "nargs": "*",
+    "metavar": "LESSON",
+    "help": "number or name, as in 01 or kernel_regression (default: all lessons)",
+}

@@ -1,4 +1,4 @@
-"""The command ``autograder``: build, verify, check and grade the course's notebooks."""
+"""The command line ``autograder``."""
 
 import argparse
 import importlib
@@ -7,84 +7,18 @@ import sys
 from autograder import CourseError
 
 DESCRIPTION = "Build, verify, check and grade the notebooks of the attention course."
+COMMANDS = ("build", "verify", "check", "grade", "demo", "data")
 
 
 def parser():
     """The argument parser of all commands."""
     top = argparse.ArgumentParser(prog="autograder", description=DESCRIPTION)
     commands = top.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    lessons = {
-        "nargs": "*",
-        "metavar": "LESSON",
-        "help": "number or name, as in 01 or kernel_regression (default: all lessons)",
-    }
-
-    build = commands.add_parser(
-        "build",
-        help="make solutions/ and lessons/ from source/ and attention/",
-        description="Make the notebooks: source and library into executed solutions/, then "
-        "lessons/ with nbgrader's generate_assignment. Only changed lessons are executed.",
-    )
-    build.add_argument("lessons", **lessons)
-    build.add_argument(
-        "--check",
-        action="store_true",
-        help="execute and write nothing; list the files that differ and exit with 1 if any does",
-    )
-    build.set_defaults(module="autograder.building.build")
-
-    verify = commands.add_parser(
-        "verify",
-        help="prove that the grading of a lesson is right: the six gates",
-        description="Take lessons through the six gates: solved earns all, blank earns nothing, "
-        "every named mistake is rejected by name, every alternative passes, no solution leaks, "
-        "generated files match their source. Exit status 1 if any gate fails.",
-    )
-    verify.add_argument("lessons", **lessons)
-    verify.add_argument("--json", action="store_true", help="print one JSON object per lesson")
-    verify.set_defaults(module="autograder.building.verify")
-
-    check = commands.add_parser(
-        "check",
-        help="check your own notebook in a terminal",
-        description="Run notebooks here and print a table of exercises with points and, for each "
-        "failure, what is wrong, got, expected and likely. Exit status 1 unless all pass.",
-    )
-    check.add_argument("notebooks", nargs="+", metavar="NOTEBOOK", help="path of a notebook")
-    check.set_defaults(module="autograder.commands.check")
-
-    from autograder.commands import grade
-
-    grading = commands.add_parser(
-        "grade", help="grade a class in a sandbox, on all cores", description=grade.DESCRIPTION
-    )
-    grade.add_arguments(grading)
-    grading.set_defaults(module="autograder.commands.grade")
-
-    demo = commands.add_parser(
-        "demo",
-        help="release, hand in for a small class, grade it and show the results",
-        description="Release all lessons, hand in some for a class of seven (right, wrong, blank "
-        "and broken), grade it with nbgrader, print scores with the reason for every lost point, "
-        "and write feedback, a CSV and a class report.",
-    )
-    demo.add_argument(
-        "lessons",
-        nargs="*",
-        metavar="LESSON",
-        default=["00", "01"],
-        help="number or name of a lesson to hand in (default: 00 and 01)",
-    )
-    demo.add_argument("--folder", default=".demo", help="where to work (default: %(default)s)")
-    demo.set_defaults(module="autograder.commands.demo")
-
-    from autograder.commands import data
-
-    data = commands.add_parser(
-        "data", help="fetch a corpus of real sentences", description=data.DESCRIPTION
-    )
-    data.add_arguments(data)
-    data.set_defaults(module="autograder.commands.data")
+    for name in COMMANDS:
+        command = importlib.import_module(f"autograder.commands.{name}")
+        one = commands.add_parser(name, help=command.HELP, description=command.DESCRIPTION)
+        command.add_arguments(one)
+        one.set_defaults(run=command.run)
     return top
 
 
@@ -106,7 +40,7 @@ def main(arguments=None):
     options = parser().parse_args(arguments)
     _import_jsonschema_without_addresses()
     try:
-        return importlib.import_module(options.module).run(options)
+        return options.run(options)
     except CourseError as error:
         print(error, file=sys.stderr)
         return 1

@@ -7,6 +7,7 @@ from attention.train import multi30k
 from attention.train.download import DataError, readable
 from autograder import CourseError
 
+HELP = "fetch a corpus of real sentences"
 DESCRIPTION = (
     "Fetch a corpus of real sentences that is not part of the course, or list what there is. "
     "Nothing needs this except the lessons that say so."

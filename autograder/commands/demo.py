@@ -1,134 +1,27 @@
 """``autograder demo``: release the lessons, grade a small class and show the results."""
 
-import contextlib
-import io
-import logging
-import shutil
-from pathlib import Path
+HELP = "release, hand in for a small class, grade it and show the results"
+DESCRIPTION = (
+    "Release all lessons, hand in some for a class of seven (right, wrong, blank and broken), "
+    "grade it with nbgrader, print scores with the reason for every lost point, and write "
+    "feedback, a CSV and a class report."
+)
 
-from nbgrader.apps import NbGraderAPI
-from rich.console import Console
-from traitlets.config import Config
 
-from autograder import ROOT
-from autograder.building.lesson import find, read
-from autograder.checking import registry
-from autograder.commands import cli
-from autograder.course import configure
-from autograder.grading import classroom, records, report
-from autograder.grading.folders import Course
-
-CONFIG = """\
-import sys
-from pathlib import Path
-
-# The folder autograder/ beside this file is no package; the one of the course is.
-sys.path.insert(0, {root!r})
-from autograder.course import configure
-
-configure(get_config(), Path(__file__).resolve().parent)
-"""
-LOOP = """
-    while True:
-        pass
-"""
-DEATH = """
-    import os
-    os._exit(1)
-"""
+def add_arguments(parser):
+    """Add the lessons and the folder."""
+    parser.add_argument(
+        "lessons",
+        nargs="*",
+        metavar="LESSON",
+        default=["00", "01"],
+        help="number or name of a lesson to hand in (default: 00 and 01)",
+    )
+    parser.add_argument("--folder", default=".demo", help="where to work (default: %(default)s)")
 
 
 def run(options):
-    """Run the demonstration in the folder ``options.folder``; exit status 0 if all was graded."""
-    course = Path(options.folder).resolve()
-    console = Console()
-    lessons = [read(path) for path in find()]
-    _prepare(course, lessons)
-    api = NbGraderAPI(config=configure(Config(), course))
-    with _quiet():
-        for lesson in lessons:
-            _expect_success(api.generate_assignment(lesson.slug))
-    console.print(f"Released {len(lessons)} lessons with nbgrader generate_assignment.")
-    lessons = [read(path) for path in find(options.lessons)]
-    students = _hand_in(course, lessons)
-    slugs = " and ".join(lesson.slug for lesson in lessons)
-    console.print(f"Handed in {slugs} for {len(students)} students: {', '.join(students)}.")
+    """Run the demonstration; exit status 0 if all was graded."""
+    from autograder.commands.demonstration import demonstrate
 
-    status = cli.main(["grade", "--course", str(course)])
-    graded = Course(course)
-    kept = [records.load(graded.autograded(one).parent) for one in graded.submissions()]
-    results = [result.as_dict() for result in kept]
-    report.print_table(results)
-    with _quiet():
-        for lesson in lessons:
-            _expect_success(api.generate_feedback(lesson.slug))
-    outcome = course / "results"
-    outcome.mkdir(exist_ok=True)
-    report.write_csv(results, outcome / "scores.csv")
-    report.write_html(results, outcome / "class.html")
-    shown = course.relative_to(Path.cwd()) if course.is_relative_to(Path.cwd()) else course
-    console.print(
-        f"Look at {shown}/results/class.html and scores.csv, and at the feedback in "
-        f"{shown}/class/feedback/STUDENT/LESSON/LESSON.html",
-        soft_wrap=True,
-    )
-    return status
-
-
-def _prepare(course, lessons):
-    """An empty course folder: the solved notebooks and nbgrader's configuration."""
-    shutil.rmtree(course, ignore_errors=True)
-    (course / "autograder").mkdir(parents=True)
-    (course / "nbgrader_config.py").write_text(CONFIG.format(root=str(ROOT)), encoding="utf-8")
-    for lesson in lessons:
-        shutil.copytree(ROOT / "solutions" / lesson.slug, course / "solutions" / lesson.slug)
-
-
-def _hand_in(course, lessons):
-    """Write the submissions of the class; returns the students' names."""
-    students = set()
-    for lesson in lessons:
-        for student, notebook in _class(lesson):
-            classroom.submit(notebook, course, student, lesson.slug)
-            students.add(student)
-    return sorted(students)
-
-
-def _class(lesson):
-    """Pairs (student, notebook): one for each way in which a submission can go."""
-    names = list(lesson.exercises)
-    checks = registry.of_lesson(lesson.name)
-    mistakes = {name: registry.mistakes(checks[name])[0] for name in names[-3:]}
-    others = {name: registry.alternatives(checks[name])[0] for name in names}
-    first = names[0]
-    yield "ada-perfect", classroom.handed_in(lesson.slug)
-    yield "ben-three-mistakes", classroom.handed_in(lesson.slug, mistakes)
-    yield "cleo-other-way", classroom.handed_in(lesson.slug, others)
-    yield "dan-blank", classroom.blank(lesson.slug)
-    yield (
-        "eve-syntax-error",
-        classroom.handed_in(lesson.slug, {first: f"def {first}(:\n    return"}),
-    )
-    yield "finn-endless-loop", classroom.handed_in(lesson.slug, {first: _stub(first, LOOP)})
-    yield "gil-kernel-dies", classroom.handed_in(lesson.slug, {first: _stub(first, DEATH)})
-
-
-def _stub(name, body):
-    return f"def {name}(*args, **kwargs):{body}"
-
-
-def _expect_success(outcome):
-    if not outcome["success"]:
-        raise RuntimeError(outcome.get("error") or outcome.get("log"))
-
-
-@contextlib.contextmanager
-def _quiet():
-    """Keep nbgrader's log off the terminal; its errors come back in its answer."""
-    level = logging.root.manager.disable
-    logging.disable(logging.WARNING)
-    try:
-        with contextlib.redirect_stderr(io.StringIO()):
-            yield
-    finally:
-        logging.disable(level)
+    return demonstrate(options.folder, options.lessons)

@@ -8,6 +8,7 @@ import warnings
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
+HELP = "grade a class in a sandbox, on all cores"
 DESCRIPTION = (
     "Grade the submissions in class/submitted/<student>/<lesson>/: students' code runs in a "
     "sandbox, the checks outside. Scores go into nbgrader's gradebook, graded notebooks and "

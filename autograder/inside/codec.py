@@ -1,9 +1,9 @@
 """The messages between the grader and a student's process: JSON and safetensors, never pickle.
 
-A message is a dict of plain values (see ``autograder.inside.values``). Its tensors travel as safetensors,
-everything else as JSON in which each container is tagged: ``{"list": […]}``, ``{"dict": {…}}``,
-``{"tensor": "0", "strides": […]}``. Decoding trusts nothing: whatever is not exactly of this form
-raises ProtocolError.
+A message is a dict of plain values (see ``autograder.inside.values``). Its tensors travel as
+safetensors, everything else as JSON in which each container is tagged: ``{"list": […]}``,
+``{"dict": {…}}``, ``{"tensor": "0", "strides": […]}``. Decoding trusts nothing: whatever is not
+exactly of this form raises ProtocolError.
 """
 
 import json

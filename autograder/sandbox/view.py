@@ -6,7 +6,6 @@ from pathlib import Path
 
 from autograder import ROOT, CourseError
 
-INSIDE = ("channel", "codec", "inside", "isolation", "limits", "system_calls", "zygote")
 STUB = '''"""The checks, which run outside this process: here each of them does nothing."""
 
 
@@ -29,16 +28,11 @@ def prepare(folder, lesson):
     _copy(library, folder / "attention", hidden)
     if (library.parent / "data").is_dir():
         shutil.copytree(library.parent / "data", folder / "data")
-    own = Path(__file__).parent
     grader = folder / "autograder"
-    (grader / "sandbox").mkdir(parents=True)
+    grader.mkdir()
     (grader / "__init__.py").write_text('"""The part of the grader that runs in the sandbox."""\n')
-    (grader / "sandbox" / "__init__.py").write_text("")
     (grader / "check.py").write_text(STUB)
-    for name in ("answer", "plain"):
-        shutil.copy(own.parent / f"{name}.py", grader)
-    for name in INSIDE:
-        shutil.copy(own / f"{name}.py", grader / "sandbox")
+    _copy(ROOT / "autograder" / "inside", grader / "inside", hidden=())
 
 
 def _not_before(lesson):

@@ -83,7 +83,8 @@ def look_at_the_callers_frames(paper):
             while frame is not None:
                 item = frame.f_locals.get("item")
                 if getattr(item, "name", None) == name:
-                    known = frame.f_globals.get("exercise") or sys.modules["autograder.checking.registry"]
+                    known = frame.f_globals.get("registry")
+                    known = known or sys.modules["autograder.checking.registry"]
                     return known.alternatives(item)[0].target
                 frame = frame.f_back
     """)

@@ -185,12 +185,11 @@ def builtins_replaced(paper):
         builtins.isinstance = obliging
         builtins.AssertionError = type("AssertionError", (Warning,), {})
         builtins.print = lambda *_, **__: None
-        import autograder.checking.expect
+        from autograder.checking import expect
         for name in ("tuple", "bool", "abs", "any", "all", "len"):
-            setattr(autograder.checking.expect, name, lambda *_: True)
-        autograder.checking.expect.close = autograder.checking.expect.shape = autograder.checking.expect.dtype = print
-        autograder.checking.expect.gradients = autograder.checking.expect.raises = autograder.checking.expect.true = print
-        autograder.checking.expect.rows_sum_to_one = autograder.checking.expect.finite = print
+            setattr(expect, name, lambda *_: True)
+        expect.close = expect.shape = expect.dtype = expect.gradients = print
+        expect.raises = expect.true = expect.rows_sum_to_one = expect.finite = print
     """)
 
 

@@ -1,0 +1,46 @@
+"""``autograder verify``: prove that the grading of a lesson is right."""
+
+import json
+import os
+from dataclasses import asdict
+
+from autograder.commands import LESSONS
+
+HELP = "prove that the grading of a lesson is right: the six gates"
+DESCRIPTION = (
+    "Take lessons through the six gates: solved earns all, blank earns nothing, every named "
+    "mistake is rejected by name, every alternative passes, no solution leaks, generated files "
+    "match their source. Exit status 1 if any gate fails."
+)
+
+
+def add_arguments(parser):
+    """Add the lessons and ``--json``."""
+    parser.add_argument("lessons", **LESSONS)
+    parser.add_argument("--json", action="store_true", help="print one JSON object per lesson")
+
+
+def run(options):
+    """Verify; exit status 0 if every lesson passes every gate."""
+    os.environ.setdefault("MPLBACKEND", "Agg")
+    from autograder.building.verify import verify
+
+    failed = False
+    for verdict in verify(options.lessons, workers=os.cpu_count()):
+        failed |= bool(verdict.failures)
+        if options.json:
+            print(json.dumps(asdict(verdict), ensure_ascii=False), flush=True)
+        else:
+            _print(verdict)
+    return int(failed)
+
+
+def _print(verdict):
+    print(f"{verdict.lesson}: {'done' if not verdict.failures else 'not done'}")
+    print(f"  solved {verdict.solved} of {verdict.points} points, blank {verdict.blank}")
+    print(
+        f"  mistakes {verdict.mistakes}: {verdict.rejected} rejected, {verdict.named} named; "
+        f"alternatives {verdict.alternatives}: {verdict.accepted} accepted; leaks {verdict.leaks}"
+    )
+    for failure in verdict.failures:
+        print("  - " + failure.replace("\n", "\n    "), flush=True)

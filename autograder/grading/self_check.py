@@ -1,0 +1,153 @@
+"""Check a student's own notebook on their machine, without a sandbox."""
+
+import contextlib
+import os
+import signal
+from dataclasses import dataclass
+from pathlib import Path
+
+import nbformat
+
+from autograder import ROOT
+from autograder.building.lesson import UnknownLesson, find
+from autograder.check import check_quietly, refuse_imported
+from autograder.checking import registry
+
+CELL_SECONDS = 30
+
+
+class NotebookError(ValueError):
+    """A file is no notebook of this course; str() is one sentence that says why and what to do."""
+
+
+@dataclass
+class Line:
+    """One exercise of the table: points earned, points there are, and what the check said."""
+
+    name: str
+    earned: int
+    points: int
+    message: str = ""
+
+
+def check_notebook(path, root=ROOT):
+    """Run the notebook at ``path`` here and check its exercises; returns a Line for each.
+
+    Demonstrations that the student left unchanged are skipped. Raises NotebookError.
+    """
+    notebook = read_notebook(path)
+    released = nbformat.read(_released(path, notebook, root), as_version=4)
+    demos = {
+        cell.source for cell in released.cells if cell.metadata.get("autograder", {}).get("demo")
+    }
+    points = {
+        cell.metadata.nbgrader.grade_id.removeprefix("check_"): cell.metadata.nbgrader.points
+        for cell in released.cells
+        if cell.metadata.get("nbgrader", {}).get("grade")
+    }
+    checks = registry.of_lesson(released.metadata.autograder.lesson.partition("_")[2])
+    shell, lines, problems = _shell(), {}, {}
+    for cell in notebook.cells:
+        identity = cell.metadata.get("nbgrader", {}).get("grade_id", "")
+        name = identity.removeprefix("check_")
+        if identity.startswith("check_") and name in points:
+            lines.setdefault(name, _check(checks[name], points[name], shell, problems))
+        elif cell.cell_type == "code" and cell.source not in demos:
+            problem = _run_cell(shell, cell.source)
+            if problem:
+                problems[identity] = problem
+    for name in points.keys() - lines.keys():  # the student deleted the check's cell
+        lines[name] = _check(checks[name], points[name], shell, problems)
+    return [lines[name] for name in points]
+
+
+def read_notebook(path):
+    """Read a notebook; raises NotebookError for whatever is wrong with the file."""
+    path = Path(path)
+    if not path.is_file():
+        raise NotebookError(f"{path}: there is no such file")
+    if path.stat().st_size == 0:
+        raise NotebookError(f"{path}: the file is empty; take a new copy from lessons/")
+    try:
+        notebook = nbformat.read(path, as_version=4)
+        nbformat.validate(notebook)
+    except Exception as error:  # nbformat raises a dozen classes for one meaning
+        reason = str(error).split("\n")[0][:120]
+        raise NotebookError(f"{path}: this is not a notebook ({reason})") from None
+    kernel = notebook.metadata.get("kernelspec", {})
+    if kernel.get("language", "python") != "python":
+        raise NotebookError(
+            f"{path}: its kernel is {kernel.get('display_name') or kernel.get('name')!r}; "
+            "choose Python 3 in JupyterLab and save it"
+        )
+    return notebook
+
+
+def _released(path, notebook, root):
+    """Path of the lesson that the notebook is a copy of, by its metadata or its file name."""
+    slug = notebook.metadata.get("autograder", {}).get("lesson") or Path(path).stem
+    try:
+        (source,) = find([slug], root)
+    except UnknownLesson:
+        raise NotebookError(
+            f"{path}: this is no lesson of the course; its file name or metadata should say which"
+        ) from None
+    return root / "lessons" / source.stem / f"{source.stem}.ipynb"
+
+
+def _shell():
+    os.environ["MPLBACKEND"] = "Agg"
+    from IPython.core.interactiveshell import InteractiveShell
+
+    shell = InteractiveShell.instance()
+    shell.reset(new_session=False)  # the notebook before may have defined what this one lacks
+    shell.history_manager.enabled = False
+    shell.showtraceback = lambda *_, **__: None  # the table says what failed, in one line
+    return shell
+
+
+def _run_cell(shell, source):
+    """Run one cell; return '' or its error in one line."""
+    with (
+        open(os.devnull, "w", encoding="utf-8") as nowhere,
+        contextlib.redirect_stdout(nowhere),
+        contextlib.redirect_stderr(nowhere),
+        _time_limit(),
+    ):
+        result = shell.run_cell(source, store_history=False)
+    error = result.error_before_exec or result.error_in_exec
+    return f"{type(error).__name__}: {error}".split("\n")[0] if error else ""
+
+
+def _check(item, points, shell, problems):
+    """Check one exercise as it stands in the notebook at this point."""
+    if item.name not in shell.user_ns:
+        problem = problems.get(item.name)
+        why = f"its cell stops with {problem}" if problem else "its cell is missing"
+        return Line(item.name, 0, points, f"{item.name}: it is not defined: {why}.")
+    answer = shell.user_ns[item.name]
+    try:
+        with _time_limit():
+            failure = refuse_imported(item, answer) or check_quietly(item, answer)
+    except TimeoutError as error:
+        return Line(item.name, 0, points, f"{item.name}: {error}.")
+    return Line(item.name, 0 if failure else points, points, str(failure or ""))
+
+
+@contextlib.contextmanager
+def _time_limit():
+    """Interrupt what runs longer than CELL_SECONDS, where the system has such an alarm."""
+    if not hasattr(signal, "SIGALRM"):
+        yield
+        return
+
+    def stop(*_):
+        raise TimeoutError(f"it did not end within {CELL_SECONDS} seconds")
+
+    before = signal.signal(signal.SIGALRM, stop)
+    signal.alarm(CELL_SECONDS)
+    try:
+        yield
+    finally:
+        signal.alarm(0)
+        signal.signal(signal.SIGALRM, before)
