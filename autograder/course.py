@@ -77,6 +77,8 @@ def configure(c, root):
     c.ClearSolutions.code_stub = {"python": f"{STUB}()"}
     c.StubSolutions.code_stub = {"python": f"{STUB}()"}
     c.GenerateAssignment.preprocessors = GENERATE
+    # nbgrader sees new work, but not a score or a comment that a person changed in the gradebook.
+    c.GenerateFeedback.force = True
     nbgrader_steps.configure(c)
     c.NbGraderAPI.timezone = "UTC"
     return c
