@@ -9,7 +9,7 @@ from pathlib import Path
 from nbgrader import preprocessors as steps
 from nbgrader.preprocessors import ClearSolutions, NbGraderPreprocessor
 
-from autograder.grading import nbgrader_steps
+from autograder.grading import nbgrader_steps, prose
 
 STUB = "raise NotImplementedError"
 
@@ -78,6 +78,7 @@ def configure(c, root):
     c.StubSolutions.code_stub = {"python": f"{STUB}()"}
     c.GenerateAssignment.preprocessors = GENERATE
     nbgrader_steps.configure(c)
+    prose.configure(c)
     c.NbGraderAPI.timezone = "UTC"
     return c
 
