@@ -140,15 +140,15 @@ def _stored_answers(lesson, solved, broken, verdict):
         )
     for name in lesson.exercises:
         item = checks[name]
-        wrong, right, trials = registry.mistakes(item), registry.alternatives(item), {}
+        wrong, right = registry.mistakes(item), registry.alternatives(item)
         if len(wrong) < LEAST_MISTAKES or len(right) < LEAST_ALTERNATIVES:
             verdict.failures.append(
                 f"{name} has {len(wrong)} named mistakes and {len(right)} alternatives; it needs "
                 f"at least {LEAST_MISTAKES} and {LEAST_ALTERNATIVES}"
             )
         for known in wrong:
-            costs = _play(lesson, solved, {name: known.target}, trials=trials).keys() - broken
-            _named_mistake(item, known, costs, verdict, trials)
+            costs = _play(lesson, solved, {name: known.target}).keys() - broken
+            _named_mistake(item, known, costs, verdict)
         for known in right:
             verdict.alternatives += 1
             refused = _first_failure(item, known)
@@ -162,10 +162,10 @@ def _first_failure(item, known):
     return next((failure for failure in failures if failure is not None), None)
 
 
-def _named_mistake(item, known, costs, verdict, trials):
+def _named_mistake(item, known, costs, verdict):
     """Gate 3. ``costs`` are the exercises that fail when this mistake is made."""
     verdict.mistakes += 1
-    results = [run_check(item, LocalAnswer(known.target), seed, trials) for seed in SEEDS]
+    results = [run_check(item, LocalAnswer(known.target), seed) for seed in SEEDS]
     if None in results:
         verdict.failures.append(f"{item.name}: the mistake {known.name} passes the check")
         return
@@ -185,11 +185,10 @@ def _named_mistake(item, known, costs, verdict, trials):
         )
 
 
-def _play(lesson, notebook, answers=None, seed=SEEDS[0], trials=None):
+def _play(lesson, notebook, answers=None, seed=SEEDS[0]):
     """Run a notebook's cells here, except demonstrations, and return its failed checks by name.
 
-    ``answers`` replaces the definitions of exercises by other callables; ``trials`` are of the
-    mistakes in these exercises.
+    ``answers`` replaces the definitions of exercises by other callables.
     """
     import matplotlib
 
@@ -208,8 +207,8 @@ def _play(lesson, notebook, answers=None, seed=SEEDS[0], trials=None):
             name = identity.removeprefix("check_")
             if answers and name not in affected:
                 continue  # the same as without these answers
-            known = trials if name in answers else None
-            failure = run_check(checks[name], LocalAnswer(namespace.get(name)), seed, known)
+            answer = LocalAnswer(namespace.get(name))
+            failure = run_check(checks[name], answer, seed, explain=False)
             if failure is not None:
                 failures[name] = failure
         else:
