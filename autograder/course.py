@@ -9,7 +9,7 @@ from pathlib import Path
 from nbgrader import preprocessors as steps
 from nbgrader.preprocessors import ClearSolutions, NbGraderPreprocessor
 
-from autograder.grading import nbgrader_steps
+from autograder.grading import nbgrader_steps, prose
 
 STUB = "raise NotImplementedError"
 
@@ -77,7 +77,10 @@ def configure(c, root):
     c.ClearSolutions.code_stub = {"python": f"{STUB}()"}
     c.StubSolutions.code_stub = {"python": f"{STUB}()"}
     c.GenerateAssignment.preprocessors = GENERATE
+    # nbgrader sees new work, but not a score or a comment that a person changed in the gradebook.
+    c.GenerateFeedback.force = True
     nbgrader_steps.configure(c)
+    prose.configure(c)
     c.NbGraderAPI.timezone = "UTC"
     return c
 

@@ -15,6 +15,14 @@ def pytest_configure():
     needs.hide()
 
 
+@pytest.hookimpl(tryfirst=True)  # before xdist reads the groups
+def pytest_collection_modifyitems(items):
+    """With --dist loadgroup, those that keep the cores busy run one after another."""
+    for item in items:
+        if {"serial", "browser"} & {mark.name for mark in item.iter_markers()}:
+            item.add_marker(pytest.mark.xdist_group("serial"))
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item):
     """Turn a skipped test into a failed one, so that a missing program cannot go unnoticed."""

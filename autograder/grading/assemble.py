@@ -6,7 +6,8 @@ retyping a cell changes nothing but, at worst, the student's own answer.
 """
 
 import hashlib
-from textwrap import indent
+
+from autograder.grading.prose import prose_cell
 
 RUN = "run"  # in cell.metadata.autograder: how the grader treats a cell
 INSIDE, OUTSIDE, SKIP = "inside", "outside", "skip"
@@ -76,15 +77,13 @@ def _known_cell(master, answers):
 def _own_cell(cell, released):
     """A cell of the student's own: its text, and nothing else of it.
 
-    Prose that is not the lesson's is shown as plain text: a page of feedback is no place for a
-    student's HTML.
+    Prose that is not the lesson's is shown as plain text.
     """
     original = released.get(digest(cell.source))
     if cell.kind != "code":
         if original is not None and original["cell_type"] == "markdown":
             return {**original}
-        source = indent(cell.source or " ", "    ")
-        return {"cell_type": "markdown", "metadata": {}, "source": source}
+        return prose_cell(cell.source)
     made = _code_cell(cell.source)
     demo = original is not None and original["metadata"].get("autograder", {}).get("demo")
     made["metadata"]["autograder"] = {RUN: SKIP if demo else INSIDE}

@@ -2,7 +2,7 @@
 
 import json
 
-from autograder.grading import records
+from autograder.grading import companions, records
 from autograder.grading.assemble import OUTSIDE, RUN, assemble, error_output, exercise_of
 from autograder.grading.result import Exercise, Result
 from autograder.grading.submission import Submission, read
@@ -45,6 +45,7 @@ class Batch:
             result = Result("", "", outcome.exercises, problem, outcome.seconds, self.waiting[one])
         result.student, result.lesson = one.student, one.lesson
         path = self._course.autograded(one)
+        self._course.write_companions(one)
         records.save(path.parent, notebook, path.stem, result)
         self._book.store(one, notebook)
         self.done[one] = result
@@ -54,7 +55,9 @@ class Batch:
         return assemble(self._masters[one.lesson], read(self._course.submitted(one), own_folders=2))
 
     def _settled(self, one, kept):
-        """Whether the gradebook has the scores of a kept Result; if not, they are stored now."""
+        """Whether all is there beside a kept Result; what is missing is written now."""
+        if not companions.complete(self._course.autograded(one).parent):
+            self._course.write_companions(one)
         known = self._scores[one.lesson].get(one.student, {})
         if known == {part.name: part.score for part in kept.exercises}:
             return True

@@ -5,13 +5,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from nbgrader.coursedir import CourseDirectory
-from nbgrader.utils import parse_utc
 from traitlets.config import Config
 from traitlets.config.loader import PyFileConfigLoader
 
 from autograder import ROOT, CourseError
 from autograder.course import configure
-from autograder.grading.submission import read_bytes
+from autograder.grading import companions
 
 CONFIG = "nbgrader_config.py"
 
@@ -51,13 +50,12 @@ class Course:
 
     def timestamp(self, handed):
         """When it was submitted, as text, or '' if the file is missing or says no time."""
-        path = self._folder("submitted", handed) / "timestamp.txt"
-        text = (read_bytes(path, 1000) or b"").decode(errors="replace").strip()
-        try:
-            parse_utc(text)
-        except Exception:  # a parser of dates trips in many ways over a student's file
-            return ""
-        return text
+        return companions.timestamp(self._folder("submitted", handed))
+
+    def write_companions(self, handed):
+        """Write what nbgrader's feedback needs beside the graded notebook."""
+        folders = [self._folder(step, handed) for step in ("submitted", "autograded", "feedback")]
+        companions.write(*folders)
 
     def submissions(self, lessons=(), students=()):
         """All submissions, by lesson and student; ``lessons`` and ``students`` narrow them."""

@@ -95,7 +95,8 @@ class RunInSandbox(_Step):
     _boxes = {}  # one for each lesson, kept for the whole batch
 
     def preprocess(self, nb, resources):
-        """Fill in the outputs of ``nb``, and write the reasons beside it."""
+        """Fill in the outputs of ``nb``; write the reasons and the companions beside it."""
+        from autograder.grading import companions
         from autograder.grading.execute import execute
         from autograder.grading.records import save_reasons
         from autograder.grading.result import Result
@@ -105,7 +106,10 @@ class RunInSandbox(_Step):
         nb = nbformat.from_dict(nb)  # with outputs as nbgrader reads them
         problem = nb.metadata.autograder.problem
         result = Result(names["student"], names["assignment"], exercises, problem)
-        save_reasons(self._path(resources, "autograded").parent, result)
+        steps = ("submitted", "autograded", "feedback")
+        folders = [self._path(resources, step).parent for step in steps]
+        companions.write(*folders)
+        save_reasons(folders[1], result)
         return nb, resources
 
     def _box(self, lesson):

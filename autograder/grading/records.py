@@ -45,12 +45,16 @@ def load(folder):
 
 
 def digest(course, handed):
-    """A digest of the submission, the master, its checks and the library they use."""
+    """A digest of the submission, the master, its checks, the library they use and what shows it.
+
+    So what was graded by an older version, which may have shown a student's HTML, is made anew.
+    """
     total = hashlib.sha256(course.timestamp(handed).encode())
-    name = handed.lesson.partition("_")[2]
+    lesson = handed.lesson.partition("_")[2]
     paths = [course.submitted(handed), course.master(handed.lesson)]
-    paths += [ROOT / "autograder" / kind / f"{name}.py" for kind in ("checks", "mistakes")]
+    paths += [ROOT / "autograder" / kind / f"{lesson}.py" for kind in ("checks", "mistakes")]
     paths += sorted((ROOT / "attention").glob("*.py"))
+    paths += [ROOT / "autograder" / "grading" / name for name in ("assemble.py", "prose.py")]
     for path in paths:
         total.update(hashlib.sha256(read_bytes(path, MAX_BYTES) or b"none").digest())
     return total.hexdigest()[:32]

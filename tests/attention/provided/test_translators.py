@@ -1,6 +1,7 @@
 """Training, the shipped models, and what a progress bar leaves behind."""
 
 import hashlib
+import os
 import re
 import subprocess
 import sys
@@ -28,12 +29,32 @@ def small(corpus):
     return Seq2Seq(*sizes, d_embedding=8, d_state=16)
 
 
+# Each module is imported by a process of its own, forked where PyTorch and the like are there.
+IMPORTS = """
+import importlib, os, sys
+import IPython.display, matplotlib.pyplot, torch
+for name in sys.argv[1:]:
+    if (child := os.fork()) == 0:
+        importlib.import_module(f"attention.{name}")
+        print(name, *(module for module in sys.modules if module.startswith("attention.")))
+        sys.stdout.flush()
+        os._exit(0)
+    os.waitpid(child, 0)
+"""
+
+
+@pytest.fixture(scope="module")
+def imported():
+    """The course's modules that importing a shared one imports, by its name."""
+    command = [sys.executable, "-c", IMPORTS, *SHARED]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    return {name: set(modules) for name, *modules in map(str.split, done.stdout.splitlines())}
+
+
 @pytest.mark.parametrize("name", SHARED)
-def test_what_all_lessons_share_needs_the_module_of_none(name):
+def test_what_all_lessons_share_needs_the_module_of_none(imported, name):
     """While a lesson is graded, its own module and the later ones are not there."""
-    code = f"import sys, attention.{name}; print(*sys.modules)"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
-    ours = {module for module in done.stdout.split() if module.startswith("attention.")}
+    ours = imported[name]
     assert f"attention.{name}" in ours <= {f"attention.{module}" for module in SHARED}
 
 
@@ -95,7 +116,8 @@ def test_one_command_remakes_all_models(tmp_path, monkeypatch):
         "--to",
         str(tmp_path),
     ]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=300)
+    few = os.environ | {"NBGRADER_EXECUTION": "autograde"}  # few of the numbers are translated
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300, env=few)
     assert (done.returncode, done.stderr) == (0, "")
     assert [line.split(":")[0] for line in done.stdout.splitlines()] == list(translators.MODELS)
     monkeypatch.setattr(translators, "CHECKPOINTS", tmp_path)

@@ -42,6 +42,15 @@ def finish(process):
     return output
 
 
+@pytest.fixture
+def one_thread():
+    """In this process, too, training takes one thread, as in those that ``command`` starts."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
 def losses(folder, steps):
     return [row["loss"] for row in RunFolder(folder).metrics(steps)]
 
@@ -62,16 +71,16 @@ def test_a_training_leaves_all_that_is_promised(tmp_path, capsys):
     assert "step 8 of 8" in capsys.readouterr().out
 
 
-def test_a_training_that_was_killed_goes_on_as_if_nothing_had_been(tmp_path):
+def test_a_training_that_was_killed_goes_on_as_if_nothing_had_been(tmp_path, one_thread):
     whole, broken = tmp_path / "whole", tmp_path / "broken"
-    finish(command(*arguments(whole, "--steps", "40")))
+    assert main(arguments(whole, "--steps", "40")) == 0
     process = command(*arguments(broken, "--steps", "40"))
     while not (broken / "state.safetensors").exists() and process.poll() is None:
         time.sleep(0.02)
     process.send_signal(signal.SIGKILL)
     process.communicate()
     assert len(losses(broken, 40)) < 40
-    finish(command(*arguments(broken, "--resume")))
+    assert main(arguments(broken, "--resume")) == 0
     assert losses(broken, 40) == losses(whole, 40)
     a, b = (load_model(folder / "model.safetensors")[0].state_dict() for folder in (whole, broken))
     torch.testing.assert_close(a, b, rtol=0, atol=0)

@@ -126,6 +126,8 @@ def outcome():
         (records, "_write", 2),  # between notebook and reasons
         (os, "replace", 1),  # with a file written aside
         (os, "replace", 2),
+        (os, "replace", 3),
+        (os, "replace", 4),
         (Book, "store", 1),  # between files and gradebook
         (batch.records, "save", 2),  # after the first student's, before the second's
     ],

@@ -1,0 +1,234 @@
+"""Pages of feedback follow every grading, and can be released: lesson 00, nbgrader's own steps."""
+
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from nbgrader.api import Gradebook
+from nbgrader.apps import NbGraderAPI
+from nbgrader.converters import GenerateFeedback
+from nbgrader.coursedir import CourseDirectory
+from nbgrader.utils import notebook_hash
+
+from autograder.grading import classroom, companions, worker
+from autograder.grading.batch import Batch
+from autograder.grading.folders import Course
+from autograder.grading.gradebook import Book
+from tests.autograder.small_class import SLUG, WRONG, hand_in, make_course
+
+CONFIG = """
+from pathlib import Path
+from autograder.course import configure
+
+c = configure(get_config(), Path(__file__).resolve().parent)
+"""
+NBGRADER = str(Path(sys.executable).with_name("nbgrader"))
+SECRETS = {"early": "5" * 128, "late": "7" * 128}
+
+
+@pytest.fixture(scope="module")
+def empty(tmp_path_factory):
+    """A course whose gradebook knows the lesson: making one takes as long as a test."""
+    made = make_course(tmp_path_factory.mktemp("course"))
+    (made / "nbgrader_config.py").write_text(CONFIG)
+    with Book(Course(made)) as book:
+        book.register(SLUG)
+    yield made
+    worker.close()
+
+
+@pytest.fixture
+def course(empty, tmp_path):
+    return shutil.copytree(empty, tmp_path / "course", symlinks=True)
+
+
+@pytest.fixture
+def api(course):
+    return NbGraderAPI(config=Course(course).config)
+
+
+def hand_in_blank(course, student="ada"):
+    classroom.submit(classroom.blank(SLUG), course, student, SLUG)
+
+
+def grade(course, regrade=False):
+    """What ``autograder grade`` does, in this process; returns who was graded."""
+    where = Course(course)
+    with Book(where) as book:
+        made = Batch(where, book, where.submissions(), "auto", regrade=regrade)
+        return [made.keep(one, worker.run(task)).student for one, task in made.tasks()]
+
+
+def succeed(outcome):
+    assert outcome["success"], outcome
+
+
+def feedback_on_what_is_new(api):
+    """nbgrader's own rule: a page is replaced only if the graded work is later than the page."""
+    succeed(api.generate_feedback(SLUG, force=False))
+
+
+def page(course, student="ada"):
+    return course / "class" / "feedback" / student / SLUG / f"{SLUG}.html"
+
+
+def shown(path):
+    """The score at the top of a page."""
+    return re.search(r"Score: ([\d.]+ / [\d.]+)", path.read_text())[1]
+
+
+def released(course):
+    return sorted((course / "class" / "exchange" / "attention" / "feedback").glob("*.html"))
+
+
+def collect(course, api, when, kind, notebook, student="ada"):
+    """Collect from the exchange what ``nbgrader submit`` put there at the time ``when``."""
+    inbound = course / "class" / "exchange" / "attention" / "inbound"
+    classroom.submit(notebook, course / kind, student, SLUG)
+    folder = course / kind / "class" / "submitted" / student / SLUG
+    (folder / "timestamp.txt").write_text(when)
+    (folder / "submission_secret.txt").write_text(SECRETS[kind])
+    inbound.mkdir(parents=True, exist_ok=True)
+    folder.rename(inbound / f"{student}+{SLUG}+{when}+{kind}")
+    succeed(api.collect(SLUG, update=True))
+
+
+def test_solved_work_replaces_the_page_of_blank_work_and_is_released(course, api):
+    def nbgrader(*words):
+        done = subprocess.run([NBGRADER, *words], cwd=course, capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr[-2000:]
+
+    hand_in_blank(course)
+    grade(course)
+    feedback_on_what_is_new(api)
+    assert shown(page(course)) == "0.0 / 5.0"
+    hand_in(course, "ada")
+    grade(course)
+    nbgrader("generate_feedback", SLUG)
+    assert shown(page(course)) == "5.0 / 5.0"
+    nbgrader("release_feedback", SLUG)
+    assert [shown(path) for path in released(course)] == ["5.0 / 5.0"]
+
+
+def test_nbgraders_own_rule_sees_each_grading_once(course, api):
+    hand_in_blank(course, "ben")
+    grade(course)
+    feedback_on_what_is_new(api)
+    before = page(course, "ben").stat().st_mtime_ns
+    feedback_on_what_is_new(api)
+    assert page(course, "ben").stat().st_mtime_ns == before
+    hand_in(course, "ben", answers=WRONG)
+    grade(course)
+    feedback_on_what_is_new(api)
+    assert shown(page(course, "ben")) == "3.0 / 5.0"
+    succeed(api.release_feedback(SLUG))
+    hand_in(course, "ben")
+    succeed(api.autograde(SLUG, "ben", force=True))
+    feedback_on_what_is_new(api)
+    assert shown(page(course, "ben")) == "5.0 / 5.0"
+    succeed(api.release_feedback(SLUG))
+    assert [shown(path) for path in released(course)] == ["5.0 / 5.0"]  # under the same name
+
+
+@pytest.mark.parametrize("command", ["autograder grade", "nbgrader autograde"])
+def test_collected_work_is_released_to_whoever_submitted_it(course, api, command):
+    collect(course, api, "2020-01-01 00:00:00.000000 UTC", "early", classroom.blank(SLUG))
+    grade(course)
+    feedback_on_what_is_new(api)
+    assert grade(course, regrade=True) == ["ada"]
+    # Handed in before the gradings above, collected after them.
+    collect(course, api, "2020-01-01 00:00:01.000000 UTC", "late", classroom.handed_in(SLUG))
+    if command == "autograder grade":
+        assert grade(course) == ["ada"]
+    else:
+        succeed(api.autograde(SLUG, "ada", force=False))
+    feedback_on_what_is_new(api)
+    succeed(api.release_feedback(SLUG))
+    assert shown(page(course)) == "5.0 / 5.0"
+    name = notebook_hash(secret=SECRETS["late"], notebook_id=SLUG)
+    assert [path.stem for path in released(course)] == [name]
+    with Gradebook(Course(course).db_url, "attention") as book:
+        found = book.find_submission(SLUG, "ada")
+        assert (found.score, found.timestamp.isoformat()) == (5, "2020-01-01T00:00:01")
+
+
+def test_a_score_changed_by_hand_reaches_the_page(course):
+    hand_in(course, "ada", answers=WRONG)
+    grade(course)
+    config = Course(course).config
+    config.CourseDirectory.assignment_id = SLUG
+    GenerateFeedback(coursedir=CourseDirectory(config=config), config=config).start()
+    assert shown(page(course)) == "3.0 / 5.0"
+    with Gradebook(Course(course).db_url, "attention") as book:
+        book.find_grade("check_softmax", SLUG, SLUG, "ada").manual_score = 1.5
+        book.db.commit()
+    GenerateFeedback(coursedir=CourseDirectory(config=config), config=config).start()
+    assert shown(page(course)) == "4.5 / 5.0"
+
+
+def test_what_an_earlier_grading_left_out_is_written_without_grading_again(course, api):
+    hand_in(course, "ada")
+    grade(course)
+    folder = course / "class" / "autograded" / "ada" / SLUG
+    (folder / "timestamp.txt").unlink()
+    (folder / "submission_secret.txt").unlink()
+    assert grade(course) == []
+    feedback_on_what_is_new(api)
+    succeed(api.release_feedback(SLUG))
+    assert len(released(course)) == 1
+
+
+class TestCompanions:
+    @pytest.fixture
+    def folders(self, tmp_path):
+        made = [tmp_path / kind / "ada" / SLUG for kind in ("submitted", "autograded", "feedback")]
+        for folder in made:
+            folder.mkdir(parents=True)
+        return made
+
+    def written(self, folders):
+        companions.write(*folders)
+        return tuple(
+            (folders[1] / name).read_text() for name in ("timestamp.txt", companions.SECRET)
+        )
+
+    @pytest.mark.parametrize(
+        ("submitted", "feedback", "expected"),
+        [
+            (b"2030-01-01 00:00:00 UTC", b"", "2030-01-01 00:00:00.000000 UTC"),
+            (b"2030-01-01T02:00:00+02:00", b"2029-01-01", "2030-01-01 00:00:00.000000 UTC"),
+            (b"2030-01-01", b"2030-01-01", "2030-01-01 00:00:00.000001 UTC"),
+            (b"2030-01-01", b"2031-01-01", "2031-01-01 00:00:00.000001 UTC"),
+            (b"", b"2031-01-01", "2031-01-01 00:00:00.000001 UTC"),
+            (b"", b"", "1970-01-01 00:00:00.000000 UTC"),
+            (b"\xff yesterday", b"", "1970-01-01 00:00:00.000000 UTC"),
+            (b"", b"9999-12-31 23:59:59.999999", "9999-12-31 23:59:59.999999 UTC"),
+        ],
+    )
+    def test_the_time_is_that_of_submission_or_just_after_the_page(
+        self, folders, submitted, feedback, expected
+    ):
+        (folders[0] / "timestamp.txt").write_bytes(submitted)
+        (folders[2] / "timestamp.txt").write_bytes(feedback)
+        assert self.written(folders)[0] == expected
+
+    def test_the_secret_is_the_submissions_or_the_pages_or_a_new_one(self, folders):
+        submitted, _, feedback = folders
+        (submitted / companions.SECRET).write_text("ada")  # it could be guessed
+        new = self.written(folders)[1]
+        assert re.fullmatch(r"[0-9a-f]{128}", new)
+        assert self.written(folders)[1] != new
+        (feedback / companions.SECRET).write_text(SECRETS["early"])
+        assert self.written(folders)[1] == SECRETS["early"]
+        (submitted / companions.SECRET).write_text(SECRETS["late"])
+        assert self.written(folders)[1] == SECRETS["late"]
+
+    def test_a_link_to_another_submission_does_not_give_its_secret(self, folders, tmp_path):
+        (folders[0] / companions.SECRET).write_text(SECRETS["late"])
+        link = tmp_path / "submitted" / "eve" / SLUG
+        link.parent.mkdir()
+        link.symlink_to(folders[0])
+        assert self.written([link, *folders[1:]])[1] != SECRETS["late"]
