@@ -1,8 +1,9 @@
-"""The six gates that a lesson passes before it is done.
+"""The seven gates that a lesson passes before it is done.
 
 1 the solved notebook earns everything · 2 the blank one earns nothing · 3 every named mistake is
 rejected, with its own hint, and costs only its own exercise · 4 every right answer written
-differently passes · 5 no solution line stands in lessons/ · 6 generated files match their source.
+differently passes · 5 no solution line stands in lessons/ · 6 generated files match their source ·
+7 the reference broken in one place is rejected, or excused with a reason.
 """
 
 import contextlib
@@ -18,6 +19,7 @@ import nbformat
 import torch
 
 from autograder import ROOT, CourseError
+from autograder.building import mutants
 from autograder.building.affected import affected_names
 from autograder.building.build import build
 from autograder.building.excerpt import solution_lines, text_of
@@ -45,6 +47,8 @@ class Verdict:
     alternatives: int = 0
     accepted: int = 0
     leaks: int = 0
+    mutants: int = 0
+    alive: int = 0  # mutants that the checks accept, without a reason
     failures: list[str] = field(default_factory=list)
 
 
@@ -96,8 +100,18 @@ def _gates(lesson, root, verdict):
         broken = _solved_and_blank(lesson, solved, released, verdict)
         _stored_answers(lesson, solved, broken, verdict)
         _leaks(lesson, released, verdict)
+    _mutants(lesson, verdict)
     for changed in build([lesson.slug], check=True, root=root).changed:
         fail(f"{changed.relative_to(root)} differs from its source; run `autograder build`")
+
+
+def _mutants(lesson, verdict):
+    """Gate 7."""
+    checks = registry.of_lesson(lesson.name)
+    items = [checks[name] for name in lesson.exercises]
+    verdict.mutants, failures = mutants.gate(items, lesson.name, SEEDS[0])
+    verdict.alive = sum("accepts a mutant" in failure for failure in failures)
+    verdict.failures += failures
 
 
 @contextlib.contextmanager

@@ -9,7 +9,7 @@ one slip that replies in the same way.
 import time
 
 from autograder.checking import registry
-from autograder.checking.questions import agree, asked, reference, replies, replies_of
+from autograder.checking.questions import agree, asked, reference, replies
 from autograder.checking.relations import between
 from autograder.checking.slips import slips_of
 from autograder.checking.where import where
@@ -20,22 +20,24 @@ SECONDS = 1.0  # for looking for a slip: feedback should come within two seconds
 
 def diagnose(item, given, seed):
     """What is likely wrong with an answer that gave these replies: one or two sentences, or ''."""
-    questions = asked(item, seed)
-    if not questions:
-        return ""
-    wanted = replies_of(reference(item), item, seed)
-    if len(given) < len(wanted) or agree(given, wanted):
+    questions, wanted = asked(item, seed)
+    if not questions or len(given) < len(wanted) or agree(given, wanted):
         return ""  # it was lost on the way, or its fault is not in what it replies
-    hints = {
-        known.hint
-        for known in registry.mistakes(item)
-        if agree(given, replies_of(known.target, item, seed))
-    }
-    if hints:
-        return hints.pop() if len(hints) == 1 else ""
+    found = [
+        known for known in registry.mistakes(item) if _replies_so(known.target, given, questions)
+    ]
+    if len({known.hint for known in found}) > 1:
+        found = [one for one in found if _replies_so(one.target, given, questions, exactly=True)]
+    if found:
+        return found[0].hint if len({known.hint for known in found}) == 1 else ""
     pairs = list(zip(questions, given, wanted, strict=True))
-    said = [_relation(pairs) or _slip(item, given, seed), where(pairs)]
+    said = [_relation(pairs) or _slip(item, given, questions), where(pairs)]
     return " ".join(part for part in said if part)
+
+
+def _replies_so(target, given, questions, exactly=False):
+    """Whether ``target`` replies as given, asked until the first difference."""
+    return agree(replies(LocalAnswer(target), questions), given, exactly)
 
 
 def _relation(pairs):
@@ -72,25 +74,12 @@ def _of_gradients(got, expected):
     return f"No gradient reaches argument {lost[0]}." if lost else ""
 
 
-def _slip(item, given, seed):
+def _slip(item, given, questions):
     """A right answer with one slip that gives the same replies throughout."""
     end = time.monotonic() + SECONDS
-    questions = asked(item, seed)
-    target = reference(item)
-    for slip in slips_of(target):
+    for slip in slips_of(reference(item)):
         if time.monotonic() > end:
             return ""
-        if _replies_alike(slip.target, questions, given):
+        if _replies_so(slip.target, given, questions):
             return f"Your results are those of a right answer {slip.words}."
     return ""
-
-
-def _replies_alike(target, questions, given):
-    """Whether a mutant replies as the answer did; most differ at one of the first questions."""
-    for count in (1, 3, 10, len(questions)):
-        found = replies(LocalAnswer(target), questions[:count])
-        if not agree(found, given[:count]):
-            return False
-        if count >= len(questions):
-            break
-    return True

@@ -14,6 +14,8 @@ from autograder.inside.values import copied
 
 PROBES = ("device", "float32", "gradients", "again")
 MOST = 4  # questions for a probe, save float32, where all are asked
+LARGE = 100_000  # numbers among the arguments: a call with more is not repeated
+AGAIN = 1  # the seed of what an answer draws where it is asked once more
 OFFSET = 1000  # what is added to the number of an object that is built in float32
 ROOM = 2e-3  # how far float32 may be from float64, in shares of the largest number
 WELL = 1e-4  # where the right answer itself is farther than this from float64, it proves nothing
@@ -23,25 +25,47 @@ def probes_of(item, questions, replied):
     """The further questions: a list of Question, each with ``probe`` set to its probe's name."""
     left_out = {name for name, _ in item.without}
     makers = {"device": _device, "float32": _float32, "gradients": _gradients, "again": _again}
-    made = []
-    for name in PROBES:
-        if name not in left_out:
-            pairs = list(zip(questions, replied, strict=True))
-            made += [dataclasses.replace(one, probe=name) for one in makers[name](pairs)]
-    return made
+    numbered = [
+        (dataclasses.replace(question, origin=number), reply)
+        for number, (question, reply) in enumerate(zip(questions, replied, strict=True))
+    ]
+    return [
+        dataclasses.replace(one, probe=name)
+        for name in PROBES
+        if name not in left_out
+        for one in makers[name](numbered)
+    ]
+
+
+def answerable(further, answered, first):
+    """Pairs (question, reply) of those that the right answer has a reply to that proves something.
+
+    ``first`` are its replies to the check's own questions.
+    """
+    kept = []
+    for question, reply in zip(further, answered, strict=True):
+        narrow = question.probe == "float32" and question.request == "call"
+        fit = not narrow or proves(reply.value, first[question.origin].value)
+        if reply.kind == "value" and fit:
+            kept.append((question, reply))
+    return kept
 
 
 def _calls(pairs):
-    """Questions that are calls and were answered, unlike each other in what they give."""
+    """Questions that are calls and were answered, unlike each other in form, and not huge."""
     seen, chosen = set(), []
     for question, reply in pairs:
-        if question.request == "call" and reply.kind == "value":
+        if question.request == "call" and reply.kind == "value" and _small(question.details):
             args, kwargs = question.details
-            shape = (question.handle, len(args), tuple(kwargs), _axes(args))
-            if shape not in seen:
-                seen.add(shape)
+            form = (question.handle, len(args), tuple(kwargs), _axes(args))
+            if form not in seen:
+                seen.add(form)
                 chosen.append((question, reply))
     return chosen[:MOST]
+
+
+def _small(details):
+    return sum(getattr(item, "numel", int)() for item in _leaves(details)) < LARGE
 
 
 def _axes(args):
@@ -58,19 +82,16 @@ def _device(pairs):
 
 
 def _again(pairs):
-    """The first calls once more, after all others: nothing may be left behind."""
-    numbered = [
-        (dataclasses.replace(question, origin=number), reply)
-        for number, (question, reply) in enumerate(pairs)
-        if question.handle == 0
-    ]
-    return [question for question, _ in _calls(numbered)]
+    """The first calls once more, after all others, and whatever is drawn elsewhere."""
+    quiet = [(one, reply) for one, reply in pairs if one.handle == 0 and not reply.drew]
+    other = (("seed", AGAIN),)
+    return [dataclasses.replace(question, how=other) for question, _ in _calls(quiet)]
 
 
 def _gradients(pairs):
     """The gradient of each result with respect to all arguments and weights."""
     made = []
-    for question, reply in _calls(pairs):
+    for question, reply in _calls([pair for pair in pairs if not pair[1].drew]):
         first = reply.value[0] if isinstance(reply.value, tuple) and reply.value else reply.value
         if not isinstance(first, torch.Tensor) or not first.is_floating_point():
             continue
@@ -83,12 +104,12 @@ def _gradients(pairs):
 
 def _float32(pairs):
     """Everything once more with float32 in the place of float64."""
-    questions = {
-        number: question
-        for number, (question, _) in enumerate(pairs)
-        if question.request != "gradients"
-    }
-    if not any(_has_float64(question.details) for question in questions.values()):
+    questions = [
+        question
+        for question, reply in pairs
+        if question.request != "gradients" and not reply.drew and _small(question.details)
+    ]
+    if not any(_has_float64(question.details) for question in questions):
         return []
     return [
         dataclasses.replace(
@@ -96,9 +117,8 @@ def _float32(pairs):
             handle=question.handle and question.handle + OFFSET,
             built=question.built and question.built + OFFSET,
             details=_narrowed(copied(question.details)),
-            origin=number,
         )
-        for number, question in questions.items()
+        for question in questions
     ]
 
 

@@ -9,9 +9,10 @@ import functools
 import importlib
 from dataclasses import dataclass
 
+import torch
+
 from autograder.checking.expect import CheckFailed
 from autograder.checking.inputs import Draw
-from autograder.checking.probes import probes_of, proves
 from autograder.checking.student import Student
 from autograder.inside.answer import AnswerLost, AnswerRaised, LocalAnswer
 from autograder.inside.values import copied, same
@@ -27,7 +28,7 @@ class Question:
     request: str  # call, gradients, build, parameters, load, train
     details: tuple
     built: int = 0  # of a build: the number of the new object
-    how: tuple = ()  # on which device
+    how: tuple = ()  # on which device, drawing from which seed
     probe: str = ""  # '' if the check itself asks it
     origin: int = -1  # of a probe: the number of the check's question that it is made from
 
@@ -40,11 +41,22 @@ class Replied:
     value: object = None
     modified: tuple = ()
     where: str = ""  # the failing line of the answer's own code
+    drew: bool = False  # whether it drew at random
 
-    def agrees(self, other):
-        """Whether two replies are the same, up to rounding."""
+    def agrees(self, other, exactly=False):
+        """Whether two replies are the same, up to rounding; ``exactly`` also among tiny numbers."""
         alike = self.kind == other.kind and self.modified == other.modified
-        return alike and same(self.value, other.value)
+        alike = alike and same(self.value, other.value)
+        return alike and (not exactly or _same_signs(self.value, other.value))
+
+
+def _same_signs(one, other):
+    """Whether tensors have their zeros in the same places: what rounding does not change."""
+    if isinstance(one, torch.Tensor):
+        return torch.equal(one == 0, other == 0)
+    if isinstance(one, list | tuple):
+        return all(map(_same_signs, one, other))
+    return True
 
 
 class _Recorder:
@@ -53,35 +65,21 @@ class _Recorder:
     def __init__(self, answer, asked, count, handle=0):
         self._answer, self._asked, self._count, self._handle = answer, asked, count, handle
 
+    def __getattr__(self, request):
+        def ask(*details):
+            self._note(request, details)
+            return getattr(self._answer, request)(*details)
+
+        return ask
+
     def _note(self, request, details, built=0):
         self._asked.append(Question(self._handle, request, copied(details), built))
 
-    def call(self, args, kwargs, **how):
-        self._note("call", (list(args), kwargs))
-        return self._answer.call(args, kwargs, **how)
-
-    def gradients(self, args, kwargs, cotangent, **how):
-        self._note("gradients", (list(args), kwargs, cotangent))
-        return self._answer.gradients(args, kwargs, cotangent, **how)
-
-    def build(self, args, kwargs, **how):
+    def build(self, args, kwargs):
         self._count.append(None)
         built = len(self._count)
         self._note("build", (list(args), kwargs), built)
-        made = self._answer.build(args, kwargs, **how)
-        return _Recorder(made, self._asked, self._count, built)
-
-    def parameters(self):
-        self._note("parameters", ())
-        return self._answer.parameters()
-
-    def load(self, values):
-        self._note("load", (values,))
-        self._answer.load(values)
-
-    def train(self, mode):
-        self._note("train", (mode,))
-        self._answer.train(mode)
+        return _Recorder(self._answer.build(args, kwargs), self._asked, self._count, built)
 
 
 def reference(item):
@@ -94,72 +92,64 @@ def reference(item):
         return None
 
 
-@functools.lru_cache(maxsize=16)
+@functools.lru_cache(maxsize=8)
 def asked(item, seed):
-    """What every answer is asked: a tuple of the check's own questions, then the probes'.
+    """Pair (questions, right replies): what every answer is asked, the probes' questions last.
 
-    It is () where there is no right answer to ask first.
+    Both are empty where there is no right answer to ask first.
     """
-    target = reference(item)
+    from autograder.checking.probes import answerable, probes_of
+
+    target, noted = reference(item), []
     if target is None:
-        return ()
-    noted = []
+        return (), ()
     try:
         item.run(Student(_Recorder(LocalAnswer(target), noted, [])), Draw(seed))
     except CheckFailed:
-        return ()  # the check refuses the library: `autograder verify` says so
-    first = replies(LocalAnswer(target), noted)
-    if not agree(first, replies(LocalAnswer(target), noted, DRAWN + 1)):
-        return tuple(noted)  # it draws at random: another answer may draw otherwise
+        return (), ()  # the check refuses the library: `autograder verify` says so
+    first = tuple(replies(LocalAnswer(target), noted))
     further = probes_of(item, noted, first)
-    answered = replies(LocalAnswer(target), [*noted, *further])[len(noted) :]
-    return (*noted, *_answerable(further, answered, first))
+    answered = list(replies(LocalAnswer(target), [*noted, *further]))[len(noted) :]
+    kept = answerable(further, answered, first)
+    return (*noted, *(question for question, _ in kept)), (*first, *(reply for _, reply in kept))
 
 
-def _answerable(further, answered, first):
-    """The probes' questions that the right answer has a reply to that proves something."""
-    kept = []
-    for question, reply in zip(further, answered, strict=True):
-        narrow = question.probe == "float32" and question.request == "call"
-        fit = not narrow or proves(reply.value, first[question.origin].value)
-        if reply.kind == "value" and fit:
-            kept.append(question)
-    return kept
-
-
-def replies(answer, questions, seed=DRAWN, patient=True):
-    """What ``answer`` replies to ``questions``: a list.
-
-    An answer that is lost on the way raises AnswerLost, or, without ``patient``, ends the list.
-    """
-    objects, given = {0: answer}, []
+def replies(answer, questions):
+    """Yield what ``answer`` replies to ``questions``, one after the other; raises AnswerLost."""
+    objects = {0: answer}
     for question in questions:
         holder = objects.get(question.handle)
         if holder is None:
-            given.append(Replied("absent"))
+            yield Replied("absent")
             continue
         try:
-            given.append(_put(question, holder, objects, seed))
+            yield _put(question, holder, objects)
         except AnswerRaised as error:
             words = error.kind, _plain_words(error.message)
-            given.append(Replied("raised", words, where=error.where))
-        except AnswerLost:
-            if patient:
-                raise
-            break
-    return given
+            yield Replied("raised", words, where=error.where)
 
 
-def _put(question, holder, objects, seed):
+def until_lost(given):
+    """The replies as a list, which ends where the answer is lost."""
+    found = []
+    try:
+        for reply in given:
+            found.append(reply)
+    except AnswerLost:
+        pass
+    return found
+
+
+def _put(question, holder, objects):
     """Put one question to the object that it is for."""
     details = copied(question.details)
     if question.request == "build":
-        objects[question.built] = holder.build(*details, seed=seed)
+        objects[question.built] = holder.build(*details, seed=DRAWN)
         return Replied("value")
     if question.request in ("call", "gradients"):
-        how = {**dict(question.how), "seed": seed}
+        how = {"seed": DRAWN, **dict(question.how)}
         reply = getattr(holder, question.request)(*details, **how)
-        return Replied("value", reply.value, tuple(reply.modified))
+        return Replied("value", reply.value, tuple(reply.modified), drew=reply.drew)
     return Replied("value", getattr(holder, question.request)(*details))
 
 
@@ -169,12 +159,7 @@ def _plain_words(message):
     return rest if mark and " " not in head else message
 
 
-@functools.lru_cache(maxsize=256)
-def replies_of(target, item, seed):
-    """The replies of a stored answer, or of the reference, kept for the next failing answer."""
-    return tuple(replies(LocalAnswer(target), asked(item, seed)))
-
-
-def agree(left, right):
-    """Whether two lists of replies are the same as a whole."""
-    return len(left) == len(right) and all(a.agrees(b) for a, b in zip(left, right, strict=True))
+def agree(left, right, exactly=False):
+    """Whether two lists of replies are the same as a whole; either may be an iterator."""
+    pairs = zip(left, right, strict=True)
+    return all(one.agrees(other, exactly) for one, other in pairs)

@@ -4,7 +4,7 @@ from autograder.checking import probes
 from autograder.checking.diagnose import diagnose
 from autograder.checking.expect import CheckFailed, describe
 from autograder.checking.inputs import Draw
-from autograder.checking.questions import asked, reference, replies, replies_of
+from autograder.checking.questions import asked, replies, until_lost
 from autograder.checking.student import Student
 from autograder.inside.answer import AnswerLost
 
@@ -17,7 +17,8 @@ def run_check(item, answer, seed, explain=True):
     """
     failure = _trial(item, answer, seed)
     asks_on = failure is None or explain and not failure.is_stub
-    given = replies(answer, asked(item, seed), patient=failure is None) if asks_on else []
+    questions, _ = asked(item, seed) if asks_on else ((), ())
+    given = (list if failure is None else until_lost)(replies(answer, questions))
     failure = failure or _probed(item, given, seed)
     if failure is None:
         return None
@@ -45,8 +46,7 @@ def _trial(item, answer, seed):
 
 def _probed(item, given, seed):
     """The failure of the first probe that does not give what the right answer gives, or None."""
-    questions = asked(item, seed)
-    wanted = replies_of(reference(item), item, seed) if questions else ()
+    questions, wanted = asked(item, seed)
     for question, got, right in zip(questions, given, wanted, strict=False):
         if question.probe:
             try:

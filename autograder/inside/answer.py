@@ -37,6 +37,7 @@ class Reply:
 
     value: object
     modified: list[str] = field(default_factory=list)
+    drew: bool = False  # whether it drew at random, of a call with a seed
 
 
 class LocalAnswer:
@@ -56,9 +57,11 @@ class LocalAnswer:
             if device:
                 result = self._rehearse(given, given_kwargs)
                 return Reply(plain(result))
+            before = torch.get_rng_state()
             result = _guarded(lambda: self.target(*given, **given_kwargs))
+            drew = not torch.equal(before, torch.get_rng_state())
         modified = _modified(args, kwargs, given, given_kwargs)
-        return Reply(plain(result), modified + _asking(given) + disturbed)
+        return Reply(plain(result), modified + _asking(given) + disturbed, drew)
 
     def _rehearse(self, args, kwargs):
         target = self.target
