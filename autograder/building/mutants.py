@@ -1,4 +1,4 @@
-"""Gate 7: the reference, broken in one place in every way, is rejected, or excused with a reason."""
+"""Gate 7: the reference, broken in one place in any way, is rejected, or excused with a reason."""
 
 import contextlib
 import importlib

@@ -24,7 +24,7 @@ LARGE = 100
 def coverage(item, seed):
     """For each class: True, False, or the reason why it is not for this exercise."""
     questions, _ = asked(item, seed)
-    excused = dict(item.without)
+    excused = {**_never(questions), **dict(item.without)}
     probed = {question.probe for question in questions}
     calls = [_tensors(one) for one in questions if one.request == "call" and not one.probe]
     every = [tensor for tensors in calls for tensor in tensors]
@@ -35,6 +35,17 @@ def coverage(item, seed):
     found["large"] = any(_large(tensor) for tensor in every)
     found["strided"] = any(not tensor.is_contiguous() for tensor in every)
     return {name: found[name] or excused.get(name, False) for name in CLASSES}
+
+
+def _never(questions):
+    """What does not apply to exercises without tensors, or without numbers that are rounded."""
+    every = [x for one in questions if one.request == "call" for x in _tensors(one)]
+    built = [x for one in questions if one.request == "load" for x in one.details[0].values()]
+    if not every and not built:
+        return dict.fromkeys(CLASSES.keys() - {"again"}, "no tensor goes in")
+    if not any(tensor.is_floating_point() for tensor in (*every, *built)):
+        return dict.fromkeys(("float32", "gradients", "large"), "only whole numbers go in")
+    return {}
 
 
 def unknown(item):

@@ -46,9 +46,19 @@ def answerable(further, answered, first):
     for question, reply in zip(further, answered, strict=True):
         narrow = question.probe == "float32" and question.request == "call"
         fit = not narrow or proves(reply.value, first[question.origin].value)
+        if question.probe == "again":  # a cache, say, remembers
+            fit = reply.agrees(first[question.origin])
+        if question.probe == "gradients":
+            fit = _has_gradient(reply.value)
         if reply.kind == "value" and fit:
             kept.append((question, reply))
     return kept
+
+
+def _has_gradient(value):
+    """Whether the right answer has any gradient that is not 0."""
+    found = [*value[0].values(), *value[1]] if isinstance(value, tuple) else []
+    return any(one is not None and bool((one != 0).any()) for one in found)
 
 
 def _calls(pairs):
@@ -83,7 +93,7 @@ def _device(pairs):
 
 def _again(pairs):
     """The first calls once more, after all others, and whatever is drawn elsewhere."""
-    quiet = [(one, reply) for one, reply in pairs if one.handle == 0 and not reply.drew]
+    quiet = [(one, reply) for one, reply in pairs if not reply.drew]
     other = (("seed", AGAIN),)
     return [dataclasses.replace(question, how=other) for question, _ in _calls(quiet)]
 

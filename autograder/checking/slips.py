@@ -55,6 +55,7 @@ EXCHANGED = {
     "repeat_interleave": ("repeat",), "repeat": ("repeat_interleave",),
 }  # fmt: skip
 SHORTER = {"range", "arange", "clamp", "topk"}  # calls that also work with fewer arguments
+UNORDERED = {"transpose", "swapaxes", "min", "max", "isclose", "allclose", "equal", "minimum"}
 AXIS_WORDS = {"dim", "axis"}
 OTHER_AXES = {-2: (-1, 0), -1: (-2, 0), 0: (-1, 1), 1: (0, 2), 2: (1, -1)}
 
@@ -328,7 +329,7 @@ def _call(node):
     if name == "sqrt" and inner is not None:
         half = ast.BinOp(inner, ast.Mult(), ast.Constant(0.5))
         yield "with half of a number where its square root belongs", half
-    for index in range(len(node.args) - 1):
+    for index in range(0 if name in UNORDERED else len(node.args) - 1):
         changed = copy.deepcopy(node)
         changed.args[index : index + 2] = node.args[index + 1], node.args[index]
         yield f"with two arguments of one call of `{name}` exchanged", changed

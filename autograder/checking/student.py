@@ -6,6 +6,8 @@ from autograder.checking.expect import CheckFailed, describe
 from autograder.inside.answer import AnswerRaised
 from autograder.inside.values import plain
 
+CALLS = ("call", "gradients", "build")
+
 
 class Student:
     """Calls an answer and records what came back.
@@ -68,7 +70,25 @@ class Student:
             return getattr(self._answer, request)(*details)
         except AnswerRaised as error:
             self.record.append(("raised", [error.kind, error.message], []))
-            raise _Raised(error) from None
+            called = called_with(*details[:2]) if request in CALLS else ""
+            raise _Raised(error, called) from None
+
+
+def called_with(args, kwargs):
+    """Say what a function was called with: '(tensor (2, 5) float64, dim=1)'."""
+    words = [brief(item) for item in args]
+    words += [f"{name}={brief(item)}" for name, item in kwargs.items()]
+    return f"({', '.join(words)})"
+
+
+def brief(item):
+    """An argument in a few words: of a tensor its shape and dtype."""
+    if isinstance(item, torch.Tensor):
+        return f"tensor {tuple(item.shape)} {str(item.dtype).removeprefix('torch.')}"
+    if isinstance(item, list | tuple | dict):
+        return f"{type(item).__name__} of {len(item)}"
+    text = repr(item)
+    return text if len(text) <= 40 else text[:39] + "…"
 
 
 class Module(Student):
@@ -120,7 +140,7 @@ def _all_tensors(values):
 class _Raised(CheckFailed):
     """The answer raised where the check expected a result."""
 
-    def __init__(self, error):
+    def __init__(self, error, called=""):
         self.kind, self.message = error.kind, error.message
         if error.kind == "NotImplementedError":
             # The stub says 'softmax: write about 3 lines', or 'LearnedBandwidth.forward: write …'.
@@ -135,7 +155,8 @@ class _Raised(CheckFailed):
         else:
             message = (error.message.splitlines() or [error.kind])[0]
             place = f"\n{error.where}" if error.where else ""
-            super().__init__(f"your code raised {error.kind}", f"{message}{place}")
+            given = f"\ncalled with {called}" if called else ""
+            super().__init__(f"your code raised {error.kind}", f"{message}{place}{given}")
 
 
 _Raised.__name__ = CheckFailed.__name__  # the name that a notebook and `nbgrader validate` show

@@ -10,7 +10,7 @@ HELP = "prove that the grading of a lesson is right: the seven gates"
 DESCRIPTION = (
     "Take lessons through the seven gates: solved earns all, blank earns nothing, every named "
     "mistake is rejected by name, every alternative passes, no solution leaks, generated files "
-    "match their source, every mutant of the reference is rejected. Exit status 1 if any gate fails."
+    "match their source, every mutant of the reference is rejected. Exit status 1 if any fails."
 )
 
 
