@@ -19,7 +19,7 @@ from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
 
-from attention.train.__main__ import __main__ as train
+from attention.train import __main__ as train
 from autograder.commands import cli
 from tests.needs import needs, skip_without
 

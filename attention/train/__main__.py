@@ -19,7 +19,7 @@ from torch import distributed
 
 from attention.decoding import beam_search
 from attention.provided.data import pad
-from attention.train.__main__ import corpora, multi30k, settings, trainer
+from attention.train import corpora, multi30k, settings, trainer
 from attention.train.download import DataError
 from attention.train.run_folder import RunFolder
 

@@ -13,7 +13,7 @@ from attention.tokens_and_positions import (
     split_words,
     train_bpe,
 )
-from attention.train.__main__ import multi30k
+from attention.train import multi30k
 
 NAMES = ("numbers", "multi30k")
 

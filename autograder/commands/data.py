@@ -3,7 +3,7 @@
 import functools
 from pathlib import Path
 
-from attention.train.__main__ import multi30k
+from attention.train import multi30k
 from attention.train.download import DataError, readable
 from autograder import CourseError
 

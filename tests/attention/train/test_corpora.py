@@ -5,7 +5,7 @@ import pytest
 from attention.provided import data
 from attention.provided.data import EOS, SPECIAL
 from attention.tokens_and_positions import bpe_encode, count_words, train_bpe
-from attention.train.__main__ import corpora, multi30k
+from attention.train import corpora, multi30k
 from attention.train.corpora import Pieces, Words, vocabulary
 
 TEXTS = ["a man in a red hat", "two men , a dog", "ein mann mit rotem hut"]

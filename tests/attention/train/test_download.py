@@ -8,7 +8,7 @@ import urllib.request
 
 import pytest
 
-from attention.train.__main__ import download as module
+from attention.train import download as module
 from attention.train.download import DataError, NoConnection, NotThere
 from tests.downloads import PACKED, SHA256, TEXT
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from attention.train.__main__ import download as module
+from attention.train import download as module
 from attention.train.download import DataError
 from tests.downloads import PACKED, SHA256, TEXT
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from attention.train.__main__ import multi30k
+from attention.train import multi30k
 from attention.train.download import DataError, NoConnection, NotThere
 from attention.train.multi30k import fetch, load
 from tests import small_corpus

@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from attention.train.__main__ import download, multi30k
+from attention.train import download, multi30k
 from autograder.commands import cli
 from tests import small_corpus
 from tests.server import serving
