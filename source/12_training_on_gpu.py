@@ -64,7 +64,7 @@ for size in (1, 8, 64):
     batch = corpus.batch(corpus.train[:size])
     both, tokens = (batch.source.to(device), batch.target.to(device)), (batch.target != PAD).sum()
     speed = tokens / seconds(lambda both=both: step([both]))
-    print(f"{size:2d} sentences at a time: {speed:8,.0f} tokens/s")
+    print(f"{size:2d} at a time: {speed:8,.0f} tokens/s")
 
 # %% [markdown]
 # The model is the same, each token needs the same products, and the machine was busy all the time.
