@@ -11,6 +11,7 @@ from attention.multi_head_attention import attend
 from attention.provided.data import BOS, PAD
 from attention.tokens_and_positions import sinusoidal_positions
 
+ANSWERS = "decoding"  # the lesson whose exercises this would answer: hidden in its grading
 GROWTH = 16  # positions by which a full cache grows
 
 

@@ -15,7 +15,7 @@ from attention.provided.progress import Bar
 from attention.train.acceleration import ModelLoss, prepare
 from attention.train.download import DataError
 from attention.train.model_file import about_model, make_model, put, weights_of
-from attention.training_on_gpu import (
+from attention.training import (
     Evaluation,
     TrainStep,
     average_checkpoints,
