@@ -12,6 +12,8 @@ import warnings
 import zlib
 from pathlib import Path
 
+from autograder.building.lesson import find
+
 FOLDER = Path(__file__).parent
 CARD, JUDGED = FOLDER / "card.json", FOLDER / "judged.json"
 SEED = 11
@@ -30,7 +32,7 @@ def measure(lesson, every=1):
     judged = json.loads(JUDGED.read_text(encoding="utf-8")) if JUDGED.is_file() else {}
     row, details = dict.fromkeys(COLUMNS, 0), []
     for name, item in registry.of_lesson(lesson).items():
-        for answer in of_exercise(lesson, name):
+        for answer in of_exercise(name):
             if zlib.crc32(answer.name.encode()) % every:
                 continue
             found = _one(item, answer, judged)
@@ -95,8 +97,7 @@ def main(arguments=None):
     parser.add_argument("--check", action="store_true", help="fail if it is worse than card.json")
     parser.add_argument("--keep", action="store_true", help="write card.json")
     options = parser.parse_args(arguments)
-    known = [path.stem for path in sorted(FOLDER.glob("[a-z]*.py")) if path.stem != "card"]
-    lessons = options.lessons or known
+    lessons = options.lessons or [path.stem.partition("_")[2] for path in find()]
     with multiprocessing.get_context("spawn").Pool(min(len(lessons), os.cpu_count())) as pool:
         found = pool.starmap(measure, [(lesson, options.every) for lesson in lessons], 1)
     rows = {lesson: row for lesson, (row, _) in zip(lessons, found, strict=True)}

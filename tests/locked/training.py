@@ -8,7 +8,7 @@ from torch import nn
 from torch.nn import functional as F
 
 from attention.provided.data import PAD
-from attention.training_on_gpu import ModelAndLoss
+from attention.training import ModelAndLoss
 from tests.locked import right, wrong
 
 
