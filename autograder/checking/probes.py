@@ -130,7 +130,9 @@ def _float32(pairs):
     questions = [
         question
         for question, reply in pairs
-        if question.request != "gradients" and not reply.drew and _small(question.details)
+        if question.request != "gradients"
+        and not reply.drew
+        and _small(question.details)
         # A function that is given no precision chooses its own; a module has that of its weights.
         and (question.handle or question.built or _has_float64(question.details))
     ]
