@@ -55,9 +55,7 @@ def _replies_so(target, given, questions, exactly=False):
 def _relation(pairs):
     """What holds, in the same words but for numbers, of every reply that is wrong."""
     found = []
-    for question, got, expected in pairs:
-        if got.agrees(expected) or question.request not in ("call", "gradients"):
-            continue
+    for question, got, expected in _wrong(pairs):
         if got.kind != "value" or expected.kind != "value" or same(got.value, expected.value):
             return ""  # it raised, or it did something besides giving the right value
         if question.request == "gradients":
@@ -66,6 +64,17 @@ def _relation(pairs):
             found.append(between(got.value, expected.value, question))
     kinds = {_without_numbers(said) for said in found}
     return found[0] if len(kinds) == 1 else ""
+
+
+def _wrong(pairs):
+    """The wrong replies to the check's own calls; where there are none, to all that was asked."""
+    wrong = [
+        (question, got, expected)
+        for question, got, expected in pairs
+        if question.request in ("call", "gradients") and not got.agrees(expected)
+    ]
+    calls = [pair for pair in wrong if pair[0].request == "call"]
+    return [pair for pair in calls if not pair[0].probe] or calls or wrong
 
 
 def _without_numbers(said):

@@ -159,6 +159,9 @@ def combine_masks(student, draw):
     _mask(student(square), square, "a single mask should come out as it is", "T_q, T_k")
     both = square & third[1]
     _mask(student(square, third[1]), both, "two masks (5, 7) are combined wrongly", "T_q, T_k")
+    one, row = padding[:1], square[:1]
+    _mask(student(one, row), one & row, "masks of one row are combined wrongly", axes)
+    _mask(student(one, None), one, "a single mask (1, 1, 7) should come out as it is", axes)
     four = student(third, padding, ~square, torch.ones(1, 7).bool())
     expected = _both(padding, ~square) & third
     _mask(four, expected, "four masks are combined wrongly", axes)
@@ -257,7 +260,7 @@ def _obeys(student, q, k, v, mask, when):
     context, weights = result
     allowed = torch.ones((), dtype=torch.bool) if mask is None else mask
     expected = _weights(q, k, allowed)
-    expect.shape(weights, expected.shape, axes="B, H, T_q, T_k"[-3 * q.dim() + 2 :])
+    expect.shape(weights, expected.shape, axes=", ".join(("B", "H", "T_q", "T_k")[-q.dim() :]))
     expect.finite(weights, f"{when} the weights are not finite")
     largest = (weights * ~allowed).abs().max().item()
     what = f"{when} a forbidden key gets some weight"
@@ -292,6 +295,10 @@ def leaks(student, draw):
     # The same rows in another order are another future for who sees only some of them.
     same = x[:1].expand(6, 3).clone()
     cases += [("B", same, 2), ("F", same, 0), ("D", same, 3), ("A", same, 2)]
+    # Query 0 looks at all but the position next to it, whose score is far too low.
+    beyond = draw.normal(6, 3)
+    beyond[2] = -70 * beyond[0] / beyond[0].square().sum()
+    cases += [("F", beyond, 1)]
     one, row = draw.normal(5, 1) + 2, draw.normal(1, 3)
     cases += [("B", one, 2), ("D", one, 1), ("A", one, 2), ("A", row, 0), ("D", row, 0)]
     cases += [("C", x.float(), 2), ("E", x.float(), 2), ("F", draw.strided(x), 1)]

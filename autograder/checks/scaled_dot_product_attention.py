@@ -95,10 +95,9 @@ def scaled_dot_product_attention(student, draw):
     expect.rows_sum_to_one(weights, -1, "the weights of a query do not sum to 1")
 
     three = _tensor([[3.0] + [0.0] * 8]), _tensor([[math.log(3)] + [0.0] * 8, [*range(9)]])
-    context = student(*three, _tensor([[4.0, 0.0], [8.0, 8.0]]))
-    expect.close(
-        context, _tensor([[5.0, 2.0]]), "weights 0.75 and 0.25, worked by hand, are missed"
-    )
+    context = student(*three, _tensor([[4.0, 0.0, 8.0], [8.0, 8.0, 0.0]]))
+    what = "weights 0.75 and 0.25, worked by hand, are missed"
+    expect.close(context, _tensor([[5.0, 2.0, 6.0]]), what)
     what = "the context differs from a loop"
     expect.close(student(q[0, 0], k[0, 0], v[0, 0]), _in_loops(q[0, 0], k[0, 0], v[0, 0]), what)
     context = student(draw.strided(q), draw.strided(k), draw.strided(v))
@@ -129,22 +128,24 @@ def _attend(q, k, mask=None):
 
 def _of_other_sizes(student, draw):
     """Sizes of 1 on every axis, and scores in the hundreds, which are loud."""
-    for lead, T_q, T_k, d_k, d_v in (
-        ((), 1, 1, 3, 2),
-        ((1,), 1, 7, 9, 1),
-        ((2, 1), 5, 1, 6, 3),
-        ((3,), 2, 5, 1, 6),
+    for lead, T_q, T_k, d_k, d_v, scale in (
+        ((), 1, 1, 3, 2, 1.0),
+        ((1,), 1, 7, 9, 1, 1.0),
+        ((2, 1), 5, 1, 6, 3, 1.0),
+        ((3,), 2, 5, 1, 6, 1.0),
+        ((2,), 5, 7, 6, 3, 300.0),
     ):
-        q, k = draw.normal(*lead, T_q, d_k, scale=200.0), draw.normal(*lead, T_k, d_k)
+        q, k = draw.normal(*lead, T_q, d_k, scale=scale), draw.normal(*lead, T_k, d_k)
         v, mask = draw.normal(*lead, T_k, d_v), draw.uniform(T_q, T_k) < 0.6
-        mask[:, 0] = True
-        place = f"with q {tuple(q.shape)}, k {tuple(k.shape)} and large scores"
+        mask[:, 0], mask[:, -1] = True, T_k == 1
+        loud = " and large scores" * (scale > 1)
+        place = f"with q {tuple(q.shape)}, k {tuple(k.shape)}{loud}"
         context, weights = student(q, k, v), _attend(q, k)
         expect.close(context, weights @ v, f"{place} the context is wrong")
         context, got = student(q, k, v, mask=mask, return_weights=True)
         weights = _attend(q, k, mask)
-        expect.close(got, weights, f"{place} and a mask the weights are wrong")
-        expect.close(context, weights @ v, f"{place} and a mask the context is wrong")
+        expect.close(got, weights, f"{place}, with a mask, the weights are wrong")
+        expect.close(context, weights @ v, f"{place}, with a mask, the context is wrong")
 
 
 def _in_loops(q, k, v):
@@ -322,8 +323,8 @@ def attention_backward(student, draw):
         q, k = draw.normal(*lead, T_q, d_k), draw.normal(*lead, T_k, d_k)
         v, grad_context = draw.normal(*lead, T_k, d_v), draw.normal(*lead, T_q, d_v)
         _carries_back(student, draw, q, k, v, grad_context, f"with q {tuple(q.shape)} ")
-    q, k, v, grad_context = (draw.normal(3, 2, 6, scale=30.0) for _ in range(4))
-    q[0, 0, 0] = 120.0
+    q, k = draw.normal(3, 2, 6), draw.normal(3, 5, 6)
+    v, grad_context = draw.normal(3, 5, 8) + 200, draw.normal(3, 2, 8, scale=300.0)
     _carries_back(student, draw, q, k, v, grad_context, "with large numbers ")
 
 

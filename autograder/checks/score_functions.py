@@ -181,12 +181,12 @@ def score_costs(student, draw):
 @check
 def gaussian_scores(student, draw):
     """-‖q - k‖² / (2 h²) against loops, and as a softmax against dot products."""
-    q, k = _tensor([[[1.0, 2.0]]]), _tensor([[[1.0, 2.0], [4.0, 6.0]]])
+    q, k = _tensor([[[1.0, 2.0]]]), _tensor([[[1.0, 2.0], [4.0, 6.0], [-2.0, -2.0], [7.0, 10.0]]])
     scores = student(q, k, 5.0)
-    expect.shape(scores, (1, 1, 2), axes="B, T_q, T_k")
+    expect.shape(scores, (1, 1, 4), axes="B, T_q, T_k")
     expect.dtype(scores, F64)
-    what = "for distances 0 and 5 and bandwidth 5 the scores are not 0 and -1/2"
-    expect.close(scores, _tensor([[[0.0, -0.5]]]), what)
+    what = "for distances 0, 5, 5, 10 and bandwidth 5 the scores are not 0, -1/2, -1/2, -2"
+    expect.close(scores, _tensor([[[0.0, -0.5, -0.5, -2.0]]]), what)
 
     far_q, far_k = draw.normal(3, 1, 5, scale=90.0) + 100, draw.normal(3, 8, 5, scale=90.0) - 100
     short = draw.normal(1, 4, 1), draw.normal(1, 1, 1)
@@ -352,12 +352,12 @@ def hard_attention(student, draw):
 @check(without={"gradients": "the result is a gradient already, and is not differentiated again"})
 def reinforce_gradient(student, draw):
     """The exact estimate for given samples, then its mean against the exact gradient."""
-    halves = _tensor([0.0, 0.0])
-    estimate = student(halves, torch.tensor([0, 1, 1]), _tensor([6.0, 3.0, 6.0]), 0.0)
-    expect.shape(estimate, (2,), axes="T_k,")
+    equal, rewards = torch.zeros(4, dtype=F64), _tensor([8.0, 4.0, 8.0, 4.0])
+    estimate = student(equal, torch.tensor([0, 1, 1, 3]), rewards, 0.0)
+    expect.shape(estimate, (4,), axes="T_k,")
     expect.dtype(estimate, F64)
-    what = "for weights 1/2, 1/2, choices 0 1 1 and rewards 6 3 6 the estimate is wrong"
-    expect.close(estimate, _tensor([-0.5, 0.5]), what)
+    what = "for four weights of 1/4, choices 0 1 1 3 and rewards 8 4 8 4 the estimate is wrong"
+    expect.close(estimate, _tensor([0.5, 1.5, -1.5, -0.5]), what)
 
     scores, rewards = draw.normal(5), draw.normal(8, scale=4.0)
     chosen = draw.integers(0, 5, 8)

@@ -16,6 +16,7 @@ from autograder.inside.rehearsal import landed, rehearsal, rehearsed, stayed
 from autograder.inside.values import Foreign, copied, plain, same
 
 SEEDED = "PyTorch's global random generator"
+DEMANDED = (ValueError, TypeError, LookupError)  # what a text may ask for; a subclass is right
 LEFT_BEHIND = "a tensor on the CPU"  # in a reply from the rehearsal device
 STUDENT_FILE = re.compile(r"ipykernel_\d+|^<(?!frozen|__array)")  # a notebook's cell
 
@@ -150,7 +151,18 @@ def _guarded(action):
     except KeyboardInterrupt:
         raise
     except BaseException as error:  # SystemExit, or a class of the student's own
-        raise AnswerRaised(type(error).__name__, _message(error), _where(error)) from None
+        raise AnswerRaised(_kind(error), _message(error), _where(error)) from None
+
+
+def _kind(error):
+    """The exception's name; of a kind of the student's own, the demandable one that it is.
+
+    >>> class UnknownKind(ValueError): ...
+    >>> _kind(UnknownKind()), _kind(RuntimeError())
+    ('ValueError', 'RuntimeError')
+    """
+    found = next((one for one in type(error).__mro__ if one.__module__ == "builtins"), Exception)
+    return (found if issubclass(found, DEMANDED) else type(error)).__name__
 
 
 def _message(error):

@@ -91,6 +91,8 @@ class _Literals(TorchFunctionMode):
             del kwargs["device"]
             made = func(*args, **kwargs)
             return made if isinstance(made, Rehearsed) else rehearsed(made)
+        if func is torch.Tensor.new_tensor and isinstance(args[0], Rehearsed):
+            return rehearsed(args[0].held.new_tensor(*args[1:], **kwargs))
         return func(*args, **kwargs)
 
 

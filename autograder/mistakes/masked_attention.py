@@ -447,8 +447,8 @@ def _attend(q, k, v, mask, return_weights, fill=-math.inf, dim=-1, repair=None):
 
 @mistake(
     "masked_attention",
-    hint="Where nothing may be seen, all scores are -inf, and softmax divides 0 by 0: NaN. Such a "
-    "row needs to be treated apart.",
+    hint="A row where nothing may be seen becomes NaN: 0 is divided by 0, as softmax does it if all "
+    "scores are -inf. Such a row needs to be treated apart.",
 )
 def empty_rows_become_nan(q, k, v, mask=None, return_weights=False):
     return _attend(q, k, v, mask, return_weights)
@@ -505,6 +505,37 @@ def reads_the_mask_inverted(q, k, v, mask=None, return_weights=False):
 )
 def softmax_down_the_queries(q, k, v, mask=None, return_weights=False):
     return _attend(q, k, v, mask, return_weights, dim=-2)
+
+
+@mistake(
+    "masked_attention",
+    hint="The scores are divided by √d_k twice. Those that are given have been scaled already.",
+)
+def scales_twice(q, k, v, mask=None, return_weights=False):
+    return _treated_apart(q / math.sqrt(q.shape[-1]), k, v, mask, return_weights)
+
+
+@mistake("masked_attention", hint="The scores are not scaled: divide by √d_k.")
+def does_not_scale(q, k, v, mask=None, return_weights=False):
+    return _treated_apart(q * math.sqrt(q.shape[-1]), k, v, mask, return_weights)
+
+
+@mistake(
+    "masked_attention",
+    hint="With return_weights=True the pair is in the wrong order: context, then weights.",
+)
+def gives_weights_first(q, k, v, mask=None, return_weights=False):
+    result = _treated_apart(q, k, v, mask, return_weights)
+    return result[::-1] if return_weights else result
+
+
+def _treated_apart(q, k, v, mask, return_weights):
+    if mask is None:
+        return _attend(q, k, v, None, return_weights)
+    empty = ~mask.any(-1, keepdim=True)
+    _, weights = _attend(q, k, v, mask | empty, True)
+    weights = weights.masked_fill(empty, 0.0)
+    return (weights @ v, weights) if return_weights else weights @ v
 
 
 @mistake(
@@ -586,8 +617,8 @@ def stops_before_t(name, x, t):
 
 @mistake(
     "leaks",
-    hint="The future is replaced by zeros. If it was 0 already, nothing has changed and nothing "
-    "can be noticed. Make sure that it changes.",
+    hint="Where the future is 0, your change leaves it at 0, and nothing can be noticed. Make sure "
+    "that it becomes another.",
 )
 def silences_the_future(name, x, t):
     return _leaks(name, x, t, change=torch.zeros_like)

@@ -397,6 +397,12 @@ class DropsTheMask(_SelfHead):
         return super().attend(q, k, v, None)
 
 
+@mistake("SelfAttentionHead", hint="The mask is read the wrong way round. True means: may attend.")
+class InvertsTheMask(_SelfHead):
+    def attend(self, q, k, v, mask):
+        return super().attend(q, k, v, None if mask is None else ~mask)
+
+
 @alternative("SelfAttentionHead")
 class WritesTheEquation(_SelfHead):
     def attend(self, q, k, v, mask):
@@ -463,6 +469,28 @@ class BuildsForOneWidth(_CrossHead):
 class LosesTheMask(_CrossHead):
     def attend(self, q, k, v, mask):
         return super().attend(q, k, v, None)
+
+
+@mistake("CrossAttentionHead", hint="There is no scale: divide the scores by √d_head.")
+class ForgetsTheScale(_CrossHead):
+    def attend(self, q, k, v, mask):
+        return F.scaled_dot_product_attention(q, k, v, attn_mask=mask, scale=1.0)
+
+
+@mistake(
+    "CrossAttentionHead",
+    hint="The scores are divided by √d_model. A query has d_head entries: so many terms are added.",
+)
+class ScalesByTheModel(_CrossHead):
+    def forward(self, x, memory, mask=None):
+        q, k, v = self.qkv(x, memory)
+        return F.scaled_dot_product_attention(q, k, v, attn_mask=mask, scale=x.shape[-1] ** -0.5)
+
+
+@mistake("CrossAttentionHead", hint="The mask is read the wrong way round. True means: may attend.")
+class TurnsTheMaskAround(_CrossHead):
+    def attend(self, q, k, v, mask):
+        return super().attend(q, k, v, None if mask is None else ~mask)
 
 
 @alternative("CrossAttentionHead")

@@ -107,6 +107,24 @@ def swaps_the_projections(kind, q, k, weights):
     return _score(kind, q, k, weights, additive=additive)
 
 
+@mistake("score", hint="In the additive score the tanh is missing.")
+def forgets_the_tanh(kind, q, k, weights):
+    def additive():
+        return ((q @ weights["W_q"].T)[:, :, None] + (k @ weights["W_k"].T)[:, None]) @ weights["v"]
+
+    return _score(kind, q, k, weights, additive=additive)
+
+
+@mistake("score", hint="The softmax has been taken: these are weights. Scores come before it.")
+def gives_weights(kind, q, k, weights):
+    return _score(kind, q, k, weights).softmax(-1)
+
+
+@mistake("score", hint="An axis of length 1 is squeezed away. All three should stay.")
+def squeezes_axes_away(kind, q, k, weights):
+    return _score(kind, q, k, weights).squeeze()
+
+
 @mistake(
     "score",
     hint="An unknown kind gets scores all the same. Raise a ValueError that lists the kinds.",
@@ -289,6 +307,14 @@ def compares_d_numbers(kind, T_q, T_k, d, r):
     )
 
 
+@mistake(
+    "score_costs",
+    hint="In the bilinear score the keys are projected here. Project the queries.",
+)
+def projects_the_keys(kind, T_q, T_k, d, r):
+    return _costs(kind, T_q, T_k, d, r, bilinear=(d * d, T_k * d * d + T_q * T_k * d))
+
+
 @mistake("score_costs", hint="The two numbers have changed places: first the parameters.")
 def swaps_the_two_numbers(kind, T_q, T_k, d, r):
     return _costs(kind, T_q, T_k, d, r)[::-1]
@@ -392,6 +418,11 @@ def halves_twice(q, k, bandwidth):
 def adds_the_lengths(q, k, bandwidth):
     a, b = _squares(q, k)
     return (q @ k.mT + a / 2 + b / 2) / bandwidth**2
+
+
+@mistake("gaussian_scores", hint="The distances are not squared.")
+def does_not_square_the_distance(q, k, bandwidth):
+    return -(q[:, :, None] - k[:, None]).norm(dim=3) / (2 * bandwidth**2)
 
 
 @alternative("gaussian_scores")
