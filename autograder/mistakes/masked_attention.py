@@ -447,7 +447,7 @@ def _attend(q, k, v, mask, return_weights, fill=-math.inf, dim=-1, repair=None):
 
 @mistake(
     "masked_attention",
-    hint="A row where nothing may be seen becomes NaN: 0 is divided by 0, as softmax does it if all "
+    hint="A row where nothing may be seen becomes NaN: 0 is divided by 0, as softmax does if all "
     "scores are -inf. Such a row needs to be treated apart.",
 )
 def empty_rows_become_nan(q, k, v, mask=None, return_weights=False):
