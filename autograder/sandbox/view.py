@@ -24,7 +24,7 @@ def prepare(folder, lesson):
     """
     folder = Path(folder)
     library = Path(importlib.util.find_spec("attention").origin).parent
-    hidden = {f"{name}.py" for name in _not_before(lesson)}
+    hidden = {f"{name}.py" for name in not_before(lesson)}
     _copy(library, folder / "attention", hidden)
     if (library.parent / "data").is_dir():
         shutil.copytree(library.parent / "data", folder / "data")
@@ -35,8 +35,8 @@ def prepare(folder, lesson):
     _copy(ROOT / "autograder" / "inside", grader / "inside", hidden=())
 
 
-def _not_before(lesson):
-    """Names of this lesson and of all later ones."""
+def not_before(lesson):
+    """Names of this lesson and of all later ones, whose modules a student's process lacks."""
     slugs = {path.stem for path in (ROOT / "source").glob("[0-9][0-9]_*.py")}
     if not slugs:
         raise CourseError(f"there is no lesson in {ROOT / 'source'}: grade from the repository")
