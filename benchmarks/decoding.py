@@ -1,4 +1,4 @@
-"""How fast lesson 12 writes a thousand sentences: ``make bench-decoding``.
+"""How fast lesson 13 writes a thousand sentences: ``make bench-decoding``.
 
     python benchmarks/decoding.py [--checkpoint FILE] [--sentences 1000] [--beam 5] [--threads 1]
 

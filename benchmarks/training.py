@@ -24,7 +24,8 @@ from attention.provided.data import PAD
 from attention.sequence_to_sequence import shift_right
 from attention.tokens_and_positions import sinusoidal_positions
 from attention.train.acceleration import FastLoss, prepare
-from attention.training_on_gpu import ModelAndLoss, training_flops
+from attention.training import ModelAndLoss
+from attention.training_on_gpu import training_flops
 from attention.transformer import Transformer
 from benchmarks.attention_kernels import peak_mib, wait
 

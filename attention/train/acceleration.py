@@ -9,7 +9,7 @@ from torch.nn import functional as F
 from attention.multi_head_attention import MultiHeadAttention, attend
 from attention.provided.data import PAD
 from attention.sequence_to_sequence import shift_right
-from attention.training_on_gpu import ModelAndLoss
+from attention.training import ModelAndLoss
 from attention.transformer import Transformer, masks_from_tokens
 
 ROWS = 128  # of the logits at a time: they stay in the processor's cache

@@ -10,7 +10,7 @@ from torch.nn.parallel import DistributedDataParallel
 from attention.provided.data import PAD
 from attention.train.acceleration import FastLoss
 from attention.train.settings import Settings
-from attention.training_on_gpu import TrainStep, noam_learning_rate
+from attention.training import TrainStep, noam_learning_rate
 from attention.transformer import Transformer
 
 Batch = tuple[Tensor, Tensor]  # source (B, T_k) and target (B, T_q), ids

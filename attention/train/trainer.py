@@ -20,7 +20,7 @@ from attention.train.model import about_model, make_model
 from attention.train.run_folder import Row, RunFolder, RunFolderError
 from attention.train.settings import Settings
 from attention.train.step import Batch, Step, learning_rate, rank
-from attention.training_on_gpu import (
+from attention.training import (
     Evaluation,
     average_checkpoints,
     batch_by_tokens,

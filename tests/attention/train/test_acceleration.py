@@ -13,7 +13,7 @@ from attention.train.acceleration import (
     PackedAttention,
     prepare,
 )
-from attention.training_on_gpu import label_smoothed_loss
+from attention.training import label_smoothed_loss
 from attention.transformer import Transformer
 
 CPU = torch.device("cpu")
