@@ -1,4 +1,4 @@
-"""How fast lesson 12 writes a thousand sentences: ``make bench-decoding``.
+"""How fast lesson 13 writes a thousand sentences: ``make bench-decoding``.
 
     python benchmarks/decoding.py [--checkpoint FILE] [--sentences 1000] [--beam 5] [--threads 1]
 
@@ -21,7 +21,7 @@ import torch
 
 from attention.decoding import beam_search, greedy
 from attention.provided.data import EOS, PAD
-from attention.train.model_file import load_model
+from attention.train.model import load_model
 from attention.transformer import Transformer
 
 VOCABULARY, SIZES = 9_700, {"d_model": 128, "n_heads": 4, "d_ff": 256, "n_layers": 4}

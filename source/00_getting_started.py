@@ -48,8 +48,8 @@ from autograder import check
 
 # %% [markdown]
 # ### CPU or GPU?
-# Lessons 00 to 10 run on any laptop. From lesson 11 on, a GPU saves you hours. This is what
-# PyTorch finds here:
+# Lessons 00 to 10 run on any laptop. In lesson 12 a GPU saves you hours. This is what PyTorch
+# finds here:
 
 # %%
 if torch.cuda.is_available():

@@ -53,7 +53,7 @@ for text in ("two hundred thousand", "two thousand hundred"):
 # everything that the decoder ever learns about the source must fit into it.
 #
 # ### The data
-# From here to lesson 11 we translate **numbers in words**, English to German: words on the one
+# From here to lesson 14 we translate **numbers in words**, English to German: words on the one
 # side, letters on the other. As much data as we like, an answer that is right or wrong, and a nice
 # difficulty: German says *one-and-thirty* for 31.
 
@@ -335,7 +335,7 @@ from attention.sequence_to_sequence import decoder_step
 #
 # Write the loop: start with BOS (given), take the most probable letter at every step, and read it
 # at the next. A row that has written EOS gets PAD from then on; when all rows have ended, stop.
-# "Greedy" means that it never reconsiders. Lesson 12 will.
+# "Greedy" means that it never reconsiders. Lesson 13 will.
 #
 # <details><summary>Hint 1 · the idea</summary>
 #

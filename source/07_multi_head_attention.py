@@ -164,7 +164,7 @@ from attention.multi_head_attention import attend
 # - **dropout** belongs to training: `self.training` is False after `eval()`, but `attend` cannot
 #   know;
 # - **`head_mask`** multiplies each head's context by a number: 1 keeps the head, 0 silences it.
-#   Lesson 15 uses it to find out which heads matter.
+#   Lesson 17 uses it to find out which heads matter.
 #
 # <details><summary>Hint 1 · the idea</summary>
 #
@@ -313,7 +313,7 @@ for gates in ([1.0, 1.0], [0.0, 1.0], [1.0, 0.0]):
 # The report that the silent head had fetched is lost (an error of 1 is that of always saying 0),
 # and the other stays nearly as good as it was. In trained language models one also finds heads
 # with a task, for the previous token, for syntax, for rare words, and many whose silence hardly
-# shows (lesson 15).
+# shows (lesson 17).
 #
 # ## How large is it?
 # ### Exercise 7.4 · `attention_parameters`

@@ -296,7 +296,7 @@ check.append_best(append_best)
 # ## The whole model
 # Stacks in the places of the layers, masks from tokens, and a loop that writes. Nothing else is
 # needed. Pre-norm is the default, because it trains without much care (lesson 09); `pre_norm=False`
-# is the paper's order. `translate` computes all earlier positions again at every step. Lesson 12
+# is the paper's order. `translate` computes all earlier positions again at every step. Lesson 13
 # will remember them instead.
 
 # %% given="Transformer"
@@ -439,7 +439,7 @@ for label, shares in curves.items():
 # Transformer is as good as the recurrent translator with attention, or a little better: its loss
 # ends at a third of the other's. That alone would be no reason to change. Both can look at any
 # word. What is new is that no word has to wait for another, which pays on long sentences, and on
-# hardware that computes many things at once (lesson 11).
+# hardware that computes many things at once (lesson 12).
 #
 # ## The three uses of attention, in one forward pass
 # `watch_attention` of lesson 09 collects the weights of every head while the model runs.
@@ -477,7 +477,7 @@ for ax, (name, title, queries, keys) in zip(axes, drawn, strict=True):
 # letters read last. On the right is the alignment of lesson 03 again, crossing included: *neun* and
 # *hundert* look at their words, the “e” of *ein* at *thirty* and *one*, half each, and *dreißig*
 # goes back to *thirty*. On the left, words look at each other more than at themselves. What for, a
-# picture cannot tell; lesson 15 asks.
+# picture cannot tell; lesson 17 asks.
 #
 # ## Break it
 # Leave out the shift: let the decoder read the very letters that it should say. What will the loss
@@ -550,8 +550,8 @@ for label, one in (("three tables", models["Transformer (10)"]), ("tied", tied_m
 # used in three ways, which differ only in where queries, keys and masks come from. Targets are
 # shifted right, so that all positions learn at once and none sees what it should say.
 #
-# **Next** In lesson 11 the model meets real sentences. That takes a learning-rate schedule, batches
-# counted in tokens, and a GPU.
+# **Next** [11 · What does it take to train one?](../11_training/11_training.ipynb) A learning-rate
+# schedule, batches counted in tokens, and a step that stays the same however it is divided.
 #
 # **References**
 # - A. Vaswani et al. (2017). *Attention is all you need.*

@@ -1,8 +1,9 @@
-"""The six gates that a lesson passes before it is done.
+"""The seven gates that a lesson passes before it is done.
 
 1 the solved notebook earns everything · 2 the blank one earns nothing · 3 every named mistake is
 rejected, with its own hint, and costs only its own exercise · 4 every right answer written
-differently passes · 5 no solution line stands in lessons/ · 6 generated files match their source.
+differently passes · 5 no solution line stands in lessons/ · 6 generated files match their source ·
+7 the reference broken in one place is rejected, or excused with a reason.
 """
 
 import contextlib
@@ -18,6 +19,7 @@ import nbformat
 import torch
 
 from autograder import ROOT, CourseError, lessons, marks
+from autograder.building import mutants
 from autograder.building.affected import affected_names
 from autograder.building.build import build
 from autograder.building.excerpt import solution_lines, text_of
@@ -45,6 +47,8 @@ class Verdict:
     alternatives: int = 0
     accepted: int = 0
     leaks: int = 0
+    mutants: int = 0
+    alive: int = 0  # mutants that the checks accept, without a reason
     failures: list[str] = field(default_factory=list)
 
 
@@ -94,8 +98,18 @@ def _gates(lesson, root, verdict):
         broken = _solved_and_blank(lesson, solved, released, verdict)
         _stored_answers(lesson, solved, broken, verdict)
         _leaks(lesson, released, verdict)
+    _mutants(lesson, verdict)
     for changed in build([lesson.slug], check=True, root=root).changed:
         fail(f"{changed.relative_to(root)} differs from its source; run `autograder build`")
+
+
+def _mutants(lesson, verdict):
+    """Gate 7."""
+    checks = registry.of_lesson(lesson.name)
+    items = [checks[name] for name in lesson.exercises]
+    verdict.mutants, failures = mutants.gate(items, lesson.name, SEEDS[0])
+    verdict.alive = sum("accepts a mutant" in failure for failure in failures)
+    verdict.failures += failures
 
 
 @contextlib.contextmanager
@@ -138,15 +152,15 @@ def _stored_answers(lesson, solved, broken, verdict):
         )
     for name in lesson.exercises:
         item = checks[name]
-        wrong, right, trials = registry.mistakes(item), registry.alternatives(item), {}
+        wrong, right = registry.mistakes(item), registry.alternatives(item)
         if len(wrong) < LEAST_MISTAKES or len(right) < LEAST_ALTERNATIVES:
             verdict.failures.append(
                 f"{name} has {len(wrong)} named mistakes and {len(right)} alternatives; it needs "
                 f"at least {LEAST_MISTAKES} and {LEAST_ALTERNATIVES}"
             )
         for known in wrong:
-            costs = _play(lesson, solved, {name: known.target}, trials=trials).keys() - broken
-            _named_mistake(item, known, costs, verdict, trials)
+            costs = _play(lesson, solved, {name: known.target}).keys() - broken
+            _named_mistake(item, known, costs, verdict)
         for known in right:
             verdict.alternatives += 1
             refused = _first_failure(item, known)
@@ -160,10 +174,10 @@ def _first_failure(item, known):
     return next((failure for failure in failures if failure is not None), None)
 
 
-def _named_mistake(item, known, costs, verdict, trials):
+def _named_mistake(item, known, costs, verdict):
     """Gate 3. ``costs`` are the exercises that fail when this mistake is made."""
     verdict.mistakes += 1
-    results = [run_check(item, LocalAnswer(known.target), seed, trials) for seed in SEEDS]
+    results = [run_check(item, LocalAnswer(known.target), seed) for seed in SEEDS]
     if None in results:
         verdict.failures.append(f"{item.name}: the mistake {known.name} passes the check")
         return
@@ -183,11 +197,10 @@ def _named_mistake(item, known, costs, verdict, trials):
         )
 
 
-def _play(lesson, notebook, answers=None, seed=SEEDS[0], trials=None):
+def _play(lesson, notebook, answers=None, seed=SEEDS[0]):
     """Run a notebook's cells here, except demonstrations, and return its failed checks by name.
 
-    ``answers`` replaces the definitions of exercises by other callables; ``trials`` are of the
-    mistakes in these exercises.
+    ``answers`` replaces the definitions of exercises by other callables.
     """
     import matplotlib
 
@@ -203,8 +216,8 @@ def _play(lesson, notebook, answers=None, seed=SEEDS[0], trials=None):
         if marks.is_check(cell):
             if answers and name not in affected:
                 continue  # the same as without these answers
-            known = trials if name in answers else None
-            failure = run_check(checks[name], LocalAnswer(namespace.get(name)), seed, known)
+            answer = LocalAnswer(namespace.get(name))
+            failure = run_check(checks[name], answer, seed, explain=False)
             if failure is not None:
                 failures[name] = failure
         elif name in answers:

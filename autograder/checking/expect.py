@@ -30,6 +30,8 @@ class CheckFailed(AssertionError):
     ``exercise``, ``likely`` and ``seed`` are filled in by the runner.
     """
 
+    is_stub = False  # whether nothing was written yet
+
     def __init__(self, what, got="", expected=""):
         super().__init__(what)
         self.what, self.got, self.expected = what, got, expected

@@ -15,11 +15,17 @@ from autograder import CourseError
 
 @dataclass(frozen=True)
 class Check:
-    """One exercise's check: ``run(student, draw)`` raises CheckFailed when the answer is wrong."""
+    """One exercise's check: ``run(student, draw)`` raises CheckFailed when the answer is wrong.
+
+    ``without`` has the probes (see ``probes``) that are not for this exercise, each with a reason,
+    as pairs; ``reference`` is the right answer where it is not the library's.
+    """
 
     name: str
     lesson: str
     run: Callable
+    without: tuple[tuple[str, str], ...] = ()
+    reference: Callable | None = None
 
 
 @dataclass(frozen=True)
@@ -40,8 +46,18 @@ class RegistryError(CourseError):
     """Two checks or two mistakes share a name, or an exercise has no check."""
 
 
-def check(function):
-    """Register ``function(student, draw)`` as the check of the exercise of the same name."""
+def check(function=None, *, without=None):
+    """Register ``function(student, draw)`` as the check of the exercise of the same name.
+
+    ``without`` says which of the probes that every answer goes through are not for this exercise,
+    and why: {"gradients": "the text asks for plain numbers"}.
+    """
+    if function is None:
+        return lambda function: _keep_check(function, tuple((without or {}).items()))
+    return _keep_check(function, ())
+
+
+def _keep_check(function, without):
     lesson = function.__module__.rpartition(".")[2]
     known = _checks.get(function.__name__)
     if known is not None and known.lesson != lesson:
@@ -49,7 +65,7 @@ def check(function):
             f"two checks are called {function.__name__!r}: one in autograder/checks/"
             f"{known.lesson}.py, one in autograder/checks/{lesson}.py; rename one exercise"
         )
-    _checks[function.__name__] = Check(function.__name__, lesson, function)
+    _checks[function.__name__] = Check(function.__name__, lesson, function, without)
     return function
 
 

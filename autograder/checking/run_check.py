@@ -1,40 +1,31 @@
-"""Run one check against one answer, and name the mistake when it fails."""
+"""Run one check against one answer, put the probes to it, and say why it fails."""
 
-from autograder.checking import registry
+from autograder.checking import probes
+from autograder.checking.diagnose import diagnose
 from autograder.checking.expect import CheckFailed, describe
 from autograder.checking.inputs import Draw
-from autograder.checking.student import Student, same_record
-from autograder.inside.answer import AnswerLost, LocalAnswer
+from autograder.checking.questions import asked, replies, until_lost
+from autograder.checking.student import Student
+from autograder.inside.answer import AnswerLost
 
 
-def run_check(item, answer, seed, trials=None):
+def run_check(item, answer, seed, explain=True):
     """Run the Check ``item`` on ``answer``; return None, or the CheckFailed that a student reads.
 
     ``answer`` is a LocalAnswer, or the grader's remote one. ``seed`` draws the inputs; it never
-    decides whether a right answer passes. ``trials`` is a dict in which the trials of the named
-    mistakes are kept for the next call with the same check.
+    decides whether a right answer passes. Without ``explain`` nothing is said to be likely.
     """
-    failure, record = _trial(item, answer, seed)
+    failure = _trial(item, answer, seed)
+    asks_on = failure is None or explain and not failure.is_stub
+    questions, _ = asked(item, seed) if asks_on else ((), ())
+    given = (list if failure is None else until_lost)(replies(answer, questions))
+    failure = failure or _probed(item, given, seed)
     if failure is None:
         return None
     failure.exercise = item.name
     failure.seed = seed if failure.got or failure.expected else None
-    failure.likely = _likely(item, record, seed, {} if trials is None else trials)
+    failure.likely = diagnose(item, given, seed) if explain and asks_on else ""
     return failure
-
-
-def _likely(item, record, seed, trials):
-    """The hint of the named mistake that gives the same record on the same inputs, or ''."""
-    if not record:
-        return ""
-    for known in registry.mistakes(item):
-        key = known.name, seed
-        if key not in trials:
-            trials[key] = _trial(item, LocalAnswer(known.target), seed)
-        failure, other = trials[key]
-        if failure is not None and same_record(record, other):
-            return known.hint
-    return ""
 
 
 def _trial(item, answer, seed):
@@ -43,14 +34,26 @@ def _trial(item, answer, seed):
         item.run(student, Draw(seed))
         _refuse_modified_inputs(student.record)
     except CheckFailed as failure:
-        return failure, student.record
+        return failure
     except AnswerLost:
         raise
     except Exception as error:
         # A result that no expectation foresaw (a ragged list, say) is the answer's fault: on right
         # answers `autograder verify` proves that checks raise nothing else.
-        return _unusable(student.record, error), student.record
-    return None, student.record
+        return _unusable(student.record, error)
+    return None
+
+
+def _probed(item, given, seed):
+    """The failure of the first probe that does not give what the right answer gives, or None."""
+    questions, wanted = asked(item, seed)
+    for question, got, right in zip(questions, given, wanted, strict=False):
+        if question.probe:
+            try:
+                probes.refuse(question, got, right, given[question.origin])
+            except CheckFailed as failure:
+                return failure
+    return None
 
 
 def _unusable(record, error):

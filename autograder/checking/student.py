@@ -4,7 +4,9 @@ import torch
 
 from autograder.checking.expect import CheckFailed, describe
 from autograder.inside.answer import AnswerRaised
-from autograder.inside.values import plain, same
+from autograder.inside.values import plain
+
+CALLS = ("call", "gradients", "build")
 
 
 class Student:
@@ -68,7 +70,25 @@ class Student:
             return getattr(self._answer, request)(*details)
         except AnswerRaised as error:
             self.record.append(("raised", [error.kind, error.message], []))
-            raise _Raised(error) from None
+            called = called_with(*details[:2]) if request in CALLS else ""
+            raise _Raised(error, called) from None
+
+
+def called_with(args, kwargs):
+    """Say what a function was called with: '(tensor (2, 5) float64, dim=1)'."""
+    words = [brief(item) for item in args]
+    words += [f"{name}={brief(item)}" for name, item in kwargs.items()]
+    return f"({', '.join(words)})"
+
+
+def brief(item):
+    """An argument in a few words: of a tensor its shape and dtype."""
+    if isinstance(item, torch.Tensor):
+        return f"tensor {tuple(item.shape)} {str(item.dtype).removeprefix('torch.')}"
+    if isinstance(item, list | tuple | dict):
+        return f"{type(item).__name__} of {len(item)}"
+    text = repr(item)
+    return text if len(text) <= 40 else text[:39] + "…"
 
 
 class Module(Student):
@@ -120,10 +140,11 @@ def _all_tensors(values):
 class _Raised(CheckFailed):
     """The answer raised where the check expected a result."""
 
-    def __init__(self, error):
+    def __init__(self, error, called=""):
         self.kind, self.message = error.kind, error.message
         if error.kind == "NotImplementedError":
             # The stub says 'softmax: write about 3 lines', or 'LearnedBandwidth.forward: write …'.
+            self.is_stub = True
             name, _, todo = error.message.partition(": ")
             todo += f" in {name.partition('.')[2]}" if todo and "." in name else ""
             super().__init__(f"nothing here yet: {todo}" if todo else "nothing here yet")
@@ -134,7 +155,8 @@ class _Raised(CheckFailed):
         else:
             message = (error.message.splitlines() or [error.kind])[0]
             place = f"\n{error.where}" if error.where else ""
-            super().__init__(f"your code raised {error.kind}", f"{message}{place}")
+            given = f"\ncalled with {called}" if called else ""
+            super().__init__(f"your code raised {error.kind}", f"{message}{place}{given}")
 
 
 _Raised.__name__ = CheckFailed.__name__  # the name that a notebook and `nbgrader validate` show
@@ -143,22 +165,3 @@ _Raised.__name__ = CheckFailed.__name__  # the name that a notebook and `nbgrade
 def _got_and_expected(message):
     got, _, expected = message.partition(", expected ")
     return got, expected
-
-
-def same_record(left, right):
-    """Whether two records hold the same exchanges with the same results.
-
-    An exception is the same if it is of the same kind. Where it is all that there is, its message
-    has to be the same too: a first call can go wrong with a TypeError in very many ways.
-    """
-    if len(left) != len(right):
-        return False
-    for position, (one, other) in enumerate(zip(left, right, strict=True)):
-        if one[0] != other[0] or one[2] != other[2]:
-            return False
-        results = one[1], other[1]
-        if one[0] == "raised" and position > 0:
-            results = one[1][0], other[1][0]
-        if not same(*results):
-            return False
-    return True

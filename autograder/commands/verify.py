@@ -6,11 +6,11 @@ from dataclasses import asdict
 
 from autograder.commands import LESSONS
 
-HELP = "prove that the grading of a lesson is right: the six gates"
+HELP = "prove that the grading of a lesson is right: the seven gates"
 DESCRIPTION = (
-    "Take lessons through the six gates: solved earns all, blank earns nothing, every named "
+    "Take lessons through the seven gates: solved earns all, blank earns nothing, every named "
     "mistake is rejected by name, every alternative passes, no solution leaks, generated files "
-    "match their source. Exit status 1 if any gate fails."
+    "match their source, every mutant of the reference is rejected. Exit status 1 if any fails."
 )
 
 
@@ -42,5 +42,6 @@ def _print(verdict):
         f"  mistakes {verdict.mistakes}: {verdict.rejected} rejected, {verdict.named} named; "
         f"alternatives {verdict.alternatives}: {verdict.accepted} accepted; leaks {verdict.leaks}"
     )
+    print(f"  mutants {verdict.mutants}: {verdict.alive} accepted without a reason")
     for failure in verdict.failures:
         print("  - " + failure.replace("\n", "\n    "), flush=True)

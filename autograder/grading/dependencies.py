@@ -91,8 +91,11 @@ class Dependencies:
 
     def _inside(self, names):
         """The modules that a student's process gets when its cells import ``names``."""
-        hidden = {self._root / "attention" / f"{name}.py" for name in view.not_before(self._lesson)}
-        return modules(names, self._root, hidden=hidden, by_name=True)
+        return modules(names, self._root, hidden=self._hidden, by_name=True)
+
+    @cached_property
+    def _hidden(self):
+        return view.hidden(self._root / "attention", self._lesson)
 
     def _used(self, library):
         """Digests of these modules, and of data/ where one of them reads it."""

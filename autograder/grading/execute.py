@@ -114,6 +114,8 @@ class _Session:
 
     def _ready(self):
         """The student's process; a new one has run the earlier cells, save those that end it."""
+        if self._process is not None and self._process.lost:
+            self._process = None  # while a failing answer was asked on
         while self._process is None:
             if time.monotonic() > self._end:
                 raise StudentLost(OUT_OF_TIME)

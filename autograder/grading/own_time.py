@@ -61,15 +61,15 @@ class Waiting:
     def __init__(self, answer, clock):
         self._answer, self._clock = answer, clock
 
-    def build(self, args, kwargs):
+    def build(self, args, kwargs, **how):
         """Construct the class; return the instance as an answer of its own."""
         with self._clock.paused():
-            return Waiting(self._answer.build(args, kwargs), self._clock)
+            return Waiting(self._answer.build(args, kwargs, **how), self._clock)
 
     def __getattr__(self, request):
-        def ask(*details):
+        def ask(*details, **how):
             with self._clock.paused():
-                return getattr(self._answer, request)(*details)
+                return getattr(self._answer, request)(*details, **how)
 
         return ask
 

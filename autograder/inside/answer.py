@@ -1,17 +1,21 @@
 """The student's side of the door: everything that a check may ask of an answer.
 
 ``LocalAnswer`` holds a function, a class or a module in this process. The grader has a second
-implementation that sends the same five requests into a sandbox; a check cannot tell them apart.
+implementation that sends the same six requests into a sandbox; a check cannot tell them apart.
 """
 
+import contextlib
+import copy
 import re
 import traceback
 from dataclasses import dataclass, field
 
 import torch
 
+from autograder.inside.rehearsal import landed, rehearsal, rehearsed
 from autograder.inside.values import Foreign, copied, plain, same
 
+SEEDED = "PyTorch's global random generator"
 STUDENT_FILE = re.compile(r"ipykernel_\d+|^<(?!frozen|__array)")  # a notebook's cell
 
 
@@ -33,6 +37,7 @@ class Reply:
 
     value: object
     modified: list[str] = field(default_factory=list)
+    drew: bool = False  # whether it drew at random, of a call with a seed
 
 
 class LocalAnswer:
@@ -41,14 +46,32 @@ class LocalAnswer:
     def __init__(self, target):
         self.target = target
 
-    def call(self, args, kwargs):
-        """Call the answer with copies of the arguments; return a Reply, or raise AnswerRaised."""
-        given, given_kwargs = copied(list(args)), copied(kwargs)
-        with torch.enable_grad():
-            result = _guarded(lambda: self.target(*given, **given_kwargs))
-        return Reply(plain(result), _modified(args, kwargs, given, given_kwargs))
+    def call(self, args, kwargs, seed=None, device=""):
+        """Call the answer with copies of the arguments; return a Reply, or raise AnswerRaised.
 
-    def gradients(self, args, kwargs, cotangent):
+        With ``seed`` what it draws at random is drawn from there. With device="rehearsal" it is
+        called with tensors of the rehearsal device (see there), and a module is moved to it.
+        """
+        given, given_kwargs = copied(list(args)), copied(kwargs)
+        with torch.enable_grad(), _drawing(seed) as disturbed:
+            if device:
+                result = self._rehearse(given, given_kwargs)
+                return Reply(plain(result))
+            before = torch.get_rng_state()
+            result = _guarded(lambda: self.target(*given, **given_kwargs))
+            drew = not torch.equal(before, torch.get_rng_state())
+        modified = _modified(args, kwargs, given, given_kwargs)
+        return Reply(plain(result), modified + _asking(given) + disturbed, drew)
+
+    def _rehearse(self, args, kwargs):
+        target = self.target
+        if isinstance(target, torch.nn.Module):
+            target = _guarded(lambda: rehearsed(copy.deepcopy(target)))
+        args, kwargs = rehearsed(args), rehearsed(kwargs)
+        with rehearsal():
+            return landed(_guarded(lambda: target(*args, **kwargs)))
+
+    def gradients(self, args, kwargs, cotangent, seed=None):
         """Differentiate ``(result * cotangent).sum()``; Reply of (parameter gradients, inputs').
 
         Of a tuple or list, such as (context, weights), the first item is the result.
@@ -56,7 +79,7 @@ class LocalAnswer:
         inputs, given_kwargs = [_leaf(item) for item in args], copied(kwargs)
         leaves = [item for item in inputs if isinstance(item, torch.Tensor) and item.requires_grad]
         named = self._parameters()
-        with torch.enable_grad():
+        with torch.enable_grad(), _drawing(seed):
             result = _guarded(lambda: self.target(*inputs, **given_kwargs))
             if isinstance(result, tuple | list) and isinstance([*result, None][0], torch.Tensor):
                 result = result[0]
@@ -68,10 +91,11 @@ class LocalAnswer:
         value = plain(by_name), plain(found[len(named) :])
         return Reply(value, _modified(args, kwargs, inputs, given_kwargs))
 
-    def build(self, args, kwargs):
+    def build(self, args, kwargs, seed=None):
         """Construct the class; return the instance as an answer of its own."""
         given, given_kwargs = copied(list(args)), copied(kwargs)
-        return LocalAnswer(_guarded(lambda: self.target(*given, **given_kwargs)))
+        with _drawing(seed):
+            return LocalAnswer(_guarded(lambda: self.target(*given, **given_kwargs)))
 
     def parameters(self):
         """The trainable parameters by name."""
@@ -103,6 +127,20 @@ class LocalAnswer:
         return dict(_guarded(lambda: list(self.target.named_parameters())))
 
 
+@contextlib.contextmanager
+def _drawing(seed):
+    """Draw at random from ``seed`` meanwhile; yields a list that says if the answer seeded, too."""
+    disturbed = []
+    if seed is None:
+        yield disturbed
+        return
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        yield disturbed
+        if torch.initial_seed() != seed:
+            disturbed.append(SEEDED)
+
+
 def _guarded(action):
     try:
         return action()
@@ -122,10 +160,12 @@ def _message(error):
 
 
 def _where(error):
-    """The last line of notebook code in the traceback, as 'line 3: weights = …'."""
+    """The last line of notebook code in the traceback: 'line 3 of its cell, in softmax: w = …'."""
     for frame in reversed(traceback.extract_tb(error.__traceback__)):
         if STUDENT_FILE.search(frame.filename):
-            return f"line {frame.lineno}: {frame.line}" if frame.line else f"line {frame.lineno}"
+            inner = "" if frame.name.startswith("<") else f", in {frame.name}"
+            line = f": {frame.line}" if frame.line else ""
+            return f"line {frame.lineno} of its cell{inner}{line}"
     return ""
 
 
@@ -153,8 +193,19 @@ def _modified(args, kwargs, given, given_kwargs):
     changed = [
         f"argument {position}"
         for position, (old, new) in enumerate(zip(args, given, strict=True), start=1)
-        if not same(plain(old), plain(new))
+        if _changed(old, new)
     ]
-    return changed + [
-        name for name in kwargs if not same(plain(kwargs[name]), plain(given_kwargs.get(name)))
+    return changed + [name for name in kwargs if _changed(kwargs[name], given_kwargs.get(name))]
+
+
+def _changed(old, new):
+    return not same(plain(old), plain(new))
+
+
+def _asking(given):
+    """Names of the arguments, plain data before, that the call made ask for gradients."""
+    return [
+        f"requires_grad of argument {position}"
+        for position, item in enumerate(given, start=1)
+        if isinstance(item, torch.Tensor) and item.is_leaf and item.requires_grad
     ]

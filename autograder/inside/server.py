@@ -69,8 +69,8 @@ class Server:
         self._answers.append(answer)
         return len(self._answers) - 1
 
-    def _build(self, id, answer, args, kwargs):
-        return {"value": self._keep(self._answers[answer].build(args, kwargs))}
+    def _build(self, id, answer, args, kwargs, **how):
+        return {"value": self._keep(self._answers[answer].build(args, kwargs, **how))}
 
     def _parameters(self, id, answer):
         return {"value": self._answers[answer].parameters()}
@@ -81,12 +81,12 @@ class Server:
     def _train(self, id, answer, mode):
         return {"value": self._answers[answer].train(mode)}
 
-    def _call(self, id, answer, args, kwargs):
-        reply = self._answers[answer].call(args, kwargs)
+    def _call(self, id, answer, args, kwargs, **how):
+        reply = self._answers[answer].call(args, kwargs, **how)
         return {"value": reply.value, "modified": reply.modified}
 
-    def _gradients(self, id, answer, args, kwargs, cotangent):
-        reply = self._answers[answer].gradients(args, kwargs, cotangent)
+    def _gradients(self, id, answer, args, kwargs, cotangent, **how):
+        reply = self._answers[answer].gradients(args, kwargs, cotangent, **how)
         return {"value": reply.value, "modified": reply.modified}
 
 

@@ -25,6 +25,7 @@ class StudentProcess:
         self._channel = Channel(connection, limits.frame_bytes)
         self._limits = limits
         self._stop = stop
+        self.lost = False  # whether it has ended, and can be asked nothing more
         self._numbers = itertools.count(1)
         self._end = end
         self.allow(limits.cell_seconds)
@@ -86,6 +87,7 @@ class StudentProcess:
         self._channel.close()
 
     def _fail(self, reason, dying=False):
+        self.lost = True
         raise StudentLost(self._stop(dying) or reason)
 
 
@@ -95,17 +97,18 @@ class RemoteAnswer:
     def __init__(self, process, number):
         self._process, self._number = process, number
 
-    def call(self, args, kwargs):
+    def call(self, args, kwargs, **how):
         """Call the answer; return a Reply, or raise AnswerRaised."""
-        return _reply(self._ask("call", args=list(args), kwargs=kwargs))
+        return _reply(self._ask("call", args=list(args), kwargs=kwargs, **how))
 
-    def gradients(self, args, kwargs, cotangent):
+    def gradients(self, args, kwargs, cotangent, **how):
         """Differentiate; Reply of (parameter gradients, inputs')."""
-        return _reply(self._ask("gradients", args=list(args), kwargs=kwargs, cotangent=cotangent))
+        details = {"args": list(args), "kwargs": kwargs, "cotangent": cotangent}
+        return _reply(self._ask("gradients", **details, **how))
 
-    def build(self, args, kwargs):
+    def build(self, args, kwargs, **how):
         """Construct the class; return the instance as an answer of its own."""
-        return self._process._answer(self._ask("build", args=list(args), kwargs=kwargs))
+        return self._process._answer(self._ask("build", args=list(args), kwargs=kwargs, **how))
 
     def parameters(self):
         """The trainable parameters by name."""

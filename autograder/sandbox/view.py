@@ -1,5 +1,6 @@
 """The part of the course that a student's process may see, copied into a folder of its own."""
 
+import ast
 import importlib.util
 import shutil
 from pathlib import Path
@@ -19,33 +20,87 @@ def __getattr__(name):
 def prepare(folder, lesson):
     """Fill ``folder`` with what the cells of ``lesson`` may import and read.
 
-    That is the package ``attention`` without the modules of this lesson and later ones, the data,
-    and a package ``autograder`` whose checks do nothing. ``lesson`` is '01_kernel_regression'.
+    That is the package ``attention`` without the modules that `hidden` names, the data, and a
+    package ``autograder`` whose checks do nothing. ``lesson`` is '01_kernel_regression'.
     """
     folder = Path(folder)
     library = Path(importlib.util.find_spec("attention").origin).parent
-    hidden = {f"{name}.py" for name in not_before(lesson)}
-    _copy(library, folder / "attention", hidden)
+    _copy(library, folder / "attention", hidden(library, lesson))
     if (library.parent / "data").is_dir():
         shutil.copytree(library.parent / "data", folder / "data")
     grader = folder / "autograder"
     grader.mkdir()
     (grader / "__init__.py").write_text('"""The part of the grader that runs in the sandbox."""\n')
     (grader / "check.py").write_text(STUB)
-    _copy(ROOT / "autograder" / "inside", grader / "inside", hidden=())
+    _copy(ROOT / "autograder" / "inside", grader / "inside")
 
 
-def not_before(lesson):
-    """Names of this lesson and of all later ones, whose modules a student's process lacks."""
+def hidden(library, lesson):
+    """The files of the folder ``library`` that would answer exercises of ``lesson``, as paths.
+
+    These are the modules of this lesson and later ones, every module that says at its top, with
+    ``ANSWERS = "decoding"``, that it answers exercises of one of them, and whatever imports any of
+    these as it is imported itself.
+    """
+    known, later = _lessons(lesson)
+    modules = {_name(path, library): path for path in sorted(library.rglob("*.py"))}
+    trees = {name: ast.parse(path.read_text("utf-8")) for name, path in modules.items()}
+    answers = {name: _answers(tree) for name, tree in trees.items()}
+    for name, answered in answers.items():
+        if answered is not None and answered not in known:
+            raise CourseError(f"{modules[name]}: ANSWERS = {answered!r} names no lesson")
+    found = {f"{library.name}.{name}" for name in later}
+    found |= {name for name, answered in answers.items() if answered in later}
+    imported = {name: _imported(tree, name, modules[name]) for name, tree in trees.items()}
+    size = -1
+    while size != len(found):  # who imports a hidden module may be imported too
+        size = len(found)
+        found |= {name for name, needed in imported.items() if needed & found}
+    return {modules[name] for name in found & modules.keys()}
+
+
+def _lessons(lesson):
+    """Names of all lessons; of ``lesson`` and the later ones."""
     slugs = {path.stem for path in (ROOT / "source").glob("[0-9][0-9]_*.py")}
     if not slugs:
         raise CourseError(f"there is no lesson in {ROOT / 'source'}: grade from the repository")
-    return {slug.partition("_")[2] for slug in {*slugs, lesson} if slug >= lesson}
+    slugs.add(lesson)
+    names = {slug: slug.partition("_")[2] for slug in slugs}
+    return set(names.values()), {name for slug, name in names.items() if slug >= lesson}
 
 
-def _copy(package, target, hidden):
-    shutil.copytree(
-        package,
-        target,
-        ignore=lambda _, names: {name for name in names if name in hidden or name == "__pycache__"},
-    )
+def _name(path, library):
+    """The dotted name of a module: 'attention.provided.plots'."""
+    parts = path.relative_to(library.parent).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def _answers(tree):
+    """The name of the lesson whose exercises a module says that it answers, or None."""
+    for node in tree.body:
+        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "ANSWERS":
+            return ast.literal_eval(node.value)
+    return None
+
+
+def _imported(tree, name, path):
+    """Dotted names of all modules that a module may need to be imported; none of later calls."""
+    package = name if path.stem == "__init__" else name.rpartition(".")[0]
+    found, waiting = set(), list(tree.body)
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            base = importlib.util.resolve_name("." * node.level + (node.module or ""), package)
+            found |= {base} | {f"{base}.{alias.name}" for alias in node.names}
+        elif not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
+            waiting += ast.iter_child_nodes(node)
+    return found
+
+
+def _copy(package, target, hidden=()):
+    def left_out(folder, names):
+        return {n for n in names if n == "__pycache__" or Path(folder, n) in hidden}
+
+    shutil.copytree(package, target, ignore=left_out)

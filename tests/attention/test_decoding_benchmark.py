@@ -1,4 +1,4 @@
-"""The benchmark of lesson 12: its table is complete, and a checkpoint is used."""
+"""The benchmark of lesson 13: its table is complete, and a checkpoint is used."""
 
 import torch
 

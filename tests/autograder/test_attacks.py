@@ -6,8 +6,12 @@ import re
 import pytest
 
 from autograder.building.lesson import find, read
+from autograder.checking import registry
+from autograder.checking.run_check import run_check
+from autograder.inside.answer import LocalAnswer
 from tests.autograder.attacks import ATTACKS, ground, ours, stock
-from tests.autograder.attacks.paper import BASIC, KERNELS
+from tests.autograder.attacks.memory_thieves import READY_MADE
+from tests.autograder.attacks.paper import BASIC
 from tests.needs import needs
 
 pytestmark = [
@@ -16,7 +20,7 @@ pytestmark = [
 ]
 TOTAL = {
     lesson: sum(read(path).exercises.values())
-    for lesson in (BASIC, KERNELS)
+    for lesson in ground.LESSONS
     for path in find([lesson])
 }
 
@@ -116,6 +120,13 @@ def test_the_same_attacks_earn_nothing_through_nbgrader_autograde(tmp_path):
     }
     assert points["honest"] == TOTAL[BASIC]
     assert report["traces"] == []
+
+
+def test_canary_what_is_handed_out_would_answer_the_exercise():
+    space = {"__name__": "__main__"}
+    exec(READY_MADE, space)
+    answer = LocalAnswer(space["CachedAttention"])
+    assert run_check(registry.find("CachedAttention"), answer, 11) is None
 
 
 @pytest.fixture(scope="module")

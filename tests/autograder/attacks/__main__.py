@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeElapsedColumn
 from rich.table import Table
 
-from . import ATTACKS, ours, stock
+from . import ATTACKS, ground, ours, stock
 
 DESCRIPTION = "Play every attack against stock nbgrader and against this course's grading."
 
@@ -41,7 +41,7 @@ def main(arguments=None):
         f"this course's grading: {ours_seconds:.0f} s; the largest process of the grader itself "
         f"held {report['peak_mib']} MiB; exit status {report['status']}"
     )
-    honest = sum(outcomes[lesson].points or 0 for lesson in ours.HONEST)
+    honest = sum(outcomes[lesson].points or 0 for lesson in ground.LESSONS)
     print(f"the honest student earned {honest:g} points in the same run")
     loose = report["traces"]
     for trace in loose:

@@ -13,9 +13,9 @@ from nbgrader.api import Gradebook
 
 from autograder import ROOT
 
-from .paper import BASIC, KERNELS, Traps
+from .paper import BASIC, DECODING, KERNELS, Traps
 
-LESSONS = (BASIC, KERNELS)
+LESSONS = (BASIC, KERNELS, DECODING)
 SECRET = "attack-secret-7319"
 WATCH = Path(__file__).with_name("watch.py")
 PROGRAMS = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])

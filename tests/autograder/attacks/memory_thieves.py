@@ -1,7 +1,25 @@
 """Stealing the right answer from memory: modules, objects, frames, processes, descriptors."""
 
 from .disk_thieves import WALK
-from .paper import KERNELS, attack
+from .paper import DECODING, KERNELS, attack
+
+READY_MADE = """
+from torch import nn
+
+from attention.provided.key_value_cache import _PastAttention
+
+
+class CachedAttention(nn.Module):
+    def __init__(self, d_model, n_heads):
+        super().__init__()
+        self.n_heads, self.d_head = n_heads, d_model // n_heads
+        self.W_q, self.W_k = nn.Linear(d_model, d_model), nn.Linear(d_model, d_model)
+        self.W_v, self.W_o = nn.Linear(d_model, d_model), nn.Linear(d_model, d_model)
+        self.past = [_PastAttention(self)]
+
+    def forward(self, x):
+        return self.past[0](x, x, x)
+"""
 
 
 @attack
@@ -30,6 +48,13 @@ def import_a_later_lessons_library(paper):
                 if hasattr(module, name):
                     return getattr(module, name)
     """)
+
+
+@attack(lesson=DECODING, stock=False)
+def wrap_what_is_handed_out(paper):
+    """An attention with a cache, handed out for demonstrations, wrapped into the exercise."""
+    (cell,) = (one for one in paper.answers if "class CachedAttention" in one.source)
+    cell.source = READY_MADE
 
 
 @attack

@@ -8,13 +8,12 @@ from autograder.grading import records
 from autograder.inside.limits import Limits
 
 from . import ground
-from .paper import BASIC, KERNELS, Paper
+from .paper import BASIC, Paper
 from .relay import accomplice
 
 # Only times are shorter than in a real grading: there are many endless loops among the attacks.
 QUICK = Limits(cell_seconds=6.0, check_seconds=4.0, notebook_seconds=24.0, cpu_seconds=30)
 HURRIED = replace(QUICK, cell_seconds=2.5, check_seconds=2.5, notebook_seconds=8.0)
-HONEST = {BASIC: "honest", KERNELS: "honest"}
 SECONDS = 1800
 
 

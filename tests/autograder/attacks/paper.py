@@ -21,6 +21,7 @@ import nbformat
 from autograder.grading import classroom
 
 BASIC, KERNELS = "00_getting_started", "01_kernel_regression"
+DECODING = "13_decoding"
 WRONG = "return torch.zeros(2, 2, dtype=torch.float64)"
 
 

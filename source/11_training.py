@@ -1,29 +1,25 @@
 # %% [markdown]
-# # 11 · What does it take to train one for real?
+# # 11 · What does it take to train one?
 #
 # The model is built. In lesson 10 it learned on numbers, where nearly every way of training works.
 # On millions of sentences it does not. This lesson builds what stands around a model while it
-# learns: the schedule, the loss, the batches, the step, and the speed.
+# learns: the schedule, the loss, the batches, and the step.
 #
 # **After this lesson** you can
 # - give a Transformer the **learning rate** that it needs, and targets that are not too certain,
 # - fill **batches** by tokens, so that hardly any of the work goes into padding,
-# - make one **step** of many batches, with short gradients and half the bits, and know that it is
-#   the same step,
-# - **stop** a training anywhere and **resume** it to the last digit, and average what it leaves,
-# - count the **operations** of a training, and say which share of a machine it uses.
+# - make one **step** of many batches, with short gradients, and know that it is the same step,
+# - **evaluate** on text that was not learned from, and **average** what a training leaves,
+# - write the **optimiser** itself, and say what it costs.
 #
-# **Time** 150 minutes · **Points** 20 · **GPU** used if there is one, not needed · **You need**
+# **Time** 130 minutes · **Points** 18 · **GPU** used if there is one, not needed · **You need**
 # lessons 02 and 10
 
 # %%
 import math
 import os
 import random
-import tempfile
 import time
-from importlib.util import find_spec
-from pathlib import Path
 
 import torch
 from torch import nn
@@ -93,8 +89,7 @@ print(f"entropy of how frequent the letters are: {entropy:.2f}")
 # | batches by tokens | much of the work is done on padding |
 # | gradients of several batches | a batch that fits into memory gives a noisy gradient |
 # | clipping | one strange batch undoes a hundred good ones |
-# | products in bfloat16 | the fast part of a GPU, made for short numbers, is not used |
-# | all of the state in a file | a power cut costs days |
+# | the mean of the last weights | what was reached depends on where the last step landed |
 #
 # ## A learning rate that rises and falls
 # The paper's schedule has two parts, a line that rises and a curve that falls. The steps in which
@@ -127,7 +122,7 @@ for step in (1, 2, 4, 9, 16):
 # </details>
 
 # %% exercise="noam_learning_rate"
-from attention.training_on_gpu import noam_learning_rate
+from attention.training import noam_learning_rate
 
 # %% check="noam_learning_rate" points=2
 check.noam_learning_rate(noam_learning_rate)
@@ -199,7 +194,7 @@ print(f"highest rate with the warm-up: {noam_learning_rate(40, 64, 40):.4f}")
 # </details>
 
 # %% exercise="label_smoothed_loss"
-from attention.training_on_gpu import label_smoothed_loss
+from attention.training import label_smoothed_loss
 
 # %% check="label_smoothed_loss" points=2
 check.label_smoothed_loss(label_smoothed_loss)
@@ -269,7 +264,7 @@ ax = plots.lines(probabilities, curves, None, title, "probability of the right t
 # </details>
 
 # %% exercise="batch_by_tokens"
-from attention.training_on_gpu import batch_by_tokens
+from attention.training import batch_by_tokens
 
 # %% check="batch_by_tokens" points=3
 check.batch_by_tokens(batch_by_tokens)
@@ -318,40 +313,12 @@ for ax, (label, batches) in zip(
 # </details>
 
 # %% exercise="epoch_order"
-from attention.training_on_gpu import epoch_order
+from attention.training import epoch_order
 
 # %% check="epoch_order" points=1
 check.epoch_order(epoch_order)
 
 # %% [markdown]
-# ## Numbers with few bits
-# A GPU multiplies 16-bit numbers several times as fast as those of 32 bits. But 16 bits must be
-# divided between *range* and *precision*. There are two ways to do it:
-
-# %% demo=true
-print("type       bits  largest  smallest  next after 1")
-for dtype in (torch.float32, torch.bfloat16, torch.float16):
-    info, name = torch.finfo(dtype), str(dtype).removeprefix("torch.")
-    print(
-        f"{name:<9} {info.bits:5d} {info.max:8.0e} {info.tiny * info.eps:9.0e}  1 + {info.eps:.0e}"
-    )
-small = torch.tensor(1e-8)
-print("\na gradient of 1e-8 in bfloat16:", f"{small.bfloat16().item():.1e}")
-print("a gradient of 1e-8 in float16: ", small.half().item())
-print("65536 times it, in float16:    ", f"{(65536 * small).half().item():.1e}")
-for dtype in (torch.float32, torch.bfloat16):
-    weight = torch.ones((), dtype=dtype)
-    for _ in range(100):
-        weight += 0.001
-    print(f"1 + 100 times 0.001, step by step, in {dtype}: {weight.item():.3f}")
-
-# %% [markdown]
-# float16 is precise, but its range is short: small gradients become 0. The remedy is to multiply
-# the loss by a large number, and to divide the gradients by it before anything else is done with
-# them. **bfloat16** has the range of float32, and needs no such thing. But it is coarse: 1 + 0.001
-# is rounded back to 1. So weights, gradients and sums stay in float32, and only the matrix products
-# are done in bfloat16. This is called *mixed precision*, and PyTorch's name for it is `autocast`.
-#
 # ## Short gradients
 # Now and then a batch gives a gradient ten times as long as usual. **Clipping** keeps its direction
 # and limits its length: all gradients are seen as one long vector, and if its norm is above
@@ -360,7 +327,8 @@ for dtype in (torch.float32, torch.bfloat16):
 # ### Exercise 11.5 · `clip_gradients`
 # ●●○ medium · 10 minutes · 2 points
 #
-# The gradients are those of a loss that was multiplied by `loss_scale`. What has to be done first?
+# The gradients are those of a loss that was multiplied by `loss_scale`, as is done where numbers
+# have so few bits that small gradients would become 0 (lesson 12). What has to be done first?
 #
 # <details><summary>Hint 1 · the idea</summary>
 #
@@ -378,7 +346,7 @@ for dtype in (torch.float32, torch.bfloat16):
 # </details>
 
 # %% exercise="clip_gradients"
-from attention.training_on_gpu import clip_gradients
+from attention.training import clip_gradients
 
 # %% check="clip_gradients" points=2
 check.clip_gradients(clip_gradients)
@@ -393,10 +361,11 @@ check.clip_gradients(clip_gradients)
 # by its share of all tokens, 3/20 and 17/20, and backward adds to the same gradients. Then these
 # are clipped, and the optimizer changes the weights once.](figures/training_step.svg)
 #
-# Training and evaluation share a model and its loss. That part is given:
+# Training and evaluation share a model and its loss. That part is given. (`dtype` is for lesson 12;
+# here it stays None.)
 
 # %% given="ModelAndLoss"
-from attention.training_on_gpu import ModelAndLoss
+from attention.training import ModelAndLoss
 
 # %% [markdown]
 # ### Exercise 11.6 · `TrainStep`
@@ -435,7 +404,7 @@ from attention.training_on_gpu import ModelAndLoss
 # </details>
 
 # %% exercise="TrainStep"
-from attention.training_on_gpu import TrainStep
+from attention.training import TrainStep
 
 # %% check="TrainStep" points=3
 check.TrainStep(TrainStep)
@@ -485,7 +454,7 @@ print(f"largest difference between the weights after the step: {apart:.0e}")
 # </details>
 
 # %% exercise="Evaluation"
-from attention.training_on_gpu import Evaluation
+from attention.training import Evaluation
 
 # %% check="Evaluation" points=2
 check.Evaluation(Evaluation)
@@ -559,52 +528,6 @@ print(f"held-out loss: {outside[n_updates]:.3f}")
 # arrived there, and tells little from then on. The held-out loss has no such floor: without
 # smoothing it could fall to 0. So it shows what is left to learn.
 #
-# ## Stop and resume
-# Trainings break off: power fails, machines are wanted by others. To go on *exactly* takes more
-# than the weights. The optimiser has a memory, and the position in the data is part of the state
-# too. (So is the random generator, where there is dropout.)
-#
-# The file is written under another name first, and renamed when it is complete. If the power fails
-# *while writing*, the old file is still there.
-#
-# ### Predict first · Break it
-# A training stops after 6 steps and is resumed: once with everything, once with the weights alone,
-# and a new optimiser. How do the losses of steps 7 to 10 compare with those of a training that
-# never stopped?
-
-
-# %% demo=true
-def save(path, step, done):
-    parts = {"model": step.model.state_dict(), "optimizer": step.optimizer.state_dict()}
-    aside = path.with_suffix(".tmp")
-    torch.save(parts | {"done": done}, aside)
-    aside.replace(path)
-
-
-def resume(path, with_optimizer=True):
-    step, stored = fresh(), torch.load(path)
-    step.model.load_state_dict(stored["model"])
-    if with_optimizer:
-        step.optimizer.load_state_dict(stored["optimizer"])
-    return step, stored["done"] + 1
-
-
-with translators.one_thread(), tempfile.TemporaryDirectory() as folder:
-    path, step_2 = Path(folder) / "training.pt", fresh()
-    never = [loss.item() for loss in learn(fresh(), range(1, 11), warmup=5)]
-    before = [loss.item() for loss in learn(step_2, range(1, 7), warmup=5)]
-    save(path, step_2, done=6)
-    print("never stopped   ", *never[6:])
-    for label, everything in (("all of the state", True), ("weights only    ", False)):
-        again, first = resume(path, everything)
-        print(label, *(loss.item() for loss in learn(again, range(first, 11), warmup=5)))
-
-# %% [markdown]
-# With all of the state the losses agree to the last digit. Without the optimiser's memory the first
-# loss is right, for it comes from the weights alone. Then the ways part: a new AdamW takes its
-# first steps at a rate for which the old one was warmed up. Nothing raises an error. Only the
-# losses tell, to those who look.
-#
 # ## The mean of the last checkpoints
 # Trainings store their weights now and then. Such a file is a **checkpoint**. The learning rate is
 # high until the end, so the weights jump about the place where they should be. The paper takes the
@@ -626,7 +549,7 @@ with translators.one_thread(), tempfile.TemporaryDirectory() as folder:
 # </details>
 
 # %% exercise="average_checkpoints"
-from attention.training_on_gpu import average_checkpoints
+from attention.training import average_checkpoints
 
 # %% check="average_checkpoints" points=1
 check.average_checkpoints(average_checkpoints)
@@ -643,173 +566,8 @@ for count in (1, 3, 5):
 # %% [markdown]
 # 1 is the last checkpoint, as it is. The mean is better, and it cost no training at all.
 #
-# ## How much work is it?
-# Is your machine fast, or only busy? To know, count. A product of `(n, m)` and `(m, k)` takes n·m·k
-# multiplications and as many additions: 2·n·m·k **floating-point operations**, FLOPs. Backward
-# there are two such products for each one forward: one for the gradient of the inputs, one for that
-# of the weights.
-#
-# ### Exercise 11.9 · `training_flops`
-# ●●○ medium · 15 minutes · 2 points
-#
-# Count the matrix products of one sentence pair. In each layer pair there are three attentions,
-# each with four projections and two products of its own (scores, and weights times values), and two
-# feed-forward networks. The generator comes last. All scores count, also those that a mask hides:
-# they are computed too.
-#
-# <details><summary>Hint 1 · the idea</summary>
-#
-# For each product ask: how many rows? Positions of the source or of the target. The rest is a size
-# of the model.
-# </details>
-# <details><summary>Hint 2 · the cross-attention</summary>
-#
-# Queries and outputs belong to target positions, keys and values to source positions. The scores
-# are `(T_q, T_k)`.
-# </details>
-# <details><summary>Hint 3 · all sizes 1</summary>
-#
-# 12 projections, 6 products of attentions, 4 of feed-forward networks, 1 generator: 23
-# multiplications forward.
-# </details>
-
-# %% exercise="training_flops"
-from attention.training_on_gpu import training_flops
-
-# %% check="training_flops" points=2
-check.training_flops(training_flops)
-
-# %% [markdown]
-# Dividing the FLOPs by the seconds that they took, and by what the machine could do at best, gives
-# the **model FLOPs utilisation**, MFU. The paper tells enough to compute that of the original: the
-# base model made 100 000 steps in 12 hours on 8 GPUs, each batch had about 25 000 tokens on each
-# side, and the authors put each GPU at 9.5 TFLOP/s.
-
-# %% demo=true
-pair = training_flops(25, 25, 512, 2048, 6, 37_000)  # sentences of about 25 tokens
-needed, could = 100_000 * 1000 * pair, 12 * 3600 * 8 * 9.5e12
-print(f"needed {needed:.1e} FLOPs, the GPUs could do {could:.1e}: MFU {needed / could:.0%}")
-
-
-def seconds(action, repeats=6):
-    """Return the shortest of several runs after a first one; a GPU must have finished, too."""
-    spent = []
-    # The time that one core works: waiting, because something else runs there, does not count.
-    clock = time.process_time if device == "cpu" else time.perf_counter
-    with translators.one_thread():
-        for _ in range(1 + repeats):
-            begin = clock()
-            action()
-            if device != "cpu":
-                getattr(torch, device).synchronize()
-            spent.append(clock() - begin)
-    return min(spent[1:])
-
-
-peaks, n = {}, 1024 if device == "cpu" else 8192
-for dtype in (torch.float32, torch.bfloat16):
-    square = torch.randn(n, n, device=device).to(dtype)
-    peaks[dtype] = 2 * n**3 / seconds(lambda square=square: square @ square)
-    print(f"a product of two {n} × {n} matrices in {dtype}: {peaks[dtype] / 1e12:.2f} TFLOP/s")
-
-# %% [markdown]
-# (What the GPUs could do is how the paper's table 2 gets at its “training cost”. The big model,
-# trained for three times as many steps (3.5 days), reached 28.4 BLEU on English–German and 41.8 on
-# English–French: better than anything before it, at a fraction of the cost. BLEU is for lesson 12.)
-#
-# ## The speed ladder
-# The same training step on the machine at hand (of a CPU, one core), with one thing changed after
-# the other:
-#
-# | rung | what changes |
-# |---|---|
-# | float32 | nothing: PyTorch as it comes |
-# | TF32 | products of float32 numbers keep only as many digits as float16 has |
-# | bfloat16 | products in 16 bits, by `autocast` |
-# | fused attention | one program of the device (a *kernel*) does it all: no scores in memory |
-# | fused AdamW | one pass over the weights instead of one for every operation |
-# | torch.compile | Python is taken out, and neighbouring operations become one |
-#
-# The faster of the two products above sets the peak: a step that did nothing but large matrix
-# products could come near it. A rung that makes the step slower here is shown, and taken off again.
-#
-# ### Predict first
-# Which rung will help most? On a CPU, will bfloat16 help at all?
-
-# %% demo=true
-gpu, T, V_ladder = device != "cpu", 32, 2000
-sizes_of = (512, 8, 2048, 6) if gpu else (256, 4, 1024, 2)
-config = dict(zip(("d_model", "n_heads", "d_ff", "n_layers"), sizes_of, strict=True))
-ids = torch.randint(3, V_ladder, (256 if gpu else 16, T), device=device)
-rungs = {
-    "float32": {},
-    "TF32": {"tf32": True} if device == "cuda" else "only NVIDIA's GPUs have it",
-    "bfloat16": {"dtype": torch.bfloat16},
-    "fused attention": {"fused": True},
-    "fused AdamW": {"adam": True},
-    "torch.compile": {"compiled": True},
-}
-if device != "cuda":
-    rungs["torch.compile"] = "compiling takes longer here than all the rest of the ladder"
-elif find_spec("triton") is None:
-    rungs["torch.compile"] = "it needs the package triton"
-
-
-def step_of(tf32=False, dtype=None, fused=False, adam=False, compiled=False):
-    """A training step of a fresh model with these settings, ready to be called."""
-    torch.set_float32_matmul_precision("high" if tf32 else "highest")
-    model = Transformer(V_ladder, V_ladder, **config, dropout=0.0, fused=fused).to(device)
-    optimizer = torch.optim.AdamW(model.parameters(), fused=adam)
-    step = TrainStep(torch.compile(model) if compiled else model, optimizer, dtype=dtype)
-    return lambda: step([(ids, ids)])
-
-
-# %% demo=true
-kept, best, speeds = {}, math.inf, {}
-flops = training_flops(T, T, config["d_model"], config["d_ff"], config["n_layers"], V_ladder)
-for name, change in rungs.items():
-    if isinstance(change, str):
-        print(f"{name:<16} left out: {change}")
-        continue
-    try:
-        spent = seconds(step_of(**kept | change), 1 if SHORT else 6)
-    except RuntimeError as error:
-        print(f"{name:<16} left out: {error}"[:88])
-        continue
-    verdict = "kept" if spent < best else "taken off"
-    kept, best = (kept | change, spent) if spent < best else (kept, best)
-    speeds[name] = ids.numel() / spent
-    mfu = len(ids) * flops / spent / max(peaks.values())
-    print(f"{name:<16} {speeds[name]:9,.0f} tokens/s   MFU {mfu:4.0%}   {verdict}")
-torch.set_float32_matmul_precision("highest")
-
-# %% demo=true
-ax = plots.panels(width=6.5, height=0.9 + 0.36 * len(speeds))
-bars = ax.barh(list(speeds), list(speeds.values()), color=plots.BLUE, height=0.66)
-box = {"facecolor": "white", "edgecolor": "none", "pad": 1}
-ax.bar_label(bars, [f"{s:,.0f}" for s in speeds.values()], padding=5, fontsize=8, bbox=box)
-for (kind, peak), style in zip(peaks.items(), ("--", ":"), strict=True):
-    label = f"peak in {str(kind).removeprefix('torch.')}"
-    ax.axvline(T * peak / flops, color=plots.VERMILION, linestyle=style, linewidth=1.2, label=label)
-ax.invert_yaxis()
-ax.set(xlabel="target tokens/s", title="training on this machine")
-legend = ax.legend(fontsize=8, loc="upper left", bbox_to_anchor=(1, 1))
-
-# %% [markdown]
-# *Target tokens per second of each rung, on your machine once you have run the cells. Dashed and
-# dotted: what the step would reach if all of it ran as fast as one large matrix product.* Timings
-# of so few steps waver, more so if the machine does something else: trust large differences only.
-# Whether bfloat16 helps a CPU depends on it: one with units for bfloat16 gets faster, others have
-# to convert, and mostly get slower. The two products above tell which yours is. On a GPU the ladder
-# is higher. Its matrix units want short numbers, and its memory is slow beside them, so whatever
-# moves less is faster. `make bench-train` climbs with more patience.
-#
-# `python -m attention.train numbers` trains from a terminal with the functions of this lesson, and
-# `python -m attention.train multi30k` does so on real sentences. Started with `torchrun`, it uses
-# several GPUs: each takes a share of every batch, and they add up their gradients.
-#
 # ## The optimiser ★
-# ### Exercise 11.10 · `adamw_step` ★
+# ### Exercise 11.9 · `adamw_step` ★
 # ●●○ medium · 15 minutes · 2 points
 #
 # AdamW keeps two running means for each weight: of the gradient, *m*, and of its square, *v*. Both
@@ -840,7 +598,7 @@ legend = ax.legend(fontsize=8, loc="upper left", bbox_to_anchor=(1, 1))
 # </details>
 
 # %% exercise="adamw_step"
-from attention.training_on_gpu import adamw_step
+from attention.training import adamw_step
 
 # %% check="adamw_step" points=2
 check.adamw_step(adamw_step)
@@ -852,12 +610,14 @@ check.adamw_step(adamw_step)
 #
 # ## Summary
 # A training is a loop around the model: a learning rate that rises and falls, targets that leave
-# some doubt, batches of equal work, and a step that adds up gradients per *token*, clips them, and
-# multiplies in 16 bits but remembers in 32. Weights, optimiser and position together are its state:
-# what is stored whole can be resumed exactly. Counting operations tells how well a machine is used.
+# some doubt, batches of equal work, and a step that adds up gradients per *token* and clips them.
+# Whether it is learning is said by text that it does not learn from, without dropout and without
+# smoothing. The mean of the last checkpoints is better than the last of them, and AdamW moves each
+# weight by about the learning rate, for which it keeps two numbers beside it.
 #
-# **Next** In lesson 12 the trained model writes: greedily, by chance, with several beams, and we
-# measure how good it is.
+# **Next** [12 · What does the hardware
+# want?](../12_training_on_gpu/12_training_on_gpu.ipynb) The same step again: how much work it is,
+# how fast a machine does it, and how to stop and go on.
 #
 # **References**
 # - A. Vaswani et al. (2017). *Attention is all you need*, sections 5 and 6.
@@ -866,8 +626,6 @@ check.adamw_step(adamw_step)
 #   section 7. [arXiv:1512.00567](https://arxiv.org/abs/1512.00567)
 # - R. Pascanu, T. Mikolov, Y. Bengio (2013). *On the difficulty of training recurrent neural
 #   networks.* [arXiv:1211.5063](https://arxiv.org/abs/1211.5063)
-# - P. Micikevicius et al. (2018). *Mixed precision training.*
-#   [arXiv:1710.03740](https://arxiv.org/abs/1710.03740)
 # - D. P. Kingma, J. Ba (2015). *Adam: a method for stochastic optimization.*
 #   [arXiv:1412.6980](https://arxiv.org/abs/1412.6980)
 # - I. Loshchilov, F. Hutter (2019). *Decoupled weight decay regularization.*

@@ -1,0 +1,72 @@
+"""Which classes of faults a check looks for: a table of checks and classes, filled or excused.
+
+Most wrong answers that a check lets through do so because some sort of input never comes: no size
+of 1, no large number, one size everywhere. What comes is seen in the questions that the check asks.
+"""
+
+import torch
+
+from autograder.checking.questions import asked
+
+CLASSES = {
+    "device": "it is called on the rehearsal device",
+    "float32": "it is called with float32, too",
+    "gradients": "gradients of every argument and weight are compared",
+    "again": "the same call gives the same result later",
+    "unlike": "in one call all axes have different sizes, so that a swapped axis shows",
+    "ones": "in one call an axis has size 1",
+    "large": "in one call a number is far from 0 (100 or more, or infinite)",
+    "strided": "in one call an argument is not contiguous in memory",
+}
+LARGE = 100
+
+
+def coverage(item, seed):
+    """For each class: True, False, or the reason why it is not for this exercise."""
+    questions, _ = asked(item, seed)
+    excused = {**_never(questions), **dict(item.without)}
+    probed = {question.probe for question in questions}
+    calls = [_tensors(one) for one in questions if one.request == "call" and not one.probe]
+    every = [tensor for tensors in calls for tensor in tensors]
+    axes = [[size for tensor in tensors for size in tensor.shape] for tensors in calls]
+    found = {name: name in probed for name in ("device", "float32", "gradients", "again")}
+    found["unlike"] = any(_unlike(tensor) for tensor in every)
+    found["ones"] = any(1 in sizes for sizes in axes)
+    found["large"] = any(_large(tensor) for tensor in every)
+    found["strided"] = any(not tensor.is_contiguous() for tensor in every)
+    return {name: found[name] or excused.get(name, False) for name in CLASSES}
+
+
+def _never(questions):
+    """What does not apply to exercises without tensors, or without numbers that are rounded."""
+    every = [x for one in questions if one.request == "call" for x in _tensors(one)]
+    built = [x for one in questions if one.request == "load" for x in one.details[0].values()]
+    if not every and not built:
+        return dict.fromkeys(CLASSES.keys() - {"again"}, "no tensor goes in")
+    if not any(tensor.is_floating_point() for tensor in (*every, *built)):
+        return dict.fromkeys(("float32", "gradients", "large"), "only whole numbers go in")
+    return {}
+
+
+def unknown(item):
+    """Names in ``without`` that are no class: a misspelt excuse excuses nothing."""
+    return sorted({name for name, _ in item.without} - CLASSES.keys())
+
+
+def _tensors(question):
+    args, kwargs = question.details
+    items = [*args, *kwargs.values()]
+    items += [part for item in items if isinstance(item, list | tuple) for part in item]
+    return [item for item in items if isinstance(item, torch.Tensor)]
+
+
+def _unlike(tensor):
+    """Two axes or more, all of different sizes above 1; one axis cannot be swapped."""
+    sizes = [size for size in tensor.shape if size > 1]
+    return len(sizes) == len(set(sizes)) == tensor.dim() and 4 not in sizes[-1:]
+
+
+def _large(tensor):
+    if not tensor.is_floating_point() or not tensor.numel():
+        return False
+    return bool((tensor.abs() >= LARGE).any())

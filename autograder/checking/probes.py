@@ -1,0 +1,287 @@
+"""What every answer is asked beyond its check: on a GPU, in float32, for gradients, once more.
+
+The probes are made from the questions that the check asks of the right answer, so a new exercise
+has them for nothing. Where the right answer itself cannot be asked, the probe is left out; where
+the exercise's text does not demand what a probe asks for, its check says ``without``.
+"""
+
+import dataclasses
+
+import torch
+
+from autograder.checking.expect import CheckFailed
+from autograder.inside.values import copied
+
+PROBES = ("device", "float32", "gradients", "again")
+MOST = 4  # questions for a probe, save float32, where all are asked
+LARGE = 100_000  # numbers among the arguments: a call with more is not repeated
+AGAIN = 1  # the seed of what an answer draws where it is asked once more
+OFFSET = 1000  # what is added to the number of an object that is built in float32
+ROOM = 2e-3  # how far float32 may be from float64, in shares of the largest number
+WELL = 1e-4  # where the right answer itself is farther than this from float64, it proves nothing
+
+
+def probes_of(item, questions, replied):
+    """The further questions: a list of Question, each with ``probe`` set to its probe's name."""
+    left_out = {name for name, _ in item.without}
+    makers = {"device": _device, "float32": _float32, "gradients": _gradients, "again": _again}
+    numbered = [
+        (dataclasses.replace(question, origin=number), reply)
+        for number, (question, reply) in enumerate(zip(questions, replied, strict=True))
+    ]
+    return [
+        dataclasses.replace(one, probe=name)
+        for name in PROBES
+        if name not in left_out
+        for one in makers[name](numbered)
+    ]
+
+
+def answerable(further, answered, first):
+    """Pairs (question, reply) of those that the right answer has a reply to that proves something.
+
+    ``first`` are its replies to the check's own questions.
+    """
+    kept = []
+    for question, reply in zip(further, answered, strict=True):
+        narrow = question.probe == "float32" and question.request == "call"
+        fit = not narrow or proves(reply.value, first[question.origin].value)
+        if question.probe == "again":  # a cache, say, remembers
+            fit = reply.agrees(first[question.origin])
+        if question.probe == "gradients":
+            fit = _has_gradient(reply.value)
+        if reply.kind == "value" and fit:
+            kept.append((question, reply))
+    return kept
+
+
+def _has_gradient(value):
+    """Whether the right answer has any gradient that is not 0."""
+    found = [*value[0].values(), *value[1]] if isinstance(value, tuple) else []
+    return any(one is not None and bool((one != 0).any()) for one in found)
+
+
+def _calls(pairs):
+    """Questions that are calls and were answered, unlike each other in form, and not huge."""
+    seen, chosen = set(), []
+    for question, reply in pairs:
+        if question.request == "call" and reply.kind == "value" and _small(question.details):
+            args, kwargs = question.details
+            form = (question.handle, len(args), tuple(kwargs), _axes(args))
+            if form not in seen:
+                seen.add(form)
+                chosen.append((question, reply))
+    return chosen[:MOST]
+
+
+def _small(details):
+    return sum(getattr(item, "numel", int)() for item in _leaves(details)) < LARGE
+
+
+def _axes(args):
+    return tuple(item.dim() if isinstance(item, torch.Tensor) else None for item in args)
+
+
+def _device(pairs):
+    """The same calls on the rehearsal device."""
+    return [
+        dataclasses.replace(question, how=(("device", "rehearsal"),))
+        for question, _ in _calls(pairs)
+        if _has_tensor(question.details)
+    ]
+
+
+def _again(pairs):
+    """The first calls once more, after all others, and whatever is drawn elsewhere."""
+    quiet = [(one, reply) for one, reply in pairs if not reply.drew]
+    other = (("seed", AGAIN),)
+    return [dataclasses.replace(question, how=other) for question, _ in _calls(quiet)]
+
+
+def _gradients(pairs):
+    """The gradient of each result with respect to all arguments and weights."""
+    made = []
+    for question, reply in _calls([pair for pair in pairs if not pair[1].drew]):
+        first = reply.value[0] if isinstance(reply.value, tuple) and reply.value else reply.value
+        if not isinstance(first, torch.Tensor) or not first.is_floating_point():
+            continue
+        generator = torch.Generator().manual_seed(7)
+        cotangent = torch.randn(first.shape, generator=generator, dtype=torch.float64)
+        details = (*question.details, cotangent.to(first.dtype))
+        made.append(dataclasses.replace(question, request="gradients", details=details))
+    return made
+
+
+def _float32(pairs):
+    """Everything once more with float32 in the place of float64."""
+    questions = [
+        question
+        for question, reply in pairs
+        if question.request != "gradients" and not reply.drew and _small(question.details)
+    ]
+    if not any(_has_float64(question.details) for question in questions):
+        return []
+    return [
+        dataclasses.replace(
+            question,
+            handle=question.handle and question.handle + OFFSET,
+            built=question.built and question.built + OFFSET,
+            details=_narrowed(copied(question.details)),
+        )
+        for question in questions
+    ]
+
+
+def _narrowed(value):
+    if isinstance(value, torch.Tensor):
+        return value.float() if value.dtype == torch.float64 else value
+    if type(value) in (list, tuple):
+        return type(value)(_narrowed(item) for item in value)
+    if type(value) is dict:
+        return {key: _narrowed(item) for key, item in value.items()}
+    return value
+
+
+def _has_tensor(value):
+    return any(isinstance(item, torch.Tensor) and item.dim() for item in _leaves(value))
+
+
+def _has_float64(value):
+    return any(getattr(item, "dtype", None) == torch.float64 for item in _leaves(value))
+
+
+def _leaves(value):
+    if isinstance(value, dict):
+        value = list(value.values())
+    if isinstance(value, list | tuple):
+        for item in value:
+            yield from _leaves(item)
+    else:
+        yield value
+
+
+def refuse(question, got, wanted, earlier):
+    """Raise CheckFailed if the reply to a probe is not that of the right answer, or near it.
+
+    ``earlier`` is the answer's own reply to the question that the probe is made from.
+    """
+    if got.modified != wanted.modified and got.kind == "value":
+        raise CheckFailed(
+            "the values are right, but something else is changed",
+            f"{', '.join(got.modified) or 'nothing'} changed by the call",
+            "everything outside of the function as it was",
+        )
+    if question.probe == "device":
+        _refuse_device(got)
+    elif question.probe == "float32":
+        _refuse_float32(got, wanted)
+    elif question.probe == "gradients":
+        _refuse_gradients(got, wanted)
+    elif not got.agrees(earlier):
+        raise CheckFailed(
+            "the same call gives another result the second time",
+            "a result that depends on the calls before, or on chance",
+            "the same result for the same arguments",
+        )
+
+
+def _refuse_device(got):
+    if got.kind != "raised":
+        return
+    kind, message, where = (*got.value, "")[:3]
+    reason = f"{kind}: {message.splitlines()[0] if message else ''}"
+    raise CheckFailed(
+        "on a GPU this fails",
+        "\n".join(part for part in (reason, where) if part),
+        "tensors made where the arguments are: pass device=x.device, or use x.new_zeros(…)",
+    )
+
+
+def _refuse_float32(got, wanted):
+    if got.kind == "raised":
+        raise CheckFailed(
+            "with float32 arguments your code raises an exception",
+            ": ".join(got.value[:2]),
+            "a result in float32",
+        )
+    for one, other in _paired(got.value, wanted.value):
+        if not isinstance(other, torch.Tensor) or isinstance(one, float):
+            continue
+        if not isinstance(one, torch.Tensor) or one.shape != other.shape:
+            raise CheckFailed("with float32 arguments the result has another form")
+        if one.dtype != other.dtype:
+            raise CheckFailed(
+                "the dtype is wrong: float32 goes in, something else comes out",
+                str(one.dtype),
+                str(other.dtype),
+            )
+        if other.is_floating_point() and not _near(one, other, ROOM):
+            raise CheckFailed(
+                "with float32 arguments the values are wrong",
+                _worst(one, other),
+                "the values of float64, up to rounding",
+            )
+
+
+def _worst(one, other):
+    broken = int((~torch.isfinite(one) & torch.isfinite(other)).sum())
+    if broken:
+        return f"{broken} of {one.numel()} numbers are NaN or infinite"
+    return f"off by up to {(one - other).abs().nan_to_num().max().item():.3g}"
+
+
+def _refuse_gradients(got, wanted):
+    if got.kind == "raised":
+        raise CheckFailed("asked for gradients, your code raises", ": ".join(got.value[:2]))
+    if not isinstance(got.value, tuple):
+        raise CheckFailed("the result is not a tensor, so it has no gradient")
+    for name, other in wanted.value[0].items():
+        _refuse_gradient(got.value[0].get(name), other, name)
+    for place, (one, other) in enumerate(_paired(got.value[1], wanted.value[1]), start=1):
+        _refuse_gradient(one, other, f"argument {place}")
+
+
+def _refuse_gradient(one, other, name):
+    if other is None or not other.abs().max() > 0:
+        return
+    if one is None:
+        raise CheckFailed(
+            f"no gradient flows back to {name}",
+            "no gradient (detached, or rebuilt from plain numbers)",
+            "a gradient: every step stays a tensor operation",
+        )
+    if one.shape != other.shape or not _near(one, other, 1e-5):
+        raise CheckFailed(f"the gradient of {name} is wrong", _worst(one, other), "autograd's")
+
+
+def _near(one, other, room):
+    """Whether two tensors are equal up to ``room`` times the largest number in the right one."""
+    if not torch.equal(torch.isnan(one), torch.isnan(other)):
+        return False
+    finite = torch.isfinite(other)
+    if not torch.equal(one[~finite].nan_to_num(0), other[~finite].nan_to_num(0).to(one.dtype)):
+        return False
+    if not torch.isfinite(one[finite]).all():
+        return False
+    scale = max(1e-30, other[finite].abs().max().item()) if finite.any() else 1.0
+    return bool(((one[finite] - other[finite]).abs() <= room * scale).all())
+
+
+def _paired(one, other):
+    """Pairs of items of two values of the same build; a lone value is one pair."""
+    if isinstance(other, list | tuple) and isinstance(one, list | tuple):
+        return list(zip(one, other, strict=False))
+    return [(one, other)]
+
+
+def proves(in_float32, in_float64):
+    """Whether a right answer's reply in float32 is near that in float64: else it proves nothing."""
+    pairs = [
+        (narrow.double(), wide)
+        for narrow, wide in _paired(in_float32, in_float64)
+        if isinstance(wide, torch.Tensor)
+        and isinstance(narrow, torch.Tensor)
+        and wide.is_floating_point()
+        and narrow.shape == wide.shape
+    ]
+    return bool(pairs) and all(_near(*pair, WELL) for pair in pairs)

@@ -1,0 +1,165 @@
+"""The questions that a check asks of a right answer, and what any answer replies to them.
+
+A check stops at the first thing that is wrong. To say what is wrong, more must be known: so the
+questions that the right answer was asked are put to the failing one too, all of them, and its
+replies compared as a whole.
+"""
+
+import functools
+import importlib
+from dataclasses import dataclass
+
+import torch
+
+from autograder.checking.expect import CheckFailed
+from autograder.checking.inputs import Draw
+from autograder.checking.student import Student
+from autograder.inside.answer import AnswerLost, AnswerRaised, LocalAnswer
+from autograder.inside.values import copied, same
+
+DRAWN = 20_000  # the seed of what an answer draws while questions are put to it
+
+
+@dataclass(frozen=True)
+class Question:
+    """One request: to object number ``handle`` (0 is the answer, others were built from it)."""
+
+    handle: int
+    request: str  # call, gradients, build, parameters, load, train
+    details: tuple
+    built: int = 0  # of a build: the number of the new object
+    how: tuple = ()  # on which device, drawing from which seed
+    probe: str = ""  # '' if the check itself asks it
+    origin: int = -1  # of a probe: the number of the check's question that it is made from
+
+
+@dataclass(frozen=True)
+class Replied:
+    """What came back: ``kind`` is 'value', 'raised' or 'absent' (the object was never built)."""
+
+    kind: str
+    value: object = None
+    modified: tuple = ()
+    where: str = ""  # the failing line of the answer's own code
+    drew: bool = False  # whether it drew at random
+
+    def agrees(self, other, exactly=False):
+        """Whether two replies are the same, up to rounding; ``exactly`` also among tiny numbers."""
+        alike = self.kind == other.kind and self.modified == other.modified
+        alike = alike and same(self.value, other.value)
+        return alike and (not exactly or _same_signs(self.value, other.value))
+
+
+def _same_signs(one, other):
+    """Whether tensors have their zeros in the same places: what rounding does not change."""
+    if isinstance(one, torch.Tensor):
+        return torch.equal(one == 0, other == 0)
+    if isinstance(one, list | tuple):
+        return all(map(_same_signs, one, other))
+    return True
+
+
+class _Recorder:
+    """An answer that notes what it is asked."""
+
+    def __init__(self, answer, asked, count, handle=0):
+        self._answer, self._asked, self._count, self._handle = answer, asked, count, handle
+
+    def __getattr__(self, request):
+        def ask(*details):
+            self._note(request, details)
+            return getattr(self._answer, request)(*details)
+
+        return ask
+
+    def _note(self, request, details, built=0):
+        self._asked.append(Question(self._handle, request, copied(details), built))
+
+    def build(self, args, kwargs):
+        self._count.append(None)
+        built = len(self._count)
+        self._note("build", (list(args), kwargs), built)
+        return _Recorder(self._answer.build(args, kwargs), self._asked, self._count, built)
+
+
+def reference(item):
+    """The library's own answer to an exercise, or None where there is none."""
+    if item.reference is not None:
+        return item.reference
+    try:
+        return getattr(importlib.import_module(f"attention.{item.lesson}"), item.name, None)
+    except ImportError:
+        return None
+
+
+@functools.lru_cache(maxsize=8)
+def asked(item, seed):
+    """Pair (questions, right replies): what every answer is asked, the probes' questions last.
+
+    Both are empty where there is no right answer to ask first.
+    """
+    from autograder.checking.probes import answerable, probes_of
+
+    target, noted = reference(item), []
+    if target is None:
+        return (), ()
+    try:
+        item.run(Student(_Recorder(LocalAnswer(target), noted, [])), Draw(seed))
+    except CheckFailed:
+        return (), ()  # the check refuses the library: `autograder verify` says so
+    first = tuple(replies(LocalAnswer(target), noted))
+    further = probes_of(item, noted, first)
+    answered = list(replies(LocalAnswer(target), [*noted, *further]))[len(noted) :]
+    kept = answerable(further, answered, first)
+    return (*noted, *(question for question, _ in kept)), (*first, *(reply for _, reply in kept))
+
+
+def replies(answer, questions):
+    """Yield what ``answer`` replies to ``questions``, one after the other; raises AnswerLost."""
+    objects = {0: answer}
+    for question in questions:
+        holder = objects.get(question.handle)
+        if holder is None:
+            yield Replied("absent")
+            continue
+        try:
+            yield _put(question, holder, objects)
+        except AnswerRaised as error:
+            words = error.kind, _plain_words(error.message)
+            yield Replied("raised", words, where=error.where)
+
+
+def until_lost(given):
+    """The replies as a list, which ends where the answer is lost."""
+    found = []
+    try:
+        for reply in given:
+            found.append(reply)
+    except AnswerLost:
+        pass
+    return found
+
+
+def _put(question, holder, objects):
+    """Put one question to the object that it is for."""
+    details = copied(question.details)
+    if question.request == "build":
+        objects[question.built] = holder.build(*details, seed=DRAWN)
+        return Replied("value")
+    if question.request in ("call", "gradients"):
+        how = {"seed": DRAWN, **dict(question.how)}
+        reply = getattr(holder, question.request)(*details, **how)
+        return Replied("value", reply.value, tuple(reply.modified), drew=reply.drew)
+    return Replied("value", getattr(holder, question.request)(*details))
+
+
+def _plain_words(message):
+    """An exception's message without what differs from one function to another: its name."""
+    head, mark, rest = message.partition("() ")
+    return rest if mark and " " not in head else message
+
+
+def agree(left, right, exactly=False):
+    """Whether two lists of replies are the same as a whole; either may be an iterator."""
+    pairs = zip(left, right, strict=True)
+    return all(one.agrees(other, exactly) for one, other in pairs)

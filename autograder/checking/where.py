@@ -1,0 +1,49 @@
+"""Where an answer is right and where it is wrong: what all the failing calls have in common."""
+
+import torch
+
+
+def where(pairs):
+    """'Right without `mask`, wrong with it.': a feature that separates wrong replies from right.
+
+    ``pairs`` are triples (question, reply, right reply). A feature is said only if every wrong
+    reply has it and no right one does, and there are some of both.
+    """
+    calls = [pair for pair in pairs if pair[0].request == "call"]
+    wrong = [question for question, got, expected in calls if not got.agrees(expected)]
+    right = [question for question, got, expected in calls if got.agrees(expected)]
+    if not wrong:
+        slopes = [pair for pair in pairs if pair[0].request == "gradients"]
+        return "The results are right, the gradients are not." if slopes else ""
+    if not right:
+        return ""
+    shared = set.intersection(*map(_features, wrong))
+    separating = [text for text in shared if not any(text in _features(one) for one in right)]
+    return min(separating, key=lambda text: (len(text), text), default="")
+
+
+def _features(question):
+    """Sentences that are true of one call, if it is wrong and calls without them are right."""
+    args, kwargs = question.details
+    found = set()
+    for name, value in kwargs.items():
+        if isinstance(value, bool | str):
+            found.add(f"It is wrong only where `{name}={value!r}` is given.")
+        elif value is not None:
+            found.add(f"It is wrong only where `{name}` is given.")
+    found |= {f"It is wrong only where argument {n} is given." for n in range(2, len(args) + 1)}
+    tensors = [item for item in (*args, *kwargs.values()) if isinstance(item, torch.Tensor)]
+    for tensor in tensors:
+        if 1 in tensor.shape:
+            found.add("It is wrong only where an axis has size 1.")
+        if tensor.is_floating_point():
+            found.add(f"It is wrong only with {str(tensor.dtype).removeprefix('torch.')}.")
+            if torch.isinf(tensor).any():
+                found.add("It is wrong only where an argument holds infinite numbers.")
+            elif tensor.numel() and tensor.abs().max() > 50:
+                found.add("It is wrong only where an argument holds large numbers.")
+        if not tensor.is_contiguous():
+            found.add("It is wrong only where an argument is not contiguous in memory.")
+    if tensors:
+        found.add(f"It is wrong only where argument 1 has {tensors[0].dim()} axes.")
+    return found

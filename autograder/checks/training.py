@@ -1,0 +1,455 @@
+"""Checks of lesson 11. The oracles are PyTorch's own losses and optimisers, and one big batch."""
+
+import math
+
+import torch
+from torch import nn
+from torch.nn import functional as F
+from torch.optim.adamw import adamw
+
+from attention.provided.translators import one_thread
+from attention.transformer import Transformer
+from autograder.checking import expect
+from autograder.checking.registry import check
+
+F64 = torch.float64
+PAD = 0
+SIZES = {"source_size": 9, "target_size": 11, "d_model": 12, "n_heads": 3, "d_ff": 20}
+
+
+@check
+def noam_learning_rate(student, draw):
+    """By hand for d_model=100 and a warm-up of 4; then a line up and 1 / √step down; factor."""
+    rates = [student(step, 100, 4) for step in (1, 4, 16)]
+    parts = "1", "4, the highest,", "16, which is lower again,"
+    for rate, expected, part in zip(rates, (0.0125, 0.05, 0.025), parts, strict=True):
+        what = f"with d_model=100, warmup_steps=4 the rate of step {part} is wrong"
+        expect.close(rate, expected, what)
+    d_model, warmup = draw.integers(10, 1000, 2).tolist()
+    steps, peak = (1, warmup // 2, warmup, 9 * warmup), (d_model * warmup) ** -0.5
+    rates = [student(step, d_model, warmup) for step in steps]
+    shares = 1 / warmup, warmup // 2 / warmup, 1, 1 / 3
+    for step, rate, share in zip(steps, rates, shares, strict=True):
+        what = f"with d_model={d_model}, warmup_steps={warmup} the rate of step {step} is wrong"
+        expect.close(rate, share * peak, what)
+    rates = [student(step, d_model, warmup, factor=3.0) for step in (1, 4 * warmup)]
+    for rate, expected in zip(rates, (3 * peak / warmup, 1.5 * peak), strict=True):
+        expect.close(rate, expected, "factor=3.0 should multiply every rate by 3")
+
+
+@check
+def label_smoothed_loss(student, draw):
+    """Log 4 by hand; padding has no say; equal to F.cross_entropy, gradients too."""
+    target = torch.tensor([[3, 1, PAD]])
+    loss = student(torch.zeros(1, 3, 4, dtype=F64), target)
+    expect.shape(loss, ())
+    expect.dtype(loss, F64)
+    what = "a vocabulary of 4 with equal scores: the loss per real token should be log 4"
+    expect.close(loss, torch.tensor(math.log(4), dtype=F64), what)
+    logits, target = draw.normal(5, 7, 11, scale=3.0), draw.integers(1, 11, 5, 7)
+    for b, length in enumerate((7, 2, 5, 1, 4)):
+        target[b, length:] = PAD
+    loss = student(draw.strided(logits), draw.strided(target))
+    other = logits + 5 * draw.normal(5, 7, 11) * (target == PAD).unsqueeze(-1)
+    what = "other scores where the target is PAD change the loss"
+    expect.close(student(other, target), loss, what)
+
+    def oracle(logits, target, smoothing=0.1):
+        options = {"ignore_index": PAD, "label_smoothing": smoothing}
+        return F.cross_entropy(logits.flatten(0, 1), target.flatten(), **options)
+
+    for smoothing in (0.0, 0.1, 0.4):
+        what = f"with smoothing={smoothing} the loss differs from F.cross_entropy"
+        expect.close(student(logits, target, smoothing), oracle(logits, target, smoothing), what)
+    what = "the default is not smoothing=0.1"
+    expect.close(loss, oracle(logits, target), what)
+    far = 500 * logits
+    what = "with scores of ± 1000 the loss differs from F.cross_entropy"
+    expect.close(student(far, target), oracle(far, target), what)
+    expect.gradients(student, oracle, logits, target, what="the gradient of the scores is wrong")
+
+
+@check
+def batch_by_tokens(student, draw):
+    """By hand, then: every sentence once, within the budget, in order, full; loops; too long."""
+    lengths, budget = [2, 3, 5, 3, 1, 5, 2], 12
+    others = student(lengths, budget)
+    batches = _not_refused(student, [3, 9, 2, 5], 9, "all of these fit")
+    _every_sentence_once(batches, 4, "lengths 3, 9, 2, 5")
+    what = "lengths 3, 9, 2, 5 with max_tokens=9 are batched wrongly"
+    expect.equal(batches, [[2, 0], [3], [1]], what)
+    _every_sentence_once(others, 7, f"lengths {lengths}")
+    for batch in others:
+        padded = len(batch) * max(lengths[index] for index in batch)
+        what = f"a batch is larger than max_tokens={budget} when it is padded"
+        got = f"{len(batch)} sentences padded to {padded // len(batch)}: {padded} tokens"
+        expect.true(padded <= budget, what, got, f"at most {budget} tokens")
+    # Padded to 3, the four shortest fill the 12 exactly.
+    what = f"lengths {lengths} with max_tokens=12 are batched wrongly"
+    expect.equal(others, [[4, 0, 6, 1], [3, 2], [5]], what)
+    lengths = draw.integers(1, 25, 90).tolist()
+    batches = student(lengths, 60)
+    _every_sentence_once(batches, 90, "90 random lengths")
+    what = "90 random lengths with max_tokens=60 are batched differently by loops"
+    expect.equal(batches, _by_loops(lengths, 60), what)
+    batches = _not_refused(student, [], 60, "there are no sentences, so none is too long")
+    expect.equal(batches, [], "no sentences should give no batches")
+    what = "a sentence of 61 tokens does not fit into max_tokens=60: a ValueError should say so"
+    expect.raises(student, ValueError, [3, 61, 5], 60, what=what)
+    what = "a sentence of 60 tokens just fits into max_tokens=60"
+    batches = _not_refused(student, [3, 60, 5], 60, what)
+    expect.equal(batches, [[0, 2], [1]], what)
+
+
+def _not_refused(student, lengths, max_tokens, what):
+    """The batches; says which lengths and which limit, should the answer raise."""
+    raised, result = student.outcome(lengths, max_tokens=max_tokens)
+    got = f"{raised}: {result}"
+    case = f"lengths={lengths}, max_tokens={max_tokens}"
+    expect.true(raised is None, f"{case}: {what}", got, "a list of batches")
+    return result
+
+
+def _every_sentence_once(batches, n, of):
+    """Lists of ints, in which each of 0 … n-1 stands once."""
+    fits = isinstance(batches, list) and all(
+        isinstance(batch, list) and all(type(index) is int for index in batch) for batch in batches
+    )
+    expected = "a list of lists of indices"
+    expect.true(fits, "the result is no list of batches", expect.describe(batches), expected)
+    found = sorted(index for batch in batches for index in batch)
+    known = f"indices from 0 to {n - 1}"
+    strange = [index for index in found if not 0 <= index < n]
+    expect.true(not strange, f"{of}: a number is no index", f"{strange[:3]}", known)
+    twice = sorted({index for index in found if found.count(index) > 1})
+    expect.true(not twice, f"{of}: a sentence is in two batches", f"{twice[:3]} twice", "each once")
+    missing = [index for index in range(n) if index not in found]
+    expect.true(not missing, f"{of}: a sentence is in no batch", f"no {missing[:3]}", "each once")
+    empty = [batch for batch in batches if not batch]
+    expect.true(not empty, f"{of}: a batch is empty", "[]", "at least one sentence in each")
+
+
+def _by_loops(lengths, max_tokens):
+    """Take the shortest sentence that is left, as long as it fits."""
+    left, batches = list(range(len(lengths))), []
+    while left:
+        batch, longest = [], 0
+        while left:
+            shortest = min(left, key=lambda index: (lengths[index], index))
+            longest = max(longest, lengths[shortest])
+            if longest * (len(batch) + 1) > max_tokens:
+                break
+            batch.append(shortest)
+            left.remove(shortest)
+        batches.append(batch)
+    return batches
+
+
+@check
+def epoch_order(student, draw):
+    """A permutation, the same when asked again, another for other epochs and seeds; all occur."""
+    n, seed, epoch = *draw.integers(200, 2000, 1).tolist(), *draw.integers(1, 1000, 2).tolist()
+    order = student(n, seed, epoch)
+    fits = isinstance(order, list) and all(type(index) is int for index in order)
+    expect.true(fits, "the result is not a list of ints", expect.describe(order), "a list of ints")
+    what = f"the order is no permutation of 0 … {n - 1}"
+    expect.equal(sorted(order), list(range(n)), what)
+    what = f"asked again for seed={seed}, epoch={epoch}, which is all it may depend on, it differs"
+    expect.equal(student(n, seed, epoch), order, what)
+    what = f"seed={seed}, epoch={epoch}: the batches come in the order of their numbers"
+    expect.true(order != list(range(n)), what, "0, 1, 2, …", "a random order")
+    seen = {}
+    near = [(one, other) for one in range(6) for other in range(6)]
+    steps = 10, 100, 1000, 10_000, 256, 1024, 65_536  # where 10 · seed + epoch, and so on, repeats
+    far = [(0, step) for step in steps] + [(1, 11), (11, 1)]
+    for pair in near + far:
+        order = tuple(student(30, seed=pair[0], epoch=pair[1]))
+        first = seen.setdefault(order, pair)
+        what = f"seed {first[0]}, epoch {first[1]} and seed {pair[0]}, epoch {pair[1]} are the same"
+        expect.true(first == pair, what, f"{order[:4]} … twice", "two different orders")
+    # All of 120 epochs miss one of the 6 orders of three once in 500 million times.
+    orders = {tuple(student(3, seed, number)) for number in range(120)}
+    what = "in 120 epochs, three batches should come in each of the 6 possible orders"
+    expect.equal(len(orders), 6, what)
+
+
+@check
+def clip_gradients(student, draw):
+    """Norm 5 by hand; short ones stay; equal to clip_grad_norm_; the scale is undone first."""
+    pair = [torch.tensor(numbers, dtype=F64) for numbers in ([2.0, 1.0], [2.0, 4.0])]
+    halves = [0.5 * gradient for gradient in pair]
+    _gradients(student(pair, max_norm=2.5), halves, "[2, 1] and [2, 4], of norm 5, to 2.5")
+    _gradients(student(pair, max_norm=6.0), pair, "[2, 1] and [2, 4], of norm 5, at most 6")
+    zeros = [torch.zeros(2, 3, dtype=F64), torch.zeros(4, dtype=F64)]
+    _gradients(student(zeros, 1.0), zeros, "gradients that are all 0")
+    drawn = [draw.normal(5, 7, scale=2.0), draw.normal(3, scale=9.0), draw.normal(2, 4, 3)]
+    for max_norm in (2.0, 0.3, 1e4):
+        got = student([draw.strided(gradient) for gradient in drawn], max_norm)
+        what = f"three tensors with max_norm={max_norm}"
+        _gradients(got, _clipped(drawn, max_norm), what)
+    scaled = [1024 * gradient for gradient in drawn]
+    for max_norm in (1e9, 2.0):
+        got = student([draw.strided(gradient) for gradient in scaled], max_norm, loss_scale=1024.0)
+        _gradients(got, _clipped(drawn, max_norm), f"loss_scale=1024, max_norm={max_norm}")
+
+
+def _gradients(got, expected, case):
+    fits = isinstance(got, list | tuple) and len(got) == len(expected)
+    names = f"a list of {len(expected)} tensors"
+    expect.true(fits, f"{case}: the result is no such list", expect.describe(got), names)
+    for number, (one, wanted) in enumerate(zip(got, expected, strict=True)):
+        expect.shape(one, wanted.shape)
+        expect.dtype(one, F64)
+        expect.finite(one, f"{case}: tensor {number} is not finite")
+        expect.close(one, wanted, f"{case}: tensor {number} is wrong", rtol=1e-5)
+
+
+def _clipped(gradients, max_norm):
+    """What torch.nn.utils makes of them."""
+    parameters = [nn.Parameter(torch.zeros_like(gradient)) for gradient in gradients]
+    for parameter, gradient in zip(parameters, gradients, strict=True):
+        parameter.grad = gradient.clone()
+    nn.utils.clip_grad_norm_(parameters, max_norm)
+    return [parameter.grad for parameter in parameters]
+
+
+@check
+def adamw_step(student, draw):
+    """The first step by hand; no gradient, only decay; then several steps of PyTorch's AdamW."""
+    zero = torch.zeros(1, dtype=F64)
+    result = student(zero + 1, zero + 5, zero, zero, 1, learning_rate=0.1)
+    later = student(zero + 1, zero, zero + 2, zero + 4, 7, learning_rate=0.1)
+    parameter, m, v = _three(result)
+    what = "the first step should go as far as the learning rate: 1 - 0.1"
+    expect.close(parameter, zero + 0.9, what)
+    expect.close(m, zero + 0.5, "after a first gradient of 5, m is wrong")
+    expect.close(v, zero + 0.5, "after a first gradient of 5, v is wrong")
+    _, m, v = _three(later)
+    expect.close(m, zero + 1.8, "with m=2 and a gradient of 0, m should be 0.9 · 2")
+    expect.close(v, zero + 3.92, "with v=4 and a gradient of 0, v should be 0.98 · 4")
+    result = student(zero + 1, zero, zero, zero, 1, learning_rate=0.1, weight_decay=0.5)
+    what = "without a gradient, weight_decay=0.5 at learning rate 0.1 should leave 0.95 of 1"
+    expect.close(_three(result)[0], zero + 0.95, what)
+    for options in (
+        {"learning_rate": 0.1},
+        {"learning_rate": 0.2, "betas": (0.7, 0.8), "eps": 0.3},
+        {"learning_rate": 0.2, "betas": (0.7, 0.8), "eps": 0.3, "weight_decay": 0.4},
+    ):
+        _steps(student, draw, options)
+
+
+def _three(result):
+    fits = isinstance(result, tuple | list) and len(result) == 3
+    names = "(parameter, m, v)"
+    expect.true(fits, "the result is not a triple", expect.describe(result), names)
+    return result
+
+
+def _steps(student, draw, options):
+    ours = [draw.normal(5, 3), torch.zeros(5, 3, dtype=F64), torch.zeros(5, 3, dtype=F64)]
+    theirs, count = [tensor.clone() for tensor in ours], torch.tensor(0.0)
+    settings = {"eps": 1e-9, "weight_decay": 0.0, "betas": (0.9, 0.98)} | options
+    beta1, beta2 = settings.pop("betas")
+    settings |= {"lr": settings.pop("learning_rate"), "beta1": beta1, "beta2": beta2}
+    shown = ", ".join(f"{name}={value}" for name, value in options.items())
+    for step in range(1, 5):
+        gradient = draw.normal(5, 3, scale=2.0)
+        ours = _three(student(ours[0], draw.strided(gradient), *ours[1:], step, **options))
+        lists = [[tensor] for tensor in (theirs[0], gradient, *theirs[1:])]
+        adamw(*lists, [], [count], foreach=False, amsgrad=False, maximize=False, **settings)
+        for name, got, expected in zip(("the parameter", "m", "v"), ours, theirs, strict=True):
+            what = f"{shown}: after step {step}, {name} differs from torch.optim.AdamW"
+            expect.close(got, expected, what)
+
+
+def _weights(draw, **options):
+    """A Transformer of one layer in float64 with random weights, and the weights by name."""
+    model = Transformer(**SIZES, n_layers=1, **options).double()
+    values = {}
+    with torch.no_grad():
+        for name, parameter in model.named_parameters():
+            centre = 1.0 if "norm" in name and name.endswith("weight") else 0.0
+            parameter.copy_(centre + draw.normal(*parameter.shape, scale=0.4))
+            values[f"model.{name}"] = parameter.clone()
+    return model, values
+
+
+def _batches(draw, *shapes):
+    """Padded batches; a shape is (lengths of the sources, lengths of the targets)."""
+    return [(_ids(draw, 9, sources), _ids(draw, 11, targets)) for sources, targets in shapes]
+
+
+def _ids(draw, size, lengths):
+    ids = draw.integers(1, size, len(lengths), max(lengths))
+    return ids.masked_fill(torch.arange(max(lengths)) >= torch.tensor(lengths)[:, None], PAD)
+
+
+def _one_batch(batches):
+    """All pairs in one padded batch."""
+    sides = zip(*batches, strict=True)
+    rows = [[row for tensor in side for row in tensor] for side in sides]
+    return [nn.utils.rnn.pad_sequence(side, batch_first=True) for side in rows]
+
+
+def _loss(model, batches, smoothing):
+    """The mean over all real tokens, each of which counts the same."""
+    source, target = _one_batch(batches)
+    with torch.enable_grad():
+        logits = model(source, target).flatten(0, 1)
+        options = {"ignore_index": PAD, "label_smoothing": smoothing}
+        return F.cross_entropy(logits, target.flatten(), **options)
+
+
+def _descend(model, batches, smoothing, max_norm=math.inf):
+    """One step of gradient descent on one big batch; returns the loss before it."""
+    parameters = list(model.parameters())
+    loss = _loss(model, batches, smoothing)
+    gradients = torch.autograd.grad(loss, parameters)
+    norm = math.sqrt(sum(gradient.square().sum().item() for gradient in gradients))
+    with torch.no_grad():
+        for parameter, gradient in zip(parameters, gradients, strict=True):
+            parameter -= 0.1 * min(1.0, max_norm / norm) * gradient
+    return loss.detach()
+
+
+# 4 real target tokens, then 12: shares of 16 are exact, in float32 as in float64.
+FEW = ([4, 6], [1, 3]), ([3, 1, 2], [4, 3, 5])
+
+
+@check
+@one_thread()  # matrices are tiny, and threads wait for each other where a machine is busy
+def TrainStep(student, draw):  # noqa: N802, the name of the exercise
+    """Equal to gradient descent on one big batch, twice; clipped; in training mode; detached."""
+    sizes = SIZES | {"n_layers": 1, "dropout": 0.0}
+    module = student.build(sizes, smoothing=0.2, max_norm=1e6)
+    model, values = _weights(draw, dropout=0.0)
+    module.load(values)
+    batches = _batches(draw, *FEW)
+    loss = module(batches)
+    expect.shape(loss, ())
+    expect.dtype(loss, F64)
+    expected = _descend(model, batches, 0.2)
+    what = "two batches of 4 and 12 tokens: the loss is not the mean over these 16, before the step"
+    moved = any((module.parameters()[name] != value).any() for name, value in values.items())
+    expect.close(loss, expected, what)
+    what = "no parameter has moved"
+    expect.true(moved, what, "parameters as before", "one step of the optimizer")
+    _same_place(module, model, "after a step from two batches")
+    batches = _batches(draw, ([5, 3], [4, 6]), ([6], [2]), ([2, 2], [1, 3]))
+    what = "three other batches: the loss of the second step is wrong"
+    expect.close(module(batches), _descend(model, batches, 0.2), what)
+    _same_place(module, model, "after a second step, from three other batches")
+
+    module = student.build(sizes, smoothing=0.2, max_norm=0.05)
+    model, values = _weights(draw, dropout=0.0)
+    module.load(values)
+    batches = _batches(draw, *FEW)
+    what = "with max_norm=0.05 the loss is wrong"
+    expect.close(module(batches), _descend(model, batches, 0.2, 0.05), what)
+    after = module.parameters()
+    way = math.sqrt(sum((after[name] - values[name]).square().sum().item() for name in values))
+    what = "with max_norm=0.05 and a learning rate of 0.1 the step has the wrong length"
+    expect.close(way, 0.005, what, rtol=1e-4)
+    _same_place(module, model, "after a step with max_norm=0.05")
+
+    module = student.build(sizes | {"dropout": 1.0}, smoothing=0.2)
+    model, values = _weights(draw, dropout=1.0)
+    module.load(values)
+    module.eval()
+    what = "called while in evaluation mode, it should train with dropout all the same"
+    expect.close(module(batches), _loss(model.train(), batches, 0.2).detach(), what)
+    what = "the loss that is returned remembers how it was computed, and holds memory for it"
+    expect.true(not _remembers(module, batches), what, "a loss with a history", "a detached loss")
+
+
+def _remembers(module, batches):
+    """Whether a gradient could be asked for, even if it went with the step's own `backward`."""
+    try:
+        by_name, _ = module.gradients(batches)
+    except expect.CheckFailed:  # the same call has just worked: backward a second time does not
+        return True
+    return any(gradient is not None for gradient in by_name.values())
+
+
+def _same_place(module, model, when):
+    after = module.parameters()
+    for name, expected in model.named_parameters():
+        what = f"{when}, {name} is not where one big batch leads"
+        expect.close(after[f"model.{name}"], expected.detach(), what)
+
+
+@check
+@one_thread()
+def Evaluation(student, draw):  # noqa: N802, the name of the exercise
+    """Without dropout the mean over the tokens of one big batch; no gradients, no changes."""
+    module = student.build(SIZES | {"n_layers": 1, "dropout": 1.0}, smoothing=0.2)
+    model, values = _weights(draw, dropout=1.0)
+    module.load(values)
+    model.eval()
+    module.train()
+    batches = _batches(draw, ([4, 6], [5, 5]))
+    loss = module(batches)
+    expect.shape(loss, ())
+    expect.dtype(loss, F64)
+    what = "one batch of 10 tokens, in training mode before: the loss without dropout is wrong"
+    expect.close(loss, _loss(model, batches, 0.2).detach(), what)
+    batches = _batches(draw, *FEW, ([2, 5], [9, 7]))
+    what = "batches of 4, 12 and 16 tokens: the loss is not the mean over these 32"
+    expect.close(module(batches), _loss(model, batches, 0.2).detach(), what)
+    by_name, _ = module.gradients(batches)
+    kept = [name for name, gradient in by_name.items() if gradient is not None]
+    what = "the loss remembers how it was computed, which costs memory: nobody learns from it"
+    expect.true(not kept, what, f"a gradient for {kept[0]}" if kept else "", "no gradients")
+    after = module.parameters()
+    for name, value in values.items():
+        expect.close(after[name], value, f"evaluation changes {name}")
+    module = student.build(SIZES | {"n_layers": 1, "dropout": 1.0})
+    module.load(values)
+    what = "smoothing is 0 by default: the loss differs"
+    expect.close(module(batches), _loss(model, batches, 0.0).detach(), what)
+
+
+@check
+def average_checkpoints(student, draw):
+    """1 and 4 by hand; in float64; counters; float16 near its largest number; the mean by loops."""
+    two = [{"w": torch.tensor([1.0], dtype=F64)}, {"w": torch.tensor([4.0], dtype=F64)}]
+    average = student(two)
+    _names(average, ["w"])
+    expect.close(average["w"], torch.tensor([2.5], dtype=F64), "the average of 1 and 4 is wrong")
+    # Adding up in float32 loses the last digit, in whatever order.
+    odd = torch.tensor([16777217.0], dtype=F64)
+    average = student([{"w": odd.clone()}, {"w": odd.clone()}])
+    _names(average, ["w"])
+    what = "the average of 16777217 and 16777217, in float64, is wrong"
+    expect.close(average["w"], odd, what, rtol=1e-12)
+    checkpoints = [
+        {"weight": draw.strided(draw.normal(5, 3)), "bias": draw.normal(7)} for _ in range(4)
+    ]
+    average = student(checkpoints)
+    _names(average, ["weight", "bias"])
+    for name in ("weight", "bias"):
+        expected = torch.zeros_like(checkpoints[0][name])
+        for checkpoint in checkpoints:
+            expected = expected + checkpoint[name] / 4
+        expect.close(average[name], expected, f"the average of four differs from loops in {name!r}")
+    half = [{"w": torch.full((3,), value).half()} for value in (60000.0, 50000.0, 40000.0)]
+    average = student(half)
+    expect.shape(average["w"], (3,))
+    expect.dtype(average["w"], torch.float16)
+    what = "60000, 50000 and 40000 in float16, whose largest number is 65504: the average is wrong"
+    expect.close(average["w"], half[1]["w"], what)
+    counted = [{"w": draw.normal(2), "steps": torch.tensor(steps)} for steps in (100, 200, 400)]
+    average = student(counted)
+    _names(average, ["w", "steps"])
+    expect.dtype(average["steps"], torch.int64)
+    what = "a counter of 100, 200 and 400 steps should be that of the last checkpoint"
+    expect.equal(average["steps"].item(), 400, what)
+
+
+def _names(average, names):
+    kind = isinstance(average, dict)
+    expect.true(kind, "the result is not a dict", expect.describe(average), "a dict of tensors")
+    what = "the names differ from those of the checkpoints"
+    expect.equal(sorted(average), sorted(names), what)
+    for value in average.values():
+        expect.tensor(value)

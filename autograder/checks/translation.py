@@ -1,0 +1,107 @@
+"""Checks of lesson 14. The oracle is sacrebleu."""
+
+import math
+
+import sacrebleu
+import torch
+
+from autograder.checking import expect
+from autograder.checking.registry import check
+
+NEAR = {"rtol": 1e-5}  # for what integers are divided for: PyTorch does that in float32
+
+
+def _several(result, number, names):
+    fits = isinstance(result, tuple | list) and len(result) == number
+    expect.true(fits, f"the result is not {names}", expect.describe(result), names)
+    return result
+
+
+def _sentence(draw, low, high):
+    size = int(draw.integers(low, high, 1))
+    return [draw.choice("abcd") for _ in range(size)]
+
+
+def _counted(hypothesis, reference):
+    """sacrebleu's matches and totals of one sentence."""
+    texts = [" ".join(hypothesis)], [[" ".join(reference)]]
+    found = sacrebleu.corpus_bleu(*texts, tokenize="none", force=True)
+    return list(found.counts), list(found.totals)
+
+
+@check
+def ngram_matches(student, draw):
+    """By hand, then sacrebleu's counts, sentences shorter than an n-gram among them."""
+    pair = "two lists of four numbers"
+    hypothesis = ["the", "cat", "the", "cat", "on", "the", "mat"]
+    reference = ["the", "cat", "is", "on", "the", "mat"]
+    matches, totals = _several(student(hypothesis, reference), 2, pair)
+    what = 'for "the cat the cat on the mat" there are 7, 6, 5 and 4 n-grams'
+    expect.equal(totals, [7, 6, 5, 4], what)
+    what = 'the matches of "the cat the cat on the mat" in "the cat is on the mat" are wrong'
+    expect.equal(matches, [5, 3, 1, 0], what)
+    matches, totals = _several(student(["a"] * 5, ["a", "a"]), 2, pair)
+    expect.equal(matches, [2, 1, 0, 0], 'the matches of "a a a a a" in "a a" are wrong')
+    matches, totals = _several(student(["ab", "c"], ["a", "bc"]), 2, pair)
+    what = "the tokens ab, c and a, bc have no n-gram in common, but the matches are not 0"
+    expect.equal(matches, [0, 0, 0, 0], what)
+    matches, totals = _several(student(["a", "b"], list("abab")), 2, pair)
+    expect.equal(totals, [2, 1, 0, 0], 'the totals of "a b" are wrong')
+    expect.equal(matches, [2, 1, 0, 0], 'the matches of "a b" in "a b a b" are wrong')
+    got = _several(student([], ["a", "b"]), 2, pair)
+    expect.equal(list(got), [[0] * 4] * 2, "an empty hypothesis has no n-grams")
+    got = _several(student(list("abcde"), []), 2, pair)
+    expect.equal(list(got), [[0] * 4, [5, 4, 3, 2]], "in an empty reference nothing matches")
+    for low, high in ((1, 4), (5, 9), (9, 20), (20, 40)):
+        hypothesis, reference = _sentence(draw, low, high), _sentence(draw, low, high)
+        matches, totals = _several(student(hypothesis, reference), 2, pair)
+        shown = f'"{" ".join(hypothesis[:9])}{" …" * (len(hypothesis) > 9)}"'
+        expected = _counted(hypothesis, reference)
+        expect.equal(totals, expected[1], f"the totals of {shown} differ from sacrebleu's")
+        expect.equal(matches, expected[0], f"the matches of {shown} differ from sacrebleu's")
+
+
+def _statistics(pairs):
+    """What bleu is called with, for (hypothesis, reference) pairs of token lists."""
+    counts = torch.tensor([_counted(*pair) for pair in pairs])
+    lengths = torch.tensor([list(map(len, pair)) for pair in pairs])
+    return counts[:, 0], counts[:, 1], lengths[:, 0], lengths[:, 1]
+
+
+def _score(pairs):
+    texts = [[" ".join(side) for side in one] for one in zip(*pairs, strict=True)]
+    return sacrebleu.corpus_bleu(texts[0], texts[1:], tokenize="none", force=True).score
+
+
+@check
+def bleu(student, draw):
+    """Worked by hand, then sacrebleu on random corpora, then its edge cases."""
+    matches, totals = torch.tensor([[3, 2, 1, 1], [4, 2, 2, 1]]), torch.tensor([[5, 4, 3, 2]] * 2)
+    got = student(matches, totals, torch.tensor([5, 5]), torch.tensor([6, 3]))
+    expected = 100 * (7 / 10 * 4 / 8 * 3 / 6 * 2 / 4) ** 0.25
+    what = "for precisions of 7/10, 4/8, 3/6 and 2/4 and hypotheses that are long enough"
+    expect.close(got, expected, f"{what} it is wrong", **NEAR)
+    got = student(matches, totals, torch.tensor([5, 5]), torch.tensor([6, 9]))
+    what = "for the same precisions, 10 tokens in the hypotheses and 15 in the references"
+    expect.close(got, expected * math.exp(1 - 15 / 10), f"{what} it is wrong", **NEAR)
+    whole = torch.tensor([[6, 5, 4, 3]])
+    got = student(whole, whole, torch.tensor([6]), torch.tensor([6]))
+    expect.close(got, 100.0, "a perfect translation should get 100", **NEAR)
+    for n in (3, 8):
+        pairs = [(_sentence(draw, 6, 15), _sentence(draw, 6, 15)) for _ in range(n)]
+        pairs.append((list("abcabdc"), list("abcabdd")))  # so that all orders match somewhere
+        statistics = [draw.strided(one) for one in _statistics(pairs)]
+        what = f"for a corpus of {n + 1} random sentences it differs from sacrebleu"
+        expect.close(student(*statistics), _score(pairs), what, **NEAR)
+    edges = {
+        "where no 4-gram matches": [(list("abcxabd"), list("abcabd"))],
+        "where no 3-gram and no 4-gram matches": [(list("abxcd"), list("abcde"))],
+        "where no n-gram matches": [(list("vwxyz"), list("abcde"))],
+        "where an empty hypothesis stands beside others": [([], list("abc")), (list("abcd"),) * 2],
+        "where all hypotheses are empty": [([], list("abcd")), ([], list("ab"))],
+        "where no hypothesis has four tokens": [(list("abc"),) * 2, (list("ab"),) * 2],
+    }
+    for what, pairs in edges.items():
+        expect.close(
+            student(*_statistics(pairs)), _score(pairs), f"{what} it differs from sacrebleu", **NEAR
+        )

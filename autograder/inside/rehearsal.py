@@ -1,0 +1,196 @@
+"""A device for rehearsals: it behaves like a GPU where there is none.
+
+Its tensors say that they live on another device, hold real numbers on the CPU and compute with
+them, and refuse what CUDA refuses: to meet a tensor of the CPU in one operation. As on CUDA, a
+tensor of the CPU without axes, or one that serves as an index, may take part. The device borrows
+the name "meta", which every PyTorch knows, so nothing of PyTorch is changed for good.
+"""
+
+import contextlib
+
+import torch
+from torch.overrides import TorchFunctionMode
+from torch.utils import _pytree
+from torch.utils._python_dispatch import TorchDispatchMode
+
+DEVICE = torch.device("meta")
+CPU = torch.device("cpu")
+INDEXING = {
+    torch.ops.aten.index,
+    torch.ops.aten.index_put,
+    torch.ops.aten.index_put_,
+    torch.ops.aten._index_put_impl_,
+}
+MOVING = {torch.ops.aten._to_copy, torch.ops.aten.copy_, torch.ops.aten.copy}
+
+
+class DeviceMismatch(RuntimeError):
+    """Tensors of two devices met in one operation, as CUDA would have said."""
+
+
+class Rehearsed(torch.Tensor):
+    """A tensor on the rehearsal device; ``held`` has its numbers."""
+
+    @staticmethod
+    def __new__(cls, held, requires_grad=False):
+        made = torch.Tensor._make_wrapper_subclass(
+            cls,
+            held.shape,
+            strides=held.stride(),
+            storage_offset=held.storage_offset(),
+            dtype=held.dtype,
+            device=DEVICE,
+            requires_grad=requires_grad,
+        )
+        made.held = held
+        return made
+
+    def __init__(self, held, requires_grad=False):
+        pass
+
+    def __repr__(self):
+        return f"rehearsed({self.held!r})"
+
+    @classmethod
+    def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
+        return _run(func, args, kwargs or {})
+
+    def tolist(self):
+        """As a CUDA tensor's: plain numbers."""
+        return self.held.tolist()
+
+    def numpy(self, *_, **__):
+        """Refused, as for a CUDA tensor."""
+        raise TypeError(
+            "can't convert a tensor on a GPU to numpy: use .cpu() first (it leaves the graph, too)"
+        )
+
+    __array__ = numpy
+
+
+class _Factories(TorchDispatchMode):
+    """Tensors made with ``device=`` the rehearsal device are made there."""
+
+
+def _dispatch(_, func, types, args=(), kwargs=None):
+    return _run(func, args, kwargs or {})
+
+
+# Set here, not in the class, where PyTorch would wrap it and import its compiler: for seconds.
+_Factories.__torch_dispatch__ = _dispatch
+
+
+class _Literals(TorchFunctionMode):
+    """``torch.tensor(…, device=…)`` never reaches the dispatcher with its device."""
+
+    def __torch_function__(self, func, types, args=(), kwargs=None):
+        kwargs = dict(kwargs or {})
+        if func in (torch.tensor, torch.as_tensor, torch.asarray) and _is_here(
+            kwargs.get("device")
+        ):
+            del kwargs["device"]
+            made = func(*args, **kwargs)
+            return made if isinstance(made, Rehearsed) else rehearsed(made)
+        return func(*args, **kwargs)
+
+
+@contextlib.contextmanager
+def rehearsal():
+    """Let tensors be made on the rehearsal device meanwhile."""
+    with _Literals(), _Factories():
+        yield DEVICE
+
+
+def rehearsed(value):
+    """A copy of plain values, or of a module's parameters and buffers, on the rehearsal device."""
+    if isinstance(value, Rehearsed):
+        return value
+    if isinstance(value, torch.nn.Module):
+        return _move(value, rehearsed)
+    if isinstance(value, torch.Tensor):
+        leaf = value.requires_grad and value.is_leaf
+        return Rehearsed(value.detach().clone(), requires_grad=leaf)
+    return _inside(value, rehearsed)
+
+
+def landed(value):
+    """A copy of values in which tensors of the rehearsal device are those of the CPU."""
+    if isinstance(value, Rehearsed):
+        return value.held.detach()
+    return _inside(value, landed)
+
+
+def _inside(value, change):
+    if type(value) in (list, tuple):
+        return type(value)(change(item) for item in value)
+    if type(value) is dict:
+        return {key: change(item) for key, item in value.items()}
+    return value
+
+
+def _move(module, change):
+    """Replace parameters and buffers, as ``module.to(device)`` does: other tensors stay."""
+    known = {}
+    for part in module.modules():
+        for name, parameter in part._parameters.items():
+            if parameter is not None:
+                if id(parameter) not in known:  # tied weights stay tied
+                    moved = change(parameter.detach())
+                    known[id(parameter)] = torch.nn.Parameter(moved, parameter.requires_grad)
+                part._parameters[name] = known[id(parameter)]
+        for name, buffer in part._buffers.items():
+            if buffer is not None:
+                part._buffers[name] = change(buffer)
+    return module
+
+
+def _is_here(device):
+    return device is not None and torch.device(device).type == DEVICE.type
+
+
+def _run(func, args, kwargs):
+    """Run an operation on the numbers that its tensors hold; its results are where they were."""
+    tensors = [x for x in _pytree.tree_leaves((args, kwargs)) if isinstance(x, torch.Tensor)]
+    here = any(isinstance(x, Rehearsed) for x in tensors)
+    wanted = kwargs.get("device")
+    if wanted is not None:
+        here = _is_here(wanted)
+        kwargs = {**kwargs, "device": CPU} if here else kwargs
+    if here and func.overloadpacket not in MOVING:
+        _refuse_mixed(func, args, tensors)
+    elif func.overloadpacket in (torch.ops.aten.copy_, torch.ops.aten.copy):
+        here = isinstance(args[0], Rehearsed)
+    result = func(
+        *_pytree.tree_map_only(Rehearsed, _held, args),
+        **_pytree.tree_map_only(Rehearsed, _held, kwargs),
+    )
+    return _results(func, args, tensors, result, here)
+
+
+def _held(tensor):
+    return tensor.held
+
+
+def _results(func, args, tensors, result, here):
+    """Wrap what is new; what an in-place operation returns is the very tensor it was given."""
+    given = {id(x.held): x for x in tensors if isinstance(x, Rehearsed)}
+
+    def wrap(x):
+        if id(x) in given:
+            return given[id(x)]
+        return Rehearsed(x) if here else x
+
+    return _pytree.tree_map_only(torch.Tensor, wrap, result)
+
+
+def _refuse_mixed(func, args, tensors):
+    foreign = [x for x in tensors if not isinstance(x, Rehearsed) and x.dim() > 0]
+    if func.overloadpacket in INDEXING and isinstance(args[0], Rehearsed):
+        indices = {id(x) for x in _pytree.tree_leaves(args[1])}
+        foreign = [x for x in foreign if id(x) not in indices]
+    if foreign:
+        raise DeviceMismatch(
+            "Expected all tensors to be on the same device, but found at least two devices, "
+            f"the GPU and cpu! (in {func.overloadpacket.__name__}; the tensor on the cpu has "
+            f"shape {tuple(foreign[0].shape)})"
+        )

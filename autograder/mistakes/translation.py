@@ -1,0 +1,447 @@
+"""Wrong and right answers to the exercises of lesson 14."""
+
+import math
+from collections import Counter
+
+import torch
+
+from autograder.checking.registry import alternative, mistake
+
+
+def _grams(tokens, n):
+    return [tuple(tokens[i : i + n]) for i in range(len(tokens) - n + 1)]
+
+
+def _count(hypothesis, reference, matched, total=len, orders=(1, 2, 3, 4), grams=_grams):
+    """Matches and totals for each n, with functions of the n-grams of both."""
+    pairs = [(grams(hypothesis, n), grams(reference, n)) for n in orders]
+    return [matched(*pair) for pair in pairs], [total(pair[0]) for pair in pairs]
+
+
+def _clipped(ours, theirs):
+    return sum(min(n, theirs.count(gram)) for gram, n in Counter(ours).items())
+
+
+@mistake(
+    "ngram_matches",
+    hint="The matches are not clipped: a hypothesis that repeats one right word gets full marks. "
+    "An n-gram matches at most as often as it stands in the reference.",
+)
+def does_not_clip(hypothesis, reference):
+    return _count(hypothesis, reference, lambda ours, theirs: sum(g in theirs for g in ours))
+
+
+@mistake(
+    "ngram_matches",
+    hint="Each n-gram counts once, however often it stands in both. Count occurrences, not kinds.",
+)
+def counts_kinds(hypothesis, reference):
+    return _count(hypothesis, reference, lambda ours, theirs: len(set(ours) & set(theirs)))
+
+
+@mistake(
+    "ngram_matches",
+    hint="Matches and totals both count each n-gram once. Count occurrences, not kinds.",
+)
+def counts_kinds_only(hypothesis, reference):
+    kinds = lambda ours, theirs: len(set(ours) & set(theirs))  # noqa: E731
+    return _count(hypothesis, reference, kinds, lambda ours: len(set(ours)))
+
+
+@mistake(
+    "ngram_matches",
+    hint="Only n-grams at the same place count. They match wherever they stand in the reference.",
+)
+def compares_places(hypothesis, reference):
+    def equal(ours, theirs):
+        return sum(a == b for a, b in zip(ours, theirs, strict=False))
+
+    return _count(hypothesis, reference, equal)
+
+
+@mistake(
+    "ngram_matches",
+    hint="The totals are those of the reference. BLEU asks for precision: what share of the "
+    "*hypothesis* is right.",
+)
+def counts_the_references_totals(hypothesis, reference):
+    matches, _ = _count(hypothesis, reference, _clipped)
+    return matches, _count(reference, hypothesis, _clipped)[1]
+
+
+@mistake(
+    "ngram_matches",
+    hint="Only three orders are counted: range(1, 4) ends before 4.",
+)
+def stops_at_three(hypothesis, reference):
+    return _count(hypothesis, reference, _clipped, orders=(1, 2, 3))
+
+
+@mistake(
+    "ngram_matches",
+    hint="The n-grams do not overlap: “a b c” has two bigrams, (a, b) and (b, c).",
+)
+def jumps(hypothesis, reference):
+    def apart(tokens, n):
+        return _grams(tokens, n)[::n]
+
+    return _count(hypothesis, reference, _clipped, grams=apart)
+
+
+@mistake(
+    "ngram_matches",
+    hint="At the end there are n-grams of fewer than n tokens. A sentence of T tokens has T - n + "
+    "1 n-grams, or none.",
+)
+def runs_over_the_end(hypothesis, reference):
+    def ragged(tokens, n):
+        return [tuple(tokens[i : i + n]) for i in range(len(tokens))]
+
+    return _count(hypothesis, reference, _clipped, grams=ragged)
+
+
+@mistake(
+    "ngram_matches",
+    hint="The last n-gram is missing: range stops before its end. Of T tokens the last begins at "
+    "T - n.",
+)
+def misses_the_last(hypothesis, reference):
+    def short(tokens, n):
+        return [tuple(tokens[i : i + n]) for i in range(len(tokens) - n)]
+
+    return _count(hypothesis, reference, _clipped, grams=short)
+
+
+@mistake(
+    "ngram_matches",
+    hint="The order within an n-gram is lost: “a b” and “b a” are two bigrams.",
+)
+def forgets_the_order(hypothesis, reference):
+    def sorted_grams(tokens, n):
+        return [tuple(sorted(gram)) for gram in _grams(tokens, n)]
+
+    return _count(hypothesis, reference, _clipped, grams=sorted_grams)
+
+
+@mistake(
+    "ngram_matches",
+    hint="Glued together, ab + c and a + bc are the same. Keep the tokens apart, in a tuple.",
+)
+def glues_the_tokens(hypothesis, reference):
+    def glued(tokens, n):
+        return ["".join(gram) for gram in _grams(tokens, n)]
+
+    return _count(hypothesis, reference, _clipped, grams=glued)
+
+
+@mistake(
+    "ngram_matches",
+    hint="A list cannot be counted: a Counter takes only what never changes. Make a tuple of each "
+    "n-gram.",
+)
+def counts_lists(hypothesis, reference):
+    def lists(tokens, n):
+        return [tokens[i : i + n] for i in range(len(tokens) - n + 1)]
+
+    return _count(hypothesis, reference, _clipped, grams=lists)
+
+
+@mistake(
+    "ngram_matches",
+    hint="Totals and matches are exchanged: matches first.",
+)
+def exchanges_the_lists(hypothesis, reference):
+    return _count(hypothesis, reference, _clipped)[::-1]
+
+
+@mistake(
+    "ngram_matches",
+    hint="These are precisions. Return both counts: over a corpus they are added up before "
+    "anything is divided.",
+)
+def divides_at_once(hypothesis, reference):
+    matches, totals = _count(hypothesis, reference, _clipped)
+    return [m / max(t, 1) for m, t in zip(matches, totals, strict=True)], totals
+
+
+@alternative("ngram_matches")
+def crosses_them_off(hypothesis, reference):
+    matches, totals = [], []
+    for n in (1, 2, 3, 4):
+        left = [tuple(reference[i : i + n]) for i in range(len(reference) - n + 1)]
+        found = 0
+        for i in range(len(hypothesis) - n + 1):
+            gram = tuple(hypothesis[i : i + n])
+            if gram in left:
+                left.remove(gram)
+                found += 1
+        matches.append(found)
+        totals.append(max(len(hypothesis) - n + 1, 0))
+    return matches, totals
+
+
+@alternative("ngram_matches")
+def counts_in_a_dict(hypothesis, reference):
+    result = []
+    for n in range(1, 5):
+        counts = {}
+        for tokens, sign in ((hypothesis, 0), (reference, 1)):
+            for i in range(len(tokens) - n + 1):
+                counts.setdefault("\t".join(tokens[i : i + n]), [0, 0])[sign] += 1
+        result.append((sum(min(pair) for pair in counts.values()), max(0, len(hypothesis) + 1 - n)))
+    return tuple(list(column) for column in zip(*result, strict=True))
+
+
+def _brevity(c, r):
+    return 1.0 if c >= r else (math.exp(1 - r / c) if c else 0.0)
+
+
+def _exp_smoothed(matches, totals, start=2.0, factor=2.0, always=False):
+    """The precisions of a corpus from two lists of four, or None if BLEU is 0."""
+    if not (any(matches) or always) or not all(totals):
+        return None
+    precisions = []
+    for m, t in zip(matches, totals, strict=True):
+        if m == 0:
+            m, start = 1 / start, start * factor
+        precisions.append(m / t)
+    return precisions
+
+
+def _mean_log(precisions):
+    return 0.0 if precisions is None else math.exp(sum(map(math.log, precisions)) / 4)
+
+
+def _pooled(matches, totals, lengths, reference_lengths):
+    sums = matches.sum(0).tolist(), totals.sum(0).tolist()
+    return *sums, lengths.sum().item(), reference_lengths.sum().item()
+
+
+@mistake(
+    "bleu",
+    hint="The brevity penalty is inverted: it punishes hypotheses that are too long. Precision "
+    "does that by itself; brevity is for those with fewer tokens than the references.",
+)
+def inverts_the_brevity(*statistics):
+    m, t, c, r = _pooled(*statistics)
+    return 100 * _brevity(r, c) * _mean_log(_exp_smoothed(m, t))
+
+
+@mistake(
+    "bleu",
+    hint="Brevity goes above 1 where the hypotheses are longer than the references: it is no "
+    "reward for length. Then it is 1.",
+)
+def rewards_length(*statistics):
+    m, t, c, r = _pooled(*statistics)
+    return 100 * (math.exp(1 - r / c) if c else 0.0) * _mean_log(_exp_smoothed(m, t))
+
+
+@mistake("bleu", hint="The brevity penalty is missing.")
+def forgets_the_brevity(*statistics):
+    m, t, _, _ = _pooled(*statistics)
+    return 100 * _mean_log(_exp_smoothed(m, t))
+
+
+@mistake(
+    "bleu",
+    hint="Brevity is c / r. It should be exp(1 - r / c).",
+)
+def takes_the_ratio(*statistics):
+    m, t, c, r = _pooled(*statistics)
+    return 100 * min(1.0, c / max(r, 1)) * _mean_log(_exp_smoothed(m, t))
+
+
+@mistake(
+    "bleu",
+    hint="This is the mean of the sentences' BLEU. Add the statistics of all sentences first, and "
+    "compute one BLEU of the sums.",
+)
+def averages_sentences(matches, totals, lengths, reference_lengths):
+    scores = [
+        _brevity(c, r) * _mean_log(_exp_smoothed(m, t))
+        for m, t, c, r in zip(
+            matches.tolist(), totals.tolist(), lengths.tolist(), reference_lengths.tolist(),
+            strict=True,
+        )
+    ]  # fmt: skip
+    return 100 * sum(scores) / len(scores)
+
+
+@mistake(
+    "bleu",
+    hint="The precisions are pooled, but the brevity penalty is an average over sentences. It "
+    "compares all tokens of the hypotheses with all of the references.",
+)
+def averages_brevity(matches, totals, lengths, reference_lengths):
+    m, t, _, _ = _pooled(matches, totals, lengths, reference_lengths)
+    pairs = zip(lengths.tolist(), reference_lengths.tolist(), strict=True)
+    brevity = sum(_brevity(c, r) for c, r in pairs) / len(lengths)
+    return 100 * brevity * _mean_log(_exp_smoothed(m, t))
+
+
+@mistake(
+    "bleu",
+    hint="The precisions of the sentences are averaged. Add up matches and totals first, then "
+    "divide: long sentences count for more.",
+)
+def averages_precisions(matches, totals, lengths, reference_lengths):
+    m, t, c, r = _pooled(matches, totals, lengths, reference_lengths)
+    if _exp_smoothed(m, t) is None:
+        return 0.0
+    precisions = (matches / totals.clamp(min=1)).mean(0).clamp(min=1e-9)
+    return 100 * _brevity(c, r) * precisions.log().mean().exp().item()
+
+
+@mistake(
+    "bleu",
+    hint="The four precisions are averaged as numbers. It is their geometric mean: the mean of "
+    "their logarithms.",
+)
+def takes_the_arithmetic_mean(*statistics):
+    m, t, c, r = _pooled(*statistics)
+    precisions = _exp_smoothed(m, t) or [0.0] * 4
+    return 100 * _brevity(c, r) * sum(precisions) / 4
+
+
+@mistake(
+    "bleu",
+    hint="This is the product of the four precisions. The geometric mean is its fourth root.",
+)
+def forgets_the_root(*statistics):
+    m, t, c, r = _pooled(*statistics)
+    return 100 * _brevity(c, r) * _mean_log(_exp_smoothed(m, t)) ** 4
+
+
+@mistake("bleu", hint="The result lies between 0 and 1. BLEU is given from 0 to 100.")
+def ends_at_one(*statistics):
+    m, t, c, r = _pooled(*statistics)
+    return _brevity(c, r) * _mean_log(_exp_smoothed(m, t))
+
+
+@mistake(
+    "bleu",
+    hint="An order without any match makes the whole score 0. Smoothing gives it a small precision "
+    "instead: 1 / (2 · totals) for the first such order.",
+)
+def does_not_smooth(*statistics):
+    m, t, c, r = _pooled(*statistics)
+    return 100 * _brevity(c, r) * (_mean_log(_exp_smoothed(m, t)) if all(m) else 0.0)
+
+
+@mistake(
+    "bleu",
+    hint="The first order without a match counts as 1 / totals. It is 1 / (2 · totals).",
+)
+def smooths_too_little(*statistics):
+    m, t, c, r = _pooled(*statistics)
+    return 100 * _brevity(c, r) * _mean_log(_exp_smoothed(m, t, start=1.0))
+
+
+@mistake(
+    "bleu",
+    hint="Every order without a match counts as 1 / (2 · totals). Each further one is halved "
+    "again.",
+)
+def does_not_halve_again(*statistics):
+    m, t, c, r = _pooled(*statistics)
+    return 100 * _brevity(c, r) * _mean_log(_exp_smoothed(m, t, factor=1.0))
+
+
+@mistake(
+    "bleu",
+    hint="One is added to all matches and totals. That is another smoothing; here orders that have "
+    "a match stay as they are.",
+)
+def adds_one(*statistics):
+    m, t, c, r = _pooled(*statistics)
+    added = [x + 1 for x in m], [x + 1 for x in t]
+    return 100 * _brevity(c, r) * _mean_log(_exp_smoothed(*added))
+
+
+@mistake(
+    "bleu",
+    hint="Where nothing matches at all, smoothing still gives points. Then BLEU is 0.",
+)
+def smooths_nothing_at_all(*statistics):
+    m, t, c, r = _pooled(*statistics)
+    return 100 * _brevity(c, r) * _mean_log(_exp_smoothed(m, t, always=True))
+
+
+@mistake(
+    "bleu",
+    hint="Orders without n-grams are left out of the mean. Here they make BLEU 0, as sacrebleu "
+    "does for a corpus.",
+)
+def leaves_short_orders_out(*statistics):
+    m, t, c, r = _pooled(*statistics)
+    if not any(m):
+        return 0.0
+    pairs = [(one, two) for one, two in zip(m, t, strict=True) if two]
+    start, logs = 2.0, []
+    for one, two in pairs:
+        if one == 0:
+            one, start = 1 / start, 2 * start
+        logs.append(math.log(one / two))
+    return 100 * _brevity(c, r) * math.exp(sum(logs) / len(logs))
+
+
+@mistake(
+    "bleu",
+    hint="Some order has no n-grams. Return 0 before dividing.",
+)
+def divides_by_no_ngrams(*statistics):
+    m, t, c, r = _pooled(*statistics)
+    if not any(m):
+        return 0.0
+    misses, product = 0, 1.0
+    for one, total in zip(m, t, strict=True):
+        misses += one == 0
+        product *= (one or 0.5**misses) / total
+    return 100 * _brevity(c, r) * product**0.25
+
+
+@mistake(
+    "bleu",
+    hint="Some order has no n-grams, and in tensors 1 / 0 is inf. Return 0 before dividing.",
+)
+def lets_inf_through(*statistics):
+    m, t, c, r = _pooled(*statistics)
+    if not any(m):
+        return 0.0
+    m, t = torch.tensor(m).double(), torch.tensor(t)
+    precisions = torch.where(m > 0, m, 0.5 ** (m == 0).cumsum(0)) / t
+    return 100 * _brevity(c, r) * precisions.log().mean().exp().item()
+
+
+@mistake(
+    "bleu",
+    hint="Without any token c is 0. Return 0 before dividing by it.",
+)
+def divides_by_no_tokens(*statistics):
+    m, t, c, r = _pooled(*statistics)
+    brevity = min(1.0, math.exp(1 - r / c))
+    return 100 * brevity * _mean_log(_exp_smoothed(m, t))
+
+
+@alternative("bleu")
+def works_with_logarithms(matches, totals, lengths, reference_lengths):
+    c, r = int(lengths.sum()), int(reference_lengths.sum())
+    log_score, halved = min(0.0, 1 - r / c) if c else 0.0, 0
+    if int(matches.sum()) == 0:
+        return 0.0
+    for m, t in zip(matches.sum(0).tolist(), totals.sum(0).tolist(), strict=True):
+        if t == 0:
+            return 0.0
+        halved += m == 0
+        log_score += (math.log(m) if m else -halved * math.log(2)) / 4 - math.log(t) / 4
+    return 100 * math.exp(log_score)
+
+
+@alternative("bleu")
+def stays_in_tensors(matches, totals, lengths, reference_lengths):
+    m, t = matches.sum(0).double(), totals.sum(0).double()
+    c, r = lengths.sum().double(), reference_lengths.sum().double()
+    smoothed = m + (m == 0) * 2.0 ** -(m == 0).cumsum(0)
+    score = (smoothed / t).prod() ** 0.25 * (1 - r / c).clamp(max=0).exp()
+    return torch.where(m.any() & t.all(), 100 * score, torch.zeros_like(score))

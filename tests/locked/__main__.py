@@ -1,0 +1,7 @@
+"""The truth card: see `card`."""
+
+import sys
+
+from tests.locked.card import main
+
+sys.exit(main())

@@ -1,0 +1,616 @@
+"""Answers to lesson 03 that were written without a look at its checks."""
+
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+from attention.sequence_to_sequence import decoder_step, reverse_source, run_gru
+from tests.locked import right, wrong
+
+# --- bidirectional_annotations ---------------------------------------------------------------
+
+
+@wrong(
+    "bidirectional_annotations",
+    cause="flips the whole rows, so the reading back begins in the padding",
+    kind="value",
+)
+def bidirectional_annotations_1(x, lengths, ahead, back):
+    forward = run_gru(x, **ahead)
+    backward = run_gru(x.flip(1), **back).flip(1)
+    return torch.cat([forward, backward], dim=2)
+
+
+@wrong(
+    "bidirectional_annotations",
+    cause="leaves the states of the reading back in reversed order",
+    kind="value",
+)
+def bidirectional_annotations_2(x, lengths, ahead, back):
+    forward = run_gru(x, **ahead)
+    backward = run_gru(reverse_source(x, lengths), **back)
+    return torch.cat([forward, backward], dim=2)
+
+
+@wrong(
+    "bidirectional_annotations",
+    cause="reads back with the weights for reading ahead",
+    kind="value",
+)
+def bidirectional_annotations_3(x, lengths, ahead, back):
+    forward = run_gru(x, **ahead)
+    backward = reverse_source(run_gru(reverse_source(x, lengths), **ahead), lengths)
+    return torch.cat([forward, backward], dim=2)
+
+
+@wrong(
+    "bidirectional_annotations",
+    cause="puts the reading back in front of the reading ahead",
+    kind="value",
+)
+def bidirectional_annotations_4(x, lengths, ahead, back):
+    forward = run_gru(x, **ahead)
+    backward = reverse_source(run_gru(reverse_source(x, lengths), **back), lengths)
+    return torch.cat([backward, forward], dim=2)
+
+
+@wrong(
+    "bidirectional_annotations",
+    cause="adds the two readings instead of putting them side by side",
+    kind="shape",
+)
+def bidirectional_annotations_5(x, lengths, ahead, back):
+    forward = run_gru(x, **ahead)
+    backward = reverse_source(run_gru(reverse_source(x, lengths), **back), lengths)
+    return forward + backward
+
+
+@wrong(
+    "bidirectional_annotations",
+    cause="joins the readings along the steps: (B, 2T, d)",
+    kind="shape",
+)
+def bidirectional_annotations_6(x, lengths, ahead, back):
+    forward = run_gru(x, **ahead)
+    backward = reverse_source(run_gru(reverse_source(x, lengths), **back), lengths)
+    return torch.cat([forward, backward], dim=1)
+
+
+@wrong(
+    "bidirectional_annotations",
+    cause="turns the states back with flip, so in padded rows they stand at wrong words",
+    kind="value",
+)
+def bidirectional_annotations_7(x, lengths, ahead, back):
+    forward = run_gru(x, **ahead)
+    backward = run_gru(reverse_source(x, lengths), **back).flip(dims=[1])
+    return torch.cat([forward, backward], dim=2)
+
+
+@wrong(
+    "bidirectional_annotations",
+    cause="the reading back runs without gradients, so its weights learn nothing",
+    kind="gradient",
+)
+def bidirectional_annotations_8(x, lengths, ahead, back):
+    forward = run_gru(x, **ahead)
+    with torch.no_grad():
+        backward = reverse_source(run_gru(reverse_source(x, lengths), **back), lengths)
+    return torch.cat([forward, backward], dim=2)
+
+
+@right(
+    "bidirectional_annotations",
+    how="reads each sequence alone, cut to its length, and pads the states with zeros",
+)
+def bidirectional_annotations_9(x, lengths, ahead, back):
+    rows = []
+    for b, n in enumerate(lengths.tolist()):
+        row = x[b : b + 1, :n]
+        both = torch.cat([run_gru(row, **ahead), run_gru(row.flip(1), **back).flip(1)], dim=-1)
+        rows.append(F.pad(both[0], (0, 0, 0, x.shape[1] - n)))
+    return torch.stack(rows)
+
+
+@right(
+    "bidirectional_annotations",
+    how="steps from the last place to the first, with a state held at 0 in the padding",
+)
+def bidirectional_annotations_10(x, lengths, ahead, back):
+    h = x.new_zeros(len(x), back["W_h"].shape[1])
+    states = []
+    for t in reversed(range(x.shape[1])):
+        new = torch.gru_cell(x[:, t], h, back["W_x"], back["W_h"], back["b_x"], back["b_h"])
+        h = torch.where((t < lengths)[:, None], new, h)
+        states.insert(0, h)
+    return torch.cat((run_gru(x, **ahead), torch.stack(states, 1)), -1)
+
+
+# --- additive_scores -------------------------------------------------------------------------
+
+
+@wrong("additive_scores", cause="no tanh", kind="value")
+def additive_scores_1(q, k, W_q, W_k, v):
+    hidden = (q @ W_q.T).unsqueeze(2) + (k @ W_k.T).unsqueeze(1)
+    return hidden @ v
+
+
+@wrong("additive_scores", cause="keys down, queries across: (B, T_k, T_q)", kind="shape")
+def additive_scores_2(q, k, W_q, W_k, v):
+    hidden = torch.tanh((q @ W_q.T).unsqueeze(1) + (k @ W_k.T).unsqueeze(2))
+    return hidden @ v
+
+
+@wrong(
+    "additive_scores",
+    cause="squashes queries and keys separately, then adds them",
+    kind="value",
+)
+def additive_scores_3(q, k, W_q, W_k, v):
+    hidden = torch.tanh(q @ W_q.T)[:, :, None] + torch.tanh(k @ W_k.T)[:, None]
+    return hidden @ v
+
+
+@wrong("additive_scores", cause="sums the hidden features without v", kind="value")
+def additive_scores_4(q, k, W_q, W_k, v):
+    hidden = torch.tanh((q @ W_q.T).unsqueeze(2) + (k @ W_k.T).unsqueeze(1))
+    return hidden.sum(dim=-1)
+
+
+@wrong("additive_scores", cause="the matrices are not transposed", kind="crash")
+def additive_scores_5(q, k, W_q, W_k, v):
+    hidden = torch.tanh((q @ W_q).unsqueeze(2) + (k @ W_k).unsqueeze(1))
+    return hidden @ v
+
+
+@wrong(
+    "additive_scores", cause="adds queries and keys in step, without forming pairs", kind="crash"
+)
+def additive_scores_6(q, k, W_q, W_k, v):
+    return torch.tanh(q @ W_q.T + k @ W_k.T) @ v
+
+
+@wrong("additive_scores", cause="multiplies queries and keys instead of adding", kind="value")
+def additive_scores_7(q, k, W_q, W_k, v):
+    hidden = torch.tanh((q @ W_q.T).unsqueeze(2) * (k @ W_k.T).unsqueeze(1))
+    return hidden @ v
+
+
+@wrong(
+    "additive_scores",
+    cause="squeezes too much: axes of length 1, of the batch or the queries, are lost",
+    kind="size",
+)
+def additive_scores_8(q, k, W_q, W_k, v):
+    hidden = torch.tanh((q @ W_q.T).unsqueeze(2) + (k @ W_k.T).unsqueeze(1))
+    return (hidden @ v.unsqueeze(1)).squeeze()
+
+
+@right("additive_scores", how="one query after the other")
+def additive_scores_9(q, k, W_q, W_k, v):
+    keys = F.linear(k, W_k)
+    columns = []
+    for i in range(q.shape[1]):
+        hidden = (F.linear(q[:, i : i + 1], W_q) + keys).tanh()
+        columns.append((hidden * v).sum(-1))
+    return torch.stack(columns, dim=1)
+
+
+@right("additive_scores", how="one matrix for the joined vectors of each pair, and einsum")
+def additive_scores_10(q, k, W_q, W_k, v):
+    (B, T_q, _), T_k = q.shape, k.shape[1]
+    pairs = torch.cat(
+        [q[:, :, None].expand(-1, -1, T_k, -1), k[:, None].expand(B, T_q, T_k, -1)], dim=-1
+    )
+    hidden = torch.einsum("bqkd,ad->bqka", pairs, torch.cat([W_q, W_k], dim=1)).tanh()
+    return torch.einsum("a,bqka->bqk", v, hidden)
+
+
+# --- masked_softmax --------------------------------------------------------------------------
+
+
+@wrong(
+    "masked_softmax",
+    cause="multiplies by the mask after the softmax: rows do not sum to 1",
+    kind="value",
+)
+def masked_softmax_1(scores, lengths):
+    mask = torch.arange(scores.shape[2], device=scores.device) < lengths[:, None, None]
+    return torch.softmax(scores, dim=2) * mask
+
+
+@wrong("masked_softmax", cause="gives padding the score 0 instead of −∞", kind="value")
+def masked_softmax_2(scores, lengths):
+    mask = torch.arange(scores.shape[2], device=scores.device) < lengths[:, None, None]
+    return torch.softmax(scores * mask, dim=2)
+
+
+@wrong("masked_softmax", cause="the mask is inverted: the true keys are hidden", kind="value")
+def masked_softmax_3(scores, lengths):
+    mask = torch.arange(scores.shape[2], device=scores.device) < lengths[:, None, None]
+    return torch.softmax(scores.masked_fill(mask, -torch.inf), dim=2)
+
+
+@wrong("masked_softmax", cause="off by one: the first padded key counts as true", kind="value")
+def masked_softmax_4(scores, lengths):
+    mask = torch.arange(scores.shape[2], device=scores.device) <= lengths[:, None, None]
+    return torch.softmax(scores.masked_fill(~mask, -torch.inf), dim=2)
+
+
+@wrong(
+    "masked_softmax",
+    cause="fills with −100, which true scores can lie below, so padding gets weight",
+    kind="extreme",
+)
+def masked_softmax_5(scores, lengths):
+    mask = torch.arange(scores.shape[2], device=scores.device) < lengths[:, None, None]
+    return torch.softmax(scores.masked_fill(~mask, -100.0), dim=2)
+
+
+@wrong("masked_softmax", cause="softmax over the queries instead of the keys", kind="value")
+def masked_softmax_6(scores, lengths):
+    mask = torch.arange(scores.shape[2], device=scores.device) < lengths[:, None, None]
+    return torch.softmax(scores.masked_fill(~mask, -torch.inf), dim=1)
+
+
+@wrong("masked_softmax", cause="writes −∞ into the scores it was given", kind="state")
+def masked_softmax_7(scores, lengths):
+    mask = torch.arange(scores.shape[2], device=scores.device) < lengths[:, None, None]
+    scores.masked_fill_(~mask, -torch.inf)
+    return torch.softmax(scores, dim=2)
+
+
+@wrong("masked_softmax", cause="makes the positions on the CPU", kind="device")
+def masked_softmax_8(scores, lengths):
+    mask = torch.arange(scores.shape[2]) < lengths[:, None, None]
+    return torch.softmax(scores.masked_fill(~mask, -torch.inf), dim=2)
+
+
+@wrong(
+    "masked_softmax",
+    cause="masks after the softmax and divides again: 0 / 0 when padding scores far higher",
+    kind="extreme",
+)
+def masked_softmax_9(scores, lengths):
+    mask = torch.arange(scores.shape[2], device=scores.device) < lengths[:, None, None]
+    weights = torch.softmax(scores, dim=2) * mask
+    return weights / weights.sum(dim=2, keepdim=True)
+
+
+@wrong(
+    "masked_softmax",
+    cause="the mask (B, T_k) lines up with the queries, not with the batch",
+    kind="crash",
+)
+def masked_softmax_10(scores, lengths):
+    mask = torch.arange(scores.shape[2], device=scores.device) < lengths.unsqueeze(1)
+    return torch.softmax(scores.masked_fill(~mask, -torch.inf), dim=-1)
+
+
+@right("masked_softmax", how="each sequence alone, cut to its length and padded with zeros")
+def masked_softmax_11(scores, lengths):
+    rows = []
+    for row, n in zip(scores, lengths.tolist(), strict=True):
+        rows.append(F.pad(row[:, :n].softmax(dim=1), (0, scores.shape[2] - n)))
+    return torch.stack(rows)
+
+
+@right("masked_softmax", how="where, and exponentials written out")
+def masked_softmax_12(scores, lengths):
+    position = torch.arange(scores.size(-1), device=scores.device).expand(len(lengths), 1, -1)
+    shut = position >= lengths[:, None, None]
+    scores = torch.where(shut, float("-inf"), scores)
+    powers = (scores - scores.amax(-1, keepdim=True)).exp()
+    return powers / powers.sum(-1, keepdim=True)
+
+
+# --- AdditiveAttention -----------------------------------------------------------------------
+
+
+@wrong("AdditiveAttention", cause="the linear layers have biases", kind="type")
+class AdditiveAttention_1(nn.Module):
+    def __init__(self, d_q, d_k, d_attention):
+        super().__init__()
+        self.W_q = nn.Linear(d_q, d_attention)
+        self.W_k = nn.Linear(d_k, d_attention)
+        self.v = nn.Linear(d_attention, 1)
+
+    def forward(self, q, k, values, lengths):
+        hidden = torch.tanh(self.W_q(q)[:, :, None] + self.W_k(k)[:, None])
+        scores = self.v(hidden).squeeze(3)
+        mask = torch.arange(k.shape[1], device=k.device) < lengths[:, None, None]
+        weights = scores.masked_fill(~mask, -torch.inf).softmax(dim=2)
+        return weights @ values, weights
+
+
+@wrong("AdditiveAttention", cause="returns only the context, not the weights", kind="type")
+class AdditiveAttention_2(nn.Module):
+    def __init__(self, d_q, d_k, d_attention):
+        super().__init__()
+        self.W_q = nn.Linear(d_q, d_attention, bias=False)
+        self.W_k = nn.Linear(d_k, d_attention, bias=False)
+        self.v = nn.Linear(d_attention, 1, bias=False)
+
+    def forward(self, q, k, values, lengths):
+        hidden = torch.tanh(self.W_q(q)[:, :, None] + self.W_k(k)[:, None])
+        scores = self.v(hidden).squeeze(3)
+        mask = torch.arange(k.shape[1], device=k.device) < lengths[:, None, None]
+        weights = scores.masked_fill(~mask, -torch.inf).softmax(dim=2)
+        return weights @ values
+
+
+@wrong("AdditiveAttention", cause="ignores the lengths: padding gets weight", kind="value")
+class AdditiveAttention_3(nn.Module):
+    def __init__(self, d_q, d_k, d_attention):
+        super().__init__()
+        self.W_q = nn.Linear(d_q, d_attention, bias=False)
+        self.W_k = nn.Linear(d_k, d_attention, bias=False)
+        self.v = nn.Linear(d_attention, 1, bias=False)
+
+    def forward(self, q, k, values, lengths):
+        hidden = torch.tanh(self.W_q(q)[:, :, None] + self.W_k(k)[:, None])
+        weights = self.v(hidden).squeeze(3).softmax(dim=2)
+        return weights @ values, weights
+
+
+@wrong("AdditiveAttention", cause="averages the keys instead of the values", kind="value")
+class AdditiveAttention_4(nn.Module):
+    def __init__(self, d_q, d_k, d_attention):
+        super().__init__()
+        self.W_q = nn.Linear(d_q, d_attention, bias=False)
+        self.W_k = nn.Linear(d_k, d_attention, bias=False)
+        self.v = nn.Linear(d_attention, 1, bias=False)
+
+    def forward(self, q, k, values, lengths):
+        hidden = torch.tanh(self.W_q(q)[:, :, None] + self.W_k(k)[:, None])
+        scores = self.v(hidden).squeeze(3)
+        mask = torch.arange(k.shape[1], device=k.device) < lengths[:, None, None]
+        weights = scores.masked_fill(~mask, -torch.inf).softmax(dim=2)
+        return weights @ k, weights
+
+
+@wrong("AdditiveAttention", cause="no tanh between the sum and v", kind="value")
+class AdditiveAttention_5(nn.Module):
+    def __init__(self, d_q, d_k, d_attention):
+        super().__init__()
+        self.W_q = nn.Linear(d_q, d_attention, bias=False)
+        self.W_k = nn.Linear(d_k, d_attention, bias=False)
+        self.v = nn.Linear(d_attention, 1, bias=False)
+
+    def forward(self, q, k, values, lengths):
+        hidden = self.W_q(q)[:, :, None] + self.W_k(k)[:, None]
+        scores = self.v(hidden).squeeze(3)
+        mask = torch.arange(k.shape[1], device=k.device) < lengths[:, None, None]
+        weights = scores.masked_fill(~mask, -torch.inf).softmax(dim=2)
+        return weights @ values, weights
+
+
+@wrong("AdditiveAttention", cause="W_q is built for keys and W_k for queries", kind="crash")
+class AdditiveAttention_6(nn.Module):
+    def __init__(self, d_q, d_k, d_attention):
+        super().__init__()
+        self.W_q = nn.Linear(d_k, d_attention, bias=False)
+        self.W_k = nn.Linear(d_q, d_attention, bias=False)
+        self.v = nn.Linear(d_attention, 1, bias=False)
+
+    def forward(self, q, k, values, lengths):
+        hidden = torch.tanh(self.W_q(q)[:, :, None] + self.W_k(k)[:, None])
+        scores = self.v(hidden).squeeze(3)
+        mask = torch.arange(k.shape[1], device=k.device) < lengths[:, None, None]
+        weights = scores.masked_fill(~mask, -torch.inf).softmax(dim=2)
+        return weights @ values, weights
+
+
+@wrong(
+    "AdditiveAttention",
+    cause="detaches the weights, so W_q, W_k and v get no gradient",
+    kind="gradient",
+)
+class AdditiveAttention_7(nn.Module):
+    def __init__(self, d_q, d_k, d_attention):
+        super().__init__()
+        self.W_q = nn.Linear(d_q, d_attention, bias=False)
+        self.W_k = nn.Linear(d_k, d_attention, bias=False)
+        self.v = nn.Linear(d_attention, 1, bias=False)
+
+    def forward(self, q, k, values, lengths):
+        hidden = torch.tanh(self.W_q(q)[:, :, None] + self.W_k(k)[:, None])
+        scores = self.v(hidden).squeeze(3)
+        mask = torch.arange(k.shape[1], device=k.device) < lengths[:, None, None]
+        weights = scores.data.masked_fill(~mask, -torch.inf).softmax(dim=2)
+        return weights @ values, weights
+
+
+@wrong(
+    "AdditiveAttention",
+    cause="squeezes too much: a batch of 1 or a single query loses its axis",
+    kind="size",
+)
+class AdditiveAttention_8(nn.Module):
+    def __init__(self, d_q, d_k, d_attention):
+        super().__init__()
+        self.W_q = nn.Linear(d_q, d_attention, bias=False)
+        self.W_k = nn.Linear(d_k, d_attention, bias=False)
+        self.v = nn.Linear(d_attention, 1, bias=False)
+
+    def forward(self, q, k, values, lengths):
+        hidden = torch.tanh(self.W_q(q)[:, :, None] + self.W_k(k)[:, None])
+        scores = self.v(hidden)
+        mask = torch.arange(k.shape[1], device=k.device) < lengths[:, None, None]
+        weights = scores.squeeze(3).masked_fill(~mask, -torch.inf).softmax(dim=2)
+        return (weights @ values).squeeze(), weights.squeeze()
+
+
+@right("AdditiveAttention", how="other order of attributes, einsum with the weight of v")
+class AdditiveAttention_9(nn.Module):
+    def __init__(self, d_q, d_k, d_attention):
+        super().__init__()
+        self.v = nn.Linear(d_attention, 1, bias=False)
+        self.W_k = nn.Linear(d_k, d_attention, bias=False)
+        self.W_q = nn.Linear(d_q, d_attention, bias=False)
+
+    def forward(self, q, k, values, lengths):
+        hidden = (self.W_k(k).unsqueeze(1) + self.W_q(q).unsqueeze(2)).tanh()
+        scores = torch.einsum("bqka,a->bqk", hidden, self.v.weight[0])
+        padding = torch.arange(k.size(1), device=k.device).view(1, 1, -1) >= lengths.view(-1, 1, 1)
+        weights = F.softmax(torch.where(padding, -torch.inf, scores), dim=-1)
+        return torch.bmm(weights, values), weights
+
+
+@right("AdditiveAttention", how="loops over the sequences, each cut to its length")
+class AdditiveAttention_10(nn.Module):
+    def __init__(self, d_q, d_k, d_attention):
+        super().__init__()
+        for name, size in (("W_q", d_q), ("W_k", d_k)):
+            setattr(self, name, nn.Linear(size, d_attention, bias=False))
+        self.v = nn.Linear(d_attention, 1, bias=False)
+
+    def _weights(self, q, k):
+        hidden = torch.tanh(self.W_q(q)[:, None] + self.W_k(k)[None])
+        return self.v(hidden)[..., 0].softmax(dim=-1)
+
+    def forward(self, q, k, values, lengths):
+        contexts, weights = [], []
+        for b, n in enumerate(lengths.tolist()):
+            own = self._weights(q[b], k[b, :n])
+            contexts.append(own @ values[b, :n])
+            weights.append(F.pad(own, (0, k.shape[1] - n)))
+        return torch.stack(contexts), torch.stack(weights)
+
+
+# --- attention_decoder_step ------------------------------------------------------------------
+
+
+@wrong(
+    "attention_decoder_step",
+    cause="no mask: padding gets weight",
+    kind="value",
+)
+def attention_decoder_step_1(tokens, state, annotations, lengths, weights):
+    hidden = torch.tanh((state @ weights["W_q"].T)[:, None] + annotations @ weights["W_k"].T)
+    attention = (hidden @ weights["v"]).softmax(dim=1)
+    context = (attention.unsqueeze(1) @ annotations).squeeze(1)
+    logits, state = decoder_step(tokens, state, context, weights)
+    return logits, state, attention
+
+
+@wrong(
+    "attention_decoder_step",
+    cause="the query is the state after a step (with the mean as context), not that before",
+    kind="value",
+)
+def attention_decoder_step_2(tokens, state, annotations, lengths, weights):
+    _, query = decoder_step(tokens, state, annotations.mean(dim=1), weights)
+    hidden = torch.tanh((query @ weights["W_q"].T)[:, None] + annotations @ weights["W_k"].T)
+    is_token = torch.arange(annotations.shape[1], device=state.device) < lengths[:, None]
+    attention = (hidden @ weights["v"]).masked_fill(~is_token, -torch.inf).softmax(dim=1)
+    context = torch.einsum("bk,bkc->bc", attention, annotations)
+    return *decoder_step(tokens, state, context, weights), attention
+
+
+@wrong(
+    "attention_decoder_step",
+    cause="multiplies one (B, T_k) matrix with B matrices: the context is (B, B, c)",
+    kind="crash",
+)
+def attention_decoder_step_3(tokens, state, annotations, lengths, weights):
+    hidden = torch.tanh((state @ weights["W_q"].T)[:, None] + annotations @ weights["W_k"].T)
+    is_token = torch.arange(annotations.shape[1], device=state.device) < lengths[:, None]
+    attention = (hidden @ weights["v"]).masked_fill(~is_token, -torch.inf).softmax(dim=1)
+    context = attention @ annotations
+    logits, state = decoder_step(tokens, state, context, weights)
+    return logits, state, attention
+
+
+@wrong("attention_decoder_step", cause="returns the old state instead of the new", kind="value")
+def attention_decoder_step_4(tokens, state, annotations, lengths, weights):
+    hidden = torch.tanh((state @ weights["W_q"].T)[:, None] + annotations @ weights["W_k"].T)
+    is_token = torch.arange(annotations.shape[1], device=state.device) < lengths[:, None]
+    attention = (hidden @ weights["v"]).masked_fill(~is_token, -torch.inf).softmax(dim=1)
+    context = torch.einsum("bk,bkc->bc", attention, annotations)
+    logits, new_state = decoder_step(tokens, state, context, weights)
+    return logits, state, attention
+
+
+@wrong(
+    "attention_decoder_step",
+    cause="softmax over the batch instead of the keys",
+    kind="value",
+)
+def attention_decoder_step_5(tokens, state, annotations, lengths, weights):
+    hidden = torch.tanh((state @ weights["W_q"].T)[:, None] + annotations @ weights["W_k"].T)
+    is_token = torch.arange(annotations.shape[1], device=state.device) < lengths[:, None]
+    attention = (hidden @ weights["v"]).masked_fill(~is_token, -torch.inf).softmax(dim=0)
+    context = torch.einsum("bk,bkc->bc", attention, annotations)
+    return *decoder_step(tokens, state, context, weights), attention
+
+
+@wrong(
+    "attention_decoder_step",
+    cause="takes W_q, W_k and v out of the caller's dict, so the next step fails",
+    kind="state",
+)
+def attention_decoder_step_6(tokens, state, annotations, lengths, weights):
+    W_q, W_k, v = (weights.pop(name) for name in ("W_q", "W_k", "v"))
+    hidden = torch.tanh((state @ W_q.T)[:, None] + annotations @ W_k.T)
+    is_token = torch.arange(annotations.shape[1], device=state.device) < lengths[:, None]
+    attention = (hidden @ v).masked_fill(~is_token, -torch.inf).softmax(dim=1)
+    context = torch.einsum("bk,bkc->bc", attention, annotations)
+    return *decoder_step(tokens, state, context, weights), attention
+
+
+@wrong(
+    "attention_decoder_step",
+    cause="returns the attention weights with an axis too many: (B, 1, T_k)",
+    kind="shape",
+)
+def attention_decoder_step_7(tokens, state, annotations, lengths, weights):
+    query = (state @ weights["W_q"].T)[:, None, None]
+    keys = (annotations @ weights["W_k"].T)[:, None]
+    scores = torch.tanh(query + keys) @ weights["v"]
+    is_token = torch.arange(annotations.shape[1], device=state.device) < lengths[:, None, None]
+    attention = scores.masked_fill(~is_token, -torch.inf).softmax(dim=-1)
+    context = (attention @ annotations).squeeze(1)
+    logits, state = decoder_step(tokens, state, context, weights)
+    return logits, state, attention
+
+
+@wrong(
+    "attention_decoder_step",
+    cause="returns (logits, attention, state): the last two change places",
+    kind="value",
+)
+def attention_decoder_step_8(tokens, state, annotations, lengths, weights):
+    hidden = torch.tanh((state @ weights["W_q"].T)[:, None] + annotations @ weights["W_k"].T)
+    is_token = torch.arange(annotations.shape[1], device=state.device) < lengths[:, None]
+    attention = (hidden @ weights["v"]).masked_fill(~is_token, -torch.inf).softmax(dim=1)
+    context = torch.einsum("bk,bkc->bc", attention, annotations)
+    logits, state = decoder_step(tokens, state, context, weights)
+    return logits, attention, state
+
+
+def _scores(query, keys, weights):
+    """Additive scores of one query (d,) against keys (T_k, c): (T_k,)."""
+    return torch.tanh(weights["W_q"] @ query + keys @ weights["W_k"].T) @ weights["v"]
+
+
+@right("attention_decoder_step", how="attends for each sequence alone, cut to its length")
+def attention_decoder_step_9(tokens, state, annotations, lengths, weights):
+    attention, contexts = [], []
+    for b, n in enumerate(lengths.tolist()):
+        shares = _scores(state[b], annotations[b, :n], weights).softmax(dim=0)
+        contexts.append(shares @ annotations[b, :n])
+        attention.append(F.pad(shares, (0, annotations.shape[1] - n)))
+    logits, new = decoder_step(tokens, state, torch.stack(contexts), weights)
+    return logits, new, torch.stack(attention)
+
+
+@right("attention_decoder_step", how="sums products instead of matrix products, and returns a list")
+def attention_decoder_step_10(tokens, state, annotations, lengths, weights):
+    hidden = F.linear(annotations, weights["W_k"]) + F.linear(state, weights["W_q"]).unsqueeze(1)
+    scores = (hidden.tanh() * weights["v"]).sum(dim=-1)
+    position = torch.arange(scores.shape[1], device=scores.device).unsqueeze(0)
+    attention = torch.where(position < lengths.unsqueeze(1), scores, -torch.inf).softmax(-1)
+    context = (attention.unsqueeze(2) * annotations).sum(dim=1)
+    logits, following = decoder_step(tokens, state, context, weights)
+    return [logits, following, attention]

@@ -1,0 +1,1061 @@
+"""Answers to lesson 12 that were written without a look at its checks."""
+
+import math
+from collections import Counter
+
+import torch
+from torch import nn
+
+from attention.masked_attention import causal_mask, masked_attention
+from attention.multi_head_attention import merge_heads, split_heads
+from attention.provided.data import BOS, EOS, PAD
+from tests.locked import right, wrong
+
+
+@wrong("greedy_path", cause="begins with EOS instead of BOS", kind="value")
+def greedy_path_1(table, max_length):
+    ids, total, token = [], 0.0, EOS
+    while len(ids) < max_length:
+        log_p, best = table[token].max(dim=0)
+        token, total = best.item(), total + log_p.item()
+        ids.append(token)
+        if token == EOS:
+            break
+    return ids, total
+
+
+@wrong("greedy_path", cause="stops before EOS is written and counted", kind="value")
+def greedy_path_2(table, max_length):
+    ids, total, token = [], 0.0, BOS
+    while len(ids) < max_length:
+        log_p, best = table[token].max(dim=0)
+        token = best.item()
+        if token == EOS:
+            break
+        ids.append(token)
+        total += log_p.item()
+    return ids, total
+
+
+@wrong("greedy_path", cause="writes one token more than max_length", kind="value")
+def greedy_path_3(table, max_length):
+    ids, total, token = [], 0.0, BOS
+    while token != EOS and len(ids) <= max_length:
+        log_p, best = table[token].max(dim=0)
+        token, total = best.item(), total + log_p.item()
+        ids.append(token)
+    return ids, total
+
+
+@wrong("greedy_path", cause="BOS is among the ids returned", kind="value")
+def greedy_path_4(table, max_length):
+    ids, total = [BOS], 0.0
+    while ids[-1] != EOS and len(ids) <= max_length:
+        log_p, best = table[ids[-1]].max(dim=0)
+        ids.append(best.item())
+        total += log_p.item()
+    return ids, total
+
+
+@wrong("greedy_path", cause="returns the probability instead of its logarithm", kind="value")
+def greedy_path_5(table, max_length):
+    ids, total, token = [], 0.0, BOS
+    while token != EOS and len(ids) < max_length:
+        log_p, best = table[token].max(dim=0)
+        token, total = best.item(), total + log_p.item()
+        ids.append(token)
+    return ids, math.exp(total)
+
+
+@wrong(
+    "greedy_path",
+    cause="returns tensors, where a list of ids and a float are asked for",
+    kind="type",
+)
+def greedy_path_6(table, max_length):
+    ids, total, token = [], torch.zeros(()), torch.tensor(BOS)
+    while token != EOS and len(ids) < max_length:
+        log_p, token = table[token].max(dim=0)
+        total = total + log_p
+        ids.append(token)
+    return torch.stack(ids), total
+
+
+@wrong(
+    "greedy_path", cause="looks down the column of a token instead of along its row", kind="value"
+)
+def greedy_path_7(table, max_length):
+    ids, total, token = [], 0.0, BOS
+    while token != EOS and len(ids) < max_length:
+        log_p, best = table[:, token].max(dim=0)
+        token, total = best.item(), total + log_p.item()
+        ids.append(token)
+    return ids, total
+
+
+@wrong(
+    "greedy_path",
+    cause="always looks into the row of BOS, never into that of the last token",
+    kind="value",
+)
+def greedy_path_8(table, max_length):
+    ids, total = [], 0.0
+    for _ in range(max_length):
+        log_p, best = table[BOS].max(dim=0)
+        ids.append(best.item())
+        total += log_p.item()
+        if ids[-1] == EOS:
+            break
+    return ids, total
+
+
+@right("greedy_path", how="recursion on lists of numbers")
+def greedy_path_9(table, max_length):
+    def go_on(token, left):
+        if left == 0:
+            return [], 0.0
+        row = table[token].tolist()
+        best = max(range(len(row)), key=row.__getitem__)
+        rest, total = ([], 0.0) if best == EOS else go_on(best, left - 1)
+        return [best, *rest], row[best] + total
+
+    return go_on(BOS, max_length)
+
+
+@wrong("sample_tokens", cause="multiplies the scores by the temperature", kind="value")
+def sample_tokens_1(logits, noise, temperature=1.0):
+    sums = (logits * temperature).softmax(dim=1).cumsum(dim=1)
+    return (sums <= noise[:, None] * sums[:, -1:]).sum(dim=1)
+
+
+@wrong("sample_tokens", cause="ignores the temperature", kind="value")
+def sample_tokens_2(logits, noise, temperature=1.0):
+    sums = logits.softmax(dim=1).cumsum(dim=1)
+    return (sums <= noise[:, None] * sums[:, -1:]).sum(dim=1)
+
+
+@wrong(
+    "sample_tokens",
+    cause="at noise 0 it draws a token of probability 0: < instead of <=",
+    kind="extreme",
+)
+def sample_tokens_3(logits, noise, temperature=1.0):
+    sums = (logits / temperature).softmax(dim=1).cumsum(dim=1)
+    return (sums < noise[:, None] * sums[:, -1:]).sum(dim=1)
+
+
+@wrong(
+    "sample_tokens",
+    cause="where the rounded sums end below the noise it returns V, which is no id",
+    kind="extreme",
+)
+def sample_tokens_4(logits, noise, temperature=1.0):
+    sums = (logits / temperature).softmax(dim=1).cumsum(dim=1)
+    return (sums <= noise[:, None]).sum(dim=1)
+
+
+@wrong("sample_tokens", cause="draws by itself and ignores the noise", kind="value")
+def sample_tokens_5(logits, noise, temperature=1.0):
+    return torch.multinomial((logits / temperature).softmax(dim=1), 1).squeeze(1)
+
+
+@wrong("sample_tokens", cause="divides probabilities, not scores, by the temperature", kind="value")
+def sample_tokens_6(logits, noise, temperature=1.0):
+    sums = (logits.softmax(dim=1) / temperature).cumsum(dim=1)
+    return (sums <= noise[:, None]).sum(dim=1).clamp(max=logits.shape[1] - 1)
+
+
+@wrong("sample_tokens", cause="adds up over the batch instead of over the vocabulary", kind="value")
+def sample_tokens_7(logits, noise, temperature=1.0):
+    sums = (logits / temperature).softmax(dim=1).cumsum(dim=0)
+    return (sums <= noise[:, None] * sums[:, -1:]).sum(dim=1)
+
+
+@wrong("sample_tokens", cause="returns (B, 1) instead of (B,)", kind="shape")
+def sample_tokens_8(logits, noise, temperature=1.0):
+    sums = (logits / temperature).softmax(dim=1).cumsum(dim=1)
+    return torch.searchsorted(sums, noise[:, None] * sums[:, -1:], right=True)
+
+
+@wrong(
+    "sample_tokens", cause="adds up in the order of the probabilities, not of the ids", kind="value"
+)
+def sample_tokens_9(logits, noise, temperature=1.0):
+    p, order = (logits / temperature).softmax(dim=1).sort(dim=1, descending=True)
+    sums = p.cumsum(dim=1)
+    place = (sums <= noise[:, None] * sums[:, -1:]).sum(dim=1, keepdim=True)
+    return order.gather(1, place).squeeze(1)
+
+
+@wrong(
+    "sample_tokens",
+    cause="returns the last token that ends before the noise, one too small",
+    kind="value",
+)
+def sample_tokens_10(logits, noise, temperature=1.0):
+    sums = (logits / temperature).softmax(dim=1).cumsum(dim=1)
+    return ((sums <= noise[:, None] * sums[:, -1:]).sum(dim=1) - 1).clamp(min=0)
+
+
+@right("sample_tokens", how="searchsorted to the right in sums that are scaled to end at 1")
+def sample_tokens_11(logits, noise, temperature=1.0):
+    sums = torch.softmax(logits / temperature, dim=-1).cumsum(dim=-1)
+    aim = (noise * sums[:, -1]).unsqueeze(1)
+    return torch.searchsorted(sums.contiguous(), aim, right=True).squeeze(1)
+
+
+@right("sample_tokens", how="the first place that exceeds the noise, by argmax of a bool")
+def sample_tokens_12(logits, noise, temperature=1.0):
+    sums = torch.cumsum((logits / temperature).softmax(1), 1)
+    exceeds = sums > noise.view(-1, 1) * sums[:, -1:]
+    return exceeds.int().argmax(dim=1)
+
+
+@wrong("top_k_filter", cause="fails if k is larger than V", kind="crash")
+def top_k_filter_1(logits, k):
+    bar = logits.topk(k, dim=1).values[:, -1:]
+    return logits.masked_fill(logits < bar, -math.inf)
+
+
+@wrong("top_k_filter", cause="drops the k-th best as well", kind="value")
+def top_k_filter_2(logits, k):
+    bar = logits.topk(min(k, logits.shape[1]), dim=1).values[:, -1:]
+    return logits.masked_fill(logits <= bar, -math.inf)
+
+
+@wrong("top_k_filter", cause="the others become 0 instead of -inf", kind="value")
+def top_k_filter_3(logits, k):
+    bar = logits.topk(min(k, logits.shape[1]), dim=1).values[:, -1:]
+    return torch.where(logits >= bar, logits, 0.0)
+
+
+@wrong("top_k_filter", cause="keeps the k worst", kind="value")
+def top_k_filter_4(logits, k):
+    bar = logits.topk(min(k, logits.shape[1]), dim=1, largest=False).values[:, -1:]
+    return logits.masked_fill(logits > bar, -math.inf)
+
+
+@wrong("top_k_filter", cause="writes into the given logits", kind="state")
+def top_k_filter_5(logits, k):
+    bar = logits.topk(min(k, logits.shape[1]), dim=1).values[:, -1:]
+    logits[logits < bar] = -math.inf
+    return logits
+
+
+@wrong("top_k_filter", cause="returns the k best scores alone: (B, k)", kind="shape")
+def top_k_filter_6(logits, k):
+    return logits.topk(min(k, logits.shape[1]), dim=1).values
+
+
+@wrong("top_k_filter", cause="one bar, that of the first row, for all rows", kind="size")
+def top_k_filter_7(logits, k):
+    bar = logits[0].topk(min(k, logits.shape[1])).values[-1]
+    return logits.masked_fill(logits < bar, -math.inf)
+
+
+@wrong("top_k_filter", cause="fills with -1e9 instead of -inf", kind="extreme")
+def top_k_filter_8(logits, k):
+    bar = logits.topk(min(k, logits.shape[1]), dim=1).values[:, -1:]
+    return logits.masked_fill(logits < bar, -1e9)
+
+
+@right("top_k_filter", how="scatters the k best into a tensor of -inf")
+def top_k_filter_9(logits, k):
+    values, places = logits.topk(min(k, logits.shape[-1]), dim=-1)
+    return torch.full_like(logits, -math.inf).scatter(-1, places, values)
+
+
+@wrong("top_p_filter", cause="drops the token that makes the sum reach p", kind="value")
+def top_p_filter_1(logits, p):
+    probs, order = logits.softmax(dim=1).sort(dim=1, descending=True)
+    dropped = probs.cumsum(dim=1) >= p
+    return logits.masked_fill(dropped.gather(1, order.argsort(dim=1)), -math.inf)
+
+
+@wrong("top_p_filter", cause="leaves the mask in sorted order", kind="value")
+def top_p_filter_2(logits, p):
+    probs, _ = logits.softmax(dim=1).sort(dim=1, descending=True)
+    dropped = probs.cumsum(dim=1) - probs >= p
+    return logits.masked_fill(dropped, -math.inf)
+
+
+@wrong(
+    "top_p_filter", cause="goes from the least probable token to the most probable", kind="value"
+)
+def top_p_filter_3(logits, p):
+    probs, order = logits.softmax(dim=1).sort(dim=1)
+    dropped = probs.cumsum(dim=1) - probs >= p
+    return logits.masked_fill(torch.zeros_like(dropped).scatter(1, order, dropped), -math.inf)
+
+
+@wrong("top_p_filter", cause="returns probabilities instead of scores", kind="value")
+def top_p_filter_4(logits, p):
+    probs, order = logits.softmax(dim=1).sort(dim=1, descending=True)
+    dropped = probs.cumsum(dim=1) - probs >= p
+    dropped = torch.zeros_like(dropped).scatter(1, order, dropped)
+    return logits.masked_fill(dropped, -math.inf).softmax(dim=1)
+
+
+@wrong("top_p_filter", cause="keeps one token more than needed", kind="value")
+def top_p_filter_5(logits, p):
+    probs, order = logits.softmax(dim=1).sort(dim=1, descending=True)
+    reached = probs.cumsum(dim=1) >= p
+    dropped = torch.zeros_like(reached)
+    dropped[:, 2:] = reached[:, :-2]
+    return logits.masked_fill(torch.zeros_like(dropped).scatter(1, order, dropped), -math.inf)
+
+
+@wrong("top_p_filter", cause="keeps the tokens whose own probability is at least p", kind="value")
+def top_p_filter_6(logits, p):
+    return logits.masked_fill(logits.softmax(dim=1) < p, -math.inf)
+
+
+@wrong("top_p_filter", cause="returns the scores in sorted order", kind="value")
+def top_p_filter_7(logits, p):
+    ordered, _ = logits.sort(dim=1, descending=True)
+    probs = ordered.softmax(dim=1)
+    return ordered.masked_fill(probs.cumsum(dim=1) - probs >= p, -math.inf)
+
+
+@wrong("top_p_filter", cause="writes into the given logits", kind="state")
+def top_p_filter_8(logits, p):
+    probs, order = logits.softmax(dim=1).sort(dim=1, descending=True)
+    dropped = probs.cumsum(dim=1) - probs >= p
+    logits[torch.zeros_like(dropped).scatter(1, order, dropped)] = -math.inf
+    return logits
+
+
+@wrong(
+    "top_p_filter",
+    cause="keeps one more where the sum is exactly p: > instead of >=",
+    kind="extreme",
+)
+def top_p_filter_9(logits, p):
+    probs, order = logits.softmax(dim=1).sort(dim=1, descending=True)
+    dropped = probs.cumsum(dim=1) - probs > p
+    return logits.masked_fill(torch.zeros_like(dropped).scatter(1, order, dropped), -math.inf)
+
+
+@wrong("top_p_filter", cause="uses the order of the first row for all rows", kind="size")
+def top_p_filter_10(logits, p):
+    probs = logits.softmax(dim=1)
+    order = probs[0].argsort(descending=True)
+    probs = probs[:, order]
+    dropped = torch.zeros_like(probs, dtype=torch.bool)
+    dropped[:, order] = probs.cumsum(dim=1) - probs >= p
+    return logits.masked_fill(dropped, -math.inf)
+
+
+@right("top_p_filter", how="a loop over the rows that adds until p is reached")
+def top_p_filter_11(logits, p):
+    result = torch.full_like(logits, -math.inf)
+    for row, probs in enumerate(logits.softmax(dim=1)):
+        reached = 0.0
+        for token in probs.argsort(descending=True).tolist():
+            if reached >= p:
+                break
+            result[row, token] = logits[row, token]
+            reached += probs[token].item()
+    return result
+
+
+@right("top_p_filter", how="a shifted sum, brought back by the argsort of the order")
+def top_p_filter_12(logits, p):
+    order = logits.argsort(dim=-1, descending=True)
+    sums = logits.softmax(-1).gather(-1, order).cumsum(-1)
+    before = nn.functional.pad(sums[:, :-1], (1, 0))
+    keep = (before < p).gather(-1, order.argsort(dim=-1))
+    return torch.where(keep, logits, -math.inf)
+
+
+@wrong("beam_step", cause="takes no notice of finished beams", kind="value")
+def beam_step_1(scores, log_probs, finished):
+    B, K, V = log_probs.shape
+    totals, place = (scores[:, :, None] + log_probs).flatten(1).topk(K, dim=1)
+    return totals, place // V, place % V
+
+
+@wrong(
+    "beam_step",
+    cause="division and remainder are swapped: beams and tokens change places",
+    kind="value",
+)
+def beam_step_2(scores, log_probs, finished):
+    B, K, V = log_probs.shape
+    only = torch.full_like(log_probs, -math.inf)
+    only[:, :, PAD] = 0
+    log_probs = torch.where(finished[:, :, None], only, log_probs)
+    totals, place = (scores[:, :, None] + log_probs).flatten(1).topk(K, dim=1)
+    return totals, place % V, place // V
+
+
+@wrong("beam_step", cause="a finished beam may go on with words, too", kind="value")
+def beam_step_3(scores, log_probs, finished):
+    B, K, V = log_probs.shape
+    log_probs = log_probs.clone()
+    log_probs[..., PAD] = torch.where(finished, 0.0, log_probs[..., PAD])
+    totals, place = (scores[:, :, None] + log_probs).flatten(1).topk(K, dim=1)
+    return totals, place // V, place % V
+
+
+@wrong("beam_step", cause="takes the best token of each beam, not the best of all", kind="value")
+def beam_step_4(scores, log_probs, finished):
+    B, K, V = log_probs.shape
+    only = torch.full_like(log_probs, -math.inf)
+    only[:, :, PAD] = 0
+    log_probs = torch.where(finished[:, :, None], only, log_probs)
+    best, token = (scores[:, :, None] + log_probs).max(dim=2)
+    best, order = best.sort(dim=1, descending=True)
+    return best, order, token.gather(1, order)
+
+
+@wrong("beam_step", cause="forgets the scores that the beams have already", kind="value")
+def beam_step_5(scores, log_probs, finished):
+    B, K, V = log_probs.shape
+    only = torch.full_like(log_probs, -math.inf)
+    only[:, :, PAD] = 0
+    log_probs = torch.where(finished[:, :, None], only, log_probs)
+    totals, place = log_probs.flatten(1).topk(K, dim=1)
+    return totals, place // V, place % V
+
+
+@wrong("beam_step", cause="a finished beam gets -inf for everything and drops out", kind="value")
+def beam_step_6(scores, log_probs, finished):
+    B, K, V = log_probs.shape
+    log_probs = log_probs.masked_fill(finished[:, :, None], -math.inf)
+    totals, place = (scores[:, :, None] + log_probs).flatten(1).topk(K, dim=1)
+    return totals, place // V, place % V
+
+
+@wrong("beam_step", cause="a finished beam pays the log-probability of PAD", kind="value")
+def beam_step_7(scores, log_probs, finished):
+    B, K, V = log_probs.shape
+    others = torch.arange(V, device=log_probs.device) != PAD
+    log_probs = log_probs.masked_fill(finished[:, :, None] & others, -math.inf)
+    totals, place = (scores[:, :, None] + log_probs).flatten(1).topk(K, dim=1)
+    return totals, place // V, place % V
+
+
+@wrong("beam_step", cause="divides by K instead of V to find the beam", kind="value")
+def beam_step_8(scores, log_probs, finished):
+    B, K, V = log_probs.shape
+    only = torch.full_like(log_probs, -math.inf)
+    only[:, :, PAD] = 0
+    log_probs = torch.where(finished[:, :, None], only, log_probs)
+    totals, place = (scores[:, :, None] + log_probs).flatten(1).topk(K, dim=1)
+    return totals, place // K, place % K
+
+
+@wrong(
+    "beam_step", cause="the old beams are floating-point numbers, by / instead of //", kind="dtype"
+)
+def beam_step_9(scores, log_probs, finished):
+    B, K, V = log_probs.shape
+    only = torch.full_like(log_probs, -math.inf)
+    only[:, :, PAD] = 0
+    log_probs = torch.where(finished[:, :, None], only, log_probs)
+    totals, place = (scores[:, :, None] + log_probs).flatten(1).topk(K, dim=1)
+    return totals, torch.floor(place / V), place % V
+
+
+@wrong(
+    "beam_step", cause="writes the rows of finished beams into the given log_probs", kind="state"
+)
+def beam_step_10(scores, log_probs, finished):
+    B, K, V = log_probs.shape
+    log_probs[finished] = -math.inf
+    log_probs[..., PAD] = torch.where(finished, 0.0, log_probs[..., PAD])
+    totals, place = (scores[:, :, None] + log_probs).flatten(1).topk(K, dim=1)
+    return totals, place // V, place % V
+
+
+@wrong("beam_step", cause="a finished beam goes on with EOS instead of PAD", kind="value")
+def beam_step_11(scores, log_probs, finished):
+    B, K, V = log_probs.shape
+    only = torch.full_like(log_probs, -math.inf)
+    only[:, :, EOS] = 0
+    log_probs = torch.where(finished[:, :, None], only, log_probs)
+    totals, place = (scores[:, :, None] + log_probs).flatten(1).topk(K, dim=1)
+    return totals, place // V, place % V
+
+
+@wrong(
+    "beam_step",
+    cause="the row for finished beams is made on the CPU, wherever the scores are",
+    kind="device",
+)
+def beam_step_12(scores, log_probs, finished):
+    B, K, V = log_probs.shape
+    only = torch.full((V,), -math.inf, dtype=log_probs.dtype)
+    only[PAD] = 0
+    log_probs = torch.where(finished[:, :, None], only, log_probs)
+    totals, place = (scores[:, :, None] + log_probs).flatten(1).topk(K, dim=1)
+    return totals, place // V, place % V
+
+
+@wrong(
+    "beam_step", cause="all tokens cost nothing behind a finished beam, not PAD alone", kind="value"
+)
+def beam_step_13(scores, log_probs, finished):
+    B, K, V = log_probs.shape
+    log_probs = log_probs.masked_fill(finished[:, :, None], 0.0)
+    totals, place = (scores[:, :, None] + log_probs).flatten(1).topk(K, dim=1)
+    return totals, place // V, place % V
+
+
+@right("beam_step", how="candidates in Python lists, sorted")
+def beam_step_14(scores, log_probs, finished):
+    B, K, V = log_probs.shape
+    values, beams, tokens = [], [], []
+    for b in range(B):
+        candidates = []
+        for k in range(K):
+            if finished[b, k]:
+                candidates += [(scores[b, k], k, PAD)]
+                candidates += [(scores[b, k] - math.inf, k, t) for t in range(V) if t != PAD]
+            else:
+                candidates += [(scores[b, k] + log_probs[b, k, t], k, t) for t in range(V)]
+        best = sorted(candidates, key=lambda c: -c[0].item())[:K]
+        values.append(torch.stack([c[0] for c in best]))
+        beams.append([c[1] for c in best])
+        tokens.append([c[2] for c in best])
+    device = scores.device
+    beams, tokens = torch.tensor(beams, device=device), torch.tensor(tokens, device=device)
+    return torch.stack(values), beams, tokens
+
+
+@right("beam_step", how="masked_fill, a full sort, unravel_index")
+def beam_step_15(scores, log_probs, finished):
+    _, K, V = log_probs.shape
+    is_pad = torch.arange(V, device=log_probs.device) == PAD
+    done = finished.unsqueeze(-1)
+    log_probs = log_probs.masked_fill(done & ~is_pad, -math.inf).masked_fill(done & is_pad, 0.0)
+    totals = scores.unsqueeze(-1).add(log_probs).reshape(len(scores), -1)
+    best, place = totals.sort(dim=-1, descending=True, stable=True)
+    origin, token = torch.unravel_index(place[:, :K], (K, V))
+    return best[:, :K], origin, token
+
+
+@wrong("length_normalised", cause="multiplies by the penalty instead of dividing", kind="value")
+def length_normalised_1(scores, lengths, alpha):
+    return scores * ((5 + lengths) / 6) ** alpha
+
+
+@wrong("length_normalised", cause="a bracket is missing: 5 + length / 6", kind="value")
+def length_normalised_2(scores, lengths, alpha):
+    return scores / (5 + lengths / 6) ** alpha
+
+
+@wrong("length_normalised", cause="divides by length ** alpha alone", kind="value")
+def length_normalised_3(scores, lengths, alpha):
+    return scores / lengths**alpha
+
+
+@wrong("length_normalised", cause="divides whole numbers: (5 + length) // 6", kind="value")
+def length_normalised_4(scores, lengths, alpha):
+    return scores / ((5 + lengths) // 6) ** alpha
+
+
+@wrong(
+    "length_normalised", cause="multiplies the penalty by alpha instead of raising it", kind="value"
+)
+def length_normalised_5(scores, lengths, alpha):
+    return scores / (alpha * (5 + lengths) / 6)
+
+
+@wrong(
+    "length_normalised", cause="raises 5 + length only and divides by 6 afterwards", kind="value"
+)
+def length_normalised_6(scores, lengths, alpha):
+    return scores / ((5 + lengths) ** alpha / 6)
+
+
+@wrong("length_normalised", cause="divides the given scores in place", kind="state")
+def length_normalised_7(scores, lengths, alpha):
+    scores /= ((5 + lengths) / 6) ** alpha
+    return scores
+
+
+@wrong("length_normalised", cause="fails for lengths of (B, 1)", kind="crash")
+def length_normalised_8(scores, lengths, alpha):
+    return scores / ((5 + lengths.view(scores.shape)) / 6) ** alpha
+
+
+@right("length_normalised", how="a negative power, the lengths converted first")
+def length_normalised_9(scores, lengths, alpha):
+    return scores * lengths.to(scores.dtype).add(5).div(6).pow(-alpha)
+
+
+class _Cache(nn.Module):
+    def __init__(self, d_model, n_heads):
+        super().__init__()
+        self.n_heads = n_heads
+        self.W_q = nn.Linear(d_model, d_model)
+        self.W_k = nn.Linear(d_model, d_model)
+        self.W_v = nn.Linear(d_model, d_model)
+        self.W_o = nn.Linear(d_model, d_model)
+        self.keys = self.values = None
+
+
+@wrong("CachedAttention", cause="keeps nothing: every position sees only itself", kind="state")
+class CachedAttention_1(_Cache):
+    def forward(self, x):
+        q, k, v = (split_heads(W(x), self.n_heads) for W in (self.W_q, self.W_k, self.W_v))
+        if self.keys is not None:
+            k = torch.cat([self.keys, k], dim=2)
+            v = torch.cat([self.values, v], dim=2)
+        return self.W_o(merge_heads(masked_attention(q, k, v)))
+
+
+@wrong("CachedAttention", cause="joins along the heads instead of along time", kind="crash")
+class CachedAttention_2(_Cache):
+    def forward(self, x):
+        q, k, v = (split_heads(W(x), self.n_heads) for W in (self.W_q, self.W_k, self.W_v))
+        if self.keys is not None:
+            k = torch.cat([self.keys, k], dim=1)
+            v = torch.cat([self.values, v], dim=1)
+        self.keys, self.values = k, v
+        return self.W_o(merge_heads(masked_attention(q, k, v)))
+
+
+@wrong(
+    "CachedAttention",
+    cause="keeps only the newest key and value, so it sees two positions",
+    kind="state",
+)
+class CachedAttention_3(_Cache):
+    def forward(self, x):
+        q, new_k, new_v = (split_heads(W(x), self.n_heads) for W in (self.W_q, self.W_k, self.W_v))
+        k, v = new_k, new_v
+        if self.keys is not None:
+            k = torch.cat([self.keys, k], dim=2)
+            v = torch.cat([self.values, v], dim=2)
+        self.keys, self.values = new_k, new_v
+        return self.W_o(merge_heads(masked_attention(q, k, v)))
+
+
+@wrong("CachedAttention", cause="W_o is never used", kind="value")
+class CachedAttention_4(_Cache):
+    def forward(self, x):
+        q, k, v = (split_heads(W(x), self.n_heads) for W in (self.W_q, self.W_k, self.W_v))
+        if self.keys is not None:
+            k = torch.cat([self.keys, k], dim=2)
+            v = torch.cat([self.values, v], dim=2)
+        self.keys, self.values = k, v
+        return merge_heads(masked_attention(q, k, v))
+
+
+@wrong(
+    "CachedAttention", cause="its mask lets the newest query see the first key only", kind="value"
+)
+class CachedAttention_5(_Cache):
+    def forward(self, x):
+        q, k, v = (split_heads(W(x), self.n_heads) for W in (self.W_q, self.W_k, self.W_v))
+        if self.keys is not None:
+            k = torch.cat([self.keys, k], dim=2)
+            v = torch.cat([self.values, v], dim=2)
+        self.keys, self.values = k, v
+        mask = causal_mask(k.shape[2], x.device)[:1]
+        return self.W_o(merge_heads(masked_attention(q, k, v, mask)))
+
+
+@wrong(
+    "CachedAttention",
+    cause="one memory for all objects of the class, so two layers mix",
+    kind="state",
+)
+class CachedAttention_6(_Cache):
+    kept = {}
+
+    def __init__(self, d_model, n_heads):
+        super().__init__(d_model, n_heads)
+        self.kept.clear()
+
+    def forward(self, x):
+        q, k, v = (split_heads(W(x), self.n_heads) for W in (self.W_q, self.W_k, self.W_v))
+        if self.kept:
+            k = torch.cat([self.kept["keys"], k], dim=2)
+            v = torch.cat([self.kept["values"], v], dim=2)
+        self.kept.update(keys=k, values=v)
+        self.keys, self.values = k, v
+        return self.W_o(merge_heads(masked_attention(q, k, v)))
+
+
+@wrong("CachedAttention", cause="keeps keys but forgets the old values", kind="crash")
+class CachedAttention_7(_Cache):
+    def forward(self, x):
+        q, k, v = (split_heads(W(x), self.n_heads) for W in (self.W_q, self.W_k, self.W_v))
+        if self.keys is not None:
+            k = torch.cat([self.keys, k], dim=2)
+        self.keys, self.values = k, v
+        return self.W_o(merge_heads(masked_attention(q, k, v)))
+
+
+@wrong("CachedAttention", cause="attends with a single head: nothing is split", kind="value")
+class CachedAttention_8(_Cache):
+    def forward(self, x):
+        q, k, v = (split_heads(W(x), 1) for W in (self.W_q, self.W_k, self.W_v))
+        if self.keys is not None:
+            k = torch.cat([self.keys, k], dim=2)
+            v = torch.cat([self.values, v], dim=2)
+        self.keys, self.values = k, v
+        return self.W_o(merge_heads(masked_attention(q, k, v)))
+
+
+@wrong(
+    "CachedAttention",
+    cause="attends before the new position is remembered, so not to itself",
+    kind="value",
+)
+class CachedAttention_9(_Cache):
+    def forward(self, x):
+        q, k, v = (split_heads(W(x), self.n_heads) for W in (self.W_q, self.W_k, self.W_v))
+        if self.keys is None:
+            self.keys, self.values = k, v
+            context = masked_attention(q, k, v)
+        else:
+            context = masked_attention(q, self.keys, self.values)
+            self.keys = torch.cat([self.keys, k], dim=2)
+            self.values = torch.cat([self.values, v], dim=2)
+        return self.W_o(merge_heads(context))
+
+
+@right(
+    "CachedAttention", how="an empty cache of length 0 in the first call; heads joined by a reshape"
+)
+class CachedAttention_10(_Cache):
+    def forward(self, x):
+        B, _, d_model = x.shape
+        q, k, v = (split_heads(W(x), self.n_heads) for W in (self.W_q, self.W_k, self.W_v))
+        old_k = k[:, :, :0] if self.keys is None else self.keys
+        old_v = v[:, :, :0] if self.values is None else self.values
+        self.keys, self.values = torch.cat((old_k, k), -2), torch.cat((old_v, v), -2)
+        context = masked_attention(q, self.keys, self.values)  # (B, H, 1, d_head)
+        return self.W_o(context.reshape(B, 1, d_model))
+
+
+@wrong(
+    "follow_beams",
+    cause="takes rows of the first source for all: the offset is missing",
+    kind="value",
+)
+def follow_beams_1(cache, origin):
+    return cache[origin.flatten()]
+
+
+@wrong("follow_beams", cause="the sources are B rows apart instead of K", kind="value")
+def follow_beams_2(cache, origin):
+    B, K = origin.shape
+    return cache[(origin + B * torch.arange(B, device=origin.device)[:, None]).flatten() % (B * K)]
+
+
+@wrong(
+    "follow_beams", cause="adds the beam's number instead of the source's first row", kind="value"
+)
+def follow_beams_3(cache, origin):
+    B, K = origin.shape
+    return cache[(origin + torch.arange(K, device=origin.device)).flatten() % (B * K)]
+
+
+@wrong("follow_beams", cause="the offsets are made on the CPU, wherever origin is", kind="device")
+def follow_beams_4(cache, origin):
+    B, K = origin.shape
+    return cache[(origin + K * torch.arange(B).unsqueeze(1)).flatten()]
+
+
+@wrong("follow_beams", cause="leaves two axes for sources and beams: (B, K, ...)", kind="shape")
+def follow_beams_5(cache, origin):
+    B, K = origin.shape
+    return cache[origin + K * torch.arange(B, device=origin.device)[:, None]]
+
+
+@wrong(
+    "follow_beams", cause="sends old beams to origin instead of fetching from there", kind="value"
+)
+def follow_beams_6(cache, origin):
+    B, K = origin.shape
+    rows = (origin + K * torch.arange(B, device=origin.device)[:, None]).flatten()
+    moved = cache.clone()
+    moved[rows] = cache
+    return moved
+
+
+@wrong("follow_beams", cause="writes the new order into the given cache", kind="state")
+def follow_beams_7(cache, origin):
+    B, K = origin.shape
+    cache[:] = cache[(origin + K * torch.arange(B, device=origin.device)[:, None]).flatten()]
+    return cache
+
+
+@wrong(
+    "follow_beams",
+    cause="gather with a flat index works for a cache with a single axis only",
+    kind="crash",
+)
+def follow_beams_8(cache, origin):
+    B, K = origin.shape
+    rows = (origin + K * torch.arange(B, device=origin.device)[:, None]).flatten()
+    return cache.gather(0, rows)
+
+
+@right("follow_beams", how="each source by itself, concatenated")
+def follow_beams_9(cache, origin):
+    parts = cache.split(origin.shape[1])
+    return torch.cat([part[rows] for part, rows in zip(parts, origin, strict=True)])
+
+
+@wrong(
+    "ngram_matches",
+    cause="does not clip: each n-gram found in the reference counts every time",
+    kind="value",
+)
+def ngram_matches_1(hypothesis, reference):
+    matches, totals = [], []
+    for n in range(1, 5):
+        ours = [tuple(hypothesis[i : i + n]) for i in range(len(hypothesis) - n + 1)]
+        theirs = {tuple(reference[i : i + n]) for i in range(len(reference) - n + 1)}
+        matches.append(sum(gram in theirs for gram in ours))
+        totals.append(len(ours))
+    return matches, totals
+
+
+@wrong("ngram_matches", cause="counts different n-grams, each only once", kind="value")
+def ngram_matches_2(hypothesis, reference):
+    matches, totals = [], []
+    for n in range(1, 5):
+        ours = {tuple(hypothesis[i : i + n]) for i in range(len(hypothesis) - n + 1)}
+        theirs = {tuple(reference[i : i + n]) for i in range(len(reference) - n + 1)}
+        matches.append(len(ours & theirs))
+        totals.append(len(ours))
+    return matches, totals
+
+
+def _grams(tokens, n):
+    return Counter(tuple(tokens[i : i + n]) for i in range(len(tokens) - n + 1))
+
+
+@wrong("ngram_matches", cause="goes from n = 1 to 3 only", kind="shape")
+def ngram_matches_3(hypothesis, reference):
+    matches, totals = [], []
+    for n in range(1, 4):
+        ours, theirs = _grams(hypothesis, n), _grams(reference, n)
+        matches.append((ours & theirs).total())
+        totals.append(ours.total())
+    return matches, totals
+
+
+@wrong("ngram_matches", cause="the totals are those of the reference", kind="value")
+def ngram_matches_4(hypothesis, reference):
+    matches, totals = [], []
+    for n in range(1, 5):
+        ours, theirs = _grams(hypothesis, n), _grams(reference, n)
+        matches.append((ours & theirs).total())
+        totals.append(theirs.total())
+    return matches, totals
+
+
+@wrong("ngram_matches", cause="the totals of a short hypothesis are negative", kind="extreme")
+def ngram_matches_5(hypothesis, reference):
+    matches, totals = [], []
+    for n in range(1, 5):
+        matches.append((_grams(hypothesis, n) & _grams(reference, n)).total())
+        totals.append(len(hypothesis) - n + 1)
+    return matches, totals
+
+
+@wrong(
+    "ngram_matches", cause="joins the tokens, so that ab + c and a + bc are the same", kind="value"
+)
+def ngram_matches_6(hypothesis, reference):
+    matches, totals = [], []
+    for n in range(1, 5):
+        ours = Counter("".join(map(str, gram)) for gram in _grams(hypothesis, n).elements())
+        theirs = Counter("".join(map(str, gram)) for gram in _grams(reference, n).elements())
+        matches.append((ours & theirs).total())
+        totals.append(ours.total())
+    return matches, totals
+
+
+@wrong("ngram_matches", cause="misses the last n-gram of each sentence", kind="value")
+def ngram_matches_7(hypothesis, reference):
+    matches, totals = [], []
+    for n in range(1, 5):
+        ours = Counter(tuple(hypothesis[i : i + n]) for i in range(len(hypothesis) - n))
+        theirs = Counter(tuple(reference[i : i + n]) for i in range(len(reference) - n))
+        matches.append((ours & theirs).total())
+        totals.append(ours.total())
+    return matches, totals
+
+
+@wrong("ngram_matches", cause="returns totals before matches", kind="value")
+def ngram_matches_8(hypothesis, reference):
+    ours = [_grams(hypothesis, n) for n in range(1, 5)]
+    theirs = [_grams(reference, n) for n in range(1, 5)]
+    matches = [(a & b).total() for a, b in zip(ours, theirs, strict=True)]
+    return [a.total() for a in ours], matches
+
+
+@wrong("ngram_matches", cause="returns four pairs instead of two lists", kind="type")
+def ngram_matches_9(hypothesis, reference):
+    pairs = []
+    for n in range(1, 5):
+        ours, theirs = _grams(hypothesis, n), _grams(reference, n)
+        pairs.append(((ours & theirs).total(), ours.total()))
+    return pairs
+
+
+@right("ngram_matches", how="crosses n-grams off a list of the reference's")
+def ngram_matches_10(hypothesis, reference):
+    matches, totals = [0] * 4, [0] * 4
+    for n in (1, 2, 3, 4):
+        left = [list(reference[i : i + n]) for i in range(len(reference) - n + 1)]
+        for start in range(len(hypothesis) - n + 1):
+            gram = list(hypothesis[start : start + n])
+            totals[n - 1] += 1
+            if gram in left:
+                left.remove(gram)
+                matches[n - 1] += 1
+    return matches, totals
+
+
+def _halved(m, t):
+    """Precisions with sacrebleu's smoothing, from lists of four."""
+    halving, precisions = 1.0, []
+    for match, total in zip(m, t, strict=True):
+        if match == 0:
+            halving /= 2
+        precisions.append((match or halving) / total)
+    return precisions
+
+
+@wrong("bleu", cause="takes the arithmetic mean of the precisions", kind="value")
+def bleu_1(matches, totals, lengths, reference_lengths):
+    m, t = matches.sum(0).tolist(), totals.sum(0).tolist()
+    if not any(m) or not all(t):
+        return 0.0
+    c, r = lengths.sum().item(), reference_lengths.sum().item()
+    return 100 * min(1.0, math.exp(1 - r / c)) * sum(_halved(m, t)) / 4
+
+
+@wrong("bleu", cause="takes the mean of the sentences' scores instead of pooling", kind="value")
+def bleu_2(matches, totals, lengths, reference_lengths):
+    scores = []
+    for i in range(len(lengths)):
+        m, t = matches[i].tolist(), totals[i].tolist()
+        if not any(m) or not all(t):
+            scores.append(0.0)
+            continue
+        c, r = lengths[i].item(), reference_lengths[i].item()
+        mean = math.prod(_halved(m, t)) ** 0.25
+        scores.append(100 * min(1.0, math.exp(1 - r / c)) * mean)
+    return sum(scores) / len(scores)
+
+
+@wrong("bleu", cause="the brevity penalty has c / r instead of r / c", kind="value")
+def bleu_3(matches, totals, lengths, reference_lengths):
+    m, t = matches.sum(0).tolist(), totals.sum(0).tolist()
+    if not any(m) or not all(t):
+        return 0.0
+    c, r = lengths.sum().item(), reference_lengths.sum().item()
+    return 100 * min(1.0, math.exp(1 - c / r)) * math.prod(_halved(m, t)) ** 0.25
+
+
+@wrong("bleu", cause="has no brevity penalty", kind="value")
+def bleu_4(matches, totals, lengths, reference_lengths):
+    m, t = matches.sum(0).tolist(), totals.sum(0).tolist()
+    if not any(m) or not all(t):
+        return 0.0
+    return 100 * math.prod(_halved(m, t)) ** 0.25
+
+
+@wrong("bleu", cause="is 0 as soon as one order has no match: no smoothing", kind="value")
+def bleu_5(matches, totals, lengths, reference_lengths):
+    m, t = matches.sum(0).tolist(), totals.sum(0).tolist()
+    if not all(m) or not all(t):
+        return 0.0
+    c, r = lengths.sum().item(), reference_lengths.sum().item()
+    precisions = [a / b for a, b in zip(m, t, strict=True)]
+    return 100 * min(1.0, math.exp(1 - r / c)) * math.prod(precisions) ** 0.25
+
+
+@wrong(
+    "bleu",
+    cause="gives every order without a match half a match, without halving again",
+    kind="value",
+)
+def bleu_6(matches, totals, lengths, reference_lengths):
+    m, t = matches.sum(0).tolist(), totals.sum(0).tolist()
+    if not any(m) or not all(t):
+        return 0.0
+    c, r = lengths.sum().item(), reference_lengths.sum().item()
+    precisions = [(a or 0.5) / b for a, b in zip(m, t, strict=True)]
+    return 100 * min(1.0, math.exp(1 - r / c)) * math.prod(precisions) ** 0.25
+
+
+@wrong("bleu", cause="returns a share from 0 to 1: the factor 100 is missing", kind="value")
+def bleu_7(matches, totals, lengths, reference_lengths):
+    m, t = matches.sum(0).tolist(), totals.sum(0).tolist()
+    if not any(m) or not all(t):
+        return 0.0
+    c, r = lengths.sum().item(), reference_lengths.sum().item()
+    return min(1.0, math.exp(1 - r / c)) * math.prod(_halved(m, t)) ** 0.25
+
+
+@wrong("bleu", cause="divides by 0 where an order has no n-grams", kind="crash")
+def bleu_8(matches, totals, lengths, reference_lengths):
+    m, t = matches.sum(0).tolist(), totals.sum(0).tolist()
+    c, r = lengths.sum().item(), reference_lengths.sum().item()
+    mean = math.prod(_halved(m, t)) ** 0.25
+    return 100 * min(1.0, math.exp(1 - r / c)) * mean if any(m) else 0.0
+
+
+@wrong("bleu", cause="rewards hypotheses that are longer than the references", kind="value")
+def bleu_9(matches, totals, lengths, reference_lengths):
+    m, t = matches.sum(0).tolist(), totals.sum(0).tolist()
+    if not any(m) or not all(t):
+        return 0.0
+    c, r = lengths.sum().item(), reference_lengths.sum().item()
+    return 100 * math.exp(1 - r / c) * math.prod(_halved(m, t)) ** 0.25
+
+
+@wrong("bleu", cause="multiplies the precisions without the fourth root", kind="value")
+def bleu_10(matches, totals, lengths, reference_lengths):
+    m, t = matches.sum(0).tolist(), totals.sum(0).tolist()
+    if not any(m) or not all(t):
+        return 0.0
+    c, r = lengths.sum().item(), reference_lengths.sum().item()
+    return 100 * min(1.0, math.exp(1 - r / c)) * math.prod(_halved(m, t))
+
+
+@wrong("bleu", cause="smooths by adding one to all matches and totals", kind="value")
+def bleu_11(matches, totals, lengths, reference_lengths):
+    m, t = matches.sum(0).tolist(), totals.sum(0).tolist()
+    if not any(m) or not all(t):
+        return 0.0
+    c, r = lengths.sum().item(), reference_lengths.sum().item()
+    precisions = [(a + 1) / (b + 1) for a, b in zip(m, t, strict=True)]
+    return 100 * min(1.0, math.exp(1 - r / c)) * math.prod(precisions) ** 0.25
+
+
+@right("bleu", how="logarithms in Python, the penalty as a case")
+def bleu_12(matches, totals, lengths, reference_lengths):
+    matched, counted = matches.sum(dim=0).tolist(), totals.sum(dim=0).tolist()
+    if sum(matched) == 0 or min(counted) == 0:
+        return 0.0
+    c, r = int(lengths.sum()), int(reference_lengths.sum())
+    logarithm = 0.0 if c >= r else 1 - r / c
+    misses = 0
+    for m, t in zip(matched, counted, strict=True):
+        misses += m == 0
+        logarithm += (math.log(m) if m else -misses * math.log(2)) / 4 - math.log(t) / 4
+    return 100 * math.exp(logarithm)
+
+
+@right("bleu", how="returns a tensor of one number in float64")
+def bleu_13(matches, totals, lengths, reference_lengths):
+    m, t = matches.sum(0).to(torch.float64), totals.sum(0).to(torch.float64)
+    if m.sum() == 0 or (t == 0).any():
+        return torch.tensor(0.0)
+    numerators = m.where(m > 0, 2.0 ** -(m == 0).cumsum(0).double())
+    brevity = (1 - reference_lengths.sum().double() / lengths.sum()).clamp(max=0).exp()
+    return 100 * brevity * (numerators / t).prod() ** 0.25

@@ -1,0 +1,714 @@
+"""Answers to lesson 01 that were written without a look at its checks."""
+
+import math
+
+import torch
+from torch import nn
+
+from attention.getting_started import softmax, weighted_average
+from tests.locked import right, wrong
+
+# --- soft_lookup -----------------------------------------------------------------------------
+
+
+@wrong("soft_lookup", cause="no minus: the farthest key gets the largest weight", kind="value")
+def soft_lookup_1(query, keys, values, temperature):
+    if temperature <= 0:
+        raise ValueError(f"temperature={temperature} is not positive")
+    scores = ((keys - query) ** 2).sum(dim=1) / temperature
+    return softmax(scores, dim=0) @ values
+
+
+@wrong("soft_lookup", cause="scores by the distance, not by its square", kind="value")
+def soft_lookup_2(query, keys, values, temperature):
+    if temperature <= 0:
+        raise ValueError(f"temperature={temperature} is not positive")
+    scores = -torch.linalg.norm(keys - query, dim=1) / temperature
+    return softmax(scores, dim=0) @ values
+
+
+@wrong("soft_lookup", cause="multiplies by the temperature instead of dividing", kind="value")
+def soft_lookup_3(query, keys, values, temperature):
+    if temperature <= 0:
+        raise ValueError(f"temperature={temperature} is not positive")
+    scores = -(keys - query).square().sum(dim=1) * temperature
+    return softmax(scores, dim=0) @ values
+
+
+@wrong(
+    "soft_lookup",
+    cause="takes the exponentials without a shift: NaN at a low temperature",
+    kind="extreme",
+)
+def soft_lookup_4(query, keys, values, temperature):
+    if temperature <= 0:
+        raise ValueError(f"temperature={temperature} is not positive")
+    powers = torch.exp(-(keys - query).square().sum(dim=1) / temperature)
+    weights = powers / powers.sum()
+    return weights @ values
+
+
+@wrong("soft_lookup", cause="leaves the axis of the single query: (1, d_v)", kind="shape")
+def soft_lookup_5(query, keys, values, temperature):
+    if temperature <= 0:
+        raise ValueError(f"temperature={temperature} is not positive")
+    scores = -(keys - query).square().sum(dim=1) / temperature
+    weights = softmax(scores, dim=0)
+    return weighted_average(weights.unsqueeze(0), values)
+
+
+@wrong(
+    "soft_lookup", cause="squeezes too much: the axis of values of length 1 is lost", kind="size"
+)
+def soft_lookup_6(query, keys, values, temperature):
+    if temperature <= 0:
+        raise ValueError(f"temperature={temperature} is not positive")
+    scores = -(keys - query).square().sum(dim=1) / temperature
+    weights = softmax(scores, dim=0)
+    return weighted_average(weights.unsqueeze(0), values).squeeze()
+
+
+@wrong(
+    "soft_lookup",
+    cause="averages the squares over the features instead of summing them",
+    kind="value",
+)
+def soft_lookup_7(query, keys, values, temperature):
+    if temperature <= 0:
+        raise ValueError(f"temperature={temperature} is not positive")
+    scores = -((keys - query) ** 2).mean(dim=-1) / temperature
+    return softmax(scores, dim=0) @ values
+
+
+@right("soft_lookup", how="a loop over the keys")
+def soft_lookup_8(query, keys, values, temperature):
+    if temperature <= 0:
+        raise ValueError(f"temperature={temperature} is not positive")
+    scores = []
+    for key in keys:
+        gap = query - key
+        scores.append(-(gap @ gap) / temperature)
+    weights = torch.stack(scores).softmax(dim=0)
+    context = torch.zeros_like(values[0])
+    for weight, value in zip(weights, values, strict=True):
+        context = context + weight * value
+    return context
+
+
+@right("soft_lookup", how="weighted_average with an axis that is added and taken off")
+def soft_lookup_9(query, keys, values, temperature):
+    if temperature <= 0:
+        raise ValueError(f"temperature={temperature} is not positive")
+    scores = torch.einsum("kd,kd->k", keys - query, query - keys).div(temperature)
+    return weighted_average(softmax(scores[None, :], dim=1), values)[0]
+
+
+# --- distances -------------------------------------------------------------------------------
+
+
+@wrong("distances", cause="keys down, queries across: transposed", kind="shape")
+def distances_1(x, x_train):
+    return (x_train[:, None] - x[None, :]).abs()
+
+
+@wrong("distances", cause="leaves the sign: differences instead of distances", kind="value")
+def distances_2(x, x_train):
+    return x.unsqueeze(1) - x_train.unsqueeze(0)
+
+
+@wrong("distances", cause="squares the differences", kind="value")
+def distances_3(x, x_train):
+    return (x[:, None] - x_train) ** 2
+
+
+@wrong("distances", cause="subtracts element by element, without forming pairs", kind="crash")
+def distances_4(x, x_train):
+    return torch.abs(x - x_train)
+
+
+@wrong("distances", cause="goes through .item(), so no gradient reaches x", kind="gradient")
+def distances_5(x, x_train):
+    table = [[abs(a.item() - b.item()) for b in x_train] for a in x]
+    return torch.tensor(table, dtype=x.dtype, device=x.device)
+
+
+@right("distances", how="one row per query in a loop")
+def distances_6(x, x_train):
+    return torch.stack([torch.abs(query - x_train) for query in x])
+
+
+@right("distances", how="cdist with p=1 on vectors of length 1")
+def distances_7(x, x_train):
+    return torch.cdist(x.unsqueeze(1), x_train.unsqueeze(1), p=1)
+
+
+# --- nadaraya_watson -------------------------------------------------------------------------
+
+
+@wrong(
+    "nadaraya_watson",
+    cause="no brackets around 2 h²: divides by 2 and multiplies by h²",
+    kind="value",
+)
+def nadaraya_watson_1(x, x_train, y_train, bandwidth):
+    scores = -((x[:, None] - x_train[None, :]) ** 2) / 2 * bandwidth**2
+    return softmax(scores, dim=1) @ y_train
+
+
+@wrong("nadaraya_watson", cause="the bandwidth is not squared", kind="value")
+def nadaraya_watson_2(x, x_train, y_train, bandwidth):
+    scores = -((x[:, None] - x_train[None, :]) ** 2) / (2 * bandwidth)
+    return softmax(scores, dim=1) @ y_train
+
+
+@wrong("nadaraya_watson", cause="leaves out the 2 of the denominator", kind="value")
+def nadaraya_watson_3(x, x_train, y_train, bandwidth):
+    scores = -(((x[:, None] - x_train[None, :]) / bandwidth) ** 2)
+    return softmax(scores, dim=1) @ y_train
+
+
+@wrong("nadaraya_watson", cause="softmax over the queries instead of the keys", kind="value")
+def nadaraya_watson_4(x, x_train, y_train, bandwidth):
+    scores = -((x[:, None] - x_train[None, :]) ** 2) / (2 * bandwidth**2)
+    return softmax(scores, dim=0) @ y_train
+
+
+@wrong(
+    "nadaraya_watson",
+    cause="plain exponentials and 1e-8 in the denominator: far from all examples it predicts 0",
+    kind="extreme",
+)
+def nadaraya_watson_5(x, x_train, y_train, bandwidth):
+    kernel = torch.exp(-((x[:, None] - x_train[None, :]) ** 2) / (2 * bandwidth**2))
+    weights = kernel / (kernel.sum(dim=1, keepdim=True) + 1e-8)
+    return weights @ y_train
+
+
+@wrong("nadaraya_watson", cause="returns a column: (T_q, 1)", kind="shape")
+def nadaraya_watson_6(x, x_train, y_train, bandwidth):
+    scores = -((x[:, None] - x_train[None, :]) ** 2) / (2 * bandwidth**2)
+    return weighted_average(softmax(scores, dim=1), y_train[:, None])
+
+
+@right("nadaraya_watson", how="softmax of the log density of a normal distribution")
+def nadaraya_watson_7(x, x_train, y_train, bandwidth):
+    bells = torch.distributions.Normal(x_train, bandwidth)
+    return torch.mv(bells.log_prob(x[:, None]).softmax(1), y_train)
+
+
+@right("nadaraya_watson", how="a loop over the queries")
+def nadaraya_watson_8(x, x_train, y_train, bandwidth):
+    predictions = []
+    for query in x:
+        u = (x_train - query) / bandwidth
+        weights = softmax(-0.5 * u * u, dim=-1)
+        predictions.append(torch.sum(weights * y_train))
+    return torch.stack(predictions)
+
+
+# --- kernel_values ---------------------------------------------------------------------------
+
+
+@wrong(
+    "kernel_values", cause="the boxcar forgets the absolute value: 1 for all u <= 1", kind="value"
+)
+def kernel_values_1(u, kernel):
+    if kernel == "gaussian":
+        return torch.exp(-(u**2) / 2)
+    if kernel == "boxcar":
+        return (u <= 1).to(u.dtype)
+    if kernel == "epanechnikov":
+        return (1 - u**2).clamp(min=0)
+    if kernel == "constant":
+        return torch.ones_like(u)
+    raise ValueError(f"{kernel}: choose gaussian, boxcar, epanechnikov or constant")
+
+
+@wrong("kernel_values", cause="the boxcar returns bools", kind="dtype")
+def kernel_values_2(u, kernel):
+    if kernel == "gaussian":
+        return torch.exp(-(u**2) / 2)
+    if kernel == "boxcar":
+        return u.abs() <= 1
+    if kernel == "epanechnikov":
+        return (1 - u**2).clamp(min=0)
+    if kernel == "constant":
+        return torch.ones_like(u)
+    raise ValueError(f"{kernel}: choose gaussian, boxcar, epanechnikov or constant")
+
+
+@wrong("kernel_values", cause="Epanechnikov becomes negative beyond |u| = 1", kind="value")
+def kernel_values_3(u, kernel):
+    if kernel == "gaussian":
+        return torch.exp(-(u**2) / 2)
+    if kernel == "boxcar":
+        return (u.abs() <= 1).to(u.dtype)
+    if kernel == "epanechnikov":
+        return 1 - u**2
+    if kernel == "constant":
+        return torch.ones_like(u)
+    raise ValueError(f"{kernel}: choose gaussian, boxcar, epanechnikov or constant")
+
+
+@wrong("kernel_values", cause="the Gaussian lacks the division by 2", kind="value")
+def kernel_values_4(u, kernel):
+    if kernel == "gaussian":
+        return torch.exp(-(u**2))
+    if kernel == "boxcar":
+        return (u.abs() <= 1).to(u.dtype)
+    if kernel == "epanechnikov":
+        return (1 - u**2).clamp(min=0)
+    if kernel == "constant":
+        return torch.ones_like(u)
+    raise ValueError(f"{kernel}: choose gaussian, boxcar, epanechnikov or constant")
+
+
+@wrong("kernel_values", cause="any other name counts as constant: no ValueError", kind="error")
+def kernel_values_5(u, kernel):
+    if kernel == "gaussian":
+        return torch.exp(-(u**2) / 2)
+    if kernel == "boxcar":
+        return (u.abs() <= 1).to(u.dtype)
+    if kernel == "epanechnikov":
+        return (1 - u**2).clamp(min=0)
+    return torch.ones_like(u)
+
+
+@wrong("kernel_values", cause="an unknown name raises KeyError, not ValueError", kind="error")
+def kernel_values_6(u, kernel):
+    return {
+        "gaussian": torch.exp(-(u**2) / 2),
+        "boxcar": (u.abs() <= 1).to(u.dtype),
+        "epanechnikov": (1 - u**2).clamp(min=0),
+        "constant": torch.ones_like(u),
+    }[kernel]
+
+
+@wrong(
+    "kernel_values",
+    cause="the boxcar leaves out its edge, |u| = 1",
+    kind="value",
+)
+def kernel_values_7(u, kernel):
+    if kernel == "gaussian":
+        return torch.exp(-(u**2) / 2)
+    if kernel == "boxcar":
+        return torch.where(u.abs() < 1, torch.ones_like(u), torch.zeros_like(u))
+    if kernel == "epanechnikov":
+        return (1 - u**2).clamp(min=0)
+    if kernel == "constant":
+        return torch.ones_like(u)
+    raise ValueError(f"{kernel}: choose gaussian, boxcar, epanechnikov or constant")
+
+
+@wrong(
+    "kernel_values",
+    cause="the constant kernel is made as float32 on the CPU, whatever u is",
+    kind="dtype",
+)
+def kernel_values_8(u, kernel):
+    if kernel == "gaussian":
+        return torch.exp(-(u**2) / 2)
+    if kernel == "boxcar":
+        return (u.abs() <= 1).to(u.dtype)
+    if kernel == "epanechnikov":
+        return (1 - u**2).clamp(min=0)
+    if kernel == "constant":
+        return torch.ones(u.shape)
+    raise ValueError(f"{kernel}: choose gaussian, boxcar, epanechnikov or constant")
+
+
+def _gaussian(u):
+    return (-0.5 * u * u).exp()
+
+
+def _boxcar(u):
+    return torch.where((u >= -1) & (u <= 1), torch.ones_like(u), torch.zeros_like(u))
+
+
+def _epanechnikov(u):
+    return torch.relu((1 - u) * (1 + u))
+
+
+_KERNELS = {
+    "gaussian": _gaussian,
+    "boxcar": _boxcar,
+    "epanechnikov": _epanechnikov,
+    "constant": torch.ones_like,
+}
+
+
+@right("kernel_values", how="a dict of helper functions")
+def kernel_values_9(u, kernel):
+    if kernel not in _KERNELS:
+        raise ValueError(f"unknown kernel {kernel!r}, known are {sorted(_KERNELS)}")
+    return _KERNELS[kernel](u)
+
+
+@right("kernel_values", how="match, and products with masks")
+def kernel_values_10(u, kernel):
+    inside = (u.abs() <= 1).type_as(u)
+    match kernel:
+        case "gaussian":
+            return torch.exp(-u.square() / 2)
+        case "boxcar":
+            return inside
+        case "epanechnikov":
+            return inside * (1 - u.pow(2))
+        case "constant":
+            return u.new_ones(u.shape)
+        case _:
+            raise ValueError(
+                f"kernel must be 'gaussian', 'boxcar', 'epanechnikov' or 'constant', not {kernel}"
+            )
+
+
+# --- attention_weights -----------------------------------------------------------------------
+
+
+@wrong("attention_weights", cause="a row of zeros becomes 0 / 0 = NaN", kind="value")
+def attention_weights_1(similarity):
+    return similarity / similarity.sum(dim=1, keepdim=True)
+
+
+@wrong(
+    "attention_weights",
+    cause="a small number in the denominator leaves rows of zeros as zeros",
+    kind="value",
+)
+def attention_weights_2(similarity):
+    return similarity / (similarity.sum(dim=1, keepdim=True) + 1e-8)
+
+
+@wrong("attention_weights", cause="a softmax instead of a division by the sum", kind="value")
+def attention_weights_3(similarity):
+    return torch.softmax(similarity, dim=1)
+
+
+@wrong("attention_weights", cause="writes the ones into the matrix it was given", kind="state")
+def attention_weights_4(similarity):
+    similarity[similarity.sum(dim=1) == 0] = 1.0
+    return similarity / similarity.sum(dim=1, keepdim=True)
+
+
+@wrong(
+    "attention_weights",
+    cause="treats honest rows with a small sum (below 1e-6) as empty",
+    kind="extreme",
+)
+def attention_weights_5(similarity):
+    total = similarity.sum(dim=1, keepdim=True)
+    similarity = torch.where(total < 1e-6, torch.ones_like(similarity), similarity)
+    return similarity / similarity.sum(dim=1, keepdim=True)
+
+
+@wrong(
+    "attention_weights",
+    cause="an empty row gets 1 / T_q instead of 1 / T_k",
+    kind="value",
+)
+def attention_weights_6(similarity):
+    total = similarity.sum(dim=1, keepdim=True)
+    empty = total == 0
+    weights = similarity / total.masked_fill(empty, 1.0)
+    return weights.masked_fill(empty, 1 / similarity.shape[0])
+
+
+@wrong("attention_weights", cause="divides by the sums of the columns", kind="value")
+def attention_weights_7(similarity):
+    empty = similarity.sum(dim=0, keepdim=True) == 0
+    similarity = similarity.masked_fill(empty, 1.0)
+    return similarity / similarity.sum(dim=0, keepdim=True)
+
+
+@right("attention_weights", how="adds 1 to rows in which all entries are 0")
+def attention_weights_8(similarity):
+    empty = (similarity == 0).all(dim=1, keepdim=True)
+    filled = similarity + empty.to(similarity.dtype)
+    return filled / filled.sum(1, keepdim=True)
+
+
+@right("attention_weights", how="a loop over the rows")
+def attention_weights_9(similarity):
+    rows = []
+    for row in similarity:
+        total = row.sum()
+        if total == 0:
+            rows.append(torch.full_like(row, 1 / len(row)))
+        else:
+            rows.append(row / total)
+    return torch.stack(rows)
+
+
+# --- leave_one_out_loss ----------------------------------------------------------------------
+
+
+@wrong("leave_one_out_loss", cause="every example also sees itself", kind="value")
+def leave_one_out_loss_1(x_train, y_train, bandwidth):
+    scores = -((x_train[:, None] - x_train[None, :]) ** 2) / (2 * bandwidth**2)
+    predictions = softmax(scores, dim=1) @ y_train
+    return ((predictions - y_train) ** 2).mean()
+
+
+@wrong(
+    "leave_one_out_loss",
+    cause="masks after the softmax and divides again: 0 / 0 at a small bandwidth",
+    kind="extreme",
+)
+def leave_one_out_loss_2(x_train, y_train, bandwidth):
+    scores = -((x_train[:, None] - x_train[None, :]) ** 2) / (2 * bandwidth**2)
+    weights = softmax(scores, dim=1)
+    weights = weights * (1 - torch.eye(len(x_train), dtype=weights.dtype, device=weights.device))
+    weights = weights / weights.sum(dim=1, keepdim=True)
+    return ((weights @ y_train - y_train) ** 2).mean()
+
+
+@wrong("leave_one_out_loss", cause="fills the diagonal with the score 0, not −∞", kind="value")
+def leave_one_out_loss_3(x_train, y_train, bandwidth):
+    scores = -((x_train[:, None] - x_train[None, :]) ** 2) / (2 * bandwidth**2)
+    itself = torch.eye(len(x_train), dtype=torch.bool, device=x_train.device)
+    weights = softmax(scores.masked_fill(itself, 0.0), dim=1)
+    return ((weights @ y_train - y_train) ** 2).mean()
+
+
+@wrong("leave_one_out_loss", cause="sums the squared errors instead of averaging", kind="value")
+def leave_one_out_loss_4(x_train, y_train, bandwidth):
+    scores = -((x_train[:, None] - x_train[None, :]) ** 2) / (2 * bandwidth**2)
+    itself = torch.eye(len(x_train), dtype=torch.bool, device=x_train.device)
+    weights = softmax(scores.masked_fill(itself, -torch.inf), dim=1)
+    return ((weights @ y_train - y_train) ** 2).sum()
+
+
+@wrong(
+    "leave_one_out_loss",
+    cause="float() makes a plain number of the bandwidth, so no gradient reaches it",
+    kind="gradient",
+)
+def leave_one_out_loss_5(x_train, y_train, bandwidth):
+    h = float(bandwidth)
+    scores = -((x_train[:, None] - x_train[None, :]) ** 2) / (2 * h**2)
+    scores = scores.fill_diagonal_(-math.inf)
+    predictions = softmax(scores, dim=1) @ y_train
+    return ((predictions - y_train) ** 2).mean()
+
+
+@wrong(
+    "leave_one_out_loss",
+    cause="masks with −1e4: at a small bandwidth the others score lower, and each sees itself",
+    kind="extreme",
+)
+def leave_one_out_loss_6(x_train, y_train, bandwidth):
+    scores = -((x_train[:, None] - x_train[None, :]) ** 2) / (2 * bandwidth**2)
+    itself = torch.eye(len(x_train), dtype=torch.bool, device=x_train.device)
+    weights = softmax(scores.masked_fill(itself, -1e4), dim=1)
+    return ((weights @ y_train - y_train) ** 2).mean()
+
+
+@wrong(
+    "leave_one_out_loss",
+    cause="makes the mask of the diagonal on the CPU, wherever x_train is",
+    kind="device",
+)
+def leave_one_out_loss_7(x_train, y_train, bandwidth):
+    scores = -((x_train[:, None] - x_train[None, :]) ** 2) / (2 * bandwidth**2)
+    itself = torch.eye(len(x_train), dtype=torch.bool)
+    weights = softmax(scores.masked_fill(itself, -torch.inf), dim=1)
+    return ((weights @ y_train - y_train) ** 2).mean()
+
+
+@right("leave_one_out_loss", how="really takes each example out, in a loop")
+def leave_one_out_loss_8(x_train, y_train, bandwidth):
+    errors = []
+    for i in range(len(x_train)):
+        others_x = torch.cat([x_train[:i], x_train[i + 1 :]])
+        others_y = torch.cat([y_train[:i], y_train[i + 1 :]])
+        weights = softmax(-((others_x - x_train[i]) ** 2) / (2 * bandwidth**2), dim=0)
+        errors.append((weights @ others_y - y_train[i]) ** 2)
+    return torch.stack(errors).mean()
+
+
+@right("leave_one_out_loss", how="adds a diagonal matrix of −∞ to the scores")
+def leave_one_out_loss_9(x_train, y_train, bandwidth):
+    gap = x_train.unsqueeze(1) - x_train.unsqueeze(0)
+    scores = gap.square() / (-2 * bandwidth * bandwidth)
+    scores = scores + torch.diag(torch.full_like(x_train, -math.inf))
+    return nn.functional.mse_loss(torch.softmax(scores, dim=-1) @ y_train, y_train)
+
+
+# --- LearnedBandwidth ------------------------------------------------------------------------
+
+
+@wrong("LearnedBandwidth", cause="the parameter has the shape (1,) instead of ()", kind="shape")
+class LearnedBandwidth_1(nn.Module):
+    def __init__(self, bandwidth):
+        super().__init__()
+        self.log_bandwidth = nn.Parameter(torch.tensor([math.log(bandwidth)]))
+
+    def forward(self, x, x_train, y_train):
+        h = self.log_bandwidth.exp()
+        scores = -((x[:, None] - x_train[None, :]) ** 2) / (2 * h**2)
+        return softmax(scores, dim=1) @ y_train
+
+
+@wrong(
+    "LearnedBandwidth",
+    cause="log_bandwidth is a tensor but no nn.Parameter, so the module has nothing to learn",
+    kind="type",
+)
+class LearnedBandwidth_2(nn.Module):
+    def __init__(self, bandwidth):
+        super().__init__()
+        self.log_bandwidth = torch.tensor(math.log(bandwidth), requires_grad=True)
+
+    def forward(self, x, x_train, y_train):
+        h = self.log_bandwidth.exp()
+        scores = -((x[:, None] - x_train[None, :]) ** 2) / (2 * h**2)
+        return softmax(scores, dim=1) @ y_train
+
+
+@wrong(
+    "LearnedBandwidth",
+    cause="math.exp makes a plain number, so no gradient reaches log_bandwidth",
+    kind="gradient",
+)
+class LearnedBandwidth_3(nn.Module):
+    def __init__(self, bandwidth):
+        super().__init__()
+        self.log_bandwidth = nn.Parameter(torch.tensor(math.log(bandwidth)))
+
+    def forward(self, x, x_train, y_train):
+        h = math.exp(self.log_bandwidth)
+        scores = -((x[:, None] - x_train[None, :]) ** 2) / (2 * h**2)
+        return softmax(scores, dim=1) @ y_train
+
+
+@wrong("LearnedBandwidth", cause="starts from the logarithm to base 2", kind="value")
+class LearnedBandwidth_4(nn.Module):
+    def __init__(self, bandwidth):
+        super().__init__()
+        self.log_bandwidth = nn.Parameter(torch.tensor(math.log2(bandwidth)))
+
+    def forward(self, x, x_train, y_train):
+        h = self.log_bandwidth.exp()
+        scores = -((x[:, None] - x_train[None, :]) ** 2) / (2 * h**2)
+        return softmax(scores, dim=1) @ y_train
+
+
+@wrong(
+    "LearnedBandwidth",
+    cause="forward takes log_bandwidth itself for the bandwidth, without the exponential",
+    kind="value",
+)
+class LearnedBandwidth_5(nn.Module):
+    def __init__(self, bandwidth):
+        super().__init__()
+        self.log_bandwidth = nn.Parameter(torch.tensor(math.log(bandwidth)))
+
+    def forward(self, x, x_train, y_train):
+        scores = -((x[:, None] - x_train[None, :]) ** 2) / (2 * self.log_bandwidth**2)
+        return softmax(scores, dim=1) @ y_train
+
+
+@wrong(
+    "LearnedBandwidth",
+    cause="computes the bandwidth once in __init__, so changes of log_bandwidth have no effect",
+    kind="state",
+)
+class LearnedBandwidth_6(nn.Module):
+    def __init__(self, bandwidth):
+        super().__init__()
+        self.log_bandwidth = nn.Parameter(torch.tensor(math.log(bandwidth)))
+        self.bandwidth = self.log_bandwidth.exp()
+
+    def forward(self, x, x_train, y_train):
+        scores = -((x[:, None] - x_train[None, :]) ** 2) / (2 * self.bandwidth**2)
+        return softmax(scores, dim=1) @ y_train
+
+
+@wrong("LearnedBandwidth", cause="stores the bandwidth itself, not its logarithm", kind="value")
+class LearnedBandwidth_7(nn.Module):
+    def __init__(self, bandwidth):
+        super().__init__()
+        self.log_bandwidth = nn.Parameter(torch.tensor(float(bandwidth)))
+
+    def forward(self, x, x_train, y_train):
+        h = self.log_bandwidth
+        scores = -((x[:, None] - x_train[None, :]) ** 2) / (2 * h**2)
+        return softmax(scores, dim=1) @ y_train
+
+
+@right("LearnedBandwidth", how="a property for the bandwidth, the logarithm taken by torch")
+class LearnedBandwidth_8(nn.Module):
+    def __init__(self, bandwidth):
+        super().__init__()
+        self.register_parameter("log_bandwidth", nn.Parameter(torch.tensor(float(bandwidth)).log()))
+
+    @property
+    def bandwidth(self):
+        return torch.exp(self.log_bandwidth)
+
+    def forward(self, x, x_train, y_train):
+        u = (x_train.unsqueeze(0) - x.unsqueeze(1)) / self.bandwidth
+        return torch.einsum("qk,k->q", (-0.5 * u * u).softmax(dim=1), y_train)
+
+
+@right("LearnedBandwidth", how="multiplies by exp(-log_bandwidth), loops over the queries")
+class LearnedBandwidth_9(nn.Module):
+    def __init__(self, bandwidth):
+        super().__init__()
+        start = torch.tensor(math.log(bandwidth))
+        self.log_bandwidth = nn.Parameter(start, requires_grad=True)
+
+    def _predict(self, query, x_train, y_train):
+        u = (query - x_train) * torch.exp(-self.log_bandwidth)
+        return softmax(-u.square() / 2, dim=0).dot(y_train)
+
+    def forward(self, x, x_train, y_train):
+        return torch.stack([self._predict(query, x_train, y_train) for query in x])
+
+
+# --- effective_neighbours --------------------------------------------------------------------
+
+
+@wrong("effective_neighbours", cause="a weight of 0 makes 0 · log 0 = NaN", kind="value")
+def effective_neighbours_1(weights):
+    return torch.exp(-(weights * weights.log()).sum(dim=1))
+
+
+@wrong("effective_neighbours", cause="returns the entropy, without its exponential", kind="value")
+def effective_neighbours_2(weights):
+    return -torch.xlogy(weights, weights).sum(dim=1)
+
+
+@wrong("effective_neighbours", cause="no minus: 1/n instead of n", kind="value")
+def effective_neighbours_3(weights):
+    return torch.xlogy(weights, weights).sum(dim=1).exp()
+
+
+@wrong("effective_neighbours", cause="adds the entropies of all queries up", kind="shape")
+def effective_neighbours_4(weights):
+    return (-torch.xlogy(weights, weights).sum()).exp()
+
+
+@wrong(
+    "effective_neighbours",
+    cause="1 over the sum of the squared weights, not the exponential of the entropy",
+    kind="value",
+)
+def effective_neighbours_5(weights):
+    return 1 / weights.square().sum(dim=1)
+
+
+@wrong("effective_neighbours", cause="sums over the queries instead of the keys", kind="shape")
+def effective_neighbours_6(weights):
+    return torch.exp(-torch.xlogy(weights, weights).sum(dim=0))
+
+
+@right("effective_neighbours", how="torch.special.entr")
+def effective_neighbours_7(weights):
+    return torch.special.entr(weights).sum(-1).exp()
+
+
+@right("effective_neighbours", how="the product of all w to the power −w")
+def effective_neighbours_8(weights):
+    return torch.pow(weights, -weights).prod(dim=1)

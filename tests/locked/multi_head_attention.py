@@ -1,0 +1,686 @@
+"""Answers to lesson 07 that were written without a look at its checks."""
+
+import math
+
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+from attention.masked_attention import masked_attention
+from attention.multi_head_attention import attend
+from tests.locked import right, wrong
+
+
+@wrong("split_heads", cause="cuts across the positions: it views without a transpose", kind="value")
+def split_heads_1(x, n_heads):
+    B, T, d_model = x.shape
+    if d_model % n_heads:
+        raise ValueError("n_heads does not divide d_model")
+    return x.view(B, n_heads, T, d_model // n_heads)
+
+
+@wrong(
+    "split_heads",
+    cause="deals the features out in turn: head h gets h, h + H, ... instead of neighbours",
+    kind="value",
+)
+def split_heads_2(x, n_heads):
+    B, T, d_model = x.shape
+    if d_model % n_heads:
+        raise ValueError("n_heads does not divide d_model")
+    return x.reshape(B, T, d_model // n_heads, n_heads).permute(0, 3, 1, 2)
+
+
+@wrong(
+    "split_heads", cause="leaves the heads behind the positions: (B, T, H, d_head)", kind="shape"
+)
+def split_heads_3(x, n_heads):
+    B, T, d_model = x.shape
+    if d_model % n_heads:
+        raise ValueError("n_heads does not divide d_model")
+    return x.reshape(B, T, n_heads, d_model // n_heads)
+
+
+@wrong("split_heads", cause="swaps the wrong axes: the result is (B, T, d_head, H)", kind="shape")
+def split_heads_4(x, n_heads):
+    B, T, d_model = x.shape
+    if d_model % n_heads:
+        raise ValueError("n_heads does not divide d_model")
+    return x.reshape(B, T, n_heads, d_model // n_heads).transpose(2, 3)
+
+
+@wrong(
+    "split_heads",
+    cause="fills the pieces into a float32 tensor, so another dtype is lost",
+    kind="dtype",
+)
+def split_heads_5(x, n_heads):
+    B, T, d_model = x.shape
+    if d_model % n_heads:
+        raise ValueError("n_heads does not divide d_model")
+    d_head = d_model // n_heads
+    heads = torch.zeros(B, n_heads, T, d_head, device=x.device)
+    for h in range(n_heads):
+        heads[:, h] = x[:, :, h * d_head : (h + 1) * d_head]
+    return heads
+
+
+@wrong("split_heads", cause="copies with .data, so no gradient comes back to x", kind="gradient")
+def split_heads_6(x, n_heads):
+    B, T, d_model = x.shape
+    if d_model % n_heads:
+        raise ValueError("n_heads does not divide d_model")
+    return x.data.view(B, T, n_heads, d_model // n_heads).transpose(1, 2).contiguous()
+
+
+@wrong(
+    "split_heads",
+    cause="cuts d_head too small without an error if n_heads does not divide d_model",
+    kind="error",
+)
+def split_heads_7(x, n_heads):
+    d_head = x.shape[-1] // n_heads
+    return torch.stack([x[..., h * d_head : (h + 1) * d_head] for h in range(n_heads)], dim=1)
+
+
+@right("split_heads", how="chunks the last axis and stacks")
+def split_heads_8(x, n_heads):
+    if x.shape[-1] % n_heads != 0:
+        raise ValueError(f"{x.shape[-1]} features cannot be cut into {n_heads} heads")
+    return torch.stack(torch.chunk(x, n_heads, dim=-1), dim=1)
+
+
+@right("split_heads", how="view and permute, made contiguous")
+def split_heads_9(x, n_heads):
+    B, T, d_model = x.shape
+    if d_model % n_heads:
+        raise ValueError(f"n_heads={n_heads} does not divide d_model={d_model}")
+    return x.view(B, T, n_heads, d_model // n_heads).permute(0, 2, 1, 3).contiguous()
+
+
+@wrong("merge_heads", cause="reshapes without moving the heads behind the positions", kind="value")
+def merge_heads_1(x):
+    B, H, T, d_head = x.shape
+    return x.reshape(B, T, H * d_head)
+
+
+@wrong(
+    "merge_heads",
+    cause="puts the features before the heads, so that the heads' features are interleaved",
+    kind="value",
+)
+def merge_heads_2(x):
+    B, H, T, d_head = x.shape
+    return x.permute(0, 2, 3, 1).reshape(B, T, H * d_head)
+
+
+@wrong(
+    "merge_heads",
+    cause="views a transposed tensor, which fails where the numbers are not side by side",
+    kind="crash",
+)
+def merge_heads_3(x):
+    B, H, T, d_head = x.shape
+    return x.transpose(1, 2).view(B, T, H * d_head)
+
+
+@wrong("merge_heads", cause="joins the positions with the features, too", kind="shape")
+def merge_heads_4(x):
+    return x.transpose(1, 2).flatten(1)
+
+
+@wrong("merge_heads", cause="squeezes away axes of length 1, of the batch for example", kind="size")
+def merge_heads_5(x):
+    return torch.cat([x[:, h] for h in range(x.shape[1])], dim=-1).squeeze()
+
+
+@wrong("merge_heads", cause="adds the heads up instead of putting them side by side", kind="shape")
+def merge_heads_6(x):
+    return x.sum(dim=1)
+
+
+@right("merge_heads", how="concatenates the heads along the features")
+def merge_heads_7(x):
+    return torch.cat(x.unbind(dim=1), dim=-1)
+
+
+class _Given(nn.Module):
+    """What the notebook gives, and four right projections."""
+
+    def __init__(self, d_model, n_heads, dropout=0.0, fused=False):
+        super().__init__()
+        if d_model % n_heads:
+            raise ValueError(f"n_heads={n_heads} does not divide d_model={d_model}")
+        self.n_heads, self.d_head = n_heads, d_model // n_heads
+        self.dropout, self.fused = dropout, fused
+        self.W_q = nn.Linear(d_model, d_model)
+        self.W_k = nn.Linear(d_model, d_model)
+        self.W_v = nn.Linear(d_model, d_model)
+        self.W_o = nn.Linear(d_model, d_model)
+
+    def cut(self, x):
+        return x.view(x.shape[0], x.shape[1], self.n_heads, self.d_head).transpose(1, 2)
+
+
+@wrong("MultiHeadAttention", cause="the output projection W_o is never used", kind="value")
+class MultiHeadAttention_1(_Given):
+    def forward(self, query, key, value, mask=None, head_mask=None, return_weights=False):
+        if mask is not None:
+            mask = mask.unsqueeze(-3)
+        fused = self.fused and not return_weights
+        q, k, v = self.cut(self.W_q(query)), self.cut(self.W_k(key)), self.cut(self.W_v(value))
+        p = self.dropout if self.training else 0.0
+        context, weights = attend(q, k, v, mask, p, fused)
+        if head_mask is not None:
+            context = context * head_mask[..., None, None]
+        output = context.transpose(1, 2).flatten(2)
+        return (output, weights) if return_weights else output
+
+
+@wrong("MultiHeadAttention", cause="makes the values from key instead of value", kind="value")
+class MultiHeadAttention_2(_Given):
+    def forward(self, query, key, value, mask=None, head_mask=None, return_weights=False):
+        if mask is not None:
+            mask = mask.unsqueeze(-3)
+        fused = self.fused and not return_weights
+        q, k, v = self.cut(self.W_q(query)), self.cut(self.W_k(key)), self.cut(self.W_v(key))
+        p = self.dropout if self.training else 0.0
+        context, weights = attend(q, k, v, mask, p, fused)
+        if head_mask is not None:
+            context = context * head_mask[..., None, None]
+        output = self.W_o(context.transpose(1, 2).flatten(2))
+        return (output, weights) if return_weights else output
+
+
+@wrong(
+    "MultiHeadAttention",
+    cause="splits into heads by a view alone, which cuts across positions",
+    kind="value",
+)
+class MultiHeadAttention_3(_Given):
+    def forward(self, query, key, value, mask=None, head_mask=None, return_weights=False):
+        if mask is not None:
+            mask = mask.unsqueeze(-3)
+        fused = self.fused and not return_weights
+        B = len(query)
+        q = self.W_q(query).view(B, self.n_heads, -1, self.d_head)
+        k = self.W_k(key).view(B, self.n_heads, -1, self.d_head)
+        v = self.W_v(value).view(B, self.n_heads, -1, self.d_head)
+        p = self.dropout if self.training else 0.0
+        context, weights = attend(q, k, v, mask, p, fused)
+        if head_mask is not None:
+            context = context * head_mask[..., None, None]
+        output = self.W_o(context.reshape(B, -1, self.n_heads * self.d_head))
+        return (output, weights) if return_weights else output
+
+
+@wrong("MultiHeadAttention", cause="drops weights after eval() as well", kind="state")
+class MultiHeadAttention_4(_Given):
+    def forward(self, query, key, value, mask=None, head_mask=None, return_weights=False):
+        if mask is not None:
+            mask = mask.unsqueeze(-3)
+        fused = self.fused and not return_weights
+        q, k, v = self.cut(self.W_q(query)), self.cut(self.W_k(key)), self.cut(self.W_v(value))
+        context, weights = attend(q, k, v, mask, self.dropout, fused)
+        if head_mask is not None:
+            context = context * head_mask[..., None, None]
+        output = self.W_o(context.transpose(1, 2).flatten(2))
+        return (output, weights) if return_weights else output
+
+
+@wrong(
+    "MultiHeadAttention",
+    cause="lines up only a head_mask of (H,); one of (B, H) fails",
+    kind="crash",
+)
+class MultiHeadAttention_5(_Given):
+    def forward(self, query, key, value, mask=None, head_mask=None, return_weights=False):
+        if mask is not None:
+            mask = mask.unsqueeze(-3)
+        fused = self.fused and not return_weights
+        q, k, v = self.cut(self.W_q(query)), self.cut(self.W_k(key)), self.cut(self.W_v(value))
+        p = self.dropout if self.training else 0.0
+        context, weights = attend(q, k, v, mask, p, fused)
+        if head_mask is not None:
+            context = context * head_mask.view(1, self.n_heads, 1, 1)
+        output = self.W_o(context.transpose(1, 2).flatten(2))
+        return (output, weights) if return_weights else output
+
+
+@wrong(
+    "MultiHeadAttention", cause="returns the pair also when no weights were asked for", kind="type"
+)
+class MultiHeadAttention_6(_Given):
+    def forward(self, query, key, value, mask=None, head_mask=None, return_weights=False):
+        if mask is not None:
+            mask = mask.unsqueeze(-3)
+        fused = self.fused and not return_weights
+        q, k, v = self.cut(self.W_q(query)), self.cut(self.W_k(key)), self.cut(self.W_v(value))
+        p = self.dropout if self.training else 0.0
+        context, weights = attend(q, k, v, mask, p, fused)
+        if head_mask is not None:
+            context = context * head_mask[..., None, None]
+        return self.W_o(context.transpose(1, 2).flatten(2)), weights
+
+
+@wrong("MultiHeadAttention", cause="the mask is not handed on to the attention", kind="value")
+class MultiHeadAttention_7(_Given):
+    def forward(self, query, key, value, mask=None, head_mask=None, return_weights=False):
+        if mask is not None:
+            mask = mask.unsqueeze(-3)
+        fused = self.fused and not return_weights
+        q, k, v = self.cut(self.W_q(query)), self.cut(self.W_k(key)), self.cut(self.W_v(value))
+        p = self.dropout if self.training else 0.0
+        context, weights = attend(q, k, v, dropout=p, fused=fused)
+        if head_mask is not None:
+            context = context * head_mask[..., None, None]
+        output = self.W_o(context.transpose(1, 2).flatten(2))
+        return (output, weights) if return_weights else output
+
+
+@wrong("MultiHeadAttention", cause="ignores head_mask", kind="value")
+class MultiHeadAttention_8(_Given):
+    def forward(self, query, key, value, mask=None, head_mask=None, return_weights=False):
+        if mask is not None:
+            mask = mask.unsqueeze(-3)
+        fused = self.fused and not return_weights
+        q, k, v = self.cut(self.W_q(query)), self.cut(self.W_k(key)), self.cut(self.W_v(value))
+        p = self.dropout if self.training else 0.0
+        context, weights = attend(q, k, v, mask, p, fused)
+        output = self.W_o(context.transpose(1, 2).flatten(2))
+        return (output, weights) if return_weights else output
+
+
+@wrong("MultiHeadAttention", cause="the projections have no bias", kind="value")
+class MultiHeadAttention_9(_Given):
+    def __init__(self, d_model, n_heads, dropout=0.0, fused=False):
+        super().__init__(d_model, n_heads, dropout, fused)
+        self.W_q = nn.Linear(d_model, d_model, bias=False)
+        self.W_k = nn.Linear(d_model, d_model, bias=False)
+        self.W_v = nn.Linear(d_model, d_model, bias=False)
+        self.W_o = nn.Linear(d_model, d_model, bias=False)
+
+    def forward(self, query, key, value, mask=None, head_mask=None, return_weights=False):
+        if mask is not None:
+            mask = mask.unsqueeze(-3)
+        fused = self.fused and not return_weights
+        q, k, v = self.cut(self.W_q(query)), self.cut(self.W_k(key)), self.cut(self.W_v(value))
+        p = self.dropout if self.training else 0.0
+        context, weights = attend(q, k, v, mask, p, fused)
+        if head_mask is not None:
+            context = context * head_mask[..., None, None]
+        output = self.W_o(context.transpose(1, 2).flatten(2))
+        return (output, weights) if return_weights else output
+
+
+@wrong(
+    "MultiHeadAttention",
+    cause="uses the kernel although weights were asked for, so the weights are None",
+    kind="type",
+)
+class MultiHeadAttention_10(_Given):
+    def forward(self, query, key, value, mask=None, head_mask=None, return_weights=False):
+        if mask is not None:
+            mask = mask.unsqueeze(-3)
+        q, k, v = self.cut(self.W_q(query)), self.cut(self.W_k(key)), self.cut(self.W_v(value))
+        p = self.dropout if self.training else 0.0
+        context, weights = attend(q, k, v, mask, p, self.fused)
+        if head_mask is not None:
+            context = context * head_mask[..., None, None]
+        output = self.W_o(context.transpose(1, 2).flatten(2))
+        return (output, weights) if return_weights else output
+
+
+@wrong(
+    "MultiHeadAttention",
+    cause="divides the queries by the root of d_head, and attend does it once more",
+    kind="value",
+)
+class MultiHeadAttention_11(_Given):
+    def forward(self, query, key, value, mask=None, head_mask=None, return_weights=False):
+        if mask is not None:
+            mask = mask.unsqueeze(-3)
+        fused = self.fused and not return_weights
+        q = self.cut(self.W_q(query)) / math.sqrt(self.d_head)
+        k, v = self.cut(self.W_k(key)), self.cut(self.W_v(value))
+        p = self.dropout if self.training else 0.0
+        context, weights = attend(q, k, v, mask, p, fused)
+        if head_mask is not None:
+            context = context * head_mask[..., None, None]
+        output = self.W_o(context.transpose(1, 2).flatten(2))
+        return (output, weights) if return_weights else output
+
+
+@wrong(
+    "MultiHeadAttention",
+    cause="merges without moving the heads behind the positions",
+    kind="value",
+)
+class MultiHeadAttention_12(_Given):
+    def forward(self, query, key, value, mask=None, head_mask=None, return_weights=False):
+        if mask is not None:
+            mask = mask.unsqueeze(-3)
+        fused = self.fused and not return_weights
+        q, k, v = self.cut(self.W_q(query)), self.cut(self.W_k(key)), self.cut(self.W_v(value))
+        p = self.dropout if self.training else 0.0
+        context, weights = attend(q, k, v, mask, p, fused)
+        if head_mask is not None:
+            context = context * head_mask[..., None, None]
+        output = self.W_o(context.reshape(len(query), query.shape[1], -1))
+        return (output, weights) if return_weights else output
+
+
+@right("MultiHeadAttention", how="one head after the other in a loop, projections in another order")
+class MultiHeadAttention_13(nn.Module):
+    def __init__(self, d_model, n_heads, dropout=0.0, fused=False):
+        super().__init__()
+        if d_model % n_heads:
+            raise ValueError(f"n_heads={n_heads} does not divide d_model={d_model}")
+        self.n_heads, self.d_head = n_heads, d_model // n_heads
+        self.dropout, self.fused = dropout, fused
+        for name in ("W_o", "W_v", "W_k", "W_q"):
+            setattr(self, name, nn.Linear(d_model, d_model, bias=True))
+
+    def forward(self, query, key, value, mask=None, head_mask=None, return_weights=False):
+        if mask is not None:
+            mask = mask.unsqueeze(-3)
+        fused = self.fused and not return_weights
+        p = self.dropout if self.training else 0.0
+        q, k, v = self.W_q(query), self.W_k(key), self.W_v(value)
+        contexts, all_weights = [], []
+        for h in range(self.n_heads):
+            part = slice(h * self.d_head, (h + 1) * self.d_head)
+            one = (x[:, None, :, part] for x in (q, k, v))  # (B, 1, T, d_head)
+            context, weights = attend(*one, mask, p, fused)
+            context = context[:, 0]
+            if head_mask is not None:
+                context = context * head_mask[..., h].reshape(-1, 1, 1)
+            contexts.append(context)
+            all_weights.append(weights)
+        output = self.W_o(torch.cat(contexts, dim=-1))
+        if return_weights:
+            return output, torch.cat(all_weights, dim=1)
+        return output
+
+
+@right("MultiHeadAttention", how="einops-like view and permute, the gate multiplied after merging")
+class MultiHeadAttention_14(_Given):
+    def forward(self, query, key, value, mask=None, head_mask=None, return_weights=False):
+        if mask is not None:
+            mask = mask.unsqueeze(-3)
+        fused = self.fused and not return_weights
+        heads = (self.n_heads, self.d_head)
+
+        def project(layer, x):
+            return layer(x).reshape(*x.shape[:2], *heads).permute(0, 2, 1, 3).contiguous()
+
+        p = float(self.training) * self.dropout
+        context, weights = attend(
+            project(self.W_q, query),
+            project(self.W_k, key),
+            project(self.W_v, value),
+            mask,
+            p,
+            fused,
+        )
+        merged = context.permute(0, 2, 1, 3)  # (B, T_q, H, d_head)
+        if head_mask is not None:
+            gates = head_mask if head_mask.dim() == 2 else head_mask[None]
+            merged = merged * gates[:, None, :, None]
+        output = self.W_o(merged.reshape(*query.shape[:2], -1))
+        if not return_weights:
+            return output
+        return output, weights
+
+
+@wrong("attention_parameters", cause="gives all four biases the length d_model", kind="value")
+def attention_parameters_1(d_model, n_heads, d_head, bias=True):
+    count = 4 * d_model * n_heads * d_head
+    return count + 4 * d_model if bias else count
+
+
+@wrong("attention_parameters", cause="leaves out W_o", kind="value")
+def attention_parameters_2(d_model, n_heads, d_head, bias=True):
+    inner = n_heads * d_head
+    return 3 * (d_model * inner + (inner if bias else 0))
+
+
+@wrong("attention_parameters", cause="takes n_heads times d_head to be d_model", kind="size")
+def attention_parameters_3(d_model, n_heads, d_head, bias=True):
+    return 4 * (d_model * d_model + (d_model if bias else 0))
+
+
+@wrong("attention_parameters", cause="counts the biases although bias is False", kind="value")
+def attention_parameters_4(d_model, n_heads, d_head, bias=True):
+    inner = n_heads * d_head
+    return 3 * (d_model + 1) * inner + (inner + 1) * d_model
+
+
+@wrong("attention_parameters", cause="returns a float, because it divides with /", kind="type")
+def attention_parameters_5(d_model, n_heads, d_head, bias=True):
+    inner = n_heads * d_head
+    weights = 8 * d_model * inner / 2
+    return weights + bias * (3 * inner + d_model)
+
+
+@wrong(
+    "attention_parameters", cause="counts one head only, without the factor n_heads", kind="value"
+)
+def attention_parameters_6(d_model, n_heads, d_head, bias=True):
+    count = 4 * d_model * d_head
+    if bias:
+        count += 3 * d_head + d_model
+    return count
+
+
+@right("attention_parameters", how="builds the layers without memory and counts")
+def attention_parameters_7(d_model, n_heads, d_head, bias=True):
+    inner, device = n_heads * d_head, "meta"
+    layers = [nn.Linear(d_model, inner, bias=bias, device=device) for _ in range(3)]
+    layers.append(nn.Linear(inner, d_model, bias=bias, device=device))
+    return sum(p.numel() for layer in layers for p in layer.parameters())
+
+
+@wrong("captured_variance", cause="does not square the singular values", kind="value")
+def captured_variance_1(matrix):
+    s = torch.linalg.svdvals(matrix)
+    return s.cumsum(-1) / s.sum(-1, keepdim=True)
+
+
+@wrong(
+    "captured_variance", cause="gives each direction's own share, not the running sum", kind="value"
+)
+def captured_variance_2(matrix):
+    s = torch.linalg.svdvals(matrix) ** 2
+    return s / s.sum(-1, keepdim=True)
+
+
+@wrong(
+    "captured_variance",
+    cause="divides by the total of all matrices instead of each one's own",
+    kind="size",
+)
+def captured_variance_3(matrix):
+    s = torch.linalg.svdvals(matrix) ** 2
+    return s.cumsum(-1) / s.sum()
+
+
+@wrong("captured_variance", cause="squares after the running sum instead of before", kind="value")
+def captured_variance_4(matrix):
+    s = torch.linalg.svdvals(matrix).cumsum(dim=-1)
+    return s**2 / s[..., -1:] ** 2
+
+
+@wrong(
+    "captured_variance",
+    cause="sums from the smallest singular value, because eigvalsh sorts upwards",
+    kind="value",
+)
+def captured_variance_5(matrix):
+    if matrix.shape[-2] < matrix.shape[-1]:
+        matrix = matrix.mT
+    energy = torch.linalg.eigvalsh(matrix.mT @ matrix)
+    return energy.cumsum(-1) / energy.sum(-1, keepdim=True)
+
+
+@wrong("captured_variance", cause="sums along the first axis, which is a batch axis", kind="size")
+def captured_variance_6(matrix):
+    s = torch.linalg.svdvals(matrix).square()
+    return s.cumsum(dim=0) / s.sum(dim=0, keepdim=True)
+
+
+@wrong(
+    "captured_variance",
+    cause="adds 1e-6 to the total, so the shares of a small matrix are too small",
+    kind="extreme",
+)
+def captured_variance_7(matrix):
+    s = torch.linalg.svdvals(matrix).square()
+    return s.cumsum(dim=-1) / (s.sum(dim=-1, keepdim=True) + 1e-6)
+
+
+@right("captured_variance", how="the full decomposition, singular values scaled first")
+def captured_variance_8(matrix):
+    _, s, _ = torch.linalg.svd(matrix, full_matrices=False)
+    shares = (s / s.norm(dim=-1, keepdim=True)) ** 2
+    return torch.cumsum(shares, dim=-1)
+
+
+@wrong(
+    "collaborative_heads", cause="does not divide the scores by the root of d_head", kind="value"
+)
+def collaborative_heads_1(q, k, v, mixing, d_head):
+    scores = torch.einsum("bid,hd,bjd->bhij", q, mixing, k)
+    return scores.softmax(-1) @ v
+
+
+@wrong(
+    "collaborative_heads",
+    cause="divides by the root of d_shared instead of the root of d_head",
+    kind="value",
+)
+def collaborative_heads_2(q, k, v, mixing, d_head):
+    scores = torch.einsum("bid,hd,bjd->bhij", q, mixing, k) / math.sqrt(q.shape[-1])
+    return scores.softmax(-1) @ v
+
+
+@wrong("collaborative_heads", cause="the softmax runs over the queries", kind="value")
+def collaborative_heads_3(q, k, v, mixing, d_head):
+    scores = torch.einsum("bid,hd,bjd->bhij", q, mixing, k) / math.sqrt(d_head)
+    return scores.softmax(dim=2) @ v
+
+
+@wrong(
+    "collaborative_heads",
+    cause="mixes the queries and the keys, so the mixing is squared",
+    kind="value",
+)
+def collaborative_heads_4(q, k, v, mixing, d_head):
+    mixed_q = q[:, None] * mixing[None, :, None]
+    mixed_k = k[:, None] * mixing[None, :, None]
+    weights = torch.softmax(mixed_q @ mixed_k.transpose(-1, -2) / d_head**0.5, dim=-1)
+    return weights @ v
+
+
+@wrong("collaborative_heads", cause="divides by d_head instead of its root", kind="value")
+def collaborative_heads_5(q, k, v, mixing, d_head):
+    scores = torch.einsum("bid,hd,bjd->bhij", q, mixing, k) / d_head
+    return scores.softmax(-1) @ v
+
+
+@wrong(
+    "collaborative_heads",
+    cause="multiplies q with mixing without an axis for the heads, which does not fit",
+    kind="crash",
+)
+def collaborative_heads_6(q, k, v, mixing, d_head):
+    scores = (q * mixing) @ k.transpose(1, 2) / math.sqrt(d_head)
+    return torch.softmax(scores, dim=-1).unsqueeze(1) @ v
+
+
+@wrong(
+    "collaborative_heads",
+    cause="takes exp of the raw scores, which overflows for large ones",
+    kind="extreme",
+)
+def collaborative_heads_7(q, k, v, mixing, d_head):
+    e = torch.exp(torch.einsum("bid,hd,bjd->bhij", q, mixing, k) / math.sqrt(d_head))
+    return e / e.sum(dim=-1, keepdim=True) @ v
+
+
+@right("collaborative_heads", how="a loop over the heads with a diagonal matrix")
+def collaborative_heads_8(q, k, v, mixing, d_head):
+    contexts = []
+    for h, m in enumerate(mixing):
+        scores = q @ torch.diag(m) @ k.mT * d_head**-0.5
+        contexts.append(F.softmax(scores, dim=-1) @ v[:, h])
+    return torch.stack(contexts, dim=1)
+
+
+@right("collaborative_heads", how="masked_attention of mixed queries, rescaled to d_head")
+def collaborative_heads_9(q, k, v, mixing, d_head):
+    mixed = q.unsqueeze(1) * mixing[:, None, :]  # (B, H, T_q, d_shared)
+    return masked_attention(mixed * math.sqrt(q.shape[-1] / d_head), k.unsqueeze(1), v)
+
+
+@wrong("share_heads", cause="puts the whole tensor behind itself: 0, 1, 0, 1", kind="value")
+def share_heads_1(x, n_heads):
+    if n_heads % x.shape[1]:
+        raise ValueError("H_kv does not divide n_heads")
+    return x.repeat(1, n_heads // x.shape[1], 1, 1)
+
+
+@wrong(
+    "share_heads", cause="repeats each head n_heads times, not n_heads / H_kv times", kind="shape"
+)
+def share_heads_2(x, n_heads):
+    if n_heads % x.shape[1]:
+        raise ValueError("H_kv does not divide n_heads")
+    return x.repeat_interleave(n_heads, dim=1)
+
+
+@wrong("share_heads", cause="names no axis, so the result is flat", kind="shape")
+def share_heads_3(x, n_heads):
+    if n_heads % x.shape[1]:
+        raise ValueError("H_kv does not divide n_heads")
+    return torch.repeat_interleave(x, n_heads // x.shape[1])
+
+
+@wrong("share_heads", cause="always repeats twice, whatever n_heads is", kind="size")
+def share_heads_4(x, n_heads):
+    if n_heads % x.shape[1]:
+        raise ValueError("H_kv does not divide n_heads")
+    return torch.stack([x, x], dim=2).flatten(1, 2)
+
+
+@wrong(
+    "share_heads",
+    cause="returns too few heads without an error if H_kv does not divide",
+    kind="error",
+)
+def share_heads_5(x, n_heads):
+    return x.repeat_interleave(n_heads // x.shape[1], dim=1)
+
+
+@wrong("share_heads", cause="expands before the heads, so the order is 0, 1, 0, 1", kind="value")
+def share_heads_6(x, n_heads):
+    B, H_kv, T, d_head = x.shape
+    if n_heads % H_kv:
+        raise ValueError("H_kv does not divide n_heads")
+    return x.unsqueeze(1).expand(B, n_heads // H_kv, H_kv, T, d_head).reshape(B, n_heads, T, d_head)
+
+
+@right("share_heads", how="a new axis behind the heads, expanded and joined")
+def share_heads_7(x, n_heads):
+    B, H_kv, T, d_head = x.shape
+    if n_heads % H_kv:
+        raise ValueError(f"{H_kv} heads cannot be shared by {n_heads}")
+    return x[:, :, None].expand(-1, -1, n_heads // H_kv, -1, -1).reshape(B, n_heads, T, d_head)
+
+
+@right("share_heads", how="a list of head numbers as index")
+def share_heads_8(x, n_heads):
+    group, rest = divmod(n_heads, x.shape[1])
+    if rest:
+        raise ValueError(f"H_kv={x.shape[1]} does not divide n_heads={n_heads}")
+    return x[:, [h // group for h in range(n_heads)]]

@@ -1,0 +1,707 @@
+"""Answers to lesson 05 that were written without a look at its checks."""
+
+import math
+from functools import partial
+
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+from tests.locked import right, wrong
+
+# --- dot_product_statistics ------------------------------------------------------------------
+
+
+@wrong("dot_product_statistics", cause="divides the variance by n − 1", kind="value")
+def dot_product_statistics_1(q, k):
+    products = (q * k).sum(dim=1)
+    return products.mean(), products.var()
+
+
+@wrong(
+    "dot_product_statistics", cause="returns the standard deviation, not the variance", kind="value"
+)
+def dot_product_statistics_2(q, k):
+    products = (q * k).sum(dim=1)
+    return products.mean(), products.std(correction=0)
+
+
+@wrong("dot_product_statistics", cause="pairs all rows of q with all rows of k", kind="value")
+def dot_product_statistics_3(q, k):
+    products = q @ k.T
+    return products.mean(), products.var(correction=0)
+
+
+@wrong(
+    "dot_product_statistics",
+    cause="averages over the features instead of adding, so products are d_k times too small",
+    kind="value",
+)
+def dot_product_statistics_4(q, k):
+    products = (q * k).mean(dim=1)
+    return products.mean(), products.var(correction=0)
+
+
+@wrong("dot_product_statistics", cause="returns (variance, mean): swapped", kind="value")
+def dot_product_statistics_5(q, k):
+    products = (q * k).sum(dim=1)
+    return torch.var_mean(products, correction=0)
+
+
+@wrong("dot_product_statistics", cause="does not subtract the mean before squaring", kind="value")
+def dot_product_statistics_6(q, k):
+    products = (q * k).sum(dim=1)
+    return products.mean(), products.square().mean()
+
+
+@wrong("dot_product_statistics", cause="returns plain numbers instead of tensors", kind="type")
+def dot_product_statistics_7(q, k):
+    products = (q * k).sum(dim=1)
+    mean = products.mean().item()
+    return mean, ((products - mean) ** 2).mean().item()
+
+
+@right("dot_product_statistics", how="einsum, and var with correction=0")
+def dot_product_statistics_8(q, k):
+    products = torch.einsum("nd,nd->n", q, k)
+    return products.mean(), products.var(correction=0)
+
+
+# --- softmax_gradient_norm -------------------------------------------------------------------
+
+
+@wrong("softmax_gradient_norm", cause="only the diagonal of the Jacobian, p (1 − p)", kind="value")
+def softmax_gradient_norm_1(scores):
+    p = torch.softmax(scores, dim=-1)
+    return (p * (1 - p)).norm(dim=-1)
+
+
+@wrong(
+    "softmax_gradient_norm", cause="softmax along the first axis instead of the last", kind="value"
+)
+def softmax_gradient_norm_2(scores):
+    p = torch.softmax(scores, dim=0)
+    J = torch.diag_embed(p) - p.unsqueeze(-1) * p.unsqueeze(-2)
+    return torch.linalg.matrix_norm(J)
+
+
+@wrong("softmax_gradient_norm", cause="one norm over everything instead of one a row", kind="shape")
+def softmax_gradient_norm_3(scores):
+    p = torch.softmax(scores, dim=-1)
+    J = torch.diag_embed(p) - p.unsqueeze(-1) * p.unsqueeze(-2)
+    return J.norm()
+
+
+@wrong("softmax_gradient_norm", cause="no root: the sum of the squared entries", kind="value")
+def softmax_gradient_norm_4(scores):
+    p = torch.softmax(scores, dim=-1)
+    J = torch.diag_embed(p) - p.unsqueeze(-1) * p.unsqueeze(-2)
+    return J.square().sum(dim=(-2, -1))
+
+
+@wrong(
+    "softmax_gradient_norm", cause="the spectral norm instead of the Frobenius norm", kind="value"
+)
+def softmax_gradient_norm_5(scores):
+    p = torch.softmax(scores, dim=-1)
+    J = torch.diag_embed(p) - p.unsqueeze(-1) * p.unsqueeze(-2)
+    return torch.linalg.matrix_norm(J, ord=2)
+
+
+@wrong(
+    "softmax_gradient_norm", cause="adds the outer product instead of subtracting it", kind="value"
+)
+def softmax_gradient_norm_6(scores):
+    p = torch.softmax(scores, dim=-1)
+    J = torch.diag_embed(p) + p.unsqueeze(-1) * p.unsqueeze(-2)
+    return torch.linalg.matrix_norm(J)
+
+
+@wrong("softmax_gradient_norm", cause="works only for scores with exactly two axes", kind="size")
+def softmax_gradient_norm_7(scores):
+    norms = []
+    for row in scores:
+        p = torch.softmax(row, dim=0)
+        norms.append(torch.linalg.matrix_norm(torch.diag(p) - torch.outer(p, p)))
+    return torch.stack(norms)
+
+
+@wrong(
+    "softmax_gradient_norm",
+    cause="exponentials without a shift: NaN for large scores",
+    kind="extreme",
+)
+def softmax_gradient_norm_8(scores):
+    powers = torch.exp(scores)
+    p = powers / powers.sum(dim=-1, keepdim=True)
+    J = torch.diag_embed(p) - p.unsqueeze(-1) * p.unsqueeze(-2)
+    return torch.linalg.matrix_norm(J)
+
+
+@right("softmax_gradient_norm", how="the two cases of the Jacobian chosen by where")
+def softmax_gradient_norm_9(scores):
+    p = F.softmax(scores, -1)
+    same = torch.eye(scores.shape[-1], dtype=torch.bool, device=scores.device)
+    J = torch.where(same, (p * (1 - p))[..., None], -p[..., :, None] * p[..., None, :])
+    return torch.linalg.vector_norm(J, dim=(-2, -1))
+
+
+@right("softmax_gradient_norm", how="torch.func.jacrev for every row")
+def softmax_gradient_norm_10(scores):
+    rows = scores.reshape(-1, scores.shape[-1])
+    J = torch.func.vmap(torch.func.jacrev(lambda row: row.softmax(0)))(rows)
+    return torch.linalg.matrix_norm(J, ord="fro").reshape(scores.shape[:-1])
+
+
+# --- scaled_dot_product_attention ------------------------------------------------------------
+
+
+@wrong("scaled_dot_product_attention", cause="no scale", kind="value")
+def scaled_dot_product_attention_1(q, k, v, mask=None, return_weights=False):
+    scores = q @ k.transpose(-2, -1)
+    if mask is not None:
+        scores = scores.masked_fill(~mask, -math.inf)
+    weights = torch.softmax(scores, dim=-1)
+    context = weights @ v
+    return (context, weights) if return_weights else context
+
+
+@wrong("scaled_dot_product_attention", cause="divides by d_k instead of √d_k", kind="value")
+def scaled_dot_product_attention_2(q, k, v, mask=None, return_weights=False):
+    scores = q @ k.transpose(-2, -1) / q.shape[-1]
+    if mask is not None:
+        scores = scores.masked_fill(~mask, -math.inf)
+    weights = torch.softmax(scores, dim=-1)
+    context = weights @ v
+    return (context, weights) if return_weights else context
+
+
+@wrong(
+    "scaled_dot_product_attention",
+    cause="divides by the root of the length of the values, not of the keys",
+    kind="value",
+)
+def scaled_dot_product_attention_3(q, k, v, mask=None, return_weights=False):
+    scores = q @ k.transpose(-2, -1) / math.sqrt(v.shape[-1])
+    if mask is not None:
+        scores = scores.masked_fill(~mask, -math.inf)
+    weights = torch.softmax(scores, dim=-1)
+    context = weights @ v
+    return (context, weights) if return_weights else context
+
+
+@wrong("scaled_dot_product_attention", cause="softmax over the queries", kind="value")
+def scaled_dot_product_attention_4(q, k, v, mask=None, return_weights=False):
+    scores = q @ k.transpose(-2, -1) / math.sqrt(q.shape[-1])
+    if mask is not None:
+        scores = scores.masked_fill(~mask, -math.inf)
+    weights = torch.softmax(scores, dim=-2)
+    context = weights @ v
+    return (context, weights) if return_weights else context
+
+
+@wrong(
+    "scaled_dot_product_attention", cause="the mask is inverted: hides what is True", kind="value"
+)
+def scaled_dot_product_attention_5(q, k, v, mask=None, return_weights=False):
+    scores = q @ k.transpose(-2, -1) / math.sqrt(q.shape[-1])
+    if mask is not None:
+        scores = scores.masked_fill(mask, -math.inf)
+    weights = torch.softmax(scores, dim=-1)
+    context = weights @ v
+    return (context, weights) if return_weights else context
+
+
+@wrong(
+    "scaled_dot_product_attention",
+    cause="masks after the softmax, so rows no longer sum to 1",
+    kind="value",
+)
+def scaled_dot_product_attention_6(q, k, v, mask=None, return_weights=False):
+    scores = q @ k.transpose(-2, -1) / math.sqrt(q.shape[-1])
+    weights = torch.softmax(scores, dim=-1)
+    if mask is not None:
+        weights = weights * mask
+    context = weights @ v
+    return (context, weights) if return_weights else context
+
+
+@wrong(
+    "scaled_dot_product_attention",
+    cause="fills with 1e-9 (the minus is in the exponent), so forbidden keys score about 0",
+    kind="value",
+)
+def scaled_dot_product_attention_7(q, k, v, mask=None, return_weights=False):
+    scores = q @ k.transpose(-2, -1) / math.sqrt(q.shape[-1])
+    if mask is not None:
+        scores = scores.masked_fill(mask == 0, 1e-9)
+    weights = torch.softmax(scores, dim=-1)
+    context = weights @ v
+    return (context, weights) if return_weights else context
+
+
+@wrong(
+    "scaled_dot_product_attention",
+    cause="k.T turns all axes around: only matrices work",
+    kind="size",
+)
+def scaled_dot_product_attention_8(q, k, v, mask=None, return_weights=False):
+    scores = q @ k.T / math.sqrt(q.shape[-1])
+    if mask is not None:
+        scores = scores.masked_fill(~mask, -math.inf)
+    weights = torch.softmax(scores, dim=-1)
+    context = weights @ v
+    return (context, weights) if return_weights else context
+
+
+@wrong(
+    "scaled_dot_product_attention",
+    cause="always returns the pair, also without return_weights",
+    kind="type",
+)
+def scaled_dot_product_attention_9(q, k, v, mask=None, return_weights=False):
+    scores = q @ k.transpose(-2, -1) / math.sqrt(q.shape[-1])
+    if mask is not None:
+        scores = scores.masked_fill(~mask, -math.inf)
+    weights = torch.softmax(scores, dim=-1)
+    return weights @ v, weights
+
+
+@wrong("scaled_dot_product_attention", cause="divides the caller's q in place", kind="state")
+def scaled_dot_product_attention_10(q, k, v, mask=None, return_weights=False):
+    q /= math.sqrt(q.shape[-1])
+    scores = q @ k.transpose(-2, -1)
+    if mask is not None:
+        scores = scores.masked_fill(~mask, -math.inf)
+    weights = torch.softmax(scores, dim=-1)
+    context = weights @ v
+    return (context, weights) if return_weights else context
+
+
+@wrong(
+    "scaled_dot_product_attention",
+    cause="`if mask:` asks a whole tensor for one truth value, which raises",
+    kind="crash",
+)
+def scaled_dot_product_attention_11(q, k, v, mask=None, return_weights=False):
+    scores = q @ k.transpose(-2, -1) / math.sqrt(q.shape[-1])
+    if mask:
+        scores = scores.masked_fill(~mask, -math.inf)
+    weights = torch.softmax(scores, dim=-1)
+    context = weights @ v
+    return (context, weights) if return_weights else context
+
+
+@right("scaled_dot_product_attention", how="einsum, scaled queries, where")
+def scaled_dot_product_attention_12(q, k, v, mask=None, return_weights=False):
+    scores = torch.einsum("...qd,...kd->...qk", q * k.shape[-1] ** -0.5, k)
+    if mask is not None:
+        scores = torch.where(mask, scores, -torch.inf)
+    weights = F.softmax(scores, -1)
+    context = torch.einsum("...qk,...kd->...qd", weights, v)
+    if return_weights:
+        return context, weights
+    return context
+
+
+@right(
+    "scaled_dot_product_attention", how="divides at the end: exponentials, average, then the sum"
+)
+def scaled_dot_product_attention_13(q, k, v, mask=None, return_weights=False):
+    root = q.shape[-1] ** 0.25
+    scores = (q / root) @ (k / root).mT
+    if mask is not None:
+        scores = scores.masked_fill(mask.logical_not(), float("-inf"))
+    powers = (scores - scores.amax(dim=-1, keepdim=True)).exp()
+    total = powers.sum(dim=-1, keepdim=True)
+    context = (powers @ v) / total
+    if not return_weights:
+        return context
+    return [context, powers / total]
+
+
+# --- SelfAttentionHead -----------------------------------------------------------------------
+
+
+@wrong("SelfAttentionHead", cause="the projections have biases", kind="type")
+class SelfAttentionHead_1(nn.Module):
+    def __init__(self, d_model, d_head):
+        super().__init__()
+        self.W_q = nn.Linear(d_model, d_head)
+        self.W_k = nn.Linear(d_model, d_head)
+        self.W_v = nn.Linear(d_model, d_head)
+
+    def forward(self, x, mask=None):
+        return F.scaled_dot_product_attention(self.W_q(x), self.W_k(x), self.W_v(x), attn_mask=mask)
+
+
+@wrong("SelfAttentionHead", cause="one layer serves as W_q and as W_k", kind="type")
+class SelfAttentionHead_2(nn.Module):
+    def __init__(self, d_model, d_head):
+        super().__init__()
+        self.W_q = nn.Linear(d_model, d_head, bias=False)
+        self.W_k = self.W_q
+        self.W_v = nn.Linear(d_model, d_head, bias=False)
+
+    def forward(self, x, mask=None):
+        return F.scaled_dot_product_attention(self.W_q(x), self.W_k(x), self.W_v(x), attn_mask=mask)
+
+
+@wrong("SelfAttentionHead", cause="ignores the mask", kind="value")
+class SelfAttentionHead_3(nn.Module):
+    def __init__(self, d_model, d_head):
+        super().__init__()
+        self.W_q = nn.Linear(d_model, d_head, bias=False)
+        self.W_k = nn.Linear(d_model, d_head, bias=False)
+        self.W_v = nn.Linear(d_model, d_head, bias=False)
+
+    def forward(self, x, mask=None):
+        return F.scaled_dot_product_attention(self.W_q(x), self.W_k(x), self.W_v(x))
+
+
+@wrong("SelfAttentionHead", cause="inverts the mask before it hands it over", kind="value")
+class SelfAttentionHead_4(nn.Module):
+    def __init__(self, d_model, d_head):
+        super().__init__()
+        self.W_q = nn.Linear(d_model, d_head, bias=False)
+        self.W_k = nn.Linear(d_model, d_head, bias=False)
+        self.W_v = nn.Linear(d_model, d_head, bias=False)
+
+    def forward(self, x, mask=None):
+        if mask is not None:
+            mask = ~mask
+        return F.scaled_dot_product_attention(self.W_q(x), self.W_k(x), self.W_v(x), attn_mask=mask)
+
+
+@wrong("SelfAttentionHead", cause="queries and keys are swapped in the call", kind="value")
+class SelfAttentionHead_5(nn.Module):
+    def __init__(self, d_model, d_head):
+        super().__init__()
+        self.W_q = nn.Linear(d_model, d_head, bias=False)
+        self.W_k = nn.Linear(d_model, d_head, bias=False)
+        self.W_v = nn.Linear(d_model, d_head, bias=False)
+
+    def forward(self, x, mask=None):
+        k, q, v = self.W_q(x), self.W_k(x), self.W_v(x)
+        return F.scaled_dot_product_attention(q, k, v, attn_mask=mask)
+
+
+@wrong("SelfAttentionHead", cause="scales twice: by hand and inside the function", kind="value")
+class SelfAttentionHead_6(nn.Module):
+    def __init__(self, d_model, d_head):
+        super().__init__()
+        self.W_q = nn.Linear(d_model, d_head, bias=False)
+        self.W_k = nn.Linear(d_model, d_head, bias=False)
+        self.W_v = nn.Linear(d_model, d_head, bias=False)
+
+    def forward(self, x, mask=None):
+        q = self.W_q(x) / math.sqrt(self.W_q.out_features)
+        return F.scaled_dot_product_attention(q, self.W_k(x), self.W_v(x), attn_mask=mask)
+
+
+@wrong("SelfAttentionHead", cause="scales by the root of d_model instead of d_head", kind="value")
+class SelfAttentionHead_7(nn.Module):
+    def __init__(self, d_model, d_head):
+        super().__init__()
+        self.d_model = d_model
+        self.W_q = nn.Linear(d_model, d_head, bias=False)
+        self.W_k = nn.Linear(d_model, d_head, bias=False)
+        self.W_v = nn.Linear(d_model, d_head, bias=False)
+
+    def forward(self, x, mask=None):
+        scores = self.W_q(x) @ self.W_k(x).mT / math.sqrt(self.d_model)
+        if mask is not None:
+            scores = scores.masked_fill(~mask, -torch.inf)
+        return scores.softmax(dim=-1) @ self.W_v(x)
+
+
+@wrong("SelfAttentionHead", cause="d_model and d_head are swapped in the layers", kind="crash")
+class SelfAttentionHead_8(nn.Module):
+    def __init__(self, d_model, d_head):
+        super().__init__()
+        self.W_q = nn.Linear(d_head, d_model, bias=False)
+        self.W_k = nn.Linear(d_head, d_model, bias=False)
+        self.W_v = nn.Linear(d_head, d_model, bias=False)
+
+    def forward(self, x, mask=None):
+        return F.scaled_dot_product_attention(self.W_q(x), self.W_k(x), self.W_v(x), attn_mask=mask)
+
+
+@right("SelfAttentionHead", how="partial for the layers, attention by hand")
+class SelfAttentionHead_9(nn.Module):
+    def __init__(self, d_model, d_head):
+        super().__init__()
+        layer = partial(nn.Linear, d_model, d_head, bias=False)
+        self.W_v, self.W_k, self.W_q = layer(), layer(), layer()
+
+    def forward(self, x, mask=None):
+        q, k, v = (layer(x) for layer in (self.W_q, self.W_k, self.W_v))
+        scores = torch.einsum("bqd,bkd->bqk", q, k) / k.shape[-1] ** 0.5
+        if mask is not None:
+            scores = torch.where(mask, scores, -math.inf)
+        return torch.softmax(scores, dim=-1) @ v
+
+
+# --- CrossAttentionHead ----------------------------------------------------------------------
+
+
+@wrong("CrossAttentionHead", cause="all three layers expect d_model numbers", kind="crash")
+class CrossAttentionHead_1(nn.Module):
+    def __init__(self, d_model, d_memory, d_head):
+        super().__init__()
+        self.W_q = nn.Linear(d_model, d_head, bias=False)
+        self.W_k = nn.Linear(d_model, d_head, bias=False)
+        self.W_v = nn.Linear(d_model, d_head, bias=False)
+
+    def forward(self, x, memory, mask=None):
+        q, k, v = self.W_q(x), self.W_k(memory), self.W_v(memory)
+        return F.scaled_dot_product_attention(q, k, v, attn_mask=mask)
+
+
+@wrong("CrossAttentionHead", cause="the roles are swapped: memory asks and x answers", kind="shape")
+class CrossAttentionHead_2(nn.Module):
+    def __init__(self, d_model, d_memory, d_head):
+        super().__init__()
+        self.W_q = nn.Linear(d_memory, d_head, bias=False)
+        self.W_k = nn.Linear(d_model, d_head, bias=False)
+        self.W_v = nn.Linear(d_model, d_head, bias=False)
+
+    def forward(self, x, memory, mask=None):
+        q, k, v = self.W_q(memory), self.W_k(x), self.W_v(x)
+        if mask is not None:
+            mask = mask.transpose(-2, -1)
+        return F.scaled_dot_product_attention(q, k, v, attn_mask=mask)
+
+
+@wrong("CrossAttentionHead", cause="the values come from x instead of memory", kind="crash")
+class CrossAttentionHead_3(nn.Module):
+    def __init__(self, d_model, d_memory, d_head):
+        super().__init__()
+        self.W_q = nn.Linear(d_model, d_head, bias=False)
+        self.W_k = nn.Linear(d_memory, d_head, bias=False)
+        self.W_v = nn.Linear(d_model, d_head, bias=False)
+
+    def forward(self, x, memory, mask=None):
+        weights = self.W_q(x) @ self.W_k(memory).mT / math.sqrt(self.W_q.out_features)
+        if mask is not None:
+            weights = weights.masked_fill(~mask, -torch.inf)
+        return weights.softmax(dim=-1) @ self.W_v(x)
+
+
+@wrong("CrossAttentionHead", cause="takes a mask and never uses it", kind="value")
+class CrossAttentionHead_4(nn.Module):
+    def __init__(self, d_model, d_memory, d_head):
+        super().__init__()
+        self.W_q = nn.Linear(d_model, d_head, bias=False)
+        self.W_k = nn.Linear(d_memory, d_head, bias=False)
+        self.W_v = nn.Linear(d_memory, d_head, bias=False)
+
+    def forward(self, x, memory, mask=None):
+        q, k, v = self.W_q(x), self.W_k(memory), self.W_v(memory)
+        return F.scaled_dot_product_attention(q, k, v)
+
+
+@wrong("CrossAttentionHead", cause="the layers are called query, key and value", kind="type")
+class CrossAttentionHead_5(nn.Module):
+    def __init__(self, d_model, d_memory, d_head):
+        super().__init__()
+        self.query = nn.Linear(d_model, d_head, bias=False)
+        self.key = nn.Linear(d_memory, d_head, bias=False)
+        self.value = nn.Linear(d_memory, d_head, bias=False)
+
+    def forward(self, x, memory, mask=None):
+        q, k, v = self.query(x), self.key(memory), self.value(memory)
+        return F.scaled_dot_product_attention(q, k, v, attn_mask=mask)
+
+
+@wrong("CrossAttentionHead", cause="scores are not divided by the root of d_head", kind="value")
+class CrossAttentionHead_6(nn.Module):
+    def __init__(self, d_model, d_memory, d_head):
+        super().__init__()
+        self.W_q = nn.Linear(d_model, d_head, bias=False)
+        self.W_k = nn.Linear(d_memory, d_head, bias=False)
+        self.W_v = nn.Linear(d_memory, d_head, bias=False)
+
+    def forward(self, x, memory, mask=None):
+        scores = self.W_q(x) @ self.W_k(memory).transpose(1, 2)
+        if mask is not None:
+            scores = scores.masked_fill(~mask, float("-inf"))
+        return torch.softmax(scores, dim=-1) @ self.W_v(memory)
+
+
+@wrong(
+    "CrossAttentionHead",
+    cause="the mask is fed in as added numbers: 1 and 0 instead of 0 and −∞",
+    kind="value",
+)
+class CrossAttentionHead_7(nn.Module):
+    def __init__(self, d_model, d_memory, d_head):
+        super().__init__()
+        self.W_q = nn.Linear(d_model, d_head, bias=False)
+        self.W_k = nn.Linear(d_memory, d_head, bias=False)
+        self.W_v = nn.Linear(d_memory, d_head, bias=False)
+
+    def forward(self, x, memory, mask=None):
+        q, k, v = self.W_q(x), self.W_k(memory), self.W_v(memory)
+        if mask is not None:
+            mask = mask.to(q.dtype)
+        return F.scaled_dot_product_attention(q, k, v, attn_mask=mask)
+
+
+@right("CrossAttentionHead", how="other order of attributes, attention written out with bmm")
+class CrossAttentionHead_8(nn.Module):
+    def __init__(self, d_model, d_memory, d_head):
+        super().__init__()
+        self.scale = 1 / math.sqrt(d_head)
+        self.W_k = nn.Linear(d_memory, d_head, bias=False)
+        self.W_v = nn.Linear(d_memory, d_head, bias=False)
+        self.W_q = nn.Linear(d_model, d_head, bias=False)
+
+    def forward(self, x, memory, mask=None):
+        scores = torch.bmm(self.W_q(x) * self.scale, self.W_k(memory).transpose(1, 2))
+        if mask is not None:
+            scores = scores.masked_fill(torch.logical_not(mask), -math.inf)
+        return torch.bmm(scores.softmax(-1), self.W_v(memory))
+
+
+# --- attention_multiplications ---------------------------------------------------------------
+
+
+@wrong(
+    "attention_multiplications", cause="counts only the product of queries and keys", kind="value"
+)
+def attention_multiplications_1(T_q, T_k, d_k, d_v):
+    return T_q * T_k * d_k
+
+
+@wrong("attention_multiplications", cause="counts additions too: twice too many", kind="value")
+def attention_multiplications_2(T_q, T_k, d_k, d_v):
+    return 2 * T_q * T_k * (d_k + d_v)
+
+
+@wrong("attention_multiplications", cause="takes d_v to be d_k", kind="size")
+def attention_multiplications_3(T_q, T_k, d_k, d_v):
+    return 2 * T_q * T_k * d_k
+
+
+@wrong(
+    "attention_multiplications",
+    cause="forgets the sum over the keys in the second product",
+    kind="value",
+)
+def attention_multiplications_4(T_q, T_k, d_k, d_v):
+    return T_q * T_k * d_k + T_q * d_v
+
+
+@wrong("attention_multiplications", cause="adds the divisions of the scale", kind="value")
+def attention_multiplications_5(T_q, T_k, d_k, d_v):
+    return T_q * T_k * (d_k + d_v) + T_q * T_k
+
+
+@right("attention_multiplications", how="a helper that counts one matrix product, summed over both")
+def attention_multiplications_6(T_q, T_k, d_k, d_v):
+    return sum(math.prod(sizes) for sizes in ((T_q, d_k, T_k), (T_q, T_k, d_v)))
+
+
+# --- attention_backward ----------------------------------------------------------------------
+
+
+@wrong("attention_backward", cause="the scale is missing in the gradients of q and k", kind="value")
+def attention_backward_1(q, k, v, weights, grad_context):
+    grad_v = weights.mT @ grad_context
+    grad_weights = grad_context @ v.mT
+    shared = (weights * grad_weights).sum(dim=-1, keepdim=True)
+    grad_scores = weights * (grad_weights - shared)
+    return grad_scores @ k, grad_scores.mT @ q, grad_v
+
+
+@wrong("attention_backward", cause="nothing is subtracted in the softmax's gradient", kind="value")
+def attention_backward_2(q, k, v, weights, grad_context):
+    grad_v = weights.mT @ grad_context
+    grad_weights = grad_context @ v.mT
+    grad_scores = weights * grad_weights / math.sqrt(q.shape[-1])
+    return grad_scores @ k, grad_scores.mT @ q, grad_v
+
+
+@wrong("attention_backward", cause="sums over the queries instead of the keys", kind="value")
+def attention_backward_3(q, k, v, weights, grad_context):
+    grad_v = weights.mT @ grad_context
+    grad_weights = grad_context @ v.mT
+    shared = (weights * grad_weights).sum(dim=-2, keepdim=True)
+    grad_scores = weights * (grad_weights - shared) / math.sqrt(q.shape[-1])
+    return grad_scores @ k, grad_scores.mT @ q, grad_v
+
+
+@wrong(
+    "attention_backward",
+    cause="only the diagonal of the softmax's Jacobian: p (1 − p)",
+    kind="value",
+)
+def attention_backward_4(q, k, v, weights, grad_context):
+    grad_v = weights.mT @ grad_context
+    grad_weights = grad_context @ v.mT
+    grad_scores = weights * (1 - weights) * grad_weights / math.sqrt(q.shape[-1])
+    return grad_scores @ k, grad_scores.mT @ q, grad_v
+
+
+@wrong("attention_backward", cause="the sum over the keys loses its axis", kind="crash")
+def attention_backward_5(q, k, v, weights, grad_context):
+    grad_v = weights.mT @ grad_context
+    grad_weights = grad_context @ v.mT
+    shared = (weights * grad_weights).sum(dim=-1)
+    grad_scores = weights * (grad_weights - shared) / math.sqrt(q.shape[-1])
+    return grad_scores @ k, grad_scores.mT @ q, grad_v
+
+
+@wrong("attention_backward", cause="divides by d_k, the square of the scale", kind="value")
+def attention_backward_6(q, k, v, weights, grad_context):
+    grad_v = weights.mT @ grad_context
+    grad_weights = grad_context @ v.mT
+    shared = (weights * grad_weights).sum(dim=-1, keepdim=True)
+    grad_scores = weights * (grad_weights - shared) / q.shape[-1]
+    return grad_scores @ k, grad_scores.mT @ q, grad_v
+
+
+@wrong("attention_backward", cause=".T works for matrices only, not with leading axes", kind="size")
+def attention_backward_7(q, k, v, weights, grad_context):
+    grad_v = weights.T @ grad_context
+    grad_weights = grad_context @ v.T
+    shared = (weights * grad_weights).sum(dim=-1, keepdim=True)
+    grad_scores = weights * (grad_weights - shared) / math.sqrt(q.shape[-1])
+    return grad_scores @ k, grad_scores.T @ q, grad_v
+
+
+@wrong(
+    "attention_backward",
+    cause="the gradients of k and q are returned in each other's place",
+    kind="shape",
+)
+def attention_backward_8(q, k, v, weights, grad_context):
+    grad_v = weights.mT @ grad_context
+    grad_weights = grad_context @ v.mT
+    shared = (weights * grad_weights).sum(dim=-1, keepdim=True)
+    grad_scores = weights * (grad_weights - shared) / math.sqrt(q.shape[-1])
+    return grad_scores.mT @ q, grad_scores @ k, grad_v
+
+
+@right("attention_backward", how="the whole Jacobian of every row, and einsum")
+def attention_backward_9(q, k, v, weights, grad_context):
+    J = torch.diag_embed(weights) - weights[..., :, None] * weights[..., None, :]
+    grad_weights = torch.einsum("...qd,...kd->...qk", grad_context, v)
+    grad_scores = torch.einsum("...qij,...qj->...qi", J, grad_weights) * k.shape[-1] ** -0.5
+    return (
+        torch.einsum("...qk,...kd->...qd", grad_scores, k),
+        torch.einsum("...qk,...qd->...kd", grad_scores, q),
+        torch.einsum("...qk,...qd->...kd", weights, grad_context),
+    )
+
+
+@right("attention_backward", how="subtracts the product of gradient and context, scales q and k")
+def attention_backward_10(q, k, v, weights, grad_context):
+    scale = math.sqrt(q.size(-1))
+    context = weights @ v
+    shared = (grad_context * context).sum(-1).unsqueeze(-1)
+    grad_scores = weights * (grad_context @ v.transpose(-1, -2) - shared)
+    grad_q = grad_scores @ (k / scale)
+    grad_k = grad_scores.transpose(-1, -2) @ (q / scale)
+    return [grad_q, grad_k, weights.transpose(-1, -2) @ grad_context]

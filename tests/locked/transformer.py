@@ -1,0 +1,724 @@
+"""Answers to lesson 10 that were written without a look at its checks."""
+
+import functools
+import math
+
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+from attention.masked_attention import causal_mask
+from attention.multi_head_attention import attention_parameters
+from attention.provided.data import BOS, EOS, PAD
+from attention.sequence_to_sequence import shift_right
+from attention.tokens_and_positions import sinusoidal_positions
+from attention.transformer_blocks import DecoderLayer, EncoderLayer
+from tests.locked import right, wrong
+
+TIED = ("none", "target", "all")
+
+
+@wrong(
+    "masks_from_tokens",
+    cause="True stands for padding: the masks are the wrong way round",
+    kind="value",
+)
+def masks_from_tokens_1(source, target):
+    T = target.shape[1]
+    future = ~causal_mask(T, target.device)
+    return (source == PAD).unsqueeze(1), (target == PAD).unsqueeze(1) | future
+
+
+@wrong("masks_from_tokens", cause="the target may look into the future", kind="value")
+def masks_from_tokens_2(source, target):
+    target_mask = (target != PAD).unsqueeze(1).expand(-1, target.shape[1], -1)
+    return (source != PAD).unsqueeze(1), target_mask
+
+
+@wrong("masks_from_tokens", cause="the source mask has no axis for the queries", kind="shape")
+def masks_from_tokens_3(source, target):
+    target_mask = (target != PAD)[:, None] & causal_mask(target.shape[1], target.device)
+    return source != PAD, target_mask
+
+
+@wrong(
+    "masks_from_tokens",
+    cause="hides the rows of padding in the target, not its columns",
+    kind="value",
+)
+def masks_from_tokens_4(source, target):
+    target_mask = (target != PAD).unsqueeze(2) & causal_mask(target.shape[1], target.device)
+    return (source != PAD).unsqueeze(1), target_mask
+
+
+@wrong("masks_from_tokens", cause="the masks are integers, not bool", kind="dtype")
+def masks_from_tokens_5(source, target):
+    target_mask = (target != PAD).unsqueeze(1) & causal_mask(target.shape[1], target.device)
+    return (source != PAD).unsqueeze(1).long(), target_mask.long()
+
+
+@wrong("masks_from_tokens", cause="a target position may not look at itself", kind="value")
+def masks_from_tokens_6(source, target):
+    T = target.shape[1]
+    past = torch.ones(T, T, dtype=torch.bool, device=target.device).tril(diagonal=-1)
+    return (source != PAD).unsqueeze(1), (target != PAD).unsqueeze(1) & past
+
+
+@wrong(
+    "masks_from_tokens",
+    cause="the causal mask is made on the CPU, wherever the ids are",
+    kind="device",
+)
+def masks_from_tokens_7(source, target):
+    target_mask = (target != PAD).unsqueeze(1) & causal_mask(target.shape[1])
+    return (source != PAD).unsqueeze(1), target_mask
+
+
+@wrong("masks_from_tokens", cause="takes BOS for padding as well", kind="value")
+def masks_from_tokens_8(source, target):
+    target_mask = (target > 1).unsqueeze(1) & causal_mask(target.shape[1], target.device)
+    return (source > 1).unsqueeze(1), target_mask
+
+
+@wrong("masks_from_tokens", cause="adds an axis for the heads: (B, 1, 1, T_k)", kind="shape")
+def masks_from_tokens_9(source, target):
+    causal = causal_mask(target.shape[1], target.device)
+    return (source != PAD)[:, None, None, :], (target != PAD)[:, None, None, :] & causal
+
+
+@right("masks_from_tokens", how="positions compared with each other, logical_and")
+def masks_from_tokens_10(source, target):
+    t = torch.arange(target.shape[1], device=target.device)
+    past = t.view(1, -1, 1) >= t.view(1, 1, -1)
+    return source.ne(PAD)[:, None, :], torch.logical_and(past, target.ne(PAD)[:, None, :])
+
+
+class _Parts(nn.Module):
+    """What the notebook gives, then `tie`; the other methods are right."""
+
+    def __init__(self, source_size, target_size, d_model, n_heads, d_ff, dropout=0.1, tied="none"):
+        super().__init__()
+        if tied not in TIED:
+            raise ValueError(f"tied={tied!r} is none of {', '.join(TIED)}")
+        if tied == "all" and source_size != target_size:
+            raise ValueError(f"tied: source_size={source_size} is not target_size={target_size}")
+        self.source_embedding = nn.Embedding(source_size, d_model)
+        self.target_embedding = nn.Embedding(target_size, d_model)
+        self.generator = nn.Linear(d_model, target_size, bias=False)
+        for table in (self.source_embedding, self.target_embedding, self.generator):
+            nn.init.normal_(table.weight, std=d_model**-0.5)
+        self.encoder = EncoderLayer(d_model, n_heads, d_ff, dropout)
+        self.decoder = DecoderLayer(d_model, n_heads, d_ff, dropout)
+        self.dropout = nn.Dropout(dropout)
+        self.tie(tied)
+
+    def tie(self, tied):
+        if tied != "none":
+            self.generator.weight = self.target_embedding.weight
+        if tied == "all":
+            self.source_embedding.weight = self.target_embedding.weight
+
+    def embed(self, tokens, embedding):
+        x = embedding(tokens)
+        positions = torch.arange(x.shape[1], dtype=x.dtype, device=x.device)
+        x = x * math.sqrt(x.shape[2]) + sinusoidal_positions(positions, x.shape[2])
+        return self.dropout(x)
+
+    def encode(self, source, source_mask):
+        return self.encoder(self.embed(source, self.source_embedding), source_mask)
+
+    def decode(self, read, memory, target_mask, source_mask):
+        y = self.embed(read, self.target_embedding)
+        return self.generator(self.decoder(y, memory, target_mask, source_mask))
+
+    def forward(self, source, target, source_mask, target_mask):
+        memory = self.encode(source, source_mask)
+        return self.decode(shift_right(target), memory, target_mask, source_mask)
+
+
+@wrong(
+    "Translator",
+    cause="copies the numbers of the table instead of sharing one parameter",
+    kind="value",
+)
+class Translator_1(_Parts):
+    def tie(self, tied):
+        with torch.no_grad():
+            if tied in ("target", "all"):
+                self.generator.weight.copy_(self.target_embedding.weight)
+            if tied == "all":
+                self.source_embedding.weight.copy_(self.target_embedding.weight)
+
+
+@wrong("Translator", cause='with tied="all" the generator keeps a table of its own', kind="value")
+class Translator_2(_Parts):
+    def tie(self, tied):
+        if tied == "target":
+            self.generator.weight = self.target_embedding.weight
+        elif tied == "all":
+            self.source_embedding.weight = self.target_embedding.weight
+
+
+@wrong("Translator", cause="does not multiply the rows by the root of d_model", kind="value")
+class Translator_3(_Parts):
+    def embed(self, tokens, embedding):
+        x = embedding(tokens)
+        positions = torch.arange(x.shape[1], dtype=x.dtype, device=x.device)
+        return self.dropout(x + sinusoidal_positions(positions, x.shape[2]))
+
+
+@wrong("Translator", cause="adds the positions after the dropout", kind="value")
+class Translator_4(_Parts):
+    def embed(self, tokens, embedding):
+        x = embedding(tokens)
+        positions = torch.arange(x.shape[1], dtype=x.dtype, device=x.device)
+        x = self.dropout(x * math.sqrt(x.shape[2]))
+        return x + sinusoidal_positions(positions, x.shape[2])
+
+
+@wrong("Translator", cause="the decoder reads the target without the shift", kind="value")
+class Translator_5(_Parts):
+    def forward(self, source, target, source_mask, target_mask):
+        memory = self.encode(source, source_mask)
+        return self.decode(target, memory, target_mask, source_mask)
+
+
+@wrong("Translator", cause="decode hands the two masks over in the wrong order", kind="crash")
+class Translator_6(_Parts):
+    def decode(self, read, memory, target_mask, source_mask):
+        y = self.embed(read, self.target_embedding)
+        return self.generator(self.decoder(y, memory, source_mask, target_mask))
+
+
+@wrong("Translator", cause="decode returns vectors: the generator is not used", kind="shape")
+class Translator_7(_Parts):
+    def decode(self, read, memory, target_mask, source_mask):
+        y = self.embed(read, self.target_embedding)
+        return self.decoder(y, memory, target_mask, source_mask)
+
+
+@wrong("Translator", cause="looks source tokens up in the table of the target", kind="value")
+class Translator_8(_Parts):
+    def encode(self, source, source_mask):
+        return self.encoder(self.embed(source, self.target_embedding), source_mask)
+
+
+@wrong(
+    "Translator", cause="the positions are made on the CPU, wherever the model is", kind="device"
+)
+class Translator_9(_Parts):
+    def embed(self, tokens, embedding):
+        x = embedding(tokens)
+        positions = torch.arange(x.shape[1], dtype=x.dtype)
+        return self.dropout(x * math.sqrt(x.shape[2]) + sinusoidal_positions(positions, x.shape[2]))
+
+
+@wrong(
+    "Translator",
+    cause="the positions are float32 whatever the model's dtype, so a model in bfloat16 fails",
+    kind="dtype",
+)
+class Translator_10(_Parts):
+    def embed(self, tokens, embedding):
+        x = embedding(tokens)
+        positions = torch.arange(float(x.shape[1]), device=x.device)
+        return self.dropout(x * math.sqrt(x.shape[2]) + sinusoidal_positions(positions, x.shape[2]))
+
+
+@wrong("Translator", cause="the positions are counted from 1", kind="value")
+class Translator_11(_Parts):
+    def embed(self, tokens, embedding):
+        x = embedding(tokens)
+        positions = torch.arange(1, x.shape[1] + 1, dtype=x.dtype, device=x.device)
+        return self.dropout(x * math.sqrt(x.shape[2]) + sinusoidal_positions(positions, x.shape[2]))
+
+
+@wrong("Translator", cause="multiplies the positions by the root of d_model as well", kind="value")
+class Translator_12(_Parts):
+    def embed(self, tokens, embedding):
+        x = embedding(tokens)
+        positions = torch.arange(x.shape[1], dtype=x.dtype, device=x.device)
+        x = (x + sinusoidal_positions(positions, x.shape[2])) * math.sqrt(x.shape[2])
+        return self.dropout(x)
+
+
+@wrong("Translator", cause="returns probabilities instead of scores", kind="value")
+class Translator_13(_Parts):
+    def decode(self, read, memory, target_mask, source_mask):
+        return super().decode(read, memory, target_mask, source_mask).softmax(dim=-1)
+
+
+@wrong("Translator", cause="the encoder gets no mask, so it looks at the padding", kind="value")
+class Translator_14(_Parts):
+    def encode(self, source, source_mask):
+        return self.encoder(self.embed(source, self.source_embedding))
+
+
+@wrong("Translator", cause="the scaled embeddings and positions get no dropout", kind="value")
+class Translator_15(_Parts):
+    def embed(self, tokens, embedding):
+        x = embedding(tokens)
+        positions = torch.arange(x.shape[1], dtype=x.dtype, device=x.device)
+        return x * math.sqrt(x.shape[2]) + sinusoidal_positions(positions, x.shape[2])
+
+
+@wrong(
+    "Translator", cause="decode shifts what it reads, although forward has shifted it", kind="value"
+)
+class Translator_16(_Parts):
+    def decode(self, read, memory, target_mask, source_mask):
+        return super().decode(shift_right(read), memory, target_mask, source_mask)
+
+
+@right("Translator", how="ties towards the generator's weight; positions converted afterwards")
+class Translator_17(_Parts):
+    def tie(self, tied):
+        shared = {"none": [], "target": [self.target_embedding]}.get(
+            tied, [self.target_embedding, self.source_embedding]
+        )
+        for table in shared:
+            table.weight = self.generator.weight
+
+    def embed(self, tokens, embedding):
+        rows = F.embedding(tokens, embedding.weight)
+        T, d_model = rows.shape[-2:]
+        places = torch.arange(T, device=tokens.device).to(rows.dtype)
+        return self.dropout(d_model**0.5 * rows + sinusoidal_positions(places, d_model))
+
+
+@wrong("Encoder", cause="all layers are one object with one set of weights", kind="value")
+class Encoder_1(nn.Module):
+    def __init__(self, n_layers, d_model, n_heads, d_ff, dropout=0.1, pre_norm=True, fused=False):
+        super().__init__()
+        layer = EncoderLayer(d_model, n_heads, d_ff, dropout, pre_norm, fused)
+        self.layers = nn.ModuleList([layer] * n_layers)
+        self.norm = nn.LayerNorm(d_model) if pre_norm else nn.Identity()
+
+    def forward(self, x, mask=None):
+        for layer in self.layers:
+            x = layer(x, mask)
+        return self.norm(x)
+
+
+@wrong("Encoder", cause="a plain list hides the layers' parameters from PyTorch", kind="type")
+class Encoder_2(nn.Module):
+    def __init__(self, n_layers, d_model, n_heads, d_ff, dropout=0.1, pre_norm=True, fused=False):
+        super().__init__()
+        sizes = (d_model, n_heads, d_ff, dropout, pre_norm, fused)
+        self.layers = [EncoderLayer(*sizes) for _ in range(n_layers)]
+        self.norm = nn.LayerNorm(d_model) if pre_norm else nn.Identity()
+
+    def forward(self, x, mask=None):
+        for layer in self.layers:
+            x = layer(x, mask)
+        return self.norm(x)
+
+
+class _Encoders(nn.Module):
+    def __init__(self, n_layers, d_model, n_heads, d_ff, dropout=0.1, pre_norm=True, fused=False):
+        super().__init__()
+        sizes = (d_model, n_heads, d_ff, dropout, pre_norm, fused)
+        self.layers = nn.ModuleList(EncoderLayer(*sizes) for _ in range(n_layers))
+        self.norm = nn.LayerNorm(d_model) if pre_norm else nn.Identity()
+
+
+@wrong("Encoder", cause="the final norm is made but not used", kind="value")
+class Encoder_3(_Encoders):
+    def forward(self, x, mask=None):
+        for layer in self.layers:
+            x = layer(x, mask)
+        return x
+
+
+@wrong("Encoder", cause="has a final norm with post-norm layers, too", kind="value")
+class Encoder_4(_Encoders):
+    def __init__(self, n_layers, d_model, n_heads, d_ff, dropout=0.1, pre_norm=True, fused=False):
+        super().__init__(n_layers, d_model, n_heads, d_ff, dropout, pre_norm, fused)
+        self.norm = nn.LayerNorm(d_model)
+
+    def forward(self, x, mask=None):
+        for layer in self.layers:
+            x = layer(x, mask)
+        return self.norm(x)
+
+
+@wrong("Encoder", cause="the layers do not get the mask", kind="value")
+class Encoder_5(_Encoders):
+    def forward(self, x, mask=None):
+        for layer in self.layers:
+            x = layer(x)
+        return self.norm(x)
+
+
+@wrong("Encoder", cause="normalises after every layer, not only at the end", kind="value")
+class Encoder_6(_Encoders):
+    def forward(self, x, mask=None):
+        for layer in self.layers:
+            x = self.norm(layer(x, mask))
+        return x
+
+
+@wrong("Encoder", cause="dropout, pre_norm and fused are not handed on to the layers", kind="value")
+class Encoder_7(nn.Module):
+    def __init__(self, n_layers, d_model, n_heads, d_ff, dropout=0.1, pre_norm=True, fused=False):
+        super().__init__()
+        self.layers = nn.ModuleList(EncoderLayer(d_model, n_heads, d_ff) for _ in range(n_layers))
+        self.norm = nn.LayerNorm(d_model) if pre_norm else nn.Identity()
+
+    def forward(self, x, mask=None):
+        for layer in self.layers:
+            x = layer(x, mask)
+        return self.norm(x)
+
+
+@wrong("Encoder", cause="every layer reads the input, so only the last one counts", kind="value")
+class Encoder_8(_Encoders):
+    def forward(self, x, mask=None):
+        for layer in self.layers:
+            y = layer(x, mask)
+        return self.norm(y)
+
+
+@wrong("Encoder", cause="adds a residual around layers that have their own", kind="value")
+class Encoder_9(_Encoders):
+    def forward(self, x, mask=None):
+        for layer in self.layers:
+            x = x + layer(x, mask)
+        return self.norm(x)
+
+
+@right("Encoder", how="nn.Sequential as the list, reduced; the norm made first")
+class Encoder_10(nn.Module):
+    def __init__(self, n_layers, d_model, n_heads, d_ff, dropout=0.1, pre_norm=True, fused=False):
+        super().__init__()
+        build = functools.partial(EncoderLayer, d_model, n_heads, d_ff, dropout, pre_norm, fused)
+        self.norm = nn.LayerNorm(d_model) if pre_norm else nn.Identity()
+        self.layers = nn.Sequential(*[build() for _ in range(n_layers)])
+
+    def forward(self, x, mask=None):
+        return self.norm(functools.reduce(lambda h, layer: layer(h, mask), self.layers, x))
+
+
+class _Decoders(nn.Module):
+    def __init__(self, n_layers, d_model, n_heads, d_ff, dropout=0.1, pre_norm=True, fused=False):
+        super().__init__()
+        sizes = (d_model, n_heads, d_ff, dropout, pre_norm, fused)
+        self.layers = nn.ModuleList(DecoderLayer(*sizes) for _ in range(n_layers))
+        self.norm = nn.LayerNorm(d_model) if pre_norm else nn.Identity()
+
+
+@wrong("Decoder", cause="the memory is replaced by what a layer returns", kind="crash")
+class Decoder_1(_Decoders):
+    def forward(self, x, memory, mask=None, memory_mask=None):
+        for layer in self.layers:
+            memory = layer(x, memory, mask, memory_mask)
+        return self.norm(memory)
+
+
+@wrong("Decoder", cause="the two masks are handed over in the wrong order", kind="crash")
+class Decoder_2(_Decoders):
+    def forward(self, x, memory, mask=None, memory_mask=None):
+        for layer in self.layers:
+            x = layer(x, memory, memory_mask, mask)
+        return self.norm(x)
+
+
+@wrong("Decoder", cause="the memory mask is not passed on", kind="value")
+class Decoder_3(_Decoders):
+    def forward(self, x, memory, mask=None, memory_mask=None):
+        for layer in self.layers:
+            x = layer(x, memory, mask)
+        return self.norm(x)
+
+
+@wrong("Decoder", cause="builds encoder layers, which know no memory", kind="crash")
+class Decoder_4(nn.Module):
+    def __init__(self, n_layers, d_model, n_heads, d_ff, dropout=0.1, pre_norm=True, fused=False):
+        super().__init__()
+        sizes = (d_model, n_heads, d_ff, dropout, pre_norm, fused)
+        self.layers = nn.ModuleList(EncoderLayer(*sizes) for _ in range(n_layers))
+        self.norm = nn.LayerNorm(d_model) if pre_norm else nn.Identity()
+
+    def forward(self, x, memory, mask=None, memory_mask=None):
+        for layer in self.layers:
+            x = layer(x, memory, mask, memory_mask)
+        return self.norm(x)
+
+
+@wrong("Decoder", cause="has no final norm with pre-norm layers", kind="value")
+class Decoder_5(nn.Module):
+    def __init__(self, n_layers, d_model, n_heads, d_ff, dropout=0.1, pre_norm=True, fused=False):
+        super().__init__()
+        sizes = (d_model, n_heads, d_ff, dropout, pre_norm, fused)
+        self.layers = nn.ModuleList(DecoderLayer(*sizes) for _ in range(n_layers))
+        self.norm = nn.Identity()
+
+    def forward(self, x, memory, mask=None, memory_mask=None):
+        for layer in self.layers:
+            x = layer(x, memory, mask, memory_mask)
+        return self.norm(x)
+
+
+@wrong("Decoder", cause="returns the memory beside x", kind="type")
+class Decoder_6(_Decoders):
+    def forward(self, x, memory, mask=None, memory_mask=None):
+        for layer in self.layers:
+            x = layer(x, memory, mask, memory_mask)
+        return self.norm(x), memory
+
+
+@wrong("Decoder", cause="builds one layer too many", kind="size")
+class Decoder_7(nn.Module):
+    def __init__(self, n_layers, d_model, n_heads, d_ff, dropout=0.1, pre_norm=True, fused=False):
+        super().__init__()
+        sizes = (d_model, n_heads, d_ff, dropout, pre_norm, fused)
+        self.layers = nn.ModuleList(DecoderLayer(*sizes) for _ in range(n_layers + 1))
+        self.norm = nn.LayerNorm(d_model) if pre_norm else nn.Identity()
+
+    def forward(self, x, memory, mask=None, memory_mask=None):
+        for layer in self.layers:
+            x = layer(x, memory, mask, memory_mask)
+        return self.norm(x)
+
+
+@wrong("Decoder", cause="normalises the memory with the final norm", kind="value")
+class Decoder_8(_Decoders):
+    def forward(self, x, memory, mask=None, memory_mask=None):
+        memory = self.norm(memory)
+        for layer in self.layers:
+            x = layer(x, memory, mask, memory_mask)
+        return self.norm(x)
+
+
+@wrong("Decoder", cause="all layers are one object with one set of weights", kind="value")
+class Decoder_9(_Decoders):
+    def __init__(self, n_layers, d_model, n_heads, d_ff, dropout=0.1, pre_norm=True, fused=False):
+        super().__init__(1, d_model, n_heads, d_ff, dropout, pre_norm, fused)
+        self.layers = nn.ModuleList(self.layers[0] for _ in range(n_layers))
+
+    def forward(self, x, memory, mask=None, memory_mask=None):
+        for layer in self.layers:
+            x = layer(x, memory, mask, memory_mask)
+        return self.norm(x)
+
+
+@right("Decoder", how="appends to the ModuleList, calls with names")
+class Decoder_10(nn.Module):
+    def __init__(self, n_layers, d_model, n_heads, d_ff, dropout=0.1, pre_norm=True, fused=False):
+        super().__init__()
+        self.norm = nn.Identity()
+        if pre_norm:
+            self.norm = nn.LayerNorm(d_model)
+        self.layers = nn.ModuleList()
+        while len(self.layers) < n_layers:
+            self.layers.append(
+                DecoderLayer(
+                    d_model, n_heads, d_ff, dropout=dropout, pre_norm=pre_norm, fused=fused
+                )
+            )
+
+    def forward(self, x, memory, mask=None, memory_mask=None):
+        for i in range(len(self.layers)):
+            x = self.layers[i](x, memory=memory, mask=mask, memory_mask=memory_mask)
+        return self.norm(x)
+
+
+@wrong("append_best", cause="takes the scores after the first token, not the last", kind="value")
+def append_best_1(read, logits):
+    ended = (read[:, -1] == EOS) | (read[:, -1] == PAD)
+    best = logits[:, 0].argmax(dim=-1).masked_fill(ended, PAD)
+    return torch.cat([read, best[:, None]], dim=1)
+
+
+@wrong("append_best", cause="a row that ends in PAD goes on with words", kind="value")
+def append_best_2(read, logits):
+    best = logits[:, -1].argmax(dim=-1).masked_fill(read[:, -1] == EOS, PAD)
+    return torch.cat([read, best[:, None]], dim=1)
+
+
+@wrong("append_best", cause="ended rows go on with EOS instead of PAD", kind="value")
+def append_best_3(read, logits):
+    ended = (read[:, -1] == EOS) | (read[:, -1] == PAD)
+    best = logits[:, -1].argmax(dim=-1).masked_fill(ended, EOS)
+    return torch.cat([read, best[:, None]], dim=1)
+
+
+@wrong("append_best", cause="never looks whether a row has ended", kind="value")
+def append_best_4(read, logits):
+    best = logits[:, -1].argmax(dim=-1, keepdim=True)
+    return torch.cat([read, best], dim=1)
+
+
+@wrong("append_best", cause="as soon as one row has ended, all rows get PAD", kind="value")
+def append_best_5(read, logits):
+    best = logits[:, -1].argmax(dim=-1)
+    if ((read[:, -1] == EOS) | (read[:, -1] == PAD)).any():
+        best = torch.full_like(best, PAD)
+    return torch.cat([read, best[:, None]], dim=1)
+
+
+@wrong("append_best", cause="returns the new tokens alone", kind="shape")
+def append_best_6(read, logits):
+    ended = (read[:, -1] == EOS) | (read[:, -1] == PAD)
+    return logits[:, -1].argmax(dim=-1).masked_fill(ended, PAD)[:, None]
+
+
+@wrong("append_best", cause="writes -inf into the given logits of ended rows", kind="state")
+def append_best_7(read, logits):
+    ended = (read[:, -1] == EOS) | (read[:, -1] == PAD)
+    last = logits[:, -1]
+    last[ended] = -math.inf
+    last[ended, PAD] = 0.0
+    return torch.cat([read, last.argmax(dim=-1, keepdim=True)], dim=1)
+
+
+@wrong("append_best", cause="the row of PADs is made on the CPU, wherever read is", kind="device")
+def append_best_8(read, logits):
+    ended = (read[:, -1] == EOS) | (read[:, -1] == PAD)
+    pads = torch.full((len(read),), PAD)
+    best = torch.where(ended, pads, logits[:, -1].argmax(dim=-1))
+    return torch.cat([read, best[:, None]], dim=1)
+
+
+@right("append_best", how="multiplied by what goes on, since PAD is 0; hstack")
+def append_best_9(read, logits):
+    goes_on = torch.ones_like(read[:, -1:])
+    for token in (PAD, EOS):
+        goes_on = goes_on * (read[:, -1:] != token)
+    best = logits[:, -1, :].topk(1).indices
+    return torch.hstack([read, torch.where(goes_on.bool(), best, PAD)])
+
+
+@wrong(
+    "transformer_parameters", cause="leaves out the final norms of pre-norm stacks", kind="value"
+)
+def transformer_parameters_1(
+    source_size, target_size, d_model, d_ff, n_layers, pre_norm=True, tied="none"
+):
+    attention = attention_parameters(d_model, 1, d_model)
+    ff = 2 * d_model * d_ff + d_ff + d_model
+    rows = {"none": source_size + 2 * target_size, "target": source_size + target_size}
+    layers = n_layers * (3 * attention + 2 * ff + 10 * d_model)
+    return layers + rows.get(tied, target_size) * d_model
+
+
+@wrong("transformer_parameters", cause="counts one final norm instead of two", kind="value")
+def transformer_parameters_2(
+    source_size, target_size, d_model, d_ff, n_layers, pre_norm=True, tied="none"
+):
+    attention = attention_parameters(d_model, 1, d_model)
+    ff = 2 * d_model * d_ff + d_ff + d_model
+    rows = {"none": source_size + 2 * target_size, "target": source_size + target_size}
+    layers = n_layers * (3 * attention + 2 * ff + 10 * d_model)
+    return layers + rows.get(tied, target_size) * d_model + 2 * d_model * pre_norm
+
+
+@wrong("transformer_parameters", cause="ignores tied: always three tables", kind="value")
+def transformer_parameters_3(
+    source_size, target_size, d_model, d_ff, n_layers, pre_norm=True, tied="none"
+):
+    attention = attention_parameters(d_model, 1, d_model)
+    ff = 2 * d_model * d_ff + d_ff + d_model
+    layers = n_layers * (3 * attention + 2 * ff + 10 * d_model)
+    tables = (source_size + 2 * target_size) * d_model
+    return layers + tables + (4 * d_model if pre_norm else 0)
+
+
+@wrong("transformer_parameters", cause="gives the generator a bias", kind="value")
+def transformer_parameters_4(
+    source_size, target_size, d_model, d_ff, n_layers, pre_norm=True, tied="none"
+):
+    attention = attention_parameters(d_model, 1, d_model)
+    ff = 2 * d_model * d_ff + d_ff + d_model
+    rows = {"none": source_size + 2 * target_size, "target": source_size + target_size}
+    layers = n_layers * (3 * attention + 2 * ff + 10 * d_model)
+    tables = rows.get(tied, target_size) * d_model + target_size
+    return layers + tables + 4 * d_model * pre_norm
+
+
+@wrong("transformer_parameters", cause="the decoder layers have no cross-attention", kind="value")
+def transformer_parameters_5(
+    source_size, target_size, d_model, d_ff, n_layers, pre_norm=True, tied="none"
+):
+    attention = attention_parameters(d_model, 1, d_model)
+    layer = attention + 2 * d_model * d_ff + d_ff + d_model + 4 * d_model
+    rows = {"none": source_size + 2 * target_size, "target": source_size + target_size}
+    tables = rows.get(tied, target_size) * d_model
+    return 2 * n_layers * layer + tables + 4 * d_model * pre_norm
+
+
+@wrong(
+    "transformer_parameters",
+    cause="counts four norms per pair of layers; there are five",
+    kind="value",
+)
+def transformer_parameters_6(
+    source_size, target_size, d_model, d_ff, n_layers, pre_norm=True, tied="none"
+):
+    attention = attention_parameters(d_model, 1, d_model)
+    ff = 2 * d_model * d_ff + d_ff + d_model
+    rows = {"none": source_size + 2 * target_size, "target": source_size + target_size}
+    layers = n_layers * (3 * attention + 2 * ff + 8 * d_model)
+    return layers + rows.get(tied, target_size) * d_model + 4 * d_model * pre_norm
+
+
+@wrong("transformer_parameters", cause="counts final norms with post-norm, too", kind="value")
+def transformer_parameters_7(
+    source_size, target_size, d_model, d_ff, n_layers, pre_norm=True, tied="none"
+):
+    attention = attention_parameters(d_model, 1, d_model)
+    ff = 2 * d_model * d_ff + d_ff + d_model
+    rows = {"none": source_size + 2 * target_size, "target": source_size + target_size}
+    layers = n_layers * (3 * attention + 2 * ff + 10 * d_model)
+    return layers + rows.get(tied, target_size) * d_model + 4 * d_model
+
+
+@right(
+    "transformer_parameters", how="builds the parts without memory and counts each parameter once"
+)
+def transformer_parameters_8(
+    source_size, target_size, d_model, d_ff, n_layers, pre_norm=True, tied="none"
+):
+    def count(*modules):
+        return sum(p.numel() for module in modules for p in module.parameters())
+
+    with torch.device("meta"):
+        pair = count(EncoderLayer(d_model, 1, d_ff), DecoderLayer(d_model, 1, d_ff))
+        norms = count(nn.LayerNorm(d_model), nn.LayerNorm(d_model)) if pre_norm else 0
+    tables = d_model * target_size
+    if tied != "all":
+        tables += d_model * source_size
+    if tied == "none":
+        tables += d_model * target_size
+    return n_layers * pair + norms + tables
+
+
+@right("append_best", how="a loop over the rows with lists")
+def append_best_10(read, logits):
+    rows = []
+    for row, scores in zip(read.tolist(), logits, strict=True):
+        best = PAD if row[-1] in (EOS, PAD) else scores[-1].argmax().item()
+        rows.append([*row, best])
+    return torch.tensor(rows, dtype=read.dtype, device=read.device)
+
+
+@wrong(
+    "append_best",
+    cause="the range of the argmax leaves out the last id of the vocabulary",
+    kind="value",
+)
+def append_best_11(read, logits):
+    best = logits[:, -1, :-1].argmax(dim=-1)
+    best = torch.where((read[:, -1] == EOS) | (read[:, -1] == PAD), PAD, best)
+    return torch.cat([read, best.unsqueeze(1)], dim=1)
+
+
+BEGIN = BOS  # the decoder reads it first
+
+
+@right("Translator", how="the shift by hand, memory and scores in one expression")
+class Translator_18(_Parts):
+    def forward(self, source, target, source_mask, target_mask):
+        read = torch.roll(target, shifts=1, dims=1)
+        read[:, 0] = BEGIN
+        return self.decode(read, self.encode(source, source_mask), target_mask, source_mask)
