@@ -288,6 +288,8 @@ def _paired(one, other):
     """Pairs of items of two values of the same build; a lone value is one pair."""
     if isinstance(other, list | tuple) and isinstance(one, list | tuple):
         return list(zip(one, other, strict=False))
+    if isinstance(other, dict) and isinstance(one, dict):
+        return [(one.get(name), item) for name, item in other.items()]
     return [(one, other)]
 
 
