@@ -6,6 +6,7 @@ implementation that sends the same six requests into a sandbox; a check cannot t
 
 import contextlib
 import copy
+import random
 import re
 import traceback
 from dataclasses import dataclass, field
@@ -16,6 +17,7 @@ from autograder.inside.rehearsal import landed, rehearsal, rehearsed
 from autograder.inside.values import Foreign, copied, plain, same
 
 SEEDED = "PyTorch's global random generator"
+DRAWN_FROM = "Python's global random generator"
 STUDENT_FILE = re.compile(r"ipykernel_\d+|^<(?!frozen|__array)")  # a notebook's cell
 
 
@@ -134,11 +136,15 @@ def _drawing(seed):
     if seed is None:
         yield disturbed
         return
+    before = random.getstate()
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         yield disturbed
         if torch.initial_seed() != seed:
             disturbed.append(SEEDED)
+    if random.getstate() != before:
+        disturbed.append(DRAWN_FROM)
+        random.setstate(before)
 
 
 def _guarded(action):
