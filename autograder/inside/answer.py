@@ -13,11 +13,12 @@ from dataclasses import dataclass, field
 
 import torch
 
-from autograder.inside.rehearsal import landed, rehearsal, rehearsed
+from autograder.inside.rehearsal import landed, rehearsal, rehearsed, stayed
 from autograder.inside.values import Foreign, copied, plain, same
 
 SEEDED = "PyTorch's global random generator"
 DRAWN_FROM = "Python's global random generator"
+LEFT_BEHIND = "a tensor on the CPU"  # in a reply from the rehearsal device
 STUDENT_FILE = re.compile(r"ipykernel_\d+|^<(?!frozen|__array)")  # a notebook's cell
 
 
@@ -58,7 +59,7 @@ class LocalAnswer:
         with torch.enable_grad(), _drawing(seed) as disturbed:
             if device:
                 result = self._rehearse(given, given_kwargs)
-                return Reply(plain(result))
+                return Reply(plain(landed(result)), [LEFT_BEHIND] if stayed(result) else [])
             before = torch.get_rng_state()
             result = _guarded(lambda: self.target(*given, **given_kwargs))
             drew = not torch.equal(before, torch.get_rng_state())
@@ -71,7 +72,7 @@ class LocalAnswer:
             target = _guarded(lambda: rehearsed(copy.deepcopy(target)))
         args, kwargs = rehearsed(args), rehearsed(kwargs)
         with rehearsal():
-            return landed(_guarded(lambda: target(*args, **kwargs)))
+            return _guarded(lambda: target(*args, **kwargs))
 
     def gradients(self, args, kwargs, cotangent, seed=None):
         """Differentiate ``(result * cotangent).sum()``; Reply of (parameter gradients, inputs').

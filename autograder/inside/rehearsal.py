@@ -131,6 +131,13 @@ def landed(value):
     return _inside(value, landed)
 
 
+def stayed(value):
+    """Whether a tensor with axes, among these values, is not on the rehearsal device."""
+    if type(value) in (list, tuple, dict):
+        return any(map(stayed, value.values() if type(value) is dict else value))
+    return isinstance(value, torch.Tensor) and value.dim() > 0 and value.device != DEVICE
+
+
 def _inside(value, change):
     if type(value) in (list, tuple):
         return type(value)(change(item) for item in value)
