@@ -156,7 +156,12 @@ def _guarded(action):
     except KeyboardInterrupt:
         raise
     except BaseException as error:  # SystemExit, or a class of the student's own
-        raise AnswerRaised(type(error).__name__, _message(error), _where(error)) from None
+        raise AnswerRaised(_kind(error), _message(error), _where(error)) from None
+
+
+def _kind(error):
+    """The name of its class; whoever extends ValueError for a name of their own has raised one."""
+    return "ValueError" if isinstance(error, ValueError) else type(error).__name__
 
 
 def _message(error):
