@@ -12,6 +12,8 @@ from nbgrader.preprocessors import ClearSolutions, NbGraderPreprocessor
 from autograder.grading import nbgrader_steps, prose
 
 STUB = "raise NotImplementedError"
+# What a class's data are called. They once lay in autograder/.
+OLD_NAMES = ("submitted", "autograded", "feedback", "gradebook.db")
 
 
 class StubSolutions(ClearSolutions):
@@ -60,7 +62,11 @@ GENERATE = [
 
 
 def configure(c, root):
-    """Set up nbgrader's configuration ``c`` for the course whose folder is ``root``."""
+    """Set up nbgrader's configuration ``c`` for the course whose folder is ``root``.
+
+    Ends the program where a class's data still lie where they once did.
+    """
+    _refuse_old_places(Path(root))
     _find_alembic()
     c.CourseDirectory.course_id = "attention"
     c.CourseDirectory.root = str(root)
@@ -83,6 +89,19 @@ def configure(c, root):
     prose.configure(c)
     c.NbGraderAPI.timezone = "UTC"
     return c
+
+
+def _refuse_old_places(root):
+    """A class's data once lay in autograder/; without them, a new gradebook would be begun.
+
+    SystemExit, since nbgrader goes on without its configuration after any other exception.
+    """
+    old = [f"autograder/{name}" for name in OLD_NAMES if (root / "autograder" / name).exists()]
+    if old:
+        raise SystemExit(
+            f"{', '.join(old)}: a class's data now belong into class/; move them with: "
+            f"mkdir -p class && mv {' '.join(old)} class/"
+        )
 
 
 def _find_alembic():

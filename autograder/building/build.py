@@ -17,6 +17,7 @@ from autograder import ROOT, CourseError
 from autograder.building.lesson import find, read
 from autograder.building.notebook import make
 from autograder.building.release import release
+from autograder.lessons import notebook
 
 CELL_TIMEOUT = 120  # seconds
 
@@ -47,14 +48,14 @@ def build(names=(), check=False, root=ROOT, progress=None):
     lessons = [read(path) for path in find(names, root)]
     for lesson in lessons:
         solved = make(lesson)
-        path = root / "solutions" / lesson.slug / f"{lesson.slug}.ipynb"
+        path = notebook(root, "solutions", lesson.slug)
         if not _reuse_outputs(solved, path):
             report.executed.append(lesson.slug)
             if not check:
                 execute(solved, lesson, progress)
         released = release(solved, lesson.slug)
         _settle(path, solved, check, report)
-        _settle(root / "lessons" / lesson.slug / path.name, released, check, report)
+        _settle(notebook(root, "lessons", lesson.slug), released, check, report)
     report.leftovers = _leftovers(root)
     return report
 

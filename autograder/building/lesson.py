@@ -8,8 +8,9 @@ import re
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from autograder import ROOT, CourseError
+from autograder import ROOT
 from autograder.building.source import Cell, SourceError, parse, read_text, split
+from autograder.lessons import UnknownLesson, choose, name_of
 
 FIGURE = re.compile(r"!\[([^\]]*)\]\((figures/[^)]+)\)")
 
@@ -25,7 +26,7 @@ class Lesson:
     @property
     def name(self):
         """The lesson's name without its number: that of its module in attention/."""
-        return self.slug.partition("_")[2]
+        return name_of(self.slug)
 
     @property
     def library(self):
@@ -53,29 +54,12 @@ class Lesson:
         return {cell.name: cell.points for cell in self.cells if cell.kind == "check"}
 
 
-class UnknownLesson(CourseError):
-    """No lesson answers to the name given."""
-
-
 def find(names=(), root=ROOT):
-    """Return the paths of the sources that ``names`` select, all if empty.
-
-    A lesson answers to its number ('01' or '1'), name, slug, or the path of any of its notebooks.
-    """
-    paths = sorted((root / "source").glob("[0-9][0-9]_*.py"))
+    """Return the paths of the sources that ``names`` select (see ``choose``), all if empty."""
+    paths = {path.stem: path for path in (root / "source").glob("[0-9][0-9]_*.py")}
     if not paths:
         raise UnknownLesson("there is no lesson: source/ holds no file like 00_name.py")
-    return sorted({_one(name, paths) for name in names}) if names else paths
-
-
-def _one(name, paths):
-    key = Path(str(name)).stem
-    for path in paths:
-        number, _, rest = path.stem.partition("_")
-        if key in (path.stem, rest) or (key.isdecimal() and int(key) == int(number)):
-            return path
-    known = ", ".join(path.stem for path in paths)
-    raise UnknownLesson(f"no lesson is called {str(name)!r}; there are: {known}")
+    return [paths[slug] for slug in choose(names, paths)]
 
 
 def read(path):

@@ -1,14 +1,15 @@
 """Make a lesson's solved notebook, without outputs, from its source and the library."""
 
-import ast
 import base64
 import hashlib
 import json
 
 import nbformat
 
+from autograder import marks
 from autograder.building.excerpt import text_of, with_solution_marks
 from autograder.building.lesson import FIGURE
+from autograder.imports import imported, modules
 
 KERNEL = {"display_name": "Python 3 (ipykernel)", "language": "python", "name": "python3"}
 
@@ -42,8 +43,9 @@ def _cell(lesson, cell, index, used):
         _embed_figures(lesson, made)
     else:
         made = nbformat.v4.new_code_cell(_code(lesson, cell))
+        notes = marks.metadata(cell.kind, cell.name, cell.points)
         # Without this tag, Run All stops at the first exercise that a student has skipped.
-        made.metadata = nbformat.from_dict({**_metadata(cell), "tags": ["raises-exception"]})
+        made.metadata = nbformat.from_dict({**notes, "tags": ["raises-exception"]})
     made["id"] = _identity(lesson, cell, used)
     return made
 
@@ -54,25 +56,6 @@ def _code(lesson, cell):
     if cell.kind == "given":
         return text_of(lesson.library, cell.name)
     return cell.source
-
-
-def _metadata(cell):
-    if cell.kind == "demo":
-        return {"autograder": {"demo": True}}
-    if cell.kind == "code":
-        return {}
-    graded = {
-        "cell_type": "code",
-        "grade": cell.kind == "check",
-        "grade_id": f"check_{cell.name}" if cell.kind == "check" else cell.name,
-        "locked": cell.kind != "exercise",
-        "schema_version": 3,
-        "solution": cell.kind == "exercise",
-        "task": False,
-    }
-    if cell.kind == "check":
-        graded["points"] = cell.points
-    return {"nbgrader": graded}
 
 
 def _embed_figures(lesson, made):
@@ -111,34 +94,10 @@ def _digest(lesson, notebook):
     content = hashlib.sha256(json.dumps(code).encode())
     # As written in the source: there an exercise is the import of its module.
     imports = "\n".join(cell.source for cell in lesson.cells if cell.kind != "markdown")
-    used = _modules(lesson.library.parent, imports)
+    used = modules(imported(imports), lesson.library.parent.parent)
     if "check.preview(" in imports:  # elsewhere a check prints the same line as long as it passes
         used += [lesson.checks, lesson.mistakes]
     for path in used:
         if path.is_file():
             content.update(path.read_bytes())
     return content.hexdigest()[:16]
-
-
-def _modules(package, code):
-    """Paths of the ``attention`` modules that ``code`` imports, directly or through others."""
-    found, waiting = set(), [code]
-    while waiting:
-        for node in ast.walk(ast.parse(waiting.pop())):
-            for name in _imported(node):
-                path = package.joinpath(*name.split(".")[1:]).with_suffix(".py")
-                if path.is_file() and path not in found:
-                    found.add(path)
-                    waiting.append(path.read_text(encoding="utf-8"))
-    return sorted(found)
-
-
-def _imported(node):
-    """Dotted names of what an import statement may import of ``attention``."""
-    if isinstance(node, ast.Import):
-        dotted = [alias.name for alias in node.names]
-    elif isinstance(node, ast.ImportFrom) and not node.level:
-        dotted = [node.module, *(f"{node.module}.{alias.name}" for alias in node.names)]
-    else:
-        return []
-    return [name for name in dotted if name.startswith("attention.")]

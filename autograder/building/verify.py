@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 import nbformat
 import torch
 
-from autograder import ROOT, CourseError
+from autograder import ROOT, CourseError, lessons, marks
 from autograder.building import mutants
 from autograder.building.affected import affected_names
 from autograder.building.build import build
@@ -90,9 +90,7 @@ def _gates(lesson, root, verdict):
         fail(f"no check is registered for {', '.join(sorted(missing))}: is it marked @check?")
         return
     try:
-        paths = [
-            root / kind / lesson.slug / f"{lesson.slug}.ipynb" for kind in ("solutions", "lessons")
-        ]
+        paths = [lessons.notebook(root, kind, lesson.slug) for kind in ("solutions", "lessons")]
         solved, released = (nbformat.read(path, as_version=4) for path in paths)
     except Exception as error:  # missing, damaged or foreign: nbformat raises a dozen classes
         fail(f"a generated notebook cannot be read: {error}; run `autograder build`")
@@ -212,19 +210,18 @@ def _play(lesson, notebook, answers=None, seed=SEEDS[0]):
     namespace = {"__name__": "__main__"}
     checks = registry.of_lesson(lesson.name)
     for cell in notebook.cells:
-        if cell.cell_type != "code" or cell.metadata.get("autograder", {}).get("demo"):
+        if cell.cell_type != "code" or marks.is_demo(cell):
             continue
-        identity = cell.metadata.get("nbgrader", {}).get("grade_id", "")
-        if identity in answers:
-            namespace[identity] = answers[identity]
-        elif identity.startswith("check_"):
-            name = identity.removeprefix("check_")
+        name = marks.exercise(cell)
+        if marks.is_check(cell):
             if answers and name not in affected:
                 continue  # the same as without these answers
             answer = LocalAnswer(namespace.get(name))
             failure = run_check(checks[name], answer, seed, explain=False)
             if failure is not None:
                 failures[name] = failure
+        elif name in answers:
+            namespace[name] = answers[name]
         else:
             _execute(cell.source, namespace)
     return failures

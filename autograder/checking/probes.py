@@ -19,7 +19,9 @@ MOST = 6  # questions for a probe, save float32, where all are asked
 LARGE = 100_000  # numbers among the arguments: a call with more is not repeated
 AGAIN = 1  # the seed of what an answer draws where it is asked once more
 OFFSET = 1000  # what is added to the number of an object that is built in float32
+MOVED = 2000  # and of one that is built to be called on the rehearsal device
 ROOM = 2e-3  # how far float32 may be from float64, in shares of the largest number
+NOTHING = 1e-9  # a gradient below this is 0 but for rounding: of a bias of the keys, say
 WELL = 1e-4  # where the right answer itself is farther than this from float64, it proves nothing
 
 
@@ -51,7 +53,7 @@ def answerable(further, answered, first):
         if question.probe == "again":  # a cache, say, remembers
             fit = reply.agrees(first[question.origin])
         if question.probe == "gradients":
-            fit = _has_gradient(reply.value)
+            fit = reply.kind == "value" and _has_gradient(reply.value)
         if reply.kind == "value" and fit:
             kept.append((question, reply))
     return kept
@@ -77,7 +79,7 @@ def _calls(pairs):
 
 
 def _small(details):
-    return sum(getattr(item, "numel", int)() for item in _leaves(details)) < LARGE
+    return sum(getattr(item, "numel", int)() for item in leaves(details)) < LARGE
 
 
 def _axes(args):
@@ -89,14 +91,35 @@ def _axes(args):
 
 
 def _device(pairs):
-    """The same calls on the rehearsal device, which is also given where a device is asked for."""
-    return [
-        dataclasses.replace(
-            question, how=(("device", "rehearsal"),), details=_there(question.details)
-        )
+    """The same calls on the rehearsal device; of objects that remember nothing of other calls.
+
+    The device is also given where one is asked for.
+    """
+    calls = [
+        question
         for question, _ in _calls(pairs)
         if _has_tensor(question.details) or "device" in question.details[1]
     ]
+    handles = {question.handle for question in calls} - {0}
+    made = []
+    for question, _ in pairs:
+        if any(question is call for call in calls):
+            how = (("device", "rehearsal"),)
+            made.append(_moved(question, how=how, details=_there(question.details)))
+        elif question.built in handles or _prepares(question, handles):
+            made.append(_moved(question))
+    return made
+
+
+def _prepares(question, handles):
+    return question.handle in handles and question.request in ("load", "train")
+
+
+def _moved(question, **changes):
+    """The same question to, or building, an object of its own."""
+    handle = question.handle and question.handle + MOVED
+    built = question.built and question.built + MOVED
+    return dataclasses.replace(question, handle=handle, built=built, **changes)
 
 
 def _there(details):
@@ -160,19 +183,20 @@ def _narrowed(value):
 
 
 def _has_tensor(value):
-    return any(isinstance(item, torch.Tensor) and item.dim() for item in _leaves(value))
+    return any(isinstance(item, torch.Tensor) and item.dim() for item in leaves(value))
 
 
 def _has_float64(value):
-    return any(getattr(item, "dtype", None) == torch.float64 for item in _leaves(value))
+    return any(getattr(item, "dtype", None) == torch.float64 for item in leaves(value))
 
 
-def _leaves(value):
+def leaves(value):
+    """Yield the items of containers, however deep."""
     if isinstance(value, dict):
         value = list(value.values())
     if isinstance(value, list | tuple):
         for item in value:
-            yield from _leaves(item)
+            yield from leaves(item)
     else:
         yield value
 
@@ -277,7 +301,7 @@ def places(args):
 
 
 def _refuse_gradient(one, other, name):
-    if other is None or not other.abs().max() > 0:
+    if other is None or not other.abs().max() > NOTHING:
         return
     if one is None:
         raise CheckFailed(
@@ -306,6 +330,8 @@ def _paired(one, other):
     """Pairs of items of two values of the same build; a lone value is one pair."""
     if isinstance(other, list | tuple) and isinstance(one, list | tuple):
         return list(zip(one, other, strict=False))
+    if isinstance(other, dict) and isinstance(one, dict):
+        return [(one.get(name), item) for name, item in other.items()]
     return [(one, other)]
 
 

@@ -39,6 +39,7 @@ def demonstrate(folder, names):
     """Demonstrate in ``folder`` with the lessons ``names``; exit status 0 if all was graded."""
     course = Path(folder).resolve()
     console = Console()
+    chosen = [read(path) for path in find(names)]
     lessons = [read(path) for path in find()]
     _prepare(course, lessons)
     api = NbGraderAPI(config=configure(Config(), course))
@@ -46,9 +47,8 @@ def demonstrate(folder, names):
         for lesson in lessons:
             _expect_success(api.generate_assignment(lesson.slug))
     console.print(f"Released {len(lessons)} lessons with nbgrader generate_assignment.")
-    lessons = [read(path) for path in find(names)]
-    students = _hand_in(course, lessons)
-    slugs = " and ".join(lesson.slug for lesson in lessons)
+    students = _hand_in(course, chosen)
+    slugs = " and ".join(lesson.slug for lesson in chosen)
     console.print(f"Handed in {slugs} for {len(students)} students: {', '.join(students)}.")
 
     status = cli.main(["grade", "--course", str(course)])
@@ -57,7 +57,7 @@ def demonstrate(folder, names):
     results = [result.as_dict() for result in kept]
     report.print_table(results)
     with _quiet():
-        for lesson in lessons:
+        for lesson in chosen:
             _expect_success(api.generate_feedback(lesson.slug))
     outcome = course / "results"
     outcome.mkdir(exist_ok=True)

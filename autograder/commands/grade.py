@@ -1,5 +1,6 @@
 """``autograder grade``: grade what a class handed in, in a sandbox, on all cores."""
 
+import collections
 import os
 import sys
 import time
@@ -12,9 +13,12 @@ HELP = "grade a class in a sandbox, on all cores"
 DESCRIPTION = (
     "Grade the submissions in class/submitted/<student>/<lesson>/: students' code runs in a "
     "sandbox, the checks outside. Scores go into nbgrader's gradebook, graded notebooks and "
-    "reasons into class/autograded/. What is graded and unchanged is skipped; a run that was "
-    "stopped is taken up by the next. Exit status 0 if every submission has a score and a reason."
+    "reasons into class/autograded/. What is graded is skipped until something changes that the "
+    "result depends on; a run that was stopped is taken up by the next. Exit status 0 if every "
+    "submission has a score and a reason."
 )
+
+STOPPED = 130  # the exit status after Ctrl-C
 
 
 def add_arguments(parser):
@@ -38,8 +42,7 @@ def add_arguments(parser):
 def run(options):
     """Run the command; returns the exit status."""
     warnings.showwarning = _warn
-    # For the sake of a URL format that no notebook has, nbformat would parse a grammar for 1.5 s.
-    sys.modules.setdefault("rfc3987_syntax", None)
+    needed = _walls(options)
     with _workers(options) as workers:
         from autograder.grading.folders import Course  # slow to import; the workers start meanwhile
         from autograder.grading.gradebook import Book
@@ -50,7 +53,17 @@ def run(options):
             print(f"There is no submission to grade in {course.root}.", file=sys.stderr)
             return 1
         with Book(course) as book:
-            return _grade(course, book, handed, workers, options)
+            return _grade(course, book, handed, workers, options, needed)
+
+
+def _walls(options):
+    """Behind what a result must have been made to stay; says where there is less than asked for."""
+    from autograder.inside.limits import NONE, OWN
+    from autograder.sandbox.policy import walls
+
+    if options.cluster:  # its machines may have more or less than this one
+        return OWN if options.sandbox == "required" else NONE
+    return walls(options.sandbox)  # refuses or warns before any work is begun
 
 
 def _workers(options):
@@ -59,20 +72,38 @@ def _workers(options):
 
         return Cluster(options.cluster)
     from autograder.grading.pool import Pool
-    from autograder.sandbox.policy import walls
 
-    walls(options.sandbox)  # refuses or warns before any work is begun
     return Pool(max(1, options.workers or _cores()))
 
 
-def _grade(course, book, handed, workers, options):
+def _grade(course, book, handed, workers, options, needed):
     from autograder.grading.batch import Batch
+    from autograder.grading.regrading import Regrading
 
-    batch = Batch(course, book, handed, options.sandbox, regrade=options.regrade)
-    skipped, total = len(batch.done), len(batch.waiting)
-    if skipped:
-        print(f"{skipped} of {len(handed)} are graded and unchanged: skipped.", flush=True)
-    start = time.monotonic()
+    chosen = [sorted(options.lesson), sorted(options.student)]
+    again = Regrading(course, chosen) if options.regrade else None
+    name = again.name if again else ""
+    batch = Batch(course, book, handed, options.sandbox, walls=needed, regrading=name)
+    _announce(batch, len(handed), again)
+    status = _work(batch, handed, workers)
+    if again and status != STOPPED:
+        again.end()
+    return status
+
+
+def _announce(batch, count, again):
+    """Say who is skipped, and why others are graded again."""
+    if again and again.resumed:
+        print(f"The regrading that began on {again.name[:19]} UTC goes on.")
+    if batch.done:
+        print(f"{len(batch.done)} of {count} are graded and unchanged: skipped.")
+    for reason, number in collections.Counter(batch.reasons.values()).most_common():
+        print(f"{number} of {count} graded again: {reason}.")
+    sys.stdout.flush()
+
+
+def _work(batch, handed, workers):
+    start, total = time.monotonic(), len(batch.waiting)
     try:
         with _progress() as bar:
             line = bar.add_task("grading", total=total, rate="")
@@ -84,7 +115,7 @@ def _grade(course, book, handed, workers, options):
     except KeyboardInterrupt:
         left = len(handed) - len(batch.done)
         print(f"Stopped: {left} of {len(handed)} are left; run the same command to go on.")
-        return 130
+        return STOPPED
     return _sum_up(batch, handed, total, time.monotonic() - start)
 
 
@@ -117,7 +148,7 @@ def _sum_up(batch, handed, total, seconds):
     incomplete = [one for one in handed if one not in batch.done or not batch.done[one].complete]
     if total:
         print(f"{total} graded in {seconds:.1f} s, {total / seconds:.1f} a second.")
-    failed = [one for one in handed if one in batch.done and not batch.done[one].digest]
+    failed = [one for one in handed if one in batch.done and not batch.done[one].parts]
     for one in sorted({*incomplete, *failed}):
         print(f"not graded: {one.student}, {one.lesson}; see its reasons.json", file=sys.stderr)
     return 1 if incomplete or failed else 0

@@ -7,17 +7,15 @@ retyping a cell changes nothing but, at worst, the student's own answer.
 
 import hashlib
 
+from autograder import marks
 from autograder.grading.prose import prose_cell
-
-RUN = "run"  # in cell.metadata.autograder: how the grader treats a cell
-INSIDE, OUTSIDE, SKIP = "inside", "outside", "skip"
 
 
 def assemble(master, submission):
     """The notebook to grade, from the ``master`` notebook and a Submission.
 
-    Every code cell's ``metadata.autograder.run`` says 'inside' (a cell of the student's, or one
-    given to all), 'outside' (a check) or 'skip' (an unchanged demonstration).
+    ``marks.run`` says of every code cell whether it runs INSIDE (a cell of the student's, or one
+    given to all) or OUTSIDE (a check), or is one to SKIP (an unchanged demonstration).
     """
     known = {_grade_id(cell) for cell in master["cells"] if _grade_id(cell)}
     answers, own = _sort(submission.cells, known)
@@ -33,12 +31,6 @@ def assemble(master, submission):
     about = {**master["metadata"].get("autograder", {}), "problem": submission.problem}
     metadata = {**master["metadata"], "autograder": about}
     return {"cells": cells, "metadata": metadata, "nbformat": 4, "nbformat_minor": 5}
-
-
-def exercise_of(cell):
-    """Pair (name, points) of the exercise that a check cell grades."""
-    nbgrader = cell["metadata"]["nbgrader"]
-    return nbgrader["grade_id"].removeprefix("check_"), float(nbgrader["points"])
 
 
 def digest(source):
@@ -60,18 +52,17 @@ def _sort(cells, known):
 
 def _known_cell(master, answers):
     """A graded or locked cell: the master's, or for a solution the student's text in it."""
-    nbgrader, name = master["metadata"]["nbgrader"], _grade_id(master)
+    nbgrader, name = {"nbgrader": {**master["metadata"]["nbgrader"]}}, _grade_id(master)
     if master["cell_type"] != "code":
-        return {**master, "metadata": {"nbgrader": {**nbgrader}}}
-    made = _code_cell(master["source"])
-    made["metadata"] = {"nbgrader": {**nbgrader}, "autograder": {RUN: INSIDE}}
-    if nbgrader.get("grade"):
-        made["metadata"]["autograder"][RUN] = OUTSIDE
+        return {**master, "metadata": nbgrader}
+    if marks.is_check(master):
+        made = _code_cell(master["source"], nbgrader | marks.to_run(marks.OUTSIDE))
         made["outputs"] = [error_output("NotGraded", ["This check has not been run."])]
-    elif nbgrader.get("solution"):
-        made["source"] = answers.get(name, "")
-        made["metadata"]["autograder"]["missing"] = name not in answers
-    return made
+        return made
+    if marks.is_solution(master):
+        missing = marks.to_run(marks.INSIDE, missing=name not in answers)
+        return _code_cell(answers.get(name, ""), nbgrader | missing)
+    return _code_cell(master["source"], nbgrader | marks.to_run(marks.INSIDE))
 
 
 def _own_cell(cell, released):
@@ -84,17 +75,15 @@ def _own_cell(cell, released):
         if original is not None and original["cell_type"] == "markdown":
             return {**original}
         return prose_cell(cell.source)
-    made = _code_cell(cell.source)
-    demo = original is not None and original["metadata"].get("autograder", {}).get("demo")
-    made["metadata"]["autograder"] = {RUN: SKIP if demo else INSIDE}
-    return made
+    demo = original is not None and marks.is_demo(original)
+    return _code_cell(cell.source, marks.to_run(marks.SKIP if demo else marks.INSIDE))
 
 
-def _code_cell(source):
+def _code_cell(source, metadata):
     return {
         "cell_type": "code",
         "execution_count": None,
-        "metadata": {},
+        "metadata": metadata,
         "outputs": [],
         "source": source,
     }
@@ -106,6 +95,4 @@ def error_output(name, lines):
 
 
 def _grade_id(cell):
-    nbgrader = cell["metadata"].get("nbgrader", {})
-    marked = any(nbgrader.get(mark) for mark in ("grade", "solution", "locked"))
-    return nbgrader.get("grade_id", "") if marked else ""
+    return marks.grade_id(cell) if marks.is_known(cell) else ""

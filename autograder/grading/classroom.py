@@ -6,23 +6,22 @@ The demonstration, the tests and the benchmark of the grading all take their cla
 import ast
 import copy
 import inspect
-from pathlib import Path
 
 import nbformat
 
-from autograder import ROOT
+from autograder import ROOT, lessons, marks
 from autograder.checking import registry
 
 
 def solved(slug, root=ROOT):
     """The solved notebook of a lesson, without outputs."""
-    notebook = nbformat.read(_path(root, "solutions", slug), as_version=4)
+    notebook = nbformat.read(lessons.notebook(root, "solutions", slug), as_version=4)
     return without_outputs(notebook)
 
 
 def blank(slug, root=ROOT):
     """The notebook as it is released to students."""
-    return nbformat.read(_path(root, "lessons", slug), as_version=4)
+    return nbformat.read(lessons.notebook(root, "lessons", slug), as_version=4)
 
 
 def without_outputs(notebook):
@@ -40,13 +39,13 @@ def handed_in(slug, answers=None, root=ROOT):
     answers   exercise name → the text of its cell, or a stored answer of autograder/mistakes
     """
     notebook, given = blank(slug, root), answers or {}
-    right = {_grade_id(cell): cell.source for cell in solved(slug, root).cells}
+    right = {marks.grade_id(cell): cell.source for cell in solved(slug, root).cells}
     unknown = given.keys() - right.keys()
     if unknown:
         raise KeyError(f"{slug} has no exercise {', '.join(sorted(unknown))}")
     for cell in notebook.cells:
-        name = _grade_id(cell)
-        if cell.metadata.get("nbgrader", {}).get("solution"):
+        if marks.is_solution(cell):
+            name = marks.exercise(cell)
             answer = given.get(name, right[name])
             cell.source = answer if isinstance(answer, str) else cell_of(answer)
     return notebook
@@ -97,21 +96,13 @@ def _defines(node):
 
 def stored(slug, exercise_name, name):
     """The stored answer ``name`` to an exercise of the lesson ``slug``."""
-    item = registry.of_lesson(slug.partition("_")[2])[exercise_name]
+    item = registry.of_lesson(lessons.name_of(slug))[exercise_name]
     return next(known for known in registry.stored_answers(item) if known.name == name)
 
 
 def submit(notebook, course, student, slug):
     """Write ``notebook`` where nbgrader looks for the submission of ``student``."""
-    path = Path(course) / "class" / "submitted" / student / slug / f"{slug}.ipynb"
+    path = lessons.notebook(course, f"class/submitted/{student}", slug)
     path.parent.mkdir(parents=True, exist_ok=True)
     nbformat.write(notebook, path)
     return path
-
-
-def _path(root, kind, slug):
-    return Path(root) / kind / slug / f"{slug}.ipynb"
-
-
-def _grade_id(cell):
-    return cell.metadata.get("nbgrader", {}).get("grade_id")

@@ -4,10 +4,11 @@ import random
 import time
 import warnings
 
+from autograder import marks
 from autograder.checking import registry
 from autograder.checking.expect import CheckFailed
 from autograder.checking.run_check import run_check
-from autograder.grading.assemble import INSIDE, OUTSIDE, RUN, error_output, exercise_of
+from autograder.grading.assemble import error_output
 from autograder.grading.own_time import OutOfOwnTime, OwnTime, Waiting
 from autograder.grading.result import Exercise, clean
 from autograder.sandbox.process import StudentLost
@@ -25,11 +26,11 @@ def execute(notebook, sandbox):
     session = _Session(sandbox)
     graded = []
     for cell in notebook["cells"]:
-        run = cell["metadata"].get("autograder", {}).get(RUN)
-        if run == INSIDE and not problem:
+        run = marks.run(cell)
+        if run == marks.INSIDE and not problem:
             cell["outputs"] = session.run(cell)
-        elif run == OUTSIDE:
-            name, points = exercise_of(cell)
+        elif run == marks.OUTSIDE:
+            name, points = marks.exercise(cell), marks.points(cell)
             failure = _failed(name, problem) if problem else session.check(name, cell["source"])
             lost = "" if failure is None else clean(str(failure))[:REASON_CHARS]
             cell["outputs"] = [_verdict(name, lost)]
@@ -52,8 +53,8 @@ class _Session:
 
     def run(self, cell):
         """Run one of the student's cells; return its outputs."""
-        name = cell["metadata"].get("nbgrader", {}).get("grade_id", "")
-        if cell["metadata"]["autograder"].get("missing"):
+        name = marks.exercise(cell)
+        if marks.is_missing(cell):
             self._mishaps[name] = "its cell is missing"
         try:
             outputs = self._ready().run(cell["source"])

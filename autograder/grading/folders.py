@@ -1,6 +1,5 @@
 """The folders and the gradebook of a course, as its nbgrader_config.py says."""
 
-import re
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -8,7 +7,7 @@ from nbgrader.coursedir import CourseDirectory
 from traitlets.config import Config
 from traitlets.config.loader import PyFileConfigLoader
 
-from autograder import ROOT, CourseError
+from autograder import ROOT, CourseError, lessons
 from autograder.course import configure
 from autograder.grading import companions
 
@@ -57,20 +56,35 @@ class Course:
         folders = [self._folder(step, handed) for step in ("submitted", "autograded", "feedback")]
         companions.write(*folders)
 
-    def submissions(self, lessons=(), students=()):
-        """All submissions, by lesson and student; ``lessons`` and ``students`` narrow them."""
-        found = []
+    def submissions(self, names=(), students=()):
+        """All submissions, by lesson and student, or only those of some lessons and students.
+
+        Raises CourseError for a lesson or a student that there is not.
+        """
+        found, chosen = [], lessons.choose(names, self._lessons())
         top = Path(self._folders.format_path(self._folders.submitted_directory, "*", "*"))
-        for folder in self.root.glob(str(top.relative_to(self.root))):
+        known = list(self.root.glob(str(top.relative_to(self.root))))
+        self._refuse_unknown(students, known, top.parent.parent)
+        for folder in known:
             handed = Handed(folder.name, folder.parent.name)
             wanted = not students or handed.student in students
-            if folder.is_dir() and wanted and self.master(handed.lesson).is_file():
+            if folder.is_dir() and wanted and handed.lesson in chosen:
                 if not handed.student.isprintable():  # the gradebook could not take it
                     raise CourseError(f"rename the folder {handed.student!r}: it is no name")
                 found.append(handed)
-        known = {handed.lesson for handed in found}
-        chosen = {slug for name in lessons for slug in known if _answers_to(slug, name)}
-        return sorted(one for one in found if not lessons or one.lesson in chosen)
+        return sorted(found)
+
+    def _lessons(self):
+        """The lessons that have a solved notebook."""
+        masters = self.root.glob(str(self.master("*").relative_to(self.root)))
+        return [path.stem for path in masters if path.is_file() and path.stem == path.parent.name]
+
+    def _refuse_unknown(self, students, known, top):
+        there = {folder.parent.name for folder in known}
+        for student in students:
+            if student not in there:
+                place = top.relative_to(self.root)
+                raise CourseError(f"no student is called {student!r}: {place}/ has no such folder")
 
     def _folder(self, step, handed):
         directory = getattr(self._folders, f"{step}_directory")
@@ -81,10 +95,3 @@ def _config(root):
     if (root / CONFIG).is_file():
         return PyFileConfigLoader(CONFIG, path=str(root)).load_config()
     return configure(Config(), root)
-
-
-def _answers_to(slug, name):
-    """Whether lesson ``slug`` is meant by ``name``: its number, its name or both."""
-    number, _, rest = slug.partition("_")
-    same_number = name.isdigit() and re.fullmatch(r"\d+", number) and int(name) == int(number)
-    return name in (slug, rest) or bool(same_number)

@@ -20,7 +20,7 @@ from nbgrader.converters import GenerateAssignment
 from nbgrader.coursedir import CourseDirectory
 from nbgrader.preprocessors import AssignLatePenalties
 
-from autograder import CourseError
+from autograder import CourseError, marks
 from autograder.grading import records
 
 
@@ -87,7 +87,7 @@ class Book:
         )
         found = {}
         for student, name, score in rows:
-            found.setdefault(student, {})[name.removeprefix("check_")] = score
+            found.setdefault(student, {})[marks.exercise_called(name)] = score
         return found
 
     def store(self, handed, notebook):
@@ -100,16 +100,16 @@ class Book:
         late = submission.total_seconds_late > 0
         submitted = book.find_submission_notebook(lesson, lesson, handed.student)
         cells = {
-            cell["metadata"]["nbgrader"]["grade_id"]: nbformat.from_dict(cell)
+            marks.grade_id(cell): nbformat.from_dict(cell)
             for cell in notebook["cells"]
-            if "nbgrader" in cell["metadata"]
+            if marks.grade_id(cell)
         }
         for grade in book.db.query(Grade).filter(Grade.notebook_id == submitted.id):
             grade.auto_score = utils.determine_grade(cells[self._names[grade.cell_id]], LOG)[0]
             grade.needs_manual_grade = grade.manual_score is not None
         for comment in book.db.query(Comment).filter(Comment.notebook_id == submitted.id):
             cell = cells[self._names[comment.cell_id]]
-            untouched = self._checksums[lesson][cell.metadata.nbgrader.grade_id]
+            untouched = self._checksums[lesson][marks.grade_id(cell)]
             same = utils.compute_checksum(cell) == untouched
             comment.auto_comment = "No response." if same else None
         submitted.late_submission_penalty = None
@@ -126,8 +126,8 @@ class Book:
 
 
 def _points(master):
-    graded = [cell["metadata"].get("nbgrader", {}) for cell in master["cells"]]
-    return {cell["grade_id"]: float(cell["points"]) for cell in graded if cell.get("grade")}
+    cells = master["cells"]
+    return {marks.grade_id(cell): marks.points(cell) for cell in cells if marks.is_check(cell)}
 
 
 def _register(course, lesson):

@@ -102,10 +102,12 @@ class RunInSandbox(_Step):
         from autograder.grading.result import Result
 
         names = resources["nbgrader"]
-        exercises = execute(nb, self._box(names["notebook"]))
+        box = self._box(names["notebook"])
+        exercises = execute(nb, box)
         nb = nbformat.from_dict(nb)  # with outputs as nbgrader reads them
         problem = nb.metadata.autograder.problem
         result = Result(names["student"], names["assignment"], exercises, problem)
+        result.sandbox, result.limits = box.kind, box.limits.as_dict()
         steps = ("submitted", "autograded", "feedback")
         folders = [self._path(resources, step).parent for step in steps]
         companions.write(*folders)

@@ -1,17 +1,15 @@
 """What is kept of a graded submission: its notebook and, beside it, the reasons.
 
-``reasons.json`` is written last, in one step: where it is, the grading was complete. It holds a
-digest of everything the result depends on, by which a later run recognises unchanged work.
+``reasons.json`` is written last, in one step: where it is, the grading was complete. It says how
+the work was graded, and holds digests of what the result depends on, by which a later run
+recognises unchanged work.
 """
 
-import hashlib
 import json
 from pathlib import Path
 
 from attention.provided.files import write_aside
-from autograder import ROOT
 from autograder.grading.result import Result
-from autograder.grading.submission import MAX_BYTES, read_bytes
 
 REASONS = "reasons.json"
 
@@ -42,22 +40,6 @@ def load(folder):
         return Result.from_dict(json.loads((Path(folder) / REASONS).read_text(encoding="utf-8")))
     except (OSError, ValueError, KeyError, TypeError):
         return None
-
-
-def digest(course, handed):
-    """A digest of the submission, the master, its checks, the library they use and what shows it.
-
-    So what was graded by an older version, which may have shown a student's HTML, is made anew.
-    """
-    total = hashlib.sha256(course.timestamp(handed).encode())
-    lesson = handed.lesson.partition("_")[2]
-    paths = [course.submitted(handed), course.master(handed.lesson)]
-    paths += [ROOT / "autograder" / kind / f"{lesson}.py" for kind in ("checks", "mistakes")]
-    paths += sorted((ROOT / "attention").glob("*.py"))
-    paths += [ROOT / "autograder" / "grading" / name for name in ("assemble.py", "prose.py")]
-    for path in paths:
-        total.update(hashlib.sha256(read_bytes(path, MAX_BYTES) or b"none").digest())
-    return total.hexdigest()[:32]
 
 
 def _write(path, text):

@@ -1,7 +1,7 @@
 """What a submission earned, and why it lost points."""
 
 import re
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 
 CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
@@ -25,7 +25,10 @@ class Result:
     exercises: list[Exercise] = field(default_factory=list)
     problem: str = ""
     seconds: float = 0.0
-    digest: str = ""  # of everything the result depends on
+    sandbox: str = ""  # 'bubblewrap' or 'none': what stood around the student's code
+    limits: dict = field(default_factory=dict)
+    parts: dict[str, str] = field(default_factory=dict)  # digests of what the result depends on
+    regrading: str = ""  # the run with --regrade in which it was made
 
     @property
     def score(self):
@@ -51,8 +54,8 @@ class Result:
     @classmethod
     def from_dict(cls, values):
         """The Result that ``as_dict`` gave."""
-        known = {key: values[key] for key in ("student", "lesson", "problem", "seconds", "digest")}
-        return cls(exercises=[Exercise(**one) for one in values["exercises"]], **known)
+        known = {one.name: values[one.name] for one in fields(cls) if one.name in values}
+        return cls(**{**known, "exercises": [Exercise(**one) for one in values["exercises"]]})
 
 
 def clean(text):

@@ -8,10 +8,11 @@ from pathlib import Path
 
 import nbformat
 
-from autograder import ROOT
-from autograder.building.lesson import UnknownLesson, find
+from autograder import ROOT, lessons, marks
+from autograder.building.lesson import find
 from autograder.check import check_quietly, refuse_imported
 from autograder.checking import registry
+from autograder.inside.server import shell as quiet_shell
 
 CELL_SECONDS = 30
 
@@ -37,25 +38,20 @@ def check_notebook(path, root=ROOT):
     """
     notebook = read_notebook(path)
     released = nbformat.read(_released(path, notebook, root), as_version=4)
-    demos = {
-        cell.source for cell in released.cells if cell.metadata.get("autograder", {}).get("demo")
-    }
-    points = {
-        cell.metadata.nbgrader.grade_id.removeprefix("check_"): cell.metadata.nbgrader.points
-        for cell in released.cells
-        if cell.metadata.get("nbgrader", {}).get("grade")
-    }
-    checks = registry.of_lesson(released.metadata.autograder.lesson.partition("_")[2])
+    demos = {cell.source for cell in released.cells if marks.is_demo(cell)}
+    graded = [cell for cell in released.cells if marks.is_check(cell)]
+    points = {marks.exercise(cell): int(marks.points(cell)) for cell in graded}
+    identities = {marks.grade_id(cell) for cell in graded}
+    checks = registry.of_lesson(lessons.name_of(released.metadata.autograder.lesson))
     shell, lines, problems = _shell(), {}, {}
     for cell in notebook.cells:
-        identity = cell.metadata.get("nbgrader", {}).get("grade_id", "")
-        name = identity.removeprefix("check_")
-        if identity.startswith("check_") and name in points:
+        name = marks.exercise(cell)
+        if marks.grade_id(cell) in identities:
             lines.setdefault(name, _check(checks[name], points[name], shell, problems))
         elif cell.cell_type == "code" and cell.source not in demos:
             problem = _run_cell(shell, cell.source)
             if problem:
-                problems[identity] = problem
+                problems[name] = problem
     for name in points.keys() - lines.keys():  # the student deleted the check's cell
         lines[name] = _check(checks[name], points[name], shell, problems)
     return [lines[name] for name in points]
@@ -88,22 +84,17 @@ def _released(path, notebook, root):
     slug = notebook.metadata.get("autograder", {}).get("lesson") or Path(path).stem
     try:
         (source,) = find([slug], root)
-    except UnknownLesson:
+    except lessons.UnknownLesson:
         raise NotebookError(
             f"{path}: this is no lesson of the course; its file name or metadata should say which"
         ) from None
-    return root / "lessons" / source.stem / f"{source.stem}.ipynb"
+    return lessons.notebook(root, "lessons", source.stem)
 
 
 def _shell():
-    os.environ["MPLBACKEND"] = "Agg"
-    from IPython.core.interactiveshell import InteractiveShell
-
-    shell = InteractiveShell.instance()
-    shell.reset(new_session=False)  # the notebook before may have defined what this one lacks
-    shell.history_manager.enabled = False
-    shell.showtraceback = lambda *_, **__: None  # the table says what failed, in one line
-    return shell
+    made = quiet_shell()
+    made.reset(new_session=False)  # the notebook before may have defined what this one lacks
+    return made
 
 
 def _run_cell(shell, source):

@@ -6,6 +6,7 @@ import stat
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from autograder import marks
 from autograder.grading.result import clean
 
 MAX_BYTES = 50 * 2**20
@@ -150,11 +151,8 @@ def _cell(item):
         source = "".join(part for part in source if isinstance(part, str))
     if not isinstance(source, str) or item.get("cell_type") not in ("code", "markdown", "raw"):
         return
-    metadata = item.get("metadata")
-    nbgrader = metadata.get("nbgrader") if isinstance(metadata, dict) else None
-    grade_id = nbgrader.get("grade_id") if isinstance(nbgrader, dict) else None
     yield Cell(
         "code" if item["cell_type"] == "code" else "markdown",
         source.encode("utf-8", "replace").decode(),  # half a surrogate pair cannot be written
-        grade_id if isinstance(grade_id, str) else "",
+        marks.grade_id(item),
     )

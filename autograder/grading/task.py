@@ -17,8 +17,9 @@ class Task:
 
 @dataclass(frozen=True)
 class Graded:
-    """The notebook with its outputs, as JSON text, its exercises and the seconds it took."""
+    """The notebook with its outputs, as JSON text, its exercises, and how it was graded."""
 
     notebook: str
     exercises: list
     seconds: float
+    sandbox: str = ""  # 'bubblewrap' or 'none'

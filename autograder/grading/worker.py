@@ -18,9 +18,10 @@ def run(task):
     torch.set_num_threads(1)
     start = time.monotonic()
     notebook = json.loads(task.notebook)
-    exercises = execute(notebook, _box(task))
+    box = _box(task)
+    exercises = execute(notebook, box)
     seconds = round(time.monotonic() - start, 3)
-    return Graded(json.dumps(notebook), exercises, seconds)
+    return Graded(json.dumps(notebook), exercises, seconds, box.kind)
 
 
 def close():

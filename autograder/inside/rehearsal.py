@@ -96,11 +96,22 @@ class _Literals(TorchFunctionMode):
         return func(*args, **kwargs)
 
 
+class _Autocast(torch.autocast):
+    """PyTorch has no autocast for "meta": here it is that of the CPU."""
+
+    def __init__(self, device_type, *args, **kwargs):
+        super().__init__(CPU.type if device_type == DEVICE.type else device_type, *args, **kwargs)
+
+
 @contextlib.contextmanager
 def rehearsal():
     """Let tensors be made on the rehearsal device meanwhile."""
-    with _Literals(), _Factories():
-        yield DEVICE
+    known, torch.autocast = torch.autocast, _Autocast
+    try:
+        with _Literals(), _Factories():
+            yield DEVICE
+    finally:
+        torch.autocast = known
 
 
 def rehearsed(value):

@@ -40,6 +40,11 @@ class Sandbox:
     def __exit__(self, *_):
         self.close()
 
+    @property
+    def kind(self):
+        """What stands around students' code: 'bubblewrap', or 'none' but the limits."""
+        return "none" if self._walls == NONE else "bubblewrap"
+
     def start(self, end=math.inf):
         """Start a student's process with an empty namespace, ending the one before.
 
