@@ -14,7 +14,7 @@ from autograder.checking import expect
 F64 = torch.float64
 PROJECTIONS = ("W_q", "W_k", "W_v", "W_o")
 ATTENTIONS = {"attention": "self_attn", "cross_attention": "multihead_attn"}  # ours: PyTorch's
-TIGHT = 1e-6  # how near to one of its possible outcomes a result is, in float64
+TIGHT = 1e-5  # how near to one of its possible outcomes a result is: 1 / (1 - p) may be float32
 SHARE = 0.15  # how far the share of what is dropped may be from p: seven standard deviations
 
 
@@ -111,7 +111,7 @@ def one_of(got, outcomes, masks, p, what):
     ``masks`` (M, d) says what each outcome keeps; about a share p should be dropped.
     """
     expect.shape(got, (len(got), outcomes.shape[-1]))
-    far = (got[:, None] - outcomes).abs().amax(-1)  # (N, M)
+    far = ((got[:, None] - outcomes).abs() / (1 + outcomes.abs())).amax(-1)  # (N, M)
     nearest, which = far.min(1)
     strange = int((nearest > TIGHT).sum())
     found = f"{strange} of {len(got)} vectors are none of those that dropout can make"
