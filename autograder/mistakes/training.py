@@ -467,6 +467,15 @@ def stays_below(lengths, max_tokens):
 
 @mistake(
     "batch_by_tokens",
+    hint="A batch is measured with its shortest sentence. Padded, all are as long as the longest.",
+)
+def measures_with_the_shortest(lengths, max_tokens):
+    _refuse(lengths, max_tokens)
+    return _fill(_by_length(lengths), lengths, lambda group: len(group) * min(group) <= max_tokens)
+
+
+@mistake(
+    "batch_by_tokens",
     hint="max_tokens is taken for a number of sentences.",
 )
 def counts_sentences(lengths, max_tokens):
@@ -908,6 +917,25 @@ def takes_the_longest(gradients, max_norm, loss_scale=1.0):
 
 @mistake(
     "clip_gradients",
+    hint="The largest number sets the factor. It is the norm that counts: the root of the sum of "
+    "all squares.",
+)
+def takes_the_largest_number(gradients, max_norm, loss_scale=1.0):
+    gradients = [gradient / loss_scale for gradient in gradients]
+    return _shorter(gradients, max_norm, max(one.abs().max().item() for one in gradients))
+
+
+@mistake(
+    "clip_gradients",
+    hint="The norm is that of absolute values, added up. It is the root of the sum of all squares.",
+)
+def adds_up_absolute_values(gradients, max_norm, loss_scale=1.0):
+    gradients = [gradient / loss_scale for gradient in gradients]
+    return _shorter(gradients, max_norm, sum(one.abs().sum().item() for one in gradients))
+
+
+@mistake(
+    "clip_gradients",
     hint="Long gradients end with norm 1, whatever max_norm says.",
 )
 def makes_unit_vectors(gradients, max_norm, loss_scale=1.0):
@@ -1217,6 +1245,29 @@ def writes_into_m_and_v(
     root = (v / (1 - betas[1] ** step)).sqrt() + eps
     parameter = parameter * (1 - learning_rate * weight_decay)
     return parameter - learning_rate * m / (1 - betas[0] ** step) / root, m, v
+
+
+@mistake(
+    "adamw_step",
+    hint="All three are right, in another order: (parameter, m, v).",
+)
+def returns_m_and_v_first(*args, **options):
+    parameter, m, v = _adamw(*args, **options)
+    return m, v, parameter
+
+
+@mistake(
+    "adamw_step",
+    hint="ε is added to √v before v is corrected, so that it counts too much in the first steps. "
+    "Correct v, take the root, then add ε.",
+)
+def corrects_behind_eps(
+    parameter, gradient, m, v, step, learning_rate, betas=(0.9, 0.98), eps=1e-9, weight_decay=0.0
+):
+    _, m, v = _adamw(parameter, gradient, m, v, step, learning_rate, betas)
+    rate = learning_rate * math.sqrt(1 - betas[1] ** step) / (1 - betas[0] ** step)
+    parameter = parameter * (1 - learning_rate * weight_decay)
+    return parameter - rate * m / (v.sqrt() + eps), m, v
 
 
 @mistake(
