@@ -8,6 +8,8 @@ import math
 
 import torch
 
+from autograder.inside.values import same
+
 CLOSE = {"rtol": 1e-6, "atol": 1e-10}
 LOOSE = {"rtol": 2e-3, "atol": 1e-5}
 ENOUGH = 3  # numbers of which a relation between numbers must hold, lest it be chance
@@ -43,8 +45,10 @@ def _of_a_tuple(got, expected):
 
 
 def _of_sequences(got, expected, question):
-    if got == expected or not expected:
+    if same(got, expected) or not expected:
         return ""
+    if any(isinstance(item, torch.Tensor) for item in [*got, *expected]):
+        return _of_items(got, expected)
     if len(got) == len(expected):
         try:
             if sorted(got) == sorted(expected):
@@ -65,6 +69,18 @@ def _of_sequences(got, expected, question):
     if long[count:] == short:
         return f"At the beginning {items} {side}; all else is right."
     return ""
+
+
+def _of_items(got, expected):
+    """Which of several results are wrong, if some are right."""
+    names = ("first", "second", "third", "fourth")
+    if not 1 < len(got) == len(expected) <= len(names):
+        return ""
+    wrong = [n for n, *pair in zip(names, got, expected, strict=False) if not same(*pair)]
+    if len(wrong) == len(got):
+        return ""
+    verb = "item is" if len(wrong) == 1 else "items are"
+    return f"Of the results, the {' and the '.join(wrong)} {verb} wrong; the rest is right."
 
 
 def _dtype(got, expected, question):

@@ -6,6 +6,7 @@ implementation that sends the same six requests into a sandbox; a check cannot t
 
 import contextlib
 import copy
+import random
 import re
 import traceback
 from collections.abc import Callable, Iterator, Sequence
@@ -14,10 +15,12 @@ from typing import Any, Protocol, TypeVar
 
 import torch
 
-from autograder.inside.rehearsal import landed, rehearsal, rehearsed
+from autograder.inside.rehearsal import landed, rehearsal, rehearsed, stayed
 from autograder.inside.values import Foreign, copied, plain, same
 
 SEEDED = "PyTorch's global random generator"
+DRAWN_FROM = "Python's global random generator"
+LEFT_BEHIND = "a tensor on the CPU"  # in a reply from the rehearsal device
 STUDENT_FILE = re.compile(r"ipykernel_\d+|^<(?!frozen|__array)")  # a notebook's cell
 
 T = TypeVar("T")
@@ -87,7 +90,7 @@ class LocalAnswer:
         with torch.enable_grad(), _drawing(seed) as disturbed:
             if device:
                 result = self._rehearse(given, given_kwargs)
-                return Reply(plain(result))
+                return Reply(plain(landed(result)), [LEFT_BEHIND] if stayed(result) else [])
             before = torch.get_rng_state()
             result = _guarded(lambda: self.target(*given, **given_kwargs))
             drew = not torch.equal(before, torch.get_rng_state())
@@ -100,7 +103,7 @@ class LocalAnswer:
             target = _guarded(lambda: rehearsed(copy.deepcopy(target)))
         args, kwargs = rehearsed(args), rehearsed(kwargs)
         with rehearsal():
-            return landed(_guarded(lambda: target(*args, **kwargs)))
+            return _guarded(lambda: target(*args, **kwargs))
 
     def gradients(
         self,
@@ -171,11 +174,15 @@ def _drawing(seed: int | None) -> Iterator[list[str]]:
     if seed is None:
         yield disturbed
         return
+    before = random.getstate()
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         yield disturbed
         if torch.initial_seed() != seed:
             disturbed.append(SEEDED)
+    if random.getstate() != before:
+        disturbed.append(DRAWN_FROM)
+        random.setstate(before)
 
 
 def _guarded(action: Callable[[], T]) -> T:
@@ -186,7 +193,12 @@ def _guarded(action: Callable[[], T]) -> T:
     except KeyboardInterrupt:
         raise
     except BaseException as error:  # SystemExit, or a class of the student's own
-        raise AnswerRaised(type(error).__name__, _message(error), _where(error)) from None
+        raise AnswerRaised(_kind(error), _message(error), _where(error)) from None
+
+
+def _kind(error: BaseException) -> str:
+    """The name of its class; whoever extends ValueError for a name of their own has raised one."""
+    return "ValueError" if isinstance(error, ValueError) else type(error).__name__
 
 
 def _message(error: BaseException) -> str:

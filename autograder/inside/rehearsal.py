@@ -112,11 +112,23 @@ class _Literals(TorchFunctionMode):
         return func(*args, **kwargs)
 
 
+class _Autocast(torch.autocast):
+    """PyTorch has no autocast for "meta": here it is that of the CPU."""
+
+    def __init__(self, device_type: str, *args: Any, **kwargs: Any) -> None:
+        super().__init__(CPU.type if device_type == DEVICE.type else device_type, *args, **kwargs)
+
+
 @contextlib.contextmanager
 def rehearsal() -> Iterator[torch.device]:
     """Let tensors be made on the rehearsal device meanwhile."""
-    with _Literals(), _Factories():
-        yield DEVICE
+    known = torch.autocast
+    torch.autocast = _Autocast  # type: ignore[misc]
+    try:
+        with _Literals(), _Factories():
+            yield DEVICE
+    finally:
+        torch.autocast = known  # type: ignore[misc]
 
 
 def rehearsed(value: Any) -> Any:
@@ -136,6 +148,13 @@ def landed(value: Any) -> Any:
     if isinstance(value, Rehearsed):
         return value.held.detach()
     return _inside(value, landed)
+
+
+def stayed(value: Any) -> bool:
+    """Whether a tensor with axes, among these values, is not on the rehearsal device."""
+    if type(value) in (list, tuple, dict):
+        return any(map(stayed, value.values() if type(value) is dict else value))
+    return isinstance(value, torch.Tensor) and value.dim() > 0 and value.device != DEVICE
 
 
 def _inside(value: Any, change: Callable[[Any], Any]) -> Any:

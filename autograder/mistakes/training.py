@@ -721,6 +721,18 @@ def writes_them_without_a_gap(n_batches, seed, epoch):
 
 @mistake(
     "epoch_order",
+    hint="The order is right, but Python's global generator is seeded on the way: whoever draws "
+    "from it afterwards, draws the same each time. Make a generator of your own: random.Random.",
+)
+def seeds_the_global_generator(n_batches, seed, epoch):
+    random.seed(f"{seed} {epoch}")
+    order = list(range(n_batches))
+    random.shuffle(order)
+    return order
+
+
+@mistake(
+    "epoch_order",
     hint="`random.Random` takes a number or a text, not a tuple. Make one text of the two.",
 )
 def seeds_with_a_tuple(n_batches, seed, epoch):
@@ -1934,3 +1946,17 @@ def moves_the_mean(checkpoints):
         return result.to(tensors[0])
 
     return _average(checkpoints, mean)
+
+
+EQUIVALENT = {
+    "noam_learning_rate: with the two items of a pair exchanged: rise, fall = (step ** (-0.5), "
+    "step * warmup_steps ** (-1.5))": "the smaller of two is the smaller in either order",
+    "batch_by_tokens: with `lengths` once where `max_tokens` belongs: raise ValueError(f'sentence "
+    "{index} has {lengths[index]} tokens, max_tokens={lengths}')": "the message's words are free",
+    "Evaluation: whose result is cut off from the gradient: return (total / tokens).detach()": (
+        "within no_grad there is nothing to cut off"
+    ),
+    "average_checkpoints: with one call of `clone` left out: averaged[name] = last": (
+        "the dict is new, and nothing writes into its tensors"
+    ),
+}

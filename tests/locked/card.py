@@ -57,6 +57,8 @@ def _one(item, answer, judged):
             failure = run_check(item, LocalAnswer(answer.target), SEED)
     except Endless:
         failure = CheckFailed("it does not end")
+    except Exception as error:
+        failure = CheckFailed(f"THE GRADER RAISED {error!r}")
     found = {"answer": answer.name, "about": answer.about, "kind": answer.kind}
     found["seconds"] = round(time.monotonic() - start, 2)
     found["said"] = "" if failure is None else str(failure)
