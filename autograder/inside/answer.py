@@ -106,11 +106,7 @@ class LocalAnswer:
             return _guarded(lambda: target(*args, **kwargs))
 
     def gradients(
-        self,
-        args: Args,
-        kwargs: Kwargs,
-        cotangent: torch.Tensor | None,
-        seed: int | None = None,
+        self, args: Args, kwargs: Kwargs, cotangent: torch.Tensor | None, seed: int | None = None
     ) -> Reply:
         """Differentiate ``(result * cotangent).sum()``; Reply of (parameter gradients, inputs').
 
