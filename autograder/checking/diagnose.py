@@ -9,7 +9,13 @@ one slip that replies in the same way.
 import time
 
 from autograder.checking import registry
-from autograder.checking.questions import agree, asked, reference, replies
+from autograder.checking.questions import (
+    agree,
+    asked,
+    floating_places,
+    reference,
+    replies,
+)
 from autograder.checking.relations import between
 from autograder.checking.slips import slips_of
 from autograder.checking.where import where
@@ -49,18 +55,21 @@ def _relation(pairs):
         if got.kind != "value" or expected.kind != "value":
             return ""
         if question.request == "gradients":
-            found.append(_of_gradients(got.value, expected.value))
+            found.append(_of_gradients(got.value, expected.value, question))
         else:
             found.append(between(got.value, expected.value, question))
-    kinds = {_without_numbers(said) for said in found}
-    return found[0] if len(kinds) == 1 else ""
+    if len({_without_numbers(said) for said in found}) != 1 or not found[0]:
+        return ""
+    if len(set(found)) == 1:
+        return found[0]
+    return f"In one of the calls, {found[0][0].lower()}{found[0][1:]}"  # others, other numbers
 
 
 def _without_numbers(said):
     return "".join(letter for letter in said.partition(" (")[0] if letter not in "0123456789.-e+")
 
 
-def _of_gradients(got, expected):
+def _of_gradients(got, expected, question):
     """Where no gradient arrives although one should."""
     if not isinstance(got, tuple) or not isinstance(got[0], dict):
         return ""
@@ -68,8 +77,7 @@ def _of_gradients(got, expected):
     missing = [name for name in names if got[0].get(name) is None]
     if missing:
         return f"No gradient reaches {', '.join(missing)}."
-    places = range(1, len(expected[1]) + 1)
-    parts = zip(places, got[1], expected[1], strict=False)
+    parts = zip(floating_places(question), got[1], expected[1], strict=False)
     lost = [place for place, one, other in parts if one is None and other is not None]
     return f"No gradient reaches argument {lost[0]}." if lost else ""
 

@@ -10,6 +10,7 @@ import dataclasses
 import torch
 
 from autograder.checking.expect import CheckFailed
+from autograder.checking.questions import floating_places
 from autograder.inside.values import copied
 
 PROBES = ("device", "float32", "gradients", "again")
@@ -176,7 +177,7 @@ def refuse(question, got, wanted, earlier):
     elif question.probe == "float32":
         _refuse_float32(got, wanted)
     elif question.probe == "gradients":
-        _refuse_gradients(got, wanted)
+        _refuse_gradients(got, wanted, floating_places(question))
     elif not got.agrees(earlier):
         raise CheckFailed(
             "the same call gives another result the second time",
@@ -230,14 +231,14 @@ def _worst(one, other):
     return f"off by up to {(one - other).abs().nan_to_num().max().item():.3g}"
 
 
-def _refuse_gradients(got, wanted):
+def _refuse_gradients(got, wanted, places):
     if got.kind == "raised":
         raise CheckFailed("asked for gradients, your code raises", ": ".join(got.value[:2]))
     if not isinstance(got.value, tuple):
         raise CheckFailed("the result is not a tensor, so it has no gradient")
     for name, other in wanted.value[0].items():
         _refuse_gradient(got.value[0].get(name), other, name)
-    for place, (one, other) in enumerate(_paired(got.value[1], wanted.value[1]), start=1):
+    for place, one, other in zip(places, got.value[1], wanted.value[1], strict=False):
         _refuse_gradient(one, other, f"argument {place}")
 
 
