@@ -47,22 +47,31 @@ def _replies_so(target, given, questions, exactly=False):
 
 
 def _relation(pairs):
-    """What holds, in the same words but for numbers, of every reply that is wrong."""
-    found = []
-    for question, got, expected in pairs:
-        if got.agrees(expected) or question.request not in ("call", "gradients"):
-            continue
-        if got.kind != "value" or expected.kind != "value":
-            return ""
-        if question.request == "gradients":
-            found.append(_of_gradients(got.value, expected.value, question))
-        else:
-            found.append(between(got.value, expected.value, question))
+    """What holds, in the same words but for numbers, of every result that is wrong."""
+    wrong = [pair for pair in pairs if _is_wrong("call", *pair)]
+    if not wrong:  # else the gradients are wrong because the results are
+        wrong = [pair for pair in pairs if _is_wrong("gradients", *pair)]
+    if any(got.kind != "value" for _, got, _ in wrong):
+        return ""
+    found = [_one_relation(*pair) for pair in wrong]
     if len({_without_numbers(said) for said in found}) != 1 or not found[0]:
         return ""
-    if len(set(found)) == 1:
-        return found[0]
-    return f"In one of the calls, {found[0][0].lower()}{found[0][1:]}"  # others, other numbers
+    pairs = zip(found, wrong, strict=True)
+    in_check = [said for said, (question, _, _) in pairs if not question.probe]
+    said = in_check or found
+    if len({one.partition(" (")[0] for one in said}) == 1:
+        return said[0] if len(set(said)) == 1 else said[0].partition(" (")[0].rstrip(".") + "."
+    return f"In one of the calls, {said[0][0].lower()}{said[0][1:]}"  # others, other numbers
+
+
+def _is_wrong(request, question, got, expected):
+    asks = question.request == request and expected.kind == "value"
+    return asks and not got.agrees(expected)
+
+
+def _one_relation(question, got, expected):
+    related = _of_gradients if question.request == "gradients" else between
+    return related(got.value, expected.value, question)
 
 
 def _without_numbers(said):

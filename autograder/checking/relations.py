@@ -167,7 +167,8 @@ def _offset(got, expected, question):
         return ""
     differences = (got.double() - expected.double()).flatten()
     rtol, _ = rounding(got.dtype, expected.dtype)
-    room = max(1e-3 * rtol, 1e-13) * max(expected.abs().max().item(), got.abs().max().item())
+    largest = max(x.double().abs().max().item() for x in (got, expected))
+    room = max(1e-3 * rtol, 1e-13) * largest
     step = differences.median().item()
     if abs(step) <= 100 * room or not all_equal(differences, room):
         return ""
@@ -285,8 +286,8 @@ RELATIONS = (
     _negated,
     _not_a_number,
     _other_shape,
-    _factor,
     _input,
+    _factor,
     _order,
     _normalised,
     _offset,

@@ -83,8 +83,9 @@ class LocalAnswer:
             result = _guarded(lambda: self.target(*inputs, **given_kwargs))
             if isinstance(result, tuple | list) and isinstance([*result, None][0], torch.Tensor):
                 result = result[0]
-            if not isinstance(result, torch.Tensor):
-                return Reply(Foreign(_brief(plain(result))))
+            described = plain(result)  # what only claims to be a tensor can crash PyTorch
+            if not isinstance(described, torch.Tensor):
+                return Reply(Foreign(_brief(described)))
             loss = _guarded(lambda: (result if cotangent is None else result * cotangent).sum())
         found = _guarded(lambda: _gradients(loss, [*named.values(), *leaves]))
         by_name = dict(zip(named, found, strict=False))
