@@ -50,7 +50,7 @@ def answerable(further, answered, first):
         if question.probe == "again":  # a cache, say, remembers
             fit = reply.agrees(first[question.origin])
         if question.probe == "gradients":
-            fit = _has_gradient(reply.value)
+            fit = reply.kind == "value" and _has_gradient(reply.value)
         if reply.kind == "value" and fit:
             kept.append((question, reply))
     return kept

@@ -37,7 +37,7 @@ def float64_for_float32(x, scale):
 
 
 def overflows(x, scale):
-    return (x * x * 1e5 / scale) / 1e5
+    return (x * x * 1e10 / scale) / 1e10
 
 
 def detaches(x, scale):

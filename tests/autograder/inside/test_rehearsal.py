@@ -1,5 +1,7 @@
 """The rehearsal device: what works on a GPU works there, and what CUDA refuses is refused."""
 
+import dataclasses
+
 import pytest
 import torch
 from torch import nn
@@ -51,7 +53,8 @@ WORKS = {
     "full_like": lambda x: torch.full_like(x, 2) + x,
     "tensor": lambda x: x * torch.tensor([1.0, 2, 3, 4], device=x.device),
     "as_tensor": lambda x: x * torch.as_tensor([1.0, 2, 3, 4], device=x.device),
-    "new_zeros": lambda x: x.new_zeros(3, 4) + x + x.new_tensor([1.0]),
+    "new_zeros": lambda x: x.new_zeros(3, 4) + x + x.new_full((4,), 2.0),
+    "new_tensor": lambda x: x + x.new_tensor([1.0, 2, 3, 4]),
     "moved": lambda x: x + CPU.to(x.device),
     "written": writes,
     "empty": lambda x: torch.empty(3, 4, device=x.device).copy_(x),
@@ -149,6 +152,38 @@ def test_tied_weights_stay_tied_and_other_tensors_stay_behind():
     assert not isinstance(moved.forgotten, Rehearsed)
 
 
+class Keeps(nn.Module):
+    """Right: a module that keeps what it computed last, as one does for plots."""
+
+    def __init__(self):
+        super().__init__()
+        self.weight = nn.Parameter(torch.ones(4))
+        self.last = []
+
+    def forward(self, x):
+        result = x * self.weight
+        result = result + 0 * self.last[-1] if self.last else result
+        self.last.append(result)
+        return result
+
+
+class MadeAtFirst(Keeps):
+    """Wrong: a plain tensor of the constructor does not move with the module."""
+
+    def __init__(self):
+        super().__init__()
+        self.last = [torch.ones(3, 4)]
+
+
+def test_what_a_call_left_in_a_module_moves_and_what_its_constructor_made_does_not():
+    module = LocalAnswer(Keeps).build([], {})
+    first = module.call([X], {}).value
+    assert module.call([X], {}, device="rehearsal").value.equal(first)
+    module = LocalAnswer(MadeAtFirst).build([], {})
+    with pytest.raises(AnswerRaised, match="DeviceMismatch"):
+        module.call([X], {}, device="rehearsal")
+
+
 def test_an_answer_is_called_there_and_its_failing_line_is_named():
     assert LocalAnswer(lambda x: x * 2).call([X], {}, device="rehearsal").value.equal(X * 2)
     source = "import torch\ndef answer(x):\n    mask = torch.ones(3, 4)\n    return x * mask\n"
@@ -162,17 +197,36 @@ def test_an_answer_is_called_there_and_its_failing_line_is_named():
     assert not isinstance(torch.ones(1, device="meta"), Rehearsed)
 
 
+# What the device cannot do, and an answer of the library that breaks on a GPU.
+KNOWN = {
+    "TrainStep": "torch.autocast knows no device of this name",
+    "Evaluation": "torch.autocast knows no device of this name",
+    "leaks": "the library's answer makes a tensor on the CPU",
+}
+
 registry.import_all()
 CHECKS = [item for item in registry._checks.values() if "device" not in dict(item.without)]
 
 
-@pytest.mark.parametrize("item", CHECKS, ids=lambda item: item.name)
+@pytest.mark.parametrize(
+    "item",
+    [
+        pytest.param(item, marks=[pytest.mark.xfail(reason=KNOWN[item.name])])
+        if item.name in KNOWN
+        else item
+        for item in CHECKS
+    ],
+    ids=lambda item: item.name,
+)
 def test_every_right_answer_runs_there_with_the_numbers_of_the_cpu(item):
     questions, wanted = asked(item, 11)
     own = [question for question in questions if not question.probe]
     further = [one for one in probes_of(item, own, wanted[: len(own)]) if one.probe == "device"]
-    found = list(replies(LocalAnswer(reference(item)), [*own, *further]))[len(own) :]
-    for question, reply in zip(further, found, strict=True):
-        assert reply.kind == "value", reply.value
-        drew = wanted[question.origin].drew
-        assert drew or reply.value is None or reply.agrees(wanted[question.origin])
+    # A module's weights are those that were loaded last, so the CPU is asked at the same time.
+    for question in further:
+        expected, found = (
+            list(replies(LocalAnswer(reference(item)), [*own, last]))[-1]
+            for last in (dataclasses.replace(question, how=()), question)
+        )
+        assert found.kind == "value", found.value
+        assert expected.drew or found.agrees(expected)
