@@ -12,7 +12,7 @@ from autograder.checking.run_check import run_check
 from autograder.checking.slips import Slip, slips
 from autograder.inside.answer import LocalAnswer
 
-SECONDS = 10  # a mutant that takes longer does not end, or might as well not: it is rejected
+SECONDS = 5  # of CPU: a mutant that takes longer does not end, or might as well not: it is rejected
 
 
 class Endless(KeyboardInterrupt):
@@ -21,7 +21,7 @@ class Endless(KeyboardInterrupt):
 
 def survivors(item: registry.Check, seed: int) -> tuple[int, list[Slip]]:
     """Pair (number of mutants, those that the check accepts)."""
-    made = slips(reference(item))
+    made = list(slips(reference(item)))
     return len(made), [slip for slip in made if not _rejected(item, slip, seed)]
 
 
@@ -40,13 +40,13 @@ def bounded() -> Iterator[None]:
     def ring(*_: object) -> None:
         raise Endless
 
-    before = signal.signal(signal.SIGALRM, ring)
-    signal.setitimer(signal.ITIMER_REAL, SECONDS, 1)  # again, should it be swallowed
+    before = signal.signal(signal.SIGPROF, ring)
+    signal.setitimer(signal.ITIMER_PROF, SECONDS, 1)  # again, should it be swallowed
     try:
         yield
     finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        signal.signal(signal.SIGPROF, before)
 
 
 def equivalents(lesson: str) -> dict[str, str]:
@@ -61,6 +61,9 @@ def gate(items: Iterable[registry.Check], lesson: str, seed: int) -> tuple[int, 
     failures: list[str] = []
     used: set[str] = set()
     for item in items:
+        if run_check(item, LocalAnswer(reference(item)), seed, explain=False) is not None:
+            used |= {key for key in excused if key.startswith(f"{item.name}: ")}
+            continue  # gate 1 says so; of what the check accepts beside it nothing is known
         count, alive = survivors(item, seed)
         total += count
         for slip in alive:

@@ -170,7 +170,9 @@ def _stored_answers(
             )
         for known in wrong:
             costs = _play(lesson, solved, {name: known.target}).keys() - broken
-            _named_mistake(item, known, costs, verdict)
+            _rejected_mistake(item, known, costs, verdict)
+            if name not in broken:  # a right answer is needed to name a wrong one
+                _named_mistake(item, known, verdict)
         for known in right:
             verdict.alternatives += 1
             refused = _first_failure(item, known)
@@ -184,14 +186,10 @@ def _first_failure(item: registry.Check, known: registry.Answer) -> CheckFailed 
     return next((failure for failure in failures if failure is not None), None)
 
 
-def _named_mistake(
-    item: registry.Check, known: registry.Answer, costs: set[str], verdict: Verdict
-) -> None:
-    """Gate 3. ``costs`` are the exercises that fail when this mistake is made."""
-    verdict.mistakes += 1
+def _named_mistake(item: registry.Check, known: registry.Answer, verdict: Verdict) -> None:
+    """Gate 3: the mistake gets its own hint."""
     results = [run_check(item, LocalAnswer(known.target), seed) for seed in SEEDS]
     if None in results:
-        verdict.failures.append(f"{item.name}: the mistake {known.name} passes the check")
         return
     wrongly_named = next((one for one in results if one.likely != known.hint), None)
     verdict.named += wrongly_named is None
@@ -200,6 +198,15 @@ def _named_mistake(
             f"{item.name}: the mistake {known.name} is rejected, but read as "
             f"{wrongly_named.likely or 'nothing known'!r} (seed {wrongly_named.seed})"
         )
+
+
+def _rejected_mistake(item, known, costs, verdict):
+    """Gate 3: the mistake fails; ``costs`` are the exercises that fail where it is made."""
+    verdict.mistakes += 1
+    results = (run_check(item, LocalAnswer(known.target), seed, explain=False) for seed in SEEDS)
+    if None in results:
+        verdict.failures.append(f"{item.name}: the mistake {known.name} passes the check")
+        return
     others = sorted(costs - {item.name})
     verdict.rejected += not others
     if others:

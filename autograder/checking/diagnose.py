@@ -9,15 +9,20 @@ one slip that replies in the same way.
 import time
 
 from autograder.checking import registry
-from autograder.checking.probes import places
-from autograder.checking.questions import agree, asked, reference, replies
+from autograder.checking.questions import (
+    agree,
+    asked,
+    floating_places,
+    reference,
+    replies,
+)
 from autograder.checking.relations import between
-from autograder.checking.slips import slips_of
+from autograder.checking.slips import slips
 from autograder.checking.where import where
 from autograder.inside.answer import LocalAnswer
 from autograder.inside.values import same
 
-SECONDS = 1.0  # for looking for a slip: feedback should come within two seconds in all
+SECONDS = 0.8  # of CPU for looking for a slip: feedback should come within two seconds in all
 
 
 def diagnose(item, given, seed):
@@ -53,28 +58,31 @@ def _replies_so(target, given, questions, exactly=False):
 
 
 def _relation(pairs):
-    """What holds, in the same words but for numbers, of every reply that is wrong."""
-    found = []
-    for question, got, expected in _wrong(pairs):
-        if got.kind != "value" or expected.kind != "value" or same(got.value, expected.value):
-            return ""  # it raised, or it did something besides giving the right value
-        if question.request == "gradients":
-            found.append(_of_gradients(got.value, expected.value, question))
-        else:
-            found.append(between(got.value, expected.value, question))
-    kinds = {_without_numbers(said) for said in found}
-    return found[0] if len(kinds) == 1 else ""
+    """What holds, in the same words but for numbers, of every result that is wrong."""
+    wrong = [pair for pair in pairs if _is_wrong("call", *pair)]
+    if not wrong:  # else the gradients are wrong because the results are
+        wrong = [pair for pair in pairs if _is_wrong("gradients", *pair)]
+    if any(got.kind != "value" or same(got.value, right.value) for _, got, right in wrong):
+        return ""  # it raised, or it did something besides giving the right value
+    found = [_one_relation(*pair) for pair in wrong]
+    if len({_without_numbers(said) for said in found}) != 1 or not found[0]:
+        return ""
+    pairs = zip(found, wrong, strict=True)
+    in_check = [said for said, (question, _, _) in pairs if not question.probe]
+    said = in_check or found
+    if len({one.partition(" (")[0] for one in said}) == 1:
+        return said[0] if len(set(said)) == 1 else said[0].partition(" (")[0].rstrip(".") + "."
+    return f"In one of the calls, {said[0][0].lower()}{said[0][1:]}"  # others, other numbers
 
 
-def _wrong(pairs):
-    """The wrong replies to the check's own calls; where there are none, to all that was asked."""
-    wrong = [
-        (question, got, expected)
-        for question, got, expected in pairs
-        if question.request in ("call", "gradients") and not got.agrees(expected)
-    ]
-    calls = [pair for pair in wrong if pair[0].request == "call"]
-    return [pair for pair in calls if not pair[0].probe] or calls or wrong
+def _is_wrong(request, question, got, expected):
+    asks = question.request == request and expected.kind == "value"
+    return asks and not got.agrees(expected)
+
+
+def _one_relation(question, got, expected):
+    related = _of_gradients if question.request == "gradients" else between
+    return related(got.value, expected.value, question)
 
 
 def _without_numbers(said):
@@ -89,16 +97,16 @@ def _of_gradients(got, expected, question):
     missing = [name for name in names if got[0].get(name) is None]
     if missing:
         return f"No gradient reaches {', '.join(missing)}."
-    parts = zip(places(question.details[0]), got[1], expected[1], strict=False)
+    parts = zip(floating_places(question), got[1], expected[1], strict=False)
     lost = [place for place, one, other in parts if one is None and other is not None]
     return f"No gradient reaches argument {lost[0]}." if lost else ""
 
 
 def _slip(item, given, questions):
     """A right answer with one slip that gives the same replies throughout."""
-    end = time.monotonic() + SECONDS
-    for slip in slips_of(reference(item)):
-        if time.monotonic() > end:
+    end = time.process_time() + SECONDS
+    for slip in slips(reference(item)):
+        if time.process_time() > end:
             return ""
         if _replies_so(slip.target, given, questions):
             return f"Your results are those of a right answer {slip.words}."

@@ -10,6 +10,7 @@ import dataclasses
 import torch
 
 from autograder.checking.expect import CheckFailed
+from autograder.checking.questions import floating_places
 from autograder.inside.answer import LEFT_BEHIND
 from autograder.inside.rehearsal import DEVICE
 from autograder.inside.values import copied
@@ -218,7 +219,7 @@ def refuse(question, got, wanted, earlier):
     if question.probe == "float32":
         _refuse_float32(got, wanted)
     elif question.probe == "gradients":
-        _refuse_gradients(question, got, wanted)
+        _refuse_gradients(got, wanted, floating_places(question))
     elif not got.agrees(earlier):
         raise CheckFailed(
             "the same call gives another result the second time",
@@ -278,26 +279,15 @@ def _worst(one, other):
     return f"off by up to {(one - other).abs().nan_to_num().max().item():.3g}"
 
 
-def _refuse_gradients(question, got, wanted):
+def _refuse_gradients(got, wanted, places):
     if got.kind == "raised":
         raise CheckFailed("asked for gradients, your code raises", ": ".join(got.value[:2]))
     if not isinstance(got.value, tuple):
         raise CheckFailed("the result is not a tensor, so it has no gradient")
     for name, other in wanted.value[0].items():
         _refuse_gradient(got.value[0].get(name), other, name)
-    pairs = _paired(got.value[1], wanted.value[1])
-    for place, (one, other) in zip(places(question.details[0]), pairs, strict=False):
+    for place, one, other in zip(places, got.value[1], wanted.value[1], strict=False):
         _refuse_gradient(one, other, f"argument {place}")
-
-
-def places(args):
-    """Which arguments have gradients, counted from 1.
-
-    >>> places(["dot", torch.ones(2), 3, torch.ones(1)])
-    [2, 4]
-    """
-    floating = [isinstance(item, torch.Tensor) and item.is_floating_point() for item in args]
-    return [place for place, moves in enumerate(floating, start=1) if moves]
 
 
 def _refuse_gradient(one, other, name):

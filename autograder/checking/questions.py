@@ -171,6 +171,12 @@ def _put(question, holder, objects):
     return Replied("value", getattr(holder, question.request)(*details))
 
 
+def floating_places(question):
+    """Which arguments, counted from 1, a question about gradients has a gradient of each."""
+    items = enumerate(question.details[0], start=1)
+    return [n for n, x in items if isinstance(x, torch.Tensor) and x.is_floating_point()]
+
+
 def _plain_words(message):
     """An exception's message without what differs from one function to another: its name."""
     head, mark, rest = message.partition("() ")

@@ -119,17 +119,22 @@ def of_lesson(lesson):
 
 def stored_answers(item):
     """Return the stored answers to a Check's exercise: mistakes and alternatives together."""
-    module = f"autograder.mistakes.{item.lesson}"
+    _import_answers(item.lesson)
+    return list(_answers.get(item.name, []))
+
+
+def _import_answers(lesson):
+    module = f"autograder.mistakes.{lesson}"
     try:
         importlib.import_module(module)
     except ModuleNotFoundError as error:
         if error.name != module:
             raise
-    return list(_answers.get(item.name, []))
 
 
 def strays(lesson):
     """Return the stored answers of a lesson whose exercise is not one of the lesson's."""
+    _import_answers(lesson)
     known, module = of_lesson(lesson), f"autograder.mistakes.{lesson}"
     return [
         answer

@@ -5,7 +5,6 @@ implementation that sends the same six requests into a sandbox; a check cannot t
 """
 
 import contextlib
-import copy
 import random
 import re
 import traceback
@@ -15,7 +14,14 @@ from typing import Any, Protocol, TypeVar
 
 import torch
 
-from autograder.inside.rehearsal import landed, rehearsal, rehearsed, stayed
+from autograder.inside.rehearsal import (
+    landed,
+    loose_tensors,
+    moved,
+    rehearsal,
+    rehearsed,
+    stayed,
+)
 from autograder.inside.values import Foreign, copied, plain, same
 
 SEEDED = "PyTorch's global random generator"
@@ -79,6 +85,7 @@ class LocalAnswer:
 
     def __init__(self, target: Any) -> None:
         self.target = target
+        self._at_first = loose_tensors(target)
 
     def call(self, args: Args, kwargs: Kwargs, seed: int | None = None, device: str = "") -> Reply:
         """Call the answer with copies of the arguments; return a Reply, or raise AnswerRaised.
@@ -100,7 +107,7 @@ class LocalAnswer:
     def _rehearse(self, args: list[Any], kwargs: Kwargs) -> Any:
         target = self.target
         if isinstance(target, torch.nn.Module):
-            target = _guarded(lambda: rehearsed(copy.deepcopy(target)))
+            target = _guarded(lambda: moved(target, self._at_first))
         args, kwargs = rehearsed(args), rehearsed(kwargs)
         with rehearsal():
             return _guarded(lambda: target(*args, **kwargs))
@@ -119,8 +126,9 @@ class LocalAnswer:
             result = _guarded(lambda: self.target(*inputs, **given_kwargs))
             if isinstance(result, tuple | list) and isinstance([*result, None][0], torch.Tensor):
                 result = result[0]
-            if not isinstance(result, torch.Tensor):
-                return Reply(Foreign(_brief(plain(result))))
+            described = plain(result)  # what only claims to be a tensor can crash PyTorch
+            if not isinstance(described, torch.Tensor):
+                return Reply(Foreign(_brief(described)))
             loss = _guarded(lambda: (result if cotangent is None else result * cotangent).sum())
         found = _guarded(lambda: _gradients(loss, [*named.values(), *leaves]))
         by_name = dict(zip(named, found, strict=False))

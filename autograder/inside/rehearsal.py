@@ -7,6 +7,7 @@ the name "meta", which every PyTorch knows, so nothing of PyTorch is changed for
 """
 
 import contextlib
+import copy
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -103,14 +104,14 @@ class _Literals(TorchFunctionMode):
         kwargs: dict[str, Any] | None = None,
     ) -> Any:
         kwargs = dict(kwargs or {})
+        if func is torch.Tensor.new_tensor and isinstance(args[0], Rehearsed):
+            return _new_tensor(*args, **kwargs)
         if func in (torch.tensor, torch.as_tensor, torch.asarray) and _is_here(
             kwargs.get("device")
         ):
             del kwargs["device"]
             made = func(*args, **kwargs)
             return made if isinstance(made, Rehearsed) else rehearsed(made)
-        if func is torch.Tensor.new_tensor and isinstance(args[0], Rehearsed):
-            return rehearsed(args[0].held.new_tensor(*args[1:], **kwargs))
         return func(*args, **kwargs)
 
 
@@ -119,6 +120,12 @@ class _Autocast(torch.autocast):
 
     def __init__(self, device_type: str, *args: Any, **kwargs: Any) -> None:
         super().__init__(CPU.type if device_type == DEVICE.type else device_type, *args, **kwargs)
+
+
+def _new_tensor(like, data, dtype=None, device=None, requires_grad=False):
+    """``like.new_tensor(data)``, which makes its tensor before the dispatcher sees it."""
+    made = like.held.new_tensor(data, dtype=dtype, requires_grad=requires_grad)
+    return rehearsed(made) if device is None or _is_here(device) else made
 
 
 @contextlib.contextmanager
@@ -145,7 +152,39 @@ def rehearsed(value: Any) -> Any:
     return _inside(value, rehearsed)
 
 
-def landed(value: Any) -> Any:
+def loose_tensors(module):
+    """The tensors that a module keeps as plain attributes, which ``module.to`` does not move."""
+    if not isinstance(module, torch.nn.Module):
+        return []
+    known = {"_parameters", "_buffers", "_modules"}
+    try:
+        kept = [
+            value
+            for part in module.modules()
+            for name, value in vars(part).items()
+            if name not in known
+        ]
+    except Exception:  # its constructor never called that of Module
+        return []
+    return [x for x in _pytree.tree_leaves(kept) if isinstance(x, torch.Tensor)]
+
+
+def moved(module, at_first):
+    """A copy of a module on the rehearsal device.
+
+    What it keeps as a plain attribute stays behind, as on a GPU, if it is one of ``at_first``; what
+    a call left there since would have been made on the GPU.
+    """
+    first = {id(x) for x in at_first}
+    known = {
+        id(x): x.detach().clone() if id(x) in first else rehearsed(x.detach())
+        for x in loose_tensors(module)
+        if not isinstance(x, torch.nn.Parameter)
+    }
+    return rehearsed(copy.deepcopy(module, known))
+
+
+def landed(value):
     """A copy of values in which tensors of the rehearsal device are those of the CPU."""
     if isinstance(value, Rehearsed):
         return value.held.detach()
