@@ -195,7 +195,8 @@ def stayed(value: Any) -> bool:
     """Whether a tensor with axes, among these values, is not on the rehearsal device."""
     if type(value) in (list, tuple, dict):
         return any(map(stayed, value.values() if type(value) is dict else value))
-    return isinstance(value, torch.Tensor) and value.dim() > 0 and value.device != DEVICE
+    plain = type(value) in (torch.Tensor, torch.nn.Parameter)  # an object may lie about its class
+    return plain and value.dim() > 0 and value.device != DEVICE
 
 
 def _inside(value: Any, change: Callable[[Any], Any]) -> Any:
