@@ -57,6 +57,18 @@ def _plain_number(got, expected):
     return ""
 
 
+def _of_items(got, expected):
+    """Which of several results are wrong, if some are right."""
+    names = ("first", "second", "third", "fourth")
+    if not 1 < len(got) == len(expected) <= len(names):
+        return ""
+    wrong = [n for n, *pair in zip(names, got, expected, strict=False) if not same(*pair)]
+    if len(wrong) == len(got):
+        return ""
+    verb = "item is" if len(wrong) == 1 else "items are"
+    return f"Of the results, the {' and the '.join(wrong)} {verb} wrong; the rest is right."
+
+
 def _dtype(got, expected, question):
     if got.dtype == expected.dtype or got.shape != expected.shape:
         return ""

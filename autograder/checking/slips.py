@@ -5,8 +5,7 @@ failing answer that replies as one of them does is told so, in words that do not
 """
 
 import ast
-import copy
-import functools
+import contextlib
 import inspect
 import re
 import sys
@@ -31,30 +30,20 @@ class Slip:
 
 
 def slips(target):
-    """Every mutant of a function or class of the library, as a list of Slip."""
+    """Yield every mutant of a function or class of the library, as a Slip."""
     source, first = _source(target)
     lines = source.split("\n")
     (definition,) = ast.parse(source).body
-    found, seen = [], {ast.dump(definition)}
+    module = ast.Module([definition], [])
+    seen = {compile(module, "<slip>", "exec")}
     for function, start in _written(definition, lines):
-        for words, changed, statement in _mutations(definition, function, start):
-            dumped = ast.dump(changed)
-            if dumped in seen:
-                continue
-            seen.add(dumped)
-            text = _short(ast.unparse(statement)) if statement is not None else "(dropped)"
-            line = first + (getattr(statement, "lineno", start) or start) - 1
-            made = _made(target, changed)
+        for words, statement in _mutations(definition, function, start):
+            made = _made(target, module, definition.name, seen)
             if made is not None:
+                text = _short(ast.unparse(statement)) if statement is not None else "(dropped)"
+                line = first + (getattr(statement, "lineno", start) or start) - 1
                 key = f"{definition.name}: {words}: {text}"
-                found.append(Slip(words, line, text, made, key))
-    return found
-
-
-@functools.lru_cache(maxsize=8)
-def slips_of(target):
-    """The mutants of ``target``, made once."""
-    return tuple(slips(target))
+                yield Slip(words, line, text, made, key)
 
 
 def _source(target):
@@ -81,28 +70,32 @@ def _written(definition, lines):
             yield function, function.lineno
 
 
-def _made(target, tree):
-    """The mutated definition, made in a copy of its module's namespace."""
-    module = sys.modules[target.__module__]
-    namespace = dict(vars(module))
+def _made(target, module, name, seen):
+    """What the tree, mutated as it now is, defines in a copy of its module's namespace, or None."""
+    namespace = dict(vars(sys.modules[target.__module__]))
     try:
-        code = compile(ast.fix_missing_locations(ast.Module([tree], [])), "<slip>", "exec")
+        code = compile(ast.fix_missing_locations(module), "<slip>", "exec")
+        if code in seen:
+            return None
+        seen.add(code)
         exec(code, namespace)
     except Exception:  # a mutant may be no program at all
         return None
-    return namespace[tree.name]
+    return namespace[name]
 
 
 def _mutations(definition, function, start):
-    """Triples (words, mutated definition, mutated statement)."""
-    order = {id(node): place for place, node in enumerate(ast.walk(definition))}
+    """Yield pairs (words, mutated statement) while the definition is so mutated."""
+    parents = _parents(definition)
     parameters = parameters_of(function) - {"self"}
-    for statement in _statements(function, start):
+    for statement in list(_statements(function, start)):
         for words, variant in broken_statements(statement, function):
-            yield words, *_replaced(definition, order[id(statement)], variant, statement)
-        for node in _own_nodes(statement):
+            with _replaced(*parents[id(statement)], variant):
+                yield words, variant
+        for node in list(_own_nodes(statement)):
             for words, variant in broken_expressions(node, parameters):
-                yield words, *_replaced(definition, order[id(node)], variant, statement, order)
+                with _replaced(*parents[id(node)], variant):
+                    yield words, statement
 
 
 def _statements(function, start):
@@ -128,33 +121,28 @@ def _own_nodes(statement):
         waiting += [child for child in inner if not isinstance(child, ast.stmt)]
 
 
-def _replaced(definition, place, variant, statement, order=None):
-    """A copy of the definition in which the node number ``place`` is replaced by ``variant``."""
-    changed = copy.deepcopy(definition)
-    nodes = list(ast.walk(changed))
-    old = nodes[place]
-    new = None if variant is None else copy.deepcopy(variant)
-    parent, field, index = _parent(changed, old)
-    siblings = getattr(parent, field)
-    if index is None:
-        setattr(parent, field, new)
-    elif new is None:
-        del siblings[index]
-        if not siblings and isinstance(parent, ast.stmt):
-            siblings.append(ast.Pass())
-    else:
-        siblings[index] = new
-    shown = nodes[order[id(statement)]] if order else new
-    return changed, shown
+@contextlib.contextmanager
+def _replaced(parent, field, index, variant):
+    """Put ``variant`` in the place of a node meanwhile; None leaves a statement out."""
+    old = getattr(parent, field)
+    new = variant
+    if index is not None:
+        put = [] if variant is None else [variant]
+        new = [*old[:index], *put, *old[index + 1 :]] or [ast.Pass()]
+    setattr(parent, field, new)
+    try:
+        yield
+    finally:
+        setattr(parent, field, old)
 
 
-def _parent(tree, child):
+def _parents(tree):
+    """For each node, by its id: its parent, the field it stands in, and its index or None."""
+    found = {}
     for node in ast.walk(tree):
         for field, value in ast.iter_fields(node):
-            if value is child:
-                return node, field, None
-            if isinstance(value, list):
-                for index, item in enumerate(value):
-                    if item is child:
-                        return node, field, index
-    raise LookupError("a node without a parent")
+            if isinstance(value, ast.AST):
+                found[id(value)] = (node, field, None)
+            elif isinstance(value, list):
+                found |= {id(item): (node, field, n) for n, item in enumerate(value)}
+    return found
