@@ -188,8 +188,9 @@ def _first_failure(item: registry.Check, known: registry.Answer) -> CheckFailed 
 
 def _named_mistake(item: registry.Check, known: registry.Answer, verdict: Verdict) -> None:
     """Gate 3: the mistake gets its own hint."""
-    results = [run_check(item, LocalAnswer(known.target), seed) for seed in SEEDS]
-    if None in results:
+    tried = [run_check(item, LocalAnswer(known.target), seed) for seed in SEEDS]
+    results = [failure for failure in tried if failure is not None]
+    if len(results) < len(tried):
         return
     wrongly_named = next((one for one in results if one.likely != known.hint), None)
     verdict.named += wrongly_named is None
@@ -200,7 +201,9 @@ def _named_mistake(item: registry.Check, known: registry.Answer, verdict: Verdic
         )
 
 
-def _rejected_mistake(item, known, costs, verdict):
+def _rejected_mistake(
+    item: registry.Check, known: registry.Answer, costs: set[str], verdict: Verdict
+) -> None:
     """Gate 3: the mistake fails; ``costs`` are the exercises that fail where it is made."""
     verdict.mistakes += 1
     results = (run_check(item, LocalAnswer(known.target), seed, explain=False) for seed in SEEDS)

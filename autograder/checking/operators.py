@@ -6,6 +6,8 @@ Each yields pairs (words, replacement). The words complete 'the results are thos
 
 import ast
 import copy
+from collections.abc import Iterator
+from typing import Any
 
 COMPARISONS = {
     ast.Lt: (ast.LtE, ast.Gt),
@@ -51,12 +53,12 @@ AXIS_WORDS = {"dim", "axis"}
 OTHER_AXES = {-2: (-1, 0), -1: (-2, 0), 0: (-1, 1), 1: (0, 2), 2: (1, -1)}
 
 
-def parameters_of(function):
+def parameters_of(function: Any) -> set[str]:
     """The names of a function's arguments."""
     return {one.arg for one in (*function.args.args, *function.args.kwonlyargs)}
 
 
-def broken_statements(statement, function):
+def broken_statements(statement: Any, function: Any) -> Iterator[tuple[str, Any]]:
     """Mutants of a whole statement: dropped, its condition forced, its gradient cut."""
     if isinstance(statement, ast.Expr | ast.AugAssign | ast.Raise | ast.Break | ast.Continue):
         yield "with one statement left out", None
@@ -71,7 +73,7 @@ def broken_statements(statement, function):
         yield "whose result is cut off from the gradient", ast.Return(_detached(statement.value))
 
 
-def _detached(value):
+def _detached(value: Any) -> Any:
     """The value without its gradient; of a tuple, each of its items."""
     if isinstance(value, ast.Tuple):
         return ast.Tuple([_detached(item) for item in value.elts], value.ctx)
@@ -80,19 +82,18 @@ def _detached(value):
     return ast.Call(ast.Attribute(value, "detach", ast.Load()), [], [])
 
 
-def _is_reassigned(statement, function):
+def _is_reassigned(statement: Any, function: Any) -> bool:
     """Whether the names assigned were there before, so that the program works without it."""
     names = {n.id for t in statement.targets for n in ast.walk(t) if isinstance(n, ast.Name)}
     before = parameters_of(function)
     for node in ast.walk(function):
-        stored = isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
-        if stored and node.lineno < statement.lineno:
-            before.add(node.id)
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            before |= {node.id} if node.lineno < statement.lineno else set()
     attributes = any(isinstance(n, ast.Attribute) for n in statement.targets)
     return bool(names) and names <= before or attributes
 
 
-def broken_expressions(node, parameters):
+def broken_expressions(node: Any, parameters: set[str]) -> Iterator[tuple[str, Any]]:
     """Pairs (words, replacement) of an expression."""
     kind = type(node)
     makers = {
@@ -108,7 +109,7 @@ def broken_expressions(node, parameters):
                 yield f"with `{other}` once where `{node.id}` belongs", ast.Name(other, ast.Load())
 
 
-def _compare(node):
+def _compare(node: Any) -> Iterator[tuple[str, Any]]:
     if len(node.ops) == 1:
         for other in COMPARISONS.get(type(node.ops[0]), ()):
             signs = SIGNS[other], SIGNS[type(node.ops[0])]
@@ -118,7 +119,7 @@ def _compare(node):
             )
 
 
-def _operation(node):
+def _operation(node: Any) -> Iterator[tuple[str, Any]]:
     sign = SIGNS.get(type(node.op), "@")
     for other in OPERATIONS.get(type(node.op), ()):
         words = f"with `{SIGNS[other]}` once where `{sign}` belongs"
@@ -132,7 +133,7 @@ def _operation(node):
     yield f"with one {what} left out", node.right
 
 
-def _unary(node):
+def _unary(node: Any) -> Iterator[tuple[str, Any]]:
     words = {ast.USub: "minus sign", ast.Not: "`not`", ast.Invert: "`~`"}.get(type(node.op))
     if words:
         yield f"with one {words} left out", node.operand
@@ -141,7 +142,7 @@ def _unary(node):
         yield "with the first axis or item once where the last belongs", ast.Constant(0)
 
 
-def _boolean(node):
+def _boolean(node: Any) -> Iterator[tuple[str, Any]]:
     other = ast.Or if isinstance(node.op, ast.And) else ast.And
     yield "with `and` and `or` exchanged in one place", ast.BoolOp(other(), node.values)
     for index in range(len(node.values)):
@@ -150,7 +151,7 @@ def _boolean(node):
         yield "with one part of a condition left out", left
 
 
-def _constant(node):
+def _constant(node: Any) -> Iterator[tuple[str, Any]]:
     value = node.value
     if isinstance(value, bool):
         yield f"with {not value} once where {value} belongs", ast.Constant(not value)
@@ -161,7 +162,7 @@ def _constant(node):
         yield "with one constant twice as large", ast.Constant(value * 2)
 
 
-def _call(node):
+def _call(node: Any) -> Iterator[tuple[str, Any]]:
     name = getattr(node.func, "attr", getattr(node.func, "id", ""))
     method = isinstance(node.func, ast.Attribute)
     of_module = method and isinstance(node.func.value, ast.Name) and node.func.value.id in (
@@ -195,19 +196,19 @@ def _call(node):
             yield f"with one argument of `{name}` left out", changed
 
 
-def _branches(node):
+def _branches(node: Any) -> Iterator[tuple[str, Any]]:
     exchanged = ast.IfExp(node.test, node.orelse, node.body)
     yield "with the two branches of one condition exchanged", exchanged
     yield "in which one condition always holds", node.body
     yield "in which one condition never holds", node.orelse
 
 
-def _pair(node):
+def _pair(node: Any) -> Iterator[tuple[str, Any]]:
     if isinstance(node.ctx, ast.Load) and len(node.elts) == 2:
         yield "with the two items of a pair exchanged", ast.Tuple(node.elts[::-1], node.ctx)
 
 
-def _bounds(node):
+def _bounds(node: Any) -> Iterator[tuple[str, Any]]:
     for field in ("lower", "upper"):
         if getattr(node, field) is not None:
             changed = copy.deepcopy(node)
@@ -215,7 +216,7 @@ def _bounds(node):
             yield "with one bound of a slice left out", changed
 
 
-def _keyword(node):
+def _keyword(node: Any) -> Iterator[tuple[str, Any]]:
     """An axis given by name: another one."""
     if node.arg in AXIS_WORDS:
         try:

@@ -5,6 +5,8 @@ only if the numbers show it, so it holds whatever the reason for it may be.
 """
 
 import math
+from collections.abc import Iterator
+from typing import Any
 
 import torch
 
@@ -22,12 +24,13 @@ from autograder.checking.alike import (
     tensors_of,
     unpacked,
 )
+from autograder.checking.questions import Question
 from autograder.checking.relations_of_items import of_lists, of_tuples
 
 NUMBER = bool | int | float
 
 
-def between(got, expected, question):
+def between(got: Any, expected: Any, question: Question) -> str:
     """The first relation that holds between two replies, as a sentence, or ''."""
     if isinstance(got, list) and isinstance(expected, list):
         return of_lists(got, expected)
@@ -43,7 +46,7 @@ def between(got, expected, question):
     return next((said for one in RELATIONS if (said := one(got, expected, question))), "")
 
 
-def _plain_number(got, expected):
+def _plain_number(got: Any, expected: Any) -> str:
     """A number where a tensor without axes belongs, or the other way around."""
     for tensor, number in ((got, expected), (expected, got)):
         if isinstance(tensor, torch.Tensor) and isinstance(number, NUMBER):
@@ -57,7 +60,7 @@ def _plain_number(got, expected):
     return ""
 
 
-def _of_items(got, expected):
+def _of_items(got: Any, expected: Any) -> str:
     """Which of several results are wrong, if some are right."""
     names = ("first", "second", "third", "fourth")
     if not 1 < len(got) == len(expected) <= len(names):
@@ -69,7 +72,7 @@ def _of_items(got, expected):
     return f"Of the results, the {' and the '.join(wrong)} {verb} wrong; the rest is right."
 
 
-def _dtype(got, expected, question):
+def _dtype(got: torch.Tensor, expected: torch.Tensor, question: Question) -> str:
     if got.dtype == expected.dtype or got.shape != expected.shape:
         return ""
     rtol, atol = rounding(got.dtype, expected.dtype)
@@ -82,7 +85,7 @@ def _dtype(got, expected, question):
     )
 
 
-def _other_shape(got, expected, question):
+def _other_shape(got: torch.Tensor, expected: torch.Tensor, question: Question) -> str:
     if got.shape == expected.shape:
         return ""
     if got.numel() == expected.numel():
@@ -103,14 +106,14 @@ def _other_shape(got, expected, question):
     return ""
 
 
-def _reduced(x):
+def _reduced(x: torch.Tensor) -> Iterator[tuple[int, str, torch.Tensor]]:
     for axis, size in enumerate(x.shape):
         if size:
             yield axis, "added up", x.sum(axis)
             yield axis, "averaged", x.mean(axis)
 
 
-def _not_a_number(got, expected, question):
+def _not_a_number(got: torch.Tensor, expected: torch.Tensor, question: Question) -> str:
     if got.shape != expected.shape or not got.is_floating_point():
         return ""
     bad = ~torch.isfinite(got) & torch.isfinite(expected)
@@ -126,7 +129,7 @@ def _not_a_number(got, expected, question):
     return f"{count} of {bad.numel()} numbers {are} {kind} where {belong}; the rest is right."
 
 
-def _input(got, expected, question):
+def _input(got: torch.Tensor, expected: torch.Tensor, question: Question) -> str:
     if constant(expected) or question.request != "call":
         return ""
     for position, argument in enumerate(question.details[0], start=1):
@@ -136,7 +139,7 @@ def _input(got, expected, question):
     return ""
 
 
-def _factor(got, expected, question):
+def _factor(got: torch.Tensor, expected: torch.Tensor, question: Question) -> str:
     if not comparable(got, expected):
         return ""
     nonzero = expected != 0
@@ -153,7 +156,7 @@ def _factor(got, expected, question):
     return f"Every number is {factor:.6g} times the expected one{_named_factor(factor, question)}."
 
 
-def _named_factor(factor, question):
+def _named_factor(factor: float, question: Question) -> str:
     """' (√6, where 6 is a size of the arguments)' if one explains the factor; several do not."""
     sizes = {size for item in tensors_of(question) for size in item.shape if size > 1}
     found = {
@@ -174,7 +177,7 @@ def _named_factor(factor, question):
     return f" ({where}{size} is a size of the arguments)"
 
 
-def _offset(got, expected, question):
+def _offset(got: torch.Tensor, expected: torch.Tensor, question: Question) -> str:
     if not comparable(got, expected):
         return ""
     differences = (got.double() - expected.double()).flatten()
@@ -187,7 +190,7 @@ def _offset(got, expected, question):
     return f"Every number is {abs(step):.6g} too {'large' if step > 0 else 'small'}."
 
 
-def _function(got, expected, question):
+def _function(got: torch.Tensor, expected: torch.Tensor, question: Question) -> str:
     if not comparable(got, expected):
         return ""
     wide = expected.double()
@@ -206,14 +209,14 @@ def _function(got, expected, question):
     return ""
 
 
-def _negated(got, expected, question):
+def _negated(got: torch.Tensor, expected: torch.Tensor, question: Question) -> str:
     if not got.dtype == expected.dtype == torch.bool or got.shape != expected.shape:
         return ""
     exchanged = got.numel() >= ENOUGH and torch.equal(got, ~expected)
     return "True and False are exchanged." if exchanged else ""
 
 
-def _order(got, expected, question):
+def _order(got: torch.Tensor, expected: torch.Tensor, question: Question) -> str:
     if got.shape != expected.shape or got.numel() < ENOUGH or constant(expected):
         return ""
     for pair in pairs_of(got.dim()):
@@ -232,7 +235,7 @@ def _order(got, expected, question):
     return "The numbers are right, but they stand in the wrong places." if same(*ordered) else ""
 
 
-def _shifted(got, expected, axis):
+def _shifted(got: torch.Tensor, expected: torch.Tensor, axis: int) -> str:
     size = got.shape[axis]
     if size < 3:
         return ""
@@ -246,7 +249,7 @@ def _shifted(got, expected, axis):
     return ""
 
 
-def _normalised(got, expected, question):
+def _normalised(got: torch.Tensor, expected: torch.Tensor, question: Question) -> str:
     """Weights that sum to 1 along another axis than they should."""
     if got.shape != expected.shape or not got.is_floating_point() or got.dim() < 2:
         return ""
@@ -261,7 +264,7 @@ def _normalised(got, expected, question):
     return ""
 
 
-def _some_places(got, expected, question):
+def _some_places(got: torch.Tensor, expected: torch.Tensor, question: Question) -> str:
     """What is wrong stands in places that can be named."""
     if got.shape != expected.shape or got.numel() < 2 * ENOUGH:
         return ""
@@ -276,7 +279,7 @@ def _some_places(got, expected, question):
     return ""
 
 
-def _named_places(shape, question):
+def _named_places(shape: torch.Size, question: Question) -> Iterator[tuple[str, torch.Tensor]]:
     for axis, size in enumerate(shape):
         if size > 1:
             for name, index in (("first", 0), ("last", size - 1)):

@@ -1,5 +1,8 @@
 """How a list or a tuple relates to the right one: items missing, exchanged, in another order."""
 
+from collections.abc import Callable
+from typing import Any
+
 import torch
 
 from autograder.checking.alike import same, unpacked
@@ -7,7 +10,7 @@ from autograder.checking.alike import same, unpacked
 ORDINALS = ("first", "second", "third", "fourth")
 
 
-def of_lists(got, expected):
+def of_lists(got: Any, expected: Any) -> str:
     """One relation between two lists, as a sentence, or ''."""
     if not expected or _equal(got, expected):
         return ""
@@ -18,7 +21,7 @@ def of_lists(got, expected):
     return _longer(got, expected)
 
 
-def _equal(one, other):
+def _equal(one: Any, other: Any) -> bool:
     """Whether two plain values are equal to the last digit; tensors have no == of their own."""
     if isinstance(one, torch.Tensor) and isinstance(other, torch.Tensor):
         return one.dtype == other.dtype and torch.equal(one, other)
@@ -29,11 +32,11 @@ def _equal(one, other):
     return bool(one == other) if not isinstance(one, dict) else _equal(_items(one), _items(other))
 
 
-def _items(table):
+def _items(table: dict[str, Any]) -> list[Any]:
     return [part for key in sorted(table) for part in (key, table[key])]
 
 
-def _reordered(got, expected):
+def _reordered(got: Any, expected: Any) -> str:
     """The same items in another order."""
     if _equal(got, expected[::-1]):
         return "The items are right, but in reversed order."
@@ -46,7 +49,7 @@ def _reordered(got, expected):
     return "The items are right, but in another order."
 
 
-def _moved(got, expected):
+def _moved(got: Any, expected: Any) -> str:
     """Numbers that are all too large, or too small, by the same."""
     if len(got) < 2 or any(type(item) not in (int, float) for item in [*got, *expected]):
         return ""
@@ -57,7 +60,7 @@ def _moved(got, expected):
     return f"Every item is {abs(step)} too {'large' if step > 0 else 'small'}."
 
 
-def _longer(got, expected):
+def _longer(got: Any, expected: Any) -> str:
     """Items that are missing at one end, or too many there."""
     short, long = sorted((got, expected), key=len)
     count = len(long) - len(short)
@@ -71,7 +74,7 @@ def _longer(got, expected):
     return ""
 
 
-def of_tuples(got, expected, between):
+def of_tuples(got: Any, expected: Any, between: Callable[[Any, Any], str]) -> str:
     """One relation of a tuple to what belongs in its place; ``between`` relates two items."""
     if not isinstance(expected, tuple):
         return _of_which_one_is_right(got, expected)
@@ -90,19 +93,19 @@ def of_tuples(got, expected, between):
     return said and f"Of the result's items only the {ORDINALS[wrong[0]]} is wrong: {said}"
 
 
-def _exchanged(got, expected, one, other):
+def _exchanged(got: Any, expected: Any, one: int, other: int) -> bool:
     known = max(one, other) < len(ORDINALS)
     return known and _like(got[one], expected[other]) and _like(got[other], expected[one])
 
 
-def _of_which_one_is_right(got, expected):
+def _of_which_one_is_right(got: Any, expected: Any) -> str:
     for name, part in zip(ORDINALS, got, strict=False):
         if _like(part, expected):
             return f"The {name} item of the result is right. It should be returned alone."
     return ""
 
 
-def _like(one, other):
+def _like(one: Any, other: Any) -> bool:
     """Whether two items are the same up to rounding, of the same type."""
     one, other = unpacked(one), unpacked(other)
     if isinstance(one, torch.Tensor) and isinstance(other, torch.Tensor):

@@ -9,8 +9,10 @@ import contextlib
 import inspect
 import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from types import CodeType
+from typing import Any
 
 from autograder.checking.operators import broken_expressions, broken_statements, parameters_of
 
@@ -25,15 +27,16 @@ class Slip:
     words: str
     line: int  # in the file
     text: str  # the mutated statement, for those who keep the checks
-    target: Callable
+    target: Callable[..., Any]
     key: str  # names it in a list of equivalents: it does not depend on line numbers
 
 
-def slips(target):
+def slips(target: Callable[..., Any] | None) -> Iterator[Slip]:
     """Yield every mutant of a function or class of the library, as a Slip."""
+    assert target is not None, "there is no right answer to break"
     source, first = _source(target)
     lines = source.split("\n")
-    (definition,) = ast.parse(source).body
+    definition: Any = ast.parse(source).body[0]
     module = ast.Module([definition], [])
     seen = {compile(module, "<slip>", "exec")}
     for function, start in _written(definition, lines):
@@ -46,23 +49,23 @@ def slips(target):
                 yield Slip(words, line, text, made, key)
 
 
-def _source(target):
+def _source(target: Callable[..., Any]) -> tuple[str, int]:
     lines, first = inspect.getsourcelines(target)
     return "".join(lines), first
 
 
-def _short(text):
+def _short(text: str) -> str:
     line = " ".join(text.split())
     return line if len(line) <= 120 else line[:119] + "…"
 
 
-def _written(definition, lines):
+def _written(definition: Any, lines: list[str]) -> Iterator[tuple[Any, int]]:
     """Pairs (function, first line): the parts that the learner writes."""
     inner = definition.body if isinstance(definition, ast.ClassDef) else [definition]
     for function in inner:
         if not isinstance(function, FUNCTION):
             continue
-        numbers = range(function.lineno, function.end_lineno + 1)
+        numbers = range(function.lineno, (function.end_lineno or function.lineno) + 1)
         marked = [number for number in numbers if MARKER.match(lines[number - 1])]
         if marked:
             yield function, marked[0]
@@ -70,7 +73,9 @@ def _written(definition, lines):
             yield function, function.lineno
 
 
-def _made(target, module, name, seen):
+def _made(
+    target: Callable[..., Any], module: ast.Module, name: str, seen: set[CodeType]
+) -> Callable[..., Any] | None:
     """What the tree, mutated as it now is, defines in a copy of its module's namespace, or None."""
     namespace = dict(vars(sys.modules[target.__module__]))
     try:
@@ -84,7 +89,7 @@ def _made(target, module, name, seen):
     return namespace[name]
 
 
-def _mutations(definition, function, start):
+def _mutations(definition: Any, function: Any, start: int) -> Iterator[tuple[str, Any]]:
     """Yield pairs (words, mutated statement) while the definition is so mutated."""
     parents = _parents(definition)
     parameters = parameters_of(function) - {"self"}
@@ -98,7 +103,7 @@ def _mutations(definition, function, start):
                     yield words, statement
 
 
-def _statements(function, start):
+def _statements(function: Any, start: int) -> Iterator[Any]:
     """All statements of the written part, inner ones too."""
     for node in ast.walk(function):
         inner = isinstance(node, ast.stmt) and node is not function and node.lineno >= start
@@ -106,11 +111,11 @@ def _statements(function, start):
             yield node
 
 
-def _is_docstring(node, function):
+def _is_docstring(node: ast.AST, function: Any) -> bool:
     return node is function.body[0] and ast.get_docstring(function) is not None
 
 
-def _own_nodes(statement):
+def _own_nodes(statement: Any) -> Iterator[ast.AST]:
     """The expressions of a statement, not those of statements within it."""
     waiting = [statement]
     while waiting:
@@ -122,10 +127,12 @@ def _own_nodes(statement):
 
 
 @contextlib.contextmanager
-def _replaced(parent, field, index, variant):
+def _replaced(
+    parent: ast.AST, field: str, index: int | None, variant: ast.AST | None
+) -> Iterator[None]:
     """Put ``variant`` in the place of a node meanwhile; None leaves a statement out."""
     old = getattr(parent, field)
-    new = variant
+    new: Any = variant
     if index is not None:
         put = [] if variant is None else [variant]
         new = [*old[:index], *put, *old[index + 1 :]] or [ast.Pass()]
@@ -136,9 +143,9 @@ def _replaced(parent, field, index, variant):
         setattr(parent, field, old)
 
 
-def _parents(tree):
+def _parents(tree: ast.AST) -> dict[int, tuple[ast.AST, str, int | None]]:
     """For each node, by its id: its parent, the field it stands in, and its index or None."""
-    found = {}
+    found: dict[int, tuple[ast.AST, str, int | None]] = {}
     for node in ast.walk(tree):
         for field, value in ast.iter_fields(node):
             if isinstance(value, ast.AST):

@@ -1,11 +1,14 @@
 """Where an answer is right and where it is wrong: what all the failing calls have in common."""
 
+from collections.abc import Sequence
+
 import torch
 
+from autograder.checking.questions import Question, Replied
 from autograder.inside.values import same
 
 
-def where(pairs):
+def where(pairs: Sequence[tuple[Question, Replied, Replied]]) -> str:
     """'Right without `mask`, wrong with it.': a feature that separates wrong replies from right.
 
     ``pairs`` are triples (question, reply, right reply). A feature is said only if every wrong
@@ -24,12 +27,12 @@ def where(pairs):
     return min(separating, key=lambda text: (len(text), text), default="")
 
 
-def _other_gradients(question, got, expected):
+def _other_gradients(question: Question, got: Replied, expected: Replied) -> bool:
     alike = got.kind == expected.kind and same(got.value, expected.value)
     return question.request == "gradients" and not alike
 
 
-def _features(question):
+def _features(question: Question) -> set[str]:
     """Sentences that are true of one call, if it is wrong and calls without them are right."""
     args, kwargs = question.details
     found = set()

@@ -8,7 +8,7 @@ the name "meta", which every PyTorch knows, so nothing of PyTorch is changed for
 
 import contextlib
 import copy
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import torch
@@ -122,7 +122,13 @@ class _Autocast(torch.autocast):
         super().__init__(CPU.type if device_type == DEVICE.type else device_type, *args, **kwargs)
 
 
-def _new_tensor(like, data, dtype=None, device=None, requires_grad=False):
+def _new_tensor(
+    like: Rehearsed,
+    data: Any,
+    dtype: torch.dtype | None = None,
+    device: Any = None,
+    requires_grad: bool = False,
+) -> Any:
     """``like.new_tensor(data)``, which makes its tensor before the dispatcher sees it."""
     made = like.held.new_tensor(data, dtype=dtype, requires_grad=requires_grad)
     return rehearsed(made) if device is None or _is_here(device) else made
@@ -152,7 +158,7 @@ def rehearsed(value: Any) -> Any:
     return _inside(value, rehearsed)
 
 
-def loose_tensors(module):
+def loose_tensors(module: Any) -> list[torch.Tensor]:
     """The tensors that a module keeps as plain attributes, which ``module.to`` does not move."""
     if not isinstance(module, torch.nn.Module):
         return []
@@ -169,7 +175,7 @@ def loose_tensors(module):
     return [x for x in _pytree.tree_leaves(kept) if isinstance(x, torch.Tensor)]
 
 
-def moved(module, at_first):
+def moved(module: torch.nn.Module, at_first: Iterable[torch.Tensor]) -> Any:
     """A copy of a module on the rehearsal device.
 
     What it keeps as a plain attribute stays behind, as on a GPU, if it is one of ``at_first``; what
@@ -184,7 +190,7 @@ def moved(module, at_first):
     return rehearsed(copy.deepcopy(module, known))
 
 
-def landed(value):
+def landed(value: Any) -> Any:
     """A copy of values in which tensors of the rehearsal device are those of the CPU."""
     if isinstance(value, Rehearsed):
         return value.held.detach()
