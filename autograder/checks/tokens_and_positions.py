@@ -126,6 +126,8 @@ def merge_pair(student, draw):
     _same(got, [0, 256, 0, 300, 0], "merging (0, 5) in [0, 0, 5, 0, 300, 0] is wrong")
     got = student([0, 0, 300, 301, 0, 0, 0], (0, 0), 302)
     _same(got, [302, 300, 301, 302, 0], "merging (0, 0) in [0, 0, 300, 301, 0, 0, 0] is wrong")
+    got = student([17, 8, 7, 80, 7, 8], (7, 8), 300)
+    _same(got, [17, 8, 7, 80, 300], "merging (7, 8) in [17, 8, 7, 80, 7, 8] is wrong")
     for size in (5, 11, 40):
         ids, pair = draw.integers(97, 100, size).tolist(), tuple(draw.integers(97, 100, 2).tolist())
         expected = _merged(ids, pair, 256)
@@ -180,6 +182,8 @@ def bpe_encode(student, draw):
     _same(got, [97, 32, 98], 'the words of "a b" are "a" and " b": no merge crosses them')
     _same(student("ß🙂", []), list("ß🙂".encode()), 'without merges, "ß🙂" is its six bytes')
     _same(student("", [(97, 98)]), [], "an empty text has no tokens")
+    got = student(" \0 a \n", [(32, 10)])
+    _same(got, [32, 0, 32, 97, 256], "a text with a zero, and spaces at both ends, is cut wrongly")
     text = "It's  2 o'clock,\n\tOK? \0\0 Ab 2026"
     pieces = ["It", "'", "s", " ", " 2", " o", "'", "clock", ",", "\n", "\t", "OK", "?"]
     pieces += [" \0\0", " Ab", " 2026"]
