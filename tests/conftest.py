@@ -10,6 +10,11 @@ from tests import needs
 MAY_BE_SKIPPED = ("root", "GPU")
 
 
+def pytest_addoption(parser):
+    says = "at the end, tell of the tests that the run before this one skipped, too"
+    parser.addoption("--last-skips", action="store_true", help=says)
+
+
 def pytest_configure():
     """Do without what HIDE_PACKAGES names."""
     needs.hide()
@@ -35,7 +40,10 @@ def pytest_runtest_makereport(item):
     return report
 
 
-def pytest_terminal_summary(terminalreporter):
+def pytest_terminal_summary(terminalreporter, config):
     """Say how many tests were skipped for want of what."""
-    for sentence in needs.sentences(terminalreporter.getreports("skipped")):
+    reasons = [needs.reason(report) for report in terminalreporter.getreports("skipped")]
+    last = config.cache.get("course/skips", []) if config.getoption("last_skips") else []
+    config.cache.set("course/skips", reasons)
+    for sentence in needs.sentences(last + reasons):
         terminalreporter.write_line(sentence, yellow=True)

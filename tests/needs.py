@@ -79,9 +79,9 @@ def reason(report):
     return text.removeprefix("Skipped: ")
 
 
-def sentences(reports):
+def sentences(reasons):
     """How many tests were skipped for which reason, a sentence each."""
-    counts = sorted(collections.Counter(map(reason, reports)).items())
+    counts = sorted(collections.Counter(reasons).items())
     return [
         f"{count} test{' was' if count == 1 else 's were'} skipped because {why}"
         for why, count in counts

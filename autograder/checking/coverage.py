@@ -6,6 +6,7 @@ of 1, no large number, one size everywhere. What comes is seen in the questions 
 
 import torch
 
+from autograder.checking.probes import leaves
 from autograder.checking.questions import asked
 
 CLASSES = {
@@ -25,7 +26,7 @@ def coverage(item, seed):
     """For each class: True, False, or the reason why it is not for this exercise."""
     questions, _ = asked(item, seed)
     excused = {**_never(questions), **dict(item.without)}
-    probed = {question.probe for question in questions}
+    probed = {one.probe for one in questions if one.request in ("call", "gradients")}
     calls = [_tensors(one) for one in questions if one.request == "call" and not one.probe]
     every = [tensor for tensors in calls for tensor in tensors]
     axes = [[size for tensor in tensors for size in tensor.shape] for tensors in calls]
@@ -54,10 +55,7 @@ def unknown(item):
 
 
 def _tensors(question):
-    args, kwargs = question.details
-    items = [*args, *kwargs.values()]
-    items += [part for item in items if isinstance(item, list | tuple) for part in item]
-    return [item for item in items if isinstance(item, torch.Tensor)]
+    return [item for item in leaves(question.details) if isinstance(item, torch.Tensor)]
 
 
 def _unlike(tensor):

@@ -8,6 +8,8 @@ import math
 
 import torch
 
+from autograder.inside.values import same
+
 CLOSE = {"rtol": 1e-6, "atol": 1e-10}
 LOOSE = {"rtol": 2e-3, "atol": 1e-5}
 ENOUGH = 3  # numbers of which a relation between numbers must hold, lest it be chance
@@ -15,7 +17,10 @@ ENOUGH = 3  # numbers of which a relation between numbers must hold, lest it be 
 
 def between(got, expected, question):
     """The first relation that holds between two replies, as a sentence, or ''."""
+    plain = any(isinstance(value, bool | int | float) for value in (got, expected))
     got, expected = _unpacked(got), _unpacked(expected)
+    if plain and isinstance(got, torch.Tensor):
+        got = got.double()  # a number beside a tensor has no dtype to compare
     if isinstance(got, list) and isinstance(expected, list):
         return _of_sequences(got, expected, question)
     if isinstance(got, tuple) and not isinstance(expected, tuple):
@@ -43,8 +48,10 @@ def _of_a_tuple(got, expected):
 
 
 def _of_sequences(got, expected, question):
-    if got == expected or not expected:
+    if same(got, expected) or not expected:
         return ""
+    if any(isinstance(item, torch.Tensor) for item in [*got, *expected]):
+        return _of_items(got, expected)
     if len(got) == len(expected):
         try:
             if sorted(got) == sorted(expected):
@@ -65,6 +72,18 @@ def _of_sequences(got, expected, question):
     if long[count:] == short:
         return f"At the beginning {items} {side}; all else is right."
     return ""
+
+
+def _of_items(got, expected):
+    """Which of several results are wrong, if some are right."""
+    names = ("first", "second", "third", "fourth")
+    if not 1 < len(got) == len(expected) <= len(names):
+        return ""
+    wrong = [n for n, *pair in zip(names, got, expected, strict=False) if not same(*pair)]
+    if len(wrong) == len(got):
+        return ""
+    verb = "item is" if len(wrong) == 1 else "items are"
+    return f"Of the results, the {' and the '.join(wrong)} {verb} wrong; the rest is right."
 
 
 def _dtype(got, expected, question):
@@ -209,6 +228,8 @@ def _order(got, expected, question):
             said = _shifted(got, expected, axis)
             if said:
                 return said
+    if got.dtype == torch.bool:
+        return ""  # as many True as there should be is no relation
     ordered = got.flatten().sort().values, expected.flatten().sort().values
     if _same(*ordered):
         return "The numbers are right, but they stand in the wrong places."
