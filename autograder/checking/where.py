@@ -14,7 +14,8 @@ def where(pairs):
     right = [question for question, got, expected in calls if got.agrees(expected)]
     if not wrong:
         slopes = [pair for pair in pairs if pair[0].request == "gradients"]
-        return "The results are right, the gradients are not." if slopes else ""
+        lost = any(not got.agrees(expected) for _, got, expected in slopes)
+        return "The results are right, the gradients are not." if lost else ""
     if not right:
         return ""
     shared = set.intersection(*map(_features, wrong))
