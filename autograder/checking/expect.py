@@ -182,6 +182,18 @@ def _identical(got, expected):
     return got == expected
 
 
+def parts(got, *names):
+    """``got`` has one item for each of ``names``, as a tuple or a list; returns them."""
+    if not isinstance(got, list | tuple) or len(got) != len(names):
+        shown = describe(got)
+        if isinstance(got, list | tuple):
+            shown = "one result" if len(got) == 1 else f"{len(got)} results"
+        raise CheckFailed(
+            f"there should be {len(names)} results", shown, f"{len(names)}: {', '.join(names)}"
+        )
+    return got
+
+
 def true(condition, what, got="", expected=""):
     """``condition`` holds."""
     if not bool(condition):

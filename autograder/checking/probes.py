@@ -10,15 +10,18 @@ import dataclasses
 import torch
 
 from autograder.checking.expect import CheckFailed
+from autograder.inside.answer import LEFT_BEHIND
+from autograder.inside.rehearsal import DEVICE
 from autograder.inside.values import copied
 
 PROBES = ("device", "float32", "gradients", "again")
-MOST = 4  # questions for a probe, save float32, where all are asked
+MOST = 6  # questions for a probe, save float32, where all are asked
 LARGE = 100_000  # numbers among the arguments: a call with more is not repeated
 AGAIN = 1  # the seed of what an answer draws where it is asked once more
 OFFSET = 1000  # what is added to the number of an object that is built in float32
 MOVED = 2000  # and of one that is built to be called on the rehearsal device
 ROOM = 2e-3  # how far float32 may be from float64, in shares of the largest number
+NOTHING = 1e-9  # a gradient below this is 0 but for rounding: of a bias of the keys, say
 WELL = 1e-4  # where the right answer itself is farther than this from float64, it proves nothing
 
 
@@ -80,17 +83,29 @@ def _small(details):
 
 
 def _axes(args):
-    return tuple(item.dim() if isinstance(item, torch.Tensor) else None for item in args)
+    """Of tensors how many axes they have, and words as they are: they choose among formulas."""
+    return tuple(
+        item.dim() if isinstance(item, torch.Tensor) else item if isinstance(item, str) else None
+        for item in args
+    )
 
 
 def _device(pairs):
-    """The same calls on the rehearsal device; of objects that remember nothing of other calls."""
-    calls = [question for question, _ in _calls(pairs) if _has_tensor(question.details)]
+    """The same calls on the rehearsal device; of objects that remember nothing of other calls.
+
+    The device is also given where one is asked for.
+    """
+    calls = [
+        question
+        for question, _ in _calls(pairs)
+        if _has_tensor(question.details) or "device" in question.details[1]
+    ]
     handles = {question.handle for question in calls} - {0}
     made = []
     for question, _ in pairs:
         if any(question is call for call in calls):
-            made.append(_moved(question, how=(("device", "rehearsal"),)))
+            how = (("device", "rehearsal"),)
+            made.append(_moved(question, how=how, details=_there(question.details)))
         elif question.built in handles or _prepares(question, handles):
             made.append(_moved(question))
     return made
@@ -105,6 +120,11 @@ def _moved(question, **changes):
     handle = question.handle and question.handle + MOVED
     built = question.built and question.built + MOVED
     return dataclasses.replace(question, handle=handle, built=built, **changes)
+
+
+def _there(details):
+    args, kwargs = details
+    return args, {**kwargs, "device": DEVICE.type} if "device" in kwargs else kwargs
 
 
 def _again(pairs):
@@ -133,7 +153,11 @@ def _float32(pairs):
     questions = [
         question
         for question, reply in pairs
-        if question.request != "gradients" and not reply.drew and _small(question.details)
+        if question.request != "gradients"
+        and not reply.drew
+        and _small(question.details)
+        # A function that is given no precision chooses its own; a module has that of its weights.
+        and (question.handle or question.built or _has_float64(question.details))
     ]
     if not any(_has_float64(question.details) for question in questions):
         return []
@@ -182,18 +206,19 @@ def refuse(question, got, wanted, earlier):
 
     ``earlier`` is the answer's own reply to the question that the probe is made from.
     """
+    if question.probe == "device":
+        _refuse_device(got, wanted)
+        return
     if got.modified != wanted.modified and got.kind == "value":
         raise CheckFailed(
             "the values are right, but something else is changed",
             f"{', '.join(got.modified) or 'nothing'} changed by the call",
             "everything outside of the function as it was",
         )
-    if question.probe == "device":
-        _refuse_device(got)
-    elif question.probe == "float32":
+    if question.probe == "float32":
         _refuse_float32(got, wanted)
     elif question.probe == "gradients":
-        _refuse_gradients(got, wanted)
+        _refuse_gradients(question, got, wanted)
     elif not got.agrees(earlier):
         raise CheckFailed(
             "the same call gives another result the second time",
@@ -202,7 +227,13 @@ def refuse(question, got, wanted, earlier):
         )
 
 
-def _refuse_device(got):
+def _refuse_device(got, wanted):
+    if LEFT_BEHIND in got.modified and LEFT_BEHIND not in wanted.modified:
+        raise CheckFailed(
+            "on a GPU the result would be left on the CPU",
+            LEFT_BEHIND,
+            "a result on the device of the arguments, or on the one that is asked for",
+        )
     if got.kind != "raised":
         return
     kind, message, where = (*got.value, "")[:3]
@@ -249,19 +280,30 @@ def _worst(one, other):
     return f"off by up to {(one - other).abs().nan_to_num().max().item():.3g}"
 
 
-def _refuse_gradients(got, wanted):
+def _refuse_gradients(question, got, wanted):
     if got.kind == "raised":
         raise CheckFailed("asked for gradients, your code raises", ": ".join(got.value[:2]))
     if not isinstance(got.value, tuple):
         raise CheckFailed("the result is not a tensor, so it has no gradient")
     for name, other in wanted.value[0].items():
         _refuse_gradient(got.value[0].get(name), other, name)
-    for place, (one, other) in enumerate(_paired(got.value[1], wanted.value[1]), start=1):
+    pairs = _paired(got.value[1], wanted.value[1])
+    for place, (one, other) in zip(places(question.details[0]), pairs, strict=False):
         _refuse_gradient(one, other, f"argument {place}")
 
 
+def places(args):
+    """Which arguments have gradients, counted from 1.
+
+    >>> places(["dot", torch.ones(2), 3, torch.ones(1)])
+    [2, 4]
+    """
+    floating = [isinstance(item, torch.Tensor) and item.is_floating_point() for item in args]
+    return [place for place, moves in enumerate(floating, start=1) if moves]
+
+
 def _refuse_gradient(one, other, name):
-    if other is None or not other.abs().max() > 0:
+    if other is None or not other.abs().max() > NOTHING:
         return
     if one is None:
         raise CheckFailed(

@@ -17,7 +17,10 @@ ENOUGH = 3  # numbers of which a relation between numbers must hold, lest it be 
 
 def between(got, expected, question):
     """The first relation that holds between two replies, as a sentence, or ''."""
+    plain = any(isinstance(value, bool | int | float) for value in (got, expected))
     got, expected = _unpacked(got), _unpacked(expected)
+    if plain and isinstance(got, torch.Tensor):
+        got = got.double()  # a number beside a tensor has no dtype to compare
     if isinstance(got, list) and isinstance(expected, list):
         return _of_sequences(got, expected, question)
     if isinstance(got, tuple) and not isinstance(expected, tuple):
@@ -225,6 +228,8 @@ def _order(got, expected, question):
             said = _shifted(got, expected, axis)
             if said:
                 return said
+    if got.dtype == torch.bool:
+        return ""  # as many True as there should be is no relation
     ordered = got.flatten().sort().values, expected.flatten().sort().values
     if _same(*ordered):
         return "The numbers are right, but they stand in the wrong places."

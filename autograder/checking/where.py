@@ -28,7 +28,7 @@ def _features(question):
     args, kwargs = question.details
     found = set()
     for name, value in kwargs.items():
-        if isinstance(value, bool | str):
+        if isinstance(value, bool | str) and name != "device":
             found.add(f"It is wrong only where `{name}={value!r}` is given.")
         elif value is not None:
             found.add(f"It is wrong only where `{name}` is given.")

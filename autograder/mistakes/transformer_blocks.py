@@ -352,8 +352,8 @@ class DropsTheInput(_Wide):
 @alternative("FeedForward")
 class PositionAfterPosition(_Wide):
     def forward(self, x):
-        rows = [super(PositionAfterPosition, self).forward(row) for row in x.unbind(1)]
-        return torch.stack(rows, 1)
+        rows = [super(PositionAfterPosition, self).forward(row) for row in x.view(-1, x.shape[-1])]
+        return torch.stack(rows).view(x.shape)
 
 
 @alternative("FeedForward")
@@ -751,7 +751,7 @@ class _Decoder(_Layer):
         Sublayers.__init__(self, d_model, n_heads, d_ff, dropout, pre_norm, fused, cross=True)
 
     def past(self, x, mask):
-        return combine_masks(causal_mask(x.shape[1]), mask)
+        return combine_masks(causal_mask(x.shape[1], x.device), mask)
 
     def masks(self, x, mask, memory_mask):
         return self.past(x, mask), memory_mask
@@ -782,7 +782,7 @@ class SeesTheFuture(_Decoder):
 )
 class LetsTheMaskReplaceThePast(_Decoder):
     def past(self, x, mask):
-        return causal_mask(x.shape[1]) if mask is None else mask
+        return causal_mask(x.shape[1], x.device) if mask is None else mask
 
 
 @mistake(
@@ -791,7 +791,11 @@ class LetsTheMaskReplaceThePast(_Decoder):
 )
 class AllowsWhatEitherAllows(_Decoder):
     def past(self, x, mask):
-        return causal_mask(x.shape[1]) if mask is None else causal_mask(x.shape[1]) | mask
+        return (
+            causal_mask(x.shape[1], x.device)
+            if mask is None
+            else causal_mask(x.shape[1], x.device) | mask
+        )
 
 
 @mistake(
@@ -800,7 +804,7 @@ class AllowsWhatEitherAllows(_Decoder):
 )
 class SeesOnlyTheFuture(_Decoder):
     def past(self, x, mask):
-        return combine_masks(causal_mask(x.shape[1]).mT, mask)
+        return combine_masks(causal_mask(x.shape[1], x.device).mT, mask)
 
 
 @mistake(
@@ -809,7 +813,7 @@ class SeesOnlyTheFuture(_Decoder):
 )
 class ForgetsTheTargetMask(_Decoder):
     def past(self, x, mask):
-        return causal_mask(x.shape[1])
+        return causal_mask(x.shape[1], x.device)
 
 
 @mistake(
@@ -1004,7 +1008,7 @@ class DecodesInSmallMethods(_Decoder):
 @alternative("DecoderLayer")
 class DecodesStepByStep(_Decoder):
     def forward(self, x, memory, mask=None, memory_mask=None):
-        pre, position = self.pre_norm, torch.arange(x.shape[1])
+        pre, position = self.pre_norm, torch.arange(x.shape[1], device=x.device)
         seen = position[:, None] >= position
         seen = seen if mask is None else seen & mask
         h = self.norm_1(x) if pre else x
@@ -1250,3 +1254,17 @@ def by_the_chain_rule(x, weights, skip):
         norms.insert(0, torch.linalg.vector_norm(h.T @ inner))
         back = inner @ weight.T + (back if skip else 0)
     return torch.stack(norms)
+
+
+EQUIVALENT = {
+    "gradient_norms: with one call of `clone` left out: weights = "
+    "weights.detach().requires_grad_()": "what is detached is a new tensor, and nothing writes",
+    "gradient_norms: with one call of `detach` left out: weights = "
+    "weights.clone().requires_grad_()": "a copy has the same gradient, whatever it came from",
+    "gradient_norms: whose result is cut off from the gradient: return "
+    "gradient.flatten(1).norm(dim=1).detach()": "no graph of the gradients was made",
+    "DecoderLayer: with two arguments of one call of `combine_masks` exchanged: mask = "
+    "combine_masks(mask, causal_mask(x.shape[1], x.device))": "both must allow, in any order",
+    "DecoderLayer: with `memory` once where `x` belongs: mask = combine_masks(causal_mask("
+    "x.shape[1], memory.device), mask)": "the target and the memory are on the same device",
+}

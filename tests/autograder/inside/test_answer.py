@@ -118,6 +118,18 @@ def test_whatever_is_raised_is_reported(error, kind, message):
     assert raised.value.__cause__ is None
 
 
+def test_a_value_error_under_a_name_of_ones_own_is_a_value_error():
+    class BadRow(ValueError):
+        pass
+
+    def refuse():
+        raise BadRow("row 3")
+
+    with pytest.raises(AnswerRaised) as caught:
+        call(refuse)
+    assert (caught.value.kind, caught.value.message) == ("ValueError", "row 3")
+
+
 def test_an_interrupt_of_the_user_passes():
     def answer():
         raise KeyboardInterrupt

@@ -1,0 +1,144 @@
+"""Oracles for layers: weights by name, PyTorch's layers that hold them, and what dropout can do.
+
+``sizes`` are d_model, n_heads, d_ff. The names are those of the course's layers.
+"""
+
+import math
+
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+from autograder.checking import expect
+
+F64 = torch.float64
+PROJECTIONS = ("W_q", "W_k", "W_v", "W_o")
+ATTENTIONS = {"attention": "self_attn", "cross_attention": "multihead_attn"}  # ours: PyTorch's
+TIGHT = 1e-5  # how near to one of its possible outcomes a result is: 1 / (1 - p) may be float32
+SHARE = 0.15  # how far the share of what is dropped may be from p: seven standard deviations
+
+
+def linear(draw, name, features_in, features_out):
+    """Weights that keep the size of what passes through, so that every part counts."""
+    weight = draw.normal(features_out, features_in, scale=1.5 / math.sqrt(features_in))
+    return {f"{name}.weight": weight, f"{name}.bias": draw.normal(features_out, scale=0.5)}
+
+
+def norm(draw, name, d_model):
+    """A scale and a shift."""
+    scale = draw.uniform(d_model, low=0.5, high=2.0)
+    return {f"{name}.weight": scale, f"{name}.bias": draw.normal(d_model, scale=0.5)}
+
+
+def layer(draw, sizes, prefix="", cross=False):
+    """Parameters of an EncoderLayer or, with ``cross``, of a DecoderLayer."""
+    d_model, _, d_ff = sizes
+    values = {}
+    for attention in list(ATTENTIONS)[: 1 + cross]:
+        for name in PROJECTIONS:
+            values |= linear(draw, f"{prefix}{attention}.{name}", d_model, d_model)
+    values |= linear(draw, f"{prefix}feed_forward.linear_1", d_model, d_ff)
+    values |= linear(draw, f"{prefix}feed_forward.linear_2", d_ff, d_model)
+    for number in range(1, 3 + cross):
+        values |= norm(draw, f"{prefix}norm_{number}", d_model)
+    return values
+
+
+def pytorch_layer(values, sizes, prefix="", cross=False, pre_norm=False):
+    """PyTorch's encoder or decoder layer with these weights, in evaluation."""
+    kind = nn.TransformerDecoderLayer if cross else nn.TransformerEncoderLayer
+    made = kind(*sizes, dropout=0.0, batch_first=True, norm_first=pre_norm, dtype=F64).eval()
+    state = {}
+    for part in ("weight", "bias"):
+        for ours, theirs in list(ATTENTIONS.items())[: 1 + cross]:
+            three = [values[f"{prefix}{ours}.{name}.{part}"] for name in PROJECTIONS[:3]]
+            state[f"{theirs}.in_proj_{part}"] = torch.cat(three)
+            state[f"{theirs}.out_proj.{part}"] = values[f"{prefix}{ours}.W_o.{part}"]
+        for number in (1, 2):
+            state[f"linear{number}.{part}"] = values[f"{prefix}feed_forward.linear_{number}.{part}"]
+        for number in range(1, 3 + cross):
+            state[f"norm{number}.{part}"] = values[f"{prefix}norm_{number}.{part}"]
+    made.load_state_dict(state)
+    return made.requires_grad_(False)
+
+
+def forbidden(mask, n_heads, *shape):
+    """A mask as PyTorch's layers read it: True is forbidden, (B * H, T_q, T_k) of (B, T_q, T_k).
+
+    (To hand over a key_padding_mask makes PyTorch import sympy, which takes seconds.)
+    """
+    return ~mask.expand(shape).repeat_interleave(n_heads, 0)
+
+
+def normed(x, values, name):
+    """``x`` behind the norm of this name."""
+    return F.layer_norm(x, x.shape[-1:], values[f"{name}.weight"], values[f"{name}.bias"])
+
+
+def silent(values, but=()):
+    """The same weights, but no sublayer adds anything: its last map is 0; save those of ``but``."""
+    last = ("W_o.weight", "W_o.bias", "linear_2.weight", "linear_2.bias")
+    return {
+        name: 0 * value if name.endswith(last) and name.split(".")[0] not in but else value
+        for name, value in values.items()
+    }
+
+
+def elementwise(got, whole, p, what):
+    """Every entry of ``got`` is 0 or that of ``whole`` / (1 - p), and about a share p of them is 0.
+
+    An entry of ``whole`` that is 0 says nothing.
+    """
+    expect.shape(got, whole.shape)
+    there = whole != 0
+    factors = got[there] / whole[there]
+    is_dropped = factors.abs() < TIGHT
+    other = factors[~is_dropped & ((factors * (1 - p) - 1).abs() > TIGHT)]
+    if len(other):
+        got = f"{other[0].item():.4g} times the number before dropout, in {len(other)} places"
+        expect.true(False, what, got, f"0, or 1 / (1 - {p}) = {1 / (1 - p):.4g} times that number")
+    _share(is_dropped, p, what)
+
+
+def _share(is_dropped, p, what):
+    share = is_dropped.double().mean().item()
+    expect.true(abs(share - p) < SHARE, what, f"{share:.2f} of it dropped", f"about {p}")
+
+
+def one_of(got, outcomes, masks, p, what):
+    """Each vector of ``got``, (N, d), is one of its own ``outcomes``, (N, M, d) or (M, d).
+
+    ``masks`` (M, d) says what each outcome keeps; about a share p should be dropped.
+    """
+    expect.shape(got, (len(got), outcomes.shape[-1]))
+    far = ((got[:, None] - outcomes).abs() / (1 + outcomes.abs())).amax(-1)  # (N, M)
+    nearest, which = far.min(1)
+    strange = int((nearest > TIGHT).sum())
+    found = f"{strange} of {len(got)} vectors are none of those that dropout can make"
+    expect.true(strange == 0, what, found, "each entry dropped, or divided by 1 - p, once")
+    _share(~masks[which], p, what)
+
+
+def kept(count):
+    """All ways to keep some of ``count`` entries: bool (2 ** count, count)."""
+    return (torch.arange(2**count)[:, None] >> torch.arange(count)) % 2 == 1
+
+
+def sublayer_outcomes(values, name, x, heard, n_heads, p):
+    """What dropout can make of x plus the update of one sublayer, of vectors that stand alone.
+
+    x, heard  (N, d_model)  the stream, and what the sublayer reads its values from
+    returns   outcomes (N, M, d_model), and which entries of the update each one keeps (M, d_model)
+    """
+    if name == "feed_forward":
+        into, out, groups = "linear_1", "linear_2", len(values["feed_forward.linear_1.bias"])
+    else:  # the only weight of a head is 1: it is dropped, with all values of the head, or not
+        into, out, groups = "W_v", "W_o", n_heads
+    inner = F.linear(heard, values[f"{name}.{into}.weight"], values[f"{name}.{into}.bias"])
+    inner = inner.relu() if name == "feed_forward" else inner
+    inside = kept(groups).repeat_interleave(inner.shape[1] // groups, 1) / (1 - p)  # (I, units)
+    update = inner[:, None] * inside @ values[f"{name}.{out}.weight"].T
+    update = update + values[f"{name}.{out}.bias"]  # (N, I, d_model)
+    masks = kept(x.shape[1])
+    made = x[:, None, None] + update[:, :, None] * masks / (1 - p)  # (N, I, O, d_model)
+    return made.flatten(1, 2), masks.repeat(inside.shape[0], 1)
