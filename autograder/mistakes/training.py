@@ -1309,7 +1309,9 @@ class _Step(ModelAndLoss):
 
     def __init__(self, model, optimizer=None, smoothing=0.1, max_norm=1.0, dtype=None):
         super().__init__(model, smoothing, dtype)
-        self.optimizer = optimizer or torch.optim.SGD(self.model.parameters(), lr=0.1)
+        if not isinstance(optimizer, torch.optim.Optimizer):
+            optimizer = torch.optim.SGD(self.model.parameters(), **(optimizer or {"lr": 0.1}))
+        self.optimizer = optimizer
         self.max_norm = max_norm
 
     def begin(self):
@@ -1422,6 +1424,19 @@ class ZeroesTooLate(_Step):
     def end(self):
         self.optimizer.zero_grad()
         self.optimizer.step()
+
+
+@mistake(
+    "TrainStep",
+    hint="The parameters move as plain gradient descent with a learning rate of 0.1 would have it, "
+    "whatever the optimizer is. Leave the step to self.optimizer.",
+)
+class StepsByItself(_Step):
+    def end(self):
+        self.clip()
+        with torch.no_grad():
+            for parameter in self.model.parameters():
+                parameter -= 0.1 * parameter.grad
 
 
 @mistake(
@@ -1791,8 +1806,8 @@ class TurnsItIntoANumber(_Evaluation):
 
 @mistake(
     "Evaluation",
-    hint="Each loss became a Python number (`item()`), and out of the division comes float32. Add "
-    "up tensors.",
+    hint="The loss comes out in float32, though the weights are float64. Was it converted on the "
+    "way, or made a Python number (`item()`)? Add up the tensors as they are.",
 )
 class AddsUpNumbers(_Evaluation):
     def mean(self, batches):
