@@ -63,7 +63,11 @@ def _relation(pairs):
         else:
             found.append(between(got.value, expected.value, question))
     kinds = {_without_numbers(said) for said in found}
-    return found[0] if len(kinds) == 1 else ""
+    if len(kinds) != 1:
+        return ""
+    if len(set(found)) == 1:
+        return found[0]
+    return f"In the first call that is wrong, {found[0][0].lower()}{found[0][1:]}"
 
 
 def _wrong(pairs):
