@@ -1,17 +1,26 @@
 """Which modules of the course some code imports, directly or through others: found by reading."""
 
 import ast
+from collections.abc import Container, Iterable
 from functools import lru_cache
+from pathlib import Path
 
 
-def modules(names, root, packages=("attention",), hidden=(), by_name=False):
+def modules(
+    names: Iterable[str],
+    root: Path,
+    packages: tuple[str, ...] = ("attention",),
+    hidden: Container[Path] = (),
+    by_name: bool = False,
+) -> list[Path]:
     """Paths of the modules with these dotted ``names``, and of all that they import, in order.
 
     packages  those below ``root`` whose modules count
     hidden    paths of modules that cannot be imported
     by_name   follow importlib too, by the names of modules that stand as strings in such a module
     """
-    found, waiting = set(), list(names)
+    found: set[Path] = set()
+    waiting = list(names)
     while waiting:
         package, *rest = waiting.pop().split(".")
         path = root.joinpath(package, *rest).with_suffix(".py")
@@ -25,9 +34,9 @@ def modules(names, root, packages=("attention",), hidden=(), by_name=False):
 
 
 @lru_cache(maxsize=1000)
-def imported(code, package=""):
+def imported(code: str, package: str = "") -> frozenset[str]:
     """Dotted names of all that ``code``, of a module of ``package``, may import."""
-    found = set()
+    found: set[str] = set()
     for node in ast.walk(ast.parse(code)):
         if isinstance(node, ast.Import):
             found |= {alias.name for alias in node.names}
@@ -38,7 +47,7 @@ def imported(code, package=""):
     return frozenset(found)
 
 
-def _named(text):
+def _named(text: str) -> list[str]:
     """The modules of ``attention`` that a module which uses importlib may mean by a string."""
     if "importlib" not in imported(text):
         return []

@@ -1,5 +1,6 @@
 """What a lesson is called, and where its notebooks lie."""
 
+from collections.abc import Collection, Iterable
 from pathlib import Path
 
 from autograder import CourseError
@@ -9,12 +10,12 @@ class UnknownLesson(CourseError):
     """No lesson answers to the name given."""
 
 
-def name_of(slug):
+def name_of(slug: str) -> str:
     """'kernel_regression' of '01_kernel_regression': what the lesson's modules are called."""
     return slug.partition("_")[2]
 
 
-def choose(names, slugs):
+def choose(names: Collection[str], slugs: Iterable[str]) -> list[str]:
     """Those of ``slugs`` that ``names`` select, in order and each once; all if there is no name.
 
     A lesson answers to its number ('01' or '1'), its name, both, or the path of any of its
@@ -24,7 +25,7 @@ def choose(names, slugs):
     return sorted({_one(name, slugs) for name in names}) if names else slugs
 
 
-def _one(name, slugs):
+def _one(name: str, slugs: list[str]) -> str:
     key = Path(str(name)).stem
     for slug in slugs:
         number = slug.partition("_")[0]
@@ -35,6 +36,6 @@ def _one(name, slugs):
     raise UnknownLesson(f"no lesson is called {str(name)!r}; there are: {known}")
 
 
-def notebook(root, kind, slug):
+def notebook(root: Path | str, kind: str, slug: str) -> Path:
     """Path of a lesson's notebook in the folder ``kind``: 'solutions', 'lessons' or another."""
     return Path(root) / kind / slug / f"{slug}.ipynb"

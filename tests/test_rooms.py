@@ -1,4 +1,4 @@
-"""Imports run one way: from the commands down to what the sandbox sees; nothing climbs back."""
+"""Imports run one way, from the commands down to what the sandbox sees, and pieces stay small."""
 
 import ast
 from pathlib import Path
@@ -7,6 +7,10 @@ import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGES = ("attention", "autograder")
+FLAT = ("autograder.checks", "autograder.mistakes")  # many small pieces, one after the other
+LONGEST_FILE, LONGEST_FUNCTION = 300, 40
+# A lesson is one module, whatever it teaches: what these two may have.
+LONGER = {"attention.decoding": 310, "attention.tokens_and_positions": 330}
 LESSON, FACE = "lesson", "face"  # attention's own modules, and autograder/check.py and course.py
 
 # What each room may import, besides itself. The top of a list is the room nearest to the user.
@@ -72,3 +76,30 @@ def test_a_module_imports_only_from_rooms_below(name):
         if room(other) not in (own, "top") and room(other).rpartition(".")[2] not in allowed
     }
     assert climbing == set()
+
+
+def lines_of(function):
+    """How many lines a function has, without its docstring."""
+    count = function.end_lineno - function.lineno + 1
+    if ast.get_docstring(function) is None:
+        return count
+    docstring = function.body[0]
+    return count - (docstring.end_lineno - docstring.lineno + 1)
+
+
+def product():
+    """Every product file by name: the two packages' modules and the benchmarks."""
+    benchmarks = {f"benchmarks.{path.stem}": path for path in (ROOT / "benchmarks").glob("*.py")}
+    return {
+        name: path for name, path in {**MODULES, **benchmarks}.items() if room(name) not in FLAT
+    }
+
+
+@pytest.mark.parametrize("name", product())
+def test_files_and_functions_are_short(name):
+    text = product()[name].read_text(encoding="utf-8")
+    assert len(text.splitlines()) <= LONGER.get(name, LONGEST_FILE)
+    kinds = ast.FunctionDef | ast.AsyncFunctionDef
+    functions = [node for node in ast.walk(ast.parse(text)) if isinstance(node, kinds)]
+    long = {one.name: lines_of(one) for one in functions if lines_of(one) > LONGEST_FUNCTION}
+    assert long == {}

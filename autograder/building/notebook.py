@@ -5,18 +5,20 @@ import hashlib
 import json
 
 import nbformat
+from nbformat import NotebookNode
 
 from autograder import marks
 from autograder.building.excerpt import text_of, with_solution_marks
-from autograder.building.lesson import FIGURE
+from autograder.building.lesson import FIGURE, Lesson
+from autograder.building.source import Cell
 from autograder.imports import imported, modules
 
 KERNEL = {"display_name": "Python 3 (ipykernel)", "language": "python", "name": "python3"}
 
 
-def make(lesson):
+def make(lesson: Lesson) -> NotebookNode:
     """Return the solved notebook: all nbgrader metadata, no outputs, stable cell ids."""
-    used = set()
+    used: set[str] = set()
     cells = [_cell(lesson, cell, index, used) for index, cell in enumerate(lesson.cells)]
     notebook = nbformat.v4.new_notebook(cells=cells)
     notebook.metadata = nbformat.from_dict(
@@ -31,7 +33,7 @@ def make(lesson):
     return notebook
 
 
-def _cell(lesson, cell, index, used):
+def _cell(lesson: Lesson, cell: Cell, index: int, used: set[str]) -> NotebookNode:
     if cell.kind == "markdown":
         source = cell.source
         if index == 0:
@@ -50,7 +52,7 @@ def _cell(lesson, cell, index, used):
     return made
 
 
-def _code(lesson, cell):
+def _code(lesson: Lesson, cell: Cell) -> str:
     if cell.kind == "exercise":
         return with_solution_marks(lesson.library, cell.name)
     if cell.kind == "given":
@@ -58,7 +60,7 @@ def _code(lesson, cell):
     return cell.source
 
 
-def _embed_figures(lesson, made):
+def _embed_figures(lesson: Lesson, made: NotebookNode) -> None:
     """Put the drawings into the notebook, so that they travel with it into every copy.
 
     They are data URIs, listed at the end of the cell: JupyterLab shows no SVG that is attached.
@@ -71,7 +73,7 @@ def _embed_figures(lesson, made):
         made.source += f"\n\n[{path.stem}]: data:{kind};base64,{data}"
 
 
-def _identity(lesson, cell, used):
+def _identity(lesson: Lesson, cell: Cell, used: set[str]) -> str:
     """A cell id that stays the same while other cells come and go."""
     if cell.name:
         name = f"{cell.kind}-{cell.name}".replace("_", "-")
@@ -85,7 +87,7 @@ def _identity(lesson, cell, used):
     return identity
 
 
-def _digest(lesson, notebook):
+def _digest(lesson: Lesson, notebook: NotebookNode) -> str:
     """A digest of what the outputs depend on: the code, in its order, and the modules it uses.
 
     Prose, drawings and metadata are left out: a lesson is not run again for them.

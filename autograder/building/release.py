@@ -21,7 +21,7 @@ class ReleaseError(CourseError):
     """nbgrader refused a solved notebook; str() says which and why."""
 
 
-def release(notebook, slug):
+def release(notebook: nbformat.NotebookNode, slug: str) -> nbformat.NotebookNode:
     """Return the student's version of the solved ``notebook`` (stubs, no outputs)."""
     with tempfile.TemporaryDirectory() as folder:
         root = Path(folder).resolve()
@@ -49,7 +49,7 @@ def release(notebook, slug):
     return released
 
 
-def _reason(said):
+def _reason(said: str) -> str:
     """The first error in nbgrader's log, which is full of tracebacks."""
     errors = re.findall(r"^[\w.]+(?:Error|Exception): (.+)$", said, re.MULTILINE)
     return (errors or said.strip().splitlines() or [""])[0]

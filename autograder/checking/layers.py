@@ -4,36 +4,41 @@
 """
 
 import math
+from collections.abc import Sequence
+from typing import Any
 
 import torch
 from torch import nn
 from torch.nn import functional as F
 
 from autograder.checking import expect
+from autograder.checking.inputs import Draw
 
 F64 = torch.float64
 PROJECTIONS = ("W_q", "W_k", "W_v", "W_o")
 ATTENTIONS = {"attention": "self_attn", "cross_attention": "multihead_attn"}  # ours: PyTorch's
-TIGHT = 1e-6  # how near to one of its possible outcomes a result is, in float64
+TIGHT = 1e-5  # how near to one of its possible outcomes a result is: 1 / (1 - p) may be float32
 SHARE = 0.15  # how far the share of what is dropped may be from p: seven standard deviations
 
 
-def linear(draw, name, features_in, features_out):
+def linear(draw: Draw, name: str, features_in: int, features_out: int) -> dict[str, torch.Tensor]:
     """Weights that keep the size of what passes through, so that every part counts."""
     weight = draw.normal(features_out, features_in, scale=1.5 / math.sqrt(features_in))
     return {f"{name}.weight": weight, f"{name}.bias": draw.normal(features_out, scale=0.5)}
 
 
-def norm(draw, name, d_model):
+def norm(draw: Draw, name: str, d_model: int) -> dict[str, torch.Tensor]:
     """A scale and a shift."""
     scale = draw.uniform(d_model, low=0.5, high=2.0)
     return {f"{name}.weight": scale, f"{name}.bias": draw.normal(d_model, scale=0.5)}
 
 
-def layer(draw, sizes, prefix="", cross=False):
+def layer(
+    draw: Draw, sizes: tuple[int, int, int], prefix: str = "", cross: bool = False
+) -> dict[str, torch.Tensor]:
     """Parameters of an EncoderLayer or, with ``cross``, of a DecoderLayer."""
     d_model, _, d_ff = sizes
-    values = {}
+    values: dict[str, torch.Tensor] = {}
     for attention in list(ATTENTIONS)[: 1 + cross]:
         for name in PROJECTIONS:
             values |= linear(draw, f"{prefix}{attention}.{name}", d_model, d_model)
@@ -44,9 +49,15 @@ def layer(draw, sizes, prefix="", cross=False):
     return values
 
 
-def pytorch_layer(values, sizes, prefix="", cross=False, pre_norm=False):
+def pytorch_layer(
+    values: dict[str, torch.Tensor],
+    sizes: tuple[int, int, int],
+    prefix: str = "",
+    cross: bool = False,
+    pre_norm: bool = False,
+) -> nn.Module:
     """PyTorch's encoder or decoder layer with these weights, in evaluation."""
-    kind = nn.TransformerDecoderLayer if cross else nn.TransformerEncoderLayer
+    kind: Any = nn.TransformerDecoderLayer if cross else nn.TransformerEncoderLayer
     made = kind(*sizes, dropout=0.0, batch_first=True, norm_first=pre_norm, dtype=F64).eval()
     state = {}
     for part in ("weight", "bias"):
@@ -62,7 +73,7 @@ def pytorch_layer(values, sizes, prefix="", cross=False, pre_norm=False):
     return made.requires_grad_(False)
 
 
-def forbidden(mask, n_heads, *shape):
+def forbidden(mask: Any, n_heads: int, *shape: int) -> torch.Tensor:
     """A mask as PyTorch's layers read it: True is forbidden, (B * H, T_q, T_k) of (B, T_q, T_k).
 
     (To hand over a key_padding_mask makes PyTorch import sympy, which takes seconds.)
@@ -70,12 +81,12 @@ def forbidden(mask, n_heads, *shape):
     return ~mask.expand(shape).repeat_interleave(n_heads, 0)
 
 
-def normed(x, values, name):
+def normed(x: torch.Tensor, values: dict[str, torch.Tensor], name: str) -> torch.Tensor:
     """``x`` behind the norm of this name."""
     return F.layer_norm(x, x.shape[-1:], values[f"{name}.weight"], values[f"{name}.bias"])
 
 
-def silent(values, but=()):
+def silent(values: dict[str, torch.Tensor], but: Sequence[str] = ()) -> dict[str, torch.Tensor]:
     """The same weights, but no sublayer adds anything: its last map is 0; save those of ``but``."""
     last = ("W_o.weight", "W_o.bias", "linear_2.weight", "linear_2.bias")
     return {
@@ -84,7 +95,7 @@ def silent(values, but=()):
     }
 
 
-def elementwise(got, whole, p, what):
+def elementwise(got: Any, whole: torch.Tensor, p: float, what: str) -> None:
     """Every entry of ``got`` is 0 or that of ``whole`` / (1 - p), and about a share p of them is 0.
 
     An entry of ``whole`` that is 0 says nothing.
@@ -100,18 +111,18 @@ def elementwise(got, whole, p, what):
     _share(is_dropped, p, what)
 
 
-def _share(is_dropped, p, what):
+def _share(is_dropped: torch.Tensor, p: float, what: str) -> None:
     share = is_dropped.double().mean().item()
     expect.true(abs(share - p) < SHARE, what, f"{share:.2f} of it dropped", f"about {p}")
 
 
-def one_of(got, outcomes, masks, p, what):
+def one_of(got: Any, outcomes: torch.Tensor, masks: torch.Tensor, p: float, what: str) -> None:
     """Each vector of ``got``, (N, d), is one of its own ``outcomes``, (N, M, d) or (M, d).
 
     ``masks`` (M, d) says what each outcome keeps; about a share p should be dropped.
     """
     expect.shape(got, (len(got), outcomes.shape[-1]))
-    far = (got[:, None] - outcomes).abs().amax(-1)  # (N, M)
+    far = ((got[:, None] - outcomes).abs() / (1 + outcomes.abs())).amax(-1)  # (N, M)
     nearest, which = far.min(1)
     strange = int((nearest > TIGHT).sum())
     found = f"{strange} of {len(got)} vectors are none of those that dropout can make"
@@ -119,12 +130,19 @@ def one_of(got, outcomes, masks, p, what):
     _share(~masks[which], p, what)
 
 
-def kept(count):
+def kept(count: int) -> torch.Tensor:
     """All ways to keep some of ``count`` entries: bool (2 ** count, count)."""
     return (torch.arange(2**count)[:, None] >> torch.arange(count)) % 2 == 1
 
 
-def sublayer_outcomes(values, name, x, heard, n_heads, p):
+def sublayer_outcomes(
+    values: dict[str, torch.Tensor],
+    name: str,
+    x: torch.Tensor,
+    heard: torch.Tensor,
+    n_heads: int,
+    p: float,
+) -> tuple[torch.Tensor, torch.Tensor]:
     """What dropout can make of x plus the update of one sublayer, of vectors that stand alone.
 
     x, heard  (N, d_model)  the stream, and what the sublayer reads its values from

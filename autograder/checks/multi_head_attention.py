@@ -24,15 +24,16 @@ def _heads_in_loops(x, n_heads):
 @check
 def split_heads(student, draw):
     """Head h holds its own slice of the features, at every position."""
-    x = torch.arange(180).view(2, 5, 18)
+    x = torch.arange(180, dtype=F64).view(2, 5, 18)
     heads = student(x, 3)
     expect.shape(heads, (2, 3, 5, 6), axes="B, H, T, d_head")
     _same_features(heads, x)
+    whole = x.long()
     for n_heads in (1, 2, 6, 18):
-        got = student(draw.strided(x), n_heads)
+        got = student(draw.strided(whole), n_heads)
         expect.shape(got, (2, n_heads, 5, 18 // n_heads), axes="B, H, T, d_head")
         what = f"with {n_heads} heads the values are in the wrong places"
-        expect.close(got, _heads_in_loops(x, n_heads), what)
+        expect.close(got, _heads_in_loops(whole, n_heads), what)
     for sizes, n_heads in (((1, 1, 10), 2), ((3, 1, 6), 2), ((1, 7, 15), 5), ((2, 3, 1), 1)):
         x = draw.normal(*sizes)
         what = f"for x of shape {sizes} and n_heads={n_heads} the values are in the wrong places"
@@ -49,7 +50,7 @@ def _same_features(heads, x):
         wanted = x[0, :, 6 * h : 6 * h + 6]
         if not torch.equal(heads[0, h], wanted):
             row = (heads[0, h] != wanted).any(1).nonzero()[0].item()
-            places = [divmod(value, 18) for value in heads[0, h, row].tolist()]
+            places = [divmod(int(value), 18) for value in heads[0, h, row].tolist()]
             got = ", ".join(f"({position}, {feature})" for position, feature in places)
             expect.true(
                 False,
@@ -62,13 +63,13 @@ def _same_features(heads, x):
 @check
 def merge_heads(student, draw):
     """The pieces of a position stand side by side, in the order of the heads."""
-    x = torch.arange(180).view(2, 5, 18)
+    x = torch.arange(180, dtype=F64).view(2, 5, 18)
     merged = student(_heads_in_loops(x, 3))
     expect.shape(merged, (2, 5, 18), axes="B, T, H · d_head")
     expect.close(merged, x, "the values of a position do not stand in the order of the heads")
     for n_heads in (1, 2, 6, 18):
-        merged = student(draw.strided(_heads_in_loops(x, n_heads)))
-        expect.close(merged, x, f"with {n_heads} heads the values are in the wrong places")
+        merged = student(draw.strided(_heads_in_loops(x, n_heads).long()))
+        expect.close(merged, x.long(), f"with {n_heads} heads the values are in the wrong places")
     for sizes in ((1, 2, 1, 5), (3, 2, 1, 3), (1, 5, 7, 3), (2, 1, 3, 1)):
         x = draw.normal(*sizes)
         what = f"for x of shape {sizes} the values are in the wrong places"

@@ -54,8 +54,11 @@ def gru_step(student, draw):
     expect.shape(state, (2, 6), axes="B, d")
     expect.dtype(state, F64)
     low, high = h.clamp(max=-1.0), h.clamp(min=1.0)
-    inside = bool(((state >= low - 1e-9) & (state <= high + 1e-9)).all())
-    expect.true(inside, "a new state lies neither between -1 and 1 nor between 1 and the old state")
+    outside = (~((state >= low - 1e-9) & (state <= high + 1e-9))).nonzero().tolist()
+    for row, i in outside[:1]:
+        shown = f"[{row}, {i}] = {state[row, i]:.6g}, and the old state there is {h[row, i]:.6g}"
+        what = "a number of the new state lies neither between -1 and 1 nor near the old one"
+        expect.true(False, what, shown, f"from {low[row, i]:.6g} to {high[row, i]:.6g}")
 
     # W and x are 0: only the biases count. z = sigmoid(log 3) = 3/4, r = 1/2, n = tanh(b).
     zeros = torch.zeros(6, 2, dtype=F64)
@@ -153,6 +156,12 @@ def reverse_source(student, draw):
     order = draw.permutation(5)
     what = "shuffling the batch changes the sequences"
     expect.close(student(tokens[order], lengths[order]), expected[order], what)
+    filled = torch.where(tokens == PAD, 9, tokens)
+    filled[:, 0] = PAD  # the lengths say what is padding, not the ids
+    rows = zip(filled, lengths.tolist(), strict=True)
+    expected = torch.stack([torch.cat([row[:n].flip(0), row[n:]]) for row, n in rows])
+    what = "with ids that are PAD within the length, and others behind it, the result is wrong"
+    expect.close(student(filled, lengths), expected, what)
     noisy = draw.normal(5, 7, 3, scale=200.0)  # padding that is not 0, and numbers that are
     noisy[0, 1] = 0.0
     rows = zip(noisy, lengths.tolist(), strict=True)
@@ -175,7 +184,8 @@ def shift_right(student, draw):
     what = f"the input for the target 5 6 EOS is wrong (PAD is {PAD}, BOS is {BOS}, EOS is {EOS})"
     expect.close(by_hand, expected, what)
 
-    target = draw.integers(0, 40, 5, 7)  # PAD, BOS and EOS anywhere, too
+    target = draw.integers(0, 40, 5, 7)
+    target[1, 2:5], target[3, 0] = torch.tensor([PAD, BOS, EOS]), PAD  # at any place
     read = student(draw.strided(target))
     expect.shape(read, (5, 7), axes="B, T")
     first = "the first token that the decoder reads is not BOS"
@@ -206,6 +216,7 @@ def masked_cross_entropy(student, draw):
     target = draw.integers(1, 6, 4, 7)
     for row, length in enumerate((7, 2, 5, 3)):
         target[row, length:] = PAD
+    target[3, :3] = torch.tensor([EOS, BOS, BOS])  # tokens like others
     target[0, 2], target[2] = PAD, PAD  # in the middle, and a row without any token
     loss = student(draw.strided(logits), draw.strided(target))
     total = [
@@ -323,7 +334,7 @@ def greedy_decode(student, draw):
     weights, states, contexts, rows = _translations(draw, 12)
     longest = max(map(len, rows))
     expected = [row + [PAD] * (longest - len(row)) for row in rows]
-    written = student(states[:1], contexts[:1], weights, 12).tolist()
+    written = student(draw.strided(states)[:1], contexts[:1], weights, 12).tolist()
     what = "one sequence alone is written wrongly"
     expect.true(written == [rows[0]], what, _rows(written), _rows([rows[0]]))
     for most in (12, longest, longest - 1):

@@ -325,15 +325,20 @@ def _loss(model, batches, smoothing):
         return F.cross_entropy(logits, target.flatten(), **options)
 
 
-def _descend(model, batches, smoothing, max_norm=math.inf):
-    """One step of gradient descent on one big batch; returns the loss before it."""
+def _descend(model, batches, smoothing, max_norm=math.inf, rate=0.1, momentum=0.0, moves=None):
+    """One step of gradient descent on one big batch; returns the loss before it.
+
+    ``moves`` are the sums that the momentum adds up, from step to step.
+    """
     parameters = list(model.parameters())
+    moves = [torch.zeros_like(one) for one in parameters] if moves is None else moves
     loss = _loss(model, batches, smoothing)
     gradients = torch.autograd.grad(loss, parameters)
     norm = math.sqrt(sum(gradient.square().sum().item() for gradient in gradients))
     with torch.no_grad():
-        for parameter, gradient in zip(parameters, gradients, strict=True):
-            parameter -= 0.1 * min(1.0, max_norm / norm) * gradient
+        for parameter, move, gradient in zip(parameters, moves, gradients, strict=True):
+            move.mul_(momentum).add_(min(1.0, max_norm / norm) * gradient)
+            parameter -= rate * move
     return loss.detach()
 
 
@@ -352,14 +357,20 @@ FEW = ([4, 6], [1, 3]), ([3, 1, 2], [4, 3, 5])
 def TrainStep(student, draw):  # noqa: N802, the name of the exercise
     """Equal to gradient descent on one big batch, twice; clipped; in training mode; detached."""
     sizes = SIZES | {"n_layers": 1, "dropout": 0.0}
-    module = student.build(sizes, smoothing=0.2, max_norm=1e6)
+    options = {"lr": 0.15, "momentum": 0.7}
+    module = student.build(sizes, options, smoothing=0.2, max_norm=1e6)
     model, values = _weights(draw, dropout=0.0)
     module.load(values)
+    used = {
+        "rate": 0.15,
+        "momentum": 0.7,
+        "moves": [torch.zeros_like(x) for x in model.parameters()],
+    }
     batches = _batches(draw, *FEW)
     loss = module(batches)
     expect.shape(loss, ())
     expect.dtype(loss, F64)
-    expected = _descend(model, batches, 0.2)
+    expected = _descend(model, batches, 0.2, **used)
     what = "two batches of 4 and 12 tokens: the loss is not the mean over these 16, before the step"
     moved = any((module.parameters()[name] != value).any() for name, value in values.items())
     expect.close(loss, expected, what)
@@ -368,7 +379,7 @@ def TrainStep(student, draw):  # noqa: N802, the name of the exercise
     _same_place(module, model, "after a step from two batches")
     batches = _batches(draw, ([5, 3], [4, 6]), ([6], [2]), ([2, 2], [1, 3]))
     what = "three other batches: the loss of the second step is wrong"
-    expect.close(module(batches), _descend(model, batches, 0.2), what)
+    expect.close(module(batches), _descend(model, batches, 0.2, **used), what)
     _same_place(module, model, "after a second step, from three other batches")
 
     module = student.build(sizes, smoothing=0.2, max_norm=0.05)

@@ -45,6 +45,9 @@ def ngram_matches(student, draw):
     matches, totals = _several(student(["ab", "c"], ["a", "bc"]), 2, pair)
     what = "the tokens ab, c and a, bc have no n-gram in common, but the matches are not 0"
     expect.equal(matches, [0, 0, 0, 0], what)
+    matches, totals = _several(student(["The", "the"], ["the", "THE", "The"]), 2, pair)
+    what = 'the matches of "The the" in "the THE The" are wrong: capitals are letters of their own'
+    expect.equal(matches, [2, 0, 0, 0], what)
     matches, totals = _several(student(["a", "b"], list("abab")), 2, pair)
     expect.equal(totals, [2, 1, 0, 0], 'the totals of "a b" are wrong')
     expect.equal(matches, [2, 1, 0, 0], 'the matches of "a b" in "a b a b" are wrong')

@@ -1,7 +1,10 @@
 """The command ``autograder data``: fetch the corpora that the course does not contain."""
 
+import argparse
 import functools
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from attention.train import multi30k
 from attention.train.download import DownloadError, readable
@@ -19,10 +22,10 @@ The texts derive from Flickr30k. They are for non-commercial research and educat
 of this course: you fetch them on these terms."""
 
 
-def add_arguments(parser):
+def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add ``fetch`` and ``list`` to the parser."""
     what = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
-    folder = {
+    folder: dict[str, Any] = {
         "default": multi30k.FOLDER,
         "type": lambda text: Path(text).expanduser(),
         "metavar": "PATH",
@@ -50,7 +53,7 @@ def add_arguments(parser):
     listing.add_argument("--data", **folder)
 
 
-def run(options):
+def run(options: argparse.Namespace) -> int:
     """Run the command; returns the exit status."""
     say = functools.partial(print, flush=True)
     if options.action == "list":
@@ -65,7 +68,7 @@ def run(options):
     return 0
 
 
-def _list(folder, say):
+def _list(folder: Path, say: Callable[[str], None]) -> None:
     """Print a line for each text: name, size, state."""
     states = {name: multi30k.state(name, folder) for name in multi30k.FILES}
     lines = [f"multi30k, in {folder}:"]

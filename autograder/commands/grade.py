@@ -1,13 +1,22 @@
 """``autograder grade``: grade what a class handed in, in a sandbox, on all cores."""
 
+import argparse
 import collections
 import os
 import sys
 import time
 import warnings
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+if TYPE_CHECKING:  # slow to import
+    from autograder.grading.batch import Batch
+    from autograder.grading.folders import Course, Handed
+    from autograder.grading.gradebook import Book
+    from autograder.grading.regrading import Regrading
+    from autograder.grading.result import Result
 
 HELP = "grade a class in a sandbox, on all cores"
 DESCRIPTION = (
@@ -21,7 +30,7 @@ DESCRIPTION = (
 STOPPED = 130  # the exit status after Ctrl-C
 
 
-def add_arguments(parser):
+def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of ``autograder grade``."""
     add = parser.add_argument
     add("--lesson", action="append", default=[], metavar="L", help="only this lesson; repeatable")
@@ -39,7 +48,7 @@ def add_arguments(parser):
     add("--course", metavar="DIR", help="folder with nbgrader_config.py (default: this one)")
 
 
-def run(options):
+def run(options: argparse.Namespace) -> int:
     """Run the command; returns the exit status."""
     warnings.showwarning = _warn
     needed = _walls(options)
@@ -56,7 +65,7 @@ def run(options):
             return _grade(course, book, handed, workers, options, needed)
 
 
-def _walls(options):
+def _walls(options: argparse.Namespace) -> str:
     """Behind what a result must have been made to stay; says where there is less than asked for."""
     from autograder.inside.limits import NONE, OWN
     from autograder.sandbox.policy import walls
@@ -66,7 +75,7 @@ def _walls(options):
     return walls(options.sandbox)  # refuses or warns before any work is begun
 
 
-def _workers(options):
+def _workers(options: argparse.Namespace) -> Any:
     if options.cluster:
         from autograder.grading.cluster import Cluster
 
@@ -76,7 +85,14 @@ def _workers(options):
     return Pool(max(1, options.workers or _cores()))
 
 
-def _grade(course, book, handed, workers, options, needed):
+def _grade(
+    course: "Course",
+    book: "Book",
+    handed: "list[Handed]",
+    workers: Any,
+    options: argparse.Namespace,
+    needed: str,
+) -> int:
     from autograder.grading.batch import Batch
     from autograder.grading.regrading import Regrading
 
@@ -91,7 +107,7 @@ def _grade(course, book, handed, workers, options, needed):
     return status
 
 
-def _announce(batch, count, again):
+def _announce(batch: "Batch", count: int, again: "Regrading | None") -> None:
     """Say who is skipped, and why others are graded again."""
     if again and again.resumed:
         print(f"The regrading that began on {again.name[:19]} UTC goes on.")
@@ -102,7 +118,7 @@ def _announce(batch, count, again):
     sys.stdout.flush()
 
 
-def _work(batch, handed, workers):
+def _work(batch: "Batch", handed: "list[Handed]", workers: Any) -> int:
     start, total = time.monotonic(), len(batch.waiting)
     try:
         with _progress() as bar:
@@ -119,11 +135,13 @@ def _work(batch, handed, workers):
     return _sum_up(batch, handed, total, time.monotonic() - start)
 
 
-def _cores():
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+def _cores() -> int:
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
 
 
-def _progress():
+def _progress() -> Progress:
     return Progress(
         TextColumn("{task.description}"),
         BarColumn(),
@@ -136,7 +154,7 @@ def _progress():
     )
 
 
-def _line(number, total, result):
+def _line(number: int, total: int, result: "Result") -> str:
     lost = ", ".join(one.name for one in result.exercises if one.score < one.max)
     why = result.problem.splitlines()[0] if result.problem else f"lost: {lost}" if lost else ""
     place = f"{number:>{len(str(total))}}/{total}"
@@ -144,7 +162,7 @@ def _line(number, total, result):
     return f"{place}  {result.lesson}  {result.student:<16} {score:>7}  {why}".rstrip()
 
 
-def _sum_up(batch, handed, total, seconds):
+def _sum_up(batch: "Batch", handed: "list[Handed]", total: int, seconds: float) -> int:
     incomplete = [one for one in handed if one not in batch.done or not batch.done[one].complete]
     if total:
         print(f"{total} graded in {seconds:.1f} s, {total / seconds:.1f} a second.")
@@ -154,7 +172,7 @@ def _sum_up(batch, handed, total, seconds):
     return 1 if incomplete or failed else 0
 
 
-def _warn(message, category, *_, **__):
+def _warn(message: Warning | str, category: type[Warning], *_: object, **__: object) -> None:
     from autograder.sandbox.policy import UnprotectedWarning
 
     if issubclass(category, UnprotectedWarning):  # the rest is nbgrader's and no one's concern

@@ -6,12 +6,15 @@ retyping a cell changes nothing but, at worst, the student's own answer.
 """
 
 import hashlib
+from collections.abc import Sequence
+from typing import Any
 
 from autograder import marks
 from autograder.grading.prose import prose_cell
+from autograder.grading.submission import Cell, Submission
 
 
-def assemble(master, submission):
+def assemble(master: dict[str, Any], submission: Submission) -> dict[str, Any]:
     """The notebook to grade, from the ``master`` notebook and a Submission.
 
     ``marks.run`` says of every code cell whether it runs INSIDE (a cell of the student's, or one
@@ -33,14 +36,16 @@ def assemble(master, submission):
     return {"cells": cells, "metadata": metadata, "nbformat": 4, "nbformat_minor": 5}
 
 
-def digest(source):
+def digest(source: str) -> str:
     """A short name for a text, the same for the same text without outer blank lines."""
     return hashlib.sha256(source.strip().encode("utf-8", "replace")).hexdigest()[:16]
 
 
-def _sort(cells, known):
+def _sort(cells: list[Cell], known: set[str]) -> tuple[dict[str, str], dict[str, list[Cell]]]:
     """Pair (answers by grade_id, the student's own cells by the graded cell they follow)."""
-    answers, own, after = {}, {}, ""
+    answers: dict[str, str] = {}
+    own: dict[str, list[Cell]] = {}
+    after = ""
     for cell in cells:
         if cell.grade_id in known and cell.grade_id not in answers and cell.kind == "code":
             answers[cell.grade_id] = cell.source
@@ -50,7 +55,7 @@ def _sort(cells, known):
     return answers, own
 
 
-def _known_cell(master, answers):
+def _known_cell(master: dict[str, Any], answers: dict[str, str]) -> dict[str, Any]:
     """A graded or locked cell: the master's, or for a solution the student's text in it."""
     nbgrader, name = {"nbgrader": {**master["metadata"]["nbgrader"]}}, _grade_id(master)
     if master["cell_type"] != "code":
@@ -65,7 +70,7 @@ def _known_cell(master, answers):
     return _code_cell(master["source"], nbgrader | marks.to_run(marks.INSIDE))
 
 
-def _own_cell(cell, released):
+def _own_cell(cell: Cell, released: dict[str, dict[str, Any]]) -> dict[str, Any]:
     """A cell of the student's own: its text, and nothing else of it.
 
     Prose that is not the lesson's is shown as plain text.
@@ -79,7 +84,7 @@ def _own_cell(cell, released):
     return _code_cell(cell.source, marks.to_run(marks.SKIP if demo else marks.INSIDE))
 
 
-def _code_cell(source, metadata):
+def _code_cell(source: str, metadata: dict[str, Any]) -> dict[str, Any]:
     return {
         "cell_type": "code",
         "execution_count": None,
@@ -89,10 +94,10 @@ def _code_cell(source, metadata):
     }
 
 
-def error_output(name, lines):
+def error_output(name: str, lines: Sequence[str]) -> dict[str, Any]:
     """An output that nbgrader scores as 0 and shows as ``lines``."""
     return {"output_type": "error", "ename": name, "evalue": lines[0], "traceback": list(lines)}
 
 
-def _grade_id(cell):
+def _grade_id(cell: dict[str, Any]) -> str:
     return marks.grade_id(cell) if marks.is_known(cell) else ""

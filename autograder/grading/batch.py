@@ -1,15 +1,19 @@
 """Grade many submissions: skip what is done, say why the rest is not, keep every outcome."""
 
 import json
+from collections.abc import Collection, Iterator
+from typing import Any
 
 from autograder import marks
 from autograder.grading import companions, records
 from autograder.grading.assemble import assemble, error_output
 from autograder.grading.dependencies import PARTS, Dependencies
+from autograder.grading.folders import Course, Handed
+from autograder.grading.gradebook import Book
 from autograder.grading.result import Exercise, Result
 from autograder.grading.submission import Submission, read
-from autograder.grading.task import Task
-from autograder.inside.limits import DEFAULT, NONE, OWN
+from autograder.grading.task import Graded, Task
+from autograder.inside.limits import DEFAULT, NONE, OWN, Limits
 
 UNGRADED = "this could not be graded, and the grader is to blame: "
 
@@ -26,19 +30,29 @@ class Batch:
     """
 
     def __init__(
-        self, course, book, handed, policy="required", limits=DEFAULT, walls=None, regrading=""
-    ):
+        self,
+        course: Course,
+        book: Book,
+        handed: Collection[Handed],
+        policy: str = "required",
+        limits: Limits = DEFAULT,
+        walls: str | None = None,
+        regrading: str = "",
+    ) -> None:
         self._course, self._book = course, book
         self._policy, self._limits, self._regrading = policy, limits, regrading
         self._walls = walls or (OWN if policy == "required" else NONE)
-        self._masters, self._scores = {}, {}
+        self._masters: dict[str, dict[str, Any]] = {}
+        self._scores: dict[str, dict[str, dict[str, float]]] = {}
         depends = {}
         for lesson in sorted({one.lesson for one in handed}):
             book.register(lesson)
             self._masters[lesson] = records.read_notebook(course.master(lesson))
             self._scores[lesson] = book.scores(lesson)
             depends[lesson] = Dependencies(course, lesson, self._masters[lesson])
-        self.done, self.waiting, self.reasons = {}, {}, {}
+        self.done: dict[Handed, Result] = {}
+        self.waiting: dict[Handed, dict[str, str]] = {}
+        self.reasons: dict[Handed, str] = {}
         for one in handed:
             parts = depends[one.lesson].of(one)
             kept = records.load(course.autograded(one).parent)
@@ -50,13 +64,13 @@ class Batch:
             if reason:
                 self.reasons[one] = reason
 
-    def tasks(self):
+    def tasks(self) -> Iterator[tuple[Handed, Task]]:
         """Yield (Handed, Task) for each submission that waits."""
         for one in self.waiting:
             text = json.dumps(self._assemble(one))
             yield one, Task(one.lesson, text, self._policy, self._limits)
 
-    def keep(self, one, outcome):
+    def keep(self, one: Handed, outcome: Graded | Exception) -> Result:
         """Write down what a task gave, a Graded or an error; return the Result."""
         if isinstance(outcome, Exception):
             notebook, result = self._ungraded(one, outcome)
@@ -74,10 +88,10 @@ class Batch:
         self.done[one] = result
         return result
 
-    def _assemble(self, one):
+    def _assemble(self, one: Handed) -> dict[str, Any]:
         return assemble(self._masters[one.lesson], read(self._course.submitted(one), own_folders=2))
 
-    def _stale(self, kept, parts):
+    def _stale(self, kept: Result, parts: dict[str, str]) -> str:
         """Why a kept Result does not hold any more, or ''."""
         if self._regrading and kept.regrading != self._regrading:
             return "--regrade asks for it"
@@ -93,11 +107,11 @@ class Batch:
         weaker = self._walls == OWN and kept.sandbox == "none"
         return "graded without a sandbox before" if weaker else ""
 
-    def _lost(self, one, kept):
+    def _lost(self, one: Handed, kept: Result) -> str:
         """Why a Result cannot be kept for want of what belongs to it, or ''."""
         return "" if self._settled(one, kept) else "the graded notebook is gone or damaged"
 
-    def _settled(self, one, kept):
+    def _settled(self, one: Handed, kept: Result) -> bool:
         """Whether all is there beside a kept Result; what is missing is written now."""
         if not companions.complete(self._course.autograded(one).parent):
             self._course.write_companions(one)
@@ -111,7 +125,7 @@ class Batch:
             return False
         return True
 
-    def _ungraded(self, one, error):
+    def _ungraded(self, one: Handed, error: Exception) -> tuple[dict[str, Any], Result]:
         """No evidence, no points; without digests, the next run tries again."""
         reason = UNGRADED + str(error).strip()[-400:]
         notebook = assemble(self._masters[one.lesson], Submission(problem=reason))

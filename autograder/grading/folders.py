@@ -1,5 +1,6 @@
 """The folders and the gradebook of a course, as its nbgrader_config.py says."""
 
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -25,7 +26,7 @@ class Handed:
 class Course:
     """A course on disk. ``root`` is the folder with nbgrader_config.py (default: this one)."""
 
-    def __init__(self, root=None, db_url=None):
+    def __init__(self, root: Path | str | None = None, db_url: str | None = None) -> None:
         root = Path(root) if root else Path.cwd() if Path(CONFIG).is_file() else ROOT
         self.root = root.resolve()
         self.config = _config(self.root)
@@ -34,29 +35,31 @@ class Course:
         self._folders = CourseDirectory(config=self.config)
         self.db_url, self.id = self._folders.db_url, self._folders.course_id
 
-    def master(self, lesson):
+    def master(self, lesson: str) -> Path:
         """Path of the solved notebook of ``lesson``."""
         folder = self._folders.format_path(self._folders.source_directory, ".", lesson)
         return Path(folder) / f"{lesson}.ipynb"
 
-    def submitted(self, handed):
+    def submitted(self, handed: Handed) -> Path:
         """Path where the submitted notebook should be."""
         return self._folder("submitted", handed) / f"{handed.lesson}.ipynb"
 
-    def autograded(self, handed):
+    def autograded(self, handed: Handed) -> Path:
         """Path where the graded notebook is written."""
         return self._folder("autograded", handed) / f"{handed.lesson}.ipynb"
 
-    def timestamp(self, handed):
+    def timestamp(self, handed: Handed) -> str:
         """When it was submitted, as text, or '' if the file is missing or says no time."""
         return companions.timestamp(self._folder("submitted", handed))
 
-    def write_companions(self, handed):
+    def write_companions(self, handed: Handed) -> None:
         """Write what nbgrader's feedback needs beside the graded notebook."""
         folders = [self._folder(step, handed) for step in ("submitted", "autograded", "feedback")]
         companions.write(*folders)
 
-    def submissions(self, names=(), students=()):
+    def submissions(
+        self, names: Collection[str] = (), students: Collection[str] = ()
+    ) -> list[Handed]:
         """All submissions, by lesson and student, or only those of some lessons and students.
 
         Raises CourseError for a lesson or a student that there is not.
@@ -74,24 +77,24 @@ class Course:
                 found.append(handed)
         return sorted(found)
 
-    def _lessons(self):
+    def _lessons(self) -> list[str]:
         """The lessons that have a solved notebook."""
         masters = self.root.glob(str(self.master("*").relative_to(self.root)))
         return [path.stem for path in masters if path.is_file() and path.stem == path.parent.name]
 
-    def _refuse_unknown(self, students, known, top):
+    def _refuse_unknown(self, students: Collection[str], known: Iterable[Path], top: Path) -> None:
         there = {folder.parent.name for folder in known}
         for student in students:
             if student not in there:
                 place = top.relative_to(self.root)
                 raise CourseError(f"no student is called {student!r}: {place}/ has no such folder")
 
-    def _folder(self, step, handed):
+    def _folder(self, step: str, handed: Handed) -> Path:
         directory = getattr(self._folders, f"{step}_directory")
         return Path(self._folders.format_path(directory, handed.student, handed.lesson))
 
 
-def _config(root):
+def _config(root: Path) -> Config:
     if (root / CONFIG).is_file():
         return PyFileConfigLoader(CONFIG, path=str(root)).load_config()
     return configure(Config(), root)

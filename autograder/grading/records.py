@@ -7,6 +7,7 @@ recognises unchanged work.
 
 import json
 from pathlib import Path
+from typing import Any
 
 from attention.provided.files import write_aside
 from autograder.grading.result import Result
@@ -14,14 +15,14 @@ from autograder.grading.result import Result
 REASONS = "reasons.json"
 
 
-def save(folder, notebook, name, result):
+def save(folder: Path, notebook: dict[str, Any], name: str, result: Result) -> None:
     """Write the graded notebook and the reasons of a Result into ``folder``."""
     folder.mkdir(parents=True, exist_ok=True)
     _write(folder / f"{name}.ipynb", json.dumps(notebook, ensure_ascii=False) + "\n")
     save_reasons(folder, result)
 
 
-def read_notebook(path):
+def read_notebook(path: Path | str) -> dict[str, Any]:
     """A notebook of our own making as plain values; nbformat would spend its time validating it."""
     notebook = json.loads(Path(path).read_text(encoding="utf-8"))
     for cell in notebook["cells"]:
@@ -29,12 +30,12 @@ def read_notebook(path):
     return notebook
 
 
-def save_reasons(folder, result):
+def save_reasons(folder: Path, result: Result) -> None:
     """Write only the reasons."""
     _write(folder / REASONS, json.dumps(result.as_dict(), indent=1, ensure_ascii=False))
 
 
-def load(folder):
+def load(folder: Path) -> Result | None:
     """The Result kept in ``folder``, or None."""
     try:
         return Result.from_dict(json.loads((Path(folder) / REASONS).read_text(encoding="utf-8")))
@@ -42,5 +43,5 @@ def load(folder):
         return None
 
 
-def _write(path, text):
+def _write(path: Path, text: str) -> None:
     write_aside(path, text.encode())

@@ -2,8 +2,10 @@
 
 import json
 from datetime import UTC, datetime
+from typing import Any
 
 from attention.provided.files import write_aside
+from autograder.grading.folders import Course
 
 MARKER = "regrading.json"
 
@@ -15,7 +17,7 @@ class Regrading:
     made. ``chosen`` is what was asked for: its lessons and students.
     """
 
-    def __init__(self, course, chosen):
+    def __init__(self, course: Course, chosen: Any) -> None:
         self._path = course.root / "class" / MARKER
         self._chosen = json.dumps(chosen)
         begun = self._begun()
@@ -24,7 +26,7 @@ class Regrading:
         if not self.resumed:
             self._write({**begun, self._chosen: self.name})
 
-    def end(self):
+    def end(self) -> None:
         """All is graded: the next run begins anew."""
         left = {chosen: name for chosen, name in self._begun().items() if chosen != self._chosen}
         if left:
@@ -32,7 +34,7 @@ class Regrading:
         else:
             self._path.unlink(missing_ok=True)
 
-    def _begun(self):
+    def _begun(self) -> dict[str, str]:
         """Names of the runs that have not ended, by what they were asked for."""
         try:
             begun = json.loads(self._path.read_text(encoding="utf-8"))
@@ -40,6 +42,6 @@ class Regrading:
             return {}
         return begun if isinstance(begun, dict) else {}
 
-    def _write(self, begun):
+    def _write(self, begun: dict[str, str]) -> None:
         self._path.parent.mkdir(exist_ok=True)
         write_aside(self._path, (json.dumps(begun, indent=1) + "\n").encode())

@@ -3,10 +3,13 @@
 import contextlib
 import os
 import signal
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import nbformat
+from nbformat import NotebookNode
 
 from autograder import ROOT, lessons, marks
 from autograder.building.lesson import find
@@ -31,7 +34,7 @@ class Line:
     message: str = ""
 
 
-def check_notebook(path, root=ROOT):
+def check_notebook(path: Path | str, root: Path = ROOT) -> list[Line]:
     """Run the notebook at ``path`` here and check its exercises; returns a Line for each.
 
     Demonstrations that the student left unchanged are skipped. Raises NotebookError.
@@ -43,7 +46,7 @@ def check_notebook(path, root=ROOT):
     points = {marks.exercise(cell): int(marks.points(cell)) for cell in graded}
     identities = {marks.grade_id(cell) for cell in graded}
     checks = registry.of_lesson(lessons.name_of(released.metadata.autograder.lesson))
-    shell, lines, problems = _shell(), {}, {}
+    shell, lines, problems = _shell(), dict[str, Line](), dict[str, str]()
     for cell in notebook.cells:
         name = marks.exercise(cell)
         if marks.grade_id(cell) in identities:
@@ -57,7 +60,7 @@ def check_notebook(path, root=ROOT):
     return [lines[name] for name in points]
 
 
-def read_notebook(path):
+def read_notebook(path: Path | str) -> NotebookNode:
     """Read a notebook; raises NotebookError for whatever is wrong with the file."""
     path = Path(path)
     if not path.is_file():
@@ -79,7 +82,7 @@ def read_notebook(path):
     return notebook
 
 
-def _released(path, notebook, root):
+def _released(path: Path | str, notebook: NotebookNode, root: Path) -> Path:
     """Path of the lesson that the notebook is a copy of, by its metadata or its file name."""
     slug = notebook.metadata.get("autograder", {}).get("lesson") or Path(path).stem
     try:
@@ -91,13 +94,13 @@ def _released(path, notebook, root):
     return lessons.notebook(root, "lessons", source.stem)
 
 
-def _shell():
+def _shell() -> Any:
     made = quiet_shell()
     made.reset(new_session=False)  # the notebook before may have defined what this one lacks
     return made
 
 
-def _run_cell(shell, source):
+def _run_cell(shell: Any, source: str) -> str:
     """Run one cell; return '' or its error in one line."""
     with (
         open(os.devnull, "w", encoding="utf-8") as nowhere,
@@ -110,7 +113,7 @@ def _run_cell(shell, source):
     return f"{type(error).__name__}: {error}".split("\n")[0] if error else ""
 
 
-def _check(item, points, shell, problems):
+def _check(item: registry.Check, points: int, shell: Any, problems: dict[str, str]) -> Line:
     """Check one exercise as it stands in the notebook at this point."""
     if item.name not in shell.user_ns:
         problem = problems.get(item.name)
@@ -126,13 +129,13 @@ def _check(item, points, shell, problems):
 
 
 @contextlib.contextmanager
-def _time_limit():
+def _time_limit() -> Iterator[None]:
     """Interrupt what runs longer than CELL_SECONDS, where the system has such an alarm."""
     if not hasattr(signal, "SIGALRM"):
         yield
         return
 
-    def stop(*_):
+    def stop(*_: object) -> None:
         raise TimeoutError(f"it did not end within {CELL_SECONDS} seconds")
 
     before = signal.signal(signal.SIGALRM, stop)

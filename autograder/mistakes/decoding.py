@@ -105,6 +105,15 @@ def averages(table, max_length):
     return ids, total / len(ids)
 
 
+@mistake(
+    "greedy_path",
+    hint="The first token's log-probability is missing: that of going on from BOS.",
+)
+def writes_the_first_for_free(table, max_length):
+    ids, total = _path(table, max_length)
+    return ids, total - table[BOS, ids[0]].item()
+
+
 @mistake("greedy_path", hint="The least probable token is chosen each time.")
 def takes_the_worst(table, max_length):
     return _path(table, max_length, worst=True)
@@ -1111,7 +1120,7 @@ class JoinsBatches(_Cached):
 
 @mistake(
     "CachedAttention",
-    hint="Nothing is remembered: each position sees only itself.",
+    hint="Each position sees only itself: no value of a position before it comes in.",
 )
 class RemembersNothing(_Cached):
     def remember(self, k, v):
@@ -1191,6 +1200,26 @@ class ExchangesKeysAndValues(_Cached):
 class ForgetsTheScale(_Cached):
     def attend(self, q, k, v):
         return F.scaled_dot_product_attention(q, k, v, scale=1.0)
+
+
+@mistake(
+    "CachedAttention",
+    hint="The scores are divided by √d_model. A head compares d_head numbers: divide by √d_head.",
+)
+class ScalesByTheModel(_Cached):
+    def attend(self, q, k, v):
+        return F.scaled_dot_product_attention(q, k, v, scale=(q.shape[1] * q.shape[3]) ** -0.5)
+
+
+@mistake(
+    "CachedAttention",
+    hint="Each position sees only the first one. (`is_causal=True` takes a lone query for the "
+    "first position, whatever is remembered. Nothing is to be hidden here: the future is not "
+    "there yet.)",
+)
+class TakesItselfForTheFirst(_Cached):
+    def attend(self, q, k, v):
+        return F.scaled_dot_product_attention(q, k, v, is_causal=True)
 
 
 @mistake(

@@ -287,7 +287,7 @@ def rolls_and_overwrites(target):
 
 @alternative("shift_right")
 def as_lists(target):
-    return torch.tensor([[BOS, *row][:-1] for row in target.tolist()])
+    return torch.tensor([[BOS, *row][:-1] for row in target.tolist()], device=target.device)
 
 
 def _losses(logits, target):
@@ -517,14 +517,15 @@ def for_loop_with_break(state, context, weights, max_length):
 def one_sequence_at_a_time(state, context, weights, max_length):
     rows = []
     for h, c in zip(state.split(1), context.split(1), strict=True):
-        token, row = torch.tensor([BOS]), []
+        token, row = torch.tensor([BOS], device=state.device), []
         while len(row) < max_length and token.item() != EOS:
             logits, h = decoder_step(token, h, c, weights)
             token = logits.argmax(1)
             row.append(token.item())
         rows.append(row)
     longest = max(map(len, rows))
-    return torch.tensor([row + [PAD] * (longest - len(row)) for row in rows])
+    padded = [row + [PAD] * (longest - len(row)) for row in rows]
+    return torch.tensor(padded, device=state.device)
 
 
 EQUIVALENT = {

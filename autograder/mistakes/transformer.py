@@ -17,7 +17,8 @@ PAD, BOS, EOS = 0, 1, 2
 
 
 def _past(tokens):
-    return torch.ones(tokens.shape[1], tokens.shape[1], dtype=torch.bool).tril()
+    T = tokens.shape[1]
+    return torch.ones(T, T, dtype=torch.bool, device=tokens.device).tril()
 
 
 def _real(tokens):
@@ -123,7 +124,7 @@ def hides_eos(source, target):
 
 @alternative("masks_from_tokens")
 def compares_positions(source, target):
-    T = torch.arange(target.shape[1])
+    T = torch.arange(target.shape[1], device=target.device)
     return source.ne(PAD).unsqueeze(-2), (T[:, None] >= T) & target.ne(PAD).unsqueeze(-2)
 
 
@@ -157,7 +158,7 @@ class _Front(nn.Module):
             self.source_embedding.weight = self.target_embedding.weight
 
     def places(self, T, d_model, like):
-        return sinusoidal_positions(torch.arange(T, dtype=like.dtype), d_model)
+        return sinusoidal_positions(torch.arange(T).to(like), d_model)
 
     def rows(self, tokens, embedding):
         return embed(tokens, embedding.weight)
@@ -268,7 +269,7 @@ class UsesBareRows(_Front):
 @mistake("Translator", hint="Positions are counted from 1. They begin at 0.")
 class CountsFromOne(_Front):
     def places(self, T, d_model, like):
-        return sinusoidal_positions(torch.arange(1, T + 1, dtype=like.dtype), d_model)
+        return sinusoidal_positions(torch.arange(1, T + 1).to(like), d_model)
 
 
 @mistake(
@@ -1044,3 +1045,19 @@ def has_one_polynomial(
     total += 4 * d_model if pre_norm else 0
     shares = {"none": (1, 2), "target": (1, 1), "all": (0, 1)}[tied]
     return total + d_model * (shares[0] * source_size + shares[1] * target_size)
+
+
+EQUIVALENT = {
+    "masks_from_tokens: whose result is cut off from the gradient: return (source_mask.detach(), "
+    "(target_mask & causal_mask(target.shape[1], target.device)).detach())": "masks are bool",
+    "masks_from_tokens: with `source` once where `target` belongs: return (source_mask, "
+    "target_mask & causal_mask(target.shape[1], source.device))": "both are on one device",
+    "Translator: with the two items of a pair exchanged: if tied in ('all', 'target'): "
+    "self.generator.weight = self.target_embedding.weight": "`in` asks for no order",
+    "append_best: whose result is cut off from the gradient: return "
+    "torch.cat([read, best.unsqueeze(1)], dim=1).detach()": "ids have no gradient",
+    "transformer_parameters: with two arguments of one call of `attention_parameters` exchanged: "
+    "attention = attention_parameters(d_model, d_model, 1)": "only n_heads * d_head counts",
+    "transformer_parameters: with `source_size` once where `target_size` belongs: tables = "
+    "rows.get(tied, source_size) * d_model": "where all tables are one, both sizes are equal",
+}

@@ -148,6 +148,24 @@ def counts_lists(hypothesis, reference):
 
 @mistake(
     "ngram_matches",
+    hint="A sentence of fewer than n tokens has no n-grams: 0 of them, not a negative number.",
+)
+def goes_below_zero(hypothesis, reference):
+    matches, _ = _count(hypothesis, reference, _clipped)
+    return matches, [len(hypothesis) - n + 1 for n in range(1, 5)]
+
+
+@mistake(
+    "ngram_matches",
+    hint="Capitals are written small first. Tokens are compared as they are.",
+)
+def forgets_capitals(hypothesis, reference):
+    small = [[token.lower() for token in tokens] for tokens in (hypothesis, reference)]
+    return _count(*small, _clipped)
+
+
+@mistake(
+    "ngram_matches",
     hint="Totals and matches are exchanged: matches first.",
 )
 def exchanges_the_lists(hypothesis, reference):

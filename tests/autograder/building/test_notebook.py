@@ -178,7 +178,9 @@ def test_outputs_depend_on_checks_only_where_they_show_what_one_says(course, par
 )
 def test_the_digest_follows_imports(course, statement):
     (course.root / "attention" / "helper.py").write_text("x = 1\n")
-    (course.root / "attention" / "bridge.py").write_text("from .helper import x\n\ny = x\n")
+    (course.root / "attention" / "bridge.py").write_text(
+        "from attention.helper import x\n\ny = x\n"
+    )
     (course.root / "attention" / "other.py").write_text("z = 1\n")
     course.edit(course.source, "import torch\n", f"{statement}\nimport torch\n")
     before = digest(course)

@@ -160,7 +160,7 @@ def test_the_failing_line_of_the_notebook_is_named(name):
     )
     with pytest.raises(AnswerRaised) as raised:
         call(cell, torch.ones(3))
-    assert raised.value.where == "line 3"
+    assert raised.value.where == "line 3 of its cell, in inner"
 
 
 def test_the_failing_line_is_quoted_where_its_text_is_known(tmp_path):
@@ -169,7 +169,7 @@ def test_the_failing_line_is_quoted_where_its_text_is_known(tmp_path):
     path.write_text(source)
     with pytest.raises(AnswerRaised) as raised:
         call(as_cell(source, str(path)))
-    assert raised.value.where == "line 2: return unknown_name"
+    assert raised.value.where == "line 2 of its cell, in answer: return unknown_name"
 
 
 def test_lines_of_other_files_are_not_the_students():
