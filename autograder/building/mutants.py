@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 
 from autograder.checking import registry
 from autograder.checking.coverage import CLASSES, coverage, unknown
-from autograder.checking.questions import reference
+from autograder.checking.questions import asked, reference
 from autograder.checking.run_check import run_check
 from autograder.checking.slips import Slip, slips
 from autograder.inside.answer import LocalAnswer
@@ -21,6 +21,7 @@ class Endless(KeyboardInterrupt):
 
 def survivors(item: registry.Check, seed: int) -> tuple[int, list[Slip]]:
     """Pair (number of mutants, those that the check accepts)."""
+    asked(item, seed)  # kept for all mutants: made while a mutant runs, it might be cut short
     made = list(slips(reference(item)))
     return len(made), [slip for slip in made if not _rejected(item, slip, seed)]
 

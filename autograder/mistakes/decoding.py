@@ -1401,7 +1401,18 @@ def goes_row_by_row(cache, origin):
     return torch.cat([rows[places] for rows, places in zip(sources, origin, strict=True)])
 
 
+OUTSIDE = "nothing is learned from a search or a draw: it may be cut off from the graph"
 EQUIVALENT = {
+    "top_k_filter: whose result is cut off from the gradient: return logits.masked_fill(logits < "
+    "smallest, -math.inf).detach()": OUTSIDE,
+    "top_p_filter: whose result is cut off from the gradient: return logits.masked_fill(dropped, "
+    "-math.inf).detach()": OUTSIDE,
+    "beam_step: whose result is cut off from the gradient: return (scores.detach(), (place // "
+    "V).detach(), (place % V).detach())": OUTSIDE,
+    "length_normalised: whose result is cut off from the gradient: return (scores / "
+    "penalty).detach()": OUTSIDE,
+    "follow_beams: whose result is cut off from the gradient: return cache[(first + "
+    "origin).flatten()].detach()": OUTSIDE,
     "greedy_path: with another axis in one place: log_p, best = table[token].max(dim=-1)": (
         "a row has one axis, the first and the last"
     ),

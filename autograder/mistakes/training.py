@@ -2015,10 +2015,17 @@ def moves_the_mean(checkpoints):
 
 
 EQUIVALENT = {
+    "adamw_step: whose result is cut off from the gradient: return ((parameter - learning_rate * "
+    "m_hat / (v_hat.sqrt() + eps)).detach(), m.detach(), v.detach())": (
+        "an optimiser takes its step outside of the graph"
+    ),
     "noam_learning_rate: with the two items of a pair exchanged: rise, fall = (step ** (-0.5), "
     "step * warmup_steps ** (-1.5))": "the smaller of two is the smaller in either order",
     "batch_by_tokens: with `lengths` once where `max_tokens` belongs: raise ValueError(f'sentence "
     "{index} has {lengths[index]} tokens, max_tokens={lengths}')": "the message's words are free",
+    "Evaluation: with the two items of a pair exchanged: total, tokens = (0, 0.0)": (
+        "the sums begin with 0 in either way of writing it"
+    ),
     "Evaluation: whose result is cut off from the gradient: return (total / tokens).detach()": (
         "within no_grad there is nothing to cut off"
     ),
