@@ -97,12 +97,19 @@ def elementwise(got, whole, p, what):
     if len(other):
         got = f"{other[0].item():.4g} times the number before dropout, in {len(other)} places"
         expect.true(False, what, got, f"0, or 1 / (1 - {p}) = {1 / (1 - p):.4g} times that number")
-    _share(is_dropped, p, what)
+    _by_chance(there.double().masked_scatter(there, is_dropped.double()), there, p, what)
 
 
-def _share(is_dropped, p, what):
-    share = is_dropped.double().mean().item()
+def _by_chance(dropped, there, p, what):
+    """About a share p of ``dropped``, 0 or 1, is 1, and no number is dropped for its neighbour's
+    sake: two of them are alike as often as chance wants it."""
+    share = dropped[there].mean().item()
     expect.true(abs(share - p) < SHARE, what, f"{share:.2f} of it dropped", f"about {p}")
+    for axis in range(dropped.dim()):
+        alike = (dropped == dropped.roll(1, axis))[there & there.roll(1, axis)].double().mean()
+        got = f"numbers beside each other, along axis {axis}, share their fate"
+        chance = p**2 + (1 - p) ** 2
+        expect.true(abs(alike - chance) < SHARE, what, got, "each number dropped by itself")
 
 
 def one_of(got, outcomes, masks, p, what):
@@ -116,7 +123,8 @@ def one_of(got, outcomes, masks, p, what):
     strange = int((nearest > TIGHT).sum())
     found = f"{strange} of {len(got)} vectors are none of those that dropout can make"
     expect.true(strange == 0, what, found, "each entry dropped, or divided by 1 - p, once")
-    _share(~masks[which], p, what)
+    dropped = 1 - masks[which].double()
+    _by_chance(dropped, torch.ones_like(dropped).bool(), p, what)
 
 
 def kept(count):
@@ -124,21 +132,37 @@ def kept(count):
     return (torch.arange(2**count)[:, None] >> torch.arange(count)) % 2 == 1
 
 
-def sublayer_outcomes(values, name, x, heard, n_heads, p):
-    """What dropout can make of x plus the update of one sublayer, of vectors that stand alone.
+def sublayer_outcomes(values, name, x, asks, heard, n_heads, p):
+    """What dropout can make of x plus the update of one sublayer, of positions that stand alone.
 
-    x, heard  (N, d_model)  the stream, and what the sublayer reads its values from
-    returns   outcomes (N, M, d_model), and which entries of the update each one keeps (M, d_model)
+    x, asks  (N, d_model)       the stream, and what the sublayer has for a query
+    heard    (N, T_k, d_model)  what an attention has for keys and values
+    returns  outcomes (N, M, d_model), and what of the update each one keeps: bool (M, d_model)
     """
-    if name == "feed_forward":
-        into, out, groups = "linear_1", "linear_2", len(values["feed_forward.linear_1.bias"])
-    else:  # the only weight of a head is 1: it is dropped, with all values of the head, or not
-        into, out, groups = "W_v", "W_o", n_heads
-    inner = F.linear(heard, values[f"{name}.{into}.weight"], values[f"{name}.{into}.bias"])
-    inner = inner.relu() if name == "feed_forward" else inner
-    inside = kept(groups).repeat_interleave(inner.shape[1] // groups, 1) / (1 - p)  # (I, units)
-    update = inner[:, None] * inside @ values[f"{name}.{out}.weight"].T
+    parts, out = (_units if name == "feed_forward" else _heads)(values, name, asks, heard, n_heads)
+    inside = kept(parts.shape[1]).double() / (1 - p)  # (I, parts)
+    update = torch.einsum("iu,nud->nid", inside, parts @ values[f"{name}.{out}.weight"].T)
     update = update + values[f"{name}.{out}.bias"]  # (N, I, d_model)
     masks = kept(x.shape[1])
-    made = x[:, None, None] + update[:, :, None] * masks / (1 - p)  # (N, I, O, d_model)
+    made = x[:, None, None] + update[:, :, None] * masks / (1 - p)  # (N, I, M / I, d_model)
     return made.flatten(1, 2), masks.repeat(inside.shape[0], 1)
+
+
+def _units(values, name, asks, heard, n_heads):
+    """The hidden units, each by itself: (N, d_ff, d_ff)."""
+    return torch.diag_embed(_mapped(values, f"{name}.linear_1", asks).relu()), "linear_2"
+
+
+def _heads(values, name, asks, heard, n_heads):
+    """What each head takes from each key, each by itself: (N, H * T_k, d_model)."""
+    q = _mapped(values, f"{name}.W_q", asks[:, None]).unflatten(2, (n_heads, -1))
+    k, v = (
+        _mapped(values, f"{name}.{W}", heard).unflatten(2, (n_heads, -1)) for W in PROJECTIONS[1:3]
+    )
+    weights = (torch.einsum("nqhd,nkhd->nhk", q, k) / math.sqrt(q.shape[-1])).softmax(-1)
+    taken = torch.einsum("nhk,nkhd,hg->nhkgd", weights, v, torch.eye(n_heads, dtype=F64))
+    return taken.flatten(3).flatten(1, 2), "W_o"
+
+
+def _mapped(values, name, x):
+    return F.linear(x, values[f"{name}.weight"], values[f"{name}.bias"])
