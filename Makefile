@@ -18,6 +18,7 @@ demo: install   ## grade a small class and show the results
 test: install   ## run all tests and checks
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	$(BIN)/mypy
 	$(BIN)/autograder build --check
 	$(BIN)/autograder verify
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 -m "not browser and not serial"

@@ -49,7 +49,7 @@ def additive_scores(q, k, W_q, W_k, v):
 def masked_softmax(scores, lengths):
     """Share each query's weight among the true keys; padding gets exactly 0.
 
-    scores   (B, T_q, T_k)
+    scores   (B, T_q, T_k)  of any size: ±1000 is fine
     lengths  (B,)           the true numbers of keys, at least 1
     returns  (B, T_q, T_k)  rows sum to 1
 
@@ -70,7 +70,7 @@ class AdditiveAttention(nn.Module):
                                     -> context (B, T_q, d_v) and weights (B, T_q, T_k)
 
     Three `nn.Linear` layers without bias: `W_q`, `W_k`, both to d_attention features, and `v` from
-    d_attention to 1.
+    d_attention to 1. Scores may be of any size: the weights stay finite.
     """
 
     def __init__(self, d_q, d_k, d_attention):
@@ -98,7 +98,8 @@ def attention_decoder_step(tokens, state, annotations, lengths, weights):
     annotations  (B, T_k, c)  keys and values
     lengths      (B,)         true numbers of annotations
     weights      a dict: W_q, W_k, v for the scores, and all that `decoder_step` needs
-    returns      logits (B, vocab_size), the new state (B, d), attention weights (B, T_k)
+    returns      logits (B, vocab_size), the new state (B, d), attention weights (B, T_k), which
+                 stay finite however large the scores are
 
     Source: Bahdanau et al. (2014), section 3.1: e_ij = a(s_{i-1}, h_j).
     """

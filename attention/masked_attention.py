@@ -27,6 +27,7 @@ def padding_mask(lengths, T):
 def causal_mask(T, device=None):
     """Let every position look at itself and at what came before it.
 
+    device   where the mask is made
     returns  (T, T)  bool, queries down, keys across
 
     >>> causal_mask(3).int()
@@ -41,6 +42,7 @@ def causal_mask(T, device=None):
 def local_mask(T, window, device=None):
     """Let every position look at itself and at `window` neighbours on each side.
 
+    device   where the mask is made
     returns  (T, T)  bool
 
     >>> local_mask(4, window=1).int()
@@ -59,6 +61,7 @@ def longformer_mask(T, window, global_positions, device=None):
 
     window            neighbours on each side, as in `local_mask`
     global_positions  list of ints
+    device            where the mask is made
     returns           (T, T)  bool
 
     Source: Beltagy et al. (2020), figure 2d.

@@ -142,7 +142,7 @@ def captured_variance(matrix):
 
     matrix   (..., m, n)
     returns  (..., min(m, n))  entry i: share, from 0 to 1, of the sum of all squared singular
-                               values that the i + 1 largest have
+                               values that the i + 1 largest have, as precise as the matrix
 
     >>> captured_variance(torch.diag(torch.tensor([1.0, 3.0, 0.0])))
     tensor([0.9000, 1.0000, 1.0000])

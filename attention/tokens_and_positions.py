@@ -243,7 +243,7 @@ def sinusoidal_positions(positions, d_model):
     positions  (T,)          floating, usually 0.0, 1.0, …
     d_model    an even number
     returns    (T, d_model)  column 2i: sin(position / 10000^(2i / d_model)); column 2i + 1: cos of
-                             the same
+                             the same; of the positions' dtype
 
     Raises ValueError if d_model is odd. Source: Vaswani et al. (2017), section 3.5.
 
@@ -266,7 +266,8 @@ class LearnedPositions(nn.Module):
     max_length  how many positions there are vectors for
     d_model     features
 
-    The parameter `table` is (max_length, d_model). It starts small and random.
+    The parameter `table` is (max_length, d_model). It starts small and random, with a standard
+    deviation far below 1, such as 0.02.
     """
 
     def __init__(self, max_length, d_model):
@@ -290,7 +291,7 @@ def rotary(x, positions):
     """Turn each pair of features by an angle that grows with the position.
 
     x          (..., T, d_head)  queries or keys, d_head even
-    positions  (T,)              floating, usually 0.0, 1.0, …
+    positions  (T,)              floating, of x's dtype, usually 0.0, 1.0, …
     returns    (..., T, d_head)  (x[2i], x[2i + 1]) turned by position / 10000^(2i / d_head),
                                  from the first axis towards the second
 

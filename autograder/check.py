@@ -11,6 +11,7 @@ import os
 import random
 import sys
 import warnings
+from collections.abc import Callable
 
 from autograder.checking import registry
 from autograder.checking.expect import CheckFailed
@@ -20,7 +21,7 @@ from autograder.inside.answer import LocalAnswer
 PRINTED_LIMIT = 2000
 
 
-def __getattr__(name):
+def __getattr__(name: str) -> Callable[[object], None]:
     """Return the check of the exercise ``name`` as a function of the student's answer."""
     if name.startswith("_"):
         raise AttributeError(name)
@@ -31,22 +32,22 @@ def __getattr__(name):
     return functools.partial(_check_or_raise, item)
 
 
-def preview(name, answer):
+def preview(name: str, answer: object) -> None:
     """Print what the check of ``name`` says about ``answer``, without failing."""
     failure = check_quietly(registry.find(name), answer)
     print(failure or f"{name}: correct.")
 
 
-def _check_or_raise(item, answer):
+def _check_or_raise(item: registry.Check, answer: object) -> None:
     in_notebook = "ipykernel" in sys.modules  # else it is the source, which imports its answers
-    failure = in_notebook and refuse_imported(item, answer)
+    failure = refuse_imported(item, answer) if in_notebook else None
     failure = failure or check_quietly(item, answer)
     if failure is not None:
         raise failure
     print(f"{item.name}: correct.")
 
 
-def refuse_imported(item, answer):
+def refuse_imported(item: registry.Check, answer: object) -> CheckFailed | None:
     """Return a CheckFailed if the answer was imported instead of written in the notebook."""
     module = getattr(answer, "__module__", "__main__")
     if module == "__main__":
@@ -60,7 +61,7 @@ def refuse_imported(item, answer):
     return failure
 
 
-def check_quietly(item, answer):
+def check_quietly(item: registry.Check, answer: object) -> CheckFailed | None:
     """Run the check; print, shortened, what the answer printed. Warnings cost nothing."""
     printed = _Limited()
     with (
@@ -77,7 +78,7 @@ def check_quietly(item, answer):
     return failure
 
 
-def _seed():
+def _seed() -> int:
     """A fresh seed, or AUTOGRADER_SEED to repeat a failure."""
     fixed = os.environ.get("AUTOGRADER_SEED")
     return int(fixed) if fixed else random.SystemRandom().randrange(1, 10**6)
@@ -88,7 +89,7 @@ class _Limited(io.StringIO):
 
     dropped = 0
 
-    def write(self, text):
+    def write(self, text: str) -> int:
         room = max(0, PRINTED_LIMIT - self.tell())
         super().write(text[:room])
         self.dropped += max(0, len(text) - room)

@@ -5,13 +5,18 @@ import os
 import re
 import sys
 from pathlib import Path
+from typing import Any
 
+from nbformat import NotebookNode
 from nbgrader import preprocessors as steps
 from nbgrader.preprocessors import ClearSolutions, NbGraderPreprocessor
+from traitlets.config import Config
 
 from autograder.grading import nbgrader_steps, prose
 
 STUB = "raise NotImplementedError"
+# What a class's data are called. They once lay in autograder/.
+OLD_NAMES = ("submitted", "autograded", "feedback", "gradebook.db")
 
 
 class StubSolutions(ClearSolutions):
@@ -20,7 +25,7 @@ class StubSolutions(ClearSolutions):
     The words come from the opening mark: ``### BEGIN SOLUTION softmax: write about 3 lines``.
     """
 
-    def _replace_solution_region(self, cell, language):
+    def _replace_solution_region(self, cell: NotebookNode, language: str) -> bool:
         labels = re.findall(rf"{self.begin_solution_delimeter} ?(.*)", cell.source)
         replaced = super()._replace_solution_region(cell, language)
         if replaced and language == "python":
@@ -30,13 +35,15 @@ class StubSolutions(ClearSolutions):
             cell.source = first + "".join(
                 stub + piece for stub, piece in zip(stubs, pieces, strict=True)
             )
-        return replaced
+        return bool(replaced)
 
 
 class ForgetBuild(NbGraderPreprocessor):
     """Drop what `autograder build` notes in a solved notebook to know whether to run it again."""
 
-    def preprocess(self, nb, resources):
+    def preprocess(
+        self, nb: NotebookNode, resources: dict[str, Any]
+    ) -> tuple[NotebookNode, dict[str, Any]]:
         """Keep of the build's metadata only which lesson this is."""
         for note in ("digest", "outputs"):
             nb.metadata.get("autograder", {}).pop(note, None)
@@ -59,8 +66,12 @@ GENERATE = [
 ]
 
 
-def configure(c, root):
-    """Set up nbgrader's configuration ``c`` for the course whose folder is ``root``."""
+def configure(c: Config, root: Path | str) -> Config:
+    """Set up nbgrader's configuration ``c`` for the course whose folder is ``root``.
+
+    Ends the program where a class's data still lie where they once did.
+    """
+    _refuse_old_places(Path(root))
     _find_alembic()
     c.CourseDirectory.course_id = "attention"
     c.CourseDirectory.root = str(root)
@@ -85,7 +96,20 @@ def configure(c, root):
     return c
 
 
-def _find_alembic():
+def _refuse_old_places(root: Path) -> None:
+    """A class's data once lay in autograder/; without them, a new gradebook would be begun.
+
+    SystemExit, since nbgrader goes on without its configuration after any other exception.
+    """
+    old = [f"autograder/{name}" for name in OLD_NAMES if (root / "autograder" / name).exists()]
+    if old:
+        raise SystemExit(
+            f"{', '.join(old)}: a class's data now belong into class/; move them with: "
+            f"mkdir -p class && mv {' '.join(old)} class/"
+        )
+
+
+def _find_alembic() -> None:
     """nbgrader runs ``alembic`` by name: find it also where the environment is not activated."""
     programs = str(Path(sys.executable).parent)
     if programs not in os.environ.get("PATH", "").split(os.pathsep):

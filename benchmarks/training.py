@@ -23,7 +23,8 @@ from torch.nn import functional as F
 from attention.provided.data import PAD
 from attention.sequence_to_sequence import shift_right
 from attention.tokens_and_positions import sinusoidal_positions
-from attention.train.acceleration import ModelLoss, prepare
+from attention.train.acceleration import FastLoss, prepare
+from attention.training import ModelAndLoss
 from attention.training_on_gpu import training_flops
 from attention.transformer import Transformer
 from benchmarks.attention_kernels import peak_mib, wait
@@ -86,14 +87,6 @@ class Rung:
     peer: bool = False
 
 
-def loss_of(model, source, target, bf16):
-    """The label-smoothed loss as PyTorch has it."""
-    with torch.autocast(source.device.type, torch.bfloat16, enabled=bf16):
-        logits = model(source, target)
-    logits, target = logits.float().flatten(0, 1), target.flatten()
-    return F.cross_entropy(logits, target, ignore_index=PAD, label_smoothing=SMOOTHING)
-
-
 def trainer(rung, size, device):
     """A function of (source, target) that takes one step of training as the rung says."""
     torch.manual_seed(0)
@@ -108,14 +101,11 @@ def trainer(rung, size, device):
         for module in model.modules():
             if hasattr(module, "n_heads"):
                 module.dropout = 0.0
+    dtype = torch.bfloat16 if rung.bf16 else None
     if rung.accelerated:
-        prepare(model, device)
-        loss = ModelLoss(model, SMOOTHING, torch.bfloat16 if rung.bf16 else None)
+        loss = FastLoss(prepare(model, device), SMOOTHING, dtype)
     else:
-
-        def loss(source, target):
-            return loss_of(model, source, target, rung.bf16)
-
+        loss = ModelAndLoss(model, SMOOTHING, dtype).loss
     if rung.compiled:
         for stack in [model.stacks] if rung.peer else [model.encoder, model.decoder]:
             stack.compile()

@@ -490,7 +490,7 @@ for name, positions in found.items():
 #
 # For a local window of *w* neighbours on each side, only 2*w* + 1 scores a query are needed.
 # Compute attention with a local mask without ever making a `(T, T)` tensor, neither of scores nor
-# of bools. The check calls it with a sequence of one million.
+# of bools. The check calls it with a sequence of half a million.
 #
 # <details><summary>Hint 1 · the idea</summary>
 #

@@ -10,7 +10,9 @@ import functools
 import hashlib
 import json
 import random
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from num2words import num2words
@@ -22,8 +24,10 @@ SPECIAL = ["<pad>", "<bos>", "<eos>"]
 CACHE = ROOT / ".cache"
 VERSION = 1  # part of the cache's name: raise it when the corpus changes
 
+Pair = Sequence[Any]  # number, source text, target text
 
-def in_words(number, language):
+
+def in_words(number: int, language: str) -> str:
     """Write a number from 0 to 999 999 999 999 in words: lower case, no hyphens, no "and".
 
     >>> in_words(231, "en"), in_words(231, "de"), in_words(99, "fr")
@@ -38,12 +42,12 @@ def in_words(number, language):
 
 
 @functools.cache
-def _group_in_words(number, language):
-    text = num2words(number, lang=language).lower().replace("-", " ").replace(",", "")
+def _group_in_words(number: int, language: str) -> str:
+    text: str = num2words(number, lang=language).lower().replace("-", " ").replace(",", "")
     return text.replace(" and ", " ") if language == "en" else text
 
 
-def is_test(number):
+def is_test(number: int) -> bool:
     """Say whether a number belongs to the test set: one in ten does, in every lesson."""
     return int.from_bytes(hashlib.blake2b(str(number).encode(), digest_size=4).digest()) % 10 == 0
 
@@ -56,22 +60,22 @@ class Vocabulary:
     ([4, 3, 2], ['b', 'a'])
     """
 
-    def __init__(self, tokens):
+    def __init__(self, tokens: Iterable[str]):
         self.tokens = SPECIAL + sorted(set(tokens) - set(SPECIAL))
         self.ids = {token: index for index, token in enumerate(self.tokens)}
 
-    def __len__(self):
+    def __len__(self) -> int:
         return len(self.tokens)
 
-    def encode(self, tokens):
+    def encode(self, tokens: Iterable[str]) -> list[int]:
         """Return the tokens' ids, and EOS after them."""
         return [self.ids[token] for token in tokens] + [EOS]
 
-    def decode(self, ids):
+    def decode(self, ids: Sequence[int] | torch.Tensor) -> list[str]:
         """Return the tokens before the first EOS, without PAD and BOS."""
-        ids = ids.tolist() if isinstance(ids, torch.Tensor) else ids
-        ids = ids[: ids.index(EOS)] if EOS in ids else ids
-        return [self.tokens[index] for index in ids if index not in (PAD, BOS)]
+        known: Sequence[int] = ids.tolist() if isinstance(ids, torch.Tensor) else ids
+        known = known[: known.index(EOS)] if EOS in known else known
+        return [self.tokens[index] for index in known if index not in (PAD, BOS)]
 
 
 @dataclass(frozen=True)
@@ -85,7 +89,7 @@ class Batch:
     lengths: torch.Tensor
     target: torch.Tensor
 
-    def to(self, device):
+    def to(self, device: torch.device | str) -> "Batch":
         """Return the batch on another device."""
         return Batch(self.source.to(device), self.lengths.to(device), self.target.to(device))
 
@@ -94,13 +98,13 @@ class Batch:
 class Corpus:
     """Pairs (number, source text, target text), split by number, and both vocabularies."""
 
-    train: list
-    test: list
+    train: list[Pair]
+    test: list[Pair]
     source_vocabulary: Vocabulary
     target_vocabulary: Vocabulary
     source_unit: str
 
-    def batch(self, pairs):
+    def batch(self, pairs: Sequence[Pair]) -> Batch:
         """Return the pairs as one padded Batch."""
         sources = [
             self.source_vocabulary.encode(split(text, self.source_unit)) for _, text, _ in pairs
@@ -109,7 +113,7 @@ class Corpus:
         lengths = torch.tensor([len(ids) for ids in sources])
         return Batch(pad(sources), lengths, pad(targets))
 
-    def batches(self, size, steps, seed=0):
+    def batches(self, size: int, steps: int, seed: int = 0) -> Iterator[Batch]:
         """Yield ``steps`` random training batches; the same seed gives the same batches.
 
         Every number of digits is equally frequent, so that short numbers are not drowned by the
@@ -120,31 +124,37 @@ class Corpus:
         for _ in range(steps):
             yield self.batch([draw.choice(draw.choice(of_length)) for _ in range(size)])
 
-    def test_by_digits(self, at_most):
+    def test_by_digits(self, at_most: int) -> dict[int, list[Pair]]:
         """Return {number of digits: test pairs}, ``at_most`` so many of each length."""
         return {digits: pairs[:at_most] for digits, pairs in _by_digits(self.test).items()}
 
 
-def _by_digits(pairs):
+def _by_digits(pairs: Sequence[Pair]) -> dict[int, list[Pair]]:
     """Group pairs by the number of digits: {1: pairs, 2: pairs, …}."""
-    found = {}
+    found: dict[int, list[Pair]] = {}
     for pair in pairs:
         found.setdefault(len(str(pair[0])), []).append(pair)
     return dict(sorted(found.items()))
 
 
-def split(text, unit):
+def split(text: str, unit: str) -> list[str]:
     """Split a text into a list of "words" or "characters"."""
     return text.split() if unit == "words" else list(text)
 
 
-def pad(sequences):
+def pad(sequences: Sequence[list[int]]) -> torch.Tensor:
     """Fill lists of ids up with PAD to one tensor: (B, length of the longest)."""
     longest = max(map(len, sequences))
     return torch.tensor([ids + [PAD] * (longest - len(ids)) for ids in sequences])
 
 
-def numbers(n_train=20_000, n_test=1_000, digits=6, source="en", unit="words"):
+def numbers(
+    n_train: int = 20_000,
+    n_test: int = 1_000,
+    digits: int = 6,
+    source: str = "en",
+    unit: str = "words",
+) -> Corpus:
     """Make the corpus, or read it from the cache: numbers of 1 to ``digits`` digits, to German.
 
     n_train, n_test  how many pairs at most; all lengths get an equal share, as far as there are
@@ -161,15 +171,15 @@ def numbers(n_train=20_000, n_test=1_000, digits=6, source="en", unit="words"):
     return Corpus(pairs["train"], pairs["test"], Vocabulary(words), Vocabulary(letters), unit)
 
 
-def _make(n_train, n_test, digits, source):
-    chosen = {"train": [], "test": []}
+def _make(n_train: int, n_test: int, digits: int, source: str) -> dict[str, list[Pair]]:
+    chosen: dict[str, list[int]] = {"train": [], "test": []}
     draw = random.Random(0)
     for left, length in zip(range(digits, 0, -1), range(1, digits + 1), strict=True):
         share = {
             part: (n - len(chosen[part])) // left
             for part, n in (("train", n_train), ("test", n_test))
         }
-        found = {"train": [], "test": []}
+        found: dict[str, list[int]] = {"train": [], "test": []}
         for number in _shuffled(length, draw, sum(share.values())):
             part = "test" if is_test(number) else "train"
             if len(found[part]) < share[part]:
@@ -182,25 +192,26 @@ def _make(n_train, n_test, digits, source):
     }
 
 
-def _shuffled(length, draw, wanted):
-    """Yield different numbers of this many digits in random order, enough to choose from."""
+def _shuffled(length: int, draw: random.Random, wanted: int) -> list[int]:
+    """Return different numbers of this many digits in random order, enough to choose from."""
     low, high = (0 if length == 1 else 10 ** (length - 1)), 10**length
     return draw.sample(range(low, high), min(high - low, 12 * wanted))
 
 
-def _read(name):
+def _read(name: str) -> dict[str, list[Pair]] | None:
     try:
-        return json.loads((CACHE / name).read_text(encoding="utf-8"))
+        pairs: dict[str, list[Pair]] = json.loads((CACHE / name).read_text(encoding="utf-8"))
+        return pairs
     except (OSError, ValueError):
         return None
 
 
-def _write(name, pairs):
+def _write(name: str, pairs: dict[str, list[Pair]]) -> dict[str, list[Pair]]:
     store(name, json.dumps(pairs, ensure_ascii=False))
     return pairs
 
 
-def store(name, text):
+def store(name: str, text: str) -> None:
     """Keep a text in the cache."""
     try:
         CACHE.mkdir(exist_ok=True)

@@ -1,6 +1,5 @@
-"""What is stored: where, files that are never half written, and a fingerprint of weights."""
+"""What is stored: where, and files that are never half written."""
 
-import hashlib
 import os
 import tempfile
 from pathlib import Path
@@ -8,7 +7,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]  # the folder that holds attention/ and data/
 
 
-def write_aside(path, content, sync=False):
+def write_aside(path: Path, content: bytes, sync: bool = False) -> None:
     """Write bytes to a file in one step: whoever reads it finds all of the old or all of the new.
 
     sync  wait until the disk has it, so that not even a power failure loses both
@@ -27,11 +26,3 @@ def write_aside(path, content, sync=False):
     except BaseException:
         os.unlink(aside)
         raise
-
-
-def fingerprint(weights, text=""):
-    """A SHA-256 of weights, {name: tensor}, and a text: a file shows with it that it is whole."""
-    total = hashlib.sha256(text.encode())
-    for name in sorted(weights):
-        total.update(name.encode() + weights[name].cpu().contiguous().numpy().tobytes())
-    return total.hexdigest()

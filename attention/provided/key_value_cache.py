@@ -2,10 +2,12 @@
 
 import copy
 import math
+from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from attention.multi_head_attention import attend
 from attention.provided.data import BOS, PAD
@@ -16,7 +18,7 @@ GROWTH = 16  # positions by which a full cache grows
 
 
 @contextmanager
-def evaluation(model):
+def evaluation(model: nn.Module) -> Iterator[None]:
     """Switch dropout and gradients off; afterwards every module is in the mode that it was in."""
     modes = [(module, module.training) for module in model.modules()]
     model.eval()
@@ -28,7 +30,7 @@ def evaluation(model):
             module.training = mode
 
 
-def limits(source, max_length):
+def limits(source: Tensor, max_length: int | tuple[float, float]) -> Tensor:
     """Say how many tokens each translation may have, EOS included: (B,).
 
     source      (B, T_k)  ids, filled up with PAD
@@ -54,13 +56,13 @@ class RepeatingDecoder:
     beams    how many rows of tokens there are for each source: K
     """
 
-    def __init__(self, model, source, beams=1):
+    def __init__(self, model: Any, source: Tensor, beams: int = 1):
         self.model, self.beams = model, beams
         self.source_mask = (source != PAD).unsqueeze(1)  # (B, 1, T_k)
         self.memory = model.encode(source, self.source_mask)  # (B, T_k, d_model)
         self.read = source.new_empty((len(source) * beams, 0))  # (B·K, T)
 
-    def step(self, tokens):
+    def step(self, tokens: Tensor) -> Tensor:
         """Read one token per row, (B·K,), and score the next: (B·K, vocab_size).
 
         PAD and BOS, which are no part of a sentence, get the score -inf.
@@ -70,7 +72,7 @@ class RepeatingDecoder:
         mask = self.source_mask.repeat_interleave(self.beams, 0)  # (B·K, 1, T_k)
         return _only_words(self.model.decode(self.read, memory, None, mask)[:, -1])
 
-    def select(self, rows, stays):
+    def select(self, rows: Tensor, stays: Tensor) -> None:
         """Go on with some of the rows, in another order.
 
         rows   (B'·K,)  the old row that each new row goes on from
@@ -88,7 +90,7 @@ class CachedDecoder(RepeatingDecoder):
     own layers do the work: copies of them, in which the attentions have others in their places.
     """
 
-    def __init__(self, model, source, beams=1):
+    def __init__(self, model: Any, source: Tensor, beams: int = 1):
         super().__init__(model, source, beams)
         self.length = 0
         self.decoder = _twin(model.decoder)
@@ -97,7 +99,7 @@ class CachedDecoder(RepeatingDecoder):
             layer.attention = _PastAttention(layer.attention)
             layer.cross_attention = _SourceAttention(layer.cross_attention, self.memory, beams)
 
-    def step(self, tokens):
+    def step(self, tokens: Tensor) -> Tensor:
         """Read one token per row, (B·K,), and score the next: (B·K, vocab_size)."""
         x = self.model.target_embedding(tokens).unsqueeze(1)  # (B·K, 1, d_model)
         position = torch.full((1,), self.length, dtype=x.dtype, device=x.device)
@@ -106,7 +108,7 @@ class CachedDecoder(RepeatingDecoder):
         self.length += 1
         return _only_words(self.model.generator(x[:, 0]))
 
-    def select(self, rows, stays):
+    def select(self, rows: Tensor, stays: Tensor) -> None:
         """Go on with some of the rows, in another order: see `RepeatingDecoder`."""
         super().select(rows, stays)
         for layer in self.decoder.layers:
@@ -116,14 +118,14 @@ class CachedDecoder(RepeatingDecoder):
                 source.keys, source.values = source.keys[stays], source.values[stays]
 
 
-def _only_words(logits):
+def _only_words(logits: Tensor) -> Tensor:
     """Scores in float32, in which PAD and BOS cannot win."""
     logits = logits.float()
     logits[:, [PAD, BOS]] = -math.inf
     return logits
 
 
-def _twin(module):
+def _twin(module: Any) -> Any:
     """A copy with the same parts, in which a part can be replaced."""
     twin = copy.copy(module)
     twin._modules = dict(module._modules)
@@ -133,17 +135,20 @@ def _twin(module):
 class _PastAttention(nn.Module):
     """Self-attention of one new position over itself and all before, whose keys it has kept."""
 
-    def __init__(self, attention):
+    def __init__(self, attention: Any):
         super().__init__()
         self.attention, self.length = attention, 0
-        self.keys = self.values = None  # (B·K, H, capacity, d_head)
+        self.keys: Tensor | None = None  # (B·K, H, capacity, d_head)
+        self.values: Tensor | None = None
 
-    def forward(self, query, key, value, mask=None):
+    def forward(
+        self, query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None = None
+    ) -> Tensor:
         """Read (B·K, 1, d_model). The mask is not needed: no future is there."""
         W, heads = self.attention, (self.attention.n_heads, self.attention.d_head)
         k = W.W_k(key).unflatten(2, heads).transpose(1, 2)  # (B·K, H, 1, d_head)
         v = W.W_v(value).unflatten(2, heads).transpose(1, 2)  # (B·K, H, 1, d_head)
-        if self.keys is None:
+        if self.keys is None or self.values is None:
             self.keys, self.values = k[:, :, :0], v[:, :, :0]
         if self.length == self.keys.shape[2]:
             space = (0, 0, 0, GROWTH)
@@ -163,14 +168,14 @@ class _SourceAttention(nn.Module):
     The K beams of a source look at the same keys, so they are K queries of one sequence.
     """
 
-    def __init__(self, attention, memory, beams):
+    def __init__(self, attention: Any, memory: Tensor, beams: int):
         super().__init__()
         self.attention, self.beams = attention, beams
         heads = attention.n_heads, attention.d_head
         self.keys = attention.W_k(memory).unflatten(2, heads).transpose(1, 2)  # (B, H, T_k, d_head)
         self.values = attention.W_v(memory).unflatten(2, heads).transpose(1, 2)
 
-    def forward(self, query, key, value, mask=None):
+    def forward(self, query: Tensor, key: Tensor, value: Tensor, mask: Tensor) -> Tensor:
         """Let (B·K, 1, d_model) look at the sources, under the mask (B, 1, T_k)."""
         W, heads = self.attention, (self.attention.n_heads, self.attention.d_head)
         query = query.view(-1, self.beams, query.shape[2])  # (B, K, d_model)

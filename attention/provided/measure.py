@@ -1,12 +1,14 @@
 """Measure what a computation costs: time and memory."""
 
 import time
+from collections.abc import Callable
+from typing import Any
 
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 
-def milliseconds(action, repeats=20):
+def milliseconds(action: Callable[[], object], repeats: int = 20) -> float:
     """Return the shortest of several runs of ``action()``, in milliseconds.
 
     The shortest is the one least disturbed by whatever else the machine is doing.
@@ -19,7 +21,7 @@ def milliseconds(action, repeats=20):
     return 1000 * min(spent)
 
 
-def megabytes(action):
+def megabytes(action: Callable[[], object]) -> float:
     """Return how much memory ``action()`` asks for in all, in megabytes (10⁶ bytes).
 
     Every tensor that is made counts once; views of it are free.
@@ -36,11 +38,13 @@ def megabytes(action):
 class _Count(TorchDispatchMode):
     """Adds up the sizes of the storages that operations make."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         super().__init__()
         self.bytes = 0
 
-    def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+    def __torch_dispatch__(
+        self, function: Any, types: Any, args: Any = (), kwargs: Any = None
+    ) -> Any:
         old = {item.untyped_storage().data_ptr() for item in args if torch.is_tensor(item)}
         result = function(*args, **(kwargs or {}))
         for item in result if isinstance(result, tuple | list) else [result]:

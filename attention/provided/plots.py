@@ -4,15 +4,24 @@ Attention weights are drawn with the queries down and the keys across, on a fixe
 from 0 to 1, so that any two panels can be compared.
 """
 
+from collections.abc import Mapping, Sequence
+from typing import Any
+
 import matplotlib.pyplot as plt
 import torch
+from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator
+from numpy.typing import NDArray
+
+from attention.provided.convex_hull import convex_hull
+
+Numbers = Any  # a tensor, an array or a list of numbers
 
 # Okabe and Ito's palette: distinguishable with every common kind of colour blindness.
 BLUE, ORANGE, GREEN, VERMILION = "#0072B2", "#E69F00", "#009E73", "#D55E00"
 PURPLE, SKY, GREY, BLACK = "#CC79A7", "#56B4E9", "#8A8A8A", "#222222"
 
-STYLE = {
+STYLE: Any = {
     "figure.dpi": 110,
     "figure.facecolor": "white",  # also on a dark page
     "savefig.facecolor": "white",
@@ -31,30 +40,45 @@ STYLE = {
 plt.rcParams.update(STYLE)
 
 
-def panels(rows=1, columns=1, width=3.0, height=2.4, share=True):
+def panels(
+    rows: int = 1,
+    columns: int = 1,
+    width: float = 3.0,
+    height: float = 2.4,
+    share: bool = True,
+) -> Any:
     """Return an array of Axes, or a single Axes if 1 × 1; ``width`` and ``height`` are of one.
 
     With ``share`` all panels have one y scale, and the panels of a column one x scale.
     """
     size = (max(4.2, width * columns), height * rows)
-    shared = {"sharex": "col", "sharey": True} if share else {}
+    shared: dict[str, Any] = {"sharex": "col", "sharey": True} if share else {}
     _, axes = plt.subplots(rows, columns, figsize=size, **shared)
     return axes
 
 
-def _array(values):
+def _array(values: Numbers) -> NDArray[Any]:
     """Numbers of any kind, also a tensor that requires a gradient, as a NumPy array."""
-    return torch.as_tensor(values).detach().cpu().numpy()
+    array: NDArray[Any] = torch.as_tensor(values).detach().cpu().numpy()
+    return array
 
 
-def _label(ax, **labels):
+def _label(ax: Axes, **labels: str) -> None:
     """Set titles and labels; among panels that share a scale only the outer ones show them."""
     ax.set(**labels)
     if len(ax.get_shared_y_axes().get_siblings(ax)) > 1:
         ax.label_outer()
 
 
-def heatmap(weights, ax=None, title="", queries=None, keys=None, numbers=False, colorbar=True):
+def heatmap(
+    weights: Numbers,
+    ax: Axes | None = None,
+    title: str = "",
+    queries: Sequence[Any] | None = None,
+    keys: Sequence[Any] | None = None,
+    numbers: bool = False,
+    colorbar: bool = True,
+) -> Axes:
     """Draw attention weights: queries down, keys across, colours fixed from 0 to 1.
 
     weights        (T_q, T_k)
@@ -84,7 +108,9 @@ def heatmap(weights, ax=None, title="", queries=None, keys=None, numbers=False, 
     return ax
 
 
-def mark(ax, rows, columns, colour=VERMILION):
+def mark(
+    ax: Axes, rows: tuple[int, int], columns: tuple[int, int], colour: str = VERMILION
+) -> Axes:
     """Draw a frame around some cells of a heat map.
 
     rows, columns  (first, last), both counted from 0 and both inside the frame
@@ -95,7 +121,17 @@ def mark(ax, rows, columns, colour=VERMILION):
     return ax
 
 
-def fit(x, prediction, x_train, y_train, truth=None, ax=None, title="", xlabel="x", legend=True):
+def fit(
+    x: Numbers,
+    prediction: Numbers,
+    x_train: Numbers,
+    y_train: Numbers,
+    truth: Numbers = None,
+    ax: Axes | None = None,
+    title: str = "",
+    xlabel: str = "x",
+    legend: bool = True,
+) -> Axes:
     """Draw examples, the prediction at every x and, if given, the function behind the examples."""
     ax = ax or panels(width=6.5, height=3.2)
     x, x_train, y_train = _array(x), _array(x_train), _array(y_train)
@@ -109,7 +145,15 @@ def fit(x, prediction, x_train, y_train, truth=None, ax=None, title="", xlabel="
     return ax
 
 
-def lines(x, named, ax=None, title="", xlabel="", ylabel="", log=False):
+def lines(
+    x: Numbers,
+    named: Mapping[str, Numbers],
+    ax: Axes | None = None,
+    title: str = "",
+    xlabel: str = "",
+    ylabel: str = "",
+    log: bool = False,
+) -> Axes:
     """Draw one labelled line per entry of ``named`` (label → y) over the same x."""
     ax = ax or panels(width=6.5, height=3.0)
     for label, y in named.items():
@@ -120,7 +164,9 @@ def lines(x, named, ax=None, title="", xlabel="", ylabel="", log=False):
     return ax
 
 
-def accuracy(named, ax=None, title=""):
+def accuracy(
+    named: Mapping[str, Mapping[int, float]], ax: Axes | None = None, title: str = ""
+) -> Axes:
     """Draw accuracy against the number of digits, one labelled line per entry of ``named``.
 
     named  label → {number of digits: share of numbers translated without error}
@@ -135,7 +181,14 @@ def accuracy(named, ax=None, title=""):
     return ax
 
 
-def histograms(named, ax=None, title="", xlabel="", span=None, bins=100):
+def histograms(
+    named: Mapping[str, Numbers],
+    ax: Axes | None = None,
+    title: str = "",
+    xlabel: str = "",
+    span: tuple[float, float] | None = None,
+    bins: int = 100,
+) -> Axes:
     """Draw how numbers are distributed: one outline per entry of ``named`` (label → numbers)."""
     ax = ax or panels(width=5.2, height=3.0)
     for label, numbers in named.items():
@@ -146,7 +199,7 @@ def histograms(named, ax=None, title="", xlabel="", span=None, bins=100):
     return ax
 
 
-def bars(weights, labels, ax=None, title=""):
+def bars(weights: Numbers, labels: Sequence[str], ax: Axes | None = None, title: str = "") -> Axes:
     """Draw one query's weights as bars from 0 to 1."""
     ax = ax or panels()
     weights = _array(weights)
@@ -158,7 +211,13 @@ def bars(weights, labels, ax=None, title=""):
     return ax
 
 
-def hull(values, context, ax=None, title="", legend=True):
+def hull(
+    values: Numbers,
+    context: Numbers,
+    ax: Axes | None = None,
+    title: str = "",
+    legend: bool = True,
+) -> Axes:
     """Draw 2-D values, their convex hull, and the contexts made of them: are these inside?
 
     values   (T_k, 2)
@@ -176,39 +235,7 @@ def hull(values, context, ax=None, title="", legend=True):
     return ax
 
 
-def convex_hull(points):
-    """Return the corners of the convex hull of 2-D points, counter-clockwise.
-
-    points   (n, 2)
-    returns  (corners, 2)
-
-    Source: Andrew's monotone chain (1979).
-
-    >>> convex_hull(torch.tensor([[0.0, 0], [2, 0], [1, 0.5], [2, 2], [0, 2]])).tolist()
-    [[0.0, 0.0], [2.0, 0.0], [2.0, 2.0], [0.0, 2.0]]
-    """
-    ordered = sorted(set(map(tuple, points.tolist())))
-    if len(ordered) < 3:
-        return torch.tensor(ordered, dtype=points.dtype)
-    lower, upper = _chain(ordered), _chain(ordered[::-1])
-    return torch.tensor(lower[:-1] + upper[:-1], dtype=points.dtype)
-
-
-def _chain(ordered):
-    """Half of a hull: drop the last corner for as long as it does not turn left."""
-    chain = []
-    for point in ordered:
-        while len(chain) > 1 and _turn(chain[-2], chain[-1], point) <= 0:
-            chain.pop()
-        chain.append(point)
-    return chain
-
-
-def _turn(a, b, c):
-    return (b[0] - a[0]) * (c[1] - a[1]) - (b[1] - a[1]) * (c[0] - a[0])
-
-
-def tokens(texts, ax=None):
+def tokens(texts: Mapping[str, Sequence[str]], ax: Axes | None = None) -> Axes:
     """Draw texts as coloured boxes, one a token.
 
     texts  label → list of str, the tokens
@@ -232,10 +259,18 @@ def tokens(texts, ax=None):
     return ax
 
 
-def signed(values, ax=None, title="", xlabel="", ylabel="", limit=1.0, colorbar=True):
+def signed(
+    values: Numbers,
+    ax: Axes | None = None,
+    title: str = "",
+    xlabel: str = "",
+    ylabel: str = "",
+    limit: float = 1.0,
+    colorbar: bool = True,
+) -> Axes:
     """Draw a matrix of numbers of both signs: white is 0, colours run from -limit to limit."""
     ax = ax or panels(width=6.5, height=3.2)
-    settings = {"aspect": "auto", "interpolation": "nearest"}
+    settings: dict[str, Any] = {"aspect": "auto", "interpolation": "nearest"}
     image = ax.imshow(_array(values), vmin=-limit, vmax=limit, cmap="PuOr_r", **settings)
     _label(ax, title=title, xlabel=xlabel, ylabel=ylabel)
     for axis in (ax.xaxis, ax.yaxis):

@@ -1,8 +1,10 @@
 """What the layers of lesson 09 are made of, and a look at the attention inside a model."""
 
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from typing import Any
 
-from torch import nn
+from torch import Tensor, nn
 
 from attention.multi_head_attention import MultiHeadAttention
 
@@ -24,7 +26,14 @@ class Sublayers(nn.Module):
     """
 
     def __init__(
-        self, d_model, n_heads, d_ff, dropout=0.1, pre_norm=False, fused=False, cross=False
+        self,
+        d_model: int,
+        n_heads: int,
+        d_ff: int,
+        dropout: float = 0.1,
+        pre_norm: bool = False,
+        fused: bool = False,
+        cross: bool = False,
     ):
         super().__init__()
         self.pre_norm = pre_norm
@@ -42,7 +51,9 @@ class Sublayers(nn.Module):
 
 
 @contextmanager
-def watch_attention(model, head_masks=None):
+def watch_attention(
+    model: nn.Module, head_masks: Mapping[str, Tensor] | None = None
+) -> Iterator[dict[str, Tensor]]:
     """Collect the weights of every attention in a model while it runs, and gate heads.
 
     model       any module with MultiHeadAttention layers in it
@@ -56,14 +67,15 @@ def watch_attention(model, head_masks=None):
     >>> weights["attention"].shape
     torch.Size([2, 3, 5, 5])
     """
-    collected, hooks, head_masks = {}, [], head_masks or {}
+    collected: dict[str, Tensor] = {}
+    hooks, gates_of = [], head_masks or {}
 
-    def watch(name, attention):
-        def before(_, args, kwargs):
-            gates = {"head_mask": head_masks[name]} if name in head_masks else {}
+    def watch(name: str, attention: nn.Module) -> None:
+        def before(_: object, args: Any, kwargs: Any) -> tuple[Any, Any]:
+            gates = {"head_mask": gates_of[name]} if name in gates_of else {}
             return args, kwargs | gates | {"return_weights": True}
 
-        def after(_, args, result):
+        def after(_: object, args: Any, result: Any) -> Any:
             output, collected[name] = result
             return output
 
@@ -71,7 +83,7 @@ def watch_attention(model, head_masks=None):
         hooks.append(attention.register_forward_hook(after))
 
     attentions = {n: m for n, m in model.named_modules() if isinstance(m, MultiHeadAttention)}
-    if unknown := head_masks.keys() - attentions.keys():
+    if unknown := gates_of.keys() - attentions.keys():
         raise ValueError(f"no attention is called {', '.join(unknown)}; there are {[*attentions]}")
     for name, attention in attentions.items():
         watch(name, attention)

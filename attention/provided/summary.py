@@ -1,10 +1,15 @@
 """A table of a model's modules: what comes out of each, and how many parameters it has."""
 
+from typing import Any
+
 import torch
 from torch import nn
 
+Row = tuple[str, str, str, str]
+Shapes = dict[nn.Module, str]  # of each module's output
 
-def summary(model, *inputs, depth=2):
+
+def summary(model: nn.Module, *inputs: Any, depth: int = 2) -> str:
     """Run a model once, and describe its modules in a table.
 
     model    any module
@@ -34,11 +39,11 @@ def summary(model, *inputs, depth=2):
     )
 
 
-def _shapes(model, inputs):
+def _shapes(model: nn.Module, inputs: tuple[Any, ...]) -> Shapes:
     """The shape of each module's output, as text, by module."""
-    shapes = {}
+    shapes: Shapes = {}
 
-    def note(module, _, output):
+    def note(module: nn.Module, _: object, output: Any) -> None:
         output = output[0] if isinstance(output, tuple) else output
         shapes[module] = str(tuple(output.shape))
 
@@ -52,9 +57,16 @@ def _shapes(model, inputs):
     return shapes
 
 
-def _rows(module, shapes, depth, seen, prefix="", level=0):
+def _rows(
+    module: nn.Module,
+    shapes: Shapes,
+    depth: int,
+    seen: set[nn.Parameter],
+    prefix: str = "",
+    level: int = 0,
+) -> list[Row]:
     """One row per module inside; a list of modules shows only what is in it."""
-    rows = []
+    rows: list[Row] = []
     for name, child in module.named_children():
         if isinstance(child, nn.ModuleList):
             rows += _rows(child, shapes, depth, seen, f"{name}.", level)

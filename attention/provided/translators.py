@@ -8,28 +8,37 @@ import argparse
 import contextlib
 import importlib
 import inspect
-import json
 import os
 import random
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import torch
-from safetensors import SafetensorError, safe_open
-from safetensors.torch import save_file
+from torch import Tensor, nn
 
-from attention.provided import data
-from attention.provided.files import ROOT, fingerprint
+from attention.provided import data, model_file
+from attention.provided.data import Batch, Corpus, Pair
+from attention.provided.files import ROOT
+from attention.provided.model_file import ModelFileError
 from attention.provided.progress import Bar
 
 CHECKPOINTS = ROOT / "data" / "checkpoints"
 STEPS, BATCH, LEARNING_RATE, SEED = 300, 64, 6e-3, 0
 
 # A Transformer for two cores. It sees hardly any number twice, so it needs no dropout.
-SMALL = {"d_model": 64, "n_heads": 4, "d_ff": 128, "n_layers": 2, "dropout": 0.0, "fused": True}
+SMALL: dict[str, Any] = {
+    "d_model": 64,
+    "n_heads": 4,
+    "d_ff": 128,
+    "n_layers": 2,
+    "dropout": 0.0,
+    "fused": True,
+}
 
 # name: module, class and sizes. The class is imported when it is asked for, since the modules of a
 # lesson are not there while it is graded.
-MODELS = {
+MODELS: dict[str, tuple[str, str, dict[str, Any]]] = {
     "sequence_to_sequence": ("sequence_to_sequence", "Seq2Seq", {}),
     "sequence_to_sequence_reversed": ("sequence_to_sequence", "Seq2Seq", {"reverse": True}),
     "sequence_to_sequence_128_numbers": ("sequence_to_sequence", "Seq2Seq", {"d_state": 128}),
@@ -40,8 +49,16 @@ MODELS = {
 }
 STEPS_OF = {"sequence_to_sequence_3000_steps": 3000}  # all others: STEPS
 
+Loss = Callable[[Tensor, Tensor], Tensor]
 
-def train(model, batches, steps, loss=None, learning_rate=LEARNING_RATE):
+
+def train(
+    model: nn.Module,
+    batches: Iterable[Batch],
+    steps: int,
+    loss: Loss | None = None,
+    learning_rate: float = LEARNING_RATE,
+) -> list[float]:
     """Train a translator by teacher forcing with Adam; returns the loss of every step.
 
     batches  an iterable of at least `steps` Batches
@@ -55,11 +72,13 @@ def train(model, batches, steps, loss=None, learning_rate=LEARNING_RATE):
         return _train(model, batches, steps, loss, learning_rate)
 
 
-def _from_lesson(module, name):
+def _from_lesson(module: str, name: str) -> Any:
     return getattr(importlib.import_module(f"attention.{module}"), name)
 
 
-def _train(model, batches, steps, loss, learning_rate):
+def _train(
+    model: nn.Module, batches: Iterable[Batch], steps: int, loss: Loss, learning_rate: float
+) -> list[float]:
     if os.environ.get("NBGRADER_EXECUTION"):
         steps = min(steps, 5)
     model.train()
@@ -67,7 +86,7 @@ def _train(model, batches, steps, loss, learning_rate):
     shape = torch.optim.lr_scheduler.LambdaLR(
         optimizer, lambda step: min((step + 1) / (0.1 * steps), (steps - step) / (0.9 * steps))
     )
-    losses = []
+    losses: list[float] = []
     with Bar(steps) as bar:
         for batch, _ in zip(batches, range(steps), strict=False):
             value = loss(model(*_sources(model, batch), batch.target), batch.target)
@@ -82,14 +101,14 @@ def _train(model, batches, steps, loss, learning_rate):
     return losses
 
 
-def _sources(model, batch):
+def _sources(model: nn.Module, batch: Batch) -> tuple[Tensor, ...]:
     """What a translator is told of the source: a Transformer finds the padding by itself."""
     takes_lengths = "lengths" in inspect.signature(model.forward).parameters
     return (batch.source, batch.lengths) if takes_lengths else (batch.source,)
 
 
 @contextlib.contextmanager
-def one_thread():
+def one_thread() -> Iterator[None]:
     """Compute on one core: as fast for small matrices, and sums in the same order."""
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
@@ -99,7 +118,7 @@ def one_thread():
         torch.set_num_threads(threads)
 
 
-def translations(model, corpus, pairs):
+def translations(model: Any, corpus: Corpus, pairs: Sequence[Pair]) -> list[str]:
     """Return the model's translation of every pair's source, as texts."""
     batch = corpus.batch(pairs)
     with one_thread():
@@ -107,7 +126,7 @@ def translations(model, corpus, pairs):
     return ["".join(corpus.target_vocabulary.decode(row)) for row in written]
 
 
-def accuracy_by_digits(model, corpus, at_most=100):
+def accuracy_by_digits(model: Any, corpus: Corpus, at_most: int = 100) -> dict[int, float]:
     """Return {number of digits: share of test numbers translated without any error}.
 
     Lengths of which there are fewer than 10 test numbers are left out. While nbgrader runs the
@@ -122,7 +141,7 @@ def accuracy_by_digits(model, corpus, at_most=100):
     }
 
 
-def exact_match(model, corpus, at_most=500):
+def exact_match(model: Any, corpus: Corpus, at_most: int = 500) -> float:
     """Return the share of held-out numbers, drawn from all lengths, translated without any error.
 
     While nbgrader runs the notebook, 10 numbers are translated.
@@ -133,19 +152,19 @@ def exact_match(model, corpus, at_most=500):
     return _exact(translations(model, corpus, pairs), pairs)
 
 
-def _exact(texts, pairs):
+def _exact(texts: Sequence[str], pairs: Sequence[Pair]) -> float:
     return sum(text == pair[2] for text, pair in zip(texts, pairs, strict=True)) / len(pairs)
 
 
-def size(model):
+def size(model: nn.Module) -> int:
     """Return how many parameters a model has."""
     return sum(parameter.numel() for parameter in model.parameters())
 
 
-def trained(name):
+def trained(name: str) -> tuple[Any, Corpus]:
     """Return the trained model called ``name``, ready to translate, and its corpus.
 
-    Raises KeyError, with the names there are, for an unknown name, and CheckpointError if its file
+    Raises KeyError, with the names there are, for an unknown name, and ModelFileError if its file
     is missing, damaged or altered.
     """
     if name == "numbers":
@@ -158,80 +177,68 @@ def trained(name):
     return model, corpus
 
 
-def _of_the_training_command():
+def _of_the_training_command() -> tuple[Any, Corpus]:
     """The model "numbers", which `python -m attention.train numbers` trained."""
-    from attention.train.download import DataError
-    from attention.train.model_file import load_model
+    from attention.train.model import load_model
 
     path = CHECKPOINTS / "numbers.safetensors"
-    try:
+    with _made_again(f"python -m attention.train numbers --export {path}"):
         model, _, _ = load_model(path)
-    except DataError as error:
-        again = f"`python -m attention.train numbers --export {path}` makes it again"
-        raise CheckpointError(f"{error}; {again}") from None
     return model, data.numbers()
 
 
-def _untrained(name):
+def _untrained(name: str) -> tuple[Any, Corpus]:
     module, kind, sizes = MODELS[name]
     corpus = data.numbers()
     vocabularies = len(corpus.source_vocabulary), len(corpus.target_vocabulary)
     return _from_lesson(module, kind)(*vocabularies, **sizes), corpus
 
 
-def load(model, name):
+def load(model: nn.Module, name: str) -> list[float]:
     """Copy the trained weights called ``name`` into a model, and return their training losses.
 
-    Raises CheckpointError if the file is missing, damaged, altered, or of another model.
+    Raises ModelFileError if the file is missing, damaged, altered, or of another model.
     """
     path = CHECKPOINTS / f"{name}.safetensors"
-    again = f"`python -m attention.provided.translators {name}` makes it again"
-    if not path.is_file():
-        raise CheckpointError(f"{path} is missing; {again}")
-    try:
-        with safe_open(path, framework="pt") as stored:
-            weights = {key: stored.get_tensor(key) for key in stored.keys()}  # noqa: SIM118
-            metadata = stored.metadata() or {}
-    except SafetensorError:
-        raise CheckpointError(f"{path} is damaged; {again}") from None
-    if metadata.get("sha256") != fingerprint(weights, metadata.get("losses", "")):
-        raise CheckpointError(f"{path} was altered since its training; {again}")
-    shapes = {key: tensor.shape for key, tensor in weights.items()}
-    if shapes != {key: tensor.shape for key, tensor in model.state_dict().items()}:
-        raise CheckpointError(f"{path} holds weights of another model than {type(model).__name__}")
-    model.load_state_dict(weights)
+    with _made_again(f"python -m attention.provided.translators {name}"):
+        weights, about = model_file.load(path)
+        model_file.put(weights, model, path)
     model.eval()
-    return json.loads(metadata["losses"])
+    losses: list[float] = about["losses"]
+    return losses
 
 
-class CheckpointError(RuntimeError):
-    """A trained model cannot be loaded; the message says why and what to do."""
+@contextlib.contextmanager
+def _made_again(command: str) -> Iterator[None]:
+    """Let what is wrong with a file say which command makes it again."""
+    try:
+        yield
+    except ModelFileError as error:
+        raise ModelFileError(f"{error}; `{command}` makes it again") from None
 
 
-def remake(name, folder=CHECKPOINTS, steps=None):
+def remake(name: str, folder: Path = CHECKPOINTS, steps: int | None = None) -> tuple[Any, Corpus]:
     """Train the model called ``name`` from its seed, and store it; returns model and corpus."""
     steps = steps or STEPS_OF.get(name, STEPS)
     torch.manual_seed(SEED)
     model, corpus = _untrained(name)
     losses = train(model, corpus.batches(BATCH, steps, SEED), steps)
-    shown = json.dumps([round(loss, 4) for loss in losses])
-    weights = {key: tensor.clone() for key, tensor in model.state_dict().items()}  # tied or not
-    metadata = {"losses": shown, "sha256": fingerprint(weights, shown)}
-    path = Path(folder) / f"{name}.safetensors"
-    path.parent.mkdir(parents=True, exist_ok=True)
-    save_file(weights, path, metadata)
-    path.chmod(0o644)  # safetensors makes files that only their owner may read
+    folder.mkdir(parents=True, exist_ok=True)
+    about = {"losses": [round(loss, 4) for loss in losses]}
+    model_file.save(folder / f"{name}.safetensors", model_file.weights_of(model), about)
     return model, corpus
 
 
-def main(arguments=None):
+def main(arguments: Sequence[str] | None = None) -> None:
     """Remake the checkpoints named, all if none is; print the accuracy by number of digits."""
     parser = argparse.ArgumentParser(
         prog="python -m attention.provided.translators",
         description="Train the models of lessons 02, 03 and 10 again and store their weights.",
     )
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"{', '.join(MODELS)}; or all")
-    parser.add_argument("--to", default=CHECKPOINTS, help="folder (default: data/checkpoints)")
+    parser.add_argument(
+        "--to", type=Path, default=CHECKPOINTS, help="folder (default: data/checkpoints)"
+    )
     parser.add_argument("--steps", type=int, help="(default: those of the model)")
     options = parser.parse_args(arguments)
     for name in options.names:

@@ -10,8 +10,10 @@ import json
 import os
 import sys
 import time
+from collections.abc import Sequence
 from datetime import date
 from pathlib import Path
+from typing import Any, NoReturn
 
 import sacrebleu
 import torch
@@ -19,20 +21,28 @@ from torch import distributed
 
 from attention.decoding import beam_search
 from attention.provided.data import pad
-from attention.train import corpora, multi30k, settings, trainer
-from attention.train.download import DataError
-from attention.train.run_folder import RunFolder
+from attention.provided.model_file import ModelFileError
+from attention.train import corpora, multi30k, settings
+from attention.train.corpora import Pairs
+from attention.train.multi30k import CorpusError
+from attention.train.run_folder import RunFolder, RunFolderError
+from attention.train.settings import Settings
+from attention.train.step import rank, world_size
+from attention.train.trainer import Diverged, Trainer
+from attention.transformer import Transformer
+
+ERRORS = (CorpusError, Diverged, ModelFileError, RunFolderError, ValueError)  # say what to do
 
 
 class Parser(argparse.ArgumentParser):
     """Says in one sentence what is wrong with the options."""
 
-    def error(self, message):
+    def error(self, message: str) -> NoReturn:
         """Print the message and end the program."""
         self.exit(2, f"{self.prog}: {message} (--help lists the options)\n")
 
 
-def parser():
+def parser() -> Parser:
     """The argument parser of the command."""
     made = Parser(
         prog="python -m attention.train",
@@ -49,12 +59,12 @@ def parser():
     return made
 
 
-def main(arguments=None):
+def main(arguments: Sequence[str] | None = None) -> int:
     """Train; returns the exit status."""
     options = parser().parse_args(arguments)
     try:
         return run(options)
-    except (DataError, ValueError) as error:
+    except ERRORS as error:
         print(f"{parser().prog}: {error}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
@@ -65,19 +75,19 @@ def main(arguments=None):
             distributed.destroy_process_group()
 
 
-def run(options):
+def run(options: argparse.Namespace) -> int:
     """Train with parsed options, measure and report."""
     device = choose_device(options.device)
     join(device)
     folder = RunFolder(options.folder or Path("runs") / options.corpus)
     chosen = resume(options, folder) if options.resume else settings.from_options(options)
     pairs = read(options, chosen)
-    first = trainer.rank() == 0
+    first = rank() == 0
     if first and not options.resume:
         folder.begin(dataclasses.asdict(chosen))
     if distributed.is_initialized():
         distributed.barrier()
-    training = trainer.Trainer(chosen, pairs, folder, device, options.resume)
+    training = Trainer(chosen, pairs, folder, device, options.resume)
     seconds = training.run()
     model = training.finish()
     if first:
@@ -89,10 +99,18 @@ def run(options):
     return 0
 
 
-def choose_device(name):
+def best_device() -> torch.device:
+    """CUDA if there is one, else Apple's MPS, else the CPU."""
+    for kind in ("cuda", "mps"):
+        if getattr(torch, kind).is_available():
+            return torch.device(kind)
+    return torch.device("cpu")
+
+
+def choose_device(name: str | None) -> torch.device:
     """Return the torch.device called ``name``, or the best there is; ValueError if it is absent."""
     if name is None:
-        device = trainer.best_device()
+        device = best_device()
     else:
         if name not in ("cuda", "mps", "cpu"):
             raise ValueError(f"--device must be cuda, mps or cpu, not {name!r}")
@@ -106,16 +124,16 @@ def choose_device(name):
     return device
 
 
-def join(device):
+def join(device: torch.device) -> None:
     """Join the processes that torchrun started, if it did."""
     if int(os.environ.get("WORLD_SIZE", 1)) > 1:
         distributed.init_process_group("nccl" if device.type == "cuda" else "gloo")
 
 
-def resume(options, folder):
+def resume(options: argparse.Namespace, folder: RunFolder) -> Settings:
     """The settings of the training in the folder; ValueError if an option says otherwise."""
     stored = settings.stored(folder.config())
-    for field in dataclasses.fields(settings.Settings):
+    for field in dataclasses.fields(Settings):
         value, was = getattr(options, field.name), getattr(stored, field.name)
         if value is not None and value != was:
             said = "the corpus" if field.name == "corpus" else settings.option(field.name)
@@ -126,16 +144,18 @@ def resume(options, folder):
     return stored
 
 
-def read(options, chosen):
+def read(options: argparse.Namespace, chosen: Settings) -> Pairs:
     """The pairs of the corpus."""
     if chosen.corpus == "numbers":
         return corpora.numbers()
     return corpora.translations(chosen.merges, options.data)
 
 
-def measure(model, pairs, chosen, training, seconds):
+def measure(
+    model: Transformer, pairs: Pairs, chosen: Settings, training: Trainer, seconds: float
+) -> dict[str, Any]:
     """Translate validation and test sentences; returns a dict of all that was measured."""
-    result = {
+    result: dict[str, Any] = {
         "corpus": chosen.corpus,
         "metric": pairs.metric,
         "parameters": sum(parameter.numel() for parameter in model.parameters()),
@@ -164,7 +184,13 @@ def measure(model, pairs, chosen, training, seconds):
     return result
 
 
-def translate(model, pairs, ids, beam=5, alpha=1.0):
+def translate(
+    model: Transformer,
+    pairs: Pairs,
+    ids: Sequence[tuple[list[int], list[int]]],
+    beam: int = 5,
+    alpha: float = 1.0,
+) -> list[str]:
     """Translate by beam search; ids are pairs whose sources are read. Returns the texts."""
     device = next(model.parameters()).device
     source = pad([source for source, _ in ids]).to(device)
@@ -173,9 +199,9 @@ def translate(model, pairs, ids, beam=5, alpha=1.0):
     return [pairs.target.decode(row) for row in found.tolist()]
 
 
-def describe(device):
+def describe(device: torch.device) -> str:
     """What the training ran on, for the table of results."""
-    processes = trainer.world_size()
+    processes = world_size()
     if device.type == "cuda":
         name = torch.cuda.get_device_name(device)
     else:
@@ -183,7 +209,7 @@ def describe(device):
     return name if processes == 1 else f"{processes} processes: {name} each"
 
 
-def report(result, folder):
+def report(result: dict[str, Any], folder: RunFolder) -> None:
     """Store and print what was measured."""
     folder.write("result.json", json.dumps(result, indent=1).encode() + b"\n")
     for name, value in result.items():

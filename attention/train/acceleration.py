@@ -1,13 +1,16 @@
 """Where training spends its time, done faster: projections, and on a CPU dropout and the loss."""
 
+from typing import Any
+
 import torch
-from torch import nn
+from torch import Tensor, nn
 from torch.nn import functional as F
 
 from attention.multi_head_attention import MultiHeadAttention, attend
 from attention.provided.data import PAD
 from attention.sequence_to_sequence import shift_right
-from attention.transformer import masks_from_tokens
+from attention.training import ModelAndLoss
+from attention.transformer import Transformer, masks_from_tokens
 
 ROWS = 128  # of the logits at a time: they stay in the processor's cache
 
@@ -18,11 +21,11 @@ class ByteDropout(nn.Module):
     p  probability that a number is dropped in training, rounded to such a multiple
     """
 
-    def __init__(self, p):
+    def __init__(self, p: float):
         super().__init__()
         self.threshold = round(256 * p)
 
-    def forward(self, x):
+    def forward(self, x: Tensor) -> Tensor:
         """Drop entries of x (...) and scale the others up; out of training, return x."""
         if not self.training or not self.threshold:
             return x
@@ -35,7 +38,15 @@ class ByteDropout(nn.Module):
 class PackedAttention(MultiHeadAttention):
     """Multi-head attention that makes queries, keys and values of one sequence in one product."""
 
-    def forward(self, query, key, value, mask=None, head_mask=None, return_weights=False):
+    def forward(
+        self,
+        query: Tensor,
+        key: Tensor,
+        value: Tensor,
+        mask: Tensor | None = None,
+        head_mask: Tensor | None = None,
+        return_weights: bool = False,
+    ) -> Any:
         """Do what MultiHeadAttention does; whatever is unusual is left to it."""
         usual = key is value and head_mask is None and not return_weights and self.fused
         if not usual:
@@ -50,7 +61,7 @@ class PackedAttention(MultiHeadAttention):
         context, _ = attend(q, k, v, mask, dropout, fused=True)  # (B, H, T_q, d_head)
         return self.W_o(context.transpose(1, 2).flatten(2))
 
-    def _project(self, x, *layers):
+    def _project(self, x: Tensor, *layers: nn.Linear) -> tuple[Tensor, ...]:
         """Apply several linear layers to x (B, T, d_model); returns a (B, H, T, d_head) each."""
         weight = torch.cat([layer.weight for layer in layers])
         y = F.linear(x, weight, torch.cat([layer.bias for layer in layers]))
@@ -58,7 +69,7 @@ class PackedAttention(MultiHeadAttention):
         return y.permute(2, 0, 3, 1, 4).unbind()
 
 
-def prepare(model, device):
+def prepare(model: Transformer, device: torch.device) -> Transformer:
     """Move a Transformer to a device, and make it train fast there; returns it.
 
     Weights of the attention are not dropped: PyTorch's kernel for CPUs has no dropout, and the
@@ -76,8 +87,8 @@ def prepare(model, device):
     return model.to(device)
 
 
-class ModelLoss(nn.Module):
-    """A Transformer with its loss in one call, so that what wraps it sees all of the work.
+class FastLoss(ModelAndLoss):
+    """Lesson 11's loss, called as a module, so that what wraps it sees all of the work.
 
     model      a Transformer
     smoothing  share of the probability that the targets spread over the vocabulary
@@ -85,38 +96,34 @@ class ModelLoss(nn.Module):
     by_rows    work out the loss a few rows at a time; None: on a CPU, where it is faster
     """
 
-    def __init__(self, model, smoothing, dtype=None, by_rows=None):
-        super().__init__()
-        self.model, self.smoothing, self.dtype, self.by_rows = model, smoothing, dtype, by_rows
+    model: Transformer
 
-    def forward(self, source, target):
-        """Return the mean loss per real token, (): source (B, T_k), target (B, T_q), ids.
+    def __init__(
+        self,
+        model: Transformer,
+        smoothing: float,
+        dtype: torch.dtype | None = None,
+        by_rows: bool | None = None,
+    ):
+        super().__init__(model, smoothing, dtype)
+        self.by_rows = by_rows
 
-        It is 0 if there is none, as in the share of a process that has nothing to do.
-        """
-        read = shift_right(target)
+    def forward(self, source: Tensor, target: Tensor) -> Tensor:
+        """Return the mean loss per real token, (): source (B, T_k), target (B, T_q), ids."""
         by_rows = self.by_rows if self.by_rows is not None else source.device.type == "cpu"
+        return self._loss_by_rows(source, target) if by_rows else self.loss(source, target)
+
+    def _loss_by_rows(self, source: Tensor, target: Tensor) -> Tensor:
+        """The same loss, but only the real tokens' logits are made, and never all at once."""
+        read = shift_right(target)
         with torch.autocast(source.device.type, self.dtype, enabled=self.dtype is not None):
             source_mask, target_mask = masks_from_tokens(source, read)
             memory = self.model.encode(source, source_mask)
             y = self.model.embed(read, self.model.target_embedding)
             y = self.model.decoder(y, memory, target_mask, source_mask)  # (B, T_q, d_model)
-            if not by_rows:
-                y = self.model.generator(y)  # (B, T_q, vocab_size)
-        if by_rows:
-            real = target != PAD
-            table = self.model.generator.weight
-            return LinearCrossEntropy.apply(
-                y[real].to(table.dtype), table, target[real], self.smoothing
-            )
-        loss = F.cross_entropy(
-            (y if self.dtype is None else y.float()).flatten(0, 1),
-            target.flatten(),
-            ignore_index=PAD,
-            label_smoothing=self.smoothing,
-            reduction="sum",
-        )
-        return loss / (target != PAD).sum().clamp(min=1)
+        real, table = target != PAD, self.model.generator.weight
+        rows = y[real].to(table.dtype)  # (n, d_model)
+        return LinearCrossEntropy.apply(rows, table, target[real], self.smoothing)
 
 
 class LinearCrossEntropy(torch.autograd.Function):
@@ -127,9 +134,9 @@ class LinearCrossEntropy(torch.autograd.Function):
     """
 
     @staticmethod
-    def forward(ctx, x, table, target, smoothing):
-        """Return the loss, (); it is 0 for n = 0."""
-        n, vocab_size = max(len(x), 1), len(table)
+    def forward(ctx: Any, x: Tensor, table: Tensor, target: Tensor, smoothing: float) -> Tensor:
+        """Return the loss, ()."""
+        n, vocab_size = len(x), len(table)
         grad_x, grad_table = torch.empty_like(x), torch.zeros_like(table)
         total = x.new_zeros(())
         for start in range(0, len(x), ROWS):
@@ -151,7 +158,7 @@ class LinearCrossEntropy(torch.autograd.Function):
         return total / n
 
     @staticmethod
-    def backward(ctx, grad):
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor, None, None]:
         """Scale the gradients that `forward` worked out."""
         grad_x, grad_table = ctx.saved_tensors
         return grad * grad_x, grad * grad_table, None, None

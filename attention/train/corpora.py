@@ -2,10 +2,13 @@
 
 import hashlib
 import json
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
 
 from attention.provided import data
-from attention.provided.data import EOS, SPECIAL, Vocabulary
+from attention.provided.data import EOS, SPECIAL
 from attention.tokens_and_positions import (
     bpe_decode,
     bpe_encode,
@@ -16,6 +19,7 @@ from attention.tokens_and_positions import (
 from attention.train import multi30k
 
 NAMES = ("numbers", "multi30k")
+Merges = list[Sequence[int]]  # pairs of tokens
 
 
 class Words:
@@ -25,21 +29,21 @@ class Words:
     unit    "words" or "characters"
     """
 
-    def __init__(self, tokens, unit):
-        self.vocabulary, self.unit = Vocabulary(tokens), unit
+    def __init__(self, tokens: Iterable[str], unit: str):
+        self.vocabulary, self.unit = data.Vocabulary(tokens), unit
 
-    def __len__(self):
+    def __len__(self) -> int:
         return len(self.vocabulary)
 
-    def encode(self, text):
+    def encode(self, text: str) -> list[int]:
         """Return the text's ids, and EOS after them."""
         return self.vocabulary.encode(data.split(text, self.unit))
 
-    def decode(self, ids):
+    def decode(self, ids: Sequence[int]) -> str:
         """Return the text before the first EOS."""
         return (" " if self.unit == "words" else "").join(self.vocabulary.decode(ids))
 
-    def description(self):
+    def description(self) -> dict[str, Any]:
         """What is needed to make it again, for json."""
         return {"kind": "words", "unit": self.unit, "tokens": self.vocabulary.tokens}
 
@@ -52,25 +56,25 @@ class Pieces:
     The special ids come first, so an id is larger by 3 than in lesson 08.
     """
 
-    def __init__(self, merges):
+    def __init__(self, merges: Merges):
         self.merges = [tuple(pair) for pair in merges]
-        self.ids = {}  # of each word that was met
+        self.ids: dict[str, list[int]] = {}  # of each word that was met
 
-    def __len__(self):
+    def __len__(self) -> int:
         return len(SPECIAL) + 256 + len(self.merges)
 
-    def encode(self, text):
+    def encode(self, text: str) -> list[int]:
         """Return the text's ids, and EOS after them."""
         words = split_words(text)
         self.learn(words)
         return [index for word in words for index in self.ids[word]] + [EOS]
 
-    def learn(self, words):
+    def learn(self, words: Iterable[str]) -> None:
         """Encode the words that are new, in one go: `encode` is quick for them then."""
         new = sorted({word for word in words if word not in self.ids and "\n" not in word})
         if not new:
             return
-        encoded = [[]]
+        encoded: list[list[int]] = [[]]
         for index in bpe_encode("\n".join(new), self.merges):  # no token crosses a line's end
             if index == ord("\n"):
                 encoded.append([])
@@ -78,19 +82,22 @@ class Pieces:
                 encoded[-1].append(len(SPECIAL) + index)
         self.ids.update(zip(new, encoded, strict=True))
 
-    def decode(self, ids):
+    def decode(self, ids: Sequence[int]) -> str:
         """Return the text before the first EOS; bytes that are no UTF-8 become U+FFFD."""
         ids = list(map(int, ids))
         ids = ids[: ids.index(EOS)] if EOS in ids else ids
         kept = [index - len(SPECIAL) for index in ids if index >= len(SPECIAL)]
-        return bpe_decode(kept, self.merges)
+        return str(bpe_decode(kept, self.merges))
 
-    def description(self):
+    def description(self) -> dict[str, Any]:
         """What is needed to make it again, for json."""
         return {"kind": "pieces", "merges": self.merges}
 
 
-def vocabulary(description):
+Vocabulary = Words | Pieces
+
+
+def vocabulary(description: dict[str, Any]) -> Vocabulary:
     """Make the vocabulary again that a `description` describes."""
     if description["kind"] == "pieces":
         return Pieces(description["merges"])
@@ -109,19 +116,19 @@ class Pairs:
 
     name: str
     metric: str
-    source: object
-    target: object
-    texts: dict
-    ids: dict = field(init=False)
+    source: Vocabulary
+    target: Vocabulary
+    texts: dict[str, list[tuple[str, str]]]
+    ids: dict[str, list[tuple[list[int], list[int]]]] = field(init=False)
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         self.ids = {
             split: [(self.source.encode(a), self.target.encode(b)) for a, b in pairs]
             for split, pairs in self.texts.items()
         }
 
 
-def numbers(n_train=20_000):
+def numbers(n_train: int = 20_000) -> Pairs:
     """The numbers of lessons 02 to 10; of the held-out ones, half are for validation."""
     corpus = data.numbers(n_train)
     held_out = [(source, target) for _, source, target in corpus.test]
@@ -135,7 +142,7 @@ def numbers(n_train=20_000):
     return Pairs("numbers", "exact match", source, target, texts)
 
 
-def translations(n_merges, folder=multi30k.FOLDER):
+def translations(n_merges: int, folder: Path = multi30k.FOLDER) -> Pairs:
     """Multi30k, tokenised and in lower case, cut into pieces that both languages share."""
     splits = {"train": "train", "val": "val", "test": "test_2016_flickr"}
     texts = {
@@ -148,13 +155,15 @@ def translations(n_merges, folder=multi30k.FOLDER):
     return Pairs("multi30k", "BLEU", pieces, pieces, texts)
 
 
-def _merges(texts, n_merges):
+def _merges(texts: Sequence[str], n_merges: int) -> Merges:
     """Learn the merges, or read them from the cache: they take seconds to learn."""
     key = hashlib.sha256("\n".join(texts).encode()).hexdigest()[:16]
     name = f"merges-{n_merges}-{key}.json"
     try:
-        return json.loads((data.CACHE / name).read_text())
+        merges: Merges = json.loads((data.CACHE / name).read_text())
+        return merges
     except (OSError, ValueError):
-        merges = train_bpe(*count_words(texts), n_merges)
+        words, counts = count_words(texts)
+        merges = train_bpe(words, counts, n_merges)
     data.store(name, json.dumps(merges))
     return merges

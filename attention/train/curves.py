@@ -1,11 +1,13 @@
 """The learning curves of a training."""
 
 import io
+from collections.abc import Sequence
+from typing import Any
 
 from matplotlib.figure import Figure
 
 
-def learning_curves(rows, kind="png"):
+def learning_curves(rows: Sequence[dict[str, Any]], kind: str = "png") -> bytes:
     """Draw loss and learning rate against the step; returns the picture's bytes.
 
     rows  of a run folder's metrics: dicts with step, loss, val_loss and learning_rate
@@ -31,7 +33,7 @@ def learning_curves(rows, kind="png"):
     return picture.getvalue()
 
 
-def running_mean(values, width):
+def running_mean(values: Sequence[float], width: int) -> list[float]:
     """Return the mean of each value with those before it, ``width`` in all, fewer at the start.
 
     >>> running_mean([1.0, 3.0, 5.0], width=2)

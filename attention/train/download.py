@@ -1,170 +1,135 @@
-"""Download one file whose SHA-256 is known, so that it ends up whole or not at all.
+"""Download one text whose SHA-256 is known, with pooch, so that it ends up whole or not at all."""
 
-What has come is kept in a file beside it, ``NAME.part``: the next attempt, in a second or in a
-week, goes on from there. Only text with the right SHA-256 gets the final name, by a rename.
-"""
-
-import contextlib
 import errno
+import functools
 import gzip
 import hashlib
-import http.client
 import io
-import os
-import ssl
-import time
-import urllib.error
-import urllib.parse
-import urllib.request
 import zlib
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+from urllib.request import url2pathname
 
-from attention.provided.files import write_aside
-from attention.provided.progress import WIDTH, Bar
+import pooch
+import requests
 
-try:
-    import fcntl
-except ImportError:  # Windows: two downloads at once spoil each other, which the SHA-256 shows
-    fcntl = None
-
-WAITS = (1, 2, 4, 8)  # seconds before the next attempt, while nothing more comes
-ATTEMPTS = 20  # at most, even if each brings a little
+RETRIES = 3  # after 1, 2 and 3 seconds
 TIMEOUT = 20  # seconds without a byte
-CHUNK = 1 << 14
 SLACK = 10_000  # bytes that a compressed text may be longer than the text
+MAY_PASS = (408, 425, 429)  # besides 500 and more: answers after which trying again may help
+
+pooch.get_logger().setLevel("ERROR")
 
 
-class DataError(RuntimeError):
-    """Data that cannot be had or is not right; str() is one sentence that says what to do."""
+class DownloadError(RuntimeError):
+    """A text cannot be had, or is not the right one; str() is one sentence that says why."""
 
 
-class NotThere(DataError):
+class NotThere(DownloadError):
     """The server has no such file: another address may have it."""
 
 
-class NoConnection(DataError):
+class NoConnection(DownloadError):
     """The server was not reached, or did not send the whole file, however often it was asked."""
 
 
-class _Interrupted(Exception):
-    """This attempt failed; the next may not."""
+class _Bounded(io.BytesIO):
+    """Bytes in memory, at most so many."""
+
+    def __init__(self, url: str, most: int):
+        super().__init__()
+        self.url, self.most = url, most
+
+    def write(self, content: Any) -> int:
+        if self.tell() + len(content) > self.most:
+            raise DownloadError(f"{self.url} is longer than it should be; nothing of it was kept")
+        return super().write(content)
 
 
-class _NoSuchRange(Exception):
-    """The server has nothing from the byte on that was asked for."""
-
-
-def download(url, path, size, sha256, say=print, wait=time.sleep):
+def download(url: str, path: Path, size: int, sha256: str) -> None:
     """Get the text at an address, which may send it compressed by gzip, into a file.
 
     url           an http, https or file address
-    path          a Path; its folder is made if need be
+    path          its folder is made if need be
     size, sha256  of the text, unpacked
-    say, wait     called with a sentence, and with seconds, before another attempt
-    raises        DataError, in one sentence, whatever goes wrong
+    raises        DownloadError, in one sentence, whatever goes wrong; an older file stays then
     """
     _check_address(url)
-    part = path.with_name(f"{path.name}.part")
+    receive = functools.partial(_receive, size=size, sha256=sha256)
+    registry, urls = {path.name: f"sha256:{sha256}"}, {path.name: url}
+    store = pooch.create(path.parent, "", registry=registry, urls=urls, retry_if_failed=RETRIES)
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        try:
-            with part.open("a+b") as file:
-                _lock(file, part)
-                write_aside(path, _verified(url, file, size, sha256, say, wait))
-                file.truncate(0)
-        finally:
-            if part.exists() and part.stat().st_size == 0:
-                part.unlink()
+        store.fetch(path.name, downloader=receive)
+        path.chmod(0o644)  # pooch makes files that only their owner may read
+    except requests.RequestException as error:
+        words = f"{url}: {_of_the_network(error)}; given up after {1 + RETRIES} attempts"
+        raise NoConnection(words) from error
     except OSError as error:
-        raise DataError(_of_the_disk(error, path)) from error
+        raise DownloadError(_of_the_disk(error, path)) from error
 
 
-def _check_address(url):
-    try:
-        parts = urllib.parse.urlsplit(url)
-    except ValueError as error:
-        raise DataError(f"{url} is no valid address: {error}") from None
-    if parts.scheme not in ("http", "https", "file"):
-        raise DataError(
+def _check_address(url: str) -> None:
+    if not url.startswith(("http://", "https://", "file:")):
+        raise DownloadError(
             f"{url} cannot be downloaded: an address begins with http:// or https://, or with "
             "file:/// if it is a folder on this machine"
         )
-    if parts.scheme != "file" and not parts.hostname:
-        raise DataError(f"{url} names no server")
-
-
-def _lock(file, part):
-    """Keep the file to this process until it is closed."""
     try:
-        if fcntl:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        raise DataError(f"another download is writing {part}: wait until it has ended") from None
-    except OSError:
-        pass  # some network disks have no locks; then it is as on Windows
+        if not url.startswith("file:"):
+            requests.Request("GET", url).prepare()
+    except ValueError as error:
+        raise _of_an_address(url, error) from None
 
 
-def _verified(url, file, size, sha256, say, wait):
-    """Fill the file up and return the text in it; empty the file if the text is a wrong one."""
-    resumed = file.seek(0, os.SEEK_END) > 0
-    text = _text(file, size) if resumed else b""
-    if _sha256(text) == sha256:  # stopped after the last byte had come
-        return text
-    while True:
-        _receive(url, file, size, say, wait)
-        text = _text(file, size)
-        if _sha256(text) == sha256:
-            return text
-        file.truncate(0)
-        if not resumed:
-            raise DataError(_of_a_wrong_file(url, text, size, sha256))
-        say(f"{_last_part(url)}: what an earlier download left does not fit; from the beginning")
-        resumed = False
+def _receive(url: str, output: str, _: object, size: int, sha256: str) -> None:
+    """Write the right text to a file. What pooch tries again after is a RequestException."""
+    received = _Bounded(url, size + SLACK)
+    if url.startswith("file:"):
+        _read_file(url, received)
+    else:
+        _ask(url, received)
+    text = _unpacked(received.getvalue(), size)
+    if text is None or hashlib.sha256(text).hexdigest() != sha256:
+        raise DownloadError(_of_a_wrong_file(url, text, size, sha256))
+    Path(output).write_bytes(text)
 
 
-def _text(file, size):
-    """The text in the file, unpacked if it is compressed; None if that fails or it is too long."""
-    file.seek(0)
-    content = file.read()
-    if content[:2] == b"\x1f\x8b":
-        try:
-            content = gzip.GzipFile(fileobj=io.BytesIO(content)).read(size + 1)
-        except (OSError, EOFError, zlib.error):
-            return None
-    return content
+def _read_file(url: str, received: _Bounded) -> None:
+    try:
+        received.write(Path(url2pathname(urlsplit(url).path)).read_bytes())
+    except (FileNotFoundError, NotADirectoryError) as error:
+        raise NotThere(f"{url}: {error.strerror}") from error
+    except OSError as error:
+        raise DownloadError(f"{url}: {error.strerror}") from error
 
 
-def _sha256(text):
-    return hashlib.sha256(text).hexdigest() if text is not None else None
+def _ask(url: str, received: _Bounded) -> None:
+    try:
+        pooch.HTTPDownloader(timeout=TIMEOUT)(url, received, None)
+    except requests.HTTPError as error:
+        status = error.response.status_code if error.response is not None else 0
+        if status in MAY_PASS or status >= 500:
+            raise
+        kind = NotThere if status in (403, 404, 410) else DownloadError
+        raise kind(f"{url}: {_of_the_network(error)}") from error
+    except requests.exceptions.SSLError as error:
+        raise DownloadError(f"{url}: {_of_the_network(error)}") from error
+    except ValueError as error:
+        raise _of_an_address(url, error) from error
 
 
-def _receive(url, file, size, say, wait):
-    """Append to the file until it is complete; give up when several attempts bring nothing more."""
-    most, useless = file.seek(0, os.SEEK_END), 0
-    for attempt in range(1, ATTEMPTS + 1):
-        try:
-            _attempt(url, file, size)
-            return
-        except _Interrupted as error:
-            have = file.seek(0, os.SEEK_END)
-            most, useless = max(most, have), 1 if have > most else useless + 1
-            if useless > len(WAITS) or attempt == ATTEMPTS:
-                kept = f" ({readable(have)} bytes are kept for the next time)" if have else ""
-                words = f"{url}: {error}; given up after {attempt} attempts{kept}"
-                raise NoConnection(words) from error
-            seconds = WAITS[useless - 1]
-            say(f"{_last_part(url)}: {error}; trying again in {seconds} s")
-        wait(seconds)
+def _unpacked(content: bytes, size: int) -> bytes | None:
+    """The text, unpacked if it is compressed, but not much more than its size; None: damaged."""
+    if content[:2] != b"\x1f\x8b":
+        return content
+    try:
+        return gzip.GzipFile(fileobj=io.BytesIO(content)).read(size + 1)
+    except (OSError, EOFError, zlib.error):
+        return None
 
 
-def _of(part, all_of_it):
-    return f"{readable(part)} of {readable(all_of_it)} bytes"
-
-
-def _last_part(url):
-    return url.rpartition("/")[2]
-
-
-def readable(number):
+def readable(number: int) -> str:
     """A number with its digits in groups of three.
 
     >>> readable(1801238)
@@ -173,129 +138,39 @@ def readable(number):
     return f"{number:_}".replace("_", " ")
 
 
-def _attempt(url, file, size):
-    """Append to the file what is missing of it, as far as it comes."""
-    have = file.seek(0, os.SEEK_END)
-    with _open(url, have) as response:
-        if have and response.status == 206:
-            if not response.headers.get("Content-Range", "").startswith(f"bytes {have}-"):
-                file.truncate(0)
-                raise _Interrupted("the server sent another part than the one asked for")
-        elif have:  # the whole file: the server knows no ranges, or has nothing from this byte on
-            have = file.truncate(0)
-        length = response.headers.get("Content-Length", "")
-        total = have + int(length) if length.isdigit() else None
-        with _Kilobytes(have, total or size, _last_part(url)) as bar:
-            for chunk in _chunks(url, response):
-                have += file.write(chunk)
-                if have > size + SLACK:
-                    file.truncate(0)
-                    raise DataError(f"{url} is longer than it should be; nothing of it was kept")
-                bar.update(have)
-    file.flush()
-    if total is not None and have < total:
-        raise _Interrupted(f"the connection ended after {_of(have, total)}")
-
-
-class _Kilobytes(Bar):
-    """The progress bar of a download, which goes away when that has ended."""
-
-    def __init__(self, begun, total, label):
-        super().__init__(total, label)
-        self.begun = begun
-
-    def update(self, done):
-        """Say how many bytes there are; draws at most 5 times a second."""
-        now = time.monotonic()
-        if now - self.shown < 0.2:
-            return
-        self.shown = now
-        left = (now - self.begin) / (done - self.begun) * (self.total - done)
-        bar = ("█" * round(WIDTH * done / self.total)).ljust(WIDTH, "░")
-        counted = f"{done // 1000}/{self.total // 1000} kB"
-        self._show(f"{self.label} {bar} {counted} · {left:.0f} s left")
-
-    def __exit__(self, *_):
-        self._show("")
-
-
-def _open(url, have):
-    """Ask for the file from byte ``have`` on."""
-    headers = {"Accept-Encoding": "identity", "User-Agent": "attention-course"}
-    if have:
-        headers["Range"] = f"bytes={have}-"
-    plain = urllib.parse.quote(url, safe=":/?#[]@!$&'()*+,;=%~")
-    try:
-        with _network(url):
-            request = urllib.request.Request(plain, headers=headers)
-            return urllib.request.urlopen(request, timeout=TIMEOUT)
-    except _NoSuchRange:
-        return _open(url, 0)
-
-
-def _chunks(url, response):
-    while True:
-        with _network(url):
-            chunk = response.read(CHUNK)
-        if not chunk:
-            return
-        yield chunk
-
-
 # What may go wrong, in words
 
 
-@contextlib.contextmanager
-def _network(url):
-    """Turn whatever the network raises into DataError, or _Interrupted if trying again may help."""
-    try:
-        yield
-    except urllib.error.HTTPError as error:
-        error.close()
-        raise _of_a_status(url, error) from error
-    except urllib.error.URLError as error:
-        why, words = error.reason, _words(error.reason)
-        if isinstance(why, (FileNotFoundError, NotADirectoryError)):
-            raise NotThere(f"{url}: {words}") from error
-        if url.startswith("file:") or isinstance(why, ssl.SSLCertVerificationError):
-            raise DataError(f"{url}: {words}") from error
-        raise _Interrupted(f"no connection ({words})") from error
-    except (http.client.InvalidURL, ValueError) as error:
-        raise DataError(f"{url} is no valid address: {_words(error)}") from error
-    except (OSError, http.client.HTTPException) as error:
-        raise _Interrupted(f"the connection broke ({_words(error)})") from error
+def _of_an_address(url: str, error: Exception) -> DownloadError:
+    return DownloadError(f"{url} is no valid address: {error}")
 
 
-def _of_a_status(url, error):
-    answer = f"the server answers {error.code} {error.reason}".splitlines()[0].rstrip(" .")
-    if error.code == 416:
-        return _NoSuchRange()
-    if error.code in (403, 404, 410):
-        return NotThere(f"{url}: {answer}")
-    if error.code in (408, 425, 429) or error.code >= 500:
-        return _Interrupted(answer)
-    return DataError(f"{url}: {answer}")
+def _of_the_network(error: requests.RequestException) -> str:
+    if isinstance(error, requests.HTTPError) and error.response is not None:
+        return f"the server answers {error.response.status_code} {error.response.reason}".rstrip()
+    cause: BaseException = error
+    while inner := cause.__cause__ or cause.__context__:
+        cause = inner
+    words = getattr(cause, "strerror", None) or str(cause) or type(cause).__name__
+    return f"no connection ({words.splitlines()[0]})"
 
 
-def _words(error):
-    return getattr(error, "strerror", None) or str(error) or type(error).__name__
-
-
-def _of_a_wrong_file(url, text, size, sha256):
+def _of_a_wrong_file(url: str, text: bytes | None, size: int, sha256: str) -> str:
     if text is None:
         what = "it is damaged and cannot be unpacked"
     elif text.lstrip()[:1] == b"<":
         what = "it is a web page, perhaps the login page of a network"
     else:
-        what = f"expected SHA-256 {sha256[:16]}…, got {_sha256(text)[:16]}…"
+        got = hashlib.sha256(text).hexdigest()
+        what = f"expected SHA-256 {sha256[:16]}…, got {got[:16]}…"
         if len(text) < size:
-            what += f", and only {_of(len(text), size)}"
+            what += f", and only {readable(len(text))} of {readable(size)} bytes"
     return f"{url} is not the text that the course knows: {what}; nothing of it was kept"
 
 
-def _of_the_disk(error, path):
+def _of_the_disk(error: OSError, path: Path) -> str:
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
-        return f"there is no space left for {path}: free some, and what has come is not lost"
+        return f"there is no space left for {path}: free some, and ask again"
     if isinstance(error, (FileExistsError, NotADirectoryError)):
         return f"{path} cannot be written: there is a file where its folder should be"
-    return f"{path} cannot be written: {_words(error)}"
+    return f"{path} cannot be written: {error.strerror or error}".splitlines()[0]

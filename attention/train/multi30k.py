@@ -7,17 +7,21 @@ the numbers in a lesson come from the same sentences everywhere. `data/README.md
 
 import hashlib
 import shlex
-import time
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
 from attention.provided.files import ROOT
-from attention.train.download import DataError, NoConnection, NotThere, download, readable
+from attention.train.download import NoConnection, NotThere, download, readable
 
 FOLDER = ROOT / ".cache" / "multi30k"
 COMMIT = "a3d2e0d26b56f3846f66a952536ffed4e401d05a"
 ORIGIN = f"https://raw.githubusercontent.com/multi30k/dataset/{COMMIT}"
 COMMAND = "autograder data fetch multi30k"
+
+
+class CorpusError(RuntimeError):
+    """A text of the corpus is missing or altered; str() is one sentence that says what to do."""
 
 
 @dataclass(frozen=True)
@@ -53,11 +57,11 @@ test_2016_flickr de tok   71917 c6a33d39d48f9f510de147651316cd9d918e09ad0219df73
 """
 
 
-def _name(split, language, tokenised):
+def _name(split: str, language: str, tokenised: bool) -> str:
     return f"{split}.lc.norm.tok.{language}" if tokenised else f"{split}.{language}"
 
 
-def _manifest():
+def _manifest() -> dict[str, File]:
     files = {}
     for split, language, kind, size, sha256 in map(str.split, _TEXTS.strip().splitlines()):
         name = _name(split, language, kind == "tok")
@@ -69,33 +73,38 @@ def _manifest():
 FILES = _manifest()
 
 
-def fetch(folder=FOLDER, mirror=None, names=None, say=print, wait=time.sleep):
-    """Download what is not there and whole; what an earlier attempt left is not asked for again.
+def fetch(
+    folder: Path = FOLDER,
+    mirror: str | None = None,
+    names: Iterable[str] | None = None,
+    say: Callable[[str], object] = print,
+) -> None:
+    """Download what is not there and whole; what came whole is not asked for again.
 
     folder  where the texts go, unpacked
     mirror  address of another server or folder that has the files, under their names in the
             repository or without its folders, compressed or not
     names   of the texts, as in FILES; all of them by default
     say     called with a sentence about each text
-    raises  DataError, in one sentence, whatever goes wrong
+    raises  DownloadError or CorpusError, in one sentence, whatever goes wrong
     """
-    folder = Path(folder)
     for name in names or FILES:
         if name not in FILES:
             raise _unknown(name)
         if state(name, folder) == "whole":
             say(f"{name}: there already")
         else:
-            _fetch(FILES[name], folder, mirror, say, wait)
+            _fetch(FILES[name], folder, mirror)
             say(f"{name}: fetched, {readable(FILES[name].size)} bytes")
 
 
-def _fetch(file, folder, mirror, say, wait):
+def _fetch(file: File, folder: Path, mirror: str | None) -> None:
     """Download one text from the first address that has it."""
     places = addresses(file, mirror)
     for place in places:
         try:
-            return download(place, folder / file.name, file.size, file.sha256, say, wait)
+            download(place, folder / file.name, file.size, file.sha256)
+            return
         except NoConnection as error:
             other = "name a copy of the files with --mirror URL" if mirror is None else _WITHOUT
             raise NoConnection(f"{error}; try again later, or {other}") from error
@@ -111,58 +120,57 @@ def _fetch(file, folder, mirror, say, wait):
 _WITHOUT = "leave out --mirror to ask the repository itself"
 
 
-def addresses(file, mirror=None):
+def addresses(file: File, mirror: str | None = None) -> list[str]:
     """Where to look for a text, in this order."""
     if mirror is None:
         return [f"{ORIGIN}/{file.path}"]
     return [f"{mirror.rstrip('/')}/{path}" for path in (f"{file.name}.gz", file.name, file.path)]
 
 
-def state(name, folder=FOLDER):
-    """Say whether a text is "whole", "begun", "missing", "altered" or "unreadable"."""
-    path = Path(folder) / name
+def state(name: str, folder: Path = FOLDER) -> str:
+    """Say whether a text is "whole", "missing", "altered" or "unreadable"."""
     try:
-        content = path.read_bytes()
+        content = (folder / name).read_bytes()
     except FileNotFoundError:
-        return "begun" if path.with_name(f"{name}.part").exists() else "missing"
+        return "missing"
     except OSError:
         return "unreadable"
     return "whole" if _is_right(name, content) else "altered"
 
 
-def command(folder=FOLDER):
+def command(folder: Path = FOLDER) -> str:
     """The command that fetches what is missing in a folder."""
-    return COMMAND if Path(folder) == FOLDER else f"{COMMAND} --folder {shlex.quote(str(folder))}"
+    return COMMAND if folder == FOLDER else f"{COMMAND} --data {shlex.quote(str(folder))}"
 
 
-def _is_right(name, content):
+def _is_right(name: str, content: bytes) -> bool:
     return hashlib.sha256(content).hexdigest() == FILES[name].sha256
 
 
-def _unknown(name):
-    return DataError(f"Multi30k has no text called {name}; there are: {', '.join(FILES)}")
+def _unknown(name: str) -> CorpusError:
+    return CorpusError(f"Multi30k has no text called {name}; there are: {', '.join(FILES)}")
 
 
-def load(split, language, tokenised=True, folder=FOLDER):
+def load(split: str, language: str, tokenised: bool = True, folder: Path = FOLDER) -> list[str]:
     """Read the sentences of one split in one language; line i of both languages belong together.
 
     split      "train" (29 000 sentences), "val" (1 014) or "test_2016_flickr" (1 000)
     language   "en" or "de"
     tokenised  lower case, punctuation normalised, tokens separated by spaces; else as written
-    returns    a list of str; raises DataError, in one sentence, if the text is missing or altered
+    returns    a list of str; raises CorpusError, in one sentence, if the text is missing or altered
     """
     name = _name(split, language, tokenised)
     if name not in FILES:
         raise _unknown(name)
-    path = Path(folder) / name
+    path = folder / name
     again = command(folder)
     try:
         content = path.read_bytes()
     except FileNotFoundError:
-        raise DataError(f"{name} is not in {path.parent}: fetch it with {again}") from None
+        raise CorpusError(f"{name} is not in {path.parent}: fetch it with {again}") from None
     except OSError as error:
-        raise DataError(f"{path} cannot be read: {error.strerror}") from None
+        raise CorpusError(f"{path} cannot be read: {error.strerror}") from None
     if not _is_right(name, content):
-        raise DataError(f"{path} is not what it was (its SHA-256 differs): mend it with {again}")
+        raise CorpusError(f"{path} is not what it was (its SHA-256 differs): mend it with {again}")
     # Only "\n" ends a line: splitlines() would also split at other separators within a sentence.
     return content.decode().removesuffix("\n").split("\n")

@@ -2,13 +2,17 @@
 
 import argparse
 import dataclasses
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
+
+from attention.transformer import TIED
 
 SCHEDULES = ("noam", "inverse-sqrt", "linear")
 DTYPES = ("auto", "float32", "bfloat16")
 
 
-def setting(default, says, **limits):
+def setting(default: Any, says: str, **limits: float) -> Any:
     """Describe a setting: its default, what it means, and the limits of its values."""
     return dataclasses.field(default=default, metadata={"says": says, "limits": limits})
 
@@ -25,7 +29,7 @@ class Settings:
     n_layers: int = setting(2, "layers of the encoder, and of the decoder", low=1)
     dropout: float = setting(0.1, "probability of dropout", low=0.0, below=1.0)
     pre_norm: bool = setting(True, "LayerNorm before the sublayers")
-    tied: str = setting("none", "which tables are one: none, target or all")
+    tied: str = setting("none", f"which tables are one: {', '.join(TIED)}")
     steps: int = setting(1000, "how many steps to take", low=1)
     max_tokens: int = setting(4096, "tokens of a batch on its longer side, padding included", low=1)
     accumulate: int = setting(1, "batches of each step", low=1)
@@ -46,11 +50,11 @@ class Settings:
     dtype: str = setting("auto", f"of the matrix products: {', '.join(DTYPES)}")
     compile: bool = setting(False, "compile the layers")
 
-    def check(self):
+    def check(self) -> None:
         """Raise ValueError, with one sentence, for the first value that makes no sense."""
         for field in dataclasses.fields(self):
             _check_limits(field, getattr(self, field.name))
-        choices = {"schedule": SCHEDULES, "dtype": DTYPES, "tied": ("none", "target", "all")}
+        choices = {"schedule": SCHEDULES, "dtype": DTYPES, "tied": TIED}
         for name, allowed in choices.items():
             if getattr(self, name) not in allowed:
                 raise ValueError(
@@ -68,7 +72,7 @@ class Settings:
             raise ValueError(f"--warmup {self.warmup} is longer than --steps {self.steps}")
 
 
-PRESETS = {
+PRESETS: dict[str, dict[str, Any]] = {
     "numbers": {"dropout": 0.0, "steps": 800, "warmup": 80, "every": 100},
     "multi30k": {
         "n_layers": 4,
@@ -83,13 +87,13 @@ PRESETS = {
 }
 
 
-def option(name):
+def option(name: str) -> str:
     """The option of a setting: "max_tokens" is set by "--max-tokens"."""
     return "--" + name.replace("_", "-")
 
 
-def _check_limits(field, value):
-    right = {
+def _check_limits(field: dataclasses.Field[Any], value: Any) -> None:
+    right: dict[str, Callable[[float], tuple[bool, str]]] = {
         "low": lambda limit: (value >= limit, f"at least {limit}"),
         "above": lambda limit: (value > limit, f"above {limit}"),
         "below": lambda limit: (value < limit, f"below {limit}"),
@@ -100,18 +104,18 @@ def _check_limits(field, value):
             raise ValueError(f"{option(field.name)} must be {rule}, not {value}")
 
 
-def add_options(parser):
+def add_options(parser: argparse.ArgumentParser) -> None:
     """Give an argparse parser an option for every setting."""
     for field in dataclasses.fields(Settings):
         if field.name == "corpus":
             continue
-        kind = {"type": field.type}
+        kind: dict[str, Any] = {"type": field.type}
         if field.type is bool:
             kind = {"action": argparse.BooleanOptionalAction}
         parser.add_argument(option(field.name), default=None, help=field.metadata["says"], **kind)
 
 
-def from_options(options):
+def from_options(options: argparse.Namespace) -> Settings:
     """Settings from parsed options: what was not given is the corpus's preset, else the default."""
     given = {
         field.name: getattr(options, field.name)
@@ -123,7 +127,7 @@ def from_options(options):
     return settings
 
 
-def stored(config):
+def stored(config: dict[str, Any]) -> Settings:
     """The Settings of a training's config.json, a dict; ValueError if they are no such settings."""
     try:
         return Settings(**config)

@@ -3,106 +3,41 @@
 import dataclasses
 import functools
 import math
+import statistics
 import sys
 import time
+from collections.abc import Iterable, Iterator, Sequence
 
 import torch
-from torch import distributed
-from torch.nn.parallel import DistributedDataParallel
+from torch import Tensor, distributed
 
-from attention.provided.data import PAD, pad
+from attention.provided.data import pad
+from attention.provided.model_file import put, weights_of
 from attention.provided.progress import Bar
-from attention.train.acceleration import ModelLoss, prepare
-from attention.train.download import DataError
-from attention.train.model_file import about_model, make_model, put, weights_of
+from attention.train.acceleration import prepare
+from attention.train.corpora import Pairs
+from attention.train.model import about_model, make_model
+from attention.train.run_folder import Row, RunFolder, RunFolderError
+from attention.train.settings import Settings
+from attention.train.step import Batch, Step, learning_rate, rank
 from attention.training import (
     Evaluation,
-    TrainStep,
     average_checkpoints,
     batch_by_tokens,
     epoch_order,
-    noam_learning_rate,
 )
+from attention.transformer import Transformer
 
 PROGRESS = ("done", "stale", "seconds", "cpu_seconds", "kept")  # what a state holds of a Trainer
 READ = 20  # steps between two looks at the loss, for each of which a GPU has to finish
 
 
-def best_device():
-    """CUDA if there is one, else Apple's MPS, else the CPU."""
-    for kind in ("cuda", "mps"):
-        if getattr(torch, kind).is_available():
-            return torch.device(kind)
-    return torch.device("cpu")
+class Diverged(RuntimeError):
+    """The loss of a training is no number any more; str() says at which step, and what helps."""
 
 
-def learning_rate(step, settings):
-    """The learning rate of a step, counted from 1, by the schedule of the settings."""
-    peak, warmup, steps = settings.learning_rate, settings.warmup, settings.steps
-    if settings.schedule == "noam":
-        return noam_learning_rate(step, settings.d_model, warmup)
-    if step <= warmup:
-        return peak * step / warmup
-    if settings.schedule == "inverse-sqrt":
-        return peak * math.sqrt(warmup / step)
-    return peak * (steps + 1 - step) / (steps + 1 - warmup)
-
-
-def rank():
-    """The number of this process among those of torchrun; 0 if it is the only one."""
-    return distributed.get_rank() if distributed.is_initialized() else 0
-
-
-def world_size():
-    """How many processes train together."""
-    return distributed.get_world_size() if distributed.is_initialized() else 1
-
-
-class Step(TrainStep):
-    """Lesson 11's step, where each process of several learns from its share of every batch."""
-
-    def __init__(self, model, settings, device, dtype):
-        betas = (0.9, settings.beta2)
-        optimizer = torch.optim.AdamW(
-            model.parameters(),
-            betas=betas,
-            eps=1e-9,
-            weight_decay=settings.weight_decay,
-            fused=device.type != "mps",
-        )
-        super().__init__(model, optimizer, settings.smoothing, settings.max_norm, dtype)
-        self.model_loss = ModelLoss(model, settings.smoothing, dtype)
-        if distributed.is_initialized():
-            self.model_loss = DistributedDataParallel(self.model_loss)
-
-    def loss(self, source, target):
-        """Return the loss of this process's share, so weighted that the mean is that of all."""
-        return self.model_loss(source, target) * self.weight
-
-    def forward(self, batches):
-        """Learn from the batches as one process would; returns the loss over all of them."""
-        self.weight = 1.0
-        if not distributed.is_initialized():
-            return super().forward(batches)
-        batches = self._share(batches)
-        mean = super().forward(batches)
-        distributed.all_reduce(mean)
-        return mean / world_size()
-
-    def _share(self, batches):
-        """This process's rows of every batch. One without any takes a row that does not count."""
-        mine, world = rank(), world_size()
-        shares = [
-            (source[mine::world], target[mine::world])
-            if len(source) > mine
-            else (source[:1], torch.zeros_like(target[:1]))
-            for source, target in batches
-        ]
-        tokens = sum((target != PAD).sum() for _, target in shares)
-        total = tokens.clone()
-        distributed.all_reduce(total)
-        self.weight = tokens * world / total  # the gradients are averaged over the processes
-        return shares if tokens else [(source[:1], target[:1]) for source, target in batches]
+def _mean_loss(rows: Iterable[Row]) -> float:
+    return statistics.fmean(float(row["loss"]) for row in rows)
 
 
 class Trainer:
@@ -115,7 +50,14 @@ class Trainer:
     resume    go on from the folder's state
     """
 
-    def __init__(self, settings, pairs, folder, device, resume=False):
+    def __init__(
+        self,
+        settings: Settings,
+        pairs: Pairs,
+        folder: RunFolder,
+        device: torch.device,
+        resume: bool = False,
+    ):
         self.settings, self.pairs, self.folder, self.device = settings, pairs, folder, device
         self.first = rank() == 0
         torch.manual_seed(settings.seed)
@@ -132,12 +74,14 @@ class Trainer:
         self.evaluation = Evaluation(self.model, dtype=dtype)
         self.batches, self.held_out = self._cut("train"), self._cut("val")
         self.order = functools.lru_cache(maxsize=1)(epoch_order)  # asked for in every step
-        self.done, self.rows, self.stale, self.kept, self.loss = 0, [], 0, [], math.nan
+        self.done, self.stale, self.loss = 0, 0, math.nan
+        self.rows: list[Row] = []
+        self.kept: list[str] = []  # names of the last weights
         self.seconds = self.cpu_seconds = 0.0  # spent on training, also before a stop
         if resume:
             self._restore()
 
-    def _cut(self, split):
+    def _cut(self, split: str) -> list[list[int]]:
         """Batches of a split, lists of indices; in a batch, both sides are of similar length."""
         ids = self.pairs.ids[split]
         by_source = sorted(range(len(ids)), key=lambda index: len(ids[index][0]))
@@ -145,14 +89,15 @@ class Trainer:
         batches = batch_by_tokens(lengths, self.settings.max_tokens)
         return [[by_source[place] for place in batch] for batch in batches]
 
-    def _tensors(self, pairs):
+    def _tensors(self, pairs: Sequence[tuple[list[int], list[int]]]) -> Batch:
         """Two tensors from pairs of ids, on the device."""
         made = [pad(list(side)) for side in zip(*pairs, strict=True)]
         if self.device.type == "cuda":  # these are copied while the device still computes
             made = [tensor.pin_memory() for tensor in made]
-        return tuple(tensor.to(self.device, non_blocking=True) for tensor in made)
+        source, target = (tensor.to(self.device, non_blocking=True) for tensor in made)
+        return source, target
 
-    def _batches_of(self, step):
+    def _batches_of(self, step: int) -> Iterator[list[tuple[list[int], list[int]]]]:
         """A step's batches of pairs of ids, from step 1: settings and step decide on them."""
         first = (step - 1) * self.settings.accumulate
         for place in range(first, first + self.settings.accumulate):
@@ -160,10 +105,11 @@ class Trainer:
             order = self.order(len(self.batches), self.settings.seed, epoch)
             yield [self.pairs.ids["train"][pair] for pair in self.batches[order[index]]]
 
-    def run(self):
+    def run(self) -> float:
         """Train to the last step, or until the validation loss no longer falls."""
         settings, begin, spent = self.settings, time.perf_counter(), self.seconds
         cpu_spent = self.cpu_seconds - time.process_time()
+        self._announce()
         with Bar(settings.steps) as bar:
             bar.begin -= spent  # the time left is judged from all steps, also those before a stop
             while self.done < settings.steps and not self._is_stale():
@@ -177,13 +123,13 @@ class Trainer:
                     self.seconds = row["seconds"] = spent + time.perf_counter() - begin
                     self.cpu_seconds = cpu_spent + time.process_time()
                     self._save()
-                    self._say(row)
+                    self._say()
                 if self.first:
                     bar.label = f"training at {self._speed():,.0f} tokens/s"
                     bar.update(self.done, self.loss)
         return self.seconds
 
-    def _advance(self):
+    def _advance(self) -> Row:
         """Take the next step; returns its row of the metrics."""
         self.done += 1
         batches = list(self._batches_of(self.done))
@@ -202,24 +148,26 @@ class Trainer:
             "seconds": 0.0,
         }
 
-    def _read_losses(self):
+    def _read_losses(self) -> None:
         """Turn the losses of the last steps into numbers. This waits for the device to finish."""
-        waiting = [row for row in self.rows[-READ:] if isinstance(row["loss"], torch.Tensor)]
+        waiting = [row for row in self.rows[-READ:] if isinstance(row["loss"], Tensor)]
         for row in waiting:
-            self.loss = row["loss"] = row["loss"].item()
-            if not math.isfinite(self.loss):
-                raise DataError(
-                    f"the loss of step {row['step']} is {self.loss}: the training diverged; try a "
-                    "lower --learning-rate or a longer --warmup"
+            row["loss"] = row["loss"].item()
+            if not math.isfinite(row["loss"]):
+                raise Diverged(
+                    f"the loss of step {row['step']} is {row['loss']}: the training diverged; try "
+                    "a lower --learning-rate or a longer --warmup"
                 )
+        if waiting:
+            self.loss = _mean_loss(waiting)
 
-    def _speed(self):
+    def _speed(self) -> float:
         """Real tokens of both sides per second, over the last 50 steps."""
         recent = self.rows[-51:]
         spent = float(recent[-1]["seconds"]) - float(recent[0]["seconds"])
         return sum(int(row["tokens"]) for row in recent[1:]) / spent if spent > 0 else 0.0
 
-    def _evaluate(self, row):
+    def _evaluate(self, row: Row) -> None:
         """Measure the validation loss, on the first process, and tell the others."""
         self._read_losses()
         loss = torch.zeros((), device=self.device)
@@ -233,19 +181,31 @@ class Trainer:
         earlier = [float(row["val_loss"]) for row in self.rows[:-1] if row["val_loss"] != ""]
         self.stale = 0 if loss.item() < min(earlier, default=math.inf) else self.stale + 1
 
-    def _say(self, row):
-        """Print a line about the last step where no progress bar can be seen."""
-        if self.first and not sys.stderr.isatty():
+    def _announce(self) -> None:
+        """Print what begins, or goes on, and when the next line will follow."""
+        if self.first:
+            begun = f"resumed after step {self.done} of" if self.done else "training"
             print(
-                f"step {self.done} of {self.settings.steps} · loss {row['loss']:.3f} · "
-                f"validation {row['val_loss']:.3f} · {self._speed():,.0f} tokens/s",
+                f"{begun} {self.settings.steps} steps on {self.device.type}; "
+                f"a save every {self.settings.every} steps",
                 flush=True,
             )
 
-    def _is_stale(self):
+    def _say(self) -> None:
+        """Print a line about the steps since the last line where no progress bar can be seen."""
+        if self.first and not sys.stderr.isatty():
+            last = self.rows[-1]
+            recent = self.rows[(self.done - 1) // self.settings.every * self.settings.every :]
+            print(
+                f"step {self.done} of {self.settings.steps} · loss {_mean_loss(recent):.3f} · "
+                f"validation {last['val_loss']:.3f} · {self._speed():,.0f} tokens/s",
+                flush=True,
+            )
+
+    def _is_stale(self) -> bool:
         return 0 < self.settings.patience <= self.stale
 
-    def _save(self):
+    def _save(self) -> None:
         """Write weights, state, metrics and curves; a kill at any moment leaves the last save."""
         if not self.first:
             return
@@ -262,19 +222,20 @@ class Trainer:
         self.folder.forget(set(old) - set(self.kept))
         self.folder.draw(self.rows)
 
-    def _restore(self):
+    def _restore(self) -> None:
         """Go on from the last save; a training that was stopped before its first begins anew."""
         if not (self.folder.path / "state.safetensors").exists():
             return
         tensors, about = self.folder.load("state.safetensors")
         if missing := set(PROGRESS) - about.keys():
-            raise DataError(
+            raise RunFolderError(
                 f"{self.folder.path / 'state.safetensors'} does not say {', '.join(missing)}: it "
                 "is of another version of this program"
             )
         self.__dict__ |= {name: about[name] for name in PROGRESS}
         self.rows = self.folder.metrics(self.done)
-        states, weights = {}, {}
+        states: dict[int, dict[str, Tensor]] = {}
+        weights = {}
         for key, tensor in tensors.items():
             kind, _, name = key.partition(".")
             if kind == "model":
@@ -282,18 +243,18 @@ class Trainer:
             else:
                 index, _, name = name.partition(".")
                 states.setdefault(int(index), {})[name] = tensor
-        put(weights, self.model)
+        put(weights, self.model, self.folder.path / "state.safetensors")
         state = self.step.optimizer.state_dict()
         self.step.optimizer.load_state_dict(state | {"state": states})
 
-    def finish(self):
+    def finish(self) -> Transformer:
         """Give the model the average of the last saves, and store it; returns the model.
 
         Only the first of several processes does so; the others return the model as it is.
         """
         if self.first:
             average = average_checkpoints([self.folder.load(name)[0] for name in self.kept])
-            put(average, self.model)
-            about = about_model(average, self.settings, self.pairs) | {"step": self.done}
+            put(average, self.model, self.folder.path)
+            about = about_model(self.settings, self.pairs) | {"step": self.done}
             self.folder.save("model.safetensors", average, about)
         return self.model.eval()

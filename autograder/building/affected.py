@@ -1,9 +1,12 @@
 """Which parts of a notebook depend on a name: verify runs only the checks that may be affected."""
 
 import symtable
+from collections.abc import Iterable
+
+from nbformat import NotebookNode
 
 
-def affected_names(notebook, names):
+def affected_names(notebook: NotebookNode, names: Iterable[str]) -> set[str]:
     """The names whose values may differ if those of ``names`` do: by who uses whom in the cells."""
     affected = set(names)
     cells = [_flow(cell.source) for cell in notebook.cells if cell.cell_type == "code"]
@@ -16,7 +19,7 @@ def affected_names(notebook, names):
     return affected
 
 
-def _flow(source):
+def _flow(source: str) -> tuple[set[str], set[str]]:
     """The global names that a cell uses, and those that it assigns."""
     try:
         module = symtable.symtable(source, "cell", "exec")

@@ -5,20 +5,26 @@ import json
 import os
 import subprocess
 import tempfile
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import nbclient
 import nbformat
 from nbclient.exceptions import CellExecutionError, CellTimeoutError
+from nbformat import NotebookNode
 
 from attention.provided.files import write_aside
 from autograder import ROOT, CourseError
-from autograder.building.lesson import find, read
+from autograder.building.lesson import Lesson, find, read
 from autograder.building.notebook import make
 from autograder.building.release import release
+from autograder.building.source import Cell
+from autograder.lessons import notebook
 
 CELL_TIMEOUT = 120  # seconds
+
+Progress = Callable[[str, int, int], None]  # called with a lesson, cells done, and cells in all
 
 
 class BuildError(CourseError):
@@ -37,7 +43,12 @@ class Report:
     leftovers: list[Path] = field(default_factory=list)
 
 
-def build(names=(), check=False, root=ROOT, progress=None):
+def build(
+    names: Collection[str] = (),
+    check: bool = False,
+    root: Path = ROOT,
+    progress: Progress | None = None,
+) -> Report:
     """Build the lessons that ``names`` select, all if empty; returns a Report.
 
     With ``check`` nothing is executed and nothing written: ``changed`` lists what differs. Raises
@@ -47,26 +58,26 @@ def build(names=(), check=False, root=ROOT, progress=None):
     lessons = [read(path) for path in find(names, root)]
     for lesson in lessons:
         solved = make(lesson)
-        path = root / "solutions" / lesson.slug / f"{lesson.slug}.ipynb"
+        path = notebook(root, "solutions", lesson.slug)
         if not _reuse_outputs(solved, path):
             report.executed.append(lesson.slug)
             if not check:
                 execute(solved, lesson, progress)
         released = release(solved, lesson.slug)
         _settle(path, solved, check, report)
-        _settle(root / "lessons" / lesson.slug / path.name, released, check, report)
+        _settle(notebook(root, "lessons", lesson.slug), released, check, report)
     report.leftovers = _leftovers(root)
     return report
 
 
-def _leftovers(root):
+def _leftovers(root: Path) -> list[Path]:
     """Generated notebooks whose source is gone."""
     known = {path.stem for path in find((), root)}
     generated = [*root.glob("solutions/*/*.ipynb"), *root.glob("lessons/*/*.ipynb")]
     return sorted(path for path in generated if path.parent.name not in known)
 
 
-def _settle(path, notebook, check, report):
+def _settle(path: Path, notebook: NotebookNode, check: bool, report: Report) -> None:
     """Write the notebook if the file differs, or only report it."""
     content = (nbformat.writes(notebook) + "\n").encode()
     if path.is_file() and path.read_bytes() == content:
@@ -76,12 +87,12 @@ def _settle(path, notebook, check, report):
         _write(path, content)
 
 
-def _write(path, content):
+def _write(path: Path, content: bytes) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     write_aside(path, content)
 
 
-def _reuse_outputs(solved, path):
+def _reuse_outputs(solved: NotebookNode, path: Path) -> bool:
     """Take the outputs of the notebook at ``path`` if nothing they depend on has changed."""
     try:
         old = nbformat.read(path, as_version=4)
@@ -101,21 +112,21 @@ def _reuse_outputs(solved, path):
     return True
 
 
-def _outputs_digest(notebook):
+def _outputs_digest(notebook: NotebookNode) -> str:
     """A digest of all outputs, which shows whether someone ran or edited the notebook since."""
     outputs = [cell.outputs for cell in notebook.cells if cell.cell_type == "code"]
     return hashlib.sha256(json.dumps(outputs, sort_keys=True).encode()).hexdigest()[:16]
 
 
-def execute(solved, lesson, progress=None):
+def execute(solved: NotebookNode, lesson: Lesson, progress: Progress | None = None) -> None:
     """Run the solved notebook in a kernel and keep its outputs, cleaned of all that varies.
 
     ``progress(slug, done, total)`` is called before each cell and at the end. Raises BuildError
     for a cell that fails or writes to stderr: nbgrader would score it 0.
     """
-    total, lines = len(solved.cells), []
+    total, lines = len(solved.cells), list[int]()
 
-    def begins(cell, cell_index):
+    def begins(cell: NotebookNode, cell_index: int) -> None:
         lines.append(lesson.cells[cell_index].line)
         if progress:
             progress(lesson.slug, cell_index, total)
@@ -134,7 +145,7 @@ def execute(solved, lesson, progress=None):
     solved.metadata.autograder["outputs"] = _outputs_digest(solved)
 
 
-def _run_cells(solved, begins):
+def _run_cells(solved: NotebookNode, begins: Callable[..., None]) -> str:
     """Run all cells in a kernel; returns '' or what went wrong in the last cell that began."""
     client = nbclient.NotebookClient(
         solved,
@@ -160,7 +171,7 @@ def _run_cells(solved, begins):
     return ""
 
 
-def _clean(cell, lesson, source):
+def _clean(cell: NotebookNode, lesson: Lesson, source: Cell) -> None:
     cell.execution_count = None
     cell.metadata.pop("execution", None)
     for output in cell.outputs:

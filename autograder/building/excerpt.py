@@ -2,21 +2,23 @@
 
 import ast
 import re
+from pathlib import Path
 
 from autograder.building.source import SourceError, parse
 
 MARKER = re.compile(r"^\s*# exercise: (.+)$")
 ALMOST = re.compile(r"^\s*#+\s*exercise\b", re.IGNORECASE)  # a marker, or a misspelt one
-FUNCTION = ast.FunctionDef | ast.AsyncFunctionDef
+Function = ast.FunctionDef | ast.AsyncFunctionDef
+Definition = Function | ast.ClassDef
 
 
-def text_of(path, name):
+def text_of(path: Path, name: str) -> str:
     """The text of the top-level function or class ``name``, whole, without exercise markers."""
     lines, node = _node(path, name)
     return "\n".join(line for line in _span(lines, node) if not MARKER.match(line))
 
 
-def with_solution_marks(path, name):
+def with_solution_marks(path: Path, name: str) -> str:
     """The text of ``name`` with nbgrader's solution marks around each part to be written.
 
     The opening mark carries the words that the stub repeats:
@@ -25,11 +27,13 @@ def with_solution_marks(path, name):
     lines, node = _node(path, name)
     first = _first_line(node)
     parts = _parts(path, lines, node, name)
-    result, number = [], first
-    while number <= node.end_lineno:
+    result: list[str] = []
+    number = first
+    while number <= _last_line(node):
         if number in parts:
             start, end, label = parts[number]
-            indent = re.match(r"\s*", next(filter(str.strip, lines[start - 1 :]))).group()
+            written = next(filter(str.strip, lines[start - 1 :]))
+            indent = written[: -len(written.lstrip())]
             body = [line for line in lines[start - 1 : end] if not MARKER.match(line)]
             result += [f"{indent}### BEGIN SOLUTION {label}", *body, f"{indent}### END SOLUTION"]
             number = end + 1
@@ -39,7 +43,7 @@ def with_solution_marks(path, name):
     return "\n".join(result)
 
 
-def solution_lines(path, name):
+def solution_lines(path: Path, name: str) -> list[str]:
     """The stripped code lines of the student's part: what must not stand in a lesson."""
     lines, node = _node(path, name)
     found = []
@@ -49,23 +53,23 @@ def solution_lines(path, name):
     return found
 
 
-def _node(path, name):
+def _node(path: Path, name: str) -> tuple[list[str], Definition]:
     text = path.read_text(encoding="utf-8")
     lines, tree = text.split("\n"), parse(path, text)
     _refuse_stray_markers(path, lines, tree)
     for node in tree.body:
-        if getattr(node, "name", None) == name:
+        if isinstance(node, Definition) and node.name == name:
             return lines, node
     raise SourceError(path, 1, f"there is no function or class {name!r} at the top level")
 
 
-def _refuse_stray_markers(path, lines, tree):
+def _refuse_stray_markers(path: Path, lines: list[str], tree: ast.Module) -> None:
     """Every ``# exercise:`` comment is spelt so and stands in the body of a function or method."""
     inside = {
         number
         for top in tree.body
         for function in _functions(top)
-        for number in range(function.lineno + 1, function.end_lineno + 1)
+        for number in range(function.lineno + 1, _last_line(function) + 1)
     }
     for number, line in enumerate(lines, 1):
         if ALMOST.match(line) and not MARKER.match(line):
@@ -79,41 +83,47 @@ def _refuse_stray_markers(path, lines, tree):
             )
 
 
-def _functions(node):
+def _functions(node: ast.stmt) -> list[Function]:
     """The function itself, or the methods of a class."""
     if isinstance(node, ast.ClassDef):
-        return [item for item in node.body if isinstance(item, FUNCTION)]
-    return [node] if isinstance(node, FUNCTION) else []
+        return [item for item in node.body if isinstance(item, Function)]
+    return [node] if isinstance(node, Function) else []
 
 
-def _first_line(node):
+def _first_line(node: Definition) -> int:
     return min([node.lineno, *(item.lineno for item in node.decorator_list)])
 
 
-def _span(lines, node):
-    return lines[_first_line(node) - 1 : node.end_lineno]
+def _last_line(node: ast.stmt) -> int:
+    return node.end_lineno or node.lineno  # what was parsed has both
 
 
-def _parts(path, lines, node, name):
+def _span(lines: list[str], node: Definition) -> list[str]:
+    return lines[_first_line(node) - 1 : _last_line(node)]
+
+
+def _parts(
+    path: Path, lines: list[str], node: Definition, name: str
+) -> dict[int, tuple[int, int, str]]:
     """Map first line → (first line, last line, label) of every part to be written."""
     parts = {}
     for function in _functions(node):
         label = name if function is node else f"{name}.{function.name}"
         marked = [
             number
-            for number in range(function.lineno, function.end_lineno + 1)
+            for number in range(function.lineno, _last_line(function) + 1)
             if MARKER.match(lines[number - 1])
         ]
         if len(marked) > 1:
             raise SourceError(path, marked[1], f"{label} has two '# exercise:' comments; keep one")
         if marked:
             _refuse_inner(path, function, marked[0], label)
-            amount = MARKER.match(lines[marked[0] - 1]).group(1)
-            parts[marked[0]] = (marked[0], function.end_lineno, f"{label}: write {amount}")
+            amount = MARKER.sub(r"\1", lines[marked[0] - 1])
+            parts[marked[0]] = (marked[0], _last_line(function), f"{label}: write {amount}")
         elif function is node:
             start = _after_docstring(path, lines, function)
-            amount = _amount(lines[start - 1 : function.end_lineno])
-            parts[start] = (start, function.end_lineno, f"{label}: write {amount}")
+            amount = _amount(lines[start - 1 : _last_line(function)])
+            parts[start] = (start, _last_line(function), f"{label}: write {amount}")
     if not parts:
         raise SourceError(
             path,
@@ -123,22 +133,22 @@ def _parts(path, lines, node, name):
     return parts
 
 
-def _refuse_inner(path, function, number, label):
+def _refuse_inner(path: Path, function: Function, number: int, label: str) -> None:
     """The marked part runs to the end of the function: it cannot begin in a function within."""
-    within = [item for item in ast.walk(function) if isinstance(item, FUNCTION)]
-    if any(item.lineno < number <= item.end_lineno for item in within if item is not function):
+    within = [item for item in ast.walk(function) if isinstance(item, Function)]
+    if any(item.lineno < number <= _last_line(item) for item in within if item is not function):
         raise SourceError(
             path, number, f"the comment stands in a function within {label}; move it out"
         )
 
 
-def _after_docstring(path, lines, function):
+def _after_docstring(path: Path, lines: list[str], function: Function) -> int:
     """The line after the docstring, or the first of the body."""
     first, *others = function.body
     if ast.get_docstring(function) is None:
         start, statement = first.lineno, first
     elif others:
-        start, statement = first.end_lineno + 1, others[0]
+        start, statement = _last_line(first) + 1, others[0]
     else:
         raise SourceError(path, function.lineno, f"{function.name!r} has no body to be written")
     if lines[statement.lineno - 1][: statement.col_offset].strip():
@@ -148,6 +158,6 @@ def _after_docstring(path, lines, function):
     return start
 
 
-def _amount(lines):
+def _amount(lines: list[str]) -> str:
     code = [line for line in lines if line.strip() and not line.strip().startswith("#")]
     return f"about {len(code)} line{'s' if len(code) > 1 else ''}"

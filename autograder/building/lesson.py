@@ -5,11 +5,13 @@
 
 import ast
 import re
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from autograder import ROOT, CourseError
+from autograder import ROOT
 from autograder.building.source import Cell, SourceError, parse, read_text, split
+from autograder.lessons import UnknownLesson, choose, name_of
 
 FIGURE = re.compile(r"!\[([^\]]*)\]\((figures/[^)]+)\)")
 
@@ -23,62 +25,45 @@ class Lesson:
     cells: list[Cell] = field(default_factory=list)
 
     @property
-    def name(self):
+    def name(self) -> str:
         """The lesson's name without its number: that of its module in attention/."""
-        return self.slug.partition("_")[2]
+        return name_of(self.slug)
 
     @property
-    def library(self):
+    def library(self) -> Path:
         """Path of the module that holds the lesson's solutions."""
         return self.path.parent.parent / "attention" / f"{self.name}.py"
 
     @property
-    def checks(self):
+    def checks(self) -> Path:
         """Path of the module that holds the lesson's checks."""
         return self.path.parent.parent / "autograder" / "checks" / f"{self.name}.py"
 
     @property
-    def mistakes(self):
+    def mistakes(self) -> Path:
         """Path of the module that holds the lesson's stored answers."""
         return self.path.parent.parent / "autograder" / "mistakes" / f"{self.name}.py"
 
     @property
-    def title(self):
+    def title(self) -> str:
         """The first heading."""
         return self.cells[0].source.splitlines()[0].lstrip("# ")
 
     @property
-    def exercises(self):
+    def exercises(self) -> dict[str, int]:
         """Points by exercise name, in the lesson's order."""
         return {cell.name: cell.points for cell in self.cells if cell.kind == "check"}
 
 
-class UnknownLesson(CourseError):
-    """No lesson answers to the name given."""
-
-
-def find(names=(), root=ROOT):
-    """Return the paths of the sources that ``names`` select, all if empty.
-
-    A lesson answers to its number ('01' or '1'), name, slug, or the path of any of its notebooks.
-    """
-    paths = sorted((root / "source").glob("[0-9][0-9]_*.py"))
+def find(names: Collection[str] = (), root: Path = ROOT) -> list[Path]:
+    """Return the paths of the sources that ``names`` select (see ``choose``), all if empty."""
+    paths = {path.stem: path for path in (root / "source").glob("[0-9][0-9]_*.py")}
     if not paths:
         raise UnknownLesson("there is no lesson: source/ holds no file like 00_name.py")
-    return sorted({_one(name, paths) for name in names}) if names else paths
+    return [paths[slug] for slug in choose(names, paths)]
 
 
-def _one(name, paths):
-    key = Path(str(name)).stem
-    for path in paths:
-        number, _, rest = path.stem.partition("_")
-        if key in (path.stem, rest) or (key.isdecimal() and int(key) == int(number)):
-            return path
-    known = ", ".join(path.stem for path in paths)
-    raise UnknownLesson(f"no lesson is called {str(name)!r}; there are: {known}")
-
-
-def read(path):
+def read(path: Path) -> Lesson:
     """Read one source file and return its Lesson; raises SourceError."""
     path = Path(path)
     cells = split(path)
@@ -90,9 +75,10 @@ def read(path):
     return lesson
 
 
-def _refuse_bad_order(lesson):
+def _refuse_bad_order(lesson: Lesson) -> None:
     """Every exercise is followed at once by its check, and no name comes twice."""
-    seen, waiting = {}, None
+    seen: dict[str, int] = {}
+    waiting = None
     for cell in lesson.cells:
         if cell.kind == "check":
             if waiting is None or waiting.name != cell.name:
@@ -123,7 +109,7 @@ def _refuse_bad_order(lesson):
         )
 
 
-def _refuse_unknown_names(lesson):
+def _refuse_unknown_names(lesson: Lesson) -> None:
     """Names exist in the library and the checks, and each marked cell has the body it must have."""
     library = _top_level(lesson.library)
     checks = _top_level(lesson.checks) if lesson.exercises else {}
@@ -138,7 +124,7 @@ def _refuse_unknown_names(lesson):
             _refuse_bad_figures(lesson, cell)
 
 
-def _refuse_bad_figures(lesson, cell):
+def _refuse_bad_figures(lesson: Lesson, cell: Cell) -> None:
     for words, figure in FIGURE.findall(cell.source):
         if not (lesson.path.parent / figure).is_file():
             problem = f"there is no source/{figure}; draw it or fix the path"
@@ -151,7 +137,7 @@ def _refuse_bad_figures(lesson, cell):
         raise SourceError(lesson.path, cell.line, problem)
 
 
-def _top_level(path):
+def _top_level(path: Path) -> dict[str, ast.stmt]:
     if not path.is_file():
         raise SourceError(path, 1, "this file does not exist; a lesson needs it")
     tree = parse(path, read_text(path))
@@ -160,7 +146,7 @@ def _top_level(path):
     }
 
 
-def _refuse_unknown(lesson, cell, names, path):
+def _refuse_unknown(lesson: Lesson, cell: Cell, names: Iterable[str], path: Path) -> None:
     if cell.name not in names:
         raise SourceError(
             lesson.path,
@@ -170,7 +156,7 @@ def _refuse_unknown(lesson, cell, names, path):
         )
 
 
-def _refuse_body(lesson, cell, expected):
+def _refuse_body(lesson: Lesson, cell: Cell, expected: str) -> None:
     if cell.source.strip() != expected:
         raise SourceError(
             lesson.path, cell.line, f"the cell of {cell.kind} {cell.name!r} must be: {expected}"

@@ -1,21 +1,24 @@
 """Make a lesson's solved notebook, without outputs, from its source and the library."""
 
-import ast
 import base64
 import hashlib
 import json
 
 import nbformat
+from nbformat import NotebookNode
 
+from autograder import marks
 from autograder.building.excerpt import text_of, with_solution_marks
-from autograder.building.lesson import FIGURE
+from autograder.building.lesson import FIGURE, Lesson
+from autograder.building.source import Cell
+from autograder.imports import imported, modules
 
 KERNEL = {"display_name": "Python 3 (ipykernel)", "language": "python", "name": "python3"}
 
 
-def make(lesson):
+def make(lesson: Lesson) -> NotebookNode:
     """Return the solved notebook: all nbgrader metadata, no outputs, stable cell ids."""
-    used = set()
+    used: set[str] = set()
     cells = [_cell(lesson, cell, index, used) for index, cell in enumerate(lesson.cells)]
     notebook = nbformat.v4.new_notebook(cells=cells)
     notebook.metadata = nbformat.from_dict(
@@ -30,7 +33,7 @@ def make(lesson):
     return notebook
 
 
-def _cell(lesson, cell, index, used):
+def _cell(lesson: Lesson, cell: Cell, index: int, used: set[str]) -> NotebookNode:
     if cell.kind == "markdown":
         source = cell.source
         if index == 0:
@@ -42,13 +45,14 @@ def _cell(lesson, cell, index, used):
         _embed_figures(lesson, made)
     else:
         made = nbformat.v4.new_code_cell(_code(lesson, cell))
+        notes = marks.metadata(cell.kind, cell.name, cell.points)
         # Without this tag, Run All stops at the first exercise that a student has skipped.
-        made.metadata = nbformat.from_dict({**_metadata(cell), "tags": ["raises-exception"]})
+        made.metadata = nbformat.from_dict({**notes, "tags": ["raises-exception"]})
     made["id"] = _identity(lesson, cell, used)
     return made
 
 
-def _code(lesson, cell):
+def _code(lesson: Lesson, cell: Cell) -> str:
     if cell.kind == "exercise":
         return with_solution_marks(lesson.library, cell.name)
     if cell.kind == "given":
@@ -56,26 +60,7 @@ def _code(lesson, cell):
     return cell.source
 
 
-def _metadata(cell):
-    if cell.kind == "demo":
-        return {"autograder": {"demo": True}}
-    if cell.kind == "code":
-        return {}
-    graded = {
-        "cell_type": "code",
-        "grade": cell.kind == "check",
-        "grade_id": f"check_{cell.name}" if cell.kind == "check" else cell.name,
-        "locked": cell.kind != "exercise",
-        "schema_version": 3,
-        "solution": cell.kind == "exercise",
-        "task": False,
-    }
-    if cell.kind == "check":
-        graded["points"] = cell.points
-    return {"nbgrader": graded}
-
-
-def _embed_figures(lesson, made):
+def _embed_figures(lesson: Lesson, made: NotebookNode) -> None:
     """Put the drawings into the notebook, so that they travel with it into every copy.
 
     They are data URIs, listed at the end of the cell: JupyterLab shows no SVG that is attached.
@@ -88,7 +73,7 @@ def _embed_figures(lesson, made):
         made.source += f"\n\n[{path.stem}]: data:{kind};base64,{data}"
 
 
-def _identity(lesson, cell, used):
+def _identity(lesson: Lesson, cell: Cell, used: set[str]) -> str:
     """A cell id that stays the same while other cells come and go."""
     if cell.name:
         name = f"{cell.kind}-{cell.name}".replace("_", "-")
@@ -102,7 +87,7 @@ def _identity(lesson, cell, used):
     return identity
 
 
-def _digest(lesson, notebook):
+def _digest(lesson: Lesson, notebook: NotebookNode) -> str:
     """A digest of what the outputs depend on: the code, in its order, and the modules it uses.
 
     Prose, drawings and metadata are left out: a lesson is not run again for them.
@@ -111,34 +96,10 @@ def _digest(lesson, notebook):
     content = hashlib.sha256(json.dumps(code).encode())
     # As written in the source: there an exercise is the import of its module.
     imports = "\n".join(cell.source for cell in lesson.cells if cell.kind != "markdown")
-    used = _modules(lesson.library.parent, imports)
+    used = modules(imported(imports), lesson.library.parent.parent)
     if "check.preview(" in imports:  # elsewhere a check prints the same line as long as it passes
         used += [lesson.checks, lesson.mistakes]
     for path in used:
         if path.is_file():
             content.update(path.read_bytes())
     return content.hexdigest()[:16]
-
-
-def _modules(package, code):
-    """Paths of the ``attention`` modules that ``code`` imports, directly or through others."""
-    found, waiting = set(), [code]
-    while waiting:
-        for node in ast.walk(ast.parse(waiting.pop())):
-            for name in _imported(node):
-                path = package.joinpath(*name.split(".")[1:]).with_suffix(".py")
-                if path.is_file() and path not in found:
-                    found.add(path)
-                    waiting.append(path.read_text(encoding="utf-8"))
-    return sorted(found)
-
-
-def _imported(node):
-    """Dotted names of what an import statement may import of ``attention``."""
-    if isinstance(node, ast.Import):
-        dotted = [alias.name for alias in node.names]
-    elif isinstance(node, ast.ImportFrom) and not node.level:
-        dotted = [node.module, *(f"{node.module}.{alias.name}" for alias in node.names)]
-    else:
-        return []
-    return [name for name in dotted if name.startswith("attention.")]

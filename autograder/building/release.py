@@ -14,17 +14,18 @@ from traitlets.config import Config
 
 from autograder import CourseError
 from autograder.course import GENERATE, configure
+from autograder.lessons import notebook as notebook_of
 
 
 class ReleaseError(CourseError):
     """nbgrader refused a solved notebook; str() says which and why."""
 
 
-def release(notebook, slug):
+def release(notebook: nbformat.NotebookNode, slug: str) -> nbformat.NotebookNode:
     """Return the student's version of the solved ``notebook`` (stubs, no outputs)."""
     with tempfile.TemporaryDirectory() as folder:
         root = Path(folder).resolve()
-        source = root / "solutions" / slug / f"{slug}.ipynb"
+        source = notebook_of(root, "solutions", slug)
         source.parent.mkdir(parents=True)
         nbformat.write(notebook, source)
         config = configure(Config(), root)
@@ -41,14 +42,14 @@ def release(notebook, slug):
         )
         try:
             converter.start()
-            released = nbformat.read(root / "lessons" / slug / f"{slug}.ipynb", as_version=4)
+            released = nbformat.read(notebook_of(root, "lessons", slug), as_version=4)
         except (SystemExit, Exception) as error:
             reason = _reason(said.getvalue()) or error
             raise ReleaseError(f"{slug}: nbgrader could not release it: {reason}") from error
     return released
 
 
-def _reason(said):
+def _reason(said: str) -> str:
     """The first error in nbgrader's log, which is full of tracebacks."""
     errors = re.findall(r"^[\w.]+(?:Error|Exception): (.+)$", said, re.MULTILINE)
     return (errors or said.strip().splitlines() or [""])[0]

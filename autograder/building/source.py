@@ -10,6 +10,7 @@ import re
 import tokenize
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import jupytext
 
@@ -23,7 +24,7 @@ CELL = re.compile(r"\s*#\s*(%%|<codecell>|In\[[0-9 ]*\])")  # what jupytext take
 class SourceError(CourseError):
     """A source file breaks a rule. str() is 'file:line: what is wrong; what to do'."""
 
-    def __init__(self, path, line, message):
+    def __init__(self, path: Path | str, line: int, message: str) -> None:
         place = Path(path)
         place = place.relative_to(ROOT) if place.is_relative_to(ROOT) else place
         super().__init__(f"{place}:{line}: {message}")
@@ -40,7 +41,7 @@ class Cell:
     points: int = 0
 
 
-def split(path):
+def split(path: Path) -> list[Cell]:
     """The cells of the source file ``path``; raises SourceError."""
     text = read_text(path)
     parse(path, text)
@@ -55,7 +56,7 @@ def split(path):
     ]
 
 
-def read_text(path):
+def read_text(path: Path) -> str:
     """The text of a source file; a SourceError if it cannot be read as UTF-8."""
     try:
         return path.read_text(encoding="utf-8")
@@ -64,7 +65,7 @@ def read_text(path):
         raise SourceError(path, line, "this is not UTF-8 text; save the file as UTF-8") from None
 
 
-def parse(path, text):
+def parse(path: Path, text: str) -> ast.Module:
     """``ast.parse`` with a SourceError that gives file and line."""
     try:
         return ast.parse(text)
@@ -74,7 +75,7 @@ def parse(path, text):
         raise SourceError(path, 1, f"syntax error: {error}") from None
 
 
-def _first_lines(path, text):
+def _first_lines(path: Path, text: str) -> list[int]:
     """Numbers of the lines that begin a cell: '# %%' and, after a space, the marker if any."""
     comments = {
         token.start[0]
@@ -95,7 +96,7 @@ def _first_lines(path, text):
     return lines
 
 
-def _jupytext_cells(path, text, rows, lines):
+def _jupytext_cells(path: Path, text: str, rows: list[str], lines: list[int]) -> list[Any]:
     """The cells as jupytext reads them."""
     try:
         return jupytext.reads(text, fmt=FORMAT).cells
@@ -108,7 +109,7 @@ def _jupytext_cells(path, text, rows, lines):
         raise
 
 
-def _unknown_marker(path, line, row):
+def _unknown_marker(path: Path, line: int, row: str) -> SourceError:
     return SourceError(
         path,
         line,
@@ -117,7 +118,7 @@ def _unknown_marker(path, line, row):
     )
 
 
-def _cell(path, cell, rows, line):
+def _cell(path: Path, cell: Any, rows: list[str], line: int) -> Cell:
     attributes = {key: value for key, value in cell.metadata.items() if key != "lines_to_next_cell"}
     if cell.cell_type == "markdown":
         _refuse_code_in_markdown(path, attributes, rows, line)
@@ -141,11 +142,13 @@ def _cell(path, cell, rows, line):
     return Cell(kind, cell.source, line, name, points or 0)
 
 
-def _is_name(name):
+def _is_name(name: object) -> bool:
     return isinstance(name, str) and name.isidentifier() and name.isascii() and len(name) <= 50
 
 
-def _refuse_code_in_markdown(path, attributes, rows, line):
+def _refuse_code_in_markdown(
+    path: Path, attributes: dict[str, Any], rows: list[str], line: int
+) -> None:
     if attributes:
         raise SourceError(path, line, f"write only '# %% [markdown]', not {rows[0]!r}")
     for number, row in enumerate(rows, line):

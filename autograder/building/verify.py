@@ -12,19 +12,25 @@ import itertools
 import multiprocessing
 import re
 import warnings
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
 
 import nbformat
 import torch
+from nbformat import NotebookNode
 
-from autograder import ROOT, CourseError
+from autograder import ROOT, CourseError, lessons, marks
 from autograder.building import mutants
 from autograder.building.affected import affected_names
 from autograder.building.build import build
 from autograder.building.excerpt import solution_lines, text_of
-from autograder.building.lesson import find, read
+from autograder.building.lesson import Lesson, find, read
+from autograder.building.source import Cell
 from autograder.checking import registry
+from autograder.checking.expect import CheckFailed
 from autograder.checking.run_check import run_check
 from autograder.inside.answer import LocalAnswer
 
@@ -52,7 +58,7 @@ class Verdict:
     failures: list[str] = field(default_factory=list)
 
 
-def verify(names=(), root=ROOT, workers=1):
+def verify(names: Collection[str] = (), root: Path = ROOT, workers: int = 1) -> Iterator[Verdict]:
     """Take the lessons that ``names`` select through all gates; yields a Verdict for each.
 
     With more than one worker, lessons are verified side by side, each in a process of its own.
@@ -67,11 +73,11 @@ def verify(names=(), root=ROOT, workers=1):
         yield from pool.map(_verify, paths, itertools.repeat(root))
 
 
-def _use_one_core():
+def _use_one_core() -> None:
     torch.set_num_threads(1)
 
 
-def _verify(path, root):
+def _verify(path: Path, root: Path) -> Verdict:
     verdict = Verdict(path.stem)
     try:
         lesson = read(path)
@@ -83,16 +89,14 @@ def _verify(path, root):
     return verdict
 
 
-def _gates(lesson, root, verdict):
+def _gates(lesson: Lesson, root: Path, verdict: Verdict) -> None:
     fail = verdict.failures.append
     missing = lesson.exercises.keys() - registry.of_lesson(lesson.name).keys()
     if missing:
         fail(f"no check is registered for {', '.join(sorted(missing))}: is it marked @check?")
         return
     try:
-        paths = [
-            root / kind / lesson.slug / f"{lesson.slug}.ipynb" for kind in ("solutions", "lessons")
-        ]
+        paths = [lessons.notebook(root, kind, lesson.slug) for kind in ("solutions", "lessons")]
         solved, released = (nbformat.read(path, as_version=4) for path in paths)
     except Exception as error:  # missing, damaged or foreign: nbformat raises a dozen classes
         fail(f"a generated notebook cannot be read: {error}; run `autograder build`")
@@ -105,7 +109,7 @@ def _gates(lesson, root, verdict):
         fail(f"{changed.relative_to(root)} differs from its source; run `autograder build`")
 
 
-def _mutants(lesson, verdict):
+def _mutants(lesson: Lesson, verdict: Verdict) -> None:
     """Gate 7."""
     checks = registry.of_lesson(lesson.name)
     items = [checks[name] for name in lesson.exercises]
@@ -115,7 +119,7 @@ def _mutants(lesson, verdict):
 
 
 @contextlib.contextmanager
-def _silence():
+def _silence() -> Iterator[None]:
     """Let nothing that answers print or warn about mix with what verify prints."""
     quiet = io.StringIO()
     with (
@@ -127,9 +131,11 @@ def _silence():
         yield
 
 
-def _solved_and_blank(lesson, solved, released, verdict):
+def _solved_and_blank(
+    lesson: Lesson, solved: NotebookNode, released: NotebookNode, verdict: Verdict
+) -> Collection[str]:
     """Gates 1 and 2; returns the names of the exercises that the solved notebook fails."""
-    failures = {}
+    failures: dict[str, CheckFailed] = {}
     for seed in SEEDS:
         failures = {**_play(lesson, solved, seed=seed), **failures}
     for failure in failures.values():
@@ -142,11 +148,13 @@ def _solved_and_blank(lesson, solved, released, verdict):
     return failures.keys()
 
 
-def _points(lesson, failures):
+def _points(lesson: Lesson, failures: Collection[str]) -> int:
     return sum(points for name, points in lesson.exercises.items() if name not in failures)
 
 
-def _stored_answers(lesson, solved, broken, verdict):
+def _stored_answers(
+    lesson: Lesson, solved: NotebookNode, broken: Collection[str], verdict: Verdict
+) -> None:
     checks = registry.of_lesson(lesson.name)
     for known in registry.strays(lesson.name):
         verdict.failures.append(
@@ -162,7 +170,9 @@ def _stored_answers(lesson, solved, broken, verdict):
             )
         for known in wrong:
             costs = _play(lesson, solved, {name: known.target}).keys() - broken
-            _named_mistake(item, known, costs, verdict)
+            _rejected_mistake(item, known, costs, verdict)
+            if name not in broken:  # a right answer is needed to name a wrong one
+                _named_mistake(item, known, verdict)
         for known in right:
             verdict.alternatives += 1
             refused = _first_failure(item, known)
@@ -171,17 +181,16 @@ def _stored_answers(lesson, solved, broken, verdict):
                 verdict.failures.append(f"the right answer {known.name} is refused: {refused}")
 
 
-def _first_failure(item, known):
+def _first_failure(item: registry.Check, known: registry.Answer) -> CheckFailed | None:
     failures = (run_check(item, LocalAnswer(known.target), seed) for seed in SEEDS)
     return next((failure for failure in failures if failure is not None), None)
 
 
-def _named_mistake(item, known, costs, verdict):
-    """Gate 3. ``costs`` are the exercises that fail when this mistake is made."""
-    verdict.mistakes += 1
-    results = [run_check(item, LocalAnswer(known.target), seed) for seed in SEEDS]
-    if None in results:
-        verdict.failures.append(f"{item.name}: the mistake {known.name} passes the check")
+def _named_mistake(item: registry.Check, known: registry.Answer, verdict: Verdict) -> None:
+    """Gate 3: the mistake gets its own hint."""
+    tried = [run_check(item, LocalAnswer(known.target), seed) for seed in SEEDS]
+    results = [failure for failure in tried if failure is not None]
+    if len(results) < len(tried):
         return
     wrongly_named = next((one for one in results if one.likely != known.hint), None)
     verdict.named += wrongly_named is None
@@ -190,6 +199,17 @@ def _named_mistake(item, known, costs, verdict):
             f"{item.name}: the mistake {known.name} is rejected, but read as "
             f"{wrongly_named.likely or 'nothing known'!r} (seed {wrongly_named.seed})"
         )
+
+
+def _rejected_mistake(
+    item: registry.Check, known: registry.Answer, costs: set[str], verdict: Verdict
+) -> None:
+    """Gate 3: the mistake fails; ``costs`` are the exercises that fail where it is made."""
+    verdict.mistakes += 1
+    results = (run_check(item, LocalAnswer(known.target), seed, explain=False) for seed in SEEDS)
+    if None in results:
+        verdict.failures.append(f"{item.name}: the mistake {known.name} passes the check")
+        return
     others = sorted(costs - {item.name})
     verdict.rejected += not others
     if others:
@@ -199,7 +219,12 @@ def _named_mistake(item, known, costs, verdict):
         )
 
 
-def _play(lesson, notebook, answers=None, seed=SEEDS[0]):
+def _play(
+    lesson: Lesson,
+    notebook: NotebookNode,
+    answers: Mapping[str, Any] | None = None,
+    seed: int = SEEDS[0],
+) -> dict[str, CheckFailed]:
     """Run a notebook's cells here, except demonstrations, and return its failed checks by name.
 
     ``answers`` replaces the definitions of exercises by other callables.
@@ -212,31 +237,30 @@ def _play(lesson, notebook, answers=None, seed=SEEDS[0]):
     namespace = {"__name__": "__main__"}
     checks = registry.of_lesson(lesson.name)
     for cell in notebook.cells:
-        if cell.cell_type != "code" or cell.metadata.get("autograder", {}).get("demo"):
+        if cell.cell_type != "code" or marks.is_demo(cell):
             continue
-        identity = cell.metadata.get("nbgrader", {}).get("grade_id", "")
-        if identity in answers:
-            namespace[identity] = answers[identity]
-        elif identity.startswith("check_"):
-            name = identity.removeprefix("check_")
+        name = marks.exercise(cell)
+        if marks.is_check(cell):
             if answers and name not in affected:
                 continue  # the same as without these answers
             answer = LocalAnswer(namespace.get(name))
             failure = run_check(checks[name], answer, seed, explain=False)
             if failure is not None:
                 failures[name] = failure
+        elif name in answers:
+            namespace[name] = answers[name]
         else:
             _execute(cell.source, namespace)
     return failures
 
 
-def _execute(source, namespace):
+def _execute(source: str, namespace: dict[str, Any]) -> None:
     """Run a cell. An error in it is no failure of its own: the checks say what it costs."""
     with contextlib.suppress(Exception, SystemExit):
         exec(compile(source, "<cell>", "exec"), namespace)
 
 
-def _leaks(lesson, released, verdict):
+def _leaks(lesson: Lesson, released: NotebookNode, verdict: Verdict) -> None:
     """No line of a solution stands in the lesson, in code or prose, and no solution mark."""
     shown = _normalised(
         line for cell in lesson.cells if cell.kind == "given" for line in _given(lesson, cell)
@@ -260,18 +284,18 @@ def _leaks(lesson, released, verdict):
                 verdict.failures.append(f"{where}: {text}")
 
 
-def _given(lesson, cell):
+def _given(lesson: Lesson, cell: Cell) -> list[str]:
     return text_of(lesson.library, cell.name).split("\n")
 
 
-def _normalised(lines):
+def _normalised(lines: Iterable[str]) -> set[str]:
     """Lines without comments, and the longer expressions among them on their own."""
     code = {_normal(line.partition("  #")[0]) for line in lines}
     expressions = {re.sub(r"^(return|[\w.,]+=(?!=))", "", line) for line in code}
     return code | {text for text in expressions if len(text) > LEAST_EXPRESSION}
 
 
-def _normal(text):
+def _normal(text: str) -> str:
     """Without spaces, in one sort of quotes, no last commas: a reformatted leak is still one."""
     joined = re.sub(r"\\\n|\s", "", text).replace('"', "'")
     return re.sub(r",(?=[)\]}])", "", joined)

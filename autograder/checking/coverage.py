@@ -4,9 +4,13 @@ Most wrong answers that a check lets through do so because some sort of input ne
 of 1, no large number, one size everywhere. What comes is seen in the questions that the check asks.
 """
 
+from collections.abc import Iterable
+
 import torch
 
-from autograder.checking.questions import asked
+from autograder.checking.probes import leaves
+from autograder.checking.questions import Question, asked
+from autograder.checking.registry import Check
 
 CLASSES = {
     "device": "it is called on the rehearsal device",
@@ -21,11 +25,11 @@ CLASSES = {
 LARGE = 100
 
 
-def coverage(item, seed):
+def coverage(item: Check, seed: int) -> dict[str, bool | str]:
     """For each class: True, False, or the reason why it is not for this exercise."""
     questions, _ = asked(item, seed)
     excused = {**_never(questions), **dict(item.without)}
-    probed = {question.probe for question in questions}
+    probed = {one.probe for one in questions if one.request in ("call", "gradients")}
     calls = [_tensors(one) for one in questions if one.request == "call" and not one.probe]
     every = [tensor for tensors in calls for tensor in tensors]
     axes = [[size for tensor in tensors for size in tensor.shape] for tensors in calls]
@@ -37,7 +41,7 @@ def coverage(item, seed):
     return {name: found[name] or excused.get(name, False) for name in CLASSES}
 
 
-def _never(questions):
+def _never(questions: Iterable[Question]) -> dict[str, str]:
     """What does not apply to exercises without tensors, or without numbers that are rounded."""
     every = [x for one in questions if one.request == "call" for x in _tensors(one)]
     built = [x for one in questions if one.request == "load" for x in one.details[0].values()]
@@ -48,25 +52,22 @@ def _never(questions):
     return {}
 
 
-def unknown(item):
+def unknown(item: Check) -> list[str]:
     """Names in ``without`` that are no class: a misspelt excuse excuses nothing."""
     return sorted({name for name, _ in item.without} - CLASSES.keys())
 
 
-def _tensors(question):
-    args, kwargs = question.details
-    items = [*args, *kwargs.values()]
-    items += [part for item in items if isinstance(item, list | tuple) for part in item]
-    return [item for item in items if isinstance(item, torch.Tensor)]
+def _tensors(question: Question) -> list[torch.Tensor]:
+    return [item for item in leaves(question.details) if isinstance(item, torch.Tensor)]
 
 
-def _unlike(tensor):
+def _unlike(tensor: torch.Tensor) -> bool:
     """Two axes or more, all of different sizes above 1; one axis cannot be swapped."""
     sizes = [size for size in tensor.shape if size > 1]
     return len(sizes) == len(set(sizes)) == tensor.dim() and 4 not in sizes[-1:]
 
 
-def _large(tensor):
+def _large(tensor: torch.Tensor) -> bool:
     if not tensor.is_floating_point() or not tensor.numel():
         return False
     return bool((tensor.abs() >= LARGE).any())

@@ -7,60 +7,99 @@ one slip that replies in the same way.
 """
 
 import time
+from collections.abc import Callable, Sequence
+from typing import Any
 
 from autograder.checking import registry
-from autograder.checking.questions import agree, asked, reference, replies
+from autograder.checking.questions import (
+    Question,
+    Replied,
+    agree,
+    asked,
+    floating_places,
+    reference,
+    replies,
+)
 from autograder.checking.relations import between
-from autograder.checking.slips import slips_of
+from autograder.checking.slips import slips
 from autograder.checking.where import where
 from autograder.inside.answer import LocalAnswer
+from autograder.inside.values import same
 
-SECONDS = 1.0  # for looking for a slip: feedback should come within two seconds in all
+SECONDS = 0.8  # of CPU for looking for a slip: feedback should come within two seconds in all
 
 
-def diagnose(item, given, seed):
+def diagnose(item: registry.Check, given: Sequence[Replied], seed: int) -> str:
     """What is likely wrong with an answer that gave these replies: one or two sentences, or ''."""
     questions, wanted = asked(item, seed)
     if not questions or len(given) < len(wanted) or agree(given, wanted):
         return ""  # it was lost on the way, or its fault is not in what it replies
+    pairs = _telling(list(zip(questions, given, wanted, strict=True)))
+    questions, given, _ = zip(*pairs, strict=True)
     found = [
         known for known in registry.mistakes(item) if _replies_so(known.target, given, questions)
     ]
     if len({known.hint for known in found}) > 1:
         found = [one for one in found if _replies_so(one.target, given, questions, exactly=True)]
     if found:
-        return found[0].hint if len({known.hint for known in found}) == 1 else ""
-    pairs = list(zip(questions, given, wanted, strict=True))
+        return (found[0].hint or "") if len({known.hint for known in found}) == 1 else ""
     said = [_relation(pairs) or _slip(item, given, questions), where(pairs)]
     return " ".join(part for part in said if part)
 
 
-def _replies_so(target, given, questions, exactly=False):
+def _telling(
+    pairs: list[tuple[Question, Replied, Replied]],
+) -> list[tuple[Question, Replied, Replied]]:
+    """Without the rehearsal device, where an answer is wrong on the CPU as well.
+
+    A tensor on the wrong device is a fault of its own: with it or without, a mistake is the same.
+    """
+    here = [pair for pair in pairs if pair[0].probe != "device"]
+    return pairs if all(got.agrees(expected) for _, got, expected in here) else here
+
+
+def _replies_so(
+    target: Callable[..., Any],
+    given: Sequence[Replied],
+    questions: Sequence[Question],
+    exactly: bool = False,
+) -> bool:
     """Whether ``target`` replies as given, asked until the first difference."""
     return agree(replies(LocalAnswer(target), questions), given, exactly)
 
 
-def _relation(pairs):
-    """What holds, in the same words but for numbers, of every reply that is wrong."""
-    found = []
-    for question, got, expected in pairs:
-        if got.agrees(expected) or question.request not in ("call", "gradients"):
-            continue
-        if got.kind != "value" or expected.kind != "value":
-            return ""
-        if question.request == "gradients":
-            found.append(_of_gradients(got.value, expected.value))
-        else:
-            found.append(between(got.value, expected.value, question))
-    kinds = {_without_numbers(said) for said in found}
-    return found[0] if len(kinds) == 1 else ""
+def _relation(pairs: list[tuple[Question, Replied, Replied]]) -> str:
+    """What holds, in the same words but for numbers, of every result that is wrong."""
+    wrong = [pair for pair in pairs if _is_wrong("call", *pair)]
+    if not wrong:  # else the gradients are wrong because the results are
+        wrong = [pair for pair in pairs if _is_wrong("gradients", *pair)]
+    if any(got.kind != "value" or same(got.value, right.value) for _, got, right in wrong):
+        return ""  # it raised, or it did something besides giving the right value
+    found = [_one_relation(*pair) for pair in wrong]
+    if len({_without_numbers(said) for said in found}) != 1 or not found[0]:
+        return ""
+    told = zip(found, wrong, strict=True)
+    said = [words for words, (question, _, _) in told if not question.probe] or found
+    if len({one.partition(" (")[0] for one in said}) == 1:
+        return said[0] if len(set(said)) == 1 else said[0].partition(" (")[0].rstrip(".") + "."
+    return f"In one of the calls, {said[0][0].lower()}{said[0][1:]}"  # others, other numbers
 
 
-def _without_numbers(said):
+def _is_wrong(request: str, question: Question, got: Replied, expected: Replied) -> bool:
+    asks = question.request == request and expected.kind == "value"
+    return asks and not got.agrees(expected)
+
+
+def _one_relation(question: Question, got: Replied, expected: Replied) -> str:
+    related = _of_gradients if question.request == "gradients" else between
+    return related(got.value, expected.value, question)
+
+
+def _without_numbers(said: str) -> str:
     return "".join(letter for letter in said.partition(" (")[0] if letter not in "0123456789.-e+")
 
 
-def _of_gradients(got, expected):
+def _of_gradients(got: Any, expected: Any, question: Question) -> str:
     """Where no gradient arrives although one should."""
     if not isinstance(got, tuple) or not isinstance(got[0], dict):
         return ""
@@ -68,17 +107,16 @@ def _of_gradients(got, expected):
     missing = [name for name in names if got[0].get(name) is None]
     if missing:
         return f"No gradient reaches {', '.join(missing)}."
-    places = range(1, len(expected[1]) + 1)
-    parts = zip(places, got[1], expected[1], strict=False)
+    parts = zip(floating_places(question), got[1], expected[1], strict=False)
     lost = [place for place, one, other in parts if one is None and other is not None]
     return f"No gradient reaches argument {lost[0]}." if lost else ""
 
 
-def _slip(item, given, questions):
+def _slip(item: registry.Check, given: Sequence[Replied], questions: Sequence[Question]) -> str:
     """A right answer with one slip that gives the same replies throughout."""
-    end = time.monotonic() + SECONDS
-    for slip in slips_of(reference(item)):
-        if time.monotonic() > end:
+    end = time.process_time() + SECONDS
+    for slip in slips(reference(item)):
+        if time.process_time() > end:
             return ""
         if _replies_so(slip.target, given, questions):
             return f"Your results are those of a right answer {slip.words}."

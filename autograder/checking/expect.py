@@ -7,6 +7,8 @@ mistake, what is likely. ``what`` is a sentence without the exercise's name and 
 import itertools
 import math
 import textwrap
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy
 import torch
@@ -32,12 +34,13 @@ class CheckFailed(AssertionError):
 
     is_stub = False  # whether nothing was written yet
 
-    def __init__(self, what, got="", expected=""):
+    def __init__(self, what: str, got: str = "", expected: str = "") -> None:
         super().__init__(what)
         self.what, self.got, self.expected = what, got, expected
-        self.exercise, self.likely, self.seed = "", "", None
+        self.exercise, self.likely = "", ""
+        self.seed: int | None = None
 
-    def __str__(self):
+    def __str__(self) -> str:
         head = f"{self.exercise}: {self.what}." if self.exercise else f"{self.what}."
         parts = {
             "got": self.got,
@@ -52,12 +55,12 @@ class CheckFailed(AssertionError):
         ]
         return "\n".join([head, *lines])
 
-    def _render_traceback_(self):
+    def _render_traceback_(self) -> list[str]:
         """IPython shows these lines instead of a traceback."""
         return str(self).splitlines()
 
 
-def describe(value):
+def describe(value: Any) -> str:
     """Say in a few words what a plain value is."""
     if isinstance(value, torch.Tensor):
         return f"a tensor of shape {tuple(value.shape)}, {str(value.dtype).removeprefix('torch.')}"
@@ -69,7 +72,7 @@ def describe(value):
     return f"{'an' if kind == 'int' else 'a'} {kind}: {_short(_show(value))}"
 
 
-def _show(value):
+def _show(value: Any) -> str:
     """Like repr, but tensors are described and only the first items of a container shown."""
     if isinstance(value, list | tuple):
         items = ", ".join(_show(item) for item in value[: SHOWN // 2])
@@ -84,18 +87,18 @@ def _show(value):
     return repr(value)
 
 
-def _short(text):
+def _short(text: str) -> str:
     return text if len(text) <= SHOWN else text[: SHOWN - 1] + "…"
 
 
-def tensor(got, shape=None, axes=""):
+def tensor(got: Any, shape: Sequence[int] | None = None, axes: str = "") -> None:
     """``got`` is a tensor."""
     if not isinstance(got, torch.Tensor):
         expected = "a tensor" if shape is None else f"a tensor of shape {_shape(shape, axes)}"
         raise CheckFailed("the result is not a tensor", describe(got), expected)
 
 
-def shape(got, expected, axes=""):
+def shape(got: Any, expected: Sequence[int], axes: str = "") -> None:
     """``got`` is a tensor of this shape; ``axes`` names them, as in 'T_q, T_k'."""
     tensor(got, expected, axes)
     if tuple(got.shape) != tuple(expected):
@@ -106,7 +109,7 @@ def shape(got, expected, axes=""):
         )
 
 
-def dtype(got, expected):
+def dtype(got: Any, expected: torch.dtype) -> None:
     """``got`` has this dtype."""
     tensor(got)
     if got.dtype != expected:
@@ -115,7 +118,7 @@ def dtype(got, expected):
         raise CheckFailed(f"the dtype is wrong{reason}", str(got.dtype), str(expected))
 
 
-def finite(got, what="the result is not finite"):
+def finite(got: Any, what: str = "the result is not finite") -> None:
     """No entry is NaN or infinite."""
     tensor(got)
     bad = (~torch.isfinite(got)).nonzero()
@@ -124,7 +127,7 @@ def finite(got, what="the result is not finite"):
         raise CheckFailed(what, f"{_at(index)}{_number(got[index])}", "finite numbers")
 
 
-def close(got, expected, what, rtol=1e-6, atol=1e-9):
+def close(got: Any, expected: Any, what: str, rtol: float = 1e-6, atol: float = 1e-9) -> None:
     """``got`` equals ``expected`` up to rounding: tensor, shape, dtype, then every value.
 
     A Python number is compared as a number. Integers have no rounding and are compared exactly.
@@ -141,7 +144,7 @@ def close(got, expected, what, rtol=1e-6, atol=1e-9):
         raise CheckFailed(what, *(_at(index) + text for text in shown))
 
 
-def rows_sum_to_one(weights, dim=-1, what="the weights do not sum to 1"):
+def rows_sum_to_one(weights: Any, dim: int = -1, what: str = "the weights do not sum to 1") -> None:
     """Every slice of ``weights`` along ``dim`` is non-negative and sums to 1."""
     finite(weights, "the weights are not finite")
     if not weights.is_floating_point():
@@ -162,13 +165,13 @@ def rows_sum_to_one(weights, dim=-1, what="the weights do not sum to 1"):
         raise CheckFailed(what, f"a sum of {shown}{place}", "a sum of 1")
 
 
-def equal(got, expected, what):
+def equal(got: Any, expected: Any, what: str) -> None:
     """``got == expected`` for plain values other than tensors, and of the same types."""
     if not _identical(got, expected):
         raise CheckFailed(what, describe(got), describe(expected))
 
 
-def _identical(got, expected):
+def _identical(got: Any, expected: Any) -> bool:
     if type(got) is not type(expected):
         return False
     if isinstance(expected, list | tuple):
@@ -182,13 +185,25 @@ def _identical(got, expected):
     return got == expected
 
 
-def true(condition, what, got="", expected=""):
+def parts(got: Any, *names: str) -> Sequence[Any]:
+    """``got`` has one item for each of ``names``, as a tuple or a list; returns them."""
+    if not isinstance(got, list | tuple) or len(got) != len(names):
+        shown = describe(got)
+        if isinstance(got, list | tuple):
+            shown = "one result" if len(got) == 1 else f"{len(got)} results"
+        raise CheckFailed(
+            f"there should be {len(names)} results", shown, f"{len(names)}: {', '.join(names)}"
+        )
+    return got
+
+
+def true(condition: object, what: str, got: str = "", expected: str = "") -> None:
     """``condition`` holds."""
     if not bool(condition):
         raise CheckFailed(what, got, expected)
 
 
-def raises(student, error, *args, what, **kwargs):
+def raises(student: Any, error: type[BaseException], *args: Any, what: str, **kwargs: Any) -> str:
     """Calling ``student`` raises ``error``; returns the message."""
     raised, message = student.outcome(*args, **kwargs)
     if raised == error.__name__:
@@ -197,7 +212,14 @@ def raises(student, error, *args, what, **kwargs):
     raise CheckFailed(what, got, f"a {error.__name__}")
 
 
-def gradients(student, reference, *args, what="the gradient is wrong", cotangent=None, **kwargs):
+def gradients(
+    student: Any,
+    reference: Callable[..., Any],
+    *args: Any,
+    what: str = "the gradient is wrong",
+    cotangent: torch.Tensor | None = None,
+    **kwargs: Any,
+) -> None:
     """Gradients through ``student`` equal those through ``reference`` on the same inputs.
 
     Where these return a tuple, such as (context, weights), its first item is differentiated.
@@ -221,11 +243,11 @@ def gradients(student, reference, *args, what="the gradient is wrong", cotangent
         close(got, expected, what + which)
 
 
-def _floating(item):
+def _floating(item: Any) -> bool:
     return isinstance(item, torch.Tensor) and item.is_floating_point()
 
 
-def _close_number(got, expected, what, rtol, atol):
+def _close_number(got: Any, expected: Any, what: str, rtol: float, atol: float) -> None:
     if isinstance(got, torch.Tensor) and got.dim() == 0:
         got = got.item()
     if not isinstance(got, int | float) or isinstance(got, bool):
@@ -234,7 +256,7 @@ def _close_number(got, expected, what, rtol, atol):
         raise CheckFailed(what, *_two_numbers(got, expected))
 
 
-def _close_enough(got, expected, rtol, atol):
+def _close_enough(got: Any, expected: Any, rtol: float, atol: float) -> bool:
     if got == expected or (got != got and expected != expected):
         return True
     if isinstance(got, int) and isinstance(expected, int):
@@ -245,14 +267,14 @@ def _close_enough(got, expected, rtol, atol):
         return False
 
 
-def _tolerance(dtype, rtol, atol):
+def _tolerance(dtype: torch.dtype, rtol: float, atol: float) -> tuple[float, float]:
     if not (dtype.is_floating_point or dtype.is_complex):
         return 0.0, 0.0
     least = LEAST_TOLERANCE.get(dtype, (0.0, 0.0))
     return max(rtol, least[0]), max(atol, least[1])
 
 
-def _worst(got, expected, rtol, atol):
+def _worst(got: Any, expected: Any, rtol: float, atol: float) -> tuple[int, ...]:
     """Index of the entry that exceeds the tolerance by most; NaN and infinity exceed any."""
     equal = (got == expected) | ((got != got) & (expected != expected))
     if not got.is_floating_point():
@@ -264,16 +286,16 @@ def _worst(got, expected, rtol, atol):
     return tuple(map(int, numpy.unravel_index(excess.argmax().item(), excess.shape)))
 
 
-def _at(index):
+def _at(index: tuple[int, ...]) -> str:
     return f"[{', '.join(map(str, index))}] = " if index else ""
 
 
-def _number(value, digits=6):
+def _number(value: Any, digits: int = 6) -> str:
     value = value.item() if isinstance(value, torch.Tensor) else value
     return f"{value:.{digits}g}" if isinstance(value, float | complex) else _short(_show(value))
 
 
-def _two_numbers(got, expected):
+def _two_numbers(got: Any, expected: Any) -> tuple[str, str]:
     """Both as text, with as many digits as it takes to tell them apart."""
     for digits in (6, 9, 12, 17):
         pair = _number(got, digits), _number(expected, digits)
@@ -282,6 +304,6 @@ def _two_numbers(got, expected):
     return pair
 
 
-def _shape(expected, axes):
+def _shape(expected: Sequence[int], axes: str) -> str:
     text = str(tuple(expected))
     return f"{text}, that is ({axes})" if axes else text

@@ -7,16 +7,21 @@ replies compared as a whole.
 
 import functools
 import importlib
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 
 from autograder.checking.expect import CheckFailed
 from autograder.checking.inputs import Draw
+from autograder.checking.registry import Check
 from autograder.checking.student import Student
-from autograder.inside.answer import AnswerLost, AnswerRaised, LocalAnswer
+from autograder.inside.answer import AnswerLost, AnswerRaised, AnyAnswer, LocalAnswer
 from autograder.inside.values import copied, same
 
+NUMBER = re.compile(r"-?\d+(?:\.\d+)?(?:e[-+]?\d+)?")
 DRAWN = 20_000  # the seed of what an answer draws while questions are put to it
 
 
@@ -26,9 +31,9 @@ class Question:
 
     handle: int
     request: str  # call, gradients, build, parameters, load, train
-    details: tuple
+    details: tuple[Any, ...]
     built: int = 0  # of a build: the number of the new object
-    how: tuple = ()  # on which device, drawing from which seed
+    how: tuple[Any, ...] = ()  # on which device, drawing from which seed
     probe: str = ""  # '' if the check itself asks it
     origin: int = -1  # of a probe: the number of the check's question that it is made from
 
@@ -38,19 +43,35 @@ class Replied:
     """What came back: ``kind`` is 'value', 'raised' or 'absent' (the object was never built)."""
 
     kind: str
-    value: object = None
-    modified: tuple = ()
+    value: Any = None
+    modified: tuple[str, ...] = ()
     where: str = ""  # the failing line of the answer's own code
     drew: bool = False  # whether it drew at random
 
-    def agrees(self, other, exactly=False):
+    def agrees(self, other: "Replied", exactly: bool = False) -> bool:
         """Whether two replies are the same, up to rounding; ``exactly`` also among tiny numbers."""
         alike = self.kind == other.kind and self.modified == other.modified
-        alike = alike and same(self.value, other.value)
+        refused = self.kind == "raised" and self.value[0] == "ValueError"
+        alike = alike and (_same_refusal if refused else same)(self.value, other.value)
         return alike and (not exactly or _same_signs(self.value, other.value))
 
 
-def _same_signs(one, other):
+def _same_refusal(one: tuple[str, str], other: tuple[str, str]) -> bool:
+    """Whether two ValueErrors say the same: their words are free, their numbers are not.
+
+    One number may be missing in one of them: the limit, say, that was broken.
+    """
+    if one[0] != other[0]:
+        return False
+    fewer, more = sorted((_numbers(message) for _, message in (one, other)), key=len)
+    return fewer == more or bool(fewer) and fewer <= more and len(more) - len(fewer) == 1
+
+
+def _numbers(message: str) -> set[float]:
+    return {round(float(text), 3) for text in NUMBER.findall(message)}
+
+
+def _same_signs(one: Any, other: Any) -> bool:
     """Whether tensors have their zeros in the same places: what rounding does not change."""
     if isinstance(one, torch.Tensor):
         return torch.equal(one == 0, other == 0)
@@ -62,27 +83,29 @@ def _same_signs(one, other):
 class _Recorder:
     """An answer that notes what it is asked."""
 
-    def __init__(self, answer, asked, count, handle=0):
+    def __init__(
+        self, answer: AnyAnswer, asked: list[Question], count: list[None], handle: int = 0
+    ) -> None:
         self._answer, self._asked, self._count, self._handle = answer, asked, count, handle
 
-    def __getattr__(self, request):
-        def ask(*details):
+    def __getattr__(self, request: str) -> Callable[..., Any]:
+        def ask(*details: Any) -> Any:
             self._note(request, details)
             return getattr(self._answer, request)(*details)
 
         return ask
 
-    def _note(self, request, details, built=0):
+    def _note(self, request: str, details: Any, built: int = 0) -> None:
         self._asked.append(Question(self._handle, request, copied(details), built))
 
-    def build(self, args, kwargs):
+    def build(self, args: Sequence[Any], kwargs: dict[str, Any], **how: Any) -> "_Recorder":
         self._count.append(None)
         built = len(self._count)
         self._note("build", (list(args), kwargs), built)
-        return _Recorder(self._answer.build(args, kwargs), self._asked, self._count, built)
+        return _Recorder(self._answer.build(args, kwargs, **how), self._asked, self._count, built)
 
 
-def reference(item):
+def reference(item: Check) -> Callable[..., Any] | None:
     """The library's own answer to an exercise, or None where there is none."""
     if item.reference is not None:
         return item.reference
@@ -93,14 +116,15 @@ def reference(item):
 
 
 @functools.lru_cache(maxsize=8)
-def asked(item, seed):
+def asked(item: Check, seed: int) -> tuple[tuple[Question, ...], tuple[Replied, ...]]:
     """Pair (questions, right replies): what every answer is asked, the probes' questions last.
 
     Both are empty where there is no right answer to ask first.
     """
     from autograder.checking.probes import answerable, probes_of
 
-    target, noted = reference(item), []
+    target = reference(item)
+    noted: list[Question] = []
     if target is None:
         return (), ()
     try:
@@ -114,7 +138,7 @@ def asked(item, seed):
     return (*noted, *(question for question, _ in kept)), (*first, *(reply for _, reply in kept))
 
 
-def replies(answer, questions):
+def replies(answer: AnyAnswer, questions: Iterable[Question]) -> Iterator[Replied]:
     """Yield what ``answer`` replies to ``questions``, one after the other; raises AnswerLost."""
     objects = {0: answer}
     for question in questions:
@@ -129,7 +153,7 @@ def replies(answer, questions):
             yield Replied("raised", words, where=error.where)
 
 
-def until_lost(given):
+def until_lost(given: Iterable[Replied]) -> list[Replied]:
     """The replies as a list, which ends where the answer is lost."""
     found = []
     try:
@@ -140,7 +164,7 @@ def until_lost(given):
     return found
 
 
-def _put(question, holder, objects):
+def _put(question: Question, holder: Any, objects: dict[int, Any]) -> Replied:
     """Put one question to the object that it is for."""
     details = copied(question.details)
     if question.request == "build":
@@ -153,13 +177,19 @@ def _put(question, holder, objects):
     return Replied("value", getattr(holder, question.request)(*details))
 
 
-def _plain_words(message):
+def floating_places(question: Question) -> list[int]:
+    """Which arguments, counted from 1, a question about gradients has a gradient of each."""
+    items = enumerate(question.details[0], start=1)
+    return [n for n, x in items if isinstance(x, torch.Tensor) and x.is_floating_point()]
+
+
+def _plain_words(message: str) -> str:
     """An exception's message without what differs from one function to another: its name."""
     head, mark, rest = message.partition("() ")
     return rest if mark and " " not in head else message
 
 
-def agree(left, right, exactly=False):
+def agree(left: Iterable[Replied], right: Iterable[Replied], exactly: bool = False) -> bool:
     """Whether two lists of replies are the same as a whole; either may be an iterator."""
     pairs = zip(left, right, strict=True)
     return all(one.agrees(other, exactly) for one, other in pairs)

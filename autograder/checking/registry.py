@@ -9,8 +9,12 @@ import importlib
 import pkgutil
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any, TypeVar
 
 from autograder import CourseError
+
+Run = Callable[..., None]  # a check: run(student, draw)
+T = TypeVar("T", bound=Callable[..., Any])
 
 
 @dataclass(frozen=True)
@@ -23,9 +27,9 @@ class Check:
 
     name: str
     lesson: str
-    run: Callable
+    run: Run
     without: tuple[tuple[str, str], ...] = ()
-    reference: Callable | None = None
+    reference: Callable[..., Any] | None = None
 
 
 @dataclass(frozen=True)
@@ -34,7 +38,7 @@ class Answer:
 
     name: str
     exercise: str
-    target: Callable
+    target: Callable[..., Any]
     hint: str | None = None
 
 
@@ -46,7 +50,7 @@ class RegistryError(CourseError):
     """Two checks or two mistakes share a name, or an exercise has no check."""
 
 
-def check(function=None, *, without=None):
+def check(function: Run | None = None, *, without: dict[str, str] | None = None) -> Any:
     """Register ``function(student, draw)`` as the check of the exercise of the same name.
 
     ``without`` says which of the probes that every answer goes through are not for this exercise,
@@ -57,7 +61,7 @@ def check(function=None, *, without=None):
     return _keep_check(function, ())
 
 
-def _keep_check(function, without):
+def _keep_check(function: Run, without: tuple[tuple[str, str], ...]) -> Run:
     lesson = function.__module__.rpartition(".")[2]
     known = _checks.get(function.__name__)
     if known is not None and known.lesson != lesson:
@@ -69,8 +73,8 @@ def _keep_check(function, without):
     return function
 
 
-def _register(exercise, hint):
-    def keep(target):
+def _register(exercise: str, hint: str | None) -> Callable[[T], T]:
+    def keep(target: T) -> T:
         kept = _answers.setdefault(exercise, [])
         if any(answer.name == target.__name__ for answer in kept):
             raise RegistryError(
@@ -82,17 +86,17 @@ def _register(exercise, hint):
     return keep
 
 
-def mistake(exercise, *, hint):
+def mistake(exercise: str, *, hint: str) -> Callable[[T], T]:
     """Register a wrong answer to ``exercise`` with the hint that a learner who gives it reads."""
     return _register(exercise, hint)
 
 
-def alternative(exercise):
+def alternative(exercise: str) -> Callable[[T], T]:
     """Register a right answer to ``exercise`` that is written differently from the library's."""
     return _register(exercise, None)
 
 
-def find(name):
+def find(name: str) -> Check:
     """Return the Check called ``name``, importing the check modules as needed.
 
     Raises RegistryError, with the names there are, when no lesson has such an exercise.
@@ -104,32 +108,37 @@ def find(name):
     return _checks[name]
 
 
-def import_all():
+def import_all() -> None:
     """Import every module of autograder.checks, so that all checks are registered."""
     package = importlib.import_module("autograder.checks")
     for module in sorted(info.name for info in pkgutil.iter_modules(package.__path__)):
         importlib.import_module(f"autograder.checks.{module}")
 
 
-def of_lesson(lesson):
+def of_lesson(lesson: str) -> dict[str, Check]:
     """Return the checks of one lesson, by exercise name, in the order they are written."""
     importlib.import_module(f"autograder.checks.{lesson}")
     return {name: item for name, item in _checks.items() if item.lesson == lesson}
 
 
-def stored_answers(item):
+def stored_answers(item: Check) -> list[Answer]:
     """Return the stored answers to a Check's exercise: mistakes and alternatives together."""
-    module = f"autograder.mistakes.{item.lesson}"
+    _import_answers(item.lesson)
+    return list(_answers.get(item.name, []))
+
+
+def _import_answers(lesson: str) -> None:
+    module = f"autograder.mistakes.{lesson}"
     try:
         importlib.import_module(module)
     except ModuleNotFoundError as error:
         if error.name != module:
             raise
-    return list(_answers.get(item.name, []))
 
 
-def strays(lesson):
+def strays(lesson: str) -> list[Answer]:
     """Return the stored answers of a lesson whose exercise is not one of the lesson's."""
+    _import_answers(lesson)
     known, module = of_lesson(lesson), f"autograder.mistakes.{lesson}"
     return [
         answer
@@ -139,11 +148,11 @@ def strays(lesson):
     ]
 
 
-def mistakes(item):
+def mistakes(item: Check) -> list[Answer]:
     """Return the named mistakes of a Check's exercise."""
     return [answer for answer in stored_answers(item) if answer.hint is not None]
 
 
-def alternatives(item):
+def alternatives(item: Check) -> list[Answer]:
     """Return the right answers written differently of a Check's exercise."""
     return [answer for answer in stored_answers(item) if answer.hint is None]

@@ -5,147 +5,162 @@ only if the numbers show it, so it holds whatever the reason for it may be.
 """
 
 import math
+from collections.abc import Iterator
+from typing import Any
 
 import torch
 
-CLOSE = {"rtol": 1e-6, "atol": 1e-10}
-LOOSE = {"rtol": 2e-3, "atol": 1e-5}
-ENOUGH = 3  # numbers of which a relation between numbers must hold, lest it be chance
+from autograder.checking.alike import (
+    ENOUGH,
+    all_equal,
+    comparable,
+    constant,
+    name_of,
+    pairs_of,
+    rounding,
+    same,
+    same_places,
+    sums_to_one,
+    tensors_of,
+    unpacked,
+)
+from autograder.checking.questions import Question
+from autograder.checking.relations_of_items import of_lists, of_tuples
+
+NUMBER = bool | int | float
 
 
-def between(got, expected, question):
+def between(got: Any, expected: Any, question: Question) -> str:
     """The first relation that holds between two replies, as a sentence, or ''."""
-    got, expected = _unpacked(got), _unpacked(expected)
     if isinstance(got, list) and isinstance(expected, list):
-        return _of_sequences(got, expected, question)
-    if isinstance(got, tuple) and not isinstance(expected, tuple):
-        return _of_a_tuple(got, expected)
+        return of_lists(got, expected)
+    if isinstance(got, tuple):
+        return of_tuples(got, expected, lambda one, other: between(one, other, question))
+    if isinstance(got, NUMBER) != isinstance(expected, NUMBER):
+        return _plain_number(got, expected)
+    got, expected = unpacked(got), unpacked(expected)
     if not isinstance(got, torch.Tensor) or not isinstance(expected, torch.Tensor):
+        return ""
+    if got.is_complex() or expected.is_complex():
         return ""
     return next((said for one in RELATIONS if (said := one(got, expected, question))), "")
 
 
-def _unpacked(value):
-    """Numbers as tensors, so that one relation serves for both; lists of numbers as well."""
-    if isinstance(value, bool | int | float):
-        return torch.tensor(value, dtype=torch.float64)
-    return value
+def _plain_number(got: Any, expected: Any) -> str:
+    """A number where a tensor without axes belongs, or the other way around."""
+    for tensor, number in ((got, expected), (expected, got)):
+        if isinstance(tensor, torch.Tensor) and isinstance(number, NUMBER):
+            if tensor.numel() != 1 or tensor.is_complex():
+                return ""
+            if not same(tensor.reshape(()), unpacked(number)):
+                return ""
+            kinds = "a tensor", "a plain number"
+            mine, right = kinds if tensor is got else kinds[::-1]
+            return f"The value is right, but it is {mine} instead of {right}."
+    return ""
 
 
-def _of_a_tuple(got, expected):
+def _of_items(got: Any, expected: Any) -> str:
+    """Which of several results are wrong, if some are right."""
     names = ("first", "second", "third", "fourth")
-    for name, part in zip(names, got, strict=False):
-        part = _unpacked(part)
-        tensors = isinstance(expected, torch.Tensor) and isinstance(part, torch.Tensor)
-        if tensors and _same(part, expected):
-            return f"The {name} item of the result is right. It should be returned alone."
-    return ""
-
-
-def _of_sequences(got, expected, question):
-    if got == expected or not expected:
+    if not 1 < len(got) == len(expected) <= len(names):
         return ""
-    if len(got) == len(expected):
-        try:
-            if sorted(got) == sorted(expected):
-                order = "reversed" if got == expected[::-1] else "in another order"
-                return f"The items are right, but {order}."
-        except (TypeError, RuntimeError):
-            return ""
-        numbers = all(type(x) in (int, float) for x in [*got, *expected])
-        if numbers and len({a - b for a, b in zip(got, expected, strict=True)}) == 1:
-            return f"Every item is {got[0] - expected[0]:+g} away from the expected one."
+    wrong = [n for n, *pair in zip(names, got, expected, strict=False) if not same(*pair)]
+    if len(wrong) == len(got):
         return ""
-    short, long = sorted((got, expected), key=len)
-    side = "missing" if short is got else "too many"
-    count = len(long) - len(short)
-    items = "one item is" if count == 1 else f"{count} items are"
-    if long[: len(short)] == short:
-        return f"At the end {items} {side}; all else is right."
-    if long[count:] == short:
-        return f"At the beginning {items} {side}; all else is right."
-    return ""
+    verb = "item is" if len(wrong) == 1 else "items are"
+    return f"Of the results, the {' and the '.join(wrong)} {verb} wrong; the rest is right."
 
 
-def _dtype(got, expected, question):
+def _dtype(got: torch.Tensor, expected: torch.Tensor, question: Question) -> str:
     if got.dtype == expected.dtype or got.shape != expected.shape:
         return ""
-    if not torch.allclose(got.double(), expected.double(), **LOOSE, equal_nan=True):
+    rtol, atol = rounding(got.dtype, expected.dtype)
+    pair = got.double(), expected.double()
+    if not torch.allclose(*pair, rtol=rtol, atol=atol, equal_nan=True):
         return ""
     return (
-        f"The values are right up to rounding, but their type is {_name(got.dtype)} instead of "
-        f"{_name(expected.dtype)}."
+        f"The values are right up to rounding, but their type is {name_of(got.dtype)} instead of "
+        f"{name_of(expected.dtype)}."
     )
 
 
-def _other_shape(got, expected, question):
+def _other_shape(got: torch.Tensor, expected: torch.Tensor, question: Question) -> str:
     if got.shape == expected.shape:
         return ""
     if got.numel() == expected.numel():
-        if _same(got.reshape(expected.shape), expected):
+        if same(got.reshape(expected.shape), expected):
             return "The numbers and their order are right; only the shape differs."
-        for pair in _pairs(got.dim()):
+        for pair in pairs_of(got.dim()):
             swapped = got.transpose(*pair)
-            if swapped.shape == expected.shape and _same(swapped, expected):
+            if swapped.shape == expected.shape and same(swapped, expected):
                 return f"The result is right once its axes {pair[0]} and {pair[1]} are exchanged."
-    for axis in range(got.dim()):
-        for name, reduced in (("added up", got.sum(axis)), ("averaged", _mean(got, axis))):
-            if reduced.shape == expected.shape and _same(reduced, expected):
-                return f"Axis {axis} of the result is still there: {name}, it gives what is right."
-    for axis in range(expected.dim()):
-        for name, reduced in (("sum", expected.sum(axis)), ("mean", _mean(expected, axis))):
-            if reduced.shape == got.shape and _same(got, reduced):
-                return f"The result is the {name} of what is right over its axis {axis}."
+    if not got.is_floating_point() or not expected.is_floating_point():
+        return ""
+    for axis, words, reduced in _reduced(got):
+        if same(reduced, expected):
+            return f"The result has an axis too many: {words} over axis {axis} it is right."
+    for axis, words, reduced in _reduced(expected):
+        if same(got, reduced):
+            return f"The result is the right one {words} over its axis {axis}."
     return ""
 
 
-def _not_a_number(got, expected, question):
+def _reduced(x: torch.Tensor) -> Iterator[tuple[int, str, torch.Tensor]]:
+    for axis, size in enumerate(x.shape):
+        if size:
+            yield axis, "added up", x.sum(axis)
+            yield axis, "averaged", x.mean(axis)
+
+
+def _not_a_number(got: torch.Tensor, expected: torch.Tensor, question: Question) -> str:
     if got.shape != expected.shape or not got.is_floating_point():
         return ""
     bad = ~torch.isfinite(got) & torch.isfinite(expected)
-    if not bad.any():
+    if not bad.any() or not same(got[~bad], expected[~bad]):
         return ""
-    kind = "NaN" if torch.isnan(got[bad]).all() else "not finite"
-    rest = "" if bad.all() else "; the rest is right" if _same(got[~bad], expected[~bad]) else None
-    if rest is None:
-        return ""
-    some = "All numbers are" if bad.all() else f"{int(bad.sum())} of {bad.numel()} numbers are"
-    return f"{some} {kind} where finite ones belong{rest}."
+    nan, count = torch.isnan(got[bad]), int(bad.sum())
+    kind = "NaN" if nan.all() else "NaN or infinite" if nan.any() else "infinite"
+    if bad.all():
+        if count == 1:
+            return f"The result is {kind} where a finite number belongs."
+        return f"All numbers are {kind} where finite ones belong."
+    are, belong = ("is", "a finite one belongs") if count == 1 else ("are", "finite ones belong")
+    return f"{count} of {bad.numel()} numbers {are} {kind} where {belong}; the rest is right."
 
 
-def _input(got, expected, question):
-    if _constant(expected) or question.request != "call":
+def _input(got: torch.Tensor, expected: torch.Tensor, question: Question) -> str:
+    if constant(expected) or question.request != "call":
         return ""
     for position, argument in enumerate(question.details[0], start=1):
         alike = isinstance(argument, torch.Tensor) and argument.shape == got.shape
-        if alike and not _constant(argument) and _same(got, argument):
+        if alike and not constant(argument) and same(got, argument):
             return f"The result equals argument {position}, as it came in."
     return ""
 
 
-def _factor(got, expected, question):
-    if not _comparable(got, expected):
+def _factor(got: torch.Tensor, expected: torch.Tensor, question: Question) -> str:
+    if not comparable(got, expected):
         return ""
     nonzero = expected != 0
     ratios = got[nonzero].double() / expected[nonzero].double()
-    if not _all_equal(ratios) or not _same(got[~nonzero], expected[~nonzero]):
+    if not all_equal(ratios) or not same(got[~nonzero], expected[~nonzero]):
         return ""
     factor = ratios.median().item()
-    if not math.isfinite(factor) or abs(factor - 1) < 1e-6:
+    if not math.isfinite(factor) or abs(factor - 1) < 1e-5:
         return ""
     if factor == 0:
         return "Every number is 0."
-    if abs(factor + 1) < 1e-6:
+    if abs(factor + 1) < 1e-5:
         return "The sign is the other way around: every number is the expected one times -1."
-    named = _named_factor(abs(factor), question)
-    return f"Every number is {factor:.6g} times the expected one{named}."
+    return f"Every number is {factor:.6g} times the expected one{_named_factor(factor, question)}."
 
 
-def _named_factor(factor, question):
-    """', and 2.449 is √6' where a size of an argument explains the factor; several are too many."""
-    sizes = {size for item in _tensors(question) for size in item.shape if size > 1}
+def _named_factor(factor: float, question: Question) -> str:
+    """' (√6, where 6 is a size of the arguments)' if one explains the factor; several do not."""
+    sizes = {size for item in tensors_of(question) for size in item.shape if size > 1}
     found = {
-        text
+        (text, size)
         for size in sizes
         for text, value in (
             (f"{size}", size),
@@ -155,88 +170,93 @@ def _named_factor(factor, question):
         )
         if math.isclose(factor, value, rel_tol=1e-5)
     }
-    text = next(iter(found), "")
-    return f" ({text}, where {text.rpartition(' ')[2].lstrip('√')} is a size of the arguments)" * (
-        len(found) == 1
-    )
+    if len(found) != 1:
+        return ""
+    ((text, size),) = found
+    where = "" if text == str(size) else f"{text}, where "
+    return f" ({where}{size} is a size of the arguments)"
 
 
-def _offset(got, expected, question):
-    if not _comparable(got, expected):
+def _offset(got: torch.Tensor, expected: torch.Tensor, question: Question) -> str:
+    if not comparable(got, expected):
         return ""
     differences = (got.double() - expected.double()).flatten()
-    if not _all_equal(differences):
+    rtol, _ = rounding(got.dtype, expected.dtype)
+    largest = max(x.double().abs().max().item() for x in (got, expected))
+    room = max(1e-3 * rtol, 1e-13) * largest
+    step = differences.median().item()
+    if abs(step) <= 100 * room or not all_equal(differences, room):
         return ""
-    return f"Every number is {differences[0].item():+.6g} away from the expected one."
+    return f"Every number is {abs(step):.6g} too {'large' if step > 0 else 'small'}."
 
 
-def _function(got, expected, question):
-    if not _comparable(got, expected):
+def _function(got: torch.Tensor, expected: torch.Tensor, question: Question) -> str:
+    if not comparable(got, expected):
         return ""
-    expected = expected.double()
+    wide = expected.double()
     functions = {
-        "the square of": expected.square(),
-        "the square root of": expected.sqrt(),
-        "exp of": expected.exp(),
-        "the logarithm of": expected.log(),
-        "1 divided by": 1 / expected,
-        "1 minus": 1 - expected,
-        "the absolute value of": expected.abs(),
+        "the square of": wide.square(),
+        "the square root of": wide.sqrt(),
+        "exp of": wide.exp(),
+        "the logarithm of": wide.log(),
+        "1 divided by": 1 / wide,
+        "1 minus": 1 - wide,
+        "the absolute value of": wide.abs(),
     }
     for words, value in functions.items():
-        if torch.isfinite(value).all() and _same(got.double(), value):
+        if torch.isfinite(value).all() and same(got, value.to(expected.dtype)):
             return f"Every number is {words} the expected one."
     return ""
 
 
-def _negated(got, expected, question):
+def _negated(got: torch.Tensor, expected: torch.Tensor, question: Question) -> str:
     if not got.dtype == expected.dtype == torch.bool or got.shape != expected.shape:
         return ""
     exchanged = got.numel() >= ENOUGH and torch.equal(got, ~expected)
     return "True and False are exchanged." if exchanged else ""
 
 
-def _order(got, expected, question):
-    if got.shape != expected.shape or got.numel() < ENOUGH or _constant(expected):
+def _order(got: torch.Tensor, expected: torch.Tensor, question: Question) -> str:
+    if got.shape != expected.shape or got.numel() < ENOUGH or constant(expected):
         return ""
-    for pair in _pairs(got.dim()):
-        if got.shape[pair[0]] == got.shape[pair[1]] and _same(got.transpose(*pair), expected):
+    for pair in pairs_of(got.dim()):
+        if got.shape[pair[0]] == got.shape[pair[1]] and same(got.transpose(*pair), expected):
             return f"The result is transposed: its axes {pair[0]} and {pair[1]} are exchanged."
     for axis in range(got.dim()):
         if got.shape[axis] > 1:
-            if _same(got.flip(axis), expected):
+            if same(got.flip(axis), expected):
                 return f"Along axis {axis} the numbers run backwards."
             said = _shifted(got, expected, axis)
             if said:
                 return said
+    if len(expected.unique()) < ENOUGH:
+        return ""  # True and False, say: that there are as many of each tells nothing
     ordered = got.flatten().sort().values, expected.flatten().sort().values
-    if _same(*ordered):
-        return "The numbers are right, but they stand in the wrong places."
-    return ""
+    return "The numbers are right, but they stand in the wrong places." if same(*ordered) else ""
 
 
-def _shifted(got, expected, axis):
+def _shifted(got: torch.Tensor, expected: torch.Tensor, axis: int) -> str:
     size = got.shape[axis]
     if size < 3:
         return ""
     for step, words in ((1, "one place too late"), (-1, "one place too early")):
-        if _same(got.roll(-step, axis), expected):
+        if same(got.roll(-step, axis), expected):
             return f"Along axis {axis} everything stands {words}, in a circle."
         start, stop = (1, 0) if step > 0 else (0, 1)
         moved = got.narrow(axis, start, size - 1), expected.narrow(axis, stop, size - 1)
-        if not _constant(moved[1]) and _same(*moved):
+        if not constant(moved[1]) and same(*moved):
             return f"Along axis {axis} everything stands {words}."
     return ""
 
 
-def _normalised(got, expected, question):
+def _normalised(got: torch.Tensor, expected: torch.Tensor, question: Question) -> str:
     """Weights that sum to 1 along another axis than they should."""
     if got.shape != expected.shape or not got.is_floating_point() or got.dim() < 2:
         return ""
     if not torch.isfinite(got).all():
         return ""
     ones = [
-        {axis for axis in range(x.dim()) if x.shape[axis] > 1 and _sums_to_one(x, axis)}
+        {axis for axis in range(x.dim()) if x.shape[axis] > 1 and sums_to_one(x, axis)}
         for x in (got, expected)
     ]
     if len(ones[0]) == len(ones[1]) == 1 and ones[0] != ones[1]:
@@ -244,41 +264,36 @@ def _normalised(got, expected, question):
     return ""
 
 
-def _some_places(got, expected, question):
-    """All is right but in places that can be named."""
+def _some_places(got: torch.Tensor, expected: torch.Tensor, question: Question) -> str:
+    """What is wrong stands in places that can be named."""
     if got.shape != expected.shape or got.numel() < 2 * ENOUGH:
         return ""
-    wrong = ~_same_places(got, expected)
+    wrong = ~same_places(got, expected)
     if not wrong.any() or wrong.all():
         return ""
     for words, places in _named_places(wrong.shape, question):
-        if torch.equal(wrong, places) or (wrong & ~places).sum() == 0 and _mostly(wrong, places):
-            return f"All is right except {words}."
+        if torch.equal(wrong, ~places):
+            return f"Values are right only {words}."
+        if not (wrong & ~places).any() and wrong.sum() >= 0.5 * places.sum():
+            return f"Values are wrong only {words}."
     return ""
 
 
-def _mostly(wrong, places):
-    return wrong.sum() >= 0.5 * places.sum()
-
-
-def _named_places(shape, question):
+def _named_places(shape: torch.Size, question: Question) -> Iterator[tuple[str, torch.Tensor]]:
     for axis, size in enumerate(shape):
         if size > 1:
             for name, index in (("first", 0), ("last", size - 1)):
                 places = torch.zeros(shape, dtype=torch.bool)
                 places.select(axis, index).fill_(True)
-                yield f"the {name} along axis {axis}", places
-                if size > 2:
-                    yield f"all but the {name} along axis {axis}", ~places
-    for argument in _tensors(question):
+                yield f"at the {name} index of axis {axis}", places
+    for argument in tensors_of(question):
         if argument.dtype == torch.bool:
             try:
                 places = argument.broadcast_to(shape)
             except RuntimeError:
                 continue
-            if places.any() and not places.all():
-                yield "where a mask among the arguments is True", places
-                yield "where a mask among the arguments is False", ~places
+            yield "where a mask among the arguments is True", places
+            yield "where a mask among the arguments is False", ~places
 
 
 RELATIONS = (
@@ -286,64 +301,11 @@ RELATIONS = (
     _negated,
     _not_a_number,
     _other_shape,
-    _factor,
     _input,
+    _factor,
     _order,
     _normalised,
     _offset,
     _function,
     _some_places,
 )
-
-
-def _tensors(question):
-    """The tensors among a question's arguments."""
-    items = list(question.details[0]) if question.details else []
-    if len(question.details) > 1 and isinstance(question.details[1], dict):
-        items += question.details[1].values()
-    return [item for item in items if isinstance(item, torch.Tensor)]
-
-
-def _name(dtype):
-    return str(dtype).removeprefix("torch.")
-
-
-def _pairs(dims):
-    return [(a, b) for a in range(dims) for b in range(a + 1, dims)]
-
-
-def _mean(x, axis):
-    return x.sum(axis) / max(1, x.shape[axis])
-
-
-def _same_places(got, expected):
-    if got.dtype == torch.bool or expected.dtype == torch.bool:
-        return got == expected
-    tolerance = CLOSE if got.dtype == expected.dtype == torch.float64 else LOOSE
-    return torch.isclose(got.double(), expected.double(), **tolerance, equal_nan=True)
-
-
-def _same(got, expected):
-    return got.shape == expected.shape and bool(_same_places(got, expected).all())
-
-
-def _constant(x):
-    return x.numel() < 2 or bool((x == x.flatten()[0]).all())
-
-
-def _all_equal(numbers):
-    if len(numbers) < ENOUGH or not torch.isfinite(numbers).all():
-        return False
-    return bool(torch.allclose(numbers, numbers.median(), rtol=1e-6, atol=1e-9))
-
-
-def _comparable(got, expected):
-    numbers = got.is_floating_point() or expected.is_floating_point()
-    finite = torch.isfinite(got).all() and torch.isfinite(expected).all()
-    enough = got.numel() >= ENOUGH and not _constant(expected)
-    return got.shape == expected.shape and numbers and bool(finite) and enough
-
-
-def _sums_to_one(x, axis):
-    sums = x.double().sum(axis)
-    return bool(torch.allclose(sums, torch.ones_like(sums), rtol=1e-5, atol=1e-6))

@@ -1,15 +1,21 @@
 """Run one check against one answer, put the probes to it, and say why it fails."""
 
+from collections.abc import Sequence
+from typing import Any
+
 from autograder.checking import probes
 from autograder.checking.diagnose import diagnose
 from autograder.checking.expect import CheckFailed, describe
 from autograder.checking.inputs import Draw
-from autograder.checking.questions import asked, replies, until_lost
+from autograder.checking.questions import Replied, asked, replies, until_lost
+from autograder.checking.registry import Check
 from autograder.checking.student import Student
-from autograder.inside.answer import AnswerLost
+from autograder.inside.answer import AnswerLost, AnyAnswer
 
 
-def run_check(item, answer, seed, explain=True):
+def run_check(
+    item: Check, answer: AnyAnswer, seed: int, explain: bool = True
+) -> CheckFailed | None:
     """Run the Check ``item`` on ``answer``; return None, or the CheckFailed that a student reads.
 
     ``answer`` is a LocalAnswer, or the grader's remote one. ``seed`` draws the inputs; it never
@@ -28,7 +34,7 @@ def run_check(item, answer, seed, explain=True):
     return failure
 
 
-def _trial(item, answer, seed):
+def _trial(item: Check, answer: AnyAnswer, seed: int) -> CheckFailed | None:
     student = Student(answer)
     try:
         item.run(student, Draw(seed))
@@ -44,7 +50,7 @@ def _trial(item, answer, seed):
     return None
 
 
-def _probed(item, given, seed):
+def _probed(item: Check, given: Sequence[Replied], seed: int) -> CheckFailed | None:
     """The failure of the first probe that does not give what the right answer gives, or None."""
     questions, wanted = asked(item, seed)
     for question, got, right in zip(questions, given, wanted, strict=False):
@@ -56,7 +62,7 @@ def _probed(item, given, seed):
     return None
 
 
-def _unusable(record, error):
+def _unusable(record: list[Any], error: Exception) -> CheckFailed:
     """The failure of an answer whose last result made the check itself stumble."""
     last = f"{describe(record[-1][1])}\n" if record else ""
     reason = (str(error).splitlines() or [""])[0]
@@ -65,7 +71,7 @@ def _unusable(record, error):
     )
 
 
-def _refuse_modified_inputs(record):
+def _refuse_modified_inputs(record: list[Any]) -> None:
     for _, _, modified in record:
         if modified:
             raise CheckFailed(

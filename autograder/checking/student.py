@@ -1,9 +1,12 @@
 """What a check holds in its hands: the student's answer, with a record of every exchange."""
 
+from collections.abc import Iterable, Sequence
+from typing import Any
+
 import torch
 
 from autograder.checking.expect import CheckFailed, describe
-from autograder.inside.answer import AnswerRaised
+from autograder.inside.answer import AnswerRaised, AnyAnswer
 from autograder.inside.values import plain
 
 CALLS = ("call", "gradients", "build")
@@ -16,15 +19,15 @@ class Student:
     known mistake: two answers that gave the same results to the same check made the same error.
     """
 
-    def __init__(self, answer, record=None):
+    def __init__(self, answer: AnyAnswer, record: list[Any] | None = None) -> None:
         self._answer = answer
         self.record = [] if record is None else record
 
-    def __call__(self, *args, **kwargs):
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Call the answer with plain arguments and return its plain result."""
         return self._ask("call", list(args), kwargs)
 
-    def outcome(self, *args, **kwargs):
+    def outcome(self, *args: Any, **kwargs: Any) -> tuple[str | None, Any]:
         """Return (None, result), or (name of the exception, its message) if the answer raises."""
         try:
             return None, self(*args, **kwargs)
@@ -33,18 +36,20 @@ class Student:
                 raise
             return failure.kind, failure.message
 
-    def gradients(self, *args, cotangent=None, **kwargs):
+    def gradients(self, *args: Any, cotangent: torch.Tensor | None = None, **kwargs: Any) -> Any:
         """Gradient of (result * cotangent).sum() for each floating tensor among ``args``.
 
         Of a tuple, such as (context, weights), the first item is differentiated.
         """
         return self._differentiate(args, kwargs, cotangent)[1]
 
-    def build(self, *args, **kwargs):
+    def build(self, *args: Any, **kwargs: Any) -> "Module":
         """Construct the class under test; returns a Module."""
         return Module(self._exchange("build", list(args), kwargs), self.record)
 
-    def _differentiate(self, args, kwargs, cotangent):
+    def _differentiate(
+        self, args: Sequence[Any], kwargs: dict[str, Any], cotangent: torch.Tensor | None
+    ) -> Any:
         pair = self._ask("gradients", list(args), kwargs, cotangent)
         if not isinstance(pair, tuple):
             raise CheckFailed(
@@ -59,13 +64,13 @@ class Student:
             )
         return pair
 
-    def _ask(self, request, *details):
+    def _ask(self, request: str, *details: Any) -> Any:
         """Send a request whose reply is a value, and record it."""
         reply = self._exchange(request, *details)
         self.record.append((request, plain(reply.value), reply.modified))
         return reply.value
 
-    def _exchange(self, request, *details):
+    def _exchange(self, request: str, *details: Any) -> Any:
         try:
             return getattr(self._answer, request)(*details)
         except AnswerRaised as error:
@@ -74,14 +79,14 @@ class Student:
             raise _Raised(error, called) from None
 
 
-def called_with(args, kwargs):
+def called_with(args: Sequence[Any], kwargs: dict[str, Any]) -> str:
     """Say what a function was called with: '(tensor (2, 5) float64, dim=1)'."""
     words = [brief(item) for item in args]
     words += [f"{name}={brief(item)}" for name, item in kwargs.items()]
     return f"({', '.join(words)})"
 
 
-def brief(item):
+def brief(item: Any) -> str:
     """An argument in a few words: of a tensor its shape and dtype."""
     if isinstance(item, torch.Tensor):
         return f"tensor {tuple(item.shape)} {str(item.dtype).removeprefix('torch.')}"
@@ -94,7 +99,7 @@ def brief(item):
 class Module(Student):
     """An instance of a class under test: load weights, call, take gradients."""
 
-    def parameters(self):
+    def parameters(self) -> dict[str, torch.Tensor]:
         """The trainable parameters by name."""
         named = self._exchange("parameters")
         if type(named) is not dict or not _all_tensors(named.values()):
@@ -104,24 +109,24 @@ class Module(Student):
         self.record.append(("parameters", named, []))
         return named
 
-    def load(self, values):
+    def load(self, values: dict[str, torch.Tensor]) -> None:
         """Copy ``values`` (name → tensor) into the parameters."""
         self._exchange("load", values)
 
-    def train(self):
+    def train(self) -> None:
         """Switch to training mode."""
         self._exchange("train", True)
 
-    def eval(self):
+    def eval(self) -> None:
         """Switch to evaluation mode."""
         self._exchange("train", False)
 
-    def gradients(self, *args, cotangent=None, **kwargs):
+    def gradients(self, *args: Any, cotangent: torch.Tensor | None = None, **kwargs: Any) -> Any:
         """Pair of ({parameter name: gradient}, [gradients of floating tensor arguments])."""
         return self._differentiate(args, kwargs, cotangent)
 
 
-def _are_gradients(pair, inputs):
+def _are_gradients(pair: Any, inputs: int) -> bool:
     """Whether ``pair`` is ({name: tensor or None}, as many tensors or None as ``inputs``).
 
     A tensor is no sequence here: a check that takes its rows for gradients would make an object for
@@ -133,14 +138,14 @@ def _are_gradients(pair, inputs):
     return len(pair[1]) == inputs and _all_tensors(found)
 
 
-def _all_tensors(values):
+def _all_tensors(values: Iterable[Any]) -> bool:
     return all(isinstance(value, torch.Tensor) for value in values)
 
 
 class _Raised(CheckFailed):
     """The answer raised where the check expected a result."""
 
-    def __init__(self, error, called=""):
+    def __init__(self, error: AnswerRaised, called: str = "") -> None:
         self.kind, self.message = error.kind, error.message
         if error.kind == "NotImplementedError":
             # The stub says 'softmax: write about 3 lines', or 'LearnedBandwidth.forward: write …'.
@@ -162,6 +167,6 @@ class _Raised(CheckFailed):
 _Raised.__name__ = CheckFailed.__name__  # the name that a notebook and `nbgrader validate` show
 
 
-def _got_and_expected(message):
+def _got_and_expected(message: str) -> tuple[str, str]:
     got, _, expected = message.partition(", expected ")
     return got, expected

@@ -1,9 +1,14 @@
 """Where an answer is right and where it is wrong: what all the failing calls have in common."""
 
+from collections.abc import Sequence
+
 import torch
 
+from autograder.checking.questions import Question, Replied
+from autograder.inside.values import same
 
-def where(pairs):
+
+def where(pairs: Sequence[tuple[Question, Replied, Replied]]) -> str:
     """'Right without `mask`, wrong with it.': a feature that separates wrong replies from right.
 
     ``pairs`` are triples (question, reply, right reply). A feature is said only if every wrong
@@ -13,8 +18,8 @@ def where(pairs):
     wrong = [question for question, got, expected in calls if not got.agrees(expected)]
     right = [question for question, got, expected in calls if got.agrees(expected)]
     if not wrong:
-        slopes = [pair for pair in pairs if pair[0].request == "gradients"]
-        return "The results are right, the gradients are not." if slopes else ""
+        slopes = any(_other_gradients(*pair) for pair in pairs)
+        return "The results are right, the gradients are not." if slopes and right else ""
     if not right:
         return ""
     shared = set.intersection(*map(_features, wrong))
@@ -22,12 +27,17 @@ def where(pairs):
     return min(separating, key=lambda text: (len(text), text), default="")
 
 
-def _features(question):
+def _other_gradients(question: Question, got: Replied, expected: Replied) -> bool:
+    alike = got.kind == expected.kind and same(got.value, expected.value)
+    return question.request == "gradients" and not alike
+
+
+def _features(question: Question) -> set[str]:
     """Sentences that are true of one call, if it is wrong and calls without them are right."""
     args, kwargs = question.details
     found = set()
     for name, value in kwargs.items():
-        if isinstance(value, bool | str):
+        if isinstance(value, bool | str) and name != "device":
             found.add(f"It is wrong only where `{name}={value!r}` is given.")
         elif value is not None:
             found.add(f"It is wrong only where `{name}` is given.")
@@ -44,6 +54,7 @@ def _features(question):
                 found.add("It is wrong only where an argument holds large numbers.")
         if not tensor.is_contiguous():
             found.add("It is wrong only where an argument is not contiguous in memory.")
-    if tensors:
-        found.add(f"It is wrong only where argument 1 has {tensors[0].dim()} axes.")
+    if args and isinstance(args[0], torch.Tensor):
+        axes = f"{args[0].dim()} {'axis' if args[0].dim() == 1 else 'axes'}"
+        found.add(f"It is wrong only where argument 1 has {axes}.")
     return found

@@ -70,29 +70,47 @@ def _bidirectional(x, lengths, ahead, back):
     return states
 
 
-@check
+@check(
+    without={
+        "float32": "behind the true end anything is right: the check compares the true tokens",
+        "gradients": "behind the true end anything is right: the check compares the true tokens",
+    }
+)
 def bidirectional_annotations(student, draw):
     """Against nn.GRU(bidirectional=True) on packed sequences."""
     x, lengths = draw.normal(3, 5, 2), torch.tensor([3, 5, 1])
-    ahead, back = _gru_weights(draw, 2, 4), _gru_weights(draw, 2, 4)
-    expected = _bidirectional(x, lengths, ahead, back)
+    ahead, back = _gru_weights(draw, 2, 6), _gru_weights(draw, 2, 6)
+    expected = _bidirectional(x, lengths, ahead, back).detach()
 
     annotations = student(draw.strided(x), lengths, ahead, back)
-    expect.shape(annotations, (3, 5, 8), axes="B, T, 2d")
+    expect.shape(annotations, (3, 5, 12), axes="B, T, 2d")
     expect.dtype(annotations, F64)
     inside = (torch.arange(5) < lengths[:, None])[:, :, None]  # behind the true end all is right
-    expected = expected.detach()
     annotations = torch.where(inside, annotations, expected)
     what = "the first half differs from a reading ahead"
-    expect.close(annotations[:, :, :4], expected[:, :, :4], what)
+    expect.close(annotations[:, :, :6], expected[:, :, :6], what)
     what = "the second half differs from a reading back from the last true token"
-    expect.close(annotations[:, :, 4:], expected[:, :, 4:], what)
-    other = torch.where(inside, x, draw.normal(3, 5, 2, scale=9.0))
+    expect.close(annotations[:, :, 6:], expected[:, :, 6:], what)
+    other = torch.where(inside, x, draw.normal(3, 5, 2, scale=900.0))
     changed = torch.where(inside, student(other, lengths, ahead, back), expected)
     what = "other numbers behind the true end change the annotations of true tokens"
     expect.close(changed, expected, what)
+    for rows, steps in ((slice(1, 2), 5), (slice(0, 2), 1)):
+        some, ends = x[rows, :steps], lengths[rows].clamp(max=steps)
+        wanted = _bidirectional(some, ends, ahead, back).detach()
+        what = f"with B={len(some)} and T={steps} the annotations are wrong"
+        expect.close(student(some, ends, ahead, back), wanted, what)
+    narrow = [{name: weight.float() for name, weight in one.items()} for one in (ahead, back)]
+    single = student(x.float(), lengths, *narrow)
+    expect.dtype(single, torch.float32)
+    single = torch.where(inside, single, expected.float())
+    expect.close(single, expected.float(), "in float32 the annotations are wrong", rtol=1e-3)
+    _differentiates_annotations(student, draw, x, lengths, ahead, back)
 
-    cotangent = draw.normal(3, 5, 8) * inside
+
+def _differentiates_annotations(student, draw, x, lengths, ahead, back):
+    inside = (torch.arange(5) < lengths[:, None])[:, :, None]
+    cotangent = draw.normal(3, 5, 12) * inside
     (gradient,) = student.gradients(x, lengths, ahead, back, cotangent=cotangent)[:1]
     leaf = x.clone().requires_grad_()
     loss = (_bidirectional(leaf, lengths, ahead, back) * cotangent).sum()
@@ -113,22 +131,23 @@ def additive_scores(student, draw):
     expected = _tensor([[[8.0, 10 * 40 / 41, 0.0], [0.0, 8.0, -8.0]]])
     expect.close(scores, expected, "two queries and three keys worked by hand are scored wrongly")
 
-    q, k = draw.normal(2, 5, 3), draw.normal(2, 7, 4)
-    weights = draw.normal(6, 3), draw.normal(6, 4), draw.normal(6, scale=3.0)
+    q, k = draw.normal(2, 5, 3), draw.normal(2, 7, 8)
+    weights = draw.normal(6, 3), draw.normal(6, 8), draw.normal(6, scale=3.0)
     scores = student(draw.strided(q), draw.strided(k), *map(draw.strided, weights))
     expect.shape(scores, (2, 5, 7), axes="B, T_q, T_k")
     bound = weights[2].abs().sum() + 1e-9
     inside = bool((scores.abs() <= bound).all())
     expect.true(inside, "a score is larger than the sum of all |v|, but tanh is at most 1")
     expect.close(scores, _scores(q, k, *weights), "the scores differ from loops over all pairs")
-
-    def reference(q, k, W_q, W_k, v):
-        rows = torch.einsum("bqd,ad->bqa", q, W_q), torch.einsum("bkd,ad->bka", k, W_k)
-        pairs = [torch.tanh(rows[0] + rows[1][:, j : j + 1]) for j in range(7)]
-        return torch.einsum("kbqa,a->bqk", torch.stack(pairs), v)
-
-    cotangent = draw.normal(2, 5, 7)
-    expect.gradients(student, reference, q, k, *weights, cotangent=cotangent)
+    loud = 100 * q, 100 * k
+    what = "with queries and keys in the hundreds the scores are wrong"
+    expect.close(student(*loud, *weights), _scores(*loud, *weights), what)
+    for T_q, T_k in ((1, 7), (5, 1)):
+        some = q[:, :T_q], k[:, :T_k]
+        scores = student(*some, *weights)
+        expect.shape(scores, (2, T_q, T_k), axes="B, T_q, T_k")
+        what = f"with T_q={T_q} and T_k={T_k} the scores are wrong"
+        expect.close(scores, _scores(*some, *weights), what)
 
 
 @check
@@ -155,28 +174,28 @@ def masked_softmax(student, draw):
     louder = torch.where(behind, scores + 2000.0, scores - 1000.0)
     what = "with padding scored +1000 and tokens -1000 the weights change"
     expect.close(student(louder, lengths), weights, what, atol=1e-8)
-
-    def reference(scores, lengths):
-        powers = torch.exp(scores) * (torch.arange(7) < lengths[:, None])[:, None]
-        return powers / powers.sum(2, keepdim=True)
-
-    expect.gradients(student, reference, scores, lengths, cotangent=draw.normal(4, 5, 7))
+    apart = 1000.0 * (torch.arange(7) % 3 - 1) + scores  # -1000, 0 and 1000 in one row
+    what = "with scores of -1000, 0 and 1000 in one row the weights are wrong"
+    expect.close(student(apart, lengths), _shares(apart, lengths), what)
+    for B, T_q, T_k in ((1, 5, 7), (4, 1, 7), (4, 5, 1)):
+        some, ends = scores[:B, :T_q, :T_k], lengths[:B].clamp(max=T_k)
+        weights = student(some, ends)
+        expect.shape(weights, (B, T_q, T_k), axes="B, T_q, T_k")
+        what = f"with B={B}, T_q={T_q} and T_k={T_k} the weights are wrong"
+        expect.close(weights, _shares(some, ends), what)
 
 
 @check
 def AdditiveAttention(student, draw):  # noqa: N802, the name of the exercise
     """A module with three matrices: context and weights against loops, with weights loaded."""
-    module = student.build(3, 4, 6)
-    q, k, values = draw.normal(2, 5, 3), draw.normal(2, 7, 4), draw.normal(2, 7, 3, scale=4.0)
-    W_q, W_k, v = draw.normal(6, 3), draw.normal(6, 4), draw.normal(6, scale=2.0)
+    module = student.build(3, 8, 6)
+    q, k, values = draw.normal(2, 5, 3), draw.normal(2, 7, 8), draw.normal(2, 7, 9, scale=4.0)
+    W_q, W_k, v = draw.normal(6, 3), draw.normal(6, 8), draw.normal(6, scale=2.0)
     module.load({"W_q.weight": W_q, "W_k.weight": W_k, "v.weight": v[None]})
     lengths = torch.tensor([4, 7])
-    pair = module(draw.strided(q), draw.strided(k), draw.strided(values), lengths)
-    shown = f"{len(pair)} results" if isinstance(pair, tuple) else "one result"
-    right = isinstance(pair, tuple) and len(pair) == 2
-    expect.true(right, "the layer should return two things", shown, "context and weights")
-    context, weights = pair
-    expect.shape(context, (2, 5, 3), axes="B, T_q, d_v")
+    result = module(draw.strided(q), draw.strided(k), draw.strided(values), lengths)
+    context, weights = expect.parts(result, "context", "weights")
+    expect.shape(context, (2, 5, 9), axes="B, T_q, d_v")
     expect.shape(weights, (2, 5, 7), axes="B, T_q, T_k")
     expect.dtype(context, F64)
     most = weights[0, :, 4:].abs().max()
@@ -184,18 +203,47 @@ def AdditiveAttention(student, draw):  # noqa: N802, the name of the exercise
     expect.rows_sum_to_one(weights, 2, "the weights of a query do not sum to 1")
     expected = _shares(_scores(q, k, W_q, W_k, v), lengths)
     expect.close(weights, expected, "the weights differ from loops over all pairs")
-    mixed = [
+    what = "the context is not the weighted average of the values"
+    expect.close(context, _mixed(expected, values), what)
+
+    for B, T_q, T_k, d_v in ((1, 5, 7, 9), (2, 1, 7, 9), (2, 5, 1, 9), (2, 5, 7, 1)):
+        some = q[:B, :T_q], k[:B, :T_k], 100 * values[:B, :T_k, :d_v], lengths[:B].clamp(max=T_k)
+        context, weights = expect.parts(module(*some), "context", "weights")
+        expect.shape(context, (B, T_q, d_v), axes="B, T_q, d_v")
+        shares = _shares(_scores(some[0], some[1], W_q, W_k, v), some[3])
+        what = f"with B={B}, T_q={T_q}, T_k={T_k}, d_v={d_v} the weights are wrong"
+        expect.close(weights, shares, what)
+        what = f"with B={B}, T_q={T_q}, T_k={T_k}, d_v={d_v} the context is wrong"
+        expect.close(context, _mixed(shares, some[2]), what)
+    _scores_of_any_size(student, q, k, values, lengths, (W_q, W_k, v))
+
+
+def _mixed(weights, values):
+    """The average of the values with these weights, in loops."""
+    columns = values.transpose(1, 2).tolist()
+    return _tensor(
         [
-            [math.fsum(w * value[i] for w, value in zip(row, rows, strict=True)) for i in range(3)]
-            for row in shares
+            [
+                [math.fsum(w * x for w, x in zip(row, column, strict=True)) for column in batch]
+                for row in rows
+            ]
+            for rows, batch in zip(weights.tolist(), columns, strict=True)
         ]
-        for shares, rows in zip(expected.tolist(), values.tolist(), strict=True)
-    ]
-    expect.close(context, _tensor(mixed), "the context is not the weighted average of the values")
-    module.load({"W_q.weight": W_q, "W_k.weight": W_k, "v.weight": 0 * v[None]})
-    even = module(q, k, values, lengths)[1]
-    what = "with v = 0 all scores are equal, and so should be the weights of true keys"
-    expect.close(even[0, :, :4], torch.full((5, 4), 0.25, dtype=F64), what)
+    )
+
+
+def _scores_of_any_size(student, q, k, values, lengths, weights):
+    """With v = 0 all scores are equal; with a large v, exp of them alone would overflow."""
+    W_q, W_k, v = weights
+    for factor, what in (
+        (0, "with v = 0 all scores are equal, and so should be the weights of true keys"),
+        (500, "with scores in the thousands the weights are wrong"),
+    ):
+        module = student.build(3, 8, 6)
+        module.load({"W_q.weight": W_q, "W_k.weight": W_k, "v.weight": factor * v[None]})
+        shares = expect.parts(module(q, k, values, lengths), "context", "weights")[1]
+        expect.finite(shares, what)
+        expect.close(shares, _shares(_scores(q, k, W_q, W_k, factor * v), lengths), what)
 
 
 def _decoder_weights(draw, d, c, vocab_size):
@@ -215,36 +263,48 @@ def _decoder_weights(draw, d, c, vocab_size):
 
 @check
 def attention_decoder_step(student, draw):
-    """One step against loops for the attention and nn.GRUCell for the decoder."""
-    weights, lengths = _decoder_weights(draw, 4, 4, 8), torch.tensor([3, 6])
-    tokens, state = draw.integers(1, 8, 2), draw.normal(2, 4, scale=2.0)
-    annotations = draw.normal(2, 6, 4, scale=2.0)
-    result = student(tokens, draw.strided(state), draw.strided(annotations), lengths, weights)
-    shown = f"{len(result)} results" if isinstance(result, tuple) else "one result"
-    right = isinstance(result, tuple) and len(result) == 3
-    expect.true(right, "a step returns three things", shown, "logits, state, attention weights")
-    logits, new, attention = result
-    expect.shape(attention, (2, 6), axes="B, T_k")
-    expect.shape(new, (2, 4), axes="B, d")
-    expect.shape(logits, (2, 8), axes="B, vocab_size")
-    expect.dtype(logits, F64)
-    most = attention[0, 3:].abs().max()
-    expect.true(most == 0, "padding gets some weight", f"{most:.3g}", "exactly 0")
-    expect.rows_sum_to_one(attention, 1, "the attention weights do not sum to 1")
+    """One step against loops for the attention and PyTorch's GRU cell for the decoder."""
+    weights, lengths = _decoder_weights(draw, 6, 7, 9), torch.tensor([3, 5])
+    tokens, state = torch.tensor([2, 7]), draw.normal(2, 6, scale=2.0)
+    annotations = draw.normal(2, 5, 7, scale=2.0)
+    given = tokens, draw.strided(state), draw.strided(annotations), lengths, weights
+    _steps(student, *given, what="")
 
-    of_attention = weights["W_q"], weights["W_k"], weights["v"]
-    expected = _shares(_scores(state[:, None], annotations, *of_attention), lengths)[:, 0]
-    expect.close(attention, expected, "the attention weights are not those of the state before")
-    context = torch.stack(
-        [sum(w * h for w, h in zip(*row, strict=True)) for row in zip(expected, annotations)]  # noqa: B905
-    )
-    cell = nn.GRUCell(7, 4, dtype=F64)
-    with torch.no_grad():
-        for parameter, name in zip(cell.parameters(), ("W_x", "W_h", "b_x", "b_h"), strict=True):
-            parameter.copy_(weights[name])
-        read = torch.cat([weights["embedding"][tokens], context], 1)
-        after = cell(read, state)
-    expect.close(new, after, "the new state differs from nn.GRUCell on letter and context")
+    one = tokens[:1], state[:1], annotations[:1], lengths[:1], weights
+    _steps(student, *one, what="with B=1 ")
+    one = tokens, state, annotations[:, :1], torch.tensor([1, 1]), weights
+    _steps(student, *one, what="with T_k=1 ")
+    loud = tokens, 300 * state, 300 * annotations, lengths, {**weights, "v": 500 * weights["v"]}
+    _steps(student, *loud, what="with scores in the thousands ")
+    # The sizes that the attention takes are the same here, so that only the numbers tell.
+    weights = _decoder_weights(draw, 6, 6, 9)
+    _steps(student, tokens, state, draw.normal(2, 5, 6), lengths, weights, what="with c=d ")
+
+
+def _steps(student, tokens, state, annotations, lengths, weights, what):
+    """One call of the answer, compared piece by piece."""
+    result = student(tokens, state, annotations, lengths, weights)
+    logits, new, attention = expect.parts(result, "logits", "new state", "attention weights")
+    (B, T_k, _), d = annotations.shape, state.shape[1]
+    expect.shape(attention, (B, T_k), axes="B, T_k")
+    expect.shape(new, (B, d), axes="B, d")
+    expect.shape(logits, (B, len(weights["b_out"])), axes="B, vocab_size")
+    expect.dtype(logits, F64)
+    padding = attention[torch.arange(T_k) >= lengths[:, None]]
+    if len(padding):
+        most = padding.abs().max()
+        expect.true(most == 0, f"{what}padding gets some weight", f"{most:.3g}", "exactly 0")
+    expect.rows_sum_to_one(attention, 1, f"{what}the attention weights do not sum to 1")
+
+    scores = _scores(state[:, None], annotations, *(weights[name] for name in ("W_q", "W_k", "v")))
+    expected = _shares(scores, lengths)
+    said = f"{what}the attention weights are wrong: each is the share of an annotation's score"
+    expect.close(attention, expected[:, 0], said + ", with the state before the step as query")
+    context = _mixed(expected, annotations)[:, 0]
+    read = torch.cat([weights["embedding"][tokens], context], 1)
+    gates = (weights[name] for name in ("W_x", "W_h", "b_x", "b_h"))
+    after = torch.gru_cell(read, state, *gates)
+    expect.close(new, after, f"{what}the new state differs from nn.GRUCell on letter and context")
     features = torch.cat([after, context], 1)
     expected = weights["b_out"] + torch.einsum("bf,vf->bv", features, weights["W_out"])
-    expect.close(logits, expected, "the logits are not made of the new state and the context")
+    expect.close(logits, expected, f"{what}the logits are not made of the new state and context")

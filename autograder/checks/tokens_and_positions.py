@@ -19,16 +19,23 @@ def _tensor(rows):
 
 
 def _same(got, expected, what):
-    """Two lists are equal; if not, the message shows the first entry that differs."""
-    if not isinstance(got, list):
-        expect.equal(got, expected, what)
-    for place, pair in enumerate(zip(got, expected, strict=False)):
-        kinds = [expect.describe(item) for item in pair]
-        shown = [f"entry {place} is {kind}" for kind in kinds]
-        same = type(pair[0]) is type(pair[1]) and kinds[0] == kinds[1]
-        expect.true(same, what, *shown)
+    """Two lists are equal; if not, the message shows the first entry that differs.
+
+    A pair may be a list as well as a tuple.
+    """
+    expect.true(isinstance(got, list), what, expect.describe(got), "a list")
+    for place, (one, other) in enumerate(zip(got, expected, strict=False)):
+        shown = [f"entry {place} is {expect.describe(item)}" for item in (one, other)]
+        expect.true(_alike(one, other), what, *shown)
     lengths = [f"{len(each)} entries" for each in (got, expected)]
     expect.true(len(got) == len(expected), what, *lengths)
+
+
+def _alike(one, other):
+    if isinstance(other, tuple):
+        pair = isinstance(one, tuple | list) and len(one) == len(other)
+        return pair and all(map(_alike, one, other))
+    return type(one) is type(other) and one == other
 
 
 def _words(draw, n):
@@ -92,6 +99,9 @@ def count_pairs(student, draw):
     got = student([[4, 1, 9], [3, 9], [1, 4]], [1, 1, 1])
     expected = [((1, 4), 1), ((1, 9), 1), ((3, 9), 1), ((4, 1), 1)]
     _same(got, expected, "for the words [4, 1, 9], [3, 9], [1, 4], all counted once, it is wrong")
+    got = student([[0, 10], [10, 0], [9, 300], [9, 40], [0, 10]], [9, 10, 10, 10, 3])
+    expected = [((0, 10), 12), ((9, 40), 10), ((9, 300), 10), ((10, 0), 10)]
+    _same(got, expected, "for words with the ids 0, 9, 10, 40 and 300, one word twice, it is wrong")
     for n in (1, 8, 30):
         words, counts = _words(draw, n)
         expected = sorted(_totals(words, counts).items(), key=lambda item: (-item[1], item[0]))
@@ -110,8 +120,14 @@ def merge_pair(student, draw):
     )
     _same(student([7, 7, 7], (7, 7), 300), [300, 7], "merging (7, 7) in [7, 7, 7] is wrong")
     _same(student([7, 7, 7, 7], (7, 7), 300), [300, 300], "merging (7, 7) in [7, 7, 7, 7] is wrong")
-    for ids in ([], [7], [9, 9, 9]):
+    for ids in ([], [7], [8], [9, 9, 9], [8, 7], [7, 9, 8]):
         _same(student(ids, (7, 8), 300), ids, f"{ids} holds no (7, 8) and should stay as it is")
+    got = student([0, 0, 5, 0, 300, 0], (0, 5), 256)
+    _same(got, [0, 256, 0, 300, 0], "merging (0, 5) in [0, 0, 5, 0, 300, 0] is wrong")
+    got = student([0, 0, 300, 301, 0, 0, 0], (0, 0), 302)
+    _same(got, [302, 300, 301, 302, 0], "merging (0, 0) in [0, 0, 300, 301, 0, 0, 0] is wrong")
+    got = student([17, 8, 7, 80, 7, 8], (7, 8), 300)
+    _same(got, [17, 8, 7, 80, 300], "merging (7, 8) in [17, 8, 7, 80, 7, 8] is wrong")
     for size in (5, 11, 40):
         ids, pair = draw.integers(97, 100, size).tolist(), tuple(draw.integers(97, 100, 2).tolist())
         expected = _merged(ids, pair, 256)
@@ -133,6 +149,13 @@ def train_bpe(student, draw):
     _same(student(words, counts, 5), expected, f"{what} the first five merges are wrong")
     _same(student(words, counts, 9), expected, f"{what} no pair is left after five merges")
     _same(student(words, counts, 0), [], "with n_merges=0 there is nothing to merge")
+
+    _same(student([], [], 3), [], "without words there is nothing to merge")
+    _same(student([[], [65]], [2, 1], 3), [], "without pairs there is nothing to merge")
+    words = [[0, 10], [9, 200], [9, 40], [0, 10], [0, 0]]
+    expected = [(0, 10), (9, 40), (9, 200), (0, 0)]
+    what = f"for the words {words} with the counts 2, 4, 4, 3 and 1 the merges are wrong"
+    _same(student(words, [2, 4, 4, 3, 1], 9), expected, what)
 
     words = [[97] * 9, [97] * 5, [98, 97, 97, 97]]
     expected = _trained(words, [1, 2, 1], 6)
@@ -159,6 +182,15 @@ def bpe_encode(student, draw):
     _same(got, [97, 32, 98], 'the words of "a b" are "a" and " b": no merge crosses them')
     _same(student("ß🙂", []), list("ß🙂".encode()), 'without merges, "ß🙂" is its six bytes')
     _same(student("", [(97, 98)]), [], "an empty text has no tokens")
+    got = student(" \0 a \n", [(32, 10)])
+    _same(got, [32, 0, 32, 97, 256], "a text with a zero, and spaces at both ends, is cut wrongly")
+    text = "It's  2 o'clock,\n\tOK? \0\0 Ab 2026"
+    pieces = ["It", "'", "s", " ", " 2", " o", "'", "clock", ",", "\n", "\t", "OK", "?"]
+    pieces += [" \0\0", " Ab", " 2026"]
+    merges = [(0, 0), (32, 256), (50, 48), (258, 50), (32, 32), (10, 9), (32, 50), (65, 98)]
+    merges += [(39, 115), (44, 10), (32, 259), (79, 75)]
+    what = f"the ids of {text!r}, with merges of other signs than letters, are wrong"
+    _same(student(text, merges), _encoded(pieces, merges), what)
     for n in (4, 12, 30):
         pieces = _pieces(draw, n)
         merges = _trained([list(piece.encode()) for piece in pieces], [1] * n, 12)
@@ -182,6 +214,11 @@ def bpe_decode(student, draw):
     expect.equal(got, "🙂", "a smile of two tokens, with two of its bytes each, is read wrongly")
     got = student([97, *smile[:2], 98], [])
     expect.equal(got, "a\ufffdb", "half a smile between a and b should be one U+FFFD")
+    got = student([97, *smile[:3]], [])
+    expect.equal(got, "a\ufffd", "three quarters of a smile, at the end, should be one U+FFFD")
+    got = student([255, 65, 128, 0, 10, 13, 32, 256], [(32, 32)])
+    what = "bytes that are no UTF-8, among A, a zero, line breaks and spaces, are read wrongly"
+    expect.equal(got, "\ufffdA\ufffd\0\n\r   ", what)
     for n in (3, 10, 30):
         pieces = _pieces(draw, n)
         merges = _trained([list(piece.encode()) for piece in pieces], [1] * n, 15)
@@ -192,25 +229,36 @@ def bpe_decode(student, draw):
 @check
 def embed(student, draw):
     """Rows of the table times √d_model."""
-    table, ids = draw.normal(9, 12), draw.integers(0, 9, 2, 5)
+    table, ids = draw.normal(9, 18), draw.integers(0, 9, 2, 5)
     rows = student(ids, table)
-    expect.shape(rows, (2, 5, 12), axes="B, T, d_model")
+    expect.shape(rows, (2, 5, 18), axes="B, T, d_model")
     expect.dtype(rows, F64)
     got = student(torch.tensor([[1, 0]]), _tensor([[1.0, 2, 3, 4], [5.0, 6, 7, 8]]))
     expected = _tensor([[[10.0, 12, 14, 16], [2.0, 4, 6, 8]]])
     expect.close(got, expected, "for ids (1, 0) and a table of 2 rows with 4 features it is wrong")
-    expected = _tensor(
-        [[[number * 12**0.5 for number in table[i].tolist()] for i in row] for row in ids.tolist()]
-    )
-    expect.close(rows, expected, "for a table of 9 rows with 12 features the values are wrong")
-    what = "for a table in another memory layout the values are wrong"
-    expect.close(student(ids, draw.strided(table)), expected, what)
+    what = "for a table of 9 rows with 18 features the values are wrong"
+    expect.close(rows, _scaled_rows(ids, table), what)
+    got = student(draw.strided(ids), draw.strided(table))
+    expect.close(got, rows, "for tensors in another memory layout the values are wrong")
+    for rows, d_model, B, T in ((50, 9, 3, 7), (1, 25, 2, 3), (7, 1, 1, 5), (5, 16, 1, 1)):
+        ids, table = draw.integers(0, rows, B, T), draw.normal(rows, d_model)
+        ids[0, 0], ids[-1, -1] = 0, rows - 1
+        what = f"for ids of shape ({B}, {T}) and {rows} rows with {d_model} features it is wrong"
+        expect.close(student(ids, table), _scaled_rows(ids, table), what)
+    table, ids = draw.normal(9, 18), torch.tensor([[0, 8, 8, 3, 1], [3, 0, 1, 3, 5]])
+    large = 1000 * table
+    expect.close(student(ids, large), _scaled_rows(ids, large), "for large numbers it is wrong")
 
     def reference(ids, table):
         one_hot = torch.nn.functional.one_hot(ids, 9).to(F64)
-        return one_hot @ table * 12**0.5
+        return one_hot @ table * 18**0.5
 
-    expect.gradients(student, reference, ids, table, cotangent=draw.normal(2, 5, 12))
+    expect.gradients(student, reference, ids, table, cotangent=draw.normal(2, 5, 18))
+
+
+def _scaled_rows(ids, table):
+    rows, root = table.tolist(), math.sqrt(table.shape[1])
+    return _tensor([[[number * root for number in rows[i]] for i in row] for row in ids.tolist()])
 
 
 def _sinusoid(position, column, d_model):
@@ -218,7 +266,23 @@ def _sinusoid(position, column, d_model):
     return math.cos(angle) if column % 2 else math.sin(angle)
 
 
-@check
+def _sinusoids(positions, d_model):
+    rows = [[_sinusoid(t, j, d_model) for j in range(d_model)] for t in positions.tolist()]
+    return _tensor(rows)
+
+
+def _close_waves(got, expected, what):
+    """The first pair turns at speed 1, to the last digit; the others' speeds may be float32.
+
+    Exponents in float32, torch.arange's own precision, move an angle of a few dozen by 1e-5.
+    """
+    expect.shape(got, expected.shape)
+    expect.dtype(got, expected.dtype)
+    expect.close(got[..., :2], expected[..., :2], what)
+    expect.close(got, expected, what, atol=1e-4)
+
+
+@check(without={"gradients": "positions are counted, not learned"})
 def sinusoidal_positions(student, draw):
     """Interleaved sines and cosines; a shift is a rotation."""
     positions = torch.arange(7, dtype=F64)
@@ -233,53 +297,77 @@ def sinusoidal_positions(student, draw):
         [[math.sin(t), math.cos(t), math.sin(t / 100), math.cos(t / 100)] for t in (1.0, 2.0)]
     )
     what = "for d_model=4, row t should be sin t, cos t, sin t/100, cos t/100; at t = 1 and 2"
-    expect.close(got, expected, what)
-    for d_model in (2, 12, 64):
+    _close_waves(got, expected, what)
+    for d_model in (2, 6, 12, 64):
         positions = draw.uniform(9, low=0.0, high=200.0)
-        rows = [[_sinusoid(t, j, d_model) for j in range(d_model)] for t in positions.tolist()]
         what = f"with d_model={d_model} the values are wrong"
-        expect.close(student(draw.strided(positions), d_model), _tensor(rows), what)
-    shift = draw.uniform(1, high=50.0)
-    pairs = torch.view_as_complex(student(positions, 12).unflatten(1, (6, 2)))
-    moved = torch.view_as_complex(student(positions + shift, 12).unflatten(1, (6, 2)))
+        got = student(draw.strided(positions), d_model)
+        _close_waves(got, _sinusoids(positions, d_model), what)
+    shift = draw.uniform(1, low=5.0, high=50.0)
+    pairs = torch.view_as_complex(_sinusoids(positions, 12).unflatten(1, (6, 2)))
     # sin + i·cos turns backwards, by the same angles at every position
     angles = -shift / 10000 ** (torch.arange(6, dtype=F64) / 6)
-    turned = pairs * torch.polar(torch.ones(6, dtype=F64), angles)
+    turned = torch.view_as_real(pairs * torch.polar(torch.ones(6, dtype=F64), angles)).flatten(1)
     what = "shifting all positions should turn each pair of columns, all rows by the same angle"
-    expect.close(torch.view_as_real(moved), torch.view_as_real(turned), what)
+    _close_waves(student(positions + shift, 12), turned, what)
+
+
+def _starts_small(student):
+    """Before anything is loaded."""
+    tables = [student.build(max_length=100, d_model=18).parameters() for _ in range(2)]
+    for named in tables:
+        got, expected = ", ".join(sorted(named)) or "no parameters", "table"
+        expect.true(set(named) == {"table"}, "the module has other parameters", got, expected)
+        expect.shape(named["table"], (100, 18), axes="max_length, d_model")
+        expect.finite(named["table"], "the table should start finite")
+        size = named["table"].double().square().mean().sqrt().item()
+        expect.true(
+            size < 0.5, "the table should start small", f"numbers of size {size:.2g}", "0.02"
+        )
+        rows = named["table"].unique(dim=0)
+        what = "the table should start with another random vector for each position"
+        expect.true(len(rows) == 100, what, f"{len(rows)} different rows", "100 different rows")
+    alike = torch.equal(tables[0]["table"], tables[1]["table"])
+    expect.true(not alike, "two layers start with the same table, which should be random")
 
 
 @check
 def LearnedPositions(student, draw):  # noqa: N802
     """A row of the table for every position, the same for all sequences of the batch."""
-    layer = student.build(max_length=7, d_model=12)
-    table, x = draw.normal(7, 12), draw.normal(2, 5, 12)
+    layer = student.build(max_length=11, d_model=18)
+    table, x = draw.normal(11, 18), draw.normal(2, 5, 18)
     layer.load({"table": table})
     out = layer(x)
-    expect.shape(out, (2, 5, 12), axes="B, T, d_model")
-    rows = [[[x[b, t, j] + table[t, j] for j in range(12)] for t in range(5)] for b in range(2)]
+    expect.shape(out, (2, 5, 18), axes="B, T, d_model")
+    rows = [[[x[b, t, j] + table[t, j] for j in range(18)] for t in range(5)] for b in range(2)]
     expect.close(out, _tensor(rows), "x plus the vectors of its positions is wrong")
     expect.close(layer(x[:1]), out[:1], "a sequence alone gets other positions than in a batch")
     what = "the first positions change when the sequence goes on"
     expect.close(layer(draw.strided(x)[:, :2]), out[:, :2], what)
-    full = draw.normal(3, 7, 12)
-    expect.close(layer(full) - full, table.expand(3, 7, 12), "T = max_length should work")
+    full = draw.normal(3, 11, 18)
+    expect.close(layer(full), full + table, "T = max_length should work")
+    one = draw.normal(13, 1, 18)
+    expect.close(layer(one), one + table[0], "for sequences of one token it is wrong")
+    large = draw.normal(2, 7, 18, scale=1000.0)
+    expect.close(layer(large), large + table[:7], "for large numbers it is wrong")
     what = "a sequence longer than max_length should be refused"
-    message = expect.raises(layer, ValueError, draw.normal(2, 8, 12), what=what)
-    expect.true(
-        "7" in message and "8" in message,
-        "the error should name both numbers",
-        message,
-        "T=8 and max_length=7 in the message",
-    )
-    cotangent = draw.normal(2, 5, 12)
+    for T in (12, 30):
+        message = expect.raises(layer, ValueError, draw.normal(2, T, 18), what=what)
+        expect.true(
+            "11" in message and str(T) in message,
+            "the error should name both numbers",
+            message,
+            f"T={T} and max_length=11 in the message",
+        )
+    cotangent = draw.normal(2, 5, 18)
     named, (inner,) = layer.gradients(x, cotangent=cotangent)
     expect.true(named["table"] is not None, "no gradient reaches the table")
-    wanted = torch.zeros(7, 12, dtype=F64)
+    wanted = torch.zeros(11, 18, dtype=F64)
     wanted[:5] = cotangent.sum(0)
     expect.close(named["table"], wanted, "the gradient of the table is wrong")
     expect.true(inner is not None, "no gradient reaches x")
     expect.close(inner, cotangent, "the gradient of x is wrong")
+    _starts_small(student)
 
 
 def _turned(x, positions):
@@ -290,12 +378,12 @@ def _turned(x, positions):
     return torch.view_as_real(pairs * torch.polar(torch.ones_like(angles), angles)).flatten(-2)
 
 
-@check
+@check(without={"gradients": "positions are counted, not learned; that of x is compared"})
 def rotary(student, draw):
     """Each pair turned by its own angle; dot products see the difference of positions only."""
-    x, positions = draw.normal(2, 3, 5, 4), draw.uniform(5, high=30.0)
+    x, positions = draw.normal(2, 3, 5, 6), draw.uniform(5, high=30.0)
     out = student(x, positions)
-    expect.shape(out, (2, 3, 5, 4), axes="B, H, T, d_head")
+    expect.shape(out, (2, 3, 5, 6), axes="B, H, T, d_head")
     expect.dtype(out, F64)
     what = "turning should not change the length of a vector"
     expect.close(out.norm(dim=-1), x.norm(dim=-1), what)
@@ -304,20 +392,29 @@ def rotary(student, draw):
     got = student(right, _tensor([math.pi / 2]))
     small = math.pi / 200
     expected = _tensor([[0.0, 1, 2 * math.cos(small), 2 * math.sin(small)]])
-    expect.close(got, expected, "for (1, 0, 2, 0) at position π/2 the result is wrong")
-    expect.close(out, _turned(x, positions), "the values differ from a product of complex numbers")
-    for d_head in (2, 12):
-        x, positions = draw.normal(7, d_head), draw.uniform(7, high=30.0)
+    _close_waves(got, expected, "for (1, 0, 2, 0) at position π/2 the result is wrong")
+    _close_waves(out, _turned(x, positions), "the values differ from a product of complex numbers")
+    for shape in ((7, 2), (7, 12), (5, 7, 18), (1, 3, 1, 6), (3, 3, 3, 6), (3, 1, 7, 2)):
+        x, positions = draw.normal(*shape), draw.uniform(shape[-2], high=30.0)
         got = student(draw.strided(x), draw.strided(positions))
-        what = f"for a single sequence with d_head={d_head} the result is wrong"
-        expect.close(got, _turned(x, positions), what)
-    q, k = draw.normal(5, 4), draw.normal(5, 4)
-    m, n = draw.uniform(5, high=30.0), draw.uniform(5, high=30.0)
-    before = (student(q, m) * student(k, n)).sum(1)
-    after = (student(q, m + 17.0) * student(k, n + 17.0)).sum(1)
-    what = "the dot products change when query and key both move by 17 positions"
-    expect.close(after, before, what)
-    cotangent = draw.normal(5, 4)
+        what = f"for x of shape {shape} the result is wrong"
+        _close_waves(got, _turned(x, positions), what)
+    far, loud = positions + 150.0, 50.0 * x
+    what = "for numbers in the hundreds the result is wrong"
+    expect.close(student(loud, far), _turned(loud, far), what, atol=0.05)
+    _sees_differences(student, draw)
+    q, m, cotangent = draw.normal(5, 6), draw.uniform(5, high=30.0), draw.normal(5, 6)
     got = student.gradients(q, m, cotangent=cotangent)[0]
     expect.true(got is not None, "no gradient flows back to x")
-    expect.close(got, _turned(cotangent, -m), "the gradient of x is wrong")
+    _close_waves(got, _turned(cotangent, -m), "the gradient of x is wrong")
+
+
+def _sees_differences(student, draw):
+    q, k = draw.normal(5, 6), draw.normal(5, 6)
+    m, n = draw.uniform(5, high=30.0), draw.uniform(5, high=30.0)
+    expected = (_turned(q, m) * _turned(k, n)).sum(1)
+    what = "the dot products change when query and key both move by 17 positions"
+    after = student(q, m + 17.0), student(k, n + 17.0)
+    expect.shape(after[0], q.shape)
+    expect.shape(after[1], k.shape)
+    expect.close((after[0] * after[1]).sum(1), expected, what, atol=1e-3)

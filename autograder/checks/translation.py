@@ -45,6 +45,9 @@ def ngram_matches(student, draw):
     matches, totals = _several(student(["ab", "c"], ["a", "bc"]), 2, pair)
     what = "the tokens ab, c and a, bc have no n-gram in common, but the matches are not 0"
     expect.equal(matches, [0, 0, 0, 0], what)
+    matches, totals = _several(student(["The", "the"], ["the", "THE", "The"]), 2, pair)
+    what = 'the matches of "The the" in "the THE The" are wrong: capitals are letters of their own'
+    expect.equal(matches, [2, 0, 0, 0], what)
     matches, totals = _several(student(["a", "b"], list("abab")), 2, pair)
     expect.equal(totals, [2, 1, 0, 0], 'the totals of "a b" are wrong')
     expect.equal(matches, [2, 1, 0, 0], 'the matches of "a b" in "a b a b" are wrong')
@@ -73,26 +76,32 @@ def _score(pairs):
     return sacrebleu.corpus_bleu(texts[0], texts[1:], tokenize="none", force=True).score
 
 
+def _one(result):
+    """The number in a tensor of one number, whatever its axes."""
+    lone = isinstance(result, torch.Tensor) and result.numel() == 1
+    return result.item() if lone else result
+
+
 @check
 def bleu(student, draw):
     """Worked by hand, then sacrebleu on random corpora, then its edge cases."""
     matches, totals = torch.tensor([[3, 2, 1, 1], [4, 2, 2, 1]]), torch.tensor([[5, 4, 3, 2]] * 2)
-    got = student(matches, totals, torch.tensor([5, 5]), torch.tensor([6, 3]))
+    got = _one(student(matches, totals, torch.tensor([5, 5]), torch.tensor([6, 3])))
     expected = 100 * (7 / 10 * 4 / 8 * 3 / 6 * 2 / 4) ** 0.25
     what = "for precisions of 7/10, 4/8, 3/6 and 2/4 and hypotheses that are long enough"
     expect.close(got, expected, f"{what} it is wrong", **NEAR)
-    got = student(matches, totals, torch.tensor([5, 5]), torch.tensor([6, 9]))
+    got = _one(student(matches, totals, torch.tensor([5, 5]), torch.tensor([6, 9])))
     what = "for the same precisions, 10 tokens in the hypotheses and 15 in the references"
     expect.close(got, expected * math.exp(1 - 15 / 10), f"{what} it is wrong", **NEAR)
     whole = torch.tensor([[6, 5, 4, 3]])
-    got = student(whole, whole, torch.tensor([6]), torch.tensor([6]))
+    got = _one(student(whole, whole, torch.tensor([6]), torch.tensor([6])))
     expect.close(got, 100.0, "a perfect translation should get 100", **NEAR)
     for n in (3, 8):
         pairs = [(_sentence(draw, 6, 15), _sentence(draw, 6, 15)) for _ in range(n)]
         pairs.append((list("abcabdc"), list("abcabdd")))  # so that all orders match somewhere
         statistics = [draw.strided(one) for one in _statistics(pairs)]
         what = f"for a corpus of {n + 1} random sentences it differs from sacrebleu"
-        expect.close(student(*statistics), _score(pairs), what, **NEAR)
+        expect.close(_one(student(*statistics)), _score(pairs), what, **NEAR)
     edges = {
         "where no 4-gram matches": [(list("abcxabd"), list("abcabd"))],
         "where no 3-gram and no 4-gram matches": [(list("abxcd"), list("abcde"))],
@@ -103,5 +112,8 @@ def bleu(student, draw):
     }
     for what, pairs in edges.items():
         expect.close(
-            student(*_statistics(pairs)), _score(pairs), f"{what} it differs from sacrebleu", **NEAR
+            _one(student(*_statistics(pairs))),
+            _score(pairs),
+            f"{what} it differs from sacrebleu",
+            **NEAR,
         )

@@ -5,7 +5,9 @@ returns the exit status. They are imported to build the parser, so what is slow 
 imported in ``run``.
 """
 
-LESSONS = {
+from typing import Any
+
+LESSONS: dict[str, Any] = {
     "nargs": "*",
     "metavar": "LESSON",
     "help": "number or name, as in 01 or kernel_regression (default: all lessons)",

@@ -1,5 +1,6 @@
 """``autograder build``: make the notebooks."""
 
+import argparse
 import contextlib
 
 from autograder import ROOT
@@ -12,7 +13,7 @@ DESCRIPTION = (
 )
 
 
-def add_arguments(parser):
+def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the lessons and ``--check``."""
     parser.add_argument("lessons", **LESSONS)
     parser.add_argument(
@@ -22,7 +23,7 @@ def add_arguments(parser):
     )
 
 
-def run(options):
+def run(options: argparse.Namespace) -> int:
     """Build; exit status 0, or 1 if a file is left over or, with check, differs."""
     from autograder.building.build import build
     from autograder.commands.progress import cells_progress

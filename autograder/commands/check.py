@@ -1,10 +1,15 @@
 """``autograder check``: a student's own check of a notebook, in a terminal, on their machine."""
 
+import argparse
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from rich.console import Console
 from rich.table import Table
+
+if TYPE_CHECKING:  # slow to import
+    from autograder.grading.self_check import Line
 
 HELP = "check your own notebook in a terminal"
 DESCRIPTION = (
@@ -13,12 +18,12 @@ DESCRIPTION = (
 )
 
 
-def add_arguments(parser):
+def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the notebooks."""
     parser.add_argument("notebooks", nargs="+", metavar="NOTEBOOK", help="path of a notebook")
 
 
-def run(options):
+def run(options: argparse.Namespace) -> int:
     """Check; exit status 0 if every exercise of every notebook passes, else 1."""
     from autograder.grading.self_check import NotebookError, check_notebook
 
@@ -35,7 +40,7 @@ def run(options):
     return 0 if passed else 1
 
 
-def _print(console, path, lines):
+def _print(console: Console, path: str, lines: "list[Line]") -> None:
     table = Table(title=Path(path).name, title_justify="left")
     table.add_column("exercise")
     table.add_column("points", justify="right")

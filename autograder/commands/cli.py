@@ -3,6 +3,7 @@
 import argparse
 import importlib
 import sys
+from collections.abc import Sequence
 
 from autograder import CourseError
 
@@ -10,7 +11,7 @@ DESCRIPTION = "Build, verify, check and grade the notebooks of the attention cou
 COMMANDS = ("build", "verify", "check", "grade", "demo", "data")
 
 
-def parser():
+def parser() -> argparse.ArgumentParser:
     """The argument parser of all commands."""
     top = argparse.ArgumentParser(prog="autograder", description=DESCRIPTION)
     commands = top.add_subparsers(dest="command", required=True, metavar="COMMAND")
@@ -22,7 +23,7 @@ def parser():
     return top
 
 
-def _import_jsonschema_without_addresses():
+def _import_jsonschema_without_addresses() -> None:
     """Import jsonschema, which nbformat needs, without the package rfc3987_syntax.
 
     That one takes a second to build the grammar of international addresses on import. No schema of
@@ -30,12 +31,12 @@ def _import_jsonschema_without_addresses():
     """
     name = "rfc3987_syntax"
     if "jsonschema" not in sys.modules and name not in sys.modules:
-        sys.modules[name] = None  # importing it now raises ImportError
+        sys.modules[name] = None  # type: ignore[assignment]  # importing it raises ImportError
         importlib.import_module("jsonschema")
         del sys.modules[name]
 
 
-def main(arguments=None):
+def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; returns the exit status."""
     options = parser().parse_args(arguments)
     _import_jsonschema_without_addresses()

@@ -1,10 +1,13 @@
 """The command ``autograder data``: fetch the corpora that the course does not contain."""
 
+import argparse
 import functools
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from attention.train import multi30k
-from attention.train.download import DataError, readable
+from attention.train.download import DownloadError, readable
 from autograder import CourseError
 
 HELP = "fetch a corpus of real sentences"
@@ -19,10 +22,10 @@ The texts derive from Flickr30k. They are for non-commercial research and educat
 of this course: you fetch them on these terms."""
 
 
-def add_arguments(parser):
+def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add ``fetch`` and ``list`` to the parser."""
     what = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
-    folder = {
+    folder: dict[str, Any] = {
         "default": multi30k.FOLDER,
         "type": lambda text: Path(text).expanduser(),
         "metavar": "PATH",
@@ -31,8 +34,8 @@ def add_arguments(parser):
     fetch = what.add_parser(
         "fetch",
         help="download a corpus and verify it",
-        description="Download the texts that are not there yet, verify the SHA-256 of each, and "
-        "go on where an earlier download stopped. Exit status 1, and a sentence, if that fails.",
+        description="Download the texts that are not there yet, and verify the SHA-256 of each. "
+        "Exit status 1, and a sentence, if that fails.",
     )
     fetch.add_argument("corpus", choices=["multi30k"], help="multi30k: English and German, 8 MB")
     fetch.add_argument(
@@ -40,32 +43,32 @@ def add_arguments(parser):
         metavar="URL",
         help="take the files from this address instead: http, https, or file:/// for a folder",
     )
-    fetch.add_argument("--folder", **folder)
+    fetch.add_argument("--data", **folder)
     listing = what.add_parser(
         "list",
         help="say which texts there are, and which are here and whole",
         description="List the texts of each corpus, their sizes, and whether they are here: "
-        "whole, begun (a download was stopped), missing, altered or unreadable.",
+        "whole, missing, altered or unreadable.",
     )
-    listing.add_argument("--folder", **folder)
+    listing.add_argument("--data", **folder)
 
 
-def run(options):
+def run(options: argparse.Namespace) -> int:
     """Run the command; returns the exit status."""
     say = functools.partial(print, flush=True)
     if options.action == "list":
-        _list(options.folder, say)
+        _list(options.data, say)
         return 0
     say(f"{ORIGIN}\n")
     try:
-        multi30k.fetch(options.folder, options.mirror, say=say)
-    except DataError as error:
+        multi30k.fetch(options.data, options.mirror, say=say)
+    except DownloadError as error:
         raise CourseError(str(error)) from error
-    say(f"all {len(multi30k.FILES)} texts are in {options.folder}")
+    say(f"all {len(multi30k.FILES)} texts are in {options.data}")
     return 0
 
 
-def _list(folder, say):
+def _list(folder: Path, say: Callable[[str], None]) -> None:
     """Print a line for each text: name, size, state."""
     states = {name: multi30k.state(name, folder) for name in multi30k.FILES}
     lines = [f"multi30k, in {folder}:"]

@@ -1,5 +1,7 @@
 """``autograder demo``: release the lessons, grade a small class and show the results."""
 
+import argparse
+
 HELP = "release, hand in for a small class, grade it and show the results"
 DESCRIPTION = (
     "Release all lessons, hand in some for a class of seven (right, wrong, blank and broken), "
@@ -8,7 +10,7 @@ DESCRIPTION = (
 )
 
 
-def add_arguments(parser):
+def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the lessons and the folder."""
     parser.add_argument(
         "lessons",
@@ -20,7 +22,7 @@ def add_arguments(parser):
     parser.add_argument("--folder", default=".demo", help="where to work (default: %(default)s)")
 
 
-def run(options):
+def run(options: argparse.Namespace) -> int:
     """Run the demonstration; exit status 0 if all was graded."""
     from autograder.commands.demonstration import demonstrate
 

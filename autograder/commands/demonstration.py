@@ -4,14 +4,17 @@ import contextlib
 import io
 import logging
 import shutil
+from collections.abc import Collection, Iterator
 from pathlib import Path
+from typing import Any
 
+from nbformat import NotebookNode
 from nbgrader.apps import NbGraderAPI
 from rich.console import Console
 from traitlets.config import Config
 
 from autograder import ROOT
-from autograder.building.lesson import find, read
+from autograder.building.lesson import Lesson, find, read
 from autograder.checking import registry
 from autograder.commands import cli
 from autograder.course import configure
@@ -35,10 +38,11 @@ DEATH = """
 """
 
 
-def demonstrate(folder, names):
+def demonstrate(folder: Path | str, names: Collection[str]) -> int:
     """Demonstrate in ``folder`` with the lessons ``names``; exit status 0 if all was graded."""
     course = Path(folder).resolve()
     console = Console()
+    chosen = [read(path) for path in find(names)]
     lessons = [read(path) for path in find()]
     _prepare(course, lessons)
     api = NbGraderAPI(config=configure(Config(), course))
@@ -46,18 +50,17 @@ def demonstrate(folder, names):
         for lesson in lessons:
             _expect_success(api.generate_assignment(lesson.slug))
     console.print(f"Released {len(lessons)} lessons with nbgrader generate_assignment.")
-    lessons = [read(path) for path in find(names)]
-    students = _hand_in(course, lessons)
-    slugs = " and ".join(lesson.slug for lesson in lessons)
+    students = _hand_in(course, chosen)
+    slugs = " and ".join(lesson.slug for lesson in chosen)
     console.print(f"Handed in {slugs} for {len(students)} students: {', '.join(students)}.")
 
     status = cli.main(["grade", "--course", str(course)])
     graded = Course(course)
     kept = [records.load(graded.autograded(one).parent) for one in graded.submissions()]
-    results = [result.as_dict() for result in kept]
+    results = [result.as_dict() for result in kept if result is not None]
     report.print_table(results)
     with _quiet():
-        for lesson in lessons:
+        for lesson in chosen:
             _expect_success(api.generate_feedback(lesson.slug))
     outcome = course / "results"
     outcome.mkdir(exist_ok=True)
@@ -72,7 +75,7 @@ def demonstrate(folder, names):
     return status
 
 
-def _prepare(course, lessons):
+def _prepare(course: Path, lessons: list[Lesson]) -> None:
     """An empty course folder: the solved notebooks and nbgrader's configuration."""
     shutil.rmtree(course, ignore_errors=True)
     course.mkdir(parents=True)
@@ -81,9 +84,9 @@ def _prepare(course, lessons):
         shutil.copytree(ROOT / "solutions" / lesson.slug, course / "solutions" / lesson.slug)
 
 
-def _hand_in(course, lessons):
+def _hand_in(course: Path, lessons: list[Lesson]) -> list[str]:
     """Write the submissions of the class; returns the students' names."""
-    students = set()
+    students: set[str] = set()
     for lesson in lessons:
         for student, notebook in _class(lesson):
             classroom.submit(notebook, course, student, lesson.slug)
@@ -91,7 +94,7 @@ def _hand_in(course, lessons):
     return sorted(students)
 
 
-def _class(lesson):
+def _class(lesson: Lesson) -> Iterator[tuple[str, NotebookNode]]:
     """Pairs (student, notebook): one for each way in which a submission can go."""
     names = list(lesson.exercises)
     checks = registry.of_lesson(lesson.name)
@@ -110,17 +113,17 @@ def _class(lesson):
     yield "gil-kernel-dies", classroom.handed_in(lesson.slug, {first: _stub(first, DEATH)})
 
 
-def _stub(name, body):
+def _stub(name: str, body: str) -> str:
     return f"def {name}(*args, **kwargs):{body}"
 
 
-def _expect_success(outcome):
+def _expect_success(outcome: dict[str, Any]) -> None:
     if not outcome["success"]:
         raise RuntimeError(outcome.get("error") or outcome.get("log"))
 
 
 @contextlib.contextmanager
-def _quiet():
+def _quiet() -> Iterator[None]:
     """Keep nbgrader's log off the terminal; its errors come back in its answer."""
     level = logging.root.manager.disable
     logging.disable(logging.WARNING)

@@ -1,23 +1,36 @@
 """``autograder grade``: grade what a class handed in, in a sandbox, on all cores."""
 
+import argparse
+import collections
 import os
 import sys
 import time
 import warnings
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+if TYPE_CHECKING:  # slow to import
+    from autograder.grading.batch import Batch
+    from autograder.grading.folders import Course, Handed
+    from autograder.grading.gradebook import Book
+    from autograder.grading.regrading import Regrading
+    from autograder.grading.result import Result
 
 HELP = "grade a class in a sandbox, on all cores"
 DESCRIPTION = (
     "Grade the submissions in class/submitted/<student>/<lesson>/: students' code runs in a "
     "sandbox, the checks outside. Scores go into nbgrader's gradebook, graded notebooks and "
-    "reasons into class/autograded/. What is graded and unchanged is skipped; a run that was "
-    "stopped is taken up by the next. Exit status 0 if every submission has a score and a reason."
+    "reasons into class/autograded/. What is graded is skipped until something changes that the "
+    "result depends on; a run that was stopped is taken up by the next. Exit status 0 if every "
+    "submission has a score and a reason."
 )
 
+STOPPED = 130  # the exit status after Ctrl-C
 
-def add_arguments(parser):
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of ``autograder grade``."""
     add = parser.add_argument
     add("--lesson", action="append", default=[], metavar="L", help="only this lesson; repeatable")
@@ -35,11 +48,10 @@ def add_arguments(parser):
     add("--course", metavar="DIR", help="folder with nbgrader_config.py (default: this one)")
 
 
-def run(options):
+def run(options: argparse.Namespace) -> int:
     """Run the command; returns the exit status."""
     warnings.showwarning = _warn
-    # For the sake of a URL format that no notebook has, nbformat would parse a grammar for 1.5 s.
-    sys.modules.setdefault("rfc3987_syntax", None)
+    needed = _walls(options)
     with _workers(options) as workers:
         from autograder.grading.folders import Course  # slow to import; the workers start meanwhile
         from autograder.grading.gradebook import Book
@@ -50,29 +62,64 @@ def run(options):
             print(f"There is no submission to grade in {course.root}.", file=sys.stderr)
             return 1
         with Book(course) as book:
-            return _grade(course, book, handed, workers, options)
+            return _grade(course, book, handed, workers, options, needed)
 
 
-def _workers(options):
+def _walls(options: argparse.Namespace) -> str:
+    """Behind what a result must have been made to stay; says where there is less than asked for."""
+    from autograder.inside.limits import NONE, OWN
+    from autograder.sandbox.policy import walls
+
+    if options.cluster:  # its machines may have more or less than this one
+        return OWN if options.sandbox == "required" else NONE
+    return walls(options.sandbox)  # refuses or warns before any work is begun
+
+
+def _workers(options: argparse.Namespace) -> Any:
     if options.cluster:
         from autograder.grading.cluster import Cluster
 
         return Cluster(options.cluster)
     from autograder.grading.pool import Pool
-    from autograder.sandbox.policy import walls
 
-    walls(options.sandbox)  # refuses or warns before any work is begun
     return Pool(max(1, options.workers or _cores()))
 
 
-def _grade(course, book, handed, workers, options):
+def _grade(
+    course: "Course",
+    book: "Book",
+    handed: "list[Handed]",
+    workers: Any,
+    options: argparse.Namespace,
+    needed: str,
+) -> int:
     from autograder.grading.batch import Batch
+    from autograder.grading.regrading import Regrading
 
-    batch = Batch(course, book, handed, options.sandbox, regrade=options.regrade)
-    skipped, total = len(batch.done), len(batch.waiting)
-    if skipped:
-        print(f"{skipped} of {len(handed)} are graded and unchanged: skipped.", flush=True)
-    start = time.monotonic()
+    chosen = [sorted(options.lesson), sorted(options.student)]
+    again = Regrading(course, chosen) if options.regrade else None
+    name = again.name if again else ""
+    batch = Batch(course, book, handed, options.sandbox, walls=needed, regrading=name)
+    _announce(batch, len(handed), again)
+    status = _work(batch, handed, workers)
+    if again and status != STOPPED:
+        again.end()
+    return status
+
+
+def _announce(batch: "Batch", count: int, again: "Regrading | None") -> None:
+    """Say who is skipped, and why others are graded again."""
+    if again and again.resumed:
+        print(f"The regrading that began on {again.name[:19]} UTC goes on.")
+    if batch.done:
+        print(f"{len(batch.done)} of {count} are graded and unchanged: skipped.")
+    for reason, number in collections.Counter(batch.reasons.values()).most_common():
+        print(f"{number} of {count} graded again: {reason}.")
+    sys.stdout.flush()
+
+
+def _work(batch: "Batch", handed: "list[Handed]", workers: Any) -> int:
+    start, total = time.monotonic(), len(batch.waiting)
     try:
         with _progress() as bar:
             line = bar.add_task("grading", total=total, rate="")
@@ -84,15 +131,17 @@ def _grade(course, book, handed, workers, options):
     except KeyboardInterrupt:
         left = len(handed) - len(batch.done)
         print(f"Stopped: {left} of {len(handed)} are left; run the same command to go on.")
-        return 130
+        return STOPPED
     return _sum_up(batch, handed, total, time.monotonic() - start)
 
 
-def _cores():
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+def _cores() -> int:
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
 
 
-def _progress():
+def _progress() -> Progress:
     return Progress(
         TextColumn("{task.description}"),
         BarColumn(),
@@ -105,7 +154,7 @@ def _progress():
     )
 
 
-def _line(number, total, result):
+def _line(number: int, total: int, result: "Result") -> str:
     lost = ", ".join(one.name for one in result.exercises if one.score < one.max)
     why = result.problem.splitlines()[0] if result.problem else f"lost: {lost}" if lost else ""
     place = f"{number:>{len(str(total))}}/{total}"
@@ -113,17 +162,17 @@ def _line(number, total, result):
     return f"{place}  {result.lesson}  {result.student:<16} {score:>7}  {why}".rstrip()
 
 
-def _sum_up(batch, handed, total, seconds):
+def _sum_up(batch: "Batch", handed: "list[Handed]", total: int, seconds: float) -> int:
     incomplete = [one for one in handed if one not in batch.done or not batch.done[one].complete]
     if total:
         print(f"{total} graded in {seconds:.1f} s, {total / seconds:.1f} a second.")
-    failed = [one for one in handed if one in batch.done and not batch.done[one].digest]
+    failed = [one for one in handed if one in batch.done and not batch.done[one].parts]
     for one in sorted({*incomplete, *failed}):
         print(f"not graded: {one.student}, {one.lesson}; see its reasons.json", file=sys.stderr)
     return 1 if incomplete or failed else 0
 
 
-def _warn(message, category, *_, **__):
+def _warn(message: Warning | str, category: type[Warning], *_: object, **__: object) -> None:
     from autograder.sandbox.policy import UnprotectedWarning
 
     if issubclass(category, UnprotectedWarning):  # the rest is nbgrader's and no one's concern

@@ -1,10 +1,15 @@
 """``autograder verify``: prove that the grading of a lesson is right."""
 
+import argparse
 import json
 import os
 from dataclasses import asdict
+from typing import TYPE_CHECKING
 
 from autograder.commands import LESSONS
+
+if TYPE_CHECKING:  # slow to import
+    from autograder.building.verify import Verdict
 
 HELP = "prove that the grading of a lesson is right: the seven gates"
 DESCRIPTION = (
@@ -14,19 +19,19 @@ DESCRIPTION = (
 )
 
 
-def add_arguments(parser):
+def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the lessons and ``--json``."""
     parser.add_argument("lessons", **LESSONS)
     parser.add_argument("--json", action="store_true", help="print one JSON object per lesson")
 
 
-def run(options):
+def run(options: argparse.Namespace) -> int:
     """Verify; exit status 0 if every lesson passes every gate."""
     os.environ.setdefault("MPLBACKEND", "Agg")
     from autograder.building.verify import verify
 
     failed = False
-    for verdict in verify(options.lessons, workers=os.cpu_count()):
+    for verdict in verify(options.lessons, workers=os.cpu_count() or 1):
         failed |= bool(verdict.failures)
         if options.json:
             print(json.dumps(asdict(verdict), ensure_ascii=False), flush=True)
@@ -35,7 +40,7 @@ def run(options):
     return int(failed)
 
 
-def _print(verdict):
+def _print(verdict: "Verdict") -> None:
     print(f"{verdict.lesson}: {'done' if not verdict.failures else 'not done'}")
     print(f"  solved {verdict.solved} of {verdict.points} points, blank {verdict.blank}")
     print(

@@ -6,18 +6,19 @@ retyping a cell changes nothing but, at worst, the student's own answer.
 """
 
 import hashlib
+from collections.abc import Sequence
+from typing import Any
 
+from autograder import marks
 from autograder.grading.prose import prose_cell
-
-RUN = "run"  # in cell.metadata.autograder: how the grader treats a cell
-INSIDE, OUTSIDE, SKIP = "inside", "outside", "skip"
+from autograder.grading.submission import Cell, Submission
 
 
-def assemble(master, submission):
+def assemble(master: dict[str, Any], submission: Submission) -> dict[str, Any]:
     """The notebook to grade, from the ``master`` notebook and a Submission.
 
-    Every code cell's ``metadata.autograder.run`` says 'inside' (a cell of the student's, or one
-    given to all), 'outside' (a check) or 'skip' (an unchanged demonstration).
+    ``marks.run`` says of every code cell whether it runs INSIDE (a cell of the student's, or one
+    given to all) or OUTSIDE (a check), or is one to SKIP (an unchanged demonstration).
     """
     known = {_grade_id(cell) for cell in master["cells"] if _grade_id(cell)}
     answers, own = _sort(submission.cells, known)
@@ -35,20 +36,16 @@ def assemble(master, submission):
     return {"cells": cells, "metadata": metadata, "nbformat": 4, "nbformat_minor": 5}
 
 
-def exercise_of(cell):
-    """Pair (name, points) of the exercise that a check cell grades."""
-    nbgrader = cell["metadata"]["nbgrader"]
-    return nbgrader["grade_id"].removeprefix("check_"), float(nbgrader["points"])
-
-
-def digest(source):
+def digest(source: str) -> str:
     """A short name for a text, the same for the same text without outer blank lines."""
     return hashlib.sha256(source.strip().encode("utf-8", "replace")).hexdigest()[:16]
 
 
-def _sort(cells, known):
+def _sort(cells: list[Cell], known: set[str]) -> tuple[dict[str, str], dict[str, list[Cell]]]:
     """Pair (answers by grade_id, the student's own cells by the graded cell they follow)."""
-    answers, own, after = {}, {}, ""
+    answers: dict[str, str] = {}
+    own: dict[str, list[Cell]] = {}
+    after = ""
     for cell in cells:
         if cell.grade_id in known and cell.grade_id not in answers and cell.kind == "code":
             answers[cell.grade_id] = cell.source
@@ -58,23 +55,22 @@ def _sort(cells, known):
     return answers, own
 
 
-def _known_cell(master, answers):
+def _known_cell(master: dict[str, Any], answers: dict[str, str]) -> dict[str, Any]:
     """A graded or locked cell: the master's, or for a solution the student's text in it."""
-    nbgrader, name = master["metadata"]["nbgrader"], _grade_id(master)
+    nbgrader, name = {"nbgrader": {**master["metadata"]["nbgrader"]}}, _grade_id(master)
     if master["cell_type"] != "code":
-        return {**master, "metadata": {"nbgrader": {**nbgrader}}}
-    made = _code_cell(master["source"])
-    made["metadata"] = {"nbgrader": {**nbgrader}, "autograder": {RUN: INSIDE}}
-    if nbgrader.get("grade"):
-        made["metadata"]["autograder"][RUN] = OUTSIDE
+        return {**master, "metadata": nbgrader}
+    if marks.is_check(master):
+        made = _code_cell(master["source"], nbgrader | marks.to_run(marks.OUTSIDE))
         made["outputs"] = [error_output("NotGraded", ["This check has not been run."])]
-    elif nbgrader.get("solution"):
-        made["source"] = answers.get(name, "")
-        made["metadata"]["autograder"]["missing"] = name not in answers
-    return made
+        return made
+    if marks.is_solution(master):
+        missing = marks.to_run(marks.INSIDE, missing=name not in answers)
+        return _code_cell(answers.get(name, ""), nbgrader | missing)
+    return _code_cell(master["source"], nbgrader | marks.to_run(marks.INSIDE))
 
 
-def _own_cell(cell, released):
+def _own_cell(cell: Cell, released: dict[str, dict[str, Any]]) -> dict[str, Any]:
     """A cell of the student's own: its text, and nothing else of it.
 
     Prose that is not the lesson's is shown as plain text.
@@ -84,28 +80,24 @@ def _own_cell(cell, released):
         if original is not None and original["cell_type"] == "markdown":
             return {**original}
         return prose_cell(cell.source)
-    made = _code_cell(cell.source)
-    demo = original is not None and original["metadata"].get("autograder", {}).get("demo")
-    made["metadata"]["autograder"] = {RUN: SKIP if demo else INSIDE}
-    return made
+    demo = original is not None and marks.is_demo(original)
+    return _code_cell(cell.source, marks.to_run(marks.SKIP if demo else marks.INSIDE))
 
 
-def _code_cell(source):
+def _code_cell(source: str, metadata: dict[str, Any]) -> dict[str, Any]:
     return {
         "cell_type": "code",
         "execution_count": None,
-        "metadata": {},
+        "metadata": metadata,
         "outputs": [],
         "source": source,
     }
 
 
-def error_output(name, lines):
+def error_output(name: str, lines: Sequence[str]) -> dict[str, Any]:
     """An output that nbgrader scores as 0 and shows as ``lines``."""
     return {"output_type": "error", "ename": name, "evalue": lines[0], "traceback": list(lines)}
 
 
-def _grade_id(cell):
-    nbgrader = cell["metadata"].get("nbgrader", {})
-    marked = any(nbgrader.get(mark) for mark in ("grade", "solution", "locked"))
-    return nbgrader.get("grade_id", "") if marked else ""
+def _grade_id(cell: dict[str, Any]) -> str:
+    return marks.grade_id(cell) if marks.is_known(cell) else ""

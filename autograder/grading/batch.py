@@ -1,48 +1,85 @@
-"""Grade many submissions: find them, skip what is done, keep every outcome."""
+"""Grade many submissions: skip what is done, say why the rest is not, keep every outcome."""
 
 import json
+from collections.abc import Collection, Iterator
+from typing import Any
 
+from autograder import marks
 from autograder.grading import companions, records
-from autograder.grading.assemble import OUTSIDE, RUN, assemble, error_output, exercise_of
+from autograder.grading.assemble import assemble, error_output
+from autograder.grading.dependencies import PARTS, Dependencies
+from autograder.grading.folders import Course, Handed
+from autograder.grading.gradebook import Book
 from autograder.grading.result import Exercise, Result
 from autograder.grading.submission import Submission, read
-from autograder.grading.task import Task
+from autograder.grading.task import Graded, Task
+from autograder.inside.limits import DEFAULT, NONE, OWN, Limits
+
+UNGRADED = "this could not be graded, and the grader is to blame: "
 
 
 class Batch:
-    """The submissions of a course that are to be graded, and the book that takes their scores."""
+    """The submissions of a course that are to be graded, and the book that takes their scores.
 
-    def __init__(self, course, book, handed, policy="required", limits=None, regrade=False):
+    ``walls``      what must have stood around students' code, OWN or NONE, for a result to stay;
+                   if it is not said, OWN where the policy is 'required'
+    ``regrading``  the name of a run that makes all results anew, save those that it has made
+
+    ``done`` holds a Result for each submission that is graded. ``waiting`` holds the others, and
+    ``reasons`` in words why those of them wait that were graded before.
+    """
+
+    def __init__(
+        self,
+        course: Course,
+        book: Book,
+        handed: Collection[Handed],
+        policy: str = "required",
+        limits: Limits = DEFAULT,
+        walls: str | None = None,
+        regrading: str = "",
+    ) -> None:
         self._course, self._book = course, book
-        self._options = {"sandbox": policy, **({"limits": limits} if limits else {})}
-        self._masters, self._scores = {}, {}
+        self._policy, self._limits, self._regrading = policy, limits, regrading
+        self._walls = walls or (OWN if policy == "required" else NONE)
+        self._masters: dict[str, dict[str, Any]] = {}
+        self._scores: dict[str, dict[str, dict[str, float]]] = {}
+        depends = {}
         for lesson in sorted({one.lesson for one in handed}):
             book.register(lesson)
             self._masters[lesson] = records.read_notebook(course.master(lesson))
             self._scores[lesson] = book.scores(lesson)
-        self.done, self.waiting = {}, {}
+            depends[lesson] = Dependencies(course, lesson, self._masters[lesson])
+        self.done: dict[Handed, Result] = {}
+        self.waiting: dict[Handed, dict[str, str]] = {}
+        self.reasons: dict[Handed, str] = {}
         for one in handed:
-            mark = records.digest(course, one)
-            kept = None if regrade else records.load(course.autograded(one).parent)
-            if kept is None or kept.digest != mark or not self._settled(one, kept):
-                self.waiting[one] = mark
-            else:
+            parts = depends[one.lesson].of(one)
+            kept = records.load(course.autograded(one).parent)
+            reason = kept and (self._stale(kept, parts) or self._lost(one, kept))
+            if kept and not reason:
                 self.done[one] = kept
+                continue
+            self.waiting[one] = parts
+            if reason:
+                self.reasons[one] = reason
 
-    def tasks(self):
+    def tasks(self) -> Iterator[tuple[Handed, Task]]:
         """Yield (Handed, Task) for each submission that waits."""
         for one in self.waiting:
             text = json.dumps(self._assemble(one))
-            yield one, Task(one.lesson, text, **self._options)
+            yield one, Task(one.lesson, text, self._policy, self._limits)
 
-    def keep(self, one, outcome):
+    def keep(self, one: Handed, outcome: Graded | Exception) -> Result:
         """Write down what a task gave, a Graded or an error; return the Result."""
         if isinstance(outcome, Exception):
             notebook, result = self._ungraded(one, outcome)
         else:
             notebook = json.loads(outcome.notebook)
             problem = notebook["metadata"]["autograder"]["problem"]
-            result = Result("", "", outcome.exercises, problem, outcome.seconds, self.waiting[one])
+            result = Result("", "", outcome.exercises, problem, outcome.seconds, outcome.sandbox)
+            result.limits, result.parts = self._limits.as_dict(), self.waiting[one]
+            result.regrading = self._regrading
         result.student, result.lesson = one.student, one.lesson
         path = self._course.autograded(one)
         self._course.write_companions(one)
@@ -51,10 +88,30 @@ class Batch:
         self.done[one] = result
         return result
 
-    def _assemble(self, one):
+    def _assemble(self, one: Handed) -> dict[str, Any]:
         return assemble(self._masters[one.lesson], read(self._course.submitted(one), own_folders=2))
 
-    def _settled(self, one, kept):
+    def _stale(self, kept: Result, parts: dict[str, str]) -> str:
+        """Why a kept Result does not hold any more, or ''."""
+        if self._regrading and kept.regrading != self._regrading:
+            return "--regrade asks for it"
+        if not kept.parts:
+            if kept.problem.startswith(UNGRADED):
+                return "the grader failed before"
+            return "graded by nbgrader or an older version before"
+        changed = [words for part, words in PARTS.items() if kept.parts.get(part) != parts[part]]
+        if kept.limits != self._limits.as_dict():
+            changed.append("the limits")
+        if changed:
+            return f"{' and '.join(changed)} changed"
+        weaker = self._walls == OWN and kept.sandbox == "none"
+        return "graded without a sandbox before" if weaker else ""
+
+    def _lost(self, one: Handed, kept: Result) -> str:
+        """Why a Result cannot be kept for want of what belongs to it, or ''."""
+        return "" if self._settled(one, kept) else "the graded notebook is gone or damaged"
+
+    def _settled(self, one: Handed, kept: Result) -> bool:
         """Whether all is there beside a kept Result; what is missing is written now."""
         if not companions.complete(self._course.autograded(one).parent):
             self._course.write_companions(one)
@@ -68,16 +125,13 @@ class Batch:
             return False
         return True
 
-    def _ungraded(self, one, error):
-        """No evidence, no points; without a digest, the next run tries again."""
-        reason = (
-            f"this could not be graded, and the grader is to blame: {str(error).strip()[-400:]}"
-        )
+    def _ungraded(self, one: Handed, error: Exception) -> tuple[dict[str, Any], Result]:
+        """No evidence, no points; without digests, the next run tries again."""
+        reason = UNGRADED + str(error).strip()[-400:]
         notebook = assemble(self._masters[one.lesson], Submission(problem=reason))
         exercises = []
         for cell in notebook["cells"]:
-            if cell["metadata"].get("autograder", {}).get(RUN) == OUTSIDE:
+            if marks.run(cell) == marks.OUTSIDE:
                 cell["outputs"] = [error_output("NotGraded", ["This could not be graded."])]
-                name, points = exercise_of(cell)
-                exercises.append(Exercise(name, 0.0, points, reason))
+                exercises.append(Exercise(marks.exercise(cell), 0.0, marks.points(cell), reason))
         return notebook, Result("", "", exercises, reason)

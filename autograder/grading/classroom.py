@@ -5,27 +5,32 @@ The demonstration, the tests and the benchmark of the grading all take their cla
 
 import ast
 import copy
+import importlib
 import inspect
+from collections.abc import Mapping
 from pathlib import Path
 
 import nbformat
+from nbformat import NotebookNode
 
-from autograder import ROOT
+from autograder import ROOT, lessons, marks
 from autograder.checking import registry
 
+DEFINITION = ast.FunctionDef | ast.ClassDef
 
-def solved(slug, root=ROOT):
+
+def solved(slug: str, root: Path = ROOT) -> NotebookNode:
     """The solved notebook of a lesson, without outputs."""
-    notebook = nbformat.read(_path(root, "solutions", slug), as_version=4)
+    notebook = nbformat.read(lessons.notebook(root, "solutions", slug), as_version=4)
     return without_outputs(notebook)
 
 
-def blank(slug, root=ROOT):
+def blank(slug: str, root: Path = ROOT) -> NotebookNode:
     """The notebook as it is released to students."""
-    return nbformat.read(_path(root, "lessons", slug), as_version=4)
+    return nbformat.read(lessons.notebook(root, "lessons", slug), as_version=4)
 
 
-def without_outputs(notebook):
+def without_outputs(notebook: NotebookNode) -> NotebookNode:
     """A copy of ``notebook`` with the outputs of its code cells removed."""
     notebook = copy.deepcopy(notebook)
     for cell in notebook.cells:
@@ -34,47 +39,51 @@ def without_outputs(notebook):
     return notebook
 
 
-def handed_in(slug, answers=None, root=ROOT):
+def handed_in(
+    slug: str, answers: Mapping[str, str | registry.Answer] | None = None, root: Path = ROOT
+) -> NotebookNode:
     """The released notebook with solved exercises, except those whose cells ``answers`` gives.
 
     answers   exercise name → the text of its cell, or a stored answer of autograder/mistakes
     """
     notebook, given = blank(slug, root), answers or {}
-    right = {_grade_id(cell): cell.source for cell in solved(slug, root).cells}
+    right = {marks.grade_id(cell): cell.source for cell in solved(slug, root).cells}
     unknown = given.keys() - right.keys()
     if unknown:
         raise KeyError(f"{slug} has no exercise {', '.join(sorted(unknown))}")
     for cell in notebook.cells:
-        name = _grade_id(cell)
-        if cell.metadata.get("nbgrader", {}).get("solution"):
+        if marks.is_solution(cell):
+            name = marks.exercise(cell)
             answer = given.get(name, right[name])
             cell.source = answer if isinstance(answer, str) else cell_of(answer)
     return notebook
 
 
-def cell_of(answer):
+def cell_of(answer: registry.Answer) -> str:
     """The text of a stored answer as a student would have written it, with all that it uses.
 
     What it imports from the lesson's own module is given in the notebook.
     """
-    module = ast.parse(inspect.getsource(inspect.getmodule(answer.target)))
+    module = ast.parse(inspect.getsource(importlib.import_module(answer.target.__module__)))
     given = "attention." + answer.target.__module__.rpartition(".")[2]
     module.body = [node for node in module.body if getattr(node, "module", None) != given]
     for node in module.body:
         if hasattr(node, "decorator_list"):
             node.decorator_list = [one for one in node.decorator_list if not _registers(one)]
     name = answer.target.__name__
-    definition = next(node for node in module.body if getattr(node, "name", None) == name)
+    definitions = [node for node in module.body if isinstance(node, DEFINITION)]
+    definition = next(node for node in definitions if node.name == name)
     module.body.remove(definition)
     used = _used(definition, module.body)
     definition.name = answer.exercise
     return "\n".join(ast.unparse(node) for node in [*used, definition])
 
 
-def _used(definition, body):
+def _used(definition: ast.stmt, body: list[ast.stmt]) -> list[ast.stmt]:
     """The statements of a module that ``definition`` needs: imports, constants, helpers."""
     names = {node.id for node in ast.walk(definition) if isinstance(node, ast.Name)}
-    used, size = [], -1
+    used: list[ast.stmt] = []
+    size = -1
     while size != len(used):  # a helper may need another one
         size = len(used)
         used = [node for node in body if names & _defines(node)]
@@ -82,36 +91,29 @@ def _used(definition, body):
     return used
 
 
-def _registers(decorator):
-    return isinstance(decorator, ast.Call) and decorator.func.id in ("mistake", "alternative")
+def _registers(decorator: ast.expr) -> bool:
+    called = decorator.func if isinstance(decorator, ast.Call) else None
+    return isinstance(called, ast.Name) and called.id in ("mistake", "alternative")
 
 
-def _defines(node):
+def _defines(node: ast.stmt) -> set[str]:
     if isinstance(node, ast.Import | ast.ImportFrom):
         return {(alias.asname or alias.name).split(".")[0] for alias in node.names}
-    if isinstance(node, ast.FunctionDef | ast.ClassDef):
+    if isinstance(node, DEFINITION):
         return {node.name}
     targets = getattr(node, "targets", [getattr(node, "target", None)])
     return {target.id for target in targets if isinstance(target, ast.Name)}
 
 
-def stored(slug, exercise_name, name):
+def stored(slug: str, exercise_name: str, name: str) -> registry.Answer:
     """The stored answer ``name`` to an exercise of the lesson ``slug``."""
-    item = registry.of_lesson(slug.partition("_")[2])[exercise_name]
+    item = registry.of_lesson(lessons.name_of(slug))[exercise_name]
     return next(known for known in registry.stored_answers(item) if known.name == name)
 
 
-def submit(notebook, course, student, slug):
+def submit(notebook: NotebookNode, course: Path, student: str, slug: str) -> Path:
     """Write ``notebook`` where nbgrader looks for the submission of ``student``."""
-    path = Path(course) / "class" / "submitted" / student / slug / f"{slug}.ipynb"
+    path = lessons.notebook(course, f"class/submitted/{student}", slug)
     path.parent.mkdir(parents=True, exist_ok=True)
     nbformat.write(notebook, path)
     return path
-
-
-def _path(root, kind, slug):
-    return Path(root) / kind / slug / f"{slug}.ipynb"
-
-
-def _grade_id(cell):
-    return cell.metadata.get("nbgrader", {}).get("grade_id")

@@ -3,13 +3,18 @@
 import itertools
 import logging
 import threading
+from collections.abc import Iterable, Iterator
+from typing import Any, Self, TypeVar
 
 from autograder import CourseError
 from autograder.grading.pool import WorkFailed
+from autograder.grading.task import Graded, Task
 from autograder.sandbox.sandbox import SandboxRefused
 
 CONNECT_SECONDS = 10
 IN_FLIGHT = 3  # tasks sent ahead for each thread of the cluster, so that none waits for the next
+
+Key = TypeVar("Key")
 
 _one_at_a_time = threading.Lock()  # a worker process has one sandbox, however many threads
 
@@ -24,7 +29,7 @@ class Cluster:
     A task whose worker dies is given to another by the scheduler. Raises ClusterError.
     """
 
-    def __init__(self, address):
+    def __init__(self, address: str) -> None:
         try:
             from distributed import Client
         except ImportError:
@@ -47,19 +52,20 @@ class Cluster:
                 f"the cluster at {address} has no worker: start `dask worker {address}`"
             ) from None
 
-    def __enter__(self):
+    def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, *_):
+    def __exit__(self, *_: object) -> None:
         self._client.close()
 
-    def map(self, tasks):
+    def map(self, tasks: Iterable[tuple[Key, Task]]) -> Iterator[tuple[Key, Graded | WorkFailed]]:
         """Yield (key, Graded or WorkFailed) for each (key, task) as it ends, in no fixed order."""
         from distributed import as_completed
 
-        waiting, keys = iter(tasks), {}
+        waiting = iter(tasks)
+        keys: dict[Any, Key] = {}
 
-        def send(count):
+        def send(count: int) -> Iterator[Any]:
             for key, task in itertools.islice(waiting, count):
                 future = self._client.submit(grade, task, pure=False)
                 keys[future] = key
@@ -72,12 +78,12 @@ class Cluster:
             for another in send(1):
                 ended.add(another)
 
-    def _room(self):
+    def _room(self) -> int:
         threads = sum(self._client.nthreads().values())
         return IN_FLIGHT * max(1, threads)
 
 
-def grade(task):
+def grade(task: Task) -> Graded:
     """Grade a task in a worker of the cluster."""
     from autograder.grading import worker
 
@@ -85,7 +91,7 @@ def grade(task):
         return worker.run(task)
 
 
-def _outcome(future):
+def _outcome(future: Any) -> Graded | WorkFailed:
     if future.status == "finished":
         return future.result()
     error = future.exception()

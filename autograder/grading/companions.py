@@ -10,6 +10,7 @@ release_feedback stops for the whole class where one of them is missing, so both
 import re
 import secrets
 from datetime import datetime, timedelta
+from pathlib import Path
 
 from nbgrader.utils import parse_utc
 
@@ -22,7 +23,7 @@ MAX_BYTES = 1000
 NO_TIME = datetime(1970, 1, 1)
 
 
-def timestamp(folder):
+def timestamp(folder: Path) -> str:
     """The time that a folder's timestamp.txt says, as text, or '' if it is missing or says none."""
     text = _text(folder / TIMESTAMP)
     try:
@@ -32,7 +33,7 @@ def timestamp(folder):
     return text
 
 
-def write(submitted, autograded, feedback):
+def write(submitted: Path, autograded: Path, feedback: Path) -> None:
     """Write both files into the folder ``autograded``, where a submission was graded anew.
 
     submitted  the student's folder, which may lack both files or hold anything in their place
@@ -45,17 +46,17 @@ def write(submitted, autograded, feedback):
     write_aside(autograded / SECRET, secret.encode())
 
 
-def complete(autograded):
+def complete(autograded: Path) -> bool:
     """Whether both files are there."""
     return bool(timestamp(autograded) and _secret(autograded))
 
 
-def _said(folder):
+def _said(folder: Path) -> datetime | None:
     text = timestamp(folder)
     return parse_utc(text) if text else None
 
 
-def _later(submitted, page):
+def _later(submitted: datetime | None, page: datetime | None) -> datetime:
     """The time of submission; if the page is as late, the next moment after the page's.
 
     No more than that: ``nbgrader autograde`` passes over a submission from before this time, and
@@ -67,21 +68,21 @@ def _later(submitted, page):
     return page + min(timedelta(microseconds=1), datetime.max - page)
 
 
-def _time(moment):
+def _time(moment: datetime) -> str:
     return moment.isoformat(sep=" ", timespec="microseconds") + " UTC"
 
 
-def _own_secret(submitted):
+def _own_secret(submitted: Path) -> str:
     """The secret that ``nbgrader submit`` gave a submission; a link would lead to another's."""
     linked = submitted.is_symlink() or submitted.parent.is_symlink()
     return "" if linked else _secret(submitted)
 
 
-def _secret(folder):
+def _secret(folder: Path) -> str:
     """The secret in a folder, or '' if there is none that is hard to guess."""
     text = _text(folder / SECRET)
     return text if re.fullmatch(r"[!-~]{16,}", text) else ""
 
 
-def _text(path):
+def _text(path: Path) -> str:
     return (read_bytes(path, MAX_BYTES) or b"").decode(errors="replace").strip()

@@ -3,20 +3,24 @@
 import random
 import time
 import warnings
+from collections.abc import Callable
+from typing import Any
 
+from autograder import marks
 from autograder.checking import registry
 from autograder.checking.expect import CheckFailed
 from autograder.checking.run_check import run_check
-from autograder.grading.assemble import INSIDE, OUTSIDE, RUN, error_output, exercise_of
+from autograder.grading.assemble import error_output
 from autograder.grading.own_time import OutOfOwnTime, OwnTime, Waiting
 from autograder.grading.result import Exercise, clean
-from autograder.sandbox.process import StudentLost
+from autograder.sandbox.process import StudentLost, StudentProcess
+from autograder.sandbox.sandbox import Sandbox
 
 REASON_CHARS = 4000  # a student's own words may stand in a reason: they must not fill a report
 OUT_OF_TIME = "the notebook used up its time"
 
 
-def execute(notebook, sandbox):
+def execute(notebook: dict[str, Any], sandbox: Sandbox) -> list[Exercise]:
     """Run ``notebook`` (see ``assemble``) and fill in its outputs; return its list of Exercise.
 
     Whatever goes wrong costs only the exercise it happened in.
@@ -25,11 +29,11 @@ def execute(notebook, sandbox):
     session = _Session(sandbox)
     graded = []
     for cell in notebook["cells"]:
-        run = cell["metadata"].get("autograder", {}).get(RUN)
-        if run == INSIDE and not problem:
+        run = marks.run(cell)
+        if run == marks.INSIDE and not problem:
             cell["outputs"] = session.run(cell)
-        elif run == OUTSIDE:
-            name, points = exercise_of(cell)
+        elif run == marks.OUTSIDE:
+            name, points = marks.exercise(cell), marks.points(cell)
             failure = _failed(name, problem) if problem else session.check(name, cell["source"])
             lost = "" if failure is None else clean(str(failure))[:REASON_CHARS]
             cell["outputs"] = [_verdict(name, lost)]
@@ -41,19 +45,19 @@ def execute(notebook, sandbox):
 class _Session:
     """A student's process that is replaced when it is lost."""
 
-    def __init__(self, sandbox):
+    def __init__(self, sandbox: Sandbox) -> None:
         self._sandbox = sandbox
         self._limits = sandbox.limits
         self._end = time.monotonic() + self._limits.notebook_seconds
-        self._process = None
-        self._sources = []  # of the cells that define the namespace now, in order
-        self._mishaps = {}  # by exercise: why its cell defines nothing
+        self._process: StudentProcess | None = None
+        self._sources: list[str] = []  # of the cells that define the namespace now, in order
+        self._mishaps: dict[str, str] = {}  # by exercise: why its cell defines nothing
         self._room = self._limits.notebook_chars
 
-    def run(self, cell):
+    def run(self, cell: dict[str, Any]) -> list[dict[str, Any]]:
         """Run one of the student's cells; return its outputs."""
-        name = cell["metadata"].get("nbgrader", {}).get("grade_id", "")
-        if cell["metadata"]["autograder"].get("missing"):
+        name = marks.exercise(cell)
+        if marks.is_missing(cell):
             self._mishaps[name] = "its cell is missing"
         try:
             outputs = self._ready().run(cell["source"])
@@ -66,16 +70,16 @@ class _Session:
             self._mishaps[name] = "its cell stops with " + _one_line(outputs["error"])
         return self._kept(_notebook_outputs(outputs))
 
-    def _kept(self, outputs):
+    def _kept(self, outputs: list[dict[str, Any]]) -> list[dict[str, Any]]:
         """The outputs of a cell, as long as there is room for them in the graded notebook."""
         self._room -= sum(len(str(output)) for output in outputs)
         if self._room >= 0 or not outputs:
             return outputs
         return [_stream("stderr", "The notebook prints too much: this output is not shown.\n")]
 
-    def check(self, name, source):
+    def check(self, name: str, source: str) -> CheckFailed | None:
         """Run a check cell's source; return None, or the CheckFailed that the student reads."""
-        verdicts = []
+        verdicts: list[CheckFailed | None] = []
         check = _Checks(lambda item, answer: verdicts.append(self._judge(item, answer)))
         try:
             exec(compile(source, "<check>", "exec"), {}, _Names(check))
@@ -93,7 +97,7 @@ class _Session:
             return failures[0] if failures else None
         return _failed(name, "this check tests nothing")
 
-    def _judge(self, item, name):
+    def _judge(self, item: registry.Check, name: str) -> CheckFailed | None:
         process = self._ready()
         process.allow(self._limits.check_seconds)
         found = process.resolve(str(name))
@@ -111,7 +115,7 @@ class _Session:
             warnings.simplefilter("ignore")
             return run_check(item, Waiting(answer, clock), seed)
 
-    def _ready(self):
+    def _ready(self) -> StudentProcess:
         """The student's process; a new one has run the earlier cells, save those that end it."""
         if self._process is not None and self._process.lost:
             self._process = None  # while a failing answer was asked on
@@ -132,50 +136,54 @@ class _Session:
 class _Checks:
     """What a check cell calls ``check``: each attribute runs the check of that name."""
 
-    def __init__(self, judge):
+    def __init__(self, judge: Callable[[registry.Check, Any], None]) -> None:
         self._judge = judge
 
-    def __getattr__(self, name):
+    def __getattr__(self, name: str) -> Callable[[Any], None]:
         item = registry.find(name)
         return lambda answer: self._judge(item, answer)
 
 
-class _Names(dict):
+class _Names(dict[str, Any]):
     """The namespace of a check cell: ``check``, and every other name stands for itself."""
 
-    def __init__(self, check):
+    def __init__(self, check: _Checks) -> None:
         super().__init__(check=check)
 
-    def __missing__(self, name):
+    def __missing__(self, name: str) -> str:
         return name
 
 
-def _failed(name, what, got=""):
+def _failed(name: str, what: str, got: str = "") -> CheckFailed:
     failure = CheckFailed(what, got)
     failure.exercise = name
     return failure
 
 
-def _verdict(name, lost):
+def _verdict(name: str, lost: str) -> dict[str, Any]:
     if not lost:
         return _stream("stdout", f"{name}: correct.\n")
     return error_output("CheckFailed", lost.splitlines())
 
 
-def _one_line(error):
+def _one_line(error: dict[str, Any]) -> str:
     where = f", {error['lines'][-1]}" if error["lines"] else ""
     return clean(f"{error['name']}: {error['message']}{where}".replace("\n", " "))
 
 
-def _stream(name, text):
+def _stream(name: str, text: str) -> dict[str, Any]:
     return {"output_type": "stream", "name": name, "text": text}
 
 
-def _notebook_outputs(outputs):
+def _notebook_outputs(outputs: dict[str, Any]) -> list[dict[str, Any]]:
     names = [name for name in ("stdout", "stderr") if outputs[name]]
     made = [_stream(name, clean(outputs[name])) for name in names]
     if outputs["shown"]:
-        shown = {"output_type": "execute_result", "execution_count": None, "metadata": {}}
+        shown: dict[str, Any] = {
+            "output_type": "execute_result",
+            "execution_count": None,
+            "metadata": {},
+        }
         made.append({**shown, "data": {"text/plain": clean(outputs["shown"])}})
     if "error" in outputs:
         error = outputs["error"]

@@ -1,6 +1,6 @@
 """The folders and the gradebook of a course, as its nbgrader_config.py says."""
 
-import re
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -8,7 +8,7 @@ from nbgrader.coursedir import CourseDirectory
 from traitlets.config import Config
 from traitlets.config.loader import PyFileConfigLoader
 
-from autograder import ROOT, CourseError
+from autograder import ROOT, CourseError, lessons
 from autograder.course import configure
 from autograder.grading import companions
 
@@ -26,7 +26,7 @@ class Handed:
 class Course:
     """A course on disk. ``root`` is the folder with nbgrader_config.py (default: this one)."""
 
-    def __init__(self, root=None, db_url=None):
+    def __init__(self, root: Path | str | None = None, db_url: str | None = None) -> None:
         root = Path(root) if root else Path.cwd() if Path(CONFIG).is_file() else ROOT
         self.root = root.resolve()
         self.config = _config(self.root)
@@ -35,56 +35,66 @@ class Course:
         self._folders = CourseDirectory(config=self.config)
         self.db_url, self.id = self._folders.db_url, self._folders.course_id
 
-    def master(self, lesson):
+    def master(self, lesson: str) -> Path:
         """Path of the solved notebook of ``lesson``."""
         folder = self._folders.format_path(self._folders.source_directory, ".", lesson)
         return Path(folder) / f"{lesson}.ipynb"
 
-    def submitted(self, handed):
+    def submitted(self, handed: Handed) -> Path:
         """Path where the submitted notebook should be."""
         return self._folder("submitted", handed) / f"{handed.lesson}.ipynb"
 
-    def autograded(self, handed):
+    def autograded(self, handed: Handed) -> Path:
         """Path where the graded notebook is written."""
         return self._folder("autograded", handed) / f"{handed.lesson}.ipynb"
 
-    def timestamp(self, handed):
+    def timestamp(self, handed: Handed) -> str:
         """When it was submitted, as text, or '' if the file is missing or says no time."""
         return companions.timestamp(self._folder("submitted", handed))
 
-    def write_companions(self, handed):
+    def write_companions(self, handed: Handed) -> None:
         """Write what nbgrader's feedback needs beside the graded notebook."""
         folders = [self._folder(step, handed) for step in ("submitted", "autograded", "feedback")]
         companions.write(*folders)
 
-    def submissions(self, lessons=(), students=()):
-        """All submissions, by lesson and student; ``lessons`` and ``students`` narrow them."""
-        found = []
+    def submissions(
+        self, names: Collection[str] = (), students: Collection[str] = ()
+    ) -> list[Handed]:
+        """All submissions, by lesson and student, or only those of some lessons and students.
+
+        Raises CourseError for a lesson or a student that there is not.
+        """
+        found, chosen = [], lessons.choose(names, self._lessons())
         top = Path(self._folders.format_path(self._folders.submitted_directory, "*", "*"))
-        for folder in self.root.glob(str(top.relative_to(self.root))):
+        known = list(self.root.glob(str(top.relative_to(self.root))))
+        self._refuse_unknown(students, known, top.parent.parent)
+        for folder in known:
             handed = Handed(folder.name, folder.parent.name)
             wanted = not students or handed.student in students
-            if folder.is_dir() and wanted and self.master(handed.lesson).is_file():
+            if folder.is_dir() and wanted and handed.lesson in chosen:
                 if not handed.student.isprintable():  # the gradebook could not take it
                     raise CourseError(f"rename the folder {handed.student!r}: it is no name")
                 found.append(handed)
-        known = {handed.lesson for handed in found}
-        chosen = {slug for name in lessons for slug in known if _answers_to(slug, name)}
-        return sorted(one for one in found if not lessons or one.lesson in chosen)
+        return sorted(found)
 
-    def _folder(self, step, handed):
+    def _lessons(self) -> list[str]:
+        """The lessons that have a solved notebook."""
+        masters = self.root.glob(str(self.master("*").relative_to(self.root)))
+        return [path.stem for path in masters if path.is_file() and path.stem == path.parent.name]
+
+    def _refuse_unknown(self, students: Collection[str], known: Iterable[Path], top: Path) -> None:
+        there = {folder.parent.name for folder in known}
+        for student in students:
+            if student not in there:
+                place = top.relative_to(self.root)
+                raise CourseError(f"no student is called {student!r}: {place}/ has no such folder")
+
+    def _folder(self, step: str, handed: Handed) -> Path:
         directory = getattr(self._folders, f"{step}_directory")
         return Path(self._folders.format_path(directory, handed.student, handed.lesson))
 
 
-def _config(root):
+def _config(root: Path) -> Config:
     if (root / CONFIG).is_file():
         return PyFileConfigLoader(CONFIG, path=str(root)).load_config()
     return configure(Config(), root)
-
-
-def _answers_to(slug, name):
-    """Whether lesson ``slug`` is meant by ``name``: its number, its name or both."""
-    number, _, rest = slug.partition("_")
-    same_number = name.isdigit() and re.fullmatch(r"\d+", number) and int(name) == int(number)
-    return name in (slug, rest) or bool(same_number)

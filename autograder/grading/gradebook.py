@@ -2,6 +2,7 @@
 
 import logging
 import tempfile
+from typing import Any, Self
 
 import nbformat
 from nbgrader import utils
@@ -20,8 +21,9 @@ from nbgrader.converters import GenerateAssignment
 from nbgrader.coursedir import CourseDirectory
 from nbgrader.preprocessors import AssignLatePenalties
 
-from autograder import CourseError
+from autograder import CourseError, marks
 from autograder.grading import records
+from autograder.grading.folders import Course, Handed
 
 
 class GradebookError(CourseError):
@@ -34,19 +36,19 @@ LOG = logging.getLogger("autograder.gradebook")
 class Book:
     """The scores of a course. ``store`` does to the database what ``nbgrader autograde`` does."""
 
-    def __init__(self, course):
+    def __init__(self, course: Course) -> None:
         self._course = course
         self._book = Gradebook(course.db_url, course.id)
-        self._names = {}  # of graded and solution cells, by id
-        self._checksums = {}
+        self._names: dict[str, str] = {}  # of graded and solution cells, by id
+        self._checksums: dict[str, dict[str, str]] = {}
 
-    def __enter__(self):
+    def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, *_):
+    def __exit__(self, *_: object) -> None:
         self._book.close()
 
-    def register(self, lesson):
+    def register(self, lesson: str) -> None:
         """Make sure that the gradebook knows ``lesson`` as it is now, as generate_assignment would.
 
         Raises GradebookError where nbgrader refuses, say because graded cells came or went.
@@ -66,7 +68,7 @@ class Book:
         self._names |= {cell.id: cell.name for cell in graded}
         self._checksums[lesson] = {cell.name: cell.checksum for cell in notebook.source_cells}
 
-    def _known(self, lesson):
+    def _known(self, lesson: str) -> dict[str, float]:
         """Points by name of the graded cells on record."""
         try:
             cells = self._book.find_notebook(lesson, lesson).grade_cells
@@ -74,7 +76,7 @@ class Book:
             return {}
         return {cell.name: cell.max_score for cell in cells}
 
-    def scores(self, lesson):
+    def scores(self, lesson: str) -> dict[str, dict[str, float]]:
         """Automatic scores on record: student → exercise → points."""
         rows = (
             self._book.db.query(SubmittedAssignment.student_id, BaseCell.name, Grade.auto_score)
@@ -85,12 +87,12 @@ class Book:
             .join(BaseCell, BaseCell.id == Grade.cell_id)
             .filter(Assignment.name == lesson, Notebook.name == lesson)
         )
-        found = {}
+        found: dict[str, dict[str, float]] = {}
         for student, name, score in rows:
-            found.setdefault(student, {})[name.removeprefix("check_")] = score
+            found.setdefault(student, {})[marks.exercise_called(name)] = score
         return found
 
-    def store(self, handed, notebook):
+    def store(self, handed: Handed, notebook: dict[str, Any]) -> None:
         """Record the scores of a graded notebook, the hint 'No response.', and any penalty."""
         book, lesson = self._book, handed.lesson
         book.update_or_create_student(handed.student)
@@ -100,16 +102,16 @@ class Book:
         late = submission.total_seconds_late > 0
         submitted = book.find_submission_notebook(lesson, lesson, handed.student)
         cells = {
-            cell["metadata"]["nbgrader"]["grade_id"]: nbformat.from_dict(cell)
+            marks.grade_id(cell): nbformat.from_dict(cell)
             for cell in notebook["cells"]
-            if "nbgrader" in cell["metadata"]
+            if marks.grade_id(cell)
         }
         for grade in book.db.query(Grade).filter(Grade.notebook_id == submitted.id):
             grade.auto_score = utils.determine_grade(cells[self._names[grade.cell_id]], LOG)[0]
             grade.needs_manual_grade = grade.manual_score is not None
         for comment in book.db.query(Comment).filter(Comment.notebook_id == submitted.id):
             cell = cells[self._names[comment.cell_id]]
-            untouched = self._checksums[lesson][cell.metadata.nbgrader.grade_id]
+            untouched = self._checksums[lesson][marks.grade_id(cell)]
             same = utils.compute_checksum(cell) == untouched
             comment.auto_comment = "No response." if same else None
         submitted.late_submission_penalty = None
@@ -117,7 +119,7 @@ class Book:
         if late:
             self._penalise(handed, notebook)
 
-    def _penalise(self, handed, notebook):
+    def _penalise(self, handed: Handed, notebook: dict[str, Any]) -> None:
         names = {"notebook": handed.lesson, "assignment": handed.lesson}
         names |= {"student": handed.student, "db_url": self._course.db_url}
         step = AssignLatePenalties(config=self._course.config)
@@ -125,15 +127,15 @@ class Book:
         self._book.db.expire_all()
 
 
-def _points(master):
-    graded = [cell["metadata"].get("nbgrader", {}) for cell in master["cells"]]
-    return {cell["grade_id"]: float(cell["points"]) for cell in graded if cell.get("grade")}
+def _points(master: dict[str, Any]) -> dict[str, float]:
+    cells = master["cells"]
+    return {marks.grade_id(cell): marks.points(cell) for cell in cells if marks.is_check(cell)}
 
 
-def _register(course, lesson):
+def _register(course: Course, lesson: str) -> None:
     """Run nbgrader's generate_assignment, with the released notebook going to nowhere."""
     with tempfile.TemporaryDirectory() as folder:
-        config = course.config.copy()
+        config: Any = course.config.copy()
         config.CourseDirectory.assignment_id = lesson
         config.CourseDirectory.release_directory = folder
         config.CourseDirectory.db_url = course.db_url

@@ -7,13 +7,18 @@ it printed. Here its cells go into the master's notebook, and run in the sandbox
 import atexit
 import warnings
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import nbformat
 from nbconvert.exporters import NotebookExporter
 from nbgrader.preprocessors import NbGraderPreprocessor
 from traitlets import Enum
+from traitlets.config import Config
 
 from autograder.grading.submission import MAX_BYTES, read_bytes
+
+if TYPE_CHECKING:  # slow to import
+    from autograder.sandbox.sandbox import Sandbox
 
 SANITIZE = [
     "autograder.grading.nbgrader_steps.Assemble",
@@ -29,7 +34,7 @@ AUTOGRADE = [
 ]
 
 
-def configure(c):
+def configure(c: Config) -> None:
     """Make ``nbgrader autograde`` and the formgrader's button grade in the sandbox."""
     c.Autograde.exporter_class = "autograder.grading.nbgrader_steps.TolerantExporter"
     c.Autograde.sanitize_preprocessors = SANITIZE
@@ -41,13 +46,17 @@ def configure(c):
 class TolerantExporter(NotebookExporter):
     """Reads any file: what is no notebook becomes an empty one, which then earns nothing."""
 
-    def from_filename(self, filename, resources=None, **kw):
+    def from_filename(
+        self, filename: str, resources: dict[str, Any] | None = None, **kw: Any
+    ) -> Any:
         """Convert the file, or in place of a pipe, a device or a flood an empty notebook."""
         if read_bytes(filename, MAX_BYTES) is not None:
             return super().from_filename(filename, resources=resources, **kw)
         return self.from_notebook_node(nbformat.v4.new_notebook(), resources=resources, **kw)
 
-    def from_file(self, file_stream, resources=None, **kw):
+    def from_file(
+        self, file_stream: Any, resources: dict[str, Any] | None = None, **kw: Any
+    ) -> Any:
         """Convert a notebook, or an empty one in place of an unreadable file."""
         try:
             notebook = nbformat.read(file_stream, as_version=4)
@@ -59,7 +68,7 @@ class TolerantExporter(NotebookExporter):
 class _Step(NbGraderPreprocessor):
     """A step that knows the folders of the course."""
 
-    def _path(self, resources, directory):
+    def _path(self, resources: dict[str, Any], directory: str) -> Path:
         names, course = resources["nbgrader"], self.parent.parent.coursedir
         folder = course.format_path(
             getattr(course, f"{directory}_directory"),
@@ -72,7 +81,9 @@ class _Step(NbGraderPreprocessor):
 class Assemble(_Step):
     """Put the student's answers into the master's notebook."""
 
-    def preprocess(self, nb, resources):
+    def preprocess(
+        self, nb: nbformat.NotebookNode, resources: dict[str, Any]
+    ) -> tuple[nbformat.NotebookNode, dict[str, Any]]:
         """The notebook to grade; of ``nb`` itself, which was read leniently, nothing is used."""
         from autograder.grading import records
         from autograder.grading.assemble import assemble
@@ -92,9 +103,11 @@ class RunInSandbox(_Step):
         help="Whether students' code must run in a sandbox, may run without one, or does.",
     ).tag(config=True)
 
-    _boxes = {}  # one for each lesson, kept for the whole batch
+    _boxes: "dict[tuple[str, str], Sandbox]" = {}  # one for each lesson, kept for the whole batch
 
-    def preprocess(self, nb, resources):
+    def preprocess(
+        self, nb: nbformat.NotebookNode, resources: dict[str, Any]
+    ) -> tuple[nbformat.NotebookNode, dict[str, Any]]:
         """Fill in the outputs of ``nb``; write the reasons and the companions beside it."""
         from autograder.grading import companions
         from autograder.grading.execute import execute
@@ -102,17 +115,19 @@ class RunInSandbox(_Step):
         from autograder.grading.result import Result
 
         names = resources["nbgrader"]
-        exercises = execute(nb, self._box(names["notebook"]))
+        box = self._box(names["notebook"])
+        exercises = execute(nb, box)
         nb = nbformat.from_dict(nb)  # with outputs as nbgrader reads them
         problem = nb.metadata.autograder.problem
         result = Result(names["student"], names["assignment"], exercises, problem)
+        result.sandbox, result.limits = box.kind, box.limits.as_dict()
         steps = ("submitted", "autograded", "feedback")
         folders = [self._path(resources, step).parent for step in steps]
         companions.write(*folders)
         save_reasons(folders[1], result)
         return nb, resources
 
-    def _box(self, lesson):
+    def _box(self, lesson: str) -> "Sandbox":
         from autograder.sandbox.sandbox import Sandbox
 
         key = lesson, self.sandbox

@@ -8,14 +8,19 @@ import sys
 import time
 import traceback
 import types
-from multiprocessing.connection import wait
+from collections.abc import Iterable, Iterator
+from multiprocessing.connection import Connection, wait
 from multiprocessing.forkserver import ensure_running
+from typing import Any, Self
 
+from autograder.grading.task import Graded, Task
 from autograder.sandbox.policy import SandboxRefused
 
 TRIES = 2
 SPARE_SECONDS = 60  # for the checks' own work, beyond the student's limit
 PARENT_DIED = 1  # prctl's PR_SET_PDEATHSIG
+
+Job = tuple[Any, Task, int]  # a key of the caller's, the task, and which try it is
 
 
 class WorkFailed(Exception):
@@ -28,26 +33,28 @@ class Pool:
     A worker that dies or hangs over a task is replaced, and the task tried once more.
     """
 
-    def __init__(self, count):
+    def __init__(self, count: int) -> None:
         self._context = multiprocessing.get_context("forkserver")
         self._context.set_forkserver_preload(["autograder.grading.worker"])
         with _without_main():
             ensure_running()  # it imports while the caller still looks for work
         self._count = count
-        self._workers = []
+        self._workers: list[_Worker] = []
 
-    def __enter__(self):
+    def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, *_):
+    def __exit__(self, *_: object) -> None:
         for worker in self._workers:
             worker.end()
 
-    def map(self, tasks):
+    def map(self, tasks: Iterable[tuple[Any, Task]]) -> Iterator[tuple[Any, Graded | WorkFailed]]:
         """Yield (key, Graded or WorkFailed) for each (key, task) as it ends, in no fixed order."""
-        waiting, again = iter(tasks), []
+        waiting = iter(tasks)
+        again: list[Job] = []
         while self._give_out(waiting, again):
             for worker in self._ended():
+                assert worker.job is not None
                 key, task, tries = worker.job
                 outcome = worker.outcome()
                 if isinstance(outcome, SandboxRefused):
@@ -57,7 +64,7 @@ class Pool:
                 else:
                     yield key, outcome
 
-    def _give_out(self, waiting, again):
+    def _give_out(self, waiting: Iterator[tuple[Any, Task]], again: list[Job]) -> bool:
         """Give every free worker a job; return whether anyone works."""
         self._workers = [worker for worker in self._workers if worker.alive]
         while self._busy() < self._count:
@@ -67,10 +74,10 @@ class Pool:
             self._free().give(job)
         return self._busy() > 0
 
-    def _busy(self):
+    def _busy(self) -> int:
         return sum(worker.job is not None for worker in self._workers)
 
-    def _free(self):
+    def _free(self) -> "_Worker":
         """A worker without a job, a new one if need be."""
         free = next((worker for worker in self._workers if worker.job is None), None)
         if free is None:
@@ -78,7 +85,7 @@ class Pool:
             self._workers.append(free)
         return free
 
-    def _ended(self):
+    def _ended(self) -> set["_Worker"]:
         """The workers that have an outcome: an answer, an end, or too long a silence."""
         busy = {worker.connection: worker for worker in self._workers if worker.job}
         ready = wait(list(busy), timeout=1.0)
@@ -89,9 +96,9 @@ class Pool:
 class _Worker:
     """One worker process and the job it has, a triple (key, task, tries)."""
 
-    def __init__(self, context):
+    def __init__(self, context: Any) -> None:
         self.connection, theirs = context.Pipe()
-        self.job = None
+        self.job: Job | None = None
         self.alive = True
         self._deadline = 0.0
         self._process = context.Process(target=_serve, args=(theirs,), daemon=True)
@@ -100,18 +107,18 @@ class _Worker:
         theirs.close()
 
     @property
-    def late(self):
+    def late(self) -> bool:
         """Whether the job takes longer than any student can make it."""
         return time.monotonic() > self._deadline
 
-    def give(self, job):
+    def give(self, job: Job) -> None:
         """Start a job."""
         self.job = job
         self._deadline = time.monotonic() + job[1].limits.notebook_seconds + SPARE_SECONDS
         with contextlib.suppress(OSError):  # it is dead: outcome will say so
             self.connection.send(job[1])
 
-    def outcome(self):
+    def outcome(self) -> Graded | WorkFailed | SandboxRefused:
         """Take the job's outcome: Graded, WorkFailed or SandboxRefused."""
         self.job = None
         try:
@@ -124,7 +131,7 @@ class _Worker:
         self.end()
         return WorkFailed(reason)
 
-    def end(self):
+    def end(self) -> None:
         """Kill the worker, and with it the sandbox."""
         self.alive = False
         self._process.kill()
@@ -133,7 +140,7 @@ class _Worker:
 
 
 @contextlib.contextmanager
-def _without_main():
+def _without_main() -> Iterator[None]:
     """Keep multiprocessing from importing the caller's script again in every worker."""
     main = sys.modules["__main__"]
     sys.modules["__main__"] = types.ModuleType("__main__")
@@ -143,7 +150,7 @@ def _without_main():
         sys.modules["__main__"] = main
 
 
-def _serve(connection):
+def _serve(connection: Connection) -> None:
     """A worker's life: grade what comes until nobody is there to ask."""
     from autograder.grading import worker
 
@@ -154,7 +161,7 @@ def _serve(connection):
         while True:
             received = connection.recv()
             try:
-                answer = worker.run(received)
+                answer: Graded | Exception = worker.run(received)
             except SandboxRefused as error:
                 answer = error
             except Exception:

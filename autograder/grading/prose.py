@@ -5,6 +5,10 @@ graded notebook. And where nbgrader makes HTML, of the feedback or in the formgr
 without being read as Markdown, so that nothing depends on how Markdown tells lines apart.
 """
 
+from typing import Any
+
+from traitlets.config import Config
+
 from autograder.grading.result import clean
 
 TEXT = "text"  # in cell.metadata.autograder: this prose is a student's
@@ -12,18 +16,18 @@ INDENT = " " * 4
 FILTER = "autograder.grading.prose_filter.markdown_to_html"
 
 
-def prose_cell(source):
+def prose_cell(source: str) -> dict[str, Any]:
     """A Markdown cell that shows ``source`` as plain text."""
     metadata = {"autograder": {TEXT: True}}
     return {"cell_type": "markdown", "metadata": metadata, "source": _as_code(source)}
 
 
-def text_of(source):
+def text_of(source: str) -> str:
     """The text that the ``source`` of such a cell shows."""
     return "\n".join(line.removeprefix(INDENT) for line in source.split("\n"))
 
 
-def configure(c):
+def configure(c: Config) -> None:
     """Escape a student's prose where nbgrader makes HTML.
 
     nbconvert's own means do not serve. Its SanitizeHTML cleans Markdown before that is HTML: it
@@ -34,7 +38,7 @@ def configure(c):
     c.HTMLExporter.filters = {"markdown2html": FILTER}
 
 
-def _as_code(source):
+def _as_code(source: str) -> str:
     """``source`` as a Markdown block of indented code.
 
     Whatever anyone takes for the end of a line is one here, and every line is indented, a blank one

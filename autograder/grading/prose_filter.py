@@ -4,13 +4,14 @@ from functools import cache
 from html import escape
 
 from jinja2 import pass_context
+from jinja2.runtime import Context
 from nbconvert.exporters import HTMLExporter
 
 from autograder.grading.prose import TEXT, text_of
 
 
 @pass_context
-def markdown_to_html(context, source):
+def markdown_to_html(context: Context, source: str) -> str:
     """``source`` as HTML: a student's prose as plain text, all else as nbconvert has it."""
     metadata = context.get("cell", {}).get("metadata", {})
     if metadata.get("autograder", {}).get(TEXT):
@@ -19,5 +20,5 @@ def markdown_to_html(context, source):
 
 
 @cache
-def _nbconvert():
+def _nbconvert() -> HTMLExporter:
     return HTMLExporter()

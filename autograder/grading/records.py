@@ -1,29 +1,28 @@
 """What is kept of a graded submission: its notebook and, beside it, the reasons.
 
-``reasons.json`` is written last, in one step: where it is, the grading was complete. It holds a
-digest of everything the result depends on, by which a later run recognises unchanged work.
+``reasons.json`` is written last, in one step: where it is, the grading was complete. It says how
+the work was graded, and holds digests of what the result depends on, by which a later run
+recognises unchanged work.
 """
 
-import hashlib
 import json
 from pathlib import Path
+from typing import Any
 
 from attention.provided.files import write_aside
-from autograder import ROOT
 from autograder.grading.result import Result
-from autograder.grading.submission import MAX_BYTES, read_bytes
 
 REASONS = "reasons.json"
 
 
-def save(folder, notebook, name, result):
+def save(folder: Path, notebook: dict[str, Any], name: str, result: Result) -> None:
     """Write the graded notebook and the reasons of a Result into ``folder``."""
     folder.mkdir(parents=True, exist_ok=True)
     _write(folder / f"{name}.ipynb", json.dumps(notebook, ensure_ascii=False) + "\n")
     save_reasons(folder, result)
 
 
-def read_notebook(path):
+def read_notebook(path: Path | str) -> dict[str, Any]:
     """A notebook of our own making as plain values; nbformat would spend its time validating it."""
     notebook = json.loads(Path(path).read_text(encoding="utf-8"))
     for cell in notebook["cells"]:
@@ -31,12 +30,12 @@ def read_notebook(path):
     return notebook
 
 
-def save_reasons(folder, result):
+def save_reasons(folder: Path, result: Result) -> None:
     """Write only the reasons."""
     _write(folder / REASONS, json.dumps(result.as_dict(), indent=1, ensure_ascii=False))
 
 
-def load(folder):
+def load(folder: Path) -> Result | None:
     """The Result kept in ``folder``, or None."""
     try:
         return Result.from_dict(json.loads((Path(folder) / REASONS).read_text(encoding="utf-8")))
@@ -44,21 +43,5 @@ def load(folder):
         return None
 
 
-def digest(course, handed):
-    """A digest of the submission, the master, its checks, the library they use and what shows it.
-
-    So what was graded by an older version, which may have shown a student's HTML, is made anew.
-    """
-    total = hashlib.sha256(course.timestamp(handed).encode())
-    lesson = handed.lesson.partition("_")[2]
-    paths = [course.submitted(handed), course.master(handed.lesson)]
-    paths += [ROOT / "autograder" / kind / f"{lesson}.py" for kind in ("checks", "mistakes")]
-    paths += sorted((ROOT / "attention").glob("*.py"))
-    paths += [ROOT / "autograder" / "grading" / name for name in ("assemble.py", "prose.py")]
-    for path in paths:
-        total.update(hashlib.sha256(read_bytes(path, MAX_BYTES) or b"none").digest())
-    return total.hexdigest()[:32]
-
-
-def _write(path, text):
+def _write(path: Path, text: str) -> None:
     write_aside(path, text.encode())

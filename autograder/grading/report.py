@@ -8,6 +8,9 @@ import csv
 import html
 import re
 from collections import Counter
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
 
 from rich import box
 from rich.console import Console
@@ -25,21 +28,21 @@ pre { background: #f6f8fa; padding: .6rem; white-space: pre-wrap; font-size: .85
 """
 
 
-def lessons(results):
+def lessons(results: Iterable[dict[str, Any]]) -> dict[str, list[dict[str, Any]]]:
     """The results grouped by lesson, lessons and students in order."""
-    grouped = {}
+    grouped: dict[str, list[dict[str, Any]]] = {}
     for result in sorted(results, key=lambda one: (one["lesson"], one["student"])):
         grouped.setdefault(result["lesson"], []).append(result)
     return grouped
 
 
-def total(result):
+def total(result: dict[str, Any]) -> tuple[float, float]:
     """Pair (points earned, points there are) of one result."""
     parts = result["exercises"]
     return sum(part["score"] for part in parts), sum(part["max"] for part in parts)
 
 
-def print_table(results, console=None):
+def print_table(results: Iterable[dict[str, Any]], console: Console | None = None) -> None:
     """Print students × exercises with scores, then the reason for every lost point."""
     console = console or Console(width=120)
     width = console.width
@@ -65,7 +68,7 @@ def print_table(results, console=None):
         console.print()
 
 
-def write_csv(results, path):
+def write_csv(results: Iterable[dict[str, Any]], path: Path) -> None:
     """One row per student, lesson and exercise: score, points there are, reason."""
     with open(path, "w", newline="", encoding="utf-8") as stream:
         writer = csv.writer(stream)
@@ -79,7 +82,7 @@ def write_csv(results, path):
                     )
 
 
-def write_html(results, path):
+def write_html(results: Iterable[dict[str, Any]], path: Path) -> None:
     """The class report: scores by exercise, what went wrong most often, every reason."""
     parts = [
         f"<!doctype html><meta charset='utf-8'><title>Class report</title><style>{STYLE}</style>"
@@ -97,7 +100,7 @@ def write_html(results, path):
     path.write_text("\n".join(parts), encoding="utf-8")
 
 
-def _score_table(rows):
+def _score_table(rows: list[dict[str, Any]]) -> str:
     names = [part["name"] for part in rows[0]["exercises"]]
     head = "".join(f"<th>{html.escape(name)}</th>" for name in ["student", *names, "total"])
     lines = [f"<table><tr>{head}</tr>"]
@@ -114,12 +117,12 @@ def _score_table(rows):
     return "".join(lines)
 
 
-def _score_cell(part):
+def _score_cell(part: dict[str, Any]) -> str:
     kind = "full" if part["score"] == part["max"] else "none" if part["score"] == 0 else "part"
     return f"<td class={kind}>{part['score']:g} / {part['max']:g}</td>"
 
 
-def _common(rows):
+def _common(rows: list[dict[str, Any]]) -> str:
     """The first lines of the reasons that came more than once, most frequent first."""
     firsts = Counter(part["reason"].split("\n")[0] for row in rows for part in _lost(row))
     repeated = [(text, count) for text, count in firsts.most_common(10) if count > 1]
@@ -129,14 +132,14 @@ def _common(rows):
     return f"<h3>What went wrong most often</h3><ul>{items}</ul>"
 
 
-def _in_lines(name):
+def _in_lines(name: str) -> str:
     """A name broken after underscores and before capitals, so that its column stays narrow."""
     return re.sub(r"_(?=.)|(?<=[a-z])(?=[A-Z])", lambda found: found[0] + "\n", name)
 
 
-def _lost(row):
+def _lost(row: dict[str, Any]) -> list[dict[str, Any]]:
     return [part for part in row["exercises"] if part["score"] < part["max"]]
 
 
-def _indented(text):
+def _indented(text: str) -> str:
     return "\n".join("  " + line for line in text.split("\n"))

@@ -1,7 +1,8 @@
 """What a submission earned, and why it lost points."""
 
 import re
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
+from typing import Any, Self
 
 CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
@@ -25,36 +26,39 @@ class Result:
     exercises: list[Exercise] = field(default_factory=list)
     problem: str = ""
     seconds: float = 0.0
-    digest: str = ""  # of everything the result depends on
+    sandbox: str = ""  # 'bubblewrap' or 'none': what stood around the student's code
+    limits: dict[str, Any] = field(default_factory=dict)
+    parts: dict[str, str] = field(default_factory=dict)  # digests of what the result depends on
+    regrading: str = ""  # the run with --regrade in which it was made
 
     @property
-    def score(self):
+    def score(self) -> float:
         """Points earned."""
         return sum(exercise.score for exercise in self.exercises)
 
     @property
-    def max(self):
+    def max(self) -> float:
         """Points there are."""
         return sum(exercise.max for exercise in self.exercises)
 
     @property
-    def complete(self):
+    def complete(self) -> bool:
         """Whether every exercise has a score, and a reason where points are lost."""
         return bool(self.exercises) and all(
             one.score == one.max or one.reason for one in self.exercises
         )
 
-    def as_dict(self):
+    def as_dict(self) -> dict[str, Any]:
         """Plain values, for JSON."""
         return {**asdict(self), "score": self.score, "max": self.max}
 
     @classmethod
-    def from_dict(cls, values):
+    def from_dict(cls, values: dict[str, Any]) -> Self:
         """The Result that ``as_dict`` gave."""
-        known = {key: values[key] for key in ("student", "lesson", "problem", "seconds", "digest")}
-        return cls(exercises=[Exercise(**one) for one in values["exercises"]], **known)
+        known = {one.name: values[one.name] for one in fields(cls) if one.name in values}
+        return cls(**{**known, "exercises": [Exercise(**one) for one in values["exercises"]]})
 
 
-def clean(text):
+def clean(text: str) -> str:
     """``text`` without control characters, which a terminal would obey."""
     return CONTROL.sub("", text.encode("utf-8", "replace").decode())

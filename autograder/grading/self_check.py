@@ -3,15 +3,19 @@
 import contextlib
 import os
 import signal
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import nbformat
+from nbformat import NotebookNode
 
-from autograder import ROOT
-from autograder.building.lesson import UnknownLesson, find
+from autograder import ROOT, lessons, marks
+from autograder.building.lesson import find
 from autograder.check import check_quietly, refuse_imported
 from autograder.checking import registry
+from autograder.inside.server import shell as quiet_shell
 
 CELL_SECONDS = 30
 
@@ -30,38 +34,33 @@ class Line:
     message: str = ""
 
 
-def check_notebook(path, root=ROOT):
+def check_notebook(path: Path | str, root: Path = ROOT) -> list[Line]:
     """Run the notebook at ``path`` here and check its exercises; returns a Line for each.
 
     Demonstrations that the student left unchanged are skipped. Raises NotebookError.
     """
     notebook = read_notebook(path)
     released = nbformat.read(_released(path, notebook, root), as_version=4)
-    demos = {
-        cell.source for cell in released.cells if cell.metadata.get("autograder", {}).get("demo")
-    }
-    points = {
-        cell.metadata.nbgrader.grade_id.removeprefix("check_"): cell.metadata.nbgrader.points
-        for cell in released.cells
-        if cell.metadata.get("nbgrader", {}).get("grade")
-    }
-    checks = registry.of_lesson(released.metadata.autograder.lesson.partition("_")[2])
-    shell, lines, problems = _shell(), {}, {}
+    demos = {cell.source for cell in released.cells if marks.is_demo(cell)}
+    graded = [cell for cell in released.cells if marks.is_check(cell)]
+    points = {marks.exercise(cell): int(marks.points(cell)) for cell in graded}
+    identities = {marks.grade_id(cell) for cell in graded}
+    checks = registry.of_lesson(lessons.name_of(released.metadata.autograder.lesson))
+    shell, lines, problems = _shell(), dict[str, Line](), dict[str, str]()
     for cell in notebook.cells:
-        identity = cell.metadata.get("nbgrader", {}).get("grade_id", "")
-        name = identity.removeprefix("check_")
-        if identity.startswith("check_") and name in points:
+        name = marks.exercise(cell)
+        if marks.grade_id(cell) in identities:
             lines.setdefault(name, _check(checks[name], points[name], shell, problems))
         elif cell.cell_type == "code" and cell.source not in demos:
             problem = _run_cell(shell, cell.source)
             if problem:
-                problems[identity] = problem
+                problems[name] = problem
     for name in points.keys() - lines.keys():  # the student deleted the check's cell
         lines[name] = _check(checks[name], points[name], shell, problems)
     return [lines[name] for name in points]
 
 
-def read_notebook(path):
+def read_notebook(path: Path | str) -> NotebookNode:
     """Read a notebook; raises NotebookError for whatever is wrong with the file."""
     path = Path(path)
     if not path.is_file():
@@ -83,30 +82,25 @@ def read_notebook(path):
     return notebook
 
 
-def _released(path, notebook, root):
+def _released(path: Path | str, notebook: NotebookNode, root: Path) -> Path:
     """Path of the lesson that the notebook is a copy of, by its metadata or its file name."""
     slug = notebook.metadata.get("autograder", {}).get("lesson") or Path(path).stem
     try:
         (source,) = find([slug], root)
-    except UnknownLesson:
+    except lessons.UnknownLesson:
         raise NotebookError(
             f"{path}: this is no lesson of the course; its file name or metadata should say which"
         ) from None
-    return root / "lessons" / source.stem / f"{source.stem}.ipynb"
+    return lessons.notebook(root, "lessons", source.stem)
 
 
-def _shell():
-    os.environ["MPLBACKEND"] = "Agg"
-    from IPython.core.interactiveshell import InteractiveShell
-
-    shell = InteractiveShell.instance()
-    shell.reset(new_session=False)  # the notebook before may have defined what this one lacks
-    shell.history_manager.enabled = False
-    shell.showtraceback = lambda *_, **__: None  # the table says what failed, in one line
-    return shell
+def _shell() -> Any:
+    made = quiet_shell()
+    made.reset(new_session=False)  # the notebook before may have defined what this one lacks
+    return made
 
 
-def _run_cell(shell, source):
+def _run_cell(shell: Any, source: str) -> str:
     """Run one cell; return '' or its error in one line."""
     with (
         open(os.devnull, "w", encoding="utf-8") as nowhere,
@@ -119,7 +113,7 @@ def _run_cell(shell, source):
     return f"{type(error).__name__}: {error}".split("\n")[0] if error else ""
 
 
-def _check(item, points, shell, problems):
+def _check(item: registry.Check, points: int, shell: Any, problems: dict[str, str]) -> Line:
     """Check one exercise as it stands in the notebook at this point."""
     if item.name not in shell.user_ns:
         problem = problems.get(item.name)
@@ -135,13 +129,13 @@ def _check(item, points, shell, problems):
 
 
 @contextlib.contextmanager
-def _time_limit():
+def _time_limit() -> Iterator[None]:
     """Interrupt what runs longer than CELL_SECONDS, where the system has such an alarm."""
     if not hasattr(signal, "SIGALRM"):
         yield
         return
 
-    def stop(*_):
+    def stop(*_: object) -> None:
         raise TimeoutError(f"it did not end within {CELL_SECONDS} seconds")
 
     before = signal.signal(signal.SIGALRM, stop)

@@ -2,17 +2,23 @@
 
 import time
 from pathlib import Path
+from typing import Any
 
 from autograder.grading import records
 from autograder.grading.assemble import assemble
 from autograder.grading.execute import execute
 from autograder.grading.result import Result
-from autograder.grading.submission import read
-from autograder.inside.limits import DEFAULT
+from autograder.grading.submission import Submission, read
+from autograder.inside.limits import DEFAULT, Limits
 from autograder.sandbox.sandbox import Sandbox
 
 
-def grade_notebook(master_path, submitted_path, sandbox="required", limits=DEFAULT):
+def grade_notebook(
+    master_path: Path | str,
+    submitted_path: Path | str,
+    sandbox: str = "required",
+    limits: Limits = DEFAULT,
+) -> Result:
     """Grade the notebook at ``submitted_path`` against the solved one; return a Result.
 
     ``sandbox`` is 'required', 'auto' or 'off'. Nothing is written.
@@ -25,7 +31,9 @@ def grade_notebook(master_path, submitted_path, sandbox="required", limits=DEFAU
     return result
 
 
-def grade_submission(master, submission, box):
+def grade_submission(
+    master: dict[str, Any], submission: Submission, box: Sandbox
+) -> tuple[dict[str, Any], Result]:
     """Grade a Submission in a Sandbox; return (graded notebook, Result without names)."""
     start = time.monotonic()
     notebook = assemble(master, submission)

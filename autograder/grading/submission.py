@@ -3,9 +3,12 @@
 import json
 import os
 import stat
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
+from autograder import marks
 from autograder.grading.result import clean
 
 MAX_BYTES = 50 * 2**20
@@ -34,7 +37,7 @@ class Submission:
     problem: str = ""
 
 
-def read(path, own_folders=0):
+def read(path: Path | str, own_folders: int = 0) -> Submission:
     """Read the notebook at ``path``; a Submission with ``problem`` set if that is impossible.
 
     So many folders above it are the student's too, and may not be links out of there.
@@ -50,7 +53,7 @@ def read(path, own_folders=0):
         return Submission(problem=f"the submission cannot be read: {type(error).__name__}")
 
 
-def read_bytes(path, limit):
+def read_bytes(path: Path | str, limit: int) -> bytes | None:
     """The bytes of a plain file; None for anything else: a link, a pipe, a device, too much."""
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
@@ -68,7 +71,7 @@ def read_bytes(path, limit):
         os.close(descriptor)
 
 
-def parse(notebook):
+def parse(notebook: Any) -> Submission:
     """The Submission of a notebook that is already in memory."""
     try:
         return Submission(_cells(notebook))
@@ -76,7 +79,7 @@ def parse(notebook):
         return Submission(problem=clean(str(reason)))
 
 
-def _content(path):
+def _content(path: Path) -> Any:
     data = read_bytes(path, MAX_BYTES)
     if data is None:
         raise Unreadable(_missing(path))
@@ -88,7 +91,7 @@ def _content(path):
         raise Unreadable(f"{path.name} is not a notebook: it is not valid JSON") from None
 
 
-def _missing(path):
+def _missing(path: Path) -> str:
     if path.is_file() and not path.is_symlink():
         larger = path.stat().st_size > MAX_BYTES
         return f"{path.name} " + (
@@ -102,7 +105,7 @@ def _missing(path):
     return f"there is no {path.name} in the submission"
 
 
-def _cells(notebook):
+def _cells(notebook: Any) -> list[Cell]:
     if not isinstance(notebook, dict) or "nbformat" not in notebook:
         raise Unreadable("the file is JSON, but not a notebook")
     version = notebook["nbformat"]
@@ -120,7 +123,7 @@ def _cells(notebook):
     return found
 
 
-def _upgraded(notebook, version):
+def _upgraded(notebook: Any, version: Any) -> Any:
     if version not in (1, 2, 3):
         raise Unreadable(f"the notebook is of format {str(version)[:20]}, which is unknown here")
     import nbformat  # slow to import, and hardly ever needed
@@ -131,7 +134,7 @@ def _upgraded(notebook, version):
         raise Unreadable(f"the notebook is of the old format {version} and damaged") from None
 
 
-def _refuse_other_language(metadata):
+def _refuse_other_language(metadata: Any) -> None:
     metadata = metadata if isinstance(metadata, dict) else {}
     kernel = metadata.get("kernelspec")
     kernel = kernel if isinstance(kernel, dict) else {}
@@ -141,7 +144,7 @@ def _refuse_other_language(metadata):
         raise Unreadable(f"the notebook's kernel is {name[:40]}, not Python")
 
 
-def _cell(item):
+def _cell(item: Any) -> Iterator[Cell]:
     """The cell, or nothing where ``item`` is none."""
     if not isinstance(item, dict):
         return
@@ -150,11 +153,8 @@ def _cell(item):
         source = "".join(part for part in source if isinstance(part, str))
     if not isinstance(source, str) or item.get("cell_type") not in ("code", "markdown", "raw"):
         return
-    metadata = item.get("metadata")
-    nbgrader = metadata.get("nbgrader") if isinstance(metadata, dict) else None
-    grade_id = nbgrader.get("grade_id") if isinstance(nbgrader, dict) else None
     yield Cell(
         "code" if item["cell_type"] == "code" else "markdown",
         source.encode("utf-8", "replace").decode(),  # half a surrogate pair cannot be written
-        grade_id if isinstance(grade_id, str) else "",
+        marks.grade_id(item),
     )

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from autograder.grading.result import Exercise
 from autograder.inside.limits import DEFAULT, Limits
 
 
@@ -17,8 +18,9 @@ class Task:
 
 @dataclass(frozen=True)
 class Graded:
-    """The notebook with its outputs, as JSON text, its exercises and the seconds it took."""
+    """The notebook with its outputs, as JSON text, its exercises, and how it was graded."""
 
     notebook: str
-    exercises: list
+    exercises: list[Exercise]
     seconds: float
+    sandbox: str = ""  # 'bubblewrap' or 'none'

@@ -7,29 +7,32 @@ import time
 import torch
 
 from autograder.grading.execute import execute
-from autograder.grading.task import Graded
+from autograder.grading.task import Graded, Task
+from autograder.inside.limits import Limits
 from autograder.sandbox.sandbox import Sandbox
 
-_boxes = {}  # the sandbox of this worker; at most one, of the lesson graded last
+# The sandbox of this worker; at most one, of the lesson graded last.
+_boxes: dict[tuple[str, str, Limits, int], Sandbox] = {}
 
 
-def run(task):
+def run(task: Task) -> Graded:
     """Grade ``task.notebook``; keeps a sandbox running for the next one of the same lesson."""
     torch.set_num_threads(1)
     start = time.monotonic()
     notebook = json.loads(task.notebook)
-    exercises = execute(notebook, _box(task))
+    box = _box(task)
+    exercises = execute(notebook, box)
     seconds = round(time.monotonic() - start, 3)
-    return Graded(json.dumps(notebook), exercises, seconds)
+    return Graded(json.dumps(notebook), exercises, seconds, box.kind)
 
 
-def close():
+def close() -> None:
     """End this worker's sandbox."""
     while _boxes:
         _boxes.popitem()[1].close()
 
 
-def _box(task):
+def _box(task: Task) -> Sandbox:
     key = task.lesson, task.sandbox, task.limits, os.getpid()
     if key not in _boxes:
         close()

@@ -5,24 +5,39 @@ implementation that sends the same six requests into a sandbox; a check cannot t
 """
 
 import contextlib
-import copy
+import random
 import re
 import traceback
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import Any, Protocol, TypeVar
 
 import torch
 
-from autograder.inside.rehearsal import landed, rehearsal, rehearsed
+from autograder.inside.rehearsal import (
+    landed,
+    loose_tensors,
+    moved,
+    rehearsal,
+    rehearsed,
+    stayed,
+)
 from autograder.inside.values import Foreign, copied, plain, same
 
 SEEDED = "PyTorch's global random generator"
+DRAWN_FROM = "Python's global random generator"
+LEFT_BEHIND = "a tensor on the CPU"  # in a reply from the rehearsal device
 STUDENT_FILE = re.compile(r"ipykernel_\d+|^<(?!frozen|__array)")  # a notebook's cell
+
+T = TypeVar("T")
+Args = Sequence[Any]
+Kwargs = dict[str, Any]
 
 
 class AnswerRaised(Exception):
     """The student's code raised. ``where`` is the failing line of their code, or ''."""
 
-    def __init__(self, kind, message, where=""):
+    def __init__(self, kind: str, message: str, where: str = "") -> None:
         super().__init__(f"{kind}: {message}" if message else kind)
         self.kind, self.message, self.where = kind, message, where
 
@@ -35,18 +50,44 @@ class AnswerLost(Exception):
 class Reply:
     """What came back: a plain value, and which arguments the answer modified."""
 
-    value: object
+    value: Any
     modified: list[str] = field(default_factory=list)
     drew: bool = False  # whether it drew at random, of a call with a seed
+
+
+class AnyAnswer(Protocol):
+    """The six requests, which LocalAnswer describes. All values in and out are plain."""
+
+    def call(
+        self, args: Args, kwargs: Kwargs, *, seed: int | None = None, device: str = ""
+    ) -> Reply: ...
+
+    def gradients(
+        self,
+        args: Args,
+        kwargs: Kwargs,
+        cotangent: torch.Tensor | None,
+        *,
+        seed: int | None = None,
+    ) -> Reply: ...
+
+    def build(self, args: Args, kwargs: Kwargs, *, seed: int | None = None) -> "AnyAnswer": ...
+
+    def parameters(self) -> Any: ...
+
+    def load(self, values: dict[str, torch.Tensor]) -> None: ...
+
+    def train(self, mode: bool) -> None: ...
 
 
 class LocalAnswer:
     """An answer in this process. All values in and out are plain."""
 
-    def __init__(self, target):
+    def __init__(self, target: Any) -> None:
         self.target = target
+        self._at_first = loose_tensors(target)
 
-    def call(self, args, kwargs, seed=None, device=""):
+    def call(self, args: Args, kwargs: Kwargs, seed: int | None = None, device: str = "") -> Reply:
         """Call the answer with copies of the arguments; return a Reply, or raise AnswerRaised.
 
         With ``seed`` what it draws at random is drawn from there. With device="rehearsal" it is
@@ -56,22 +97,24 @@ class LocalAnswer:
         with torch.enable_grad(), _drawing(seed) as disturbed:
             if device:
                 result = self._rehearse(given, given_kwargs)
-                return Reply(plain(result))
+                return Reply(plain(landed(result)), [LEFT_BEHIND] if stayed(result) else [])
             before = torch.get_rng_state()
             result = _guarded(lambda: self.target(*given, **given_kwargs))
             drew = not torch.equal(before, torch.get_rng_state())
         modified = _modified(args, kwargs, given, given_kwargs)
         return Reply(plain(result), modified + _asking(given) + disturbed, drew)
 
-    def _rehearse(self, args, kwargs):
+    def _rehearse(self, args: list[Any], kwargs: Kwargs) -> Any:
         target = self.target
         if isinstance(target, torch.nn.Module):
-            target = _guarded(lambda: rehearsed(copy.deepcopy(target)))
+            target = _guarded(lambda: moved(target, self._at_first))
         args, kwargs = rehearsed(args), rehearsed(kwargs)
         with rehearsal():
-            return landed(_guarded(lambda: target(*args, **kwargs)))
+            return _guarded(lambda: target(*args, **kwargs))
 
-    def gradients(self, args, kwargs, cotangent, seed=None):
+    def gradients(
+        self, args: Args, kwargs: Kwargs, cotangent: torch.Tensor | None, seed: int | None = None
+    ) -> Reply:
         """Differentiate ``(result * cotangent).sum()``; Reply of (parameter gradients, inputs').
 
         Of a tuple or list, such as (context, weights), the first item is the result.
@@ -83,25 +126,26 @@ class LocalAnswer:
             result = _guarded(lambda: self.target(*inputs, **given_kwargs))
             if isinstance(result, tuple | list) and isinstance([*result, None][0], torch.Tensor):
                 result = result[0]
-            if not isinstance(result, torch.Tensor):
-                return Reply(Foreign(_brief(plain(result))))
+            described = plain(result)  # what only claims to be a tensor can crash PyTorch
+            if not isinstance(described, torch.Tensor):
+                return Reply(Foreign(_brief(described)))
             loss = _guarded(lambda: (result if cotangent is None else result * cotangent).sum())
         found = _guarded(lambda: _gradients(loss, [*named.values(), *leaves]))
         by_name = dict(zip(named, found, strict=False))
         value = plain(by_name), plain(found[len(named) :])
         return Reply(value, _modified(args, kwargs, inputs, given_kwargs))
 
-    def build(self, args, kwargs, seed=None):
+    def build(self, args: Args, kwargs: Kwargs, seed: int | None = None) -> "LocalAnswer":
         """Construct the class; return the instance as an answer of its own."""
         given, given_kwargs = copied(list(args)), copied(kwargs)
         with _drawing(seed):
             return LocalAnswer(_guarded(lambda: self.target(*given, **given_kwargs)))
 
-    def parameters(self):
+    def parameters(self) -> Any:
         """The trainable parameters by name."""
         return plain(self._parameters())
 
-    def load(self, values):
+    def load(self, values: dict[str, torch.Tensor]) -> None:
         """Copy ``values`` into the parameters of the same names, which must be all of them."""
         named = self._parameters()
         if named.keys() != values.keys():
@@ -117,31 +161,35 @@ class LocalAnswer:
                     )
                 parameter.data = values[name].detach().clone()
 
-    def train(self, mode):
+    def train(self, mode: bool) -> None:
         """Put the module into training (True) or evaluation (False) mode."""
         _guarded(lambda: self.target.train(mode))
 
-    def _parameters(self):
+    def _parameters(self) -> dict[str, torch.nn.Parameter]:
         if not isinstance(self.target, torch.nn.Module):
             return {}
         return dict(_guarded(lambda: list(self.target.named_parameters())))
 
 
 @contextlib.contextmanager
-def _drawing(seed):
+def _drawing(seed: int | None) -> Iterator[list[str]]:
     """Draw at random from ``seed`` meanwhile; yields a list that says if the answer seeded, too."""
-    disturbed = []
+    disturbed: list[str] = []
     if seed is None:
         yield disturbed
         return
+    before = random.getstate()
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         yield disturbed
         if torch.initial_seed() != seed:
             disturbed.append(SEEDED)
+    if random.getstate() != before:
+        disturbed.append(DRAWN_FROM)
+        random.setstate(before)
 
 
-def _guarded(action):
+def _guarded(action: Callable[[], T]) -> T:
     try:
         return action()
     except AnswerRaised:
@@ -149,17 +197,22 @@ def _guarded(action):
     except KeyboardInterrupt:
         raise
     except BaseException as error:  # SystemExit, or a class of the student's own
-        raise AnswerRaised(type(error).__name__, _message(error), _where(error)) from None
+        raise AnswerRaised(_kind(error), _message(error), _where(error)) from None
 
 
-def _message(error):
+def _kind(error: BaseException) -> str:
+    """The name of its class; whoever extends ValueError for a name of their own has raised one."""
+    return "ValueError" if isinstance(error, ValueError) else type(error).__name__
+
+
+def _message(error: BaseException) -> str:
     try:
         return str(error).strip()[:500].encode("utf-8", "replace").decode()
     except Exception:  # a student's exception may fail to print itself
         return ""
 
 
-def _where(error):
+def _where(error: BaseException) -> str:
     """The last line of notebook code in the traceback: 'line 3 of its cell, in softmax: w = …'."""
     for frame in reversed(traceback.extract_tb(error.__traceback__)):
         if STUDENT_FILE.search(frame.filename):
@@ -169,13 +222,13 @@ def _where(error):
     return ""
 
 
-def _leaf(item):
+def _leaf(item: Any) -> Any:
     if isinstance(item, torch.Tensor) and item.is_floating_point():
         return item.detach().clone().requires_grad_()
     return copied(item)
 
 
-def _gradients(loss, wanted):
+def _gradients(loss: torch.Tensor, wanted: list[torch.Tensor]) -> list[torch.Tensor | None]:
     """The gradient for each tensor of ``wanted``; None where none flows."""
     moving = [item for item in wanted if item.requires_grad]
     if not moving or not loss.requires_grad:
@@ -184,11 +237,11 @@ def _gradients(loss, wanted):
     return [next(found) if item.requires_grad else None for item in wanted]
 
 
-def _brief(value):
+def _brief(value: Any) -> str:
     return value.description if isinstance(value, Foreign) else f"a {type(value).__name__}"
 
 
-def _modified(args, kwargs, given, given_kwargs):
+def _modified(args: Args, kwargs: Kwargs, given: Sequence[Any], given_kwargs: Kwargs) -> list[str]:
     """Names of the arguments that the call changed: ``given`` were copies of ``args``."""
     changed = [
         f"argument {position}"
@@ -198,11 +251,11 @@ def _modified(args, kwargs, given, given_kwargs):
     return changed + [name for name in kwargs if _changed(kwargs[name], given_kwargs.get(name))]
 
 
-def _changed(old, new):
+def _changed(old: Any, new: Any) -> bool:
     return not same(plain(old), plain(new))
 
 
-def _asking(given):
+def _asking(given: Sequence[Any]) -> list[str]:
     """Names of the arguments, plain data before, that the call made ask for gradients."""
     return [
         f"requires_grad of argument {position}"

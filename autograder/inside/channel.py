@@ -2,6 +2,7 @@
 
 import socket
 import time
+from typing import Any
 
 from autograder.inside.codec import HEADER, ProtocolError, pack, unpack
 
@@ -22,12 +23,12 @@ class Channel:
     what is received keeps the layout of its tensors, which may take more room than its bytes.
     """
 
-    def __init__(self, connection, limit, trusted=False):
+    def __init__(self, connection: socket.socket, limit: int, trusted: bool = False) -> None:
         self._connection = connection
         self._limit = limit
         self._trusted = trusted
 
-    def send(self, message, seconds=None):
+    def send(self, message: dict[str, Any], seconds: float | None = None) -> None:
         """Send ``message``; raise TimedOut when the other side does not read it in ``seconds``."""
         self._connection.settimeout(seconds)
         try:
@@ -37,7 +38,7 @@ class Channel:
         except OSError as error:
             raise ChannelClosed(str(error)) from None
 
-    def receive(self, seconds=None):
+    def receive(self, seconds: float | None = None) -> dict[str, Any]:
         """The next message; raise TimedOut when it is not complete in ``seconds``."""
         deadline = None if seconds is None else time.monotonic() + seconds
         text_size, blob_size = HEADER.unpack(self._read(HEADER.size, deadline))
@@ -46,11 +47,11 @@ class Channel:
         text, blob = self._read(text_size, deadline), self._read(blob_size, deadline)
         return unpack(text, blob, layouts=self._trusted)
 
-    def close(self):
+    def close(self) -> None:
         """Close this end."""
         self._connection.close()
 
-    def _read(self, size, deadline):
+    def _read(self, size: int, deadline: float | None) -> bytes:
         buffer = bytearray(size)
         view = memoryview(buffer)
         while view:
@@ -68,6 +69,6 @@ class Channel:
         return bytes(buffer)
 
 
-def pair():
+def pair() -> tuple[socket.socket, socket.socket]:
     """Two connected stream sockets."""
     return socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)

@@ -8,6 +8,7 @@ exactly of this form raises ProtocolError.
 
 import json
 import struct
+from typing import Any
 
 import safetensors.torch
 import torch
@@ -26,15 +27,15 @@ class ProtocolError(Exception):
     """The other side sent something that is not a message."""
 
 
-def pack(message):
+def pack(message: dict[str, Any]) -> bytes:
     """Encode ``message`` as the bytes of one frame."""
-    tensors = {}
+    tensors: dict[str, torch.Tensor] = {}
     text = json.dumps(_encode(message, tensors)).encode()
     blob = safetensors.torch.save(tensors) if tensors else b""
     return HEADER.pack(len(text), len(blob)) + text + blob
 
 
-def unpack(text, blob, layouts=False):
+def unpack(text: bytes, blob: bytes, layouts: bool = False) -> dict[str, Any]:
     """Decode the two parts of a frame. Raises ProtocolError on anything malformed.
 
     Each tensor of ``blob`` can be used once, so that a message never takes more memory than its
@@ -55,7 +56,7 @@ def unpack(text, blob, layouts=False):
     return message
 
 
-def _encode(value, tensors):
+def _encode(value: Any, tensors: dict[str, torch.Tensor]) -> Any:
     if value is None or type(value) in (bool, int, float, str):
         return value
     if isinstance(value, torch.Tensor):
@@ -69,7 +70,7 @@ def _encode(value, tensors):
     raise TypeError(f"{type(value).__name__} is not a plain value")
 
 
-def _encode_tensor(value, tensors):
+def _encode_tensor(value: torch.Tensor, tensors: dict[str, torch.Tensor]) -> dict[str, Any]:
     value = value.detach()
     name = str(len(tensors))
     tensors[name] = value.clone(memory_format=torch.contiguous_format)
@@ -81,11 +82,11 @@ def _encode_tensor(value, tensors):
 class _Decoder:
     """Turns tagged JSON into plain values; refuses every other form."""
 
-    def __init__(self, tensors, layouts):
+    def __init__(self, tensors: dict[str, torch.Tensor], layouts: bool) -> None:
         self._tensors, self._layouts = tensors, layouts
         self._items = 0
 
-    def decode(self, item, depth=0):
+    def decode(self, item: Any, depth: int = 0) -> Any:
         if item is None or type(item) in (bool, int, float):
             return item
         if type(item) is str:
@@ -106,12 +107,12 @@ class _Decoder:
             return Foreign(content[:500])
         raise ProtocolError("a value is of no known form")
 
-    def _count(self, content):
+    def _count(self, content: Any) -> None:
         self._items += len(content)
         if self._items > MAX_ITEMS and not self._layouts:
             raise ProtocolError("a message of far too many items")
 
-    def _tensor(self, name, strides):
+    def _tensor(self, name: str, strides: list[int] | None) -> torch.Tensor:
         values = self._tensors.pop(name)
         if values.dtype not in DTYPES:
             raise ProtocolError(f"a tensor of dtype {values.dtype}")

@@ -10,11 +10,13 @@ import json
 import os
 import signal
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from autograder.inside import system_calls
-from autograder.inside.limits import NONE, OWN
+from autograder.inside.limits import NONE, OWN, Limits
 
 NOBODY = 65534
 NEW_MOUNTS, NEW_IPC, NEW_USER, NEW_PID = 0x20000, 0x8000000, 0x10000000, 0x20000000
@@ -32,7 +34,7 @@ class Usage:
     processes: int
 
 
-def drop_root():
+def drop_root() -> None:
     """Become nobody where the grader is the machine's root: student code never is."""
     if os.getuid() != 0:
         return
@@ -43,7 +45,7 @@ def drop_root():
     _libc("prctl", SET_DUMPABLE, 1, 0, 0, 0)  # lets it write its own uid_map later
 
 
-def hide_editable_installs():
+def hide_editable_installs() -> None:
     """Forget the import hooks that would find the repository this course is installed from."""
     sys.meta_path[:] = [
         finder
@@ -52,7 +54,7 @@ def hide_editable_installs():
     ]
 
 
-def fork(action, keep, limits, walls):
+def fork(action: Callable[[int], None], keep: int, limits: Limits, walls: str) -> int:
     """Run ``action(descriptor)`` in a new student's process; return the pid to wait for.
 
     Its only open descriptors are the standard ones, on /dev/null, and a copy of ``keep``. Raises
@@ -73,22 +75,22 @@ def fork(action, keep, limits, walls):
     os.waitpid(broker, 0)
     if "pid" not in answer:
         raise OSError(answer.get("error", "the process that makes namespaces died"))
-    return answer["pid"]
+    return int(answer["pid"])
 
 
-def adopt_orphans():
+def adopt_orphans() -> None:
     """Become the parent of the students' processes when their broker ends."""
     _libc("prctl", SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
 
-def kill(pid):
+def kill(pid: int) -> None:
     """Kill a student's process and with it its namespace, or at least its process group."""
     os.kill(pid, signal.SIGKILL)
     with contextlib.suppress(ProcessLookupError, PermissionError):  # ended, or made no group
         os.killpg(pid, signal.SIGKILL)
 
 
-def usage(zygote, enough):
+def usage(zygote: int, enough: int) -> Usage:
     """Memory and number of all processes that the zygote can see except itself and its parents.
 
     The memory is an upper bound, made exact where it exceeds ``enough``.
@@ -105,14 +107,14 @@ def usage(zygote, enough):
     return Usage(memory, len(processes))
 
 
-def _resident(process):
+def _resident(process: Path) -> int:
     """Memory in use, counting what a fork shares with the zygote as its own."""
     with contextlib.suppress(OSError):  # it ended while we looked
         return os.sysconf("SC_PAGE_SIZE") * int((process / "statm").read_text().split()[1])
     return 0
 
 
-def _proportional(process):
+def _proportional(process: Path) -> int:
     """Memory in use, each shared page divided among those that share it."""
     with contextlib.suppress(OSError):  # it ended, or does not let itself be looked at
         for line in (process / "smaps_rollup").read_text().splitlines():
@@ -121,7 +123,7 @@ def _proportional(process):
     return _resident(process)
 
 
-def _broker(action, keep, limits, writing):
+def _broker(action: Callable[[int], None], keep: int, limits: Limits, writing: int) -> None:
     """Make the namespaces, fork the student's process as their first, report its pid, and end."""
     try:
         uid, gid = os.getuid(), os.getgid()
@@ -136,14 +138,14 @@ def _broker(action, keep, limits, writing):
             _mount("tmpfs", SCRATCH, NOSUID | NODEV, size)
             _mount("tmpfs", "/dev/shm", NOSUID | NODEV, size)
             _become_student(action, keep, limits, OWN)
-        answer = {"pid": child}
+        answer: dict[str, object] = {"pid": child}
     except BaseException as error:
         answer = {"error": f"{type(error).__name__}: {error}"}
     os.write(writing, json.dumps(answer).encode())
     os._exit(0)
 
 
-def _become_student(action, keep, limits, walls):
+def _become_student(action: Callable[[int], None], keep: int, limits: Limits, walls: str) -> None:
     """Close what the zygote had open, apply the limits, run ``action`` and end."""
     status = 1
     try:
@@ -163,7 +165,7 @@ def _become_student(action, keep, limits, walls):
         os._exit(status)
 
 
-def _silence():
+def _silence() -> None:
     """Standard streams that lead nowhere: what cells print is caught above them."""
     nowhere = os.open(os.devnull, os.O_RDWR)
     for descriptor in (0, 1, 2):
@@ -171,7 +173,7 @@ def _silence():
     os.close(nowhere)
 
 
-def _limit(limits, walls):
+def _limit(limits: Limits, walls: str) -> None:
     import resource
 
     for name, value in {
@@ -188,7 +190,7 @@ def _limit(limits, walls):
         resource.setrlimit(resource.RLIMIT_NPROC, (limits.processes, limits.processes))
 
 
-def _drop_privileges():
+def _drop_privileges() -> None:
     """Give up the rights over the new namespaces, and the system calls nobody needs here."""
     for capability in range(64):
         with contextlib.suppress(OSError):  # this kernel has fewer
@@ -200,12 +202,12 @@ def _drop_privileges():
     system_calls.forbid()
 
 
-def _mount(kind, target, flags, options=None):
+def _mount(kind: str, target: str, flags: int, options: str | None = None) -> None:
     data = options.encode() if options else None
     _libc("mount", kind.encode(), target.encode(), kind.encode(), ctypes.c_ulong(flags), data)
 
 
-def _libc(name, *arguments):
+def _libc(name: str, *arguments: Any) -> None:
     library = ctypes.CDLL(None, use_errno=True)
     if getattr(library, name)(*arguments) < 0:
         code = ctypes.get_errno()

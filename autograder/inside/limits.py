@@ -1,6 +1,7 @@
 """How much of the grading machine one submission may use, and what keeps it from the rest."""
 
 from dataclasses import asdict, dataclass
+from typing import Any
 
 MIB = 2**20
 
@@ -27,7 +28,7 @@ class Limits:
     notebook_chars: int = 500_000  # of all cells together
     frame_bytes: int = 64 * MIB  # one message from the student's process
 
-    def as_dict(self):
+    def as_dict(self) -> dict[str, Any]:
         """Plain values, to be handed to the process that applies them."""
         return asdict(self)
 

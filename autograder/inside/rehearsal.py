@@ -7,6 +7,9 @@ the name "meta", which every PyTorch knows, so nothing of PyTorch is changed for
 """
 
 import contextlib
+import copy
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
 
 import torch
 from torch.overrides import TorchFunctionMode
@@ -31,8 +34,10 @@ class DeviceMismatch(RuntimeError):
 class Rehearsed(torch.Tensor):
     """A tensor on the rehearsal device; ``held`` has its numbers."""
 
+    held: torch.Tensor
+
     @staticmethod
-    def __new__(cls, held, requires_grad=False):
+    def __new__(cls, held: torch.Tensor, requires_grad: bool = False) -> "Rehearsed":
         made = torch.Tensor._make_wrapper_subclass(
             cls,
             held.shape,
@@ -45,21 +50,23 @@ class Rehearsed(torch.Tensor):
         made.held = held
         return made
 
-    def __init__(self, held, requires_grad=False):
+    def __init__(self, held: torch.Tensor, requires_grad: bool = False) -> None:
         pass
 
-    def __repr__(self):
+    def __repr__(self) -> str:  # type: ignore[override]
         return f"rehearsed({self.held!r})"
 
     @classmethod
-    def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
+    def __torch_dispatch__(  # type: ignore[override]
+        cls, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
         return _run(func, args, kwargs or {})
 
-    def tolist(self):
+    def tolist(self) -> Any:
         """As a CUDA tensor's: plain numbers."""
         return self.held.tolist()
 
-    def numpy(self, *_, **__):
+    def numpy(self, *_: object, **__: object) -> Any:
         """Refused, as for a CUDA tensor."""
         raise TypeError(
             "can't convert a tensor on a GPU to numpy: use .cpu() first (it leaves the graph, too)"
@@ -72,19 +79,33 @@ class _Factories(TorchDispatchMode):
     """Tensors made with ``device=`` the rehearsal device are made there."""
 
 
-def _dispatch(_, func, types, args=(), kwargs=None):
+def _dispatch(
+    _: object,
+    func: Any,
+    types: Any,
+    args: tuple[Any, ...] = (),
+    kwargs: dict[str, Any] | None = None,
+) -> Any:
     return _run(func, args, kwargs or {})
 
 
 # Set here, not in the class, where PyTorch would wrap it and import its compiler: for seconds.
-_Factories.__torch_dispatch__ = _dispatch
+_Factories.__torch_dispatch__ = _dispatch  # type: ignore[method-assign]
 
 
 class _Literals(TorchFunctionMode):
     """``torch.tensor(…, device=…)`` never reaches the dispatcher with its device."""
 
-    def __torch_function__(self, func, types, args=(), kwargs=None):
+    def __torch_function__(
+        self,
+        func: Any,
+        types: Any,
+        args: tuple[Any, ...] = (),
+        kwargs: dict[str, Any] | None = None,
+    ) -> Any:
         kwargs = dict(kwargs or {})
+        if func is torch.Tensor.new_tensor and isinstance(args[0], Rehearsed):
+            return _new_tensor(*args, **kwargs)
         if func in (torch.tensor, torch.as_tensor, torch.asarray) and _is_here(
             kwargs.get("device")
         ):
@@ -94,14 +115,38 @@ class _Literals(TorchFunctionMode):
         return func(*args, **kwargs)
 
 
+class _Autocast(torch.autocast):
+    """PyTorch has no autocast for "meta": here it is that of the CPU."""
+
+    def __init__(self, device_type: str, *args: Any, **kwargs: Any) -> None:
+        super().__init__(CPU.type if device_type == DEVICE.type else device_type, *args, **kwargs)
+
+
+def _new_tensor(
+    like: Rehearsed,
+    data: Any,
+    dtype: torch.dtype | None = None,
+    device: Any = None,
+    requires_grad: bool = False,
+) -> Any:
+    """``like.new_tensor(data)``, which makes its tensor before the dispatcher sees it."""
+    made = like.held.new_tensor(data, dtype=dtype, requires_grad=requires_grad)
+    return rehearsed(made) if device is None or _is_here(device) else made
+
+
 @contextlib.contextmanager
-def rehearsal():
+def rehearsal() -> Iterator[torch.device]:
     """Let tensors be made on the rehearsal device meanwhile."""
-    with _Literals(), _Factories():
-        yield DEVICE
+    known = torch.autocast
+    torch.autocast = _Autocast  # type: ignore[misc]
+    try:
+        with _Literals(), _Factories():
+            yield DEVICE
+    finally:
+        torch.autocast = known  # type: ignore[misc]
 
 
-def rehearsed(value):
+def rehearsed(value: Any) -> Any:
     """A copy of plain values, or of a module's parameters and buffers, on the rehearsal device."""
     if isinstance(value, Rehearsed):
         return value
@@ -113,14 +158,54 @@ def rehearsed(value):
     return _inside(value, rehearsed)
 
 
-def landed(value):
+def loose_tensors(module: Any) -> list[torch.Tensor]:
+    """The tensors that a module keeps as plain attributes, which ``module.to`` does not move."""
+    if not isinstance(module, torch.nn.Module):
+        return []
+    known = {"_parameters", "_buffers", "_modules"}
+    try:
+        kept = [
+            value
+            for part in module.modules()
+            for name, value in vars(part).items()
+            if name not in known
+        ]
+    except Exception:  # its constructor never called that of Module
+        return []
+    return [x for x in _pytree.tree_leaves(kept) if isinstance(x, torch.Tensor)]
+
+
+def moved(module: torch.nn.Module, at_first: Iterable[torch.Tensor]) -> Any:
+    """A copy of a module on the rehearsal device.
+
+    What it keeps as a plain attribute stays behind, as on a GPU, if it is one of ``at_first``; what
+    a call left there since would have been made on the GPU.
+    """
+    first = {id(x) for x in at_first}
+    known = {
+        id(x): x.detach().clone() if id(x) in first else rehearsed(x.detach())
+        for x in loose_tensors(module)
+        if not isinstance(x, torch.nn.Parameter)
+    }
+    return rehearsed(copy.deepcopy(module, known))
+
+
+def landed(value: Any) -> Any:
     """A copy of values in which tensors of the rehearsal device are those of the CPU."""
     if isinstance(value, Rehearsed):
         return value.held.detach()
     return _inside(value, landed)
 
 
-def _inside(value, change):
+def stayed(value: Any) -> bool:
+    """Whether a tensor with axes, among these values, is not on the rehearsal device."""
+    if type(value) in (list, tuple, dict):
+        return any(map(stayed, value.values() if type(value) is dict else value))
+    plain = type(value) in (torch.Tensor, torch.nn.Parameter)  # an object may lie about its class
+    return plain and value.dim() > 0 and value.device != DEVICE
+
+
+def _inside(value: Any, change: Callable[[Any], Any]) -> Any:
     if type(value) in (list, tuple):
         return type(value)(change(item) for item in value)
     if type(value) is dict:
@@ -128,9 +213,9 @@ def _inside(value, change):
     return value
 
 
-def _move(module, change):
+def _move(module: torch.nn.Module, change: Callable[[Any], Any]) -> torch.nn.Module:
     """Replace parameters and buffers, as ``module.to(device)`` does: other tensors stay."""
-    known = {}
+    known: dict[int, torch.nn.Parameter] = {}
     for part in module.modules():
         for name, parameter in part._parameters.items():
             if parameter is not None:
@@ -144,11 +229,11 @@ def _move(module, change):
     return module
 
 
-def _is_here(device):
+def _is_here(device: Any) -> bool:
     return device is not None and torch.device(device).type == DEVICE.type
 
 
-def _run(func, args, kwargs):
+def _run(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Run an operation on the numbers that its tensors hold; its results are where they were."""
     tensors = [x for x in _pytree.tree_leaves((args, kwargs)) if isinstance(x, torch.Tensor)]
     here = any(isinstance(x, Rehearsed) for x in tensors)
@@ -167,15 +252,17 @@ def _run(func, args, kwargs):
     return _results(func, args, tensors, result, here)
 
 
-def _held(tensor):
+def _held(tensor: "Rehearsed") -> torch.Tensor:
     return tensor.held
 
 
-def _results(func, args, tensors, result, here):
+def _results(
+    func: Any, args: tuple[Any, ...], tensors: list[torch.Tensor], result: Any, here: bool
+) -> Any:
     """Wrap what is new; what an in-place operation returns is the very tensor it was given."""
     given = {id(x.held): x for x in tensors if isinstance(x, Rehearsed)}
 
-    def wrap(x):
+    def wrap(x: Any) -> Any:
         if id(x) in given:
             return given[id(x)]
         return Rehearsed(x) if here else x
@@ -183,7 +270,7 @@ def _results(func, args, tensors, result, here):
     return _pytree.tree_map_only(torch.Tensor, wrap, result)
 
 
-def _refuse_mixed(func, args, tensors):
+def _refuse_mixed(func: Any, args: tuple[Any, ...], tensors: list[torch.Tensor]) -> None:
     foreign = [x for x in tensors if not isinstance(x, Rehearsed) and x.dim() > 0]
     if func.overloadpacket in INDEXING and isinstance(args[0], Rehearsed):
         indices = {id(x) for x in _pytree.tree_leaves(args[1])}

@@ -6,21 +6,22 @@ it. All it can do is send wrong answers.
 
 import sys
 import traceback
+from typing import Any
 
 from autograder.inside.answer import AnswerRaised, LocalAnswer
-from autograder.inside.channel import ChannelClosed
+from autograder.inside.channel import Channel, ChannelClosed
 
 
 class Server:
     """Answers requests on ``channel`` with the namespace of ``shell`` until it is closed."""
 
-    def __init__(self, channel, shell, output_chars):
+    def __init__(self, channel: Channel, shell: Any, output_chars: int) -> None:
         self._channel = channel
         self._shell = shell
         self._output_chars = output_chars
-        self._answers = []
+        self._answers: list[LocalAnswer] = []
 
-    def serve(self):
+    def serve(self) -> None:
         """Answer requests, one at a time, until the grader hangs up."""
         while True:
             try:
@@ -34,7 +35,7 @@ class Server:
                 raised = _raised("ValueError", f"the result cannot be sent: {error}")
                 self._channel.send({**raised, "id": request["id"]})
 
-    def _reply(self, request):
+    def _reply(self, request: dict[str, Any]) -> dict[str, Any]:
         printed = Limited(self._output_chars), Limited(self._output_chars)
         sys.stdout, sys.stderr = printed
         try:
@@ -46,7 +47,7 @@ class Server:
         reply["stdout"], reply["stderr"] = (stream.text() for stream in printed)
         return reply
 
-    def _run(self, id, source):
+    def _run(self, id: int, source: str) -> dict[str, Any]:
         """Run a cell in the namespace."""
         result = self._shell.run_cell(source, store_history=False)
         error = result.error_before_exec or result.error_in_exec
@@ -57,7 +58,7 @@ class Server:
             )[: self._output_chars]
         return reply
 
-    def _resolve(self, id, name):
+    def _resolve(self, id: int, name: str) -> dict[str, Any]:
         """Find what the notebook calls ``name``; reply with a number for it, and its module."""
         if name not in self._shell.user_ns:
             return {"value": None}
@@ -65,27 +66,41 @@ class Server:
         module = getattr(target, "__module__", "__main__")
         return {"value": self._keep(LocalAnswer(target)), "module": str(module)[:100]}
 
-    def _keep(self, answer):
+    def _keep(self, answer: LocalAnswer) -> int:
         self._answers.append(answer)
         return len(self._answers) - 1
 
-    def _build(self, id, answer, args, kwargs, **how):
+    def _build(
+        self, id: int, answer: int, args: list[Any], kwargs: dict[str, Any], **how: Any
+    ) -> dict[str, Any]:
         return {"value": self._keep(self._answers[answer].build(args, kwargs, **how))}
 
-    def _parameters(self, id, answer):
+    def _parameters(self, id: int, answer: int) -> dict[str, Any]:
         return {"value": self._answers[answer].parameters()}
 
-    def _load(self, id, answer, values):
-        return {"value": self._answers[answer].load(values)}
+    def _load(self, id: int, answer: int, values: dict[str, Any]) -> dict[str, Any]:
+        self._answers[answer].load(values)
+        return {"value": None}
 
-    def _train(self, id, answer, mode):
-        return {"value": self._answers[answer].train(mode)}
+    def _train(self, id: int, answer: int, mode: bool) -> dict[str, Any]:
+        self._answers[answer].train(mode)
+        return {"value": None}
 
-    def _call(self, id, answer, args, kwargs, **how):
+    def _call(
+        self, id: int, answer: int, args: list[Any], kwargs: dict[str, Any], **how: Any
+    ) -> dict[str, Any]:
         reply = self._answers[answer].call(args, kwargs, **how)
         return {"value": reply.value, "modified": reply.modified}
 
-    def _gradients(self, id, answer, args, kwargs, cotangent, **how):
+    def _gradients(
+        self,
+        id: int,
+        answer: int,
+        args: list[Any],
+        kwargs: dict[str, Any],
+        cotangent: Any,
+        **how: Any,
+    ) -> dict[str, Any]:
         reply = self._answers[answer].gradients(args, kwargs, cotangent, **how)
         return {"value": reply.value, "modified": reply.modified}
 
@@ -95,10 +110,11 @@ class Limited:
 
     encoding = "utf-8"
 
-    def __init__(self, room):
-        self._parts, self._room, self._dropped = [], room, 0
+    def __init__(self, room: int) -> None:
+        self._parts: list[str] = []
+        self._room, self._dropped = room, 0
 
-    def write(self, text):
+    def write(self, text: str) -> int:
         """Keep what there is room for."""
         kept = text[: self._room]
         if kept:
@@ -107,25 +123,25 @@ class Limited:
         self._dropped += len(text) - len(kept)
         return len(text)
 
-    def text(self):
+    def text(self) -> str:
         """What was kept, and a last line that says how much was not."""
         more = f"\n… {self._dropped} more characters are not shown\n" if self._dropped else ""
         return "".join(self._parts) + more
 
-    def flush(self):
+    def flush(self) -> None:
         """Nothing is buffered."""
 
-    def isatty(self):
+    def isatty(self) -> bool:
         """A notebook's output is no terminal."""
         return False
 
 
-def describe(error):
+def describe(error: BaseException) -> dict[str, Any]:
     """A cell's exception as plain values: its name, its message, its lines in the notebook."""
-    syntax = isinstance(error, SyntaxError) and error.lineno is not None
+    syntax = error if isinstance(error, SyntaxError) and error.lineno is not None else None
     try:
         # A SyntaxError's own text ends in the made-up name of the cell's file.
-        message = str(error.msg if syntax else error)[:500]
+        message = str(error if syntax is None else syntax.msg)[:500]
     except Exception:  # a student's exception may fail to print itself
         message = ""
     frames = [
@@ -133,23 +149,23 @@ def describe(error):
         for frame in traceback.extract_tb(error.__traceback__)
         if frame.filename.startswith("<")
     ]
-    if syntax:
-        frames.append(f"line {error.lineno}: {(error.text or '').strip()}")
+    if syntax is not None:
+        frames.append(f"line {syntax.lineno}: {(syntax.text or '').strip()}")
     return {"name": type(error).__name__, "message": message, "lines": frames[-10:]}
 
 
-def _raised(kind, message, where=""):
+def _raised(kind: str, message: str, where: str = "") -> dict[str, Any]:
     return {"raised": {"kind": kind, "message": message, "where": where}}
 
 
-def shell():
+def shell() -> Any:
     """An IPython shell that shows nothing by itself: no history, no figures, no tracebacks."""
     import matplotlib
 
     matplotlib.use("Agg")
     from IPython.core.interactiveshell import InteractiveShell
 
-    made = InteractiveShell.instance()
+    made: Any = InteractiveShell.instance()
     made.history_manager.enabled = False
     made.display_formatter.active_types = ["text/plain"]
     made.showtraceback = made.showsyntaxerror = lambda *_, **__: None

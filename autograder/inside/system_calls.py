@@ -50,7 +50,7 @@ CLONE, CLONE3 = (56, 220), 435
 MACHINES = {"x86_64": (0, 0xC000003E), "aarch64": (1, 0xC00000B7)}
 
 
-def forbid():
+def forbid() -> None:
     """Apply the filter to this process for good; on other machines than these two, do nothing."""
     if platform.machine() not in MACHINES:
         return
@@ -62,7 +62,7 @@ def forbid():
         raise OSError(ctypes.get_errno(), "the filter of system calls was refused")
 
 
-def _program(column, architecture):
+def _program(column: int, architecture: int) -> list[bytes]:
     """The filter's instructions: the first that returns decides."""
     refuse = REFUSE | errno.EPERM
     program = [
@@ -98,5 +98,5 @@ def _program(column, architecture):
     return program
 
 
-def _instruction(code, value, when_true=0, when_false=0):
+def _instruction(code: int, value: int, when_true: int = 0, when_false: int = 0) -> bytes:
     return struct.pack("HBBI", code, when_true, when_false, value)

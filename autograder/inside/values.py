@@ -6,7 +6,9 @@ object of the student's own ever reaches a check.
 """
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 
@@ -27,7 +29,7 @@ class Foreign:
     description: str
 
 
-def plain(value):
+def plain(value: Any) -> Any:
     """Return a copy of ``value`` made of plain values only."""
     return _Copy().of(value)
 
@@ -35,10 +37,10 @@ def plain(value):
 class _Copy:
     """Copies one value, and keeps count of its items."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         self._items = 0
 
-    def of(self, value, depth=0):
+    def of(self, value: Any, depth: int = 0) -> Any:
         if value is None or type(value) in (bool, int, float, str):
             return value
         if isinstance(value, torch.Tensor):
@@ -56,7 +58,7 @@ class _Copy:
         return type(value)(self.of(item, depth + 1) for item in value)
 
 
-def _plain_tensor(value):
+def _plain_tensor(value: torch.Tensor) -> torch.Tensor | Foreign:
     kind = type(value)
     if kind not in (torch.Tensor, torch.nn.Parameter):
         return Foreign(f"{_describe(value)}, not a plain tensor")
@@ -70,7 +72,7 @@ def _plain_tensor(value):
     return value.detach().cpu().resolve_conj().resolve_neg().clone()
 
 
-def too_large(shape):
+def too_large(shape: Sequence[int]) -> bool:
     """Whether a tensor of this shape takes a check too long, or too much memory, to look at.
 
     An axis of size 0 makes a tensor empty, but not its sums and not the lists that tolist makes: it
@@ -83,7 +85,7 @@ def too_large(shape):
     return places > MAX_NUMBERS or max(shape, default=0) > MAX_SIZE
 
 
-def _describe(value):
+def _describe(value: Any) -> str:
     """'a numpy.ndarray of shape (2,)'. The type may be the student's: nothing in it is trusted."""
     kind = type(value)
     try:
@@ -97,7 +99,7 @@ def _describe(value):
     return f"{article} {name}" + (f" of shape {shape}" if shape else "")
 
 
-def copied(value):
+def copied(value: Any) -> Any:
     """A copy of a plain value that shares no memory with it; tensors keep their layout in memory.
 
     >>> rows = torch.zeros(2, 3).T
@@ -117,7 +119,7 @@ def copied(value):
     return value
 
 
-def same(left, right):
+def same(left: Any, right: Any) -> bool:
     """Whether two plain values are equal: tensors by shape, dtype and value up to rounding.
 
     >>> same([1.0, None], [1.0 + 1e-12, None]), same(1.0, 1), same(float("nan"), 1.0)
@@ -138,4 +140,4 @@ def same(left, right):
     if isinstance(left, float):
         both_nan = math.isnan(left) and math.isnan(right)
         return both_nan or math.isclose(left, right, rel_tol=1e-7, abs_tol=1e-10)
-    return left == right
+    return bool(left == right)

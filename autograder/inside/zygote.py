@@ -12,6 +12,7 @@ import signal
 import socket
 import sys
 import time
+from typing import Any
 
 from autograder.inside import isolation, server
 from autograder.inside.channel import Channel
@@ -24,15 +25,15 @@ DYING_SECONDS = 1.0  # between a process's last word and its end
 class Zygote:
     """Forks a student's process on command, watches what it uses, and kills it on command."""
 
-    def __init__(self, control, options):
+    def __init__(self, control: socket.socket, options: dict[str, Any]) -> None:
         self._control = control
         self._limits = Limits(**options["limits"])
         self._walls = options["walls"]
         self._shell = server.shell()
-        self._child = None
+        self._child: int | None = None
         self._verdict = ""
 
-    def serve(self):
+    def serve(self) -> None:
         """Obey commands until the grader hangs up."""
         self._control.send(json.dumps({"ready": os.getpid()}).encode())
         while True:
@@ -51,7 +52,7 @@ class Zygote:
                 reply = self._stop(patience=DYING_SECONDS if data == b"bury" else 0)
             self._control.send(json.dumps(reply).encode())
 
-    def _start(self, descriptor):
+    def _start(self, descriptor: int) -> dict[str, Any]:
         self._verdict = ""
         try:
             self._child = isolation.fork(self._student, descriptor, self._limits, self._walls)
@@ -61,19 +62,19 @@ class Zygote:
             os.close(descriptor)
         return {"started": self._child}
 
-    def _student(self, descriptor):
+    def _student(self, descriptor: int) -> None:
         connection = socket.socket(fileno=descriptor)
         channel = Channel(connection, limit=2**31, trusted=True)
         server.Server(channel, self._shell, self._limits.output_chars).serve()
 
-    def _stop(self, patience):
+    def _stop(self, patience: float) -> dict[str, Any]:
         deadline = time.monotonic() + patience
         while self._child and time.monotonic() < deadline and not _ended(self._child):
             time.sleep(0.005)
         status = self._kill()
         return {"status": status, "verdict": self._verdict}
 
-    def _kill(self):
+    def _kill(self) -> int | None:
         """End the student's process and, with it, its namespace; return how it had ended."""
         if self._child is None:
             return None
@@ -81,30 +82,29 @@ class Zygote:
         if not ended:
             isolation.kill(self._child)
             os.waitpid(self._child, 0)
-            status = None
         self._child = None
-        return None if status is None else os.waitstatus_to_exitcode(status)
+        return os.waitstatus_to_exitcode(status) if ended else None
 
-    def _watch(self):
+    def _watch(self) -> None:
         used = isolation.usage(os.getpid(), self._limits.memory_bytes)
         if used.memory > self._limits.memory_bytes:
             self._verdict = f"it used more than {self._limits.memory_bytes >> 20} MiB of memory"
         elif used.processes > self._limits.processes:
             self._verdict = f"it started more than {self._limits.processes} processes"
-        if self._verdict:
+        if self._verdict and self._child is not None:
             isolation.kill(self._child)
 
 
-def _ended(pid):
+def _ended(pid: int) -> bool:
     return os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
 
 
-def main(control_fd, options):
+def main(control_fd: str, options: str) -> None:
     """Import what notebooks import, then serve."""
-    options = json.loads(options)
-    if options["walls"] != NONE:
+    settings = json.loads(options)
+    if settings["walls"] != NONE:
         isolation.drop_root()
-    if options["walls"] == OWN:
+    if settings["walls"] == OWN:
         isolation.adopt_orphans()
     isolation.hide_editable_installs()
     import matplotlib.pyplot  # noqa: F401
@@ -113,7 +113,7 @@ def main(control_fd, options):
     import torch
 
     torch.set_num_threads(1)
-    zygote = Zygote(socket.socket(fileno=int(control_fd)), options)
+    zygote = Zygote(socket.socket(fileno=int(control_fd)), settings)
     gc.collect()
     gc.freeze()  # a collection in a child would copy every page it shares
     zygote.serve()

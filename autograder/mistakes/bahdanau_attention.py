@@ -10,7 +10,7 @@ from autograder.checking.registry import alternative, mistake
 
 def _inside(lengths, T_k):
     """True where a token is, (B, T_k)."""
-    return torch.arange(T_k) < lengths[:, None]
+    return torch.arange(T_k, device=lengths.device) < lengths[:, None]
 
 
 @mistake(
@@ -425,7 +425,9 @@ class ByHand(_Attention):
         return torch.einsum("bqka,a->bqk", hidden, self.v.weight[0])
 
     def shares(self, scores, lengths):
-        powers = scores.exp() * _inside(lengths, scores.shape[2])[:, None]
+        allowed = _inside(lengths, scores.shape[2])[:, None]
+        top = scores.masked_fill(~allowed, -torch.inf).amax(2, keepdim=True)
+        powers = torch.where(allowed, scores - top, -torch.inf).exp()
         return powers / powers.sum(2, keepdim=True)
 
 
@@ -543,7 +545,9 @@ def with_unsqueezed_products(tokens, state, annotations, lengths, weights):
     queries = torch.einsum("bd,ad->ba", state, weights["W_q"])
     keys = torch.einsum("bkc,ac->bka", annotations, weights["W_k"])
     scores = torch.einsum("bka,a->bk", torch.tanh(queries.unsqueeze(1) + keys), weights["v"])
-    powers = scores.exp() * _inside(lengths, annotations.shape[1])
+    allowed = _inside(lengths, annotations.shape[1])
+    top = scores.masked_fill(~allowed, -torch.inf).max(1, keepdim=True).values
+    powers = torch.where(allowed, scores - top, -torch.inf).exp()
     attention = powers / powers.sum(1, keepdim=True)
     context = (attention.unsqueeze(2) * annotations).sum(1)
     logits, new_state = decoder_step(tokens, state, context, weights)
@@ -560,3 +564,35 @@ def one_sequence_at_a_time(tokens, state, annotations, lengths, weights):
         missing = annotations.shape[1] - length
         results.append((*step, functional.pad(attention, (0, missing))))
     return tuple(torch.cat(parts) for parts in zip(*results, strict=True))
+
+
+EQUIVALENT = {
+    "bidirectional_annotations: with another axis in one place: return "
+    "torch.cat([before, behind], dim=-1)": "the last axis is the same one",
+    "masked_softmax: with `lengths` once where `scores` belongs: positions = "
+    "torch.arange(scores.shape[2], device=lengths.device)": "all are on one device",
+    "masked_softmax: with another axis in one place: return torch.softmax(scores, "
+    "dim=-1)": "the last axis is the same one",
+    "AdditiveAttention: with `values` once where `k` belongs: is_token = "
+    "torch.arange(values.shape[1], device=k.device) < lengths[:, None, "
+    "None]": "all are on one device",
+    "AdditiveAttention: with `lengths` once where `k` belongs: is_token = "
+    "torch.arange(k.shape[1], device=lengths.device) < lengths[:, None, "
+    "None]": "all are on one device",
+    "AdditiveAttention: with `q` once where `k` belongs: is_token = "
+    "torch.arange(k.shape[1], device=q.device) < lengths[:, None, None]": "all are on one device",
+    "AdditiveAttention: with `values` once where `k` belongs: is_token = "
+    "torch.arange(k.shape[1], device=values.device) < lengths[:, None, "
+    "None]": "all are on one device",
+    "AdditiveAttention: with another axis in one place: weights = "
+    "scores.masked_fill(~is_token, -torch.inf).softmax(dim=-1)": "the last axis is the same one",
+    "attention_decoder_step: with `annotations` once where `state` belongs: is_token "
+    "= torch.arange(annotations.shape[1], device=annotations.device) < lengths[:, "
+    "None]": "all are on one device",
+    "attention_decoder_step: with `lengths` once where `state` belongs: is_token = "
+    "torch.arange(annotations.shape[1], device=lengths.device) < lengths[:, "
+    "None]": "all are on one device",
+    "attention_decoder_step: with `tokens` once where `state` belongs: is_token = "
+    "torch.arange(annotations.shape[1], device=tokens.device) < lengths[:, "
+    "None]": "all are on one device",
+}

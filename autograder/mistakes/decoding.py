@@ -105,6 +105,15 @@ def averages(table, max_length):
     return ids, total / len(ids)
 
 
+@mistake(
+    "greedy_path",
+    hint="The first token's log-probability is missing: that of going on from BOS.",
+)
+def writes_the_first_for_free(table, max_length):
+    ids, total = _path(table, max_length)
+    return ids, total - table[BOS, ids[0]].item()
+
+
 @mistake("greedy_path", hint="The least probable token is chosen each time.")
 def takes_the_worst(table, max_length):
     return _path(table, max_length, worst=True)
@@ -400,7 +409,7 @@ def walks_along_the_line(logits, noise, temperature=1.0):
             left -= probabilities[token]
             token += 1
         drawn.append(token)
-    return torch.tensor(drawn)
+    return torch.tensor(drawn, device=logits.device)
 
 
 @alternative("sample_tokens")
@@ -529,7 +538,7 @@ def counts_who_is_better(logits, k):
 @alternative("top_k_filter")
 def sorts_lists(logits, k):
     rows = [[x if x in sorted(row)[-k:] else -math.inf for x in row] for row in logits.tolist()]
-    return torch.tensor(rows, dtype=logits.dtype)
+    return logits.new_tensor(rows)
 
 
 def _sorted(logits, descending=True):
@@ -727,7 +736,9 @@ def shifts_the_mask(logits, p):
 def adds_up_all_that_are_better(logits, p):
     probabilities, V = logits.softmax(1), logits.shape[1]
     equal = logits[:, None, :] == logits[:, :, None]
-    better = (logits[:, None, :] > logits[:, :, None]) | equal & torch.ones(V, V).tril(-1).bool()
+    better = (logits[:, None, :] > logits[:, :, None]) | equal & torch.ones(
+        V, V, device=logits.device
+    ).tril(-1).bool()
     before = (better * probabilities[:, None, :]).sum(2)
     return logits.masked_fill(before >= p, -math.inf)
 
@@ -941,7 +952,7 @@ def goes_through_sources(scores, log_probs, finished):
         rows.append(candidates[: len(one)])
     columns = [[[c[i] for c in row] for row in rows] for i in range(3)]
     return tuple(
-        torch.tensor(column, dtype=t)
+        torch.tensor(column, dtype=t, device=scores.device)
         for column, t in zip(columns, (scores.dtype, torch.int64, torch.int64), strict=True)
     )
 
@@ -1050,7 +1061,7 @@ def multiplies_by_a_negative_power(scores, lengths, alpha):
 def loops_over_sentences(scores, lengths, alpha):
     rows = zip(scores.tolist(), lengths.expand_as(scores).tolist(), strict=True)
     result = [[s * 6**alpha / (5 + n) ** alpha for s, n in zip(*row, strict=True)] for row in rows]
-    return torch.tensor(result, dtype=scores.dtype)
+    return scores.new_tensor(result)
 
 
 class _Cached(nn.Module):
@@ -1109,7 +1120,7 @@ class JoinsBatches(_Cached):
 
 @mistake(
     "CachedAttention",
-    hint="Nothing is remembered: each position sees only itself.",
+    hint="Each position sees only itself: no value of a position before it comes in.",
 )
 class RemembersNothing(_Cached):
     def remember(self, k, v):
@@ -1189,6 +1200,26 @@ class ExchangesKeysAndValues(_Cached):
 class ForgetsTheScale(_Cached):
     def attend(self, q, k, v):
         return F.scaled_dot_product_attention(q, k, v, scale=1.0)
+
+
+@mistake(
+    "CachedAttention",
+    hint="The scores are divided by √d_model. A head compares d_head numbers: divide by √d_head.",
+)
+class ScalesByTheModel(_Cached):
+    def attend(self, q, k, v):
+        return F.scaled_dot_product_attention(q, k, v, scale=(q.shape[1] * q.shape[3]) ** -0.5)
+
+
+@mistake(
+    "CachedAttention",
+    hint="Each position sees only the first one. (`is_causal=True` takes a lone query for the "
+    "first position, whatever is remembered. Nothing is to be hidden here: the future is not "
+    "there yet.)",
+)
+class TakesItselfForTheFirst(_Cached):
+    def attend(self, q, k, v):
+        return F.scaled_dot_product_attention(q, k, v, is_causal=True)
 
 
 @mistake(
@@ -1353,7 +1384,8 @@ def follows_the_first(cache, origin):
 @alternative("follow_beams")
 def unflattens(cache, origin):
     B, K = origin.shape
-    return cache.unflatten(0, (B, K))[torch.arange(B)[:, None], origin].flatten(0, 1)
+    sources = torch.arange(B, device=cache.device)[:, None]
+    return cache.unflatten(0, (B, K))[sources, origin].flatten(0, 1)
 
 
 @alternative("follow_beams")
@@ -1367,3 +1399,42 @@ def gathers(cache, origin):
 def goes_row_by_row(cache, origin):
     sources = cache.chunk(len(origin))
     return torch.cat([rows[places] for rows, places in zip(sources, origin, strict=True)])
+
+
+OUTSIDE = "nothing is learned from a search or a draw: it may be cut off from the graph"
+EQUIVALENT = {
+    "top_k_filter: whose result is cut off from the gradient: return logits.masked_fill(logits < "
+    "smallest, -math.inf).detach()": OUTSIDE,
+    "top_p_filter: whose result is cut off from the gradient: return logits.masked_fill(dropped, "
+    "-math.inf).detach()": OUTSIDE,
+    "beam_step: whose result is cut off from the gradient: return (scores.detach(), (place // "
+    "V).detach(), (place % V).detach())": OUTSIDE,
+    "length_normalised: whose result is cut off from the gradient: return (scores / "
+    "penalty).detach()": OUTSIDE,
+    "follow_beams: whose result is cut off from the gradient: return cache[(first + "
+    "origin).flatten()].detach()": OUTSIDE,
+    "greedy_path: with another axis in one place: log_p, best = table[token].max(dim=-1)": (
+        "a row has one axis, the first and the last"
+    ),
+    "greedy_path: with one whole number off by one: log_p, best = table[token].max(dim=-1)": (
+        "a row has one axis, the first and the last"
+    ),
+    "greedy_path: with one call of `item` left out: token, total = (best.item(), total + log_p)": (
+        "a tensor without axes is as good as a float"
+    ),
+    "sample_tokens: whose result is cut off from the gradient: return (sums <= noise.unsqueeze(1) "
+    "* sums[:, -1:]).sum(dim=1).detach()": "ids have no gradient",
+    "top_k_filter: without `dim` in one call of `topk`: smallest = logits.topk(min(k, "
+    "logits.shape[1])).values[:, -1:]": "the last axis is the default",
+    "top_p_filter: without `dim` in one call of `sort`: probabilities, order = "
+    "torch.softmax(logits, dim=1).sort(descending=True)": "the last axis is the default",
+    "top_p_filter: with `ones_like` once where `zeros_like` belongs: dropped = "
+    "torch.ones_like(before, dtype=torch.bool).scatter(1, order, before >= p)": (
+        "scatter writes to every place"
+    ),
+    "beam_step: without `dim` in one call of `topk`: scores, place = totals.topk(K)": (
+        "the last axis is the default"
+    ),
+    "follow_beams: with `cache` once where `origin` belongs: first = K * torch.arange(B, "
+    "device=cache.device).unsqueeze(1)": "both are on one device",
+}

@@ -94,7 +94,7 @@ def normalises_everything(scores, dim):
 
 @mistake(
     "softmax",
-    hint="exp(1000) is inf and exp(-1000) is 0, so the ratio is NaN. "
+    hint="exp of a large number is inf, exp of a very negative one is 0, and their ratios are NaN. "
     "What may be subtracted from all scores of a slice without changing the weights?",
 )
 def overflows(scores, dim):
@@ -191,9 +191,10 @@ def moves_the_axis_last(scores, dim):
 
 @alternative("softmax")
 def slice_by_slice(scores, dim):
-    slices = [(row - row.max()).exp() for row in scores.movedim(dim, -1).flatten(0, -2)]
+    moved = scores.movedim(dim, -1)
+    slices = [(row - row.max()).exp() for row in moved.reshape(-1, moved.shape[-1])]
     rows = torch.stack([row / row.sum() for row in slices])
-    return rows.reshape(scores.movedim(dim, -1).shape).movedim(-1, dim)
+    return rows.reshape(moved.shape).movedim(-1, dim)
 
 
 def _refuse(weights, dim=1):
@@ -331,8 +332,35 @@ def with_einsum(weights, values):
 @alternative("weighted_average")
 def multiplies_and_adds(weights, values):
     sums = weights.sum(-1)
-    bad = (sums - 1).abs() > 1e-5
+    bad = (sums - 1).abs() > 1e-4
     if bad.any():
         row = int(bad.nonzero()[0])
         raise ValueError(f"weights[{row}] sums to {sums[row]}")
     return (weights[:, :, None] * values[None, :, :]).sum(1)
+
+
+class RowError(ValueError):
+    """A learner may give the error a name of its own."""
+
+
+@alternative("weighted_average")
+def with_an_error_of_its_own(weights, values):
+    for row, total in enumerate(weights.sum(1)):
+        if not 1 - 1e-4 <= total <= 1 + 1e-4:
+            raise RowError(f"{total:.2f} in row {row}")
+    return torch.matmul(weights, values)
+
+
+SUM = (
+    "if not abs(total - 1) < 0.0001: raise ValueError(f'row {row} of the weights sums to "
+    "{total:.4f}, not to 1')"
+)
+EQUIVALENT = {
+    f"weighted_average: with `<` once where `<=` belongs: {SUM}": "no floating-point sum is "
+    "exactly 0.0001 away from 1",
+    "weighted_average: with the two sides of one `-` exchanged: "
+    + SUM.replace("total - 1", "1 - total").replace("<", "<="): "|a - b| = |b - a|",
+    "weighted_average: with one call of `tolist` left out: for row, total in "
+    "enumerate(weights.sum(dim=1)): if not abs(total - 1) <= 0.0001: raise ValueError(f'row {row} "
+    "of the w…": "a tensor without axes compares and prints as a number",
+}

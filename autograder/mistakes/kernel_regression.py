@@ -313,16 +313,6 @@ def takes_any_name(u, kernel):
     return _kernel(u, kernel if kernel in ("gaussian", "boxcar", "epanechnikov") else "constant")
 
 
-@mistake(
-    "kernel_values",
-    hint="The error is right. Its message should list the names that would have worked.",
-)
-def error_without_names(u, kernel):
-    if kernel not in ("gaussian", "boxcar", "epanechnikov", "constant"):
-        raise ValueError(f"unknown kernel {kernel}")
-    return _kernel(u, kernel)
-
-
 @alternative("kernel_values")
 def from_a_table(u, kernel):
     return _kernel(u, kernel)
@@ -396,19 +386,18 @@ def takes_a_softmax(similarity):
     return torch.softmax(similarity, 1)
 
 
-@mistake(
-    "attention_weights",
-    hint="A small number added everywhere drowns faint similarities: their ratios are lost. "
-    "Only a row whose sum is exactly 0 needs help.",
+DROWNED = (
+    "Faint similarities lose their ratios, as they do when a small number is added everywhere, or "
+    "when a sum below some bound counts as 0. Only a row whose sum is exactly 0 needs help."
 )
+
+
+@mistake("attention_weights", hint=DROWNED)
 def adds_a_small_number(similarity):
     return divides_by_zero(similarity + 1e-12)
 
 
-@mistake(
-    "attention_weights",
-    hint="Faint similarities are treated as none. Only a row whose sum is exactly 0 needs help.",
-)
+@mistake("attention_weights", hint=DROWNED)
 def takes_faint_for_none(similarity):
     none = similarity.sum(dim=1, keepdim=True) < 1e-6
     return divides_by_zero(torch.where(none, torch.ones_like(similarity), similarity))
@@ -541,7 +530,7 @@ def leaves_out_in_a_loop(x_train, y_train, bandwidth):
 def adds_infinity_on_the_diagonal(x_train, y_train, bandwidth):
     n = len(x_train)
     scores = -torch.abs(_gaps(x_train, x_train) / bandwidth).pow(2) / 2
-    scores = scores + torch.diag(torch.full((n,), -math.inf, dtype=scores.dtype))
+    scores = scores + torch.diag(scores.new_full((n,), -math.inf))
     return nn.functional.mse_loss(_mix(scores, y_train), y_train)
 
 
@@ -728,3 +717,38 @@ def with_categorical(weights):
 def skips_zeros(weights):
     safe = torch.where(weights > 0, weights, torch.ones_like(weights))
     return torch.prod(safe ** (-weights), dim=1)
+
+
+EQUIVALENT = {
+    "soft_lookup: with the two sides of one `-` exchanged: scores = -(query - "
+    "keys).square().sum(dim=1) / temperature": "the sign goes",
+    "soft_lookup: with another axis in one place: weights = softmax(scores, "
+    "dim=-1)": "the last axis is the same one",
+    "soft_lookup: with one whole number off by one: weights = softmax(scores, "
+    "dim=-1)": "the last axis is the same one",
+    "distances: with the two sides of one `-` exchanged: return (x_train[None, :] - "
+    "x[:, None]).abs()": "the sign goes",
+    "nadaraya_watson: with the two sides of one `-` exchanged: scores = "
+    "-(x_train[None, :] - x[:, None]) ** 2 / (2 * bandwidth ** 2)": "the sign goes",
+    "kernel_values: with `u` once where `kernel` belongs: raise "
+    "ValueError(f'kernel={u!r} is none of gaussian, boxcar, epanechnikov, "
+    "constant')": "only the right names are asked for",
+    "kernel_values: whose result is cut off from the gradient: return (u.abs() <= "
+    "1).to(u.dtype).detach()": "its gradient is 0 everywhere",
+    "kernel_values: whose result is cut off from the gradient: return "
+    "torch.ones_like(u).detach()": "its gradient is 0 everywhere",
+    "attention_weights: with `mean` once where `sum` belongs: nothing_in_reach = "
+    "similarity.mean(dim=1, keepdim=True) == 0": "a mean is 0 where the sum is",
+    "attention_weights: with one constant twice as large: similarity = "
+    "similarity.masked_fill(nothing_in_reach, 2.0)": "any number above 0 makes the row uniform",
+    "leave_one_out_loss: with the two sides of one `-` exchanged: scores = "
+    "-(x_train[None, :] - x_train[:, None]) ** 2 / (2 * bandwidth ** 2)": "the sign goes",
+    "leave_one_out_loss: with `y_train` once where `x_train` belongs: itself = "
+    "torch.eye(len(y_train), dtype=torch.bool, device=x_train.device)": "as many of either",
+    "leave_one_out_loss: with `y_train` once where `x_train` belongs: itself = "
+    "torch.eye(len(x_train), dtype=torch.bool, device=y_train.device)": "all are on one device",
+    "leave_one_out_loss: with the two sides of one `-` exchanged: return (y_train - "
+    "predictions).square().mean()": "the sign goes",
+    "LearnedBandwidth: with the two sides of one `-` exchanged: scores = "
+    "-((x_train[None, :] - x[:, None]) / bandwidth) ** 2 / 2": "the sign goes",
+}

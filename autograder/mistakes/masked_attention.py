@@ -69,7 +69,7 @@ def compares_without_an_axis(lengths, T):
 
 @alternative("padding_mask")
 def sequence_after_sequence(lengths, T):
-    mask = torch.zeros(len(lengths), 1, T, dtype=torch.bool)
+    mask = torch.zeros(len(lengths), 1, T, dtype=torch.bool, device=lengths.device)
     for b, length in enumerate(lengths.tolist()):
         mask[b, 0, :length] = True
     return mask
@@ -77,7 +77,7 @@ def sequence_after_sequence(lengths, T):
 
 @alternative("padding_mask")
 def counts_down(lengths, T):
-    left = lengths.reshape(-1, 1, 1) - torch.ones(1, 1, T, dtype=torch.int64).cumsum(-1)
+    left = lengths.reshape(-1, 1, 1) - lengths.new_ones(1, 1, T).cumsum(-1)
     return left >= 0
 
 
@@ -129,13 +129,13 @@ def ready_to_be_added(T, device=None):
 
 @alternative("causal_mask")
 def compares_positions(T, device=None):
-    position = torch.arange(T)
+    position = torch.arange(T, device=device)
     return position.unsqueeze(0) <= position.unsqueeze(1)
 
 
 @alternative("causal_mask")
 def position_after_position(T, device=None):
-    return torch.tensor([[j <= i for j in range(T)] for i in range(T)], dtype=torch.bool)
+    return torch.tensor([[j <= i for j in range(T)] for i in range(T)], device=device)
 
 
 def _band(T, window, low=None):
@@ -183,7 +183,7 @@ def marks_the_distant(T, window, device=None):
 
 @alternative("local_mask")
 def cuts_two_triangles(T, window, device=None):
-    return torch.ones(T, T, dtype=torch.bool).tril(window).triu(-window)
+    return torch.ones(T, T, dtype=torch.bool, device=device).tril(window).triu(-window)
 
 
 @alternative("local_mask")
@@ -191,7 +191,7 @@ def in_two_loops(T, window, device=None):
     mask = torch.zeros(T, T).bool()
     for i in range(T):
         mask[i, max(0, i - window) : i + window + 1] = True
-    return mask
+    return mask.to(device)
 
 
 def _longformer(T, window, global_positions, rows=True, columns=True):
@@ -249,16 +249,16 @@ def demands_both(T, window, global_positions, device=None):
 
 @alternative("longformer_mask")
 def with_logical_or(T, window, global_positions, device=None):
-    chosen = torch.zeros(T, dtype=torch.bool)
+    chosen = torch.zeros(T, dtype=torch.bool, device=device)
     chosen[global_positions] = True
-    return _band(T, window) | chosen[:, None] | chosen[None, :]
+    return _band(T, window).to(device) | chosen[:, None] | chosen[None, :]
 
 
 @alternative("longformer_mask")
 def asks_each_pair(T, window, global_positions, device=None):
     g = set(global_positions)
     rows = [[abs(i - j) <= window or i in g or j in g for j in range(T)] for i in range(T)]
-    return torch.tensor(rows)
+    return torch.tensor(rows, device=device)
 
 
 def _bigbird(
@@ -280,16 +280,13 @@ def _bigbird(
     return sees.repeat_interleave(block_size, 0).repeat_interleave(block_size, 1)
 
 
-_ONE_FOR_ALL_CALLS = torch.Generator()
-
-
 @mistake(
     "bigbird_mask",
     hint="The random blocks are drawn anew at each call. Use the lottery made from the seed, so "
     "that a model sees the same pattern in every step.",
 )
 def resamples_at_each_call(n_blocks, block_size, n_random, seed):
-    return _bigbird(n_blocks, block_size, n_random, seed, generator=_ONE_FOR_ALL_CALLS)
+    return _bigbird(n_blocks, block_size, n_random, seed, generator=torch.default_generator)
 
 
 @mistake(
@@ -450,8 +447,8 @@ def _attend(q, k, v, mask, return_weights, fill=-math.inf, dim=-1, repair=None):
 
 @mistake(
     "masked_attention",
-    hint="Where nothing may be seen, all scores are -inf, and softmax divides 0 by 0: NaN. Such a "
-    "row needs to be treated apart.",
+    hint="A row where nothing may be seen becomes NaN: 0 is divided by 0, as softmax does if all "
+    "scores are -inf. Such a row needs to be treated apart.",
 )
 def empty_rows_become_nan(q, k, v, mask=None, return_weights=False):
     return _attend(q, k, v, mask, return_weights)
@@ -512,6 +509,37 @@ def softmax_down_the_queries(q, k, v, mask=None, return_weights=False):
 
 @mistake(
     "masked_attention",
+    hint="The scores are divided by √d_k twice. Those that are given have been scaled already.",
+)
+def scales_twice(q, k, v, mask=None, return_weights=False):
+    return _treated_apart(q / math.sqrt(q.shape[-1]), k, v, mask, return_weights)
+
+
+@mistake("masked_attention", hint="The scores are not scaled: divide by √d_k.")
+def does_not_scale(q, k, v, mask=None, return_weights=False):
+    return _treated_apart(q * math.sqrt(q.shape[-1]), k, v, mask, return_weights)
+
+
+@mistake(
+    "masked_attention",
+    hint="With return_weights=True the pair is in the wrong order: context, then weights.",
+)
+def gives_weights_first(q, k, v, mask=None, return_weights=False):
+    result = _treated_apart(q, k, v, mask, return_weights)
+    return result[::-1] if return_weights else result
+
+
+def _treated_apart(q, k, v, mask, return_weights):
+    if mask is None:
+        return _attend(q, k, v, None, return_weights)
+    empty = ~mask.any(-1, keepdim=True)
+    _, weights = _attend(q, k, v, mask | empty, True)
+    weights = weights.masked_fill(empty, 0.0)
+    return (weights @ v, weights) if return_weights else weights @ v
+
+
+@mistake(
+    "masked_attention",
     hint="If one row has nothing to see, the mask is dropped for all rows.",
 )
 def gives_up_the_mask(q, k, v, mask=None, return_weights=False):
@@ -539,8 +567,11 @@ def cleans_up_behind_masked_fill(q, k, v, mask=None, return_weights=False):
 @alternative("masked_attention")
 def divides_exponentials(q, k, v, mask=None, return_weights=False):
     scores = (q / q.shape[-1] ** 0.5) @ k.mT
-    allowed = torch.ones_like(scores) if mask is None else mask.to(scores.dtype)
-    powers = torch.exp(scores - scores.amax(-1, keepdim=True).detach()) * allowed
+    allowed = torch.ones_like(scores).bool() if mask is None else mask
+    largest = (
+        scores.masked_fill(~allowed, torch.finfo(scores.dtype).min).amax(-1, keepdim=True).detach()
+    )
+    powers = torch.exp((scores - largest).masked_fill(~allowed, 0.0)) * allowed
     total = powers.sum(-1, keepdim=True)
     weights = powers / torch.where(total > 0, total, torch.ones_like(total))
     return (weights @ v, weights) if return_weights else weights @ v
@@ -586,8 +617,8 @@ def stops_before_t(name, x, t):
 
 @mistake(
     "leaks",
-    hint="The future is replaced by zeros. If it was 0 already, nothing has changed and nothing "
-    "can be noticed. Make sure that it changes.",
+    hint="Where the future is 0, your change leaves it at 0, and nothing can be noticed. Make sure "
+    "that it becomes another.",
 )
 def silences_the_future(name, x, t):
     return _leaks(name, x, t, change=torch.zeros_like)
@@ -630,7 +661,7 @@ def tries_several_futures(name, x, t):
 def _slide(q, k, v, window, reach=None, low=None, scale=True, hide=True):
     reach = window if reach is None else reach
     offsets = range(-reach if low is None else low, reach + 1)
-    i = torch.arange(q.shape[-2])
+    i = torch.arange(q.shape[-2], device=q.device)
     places = [(i + offset).clamp(0, len(i) - 1) for offset in offsets]
     scores = torch.stack([(q * k[..., place, :]).sum(-1) for place in places], -1)
     scores = scores / (math.sqrt(q.shape[-1]) if scale else 1)
@@ -710,7 +741,67 @@ def unfolds_the_windows(q, k, v, window):
     T, width = q.shape[-2], 2 * window + 1
     pad = (0, 0, window, window)
     k, v = (F.pad(x, pad).unfold(-2, width, 1) for x in (k, v))  # (..., T, d, width)
-    inside = F.pad(torch.ones(T), (window, window)).unfold(0, width, 1).bool()
+    inside = F.pad(torch.ones(T, device=q.device), (window, window)).unfold(0, width, 1).bool()
     scores = torch.einsum("...td,...tdw->...tw", q, k) * q.shape[-1] ** -0.5
     weights = torch.softmax(torch.where(inside, scores, -math.inf), -1)
     return torch.einsum("...tw,...tdw->...td", weights, v)
+
+
+_BOOL = "True and False have no gradient"
+_EVEN = "a distance has no sign"
+_ERASED = (
+    "a row that is hidden as a whole becomes NaN, which the second masked_fill erases, and its "
+    "gradient with it; the first sends 0 to the scores that it replaced"
+)
+_LOWEST = "the numbers of the lottery are not negative, so 0 and all below it lose"
+_CHANGED = "it changes the future all the same, and no layer here overlooks a change of this kind"
+_TOGETHER = "all arguments live on one device"
+EQUIVALENT = {
+    "padding_mask: whose result is cut off from the gradient: "
+    "return real[:, None, :].detach()": _BOOL,
+    "causal_mask: whose result is cut off from the gradient: "
+    "return torch.ones(T, T, dtype=torch.bool, device=device).tril().detach()": _BOOL,
+    "local_mask: whose result is cut off from the gradient: "
+    "return ((position[:, None] - position[None, :]).abs() <= window).detach()": _BOOL,
+    "local_mask: with the two sides of one `-` exchanged: "
+    "return (position[None, :] - position[:, None]).abs() <= window": _EVEN,
+    "longformer_mask: with the two sides of one `-` exchanged: "
+    "mask = (i - i[:, None]).abs() <= window": _EVEN,
+    "longformer_mask: whose result is cut off from the gradient: return mask.detach()": _BOOL,
+    "bigbird_mask: with the two sides of one `-` exchanged: "
+    "sees = (block - block[:, None]).abs() <= 1": _EVEN,
+    "bigbird_mask: without `dim` in one call of `topk`: "
+    "winners = lottery.masked_fill(sees, -1.0).topk(n_random).indices": (
+        "topk runs along the last axis if none is given"
+    ),
+    "bigbird_mask: with the first axis or item once where the last belongs: "
+    "winners = lottery.masked_fill(sees, 0).topk(n_random, dim=1).indices": _LOWEST,
+    "bigbird_mask: with one constant twice as large: "
+    "winners = lottery.masked_fill(sees, -2.0).topk(n_random, dim=1).indices": _LOWEST,
+    "bigbird_mask: whose result is cut off from the gradient: return sees"
+    ".repeat_interleave(block_size, 0).repeat_interleave(block_size, 1).detach()": _BOOL,
+    "masked_attention: with one `&` left out: hidden = ~mask": _ERASED,
+    "masked_attention: without `dim` in one call of `any`: "
+    "hidden = ~mask & mask.any(keepdim=True)": _ERASED,
+    "leaks: with `-` once where `+` belongs: "
+    "other[t + 1:] += 1 - torch.arange(x.shape[1])": _CHANGED,
+    "leaks: with one term left out: other[t + 1:] += 1": _CHANGED,
+    "leaks: with one whole number off by one: "
+    "other[t + 1:] += 2 + torch.arange(x.shape[1])": _CHANGED,
+    "leaks: with one call of `arange` left out: other[t + 1:] += 1 + x.shape[1]": _CHANGED,
+    "leaks: with the two items of a pair exchanged: before, after = "
+    "(suspect(name, other)[:t + 1], suspect(name, x)[:t + 1])": (
+        "whether two tensors are close does not depend on which comes first"
+    ),
+    "sliding_window_attention: with `k` once where `q` belongs: "
+    "scores = torch.stack(scores, dim=-1) / math.sqrt(k.shape[-1])": (
+        "queries and keys have one length"
+    ),
+    **{
+        "sliding_window_attention: with `{}` once where `q` belongs: position = torch.arange(T, "
+        "device={}.device)[:, None] + torch.arange(width, device={}.device)".format(*names): (
+            _TOGETHER
+        )
+        for names in ("kqk", "vqv", "kkq", "vvq")
+    },
+}

@@ -405,6 +405,105 @@ class AveragesTheWeights(_Heads):
     average = True
 
 
+@mistake(
+    "MultiHeadAttention",
+    hint="After dropout on the weights, the context is dropped once more. `attend` does all of it.",
+)
+class DropsTwice(_Heads):
+    def attend(self, q, k, v, mask):
+        context, weights = super().attend(q, k, v, mask)
+        return F.dropout(context, self.rate()), weights
+
+
+@mistake(
+    "MultiHeadAttention",
+    hint="Dropout falls on the context of the heads. It belongs to the weights: hand the "
+    "probability to `attend`.",
+)
+class DropsTheContext(_Heads):
+    def attend(self, q, k, v, mask):
+        context, weights = attend(q, k, v, mask)
+        return F.dropout(context, self.rate()), weights
+
+
+@mistake(
+    "MultiHeadAttention",
+    hint="Dropout falls on the output. It belongs to the weights: hand the probability to "
+    "`attend`.",
+)
+class DropsTheOutput(_Heads):
+    def attend(self, q, k, v, mask):
+        return attend(q, k, v, mask)
+
+    def finish(self, context):
+        return F.dropout(super().finish(context), self.rate())
+
+
+@mistake(
+    "MultiHeadAttention",
+    hint="The queries are divided by √d_head, and then `attend` divides once more.",
+)
+class ScalesTwice(_Heads):
+    def attend(self, q, k, v, mask):
+        return super().attend(q / math.sqrt(q.shape[-1]), k, v, mask)
+
+
+@mistake("MultiHeadAttention", hint="The scores are not divided by √d_head.")
+class NeverScales(_Heads):
+    def attend(self, q, k, v, mask):
+        return super().attend(q * math.sqrt(q.shape[-1]), k, v, mask)
+
+
+@mistake(
+    "MultiHeadAttention",
+    hint="A query that may attend to nothing gets NaN. Its weights should be 0: `attend` sees to "
+    "that.",
+)
+class LeavesNaN(_Heads):
+    def attend(self, q, k, v, mask):
+        scores = q @ k.mT / math.sqrt(q.shape[-1])
+        scores = scores if mask is None else scores.masked_fill(~mask, -math.inf)
+        weights = torch.softmax(scores, -1)
+        return F.dropout(weights, self.rate()) @ v, weights
+
+
+@mistake(
+    "MultiHeadAttention",
+    hint="A query that may attend to nothing attends to everything alike: a large negative number "
+    "in all of its scores makes them equal. Its weights should be 0: `attend` sees to that.",
+)
+class FillsWithALargeNumber(_Heads):
+    def attend(self, q, k, v, mask):
+        scores = q @ k.mT / math.sqrt(q.shape[-1])
+        scores = scores if mask is None else scores.masked_fill(~mask, -1e9)
+        weights = torch.softmax(scores, -1)
+        return F.dropout(weights, self.rate()) @ v, weights
+
+
+@mistake(
+    "MultiHeadAttention",
+    hint="The pair is the wrong way round: the output comes first, then the weights.",
+)
+class ReturnsTheWeightsFirst(_Heads):
+    def forward(self, query, key, value, mask=None, head_mask=None, return_weights=False):
+        result = super().forward(query, key, value, mask, head_mask, return_weights)
+        return result[::-1] if return_weights else result
+
+
+@mistake(
+    "MultiHeadAttention",
+    hint="With fused=True the weights come back as None: PyTorch's kernel never stores them. When "
+    "they are asked for, the other way has to be taken.",
+)
+class LosesTheWeightsWhenFused(_Heads):
+    def __init__(self, d_model, n_heads, dropout=0.0, fused=False):
+        super().__init__(d_model, n_heads, dropout, fused)
+        self.fused = fused
+
+    def attend(self, q, k, v, mask):
+        return attend(q, k, v, mask, self.rate(), self.fused)
+
+
 @alternative("MultiHeadAttention")
 class HeadAfterHead(_Heads):
     def attend(self, q, k, v, mask):
@@ -667,3 +766,9 @@ def mixes_the_keys(q, k, v, mixing, d_head):
 def with_the_kernel(q, k, v, mixing, d_head):
     queries = q[:, None] * mixing[:, None] * math.sqrt(q.shape[-1] / d_head)
     return F.scaled_dot_product_attention(queries, k[:, None].expand(-1, len(mixing), -1, -1), v)
+
+
+EQUIVALENT = {
+    "captured_variance: whose result is cut off from the gradient: return (energy.cumsum(dim=-1) "
+    "/ energy.sum(dim=-1, keepdim=True)).detach()": "a measurement: nothing is trained through it",
+}

@@ -287,7 +287,8 @@ def scales_the_queries(q, k, v, mask=None, return_weights=False):
 def with_an_added_mask(q, k, v, mask=None, return_weights=False):
     scores = (q.unsqueeze(-2) * k.unsqueeze(-3)).sum(-1) / math.sqrt(k.size(-1))
     if mask is not None:
-        scores = scores + torch.zeros(mask.shape).masked_fill(mask.logical_not(), -math.inf)
+        forbidden = mask.logical_not()
+        scores = scores + q.new_zeros(mask.shape).masked_fill(forbidden, -math.inf)
     exponentials = torch.exp(scores - scores.amax(-1, keepdim=True))
     weights = exponentials / exponentials.sum(-1, keepdim=True)
     return (weights @ v, weights) if return_weights else weights @ v
@@ -396,6 +397,12 @@ class DropsTheMask(_SelfHead):
         return super().attend(q, k, v, None)
 
 
+@mistake("SelfAttentionHead", hint="The mask is read the wrong way round. True means: may attend.")
+class InvertsTheMask(_SelfHead):
+    def attend(self, q, k, v, mask):
+        return super().attend(q, k, v, None if mask is None else ~mask)
+
+
 @alternative("SelfAttentionHead")
 class WritesTheEquation(_SelfHead):
     def attend(self, q, k, v, mask):
@@ -462,6 +469,28 @@ class BuildsForOneWidth(_CrossHead):
 class LosesTheMask(_CrossHead):
     def attend(self, q, k, v, mask):
         return super().attend(q, k, v, None)
+
+
+@mistake("CrossAttentionHead", hint="There is no scale: divide the scores by √d_head.")
+class ForgetsTheScale(_CrossHead):
+    def attend(self, q, k, v, mask):
+        return F.scaled_dot_product_attention(q, k, v, attn_mask=mask, scale=1.0)
+
+
+@mistake(
+    "CrossAttentionHead",
+    hint="The scores are divided by √d_model. A query has d_head entries: so many terms are added.",
+)
+class ScalesByTheModel(_CrossHead):
+    def forward(self, x, memory, mask=None):
+        q, k, v = self.qkv(x, memory)
+        return F.scaled_dot_product_attention(q, k, v, attn_mask=mask, scale=x.shape[-1] ** -0.5)
+
+
+@mistake("CrossAttentionHead", hint="The mask is read the wrong way round. True means: may attend.")
+class TurnsTheMaskAround(_CrossHead):
+    def attend(self, q, k, v, mask):
+        return super().attend(q, k, v, None if mask is None else ~mask)
 
 
 @alternative("CrossAttentionHead")
@@ -600,8 +629,8 @@ def returns_k_before_q(q, k, v, weights, grad_context):
 
 @mistake(
     "attention_backward",
-    hint="grad_v is one row too uniform: each key's gradient needs its own weights. Transpose "
-    "the weights instead of summing over them.",
+    hint="grad_v is the same for every key. A key's value earns a gradient from each query in the "
+    "measure of the weight that this query gave it: transpose the weights.",
 )
 def spreads_grad_v_evenly(q, k, v, weights, grad_context):
     grad_q, grad_k, grad_v = _backward(q, k, v, weights, grad_context)
@@ -624,3 +653,26 @@ def through_the_jacobian(q, k, v, weights, grad_context):
     grad_k = torch.einsum("...qk,...qd->...kd", grad_scores, q)
     grad_v = torch.einsum("...qk,...qv->...kv", weights, grad_context)
     return [grad_scores @ k, grad_k, grad_v]
+
+
+_EVEN = "a square, or a norm, has no sign"
+_READ = "the numbers are read, not trained: nothing is differentiated"
+_ONE_LENGTH = "queries and keys have one length, or there is no dot product"
+EQUIVALENT = {
+    "dot_product_statistics: whose result is cut off from the gradient: "
+    "return (mean.detach(), (products - mean).square().mean().detach())": _READ,
+    "dot_product_statistics: with the two sides of one `-` exchanged: "
+    "return (mean, (mean - products).square().mean())": _EVEN,
+    "softmax_gradient_norm: whose result is cut off from the gradient: "
+    "return torch.linalg.matrix_norm(torch.diag_embed(weights) - outer).detach()": _READ,
+    "softmax_gradient_norm: with the two sides of one `-` exchanged: "
+    "return torch.linalg.matrix_norm(outer - torch.diag_embed(weights))": _EVEN,
+    "scaled_dot_product_attention: with `k` once where `q` belongs: "
+    "scores = q @ k.transpose(-2, -1) / math.sqrt(k.shape[-1])": _ONE_LENGTH,
+    "attention_backward: with `k` once where `q` belongs: "
+    "grad_scores = weights * (grad_weights - shared) / math.sqrt(k.shape[-1])": _ONE_LENGTH,
+    "attention_backward: whose result is cut off from the gradient: return ((grad_scores @ k)"
+    ".detach(), (grad_scores.transpose(-2, -1) @ q).detach(), grad_v.detach())": (
+        "the results are gradients already, and are not differentiated again"
+    ),
+}

@@ -107,6 +107,24 @@ def swaps_the_projections(kind, q, k, weights):
     return _score(kind, q, k, weights, additive=additive)
 
 
+@mistake("score", hint="In the additive score the tanh is missing.")
+def forgets_the_tanh(kind, q, k, weights):
+    def additive():
+        return ((q @ weights["W_q"].T)[:, :, None] + (k @ weights["W_k"].T)[:, None]) @ weights["v"]
+
+    return _score(kind, q, k, weights, additive=additive)
+
+
+@mistake("score", hint="The softmax has been taken: these are weights. Scores come before it.")
+def gives_weights(kind, q, k, weights):
+    return _score(kind, q, k, weights).softmax(-1)
+
+
+@mistake("score", hint="An axis of length 1 is squeezed away. All three should stay.")
+def squeezes_axes_away(kind, q, k, weights):
+    return _score(kind, q, k, weights).squeeze()
+
+
 @mistake(
     "score",
     hint="An unknown kind gets scores all the same. Raise a ValueError that lists the kinds.",
@@ -129,8 +147,8 @@ def by_way_of_one_matrix(kind, q, k, weights):
         ]
         return torch.stack(columns, 2)
     matrix = {
-        "dot": lambda: torch.eye(q.shape[2], dtype=q.dtype),
-        "scaled_dot": lambda: torch.eye(q.shape[2], dtype=q.dtype) * q.shape[2] ** -0.5,
+        "dot": lambda: torch.eye(q.shape[2]).to(q),
+        "scaled_dot": lambda: torch.eye(q.shape[2]).to(q) * q.shape[2] ** -0.5,
         "bilinear": lambda: weights["W"],
         "reduced_rank": lambda: weights["V"].T @ weights["U"],
     }[kind]()
@@ -289,6 +307,14 @@ def compares_d_numbers(kind, T_q, T_k, d, r):
     )
 
 
+@mistake(
+    "score_costs",
+    hint="In the bilinear score the keys are projected here. Project the queries.",
+)
+def projects_the_keys(kind, T_q, T_k, d, r):
+    return _costs(kind, T_q, T_k, d, r, bilinear=(d * d, T_k * d * d + T_q * T_k * d))
+
+
 @mistake("score_costs", hint="The two numbers have changed places: first the parameters.")
 def swaps_the_two_numbers(kind, T_q, T_k, d, r):
     return _costs(kind, T_q, T_k, d, r)[::-1]
@@ -394,6 +420,11 @@ def adds_the_lengths(q, k, bandwidth):
     return (q @ k.mT + a / 2 + b / 2) / bandwidth**2
 
 
+@mistake("gaussian_scores", hint="The distances are not squared.")
+def does_not_square_the_distance(q, k, bandwidth):
+    return -(q[:, :, None] - k[:, None]).norm(dim=3) / (2 * bandwidth**2)
+
+
 @alternative("gaussian_scores")
 def with_batched_addition(q, k, bandwidth):
     a, b = _squares(q, k)
@@ -410,7 +441,7 @@ def from_one_long_dot_product(q, k, bandwidth):
 
 
 def _gaps(centres, T_k):
-    return torch.arange(T_k) - centres[:, None]
+    return torch.arange(T_k, device=centres.device) - centres[:, None]
 
 
 @mistake(
@@ -491,7 +522,7 @@ def is_pushed_inside(centres, T_k, D):
 
 @alternative("local_window")
 def with_two_borders(centres, T_k, D):
-    positions = torch.arange(T_k).expand(len(centres), T_k)
+    positions = torch.arange(T_k, device=centres.device).expand(len(centres), T_k)
     low, high = (centres - D).unsqueeze(1), (centres + D).unsqueeze(1)
     return (positions >= low) & (positions <= high)
 
@@ -499,7 +530,7 @@ def with_two_borders(centres, T_k, D):
 @alternative("local_window")
 def row_by_row(centres, T_k, D):
     rows = [[centre - D <= j <= centre + D for j in range(T_k)] for centre in centres.tolist()]
-    return torch.tensor(rows)
+    return torch.tensor(rows, device=centres.device)
 
 
 def _local(scores, centres, D, sigma=None):
@@ -607,7 +638,7 @@ def shares_among_the_queries(scores, centres, D):
 def query_by_query(scores, centres, D):
     rows = []
     for row, centre in zip(scores, centres, strict=True):
-        gaps = torch.arange(len(row)) - centre
+        gaps = torch.arange(len(row), device=row.device) - centre
         inside = gaps.abs() <= D
         powers = torch.where(inside, row - row[inside].max(), -torch.inf).exp()
         rows.append(powers / powers.sum() * torch.exp(-2 * (gaps / D) ** 2))
@@ -617,8 +648,8 @@ def query_by_query(scores, centres, D):
 @alternative("predictive_local_weights")
 def with_a_normal_density(scores, centres, D):
     gaps = _gaps(centres, scores.shape[1])
-    inside = (gaps.abs() <= D).to(scores.dtype)
-    powers = (scores - scores.amax(1, keepdim=True)).exp() * inside
+    seen = torch.where(gaps.abs() <= D, scores, -torch.inf)
+    powers = (seen - seen.amax(1, keepdim=True)).exp()
     density = torch.distributions.Normal(0.0, D / 2).log_prob(gaps)
     peak = -math.log(D / 2 * math.sqrt(2 * math.pi))
     return powers / powers.sum(1, keepdim=True) * (density - peak).exp()
@@ -812,3 +843,58 @@ def with_autograd(scores, chosen, rewards, baseline):
 def key_by_key(scores, chosen, rewards, baseline):
     p, gain = scores.softmax(0), rewards - baseline
     return torch.stack([(gain * ((chosen == j).to(p) - p[j])).mean() for j in range(len(p))])
+
+
+_BOOL = "True and False have no gradient"
+_THREE_AXES = "of three axes the last is axis 2"
+_DISTANCE = "only the distance counts, and its square: they have no sign"
+_NUMBERS = "what is asked for is the matrix: nothing is learnt through it"
+_EYE = "one-hot rows hold 0 and 1 exactly in any dtype, and minus the weights they take theirs"
+_TOGETHER = "all arguments live on one device"
+_ONE_AXIS = "of one axis the first is the last"
+EQUIVALENT = {
+    "score: with `q` once where `k` belongs: return q @ k.mT / q.shape[2] ** 0.5": (
+        "queries and keys of this kind have one length"
+    ),
+    "as_bilinear: whose result is cut off from the gradient: "
+    "return (weights['V'].T @ weights['U']).detach()": _NUMBERS,
+    "as_bilinear: whose result is cut off from the gradient: return torch.eye(d).detach()": (
+        _NUMBERS
+    ),
+    "as_bilinear: whose result is cut off from the gradient: "
+    "return (torch.eye(d) / d ** 0.5).detach()": _NUMBERS,
+    "gaussian_scores: with another axis in one place: "
+    "q_squared = q.square().sum(dim=-1).unsqueeze(2)": _THREE_AXES,
+    "gaussian_scores: with another axis in one place: "
+    "k_squared = k.square().sum(dim=-1).unsqueeze(1)": _THREE_AXES,
+    "local_window: whose result is cut off from the gradient: "
+    "return ((positions - centres.unsqueeze(1)).abs() <= D).detach()": _BOOL,
+    "local_window: with the two sides of one `-` exchanged: "
+    "return (centres.unsqueeze(1) - positions).abs() <= D": _DISTANCE,
+    "predictive_local_weights: with `centres` once where `scores` belongs: "
+    "positions = torch.arange(scores.shape[1], device=centres.device)": _TOGETHER,
+    "predictive_local_weights: with the two sides of one `-` exchanged: "
+    "distances = centres.unsqueeze(1) - positions": _DISTANCE,
+    "reinforce_gradient: with another axis in one place: weights = softmax(scores, dim=-1)": (
+        _ONE_AXIS
+    ),
+    "reinforce_gradient: with one whole number off by one: weights = softmax(scores, dim=-1)": (
+        _ONE_AXIS
+    ),
+    "reinforce_gradient: without `dtype` in one call of `eye`: "
+    "one_hot = torch.eye(len(scores), device=scores.device)[chosen]": _EYE,
+    "reinforce_gradient: with `chosen` once where `scores` belongs: "
+    "one_hot = torch.eye(len(scores), dtype=chosen.dtype, device=scores.device)[chosen]": _EYE,
+    "reinforce_gradient: with `rewards` once where `scores` belongs: "
+    "one_hot = torch.eye(len(scores), dtype=rewards.dtype, device=scores.device)[chosen]": _EYE,
+    "reinforce_gradient: with `chosen` once where `scores` belongs: "
+    "one_hot = torch.eye(len(scores), dtype=scores.dtype, device=chosen.device)[chosen]": _TOGETHER,
+    "reinforce_gradient: with `rewards` once where `scores` belongs: "
+    "one_hot = torch.eye(len(scores), dtype=scores.dtype, device=rewards.device)[chosen]": (
+        _TOGETHER
+    ),
+    "reinforce_gradient: whose result is cut off from the gradient: "
+    "return ((rewards - baseline).unsqueeze(1) * gradients).mean(dim=0).detach()": (
+        "the result is a gradient already, and is not differentiated again"
+    ),
+}

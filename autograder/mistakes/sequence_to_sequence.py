@@ -218,7 +218,7 @@ def writes_into_the_input(source, lengths):
 
 @alternative("reverse_source")
 def with_an_index_table(source, lengths):
-    steps = torch.arange(source.shape[1])
+    steps = torch.arange(source.shape[1], device=source.device)
     mirrored = lengths[:, None] - 1 - steps
     rows = torch.arange(len(source))[:, None]
     return source[rows, torch.where(mirrored >= 0, mirrored, steps)]
@@ -287,7 +287,7 @@ def rolls_and_overwrites(target):
 
 @alternative("shift_right")
 def as_lists(target):
-    return torch.tensor([[BOS, *row][:-1] for row in target.tolist()])
+    return torch.tensor([[BOS, *row][:-1] for row in target.tolist()], device=target.device)
 
 
 def _losses(logits, target):
@@ -500,8 +500,9 @@ def ignores_max_length(state, context, weights, max_length):
 
 @alternative("greedy_decode")
 def for_loop_with_break(state, context, weights, max_length):
-    read, result = torch.full((len(state),), BOS), torch.full((len(state), max_length), PAD)
-    running = torch.ones(len(state), dtype=torch.bool)
+    read = torch.full((len(state),), BOS, device=state.device)
+    result = torch.full((len(state), max_length), PAD, device=state.device)
+    running = torch.ones_like(read, dtype=torch.bool)
     for step in range(max_length):
         scores, state = decoder_step(read, state, context, weights)
         read = torch.where(running, scores.max(1).indices, PAD)
@@ -516,11 +517,35 @@ def for_loop_with_break(state, context, weights, max_length):
 def one_sequence_at_a_time(state, context, weights, max_length):
     rows = []
     for h, c in zip(state.split(1), context.split(1), strict=True):
-        token, row = torch.tensor([BOS]), []
+        token, row = torch.tensor([BOS], device=state.device), []
         while len(row) < max_length and token.item() != EOS:
             logits, h = decoder_step(token, h, c, weights)
             token = logits.argmax(1)
             row.append(token.item())
         rows.append(row)
     longest = max(map(len, rows))
-    return torch.tensor([row + [PAD] * (longest - len(row)) for row in rows])
+    padded = [row + [PAD] * (longest - len(row)) for row in rows]
+    return torch.tensor(padded, device=state.device)
+
+
+EQUIVALENT = {
+    "encode: without `device` in one call of `arange`: rows = "
+    "torch.arange(len(lengths))": "an index may be on the CPU",
+    "encode: with `states` once where `lengths` belongs: rows = "
+    "torch.arange(len(states), device=states.device)": "as many of either",
+    "encode: with `lengths` once where `states` belongs: rows = "
+    "torch.arange(len(lengths), device=lengths.device)": "all are on one device",
+    "reverse_source: with one call of `tolist` left out: for row, length in "
+    "enumerate(lengths): turned[row, :length] = source[row, "
+    ":length].flip(0)": "it counts as an index, too",
+    "shift_right: whose result is cut off from the gradient: return "
+    "torch.cat([begin, target[:, :-1]], dim=1).detach()": "whole numbers have no gradient",
+    "masked_cross_entropy: with another axis in one place: log_p = "
+    "torch.log_softmax(logits, dim=-1)": "the last axis is the same one",
+    "masked_cross_entropy: with one call of `squeeze` left out: losses = "
+    "-log_p.gather(2, target.unsqueeze(2))": "the mask picks the same numbers",
+    "masked_cross_entropy: with one whole number off by one: losses = "
+    "-log_p.gather(2, target.unsqueeze(2)).squeeze(1)": "the mask picks the same numbers",
+    "greedy_decode: whose result is cut off from the gradient: return "
+    "torch.stack(written, dim=1).detach()": "whole numbers have no gradient",
+}

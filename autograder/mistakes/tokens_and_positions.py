@@ -669,12 +669,17 @@ def with_functional_embedding(ids, table):
 
 @alternative("embed")
 def with_one_hot_vectors(ids, table):
-    one_hot = (ids[..., None] == torch.arange(len(table))).to(table.dtype)
+    one_hot = (ids[..., None] == torch.arange(len(table), device=ids.device)).to(table.dtype)
     return one_hot @ (table * math.sqrt(table.shape[1]))
 
 
+def _counted(positions, *bounds):
+    """torch.arange, of the precision and on the device of the positions."""
+    return torch.arange(*bounds, dtype=positions.dtype, device=positions.device)
+
+
 def _angles(positions, d, exponents=None, base=10000.0):
-    exponents = torch.arange(0, d, 2, dtype=positions.dtype) / d if exponents is None else exponents
+    exponents = _counted(positions, 0, d, 2) / d if exponents is None else exponents
     return positions[:, None] / base**exponents
 
 
@@ -708,7 +713,7 @@ def begins_with_the_cosine(positions, d_model):
     "as they should.",
 )
 def forgets_the_two(positions, d_model):
-    exponents = torch.arange(d_model // 2, dtype=positions.dtype) / d_model
+    exponents = _counted(positions, d_model // 2) / d_model
     return _sinusoids(_angles(positions, d_model, exponents))
 
 
@@ -718,7 +723,7 @@ def forgets_the_two(positions, d_model):
     "grow twice as fast as they should.",
 )
 def counts_the_two_twice(positions, d_model):
-    exponents = torch.arange(0, d_model, 2, dtype=positions.dtype) / (d_model / 2)
+    exponents = _counted(positions, 0, d_model, 2) / (d_model / 2)
     return _sinusoids(_angles(positions, d_model, exponents))
 
 
@@ -728,7 +733,7 @@ def counts_the_two_twice(positions, d_model):
     "d_model. Both halves of a pair use the same angle.",
 )
 def gives_each_column_its_own_angle(positions, d_model):
-    columns = torch.arange(d_model, dtype=positions.dtype)
+    columns = _counted(positions, d_model)
     angles = positions[:, None] / 10000 ** (columns / d_model)
     return torch.where(columns % 2 == 0, angles.sin(), angles.cos())
 
@@ -766,7 +771,7 @@ def positions_across(positions, d_model):
     "may begin elsewhere.",
 )
 def counts_by_itself(positions, d_model):
-    return _sinusoids(_angles(torch.arange(len(positions), dtype=positions.dtype), d_model))
+    return _sinusoids(_angles(_counted(positions, len(positions)), d_model))
 
 
 @mistake(
@@ -779,7 +784,7 @@ def falls_back_to_float32(positions, d_model):
 
 @alternative("sinusoidal_positions")
 def fills_the_columns(positions, d_model):
-    table = torch.empty(len(positions), d_model, dtype=positions.dtype)
+    table = positions.new_empty(len(positions), d_model)
     for i in range(0, d_model, 2):
         angle = positions * math.exp(-math.log(10000.0) * i / d_model)
         table[:, i], table[:, i + 1] = torch.sin(angle), torch.cos(angle)
@@ -788,7 +793,7 @@ def fills_the_columns(positions, d_model):
 
 @alternative("sinusoidal_positions")
 def shifts_the_phase(positions, d_model):
-    columns = torch.arange(d_model, dtype=positions.dtype)
+    columns = _counted(positions, d_model)
     even = columns - columns % 2
     phase = (columns % 2) * math.pi / 2
     return torch.sin(positions.outer(10000.0 ** (-even / d_model)) + phase)
@@ -916,7 +921,7 @@ class WrapsAround(_Positions):
         pass
 
     def rows(self, x):
-        return self.table[torch.arange(x.shape[1]) % len(self.table)]
+        return self.table[torch.arange(x.shape[1], device=x.device) % len(self.table)]
 
 
 @mistake(
@@ -938,13 +943,32 @@ class ErrorWithoutNumbers(_Positions):
 @alternative("LearnedPositions")
 class LooksUpTheRows(_Positions):
     def rows(self, x):
-        return nn.functional.embedding(torch.arange(x.shape[1]), self.table)
+        return nn.functional.embedding(torch.arange(x.shape[1], device=x.device), self.table)
 
 
-@alternative("LearnedPositions")
+@mistake(
+    "LearnedPositions",
+    hint="The table starts with zeros. It should start with small random numbers.",
+)
 class StartsAtZero(_Positions):
     def initial(self, max_length, d_model):
         return nn.Parameter(torch.zeros(max_length, d_model))
+
+
+@mistake(
+    "LearnedPositions",
+    hint="The table starts with torch.randn as it is: as large as the tokens' vectors or larger. "
+    "Make it small, by a factor such as 0.02.",
+)
+class StartsLarge(_Positions):
+    def initial(self, max_length, d_model):
+        return nn.Parameter(torch.randn(max_length, d_model))
+
+
+@alternative("LearnedPositions")
+class RowAfterRow(_Positions):
+    def initial(self, max_length, d_model):
+        return nn.Parameter(nn.init.trunc_normal_(torch.empty(max_length, d_model), std=0.02))
 
     def forward(self, x):
         self.refuse(x)
@@ -1017,13 +1041,13 @@ def adds_the_sinusoids(x, positions):
 
 @mistake("rotary", hint="All pairs turn at the same speed. Pair i has 10000^(2i / d_head).")
 def turns_all_pairs_alike(x, positions):
-    return _turn(x, positions, exponents=torch.zeros(x.shape[-1] // 2, dtype=x.dtype))
+    return _turn(x, positions, exponents=x.new_zeros(x.shape[-1] // 2))
 
 
 @mistake("rotary", hint="The exponent is i / d_head. It should be 2i / d_head.")
 def halves_the_exponent(x, positions):
     d_head = x.shape[-1]
-    return _turn(x, positions, exponents=torch.arange(d_head // 2, dtype=x.dtype) / d_head)
+    return _turn(x, positions, exponents=_counted(x, d_head // 2) / d_head)
 
 
 @mistake("rotary", hint="The base is 1000. It should be 10000.")
@@ -1048,7 +1072,7 @@ def uses_the_new_first(x, positions):
     hint="The positions 0, 1, 2, … are made anew from the length. Use those that are given.",
 )
 def turns_by_its_own_count(x, positions):
-    return _turn(x, torch.arange(x.shape[-2], dtype=x.dtype))
+    return _turn(x, _counted(x, x.shape[-2]))
 
 
 @alternative("rotary")
@@ -1064,3 +1088,31 @@ def with_doubled_angles(x, positions):
     angles = _angles(positions, x.shape[-1]).repeat_interleave(2, dim=-1)
     other = torch.stack([-x[..., 1::2], x[..., 0::2]], dim=-1).reshape(x.shape)
     return x * angles.cos() + other * angles.sin()
+
+
+ONE_COUNT_A_WORD = "there are as many counts as words"
+SAME_KIND = "x and its positions are of one precision and on one device"
+FLOAT32_SPEEDS = "the speeds may be of float32: the angles change by 1e-5 at most"
+EQUIVALENT = {
+    "count_pairs: without `strict` in one call of `zip`: for word, count in zip(words, counts): "
+    "for pair in pairwise(word): totals[pair] += count": ONE_COUNT_A_WORD,
+    "count_pairs: with False once where True belongs: for word, count in zip(words, counts, "
+    "strict=False): for pair in pairwise(word): totals[pair] += count": ONE_COUNT_A_WORD,
+    "merge_pair: with one call of `tuple` left out: if tuple(ids[place:place + 2]) == pair: "
+    "merged.append(new_id) place += 2 else: merged.append(ids[place]) place += 1": "the pair is "
+    "given as a tuple",
+    "LearnedPositions: with one constant twice as large: self.table = nn.Parameter(0.04 * "
+    "torch.randn(max_length, d_model))": "small is small",
+    "sinusoidal_positions: without `dtype` in one call of `arange`: exponents = torch.arange(0, "
+    "d_model, 2, device=positions.device)": FLOAT32_SPEEDS,
+    "rotary: without `dtype` in one call of `arange`: exponents = torch.arange(0, d_head, 2, "
+    "device=x.device)": FLOAT32_SPEEDS,
+    "sinusoidal_positions: whose result is cut off from the gradient: return "
+    "pairs.flatten(start_dim=1).detach()": "positions are counted, not learned",
+    "rotary: with `positions` once where `x` belongs: exponents = torch.arange(0, d_head, 2, "
+    "dtype=positions.dtype, device=x.device)": SAME_KIND,
+    "rotary: with `positions` once where `x` belongs: exponents = torch.arange(0, d_head, 2, "
+    "dtype=x.dtype, device=positions.device)": SAME_KIND,
+    "rotary: with one bound of a slice left out: first, second = (x[..., ::2], x[..., 1::2])": "a "
+    "slice begins at 0 anyway",
+}

@@ -467,6 +467,15 @@ def stays_below(lengths, max_tokens):
 
 @mistake(
     "batch_by_tokens",
+    hint="A batch is measured with its shortest sentence. Padded, all are as long as the longest.",
+)
+def measures_with_the_shortest(lengths, max_tokens):
+    _refuse(lengths, max_tokens)
+    return _fill(_by_length(lengths), lengths, lambda group: len(group) * min(group) <= max_tokens)
+
+
+@mistake(
+    "batch_by_tokens",
     hint="max_tokens is taken for a number of sentences.",
 )
 def counts_sentences(lengths, max_tokens):
@@ -721,6 +730,18 @@ def writes_them_without_a_gap(n_batches, seed, epoch):
 
 @mistake(
     "epoch_order",
+    hint="The order is right, but Python's global generator is seeded on the way: whoever draws "
+    "from it afterwards, draws the same each time. Make a generator of your own: random.Random.",
+)
+def seeds_the_global_generator(n_batches, seed, epoch):
+    random.seed(f"{seed} {epoch}")
+    order = list(range(n_batches))
+    random.shuffle(order)
+    return order
+
+
+@mistake(
+    "epoch_order",
     hint="`random.Random` takes a number or a text, not a tuple. Make one text of the two.",
 )
 def seeds_with_a_tuple(n_batches, seed, epoch):
@@ -892,6 +913,25 @@ def forgets_to_take_the_root(gradients, max_norm, loss_scale=1.0):
 def takes_the_longest(gradients, max_norm, loss_scale=1.0):
     gradients = [gradient / loss_scale for gradient in gradients]
     return _shorter(gradients, max_norm, max(_norm([gradient]) for gradient in gradients))
+
+
+@mistake(
+    "clip_gradients",
+    hint="The largest number sets the factor. It is the norm that counts: the root of the sum of "
+    "all squares.",
+)
+def takes_the_largest_number(gradients, max_norm, loss_scale=1.0):
+    gradients = [gradient / loss_scale for gradient in gradients]
+    return _shorter(gradients, max_norm, max(one.abs().max().item() for one in gradients))
+
+
+@mistake(
+    "clip_gradients",
+    hint="The norm is that of absolute values, added up. It is the root of the sum of all squares.",
+)
+def adds_up_absolute_values(gradients, max_norm, loss_scale=1.0):
+    gradients = [gradient / loss_scale for gradient in gradients]
+    return _shorter(gradients, max_norm, sum(one.abs().sum().item() for one in gradients))
 
 
 @mistake(
@@ -1209,6 +1249,29 @@ def writes_into_m_and_v(
 
 @mistake(
     "adamw_step",
+    hint="All three are right, in another order: (parameter, m, v).",
+)
+def returns_m_and_v_first(*args, **options):
+    parameter, m, v = _adamw(*args, **options)
+    return m, v, parameter
+
+
+@mistake(
+    "adamw_step",
+    hint="ε is added to √v before v is corrected, so that it counts too much in the first steps. "
+    "Correct v, take the root, then add ε.",
+)
+def corrects_behind_eps(
+    parameter, gradient, m, v, step, learning_rate, betas=(0.9, 0.98), eps=1e-9, weight_decay=0.0
+):
+    _, m, v = _adamw(parameter, gradient, m, v, step, learning_rate, betas)
+    rate = learning_rate * math.sqrt(1 - betas[1] ** step) / (1 - betas[0] ** step)
+    parameter = parameter * (1 - learning_rate * weight_decay)
+    return parameter - rate * m / (v.sqrt() + eps), m, v
+
+
+@mistake(
+    "adamw_step",
     hint="Only the parameter is returned. m and v belong to the result: the next step needs them.",
 )
 def returns_the_parameter_only(*args, **options):
@@ -1246,7 +1309,9 @@ class _Step(ModelAndLoss):
 
     def __init__(self, model, optimizer=None, smoothing=0.1, max_norm=1.0, dtype=None):
         super().__init__(model, smoothing, dtype)
-        self.optimizer = optimizer or torch.optim.SGD(self.model.parameters(), lr=0.1)
+        if not isinstance(optimizer, torch.optim.Optimizer):
+            optimizer = torch.optim.SGD(self.model.parameters(), **(optimizer or {"lr": 0.1}))
+        self.optimizer = optimizer
         self.max_norm = max_norm
 
     def begin(self):
@@ -1359,6 +1424,19 @@ class ZeroesTooLate(_Step):
     def end(self):
         self.optimizer.zero_grad()
         self.optimizer.step()
+
+
+@mistake(
+    "TrainStep",
+    hint="The parameters move as plain gradient descent with a learning rate of 0.1 would have it, "
+    "whatever the optimizer is. Leave the step to self.optimizer.",
+)
+class StepsByItself(_Step):
+    def end(self):
+        self.clip()
+        with torch.no_grad():
+            for parameter in self.model.parameters():
+                parameter -= 0.1 * parameter.grad
 
 
 @mistake(
@@ -1728,8 +1806,8 @@ class TurnsItIntoANumber(_Evaluation):
 
 @mistake(
     "Evaluation",
-    hint="Each loss became a Python number (`item()`), and out of the division comes float32. Add "
-    "up tensors.",
+    hint="The loss comes out in float32, though the weights are float64. Was it converted on the "
+    "way, or made a Python number (`item()`)? Add up the tensors as they are.",
 )
 class AddsUpNumbers(_Evaluation):
     def mean(self, batches):
@@ -1934,3 +2012,24 @@ def moves_the_mean(checkpoints):
         return result.to(tensors[0])
 
     return _average(checkpoints, mean)
+
+
+EQUIVALENT = {
+    "adamw_step: whose result is cut off from the gradient: return ((parameter - learning_rate * "
+    "m_hat / (v_hat.sqrt() + eps)).detach(), m.detach(), v.detach())": (
+        "an optimiser takes its step outside of the graph"
+    ),
+    "noam_learning_rate: with the two items of a pair exchanged: rise, fall = (step ** (-0.5), "
+    "step * warmup_steps ** (-1.5))": "the smaller of two is the smaller in either order",
+    "batch_by_tokens: with `lengths` once where `max_tokens` belongs: raise ValueError(f'sentence "
+    "{index} has {lengths[index]} tokens, max_tokens={lengths}')": "the message's words are free",
+    "Evaluation: with the two items of a pair exchanged: total, tokens = (0, 0.0)": (
+        "the sums begin with 0 in either way of writing it"
+    ),
+    "Evaluation: whose result is cut off from the gradient: return (total / tokens).detach()": (
+        "within no_grad there is nothing to cut off"
+    ),
+    "average_checkpoints: with one call of `clone` left out: averaged[name] = last": (
+        "the dict is new, and nothing writes into its tensors"
+    ),
+}

@@ -220,6 +220,24 @@ def counts_one_layer(T_k, T_q, d_model, d_ff, n_layers, vocab_size):
     return _flops(T_k, T_q, d_model, d_ff, 1, vocab_size)
 
 
+@mistake(
+    "training_flops",
+    hint="The embeddings are counted as products with the vocabulary. They are looked up.",
+)
+def multiplies_embeddings(T_k, T_q, **sizes):
+    return _flops(T_k, T_q, **sizes, scored=T_k + 2 * T_q)
+
+
+@mistake(
+    "training_flops",
+    hint="The encoder's layers are missing: what is counted are the decoder's.",
+)
+def forgets_the_encoder(T_k, T_q, d_model, d_ff, n_layers, vocab_size):
+    layer = (6 * T_q + 2 * T_k) * d_model**2 + 2 * T_q * (T_q + T_k) * d_model
+    layer += 2 * T_q * d_model * d_ff
+    return 6 * (n_layers * layer + T_q * d_model * vocab_size)
+
+
 @mistake("training_flops", hint="The result is a float. A count is an int.")
 def returns_a_float(**sizes):
     return float(_flops(**sizes))

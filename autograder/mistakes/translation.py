@@ -148,6 +148,24 @@ def counts_lists(hypothesis, reference):
 
 @mistake(
     "ngram_matches",
+    hint="A sentence of fewer than n tokens has no n-grams: 0 of them, not a negative number.",
+)
+def goes_below_zero(hypothesis, reference):
+    matches, _ = _count(hypothesis, reference, _clipped)
+    return matches, [len(hypothesis) - n + 1 for n in range(1, 5)]
+
+
+@mistake(
+    "ngram_matches",
+    hint="Capitals are written small first. Tokens are compared as they are.",
+)
+def forgets_capitals(hypothesis, reference):
+    small = [[token.lower() for token in tokens] for tokens in (hypothesis, reference)]
+    return _count(*small, _clipped)
+
+
+@mistake(
+    "ngram_matches",
     hint="Totals and matches are exchanged: matches first.",
 )
 def exchanges_the_lists(hypothesis, reference):
@@ -445,3 +463,29 @@ def stays_in_tensors(matches, totals, lengths, reference_lengths):
     smoothed = m + (m == 0) * 2.0 ** -(m == 0).cumsum(0)
     score = (smoothed / t).prod() ** 0.25 * (1 - r / c).clamp(max=0).exp()
     return torch.where(m.any() & t.all(), 100 * score, torch.zeros_like(score))
+
+
+EQUIVALENT = {
+    "ngram_matches: without `strict` in one call of `zip`: ours = Counter(zip(*(hypothesis[i:] for "
+    "i in range(n))))": "False is the default",
+    "ngram_matches: without `strict` in one call of `zip`: theirs = Counter(zip(*(reference[i:] "
+    "for i in range(n))))": "False is the default",
+    "bleu: with one call of `double` left out: matches, totals = (matches.sum(dim=0), "
+    "totals.sum(dim=0).double())": "one double makes doubles of both",
+    "bleu: with one call of `double` left out: matches, totals = (matches.sum(dim=0).double(), "
+    "totals.sum(dim=0))": "one double makes doubles of both",
+    "bleu: with one call of `item` left out: c, r = (lengths.sum(), "
+    "reference_lengths.sum().item())": "a tensor without axes is as good as a number",
+    "bleu: with one call of `item` left out: c, r = (lengths.sum().item(), "
+    "reference_lengths.sum())": "a tensor without axes is as good as a number",
+    "bleu: with another axis in one place: misses = (matches == 0).cumsum(dim=-1)": (
+        "the four sums have one axis, the first and the last"
+    ),
+    "bleu: with one whole number off by one: misses = (matches == 0).cumsum(dim=-1)": (
+        "the four sums have one axis, the first and the last"
+    ),
+    "bleu: with one whole number off by one: precisions = torch.where(matches > 1, matches, 0.5 ** "
+    "misses) / totals": "an n-gram that matches has shorter ones that match, so 0.5 ** 0 = 1",
+    "bleu: with one call of `item` left out: return 100 * brevity * "
+    "precisions.log().mean().exp()": "the text allows a tensor",
+}

@@ -13,19 +13,19 @@ SYSTEM = ("/usr", "/lib", "/lib32", "/lib64", "/libx32", "/bin", "/sbin")
 ETC = ("/etc/ld.so.cache", "/etc/localtime", "/etc/alternatives", "/etc/fonts")
 
 
-def available():
+def available() -> str | None:
     """Path of the bubblewrap program, or None."""
     return shutil.which("bwrap") if sys.platform == "linux" else None
 
 
-def command(view, program):
+def command(view: Path | str, program: list[str]) -> list[str]:
     """The command line that runs ``program`` in a sandbox that sees the folder ``view``.
 
     No network, no home, no repository; own pid, ipc and uts namespaces; everything read-only but
     an empty folder. An ordinary user gets a user namespace; for root, bubblewrap uses root's rights
     and the program gives them up itself.
     """
-    arguments = [available(), "--die-with-parent", "--new-session", "--clearenv"]
+    arguments = [available() or "bwrap", "--die-with-parent", "--new-session", "--clearenv"]
     arguments += ["--unshare-net", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try"]
     arguments += ["--unshare-pid"]
     if os.getuid() != 0:
@@ -48,7 +48,7 @@ def command(view, program):
     return [*arguments, "--", *program]
 
 
-def environment(view, home):
+def environment(view: Path | str, home: Path | str) -> dict[str, str]:
     """The whole environment of the sandbox: nothing of the grader's own is handed on."""
     return {
         "PATH": os.pathsep.join([str(Path(sys.executable).parent), "/usr/bin", "/bin"]),
@@ -68,20 +68,20 @@ def environment(view, home):
     }
 
 
-def _visible():
+def _visible() -> set[str]:
     """The system's programs and libraries, and the folders of the Python environment."""
     python = {sys.prefix, sys.base_prefix, sys.exec_prefix}
     python.add(str(Path(sys.executable).resolve().parent.parent))
     return {*SYSTEM, *ETC, *python}
 
 
-def _folders_above(paths):
+def _folders_above(paths: set[str]) -> list[str]:
     """The folders, outer ones first, that must be made to hold ``paths``."""
     above = {str(parent) for path in paths for parent in Path(path).parents}
     return sorted(above - {"/"} - paths, key=len)
 
 
-def _hidden():
+def _hidden() -> set[str]:
     """The course wherever it is in sight: installed as a plain package, or in a visible folder."""
     places = [Path(folder) for folder in (*site.getsitepackages(), site.getusersitepackages())]
     course = {place / name for place in places for name in ("attention", "autograder")}

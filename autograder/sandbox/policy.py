@@ -18,7 +18,7 @@ class UnprotectedWarning(UserWarning):
     """Students' code runs with the rights of the grader."""
 
 
-def walls(policy):
+def walls(policy: str) -> str:
     """What will stand around students' code: OWN or NONE.
 
     ``policy``  'required': bubblewrap or SandboxRefused; 'auto': a plain process with resource

@@ -1,11 +1,17 @@
 """A student's process as the grader sees it: run cells in it, and ask its answers."""
 
 import itertools
+import socket
 import time
+from collections.abc import Callable, Sequence
+from typing import Any, NoReturn
+
+import torch
 
 from autograder.inside.answer import AnswerRaised, Reply
 from autograder.inside.channel import Channel, ChannelClosed, TimedOut
 from autograder.inside.codec import ProtocolError
+from autograder.inside.limits import Limits
 
 
 class StudentLost(BaseException):
@@ -21,7 +27,9 @@ class StudentProcess:
     Any failure ends the process and raises StudentLost; it cannot be asked again.
     """
 
-    def __init__(self, connection, limits, stop, end):
+    def __init__(
+        self, connection: socket.socket, limits: Limits, stop: Callable[[bool], str], end: float
+    ) -> None:
         self._channel = Channel(connection, limits.frame_bytes)
         self._limits = limits
         self._stop = stop
@@ -30,12 +38,12 @@ class StudentProcess:
         self._end = end
         self.allow(limits.cell_seconds)
 
-    def allow(self, seconds):
+    def allow(self, seconds: float) -> None:
         """Give the requests that follow, together, so much time."""
         self._allowed = seconds
         self._deadline = min(self._end, time.monotonic() + seconds)
 
-    def run(self, source):
+    def run(self, source: str) -> dict[str, Any]:
         """Run a cell; return its outputs: stdout, stderr, and shown or error where there is one."""
         self.allow(self._limits.cell_seconds)
         try:
@@ -44,7 +52,7 @@ class StudentProcess:
             reply = {"error": {"name": error.kind, "message": error.message}}
         return _outputs(reply, self._limits.output_chars)
 
-    def resolve(self, name):
+    def resolve(self, name: str) -> tuple["RemoteAnswer", str] | None:
         """Pair (RemoteAnswer, module) for what the notebook calls ``name``; None if nothing."""
         try:
             reply = self.request("resolve", name=name)
@@ -55,12 +63,12 @@ class StudentProcess:
         module = reply.get("module")
         return self._answer(reply), module if type(module) is str else ""
 
-    def _answer(self, reply):
+    def _answer(self, reply: dict[str, Any]) -> "RemoteAnswer":
         if type(reply.get("value")) is not int:
             self._fail("it sent no message of the agreed form")
         return RemoteAnswer(self, reply["value"])
 
-    def request(self, kind, **details):
+    def request(self, kind: str, **details: Any) -> dict[str, Any]:
         """Send one request and return its reply; raise AnswerRaised, or StudentLost."""
         number = next(self._numbers)
         left = max(0.01, self._deadline - time.monotonic())
@@ -82,11 +90,11 @@ class StudentProcess:
             raise _raised(reply["raised"])
         return reply
 
-    def close(self):
+    def close(self) -> None:
         """Hang up."""
         self._channel.close()
 
-    def _fail(self, reason, dying=False):
+    def _fail(self, reason: str, dying: bool = False) -> NoReturn:
         self.lost = True
         raise StudentLost(self._stop(dying) or reason)
 
@@ -94,60 +102,68 @@ class StudentProcess:
 class RemoteAnswer:
     """A student's function, class or module in the sandbox: the same requests as LocalAnswer."""
 
-    def __init__(self, process, number):
+    def __init__(self, process: StudentProcess, number: int) -> None:
         self._process, self._number = process, number
 
-    def call(self, args, kwargs, **how):
+    def call(self, args: Sequence[Any], kwargs: dict[str, Any], **how: Any) -> Reply:
         """Call the answer; return a Reply, or raise AnswerRaised."""
         return _reply(self._ask("call", args=list(args), kwargs=kwargs, **how))
 
-    def gradients(self, args, kwargs, cotangent, **how):
+    def gradients(
+        self,
+        args: Sequence[Any],
+        kwargs: dict[str, Any],
+        cotangent: torch.Tensor | None,
+        **how: Any,
+    ) -> Reply:
         """Differentiate; Reply of (parameter gradients, inputs')."""
         details = {"args": list(args), "kwargs": kwargs, "cotangent": cotangent}
         return _reply(self._ask("gradients", **details, **how))
 
-    def build(self, args, kwargs, **how):
+    def build(self, args: Sequence[Any], kwargs: dict[str, Any], **how: Any) -> "RemoteAnswer":
         """Construct the class; return the instance as an answer of its own."""
         return self._process._answer(self._ask("build", args=list(args), kwargs=kwargs, **how))
 
-    def parameters(self):
+    def parameters(self) -> Any:
         """The trainable parameters by name."""
         named = self._ask("parameters")["value"]
         if type(named) is not dict:
             raise AnswerRaised("ParameterNames", "the parameters are not named tensors")
         return named
 
-    def load(self, values):
+    def load(self, values: dict[str, torch.Tensor]) -> None:
         """Copy ``values`` into the parameters of the same names, which must be all of them."""
         self._ask("load", values=values)
 
-    def train(self, mode):
+    def train(self, mode: bool) -> None:
         """Put the module into training (True) or evaluation (False) mode."""
         self._ask("train", mode=mode)
 
-    def _ask(self, kind, **details):
+    def _ask(self, kind: str, **details: Any) -> dict[str, Any]:
         reply = self._process.request(kind, answer=self._number, **details)
         if "value" not in reply:
             self._process._fail("it sent no message of the agreed form")
         return reply
 
 
-def _reply(reply):
+def _reply(reply: dict[str, Any]) -> Reply:
     modified = reply.get("modified")
     if type(modified) is not list:
         modified = ["the arguments"]
     return Reply(reply["value"], [str(name)[:50] for name in modified[:10]])
 
 
-def _raised(content):
+def _raised(content: Any) -> AnswerRaised:
     content = content if type(content) is dict else {}
     kind, message, where = (str(content.get(key, ""))[:500] for key in ("kind", "message", "where"))
     return AnswerRaised(kind or "Exception", message, where)
 
 
-def _outputs(reply, room):
+def _outputs(reply: dict[str, Any], room: int) -> dict[str, Any]:
     """The outputs of a cell as strings of bounded size, whatever was sent."""
-    outputs = {key: str(reply.get(key, ""))[: room + 100] for key in ("stdout", "stderr", "shown")}
+    outputs: dict[str, Any] = {
+        key: str(reply.get(key, ""))[: room + 100] for key in ("stdout", "stderr", "shown")
+    }
     error = reply.get("error")
     if type(error) is dict:
         lines = error.get("lines")

@@ -10,9 +10,10 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
+from typing import Any, Self
 
 from autograder.inside import channel
-from autograder.inside.limits import DEFAULT, NONE, OWN, SHARED
+from autograder.inside.limits import DEFAULT, NONE, OWN, SHARED, Limits
 from autograder.sandbox import bubblewrap, view
 from autograder.sandbox.policy import SandboxRefused, walls
 from autograder.sandbox.process import StudentProcess
@@ -26,21 +27,27 @@ class Sandbox:
     ``policy`` is 'required', 'auto' or 'off'; see ``policy.walls``.
     """
 
-    def __init__(self, lesson, policy="required", limits=DEFAULT):
+    def __init__(self, lesson: str, policy: str = "required", limits: Limits = DEFAULT) -> None:
         self.limits = limits
         self._walls = walls(policy)
         self._folder = _folder()
-        self._zygote = self._control = None
-        self._student = None
+        self._zygote: Any = None  # a Popen, and its control socket, while it lives
+        self._control: Any = None
+        self._student: StudentProcess | None = None
         view.prepare(self._folder / "course", lesson)
 
-    def __enter__(self):
+    def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, *_):
+    def __exit__(self, *_: object) -> None:
         self.close()
 
-    def start(self, end=math.inf):
+    @property
+    def kind(self) -> str:
+        """What stands around students' code: 'bubblewrap', or 'none' but the limits."""
+        return "none" if self._walls == NONE else "bubblewrap"
+
+    def start(self, end: float = math.inf) -> StudentProcess:
         """Start a student's process with an empty namespace, ending the one before.
 
         ``end`` is the time, as of ``time.monotonic``, at which it loses its right to an answer.
@@ -69,7 +76,7 @@ class Sandbox:
         self._student = StudentProcess(ours, self.limits, self.stop, end)
         return self._student
 
-    def stop(self, dying=False):
+    def stop(self, dying: bool = False) -> str:
         """End the student's process and everything it started; return why it had ended, or ''.
 
         ``dying`` says that it has hung up, so that its end is worth a moment's waiting for.
@@ -86,7 +93,7 @@ class Sandbox:
             self._end_zygote()
         return ended["verdict"] or _describe(ended["status"])
 
-    def close(self):
+    def close(self) -> None:
         """End everything and remove the temporary folder."""
         if self._student is not None:
             self._student.close()
@@ -94,7 +101,7 @@ class Sandbox:
         self._end_zygote()
         shutil.rmtree(self._folder, ignore_errors=True)
 
-    def _launch(self):
+    def _launch(self) -> None:
         self._end_zygote()
         self._control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self._control.settimeout(START_SECONDS)
@@ -119,14 +126,14 @@ class Sandbox:
         theirs.close()
         self._answer()
 
-    def _command(self, order, *descriptors):
+    def _command(self, order: bytes, *descriptors: int) -> dict[str, Any]:
         try:
             socket.send_fds(self._control, [order], descriptors)
         except OSError as error:
             raise SandboxRefused(f"the sandbox has ended: {error}") from None
         return self._answer()
 
-    def _answer(self):
+    def _answer(self) -> dict[str, Any]:
         """What the zygote says; it never passes on anything from a student's process."""
         try:
             data = self._control.recv(4096)
@@ -138,7 +145,7 @@ class Sandbox:
             raise SandboxRefused(f"the sandbox does not start: {said.splitlines()[-1]}")
         return json.loads(data)
 
-    def _end_zygote(self):
+    def _end_zygote(self) -> None:
         if self._zygote is not None:
             self._zygote.kill()
             self._zygote.wait()
@@ -147,7 +154,7 @@ class Sandbox:
             self._zygote = self._control = None
 
 
-def _folder():
+def _folder() -> Path:
     """A new temporary folder; those of graders that were killed are removed on the way."""
     for old in Path(tempfile.gettempdir()).glob("autograder-[0-9]*-*"):
         with contextlib.suppress(OSError, ValueError):
@@ -158,7 +165,7 @@ def _folder():
     return folder
 
 
-def _alive(pid):
+def _alive(pid: int) -> bool:
     try:
         os.kill(pid, 0)
     except ProcessLookupError:
@@ -166,7 +173,7 @@ def _alive(pid):
     return True
 
 
-def _describe(status):
+def _describe(status: int | None) -> str:
     """Say how a process ended by itself; '' if it was still running."""
     if status is None:
         return ""

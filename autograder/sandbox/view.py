@@ -3,6 +3,7 @@
 import ast
 import importlib.util
 import shutil
+from collections.abc import Container
 from pathlib import Path
 
 from autograder import ROOT, CourseError
@@ -17,14 +18,16 @@ def __getattr__(name):
 '''
 
 
-def prepare(folder, lesson):
+def prepare(folder: Path | str, lesson: str) -> None:
     """Fill ``folder`` with what the cells of ``lesson`` may import and read.
 
     That is the package ``attention`` without the modules that `hidden` names, the data, and a
     package ``autograder`` whose checks do nothing. ``lesson`` is '01_kernel_regression'.
     """
     folder = Path(folder)
-    library = Path(importlib.util.find_spec("attention").origin).parent
+    spec = importlib.util.find_spec("attention")
+    assert spec is not None and spec.origin is not None
+    library = Path(spec.origin).parent
     _copy(library, folder / "attention", hidden(library, lesson))
     if (library.parent / "data").is_dir():
         shutil.copytree(library.parent / "data", folder / "data")
@@ -35,7 +38,7 @@ def prepare(folder, lesson):
     _copy(ROOT / "autograder" / "inside", grader / "inside")
 
 
-def hidden(library, lesson):
+def hidden(library: Path, lesson: str) -> set[Path]:
     """The files of the folder ``library`` that would answer exercises of ``lesson``, as paths.
 
     These are the modules of this lesson and later ones, every module that says at its top, with
@@ -59,7 +62,7 @@ def hidden(library, lesson):
     return {modules[name] for name in found & modules.keys()}
 
 
-def _lessons(lesson):
+def _lessons(lesson: str) -> tuple[set[str], set[str]]:
     """Names of all lessons; of ``lesson`` and the later ones."""
     slugs = {path.stem for path in (ROOT / "source").glob("[0-9][0-9]_*.py")}
     if not slugs:
@@ -69,13 +72,13 @@ def _lessons(lesson):
     return set(names.values()), {name for slug, name in names.items() if slug >= lesson}
 
 
-def _name(path, library):
+def _name(path: Path, library: Path) -> str:
     """The dotted name of a module: 'attention.provided.plots'."""
     parts = path.relative_to(library.parent).with_suffix("").parts
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
 
-def _answers(tree):
+def _answers(tree: ast.Module) -> str | None:
     """The name of the lesson whose exercises a module says that it answers, or None."""
     for node in tree.body:
         if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "ANSWERS":
@@ -83,10 +86,11 @@ def _answers(tree):
     return None
 
 
-def _imported(tree, name, path):
+def _imported(tree: ast.Module, name: str, path: Path) -> set[str]:
     """Dotted names of all modules that a module may need to be imported; none of later calls."""
     package = name if path.stem == "__init__" else name.rpartition(".")[0]
-    found, waiting = set(), list(tree.body)
+    found: set[str] = set()
+    waiting: list[ast.AST] = list(tree.body)
     while waiting:
         node = waiting.pop()
         if isinstance(node, ast.Import):
@@ -99,8 +103,8 @@ def _imported(tree, name, path):
     return found
 
 
-def _copy(package, target, hidden=()):
-    def left_out(folder, names):
+def _copy(package: Path, target: Path, hidden: Container[Path] = ()) -> None:
+    def left_out(folder: str, names: list[str]) -> set[str]:
         return {n for n in names if n == "__pycache__" or Path(folder, n) in hidden}
 
     shutil.copytree(package, target, ignore=left_out)

@@ -62,8 +62,8 @@ def gain_check(student, draw):
 
 
 HALF, SHAPE, GAIN = (
-    Check(check.__name__.removesuffix("_check"), "nowhere", check)
-    for check in (half_check, shape_check, gain_check)
+    Check(check.__name__.removesuffix("_check"), "nowhere", check, reference=right)
+    for check, right in ((half_check, half), (shape_check, half), (gain_check, Gain))
 )
 
 

@@ -19,8 +19,7 @@ LINE = re.compile(r"^ *\d+/\d+  \S+  (\S+) ", re.MULTILINE)
 
 def make_course(folder):
     """An empty course with the solved notebook of one lesson."""
-    for kind in ("solutions", "autograder"):
-        (folder / kind).mkdir()
+    (folder / "solutions").mkdir()
     (folder / "solutions" / SLUG).symlink_to(ROOT / "solutions" / SLUG)
     return folder
 

@@ -200,7 +200,9 @@ def test_kernel_wrong_shows_exactly_the_message(kernel):
 def test_kernel_error_names_the_line(kernel):
     said = error_of(kernel["raises"])
     assert said[0].startswith("softmax: your code raised ")
-    assert said[2] == " " * 12 + "line 3: return (scores - largest).no_such_method()"
+    assert said[2] == " " * 12 + (
+        "line 3 of its cell, in softmax: return (scores - largest).no_such_method()"
+    )
 
 
 def test_kernel_stub(kernel):

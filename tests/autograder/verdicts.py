@@ -11,6 +11,8 @@ GOOD = {
     "alternatives": 4,
     "accepted": 4,
     "leaks": 0,
+    "mutants": 15,
+    "alive": 0,
     "failures": [],
 }
 

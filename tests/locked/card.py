@@ -8,6 +8,7 @@ import json
 import multiprocessing
 import os
 import sys
+import time
 import warnings
 import zlib
 from pathlib import Path
@@ -44,12 +45,22 @@ def measure(lesson, every=1):
 
 def _one(item, answer, judged):
     """What the grading says of one answer."""
+    from autograder.building.mutants import Endless, bounded
     from autograder.checking import registry
+    from autograder.checking.expect import CheckFailed
     from autograder.checking.run_check import run_check
     from autograder.inside.answer import LocalAnswer
 
-    failure = run_check(item, LocalAnswer(answer.target), SEED)
+    start = time.monotonic()
+    try:
+        with bounded():
+            failure = run_check(item, LocalAnswer(answer.target), SEED)
+    except Endless:
+        failure = CheckFailed("it does not end")
+    except Exception as error:
+        failure = CheckFailed(f"THE GRADER RAISED {error!r}")
     found = {"answer": answer.name, "about": answer.about, "kind": answer.kind}
+    found["seconds"] = round(time.monotonic() - start, 2)
     found["said"] = "" if failure is None else str(failure)
     if answer.is_right:
         return {**found, "right": 1, "accepted": int(failure is None)}

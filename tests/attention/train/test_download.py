@@ -1,90 +1,89 @@
-"""Downloads: whole or not at all, from where they stopped, and every failure in one sentence."""
+"""Downloads: whole or not at all, and every failure in one sentence."""
 
+import errno
 import gzip
+import hashlib
+import os
+import random
+import shutil
+import signal
 import socket
-import ssl
-import urllib.error
-import urllib.request
+import subprocess
+import sys
+import time
 
+import pooch
 import pytest
+import requests
 
 from attention.train import download as module
-from attention.train.download import DataError, NoConnection, NotThere
-from tests.downloads import PACKED, SHA256, TEXT
+from attention.train.download import DownloadError, NoConnection, NotThere, download
+from tests.server import serving
+
+TEXT = "".join(f"{random.Random(i).getrandbits(64)} ein Satz\n" for i in range(4000)).encode()
+PACKED = gzip.compress(TEXT, mtime=0)
+SHA256 = hashlib.sha256(TEXT).hexdigest()
 
 
-def sizes(site):
-    """The bytes that were sent in answer to each request."""
-    return [sent for _, _, sent in site.asked]
+@pytest.fixture(autouse=True)
+def waited(monkeypatch):
+    """The seconds before other attempts, for which nobody waits here."""
+    seconds = []
+    monkeypatch.setattr(pooch.core.time, "sleep", seconds.append)
+    return seconds
+
+
+@pytest.fixture
+def site(monkeypatch):
+    monkeypatch.setenv("no_proxy", "*")
+    with serving({"/text": TEXT, "/text.gz": PACKED}) as site:
+        yield site
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "new" / "text"
+
+
+@pytest.fixture
+def get(site, path):
+    """Download the text; every error is one sentence, and no half of a file stays."""
+
+    def run(name="/text", address=None, path=path):
+        try:
+            url = (site.address if address is None else address) + name
+            download(url, path, len(TEXT), SHA256)
+        except DownloadError as error:
+            assert "\n" not in str(error)
+            if path.parent.is_dir():
+                assert [left.name for left in path.parent.iterdir()] in ([], ["text"])
+            raise
+
+    return run
 
 
 @pytest.mark.parametrize("name", ["/text", "/text.gz"])
-def test_a_text_arrives_unpacked(get, site, name):
-    assert get(name) == ([], [])
-    assert get.path.read_bytes() == TEXT
-    assert get.left() == ["text"]
-    assert len(site.asked) == 1
+def test_a_text_arrives_unpacked(get, site, path, name, capfd):
+    get(name)
+    assert path.read_bytes() == TEXT and path.stat().st_mode & 0o777 == 0o644
+    assert [left.name for left in path.parent.iterdir()] == ["text"]
+    assert site.asked == [name]
+    assert capfd.readouterr() == ("", "")
 
 
-@pytest.mark.parametrize(("name", "content"), [("/text", TEXT), ("/text.gz", PACKED)])
-def test_a_broken_connection_is_resumed_where_it_broke(get, site, name, content):
-    site.plan = ["break", "break"]
-    said, waited = get(name)
-    assert get.path.read_bytes() == TEXT
-    assert [begin for _, begin, _ in site.asked] == [0, sizes(site)[0], sum(sizes(site)[:2])]
-    assert sum(sizes(site)) == len(content)
-    assert waited == [1, 1]  # each attempt brought something
-    assert said[0].startswith(f"{name[1:]}: the connection ended after ")
-    assert said[0].endswith(" bytes; trying again in 1 s")
-
-
-def test_what_an_earlier_download_left_is_not_asked_for_again(get, site):
-    get.part.parent.mkdir()
-    get.part.write_bytes(TEXT[:50_000])
+def test_an_altered_text_is_replaced(get, path):
+    path.parent.mkdir()
+    path.write_bytes(b"altered")
     get()
-    assert get.path.read_bytes() == TEXT
-    assert site.asked == [["/text", 50_000, len(TEXT) - 50_000]]
+    assert path.read_bytes() == TEXT
 
 
-def test_a_download_that_was_stopped_after_its_last_byte_needs_no_server(get, site):
-    get.part.parent.mkdir()
-    get.part.write_bytes(PACKED)
-    get("/text.gz")
-    assert get.path.read_bytes() == TEXT
-    assert site.asked == []
-
-
-def test_a_server_without_ranges_sends_all_of_it_again(get, site):
-    site.plan = ["break", "ignore"]
+@pytest.mark.parametrize("way", ["break", 408, 429, 500, 503])
+def test_a_busy_server_and_a_broken_connection_are_tried_again(get, site, path, waited, way):
+    site.plan = [way] * 3
     get()
-    assert get.path.read_bytes() == TEXT
-    assert sizes(site) == [len(TEXT) // 2, len(TEXT)]
-
-
-def test_another_part_than_the_one_asked_for_is_not_used(get, site):
-    site.plan = ["break", "elsewhere"]
-    said, _ = get()
-    assert get.path.read_bytes() == TEXT
-    assert [begin for _, begin, _ in site.asked] == [0, len(TEXT) // 2, 0]
-    assert "another part" in said[1]
-
-
-@pytest.mark.parametrize("left", [b"x" * 1000, b"x" * 2 * len(TEXT), PACKED[:1000]])
-def test_what_does_not_belong_to_the_file_is_dropped(get, site, left):
-    get.part.parent.mkdir()
-    get.part.write_bytes(left)
-    get()
-    assert get.path.read_bytes() == TEXT
-    assert get.left() == ["text"]
-    assert len(site.asked) == 2
-
-
-@pytest.mark.parametrize("status", [408, 429, 500, 503])
-def test_a_busy_server_is_asked_again_after_growing_waits(get, site, status):
-    site.plan = [status] * 4
-    _, waited = get()
-    assert get.path.read_bytes() == TEXT
-    assert waited == [1, 2, 4, 8]
+    assert path.read_bytes() == TEXT
+    assert waited == [1, 2, 3]
 
 
 def test_a_server_that_stays_busy(get, site):
@@ -93,29 +92,17 @@ def test_a_server_that_stays_busy(get, site):
         get()
     assert str(raised.value) == (
         f"{site.address}/text: the server answers 503 Service Unavailable; "
-        "given up after 5 attempts"
+        "given up after 4 attempts"
     )
-    assert len(site.asked) == 5
-    assert get.left() == []
+    assert len(site.asked) == 4
 
 
-def test_a_connection_that_always_breaks_keeps_what_came(get, site):
-    site.files["/text"] = TEXT[:100]
-    site.plan = ["break"] * 99
-    with pytest.raises(NoConnection, match=r"99 of 100 bytes.*\(99 bytes are kept") as raised:
+@pytest.mark.parametrize("way", ["break", "stall"])
+def test_a_connection_that_always_ends_too_soon(get, site, monkeypatch, way):
+    monkeypatch.setattr(module, "TIMEOUT", 0.2)
+    site.plan = [way] * 99
+    with pytest.raises(NoConnection, match=r"no connection \(.*\); given up after 4 attempts"):
         get()
-    assert "\n" not in str(raised.value)
-    assert get.waited[-4:] == [1, 2, 4, 8]
-    assert get.part.read_bytes() == TEXT[:99]
-    assert not get.path.exists()
-
-
-def test_attempts_have_an_end_even_if_each_brings_a_little(get, site, monkeypatch):
-    monkeypatch.setattr(module, "ATTEMPTS", 3)
-    site.plan = ["break"] * 99
-    with pytest.raises(NoConnection, match="given up after 3 attempts"):
-        get()
-    assert len(site.asked) == 3
 
 
 WRONG = {
@@ -132,114 +119,140 @@ WRONG = {
 
 
 @pytest.mark.parametrize("why", WRONG)
-def test_a_wrong_file_is_refused_and_nothing_of_it_kept(get, site, why):
+def test_a_wrong_file_is_refused_and_the_old_one_stays(get, site, path, why):
+    path.parent.mkdir()
+    path.write_bytes(b"old")
     content, words = WRONG[why]
     site.files["/text"] = content
-    with pytest.raises(DataError) as raised:
+    with pytest.raises(DownloadError) as raised:
         get()
     said = str(raised.value)
     assert words in said and f"{site.address}/text" in said and "nothing of it was kept" in said
-    assert get.left() == []
+    assert path.read_bytes() == b"old"
     assert len(site.asked) == 1
 
 
-def test_a_wrong_file_leaves_the_old_one_alone(get, site):
-    get.path.parent.mkdir()
-    get.path.write_bytes(b"old")
-    site.files["/text"] = b"wrong"
-    with pytest.raises(DataError):
-        get()
-    assert get.path.read_bytes() == b"old"
-
-
-def test_a_server_that_does_not_say_how_much_will_come(get, site):
+def test_a_server_that_does_not_say_how_much_will_come(get, site, path):
     site.plan = ["unknown"]
     get()
-    assert get.path.read_bytes() == TEXT
+    assert path.read_bytes() == TEXT
 
 
 def test_a_server_that_never_ends(get, site):
     site.plan = ["endless"]
-    with pytest.raises(DataError, match="longer than it should be"):
+    with pytest.raises(DownloadError, match="longer than it should be"):
         get()
-    assert get.left() == []
 
 
-def test_a_server_that_falls_silent(get, site, monkeypatch):
-    monkeypatch.setattr(module, "TIMEOUT", 0.2)
-    site.plan = ["stall"]
-    said, _ = get()
-    assert get.path.read_bytes() == TEXT
-    assert "the connection broke (timed out)" in said[0]
-    assert 0 <= sizes(site)[0] - site.asked[1][1] < module.CHUNK
-
-
-@pytest.mark.parametrize("status", [403, 404, 410])
-def test_a_file_that_is_not_there_is_asked_for_once(get, site, status):
+@pytest.mark.parametrize(
+    ("status", "kind"), [(403, NotThere), (404, NotThere), (410, NotThere), (401, DownloadError)]
+)
+def test_a_refusal_is_asked_for_once(get, site, status, kind):
     site.plan = [status]
-    with pytest.raises(NotThere, match=f"/text: the server answers {status} "):
+    with pytest.raises(DownloadError, match=f"/text: the server answers {status} ") as raised:
         get()
+    assert raised.type is kind
     assert len(site.asked) == 1
-    assert get.left() == []
 
 
-def test_another_refusal(get, site):
-    site.plan = [401]
-    with pytest.raises(DataError, match="/text: the server answers 401 Unauthorized$"):
-        get()
-
-
-def closed_port():
+def test_no_connection(get, waited):
     with socket.socket() as one:
         one.bind(("127.0.0.1", 0))
-        return one.getsockname()[1]
-
-
-def test_no_connection(get):
-    address = f"http://127.0.0.1:{closed_port()}"
+        address = f"http://127.0.0.1:{one.getsockname()[1]}"
     with pytest.raises(NoConnection) as raised:
         get(address=address)
-    words = "no connection (Connection refused); given up after 5 attempts"
+    words = "no connection (Connection refused); given up after 4 attempts"
     assert str(raised.value) == f"{address}/text: {words}"
-    assert get.waited == [1, 2, 4, 8]
+    assert waited == [1, 2, 3]
 
 
-NO_NETWORK = {
-    NoConnection: socket.gaierror(-2, "Name or service not known"),
-    DataError: ssl.SSLCertVerificationError(1, "self-signed certificate"),
-}
-
-
-@pytest.mark.parametrize("expected", NO_NETWORK)
-def test_names_that_are_unknown_and_certificates_that_are_wrong(get, monkeypatch, expected):
+def test_a_certificate_that_is_wrong_is_not_asked_again(get, monkeypatch, waited):
     def fail(*_, **__):
-        raise urllib.error.URLError(NO_NETWORK[expected])
+        raise requests.exceptions.SSLError("self-signed certificate")
 
-    monkeypatch.setattr(urllib.request, "urlopen", fail)
-    with pytest.raises(DataError, match=NO_NETWORK[expected].strerror) as raised:
+    monkeypatch.setattr(requests, "get", fail)
+    with pytest.raises(DownloadError, match="self-signed certificate"):
         get()
-    assert raised.type is expected
-    assert len(get.waited) == (4 if expected is NoConnection else 0)
+    assert waited == []
 
 
 @pytest.mark.parametrize("address", ["ftp://a", "/media/stick", "stick", "", "javascript:a"])
 def test_other_addresses_are_refused(get, address):
-    with pytest.raises(DataError, match="begins with http:// or https://, or with file:///"):
+    with pytest.raises(DownloadError, match="begins with http:// or https://, or with file:///"):
         get(address=address)
 
 
 @pytest.mark.parametrize("address", ["http://", "http://[::1", "http://a:b", "http://a..b"])
-def test_addresses_that_are_none(get, address):
-    with pytest.raises(DataError, match="is no valid address|names no server"):
+def test_addresses_that_are_none(get, address, waited):
+    with pytest.raises(DownloadError, match="is no valid address"):
         get(address=address)
+    assert waited == []
 
 
-def test_a_folder_as_a_server(get, tmp_path):
+def test_a_folder_as_a_server(get, tmp_path, path):
     folder = tmp_path / "ein Stück"
     folder.mkdir()
     (folder / "text.gz").write_bytes(PACKED)
     get("/text.gz", address=f"file://{folder}")
-    assert get.path.read_bytes() == TEXT
+    assert path.read_bytes() == TEXT
+    path.unlink()
     with pytest.raises(NotThere, match="No such file"):
         get("/other", address=f"file://{folder}")
-    assert get.left() == ["text"]
+
+
+# The disk
+
+
+@pytest.mark.parametrize(
+    ("number", "says"),
+    [(errno.ENOSPC, "there is no space left for .*text: free some"), (errno.EIO, "cannot be wri")],
+)
+def test_a_disk_that_fails(get, monkeypatch, number, says):
+    def fail(*_):
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr(shutil, "move", fail)
+    with pytest.raises(DownloadError, match=says):
+        get()
+
+
+def test_a_folder_that_may_not_be_written(get, monkeypatch):
+    def refuse(*_, **__):
+        raise PermissionError(errno.EACCES, "Permission denied")
+
+    monkeypatch.setattr(os, "makedirs", refuse)
+    with pytest.raises(DownloadError, match=r"text cannot be written: .*Permission denied"):
+        get()
+
+
+@pytest.mark.parametrize("inside", ["text", "folder/text"])
+def test_a_file_in_place_of_the_folder(get, tmp_path, inside):
+    (tmp_path / "file").write_text("no folder")
+    with pytest.raises(DownloadError, match="there is a file where its folder should be"):
+        get(path=tmp_path / "file" / inside)
+
+
+CODE = """
+import sys
+from pathlib import Path
+from attention.train.download import download
+download(sys.argv[1], Path(sys.argv[2]), int(sys.argv[3]), sys.argv[4])
+"""
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no signals")
+def test_a_killed_download_leaves_nothing_under_the_final_name(get, site, path):
+    site.plan = ["stall"]
+    arguments = [f"{site.address}/text", path, str(len(TEXT)), SHA256]
+    process = subprocess.Popen([sys.executable, "-c", CODE, *arguments])
+    try:
+        deadline = time.monotonic() + 30
+        while not site.asked:
+            assert time.monotonic() < deadline and process.poll() is None
+            site.ended.wait(0.02)
+    finally:
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+    assert not path.exists()
+    get()
+    assert path.read_bytes() == TEXT

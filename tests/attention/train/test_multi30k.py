@@ -3,17 +3,18 @@
 import re
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
 
 from attention.train import multi30k
-from attention.train.download import DataError, NoConnection, NotThere
-from attention.train.multi30k import fetch, load
+from attention.train.download import DownloadError, NoConnection, NotThere
+from attention.train.multi30k import CorpusError, fetch, load
 from tests import small_corpus
 from tests.server import serving
 
-ROOT = Path(__file__).resolve().parent.parent.parent
+ROOT = Path(__file__).resolve().parents[3]
 
 
 @pytest.fixture
@@ -106,17 +107,17 @@ def test_load_splits_at_line_ends_only(texts, folder, split, n, tokenised):
 
 
 def test_what_is_not_there(folder):
-    with pytest.raises(DataError) as raised:
+    with pytest.raises(CorpusError) as raised:
         load("val", "en", folder=folder)
     assert str(raised.value) == (
         f"val.lc.norm.tok.en is not in {folder}: "
-        f"fetch it with autograder data fetch multi30k --folder {folder}"
+        f"fetch it with autograder data fetch multi30k --data {folder}"
     )
 
 
 def test_the_usual_folder_needs_no_option(folder, monkeypatch):
     monkeypatch.setattr(multi30k, "FOLDER", folder)
-    with pytest.raises(DataError, match="fetch it with autograder data fetch multi30k$"):
+    with pytest.raises(CorpusError, match="fetch it with autograder data fetch multi30k$"):
         load("val", "en", folder=folder)
 
 
@@ -127,23 +128,23 @@ def test_what_was_altered(texts, folder, change):
     (folder / "val.en").write_bytes(
         {"a byte": b"E" + text[1:], "cut": text[:-1], "longer": text + b"\n", "empty": b""}[change]
     )
-    with pytest.raises(DataError) as raised:
+    with pytest.raises(CorpusError) as raised:
         load("val", "en", tokenised=False, folder=folder)
     assert str(raised.value) == (
         f"{folder}/val.en is not what it was (its SHA-256 differs): "
-        f"mend it with autograder data fetch multi30k --folder {folder}"
+        f"mend it with autograder data fetch multi30k --data {folder}"
     )
 
 
 def test_what_cannot_be_read(folder):
     (folder / "val.en").mkdir(parents=True)
-    with pytest.raises(DataError, match="val.en cannot be read: Is a directory"):
+    with pytest.raises(CorpusError, match="val.en cannot be read: Is a directory"):
         load("val", "en", tokenised=False, folder=folder)
 
 
 @pytest.mark.parametrize("wanted", [("test", "en"), ("train", "fr"), ("../train", "en")])
 def test_texts_that_multi30k_does_not_have(folder, wanted):
-    with pytest.raises(DataError, match=r"has no text called .*; there are: train.en, train.de"):
+    with pytest.raises(CorpusError, match=r"has no text called .*; there are: train.en, train.de"):
         load(*wanted, folder=folder)
 
 
@@ -166,7 +167,7 @@ def test_fetch_brings_every_text_and_the_second_time_asks_for_nothing(repository
 def test_only_some_texts(repository, folder):
     fetch(folder, names=["val.de", "val.lc.norm.tok.en"], say=quietly)
     assert sorted(path.name for path in folder.iterdir()) == ["val.de", "val.lc.norm.tok.en"]
-    with pytest.raises(DataError, match="has no text called val.fr"):
+    with pytest.raises(CorpusError, match="has no text called val.fr"):
         fetch(folder, names=["val.fr"], say=quietly)
 
 
@@ -178,21 +179,10 @@ def test_fetch_mends_what_was_altered(repository, texts, folder):
     assert multi30k.state("train.de", folder) == "missing"
     fetch(folder, say=quietly)
     assert {path.name: path.read_bytes() for path in folder.iterdir()} == texts
-    assert [path for path, _, _ in repository.asked] == [
+    assert repository.asked == [
         "/data/task1/raw/train.de.gz",
         "/data/task1/raw/val.en.gz",
     ]
-
-
-def test_fetch_goes_on_after_a_broken_connection(repository, texts, folder):
-    repository.plan = ["break", 503]
-    waited = []
-    fetch(folder, names=["train.lc.norm.tok.en"], say=quietly, wait=waited.append)
-    size = len(texts["train.lc.norm.tok.en"])
-    assert [begin for _, begin, _ in repository.asked] == [0, size // 2, size // 2]
-    assert sum(sent for _, _, sent in repository.asked) == size
-    assert waited == [1, 2]
-    assert load("train", "en", folder=folder)[0].startswith("en 0 ")
 
 
 @pytest.mark.parametrize("end", ["", "/"])
@@ -225,13 +215,14 @@ def test_a_repository_without_the_files(repository, folder):
         fetch(folder, say=quietly)
 
 
-def test_without_network_the_address_and_the_mirror_are_named(repository, folder):
-    repository.plan = [503] * 5
+def test_without_network_the_address_and_the_mirror_are_named(repository, folder, monkeypatch):
+    monkeypatch.setattr(time, "sleep", quietly)
+    repository.plan = [503] * 4
     with pytest.raises(NoConnection) as raised:
-        fetch(folder, say=quietly, wait=quietly)
+        fetch(folder, say=quietly)
     assert str(raised.value) == (
         f"{repository.address}/data/task1/raw/train.en.gz: the server answers 503 Service "
-        "Unavailable; given up after 5 attempts; "
+        "Unavailable; given up after 4 attempts; "
         "try again later, or name a copy of the files with --mirror URL"
     )
 
@@ -239,6 +230,6 @@ def test_without_network_the_address_and_the_mirror_are_named(repository, folder
 def test_a_mirror_with_a_wrong_file_is_not_believed(texts, folder):
     files = small_corpus.as_mirror(texts)
     files["/val.en.gz"] = files["/val.de.gz"]
-    with serving(files) as site, pytest.raises(DataError, match="/val.en.gz is not the text"):
+    with serving(files) as site, pytest.raises(DownloadError, match="/val.en.gz is not the text"):
         fetch(folder, site.address, say=quietly)
     assert sorted(path.name for path in folder.iterdir()) == ["train.de", "train.en"]

@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from attention.train.__main__ import main
-from attention.train.model_file import load_model
+from attention.train.model import load_model
 from attention.train.run_folder import RunFolder
 
 TINY = [

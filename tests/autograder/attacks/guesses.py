@@ -3,8 +3,7 @@
 import torch
 
 from autograder.checking import registry
-from autograder.checking.inputs import Draw
-from autograder.checking.student import Student
+from autograder.checking.run_check import run_check
 from autograder.inside.answer import AnswerRaised, LocalAnswer, Reply
 
 from .paper import attack
@@ -16,7 +15,7 @@ class Replayed:
     def __init__(self, recorded):
         self._recorded = recorded
 
-    def _next(self, *_):
+    def _next(self, *_, **how):
         request, value, modified = next(self._recorded)
         if request == "raised":
             raise AnswerRaised(*value)
@@ -24,7 +23,7 @@ class Replayed:
 
     call = gradients = _next
 
-    def build(self, args, kwargs):
+    def build(self, args, kwargs, **how):
         """A module that replays as well."""
         return self
 
@@ -38,11 +37,35 @@ class Replayed:
     train = load
 
 
+class _Recording:
+    """An answer that notes what it gives."""
+
+    def __init__(self, answer, record):
+        self._answer, self._record = answer, record
+
+    def __getattr__(self, request):
+        def ask(*details, **how):
+            try:
+                found = getattr(self._answer, request)(*details, **how)
+            except AnswerRaised as error:
+                self._record.append(("raised", [error.kind, error.message], []))
+                raise
+            if request == "build":
+                return _Recording(found, self._record)
+            if request in ("call", "gradients"):
+                self._record.append((request, found.value, found.modified))
+            elif request == "parameters":
+                self._record.append((request, found, []))
+            return found
+
+        return ask
+
+
 def recorded(item, answer, seed):
-    """What ``answer`` gives to the Check ``item`` with this seed, in the order of the requests."""
-    student = Student(LocalAnswer(answer))
-    item.run(student, Draw(seed))
-    return student.record
+    """What ``answer`` gives where ``item`` is checked with this seed, in the order of requests."""
+    record = []
+    run_check(item, _Recording(LocalAnswer(answer), record), seed)
+    return record
 
 
 def _text(value):
@@ -71,7 +94,7 @@ def answers_of_an_earlier_grading(paper):
     paper.first("""
         from autograder.inside import answer
 
-        def replay(self, *_):
+        def replay(self, *_, **how):
             request, value, modified = kept[self.target.__name__].pop(0)
             if request == "raised":
                 raise answer.AnswerRaised(*value)
@@ -106,7 +129,7 @@ def echoes_what_came(paper):
             collect(message)
             return message
 
-        def echo(self, args, kwargs, *cotangent):
+        def echo(self, args, kwargs, *cotangent, **how):
             value = seen[-1] if seen else None
             if cotangent:
                 value = {}, [one for one in args if isinstance(one, torch.Tensor)]

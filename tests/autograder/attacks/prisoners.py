@@ -6,6 +6,16 @@ Each ``won()`` tries one thing and reverts it. Whoever gets out answers every ex
 from .paper import attack
 
 LIBC = "libc = ctypes.CDLL(None, use_errno=True)\n"
+OPENED = """
+def opened(names, mode):
+    for name in names:
+        try:
+            os.close(os.open(name, mode))
+            return True
+        except OSError:
+            pass
+    return False
+"""
 
 
 @attack
@@ -138,41 +148,35 @@ def raw_disk(paper):
 @attack
 def device_files(paper):
     """Memory, kernel log, disks, KVM and FUSE in /dev."""
-    paper.burglar("""
-        import glob
+    paper.burglar(
+        OPENED
+        + """
+import glob
 
-        def won():
-            names = ["/dev/mem", "/dev/kmsg", "/dev/port", "/dev/kvm", "/dev/fuse", "/dev/net/tun"]
-            names += glob.glob("/dev/[vsx]d[a-z]*") + glob.glob("/dev/nvme*")
-            for name in names:
-                try:
-                    os.close(os.open(name, os.O_RDWR))
-                    return True
-                except OSError:
-                    pass
-            return False
-    """)
+def won():
+    names = ["/dev/mem", "/dev/kmsg", "/dev/port", "/dev/kvm", "/dev/fuse", "/dev/net/tun"]
+    names += glob.glob("/dev/[vsx]d[a-z]*") + glob.glob("/dev/nvme*")
+    return opened(names, os.O_RDWR)
+"""
+    )
 
 
 @attack
 def kernel_settings(paper):
     """core_pattern, sysctls and control groups, opened for writing (nothing is written)."""
-    paper.burglar("""
-        import glob
+    paper.burglar(
+        OPENED
+        + """
+import glob
 
-        def won():
-            names = ["/proc/sys/kernel/core_pattern", "/proc/sysrq-trigger"]
-            names += ["/proc/sys/vm/drop_caches", "/sys/kernel/uevent_helper"]
-            names += glob.glob("/sys/fs/cgroup/*.procs")
-            names += glob.glob("/sys/fs/cgroup/*/cgroup.procs")
-            for name in names:
-                try:
-                    os.close(os.open(name, os.O_WRONLY))
-                    return True
-                except OSError:
-                    pass
-            return False
-    """)
+def won():
+    names = ["/proc/sys/kernel/core_pattern", "/proc/sysrq-trigger"]
+    names += ["/proc/sys/vm/drop_caches", "/sys/kernel/uevent_helper"]
+    names += glob.glob("/sys/fs/cgroup/*.procs")
+    names += glob.glob("/sys/fs/cgroup/*/cgroup.procs")
+    return opened(names, os.O_WRONLY)
+"""
+    )
 
 
 @attack

@@ -201,7 +201,7 @@ def answers_class_patched(paper):
         import autograder.check
         import torch
 
-        def call(self, args, kwargs):
+        def call(self, args, kwargs, **how):
             from autograder.checking import registry
             for known in registry.stored_answers(registry.find(self.target.__name__)):
                 if known.hint is None:

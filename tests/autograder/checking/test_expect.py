@@ -274,3 +274,26 @@ def test_gradients_fail():
     assert failure(gradients_of, lambda x, y: x[:, None, None] @ y, x, y)[0] == (
         "your code raised RuntimeError"
     )
+
+
+# several results
+
+
+@pytest.mark.parametrize("pair", [(1, 2), [1, 2]])
+def test_a_list_is_as_good_as_a_tuple(pair):
+    assert expect.parts(pair, "context", "weights") is pair
+
+
+@pytest.mark.parametrize(
+    ("got", "shown"),
+    [
+        (torch.ones(2), "a tensor of shape (2,), float32"),
+        ((1, 2, 3), "3 results"),
+        (None, "None (is there a return?)"),
+    ],
+)
+def test_another_number_of_results(got, shown):
+    with pytest.raises(CheckFailed) as caught:
+        expect.parts(got, "context", "weights")
+    assert caught.value.got == shown
+    assert caught.value.expected == "2: context, weights"

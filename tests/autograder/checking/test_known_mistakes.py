@@ -5,7 +5,7 @@ import torch
 
 from autograder.checking import expect
 from autograder.checking.registry import Check
-from autograder.checking.student import Student, same_record
+from autograder.checking.student import Student
 from autograder.inside.answer import LocalAnswer
 from tests.autograder.half import F64, Gain, half, lines, raiser, stored
 from tests.autograder.values import Agreeable
@@ -16,7 +16,7 @@ def third(x):
 
 
 def truncates(x):
-    return (x // 2).to(x.dtype)
+    return torch.floor(x / 2)
 
 
 def in_float32(x):
@@ -29,6 +29,10 @@ def accepts_integers(x):
 
 def multiplies_shapes(x):
     return x @ x
+
+
+# What is true of `third` without any stored mistake.
+THIRD = "Every number is 0.666667 times the expected one."
 
 
 @pytest.fixture
@@ -47,7 +51,8 @@ def hints(known):
         (third, third),
         (lambda x: x * (1 / 3), third),
         (lambda x: torch.div(x, 3), third),
-        (lambda x: torch.floor(x / 2), truncates),
+        (lambda x: (0.5 * x).floor(), truncates),
+        (lambda x: (x // 2).to(x.dtype), None),  # its gradient is another
         (lambda x: (x / 2).to(torch.float32), in_float32),
         (lambda x: 0.5 * x, accepts_integers),
         (lambda x: torch.mm(x, x), multiplies_shapes),
@@ -63,13 +68,13 @@ def hints(known):
 )
 def test_an_answer_that_equals_a_mistake_gets_its_hint(judge, hints, answer, named):
     failure = judge(answer)
-    said = [line for line in lines(failure) if "likely" in line]
+    said = [line for line in lines(failure) if "hint of" in line]
     assert said == ([f"  likely    hint of {named.__name__}"] if named else [])
 
 
 def test_a_right_answer_among_the_stored_ones_gives_no_hint(judge, known):
     known.append(stored(half))
-    assert judge(third).likely == ""
+    assert judge(third).likely == THIRD
 
 
 def test_rounding_of_float32_does_not_hide_a_mistake(judge, known):
@@ -81,13 +86,14 @@ def test_rounding_of_float32_does_not_hide_a_mistake(judge, known):
         return x * x * 3
 
     known.append(stored(forgets_exp, "forgotten"))
-    failure = judge(lambda x: 3.0 * x.pow(2.0) + 1e-7 * x, Check("half", "nowhere", check))
+    exponential = Check("half", "nowhere", check, reference=torch.exp)
+    failure = judge(lambda x: 3.0 * x.pow(2.0) + 1e-7 * x, exponential)
     assert failure.likely == "forgotten"
 
 
 def test_a_mistake_that_passes_is_nobodys_likeness(judge, known):
     known.append(stored(half, "wrongly called a mistake"))
-    assert judge(third).likely == ""
+    assert judge(third).likely == THIRD
 
 
 def test_a_changed_input_tells_two_answers_apart(judge, known):
@@ -98,26 +104,7 @@ def test_a_changed_input_tells_two_answers_apart(judge, known):
 
     known.append(stored(in_place, "in place"))
     assert judge(in_place).likely == "in place"
-    assert judge(lambda x: x / 2).likely == ""
-
-
-# records
-
-
-def record(*entries):
-    return [(kind, value, []) for kind, value in entries]
-
-
-def test_records_with_an_error_alone_need_the_same_message():
-    first = record(("raised", ["TypeError", "a"]))
-    assert same_record(first, record(("raised", ["TypeError", "a"])))
-    assert not same_record(first, record(("raised", ["TypeError", "b"])))
-    assert not same_record(first, record(("raised", ["ValueError", "a"])))
-    later = record(("call", 1.0), ("raised", ["TypeError", "a"]))
-    assert same_record(later, record(("call", 1.0), ("raised", ["TypeError", "b"])))
-    assert not same_record(later, record(("call", 2.0), ("raised", ["TypeError", "a"])))
-    assert not same_record(later, record(("call", 1.0), ("call", 1.0)))
-    assert not same_record(later, first)
+    assert "in place" not in judge(lambda x: x / 2).likely
 
 
 def test_every_exchange_is_recorded():

@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from attention.train import download, multi30k
+from attention.train import multi30k
 from autograder.commands import cli
 from tests import small_corpus
 from tests.server import serving
@@ -36,7 +36,7 @@ def says(capsys, folder, monkeypatch):
     monkeypatch.delitem(sys.modules, "ipykernel", raising=False)  # another test may have left it
 
     def run(*words):
-        status = cli.main(["data", *words, "--folder", str(folder)])
+        status = cli.main(["data", *words, "--data", str(folder)])
         return status, *capsys.readouterr()
 
     return run
@@ -62,18 +62,17 @@ def test_list_says_what_is_whole(says, site, folder):
     status, out, err = says("list")
     assert (status, err) == (0, "")
     assert out.count("missing") == 12
-    assert out.splitlines()[-1].endswith(f": autograder data fetch multi30k --folder {folder}")
+    assert out.splitlines()[-1].endswith(f": autograder data fetch multi30k --data {folder}")
     says("fetch", "multi30k", "--mirror", site.address)
     (folder / "train.en").write_bytes(b"altered")
     (folder / "train.de").unlink()
-    (folder / "train.de.part").write_bytes(b"some")
     (folder / "val.en").unlink()
     (folder / "val.en").mkdir()
     lines = says("list")[1].splitlines()
     assert lines[0] == f"multi30k, in {folder}:"
     states = {line.split()[0]: line.split()[-1] for line in lines[1:13]}
     assert states.pop("train.en") == "altered"
-    assert states.pop("train.de") == "begun"
+    assert states.pop("train.de") == "missing"
     assert states.pop("val.en") == "unreadable"
     assert set(states.values()) == {"whole"}
 
@@ -89,18 +88,6 @@ def test_a_failure_is_one_sentence_and_status_1(says, site):
     assert status == 1
     assert err.count("\n") == 1 and err.startswith(f"{site.address}/val.en.gz is not the text")
     assert out.splitlines()[-1].startswith("train.de: fetched")
-
-
-def test_waiting_is_announced(says, site, monkeypatch):
-    monkeypatch.setattr(download, "WAITS", (0, 0))
-    site.plan = [503] * 3
-    status, out, err = says("fetch", "multi30k", "--mirror", site.address)
-    assert status == 1
-    assert (
-        out.splitlines()[-2:]
-        == ["train.en.gz: the server answers 503 Service Unavailable; trying again in 0 s"] * 2
-    )
-    assert "given up after 3 attempts" in err and "--mirror" in err
 
 
 @pytest.mark.parametrize("words", [[], ["fetch"], ["fetch", "wmt14"], ["lst"]])
@@ -121,29 +108,26 @@ sys.exit(cli.main())
 
 
 @pytest.mark.skipif(os.name == "nt", reason="Windows has no signals")
-def test_an_interrupt_keeps_what_came(site, folder):
+def test_an_interrupt_leaves_nothing_half(site, folder):
     """The real list of files is in use here: what comes is stopped before it is compared."""
-    content = bytes(100_000)
-    site.files["/train.en.gz"] = content
+    site.files["/train.en.gz"] = bytes(100_000)
     site.plan = ["stall"]
-    words = ["data", "fetch", "multi30k", "--mirror", site.address, "--folder", str(folder)]
+    words = ["data", "fetch", "multi30k", "--mirror", site.address, "--data", str(folder)]
     process = subprocess.Popen(
         [sys.executable, "-c", INTERRUPTIBLE, *words],
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
         text=True,
     )
-    part = folder / "train.en.part"
     try:
         deadline = time.monotonic() + 30
-        while not (part.exists() and part.stat().st_size > 20_000):
+        while not site.asked:
             assert time.monotonic() < deadline and process.poll() is None
-            time.sleep(0.01)
+            time.sleep(0.02)
         process.send_signal(signal.SIGINT)
         err = process.communicate(timeout=30)[1]
     finally:
         process.kill()
         process.wait()
     assert (process.returncode, err) == (130, "stopped\n")
-    assert [path.name for path in folder.iterdir()] == ["train.en.part"]
-    assert content.startswith(part.read_bytes())
+    assert list(folder.iterdir()) == []

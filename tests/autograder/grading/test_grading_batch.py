@@ -26,6 +26,7 @@ from tests.autograder.small_class import (
     make_course,
     scores,
 )
+from tests.needs import skip_without
 
 
 @pytest.fixture
@@ -135,6 +136,31 @@ def test_late_submissions_are_penalised_by_nbgraders_own_rule(course):
         found = book.find_submission_notebook(SLUG, SLUG, "late")
         assert (found.score, found.late_submission_penalty) == (5, 5)
         assert not book.find_submission_notebook(SLUG, SLUG, "ada").late_submission_penalty
+
+
+def test_who_is_graded_again_is_told_why(course):
+    skip_without("bubblewrap")
+    hand_in(course, "ada", "ben")
+    grade(course, "--sandbox", "off")
+    assert kept(course, "ada").sandbox == "none"
+    said, _, _ = grade(course, "--sandbox", "off")
+    assert "2 of 2 are graded and unchanged: skipped." in said
+
+    hand_in(course, "ben", answers=WRONG)
+    said, _, _ = grade(course, "--sandbox", "required")
+    assert "1 of 2 graded again: graded without a sandbox before.\n" in said
+    assert "1 of 2 graded again: the submission changed.\n" in said
+    assert kept(course, "ada").sandbox == "bubblewrap"
+    for policy in ("required", "auto", "off"):
+        said, _, _ = grade(course, "--sandbox", policy)
+        assert "2 of 2 are graded and unchanged: skipped." in said
+
+
+def test_a_student_whom_nobody_knows_is_an_error(course):
+    hand_in(course, "ada")
+    _, said, status = grade(course, "--student", "ada", "--student", "nobody", check=False)
+    sentence = "no student is called 'nobody': class/submitted/ has no such folder\n"
+    assert (status, said) == (1, sentence)
 
 
 def test_no_submission_is_an_error(course):

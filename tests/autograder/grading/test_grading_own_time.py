@@ -26,11 +26,11 @@ def busy(seconds):
 class Slow:
     """An answer that keeps this process busy."""
 
-    def call(self, seconds):
+    def call(self, seconds, **how):
         busy(seconds)
         return "called"
 
-    def build(self, args, kwargs):
+    def build(self, args, kwargs, **how):
         return self
 
 
@@ -76,8 +76,8 @@ def test_another_thread_is_left_alone():
 
 
 def test_a_check_that_takes_too_long_costs_its_exercise_and_no_other(monkeypatch):
-    def slowly(item, *rest):
-        return busy(30) if item.name == "softmax" else run_check(item, *rest)
+    def slowly(item, *rest, **how):
+        return busy(30) if item.name == "softmax" else run_check(item, *rest, **how)
 
     monkeypatch.setattr("autograder.grading.execute.run_check", slowly)
     with Sandbox(SLUG, "auto", Limits(own_seconds=2.0)) as box:

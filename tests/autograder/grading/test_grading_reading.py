@@ -8,7 +8,8 @@ import nbformat
 import pytest
 
 from autograder import CourseError
-from autograder.grading import classroom, records
+from autograder.grading import classroom
+from autograder.grading.dependencies import Dependencies
 from autograder.grading.folders import Course, Handed
 from autograder.grading.nbgrader_steps import TolerantExporter
 from autograder.grading.submission import parse, read, read_bytes
@@ -136,11 +137,11 @@ def test_the_marks_of_a_submission_are_made_from_plain_files_only(tmp_path, make
     course, one = Course(tmp_path), Handed(SLUG, "ada")
     beside = course.submitted(one).parent
     beside.mkdir(parents=True)
-    nothing = records.digest(course, one)
     make(course.submitted(one))
     make(beside / "timestamp.txt")
     assert course.timestamp(one) == ""
-    assert records.digest(course, one) == nothing
+    assert not read(course.submitted(one)).cells
+    assert Dependencies(course, SLUG, {"cells": []}).of(one)["submission"]
 
 
 @ODD

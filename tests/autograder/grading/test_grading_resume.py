@@ -37,9 +37,9 @@ def course(tmp_path):
 EXPECTED = {**dict.fromkeys(STUDENTS, 5), STUDENTS[-1]: 3}
 
 
-def start(course, workers):
+def start(course, workers, *options):
     """Start the command in a session of its own, which Ctrl-C stops, as from a terminal."""
-    command = [*PROGRAM, "--course", str(course), "--workers", str(workers)]
+    command = [*PROGRAM, "--course", str(course), "--workers", str(workers), *options]
     return subprocess.Popen(
         command,
         stdout=subprocess.PIPE,
@@ -93,6 +93,25 @@ def test_ctrl_c_stops_and_the_next_run_goes_on(course):
     assert known.items() <= marks(course).items()
     assert not set(LINE.findall(first)) & set(LINE.findall(again))
     assert scores(course) == EXPECTED
+
+
+def test_a_regrading_that_was_stopped_goes_on(course):
+    grade(course)
+    process = start(course, 1, "--regrade")
+    said = process.stdout.readline()
+    assert said == "12 of 12 graded again: --regrade asks for it.\n"
+    said += process.stdout.readline()
+    os.killpg(process.pid, signal.SIGINT)
+    said += process.communicate(timeout=60)[0]
+    assert process.returncode == 130
+    done = LINE.findall(said)
+    assert 0 < len(done) < 12
+
+    again, _, _ = grade(course, "--regrade")
+    assert again.startswith("The regrading that began on 20")
+    assert f"{len(done)} of 12 are graded and unchanged: skipped." in again
+    assert sorted(done + LINE.findall(again)) == STUDENTS
+    assert len(LINE.findall(grade(course, "--regrade")[0])) == 12  # that one had ended
 
 
 class Killed(BaseException):

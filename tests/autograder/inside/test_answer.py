@@ -118,6 +118,18 @@ def test_whatever_is_raised_is_reported(error, kind, message):
     assert raised.value.__cause__ is None
 
 
+def test_a_value_error_under_a_name_of_ones_own_is_a_value_error():
+    class BadRow(ValueError):
+        pass
+
+    def refuse():
+        raise BadRow("row 3")
+
+    with pytest.raises(AnswerRaised) as caught:
+        call(refuse)
+    assert (caught.value.kind, caught.value.message) == ("ValueError", "row 3")
+
+
 def test_an_interrupt_of_the_user_passes():
     def answer():
         raise KeyboardInterrupt
@@ -148,7 +160,7 @@ def test_the_failing_line_of_the_notebook_is_named(name):
     )
     with pytest.raises(AnswerRaised) as raised:
         call(cell, torch.ones(3))
-    assert raised.value.where == "line 3"
+    assert raised.value.where == "line 3 of its cell, in inner"
 
 
 def test_the_failing_line_is_quoted_where_its_text_is_known(tmp_path):
@@ -157,7 +169,7 @@ def test_the_failing_line_is_quoted_where_its_text_is_known(tmp_path):
     path.write_text(source)
     with pytest.raises(AnswerRaised) as raised:
         call(as_cell(source, str(path)))
-    assert raised.value.where == "line 2: return unknown_name"
+    assert raised.value.where == "line 2 of its cell, in answer: return unknown_name"
 
 
 def test_lines_of_other_files_are_not_the_students():

@@ -14,30 +14,10 @@ from autograder.sandbox import sandbox as sandbox_module
 from autograder.sandbox.policy import SandboxRefused, UnprotectedWarning
 from autograder.sandbox.process import StudentLost
 from autograder.sandbox.sandbox import Sandbox
-from tests.needs import needs, skip_without
+from tests.autograder.sandbox.boxes import LESSON, LIMITS, printed
+from tests.needs import needs
 
-LESSON = "01_kernel_regression"
-LIMITS = Limits(cell_seconds=10, check_seconds=5)
 needs_bubblewrap = needs("bubblewrap")
-
-
-@pytest.fixture(scope="module", params=["off", pytest.param("required", marks=needs_bubblewrap)])
-def box(request):
-    with Sandbox(LESSON, request.param, LIMITS) as made:
-        yield made
-
-
-@pytest.fixture(scope="module")
-def walled():
-    skip_without("bubblewrap")
-    with Sandbox(LESSON, "required", LIMITS) as made:
-        yield made
-
-
-def printed(process, source):
-    outputs = process.run(source)
-    assert "error" not in outputs, outputs["error"]
-    return outputs["stdout"].strip()
 
 
 class TestLimits:

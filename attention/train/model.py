@@ -1,0 +1,39 @@
+"""The Transformer of a training: made of its settings, and read from its file."""
+
+import dataclasses
+from pathlib import Path
+from typing import Any
+
+from attention.provided.model_file import load, put
+from attention.train.corpora import Pairs, Vocabulary, vocabulary
+from attention.train.settings import Settings
+from attention.transformer import Transformer
+
+SIZES = ("d_model", "n_heads", "d_ff", "n_layers", "dropout", "pre_norm", "tied")
+
+
+def make_model(settings: dict[str, Any], source: Vocabulary, target: Vocabulary) -> Transformer:
+    """The untrained Transformer of some settings, a dict, for two vocabularies."""
+    sizes = {name: settings[name] for name in SIZES}
+    return Transformer(len(source), len(target), **sizes, fused=True)
+
+
+def about_model(settings: Settings, pairs: Pairs) -> dict[str, Any]:
+    """What a file of weights has to say so that `load_model` can read it: a dict for JSON."""
+    return {
+        "settings": dataclasses.asdict(settings),
+        "source": pairs.source.description(),
+        "target": pairs.target.description(),
+    }
+
+
+def load_model(path: Path) -> tuple[Transformer, Vocabulary, Vocabulary]:
+    """Return the model of a run folder's model.safetensors, and its two vocabularies.
+
+    Raises ModelFileError if the file is missing, damaged or altered.
+    """
+    weights, about = load(path)
+    source, target = vocabulary(about["source"]), vocabulary(about["target"])
+    model = make_model(about["settings"], source, target)
+    put(weights, model, path)
+    return model.eval(), source, target

@@ -1,0 +1,78 @@
+"""One step of `python -m attention.train`, alone or with other processes, and its learning rate."""
+
+import math
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor, distributed, nn
+from torch.nn.parallel import DistributedDataParallel
+
+from attention.provided.data import PAD
+from attention.train.acceleration import FastLoss
+from attention.train.settings import Settings
+from attention.training import TrainStep, noam_learning_rate
+from attention.transformer import Transformer
+
+Batch = tuple[Tensor, Tensor]  # source (B, T_k) and target (B, T_q), ids
+
+
+def learning_rate(step: int, settings: Settings) -> float:
+    """The learning rate of a step, counted from 1, by the schedule of the settings."""
+    peak, warmup, steps = settings.learning_rate, settings.warmup, settings.steps
+    if settings.schedule == "noam":
+        return float(noam_learning_rate(step, settings.d_model, warmup))
+    if step <= warmup:
+        return peak * step / warmup
+    if settings.schedule == "inverse-sqrt":
+        return peak * math.sqrt(warmup / step)
+    return peak * (steps + 1 - step) / (steps + 1 - warmup)
+
+
+def rank() -> int:
+    """The number of this process among those of torchrun; 0 if it is the only one."""
+    return distributed.get_rank() if distributed.is_initialized() else 0
+
+
+def world_size() -> int:
+    """How many processes train together."""
+    return distributed.get_world_size() if distributed.is_initialized() else 1
+
+
+class Step(TrainStep):
+    """Lesson 11's step, where each process of several learns from its share of every batch."""
+
+    def __init__(
+        self,
+        model: Transformer,
+        settings: Settings,
+        device: torch.device,
+        dtype: torch.dtype | None,
+    ):
+        optimizer = torch.optim.AdamW(
+            model.parameters(),
+            betas=(0.9, settings.beta2),
+            eps=1e-9,
+            weight_decay=settings.weight_decay,
+            fused=device.type != "mps",
+        )
+        super().__init__(model, optimizer, settings.smoothing, settings.max_norm, dtype)
+        self.fast_loss: nn.Module = FastLoss(model, settings.smoothing, dtype)
+        if distributed.is_initialized():  # then backward averages the gradients of the processes
+            self.fast_loss = DistributedDataParallel(self.fast_loss)
+
+    def loss(self, source: Tensor, target: Tensor) -> Tensor:
+        """Return the loss of a batch, (): of several processes, the mean is that of the batch."""
+        mine, world = rank(), world_size()
+        if world == 1:
+            return self.fast_loss(source, target)
+        # Who gets no row has to take part all the same: one row, which does not count.
+        rows = slice(mine, None, world) if len(source) > mine else slice(0, 1)
+        tokens = (target[rows] != PAD).sum() * (len(source) > mine)
+        return self.fast_loss(source[rows], target[rows]) * tokens * world / (target != PAD).sum()
+
+    def forward(self, batches: Sequence[Batch]) -> Tensor:
+        """Learn from the batches as one process would; returns the loss over all of them."""
+        mean = super().forward(batches)
+        if distributed.is_initialized():
+            distributed.all_reduce(mean)
+        return mean / world_size()

@@ -1,0 +1,56 @@
+"""Which modules of the course some code imports, directly or through others: found by reading."""
+
+import ast
+from collections.abc import Container, Iterable
+from functools import lru_cache
+from pathlib import Path
+
+
+def modules(
+    names: Iterable[str],
+    root: Path,
+    packages: tuple[str, ...] = ("attention",),
+    hidden: Container[Path] = (),
+    by_name: bool = False,
+) -> list[Path]:
+    """Paths of the modules with these dotted ``names``, and of all that they import, in order.
+
+    packages  those below ``root`` whose modules count
+    hidden    paths of modules that cannot be imported
+    by_name   follow importlib too, by the names of modules that stand as strings in such a module
+    """
+    found: set[Path] = set()
+    waiting = list(names)
+    while waiting:
+        package, *rest = waiting.pop().split(".")
+        path = root.joinpath(package, *rest).with_suffix(".py")
+        if package not in packages or path in found or path in hidden or not path.is_file():
+            continue
+        found.add(path)
+        text = path.read_text(encoding="utf-8")
+        waiting += imported(text, ".".join([package, *rest[:-1]]))
+        waiting += _named(text) if by_name else ()
+    return sorted(found)
+
+
+@lru_cache(maxsize=1000)
+def imported(code: str, package: str = "") -> frozenset[str]:
+    """Dotted names of all that ``code``, of a module of ``package``, may import."""
+    found: set[str] = set()
+    for node in ast.walk(ast.parse(code)):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            above = package.split(".")[: 1 - node.level or None] if node.level else []
+            start = ".".join([*above, *([node.module] if node.module else [])])
+            found |= {start, *(f"{start}.{alias.name}" for alias in node.names)}
+    return frozenset(found)
+
+
+def _named(text: str) -> list[str]:
+    """The modules of ``attention`` that a module which uses importlib may mean by a string."""
+    if "importlib" not in imported(text):
+        return []
+    nodes = ast.walk(ast.parse(text))
+    texts = {node.value for node in nodes if isinstance(node, ast.Constant)}
+    return [f"attention.{one}" for one in texts if isinstance(one, str) and one.isidentifier()]

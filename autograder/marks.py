@@ -1,0 +1,96 @@
+"""What a cell of a notebook is: the one place that reads and writes the metadata that say so.
+
+A cell is a dict, or nbformat's. What a student handed in may hold anything in place of metadata:
+every question about it has an answer.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+CHECK = "check_"  # before the exercise's name in the grade_id of its check
+INSIDE, OUTSIDE, SKIP = "inside", "outside", "skip"  # how the grader treats a code cell
+
+
+def grade_id(cell: Mapping[str, Any]) -> str:
+    """The name under which nbgrader knows a cell, or ''."""
+    found = _notes(cell, "nbgrader").get("grade_id")
+    return found if isinstance(found, str) else ""
+
+
+def is_check(cell: Mapping[str, Any]) -> bool:
+    """Whether the cell earns points."""
+    return bool(_notes(cell, "nbgrader").get("grade"))
+
+
+def is_solution(cell: Mapping[str, Any]) -> bool:
+    """Whether the cell is the student's to fill in."""
+    return bool(_notes(cell, "nbgrader").get("solution"))
+
+
+def is_known(cell: Mapping[str, Any]) -> bool:
+    """Whether the cell has its own place in the graded notebook: a check, a solution, or locked."""
+    return is_check(cell) or is_solution(cell) or bool(_notes(cell, "nbgrader").get("locked"))
+
+
+def is_demo(cell: Mapping[str, Any]) -> bool:
+    """Whether the cell only shows something, so that it need not be run for a score."""
+    return bool(_notes(cell, "autograder").get("demo"))
+
+
+def points(cell: Mapping[str, Any]) -> float:
+    """The points that a check is worth."""
+    return float(_notes(cell, "nbgrader").get("points") or 0)
+
+
+def exercise(cell: Mapping[str, Any]) -> str:
+    """The name of the exercise that a cell is the solution or the check of, or ''."""
+    return exercise_called(grade_id(cell))
+
+
+def exercise_called(name: str) -> str:
+    """The name of the exercise whose solution or check has the grade_id ``name``."""
+    return name.removeprefix(CHECK)
+
+
+def run(cell: Mapping[str, Any]) -> str:
+    """INSIDE, OUTSIDE or SKIP for a code cell of an assembled notebook, else ''."""
+    return _notes(cell, "autograder").get("run", "")
+
+
+def is_missing(cell: Mapping[str, Any]) -> bool:
+    """Whether the student deleted this cell of an assembled notebook."""
+    return bool(_notes(cell, "autograder").get("missing"))
+
+
+def to_run(how: str, **more: object) -> dict[str, Any]:
+    """The metadata of a code cell that the grader treats like this."""
+    return {"autograder": {"run": how, **more}}
+
+
+def metadata(kind: str, name: str = "", worth: float = 0) -> dict[str, Any]:
+    """The metadata of a code cell of a solved notebook.
+
+    kind  'exercise', 'check', 'given', 'demo' or 'code'
+    """
+    if kind == "demo":
+        return {"autograder": {"demo": True}}
+    if kind == "code":
+        return {}
+    graded = {
+        "cell_type": "code",
+        "grade": kind == "check",
+        "grade_id": f"{CHECK}{name}" if kind == "check" else name,
+        "locked": kind != "exercise",
+        "schema_version": 3,
+        "solution": kind == "exercise",
+        "task": False,
+    }
+    if kind == "check":
+        graded["points"] = worth
+    return {"nbgrader": graded}
+
+
+def _notes(cell: Mapping[str, Any], owner: str) -> dict[str, Any]:
+    metadata = cell.get("metadata")
+    notes = metadata.get(owner) if isinstance(metadata, dict) else None
+    return notes if isinstance(notes, dict) else {}

@@ -1,0 +1,61 @@
+"""Which classes of faults a check looks for."""
+
+import pytest
+import torch
+
+from autograder.building import mutants
+from autograder.checking.coverage import CLASSES, coverage, unknown
+from autograder.checking.registry import Check
+from tests.autograder.half import half
+
+
+def asking(*tensors):
+    """A check of ``half`` that asks for these tensors."""
+
+    def check(student, draw):
+        for tensor in tensors:
+            student(tensor)
+
+    return Check("half", "nowhere", check, reference=half)
+
+
+FULL = (
+    torch.ones(2, 3).double(),
+    torch.ones(1, 3).double(),
+    torch.full((2, 3), -200.0).double(),
+    torch.ones(3, 2).double().T,
+)
+
+
+def test_a_check_that_asks_for_all_is_told_so():
+    assert coverage(asking(*FULL), 7) == dict.fromkeys(CLASSES, True)
+
+
+@pytest.mark.parametrize(("place", "missing"), [(1, "ones"), (2, "large"), (3, "strided")])
+def test_what_is_never_asked_for_is_reported(place, missing):
+    item = asking(*FULL[:place], *FULL[place + 1 :])
+    assert [name for name, found in coverage(item, 7).items() if not found] == [missing]
+    (failure,) = mutants._uncovered(item, 7)
+    assert failure.startswith(f"half: its check never asks for {missing} ")
+
+
+def test_a_square_shows_no_swapped_axis():
+    found = coverage(asking(torch.ones(3, 3).double(), torch.ones(1).double()), 7)
+    assert found["unlike"] is False
+
+
+def test_an_excuse_is_its_reason_and_a_misspelt_one_excuses_nothing():
+    check = asking(FULL[0])
+    excused = Check("half", "nowhere", check.run, (("ones", "why"), ("lagre", "why")), half)
+    found = coverage(excused, 7)
+    assert (found["ones"], found["large"]) == ("why", False)
+    assert unknown(excused) == ["lagre"]
+    assert "half: without='lagre' is no class" in mutants._uncovered(excused, 7)
+
+
+def test_where_no_tensor_goes_in_nothing_is_missing():
+    def check(student, draw):
+        student([1, 2])
+
+    item = Check("count", "nowhere", check, reference=len)
+    assert all(coverage(item, 7).values())

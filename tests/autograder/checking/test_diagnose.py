@@ -1,0 +1,138 @@
+"""Why an answer fails: only what is true of all its replies."""
+
+import pytest
+import torch
+
+from autograder.checking.diagnose import diagnose
+from autograder.checking.questions import Question, Replied
+from autograder.checking.registry import Answer, Check
+from autograder.checking.run_check import run_check
+from autograder.checking.where import where
+from autograder.inside.answer import LocalAnswer
+
+
+def centred(x, scale=1.0):
+    """The right answer."""
+    return scale * (x - x.mean(dim=-1, keepdim=True))
+
+
+def check(student, draw):
+    """Of values alone."""
+    for x in (draw.normal(3, 5), draw.normal(2, 3, 7)):
+        for scale in ({}, {"scale": 3.0}):
+            torch.testing.assert_close(student(x, **scale), centred(x, **scale))
+
+
+CENTRED = Check("centred", "nowhere", check, reference=centred)
+
+
+def likely(answer, *mistakes):
+    """What is likely, where these pairs (answer, hint) are stored."""
+    return run_check(CENTRED, LocalAnswer(answer), 7).likely
+
+
+def forgets_the_scale(x, scale=1.0):
+    return x - x.mean(dim=-1, keepdim=True)
+
+
+def stored(answer, hint):
+    return Answer(hint, "centred", answer, hint)
+
+
+def test_a_mistake_is_named_only_if_all_its_replies_fit(known):
+    known.append(stored(forgets_the_scale, "scale"))
+    assert likely(lambda x, scale=1.0: centred(x)) == "scale"
+    assert "scale" not in likely(lambda x, scale=1.0: centred(x) + 1e-3).split()
+    once = lambda x, scale=1.0: centred(x) if x.dim() == 2 else centred(x, scale)  # noqa: E731
+    assert likely(once) != "scale"
+
+
+def test_two_hints_for_the_same_replies_give_no_name(known):
+    known.append(stored(forgets_the_scale, "one"))
+    known.append(stored(lambda x, scale=1.0: centred(x), "two"))
+    assert likely(forgets_the_scale) == ""
+    known[1] = stored(lambda x, scale=1.0: centred(x), "one")
+    assert likely(forgets_the_scale) == "one"
+
+
+@pytest.mark.parametrize(
+    ("answer", "said"),
+    [
+        (
+            lambda x, scale=1.0: 1.5 * centred(x, scale),
+            "Every number is 1.5 times the expected one.",
+        ),
+        (
+            lambda x, scale=1.0: centred(x, scale) * x.shape[-1] ** 0.5,
+            "In one of the calls, every number is 2.23607 times the expected one (√5, where 5 is "
+            "a size of the arguments).",
+        ),
+        (
+            lambda x, scale=1.0: scale * (x - x.mean(dim=0, keepdim=True)),
+            "Your results are those of a right answer with another axis in one place.",
+        ),
+        (
+            lambda x, scale=1.0: centred(x, scale).detach(),
+            "No gradient reaches argument 1. The results are right, the gradients are not.",
+        ),
+        (
+            lambda x, scale=1.0: centred(x, scale) + (scale > 2) * x.sin(),
+            "It is wrong only where `scale` is given.",
+        ),
+        (
+            lambda x, scale=1.0: centred(x, scale) + (x.dim() == 3) * x.sin(),
+            "It is wrong only where argument 1 has 3 axes.",
+        ),
+        (lambda x, scale=1.0: x.sin(), ""),
+    ],
+)
+def test_what_no_stored_mistake_explains(known, answer, said):
+    assert likely(answer) == said
+
+
+def test_a_right_answer_and_a_lost_one_get_no_diagnosis(known):
+    assert run_check(CENTRED, LocalAnswer(centred), 7) is None
+    assert diagnose(CENTRED, [Replied("value", torch.ones(3, 5))], 7) == ""
+
+
+# where
+
+
+def pair(right, *args, request="call", **kwargs):
+    wanted = torch.ones(2)
+    question = Question(0, request, (list(args), kwargs))
+    return question, Replied("value", wanted if right else -wanted), Replied("value", wanted)
+
+
+ROW, TABLE = torch.ones(4), torch.ones(2, 3)
+
+
+@pytest.mark.parametrize(
+    ("right", "wrong", "said"),
+    [
+        ((ROW,), (torch.ones(1),), "an axis has size 1"),
+        ((ROW,), (ROW * 99,), "an argument holds large numbers"),
+        ((ROW,), (ROW * torch.inf,), "an argument holds infinite numbers"),
+        ((TABLE,), (torch.ones(3, 2).T,), "an argument is not contiguous in memory"),
+        ((ROW,), (ROW, 2), "argument 2 is given"),
+        ((3, ROW), (3, TABLE), ""),  # argument 1 is no tensor
+        ((TABLE,), (ROW,), "argument 1 has 1 axis"),
+    ],
+)
+def test_what_separates_wrong_calls_from_right_ones(right, wrong, said):
+    expected = f"It is wrong only where {said}." if said else ""
+    assert where([pair(True, *right), pair(False, *wrong)]) == expected
+
+
+def test_a_feature_that_right_calls_have_too_separates_nothing():
+    narrow = torch.ones(1)
+    assert where([pair(True, narrow), pair(False, narrow)]) == ""
+    assert where([pair(False, narrow), pair(False, narrow)]) == ""
+
+
+def test_gradients_are_blamed_only_if_they_are_wrong():
+    said = "The results are right, the gradients are not."
+    right, wrong = pair(True, ROW, request="gradients"), pair(False, ROW, request="gradients")
+    assert where([pair(True, ROW), wrong]) == said
+    assert where([pair(True, ROW), right]) == ""
+    assert where([wrong]) == ""

@@ -1,0 +1,281 @@
+"""A result is made again exactly when something that it depends on has changed."""
+
+import dataclasses
+import json
+import shutil
+
+import pytest
+
+from autograder import ROOT, lessons, marks
+from autograder.grading import classroom, dependencies, records
+from autograder.grading.batch import Batch
+from autograder.grading.folders import Course
+from autograder.grading.gradebook import Book
+from autograder.grading.result import Exercise
+from autograder.grading.task import Graded
+from autograder.inside.limits import DEFAULT, OWN
+from tests.autograder.small_class import SLUG
+
+TRANSLATED = "03_bahdanau_attention"  # uses trained models
+STUDENTS = ["ada", "ben"]
+
+
+def full_marks(task, sandbox="bubblewrap"):
+    """What a worker gives for right answers, without running them."""
+    notebook, exercises = json.loads(task.notebook), []
+    for cell in notebook["cells"]:
+        if marks.run(cell) == marks.OUTSIDE:
+            name, points = marks.exercise(cell), marks.points(cell)
+            cell["outputs"] = [{"output_type": "stream", "name": "stdout", "text": "correct"}]
+            exercises.append(Exercise(name, points, points))
+    return Graded(json.dumps(notebook), exercises, 0.1, sandbox)
+
+
+def reasons(course, **options):
+    """Who would be graded now, and why."""
+    where = Course(course)
+    with Book(where) as book:
+        made = Batch(where, book, where.submissions(), "auto", **options)
+        assert made.waiting.keys() == made.reasons.keys()
+        return {(one.lesson, one.student): reason for one, reason in made.reasons.items()}
+
+
+def grade(course, sandbox="bubblewrap", count=None, **options):
+    """Grade the first ``count`` that wait; returns the students."""
+    where = Course(course)
+    with Book(where) as book:
+        made = Batch(where, book, where.submissions(), "auto", **options)
+        tasks = list(made.tasks())[:count]
+        return [made.keep(one, full_marks(task, sandbox)).student for one, task in tasks]
+
+
+@pytest.fixture(scope="module")
+def graded_once(tmp_path_factory):
+    """A graded class of two lessons."""
+    course = tmp_path_factory.mktemp("class")
+    for slug in (SLUG, TRANSLATED):
+        shutil.copytree(ROOT / "solutions" / slug, course / "solutions" / slug)
+        for student in STUDENTS:
+            classroom.submit(classroom.handed_in(slug), course, student, slug)
+    assert len(grade(course)) == 4
+    return course
+
+
+@pytest.fixture
+def graded(graded_once, tmp_path):
+    return shutil.copytree(graded_once, tmp_path / "class")
+
+
+@pytest.fixture
+def code(tmp_path, monkeypatch):
+    """A copy of the course's own code and data, to be changed."""
+    for kind in ("attention", "autograder"):
+        ignored = shutil.ignore_patterns("__pycache__")
+        shutil.copytree(ROOT / kind, tmp_path / "code" / kind, ignore=ignored)
+    (tmp_path / "code" / "data").symlink_to(ROOT / "data")
+    monkeypatch.setattr(dependencies, "ROOT", tmp_path / "code")
+    return tmp_path / "code"
+
+
+def touch(path):
+    """Change a file by a comment; one in data/ gets its own folder of copies first."""
+    with open(path, "a", encoding="utf-8") as stream:
+        stream.write("\n# changed\n")
+
+
+BOTH = {SLUG, TRANSLATED}
+CODE = [
+    ("autograder/checks/getting_started.py", {SLUG}, "the checks"),
+    ("autograder/mistakes/getting_started.py", {SLUG}, "the named mistakes"),
+    ("autograder/checks/bahdanau_attention.py", {TRANSLATED}, "the checks"),
+    ("autograder/checking/expect.py", BOTH, "the code that checks"),
+    ("autograder/checking/run_check.py", BOTH, "the code that checks"),
+    ("autograder/inside/answer.py", BOTH, "the sandbox"),
+    ("autograder/inside/server.py", BOTH, "the sandbox"),
+    ("autograder/inside/limits.py", BOTH, "the sandbox"),
+    ("autograder/sandbox/policy.py", BOTH, "the sandbox"),
+    ("autograder/sandbox/bubblewrap.py", BOTH, "the sandbox"),
+    ("autograder/grading/assemble.py", BOTH, "the code that grades"),
+    ("autograder/grading/execute.py", BOTH, "the code that grades"),
+    ("autograder/grading/submission.py", BOTH, "the code that grades"),
+    ("autograder/grading/prose.py", BOTH, "the code that grades"),
+    ("autograder/marks.py", BOTH, "the code that grades"),
+    ("attention/__init__.py", BOTH, "the library"),
+    ("attention/provided/plots.py", BOTH, "the library"),
+    ("attention/getting_started.py", {SLUG}, "the library"),
+    ("attention/bahdanau_attention.py", {TRANSLATED}, "the library"),
+    ("attention/provided/translators.py", {TRANSLATED}, "the library"),
+    ("attention/provided/files.py", {TRANSLATED}, "the library"),  # through another module
+    ("attention/sequence_to_sequence.py", {TRANSLATED}, "the library"),  # by its name
+    # What no result of these lessons depends on.
+    ("attention/transformer.py", set(), ""),
+    ("attention/provided/summary.py", set(), ""),
+    ("autograder/checks/kernel_regression.py", set(), ""),
+    ("autograder/building/verify.py", set(), ""),
+    ("autograder/commands/grade.py", set(), ""),
+    ("autograder/grading/batch.py", set(), ""),
+    ("autograder/grading/report.py", set(), ""),
+    ("autograder/check.py", set(), ""),
+]
+
+
+@pytest.mark.parametrize(("path", "regraded", "words"), CODE)
+def test_a_change_of_the_code(graded, code, path, regraded, words):
+    assert reasons(graded) == {}
+    touch(code / path)
+    expected = {(slug, one): f"{words} changed" for slug in regraded for one in STUDENTS}
+    assert reasons(graded) == expected
+    grade(graded)
+    assert reasons(graded) == {}
+
+
+def test_a_module_that_only_others_import(graded, code):
+    touch(code / "attention" / "provided" / "progress.py")
+    assert {lesson for lesson, _ in reasons(graded)} == {TRANSLATED}
+
+
+def test_a_change_of_the_data_counts_where_they_are_read(graded, code):
+    (code / "data").unlink()
+    (code / "data").mkdir()
+    (code / "data" / "weights").write_text("1")
+    said = reasons(graded)
+    assert said == {(TRANSLATED, one): "the data changed" for one in STUDENTS}
+
+
+def change_notebook(path, change):
+    notebook = json.loads(path.read_text(encoding="utf-8"))
+    change(notebook)
+    path.write_text(json.dumps(notebook), encoding="utf-8")
+
+
+def of_master(words):
+    def change(course, edit):
+        change_notebook(lessons.notebook(course, "solutions", SLUG), edit)
+
+    return change, {(SLUG, one): words for one in STUDENTS} if words else {}
+
+
+def of_submission(words):
+    def change(course, edit):
+        change_notebook(lessons.notebook(course, "class/submitted/ada", SLUG), edit)
+
+    return change, {(SLUG, "ada"): words} if words else {}
+
+
+def add_text(notebook):
+    notebook["cells"][0]["source"] = "other words"
+
+
+def add_output(notebook):
+    shown = {"output_type": "stream", "name": "stdout", "text": "seen"}
+    for cell in notebook["cells"]:
+        if cell["cell_type"] == "code":
+            cell["outputs"] = [shown]
+
+
+def note(notebook):
+    notebook["metadata"]["autograder"]["digest"] = "another"
+
+
+@pytest.mark.parametrize(
+    ("where", "edit"),
+    [
+        (of_master("the solved notebook changed"), add_text),
+        (of_master(""), add_output),
+        (of_master(""), note),
+        (of_submission("the submission changed"), add_text),
+        (of_submission(""), add_output),
+    ],
+)
+def test_a_change_of_a_notebook(graded, where, edit):
+    change, expected = where
+    change(graded, edit)
+    assert reasons(graded) == expected
+
+
+def test_a_change_of_the_time_of_submission(graded):
+    folder = lessons.notebook(graded, "class/submitted/ben", SLUG).parent
+    (folder / "timestamp.txt").write_text("2031-01-02 03:04:05 UTC")
+    assert reasons(graded) == {(SLUG, "ben"): "the submission changed"}
+
+
+IMPORTS = [
+    "from attention.provided.summary import summary",
+    "from attention.provided import (\n    summary,\n)",
+    "import attention.provided.summary as s",
+    "%time 1\nif True:\n    from attention.provided.summary import summary",
+]
+
+
+@pytest.mark.parametrize("source", IMPORTS)
+def test_what_only_one_student_imports(graded, code, source):
+    def edit(notebook):
+        more = {"cell_type": "code", "metadata": {}, "source": source, "outputs": []}
+        notebook["cells"].append({**more, "execution_count": None, "id": "more"})
+
+    of_submission("")[0](graded, edit)
+    assert len(grade(graded)) == 1
+    touch(code / "attention" / "provided" / "summary.py")
+    assert reasons(graded) == {(SLUG, "ada"): "the library changed"}
+
+
+def test_what_a_student_cannot_import_does_not_count(graded, code):
+    def edit(notebook):
+        notebook["cells"][0] |= {"cell_type": "code", "source": "import attention.transformer"}
+
+    of_submission("")[0](graded, edit)
+    grade(graded)
+    touch(code / "attention" / "transformer.py")  # of a later lesson
+    assert reasons(graded) == {}
+
+
+@pytest.mark.parametrize("limit", [one.name for one in dataclasses.fields(DEFAULT)])
+def test_a_change_of_the_limits(graded, limit):
+    other = dataclasses.replace(DEFAULT, **{limit: getattr(DEFAULT, limit) + 1})
+    assert set(reasons(graded, limits=other).values()) == {"the limits changed"}
+
+
+def test_several_changes_are_one_reason(graded, code):
+    touch(code / "autograder" / "checks" / "getting_started.py")
+    touch(code / "attention" / "getting_started.py")
+    assert set(reasons(graded).values()) == {"the checks and the library changed"}
+
+
+def test_less_of_a_sandbox_than_asked_for(graded):
+    assert reasons(graded, walls=OWN) == {}  # made in a sandbox, and good for every policy
+    grade(graded, sandbox="none", regrading="again")
+    assert reasons(graded) == {}
+    assert set(reasons(graded, walls=OWN).values()) == {"graded without a sandbox before"}
+    assert len(grade(graded, walls=OWN)) == 4
+    assert reasons(graded, walls=OWN) == {}
+
+
+def test_reasons_json_says_how_it_was_graded(graded):
+    path = lessons.notebook(graded, "class/autograded/ada", SLUG).parent / records.REASONS
+    said = json.loads(path.read_text())
+    assert said["sandbox"] == "bubblewrap"
+    assert said["limits"] == DEFAULT.as_dict()
+    assert said["parts"].keys() == dependencies.PARTS.keys()
+
+
+def test_a_result_of_an_older_version(graded):
+    path = lessons.notebook(graded, "class/autograded/ada", SLUG).parent / records.REASONS
+    said = json.loads(path.read_text())
+    old = {key: said[key] for key in ("student", "lesson", "problem", "seconds", "exercises")}
+    path.write_text(json.dumps({**old, "digest": "0123", "score": 5, "max": 5}))
+    assert reasons(graded) == {(SLUG, "ada"): "graded by nbgrader or an older version before"}
+
+
+def test_a_graded_notebook_that_is_gone_is_made_again(graded):
+    (graded / "class" / "gradebook.db").unlink()
+    lessons.notebook(graded, "class/autograded/ada", SLUG).unlink()
+    assert reasons(graded) == {(SLUG, "ada"): "the graded notebook is gone or damaged"}
+
+
+def test_a_regrading_makes_everything_once(graded):
+    assert len(grade(graded, count=1, regrading="monday")) == 1
+    assert set(reasons(graded, regrading="monday").values()) == {"--regrade asks for it"}
+    assert len(grade(graded, regrading="monday")) == 3
+    assert reasons(graded, regrading="monday") == {}
+    assert len(reasons(graded, regrading="tuesday")) == 4
+    assert reasons(graded) == {}

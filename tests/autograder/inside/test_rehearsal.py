@@ -1,0 +1,232 @@
+"""The rehearsal device: what works on a GPU works there, and what CUDA refuses is refused."""
+
+import dataclasses
+
+import pytest
+import torch
+from torch import nn
+from torch.nn import functional as F  # noqa: N812
+
+from autograder.checking import registry
+from autograder.checking.probes import probes_of
+from autograder.checking.questions import asked, reference, replies
+from autograder.inside.answer import AnswerRaised, LocalAnswer
+from autograder.inside.rehearsal import (
+    DEVICE,
+    DeviceMismatch,
+    Rehearsed,
+    landed,
+    rehearsal,
+    rehearsed,
+)
+
+X = torch.arange(12.0).reshape(3, 4) / 7
+CPU = torch.tensor([1.0, 2.0, 3.0, 4.0])
+INDEX = torch.tensor([2, 0])
+
+
+def on_device(function, *args):
+    """What ``function`` gives for tensors of the device, as tensors of the CPU."""
+    with rehearsal():
+        return landed(function(*map(rehearsed, args)))
+
+
+def writes(x):
+    y = x.clone()
+    y[0] = 7.0
+    y += 1
+    y[:, 1].mul_(2)
+    y[INDEX] = y[INDEX] * 3
+    return y
+
+
+WORKS = {
+    "product": lambda x: x @ x.T,
+    "softmax": lambda x: x.softmax(-1),
+    "number": lambda x: 2 * x + 1,
+    "no axes": lambda x: x * torch.tensor(3.0),
+    "index": lambda x: x[INDEX],
+    "mask as an index": lambda x: x[torch.tensor([True, False, True])],
+    "mask": lambda x: x.masked_fill(x > 1, 0.0),
+    "arange": lambda x: x + torch.arange(4, device=x.device),
+    "zeros": lambda x: torch.zeros(3, 4, device=x.device) + x,
+    "full_like": lambda x: torch.full_like(x, 2) + x,
+    "tensor": lambda x: x * torch.tensor([1.0, 2, 3, 4], device=x.device),
+    "as_tensor": lambda x: x * torch.as_tensor([1.0, 2, 3, 4], device=x.device),
+    "new_zeros": lambda x: x.new_zeros(3, 4) + x + x.new_full((4,), 2.0),
+    "new_tensor": lambda x: x + x.new_tensor([1.0, 2, 3, 4]),
+    "moved": lambda x: x + CPU.to(x.device),
+    "written": writes,
+    "empty": lambda x: torch.empty(3, 4, device=x.device).copy_(x),
+    "item": lambda x: x.sum().item(),
+    "list": lambda x: x.tolist(),
+    "to the CPU": lambda x: x.cpu() + CPU,
+    "to numpy": lambda x: torch.from_numpy(x.detach().cpu().numpy()),
+    "branch": lambda x: x if x.sum() > 0 else -x,
+    "topk": lambda x: x.topk(2).indices,
+    "fused": lambda x: F.scaled_dot_product_attention(x[None], x[None], x[None]),
+    "layer norm": lambda x: F.layer_norm(x, (4,)),
+    "cross entropy": lambda x: F.cross_entropy(x, torch.tensor([1, 0, 2], device=x.device)),
+    "one hot": lambda x: F.one_hot(torch.arange(3, device=x.device), 4) + x,
+    "einsum": lambda x: torch.einsum("ij,kj->ik", x, x),
+}
+
+
+@pytest.mark.parametrize("name", WORKS)
+def test_what_works_on_a_gpu_gives_the_numbers_of_the_cpu(name):
+    found, expected = on_device(WORKS[name], X), WORKS[name](X)
+    if isinstance(expected, torch.Tensor):
+        torch.testing.assert_close(found, expected)
+    else:
+        assert found == expected
+
+
+REFUSED = {
+    "sum": lambda x: x + CPU,
+    "product": lambda x: x @ torch.ones(4, 2),
+    "mask": lambda x: x.masked_fill(torch.ones(3, 4, dtype=torch.bool), 0.0),
+    "where": lambda x: torch.where(torch.ones(3, 4, dtype=torch.bool), x, 0.0),
+    "joined": lambda x: torch.cat([x, torch.ones(1, 4)]),
+    "made": lambda x: torch.arange(4) * x,
+    "added to": lambda x: torch.zeros(3, 4).add_(x),
+    "one number among many of the CPU": lambda x: CPU * x.sum(),
+    "index of the GPU": lambda x: CPU[torch.tensor([1], device=x.device)],
+    "gathered": lambda x: x.gather(1, torch.zeros(3, 1, dtype=torch.long)),
+    "layer": lambda x: nn.Linear(4, 2)(x),
+    "embedded": lambda x: F.embedding(torch.tensor([1]), x),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_meets_the_cpu_is_refused_as_by_cuda(name):
+    with pytest.raises(DeviceMismatch, match="Expected all tensors to be on the same device"):
+        on_device(REFUSED[name], X)
+
+
+def test_numpy_is_refused():
+    with pytest.raises(TypeError, match=r"use \.cpu\(\) first"):
+        on_device(lambda x: x.numpy(), X)
+
+
+def test_gradients_flow_and_stay_on_the_device():
+    x = rehearsed(X.clone().requires_grad_())
+    with rehearsal():
+        x.softmax(-1)[:, 0].sum().backward()
+    assert isinstance(x.grad, Rehearsed)
+    leaf = X.clone().requires_grad_()
+    leaf.softmax(-1)[:, 0].sum().backward()
+    torch.testing.assert_close(landed(x.grad), leaf.grad)
+
+
+@pytest.mark.parametrize(
+    "layer",
+    [nn.Linear(4, 5), nn.LayerNorm(4), nn.GRU(4, 5, batch_first=True), nn.MultiheadAttention(4, 2)],
+    ids=lambda layer: type(layer).__name__,
+)
+def test_layers_of_pytorch(layer):
+    args = (X[None],) * (3 if isinstance(layer, nn.MultiheadAttention) else 1)
+    expected = layer(*args)
+    moved = rehearsed(layer)
+    found = on_device(moved, *args)
+    first = [one[0] if isinstance(one, tuple) else one for one in (found, expected)]
+    torch.testing.assert_close(*first)
+    assert all(isinstance(one, Rehearsed) for one in moved.parameters())
+
+
+def test_drawing_at_random():
+    drawn = on_device(lambda x: torch.multinomial(x + 1, 2) + torch.rand(3, 2, device=x.device), X)
+    assert drawn.shape == (3, 2)
+
+
+def test_tied_weights_stay_tied_and_other_tensors_stay_behind():
+    class Tied(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.one = self.two = nn.Parameter(CPU.clone())
+            self.register_buffer("kept", CPU.clone())
+            self.forgotten = CPU.clone()
+
+    moved = rehearsed(Tied())
+    assert moved.one is moved.two
+    assert isinstance(moved.kept, Rehearsed)
+    assert not isinstance(moved.forgotten, Rehearsed)
+
+
+class Keeps(nn.Module):
+    """Right: a module that keeps what it computed last, as one does for plots."""
+
+    def __init__(self):
+        super().__init__()
+        self.weight = nn.Parameter(torch.ones(4))
+        self.last = []
+
+    def forward(self, x):
+        result = x * self.weight
+        result = result + 0 * self.last[-1] if self.last else result
+        self.last.append(result)
+        return result
+
+
+class MadeAtFirst(Keeps):
+    """Wrong: a plain tensor of the constructor does not move with the module."""
+
+    def __init__(self):
+        super().__init__()
+        self.last = [torch.ones(3, 4)]
+
+
+def test_what_a_call_left_in_a_module_moves_and_what_its_constructor_made_does_not():
+    module = LocalAnswer(Keeps).build([], {})
+    first = module.call([X], {}).value
+    assert module.call([X], {}, device="rehearsal").value.equal(first)
+    module = LocalAnswer(MadeAtFirst).build([], {})
+    with pytest.raises(AnswerRaised, match="DeviceMismatch"):
+        module.call([X], {}, device="rehearsal")
+
+
+def test_an_answer_is_called_there_and_its_failing_line_is_named():
+    assert LocalAnswer(lambda x: x * 2).call([X], {}, device="rehearsal").value.equal(X * 2)
+    source = "import torch\ndef answer(x):\n    mask = torch.ones(3, 4)\n    return x * mask\n"
+    cell = {}
+    exec(compile(source, "<cell>", "exec"), cell)
+    with pytest.raises(AnswerRaised) as raised:
+        LocalAnswer(cell["answer"]).call([X], {}, device="rehearsal")
+    assert raised.value.kind == "DeviceMismatch"
+    assert raised.value.where.startswith("line 4 of its cell, in answer")
+    assert torch.ones(1, device="meta").device == DEVICE  # nothing of PyTorch is changed for good
+    assert not isinstance(torch.ones(1, device="meta"), Rehearsed)
+
+
+# What the device cannot do, and an answer of the library that breaks on a GPU.
+KNOWN = {
+    "TrainStep": "torch.autocast knows no device of this name",
+    "Evaluation": "torch.autocast knows no device of this name",
+    "leaks": "the library's answer makes a tensor on the CPU",
+}
+
+registry.import_all()
+CHECKS = [item for item in registry._checks.values() if "device" not in dict(item.without)]
+
+
+@pytest.mark.parametrize(
+    "item",
+    [
+        pytest.param(item, marks=[pytest.mark.xfail(reason=KNOWN[item.name])])
+        if item.name in KNOWN
+        else item
+        for item in CHECKS
+    ],
+    ids=lambda item: item.name,
+)
+def test_every_right_answer_runs_there_with_the_numbers_of_the_cpu(item):
+    questions, wanted = asked(item, 11)
+    own = [question for question in questions if not question.probe]
+    further = [one for one in probes_of(item, own, wanted[: len(own)]) if one.probe == "device"]
+    # A module's weights are those that were loaded last, so the CPU is asked at the same time.
+    for question in further:
+        expected, found = (
+            list(replies(LocalAnswer(reference(item)), [*own, last]))[-1]
+            for last in (dataclasses.replace(question, how=()), question)
+        )
+        assert found.kind == "value", found.value
+        assert expected.drew or found.agrees(expected)
