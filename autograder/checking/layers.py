@@ -108,12 +108,22 @@ def elementwise(got: Any, whole: torch.Tensor, p: float, what: str) -> None:
     if len(other):
         got = f"{other[0].item():.4g} times the number before dropout, in {len(other)} places"
         expect.true(False, what, got, f"0, or 1 / (1 - {p}) = {1 / (1 - p):.4g} times that number")
-    _share(is_dropped, p, what)
+    by_chance(there.double().masked_scatter(there, is_dropped.double()), there, p, what)
 
 
-def _share(is_dropped: torch.Tensor, p: float, what: str) -> None:
-    share = is_dropped.double().mean().item()
+def by_chance(dropped: torch.Tensor, there: torch.Tensor, p: float, what: str) -> None:
+    """About a share p of ``dropped``, 0 or 1 each, is 1, and each number is dropped by itself.
+
+    Then two numbers beside each other are alike as often as chance wants it. Only those that are
+    ``there`` count.
+    """
+    share = dropped[there].mean().item()
     expect.true(abs(share - p) < SHARE, what, f"{share:.2f} of it dropped", f"about {p}")
+    for axis in range(dropped.dim()):
+        alike = (dropped == dropped.roll(1, axis))[there & there.roll(1, axis)].double().mean()
+        got = f"numbers beside each other, along axis {axis}, share their fate"
+        chance = p**2 + (1 - p) ** 2
+        expect.true(abs(alike - chance) < SHARE, what, got, "each number dropped by itself")
 
 
 def one_of(got: Any, outcomes: torch.Tensor, masks: torch.Tensor, p: float, what: str) -> None:
@@ -127,7 +137,8 @@ def one_of(got: Any, outcomes: torch.Tensor, masks: torch.Tensor, p: float, what
     strange = int((nearest > TIGHT).sum())
     found = f"{strange} of {len(got)} vectors are none of those that dropout can make"
     expect.true(strange == 0, what, found, "each entry dropped, or divided by 1 - p, once")
-    _share(~masks[which], p, what)
+    dropped = 1 - masks[which].double()
+    by_chance(dropped, torch.ones_like(dropped).bool(), p, what)
 
 
 def kept(count: int) -> torch.Tensor:
@@ -139,24 +150,50 @@ def sublayer_outcomes(
     values: dict[str, torch.Tensor],
     name: str,
     x: torch.Tensor,
+    asks: torch.Tensor,
     heard: torch.Tensor,
     n_heads: int,
     p: float,
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """What dropout can make of x plus the update of one sublayer, of vectors that stand alone.
+    """What dropout can make of x plus the update of one sublayer, of positions that stand alone.
 
-    x, heard  (N, d_model)  the stream, and what the sublayer reads its values from
-    returns   outcomes (N, M, d_model), and which entries of the update each one keeps (M, d_model)
+    x, asks  (N, d_model)       the stream, and what the sublayer has for a query
+    heard    (N, T_k, d_model)  what an attention has for keys and values
+    returns  outcomes (N, M, d_model), and what of the update each one keeps: bool (M, d_model)
     """
     if name == "feed_forward":
-        into, out, groups = "linear_1", "linear_2", len(values["feed_forward.linear_1.bias"])
-    else:  # the only weight of a head is 1: it is dropped, with all values of the head, or not
-        into, out, groups = "W_v", "W_o", n_heads
-    inner = F.linear(heard, values[f"{name}.{into}.weight"], values[f"{name}.{into}.bias"])
-    inner = inner.relu() if name == "feed_forward" else inner
-    inside = kept(groups).repeat_interleave(inner.shape[1] // groups, 1) / (1 - p)  # (I, units)
-    update = inner[:, None] * inside @ values[f"{name}.{out}.weight"].T
+        parts, out = _units(values, asks), "linear_2"
+    else:
+        parts, out = _heads(values, name, asks, heard, n_heads), "W_o"
+    inside = kept(parts.shape[1]).double() / (1 - p)  # (I, parts)
+    update = torch.einsum("iu,nud->nid", inside, parts @ values[f"{name}.{out}.weight"].T)
     update = update + values[f"{name}.{out}.bias"]  # (N, I, d_model)
     masks = kept(x.shape[1])
-    made = x[:, None, None] + update[:, :, None] * masks / (1 - p)  # (N, I, O, d_model)
+    made = x[:, None, None] + update[:, :, None] * masks / (1 - p)  # (N, I, M / I, d_model)
     return made.flatten(1, 2), masks.repeat(inside.shape[0], 1)
+
+
+def _units(values: dict[str, torch.Tensor], asks: torch.Tensor) -> torch.Tensor:
+    """The hidden units, each by itself: (N, d_ff, d_ff)."""
+    return torch.diag_embed(_mapped(asks, values, "feed_forward.linear_1").relu())
+
+
+def _heads(
+    values: dict[str, torch.Tensor],
+    name: str,
+    asks: torch.Tensor,
+    heard: torch.Tensor,
+    n_heads: int,
+) -> torch.Tensor:
+    """What each head takes from each key, each by itself: (N, H * T_k, d_model)."""
+    q, k, v = (
+        _mapped(vectors, values, f"{name}.{part}").unflatten(2, (n_heads, -1))
+        for vectors, part in ((asks[:, None], "W_q"), (heard, "W_k"), (heard, "W_v"))
+    )
+    weights = (torch.einsum("nqhd,nkhd->nhk", q, k) / math.sqrt(q.shape[-1])).softmax(-1)
+    taken = torch.einsum("nhk,nkhd,hg->nhkgd", weights, v, torch.eye(n_heads, dtype=F64))
+    return taken.flatten(3).flatten(1, 2)
+
+
+def _mapped(x: torch.Tensor, values: dict[str, torch.Tensor], name: str) -> torch.Tensor:
+    return F.linear(x, values[f"{name}.weight"], values[f"{name}.bias"])

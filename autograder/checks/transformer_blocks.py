@@ -9,7 +9,7 @@ from autograder.checking.registry import check
 
 F64 = torch.float64
 SIZES = (18, 3, 20)  # d_model, n_heads, d_ff
-SMALL = (6, 3, 3)  # small enough to list all that dropout can do
+SMALL = (6, 2, 3)  # small enough to list all that dropout can do
 P = 0.4  # an ordinary probability of dropout
 BOTH = {"post-norm": False, "pre-norm": True}
 
@@ -140,7 +140,7 @@ def _drops_hidden_units(student, draw, values):
 @check
 def Residual(student, draw):  # noqa: N802
     """With given noise, nothing about dropout is random."""
-    near = {"rtol": 1e-6, "atol": 1e-6}  # the factor 1 / (1 - p) may be of single precision
+    near = {"rtol": 1e-6, "atol": 1e-4}  # the factor 1 / (1 - p) may be of single precision
     module = student.build(0.2)
     x, update = _tensor(10, 20, 30, 40), _tensor(1, 2, 4, 8)
     noise = _tensor(0.1, 0.2, 0.9, 0.19)
@@ -237,13 +237,13 @@ def _masked_encoder(module, draw, oracle, name):
 
 
 def _drops_updates(student, draw, sublayers):
-    """First with a probability of 1; then of one sublayer at a time, of vectors that stand alone.
+    """First with a probability of 1; then of one sublayer at a time, of positions that stand alone.
 
-    A sequence of one position has a single weight, so all that dropout can do can be listed.
+    With so few weights, all that dropout can do can be listed.
     """
     last = len(sublayers)
-    x, memory = draw.normal(100, 6), draw.normal(100, 6)
-    inputs = [x[:, None], memory[:, None]][: last - 1]
+    x, memory = draw.normal(100, 6), draw.normal(100, 2, 6)
+    inputs = [x[:, None], memory][: last - 1]
     values = layers.layer(draw, SMALL, cross=last == 3)
     for name, pre_norm in BOTH.items():
         expected = x if pre_norm else _through(x, values, 1, last)
@@ -252,11 +252,15 @@ def _drops_updates(student, draw, sublayers):
         for number, sublayer in enumerate(sublayers, start=1):
             loud = layers.silent(values, but=(sublayer,))
             stream = x if pre_norm else _through(x, values, 1, number - 1)
-            heard = layers.normed(x, values, f"norm_{number}") if pre_norm else stream
-            heard = memory if sublayer == "cross_attention" else heard
-            outcomes, masks = layers.sublayer_outcomes(loud, sublayer, stream, heard, SMALL[1], P)
+            asks = layers.normed(x, values, f"norm_{number}") if pre_norm else stream
+            heard = memory if sublayer == "cross_attention" else asks[:, None]
+            known = (loud, sublayer, stream, asks, heard)
+            outcomes, masks = layers.sublayer_outcomes(*known, SMALL[1], P)
             outcomes = outcomes if pre_norm else _through(outcomes, values, number, last)
-            what = f"in training with dropout={P} the {name} layer does not drop what it should"
+            what = (
+                f"in training with dropout={P} the {name} layer does not drop what it should, "
+                f"where only its {sublayer} adds anything"
+            )
             result = _trained(student, loud, pre_norm, P, inputs)
             layers.one_of(result, outcomes, masks, P, what)
 

@@ -429,6 +429,71 @@ class DropsBeforeThePositions(_Front):
         return x + self.places(x.shape[1], x.shape[2], x)
 
 
+@mistake(
+    "Translator", hint="The embeddings pass through dropout twice. Once, at the end, is enough."
+)
+class DropsTheEmbeddingsTwice(_Front):
+    def embed(self, tokens, embedding):
+        return self.dropout(super().embed(tokens, embedding))
+
+
+@mistake(
+    "Translator",
+    hint="The rows pass through dropout before the positions are added, and once more after it. "
+    "Only the last one belongs there.",
+)
+class DropsRowsAndSums(_Front):
+    def rows(self, tokens, embedding):
+        return self.dropout(super().rows(tokens, embedding))
+
+
+@mistake("Translator", hint="The scores pass through dropout. Nothing follows the generator.")
+class DropsTheScores(_Front):
+    def decode(self, *inputs):
+        return self.dropout(super().decode(*inputs))
+
+
+@mistake(
+    "Translator",
+    hint="The memory passes through dropout. The encoder has finished it; only embeddings are "
+    "dropped here.",
+)
+class DropsTheMemory(_Front):
+    def encode(self, source, source_mask):
+        return self.dropout(super().encode(source, source_mask))
+
+
+@mistake(
+    "Translator",
+    hint="These are logarithms of probabilities. The scores go out as they are: the loss has its "
+    "own softmax.",
+)
+class ReturnsLogProbabilities(_Front):
+    def decode(self, *inputs):
+        return super().decode(*inputs).log_softmax(-1)
+
+
+@mistake("Translator", hint="The target is read with EOS in front. It begins with BOS.")
+class BeginsWithEos(_Front):
+    def read(self, target):
+        return torch.cat([torch.full_like(target[:, :1], EOS), target[:, :-1]], 1)
+
+
+@mistake(
+    "Translator",
+    hint="The last token of the target has come to the front. The first thing that is read is BOS.",
+)
+class RollsTheTarget(_Front):
+    def read(self, target):
+        return target.roll(1, 1)
+
+
+@alternative("Translator")
+class CountsInWholeNumbers(_Front):
+    def places(self, T, d_model, like):
+        return sinusoidal_positions(torch.arange(T, device=like.device), d_model)
+
+
 @alternative("Translator")
 class TiesTheOtherWayRound(_Front):
     def tie(self, tied):

@@ -216,6 +216,23 @@ class DetachesTheStatistics(_Norm):
         return self.finish(normed)
 
 
+@mistake("LayerNorm", hint="eps is 1e-5 whatever was asked for. self.eps has what was given.")
+class FixesEps(_Norm):
+    def root(self, x):
+        return torch.sqrt(self.variance(x) + 1e-5)
+
+
+@mistake(
+    "LayerNorm",
+    hint="x -= … writes into the tensor that was handed in, which others still need. Make a new "
+    "one: x - …",
+)
+class WritesIntoItsInput(_Norm):
+    def forward(self, x):
+        x -= x.mean(self.dim, keepdim=True)
+        return self.finish(x / self.root(x))
+
+
 @alternative("LayerNorm")
 class WithTheKernel(_Norm):
     def forward(self, x):
@@ -347,6 +364,28 @@ class DropsTheOutput(_Wide):
 class DropsTheInput(_Wide):
     def forward(self, x):
         return self.linear_2(torch.relu(self.linear_1(self.dropout(x))))
+
+
+@mistake("FeedForward", hint="The hidden units pass through dropout twice. Once is enough.")
+class DropsUnitsTwice(_Wide):
+    def forward(self, x):
+        hidden = self.dropout(torch.relu(self.linear_1(x)))
+        return self.linear_2(self.dropout(hidden))
+
+
+@mistake(
+    "FeedForward",
+    hint="Hidden units and output are both dropped. Dropout on the output is the residual's.",
+)
+class DropsUnitsAndOutput(_Wide):
+    def forward(self, x):
+        return self.dropout(super().forward(x))
+
+
+@mistake("FeedForward", hint="The input is dropped too. Dropout belongs on the hidden units only.")
+class DropsInputAndUnits(_Wide):
+    def forward(self, x):
+        return super().forward(self.dropout(x))
 
 
 @alternative("FeedForward")
@@ -492,6 +531,48 @@ class WritesIntoX(_Sum):
         noise = torch.rand_like(update) if noise is None else noise
         x += self.rest(update, noise)
         return x
+
+
+@mistake(
+    "Residual",
+    hint="The noise that was given is not used: other noise is drawn. Compare the given noise with "
+    "self.p.",
+)
+class DrawsItsOwnNoise(_Sum):
+    def forward(self, x, update, noise=None):
+        noise = torch.rand_like(update) if noise is None else noise
+        return x + F.dropout(update, self.p, self.training)
+
+
+@mistake(
+    "Residual",
+    hint="The update is multiplied by the noise itself. The noise only decides: below p an entry "
+    "goes, else it stays.",
+)
+class MultipliesByTheNoise(_Sum):
+    def keeps(self, noise):
+        return noise
+
+
+@mistake(
+    "Residual",
+    hint="An entry is kept where its noise is below 1 - p. As often, but here the noise below p "
+    "says what is dropped.",
+)
+class KeepsBelowOneMinusP(_Sum):
+    def keeps(self, noise):
+        return noise < 1 - self.p
+
+
+@mistake(
+    "Residual", hint="x is divided by 1 - p as well. Only what is kept of the update is enlarged."
+)
+class EnlargesXToo(_Sum):
+    def forward(self, x, update, noise=None):
+        noise = torch.rand_like(update) if noise is None else noise
+        if not self.training:
+            return x + update
+        return (x + update * self.keeps(noise)) / (1 - self.p)
 
 
 @alternative("Residual")
@@ -726,6 +807,39 @@ class ForgetsTheDropout(_Layer):
 class DropsSums(_Layer):
     def add(self, number, x, update):
         return self.drop(x + update)
+
+
+@mistake("EncoderLayer", hint="The updates pass through dropout twice. Once is enough.")
+class DropsUpdatesTwice(_Layer):
+    def drop(self, update):
+        return self.dropout(self.dropout(update))
+
+
+@mistake("EncoderLayer", hint="The update of the feed-forward network is not dropped.")
+class DropsTheFirstUpdateOnly(_Layer):
+    spared = 2
+
+    def add(self, number, x, update):
+        return x + update if number == self.spared else super().add(number, x, update)
+
+
+@mistake("EncoderLayer", hint="The update of the attention is not dropped.")
+class DropsTheSecondUpdateOnly(DropsTheFirstUpdateOnly):
+    spared = 1
+
+
+@mistake(
+    "EncoderLayer",
+    hint="In the pre-norm layer only queries and keys are normalised. The values are made of the "
+    "same normalised vectors.",
+)
+class LeavesTheValuesAsTheyAre(_Layer):
+    def forward(self, x, mask=None):
+        if not self.pre_norm:
+            return super().forward(x, mask)
+        h = self.norm_1(x)
+        x = x + self.drop(self.attention(h, h, x, mask))
+        return self.join(2, x, self.feed_forward)
 
 
 @alternative("EncoderLayer")
@@ -998,6 +1112,44 @@ class NeverDropsItsUpdates(_Decoder):
 class DropsItsUpdatesInEvaluation(_Decoder):
     def drop(self, update):
         return F.dropout(update, self.dropout.p)
+
+
+@mistake("DecoderLayer", hint="The updates pass through dropout twice. Once is enough.")
+class DropsItsUpdatesTwice(_Decoder):
+    def drop(self, update):
+        return self.dropout(self.dropout(update))
+
+
+@mistake("DecoderLayer", hint="The update of the cross-attention is not dropped.")
+class SparesTheSecondUpdate(_Decoder):
+    spared = 2
+
+    def add(self, number, x, update):
+        return x + update if number == self.spared else super().add(number, x, update)
+
+
+@mistake("DecoderLayer", hint="The update of the feed-forward network is not dropped.")
+class SparesTheThirdUpdate(SparesTheSecondUpdate):
+    spared = 3
+
+
+@mistake(
+    "DecoderLayer",
+    hint="What goes into the sublayers passes through dropout, too. Only the updates do.",
+)
+class DropsWhatGoesIn(_Decoder):
+    def join(self, number, x, sublayer):
+        return super().join(number, x, lambda h: sublayer(self.drop(h)))
+
+
+@mistake(
+    "DecoderLayer",
+    hint="A position does not see itself. The diagonal belongs to the past: what is read there is "
+    "the token before the one that is to be said.",
+)
+class DoesNotSeeItself(_Decoder):
+    def past(self, x, mask):
+        return combine_masks(causal_mask(x.shape[1], x.device).tril(-1), mask)
 
 
 @alternative("DecoderLayer")
