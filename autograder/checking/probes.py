@@ -163,7 +163,8 @@ def _float32(pairs: list[Pair]) -> list[Question]:
     questions = [
         question
         for question, reply in pairs
-        if question.request != "gradients"
+        # Weights are loaded: which precision they begin with is free.
+        if question.request not in ("gradients", "parameters")
         and not reply.drew
         and _small(question.details)
         # A function that is given no precision chooses its own; a module has that of its weights.
