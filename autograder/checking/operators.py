@@ -182,6 +182,8 @@ def _call(node: Any) -> Iterator[tuple[str, Any]]:
         half = ast.BinOp(inner, ast.Mult(), ast.Constant(0.5))
         yield "with half of a number where its square root belongs", half
     for index in range(0 if name in UNORDERED else len(node.args) - 1):
+        if ast.dump(node.args[index]) == ast.dump(node.args[index + 1]):
+            continue  # the same program, but for its columns
         changed = copy.deepcopy(node)
         changed.args[index : index + 2] = node.args[index + 1], node.args[index]
         yield f"with two arguments of one call of `{name}` exchanged", changed

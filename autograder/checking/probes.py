@@ -163,7 +163,7 @@ def _float32(pairs: list[Pair]) -> list[Question]:
     questions = [
         question
         for question, reply in pairs
-        # How a table starts is drawn, so that it differs from one right answer to the next.
+        # Parameters begin as they like: their first values are drawn, and weights are loaded.
         if question.request not in ("gradients", "parameters")
         and not reply.drew
         and _small(question.details)
