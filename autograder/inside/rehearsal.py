@@ -24,11 +24,16 @@ INDEXING = {
     torch.ops.aten.index_put_,
     torch.ops.aten._index_put_impl_,
 }
+INDEXED = {torch.Tensor.__getitem__, torch.Tensor.__setitem__}
 MOVING = {torch.ops.aten._to_copy, torch.ops.aten.copy_, torch.ops.aten.copy}
 
 
 class DeviceMismatch(RuntimeError):
     """Tensors of two devices met in one operation, as CUDA would have said."""
+
+
+class Unrehearsable(RuntimeError):
+    """PyTorch went a way on which the rehearsal cannot follow: it proves nothing."""
 
 
 class Rehearsed(torch.Tensor):
@@ -106,6 +111,8 @@ class _Literals(TorchFunctionMode):
         kwargs = dict(kwargs or {})
         if func is torch.Tensor.new_tensor and isinstance(args[0], Rehearsed):
             return _new_tensor(*args, **kwargs)
+        if func in INDEXED and isinstance(args[0], Rehearsed):
+            args = (args[0], _indices(args[1]), *args[2:])
         if func in (torch.tensor, torch.as_tensor, torch.asarray) and _is_here(
             kwargs.get("device")
         ):
@@ -120,6 +127,13 @@ class _Autocast(torch.autocast):
 
     def __init__(self, device_type: str, *args: Any, **kwargs: Any) -> None:
         super().__init__(CPU.type if device_type == DEVICE.type else device_type, *args, **kwargs)
+
+
+def _indices(index: Any) -> Any:
+    """An index whose lists are tensors: PyTorch would make them on "meta", without numbers."""
+    if isinstance(index, tuple):
+        return tuple(map(_indices, index))
+    return rehearsed(torch.tensor(index)) if isinstance(index, list) and index else index
 
 
 def _new_tensor(
@@ -241,6 +255,8 @@ def _run(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     if wanted is not None:
         here = _is_here(wanted)
         kwargs = {**kwargs, "device": CPU} if here else kwargs
+    if any(x.device == DEVICE and not isinstance(x, Rehearsed) for x in tensors):
+        raise Unrehearsable("a tensor without numbers")
     if here and func.overloadpacket not in MOVING:
         _refuse_mixed(func, args, tensors)
     elif func.overloadpacket in (torch.ops.aten.copy_, torch.ops.aten.copy):
