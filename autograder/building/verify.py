@@ -28,7 +28,6 @@ from autograder.building.affected import affected_names
 from autograder.building.build import build
 from autograder.building.excerpt import solution_lines, text_of
 from autograder.building.lesson import Lesson, find, read
-from autograder.building.source import Cell
 from autograder.checking import registry
 from autograder.checking.expect import CheckFailed
 from autograder.checking.run_check import run_check
@@ -263,7 +262,10 @@ def _execute(source: str, namespace: dict[str, Any]) -> None:
 def _leaks(lesson: Lesson, released: NotebookNode, verdict: Verdict) -> None:
     """No line of a solution stands in the lesson, in code or prose, and no solution mark."""
     shown = _normalised(
-        line for cell in lesson.cells if cell.kind == "given" for line in _given(lesson, cell)
+        line
+        for cell in lesson.cells
+        if cell.kind == "given"
+        for line in text_of(lesson.library, cell.name).split("\n")
     )
     secret = {
         text: name
@@ -282,10 +284,6 @@ def _leaks(lesson: Lesson, released: NotebookNode, verdict: Verdict) -> None:
                 verdict.leaks += 1
                 where = f"cell {cell.id} shows a line of {secret[text]}'s solution"
                 verdict.failures.append(f"{where}: {text}")
-
-
-def _given(lesson: Lesson, cell: Cell) -> list[str]:
-    return text_of(lesson.library, cell.name).split("\n")
 
 
 def _normalised(lines: Iterable[str]) -> set[str]:

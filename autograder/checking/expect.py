@@ -4,7 +4,6 @@ A failure says what is wrong, what came, what was expected and, where the answer
 mistake, what is likely. ``what`` is a sentence without the exercise's name and without full stop.
 """
 
-import itertools
 import math
 import textwrap
 from collections.abc import Callable, Sequence
@@ -13,7 +12,7 @@ from typing import Any
 import numpy
 import torch
 
-from autograder.inside.values import Foreign
+from autograder.checking.words import describe, number, two_numbers
 
 # Right answers differ by rounding, which depends on the precision: smaller tolerances than these
 # are raised to them. (rtol, atol)
@@ -22,7 +21,6 @@ LEAST_TOLERANCE = {
     torch.float16: (1e-2, 1e-3),
     torch.bfloat16: (5e-2, 1e-2),
 }
-SHOWN = 60  # characters of a value in a message
 LIKELY_WIDTH = 76  # characters of a line: with its label, 88
 
 
@@ -60,37 +58,6 @@ class CheckFailed(AssertionError):
         return str(self).splitlines()
 
 
-def describe(value: Any) -> str:
-    """Say in a few words what a plain value is."""
-    if isinstance(value, torch.Tensor):
-        return f"a tensor of shape {tuple(value.shape)}, {str(value.dtype).removeprefix('torch.')}"
-    if isinstance(value, Foreign):
-        return value.description
-    if value is None:
-        return "None (is there a return?)"
-    kind = type(value).__name__
-    return f"{'an' if kind == 'int' else 'a'} {kind}: {_short(_show(value))}"
-
-
-def _show(value: Any) -> str:
-    """Like repr, but tensors are described and only the first items of a container shown."""
-    if isinstance(value, list | tuple):
-        items = ", ".join(_show(item) for item in value[: SHOWN // 2])
-        return f"[{items}]" if isinstance(value, list) else f"({items})"
-    if isinstance(value, dict):
-        first = itertools.islice(value.items(), SHOWN // 2)
-        return "{" + ", ".join(f"{key!r}: {_show(item)}" for key, item in first) + "}"
-    if isinstance(value, torch.Tensor | Foreign):
-        return describe(value)
-    if type(value) is int and value.bit_length() > 200:
-        return f"a number of {value.bit_length()} bits"
-    return repr(value)
-
-
-def _short(text: str) -> str:
-    return text if len(text) <= SHOWN else text[: SHOWN - 1] + "…"
-
-
 def tensor(got: Any, shape: Sequence[int] | None = None, axes: str = "") -> None:
     """``got`` is a tensor."""
     if not isinstance(got, torch.Tensor):
@@ -124,7 +91,7 @@ def finite(got: Any, what: str = "the result is not finite") -> None:
     bad = (~torch.isfinite(got)).nonzero()
     if len(bad):
         index = tuple(bad[0].tolist())
-        raise CheckFailed(what, f"{_at(index)}{_number(got[index])}", "finite numbers")
+        raise CheckFailed(what, f"{_at(index)}{number(got[index])}", "finite numbers")
 
 
 def close(got: Any, expected: Any, what: str, rtol: float = 1e-6, atol: float = 1e-9) -> None:
@@ -140,7 +107,7 @@ def close(got: Any, expected: Any, what: str, rtol: float = 1e-6, atol: float = 
     rtol, atol = _tolerance(expected.dtype, rtol, atol)
     if not torch.allclose(got, expected, rtol=rtol, atol=atol, equal_nan=True):
         index = _worst(got, expected, rtol, atol)
-        shown = _two_numbers(got[index].item(), expected[index].item())
+        shown = two_numbers(got[index].item(), expected[index].item())
         raise CheckFailed(what, *(_at(index) + text for text in shown))
 
 
@@ -154,14 +121,14 @@ def rows_sum_to_one(weights: Any, dim: int = -1, what: str = "the weights do not
     if len(negative):
         index = tuple(negative[0].tolist())
         raise CheckFailed(
-            "a weight is negative", f"{_at(index)}{_number(weights[index])}", "weights from 0 to 1"
+            "a weight is negative", f"{_at(index)}{number(weights[index])}", "weights from 0 to 1"
         )
     sums = weights.sum(dim)
     ones = torch.ones_like(sums)
     if not torch.allclose(sums, ones, rtol=rtol, atol=atol):
         index = _worst(sums, ones, rtol, atol)
         place = f" in row {', '.join(map(str, index))}" if index else ""
-        shown, _ = _two_numbers(sums[index].item(), 1.0)
+        shown, _ = two_numbers(sums[index].item(), 1.0)
         raise CheckFailed(what, f"a sum of {shown}{place}", "a sum of 1")
 
 
@@ -251,9 +218,9 @@ def _close_number(got: Any, expected: Any, what: str, rtol: float, atol: float) 
     if isinstance(got, torch.Tensor) and got.dim() == 0:
         got = got.item()
     if not isinstance(got, int | float) or isinstance(got, bool):
-        raise CheckFailed(f"{what}: the result is not a number", describe(got), _number(expected))
+        raise CheckFailed(f"{what}: the result is not a number", describe(got), number(expected))
     if not _close_enough(got, expected, rtol, atol):
-        raise CheckFailed(what, *_two_numbers(got, expected))
+        raise CheckFailed(what, *two_numbers(got, expected))
 
 
 def _close_enough(got: Any, expected: Any, rtol: float, atol: float) -> bool:
@@ -288,20 +255,6 @@ def _worst(got: Any, expected: Any, rtol: float, atol: float) -> tuple[int, ...]
 
 def _at(index: tuple[int, ...]) -> str:
     return f"[{', '.join(map(str, index))}] = " if index else ""
-
-
-def _number(value: Any, digits: int = 6) -> str:
-    value = value.item() if isinstance(value, torch.Tensor) else value
-    return f"{value:.{digits}g}" if isinstance(value, float | complex) else _short(_show(value))
-
-
-def _two_numbers(got: Any, expected: Any) -> tuple[str, str]:
-    """Both as text, with as many digits as it takes to tell them apart."""
-    for digits in (6, 9, 12, 17):
-        pair = _number(got, digits), _number(expected, digits)
-        if pair[0] != pair[1]:
-            break
-    return pair
 
 
 def _shape(expected: Sequence[int], axes: str) -> str:

@@ -3,11 +3,11 @@
 from collections.abc import Sequence
 from typing import Any
 
-from autograder.checking import probes
 from autograder.checking.diagnose import diagnose
 from autograder.checking.expect import CheckFailed, describe
 from autograder.checking.inputs import Draw
 from autograder.checking.questions import Replied, asked, replies, until_lost
+from autograder.checking.refusals import refuse
 from autograder.checking.registry import Check
 from autograder.checking.student import Student
 from autograder.inside.answer import AnswerLost, AnyAnswer
@@ -56,7 +56,7 @@ def _probed(item: Check, given: Sequence[Replied], seed: int) -> CheckFailed | N
     for question, got, right in zip(questions, given, wanted, strict=False):
         if question.probe:
             try:
-                probes.refuse(question, got, right, given[question.origin])
+                refuse(question, got, right, given[question.origin])
             except CheckFailed as failure:
                 return failure
     return None

@@ -1,0 +1,152 @@
+"""What is refused of a reply to a probe: each with a sentence of its own."""
+
+from typing import Any
+
+import torch
+
+from autograder.checking.expect import CheckFailed
+from autograder.checking.questions import Question, Replied, floating_places
+from autograder.inside.answer import LEFT_BEHIND
+from autograder.inside.rehearsal import Unrehearsable
+
+ROOM = 2e-3  # how far float32 may be from float64, in shares of the largest number
+NOTHING = 1e-9  # a gradient below this is 0 but for rounding: of a bias of the keys, say
+WELL = 1e-4  # where the right answer itself is farther than this from float64, it proves nothing
+
+
+def refuse(question: Question, got: Replied, wanted: Replied, earlier: Replied) -> None:
+    """Raise CheckFailed if the reply to a probe is not that of the right answer, or near it.
+
+    ``earlier`` is the answer's own reply to the question that the probe is made from.
+    """
+    if question.probe == "device":
+        _refuse_device(got, wanted)
+        return
+    if got.modified != wanted.modified and got.kind == "value":
+        raise CheckFailed(
+            "the values are right, but something else is changed",
+            f"{', '.join(got.modified) or 'nothing'} changed by the call",
+            "everything outside of the function as it was",
+        )
+    if question.probe == "float32":
+        _refuse_float32(got, wanted)
+    elif question.probe == "gradients":
+        _refuse_gradients(got, wanted, floating_places(question))
+    elif not got.agrees(earlier):
+        raise CheckFailed(
+            "the same call gives another result the second time",
+            "a result that depends on the calls before, or on chance",
+            "the same result for the same arguments",
+        )
+
+
+def _refuse_device(got: Replied, wanted: Replied) -> None:
+    if LEFT_BEHIND in got.modified and LEFT_BEHIND not in wanted.modified:
+        raise CheckFailed(
+            "on a GPU the result would be left on the CPU",
+            LEFT_BEHIND,
+            "a result on the device of the arguments, or on the one that is asked for",
+        )
+    if got.kind != "raised":
+        return
+    kind, message, where = (*got.value, "")[:3]
+    if "inference tensor" in message or kind == Unrehearsable.__name__:
+        return  # the rehearsal cannot go into inference_mode, say; a GPU can
+    reason = f"{kind}: {message.splitlines()[0] if message else ''}"
+    raise CheckFailed(
+        "on a GPU this fails",
+        "\n".join(part for part in (reason, where) if part),
+        "tensors made where the arguments are: pass device=x.device, or use x.new_zeros(…)",
+    )
+
+
+def _refuse_float32(got: Replied, wanted: Replied) -> None:
+    if got.kind == "raised":
+        raise CheckFailed(
+            "with float32 arguments your code raises an exception",
+            ": ".join(got.value[:2]),
+            "a result in float32",
+        )
+    for one, other in _paired(got.value, wanted.value):
+        if not isinstance(other, torch.Tensor) or isinstance(one, float):
+            continue
+        if not isinstance(one, torch.Tensor) or one.shape != other.shape:
+            raise CheckFailed("with float32 arguments the result has another form")
+        if one.dtype != other.dtype:
+            raise CheckFailed(
+                "the dtype is wrong: float32 goes in, something else comes out",
+                str(one.dtype),
+                str(other.dtype),
+            )
+        if other.is_floating_point() and not _near(one, other, ROOM):
+            raise CheckFailed(
+                "with float32 arguments the values are wrong",
+                _worst(one, other),
+                "the values of float64, up to rounding",
+            )
+
+
+def _worst(one: Any, other: Any) -> str:
+    broken = int((~torch.isfinite(one) & torch.isfinite(other)).sum())
+    if broken:
+        return f"{broken} of {one.numel()} numbers are NaN or infinite"
+    return f"off by up to {(one - other).abs().nan_to_num().max().item():.3g}"
+
+
+def _refuse_gradients(got: Replied, wanted: Replied, places: list[int]) -> None:
+    if got.kind == "raised":
+        raise CheckFailed("asked for gradients, your code raises", ": ".join(got.value[:2]))
+    if not isinstance(got.value, tuple):
+        raise CheckFailed("the result is not a tensor, so it has no gradient")
+    for name, other in wanted.value[0].items():
+        _refuse_gradient(got.value[0].get(name), other, name)
+    for place, one, other in zip(places, got.value[1], wanted.value[1], strict=False):
+        _refuse_gradient(one, other, f"argument {place}")
+
+
+def _refuse_gradient(one: Any, other: Any, name: str) -> None:
+    if other is None or not other.abs().max() > NOTHING:
+        return
+    if one is None:
+        raise CheckFailed(
+            f"no gradient flows back to {name}",
+            "no gradient (detached, or rebuilt from plain numbers)",
+            "a gradient: every step stays a tensor operation",
+        )
+    if one.shape != other.shape or not _near(one, other, 1e-5):
+        raise CheckFailed(f"the gradient of {name} is wrong", _worst(one, other), "autograd's")
+
+
+def _near(one: Any, other: Any, room: float) -> bool:
+    """Whether two tensors are equal up to ``room`` times the largest number in the right one."""
+    if not torch.equal(torch.isnan(one), torch.isnan(other)):
+        return False
+    finite = torch.isfinite(other)
+    if not torch.equal(one[~finite].nan_to_num(0), other[~finite].nan_to_num(0).to(one.dtype)):
+        return False
+    if not torch.isfinite(one[finite]).all():
+        return False
+    scale = max(1e-30, other[finite].abs().max().item()) if finite.any() else 1.0
+    return bool(((one[finite] - other[finite]).abs() <= room * scale).all())
+
+
+def _paired(one: Any, other: Any) -> list[tuple[Any, Any]]:
+    """Pairs of items of two values of the same build; a lone value is one pair."""
+    if isinstance(other, list | tuple) and isinstance(one, list | tuple):
+        return list(zip(one, other, strict=False))
+    if isinstance(other, dict) and isinstance(one, dict):
+        return [(one.get(name), item) for name, item in other.items()]
+    return [(one, other)]
+
+
+def proves(in_float32: Any, in_float64: Any) -> bool:
+    """Whether a right answer's reply in float32 is near that in float64: else it proves nothing."""
+    pairs = [
+        (narrow.double(), wide)
+        for narrow, wide in _paired(in_float32, in_float64)
+        if isinstance(wide, torch.Tensor)
+        and isinstance(narrow, torch.Tensor)
+        and wide.is_floating_point()
+        and narrow.shape == wide.shape
+    ]
+    return bool(pairs) and all(_near(*pair, WELL) for pair in pairs)
