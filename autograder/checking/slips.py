@@ -132,6 +132,8 @@ def _replaced(
 ) -> Iterator[None]:
     """Put ``variant`` in the place of a node meanwhile; None leaves a statement out."""
     old = getattr(parent, field)
+    if variant is not None:  # equal code in the same place is then equal, and no mutant
+        ast.copy_location(variant, old if index is None else old[index])
     new: Any = variant
     if index is not None:
         put = [] if variant is None else [variant]

@@ -21,7 +21,7 @@ def mutants(source, name="answer", above=""):
     linecache.cache[module.__file__] = (len(text), None, text.splitlines(True), module.__file__)
     sys.modules["slipped"] = module
     exec(compile(text, module.__file__, "exec"), vars(module))
-    return slips(getattr(module, name))
+    return list(slips(getattr(module, name)))
 
 
 @pytest.fixture(autouse=True)
