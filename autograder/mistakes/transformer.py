@@ -131,7 +131,7 @@ def compares_positions(source, target):
 @alternative("masks_from_tokens")
 def fills_in_loops(source, target):
     B, T = target.shape
-    allowed = torch.zeros(B, T, T, dtype=torch.bool)
+    allowed = torch.zeros(B, T, T, dtype=torch.bool, device=target.device)
     for b in range(B):
         for i in range(T):
             allowed[b, i, : i + 1] = target[b, : i + 1] != PAD

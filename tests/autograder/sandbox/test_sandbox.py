@@ -101,7 +101,7 @@ class TestAnswers:
         with pytest.raises(AnswerRaised) as caught:
             process.resolve("f")[0].call([1], {})
         assert caught.value.kind == "ZeroDivisionError"
-        assert caught.value.where == "line 2: return x / 0"
+        assert caught.value.where == "line 2 of its cell, in f: return x / 0"
 
     def test_a_missing_name_is_none(self, box):
         assert box.start().resolve("nothing") is None
