@@ -917,7 +917,7 @@ def loops_over_rows(read, logits):
     for row, scores in zip(read.tolist(), logits.tolist(), strict=True):
         last = scores[-1]
         rows.append([*row, PAD if row[-1] in (EOS, PAD) else last.index(max(last))])
-    return torch.tensor(rows)
+    return torch.tensor(rows, device=read.device)
 
 
 @alternative("append_best")
