@@ -158,7 +158,7 @@ def _constant(node: Any) -> Iterator[tuple[str, Any]]:
     elif isinstance(value, int):
         for other in (value + 1, value - 1):
             yield "with one whole number off by one", ast.Constant(other)
-    elif isinstance(value, float):
+    elif isinstance(value, float) and value:
         yield "with one constant twice as large", ast.Constant(value * 2)
 
 
