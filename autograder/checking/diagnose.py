@@ -7,23 +7,14 @@ one slip that replies in the same way.
 """
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from autograder.checking import registry
-from autograder.checking.questions import (
-    Question,
-    Replied,
-    agree,
-    asked,
-    floating_places,
-    reference,
-    replies,
-)
+from autograder.checking.questions import Question, Replied, agree, asked, floating_places
 from autograder.checking.relations import between
-from autograder.checking.slips import slips
+from autograder.checking.remembered import of_answers, of_slips
 from autograder.checking.where import where
-from autograder.inside.answer import LocalAnswer
 from autograder.inside.values import same
 
 SECONDS = 0.8  # of CPU for looking for a slip: feedback should come within two seconds in all
@@ -35,15 +26,15 @@ def diagnose(item: registry.Check, given: Sequence[Replied], seed: int) -> str:
     if not questions or len(given) < len(wanted) or agree(given, wanted):
         return ""  # it was lost on the way, or its fault is not in what it replies
     pairs = _telling(list(zip(questions, given, wanted, strict=True)))
-    questions, given, _ = zip(*pairs, strict=True)
-    found = [
-        known for known in registry.mistakes(item) if _replies_so(known.target, given, questions)
-    ]
-    if len({known.hint for known in found}) > 1:
-        found = [one for one in found if _replies_so(one.target, given, questions, exactly=True)]
-    if found:
-        return (found[0].hint or "") if len({known.hint for known in found}) == 1 else ""
-    said = [_relation(pairs) or _slip(item, given, questions), where(pairs)]
+    given, device = [reply for _, reply, _ in pairs], len(pairs) == len(questions)
+    stored = of_answers(tuple(registry.mistakes(item)), item, seed, device)
+    found = [(known, replies) for known, replies in stored if agree(replies, given)]
+    if len({known.hint for known, _ in found}) > 1:
+        found = [pair for pair in found if agree(pair[1], given, exactly=True)]
+    hints = {known.hint for known, _ in found}
+    if hints:
+        return (hints.pop() or "") if len(hints) == 1 else ""
+    said = [_relation(pairs) or _slip(item, given, seed, device), where(pairs)]
     return " ".join(part for part in said if part)
 
 
@@ -56,16 +47,6 @@ def _telling(
     """
     here = [pair for pair in pairs if pair[0].probe != "device"]
     return pairs if all(got.agrees(expected) for _, got, expected in here) else here
-
-
-def _replies_so(
-    target: Callable[..., Any],
-    given: Sequence[Replied],
-    questions: Sequence[Question],
-    exactly: bool = False,
-) -> bool:
-    """Whether ``target`` replies as given, asked until the first difference."""
-    return agree(replies(LocalAnswer(target), questions), given, exactly)
 
 
 def _relation(pairs: list[tuple[Question, Replied, Replied]]) -> str:
@@ -112,12 +93,12 @@ def _of_gradients(got: Any, expected: Any, question: Question) -> str:
     return f"No gradient reaches argument {lost[0]}." if lost else ""
 
 
-def _slip(item: registry.Check, given: Sequence[Replied], questions: Sequence[Question]) -> str:
+def _slip(item: registry.Check, given: Sequence[Replied], seed: int, device: bool) -> str:
     """A right answer with one slip that gives the same replies throughout."""
     end = time.process_time() + SECONDS
-    for slip in slips(reference(item)):
+    for slip, replies in of_slips(item, seed, device):
         if time.process_time() > end:
             return ""
-        if _replies_so(slip.target, given, questions):
+        if agree(replies, given):
             return f"Your results are those of a right answer {slip.words}."
     return ""

@@ -7,6 +7,7 @@ replies compared as a whole.
 
 import functools
 import importlib
+import itertools
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -191,5 +192,5 @@ def _plain_words(message: str) -> str:
 
 def agree(left: Iterable[Replied], right: Iterable[Replied], exactly: bool = False) -> bool:
     """Whether two lists of replies are the same as a whole; either may be an iterator."""
-    pairs = zip(left, right, strict=True)
-    return all(one.agrees(other, exactly) for one, other in pairs)
+    pairs = itertools.zip_longest(left, right)  # one that was interrupted is shorter
+    return all(one and other and one.agrees(other, exactly) for one, other in pairs)

@@ -30,8 +30,15 @@ def run_check(
         return None
     failure.exercise = item.name
     failure.seed = seed if failure.got or failure.expected else None
-    failure.likely = diagnose(item, given, seed) if explain and asks_on else ""
+    failure.likely = _likely(item, given, seed) if explain and asks_on else ""
     return failure
+
+
+def _likely(item: Check, given: Sequence[Replied], seed: int) -> str:
+    try:
+        return diagnose(item, given, seed)
+    except Exception:  # a result may be anything: a diagnosis that stumbles over it says nothing
+        return ""
 
 
 def _trial(item: Check, answer: AnyAnswer, seed: int) -> CheckFailed | None:
@@ -59,6 +66,8 @@ def _probed(item: Check, given: Sequence[Replied], seed: int) -> CheckFailed | N
                 refuse(question, got, right, given[question.origin])
             except CheckFailed as failure:
                 return failure
+            except Exception as error:  # a form that no probe foresaw, as in _trial
+                return _unusable([("probe", got.value, [])], error)
     return None
 
 

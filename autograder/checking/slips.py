@@ -49,6 +49,11 @@ def slips(target: Callable[..., Any] | None) -> Iterator[Slip]:
                 yield Slip(words, line, text, made, key)
 
 
+def may_not_end(target: Callable[..., Any]) -> bool:
+    """Whether a mutant might run forever: a condition that always holds, of a ``while``."""
+    return any(isinstance(node, ast.While) for node in ast.walk(ast.parse(_source(target)[0])))
+
+
 def _source(target: Callable[..., Any]) -> tuple[str, int]:
     lines, first = inspect.getsourcelines(target)
     return "".join(lines), first

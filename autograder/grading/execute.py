@@ -1,5 +1,6 @@
 """Grade an assembled notebook: the student's cells run inside, the checks out here."""
 
+import functools
 import random
 import time
 import warnings
@@ -40,6 +41,12 @@ def execute(notebook: dict[str, Any], sandbox: Sandbox) -> list[Exercise]:
             graded.append(Exercise(name, 0.0 if lost else points, points, lost))
     sandbox.stop()
     return graded
+
+
+@functools.cache
+def _seed(name: str) -> int:
+    """The seed of an exercise's check in this process: drawn once, for what it gives is kept."""
+    return random.SystemRandom().randrange(1, 10**6)
 
 
 class _Session:
@@ -110,7 +117,7 @@ class _Session:
                 f"{name} from {module}",
                 "a definition in the exercise's own cell",
             )
-        seed = random.SystemRandom().randrange(1, 10**6)
+        seed = _seed(item.name)
         with warnings.catch_warnings(), OwnTime(self._limits.own_seconds) as clock:
             warnings.simplefilter("ignore")
             return run_check(item, Waiting(answer, clock), seed)
