@@ -10,7 +10,6 @@ import contextlib
 import io
 import itertools
 import multiprocessing
-import re
 import warnings
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from concurrent.futures import ProcessPoolExecutor
@@ -26,7 +25,7 @@ from autograder import ROOT, CourseError, lessons, marks
 from autograder.building import mutants
 from autograder.building.affected import affected_names
 from autograder.building.build import build
-from autograder.building.excerpt import solution_lines, text_of
+from autograder.building.leaks import leaks
 from autograder.building.lesson import Lesson, find, read
 from autograder.checking import registry
 from autograder.checking.expect import CheckFailed
@@ -35,7 +34,6 @@ from autograder.inside.answer import LocalAnswer
 
 SEEDS = (11, 222, 3333)
 LEAST_MISTAKES, LEAST_ALTERNATIVES = 3, 2
-LEAST_LINE, LEAST_EXPRESSION = 12, 24  # characters without spaces that make a leak
 
 
 @dataclass
@@ -102,7 +100,9 @@ def _gates(lesson: Lesson, root: Path, verdict: Verdict) -> None:
     else:
         broken = _solved_and_blank(lesson, solved, released, verdict)
         _stored_answers(lesson, solved, broken, verdict)
-        _leaks(lesson, released, verdict)
+        shown = leaks(lesson, released)
+        verdict.leaks = len(shown)
+        verdict.failures += shown
     _mutants(lesson, verdict)
     for changed in build([lesson.slug], check=True, root=root).changed:
         fail(f"{changed.relative_to(root)} differs from its source; run `autograder build`")
@@ -168,10 +168,9 @@ def _stored_answers(
                 f"at least {LEAST_MISTAKES} and {LEAST_ALTERNATIVES}"
             )
         for known in wrong:
-            costs = _play(lesson, solved, {name: known.target}).keys() - broken
-            _rejected_mistake(item, known, costs, verdict)
-            if name not in broken:  # a right answer is needed to name a wrong one
-                _named_mistake(item, known, verdict)
+            costs = _play(lesson, solved, {name: known.target}, skipped=name).keys() - broken
+            # a right answer is needed to name a wrong one
+            _mistake(item, known, costs, name not in broken, verdict)
         for known in right:
             verdict.alternatives += 1
             refused = _first_failure(item, known)
@@ -185,37 +184,37 @@ def _first_failure(item: registry.Check, known: registry.Answer) -> CheckFailed 
     return next((failure for failure in failures if failure is not None), None)
 
 
-def _named_mistake(item: registry.Check, known: registry.Answer, verdict: Verdict) -> None:
-    """Gate 3: the mistake gets its own hint."""
-    tried = [run_check(item, LocalAnswer(known.target), seed) for seed in SEEDS]
-    results = [failure for failure in tried if failure is not None]
-    if len(results) < len(tried):
-        return
-    wrongly_named = next((one for one in results if one.likely != known.hint), None)
-    verdict.named += wrongly_named is None
-    if wrongly_named is not None:
-        verdict.failures.append(
-            f"{item.name}: the mistake {known.name} is rejected, but read as "
-            f"{wrongly_named.likely or 'nothing known'!r} (seed {wrongly_named.seed})"
-        )
-
-
-def _rejected_mistake(
-    item: registry.Check, known: registry.Answer, costs: set[str], verdict: Verdict
+def _mistake(
+    item: registry.Check, known: registry.Answer, costs: set[str], named: bool, verdict: Verdict
 ) -> None:
-    """Gate 3: the mistake fails; ``costs`` are the exercises that fail where it is made."""
+    """Gate 3: the mistake fails, with its own hint where answers are ``named``.
+
+    ``costs`` are the other exercises that fail where it is made.
+    """
     verdict.mistakes += 1
-    results = (run_check(item, LocalAnswer(known.target), seed, explain=False) for seed in SEEDS)
-    if None in results:
+    first, *others = SEEDS
+    failure = run_check(item, LocalAnswer(known.target), first, named)
+    if failure is None or _passes(item, known, others):
         verdict.failures.append(f"{item.name}: the mistake {known.name} passes the check")
         return
-    others = sorted(costs - {item.name})
-    verdict.rejected += not others
-    if others:
+    verdict.rejected += not costs
+    if costs:
         verdict.failures.append(
-            f"{item.name}: the mistake {known.name} also fails {', '.join(others)}, which should "
-            "not depend on it"
+            f"{item.name}: the mistake {known.name} also fails {', '.join(sorted(costs))}, which "
+            "should not depend on it"
         )
+    verdict.named += named and failure.likely == known.hint
+    if named and failure.likely != known.hint:
+        verdict.failures.append(
+            f"{item.name}: the mistake {known.name} is rejected, but read as "
+            f"{failure.likely or 'nothing known'!r} (seed {first})"
+        )
+
+
+def _passes(item: registry.Check, known: registry.Answer, seeds: Iterable[int]) -> bool:
+    """Whether an answer passes on any of the seeds; what is likely was said for another one."""
+    answer = LocalAnswer(known.target)
+    return any(run_check(item, answer, seed, explain=False) is None for seed in seeds)
 
 
 def _play(
@@ -223,29 +222,36 @@ def _play(
     notebook: NotebookNode,
     answers: Mapping[str, Any] | None = None,
     seed: int = SEEDS[0],
+    skipped: str = "",
 ) -> dict[str, CheckFailed]:
     """Run a notebook's cells here, except demonstrations, and return its failed checks by name.
 
-    ``answers`` replaces the definitions of exercises by other callables.
+    ``answers`` replaces the definitions of exercises by other callables; the check of the exercise
+    ``skipped`` is left out.
     """
     import matplotlib
 
     matplotlib.use("Agg")
-    answers, failures = answers or {}, {}
-    affected = affected_names(notebook, answers)
-    namespace = {"__name__": "__main__"}
+    failures: dict[str, CheckFailed] = {}
+    answers = answers or {}
     checks = registry.of_lesson(lesson.name)
+    asked = (affected_names(notebook, answers) if answers else checks.keys()) - {skipped}
+    if not asked & checks.keys():
+        return failures
+    import matplotlib
+
+    matplotlib.use("Agg")
+    namespace = {"__name__": "__main__"}
     for cell in notebook.cells:
         if cell.cell_type != "code" or marks.is_demo(cell):
             continue
         name = marks.exercise(cell)
         if marks.is_check(cell):
-            if answers and name not in affected:
-                continue  # the same as without these answers
-            answer = LocalAnswer(namespace.get(name))
-            failure = run_check(checks[name], answer, seed, explain=False)
-            if failure is not None:
-                failures[name] = failure
+            if name in asked:  # else it is known, or the same as without these answers
+                answer = LocalAnswer(namespace.get(name))
+                failure = run_check(checks[name], answer, seed, explain=False)
+                if failure is not None:
+                    failures[name] = failure
         elif name in answers:
             namespace[name] = answers[name]
         else:
@@ -257,43 +263,3 @@ def _execute(source: str, namespace: dict[str, Any]) -> None:
     """Run a cell. An error in it is no failure of its own: the checks say what it costs."""
     with contextlib.suppress(Exception, SystemExit):
         exec(compile(source, "<cell>", "exec"), namespace)
-
-
-def _leaks(lesson: Lesson, released: NotebookNode, verdict: Verdict) -> None:
-    """No line of a solution stands in the lesson, in code or prose, and no solution mark."""
-    shown = _normalised(
-        line
-        for cell in lesson.cells
-        if cell.kind == "given"
-        for line in text_of(lesson.library, cell.name).split("\n")
-    )
-    secret = {
-        text: name
-        for name in lesson.exercises
-        for text in _normalised(solution_lines(lesson.library, name))
-        if len(text) > LEAST_LINE and text not in shown
-    }
-    for cell in released.cells:
-        if "BEGIN SOLUTION" in cell.source or "END SOLUTION" in cell.source:
-            verdict.leaks += 1
-            verdict.failures.append(f"cell {cell.id} holds a solution mark")
-        content = _normal(cell.source)
-        found = [text for text in secret if text in content]
-        for text in found:
-            if not any(text in longer for longer in found if longer != text):
-                verdict.leaks += 1
-                where = f"cell {cell.id} shows a line of {secret[text]}'s solution"
-                verdict.failures.append(f"{where}: {text}")
-
-
-def _normalised(lines: Iterable[str]) -> set[str]:
-    """Lines without comments, and the longer expressions among them on their own."""
-    code = {_normal(line.partition("  #")[0]) for line in lines}
-    expressions = {re.sub(r"^(return|[\w.,]+=(?!=))", "", line) for line in code}
-    return code | {text for text in expressions if len(text) > LEAST_EXPRESSION}
-
-
-def _normal(text: str) -> str:
-    """Without spaces, in one sort of quotes, no last commas: a reformatted leak is still one."""
-    joined = re.sub(r"\\\n|\s", "", text).replace('"', "'")
-    return re.sub(r",(?=[)\]}])", "", joined)

@@ -46,10 +46,10 @@ def masks_from_tokens(student, draw):
 
 
 def _filled_up(draw, B, T):
-    """Ids from BOS and EOS on; in each row but the first some PAD, at the end or all of it."""
+    """Ids from BOS and EOS on; each row but the first ends in PAD from a drawn place on."""
     ids = draw.integers(1, 9, B, T)
-    for b in range(1, B):
-        ids[b, (b * T) // B :] = PAD
+    for b, start in enumerate(draw.integers(0, T, B).tolist()[1:], start=1):
+        ids[b, start:] = PAD
     ids[-1] = PAD if B > 2 else ids[-1]
     return ids
 

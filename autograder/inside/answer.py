@@ -180,7 +180,8 @@ def _drawing(seed: int | None) -> Iterator[list[str]]:
         return
     before = random.getstate()
     with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed)
+        # Not torch.manual_seed: without a GPU it keeps a stack trace per call, and grows for ever.
+        torch.default_generator.manual_seed(seed)
         yield disturbed
         if torch.initial_seed() != seed:
             disturbed.append(SEEDED)

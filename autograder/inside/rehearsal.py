@@ -249,7 +249,7 @@ def _is_here(device: Any) -> bool:
 
 def _run(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Run an operation on the numbers that its tensors hold; its results are where they were."""
-    tensors = [x for x in _pytree.tree_leaves((args, kwargs)) if isinstance(x, torch.Tensor)]
+    tensors = list(_tensors((*args, *kwargs.values())))
     here = any(isinstance(x, Rehearsed) for x in tensors)
     wanted = kwargs.get("device")
     if wanted is not None:
@@ -261,35 +261,40 @@ def _run(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         _refuse_mixed(func, args, tensors)
     elif func.overloadpacket in (torch.ops.aten.copy_, torch.ops.aten.copy):
         here = isinstance(args[0], Rehearsed)
-    result = func(
-        *_pytree.tree_map_only(Rehearsed, _held, args),
-        **_pytree.tree_map_only(Rehearsed, _held, kwargs),
-    )
-    return _results(func, args, tensors, result, here)
+    return _results(tensors, func(*_held(args), **_held(kwargs)), here)
 
 
-def _held(tensor: "Rehearsed") -> torch.Tensor:
-    return tensor.held
+def _tensors(values: Iterable[Any]) -> Iterator[torch.Tensor]:
+    """The tensors among an operation's arguments: it is given lists of them at most."""
+    for value in values:
+        if isinstance(value, torch.Tensor):
+            yield value
+        elif isinstance(value, list | tuple):
+            yield from _tensors(value)
 
 
-def _results(
-    func: Any, args: tuple[Any, ...], tensors: list[torch.Tensor], result: Any, here: bool
-) -> Any:
+def _held(value: Any) -> Any:
+    return value.held if isinstance(value, Rehearsed) else _inside(value, _held)
+
+
+def _results(tensors: list[torch.Tensor], result: Any, here: bool) -> Any:
     """Wrap what is new; what an in-place operation returns is the very tensor it was given."""
     given = {id(x.held): x for x in tensors if isinstance(x, Rehearsed)}
 
     def wrap(x: Any) -> Any:
+        if not isinstance(x, torch.Tensor):
+            return _inside(x, wrap)
         if id(x) in given:
             return given[id(x)]
         return Rehearsed(x) if here else x
 
-    return _pytree.tree_map_only(torch.Tensor, wrap, result)
+    return wrap(result)
 
 
 def _refuse_mixed(func: Any, args: tuple[Any, ...], tensors: list[torch.Tensor]) -> None:
     foreign = [x for x in tensors if not isinstance(x, Rehearsed) and x.dim() > 0]
     if func.overloadpacket in INDEXING and isinstance(args[0], Rehearsed):
-        indices = {id(x) for x in _pytree.tree_leaves(args[1])}
+        indices = {id(x) for x in _tensors(args[1:2])}
         foreign = [x for x in foreign if id(x) not in indices]
     if foreign:
         raise DeviceMismatch(
