@@ -58,31 +58,36 @@ def equivalents(lesson: str) -> dict[str, str]:
 
 
 def gate(items: Iterable[registry.Check], lesson: str, seed: int) -> tuple[int, list[str]]:
-    """Pair (number of mutants, failures): survivors without a reason, and reasons gone stale."""
+    """Pair (number of mutants, failures): survivors without a reason, and reasons gone stale.
+
+    Where AUTOGRADER_NO_MUTANTS is set, only what the checks ask for is looked at.
+    """
+    items = list(items)
+    refused = {item.name for item in items if _refuses_the_library(item, seed)}  # gate 1 says so
+    items = [item for item in items if item.name not in refused]
+    failures = [sentence for item in items for sentence in _uncovered(item, seed)]
     if os.environ.get("AUTOGRADER_NO_MUTANTS"):
-        return 0, []
-    excused, total = equivalents(lesson), 0
-    failures: list[str] = []
-    used: set[str] = set()
+        return 0, failures
+    stale = {key for key in equivalents(lesson) if key.partition(":")[0] not in refused}
+    total = 0
     for item in items:
-        if run_check(item, LocalAnswer(reference(item)), seed, explain=False) is not None:
-            used |= {key for key in excused if key.startswith(f"{item.name}: ")}
-            continue  # gate 1 says so; of what the check accepts beside it nothing is known
         count, alive = survivors(item, seed)
         total += count
         for slip in alive:
-            used.add(slip.key)
-            if slip.key not in excused:
+            stale.discard(slip.key)
+            if slip.key not in equivalents(lesson):
                 failures.append(
                     f"the check accepts a mutant of line {slip.line}, or a reason is missing in "
                     f"EQUIVALENT: {slip.key!r}"
                 )
-        failures += _uncovered(item, seed)
     failures += [
-        f"EQUIVALENT holds a mutant that does not survive, or is none: {key!r}"
-        for key in excused.keys() - used
+        f"EQUIVALENT holds a mutant that does not survive, or is none: {key!r}" for key in stale
     ]
     return total, failures
+
+
+def _refuses_the_library(item: registry.Check, seed: int) -> bool:
+    return run_check(item, LocalAnswer(reference(item)), seed, explain=False) is not None
 
 
 def _uncovered(item: registry.Check, seed: int) -> list[str]:

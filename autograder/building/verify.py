@@ -7,11 +7,11 @@ differently passes · 5 no solution line stands in lessons/ · 6 generated files
 """
 
 import contextlib
+import functools
 import io
-import itertools
 import multiprocessing
 import warnings
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -41,6 +41,7 @@ class Verdict:
     """What the gates found for one lesson. ``failures`` is empty when the lesson is done."""
 
     lesson: str
+    seeds: int = len(SEEDS)  # on which every stored answer was judged
     points: int = 0
     solved: int = 0
     blank: int = 0
@@ -55,27 +56,37 @@ class Verdict:
     failures: list[str] = field(default_factory=list)
 
 
-def verify(names: Collection[str] = (), root: Path = ROOT, workers: int = 1) -> Iterator[Verdict]:
+def verify(
+    names: Collection[str] = (), root: Path = ROOT, workers: int = 1, seeds: int = len(SEEDS)
+) -> Iterator[Verdict]:
     """Take the lessons that ``names`` select through all gates; yields a Verdict for each.
 
-    With more than one worker, lessons are verified side by side, each in a process of its own.
+    Every stored answer is judged on ``seeds`` draws of the inputs. With more than one worker,
+    lessons are verified side by side, each in a process of its own.
     """
     paths = find(names, root)
     workers = min(workers, len(paths))
+    one = functools.partial(_verify, root=root, seeds=seeds)
     if workers < 2:
-        yield from (_verify(path, root) for path in paths)
+        yield from map(one, paths)
         return
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(workers, context, _use_one_core) as pool:
-        yield from pool.map(_verify, paths, itertools.repeat(root))
+        longest = sorted(paths, key=lambda path: path.stem, reverse=True)  # later lessons take more
+        verdicts = {path: pool.submit(one, path) for path in longest}
+        yield from (verdicts[path].result() for path in paths)
+
+
+def _drawn(verdict: Verdict) -> Sequence[int]:
+    return (*SEEDS, *range(10_000, 10_000 + verdict.seeds))[: verdict.seeds]
 
 
 def _use_one_core() -> None:
     torch.set_num_threads(1)
 
 
-def _verify(path: Path, root: Path) -> Verdict:
-    verdict = Verdict(path.stem)
+def _verify(path: Path, root: Path, seeds: int) -> Verdict:
+    verdict = Verdict(path.stem, seeds)
     try:
         lesson = read(path)
         verdict.points = sum(lesson.exercises.values())
@@ -135,7 +146,7 @@ def _solved_and_blank(
 ) -> Collection[str]:
     """Gates 1 and 2; returns the names of the exercises that the solved notebook fails."""
     failures: dict[str, CheckFailed] = {}
-    for seed in SEEDS:
+    for seed in _drawn(verdict):
         failures = {**_play(lesson, solved, seed=seed), **failures}
     for failure in failures.values():
         verdict.failures.append(f"the solved notebook fails: {failure}")
@@ -173,14 +184,16 @@ def _stored_answers(
             _mistake(item, known, costs, name not in broken, verdict)
         for known in right:
             verdict.alternatives += 1
-            refused = _first_failure(item, known)
+            refused = _first_failure(item, known, _drawn(verdict))
             verdict.accepted += refused is None
             if refused is not None:
                 verdict.failures.append(f"the right answer {known.name} is refused: {refused}")
 
 
-def _first_failure(item: registry.Check, known: registry.Answer) -> CheckFailed | None:
-    failures = (run_check(item, LocalAnswer(known.target), seed) for seed in SEEDS)
+def _first_failure(
+    item: registry.Check, known: registry.Answer, seeds: Iterable[int]
+) -> CheckFailed | None:
+    failures = (run_check(item, LocalAnswer(known.target), seed) for seed in seeds)
     return next((failure for failure in failures if failure is not None), None)
 
 
@@ -192,10 +205,13 @@ def _mistake(
     ``costs`` are the other exercises that fail where it is made.
     """
     verdict.mistakes += 1
-    first, *others = SEEDS
+    first, *others = _drawn(verdict)
     failure = run_check(item, LocalAnswer(known.target), first, named)
-    if failure is None or _passes(item, known, others):
-        verdict.failures.append(f"{item.name}: the mistake {known.name} passes the check")
+    lucky = first if failure is None else _lucky(item, known, others)
+    if failure is None or lucky is not None:
+        verdict.failures.append(
+            f"{item.name}: the mistake {known.name} passes the check (seed {lucky})"
+        )
         return
     verdict.rejected += not costs
     if costs:
@@ -211,10 +227,11 @@ def _mistake(
         )
 
 
-def _passes(item: registry.Check, known: registry.Answer, seeds: Iterable[int]) -> bool:
-    """Whether an answer passes on any of the seeds; what is likely was said for another one."""
+def _lucky(item: registry.Check, known: registry.Answer, seeds: Iterable[int]) -> int | None:
+    """The first of the seeds on which an answer passes, or None; nothing is said to be likely."""
     answer = LocalAnswer(known.target)
-    return any(run_check(item, answer, seed, explain=False) is None for seed in seeds)
+    passes = (seed for seed in seeds if run_check(item, answer, seed, explain=False) is None)
+    return next(passes, None)
 
 
 def _play(

@@ -6,6 +6,7 @@ import os
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
+from autograder import CourseError
 from autograder.commands import LESSONS
 
 if TYPE_CHECKING:  # slow to import
@@ -20,38 +21,49 @@ DESCRIPTION = (
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the lessons and ``--json``."""
+    """Add the lessons and how they are verified."""
     parser.add_argument("lessons", **LESSONS)
     parser.add_argument(
         "--no-mutants", action="store_true", help="leave gate 7 out, which takes minutes"
+    )
+    parser.add_argument(
+        "--seeds",
+        type=int,
+        metavar="N",
+        default=3,
+        help="draws on which every stored answer is judged",
     )
     parser.add_argument("--json", action="store_true", help="print one JSON object per lesson")
 
 
 def run(options: argparse.Namespace) -> int:
     """Verify; exit status 0 if every lesson passes every gate."""
+    if options.seeds < 1:
+        raise CourseError(f"--seeds {options.seeds}: every answer needs at least one draw")
     os.environ.setdefault("MPLBACKEND", "Agg")
     if options.no_mutants:
         os.environ["AUTOGRADER_NO_MUTANTS"] = "1"  # the workers are processes of their own
     from autograder.building.verify import verify
 
     failed = False
-    for verdict in verify(options.lessons, workers=os.cpu_count() or 1):
+    workers = os.cpu_count() or 1
+    for verdict in verify(options.lessons, workers=workers, seeds=options.seeds):
         failed |= bool(verdict.failures)
         if options.json:
             print(json.dumps(asdict(verdict), ensure_ascii=False), flush=True)
         else:
-            _print(verdict)
+            _print(verdict, options.no_mutants)
     return int(failed)
 
 
-def _print(verdict: "Verdict") -> None:
+def _print(verdict: "Verdict", no_mutants: bool) -> None:
     print(f"{verdict.lesson}: {'done' if not verdict.failures else 'not done'}")
     print(f"  solved {verdict.solved} of {verdict.points} points, blank {verdict.blank}")
     print(
         f"  mistakes {verdict.mistakes}: {verdict.rejected} rejected, {verdict.named} named; "
         f"alternatives {verdict.alternatives}: {verdict.accepted} accepted; leaks {verdict.leaks}"
     )
-    print(f"  mutants {verdict.mutants}: {verdict.alive} accepted without a reason")
+    alive = f"{verdict.mutants}: {verdict.alive} accepted without a reason"
+    print(f"  mutants {'left out' if no_mutants else alive}")
     for failure in verdict.failures:
         print("  - " + failure.replace("\n", "\n    "), flush=True)

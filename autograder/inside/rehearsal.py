@@ -84,13 +84,7 @@ class _Factories(TorchDispatchMode):
     """Tensors made with ``device=`` the rehearsal device are made there."""
 
 
-def _dispatch(
-    _: object,
-    func: Any,
-    types: Any,
-    args: tuple[Any, ...] = (),
-    kwargs: dict[str, Any] | None = None,
-) -> Any:
+def _dispatch(_: object, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
     return _run(func, args, kwargs or {})
 
 
@@ -265,7 +259,7 @@ def _run(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
 
 
 def _tensors(values: Iterable[Any]) -> Iterator[torch.Tensor]:
-    """The tensors among an operation's arguments: it is given lists of them at most."""
+    """The tensors among an operation's arguments: lists of them at most."""
     for value in values:
         if isinstance(value, torch.Tensor):
             yield value

@@ -1,13 +1,15 @@
 """A small class on disk, graded by the command: for the tests of a batch."""
 
+import contextlib
+import io
 import re
-import subprocess
 import sys
 from pathlib import Path
 
 from nbgrader.api import Gradebook
 
 from autograder import ROOT
+from autograder.commands import cli
 from autograder.grading import classroom, records
 from autograder.grading.folders import Course, Handed
 
@@ -30,11 +32,14 @@ def hand_in(course, *students, answers=None):
 
 
 def grade(course, *options, check=True):
-    """Run the command; return (standard output, standard error, exit status)."""
-    command = [*PROGRAM, "--course", str(course), "--workers", "1", *options]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=300)
-    assert not check or done.returncode == 0, done.stdout + done.stderr
-    return done.stdout, done.stderr, done.returncode
+    """Run the command in this process, which has imported PyTorch; return (standard output,
+    standard error, exit status).
+    """
+    out, err = io.StringIO(), io.StringIO()
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+        status = cli.main(["grade", "--course", str(course), "--workers", "1", *options])
+    assert not check or status == 0, out.getvalue() + err.getvalue()
+    return out.getvalue(), err.getvalue(), status
 
 
 def scores(course):

@@ -2,6 +2,7 @@
 
 GOOD = {
     "lesson": "00_mini",
+    "seeds": 3,
     "points": 5,
     "solved": 5,
     "blank": 0,

@@ -66,7 +66,7 @@ def _one(item, answer, judged):
         return {**found, "right": 1, "accepted": int(failure is None)}
     likely = "" if failure is None else failure.likely
     names = [known.name for known in registry.mistakes(item) if known.hint == likely]
-    verdict = judged.get(answer.name, {}).get(names[0]) if names else True
+    verdict = judged.get(answer.name, {}).get(likely) if likely else True
     return {
         **found,
         "mistake": names[0] if names else "",

@@ -19,4 +19,4 @@ def test_results_of_another_grading_are_refused(item):
     earlier = recorded(item, right, seed=1)
     assert run_check(item, Replayed(iter(earlier)), 1) is None  # the replay itself is faithful
     for seed in (2, 3, 4):
-        assert run_check(item, Replayed(iter(earlier)), seed) is not None
+        assert run_check(item, Replayed(iter(earlier)), seed, explain=False) is not None
