@@ -1,6 +1,7 @@
 """The part of the course that a student's process may see, copied into a folder of its own."""
 
 import ast
+import functools
 import importlib.util
 import shutil
 from collections.abc import Container
@@ -47,18 +48,19 @@ def hidden(library: Path, lesson: str) -> set[Path]:
     """
     known, later = _lessons(lesson)
     modules = {_name(path, library): path for path in sorted(library.rglob("*.py"))}
-    trees = {name: ast.parse(path.read_text("utf-8")) for name, path in modules.items()}
-    answers = {name: _answers(tree) for name, tree in trees.items()}
-    for name, answered in answers.items():
+    said = {
+        name: _said(path.read_text("utf-8"), name, path.stem == "__init__")
+        for name, path in modules.items()
+    }
+    for name, (answered, _) in said.items():
         if answered is not None and answered not in known:
             raise CourseError(f"{modules[name]}: ANSWERS = {answered!r} names no lesson")
     found = {f"{library.name}.{name}" for name in later}
-    found |= {name for name, answered in answers.items() if answered in later}
-    imported = {name: _imported(tree, name, modules[name]) for name, tree in trees.items()}
+    found |= {name for name, (answered, _) in said.items() if answered in later}
     size = -1
     while size != len(found):  # who imports a hidden module may be imported too
         size = len(found)
-        found |= {name for name, needed in imported.items() if needed & found}
+        found |= {name for name, (_, needed) in said.items() if needed & found}
     return {modules[name] for name in found & modules.keys()}
 
 
@@ -78,6 +80,14 @@ def _name(path: Path, library: Path) -> str:
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
 
+@functools.lru_cache(maxsize=256)
+def _said(text: str, name: str, is_package: bool) -> tuple[str | None, frozenset[str]]:
+    """What a module of this text answers, and what it imports; kept, for parsing takes its time."""
+    tree = ast.parse(text)
+    package = name if is_package else name.rpartition(".")[0]
+    return _answers(tree), frozenset(_imported(tree, package))
+
+
 def _answers(tree: ast.Module) -> str | None:
     """The name of the lesson whose exercises a module says that it answers, or None."""
     for node in tree.body:
@@ -86,9 +96,8 @@ def _answers(tree: ast.Module) -> str | None:
     return None
 
 
-def _imported(tree: ast.Module, name: str, path: Path) -> set[str]:
+def _imported(tree: ast.Module, package: str) -> set[str]:
     """Dotted names of all modules that a module may need to be imported; none of later calls."""
-    package = name if path.stem == "__init__" else name.rpartition(".")[0]
     found: set[str] = set()
     waiting: list[ast.AST] = list(tree.body)
     while waiting:
