@@ -106,10 +106,12 @@ class LocalAnswer:
 
     def _rehearse(self, args: list[Any], kwargs: Kwargs) -> Any:
         target = self.target
-        if isinstance(target, torch.nn.Module):
-            target = _guarded(lambda: moved(target, self._at_first))
-        args, kwargs = rehearsed(args), rehearsed(kwargs)
+        # All of it within: a tensor of the rehearsal device that is used outside has PyTorch import
+        # its distributed tensors, for more than a second.
         with rehearsal():
+            if isinstance(target, torch.nn.Module):
+                target = _guarded(lambda: moved(target, self._at_first))
+            args, kwargs = rehearsed(args), rehearsed(kwargs)
             return _guarded(lambda: target(*args, **kwargs))
 
     def gradients(

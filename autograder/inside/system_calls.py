@@ -46,6 +46,7 @@ REFUSED = {
     "memfd_secret": (447, 447),
 }
 SOCKET, UNIX = (41, 198), 1  # sockets of other families hold much memory, or know no namespaces
+SETSOCKOPT, BUFFERS = (54, 208), (7, 8, 32, 33)  # larger buffers hold memory that no limit counts
 CLONE, CLONE3 = (56, 220), 435
 MACHINES = {"x86_64": (0, 0xC000003E), "aarch64": (1, 0xC00000B7)}
 
@@ -84,7 +85,12 @@ def _program(column: int, architecture: int) -> list[bytes]:
         _instruction(JUMP_EQUAL, UNIX, 1, 0),
         _instruction(RETURN, REFUSE | errno.EAFNOSUPPORT),
         _instruction(LOAD, 0),
+        _instruction(JUMP_EQUAL, SETSOCKOPT[column], 0, 2 * len(BUFFERS) + 2),
+        _instruction(LOAD, 32),  # the option
     ]
+    for option in BUFFERS:
+        program += [_instruction(JUMP_EQUAL, option, 0, 1), _instruction(RETURN, refuse)]
+    program.append(_instruction(LOAD, 0))
     # The C library falls back from clone3, whose flags cannot be seen here, to clone.
     program += [
         _instruction(JUMP_EQUAL, CLONE3, 0, 1),

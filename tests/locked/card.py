@@ -1,9 +1,10 @@
 """The truth card: what the grading says of answers that it has never seen.
 
-python -m tests.locked [LESSON …] [--every N] [--details FILE] [--check]
+python -m tests.locked [LESSON …] [--every N] [--mutants] [--keep | --check]
 """
 
 import argparse
+import datetime
 import json
 import multiprocessing
 import os
@@ -13,12 +14,15 @@ import warnings
 import zlib
 from pathlib import Path
 
+from autograder import ROOT
 from autograder.building.lesson import find
 
 FOLDER = Path(__file__).parent
 CARD, JUDGED = FOLDER / "card.json", FOLDER / "judged.json"
+PAGE = ROOT / "docs" / "truth.md"
 SEED = 11
 COLUMNS = ("wrong", "rejected", "told", "named", "false", "unjudged", "right", "accepted")
+MUTANTS = ("mutants", "killed")  # of the library itself, but for those that are no faults
 
 
 def measure(lesson, every=1):
@@ -41,6 +45,23 @@ def measure(lesson, every=1):
             for column in COLUMNS:
                 row[column] += found.get(column, 0)
     return row, details
+
+
+def mutants_of(lesson):
+    """{"mutants": those of a lesson's reference that are faults, "killed": those rejected}."""
+    import torch
+
+    from autograder.building.mutants import equivalents, survivors
+    from autograder.checking import registry
+
+    torch.set_num_threads(1)
+    warnings.simplefilter("ignore")
+    total = alive = 0
+    for item in registry.of_lesson(lesson).values():
+        made, left = survivors(item, SEED)
+        total += made - sum(slip.key in equivalents(lesson) for slip in left)
+        alive += sum(slip.key not in equivalents(lesson) for slip in left)
+    return {"mutants": total, "killed": total - alive}
 
 
 def _one(item, answer, judged):
@@ -82,10 +103,35 @@ def _one(item, answer, judged):
 
 def table(rows):
     """The card as lines of a Markdown table."""
-    lines = ["| lesson | " + " | ".join(COLUMNS) + " |", "|---" * (len(COLUMNS) + 1) + "|"]
+    columns = [name for name in COLUMNS + MUTANTS if name in rows["all"]]
+    lines = ["| lesson | " + " | ".join(columns) + " |", "|---" * (len(columns) + 1) + "|"]
     for lesson, row in rows.items():
-        lines.append(f"| {lesson} | " + " | ".join(str(row[name]) for name in COLUMNS) + " |")
+        lines.append(f"| {lesson} | " + " | ".join(str(row[name]) for name in columns) + " |")
     return lines
+
+
+def page(rows):
+    """docs/truth.md: what the columns mean, the table, its date and its command."""
+    everything, lines = rows["all"], "\n".join(table(rows))
+    told, wrong = everything["told"], everything["wrong"]
+    return f"""# How true the grading is
+
+Measured {datetime.date.today()} by `python -m tests.locked --mutants --keep`, which writes this
+page. The answers in `tests/locked/` were written from the lessons' texts alone, and whoever writes
+checks, named mistakes or diagnoses does not read them.
+
+- **wrong**, **rejected**: wrong answers, and how many of them the check fails.
+- **told**: failing answers that are told more than got and expected: **named** ones are told of a
+  stored mistake, the others how got and expected relate, or which slip gives the same results.
+  Here {told} of {wrong}, {told / wrong:.0%}.
+- **false**: sentences told that are not true of the answer. Each was read beside the code by a
+  reader who had written neither (`tests/locked/judged.json`); **unjudged** were not read yet.
+- **right**, **accepted**: right answers written in other ways, and how many pass.
+- **mutants**, **killed**: the library broken in one place, and how many of these the checks fail.
+  Mutants that are no faults are left out; each has its reason in `autograder/mistakes/`.
+
+{lines}
+"""
 
 
 def fallen(rows, kept):
@@ -104,15 +150,21 @@ def main(arguments=None):
     parser = argparse.ArgumentParser(prog="python -m tests.locked", description=__doc__)
     parser.add_argument("lessons", nargs="*", help="names of modules (default: all)")
     parser.add_argument("--every", type=int, default=1, help="one answer in so many")
+    parser.add_argument("--mutants", action="store_true", help="also break the library itself")
     parser.add_argument("--details", help="write what was said of each answer to this file")
     parser.add_argument("--check", action="store_true", help="fail if it is worse than card.json")
-    parser.add_argument("--keep", action="store_true", help="write card.json")
+    parser.add_argument("--keep", action="store_true", help="write card.json and docs/truth.md")
     options = parser.parse_args(arguments)
     lessons = options.lessons or [path.stem.partition("_")[2] for path in find()]
     with multiprocessing.get_context("spawn").Pool(min(len(lessons), os.cpu_count())) as pool:
         found = pool.starmap(measure, [(lesson, options.every) for lesson in lessons], 1)
-    rows = {lesson: row for lesson, (row, _) in zip(lessons, found, strict=True)}
-    rows["all"] = {name: sum(row[name] for row in rows.values()) for name in COLUMNS}
+        broken = pool.map(mutants_of, lessons, 1) if options.mutants else [{} for _ in lessons]
+    rows = {
+        lesson: {**row, **further}
+        for lesson, (row, _), further in zip(lessons, found, broken, strict=True)
+    }
+    columns = next(iter(rows.values()))
+    rows["all"] = {name: sum(row[name] for row in rows.values()) for name in columns}
     print("\n".join(table(rows)))
     if options.details:
         every = {lesson: details for lesson, (_, details) in zip(lessons, found, strict=True)}
@@ -122,6 +174,8 @@ def main(arguments=None):
     if options.keep:
         kept[key] = {**kept.get(key, {}), **rows}
         CARD.write_text(json.dumps(kept, indent=1) + "\n", encoding="utf-8")
+        if options.every == 1 and options.mutants and not options.lessons:
+            PAGE.write_text(page(rows), encoding="utf-8")
     worse = fallen(rows, kept.get(key, {})) if options.check else []
     print("\n".join(worse), file=sys.stderr, end="\n" * bool(worse))
     return int(bool(worse))

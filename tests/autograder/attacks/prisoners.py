@@ -86,7 +86,7 @@ def gradebook_readable(paper):
     """Other people's scores: any gradebook.db that can be opened."""
     paper.burglar("""
         def won():
-            places = ["@COURSE@", "@COURSE@/autograder", os.getcwd(), "..", "../..", "../../.."]
+            places = ["@COURSE@", "@COURSE@/class", os.getcwd(), "..", "../..", "../../.."]
             places += [os.path.dirname(path) for path in sys.path]
             for place in places:
                 path = os.path.join(place, "gradebook.db")

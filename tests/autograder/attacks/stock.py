@@ -39,6 +39,7 @@ def play(attacks, folder, workers=2, ended=None):
     """
     template = Path(folder) / "template"
     course = ground.make_course(template, CONFIG)
+    (course / "class").mkdir()  # for the gradebook
     for lesson in ground.LESSONS:
         ground.nbgrader(course, "generate_assignment", lesson, "--force")
     shutil.rmtree(course / "lessons")

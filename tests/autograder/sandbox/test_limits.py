@@ -89,6 +89,17 @@ class TestLimits:
         )
         assert printed(walled.start(), source).split() == ["EAFNOSUPPORT"] * 4
 
+    def test_a_socket_keeps_its_buffers_as_they_are(self, walled):
+        source = (
+            "import socket\n"
+            "one, other = socket.socketpair()\n"
+            "one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)\n"
+            "for option in (socket.SO_SNDBUF, socket.SO_RCVBUF, 32, 33):\n"
+            "    try:\n        one.setsockopt(socket.SOL_SOCKET, option, 2**24)\n"
+            "    except PermissionError:\n        print('refused')"
+        )
+        assert printed(walled.start(), source).split() == ["refused"] * 4
+
     def test_small_files_are_counted(self, walled):
         source = (
             "import os\ntry:\n    for n in range(20_000): os.mkdir(f'/scratch/{n}')\n"
