@@ -21,7 +21,7 @@ test: install   ## run all tests and checks
 	$(BIN)/mypy
 	$(BIN)/autograder build --check
 	$(BIN)/autograder verify --no-mutants
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal -m "not browser and not serial"
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 3 --dist worksteal -m "not browser and not serial"
 	$(BIN)/python -m pytest -m "browser or serial" --last-skips
 
 lab: install    ## open the lessons in JupyterLab
