@@ -20,7 +20,7 @@ test: install   ## run all tests and checks
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/autograder build --check
-	$(BIN)/autograder verify --no-mutants
+	$(BIN)/autograder verify
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 3 --dist worksteal -m "not browser and not serial"
 	$(BIN)/python -m pytest -m "browser or serial" --last-skips
 

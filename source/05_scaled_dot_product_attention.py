@@ -16,13 +16,12 @@
 
 # %%
 import math
-import time
 
 import torch
 from torch import nn
 from torch.nn import functional as F
 
-from attention.provided import plots
+from attention.provided import measure, plots
 from autograder import check
 
 # %% [markdown]
@@ -496,16 +495,6 @@ for T in (16, 64, 256, 1024):
 
 
 # %% demo=true
-def best_time(action, repeats=7):
-    """Return the shortest of several runs, in milliseconds."""
-    times = []
-    for _ in range(repeats):
-        start = time.perf_counter()
-        action()
-        times.append(1000 * (time.perf_counter() - start))
-    return min(times)
-
-
 rnn = nn.RNN(d, d, batch_first=True)
 lengths = [2**power for power in range(4, 13)]
 clock = {"attention": [], "RNN": []}
@@ -514,8 +503,12 @@ torch.set_num_threads(1)  # one core: the fairest race, and the steadiest clock
 with torch.no_grad():
     for T in lengths:
         x = torch.randn(1, 1, T, d)
-        clock["attention"].append(best_time(lambda x=x: F.scaled_dot_product_attention(x, x, x)))
-        clock["RNN"].append(best_time(lambda x=x: rnn(x[0])))
+        runs = {
+            "attention": lambda x=x: F.scaled_dot_product_attention(x, x, x),
+            "RNN": lambda x=x: rnn(x[0]),
+        }
+        for name, run in runs.items():
+            clock[name].append(measure.milliseconds(run, repeats=7))
 torch.set_num_threads(threads)
 
 # %% demo=true

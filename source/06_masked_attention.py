@@ -16,12 +16,11 @@
 
 # %%
 import math
-import time
 
 import torch
 from torch.nn import functional as F
 
-from attention.provided import plots
+from attention.provided import measure, plots
 from attention.scaled_dot_product_attention import scaled_dot_product_attention
 from autograder import check
 
@@ -528,26 +527,18 @@ check.sliding_window_attention(sliding_window_attention)
 
 
 # %% demo=true
-def best_time(action, repeats=4):
-    """Return the shortest of several runs, in milliseconds."""
-    times = []
-    for _ in range(repeats):
-        start = time.perf_counter()
-        action()
-        times.append(1000 * (time.perf_counter() - start))
-    return min(times)
-
-
 lengths = [256, 512, 1024, 2048, 4096]
 clock = {"dense, then masked": [], "sliding window": []}
 threads = torch.get_num_threads()
 torch.set_num_threads(1)  # one core: the steadiest clock
 for T in lengths:
     x = torch.randn(T, 32)
-    dense = best_time(lambda x=x, T=T: masked_attention(x, x, x, local_mask(T, 8)))
-    window = best_time(lambda x=x: sliding_window_attention(x, x, x, 8))
-    clock["dense, then masked"].append(dense)
-    clock["sliding window"].append(window)
+    runs = {
+        "dense, then masked": lambda x=x, T=T: masked_attention(x, x, x, local_mask(T, 8)),
+        "sliding window": lambda x=x: sliding_window_attention(x, x, x, 8),
+    }
+    for name, run in runs.items():
+        clock[name].append(measure.milliseconds(run, repeats=4))
 torch.set_num_threads(threads)
 
 # %% demo=true

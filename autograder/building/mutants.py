@@ -36,14 +36,14 @@ def _rejected(item: registry.Check, slip: Slip, seed: int) -> bool:
 
 
 @contextlib.contextmanager
-def bounded() -> Iterator[None]:
-    """Raise Endless after SECONDS, where the system has such an alarm."""
+def bounded(seconds: float | None = None) -> Iterator[None]:
+    """Raise Endless after so many ``seconds`` of CPU, where the system has such an alarm."""
 
     def ring(*_: object) -> None:
         raise Endless
 
     before = signal.signal(signal.SIGPROF, ring)
-    signal.setitimer(signal.ITIMER_PROF, SECONDS, 1)  # again, should it be swallowed
+    signal.setitimer(signal.ITIMER_PROF, seconds or SECONDS, 1)  # again, should it be swallowed
     try:
         yield
     finally:

@@ -7,7 +7,7 @@ one slip that replies in the same way.
 """
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from autograder.checking import registry
@@ -34,7 +34,7 @@ def diagnose(item: registry.Check, given: Sequence[Replied], seed: int) -> str:
     hints = {known.hint for known, _ in found}
     if hints:
         return (hints.pop() or "") if len(hints) == 1 else ""
-    said = [_relation(pairs) or _slip(item, given, seed, device), where(pairs)]
+    said = [_relation(pairs) or _slip(item, given, wanted, seed, device), where(pairs)]
     return " ".join(part for part in said if part)
 
 
@@ -93,8 +93,16 @@ def _of_gradients(got: Any, expected: Any, question: Question) -> str:
     return f"No gradient reaches argument {lost[0]}." if lost else ""
 
 
-def _slip(item: registry.Check, given: Sequence[Replied], seed: int, device: bool) -> str:
+def _slip(
+    item: registry.Check,
+    given: Sequence[Replied],
+    wanted: Iterable[Replied],
+    seed: int,
+    device: bool,
+) -> str:
     """A right answer with one slip that gives the same replies throughout."""
+    if all(isinstance(right.value, bool) for right in wanted if right.kind == "value"):
+        return ""  # yes and no say too little to tell one slip from another fault
     end = time.process_time() + SECONDS
     for slip, replies in of_slips(item, seed, device):
         if time.process_time() > end:

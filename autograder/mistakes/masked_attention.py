@@ -99,8 +99,8 @@ def does_not_see_itself(T, device=None):
 
 @mistake(
     "causal_mask",
-    hint="This is the upper triangle: each position sees only the future. Queries go down, keys "
-    "across.",
+    hint="This is the upper triangle: each position sees itself and the future. Queries go down, "
+    "keys across.",
 )
 def sees_the_future(T, device=None):
     return torch.ones(T, T, dtype=torch.bool).triu()
@@ -162,7 +162,7 @@ def looks_back_only(T, window, device=None):
     return _band(T, window, low=0)
 
 
-@mistake("local_mask", hint="Only the future is seen: the difference has a sign.")
+@mistake("local_mask", hint="One side is not cut off at all: the difference has a sign.")
 def forgets_the_absolute_value(T, window, device=None):
     i = torch.arange(T)
     return i[:, None] - i <= window
@@ -220,8 +220,8 @@ def global_only_as_keys(T, window, global_positions, device=None):
 
 @mistake(
     "longformer_mask",
-    hint="The global positions see each other only: mask[g, g] picks single entries. Whole rows "
-    "and whole columns are wanted.",
+    hint="mask[g, g] picks single entries, in which global positions see themselves or each other. "
+    "Whole rows and whole columns are wanted.",
 )
 def global_among_themselves(T, window, global_positions, device=None):
     return _longformer(T, window, global_positions, rows=False, columns=False)

@@ -196,8 +196,8 @@ def leaves_the_last_token(source, lengths):
 
 @mistake(
     "reverse_source",
-    hint="The numbers of each vector are turned around, too. One row is (T, d): flip its axis 0, "
-    "the steps.",
+    hint="The numbers of each vector are turned around. One row is (T, d): flip its axis 0, the "
+    "steps.",
 )
 def turns_the_features_around(source, lengths):
     turned = source.clone()
@@ -493,7 +493,7 @@ def forgets_who_has_ended(state, context, weights, max_length):
     return torch.stack(written, 1)
 
 
-@mistake("greedy_decode", hint="max_length has no effect: a row without EOS would go on for ever.")
+@mistake("greedy_decode", hint="max_length has no effect: a row without EOS goes on beyond it.")
 def ignores_max_length(state, context, weights, max_length):
     return _decode(state, context, weights, 20)
 

@@ -15,8 +15,8 @@ PAD = 0
 
 @mistake(
     "noam_learning_rate",
-    hint="The steps are counted as if the first were 0. The first is 1: warm-up ends at "
-    "warmup_steps, not one step later.",
+    hint="The steps are counted as if the first were 0. The first is 1, and the warm-up ends at "
+    "step warmup_steps itself.",
 )
 def counts_one_more(step, d_model, warmup_steps, factor=1.0):
     step = step + 1
@@ -1979,7 +1979,7 @@ def writes_into_the_first(checkpoints):
 
 @mistake(
     "average_checkpoints",
-    hint="The mean is written into the last checkpoint. Make a new dict.",
+    hint="The mean is written into one of the checkpoints. Make a new dict.",
 )
 def writes_into_the_last(checkpoints):
     result = checkpoints[-1]
@@ -2015,6 +2015,17 @@ def moves_the_mean(checkpoints):
 
 
 EQUIVALENT = {
+    "TrainStep: without `strict` in one call of `zip`: for (source, target), count in zip(batches, "
+    "counts): part = self.loss(source, target) * count / sum(counts) part.backwa…": (
+        "there are as many counts as batches"
+    ),
+    "TrainStep: with False once where True belongs: for (source, target), count in zip(batches, "
+    "counts, strict=False): part = self.loss(source, target) * count / sum(count…": (
+        "there are as many counts as batches"
+    ),
+    "TrainStep: whose result is cut off from the gradient: return mean.detach()": (
+        "its parts are cut off already"
+    ),
     "adamw_step: whose result is cut off from the gradient: return ((parameter - learning_rate * "
     "m_hat / (v_hat.sqrt() + eps)).detach(), m.detach(), v.detach())": (
         "an optimiser takes its step outside of the graph"

@@ -1113,6 +1113,8 @@ def has_one_polynomial(
 
 
 EQUIVALENT = {
+    "Translator: without `dtype` in one call of `arange`: positions = torch.arange(x.shape[1], "
+    "device=x.device)": "whole positions give sines in float32: the text asks for no more",
     "masks_from_tokens: whose result is cut off from the gradient: return (source_mask.detach(), "
     "(target_mask & causal_mask(target.shape[1], target.device)).detach())": "masks are bool",
     "masks_from_tokens: with `source` once where `target` belongs: return (source_mask, "

@@ -466,6 +466,9 @@ def stays_in_tensors(matches, totals, lengths, reference_lengths):
 
 
 EQUIVALENT = {
+    "ngram_matches: with the two items of a pair exchanged: matches, totals = ([], [])": (
+        "both are empty lists"
+    ),
     "ngram_matches: without `strict` in one call of `zip`: ours = Counter(zip(*(hypothesis[i:] for "
     "i in range(n))))": "False is the default",
     "ngram_matches: without `strict` in one call of `zip`: theirs = Counter(zip(*(reference[i:] "

@@ -91,6 +91,8 @@ class Sandbox:
             return "the sandbox ended with it"
         if self._walls == SHARED:
             self._end_zygote()
+        if not dying and ended["status"] == 0:
+            return ended["verdict"]  # it ended in peace because we hung up
         return ended["verdict"] or _describe(ended["status"])
 
     def close(self) -> None:

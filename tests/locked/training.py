@@ -637,7 +637,9 @@ def adamw_step_11(
 class _Step(ModelAndLoss):
     def __init__(self, model, optimizer=None, smoothing=0.1, max_norm=1.0, dtype=None):
         super().__init__(model, smoothing, dtype)
-        self.optimizer = optimizer or torch.optim.SGD(self.model.parameters(), lr=0.1)
+        if not isinstance(optimizer, torch.optim.Optimizer):
+            optimizer = torch.optim.SGD(self.model.parameters(), **(optimizer or {"lr": 0.1}))
+        self.optimizer = optimizer
         self.max_norm = max_norm
 
     def finish(self):

@@ -4,6 +4,7 @@ import dataclasses
 import math
 import random
 import statistics
+import sys
 
 import pytest
 import torch
@@ -124,6 +125,12 @@ def test_the_final_weights_are_the_mean_of_the_last_saves(pairs, tmp_path):
         torch.testing.assert_close(parameter.detach(), (a[name] + b[name]) / 2)
     assert source.decode(source.encode("abba")) == "abba" and len(target) == 7
     assert not model.training
+
+
+@pytest.fixture(autouse=True)
+def outside_of_a_notebook(monkeypatch):
+    """Another test of this process may have imported what makes the bar believe it is in one."""
+    monkeypatch.delitem(sys.modules, "ipykernel", raising=False)
 
 
 def test_a_line_of_the_log_has_the_mean_loss_since_the_last_line(pairs, tmp_path, capsys):

@@ -77,11 +77,11 @@ def test_two_hints_for_the_same_replies_give_no_name(known):
         ),
         (
             lambda x, scale=1.0: centred(x, scale) + (scale > 2) * x.sin(),
-            "It is wrong only where `scale` is given.",
+            "Of the calls tried, it is wrong only where `scale` is given.",
         ),
         (
             lambda x, scale=1.0: centred(x, scale) + (x.dim() == 3) * x.sin(),
-            "It is wrong only where argument 1 has 3 axes.",
+            "Of the calls tried, it is wrong only where argument 1 has 3 axes.",
         ),
         (lambda x, scale=1.0: x.sin(), ""),
     ],
@@ -120,7 +120,7 @@ ROW, TABLE = torch.ones(4), torch.ones(2, 3)
     ],
 )
 def test_what_separates_wrong_calls_from_right_ones(right, wrong, said):
-    expected = f"It is wrong only where {said}." if said else ""
+    expected = f"Of the calls tried, it is wrong only where {said}." if said else ""
     assert where([pair(True, *right), pair(False, *wrong)]) == expected
 
 

@@ -76,12 +76,11 @@ BAD_RESULTS |= {
 NOT_FINITE = "All numbers are {} where finite ones belong."
 LIKELY = {
     "tuple": "The first item of the result is right. It should be returned alone.",
-    "float32": "The values are right up to rounding, but their type is float32 instead of "
-    "float64. It is wrong only with float64.",
+    "float32": "The values are right up to rounding, but their type is float32 instead of float64.",
     "nan": NOT_FINITE.format("NaN"),
     "inf": NOT_FINITE.format("infinite"),
-    "one nan": "1 of 3 numbers is NaN where a finite one belongs; the rest is right. It is wrong "
-    "only where an axis has size 1.",
+    "one nan": "1 of 3 numbers is NaN where a finite one belongs; the rest is right. Of the calls "
+    "tried, it is wrong only where an axis has size 1.",
     "wrong": "Every number is 0.666667 times the expected one.",
     "parameters": "The result equals argument 1, as it came in.",
 }

@@ -1,0 +1,35 @@
+"""The grading says no less, and no more that is false, than its card in docs/truth.md."""
+
+import json
+
+import pytest
+
+from autograder.building.lesson import find
+from tests.locked import card
+
+EVERY = 4  # one answer in so many is judged here; `python -m tests.locked` judges all
+KEPT = json.loads(card.CARD.read_text(encoding="utf-8"))
+LESSONS = [path.stem.partition("_")[2] for path in find()]
+
+
+@pytest.mark.parametrize("lesson", LESSONS)
+def test_no_lesson_has_fallen(lesson):
+    row, _ = card.measure(lesson, EVERY)
+    assert lesson in KEPT[str(EVERY)]
+    assert card.fallen({lesson: row}, KEPT[str(EVERY)]) == []
+
+
+def test_what_falls_is_said():
+    row = dict.fromkeys(card.COLUMNS, 3)
+    assert card.fallen({"a": {**row, "named": 1}}, {"a": row}) == []
+    worse = {**row, "rejected": 2, "false": 4}
+    assert card.fallen({"a": worse}, {"a": row}) == [
+        "a: rejected 3 before, 2 now",
+        "a: false 3 before, 4 now",
+    ]
+
+
+def test_the_page_shows_the_card():
+    page = card.PAGE.read_text(encoding="utf-8")
+    for line in card.table(KEPT["1"]):
+        assert line in page
