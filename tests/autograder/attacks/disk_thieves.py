@@ -26,7 +26,7 @@ def files(roots, endings, seconds=6.0, largest=2_000_000):
 def roots():
     import autograder
     above = os.path.dirname(os.path.dirname(os.path.abspath(autograder.__file__ or "")))
-    return [above, os.path.dirname(os.getcwd()), "@COURSE@", os.path.expanduser("~")]
+    return [above, "@COURSE@", os.path.dirname(os.getcwd()), os.path.expanduser("~")]
 
 
 def look(roots, endings, name, read=lambda path, data: data.decode("utf-8", "replace")):
