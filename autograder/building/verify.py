@@ -57,16 +57,21 @@ class Verdict:
 
 
 def verify(
-    names: Collection[str] = (), root: Path = ROOT, workers: int = 1, seeds: int = len(SEEDS)
+    names: Collection[str] = (),
+    root: Path = ROOT,
+    workers: int = 1,
+    seeds: int = len(SEEDS),
+    with_mutants: bool = True,
 ) -> Iterator[Verdict]:
     """Take the lessons that ``names`` select through all gates; yields a Verdict for each.
 
-    Every stored answer is judged on ``seeds`` draws of the inputs. With more than one worker,
+    Every stored answer is judged on ``seeds`` draws of the inputs. Gate 7 is only gone through
+    ``with_mutants``. With more than one worker,
     lessons are verified side by side, each in a process of its own.
     """
     paths = find(names, root)
     workers = min(workers, len(paths))
-    one = functools.partial(_verify, root=root, seeds=seeds)
+    one = functools.partial(_verify, root=root, seeds=seeds, with_mutants=with_mutants)
     if workers < 2:
         yield from map(one, paths)
         return
@@ -85,19 +90,19 @@ def _use_one_core() -> None:
     torch.set_num_threads(1)
 
 
-def _verify(path: Path, root: Path, seeds: int) -> Verdict:
+def _verify(path: Path, root: Path, seeds: int, with_mutants: bool) -> Verdict:
     verdict = Verdict(path.stem, seeds)
     try:
         lesson = read(path)
         verdict.points = sum(lesson.exercises.values())
         with _silence():
-            _gates(lesson, root, verdict)
+            _gates(lesson, root, verdict, with_mutants)
     except CourseError as error:
         verdict.failures.append(str(error))
     return verdict
 
 
-def _gates(lesson: Lesson, root: Path, verdict: Verdict) -> None:
+def _gates(lesson: Lesson, root: Path, verdict: Verdict, with_mutants: bool) -> None:
     fail = verdict.failures.append
     missing = lesson.exercises.keys() - registry.of_lesson(lesson.name).keys()
     if missing:
@@ -114,16 +119,16 @@ def _gates(lesson: Lesson, root: Path, verdict: Verdict) -> None:
         shown = leaks(lesson, released)
         verdict.leaks = len(shown)
         verdict.failures += shown
-    _mutants(lesson, verdict)
+    _mutants(lesson, verdict, with_mutants)
     for changed in build([lesson.slug], check=True, root=root).changed:
         fail(f"{changed.relative_to(root)} differs from its source; run `autograder build`")
 
 
-def _mutants(lesson: Lesson, verdict: Verdict) -> None:
+def _mutants(lesson: Lesson, verdict: Verdict, broken: bool) -> None:
     """Gate 7."""
     checks = registry.of_lesson(lesson.name)
     items = [checks[name] for name in lesson.exercises]
-    verdict.mutants, failures = mutants.gate(items, lesson.name, SEEDS[0])
+    verdict.mutants, failures = mutants.gate(items, lesson.name, SEEDS[0], broken)
     verdict.alive = sum("accepts a mutant" in failure for failure in failures)
     verdict.failures += failures
 

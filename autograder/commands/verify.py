@@ -41,13 +41,11 @@ def run(options: argparse.Namespace) -> int:
     if options.seeds < 1:
         raise CourseError(f"--seeds {options.seeds}: every answer needs at least one draw")
     os.environ.setdefault("MPLBACKEND", "Agg")
-    if options.no_mutants:
-        os.environ["AUTOGRADER_NO_MUTANTS"] = "1"  # the workers are processes of their own
     from autograder.building.verify import verify
 
     failed = False
-    workers = os.cpu_count() or 1
-    for verdict in verify(options.lessons, workers=workers, seeds=options.seeds):
+    plan = {"seeds": options.seeds, "with_mutants": not options.no_mutants}
+    for verdict in verify(options.lessons, workers=os.cpu_count() or 1, **plan):
         failed |= bool(verdict.failures)
         if options.json:
             print(json.dumps(asdict(verdict), ensure_ascii=False), flush=True)

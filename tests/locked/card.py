@@ -19,6 +19,7 @@ from autograder.building.lesson import find
 
 FOLDER = Path(__file__).parent
 CARD, JUDGED = FOLDER / "card.json", FOLDER / "judged.json"
+FIRST = FOLDER / "first_reading.json"  # which sentences were false before they were mended, and why
 PAGE = ROOT / "docs" / "truth.md"
 SEED = 11
 LONG = 30  # seconds of CPU after which an answer is said not to end: none comes near
@@ -144,19 +145,24 @@ def page(rows, covered):
     meanings = "\n".join(f"- **{name}**: {meaning}" for name, meaning in CLASSES.items())
     looked = "\n".join(classes(covered))
     told, wrong = everything["told"], everything["wrong"]
+    first = json.loads(FIRST.read_text(encoding="utf-8"))
+    untrue, unsure = len(first["false"]), len(first["unsure"])
     return f"""# How true the grading is
 
 Measured {datetime.date.today()} by `python -m tests.locked --mutants --keep`, which writes this
 page. The answers in `tests/locked/` were written from the lessons' texts alone, and whoever writes
-checks, named mistakes or diagnoses does not read them. Sentences that were found false were mended,
-so for those this set is no longer new.
+checks, named mistakes or diagnoses does not read them.
 
 - **wrong**, **rejected**: wrong answers, and how many of them the check fails.
 - **told**: failing answers that are told more than got and expected: **named** ones are told of a
   stored mistake, the others how got and expected relate, or which slip gives the same results.
   Here {told} of {wrong}, {told / wrong:.0%}.
 - **false**: sentences told that are not true of the answer. Each was read beside the code by a
-  reader who had written neither (`tests/locked/judged.json`); **unjudged** were not read yet.
+  reader who had written neither (`tests/locked/judged.json`); **unjudged** were not read yet. At
+  the first reading {untrue} of {first["read"]} were false, and of {unsure} the reader was unsure,
+  which counts as true (`tests/locked/first_reading.json`). The false ones were mended since, so for
+  them this set is no longer new. Where a sentence now claims less, the verdict on the one that
+  claimed more stands.
 - **right**, **accepted**: right answers written in other ways, and how many pass.
 - **mutants**, **killed**: the library broken in one place, and how many of these the checks fail.
   Mutants that are no faults are left out; each has its reason in `autograder/mistakes/`.

@@ -170,3 +170,30 @@ def test_the_verdict_in_words(built, command, capsys):
     out = capsys.readouterr().out
     assert out.startswith("00_mini: not done\n")
     assert "\n  - a generated notebook cannot be read: " in out
+
+
+def test_without_mutants_the_classes_are_still_asked_for(built, command, capsys):
+    built.edit(built.checks, '{"ones": "the factor', '{"onse": "the factor')
+    assert command("--no-mutants") == 1
+    out = capsys.readouterr().out
+    assert "\n  mutants left out\n" in out
+    assert "Scale: its check never asks for ones" in out
+
+
+def test_answers_are_judged_on_as_many_draws_as_wished(built, command, capsys):
+    built.edit(built.checks, "@check\ndef doubled(student, draw):", LATE)
+    assert command("--seeds", "3") == 0
+    assert command("--seeds", "5", "--json") == 1
+    verdict = json.loads(capsys.readouterr().out.splitlines()[-1])
+    assert (verdict["seeds"], verdict["solved"]) == (5, 3)
+    assert command("--seeds", "0") == 1
+    assert capsys.readouterr().err == "--seeds 0: every answer needs at least one draw\n"
+
+
+LATE = """@check
+def doubled(student, draw):
+    expect.true(draw.seed != 10_001, "it fails", "once", "never")
+    _doubled(student, draw)
+
+
+def _doubled(student, draw):"""
