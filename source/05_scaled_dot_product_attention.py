@@ -525,8 +525,7 @@ print("attention takes longer, here:   T =", slower[0] if slower else f"> {lengt
 # *Time against length on one core, both axes logarithmic, on the machine that built this notebook;
 # run the cell to see your own.* The lines cross far to the right of the dashed one. An RNN must
 # finish one step before it begins the next, many small products in a row; attention has two large
-# ones, and hardware likes that. On several cores or a GPU the gap is wider still. Very long
-# sequences remain a problem: lesson 18 is about them.
+# ones, and hardware likes that. Very long sequences remain a problem: lesson 18 is about them.
 
 # %% [markdown]
 # ## The way back ★
