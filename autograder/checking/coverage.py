@@ -8,8 +8,9 @@ from collections.abc import Iterable
 
 import torch
 
-from autograder.checking.probes import leaves
-from autograder.checking.questions import Question, asked
+from autograder.checking.probes import PROBES, leaves
+from autograder.checking.promises import lies_far, measures_a_spread, unmet
+from autograder.checking.questions import Question, asked, reference
 from autograder.checking.registry import Check
 
 CLASSES = {
@@ -17,36 +18,48 @@ CLASSES = {
     "float32": "it is called with float32, too",
     "gradients": "gradients of every argument and weight are compared",
     "again": "the same call gives the same result later",
+    "turns": "two objects that are used in turn answer as each would alone",
     "unlike": "in one call all axes have different sizes, so that a swapped axis shows",
     "ones": "in one call an axis has size 1",
     "large": "in one call a number is far from 0 (100 or more, or infinite)",
     "strided": "in one call an argument is not contiguous in memory",
+    "refusals": "it is asked for each exception that its text or the right answer promises",
+    "offset": "in one call numbers lie close together and far from 0, where a spread is measured",
 }
 LARGE = 100
 
 
 def coverage(item: Check, seed: int) -> dict[str, bool | str]:
     """For each class: True, False, or the reason why it is not for this exercise."""
-    questions, _ = asked(item, seed)
+    questions, replied = asked(item, seed)
     excused = {**_never(questions), **dict(item.without)}
     probed = {one.probe for one in questions if one.request in ("call", "gradients")}
     calls = [_tensors(one) for one in questions if one.request == "call" and not one.probe]
     every = [tensor for tensors in calls for tensor in tensors]
     axes = [[size for tensor in tensors for size in tensor.shape] for tensors in calls]
-    found = {name: name in probed for name in ("device", "float32", "gradients", "again")}
+    found = {name: name in probed for name in PROBES}
     found["unlike"] = any(_unlike(tensor) for tensor in every)
     found["ones"] = any(1 in sizes for sizes in axes)
     found["large"] = any(_large(tensor) for tensor in every)
     found["strided"] = any(not tensor.is_contiguous() for tensor in every)
+    found["refusals"] = not unmet(reference(item), replied)
+    found["offset"] = any(lies_far(tensor) for tensor in every)
+    if not measures_a_spread(reference(item)):
+        excused.setdefault("offset", "no spread is measured")
     return {name: found[name] or excused.get(name, False) for name in CLASSES}
 
 
 def _never(questions: Iterable[Question]) -> dict[str, str]:
     """What does not apply to exercises without tensors, or without numbers that are rounded."""
+    alone = {} if any(one.built for one in questions) else {"turns": "no object is built"}
+    return alone | _never_with_tensors(questions)
+
+
+def _never_with_tensors(questions: Iterable[Question]) -> dict[str, str]:
     every = [x for one in questions if one.request == "call" for x in _tensors(one)]
     built = [x for one in questions if one.request == "load" for x in one.details[0].values()]
     if not every and not built:
-        return dict.fromkeys(CLASSES.keys() - {"again"}, "no tensor goes in")
+        return dict.fromkeys(CLASSES.keys() - {"again", "refusals"}, "no tensor goes in")
     if not any(tensor.is_floating_point() for tensor in (*every, *built)):
         return dict.fromkeys(("float32", "gradients", "large"), "only whole numbers go in")
     return {}

@@ -13,7 +13,13 @@ from typing import Any
 from autograder.checking import registry
 from autograder.checking.questions import Question, Replied, agree, asked, floating_places
 from autograder.checking.relations import between
-from autograder.checking.remembered import of_answers, of_slips
+from autograder.checking.remembered import (
+    Remembered,
+    leading_to,
+    of_answer,
+    of_answers_at,
+    of_slips,
+)
 from autograder.checking.where import where
 from autograder.inside.values import same
 
@@ -27,7 +33,7 @@ def diagnose(item: registry.Check, given: Sequence[Replied], seed: int) -> str:
         return ""  # it was lost on the way, or its fault is not in what it replies
     pairs = _telling(list(zip(questions, given, wanted, strict=True)))
     given, device = [reply for _, reply, _ in pairs], len(pairs) == len(questions)
-    stored = of_answers(tuple(registry.mistakes(item)), item, seed, device)
+    stored = _alike(item, pairs, seed, device)
     found = [(known, replies) for known, replies in stored if agree(replies, given)]
     if len({known.hint for known, _ in found}) > 1:
         found = [pair for pair in found if agree(pair[1], given, exactly=True)]
@@ -36,6 +42,23 @@ def diagnose(item: registry.Check, given: Sequence[Replied], seed: int) -> str:
         return (hints.pop() or "") if len(hints) == 1 else ""
     said = [_relation(pairs) or _slip(item, given, wanted, seed, device), where(pairs)]
     return " ".join(part for part in said if part)
+
+
+def _alike(
+    item: registry.Check, pairs: list[tuple[Question, Replied, Replied]], seed: int, device: bool
+) -> list[tuple[registry.Answer, Remembered[Replied]]]:
+    """The stored mistakes, with their replies, that reply alike where the answer fails first.
+
+    Of a function that is the first question to which its reply is wrong; of an object, all that it
+    was asked until then. Most mistakes fall out here, and are asked nothing else.
+    """
+    mistakes = tuple(registry.mistakes(item))
+    place = next((n for n, (_, got, right) in enumerate(pairs) if not got.agrees(right)), None)
+    if place is not None:
+        known = of_answers_at(mistakes, item, seed, device, place)
+        given = [pairs[n][1] for n in leading_to(place, [question for question, _, _ in pairs])]
+        mistakes = tuple(one for one, replies in known if agree(replies, given))
+    return [of_answer(one, item, seed, device) for one in mistakes]
 
 
 def _telling(

@@ -1,4 +1,4 @@
-"""What every answer is asked beyond its check: on a GPU, in float32, for gradients, once more.
+"""What every answer is asked beyond its check: on a GPU, in float32, for gradients, once more, in turn.
 
 The probes are made from the questions that the check asks of the right answer, so a new exercise
 has them for nothing. Where the right answer itself cannot be asked, the probe is left out; where
@@ -11,6 +11,7 @@ from typing import Any
 
 import torch
 
+from autograder.checking.probes_in_turn import in_turn
 from autograder.checking.questions import Question, Replied
 from autograder.checking.refusals import proves
 from autograder.checking.registry import Check
@@ -19,8 +20,9 @@ from autograder.inside.values import copied
 
 Pair = tuple[Question, Replied]
 
-PROBES = ("device", "float32", "gradients", "again")
+PROBES = ("device", "float32", "gradients", "again", "turns")
 MOST = 6  # questions for a probe, save float32, where all are asked
+PRECISE = (torch.float64, torch.float32)
 LARGE = 100_000  # numbers among the arguments: a call with more is not repeated
 AGAIN = 1  # the seed of what an answer draws where it is asked once more
 OFFSET = 1000  # what is added to the number of an object that is built in float32
@@ -32,7 +34,13 @@ def probes_of(
 ) -> list[Question]:
     """The further questions: a list of Question, each with ``probe`` set to its probe's name."""
     left_out = {name for name, _ in item.without}
-    makers = {"device": _device, "float32": _float32, "gradients": _gradients, "again": _again}
+    makers = {
+        "device": _device,
+        "float32": _float32,
+        "gradients": _gradients,
+        "again": _again,
+        "turns": in_turn,
+    }
     numbered = [
         (dataclasses.replace(question, origin=number), reply)
         for number, (question, reply) in enumerate(zip(questions, replied, strict=True))
@@ -56,7 +64,7 @@ def answerable(
     for question, reply in zip(further, answered, strict=True):
         narrow = question.probe == "float32" and question.request == "call"
         fit = not narrow or proves(reply.value, first[question.origin].value)
-        if question.probe == "again":  # a cache, say, remembers
+        if question.probe in ("again", "turns"):  # a cache, say, remembers
             fit = reply.agrees(first[question.origin])
         if question.probe == "gradients":
             fit = reply.kind == "value" and _has_gradient(reply.value)
@@ -148,7 +156,7 @@ def _gradients(pairs: list[Pair]) -> list[Question]:
     made = []
     for question, reply in _calls([pair for pair in pairs if not pair[1].drew]):
         first = reply.value[0] if isinstance(reply.value, tuple) and reply.value else reply.value
-        if not isinstance(first, torch.Tensor) or not first.is_floating_point():
+        if not isinstance(first, torch.Tensor) or first.dtype not in PRECISE:
             continue
         generator = torch.Generator().manual_seed(7)
         cotangent = torch.randn(first.shape, generator=generator, dtype=torch.float64)

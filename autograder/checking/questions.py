@@ -5,11 +5,12 @@ questions that the right answer was asked are put to the failing one too, all of
 replies compared as a whole.
 """
 
+import dataclasses
 import functools
 import importlib
 import itertools
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,11 +20,12 @@ from autograder.checking.expect import CheckFailed
 from autograder.checking.inputs import Draw
 from autograder.checking.registry import Check
 from autograder.checking.student import Student
-from autograder.inside.answer import AnswerLost, AnswerRaised, AnyAnswer, LocalAnswer
+from autograder.inside.answer import AnswerLost, AnswerRaised, AnyAnswer, LocalAnswer, Reply
 from autograder.inside.values import copied, same
 
 NUMBER = re.compile(r"-?\d+(?:\.\d+)?(?:e[-+]?\d+)?")
-DRAWN = 20_000  # the seed of what an answer draws while questions are put to it
+DRAWN = 20_000  # from here on are the seeds of what an answer draws while it is asked
+SEEDED = ("call", "gradients")  # requests that come with a seed, as constructions do
 
 
 @dataclass(frozen=True)
@@ -82,28 +84,48 @@ def _same_signs(one: Any, other: Any) -> bool:
 
 
 class _Recorder:
-    """An answer that notes what it is asked."""
+    """A right answer that notes what it is asked, and what it replies."""
 
-    def __init__(
-        self, answer: AnyAnswer, asked: list[Question], count: list[None], handle: int = 0
-    ) -> None:
-        self._answer, self._asked, self._count, self._handle = answer, asked, count, handle
+    def __init__(self, answer: AnyAnswer, session: "_Session", handle: int = 0) -> None:
+        self._answer, self._session, self._handle = answer, session, handle
 
     def __getattr__(self, request: str) -> Callable[..., Any]:
         def ask(*details: Any) -> Any:
-            self._note(request, details)
-            return getattr(self._answer, request)(*details)
+            found = self._session.ask(self._handle, request, details)
+            if request == "build":
+                return _Recorder(found, self._session, self._session.count)
+            return Reply(found.value, list(found.modified)) if request in SEEDED else found.value
 
         return ask
 
-    def _note(self, request: str, details: Any, built: int = 0) -> None:
-        self._asked.append(Question(self._handle, request, copied(details), built))
 
-    def build(self, args: Sequence[Any], kwargs: dict[str, Any], **how: Any) -> "_Recorder":
-        self._count.append(None)
-        built = len(self._count)
-        self._note("build", (list(args), kwargs), built)
-        return _Recorder(self._answer.build(args, kwargs, **how), self._asked, self._count, built)
+class _Session:
+    """The questions of a check to a right answer and the objects that it builds, with replies."""
+
+    def __init__(self, target: Callable[..., Any]) -> None:
+        self.objects: dict[int, Any] = {0: LocalAnswer(target)}
+        self.questions: list[Question] = []
+        self.replies: list[Replied] = []
+        self.count = 0  # of the objects that were built, or should have been
+
+    def recorder(self) -> _Recorder:
+        """What stands in the place of the answer."""
+        return _Recorder(self.objects[0], self, 0)
+
+    def ask(self, handle: int, request: str, details: Any) -> Any:
+        """Put a question, which draws from a seed of its own; raises what the answer raises."""
+        self.count += request == "build"
+        built = self.count if request == "build" else 0
+        how = (("seed", DRAWN + len(self.questions)),) if request in (*SEEDED, "build") else ()
+        question = Question(handle, request, copied(details), built, how)
+        self.questions.append(question)
+        try:
+            reply = _put(question, self.objects[handle], self.objects)
+        except AnswerRaised as error:
+            self.replies.append(_raised(error))
+            raise
+        self.replies.append(dataclasses.replace(reply, value=copied(reply.value)))
+        return self.objects[built] if built else reply
 
 
 def reference(item: Check) -> Callable[..., Any] | None:
@@ -125,23 +147,26 @@ def asked(item: Check, seed: int) -> tuple[tuple[Question, ...], tuple[Replied, 
     from autograder.checking.probes import answerable, probes_of
 
     target = reference(item)
-    noted: list[Question] = []
     if target is None:
         return (), ()
+    session = _Session(target)
     try:
-        item.run(Student(_Recorder(LocalAnswer(target), noted, [])), Draw(seed))
+        item.run(Student(session.recorder()), Draw(seed))
     except CheckFailed:
         return (), ()  # the check refuses the library: `autograder verify` says so
-    first = tuple(replies(LocalAnswer(target), noted))
+    noted, first = tuple(session.questions), tuple(session.replies)
     further = probes_of(item, noted, first)
-    answered = list(replies(LocalAnswer(target), [*noted, *further]))[len(noted) :]
-    kept = answerable(further, answered, first)
+    kept = answerable(further, list(_replies(session.objects, further)), first)
     return (*noted, *(question for question, _ in kept)), (*first, *(reply for _, reply in kept))
 
 
 def replies(answer: AnyAnswer, questions: Iterable[Question]) -> Iterator[Replied]:
     """Yield what ``answer`` replies to ``questions``, one after the other; raises AnswerLost."""
-    objects = {0: answer}
+    return _replies({0: answer}, questions)
+
+
+def _replies(objects: dict[int, Any], questions: Iterable[Question]) -> Iterator[Replied]:
+    """The same, with the ``objects`` that there are by now, by their numbers."""
     for question in questions:
         holder = objects.get(question.handle)
         if holder is None:
@@ -150,8 +175,11 @@ def replies(answer: AnyAnswer, questions: Iterable[Question]) -> Iterator[Replie
         try:
             yield _put(question, holder, objects)
         except AnswerRaised as error:
-            words = error.kind, _plain_words(error.message)
-            yield Replied("raised", words, where=error.where)
+            yield _raised(error)
+
+
+def _raised(error: AnswerRaised) -> Replied:
+    return Replied("raised", (error.kind, _plain_words(error.message)), where=error.where)
 
 
 def until_lost(given: Iterable[Replied]) -> list[Replied]:
@@ -167,12 +195,11 @@ def until_lost(given: Iterable[Replied]) -> list[Replied]:
 
 def _put(question: Question, holder: Any, objects: dict[int, Any]) -> Replied:
     """Put one question to the object that it is for."""
-    details = copied(question.details)
+    details, how = copied(question.details), {"seed": DRAWN, **dict(question.how)}
     if question.request == "build":
-        objects[question.built] = holder.build(*details, seed=DRAWN)
+        objects[question.built] = holder.build(*details, **how)
         return Replied("value")
-    if question.request in ("call", "gradients"):
-        how = {"seed": DRAWN, **dict(question.how)}
+    if question.request in SEEDED:
         reply = getattr(holder, question.request)(*details, **how)
         return Replied("value", reply.value, tuple(reply.modified), drew=reply.drew)
     return Replied("value", getattr(holder, question.request)(*details))

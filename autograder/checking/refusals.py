@@ -1,10 +1,11 @@
 """What is refused of a reply to a probe: each with a sentence of its own."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import torch
 
-from autograder.checking.expect import CheckFailed
+from autograder.checking.expect import CheckFailed, describe
 from autograder.checking.questions import Question, Replied, floating_places
 from autograder.inside.answer import LEFT_BEHIND
 from autograder.inside.rehearsal import Unrehearsable
@@ -22,21 +23,39 @@ def refuse(question: Question, got: Replied, wanted: Replied, earlier: Replied) 
     if question.probe == "device":
         _refuse_device(got, wanted)
         return
-    if got.modified != wanted.modified and got.kind == "value":
-        raise CheckFailed(
-            "the values are right, but something else is changed",
-            f"{', '.join(got.modified) or 'nothing'} changed by the call",
-            "everything outside of the function as it was",
-        )
+    refuse_changes([name for name in got.modified if name not in wanted.modified])
     if question.probe == "float32":
         _refuse_float32(got, wanted)
     elif question.probe == "gradients":
         _refuse_gradients(got, wanted, floating_places(question))
+    elif question.probe == "turns":
+        _refuse_turns(got, earlier)
     elif not got.agrees(earlier):
         raise CheckFailed(
             "the same call gives another result the second time",
             "a result that depends on the calls before, or on chance",
             "the same result for the same arguments",
+        )
+
+
+def refuse_numbers(got: Replied, wanted: Replied) -> None:
+    """Raise CheckFailed where the right answer gives a tensor and this one a plain number."""
+    for one, other in _paired(got.value, wanted.value):
+        if isinstance(other, torch.Tensor) and isinstance(one, int | float):
+            raise CheckFailed(
+                "a number is right, but it is a plain number and no tensor",
+                describe(one),
+                describe(other),
+            )
+
+
+def refuse_changes(changed: Sequence[str]) -> None:
+    """Raise CheckFailed if a call ``changed`` anything around it: names from ``surroundings``."""
+    if changed:
+        raise CheckFailed(
+            "the values are right, but something else is changed",
+            f"{', '.join(changed)} changed by the call",
+            "everything outside of the function as it was",
         )
 
 
@@ -93,6 +112,17 @@ def _worst(one: Any, other: Any) -> str:
     return f"off by up to {(one - other).abs().nan_to_num().max().item():.3g}"
 
 
+def _refuse_turns(got: Replied, alone: Replied) -> None:
+    if got.agrees(alone):
+        return
+    shown = ": ".join(got.value[:2]) if got.kind == "raised" else "another result"
+    raise CheckFailed(
+        "used in turn with a second object, an object answers differently than alone",
+        f"{shown}, from the same calls",
+        "objects that share nothing: what one remembers belongs to its self",
+    )
+
+
 def _refuse_gradients(got: Replied, wanted: Replied, places: list[int]) -> None:
     if got.kind == "raised":
         raise CheckFailed("asked for gradients, your code raises", ": ".join(got.value[:2]))
@@ -146,7 +176,7 @@ def proves(in_float32: Any, in_float64: Any) -> bool:
         for narrow, wide in _paired(in_float32, in_float64)
         if isinstance(wide, torch.Tensor)
         and isinstance(narrow, torch.Tensor)
-        and wide.is_floating_point()
+        and wide.dtype in (torch.float64, torch.float32)
         and narrow.shape == wide.shape
     ]
     return bool(pairs) and all(_near(*pair, WELL) for pair in pairs)

@@ -41,13 +41,30 @@ def questions_of(item: Check, seed: int, device: bool) -> list[Question]:
     return [one for one in questions if device or one.probe != "device"]
 
 
-@functools.lru_cache(maxsize=KEPT)
-def of_answers(
-    stored: tuple[Answer, ...], item: Check, seed: int, device: bool
+@functools.lru_cache(maxsize=KEPT * 50)
+def of_answer(
+    one: Answer, item: Check, seed: int, device: bool
+) -> tuple[Answer, Remembered[Replied]]:
+    """A stored answer with its replies."""
+    return one, _replies(one.target, questions_of(item, seed, device))
+
+
+@functools.lru_cache(maxsize=KEPT * 10)
+def of_answers_at(
+    stored: tuple[Answer, ...], item: Check, seed: int, device: bool, place: int
 ) -> list[tuple[Answer, Remembered[Replied]]]:
-    """Each of the stored answers with its replies."""
+    """Each of the stored answers with its replies to what leads to one question, and to that."""
     questions = questions_of(item, seed, device)
-    return [(one, _replies(one.target, questions)) for one in stored]
+    leading = [questions[number] for number in leading_to(place, questions)]
+    return [(one, _replies(one.target, leading)) for one in stored]
+
+
+def leading_to(place: int, questions: Sequence[Question]) -> list[int]:
+    """The numbers of what an object is asked up to one question; of a function, of that alone."""
+    handle = questions[place].handle
+    if not handle:
+        return [place]
+    return [n for n, one in enumerate(questions[: place + 1]) if handle in (one.handle, one.built)]
 
 
 @functools.lru_cache(maxsize=KEPT)

@@ -7,7 +7,7 @@ from autograder.checking.diagnose import diagnose
 from autograder.checking.expect import CheckFailed, describe
 from autograder.checking.inputs import Draw
 from autograder.checking.questions import Replied, asked, replies, until_lost
-from autograder.checking.refusals import refuse
+from autograder.checking.refusals import refuse, refuse_changes, refuse_numbers
 from autograder.checking.registry import Check
 from autograder.checking.student import Student
 from autograder.inside.answer import AnswerLost, AnyAnswer
@@ -58,16 +58,21 @@ def _trial(item: Check, answer: AnyAnswer, seed: int) -> CheckFailed | None:
 
 
 def _probed(item: Check, given: Sequence[Replied], seed: int) -> CheckFailed | None:
-    """The failure of the first probe that does not give what the right answer gives, or None."""
+    """The failure of the first probe that does not give what the right answer gives, or None.
+
+    Of the check's own questions it is the kind of the replies that is compared.
+    """
     questions, wanted = asked(item, seed)
     for question, got, right in zip(questions, given, wanted, strict=False):
-        if question.probe:
-            try:
+        try:
+            if question.probe:
                 refuse(question, got, right, given[question.origin])
-            except CheckFailed as failure:
-                return failure
-            except Exception as error:  # a form that no probe foresaw, as in _trial
-                return _unusable([("probe", got.value, [])], error)
+            elif question.request == "call":
+                refuse_numbers(got, right)
+        except CheckFailed as failure:
+            return failure
+        except Exception as error:  # a form that no probe foresaw, as in _trial
+            return _unusable([("probe", got.value, [])], error)
     return None
 
 
@@ -82,9 +87,11 @@ def _unusable(record: list[Any], error: Exception) -> CheckFailed:
 
 def _refuse_modified_inputs(record: list[Any]) -> None:
     for _, _, modified in record:
-        if modified:
+        inputs = [name for name in modified if "argument" in name or name.isidentifier()]
+        if inputs:
             raise CheckFailed(
                 "the values are right, but the function changes its inputs",
-                f"{' and '.join(modified)} changed by the call",
+                f"{' and '.join(inputs)} changed by the call",
                 "inputs as they were: write to a new tensor",
             )
+        refuse_changes(modified)

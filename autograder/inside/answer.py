@@ -4,11 +4,9 @@
 implementation that sends the same six requests into a sandbox; a check cannot tell them apart.
 """
 
-import contextlib
-import random
 import re
 import traceback
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeVar
 
@@ -22,10 +20,9 @@ from autograder.inside.rehearsal import (
     rehearsed,
     stayed,
 )
+from autograder.inside.surroundings import watched
 from autograder.inside.values import Foreign, copied, plain, same
 
-SEEDED = "PyTorch's global random generator"
-DRAWN_FROM = "Python's global random generator"
 LEFT_BEHIND = "a tensor on the CPU"  # in a reply from the rehearsal device
 STUDENT_FILE = re.compile(r"ipykernel_\d+|^<(?!frozen|__array)")  # a notebook's cell
 
@@ -83,9 +80,10 @@ class AnyAnswer(Protocol):
 class LocalAnswer:
     """An answer in this process. All values in and out are plain."""
 
-    def __init__(self, target: Any) -> None:
+    def __init__(self, target: Any, changed: Sequence[str] = ()) -> None:
         self.target = target
         self._at_first = loose_tensors(target)
+        self._changed = list(changed)  # by its construction; the first reply says so
 
     def call(self, args: Args, kwargs: Kwargs, seed: int | None = None, device: str = "") -> Reply:
         """Call the answer with copies of the arguments; return a Reply, or raise AnswerRaised.
@@ -94,15 +92,20 @@ class LocalAnswer:
         called with tensors of the rehearsal device (see there), and a module is moved to it.
         """
         given, given_kwargs = copied(list(args)), copied(kwargs)
-        with torch.enable_grad(), _drawing(seed) as disturbed:
+        with torch.enable_grad(), watched(seed, self.target) as changed:
             if device:
                 result = self._rehearse(given, given_kwargs)
                 return Reply(plain(landed(result)), [LEFT_BEHIND] if stayed(result) else [])
             before = torch.get_rng_state()
             result = _guarded(lambda: self.target(*given, **given_kwargs))
             drew = not torch.equal(before, torch.get_rng_state())
-        modified = _modified(args, kwargs, given, given_kwargs)
-        return Reply(plain(result), modified + _asking(given) + disturbed, drew)
+        modified = _modified(args, kwargs, given, given_kwargs) + _asking(given)
+        return Reply(plain(result), modified + self._also(changed), drew)
+
+    def _also(self, changed: list[str]) -> list[str]:
+        """What a call changed around it, and what was changed when the object was built."""
+        earlier, self._changed = self._changed, []
+        return earlier + [name for name in changed if name not in earlier]
 
     def _rehearse(self, args: list[Any], kwargs: Kwargs) -> Any:
         target = self.target
@@ -124,7 +127,7 @@ class LocalAnswer:
         inputs, given_kwargs = [_leaf(item) for item in args], copied(kwargs)
         leaves = [item for item in inputs if isinstance(item, torch.Tensor) and item.requires_grad]
         named = self._parameters()
-        with torch.enable_grad(), _drawing(seed):
+        with torch.enable_grad(), watched(seed, self.target) as changed:
             result = _guarded(lambda: self.target(*inputs, **given_kwargs))
             if isinstance(result, tuple | list) and isinstance([*result, None][0], torch.Tensor):
                 result = result[0]
@@ -135,13 +138,15 @@ class LocalAnswer:
         found = _guarded(lambda: _gradients(loss, [*named.values(), *leaves]))
         by_name = dict(zip(named, found, strict=False))
         value = plain(by_name), plain(found[len(named) :])
-        return Reply(value, _modified(args, kwargs, inputs, given_kwargs))
+        modified = _modified(args, kwargs, inputs, given_kwargs)
+        return Reply(value, modified + self._also(changed))
 
     def build(self, args: Args, kwargs: Kwargs, seed: int | None = None) -> "LocalAnswer":
         """Construct the class; return the instance as an answer of its own."""
         given, given_kwargs = copied(list(args)), copied(kwargs)
-        with _drawing(seed):
-            return LocalAnswer(_guarded(lambda: self.target(*given, **given_kwargs)))
+        with watched(seed) as changed:
+            made = _guarded(lambda: self.target(*given, **given_kwargs))
+        return LocalAnswer(made, changed)
 
     def parameters(self) -> Any:
         """The trainable parameters by name."""
@@ -171,25 +176,6 @@ class LocalAnswer:
         if not isinstance(self.target, torch.nn.Module):
             return {}
         return dict(_guarded(lambda: list(self.target.named_parameters())))
-
-
-@contextlib.contextmanager
-def _drawing(seed: int | None) -> Iterator[list[str]]:
-    """Draw at random from ``seed`` meanwhile; yields a list that says if the answer seeded, too."""
-    disturbed: list[str] = []
-    if seed is None:
-        yield disturbed
-        return
-    before = random.getstate()
-    with torch.random.fork_rng(devices=[]):
-        # Not torch.manual_seed: without a GPU it keeps a stack trace per call, and grows for ever.
-        torch.default_generator.manual_seed(seed)
-        yield disturbed
-        if torch.initial_seed() != seed:
-            disturbed.append(SEEDED)
-    if random.getstate() != before:
-        disturbed.append(DRAWN_FROM)
-        random.setstate(before)
 
 
 def _guarded(action: Callable[[], T]) -> T:

@@ -90,7 +90,9 @@ class _Decoder:
         if item is None or type(item) in (bool, int, float):
             return item
         if type(item) is str:
-            return item.encode("utf-8", "replace").decode()  # no half of a surrogate pair
+            if self._layouts:  # a check may ask with half of a surrogate pair
+                return item
+            return item.encode("utf-8", "replace").decode()
         if type(item) is not dict or depth > MAX_DEPTH:
             raise ProtocolError("a value is of no known form")
         if "tensor" in item:

@@ -25,6 +25,7 @@ INDEXING = {
     torch.ops.aten._index_put_impl_,
 }
 INDEXED = {torch.Tensor.__getitem__, torch.Tensor.__setitem__}
+SIMPLE = {bool, int, float, str}
 MOVING = {torch.ops.aten._to_copy, torch.ops.aten.copy_, torch.ops.aten.copy}
 
 
@@ -177,6 +178,10 @@ def loose_tensors(module: Any) -> list[torch.Tensor]:
             for part in module.modules()
             for name, value in vars(part).items()
             if name not in known
+            and type(value) not in SIMPLE
+            and value is not None
+            # Each part of a module has a dozen of empty dicts, for hooks.
+            and not (isinstance(value, dict) and not value)
         ]
     except Exception:  # its constructor never called that of Module
         return []
@@ -190,12 +195,15 @@ def moved(module: torch.nn.Module, at_first: Iterable[torch.Tensor]) -> Any:
     a call left there since would have been made on the GPU.
     """
     first = {id(x) for x in at_first}
-    known = {
+    known: dict[int, Any] = {
         id(x): x.detach().clone() if id(x) in first else rehearsed(x.detach())
         for x in loose_tensors(module)
         if not isinstance(x, torch.nn.Parameter)
     }
-    return rehearsed(copy.deepcopy(module, known))
+    # What a copy would make only to be moved is made where it belongs; tied weights stay tied.
+    known |= {id(x): rehearsed(x.detach()) for x in module.buffers()}
+    known |= {id(x): _parameter(x, rehearsed) for x in module.parameters()}
+    return copy.deepcopy(module, known)
 
 
 def landed(value: Any) -> Any:
@@ -228,13 +236,16 @@ def _move(module: torch.nn.Module, change: Callable[[Any], Any]) -> torch.nn.Mod
         for name, parameter in part._parameters.items():
             if parameter is not None:
                 if id(parameter) not in known:  # tied weights stay tied
-                    moved = change(parameter.detach())
-                    known[id(parameter)] = torch.nn.Parameter(moved, parameter.requires_grad)
+                    known[id(parameter)] = _parameter(parameter, change)
                 part._parameters[name] = known[id(parameter)]
         for name, buffer in part._buffers.items():
             if buffer is not None:
                 part._buffers[name] = change(buffer)
     return module
+
+
+def _parameter(x: torch.nn.Parameter, change: Callable[[Any], Any]) -> torch.nn.Parameter:
+    return torch.nn.Parameter(change(x.detach()), x.requires_grad)
 
 
 def _is_here(device: Any) -> bool:

@@ -14,7 +14,7 @@ def asking(*tensors):
 
     def check(student, draw):
         for tensor in tensors:
-            student(tensor)
+            student.outcome(tensor)
 
     return Check("half", "nowhere", check, reference=half)
 
@@ -24,14 +24,20 @@ FULL = (
     torch.ones(1, 3).double(),
     torch.full((2, 3), -200.0).double(),
     torch.ones(3, 2).double().T,
+    torch.ones(2).long(),
 )
 
 
 def test_a_check_that_asks_for_all_is_told_so():
-    assert coverage(asking(*FULL), 7) == dict.fromkeys(CLASSES, True)
+    assert coverage(asking(*FULL), 7) == dict.fromkeys(CLASSES, True) | {
+        "turns": "no object is built",
+        "offset": "no spread is measured",
+    }
 
 
-@pytest.mark.parametrize(("place", "missing"), [(1, "ones"), (2, "large"), (3, "strided")])
+@pytest.mark.parametrize(
+    ("place", "missing"), [(1, "ones"), (2, "large"), (3, "strided"), (4, "refusals")]
+)
 def test_what_is_never_asked_for_is_reported(place, missing):
     item = asking(*FULL[:place], *FULL[place + 1 :])
     assert [name for name, found in coverage(item, 7).items() if not found] == [missing]
@@ -59,3 +65,37 @@ def test_where_no_tensor_goes_in_nothing_is_missing():
 
     item = Check("count", "nowhere", check, reference=len)
     assert all(coverage(item, 7).values())
+
+
+def spread(x):
+    """The right answer: it measures a spread."""
+    return x.var(dim=-1)
+
+
+def test_where_a_spread_is_measured_numbers_far_from_0_are_asked_for():
+    def check(student, draw, offset=0.0):
+        student(draw.normal(2, 3) + offset)
+
+    def far(student, draw):
+        check(student, draw, 1e8)
+
+    found = [
+        coverage(Check("spread", "nowhere", one, reference=spread), 7)["offset"]
+        for one in (check, far)
+    ]
+    assert found == [False, True]
+
+
+def refuses_in_words(text):
+    """Cut a text; a lone surrogate is refused with a ValueError."""
+    return list(text.encode("utf-8"))
+
+
+@pytest.mark.parametrize(("text", "covered"), [("a", False), ("\ud800", True)])
+def test_an_exception_that_only_the_docstring_names_is_asked_for(text, covered):
+    def check(student, draw):
+        student.outcome(text)
+
+    item = Check("cuts", "nowhere", check, reference=refuses_in_words)
+    # A UnicodeEncodeError is a ValueError.
+    assert coverage(item, 7)["refusals"] is covered

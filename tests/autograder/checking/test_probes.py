@@ -57,6 +57,21 @@ def asks_for_gradients(x, scale):
     return squares(x.requires_grad_(), scale)
 
 
+def leaves_gradients_off(x, scale):
+    torch.set_grad_enabled(False)
+    return squares(x, scale)
+
+
+def leaves_another_dtype(x, scale):
+    torch.set_default_dtype(torch.float64)
+    return squares(x, scale)
+
+
+def looks_for_anomalies(x, scale):
+    torch.autograd.set_detect_anomaly(True)
+    return squares(x, scale)
+
+
 def keeps_state():
     seen = []
 
@@ -88,6 +103,21 @@ def adds_noise(x, scale):
             asks_for_gradients,
             "the values are right, but the function changes its inputs",
             "requires_grad of argument 1 changed by the call",
+        ),
+        (
+            leaves_gradients_off,
+            "the values are right, but something else is changed",
+            "torch.is_grad_enabled() changed by the call",
+        ),
+        (
+            leaves_another_dtype,
+            "the values are right, but something else is changed",
+            "torch.get_default_dtype() changed by the call",
+        ),
+        (
+            looks_for_anomalies,
+            "the values are right, but something else is changed",
+            "torch.is_anomaly_enabled() changed by the call",
         ),
         (keeps_state(), "the same call gives another result the second time", "a result that"),
         (adds_noise, "the same call gives another result the second time", "a result that"),
@@ -160,3 +190,111 @@ def test_gradients_are_told_by_the_place_of_the_argument(known):
     failure = run_check(item, LocalAnswer(lambda places, table: picks(places, table.detach())), 7)
     assert failure.what == "no gradient flows back to argument 2"
     assert failure.likely.startswith("No gradient reaches argument 2.")
+
+
+class Adds(nn.Module):
+    """The right answer: a running sum, and what every object adds to it."""
+
+    def __init__(self, more):
+        super().__init__()
+        self.more, self.sum = more, 0.0
+
+    def forward(self, x):
+        """Add x, and more."""
+        self.sum = self.sum + x + self.more
+        return self.sum
+
+
+def adds_check(student, draw):
+    """Two objects, one after the other."""
+    for more in (1.0, 3.0):
+        adds, x = student.build(more), draw.normal(2, 3)
+        expect.close(adds(x), x + more, "the first sum is wrong")
+        expect.close(adds(x), 2 * x + 2 * more, "the second sum is wrong")
+
+
+ADDS = Check("adds", "nowhere", adds_check, reference=Adds)
+
+
+class SharesTheSum(Adds):
+    """One memory, which the constructor empties."""
+
+    def __init__(self, more):
+        super().__init__(more)
+        SharesTheSum.kept = 0.0
+
+    def forward(self, x):
+        """Add to what the class holds."""
+        SharesTheSum.kept = SharesTheSum.kept + x + self.more
+        return SharesTheSum.kept
+
+
+class SharesTheSize(Adds):
+    """The last object that was built decides for all."""
+
+    def __init__(self, more):
+        super().__init__(more)
+        SharesTheSize.size = more
+
+    def forward(self, x):
+        """Add what the class holds."""
+        self.sum = self.sum + x + SharesTheSize.size
+        return self.sum
+
+
+@pytest.mark.parametrize("answer", [SharesTheSum, SharesTheSize])
+def test_objects_that_share_something_are_refused(known, answer):
+    failure = run_check(ADDS, LocalAnswer(answer), 7)
+    expected = "used in turn with a second object, an object answers differently than alone"
+    assert failure.what == expected
+    excused = Check("adds", "nowhere", adds_check, (("turns", "not here"),), Adds)
+    assert run_check(excused, LocalAnswer(answer), 7) is None
+
+
+def test_objects_that_share_nothing_pass(known):
+    assert run_check(ADDS, LocalAnswer(Adds), 7) is None
+
+
+class LeavesTraining(nn.Module):
+    """Wrong: the module is left in evaluation."""
+
+    def forward(self, x):
+        """Return x."""
+        self.eval()
+        return 2 * x
+
+
+class Doubles(nn.Module):
+    """The right answer."""
+
+    def forward(self, x):
+        """Return x twice."""
+        return 2 * x
+
+
+def test_a_module_that_is_left_in_another_mode_is_refused(known):
+    def check(student, draw):
+        x = draw.normal(2, 3)
+        expect.close(student.build()(x), 2 * x, "wrong")
+
+    item = Check("doubles", "nowhere", check, reference=Doubles)
+    failure = run_check(item, LocalAnswer(LeavesTraining), 7)
+    assert failure.what == "the values are right, but something else is changed"
+    assert failure.got == "the module's training mode changed by the call"
+    other = Check("doubles", "nowhere", check, reference=LeavesTraining)
+    assert run_check(other, LocalAnswer(Doubles), 7) is None
+
+
+def test_a_plain_number_is_no_tensor(known):
+    def check(student, draw):
+        x = draw.normal(3)
+        expect.close(student(x), x.sum().item(), "the sum is wrong")
+
+    item = Check("total", "nowhere", check, reference=lambda x: x.sum())
+    failure = run_check(item, LocalAnswer(lambda x: x.sum().item()), 7)
+    assert failure.what == "a number is right, but it is a plain number and no tensor"
+    assert failure.expected == "a tensor of shape (), float64"
+    number = Check(
+        "total", "nowhere", check, (("gradients", "a number"),), lambda x: x.sum().item()
+    )
+    assert run_check(number, LocalAnswer(lambda x: x.sum()), 7) is None

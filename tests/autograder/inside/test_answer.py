@@ -83,6 +83,25 @@ def test_gradients_are_recorded_even_if_the_cell_switched_them_off():
     assert gradient.item() == 2
 
 
+@pytest.mark.parametrize(
+    "name", ["torch.is_grad_enabled()", "torch.get_default_dtype()", "torch.is_anomaly_enabled()"]
+)
+def test_switches_are_put_back_and_named_also_when_an_object_is_built(name):
+    class Switches:
+        def __init__(self):
+            torch.set_grad_enabled("grad" not in name)
+            torch.set_default_dtype(torch.float64 if "dtype" in name else torch.float32)
+            torch.autograd.set_detect_anomaly("anomaly" in name)
+
+        def __call__(self):
+            return 1
+
+    made = LocalAnswer(Switches).build([], {})
+    assert torch.is_grad_enabled() and not torch.is_anomaly_enabled()
+    assert torch.get_default_dtype() == torch.float32
+    assert [made.call([], {}).modified for _ in range(2)] == [[name], []]
+
+
 # errors
 
 

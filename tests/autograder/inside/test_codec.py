@@ -80,6 +80,10 @@ def test_half_a_surrogate_pair_is_replaced():
     assert unpack(b'{"dict": {"value": "\\ud800"}}', b"")["value"] == "?"
 
 
+def test_half_a_surrogate_pair_reaches_the_student():
+    assert unpack(*parts({"value": "a\ud800"}), layouts=True)["value"] == "a\ud800"
+
+
 @pytest.mark.parametrize(
     "text",
     [

@@ -1,0 +1,74 @@
+"""What a call may change around it: seen, named, and put back.
+
+PyTorch's switches hold for the whole process. Whoever leaves one changed breaks what comes next:
+the next cell of the notebook, the next exercise, the check itself.
+"""
+
+import contextlib
+import random
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import torch
+
+SEEDED = "PyTorch's global random generator"
+DRAWN_FROM = "Python's global random generator"
+MODE = "the module's training mode"
+SWITCHES: dict[str, tuple[Callable[[], Any], Callable[[Any], object]]] = {
+    "torch.is_grad_enabled()": (torch.is_grad_enabled, torch.set_grad_enabled),
+    "torch.get_default_dtype()": (torch.get_default_dtype, torch.set_default_dtype),
+    "torch.is_anomaly_enabled()": (torch.is_anomaly_enabled, torch.autograd.set_detect_anomaly),
+    "torch.are_deterministic_algorithms_enabled()": (
+        torch.are_deterministic_algorithms_enabled,
+        torch.use_deterministic_algorithms,
+    ),
+}
+
+
+@contextlib.contextmanager
+def watched(seed: int | None = None, target: Any = None) -> Iterator[list[str]]:
+    """Watch a call; yields a list that says, behind the call, what it changed around it.
+
+    With ``seed`` what is drawn at random is drawn from there, and it counts as a change to seed, to
+    draw from Python's own generator, or to leave a module in another mode than it was in.
+    """
+    changed: list[str] = []
+    before = {name: read() for name, (read, _) in SWITCHES.items()}
+    try:
+        with _drawing(seed, changed):
+            modes = _modes(target)
+            yield changed
+            if seed is not None and _modes(target) != modes:
+                changed.append(MODE)
+    finally:
+        for name, (read, write) in SWITCHES.items():
+            if read() != before[name]:
+                changed.append(name)
+                write(before[name])
+
+
+@contextlib.contextmanager
+def _drawing(seed: int | None, changed: list[str]) -> Iterator[None]:
+    if seed is None:
+        yield
+        return
+    before = random.getstate()
+    with torch.random.fork_rng(devices=[]):
+        # Not torch.manual_seed: without a GPU it keeps a stack trace per call, and grows for ever.
+        torch.default_generator.manual_seed(seed)
+        yield
+        if torch.initial_seed() != seed:
+            changed.append(SEEDED)
+    if random.getstate() != before:
+        changed.append(DRAWN_FROM)
+        random.setstate(before)
+
+
+def _modes(target: Any) -> list[Any]:
+    """Of a module and all its parts whether they are in training mode."""
+    if not isinstance(target, torch.nn.Module):
+        return []
+    try:
+        return [part.training for part in target.modules()]
+    except Exception:  # its constructor never called that of Module
+        return []
