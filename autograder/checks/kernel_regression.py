@@ -249,7 +249,12 @@ def _left_out(x_train, y_train, bandwidth):
     return _tensor(math.fsum(error**2 for error in errors) / len(errors))
 
 
-@check(without={"ones": "of one example alone, no other is left to predict it"})
+@check(
+    without={
+        "ones": "of one example alone, no other is left to predict it",
+        "offset": "the mean is that of squares",
+    }
+)
 def leave_one_out_loss(student, draw):
     """Mean squared error of predicting each example from the others."""
     x_train, y_train = _tensor([0.0, 1.0, 3.0]), _tensor([0.0, 2.0, 5.0])

@@ -40,6 +40,10 @@ def split_heads(student, draw):
         expect.close(student(x, n_heads), _heads_in_loops(x, n_heads), what)
     large = draw.normal(2, 5, 18, scale=1000.0)
     expect.close(student(large, 3), _heads_in_loops(large, 3), "large numbers are changed")
+    what = "n_heads=4 does not divide d_model=18: a ValueError should say so"
+    expect.raises(student, ValueError, large, 4, what=what)
+    what = "n_heads=7 is more than d_model=6: a ValueError should say so"
+    expect.raises(student, ValueError, large[:, :, :6], 7, what=what)
     reals, cotangent = draw.normal(2, 5, 18), draw.normal(2, 3, 5, 6)
     expect.gradients(student, _heads_in_loops, reals, 3, cotangent=cotangent)
 
@@ -135,6 +139,9 @@ def MultiHeadAttention(student, draw):  # noqa: N802
     _obeys_masks(module, draw, values, x, keys, memory)
     _gates_heads(module, draw, values, x, keys, memory)
     _fits_other_sizes(student, draw)
+    for n_heads in (4, 54):
+        what = f"n_heads={n_heads} does not divide d_model=27: a ValueError should say so"
+        expect.raises(student, ValueError, 27, n_heads, what=what)
     fused = _loaded(student, values, 3, fused=True)
     expect.close(fused(x, keys, memory), expected, "with fused=True the output is another one")
     _returns_weights(fused, expected, weights, x, keys, memory, also="fused=True and ")
@@ -371,6 +378,9 @@ def share_heads(student, draw):
         expect.close(student(x, n_heads), _in_groups(x, n_heads), what)
     large = draw.normal(2, 3, 7, 9, scale=1000.0)
     expect.close(student(large, 6), _in_groups(large, 6), "large numbers are changed")
+    for n_heads in (4, 2):
+        what = f"H_kv=3 does not divide n_heads={n_heads}: a ValueError should say so"
+        expect.raises(student, ValueError, large, n_heads, what=what)
     expect.gradients(student, _in_groups, k, 6, cotangent=draw.normal(2, 6, 7, 9))
 
 

@@ -198,6 +198,23 @@ def bpe_encode(student, draw):
         expected = _encoded(pieces, merges)
         what = f"the ids of a text of {len(pieces)} words are wrong"
         _same(student("".join(pieces), merges), expected, what)
+    _encodes_rare_signs(student)
+
+
+def _encodes_rare_signs(student):
+    """Signs that are several characters, or look like others, and half a one, which is refused."""
+    family, accent, other = "👩\u200d👧", "e\u0301 \xe9", "\u00a0x\u2003\ufeff٣²ﬁ\U00010348"
+    for text, pieces in (
+        (family, [family]),
+        (accent, ["e", "\u0301", " \xe9"]),
+        (other, ["\u00a0", "x", "\u2003", "\ufeff", "٣", "²ﬁ\U00010348"]),
+    ):
+        merges = _trained([list(piece.encode()) for piece in pieces], [1] * len(pieces), 5)
+        what = f"the ids of {text!r}, in which some signs are rare, are wrong"
+        _same(student(text, merges), _encoded(pieces, merges), what)
+    for text in ("a\ud83d", "\udc00 b"):
+        what = f"{text!r} holds half a character, a lone surrogate: a ValueError should say so"
+        expect.raises(student, ValueError, text, [(97, 98)], what=what)
 
 
 @check
@@ -303,6 +320,9 @@ def sinusoidal_positions(student, draw):
         what = f"with d_model={d_model} the values are wrong"
         got = student(draw.strided(positions), d_model)
         _close_waves(got, _sinusoids(positions, d_model), what)
+    for odd in (5, 1):
+        what = f"d_model={odd} is odd: a ValueError should say so"
+        expect.raises(student, ValueError, positions, odd, what=what)
     shift = draw.uniform(1, low=5.0, high=50.0)
     pairs = torch.view_as_complex(_sinusoids(positions, 12).unflatten(1, (6, 2)))
     # sin + i·cos turns backwards, by the same angles at every position

@@ -1,5 +1,6 @@
 """Wrong and right answers to the exercises of lesson 07."""
 
+import functools
 import math
 
 import torch
@@ -8,6 +9,30 @@ from torch.nn import functional as F
 
 from attention.multi_head_attention import attend
 from autograder.checking.registry import alternative, mistake
+
+
+def _refuses_uneven_pieces(target):
+    """With the lines that are given."""
+
+    @functools.wraps(target)
+    def answer(x, n_heads):
+        if x.shape[2] % n_heads:
+            raise ValueError(f"n_heads={n_heads} does not divide d_model={x.shape[2]}")
+        return target(x, n_heads)
+
+    return answer
+
+
+def _refuses_uneven_groups(target):
+    """With the lines that are given."""
+
+    @functools.wraps(target)
+    def answer(x, n_heads):
+        if n_heads % x.shape[1]:
+            raise ValueError(f"H_kv={x.shape[1]} does not divide n_heads={n_heads}")
+        return target(x, n_heads)
+
+    return answer
 
 
 def _split(x, n_heads):
@@ -19,6 +44,7 @@ def _split(x, n_heads):
     hint="view(B, n_heads, T, d_head) has the right shape, but it cuts across positions: which "
     "axis is contiguous? Split the features first, then swap two axes.",
 )
+@_refuses_uneven_pieces
 def view_without_transpose(x, n_heads):
     B, T, d_model = x.shape
     return x.reshape(B, n_heads, T, d_model // n_heads)
@@ -29,12 +55,14 @@ def view_without_transpose(x, n_heads):
     hint="The features are dealt out like cards: head 0 has features 0, 3, 6, … Each head should "
     "get neighbouring ones. Which of H and d_head comes first when the last axis is split?",
 )
+@_refuses_uneven_pieces
 def deals_features_out(x, n_heads):
     B, T, d_model = x.shape
     return x.reshape(B, T, d_model // n_heads, n_heads).permute(0, 3, 1, 2)
 
 
 @mistake("split_heads", hint="This is (B, T, H, d_head). Swap the positions and the heads.")
+@_refuses_uneven_pieces
 def leaves_positions_first(x, n_heads):
     return _split(x, n_heads).transpose(1, 2)
 
@@ -44,6 +72,7 @@ def leaves_positions_first(x, n_heads):
     hint="Positions and features of a head are swapped: (B, H, d_head, T). That is what keys look "
     "like in the product with the queries, but not yet here.",
 )
+@_refuses_uneven_pieces
 def swaps_positions_and_features(x, n_heads):
     return _split(x, n_heads).transpose(2, 3)
 
@@ -53,6 +82,7 @@ def swaps_positions_and_features(x, n_heads):
     hint="The heads are folded into the batch: (B · H, T, d_head). Keep them on an axis of their "
     "own.",
 )
+@_refuses_uneven_pieces
 def folds_heads_into_the_batch(x, n_heads):
     return _split(x, n_heads).flatten(0, 1)
 
@@ -62,16 +92,29 @@ def folds_heads_into_the_batch(x, n_heads):
     hint="The axis of d_model was cut into pieces of n_heads features. There should be n_heads "
     "pieces.",
 )
+@_refuses_uneven_pieces
 def makes_pieces_of_n_heads(x, n_heads):
     return _split(x, x.shape[-1] // n_heads)
 
 
+@mistake(
+    "split_heads",
+    hint="The sizes are not looked at first: d_model // n_heads drops what is left over, and the "
+    "error comes from deep inside. Raise a ValueError if n_heads does not divide d_model.",
+)
+def cuts_whatever_comes(x, n_heads):
+    B, T, d_model = x.shape
+    return x.reshape(B, T, n_heads, d_model // n_heads).transpose(1, 2)
+
+
 @alternative("split_heads")
+@_refuses_uneven_pieces
 def unflattens(x, n_heads):
     return x.unflatten(2, (n_heads, -1)).permute(0, 2, 1, 3)
 
 
 @alternative("split_heads")
+@_refuses_uneven_pieces
 def cuts_slices(x, n_heads):
     d_head = x.shape[2] // n_heads
     return torch.stack([x[..., h * d_head : h * d_head + d_head] for h in range(n_heads)], dim=1)
@@ -155,6 +198,8 @@ class _Heads(nn.Module):
 
     def __init__(self, d_model, n_heads, dropout=0.0, fused=False):
         super().__init__()
+        if d_model % n_heads:
+            raise ValueError(f"n_heads={n_heads} does not divide d_model={d_model}")
         self.n_heads, self.p = n_heads, dropout
         for name in self.layers:
             setattr(self, name, nn.Linear(d_model, d_model))
@@ -666,16 +711,19 @@ def with_eigenvalues(matrix):
     hint="The heads are repeated as a whole: 0, 1, 2, 0, 1, 2. Neighbours should "
     "share: 0, 0, 1, 1, 2, 2.",
 )
+@_refuses_uneven_groups
 def repeats_the_whole(x, n_heads):
     return x.repeat(1, n_heads // x.shape[1], 1, 1)
 
 
 @mistake("share_heads", hint="Every head is repeated n_heads times: that is too many.")
+@_refuses_uneven_groups
 def repeats_too_often(x, n_heads):
     return x.repeat_interleave(n_heads, 1)
 
 
 @mistake("share_heads", hint="The positions are repeated. The heads stand on axis 1.")
+@_refuses_uneven_groups
 def repeats_positions(x, n_heads):
     return x.repeat_interleave(n_heads // x.shape[1], 2)
 
@@ -685,6 +733,7 @@ def repeats_positions(x, n_heads):
     hint="All query heads get the keys of head 0. That is multi-query attention; with more heads "
     "of keys, every group has its own.",
 )
+@_refuses_uneven_groups
 def takes_the_first_only(x, n_heads):
     return x[:, :1].expand(-1, n_heads, -1, -1)
 
@@ -694,17 +743,29 @@ def takes_the_first_only(x, n_heads):
     hint="The heads are repeated the other way round: head 0 only once, the last ones too often. "
     "How many query heads share each head of keys?",
 )
+@_refuses_uneven_groups
 def repeats_by_the_number_of_keys(x, n_heads):
     return x.repeat_interleave(x.shape[1], 1)[:, -n_heads:]
 
 
+@mistake(
+    "share_heads",
+    hint="The sizes are not looked at first: n_heads // H_kv rounds down, and too few heads come "
+    "back. Raise a ValueError if H_kv does not divide n_heads.",
+)
+def shares_whatever_comes(x, n_heads):
+    return x.repeat_interleave(n_heads // x.shape[1], dim=1)
+
+
 @alternative("share_heads")
+@_refuses_uneven_groups
 def expands_a_new_axis(x, n_heads):
     B, H_kv, T, d_head = x.shape
     return x[:, :, None].expand(B, H_kv, n_heads // H_kv, T, d_head).reshape(B, n_heads, T, d_head)
 
 
 @alternative("share_heads")
+@_refuses_uneven_groups
 def picks_by_index(x, n_heads):
     return x[:, torch.arange(n_heads) // (n_heads // x.shape[1])]
 

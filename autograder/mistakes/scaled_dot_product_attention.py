@@ -71,9 +71,18 @@ def with_einsum_and_var(q, k):
 
 @alternative("dot_product_statistics")
 def in_a_loop(q, k):
-    products = [torch.dot(a, b).item() for a, b in zip(q, k, strict=True)]
+    products = [torch.dot(a, b) for a, b in zip(q, k, strict=True)]
     mean = sum(products) / len(products)
     return mean, sum(x * x for x in products) / len(products) - mean**2
+
+
+@mistake(
+    "dot_product_statistics",
+    hint="Both results should stay tensors, of shape (): item() makes plain numbers of them.",
+)
+def leaves_the_tensors(q, k):
+    mean, variance = _pair_statistics((q * k).sum(1))
+    return mean.item(), variance.item()
 
 
 def _jacobian(scores, sign=-1):

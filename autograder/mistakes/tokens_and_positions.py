@@ -1,5 +1,6 @@
 """Stored answers of lesson 08: wrong ones with their hints, and right ones written differently."""
 
+import functools
 import math
 from collections import Counter
 from itertools import chain, pairwise
@@ -691,17 +692,31 @@ def _sinusoids(angles):
     return _interleaved(angles.sin(), angles.cos())
 
 
+def _refuses_odd_sizes(target):
+    """With the lines that are given."""
+
+    @functools.wraps(target)
+    def answer(positions, d_model):
+        if d_model % 2:
+            raise ValueError(f"d_model={d_model} is odd: a sine without its cosine")
+        return target(positions, d_model)
+
+    return answer
+
+
 @mistake(
     "sinusoidal_positions",
     hint="All sines come first, then all cosines. Here they take turns: a sine, its cosine, the "
     "next sine. torch.stack, then flatten, instead of torch.cat.",
 )
+@_refuses_odd_sizes
 def concatenates_the_halves(positions, d_model):
     angles = _angles(positions, d_model)
     return torch.cat([angles.sin(), angles.cos()], dim=1)
 
 
 @mistake("sinusoidal_positions", hint="The cosine comes first in each pair. The sine should.")
+@_refuses_odd_sizes
 def begins_with_the_cosine(positions, d_model):
     angles = _angles(positions, d_model)
     return _interleaved(angles.cos(), angles.sin())
@@ -712,6 +727,7 @@ def begins_with_the_cosine(positions, d_model):
     hint="The exponent is i / d_model instead of 2i / d_model: the wavelengths grow half as fast "
     "as they should.",
 )
+@_refuses_odd_sizes
 def forgets_the_two(positions, d_model):
     exponents = _counted(positions, d_model // 2) / d_model
     return _sinusoids(_angles(positions, d_model, exponents))
@@ -722,6 +738,7 @@ def forgets_the_two(positions, d_model):
     hint="The exponent is divided by d_model / 2, on top of the 2 that is in 2i: the wavelengths "
     "grow twice as fast as they should.",
 )
+@_refuses_odd_sizes
 def counts_the_two_twice(positions, d_model):
     exponents = _counted(positions, 0, d_model, 2) / (d_model / 2)
     return _sinusoids(_angles(positions, d_model, exponents))
@@ -732,6 +749,7 @@ def counts_the_two_twice(positions, d_model):
     hint="A cosine has another wavelength than the sine beside it: its exponent is (2i + 1) / "
     "d_model. Both halves of a pair use the same angle.",
 )
+@_refuses_odd_sizes
 def gives_each_column_its_own_angle(positions, d_model):
     columns = _counted(positions, d_model)
     angles = positions[:, None] / 10000 ** (columns / d_model)
@@ -739,6 +757,7 @@ def gives_each_column_its_own_angle(positions, d_model):
 
 
 @mistake("sinusoidal_positions", hint="The base is 1000. In the paper it is 10000.")
+@_refuses_odd_sizes
 def takes_another_base(positions, d_model):
     return _sinusoids(_angles(positions, d_model, base=1000.0))
 
@@ -748,11 +767,13 @@ def takes_another_base(positions, d_model):
     hint="The position is multiplied by 10000^(…) instead of divided: the waves get shorter and "
     "shorter. Divide, or put a minus into the exponent.",
 )
+@_refuses_odd_sizes
 def multiplies(positions, d_model):
     return _sinusoids(_angles(positions, d_model, base=1 / 10000))
 
 
 @mistake("sinusoidal_positions", hint="The first position is given as 0.0, and 1 is added to it.")
+@_refuses_odd_sizes
 def counts_from_one(positions, d_model):
     return _sinusoids(_angles(positions + 1, d_model))
 
@@ -761,6 +782,7 @@ def counts_from_one(positions, d_model):
     "sinusoidal_positions",
     hint="Rows and columns are swapped. There is one row per position.",
 )
+@_refuses_odd_sizes
 def positions_across(positions, d_model):
     return _sinusoids(_angles(positions, d_model)).T
 
@@ -770,6 +792,7 @@ def positions_across(positions, d_model):
     hint="The positions 0, 1, 2, … are made anew from the length. Use those that are given: they "
     "may begin elsewhere.",
 )
+@_refuses_odd_sizes
 def counts_by_itself(positions, d_model):
     return _sinusoids(_angles(_counted(positions, len(positions)), d_model))
 
@@ -778,11 +801,21 @@ def counts_by_itself(positions, d_model):
     "sinusoidal_positions",
     hint="torch.zeros and .float() make float32 whatever the positions are. Take over their dtype.",
 )
+@_refuses_odd_sizes
 def falls_back_to_float32(positions, d_model):
     return _sinusoids(_angles(positions.float(), d_model))
 
 
+@mistake(
+    "sinusoidal_positions",
+    hint="An odd d_model is not refused, and one column too many comes back. Raise a ValueError.",
+)
+def rounds_odd_sizes_up(positions, d_model):
+    return _sinusoids(_angles(positions, d_model))
+
+
 @alternative("sinusoidal_positions")
+@_refuses_odd_sizes
 def fills_the_columns(positions, d_model):
     table = positions.new_empty(len(positions), d_model)
     for i in range(0, d_model, 2):
@@ -792,6 +825,7 @@ def fills_the_columns(positions, d_model):
 
 
 @alternative("sinusoidal_positions")
+@_refuses_odd_sizes
 def shifts_the_phase(positions, d_model):
     columns = _counted(positions, d_model)
     even = columns - columns % 2
