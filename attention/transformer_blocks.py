@@ -13,6 +13,7 @@ class LayerNorm(nn.Module):
     d_model  length of the vectors
     eps      added to the variance, so that a constant vector does not divide by 0
 
+    A vector far from 0 keeps its digits: its mean is subtracted before anything is squared.
     The parameters `weight` and `bias`, (d_model,) each, begin as ones and zeros. nn.LayerNorm is
     the same in one kernel; the layers below use it.
     Source: Ba, Kiros and Hinton (2016), equations 3 and 4.

@@ -246,7 +246,11 @@ class WithVarMean(_Norm):
         return torch.addcmul(self.bias, (x - mean) * (variance + self.eps).rsqrt(), self.weight)
 
 
-@alternative("LayerNorm")
+@mistake(
+    "LayerNorm",
+    hint="The variance is the mean of the squares minus the square of the mean: two large numbers "
+    "whose difference has few digits left. Subtract the mean first, then square.",
+)
 class SquaresMinusSquare(_Norm):
     def variance(self, x):
         return (x**2).mean(-1, keepdim=True) - x.mean(-1, keepdim=True) ** 2
