@@ -12,7 +12,6 @@ F64 = torch.float64
 SIZES = (18, 3, 20)  # d_model, n_heads, d_ff
 TABLES = ("source_embedding", "target_embedding", "generator")
 PAD, BOS, EOS = 0, 1, 2
-NEAR = {"rtol": 1e-4, "atol": 1e-5}  # positions may be of single precision
 P = 0.4  # an ordinary probability of dropout
 
 
@@ -303,26 +302,41 @@ def Translator(student, draw):  # noqa: N802, the name of the exercise
     other = source.clone()
     other[0, 3:] = 7
     what = "other tokens in the source's padding change the scores"
-    expect.close(module(other, target, source_mask, target_mask), scores, what, **NEAR)
+    expect.close(module(other, target, source_mask, target_mask), scores, what)
 
     oracle = _Oracle(values)
-    expect.close(scores, oracle(*batch).detach(), "the scores differ from PyTorch's layers", **NEAR)
+    expect.close(scores, oracle(*batch).detach(), "the scores differ from PyTorch's layers")
     batch = _batch(draw, 7, 4)
     what = "with T_k=7 and T_q=4 the scores differ from PyTorch's layers"
-    expect.close(module(*map(draw.strided, batch)), oracle(*batch).detach(), what, **NEAR)
+    expect.close(module(*map(draw.strided, batch)), oracle(*batch).detach(), what)
+    _stays_in_bfloat16(student, values, batch, oracle(*batch).detach())
     one = _ids([7]), _ids([8]), *torch.ones(2, 1, 1, 1, dtype=torch.bool)
     what = "with B=1, T_k=1 and T_q=1 the scores differ from PyTorch's layers"
-    expect.close(module(*one), oracle(*one).detach(), what, **NEAR)
+    expect.close(module(*one), oracle(*one).detach(), what)
     _tables_learn(module, oracle, batch, draw)
     for tied, sizes in (("target", (9, 11)), ("all", (9, 9))):
         values = ends | _tables(draw, *sizes, tied)
         module = _built(student, values, *sizes, *SIZES, 1.0, tied=tied)
         oracle = _Oracle(values, tied)
         what = f"with tied={tied!r} the scores are wrong"
-        expect.close(module(*batch), oracle(*batch).detach(), what, **NEAR)
+        expect.close(module(*batch), oracle(*batch).detach(), what)
         _tables_learn(module, oracle, batch, draw)
     _drops_all_embeddings(student, values, batch)
+    for tied, sizes in (("source", (9, 9)), ("all", (9, 11))):
+        what = f"tied={tied!r} with vocabularies of {sizes[0]} and {sizes[1]} should be refused"
+        expect.raises(student, ValueError, *sizes, *SIZES, tied=tied, what=what)
     _drops_some_embeddings(student, draw, ends)
+
+
+def _stays_in_bfloat16(student, values, batch, expected):
+    """A model of that dtype is so throughout: the layers refuse to meet float32."""
+    values = {name: value.bfloat16() for name, value in values.items()}
+    scores = _built(student, values, 9, 11, *SIZES, 0.0)(*batch)
+    expect.shape(scores, expected.shape)
+    expect.dtype(scores, torch.bfloat16)
+    off, size = (scores - expected).abs().max().item(), expected.abs().max().item()
+    what = "with weights in bfloat16 the scores are far from those in float64"
+    expect.true(off < 0.3 * size, what, f"off by up to {off:.3g}", f"at most {0.3 * size:.3g}")
 
 
 def _sees_no_future(module, batch, scores):
@@ -346,7 +360,7 @@ def _tables_learn(module, oracle, batch, draw):
     for name, gradient in zip(oracle.leaves, wanted, strict=True):
         found = by_name.get(name)
         expect.true(found is not None, f"no gradient reaches {name}", "None", "a gradient")
-        expect.close(found, gradient, f"the gradient of {name} is wrong", **NEAR)
+        expect.close(found, gradient, f"the gradient of {name} is wrong")
 
 
 def _drops_all_embeddings(student, values, batch):

@@ -143,6 +143,10 @@ class _Front(nn.Module):
 
     def __init__(self, source_size, target_size, d_model, n_heads, d_ff, dropout=0.1, tied="none"):
         super().__init__()
+        if tied not in ("none", "target", "all"):
+            raise ValueError(f"tied={tied!r} is none of none, target, all")
+        if tied == "all" and source_size != target_size:
+            raise ValueError(f"tied: source_size={source_size} is not target_size={target_size}")
         self.source_embedding = nn.Embedding(source_size, d_model)
         self.target_embedding = nn.Embedding(target_size, d_model)
         self.generator = nn.Linear(d_model, target_size, bias=False)
@@ -488,7 +492,11 @@ class RollsTheTarget(_Front):
         return target.roll(1, 1)
 
 
-@alternative("Translator")
+@mistake(
+    "Translator",
+    hint="The positions are float32 whatever the rows are. Count them in the dtype of the rows: "
+    "torch.arange takes a dtype.",
+)
 class CountsInWholeNumbers(_Front):
     def places(self, T, d_model, like):
         return sinusoidal_positions(torch.arange(T, device=like.device), d_model)
@@ -1113,8 +1121,6 @@ def has_one_polynomial(
 
 
 EQUIVALENT = {
-    "Translator: without `dtype` in one call of `arange`: positions = torch.arange(x.shape[1], "
-    "device=x.device)": "whole positions give sines in float32: the text asks for no more",
     "masks_from_tokens: whose result is cut off from the gradient: return (source_mask.detach(), "
     "(target_mask & causal_mask(target.shape[1], target.device)).detach())": "masks are bool",
     "masks_from_tokens: with `source` once where `target` belongs: return (source_mask, "
