@@ -1,4 +1,4 @@
-"""What every answer is asked beyond its check: on a GPU, in float32, for gradients, once more, in turn.
+"""What every answer is asked beyond its check: on a GPU, in float32, for gradients, again, in turn.
 
 The probes are made from the questions that the check asks of the right answer, so a new exercise
 has them for nothing. Where the right answer itself cannot be asked, the probe is left out; where

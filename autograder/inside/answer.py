@@ -12,9 +12,9 @@ from typing import Any, Protocol, TypeVar
 
 import torch
 
+from autograder.inside.loose import loose_tensors
 from autograder.inside.rehearsal import (
     landed,
-    loose_tensors,
     moved,
     rehearsal,
     rehearsed,

@@ -13,8 +13,9 @@ from typing import Any
 
 import torch
 from torch.overrides import TorchFunctionMode
-from torch.utils import _pytree
 from torch.utils._python_dispatch import TorchDispatchMode
+
+from autograder.inside.loose import loose_tensors
 
 DEVICE = torch.device("meta")
 CPU = torch.device("cpu")
@@ -25,7 +26,6 @@ INDEXING = {
     torch.ops.aten._index_put_impl_,
 }
 INDEXED = {torch.Tensor.__getitem__, torch.Tensor.__setitem__}
-SIMPLE = {bool, int, float, str}
 MOVING = {torch.ops.aten._to_copy, torch.ops.aten.copy_, torch.ops.aten.copy}
 
 
@@ -165,27 +165,6 @@ def rehearsed(value: Any) -> Any:
         leaf = value.requires_grad and value.is_leaf
         return Rehearsed(value.detach().clone(), requires_grad=leaf)
     return _inside(value, rehearsed)
-
-
-def loose_tensors(module: Any) -> list[torch.Tensor]:
-    """The tensors that a module keeps as plain attributes, which ``module.to`` does not move."""
-    if not isinstance(module, torch.nn.Module):
-        return []
-    known = {"_parameters", "_buffers", "_modules"}
-    try:
-        kept = [
-            value
-            for part in module.modules()
-            for name, value in vars(part).items()
-            if name not in known
-            and type(value) not in SIMPLE
-            and value is not None
-            # Each part of a module has a dozen of empty dicts, for hooks.
-            and not (isinstance(value, dict) and not value)
-        ]
-    except Exception:  # its constructor never called that of Module
-        return []
-    return [x for x in _pytree.tree_leaves(kept) if isinstance(x, torch.Tensor)]
 
 
 def moved(module: torch.nn.Module, at_first: Iterable[torch.Tensor]) -> Any:

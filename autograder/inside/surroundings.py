@@ -65,10 +65,14 @@ def _drawing(seed: int | None, changed: list[str]) -> Iterator[None]:
 
 
 def _modes(target: Any) -> list[Any]:
-    """Of a module and all its parts whether they are in training mode."""
+    """Of all parts of a module whether they are in training mode; of itself where it has none.
+
+    Whoever puts itself into a mode before each call, and its parts back behind it, does no harm.
+    """
     if not isinstance(target, torch.nn.Module):
         return []
     try:
-        return [part.training for part in target.modules()]
+        modes = [part.training for part in target.modules()]
     except Exception:  # its constructor never called that of Module
         return []
+    return modes[1:] or modes
