@@ -26,6 +26,7 @@ INDEXING = {
 }
 INDEXED = {torch.Tensor.__getitem__, torch.Tensor.__setitem__}
 MOVING = {torch.ops.aten._to_copy, torch.ops.aten.copy_, torch.ops.aten.copy}
+OF_EVERY_MODULE = vars(torch.nn.Module()).keys()  # parameters, buffers, parts, hooks, settings
 
 
 class DeviceMismatch(RuntimeError):
@@ -170,13 +171,12 @@ def loose_tensors(module: Any) -> list[torch.Tensor]:
     """The tensors that a module keeps as plain attributes, which ``module.to`` does not move."""
     if not isinstance(module, torch.nn.Module):
         return []
-    known = {"_parameters", "_buffers", "_modules"}
     try:
         kept = [
             value
             for part in module.modules()
             for name, value in vars(part).items()
-            if name not in known
+            if name not in OF_EVERY_MODULE
         ]
     except Exception:  # its constructor never called that of Module
         return []
