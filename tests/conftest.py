@@ -1,7 +1,9 @@
 """Settings of all tests: what was skipped is told at the end, or fails where REQUIRE_ALL is set."""
 
+import functools
 import os
 
+import nbgrader.api
 import pytest
 
 from tests import needs
@@ -16,16 +18,24 @@ def pytest_addoption(parser):
 
 
 def pytest_configure():
-    """Do without what HIDE_PACKAGES names."""
+    """Do without what HIDE_PACKAGES names, and ask once for what never changes.
+
+    For every new gradebook nbgrader runs a program that prints the version of its tables: three
+    seconds, a hundred times.
+    """
     needs.hide()
+    nbgrader.api.get_alembic_version = functools.cache(nbgrader.api.get_alembic_version)
 
 
 @pytest.hookimpl(tryfirst=True)  # before xdist reads the groups
 def pytest_collection_modifyitems(items):
-    """With --dist loadgroup, those that keep the cores busy run one after another."""
+    """With --dist loadgroup, those that keep the cores busy run one after another.
+
+    The browsers' run beside them: these wait most of the time, and for a minute if need be.
+    """
     for item in items:
-        if {"serial", "browser"} & {mark.name for mark in item.iter_markers()}:
-            item.add_marker(pytest.mark.xdist_group("serial"))
+        for group in {"serial", "browser"} & {mark.name for mark in item.iter_markers()}:
+            item.add_marker(pytest.mark.xdist_group(group))
 
 
 @pytest.hookimpl(wrapper=True)

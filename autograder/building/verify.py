@@ -150,9 +150,7 @@ def _solved_and_blank(
     lesson: Lesson, solved: NotebookNode, released: NotebookNode, verdict: Verdict
 ) -> Collection[str]:
     """Gates 1 and 2; returns the names of the exercises that the solved notebook fails."""
-    failures: dict[str, CheckFailed] = {}
-    for seed in _drawn(verdict):
-        failures = {**_play(lesson, solved, seed=seed), **failures}
+    failures = _play(lesson, solved, seeds=_drawn(verdict))
     for failure in failures.values():
         verdict.failures.append(f"the solved notebook fails: {failure}")
     verdict.solved = _points(lesson, failures)
@@ -183,39 +181,65 @@ def _stored_answers(
                 f"{name} has {len(wrong)} named mistakes and {len(right)} alternatives; it needs "
                 f"at least {LEAST_MISTAKES} and {LEAST_ALTERNATIVES}"
             )
+        drawn = _drawn(verdict)
+        lucky, refused = _first_passes(item, wrong, drawn[1:]), _first_failures(item, right, drawn)
         for known in wrong:
             costs = _play(lesson, solved, {name: known.target}, skipped=name).keys() - broken
             # a right answer is needed to name a wrong one
-            _mistake(item, known, costs, name not in broken, verdict)
+            _mistake(item, known, costs, name not in broken, lucky.get(known.name), verdict)
+        verdict.alternatives += len(right)
+        verdict.accepted += len(right) - len(refused)
+        for known_name, failure in refused.items():
+            verdict.failures.append(f"the right answer {known_name} is refused: {failure}")
+
+
+def _first_failures(
+    item: registry.Check, right: Sequence[registry.Answer], seeds: Iterable[int]
+) -> dict[str, CheckFailed]:
+    """By name of an answer that should pass, its first failure; those that pass are missing.
+
+    Every seed is gone through by all answers before the next: its questions are made only once.
+    """
+    failures: dict[str, CheckFailed] = {}
+    for seed in seeds:
         for known in right:
-            verdict.alternatives += 1
-            refused = _first_failure(item, known, _drawn(verdict))
-            verdict.accepted += refused is None
-            if refused is not None:
-                verdict.failures.append(f"the right answer {known.name} is refused: {refused}")
+            failure = run_check(item, LocalAnswer(known.target), seed)
+            if failure is not None:
+                failures.setdefault(known.name, failure)
+    return failures
 
 
-def _first_failure(
-    item: registry.Check, known: registry.Answer, seeds: Iterable[int]
-) -> CheckFailed | None:
-    failures = (run_check(item, LocalAnswer(known.target), seed) for seed in seeds)
-    return next((failure for failure in failures if failure is not None), None)
+def _first_passes(
+    item: registry.Check, wrong: Sequence[registry.Answer], seeds: Iterable[int]
+) -> dict[str, int]:
+    """By name of an answer that should fail, the first seed on which it passes, if there is one."""
+    passed: dict[str, int] = {}
+    for seed in seeds:
+        for known in wrong:
+            if run_check(item, LocalAnswer(known.target), seed, explain=False) is None:
+                passed.setdefault(known.name, seed)
+    return passed
 
 
 def _mistake(
-    item: registry.Check, known: registry.Answer, costs: set[str], named: bool, verdict: Verdict
+    item: registry.Check,
+    known: registry.Answer,
+    costs: set[str],
+    named: bool,
+    lucky: int | None,
+    verdict: Verdict,
 ) -> None:
     """Gate 3: the mistake fails, with its own hint where answers are ``named``.
 
-    ``costs`` are the other exercises that fail where it is made.
+    ``costs`` are the other exercises that fail where it is made; on the seed ``lucky`` it passes.
     """
     verdict.mistakes += 1
-    first, *others = _drawn(verdict)
+    first = _drawn(verdict)[0]
     failure = run_check(item, LocalAnswer(known.target), first, named)
-    lucky = first if failure is None else _lucky(item, known, others)
     if failure is None or lucky is not None:
         verdict.failures.append(
-            f"{item.name}: the mistake {known.name} passes the check (seed {lucky})"
+            f"{item.name}: the mistake {known.name} passes the check "
+            f"(seed {first if failure is None else lucky})"
         )
         return
     verdict.rejected += not costs
@@ -232,28 +256,18 @@ def _mistake(
         )
 
 
-def _lucky(item: registry.Check, known: registry.Answer, seeds: Iterable[int]) -> int | None:
-    """The first of the seeds on which an answer passes, or None; nothing is said to be likely."""
-    answer = LocalAnswer(known.target)
-    passes = (seed for seed in seeds if run_check(item, answer, seed, explain=False) is None)
-    return next(passes, None)
-
-
 def _play(
     lesson: Lesson,
     notebook: NotebookNode,
     answers: Mapping[str, Any] | None = None,
-    seed: int = SEEDS[0],
+    seeds: Sequence[int] = SEEDS[:1],
     skipped: str = "",
 ) -> dict[str, CheckFailed]:
     """Run a notebook's cells here, except demonstrations, and return its failed checks by name.
 
     ``answers`` replaces the definitions of exercises by other callables; the check of the exercise
-    ``skipped`` is left out.
+    ``skipped`` is left out. A check that fails on several ``seeds`` is returned with the first.
     """
-    import matplotlib
-
-    matplotlib.use("Agg")
     failures: dict[str, CheckFailed] = {}
     answers = answers or {}
     checks = registry.of_lesson(lesson.name)
@@ -271,7 +285,8 @@ def _play(
         if marks.is_check(cell):
             if name in asked:  # else it is known, or the same as without these answers
                 answer = LocalAnswer(namespace.get(name))
-                failure = run_check(checks[name], answer, seed, explain=False)
+                tries = (run_check(checks[name], answer, seed, explain=False) for seed in seeds)
+                failure = next((one for one in tries if one is not None), None)
                 if failure is not None:
                     failures[name] = failure
         elif name in answers:

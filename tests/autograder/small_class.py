@@ -1,16 +1,18 @@
 """A small class on disk, graded by the command: for the tests of a batch."""
 
+import atexit
 import contextlib
 import io
 import re
 import sys
 from pathlib import Path
+from unittest import mock
 
 from nbgrader.api import Gradebook
 
 from autograder import ROOT
 from autograder.commands import cli
-from autograder.grading import classroom, records
+from autograder.grading import classroom, pool, records, worker
 from autograder.grading.folders import Course, Handed
 
 SLUG = "00_getting_started"
@@ -20,9 +22,15 @@ LINE = re.compile(r"^ *\d+/\d+  \S+  (\S+) ", re.MULTILINE)
 
 
 def make_course(folder):
-    """An empty course with the solved notebook of one lesson."""
+    """An empty course with the solved notebook of one lesson and a gradebook.
+
+    The first program that met no gradebook would start another program, which takes longer than
+    the grading.
+    """
     (folder / "solutions").mkdir()
     (folder / "solutions" / SLUG).symlink_to(ROOT / "solutions" / SLUG)
+    (folder / "class").mkdir()
+    Gradebook(Course(folder).db_url, "attention").close()
     return folder
 
 
@@ -31,12 +39,38 @@ def hand_in(course, *students, answers=None):
         classroom.submit(classroom.handed_in(SLUG, answers), course, student, SLUG)
 
 
-def grade(course, *options, check=True):
-    """Run the command in this process, which has imported PyTorch; return (standard output,
-    standard error, exit status).
+class Here:
+    """Stands for the Pool: grades in this process, whose sandbox outlives the command.
+
+    A worker of its own and its sandbox import PyTorch twice, which takes most of the time of a
+    command that grades two notebooks. Tests of the workers themselves start the program.
     """
+
+    def __init__(self, count):
+        assert count == 1
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        pass
+
+    def map(self, tasks):
+        for key, task in tasks:
+            yield key, worker.run(task)
+
+
+atexit.register(worker.close)
+
+
+def grade(course, *options, check=True):
+    """Run the command in this process; return (standard output, standard error, exit status)."""
     out, err = io.StringIO(), io.StringIO()
-    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+    with (
+        contextlib.redirect_stdout(out),
+        contextlib.redirect_stderr(err),
+        mock.patch.object(pool, "Pool", Here),
+    ):
         status = cli.main(["grade", "--course", str(course), "--workers", "1", *options])
     assert not check or status == 0, out.getvalue() + err.getvalue()
     return out.getvalue(), err.getvalue(), status

@@ -15,9 +15,10 @@ from .relay import accomplice
 QUICK = Limits(cell_seconds=6.0, check_seconds=4.0, notebook_seconds=24.0, cpu_seconds=30)
 HURRIED = replace(QUICK, cell_seconds=2.5, check_seconds=2.5, notebook_seconds=8.0)
 SECONDS = 1800
+WORKERS = 4  # many attacks wait for a limit, and keep no core busy
 
 
-def play(attacks, folder, sandbox="required", workers=2):
+def play(attacks, folder, sandbox="required", workers=WORKERS):
     """Grade every attack once; return ({attack: Outcome}, report of the watch).
 
     The honest student of each lesson is in the outcomes too, under the lesson's name.
@@ -71,10 +72,10 @@ def _hand_in(attacks, course, traps):
         paper.notebook = paper.solved
         paper.write(submitted / "honest" / lesson)
     needed = any(attack.group == "relay" for attack in attacks)
-    for name in ("accomplice_1", "accomplice_2") if needed else ():  # one for each worker
-        paper = Paper(name, BASIC, traps)
+    for number in range(WORKERS if needed else 0):  # one for each worker
+        paper = Paper(f"accomplice_{number}", BASIC, traps)
         accomplice(paper)
-        paper.write(submitted / name / BASIC)
+        paper.write(submitted / paper.name / BASIC)
 
 
 def _outcome(course, earned, student, lesson):

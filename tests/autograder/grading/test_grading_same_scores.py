@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 from nbgrader.api import Gradebook
 
-from autograder import ROOT
+from autograder import ROOT, marks
 from autograder.checking import registry
-from autograder.commands import cli
 from autograder.grading import classroom
 from autograder.grading.folders import Course
+from tests.autograder.small_class import grade
 
 CONFIG = """
 from pathlib import Path
@@ -53,10 +53,12 @@ def test_stock_nbgrader_and_this_grading_agree(tmp_path, slug):
     shutil.copytree(ROOT / "solutions" / slug, tmp_path / "solutions" / slug)
     students = dict(honest(slug))
     for student, notebook in students.items():
+        # Stock nbgrader runs all that is there: a minute of figures that no check looks at.
+        notebook.cells = [cell for cell in notebook.cells if not marks.is_demo(cell)]
         classroom.submit(notebook, tmp_path, student, slug)
     config = tmp_path / "nbgrader_config.py"
     config.write_text(CONFIG)
-    assert cli.main(["grade", "--course", str(tmp_path)]) == 0
+    grade(tmp_path)
     ours = scores(tmp_path, slug)
     assert {student for student, _ in ours} == set(students)
     assert len(set(ours.values())) > 1
