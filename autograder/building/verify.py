@@ -66,8 +66,7 @@ def verify(
     """Take the lessons that ``names`` select through all gates; yields a Verdict for each.
 
     Every stored answer is judged on ``seeds`` draws of the inputs. Gate 7 is only gone through
-    ``with_mutants``. With more than one worker,
-    lessons are verified side by side, each in a process of its own.
+    ``with_mutants``. Several workers verify lessons side by side.
     """
     paths = find(names, root)
     workers = min(workers, len(paths))
@@ -238,8 +237,7 @@ def _mistake(
     failure = run_check(item, LocalAnswer(known.target), first, named)
     if failure is None or lucky is not None:
         verdict.failures.append(
-            f"{item.name}: the mistake {known.name} passes the check "
-            f"(seed {first if failure is None else lucky})"
+            f"{item.name}: the mistake {known.name} passes the check (seed {lucky or first})"
         )
         return
     verdict.rejected += not costs
