@@ -1,6 +1,6 @@
 """What lesson 16 says of handwritten digits, for three seeds: ``make bench-digits``.
 
-    python -m benchmarks.digits [--to data/digits.json] [--seeds 0 1 2] [--only NAME …] [--epochs 40]
+    python -m benchmarks.digits [--to FILE] [--seeds 0 1 2] [--only NAME …] [--epochs 40]
 
 Every model learns the same 1 438 images of scikit-learn and is tested on the same 359. The split
 never changes; a seed draws first weights, dropout and batches. One thread, which is fastest for
@@ -154,7 +154,7 @@ def measure(names, seeds, epochs):
     for name in NETWORKS:
         for seed in seeds if name in names else ():
             model, right = trained(name, data, seed, epochs)
-            count = sum(parameter.numel() for parameter in model.parameters())
+            count = sum(p.numel() for p in model.parameters() if p.requires_grad)
             row = rows.setdefault(name, {"parameters": count, "right": []})
             row["right"].append(round(right, 4))
             print(f"{name:<26} {count:7,} parameters   seed {seed}: {right:.4f}", flush=True)

@@ -1,5 +1,6 @@
 """Handwritten digits for the lesson on vision: the images, a small CNN, and a way to train."""
 
+import os
 from typing import NamedTuple
 
 import torch
@@ -40,6 +41,11 @@ def shuffle_patches(images: Tensor, size: int, seed: int = 0) -> Tensor:
     return F.fold(patches[:, :, order], (height, width), size, stride=size)
 
 
+def fewer(steps: int) -> int:
+    """Return how many steps to take: 5 at most while nbgrader runs the notebook."""
+    return min(steps, 5) if os.environ.get("NBGRADER_EXECUTION") else steps
+
+
 def cnn() -> nn.Module:
     """Return a small convolutional network of 30 634 parameters: (B, 1, 8, 8) to (B, 10)."""
     return nn.Sequential(
@@ -67,7 +73,10 @@ def train(
     """Train a classifier with AdamW and random batches; returns the mean loss of each epoch.
 
     The learning rate rises for a tenth of the steps, then falls to 0 as half a wave of the cosine.
+    While nbgrader runs the notebook, there is one epoch of a few images.
     """
+    if os.environ.get("NBGRADER_EXECUTION"):
+        epochs, images, labels = 1, images[: 5 * BATCH], labels[: 5 * BATCH]
     draw, per_epoch = torch.Generator().manual_seed(seed), -(-len(images) // BATCH)
     optimizer = torch.optim.AdamW(model.parameters(), weight_decay=0.01)
     schedule = torch.optim.lr_scheduler.OneCycleLR(

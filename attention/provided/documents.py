@@ -10,8 +10,8 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-PEOPLE = "Ada Ben Cleo Dan Eva Finn Gita Hugo Ida Jon".split()
-CITIES = "Athens Bern Cairo Delhi Essen Fez Graz Hanoi Izmir Jena".split()
+PEOPLE = ["Ada", "Ben", "Cleo", "Dan", "Eva", "Finn", "Gita", "Hugo", "Ida", "Jon"]
+CITIES = ["Athens", "Bern", "Cairo", "Delhi", "Essen", "Fez", "Graz", "Hanoi", "Izmir", "Jena"]
 PLACES = ["lives in", "moved to", "works in", "is in", "stays in"]
 TIMES = ["", "today", "this year", "with a friend", "for a while"]
 WORDS = ["<pad>", *PEOPLE, *CITIES, *sorted({w for t in PLACES + TIMES for w in t.split()})]
