@@ -76,11 +76,15 @@ class HierarchicalAttention(nn.Module):
         returns  three tensors: documents (B, d_model), sentence_weights (B, S) and
                  word_weights (B, S, T); a sentence without a real word has weight 0
         """
-        # exercise: about 4 lines
-        sentences, word_weights = attention_pooling(x, self.word_query, mask)  # (B, S, d_model)
-        real = None if mask is None else mask.any(dim=-1)  # (B, S)
-        documents, weights = attention_pooling(sentences, self.sentence_query, real)
-        return documents, weights, word_weights
+        # exercise: about 7 lines
+        words = sentences = None
+        if mask is not None:
+            words = mask.unsqueeze(2)  # (B, S, 1, T)
+            sentences = mask.any(dim=-1).unsqueeze(1)  # (B, 1, S)
+        x, of_words = masked_attention(self.word_query[None], x, x, words, return_weights=True)
+        x = x.squeeze(2)  # (B, S, d_model)
+        x, weights = masked_attention(self.sentence_query[None], x, x, sentences, True)
+        return x.squeeze(1), weights.squeeze(1), of_words.squeeze(2)
 
 
 class EncoderClassifier(nn.Module):
@@ -182,14 +186,12 @@ class VisionTransformer(nn.Module):
         super().__init__()
         self.patch_size = patch_size
         sizes = (d_model, n_heads, d_ff, n_layers, dropout, fused)
-        # exercise: about 3 lines
         n_patches = (image_size[0] // patch_size) * (image_size[1] // patch_size)
         self.embedding = nn.Linear(channels * patch_size**2, d_model)
         self.classifier = EncoderClassifier(n_classes, n_patches, *sizes)
 
     def forward(self, images):
         """Score every class: (B, C, height, width) -> (B, n_classes)."""
-        # exercise: about 2 lines
         x = self.embedding(patchify(images, self.patch_size))  # (B, N, d_model)
         return self.classifier(x)
 

@@ -172,37 +172,34 @@ def _documents(values, x, mask):
     return torch.stack(documents), torch.stack(of_sentences), torch.stack(of_words)
 
 
-def _encoder(draw, n_layers, n_classes, max_length, prefix=""):
+def _encoder(draw, n_layers, n_classes, max_length):
     """Weights of an EncoderClassifier."""
     d_model = SIZES[0]
     values = {
-        f"{prefix}cls": draw.normal(d_model),
-        f"{prefix}positions.table": draw.normal(1 + max_length, d_model),
+        "cls": draw.normal(d_model),
+        "positions.table": draw.normal(1 + max_length, d_model),
     }
     for number in range(n_layers):
-        values |= layers.layer(draw, SIZES, f"{prefix}encoder.layers.{number}.")
-    values |= layers.norm(draw, f"{prefix}encoder.norm", d_model)
-    return values | layers.linear(draw, f"{prefix}head", d_model, n_classes)
+        values |= layers.layer(draw, SIZES, f"encoder.layers.{number}.")
+    values |= layers.norm(draw, "encoder.norm", d_model)
+    return values | layers.linear(draw, "head", d_model, n_classes)
 
 
-def _classified(values, x, mask=None, prefix=""):
+def _classified(values, x, mask=None):
     """What PyTorch's layers say with these weights, vector by vector at both ends."""
     B, T, _ = x.shape
-    given = {
-        name.removeprefix(prefix): v for name, v in values.items() if name.startswith(prefix)
-    }
-    rows = [given["cls"].repeat(B, 1)] + [x[:, t] for t in range(T)]
-    table = given["positions.table"]
+    rows = [values["cls"].repeat(B, 1)] + [x[:, t] for t in range(T)]
+    table = values["positions.table"]
     x = torch.stack([row + table[place] for place, row in enumerate(rows)], dim=1)
     seen = torch.ones(B, 1 + T, dtype=torch.bool)
     if mask is not None:
         seen[:, 1:] = mask
     hidden = layers.forbidden(seen[:, None], SIZES[1], B, 1 + T, 1 + T)
-    for number in range(sum(name.endswith("W_q.bias") for name in given)):
-        made = layers.pytorch_layer(given, SIZES, f"encoder.layers.{number}.", pre_norm=True)
+    for number in range(sum(name.endswith("W_q.bias") for name in values)):
+        made = layers.pytorch_layer(values, SIZES, f"encoder.layers.{number}.", pre_norm=True)
         x = made(x, src_mask=hidden)
-    read = layers.normed(x[:, 0], given, "encoder.norm")
-    return F.linear(read, given["head.weight"], given["head.bias"])
+    read = layers.normed(x[:, 0], values, "encoder.norm")
+    return F.linear(read, values["head.weight"], values["head.bias"])
 
 
 @check
@@ -294,39 +291,6 @@ def patchify(student, draw):
             what=f"P=3 does not divide {height} × {width}, but nothing is raised",
         )
         expect.true("3" in message, "the error does not name the size", message)
-
-
-@check
-def VisionTransformer(student, draw):  # noqa: N802
-    """F.unfold, a linear layer, then PyTorch's layers; images that are not square, colours."""
-    for (height, width), size, channels, B, options in (
-        ((6, 10), 2, 3, 2, {"dropout": 0.0}),
-        ((9, 3), 3, 1, 1, {}),
-        ((5, 1), 1, 2, 3, {"fused": True}),
-        ((7, 7), 7, 2, 4, {}),
-    ):
-        N, features = height // size * (width // size), channels * size * size
-        values = _encoder(draw, 1, 11, N, "classifier.")
-        values |= layers.linear(draw, "embedding", features, SIZES[0])
-        sizes = ((height, width), size, channels, 11, *SIZES, 1)
-        module = _loaded(student, values, sizes, **options)
-        module.eval()
-        images = draw.normal(B, channels, height, width)
-        images[0, :, :1] *= 150
-        scores = module(draw.strided(images))
-        expect.shape(scores, (B, 11), axes="B, n_classes")
-        x = F.linear(_unfolded(images, size), values["embedding.weight"], values["embedding.bias"])
-        where = f"for {B} images of {channels} × {height} × {width} and P={size}"
-        what = f"{where} the scores differ from PyTorch's layers"
-        expect.close(scores, _classified(values, x, prefix="classifier."), what)
-    values = _encoder(draw, 2, 3, 6, "classifier.") | layers.linear(draw, "embedding", 4, 18)
-    module = _loaded(student, values, ((4, 6), 2, 1, 3, *SIZES, 2), dropout=1.0)
-    module.train()
-    read = values["classifier.cls"] + values["classifier.positions.table"][0]
-    read = layers.normed(read, values, "classifier.encoder.norm")
-    expected = F.linear(read, values["classifier.head.weight"], values["classifier.head.bias"])
-    what = "in training with dropout=1.0 only the extra token, its position and the norm are left"
-    expect.close(module(draw.normal(5, 1, 4, 6)), expected.expand(5, 3), what)
 
 
 @check
