@@ -92,7 +92,8 @@ class EncoderClassifier(nn.Module):
 
     n_classes   how many classes there are
     max_length  the longest sequence, without the extra token
-    d_model, n_heads, d_ff, n_layers, dropout, fused  sizes and options of the `Encoder`, pre-norm
+
+    The others are sizes and options of the `Encoder`, which is pre-norm.
 
     The parts are `cls`, a parameter (d_model,); `positions`, LearnedPositions for 1 + max_length
     places, of which the first is that of the extra token; `encoder`; `head`, a linear layer.
@@ -144,9 +145,9 @@ def patchify(images, size):
     Raises ValueError if P does not divide height and width.
     Source: Dosovitskiy et al. (2021), section 3.1.
 
-    >>> patchify(torch.arange(8).view(1, 1, 2, 4), size=2)
-    tensor([[[0, 1, 4, 5],
-             [2, 3, 6, 7]]])
+    >>> patchify(torch.arange(8.0).view(1, 1, 2, 4), size=2)
+    tensor([[[0., 1., 4., 5.],
+             [2., 3., 6., 7.]]])
     """
     B, C, height, width = images.shape
     if height % size or width % size:
@@ -165,30 +166,22 @@ class VisionTransformer(nn.Module):
     channels    1 for grey, 3 for colours
     n_classes   how many classes there are
 
-    The other arguments are those of `EncoderClassifier`. The parts are `embedding`, a linear layer
-    from the numbers of a patch to d_model features, and `classifier`, an EncoderClassifier.
+    `d_model` and the further arguments, by name, are those of `EncoderClassifier`. The parts are
+    `embedding`, a linear layer from the numbers of a patch to d_model features, and `classifier`,
+    an EncoderClassifier.
     Source: Dosovitskiy et al. (2021), figure 1.
+
+    >>> sizes = {"d_model": 12, "n_heads": 3, "d_ff": 20, "n_layers": 1}
+    >>> VisionTransformer((4, 6), 2, 3, 10, **sizes)(torch.zeros(5, 3, 4, 6)).shape
+    torch.Size([5, 10])
     """
 
-    def __init__(
-        self,
-        image_size,
-        patch_size,
-        channels,
-        n_classes,
-        d_model,
-        n_heads,
-        d_ff,
-        n_layers,
-        dropout=0.1,
-        fused=False,
-    ):
+    def __init__(self, image_size, patch_size, channels, n_classes, d_model, **others):
         super().__init__()
         self.patch_size = patch_size
-        sizes = (d_model, n_heads, d_ff, n_layers, dropout, fused)
         n_patches = (image_size[0] // patch_size) * (image_size[1] // patch_size)
         self.embedding = nn.Linear(channels * patch_size**2, d_model)
-        self.classifier = EncoderClassifier(n_classes, n_patches, *sizes)
+        self.classifier = EncoderClassifier(n_classes, n_patches, d_model, **others)
 
     def forward(self, images):
         """Score every class: (B, C, height, width) -> (B, n_classes)."""

@@ -294,5 +294,5 @@ def picture(values: Numbers, ax: Axes | None = None, title: str = "", lines: int
         ax.axhline(edge - 0.5, color=VERMILION, linewidth=0.8)
         ax.axvline(edge - 0.5, color=VERMILION, linewidth=0.8)
     ax.set(xticks=[], yticks=[], title=title)
-    ax.spines[:].set_color(GREY)
+    ax.spines[:].set(visible=True, color=GREY)
     return ax
