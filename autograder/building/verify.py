@@ -1,5 +1,4 @@
-"""The seven gates that a lesson passes before it is done.
-
+"""The seven gates that a lesson passes before it is done:
 1 the solved notebook earns everything · 2 the blank one earns nothing · 3 every named mistake is
 rejected, with its own hint, and costs only its own exercise · 4 every right answer written
 differently passes · 5 no solution line stands in lessons/ · 6 generated files match their source ·
@@ -235,9 +234,10 @@ def _mistake(
     verdict.mistakes += 1
     first = _drawn(verdict)[0]
     failure = run_check(item, LocalAnswer(known.target), first, named)
-    if failure is None or lucky is not None:
+    passes = first if failure is None else lucky
+    if failure is None or passes is not None:
         verdict.failures.append(
-            f"{item.name}: the mistake {known.name} passes the check (seed {lucky or first})"
+            f"{item.name}: the mistake {known.name} passes the check (seed {passes})"
         )
         return
     verdict.rejected += not costs
