@@ -5,6 +5,8 @@ from collections.abc import Container, Iterable
 from functools import lru_cache
 from pathlib import Path
 
+LATER = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
+
 
 def modules(
     names: Iterable[str],
@@ -34,16 +36,23 @@ def modules(
 
 
 @lru_cache(maxsize=1000)
-def imported(code: str, package: str = "") -> frozenset[str]:
-    """Dotted names of all that ``code``, of a module of ``package``, may import."""
+def imported(code: str, package: str = "", at_once: bool = False) -> frozenset[str]:
+    """Dotted names of all that ``code``, of a module of ``package``, may import.
+
+    at_once  only what is needed to import the code itself: nothing that its functions import
+    """
     found: set[str] = set()
-    for node in ast.walk(ast.parse(code)):
+    waiting: list[ast.AST] = [ast.parse(code)]
+    while waiting:
+        node = waiting.pop()
         if isinstance(node, ast.Import):
             found |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
             above = package.split(".")[: 1 - node.level or None] if node.level else []
             start = ".".join([*above, *([node.module] if node.module else [])])
             found |= {start, *(f"{start}.{alias.name}" for alias in node.names)}
+        elif not (at_once and isinstance(node, LATER)):
+            waiting += ast.iter_child_nodes(node)
     return frozenset(found)
 
 

@@ -278,3 +278,21 @@ def signed(
     if colorbar:
         ax.figure.colorbar(image, ax=ax, ticks=[-limit, 0, limit])
     return ax
+
+
+def picture(values: Numbers, ax: Axes | None = None, title: str = "", lines: int = 0) -> Axes:
+    """Draw a grid of numbers as an image, from the smallest, white, to the largest, dark.
+
+    values  (height, width)
+    lines   draw a line after every so many rows and columns; 0 draws none
+    """
+    ax = ax or panels()
+    values = _array(values)
+    ax.imshow(values, cmap="Greys", interpolation="nearest")
+    height, width = values.shape
+    for edge in range(lines, max(height, width), lines) if lines else ():
+        ax.axhline(edge - 0.5, color=VERMILION, linewidth=0.8)
+        ax.axvline(edge - 0.5, color=VERMILION, linewidth=0.8)
+    ax.set(xticks=[], yticks=[], title=title)
+    ax.spines[:].set(visible=True, color=GREY)
+    return ax

@@ -1,5 +1,4 @@
-"""The seven gates that a lesson passes before it is done.
-
+"""The seven gates that a lesson passes before it is done:
 1 the solved notebook earns everything · 2 the blank one earns nothing · 3 every named mistake is
 rejected, with its own hint, and costs only its own exercise · 4 every right answer written
 differently passes · 5 no solution line stands in lessons/ · 6 generated files match their source ·
@@ -66,8 +65,7 @@ def verify(
     """Take the lessons that ``names`` select through all gates; yields a Verdict for each.
 
     Every stored answer is judged on ``seeds`` draws of the inputs. Gate 7 is only gone through
-    ``with_mutants``. With more than one worker,
-    lessons are verified side by side, each in a process of its own.
+    ``with_mutants``. Several workers verify lessons side by side.
     """
     paths = find(names, root)
     workers = min(workers, len(paths))
@@ -236,10 +234,10 @@ def _mistake(
     verdict.mistakes += 1
     first = _drawn(verdict)[0]
     failure = run_check(item, LocalAnswer(known.target), first, named)
-    if failure is None or lucky is not None:
+    passes = first if failure is None else lucky
+    if failure is None or passes is not None:
         verdict.failures.append(
-            f"{item.name}: the mistake {known.name} passes the check "
-            f"(seed {first if failure is None else lucky})"
+            f"{item.name}: the mistake {known.name} passes the check (seed {passes})"
         )
         return
     verdict.rejected += not costs

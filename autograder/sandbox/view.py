@@ -7,7 +7,7 @@ import shutil
 from collections.abc import Container
 from pathlib import Path
 
-from autograder import ROOT, CourseError
+from autograder import ROOT, CourseError, imports
 
 STUB = '''"""The checks, which run outside this process: here each of them does nothing."""
 
@@ -83,9 +83,8 @@ def _name(path: Path, library: Path) -> str:
 @functools.lru_cache(maxsize=256)
 def _said(text: str, name: str, is_package: bool) -> tuple[str | None, frozenset[str]]:
     """What a module of this text answers, and what it imports; kept, for parsing takes its time."""
-    tree = ast.parse(text)
     package = name if is_package else name.rpartition(".")[0]
-    return _answers(tree), frozenset(_imported(tree, package))
+    return _answers(ast.parse(text)), imports.imported(text, package, at_once=True)
 
 
 def _answers(tree: ast.Module) -> str | None:
@@ -94,22 +93,6 @@ def _answers(tree: ast.Module) -> str | None:
         if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "ANSWERS":
             return ast.literal_eval(node.value)
     return None
-
-
-def _imported(tree: ast.Module, package: str) -> set[str]:
-    """Dotted names of all modules that a module may need to be imported; none of later calls."""
-    found: set[str] = set()
-    waiting: list[ast.AST] = list(tree.body)
-    while waiting:
-        node = waiting.pop()
-        if isinstance(node, ast.Import):
-            found |= {alias.name for alias in node.names}
-        elif isinstance(node, ast.ImportFrom):
-            base = importlib.util.resolve_name("." * node.level + (node.module or ""), package)
-            found |= {base} | {f"{base}.{alias.name}" for alias in node.names}
-        elif not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
-            waiting += ast.iter_child_nodes(node)
-    return found
 
 
 def _copy(package: Path, target: Path, hidden: Container[Path] = ()) -> None:

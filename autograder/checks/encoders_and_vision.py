@@ -1,0 +1,327 @@
+"""Checks of lesson 16. Oracles: loops, PyTorch's attention, its layers, and F.unfold."""
+
+import math
+
+import torch
+from torch.nn import functional as F
+
+from autograder.checking import expect, layers
+from autograder.checking.registry import check
+
+F64 = torch.float64
+SIZES = (18, 3, 20)  # d_model, n_heads, d_ff
+
+
+def _tensor(*numbers):
+    return torch.tensor(numbers, dtype=F64)
+
+
+def _bools(*rows):
+    return torch.tensor(rows).bool()
+
+
+def _gappy(draw, *shape):
+    """A mask with gaps: its first row allows some, its second nothing, its last everything."""
+    mask = draw.uniform(*shape) < 0.6
+    rows = mask.view(-1, shape[-1])
+    rows[1:2] = False
+    rows[2:][-1:] = True
+    rows[0, 0], rows[0, 1:2], rows[0, 2:][-1:] = shape[-1] == 1, True, False
+    return mask
+
+
+@check
+def mean_pooling(student, draw):
+    """By hand, then loops over the real tokens: gaps, nothing at all, sizes of one."""
+    x = _tensor(1, 10, 3, 30, 80, 800).view(1, 3, 2)
+    pooled = student(x, _bools([1, 1, 0]))
+    expect.shape(pooled, (1, 2), axes="B, d_model")
+    what = "the mean of (1, 10) and (3, 30), with (80, 800) as padding, is wrong"
+    expect.close(pooled, _tensor(2, 20).view(1, 2), what)
+    expect.close(student(x), _tensor(28, 280).view(1, 2), "without a mask, all three count")
+    nothing = student(x, _bools([0, 0, 0]))
+    what = "a sequence without a real token should give zeros"
+    expect.close(nothing, torch.zeros(1, 2, dtype=F64), what)
+    for B, T, d_model in ((3, 5, 7), (4, 1, 3), (1, 6, 2), (5, 3, 1)):
+        x, mask = draw.normal(B, T, d_model), _gappy(draw, B, T)
+        x[~mask] *= 300
+        sizes = f"with B={B}, T={T} and d_model={d_model}"
+        what = f"{sizes} it differs from a loop over the real tokens"
+        expect.close(student(draw.strided(x), draw.strided(mask)), _means(x, mask), what)
+        what = f"{sizes} and no mask it differs from a loop over all tokens"
+        expect.close(student(x, None), _means(x, torch.ones(B, T)), what)
+
+
+def _means(x, mask):
+    rows = []
+    for sequence, kept in zip(x, mask, strict=True):
+        total, count = torch.zeros(x.shape[2], dtype=x.dtype), 0
+        for vector, real in zip(sequence, kept.tolist(), strict=True):
+            if real:
+                total, count = total + vector, count + 1
+        rows.append(total / max(count, 1))
+    return torch.stack(rows)
+
+
+def _pooled(x, query, mask=None):
+    """PyTorch's attention with one query, and its weights; zeros where nothing may be seen."""
+    mask = torch.ones(x.shape[:-1], dtype=torch.bool) if mask is None else mask
+    scores = torch.einsum("...td,d->...t", x, query) / math.sqrt(len(query))
+    scores = scores.masked_fill(~mask, -1e300)
+    exps = torch.exp(scores - scores.amax(-1, keepdim=True)) * mask
+    weights = torch.nan_to_num(exps / exps.sum(-1, keepdim=True))
+    safe = mask | ~mask.any(-1, keepdim=True)
+    asked = query.expand(*x.shape[:-2], 1, -1)
+    context = F.scaled_dot_product_attention(asked, x, x, safe.unsqueeze(-2)).squeeze(-2)
+    return context * mask.any(-1, keepdim=True), weights
+
+
+@check
+def attention_pooling(student, draw):
+    """Weights by hand, then PyTorch's attention: gaps, nothing at all, more axes in front."""
+    # √9 = 3: scores of 0 and log 3, so weights of 1/4 and 3/4.
+    x = torch.zeros(1, 2, 9, dtype=F64)
+    x[0, 0, 1], x[0, 1, 0], x[0, 1, 1] = 4, 1, 8
+    query = torch.zeros(9, dtype=F64)
+    query[0] = 3 * math.log(3)
+    context, weights = expect.parts(student(x, query), "context", "weights")
+    expect.shape(context, (1, 9), axes="B, d_model")
+    expect.shape(weights, (1, 2), axes="B, T")
+    what = "for scores of 0 and log 3 the weights should be 1/4 and 3/4"
+    expect.close(weights, _tensor(0.25, 0.75).view(1, 2), what)
+    expect.close(context[:, 1], _tensor(7), "with weights of 1/4 and 3/4 the context is wrong")
+    for shape in ((3, 5, 7), (2, 3, 5, 6), (5, 6), (4, 1, 3), (1, 6, 2), (3, 2, 1)):
+        x, query, mask = draw.normal(*shape), 2 * draw.normal(shape[-1]), _gappy(draw, *shape[:-1])
+        _compare(student, draw, x, query, mask, f"for x of shape {shape}")
+    # √9 = 3 again, so that the scores are the first features, whole numbers also in float32.
+    x, query = draw.integers(-9, 9, 3, 4, 9).double(), torch.zeros(9, dtype=F64)
+    x[:, :, 0] = torch.tensor([[-30000, -30001, -50, 7], [2001, 2000, 9, 1999], [800, -3000, 1, 1]])
+    query[0] = 3
+    mask = _bools([1, 1, 0, 0], [1, 0, 0, 1], [1, 1, 1, 1])
+    _compare(student, draw, x, query, mask, "with large scores")
+
+
+def _compare(student, draw, x, query, mask, where):
+    result = student(draw.strided(x), draw.strided(query), draw.strided(mask))
+    context, weights = expect.parts(result, "context", "weights")
+    expected = _pooled(x, query, mask)
+    expect.shape(weights, expected[1].shape, axes="..., T")
+    empty = ~mask.any(-1)
+    what = f"{where}, a sequence that may attend to nothing should have weights of 0"
+    expect.close(weights[empty], expected[1][empty], what)
+    what = f"{where}, under a mask, the weights are wrong"
+    expect.close(weights, expected[1], what)
+    expect.close(context, expected[0], f"{where}, under a mask, the context is wrong")
+    context, weights = expect.parts(student(x, query), "context", "weights")
+    expected = _pooled(x, query)
+    expect.close(weights, expected[1], f"{where} and without a mask the weights are wrong")
+    expect.close(context, expected[0], f"{where} and without a mask the context is wrong")
+
+
+@check
+def HierarchicalAttention(student, draw):  # noqa: N802
+    """It begins with means; then loops over documents and sentences, padding at both levels."""
+    module = student.build(3)
+    named = module.parameters()
+    got = ", ".join(named) or "none"
+    wanted = "word_query and sentence_query, as parameters"
+    fits = {*named} == {"word_query", "sentence_query"}
+    expect.true(fits, "the parameters are other ones", got, wanted)
+    for name in named:
+        start = torch.zeros(3, dtype=F64)
+        expect.close(named[name].double(), start, f"{name} should begin with zeros")
+    for B, S, T, d_model in ((2, 4, 5, 7), (3, 1, 2, 6), (1, 3, 1, 2), (2, 5, 3, 1)):
+        module = student.build(d_model)
+        names = ("word_query", "sentence_query")
+        values = {name: draw.normal(d_model, scale=0.4 if T == 5 else 2) for name in names}
+        module.load(values)
+        x, mask = draw.normal(B, S, T, d_model), _gappy(draw, B, S, T)
+        x[~mask] *= 100
+        mask[0, 1:2] = False  # a sentence without a word
+        mask[1:] = mask[1:] & (B != 2)  # a document without a word
+        sizes = f"with B={B}, S={S}, T={T} and d_model={d_model}"
+        expected = _documents(values, x, mask)
+        result = module(draw.strided(x), draw.strided(mask))
+        _three(result, expected, f"{sizes}, under a mask,")
+        expected = _documents(values, x, torch.ones(B, S, T, dtype=torch.bool))
+        _three(module(x), expected, f"{sizes} and no mask")
+
+
+def _three(result, expected, where):
+    names = ("documents", "sentence_weights", "word_weights")
+    result = expect.parts(result, *names)
+    for name, got, right, axes in zip(
+        names, result, expected, ("B, d_model", "B, S", "B, S, T"), strict=True
+    ):
+        expect.shape(got, right.shape, axes=axes)
+        if name == "sentence_weights":
+            empty = ~expected[2].any(-1)
+            what = f"{where} a sentence without a real word should have weight 0"
+            expect.close(got[empty], right[empty], what)
+    for name, got, right in list(zip(names, result, expected, strict=True))[::-1]:
+        expect.close(got, right, f"{where} the {name} are wrong")
+
+
+def _documents(values, x, mask):
+    """One document and one sentence at a time."""
+    documents, of_sentences, of_words = [], [], []
+    for document, kept in zip(x, mask, strict=True):
+        pairs = [
+            _pooled(sentence, values["word_query"], words)
+            for sentence, words in zip(document, kept, strict=True)
+        ]
+        sentences = torch.stack([pair[0] for pair in pairs])
+        of_words.append(torch.stack([pair[1] for pair in pairs]))
+        context, weights = _pooled(sentences, values["sentence_query"], kept.any(-1))
+        documents.append(context)
+        of_sentences.append(weights)
+    return torch.stack(documents), torch.stack(of_sentences), torch.stack(of_words)
+
+
+def _encoder(draw, n_layers, n_classes, max_length):
+    """Weights of an EncoderClassifier."""
+    d_model = SIZES[0]
+    values = {
+        "cls": draw.normal(d_model),
+        "positions.table": draw.normal(1 + max_length, d_model),
+    }
+    for number in range(n_layers):
+        values |= layers.layer(draw, SIZES, f"encoder.layers.{number}.")
+    values |= layers.norm(draw, "encoder.norm", d_model)
+    return values | layers.linear(draw, "head", d_model, n_classes)
+
+
+def _classified(values, x, mask=None):
+    """What PyTorch's layers say with these weights, vector by vector at both ends."""
+    B, T, _ = x.shape
+    rows = [values["cls"].repeat(B, 1)] + [x[:, t] for t in range(T)]
+    table = values["positions.table"]
+    x = torch.stack([row + table[place] for place, row in enumerate(rows)], dim=1)
+    seen = torch.ones(B, 1 + T, dtype=torch.bool)
+    if mask is not None:
+        seen[:, 1:] = mask
+    hidden = layers.forbidden(seen[:, None], SIZES[1], B, 1 + T, 1 + T)
+    for number in range(sum(name.endswith("W_q.bias") for name in values)):
+        made = layers.pytorch_layer(values, SIZES, f"encoder.layers.{number}.", pre_norm=True)
+        x = made(x, src_mask=hidden)
+    read = layers.normed(x[:, 0], values, "encoder.norm")
+    return F.linear(read, values["head.weight"], values["head.bias"])
+
+
+@check
+def EncoderClassifier(student, draw):  # noqa: N802
+    """Equal to PyTorch's layers behind an extra token, under masks; dropout as the encoder has."""
+    values = _encoder(draw, 2, 11, 7)
+    module = _loaded(student, values, (11, 7, *SIZES, 2, 0.0))
+    module.eval()
+    x, mask = draw.normal(2, 5, 18), _bools([1, 0, 1, 1, 0], [1, 1, 1, 1, 1])
+    scores = module(x, mask)
+    expect.shape(scores, (2, 11), axes="B, n_classes")
+    expect.dtype(scores, F64)
+    other = x.clone()
+    other[0, 4] = draw.normal(18, scale=3.0)
+    what = "other numbers in the padding change the scores"
+    expect.close(module(other, mask), scores, what)
+    what = "under a mask the scores differ from PyTorch's layers"
+    expect.close(scores, _classified(values, x, mask), what)
+    for B, T in ((2, 5), (3, 7), (1, 1), (4, 1), (1, 6)):
+        x = draw.normal(B, T, 18)
+        x[0, 0] *= 200
+        what = f"with B={B}, T={T} and no mask the scores differ from PyTorch's layers"
+        expect.close(module(draw.strided(x)), _classified(values, x), what)
+    nothing = torch.zeros(3, 4, dtype=torch.bool)
+    x = draw.normal(3, 4, 18)
+    what = "with no real token the extra token sees only itself"
+    expect.close(module(x, mask=nothing), _classified(values, x, nothing), what)
+    message = expect.raises(
+        module, ValueError, draw.normal(2, 8, 18), what="a sequence longer than max_length is taken"
+    )
+    expect.true("9" in message and "8" in message, "the error names other numbers", message)
+    values = _encoder(draw, 1, 2, 3)
+    module = _loaded(student, values, (2, 3, *SIZES, 1), dropout=1.0, fused=True)
+    module.train()
+    x = draw.normal(4, 3, 18)
+    read = layers.normed(values["cls"] + values["positions.table"][0], values, "encoder.norm")
+    expected = F.linear(read, values["head.weight"], values["head.bias"]).expand(4, 2)
+    what = "in training with dropout=1.0 only the extra token, its position and the norm are left"
+    expect.close(module(x), expected, what)
+    module.eval()
+    x, mask = draw.normal(4, 2, 18), _bools([1, 0], [0, 1], [1, 1], [1, 0])
+    what = "with fused=True, after eval(), the scores differ from PyTorch's layers"
+    expect.close(module(x, mask), _classified(values, x, mask), what)
+
+
+def _loaded(student, values, sizes, **options):
+    module = student.build(*sizes, **options)
+    module.load(values)
+    return module
+
+
+@check
+def patchify(student, draw):
+    """Four patches of a small image by hand, then F.unfold."""
+    image = torch.arange(24, dtype=F64).view(1, 1, 4, 6)
+    patches = student(image, 2)
+    expect.shape(patches, (1, 6, 4), axes="B, N, C · P · P")
+    for number, first in ((0, 0), (1, 2), (3, 12)):
+        expected = _tensor(first, first + 1, first + 6, first + 7)
+        what = f"for an image of 4 × 6 that counts from 0, patch {number} is wrong"
+        expect.close(patches[0, number], expected, what)
+    for B, C, height, width, size in (
+        (2, 3, 8, 12, 4),
+        (3, 2, 9, 6, 3),
+        (1, 1, 5, 7, 1),
+        (2, 5, 3, 3, 3),
+        (1, 4, 2, 10, 2),
+        (5, 1, 6, 3, 3),
+    ):
+        images = draw.normal(B, C, height, width, scale=100)
+        got = student(draw.strided(images), size)
+        shape = (B, height // size * (width // size), C * size * size)
+        expect.shape(got, shape, axes="B, N, C · P · P")
+        what = f"for {B} images of {C} × {height} × {width} and P={size} it differs from F.unfold"
+        expect.close(got, F.unfold(images, size, stride=size).mT, what)
+    for height, width in ((5, 6), (6, 4)):
+        message = expect.raises(
+            student,
+            ValueError,
+            draw.normal(1, 1, height, width),
+            3,
+            what=f"P=3 does not divide {height} × {width}, but nothing is raised",
+        )
+        expect.true("3" in message, "the error does not name the size", message)
+
+
+@check
+def blank_each_patch(student, draw):
+    """By hand; then each copy is 0 where the patch is, and the image elsewhere."""
+    image = torch.arange(1, 9, dtype=F64).view(1, 1, 2, 4)
+    copies = student(image, 2)
+    expect.shape(copies, (1, 2, 1, 2, 4), axes="B, N, C, height, width")
+    expected = _tensor(0, 0, 3, 4, 0, 0, 7, 8).view(2, 4)
+    what = "of the image 1 2 3 4 / 5 6 7 8 with P=2, copy 0 should lack its left half only"
+    expect.close(copies[0, 0, 0], expected, what)
+    expected = _tensor(1, 2, 0, 0, 5, 6, 0, 0).view(2, 4)
+    what = "of the image 1 2 3 4 / 5 6 7 8 with P=2, copy 1 should lack its right half only"
+    expect.close(copies[0, 1, 0], expected, what)
+    for B, C, height, width, size in (
+        (2, 3, 4, 10, 2),
+        (3, 2, 9, 6, 3),
+        (1, 1, 5, 2, 1),
+        (5, 2, 3, 3, 3),
+        (2, 1, 6, 3, 3),
+    ):
+        images = draw.normal(B, C, height, width, scale=100)
+        got = student(draw.strided(images), size)
+        N = height // size * (width // size)
+        expect.shape(got, (B, N, C, height, width), axes="B, N, C, height, width")
+        what = f"for {B} images of {C} × {height} × {width} and P={size} a copy is wrong"
+        expect.close(got, _blanked(images, size), what)
+
+
+def _blanked(images, size):
+    """Pixel by pixel: copy n lacks the pixels of patch n."""
+    height, width = images.shape[2:]
+    row, column = torch.arange(height)[:, None] // size, torch.arange(width) // size
+    number = row * (width // size) + column  # (height, width): the patch of each pixel
+    return torch.stack([images * (number != n) for n in range(int(number.max()) + 1)], dim=1)

@@ -1,0 +1,1060 @@
+"""Wrong and right answers to the exercises of lesson 16."""
+
+import math
+
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+from attention.masked_attention import masked_attention
+from attention.tokens_and_positions import LearnedPositions
+from attention.transformer import Encoder
+from autograder.checking.registry import alternative, mistake
+
+
+def _everything(x):
+    return torch.ones(x.shape[:-1], dtype=torch.bool, device=x.device)
+
+
+def _mean(x, mask, count=None, dim=1):
+    """The mean of the real tokens, divided by another count if one is given."""
+    mask = _everything(x) if mask is None else mask
+    total = (x * mask.unsqueeze(-1)).sum(dim)
+    return total / (mask.sum(1, keepdim=True).clamp(min=1) if count is None else count(mask))
+
+
+@mistake(
+    "mean_pooling",
+    hint="The mask is not used: the padding counts as if it were tokens.",
+)
+def counts_the_padding(x, mask=None):
+    return x.mean(1)
+
+
+@mistake(
+    "mean_pooling",
+    hint="The padding is set to 0, but the sum is divided by T, padding included. Divide by the "
+    "number of real tokens of each sequence.",
+)
+def divides_by_the_length(x, mask=None):
+    return _mean(x, mask, lambda mask: mask.shape[1])
+
+
+@mistake(
+    "mean_pooling",
+    hint="The sum is not divided: a long sequence would get a longer vector. Take the mean.",
+)
+def only_sums(x, mask=None):
+    return _mean(x, mask, lambda mask: 1)
+
+
+@mistake(
+    "mean_pooling",
+    hint="All sequences are divided by the number of real tokens in the whole batch. Each "
+    "sequence has its own.",
+)
+def divides_by_the_batchs_count(x, mask=None):
+    return _mean(x, mask, lambda mask: mask.sum().clamp(min=1))
+
+
+@mistake("mean_pooling", hint="The mask is read the wrong way round. True is a real token.")
+def keeps_the_padding(x, mask=None):
+    return _mean(x, None if mask is None else ~mask)
+
+
+@mistake(
+    "mean_pooling",
+    hint="A sequence without a real token gives 0 / 0, which is NaN. It should give zeros: divide "
+    "by 1 at least.",
+)
+def divides_by_zero(x, mask=None):
+    return _mean(x, mask, lambda mask: mask.sum(1, keepdim=True))
+
+
+@mistake(
+    "mean_pooling",
+    hint="1 is added to the number of tokens, to avoid 0 / 0. Then every mean is too small. "
+    "Only a count of 0 becomes 1.",
+)
+def adds_one_to_the_count(x, mask=None):
+    return _mean(x, mask, lambda mask: mask.sum(1, keepdim=True) + 1)
+
+
+@mistake(
+    "mean_pooling",
+    hint="The first tokens are averaged, as many as are real. The real ones need not come first: "
+    "use the mask itself, not only its sum.",
+)
+def takes_the_first_ones(x, mask=None):
+    mask = _everything(x) if mask is None else mask
+    first = torch.arange(x.shape[1], device=x.device) < mask.sum(1, keepdim=True)
+    return _mean(x, first)
+
+
+@mistake(
+    "mean_pooling",
+    hint="One mean for all real tokens of the batch. Each sequence has its own.",
+)
+def averages_the_batch(x, mask=None):
+    mask = _everything(x) if mask is None else mask
+    total = (x * mask.unsqueeze(-1)).sum((0, 1)) / mask.sum().clamp(min=1)
+    return total.expand(len(x), -1)
+
+
+@mistake(
+    "mean_pooling",
+    hint="The mean is taken over the features. Which axis holds the tokens?",
+)
+def averages_the_features(x, mask=None):
+    mask = _everything(x) if mask is None else mask
+    return (x * mask.unsqueeze(-1)).mean(2)
+
+
+@mistake("mean_pooling", hint="This is the largest number of each feature, not the mean.")
+def takes_the_largest(x, mask=None):
+    if mask is None:
+        return x.amax(1)
+    largest = x.masked_fill(~mask.unsqueeze(-1), -math.inf).amax(1)
+    return largest.masked_fill(~mask.any(1, keepdim=True), 0.0)
+
+
+@mistake(
+    "mean_pooling",
+    hint="mask may be None, and None has no methods. Then all tokens are real.",
+)
+def needs_a_mask(x, mask=None):
+    return (x * mask.unsqueeze(-1)).sum(1) / mask.sum(1, keepdim=True).clamp(min=1)
+
+
+@mistake(
+    "mean_pooling",
+    hint="x[mask] = … writes into the tensor that was handed in. masked_fill makes a new one.",
+)
+def erases_its_input(x, mask=None):
+    if mask is None:
+        return x.mean(1)
+    x[~mask] = 0
+    return x.sum(1) / mask.sum(1, keepdim=True).clamp(min=1)
+
+
+@alternative("mean_pooling")
+def averages_in_a_loop(x, mask=None):
+    if mask is None:
+        mask = torch.ones_like(x[..., 0], dtype=torch.bool)
+    rows = [v[kept].mean(0) if kept.any() else 0 * v[0] for v, kept in zip(x, mask, strict=True)]
+    return torch.stack(rows)
+
+
+@alternative("mean_pooling")
+def averages_as_a_product(x, mask=None):
+    weights = x.new_ones(x.shape[:2]) if mask is None else mask.to(x.dtype)
+    weights = weights / weights.sum(1, keepdim=True).clamp(min=1.0)
+    return torch.einsum("bt,btd->bd", weights, x)
+
+
+@alternative("mean_pooling")
+def averages_with_where(x, mask=None):
+    if mask is None:
+        return x.sum(1) / x.shape[1]
+    total = torch.where(mask[..., None], x, torch.zeros_like(x)).sum(1)
+    count = mask.long().sum(1)
+    return total / torch.where(count == 0, torch.ones_like(count), count)[:, None]
+
+
+def _weigh(x, query, mask, scale=None, dim=-1, empty=0.0):
+    """The weights of one query."""
+    scores = (x @ query) / (math.sqrt(len(query)) if scale is None else scale(x))
+    mask = _everything(x) if mask is None else mask
+    weights = scores.masked_fill(~mask, -math.inf).softmax(dim).masked_fill(~mask, 0.0)
+    return weights if empty is None else weights.nan_to_num(empty)
+
+
+def _sum(weights, x):
+    return (weights.unsqueeze(-1) * x).sum(-2), weights
+
+
+@mistake(
+    "attention_pooling",
+    hint="The scores are not divided by √d_model.",
+)
+def forgets_the_scale(x, query, mask=None):
+    return _sum(_weigh(x, query, mask, lambda x: 1.0), x)
+
+
+@mistake(
+    "attention_pooling",
+    hint="The scores are divided by d_model. It should be its square root.",
+)
+def divides_by_the_width(x, query, mask=None):
+    return _sum(_weigh(x, query, mask, lambda x: x.shape[-1]), x)
+
+
+@mistake(
+    "attention_pooling",
+    hint="The scores are divided by the root of T. The scale belongs to the features: √d_model.",
+)
+def divides_by_the_root_of_the_length(x, query, mask=None):
+    return _sum(_weigh(x, query, mask, lambda x: math.sqrt(x.shape[-2])), x)
+
+
+@mistake(
+    "attention_pooling",
+    hint="The mask is not used: the padding gets weight, too.",
+)
+def attends_to_the_padding(x, query, mask=None):
+    return _sum(_weigh(x, query, None), x)
+
+
+@mistake("attention_pooling", hint="The mask is read the wrong way round. True = may attend.")
+def attends_to_the_padding_only(x, query, mask=None):
+    return _sum(_weigh(x, query, None if mask is None else ~mask), x)
+
+
+@mistake(
+    "attention_pooling",
+    hint="A sequence that may attend to nothing gives NaN. `masked_attention` of lesson 06 gives "
+    "weights of 0 there.",
+)
+def is_not_a_number(x, query, mask=None):
+    mask = _everything(x) if mask is None else mask
+    scores = (x @ query) / math.sqrt(len(query))
+    return _sum(scores.masked_fill(~mask, -math.inf).softmax(-1), x)
+
+
+@mistake(
+    "attention_pooling",
+    hint="Where nothing may be attended to, every token gets the same weight, as with scores of "
+    "-1e9 in all places. There the weights should be 0.",
+)
+def shares_out_nothing(x, query, mask=None):
+    mask = _everything(x) if mask is None else mask
+    scores = (x @ query) / math.sqrt(len(query))
+    return _sum(scores.masked_fill(~mask, -1e9).softmax(-1), x)
+
+
+@mistake(
+    "attention_pooling",
+    hint="The hidden tokens get the score 0. exp(0) is 1, not 0: the score should be -inf.",
+)
+def scores_the_hidden_with_zero(x, query, mask=None):
+    mask = _everything(x) if mask is None else mask
+    scores = (x @ query) / math.sqrt(len(query))
+    return _sum(scores.masked_fill(~mask, 0.0).softmax(-1), x)
+
+
+@mistake(
+    "attention_pooling",
+    hint="The mask comes after the softmax, so the weights no longer sum to 1. Hidden scores "
+    "become -inf before it.",
+)
+def masks_after_the_softmax(x, query, mask=None):
+    weights = _weigh(x, query, None)
+    return _sum(weights if mask is None else weights * mask, x)
+
+
+@mistake(
+    "attention_pooling",
+    hint="The result is (weights, context). The context comes first.",
+)
+def exchanges_the_pair(x, query, mask=None):
+    return _sum(_weigh(x, query, mask), x)[::-1]
+
+
+@mistake(
+    "attention_pooling",
+    hint="The axis of the one query is still there. squeeze(-2) takes it away, from the context "
+    "and from the weights.",
+)
+def keeps_the_query_axis(x, query, mask=None):
+    mask = None if mask is None else mask.unsqueeze(-2)
+    return masked_attention(query.unsqueeze(0), x, x, mask, return_weights=True)
+
+
+@mistake(
+    "attention_pooling",
+    hint="squeeze() without an axis takes away every axis of size 1, such as that of a batch of "
+    "one. Name the axis: squeeze(-2).",
+)
+def squeezes_too_much(x, query, mask=None):
+    mask = None if mask is None else mask.unsqueeze(-2)
+    pair = masked_attention(query.unsqueeze(0), x, x, mask, return_weights=True)
+    return pair[0].squeeze(), pair[1].squeeze()
+
+
+@mistake("attention_pooling", hint="Only the context is returned. The weights are asked for, too.")
+def returns_the_context_only(x, query, mask=None):
+    return _sum(_weigh(x, query, mask), x)[0]
+
+
+@mistake(
+    "attention_pooling",
+    hint="Each weight is a sigmoid of its own score, so they do not share out 1. Take a softmax "
+    "over the tokens.",
+)
+def takes_sigmoids(x, query, mask=None):
+    mask = _everything(x) if mask is None else mask
+    return _sum(torch.sigmoid((x @ query) / math.sqrt(len(query))) * mask, x)
+
+
+@mistake(
+    "attention_pooling",
+    hint="All weight goes to the token with the largest score. That is hard attention, through "
+    "which no gradient reaches the query. Take a softmax.",
+)
+def takes_the_best_only(x, query, mask=None):
+    weights = _weigh(x, query, mask)
+    best = F.one_hot(weights.argmax(-1), x.shape[-2]).to(x.dtype)
+    return _sum(best * (weights > 0), x)
+
+
+@mistake(
+    "attention_pooling",
+    hint="The softmax runs along the first axis: the sequences share out 1 among them. The tokens "
+    "of one sequence should.",
+)
+def shares_among_sequences(x, query, mask=None):
+    return _sum(_weigh(x, query, mask, dim=0), x)
+
+
+@mistake("attention_pooling", hint="This is the plain mean: the query is not used.")
+def ignores_the_query(x, query, mask=None):
+    return _sum(_weigh(x, 0 * query, mask), x)
+
+
+@mistake(
+    "attention_pooling",
+    hint="The values are right, but no gradient reaches the query: it could not be learned.",
+)
+def detaches_the_query(x, query, mask=None):
+    return _sum(_weigh(x, query.detach(), mask), x)
+
+
+@alternative("attention_pooling")
+def with_the_kernel(x, query, mask=None):
+    weights = _weigh(x, query, mask, empty=None)
+    weights = torch.where(weights.isnan(), torch.zeros_like(weights), weights)
+    return torch.einsum("...t,...td->...d", weights, x), weights
+
+
+@alternative("attention_pooling")
+def pools_in_a_loop(x, query, mask=None):
+    if x.dim() > 2:
+        masks = [None] * len(x) if mask is None else mask
+        pairs = [pools_in_a_loop(one, query, some) for one, some in zip(x, masks, strict=True)]
+        return torch.stack([pair[0] for pair in pairs]), torch.stack([pair[1] for pair in pairs])
+    scores = (x * query).sum(-1) / len(query) ** 0.5
+    kept = torch.ones_like(scores).bool() if mask is None else mask
+    exps = torch.where(kept, (scores - scores.detach().max()).clamp(max=0).exp(), 0 * scores)
+    if bool(kept.any()):
+        top = scores.detach()[kept].max()
+        exps = torch.where(kept, (scores - top).clamp(max=0).exp(), 0 * scores)
+    weights = exps / exps.sum().clamp(min=1e-30)
+    return weights @ x, weights
+
+
+@alternative("attention_pooling")
+def attends_with_the_last_axis_cut(x, query, mask=None):
+    hidden = None if mask is None else mask[..., None, :]
+    context, weights = masked_attention(query[None, :], x, x, hidden, True)
+    return [context[..., 0, :], weights[..., 0, :]]
+
+
+class _Hierarchy(nn.Module):
+    """A right answer in small methods; a mistake overrides what it gets wrong."""
+
+    def __init__(self, d_model):
+        super().__init__()
+        self.word_query = nn.Parameter(torch.zeros(d_model))
+        self.sentence_query = nn.Parameter(torch.zeros(d_model))
+
+    def pool(self, x, query, mask):
+        return _sum(_weigh(x, query, mask), x)
+
+    def words(self, x, mask):
+        return self.pool(x, self.word_query, mask)
+
+    def real(self, mask):
+        return None if mask is None else mask.any(-1)
+
+    def sentences(self, x, real):
+        return self.pool(x, self.sentence_query, real)
+
+    def forward(self, x, mask=None):
+        sentences, word_weights = self.words(x, mask)
+        document, weights = self.sentences(sentences, self.real(mask))
+        return document, weights, word_weights
+
+
+@mistake(
+    "HierarchicalAttention",
+    hint="The sentence level has no mask, so a sentence of padding gets weight. A sentence is real "
+    "if any of its words is.",
+)
+class WeighsEmptySentences(_Hierarchy):
+    def real(self, mask):
+        return None
+
+
+@mistake(
+    "HierarchicalAttention",
+    hint="A sentence counts only if all of its words are real. Any real word is enough: most "
+    "sentences have padding.",
+)
+class WantsFullSentences(_Hierarchy):
+    def real(self, mask):
+        return None if mask is None else mask.all(-1)
+
+
+@mistake(
+    "HierarchicalAttention",
+    hint="A sentence counts if its first word is real. Look at all of its words: any real one is "
+    "enough.",
+)
+class LooksAtFirstWords(_Hierarchy):
+    def real(self, mask):
+        return None if mask is None else mask[..., 0]
+
+
+@mistake("HierarchicalAttention", hint="The word level has no mask: padding gets weight as words.")
+class WeighsPaddedWords(_Hierarchy):
+    def words(self, x, mask):
+        return self.pool(x, self.word_query, None)
+
+
+@mistake(
+    "HierarchicalAttention",
+    hint="The two queries are swapped: word_query weighs the words of a sentence.",
+)
+class SwapsTheQueries(_Hierarchy):
+    def words(self, x, mask):
+        return self.pool(x, self.sentence_query, mask)
+
+    def sentences(self, x, real):
+        return self.pool(x, self.word_query, real)
+
+
+@mistake("HierarchicalAttention", hint="word_query is used at both levels.")
+class UsesOneQuery(_Hierarchy):
+    def sentences(self, x, real):
+        return self.pool(x, self.word_query, real)
+
+
+@mistake("HierarchicalAttention", hint="sentence_query is used at both levels.")
+class UsesTheOtherQuery(_Hierarchy):
+    def words(self, x, mask):
+        return self.pool(x, self.sentence_query, mask)
+
+
+@mistake(
+    "HierarchicalAttention",
+    hint="The document is the mean of its sentences. Weigh them, with sentence_query.",
+)
+class AveragesSentences(_Hierarchy):
+    def sentences(self, x, real):
+        return self.pool(x, 0 * self.sentence_query, real)
+
+
+@mistake(
+    "HierarchicalAttention",
+    hint="The sentences are means of their words. Weigh the words, with word_query.",
+)
+class AveragesWords(_Hierarchy):
+    def words(self, x, mask):
+        return self.pool(x, 0 * self.word_query, mask)
+
+
+@mistake(
+    "HierarchicalAttention",
+    hint="All words of the document are pooled at once. First every sentence becomes a vector, "
+    "then these are weighed.",
+)
+class PoolsAllWords(_Hierarchy):
+    def forward(self, x, mask=None):
+        _, weights, word_weights = super().forward(x, mask)
+        flat = None if mask is None else mask.flatten(1)
+        return self.pool(x.flatten(1, 2), self.word_query, flat)[0], weights, word_weights
+
+
+@mistake(
+    "HierarchicalAttention",
+    hint="The sentences are summed, not weighed: the sentence weights do not enter the document.",
+)
+class SumsSentences(_Hierarchy):
+    def sentences(self, x, real):
+        return x.sum(1), super().sentences(x, real)[1]
+
+
+@mistake(
+    "HierarchicalAttention",
+    hint="The word weights are multiplied by those of the sentences. Return them as they are: the "
+    "words of one sentence share out 1.",
+)
+class MultipliesWeights(_Hierarchy):
+    def forward(self, x, mask=None):
+        document, weights, word_weights = super().forward(x, mask)
+        return document, weights, word_weights * weights.unsqueeze(-1)
+
+
+@mistake(
+    "HierarchicalAttention",
+    hint="The weights come in the wrong order: first those of the sentences, then those of the "
+    "words.",
+)
+class ReturnsWordWeightsFirst(_Hierarchy):
+    def forward(self, x, mask=None):
+        document, weights, word_weights = super().forward(x, mask)
+        return document, word_weights, weights
+
+
+@mistake(
+    "HierarchicalAttention",
+    hint="Only the document is returned. Both sorts of weights are asked for, too.",
+)
+class ReturnsDocumentsOnly(_Hierarchy):
+    def forward(self, x, mask=None):
+        return super().forward(x, mask)[0]
+
+
+@mistake(
+    "HierarchicalAttention",
+    hint="Words are pooled over the axis of the sentences. x is (B, S, T, d_model): which axis "
+    "holds the words?",
+)
+class PoolsAcrossSentences(_Hierarchy):
+    def forward(self, x, mask=None):
+        return super().forward(x.transpose(1, 2), None if mask is None else mask.transpose(1, 2))
+
+
+@mistake(
+    "HierarchicalAttention",
+    hint="mask may be None, and None has no methods. Then every sentence is real.",
+)
+class NeedsAMask(_Hierarchy):
+    def real(self, mask):
+        return mask.any(-1)
+
+
+@alternative("HierarchicalAttention")
+class PoolsInSmallMethods(_Hierarchy):
+    """The right answer from which the mistakes are made."""
+
+
+@alternative("HierarchicalAttention")
+class ReadsSentenceBySentence(_Hierarchy):
+    def forward(self, x, mask=None):
+        mask = _everything(x) if mask is None else mask
+        pairs = [self.words(x[:, s], mask[:, s]) for s in range(x.shape[1])]
+        sentences = torch.stack([pair[0] for pair in pairs], 1)
+        document, weights = self.sentences(sentences, mask.sum(2) > 0)
+        return [document, weights, torch.stack([pair[1] for pair in pairs], 1)]
+
+
+class _Classifier(nn.Module):
+    """A right answer in small methods; a mistake overrides what it gets wrong."""
+
+    def __init__(
+        self, n_classes, max_length, d_model, n_heads, d_ff, n_layers, dropout=0.1, fused=False
+    ):
+        super().__init__()
+        self.cls = nn.Parameter(0.02 * torch.randn(d_model))
+        self.positions = LearnedPositions(1 + max_length, d_model)
+        self.encoder = Encoder(n_layers, d_model, n_heads, d_ff, dropout, fused=fused)
+        self.head = nn.Linear(d_model, n_classes)
+
+    def prepend(self, x):
+        return torch.cat([self.cls.expand(len(x), 1, -1), x], 1)
+
+    def place(self, x):
+        return self.positions(self.prepend(x))
+
+    def mask(self, x, mask):
+        return None if mask is None else F.pad(mask, (1, 0), value=True).unsqueeze(1)
+
+    def encode(self, x, mask=None):
+        return self.encoder(self.place(x), self.mask(x, mask))
+
+    def read(self, encoded, mask):
+        return encoded[:, 0]
+
+    def forward(self, x, mask=None):
+        return self.head(self.read(self.encode(x, mask), mask))
+
+
+@mistake(
+    "EncoderClassifier",
+    hint="What comes out at the last token decides. It should be the first, where `cls` went in.",
+)
+class ReadsTheLast(_Classifier):
+    def read(self, encoded, mask):
+        return encoded[:, -1]
+
+
+@mistake(
+    "EncoderClassifier",
+    hint="What comes out at index 1 decides: that is the first real token. `cls` is at index 0.",
+)
+class ReadsTheFirstWord(_Classifier):
+    def read(self, encoded, mask):
+        return encoded[:, 1]
+
+
+@mistake(
+    "EncoderClassifier",
+    hint="The mean of all outputs decides. Here it is the output at the extra token alone.",
+)
+class ReadsTheMean(_Classifier):
+    def read(self, encoded, mask):
+        return encoded.mean(1)
+
+
+@mistake(
+    "EncoderClassifier",
+    hint="Every token gets scores: (B, 1 + T, n_classes). Only the output at index 0 goes into "
+    "the head.",
+)
+class ScoresEveryToken(_Classifier):
+    def read(self, encoded, mask):
+        return encoded
+
+
+@mistake(
+    "EncoderClassifier",
+    hint="`cls` stands at the end, and the output at index 0 is read. Put it in front.",
+)
+class Appends(_Classifier):
+    def prepend(self, x):
+        return torch.cat([x, self.cls.expand(len(x), 1, -1)], 1)
+
+    def mask(self, x, mask):
+        return None if mask is None else F.pad(mask, (0, 1), value=True).unsqueeze(1)
+
+
+@mistake(
+    "EncoderClassifier",
+    hint="`cls` stands at the end, so it has the position of another place. Put it in front, where "
+    "position 0 is its own.",
+)
+class AppendsAndReadsTheEnd(Appends):
+    def read(self, encoded, mask):
+        return encoded[:, -1]
+
+
+@mistake("EncoderClassifier", hint="The positions are not added. self.positions does it.")
+class ForgetsThePositions(_Classifier):
+    def place(self, x):
+        return self.prepend(x)
+
+
+@mistake(
+    "EncoderClassifier",
+    hint="The positions are added before `cls` comes in front, so `cls` has none and the tokens "
+    "have those of their left neighbours. First put it in front.",
+)
+class PlacesTheWordsOnly(_Classifier):
+    def place(self, x):
+        return self.prepend(self.positions(x))
+
+
+@mistake("EncoderClassifier", hint="`cls` is not used: zeros stand in front.")
+class PrependsZeros(_Classifier):
+    def prepend(self, x):
+        return F.pad(x, (0, 0, 1, 0))
+
+
+@mistake(
+    "EncoderClassifier",
+    hint="`cls` is copied without its gradient, so it would never be learned: no .data, no "
+    "detach() and no new tensor.",
+)
+class PrependsACopy(_Classifier):
+    def prepend(self, x):
+        return torch.cat([self.cls.detach().expand(len(x), 1, -1), x], 1)
+
+
+@mistake("EncoderClassifier", hint="The mask does not reach the encoder: it sees the padding.")
+class ForgetsTheMask(_Classifier):
+    def mask(self, x, mask):
+        return None
+
+
+@mistake(
+    "EncoderClassifier",
+    hint="The mask hides the extra token. It may be seen: the new first column is True.",
+)
+class HidesTheExtraToken(_Classifier):
+    def mask(self, x, mask):
+        return None if mask is None else F.pad(mask, (1, 0), value=False).unsqueeze(1)
+
+
+@mistake(
+    "EncoderClassifier",
+    hint="The True for the extra token is put at the end of the mask. It stands in front.",
+)
+class PadsTheMaskBehind(_Classifier):
+    def mask(self, x, mask):
+        return None if mask is None else F.pad(mask, (0, 1), value=True).unsqueeze(1)
+
+
+@mistake(
+    "EncoderClassifier",
+    hint="The mask is as long as the sequence was, but `cls` makes it longer by one. Put a True in "
+    "front of every row.",
+)
+class KeepsTheMaskShort(_Classifier):
+    def mask(self, x, mask):
+        return None if mask is None else mask.unsqueeze(1)
+
+
+@mistake(
+    "EncoderClassifier",
+    hint="The mask is (B, 1 + T), which the encoder reads as (T_q, T_k). It takes (B, 1, 1 + T): "
+    "the axis of length 1 stands for the queries.",
+)
+class ForgetsTheQueryAxis(_Classifier):
+    def mask(self, x, mask):
+        return None if mask is None else F.pad(mask, (1, 0), value=True)
+
+
+@mistake("EncoderClassifier", hint="The mask is read the wrong way round. True = may attend.")
+class InvertsTheMask(_Classifier):
+    def mask(self, x, mask):
+        return None if mask is None else F.pad(~mask, (1, 0), value=True).unsqueeze(1)
+
+
+@mistake("EncoderClassifier", hint="mask may be None: then nothing is padded, and None is passed.")
+class PadsNone(_Classifier):
+    def mask(self, x, mask):
+        return F.pad(mask, (1, 0), value=True).unsqueeze(1)
+
+
+@mistake("EncoderClassifier", hint="x is classified as it came in: the encoder is not used.")
+class SkipsTheEncoder(_Classifier):
+    def encode(self, x, mask=None):
+        return self.place(x)
+
+
+@alternative("EncoderClassifier")
+class ClassifiesInSmallMethods(_Classifier):
+    """The right answer from which the mistakes are made."""
+
+
+@alternative("EncoderClassifier")
+class WithAMaskAlways(_Classifier):
+    def mask(self, x, mask):
+        seen = x.new_ones(len(x), 1 + x.shape[1], dtype=torch.bool)
+        if mask is not None:
+            seen[:, 1:] = mask
+        return seen[:, None, :]
+
+
+@alternative("EncoderClassifier")
+class WithRepeat(_Classifier):
+    def prepend(self, x):
+        first = self.cls.view(1, 1, -1).repeat(x.shape[0], 1, 1)
+        return torch.cat((first, x), dim=-2)
+
+    def mask(self, x, mask):
+        if mask is not None:
+            mask = torch.cat([torch.ones_like(mask[:, :1]), mask], 1)
+            return mask[:, None].expand(-1, mask.shape[1], -1)
+        return None
+
+
+@alternative("EncoderClassifier")
+class ClassifiesAllAndReadsOne(_Classifier):
+    def forward(self, x, mask=None):
+        return self.head(self.encode(x, mask)).select(1, 0)
+
+
+def _cut(images, size, order=(0, 2, 4, 1, 3, 5)):
+    """Patches, with the six axes (B, C, rows, P, columns, P) in any order."""
+    B, C, height, width = images.shape
+    if height % size or width % size:
+        raise ValueError(f"size={size} does not divide an image of {height} × {width}")
+    x = images.reshape(B, C, height // size, size, width // size, size)
+    return x.permute(order).reshape(B, height // size * (width // size), C * size * size)
+
+
+@mistake(
+    "patchify",
+    hint="A reshape alone keeps the order in memory: each “patch” is a run of pixels from the "
+    "image's rows. Give rows and columns of patches their own axes, then permute.",
+)
+def only_reshapes(images, size):
+    return _cut(images, size, (0, 1, 2, 3, 4, 5))
+
+
+@mistake(
+    "patchify",
+    hint="The channel is the fastest axis: each pixel's channels stand side by side. Asked for is "
+    "channel by channel: C comes before the rows and columns of the patch.",
+)
+def puts_the_channels_last(images, size):
+    return _cut(images, size, (0, 2, 4, 3, 5, 1))
+
+
+@mistake(
+    "patchify",
+    hint="The patches are counted column by column. They should be counted row by row.",
+)
+def counts_down_the_columns(images, size):
+    return _cut(images, size, (0, 4, 2, 1, 3, 5))
+
+
+@mistake(
+    "patchify",
+    hint="Each patch is transposed: its pixels are read column by column. Read them row by row.",
+)
+def transposes_the_patches(images, size):
+    return _cut(images, size, (0, 2, 4, 1, 5, 3))
+
+
+@mistake(
+    "patchify",
+    hint="Patches and the pixels in them have changed places: each vector holds one pixel of every "
+    "patch. The axes of the patches' rows and columns come first, those of the pixels last.",
+)
+def takes_one_pixel_of_each(images, size):
+    return _cut(images, size, (0, 3, 5, 1, 2, 4))
+
+
+@mistake(
+    "patchify",
+    hint="Every channel has patches of its own. A patch holds all channels of its place.",
+)
+def cuts_each_channel(images, size):
+    C = images.shape[1]
+    return _cut(images, size).unflatten(2, (C, -1)).transpose(1, 2).flatten(1, 2)
+
+
+@mistake(
+    "patchify",
+    hint="Only the first channel is kept. A patch holds all channels of its place.",
+)
+def keeps_one_channel(images, size):
+    return _cut(images[:, :1], size)
+
+
+@mistake(
+    "patchify",
+    hint="The axes are (B, C · P · P, N), as F.unfold gives them. Exchange the last two.",
+)
+def leaves_features_in_front(images, size):
+    return _cut(images, size).transpose(1, 2)
+
+
+@mistake(
+    "patchify",
+    hint="The patches overlap: they move by one pixel. The next one begins where the last one "
+    "ended, P pixels on.",
+)
+def slides(images, size):
+    _cut(images, size)
+    windows = images.unfold(2, size, 1).unfold(3, size, 1)  # (B, C, rows, columns, P, P)
+    return windows.permute(0, 2, 3, 1, 4, 5).flatten(3).flatten(1, 2)
+
+
+@mistake(
+    "patchify",
+    hint="The patches are joined to one vector for each image. Each patch stays a vector.",
+)
+def joins_the_patches(images, size):
+    return _cut(images, size).flatten(1)
+
+
+@alternative("patchify")
+def cuts_in_loops(images, size):
+    height, width = images.shape[2:]
+    if height % size or width % size:
+        raise ValueError(f"size={size}, but the image has {height} × {width}")
+    patches = [
+        images[:, :, top : top + size, left : left + size].flatten(1)
+        for top in range(0, height, size)
+        for left in range(0, width, size)
+    ]
+    return torch.stack(patches, 1)
+
+
+@alternative("patchify")
+def cuts_with_unfold(images, size):
+    height, width = images.shape[2:]
+    if height % size or width % size:
+        raise ValueError(f"{height} × {width} is no multiple of {size}")
+    windows = images.unfold(2, size, size).unfold(3, size, size)
+    windows = windows.permute(0, 2, 3, 1, 4, 5)
+    return windows.reshape(len(images), -1, images.shape[1] * size**2)
+
+
+@alternative("patchify")
+def cuts_with_split(images, size):
+    if images.shape[2] % size or images.shape[3] % size:
+        raise ValueError(f"P = {size}: {tuple(images.shape)}")
+    rows = [piece for band in images.split(size, 2) for piece in band.split(size, 3)]
+    return torch.cat([piece.reshape(len(images), 1, -1) for piece in rows], dim=1)
+
+
+def _corners(images, size):
+    height, width = images.shape[2:]
+    return [(top, left) for top in range(0, height, size) for left in range(0, width, size)]
+
+
+def _copies(images, size, blank, corners=_corners, dim=1):
+    """A copy for each corner, changed by ``blank(copy, rows, columns)``."""
+    made = []
+    for top, left in corners(images, size):
+        copy = images.clone()
+        copy = blank(copy, slice(top, top + size), slice(left, left + size))
+        made.append(copy)
+    return torch.stack(made, dim)
+
+
+def _erased(copy, rows, columns):
+    copy[:, :, rows, columns] = 0
+    return copy
+
+
+@mistake(
+    "blank_each_patch",
+    hint="The patches that were blanked before stay blank: all copies are one tensor, or each is "
+    "made from the last. Every copy starts from the image.",
+)
+def blanks_more_and_more(images, size):
+    made, copy = [], images.clone()
+    for top, left in _corners(images, size):
+        copy[:, :, top : top + size, left : left + size] = 0
+        made.append(copy.clone())
+    return torch.stack(made, 1)
+
+
+@mistake(
+    "blank_each_patch",
+    hint="All copies share one memory, so every one of them lacks all patches. expand makes no "
+    "copies; clone or repeat does.",
+)
+def blanks_one_memory(images, size):
+    return torch.zeros_like(images)[:, None].repeat(1, len(_corners(images, size)), 1, 1, 1)
+
+
+@mistake("blank_each_patch", hint="Only the patch is left, and all around it is blank.")
+def keeps_the_patch(images, size):
+    def alone(copy, rows, columns):
+        kept = torch.zeros_like(copy)
+        kept[:, :, rows, columns] = copy[:, :, rows, columns]
+        return kept
+
+    return _copies(images, size, alone)
+
+
+@mistake(
+    "blank_each_patch",
+    hint="The patches are counted column by column. They should be counted row by row, as in "
+    "`patchify`.",
+)
+def blanks_down_the_columns(images, size):
+    def down(images, size):
+        return sorted(_corners(images, size), key=lambda corner: corner[::-1])
+
+    return _copies(images, size, _erased, down)
+
+
+@mistake(
+    "blank_each_patch",
+    hint="The copies stand on the first axis: (N, B, …). Asked for is (B, N, …): stack along "
+    "axis 1.",
+)
+def stacks_in_front(images, size):
+    return _copies(images, size, _erased, dim=0)
+
+
+@mistake(
+    "blank_each_patch",
+    hint="Whole rows of the image are blank. A patch has columns, too.",
+)
+def blanks_whole_rows(images, size):
+    return _copies(images, size, lambda copy, rows, _: _erased(copy, rows, slice(None)))
+
+
+@mistake(
+    "blank_each_patch",
+    hint="Only the first channel is blank. A patch holds all channels of its place.",
+)
+def blanks_one_channel(images, size):
+    def first(copy, rows, columns):
+        copy[:, 0, rows, columns] = 0
+        return copy
+
+    return _copies(images, size, first)
+
+
+@mistake(
+    "blank_each_patch",
+    hint="One pixel is blank, the first of the patch. The whole patch should be.",
+)
+def blanks_a_pixel(images, size):
+    def corner(copy, rows, columns):
+        copy[:, :, rows.start, columns.start] = 0
+        return copy
+
+    return _copies(images, size, corner)
+
+
+@mistake(
+    "blank_each_patch",
+    hint="The patch is filled with its mean. It should be 0.",
+)
+def fills_with_the_mean(images, size):
+    def grey(copy, rows, columns):
+        copy[:, :, rows, columns] = copy[:, :, rows, columns].mean((2, 3), keepdim=True)
+        return copy
+
+    return _copies(images, size, grey)
+
+
+@mistake(
+    "blank_each_patch",
+    hint="There is a copy for every pixel where a patch could begin. Patches do not overlap: go on "
+    "by P pixels.",
+)
+def blanks_at_every_pixel(images, size):
+    def every(images, size):
+        height, width = images.shape[2:]
+        return [(i, j) for i in range(height - size + 1) for j in range(width - size + 1)]
+
+    return _copies(images, size, _erased, every)
+
+
+@mistake(
+    "blank_each_patch",
+    hint="The images that were handed in are changed. Write into a copy: images.clone().",
+)
+def blanks_the_images(images, size):
+    made = _copies(images, size, _erased)
+    for top, left in _corners(images, size):
+        images[:, :, top : top + size, left : left + size] = 0
+    return made
+
+
+@alternative("blank_each_patch")
+def blanks_in_order(images, size):
+    return _copies(images, size, _erased)
+
+
+@alternative("blank_each_patch")
+def blanks_with_a_mask(images, size):
+    height, width = images.shape[-2:]
+    rows = torch.arange(height, device=images.device) // size
+    columns = torch.arange(width, device=images.device) // size
+    number = rows[:, None] * (width // size) + columns
+    n = torch.arange((height // size) * (width // size), device=images.device)
+    keep = number[None] != n[:, None, None]  # (N, height, width)
+    return images[:, None] * keep[:, None].to(images.dtype)
+
+
+@alternative("blank_each_patch")
+def blanks_with_fold(images, size):
+    B, C, height, width = images.shape
+    patches = F.unfold(images, size, stride=size)  # (B, C · P · P, N)
+    N = patches.shape[2]
+    keep = 1 - torch.eye(N, dtype=images.dtype, device=images.device)
+    many = (patches[:, None] * keep[:, None]).flatten(0, 1)  # (B · N, C · P · P, N)
+    return F.fold(many, (height, width), size, stride=size).view(B, N, C, height, width)
