@@ -10,7 +10,6 @@ from torch import nn
 from torch.nn import functional as F
 
 from attention.provided.data import PAD
-from attention.provided.descent import Descent
 from attention.transformer import Transformer
 
 
@@ -179,8 +178,8 @@ class TrainStep(ModelAndLoss):
     """One update of a Transformer from several small batches, as if they were one big batch.
 
     model, smoothing, dtype  as in ModelAndLoss
-    optimizer  of the model's parameters, or a dict of the arguments to build a `Descent`, of
-               attention.provided.descent; None: the same, at a learning rate of 0.1
+    optimizer  of the model's parameters, or a dict of the arguments to build a torch.optim.SGD;
+               None: plain gradient descent, learning rate 0.1
     max_norm   the gradients, as one long vector, are shortened to this norm
 
     bfloat16 has the range of float32 and needs no loss scale. float16 would.
@@ -188,8 +187,8 @@ class TrainStep(ModelAndLoss):
 
     def __init__(self, model, optimizer=None, smoothing=0.1, max_norm=1.0, dtype=None):
         super().__init__(model, smoothing, dtype)
-        if not hasattr(optimizer, "step"):
-            optimizer = Descent(self.model.parameters(), **(optimizer or {"lr": 0.1}))
+        if not isinstance(optimizer, torch.optim.Optimizer):
+            optimizer = torch.optim.SGD(self.model.parameters(), **(optimizer or {"lr": 0.1}))
         self.optimizer = optimizer
         self.max_norm = max_norm
 

@@ -27,7 +27,6 @@ from torch.nn import functional as F
 
 from attention.provided import plots, translators
 from attention.provided.data import PAD
-from attention.provided.descent import Descent
 from attention.provided.progress import Bar
 from attention.transformer import Transformer
 from autograder import check

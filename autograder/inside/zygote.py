@@ -5,6 +5,7 @@ sends one command at a time over the control socket; a student's process never h
 """
 
 import gc
+import importlib
 import json
 import os
 import select
@@ -30,6 +31,8 @@ class Zygote:
         self._limits = Limits(**options["limits"])
         self._walls = options["walls"]
         self._shell = server.shell()
+        for name in options["modules"]:
+            importlib.import_module(name)
         self._child: int | None = None
         self._verdict = ""
 

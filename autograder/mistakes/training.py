@@ -7,7 +7,6 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from attention.provided.descent import Descent
 from attention.training import ModelAndLoss
 from autograder.checking.registry import alternative, mistake
 
@@ -1310,8 +1309,8 @@ class _Step(ModelAndLoss):
 
     def __init__(self, model, optimizer=None, smoothing=0.1, max_norm=1.0, dtype=None):
         super().__init__(model, smoothing, dtype)
-        if not hasattr(optimizer, "step"):
-            optimizer = Descent(self.model.parameters(), **(optimizer or {"lr": 0.1}))
+        if not isinstance(optimizer, torch.optim.Optimizer):
+            optimizer = torch.optim.SGD(self.model.parameters(), **(optimizer or {"lr": 0.1}))
         self.optimizer = optimizer
         self.max_norm = max_norm
 

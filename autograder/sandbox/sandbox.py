@@ -34,6 +34,7 @@ class Sandbox:
         self._zygote: Any = None  # a Popen, and its control socket, while it lives
         self._control: Any = None
         self._student: StudentProcess | None = None
+        self._modules = view.imported_first(lesson)
         view.prepare(self._folder / "course", lesson)
 
     def __enter__(self) -> Self:
@@ -107,7 +108,9 @@ class Sandbox:
         self._end_zygote()
         self._control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self._control.settimeout(START_SECONDS)
-        options = json.dumps({"walls": self._walls, "limits": self.limits.as_dict()})
+        options = json.dumps(
+            {"walls": self._walls, "limits": self.limits.as_dict(), "modules": self._modules}
+        )
         program = [sys.executable, "-s", "-m", "autograder.inside.zygote"]
         program += [str(theirs.fileno()), options]
         home, environment = self._folder / "home", None

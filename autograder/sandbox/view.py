@@ -39,6 +39,15 @@ def prepare(folder: Path | str, lesson: str) -> None:
     _copy(ROOT / "autograder" / "inside", grader / "inside")
 
 
+def imported_first(lesson: str) -> list[str]:
+    """Modules that right answers to ``lesson`` need and that take long to import: once for all."""
+    spec = importlib.util.find_spec(f"attention.{lesson.partition('_')[2]}")
+    if spec is None or spec.origin is None:
+        return []
+    uses_optimisers = "torch.optim" in Path(spec.origin).read_text(encoding="utf-8")
+    return ["torch._dynamo"] if uses_optimisers else []  # the first optimiser imports it: 1.3 s
+
+
 def hidden(library: Path, lesson: str) -> set[Path]:
     """The files of the folder ``library`` that would answer exercises of ``lesson``, as paths.
 

@@ -9,6 +9,7 @@ import attention
 from autograder import CourseError
 from autograder.building import lesson
 from autograder.sandbox import view
+from autograder.sandbox.sandbox import Sandbox
 
 LIBRARY = Path(attention.__file__).parent
 SLUGS = [path.stem for path in lesson.find()]
@@ -96,3 +97,13 @@ def test_no_cell_that_grading_runs_imports_what_is_hidden(slug):
             names |= {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
     files = {LIBRARY.parent / (name.replace(".", "/") + ".py") for name in names}
     assert files & view.hidden(LIBRARY, slug) == set()
+
+
+def test_what_takes_long_to_import_is_there_before_the_first_submission():
+    assert view.imported_first("00_getting_started") == []
+    assert view.imported_first("99_no_lesson") == []
+    (name,) = view.imported_first("11_training")
+    code = f"import sys; print({name!r} in sys.modules)"
+    with Sandbox("11_training", "off") as box:
+        outputs = box.start().run(code)
+    assert "True" in str(outputs)
