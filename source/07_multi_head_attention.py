@@ -113,6 +113,8 @@ check.split_heads(split_heads)
 # %% demo=true
 def only_a_view(x, n_heads):
     B, T, d_model = x.shape
+    if d_model % n_heads:
+        raise ValueError(f"n_heads={n_heads} does not divide d_model={d_model}")
     return x.reshape(B, n_heads, T, d_model // n_heads)
 
 
