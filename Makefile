@@ -48,7 +48,7 @@ bench-train: install    ## climb the speed ladder of training, beside nn.Transfo
 bench-decoding: install ## time greedy and beam search, with and without a cache
 	$(BIN)/python benchmarks/decoding.py
 
-bench-language-models: install  ## train what lesson 15 compares on long texts: 27 models, about 10 minutes
+bench-language-models: install  ## train what lesson 15 compares on long texts: 27 models, 13 minutes of CPU time
 	$(BIN)/python -m benchmarks.language_models --jobs 2
 
 install: .venv/installed  ## make the environment .venv

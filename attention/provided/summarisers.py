@@ -57,8 +57,8 @@ def decoder_only(*attentions: str, experts: bool = False, positions: bool = Fals
 
     With ``experts`` the feed-forward networks are mixtures that do the same work for each token.
     """
-    kind = DecoderOnly if positions else _Orderless
-    model = kind(len(keywords.WORDS), D_MODEL, N_HEADS, D_FF, N_LAYERS, dropout=0.0)
+    make = DecoderOnly if positions else _Orderless
+    model = make(len(keywords.WORDS), D_MODEL, N_HEADS, D_FF, N_LAYERS, dropout=0.0)
     for layer, kind in zip(model.stack.layers, attentions, strict=True):
         if kind == "local":
             layer.attention = LocalAttention(D_MODEL, N_HEADS, BLOCK)
