@@ -10,7 +10,7 @@
 # - build a **decoder-only** model, train it and let it write,
 # - count what encoder-decoder and decoder-only cost for a long text and a short summary,
 # - let a decoder read longer texts by **local** and **memory-compressed** attention,
-# - share out tokens among **experts**, and see that no expert is left without work,
+# - share out tokens among **experts**, and measure how evenly that is done,
 # - read a table that compares such models, beside trivial baselines.
 #
 # **Time** 110 minutes · **Points** 13 · **GPU** not needed · **You need** lessons 06 to 10 and 13
@@ -42,7 +42,7 @@ torch.set_num_threads(1)  # matrices as small as those of this lesson are faster
 # ## What fails without this idea
 # A translation is about as long as its source. A summary is not: M tokens are read and N are
 # written, and M is much larger than N. Here is what attention costs a translator then, in scores
-# for one head of one layer:
+# for one head of one layer, with 4 bytes for a score:
 
 # %%
 N = 200
@@ -61,10 +61,10 @@ for M in (200, 1000, 11000):
 # ## The idea
 # Write text and summary one after the other, with a sign between them, and train a decoder on that:
 #
-# $$\text{text}\ \ \texttt{SEP}\ \ \text{summary}\ \ \texttt{EOS}
-# \qquad\qquad
-# p(\text{summary} \mid \text{text}) = \prod_t p(w_t \mid \text{text}, \texttt{SEP}, w_1 \dots
-# w_{t-1})$$
+# $$\text{text}\quad \texttt{SEP}\quad \text{summary}\quad \texttt{EOS}$$
+#
+# $$p(\text{summary} \mid \text{text}) =
+# \prod_t p(w_t \mid \text{text},\ \texttt{SEP},\ w_1 \dots w_{t-1})$$
 #
 # A causal mask is all that the decoder needs. There is no encoder and no cross-attention; the
 # summary looks back at the text as it looks back at itself.
@@ -245,6 +245,9 @@ for begin in ("", "seven hundred", "forty", "nine thousand e", "twenty million")
     print(f"{begin or '(nothing)':<16} → {begin}{spelled(ids)[0]}")
 
 # %% [markdown]
+# A number below ten thousand cannot begin like the third and the fifth. A language model goes on
+# anyway: it has no way to say that a beginning is wrong.
+#
 # ### Predict first
 # Now it draws each letter at random from its probabilities, sharpened or flattened by a temperature
 # (lesson 13). How many of the texts are numbers, spelled rightly to the last letter? And are they
@@ -268,9 +271,10 @@ for temperature in (0.5, 1.0, 1.5):
     print("    e.g.", "; ".join(texts[:3]))
 
 # %% [markdown]
-# Numbers that were kept back come, too: it has learned how numbers are spelled, not only which ones
-# there were. With a high temperature it takes more letters that it holds for improbable, and one of
-# them spoils the word.
+# Numbers that were kept back come, too. They are one number in ten, and at temperature 1 about one
+# in eight of the numbers that are written: the model has learned how numbers are spelled, not a
+# list of those that it has read. With a high temperature improbable letters are drawn more often,
+# and a single one spoils the text.
 #
 # ## What does it cost?
 # One sequence of M + N tokens takes (M + N)² scores. Encoder, cross-attention and decoder together
@@ -456,23 +460,26 @@ for ax in axes:
     ax.minorticks_off()
 
 # %% [markdown]
-# *Time and memory asked for against length, both axes logarithmic; one run of this notebook's
-# machine.* Compression takes a third of the scores, and its curve is as steep as the dense one:
-# M²/3 still is quadratic. Only the local curve is less steep. And the fused kernel, which computes
-# the dense result without ever storing the scores (lesson 18), needs the least memory of all. In
-# 2018 there was no such kernel. Today, compression has to be argued for by what it does to the
-# *model*, not by memory alone.
+# *Time and memory asked for against length, both axes logarithmic. The times are those of one run
+# on one machine, and jump where it had other things to do; the memory is counted.* Compressed by 3,
+# the curve of the memory lies lower than the dense one, and is as steep: a third of T² still is
+# quadratic. The local curve is less steep. And the fused kernel, which computes the dense result
+# without ever storing its scores (lesson 18), asks for the least memory by far. In 2018 there was
+# no such kernel. Beside it, compression saves no memory; it still computes fewer scores.
 #
 # ## More weights, not more work
-# The last idea of that table is a **mixture of experts**: instead of one feed-forward network there
-# are E of them, and a small linear layer, the router, picks k for each token. The parameters grow
-# with E, the work for a token only with k.
+# The last idea of the paper is a **mixture of experts** (Shazeer et al., 2017): instead of one
+# feed-forward network there are E of them, and a small linear layer, the router, picks k for each
+# token. The parameters grow with E, the work for a token only with k.
 #
 # $$y = \sum_{e\ \in\ \text{top } k} g_e \cdot \mathrm{FFN}_e(x)
 # \qquad g = \mathrm{softmax}\big(\text{the } k \text{ best of } x W_r\big)$$
 #
 # ### Exercise 15.7 · `top_k_gate`
 # ●●○ medium · 10 minutes · 2 points
+#
+# From the scores of E experts for each token, make the weights $g$: k of them sum to 1, the others
+# are 0.
 #
 # <details><summary>Hint 1 · the idea</summary>
 #
@@ -504,6 +511,9 @@ check.top_k_gate(top_k_gate)
 # ### Exercise 15.8 · `load_balance_loss`
 # ●●○ medium · 10 minutes · 1 point
 #
+# If all experts get as many tokens, with the same probabilities, it is 1; if all tokens surely go
+# to one of them, it is E.
+#
 # <details><summary>Hint 1 · the shares</summary>
 #
 # `gates > 0` marks the choices. Count them for each expert, and divide by how many there are in
@@ -521,7 +531,21 @@ from attention.language_models import load_balance_loss
 # %% check="load_balance_loss" points=1
 check.load_balance_loss(load_balance_loss)
 
+# %% given="MixtureOfExperts"
+from attention.language_models import MixtureOfExperts
+
+# %%
+torch.manual_seed(0)
+mixture = MixtureOfExperts(d_model=64, d_ff=64, n_experts=4, k=2)
+y = mixture(torch.randn(2, 50, 64))
+print("parameters:", sum(p.numel() for p in mixture.parameters()))
+print("shares:", [round(share, 2) for share in mixture.shares.tolist()])
+print(f"balance: {mixture.balance.item():.3f}")
+
 # %% [markdown]
+# Each token passes through 2 · 64 hidden units of the 4 · 64 that there are: the work of one
+# network with 128, and the weights of two.
+#
 # ## One table
 # Now all of them on one task that can be checked exactly. A text has 128 words; four of twelve
 # topic words are hidden in it, anywhere. The summary is these four, in alphabetical order:
@@ -534,8 +558,10 @@ print(keywords.text(texts[0]), "\n→", keywords.text(summaries[0]))
 # The question is the paper's: with about the same number of scores for a step, who finds more? A
 # dense decoder that reads the first 64 words takes 9 800 scores, one that takes turns between local
 # blocks of 32 and compression by 4 reads all 128 for 9 542. All models have d_model = 64, learn
-# from 600 batches of 16 texts, and are tested on 500 new ones, with three seeds. That takes
-# minutes, so a command has measured it, and its file is drawn here:
+# from 600 batches of 16 texts, and are tested on 500 new ones, with three seeds. The
+# encoder-decoder has a layer on each side, the others have two layers. Scores are those of one
+# head, added up over the layers. All this takes minutes, so a command has measured it, and its file
+# is drawn here:
 #
 #     python -m benchmarks.language_models --jobs 2
 #
@@ -552,7 +578,7 @@ for name, row in found["models"].items():
     shares = ["  ".join(f"{x:.2f}" for x in row[key]) for key in ("found", "exact")]
     print(f"{name:<34}{numbers}  {seconds:5.0f}  {shares[0]:<18}  {shares[1]}")
 for name, (share, exact) in found["baselines"].items():
-    print(f"{name:<63}{share:<18.2f}  {exact:.2f}")
+    print(f"{name:<65}{share:<18.2f}  {exact:.2f}")
 
 # %% demo=true
 _, ax = plots.plt.subplots(figsize=(7.5, 3.6))
@@ -618,17 +644,17 @@ _ = axes[0].set_ylabel("largest share")
 
 # %% [markdown]
 # *The part of all choices that fell on the most chosen of four experts, on the test texts. A point
-# is a seed; dashed: an even spread.* In the second layer all three seeds are more even with the loss
-# (0.28 to 0.33) than without it (0.35 to 0.46). In the first layer there is no such difference. And
-# even without the loss all experts have work: with four of them, of which two are chosen, nothing
-# has collapsed in 600 steps. The table above would not have told: a share is one more thing to
-# measure.
+# is a seed; dashed: an even spread.* In the second layer all three seeds are more even with the
+# loss (0.28 to 0.33) than without it (0.35 to 0.46). In the first layer there is no such
+# difference. And even without the loss all experts have work: with four of them, of which two are
+# chosen, nothing has collapsed in 600 steps. The table above would not have told: a share is one
+# more thing to measure.
 #
 # ## Summary
 # A decoder alone can read and write, if text and summary are one sequence and the loss counts what
 # is to be written. Local blocks and compressed keys let it read more for the same number of scores;
 # what is over may be seen, and only that. A mixture of experts adds weights without adding work for
-# a token, and needs a loss that keeps all of them busy.
+# a token, and a second loss spreads the tokens more evenly.
 #
 # **Next** In lesson 16 the decoder goes and the encoder stays: What else has tokens?
 #
