@@ -5,7 +5,6 @@ from torch import nn
 from torch.nn import functional as F
 
 from attention.masked_attention import causal_mask, masked_attention
-from attention.multi_head_attention import MultiHeadAttention, merge_heads, split_heads
 from attention.provided.data import EOS, PAD
 from attention.provided.keywords import SEP
 from attention.tokens_and_positions import embed, sinusoidal_positions
@@ -185,48 +184,6 @@ def memory_compressed_attention(q, k, v, stride):
     position = torch.arange(q.shape[-2], device=q.device)
     last = torch.arange(k.shape[-2], device=q.device) * stride + stride - 1
     return masked_attention(q, k, v, last <= position[:, None])
-
-
-class LocalAttention(MultiHeadAttention):
-    """Multi-head attention within blocks, in place of the causal one: the mask is not used.
-
-    block  how many positions a block has; all else is as in `MultiHeadAttention`
-    """
-
-    def __init__(self, d_model, n_heads, block):
-        super().__init__(d_model, n_heads)
-        self.block = block
-
-    def forward(self, query, key, value, mask=None):
-        """(B, T, d_model) three times -> (B, T, d_model)."""
-        q = split_heads(self.W_q(query), self.n_heads)  # (B, H, T, d_head)
-        k = split_heads(self.W_k(key), self.n_heads)  # (B, H, T, d_head)
-        v = split_heads(self.W_v(value), self.n_heads)  # (B, H, T, d_head)
-        return self.W_o(merge_heads(local_block_attention(q, k, v, self.block)))
-
-
-class CompressedAttention(MultiHeadAttention):
-    """Multi-head attention to compressed keys and values, in place of the causal one.
-
-    stride  how many positions become one; all else is as in `MultiHeadAttention`
-
-    Their convolutions are the parameters `compress_k` and `compress_v`, (stride, d_model, d_model).
-    They begin as the mean.
-    """
-
-    def __init__(self, d_model, n_heads, stride):
-        super().__init__(d_model, n_heads)
-        mean = torch.eye(d_model).repeat(stride, 1, 1)
-        self.compress_k, self.compress_v = nn.Parameter(mean), nn.Parameter(mean.clone())
-
-    def forward(self, query, key, value, mask=None):
-        """(B, T, d_model) three times -> (B, T, d_model)."""
-        q = split_heads(self.W_q(query), self.n_heads)  # (B, H, T, d_head)
-        k = compress(self.W_k(key), self.compress_k)  # (B, T // stride, d_model)
-        v = compress(self.W_v(value), self.compress_v)  # (B, T // stride, d_model)
-        k, v = split_heads(k, self.n_heads), split_heads(v, self.n_heads)
-        context = memory_compressed_attention(q, k, v, len(self.compress_k))
-        return self.W_o(merge_heads(context))
 
 
 def top_k_gate(scores, k):

@@ -8,14 +8,16 @@ import torch
 from torch import Tensor, nn
 
 from attention.language_models import (
-    CompressedAttention,
     DecoderOnly,
-    LocalAttention,
     MixtureOfExperts,
+    compress,
     generate,
     language_model_loss,
+    local_block_attention,
+    memory_compressed_attention,
 )
 from attention.masked_attention import causal_mask
+from attention.multi_head_attention import MultiHeadAttention, merge_heads, split_heads
 from attention.provided import keywords
 from attention.provided.progress import Bar
 from attention.sequence_to_sequence import masked_cross_entropy
@@ -27,6 +29,52 @@ BLOCK, STRIDE, EXPERTS, CHOSEN = 32, 4, 4, 2
 BATCH, LEARNING_RATE, BALANCE = 16, 2.5e-3, 0.01
 SHORT, LONG = 64, 128  # words: what a short reader sees of a text, and all of it
 WRITTEN = keywords.KEYS + 1  # words of a summary, EOS included
+
+
+class LocalAttention(MultiHeadAttention):
+    """Multi-head attention within blocks, in place of the causal one: the mask is not used.
+
+    block  how many positions a block has; all else is as in `MultiHeadAttention`
+    """
+
+    def __init__(self, d_model: int, n_heads: int, block: int):
+        super().__init__(d_model, n_heads)
+        self.block = block
+
+    def forward(  # type: ignore[override]  # it has no weights to return
+        self, query: Tensor, key: Tensor, value: Tensor, mask: object = None
+    ) -> Tensor:
+        """(B, T, d_model) three times -> (B, T, d_model)."""
+        q = split_heads(self.W_q(query), self.n_heads)  # (B, H, T, d_head)
+        k = split_heads(self.W_k(key), self.n_heads)  # (B, H, T, d_head)
+        v = split_heads(self.W_v(value), self.n_heads)  # (B, H, T, d_head)
+        return self.W_o(merge_heads(local_block_attention(q, k, v, self.block)))
+
+
+class CompressedAttention(MultiHeadAttention):
+    """Multi-head attention to compressed keys and values, in place of the causal one.
+
+    stride  how many positions become one; all else is as in `MultiHeadAttention`
+
+    The convolutions are the parameters `compress_k` and `compress_v`, (stride, d_model, d_model).
+    They begin as the sum.
+    """
+
+    def __init__(self, d_model: int, n_heads: int, stride: int):
+        super().__init__(d_model, n_heads)
+        total = torch.eye(d_model).repeat(stride, 1, 1)
+        self.compress_k, self.compress_v = nn.Parameter(total), nn.Parameter(total.clone())
+
+    def forward(  # type: ignore[override]  # it has no weights to return
+        self, query: Tensor, key: Tensor, value: Tensor, mask: object = None
+    ) -> Tensor:
+        """(B, T, d_model) three times -> (B, T, d_model)."""
+        q = split_heads(self.W_q(query), self.n_heads)  # (B, H, T, d_head)
+        k = compress(self.W_k(key), self.compress_k)  # (B, T // stride, d_model)
+        v = compress(self.W_v(value), self.compress_v)  # (B, T // stride, d_model)
+        k, v = split_heads(k, self.n_heads), split_heads(v, self.n_heads)
+        context = memory_compressed_attention(q, k, v, len(self.compress_k))
+        return self.W_o(merge_heads(context))
 
 
 class _Orderless(DecoderOnly):

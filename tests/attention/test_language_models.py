@@ -9,9 +9,7 @@ from hypothesis import strategies as st
 from torch.nn import functional as F
 
 from attention.language_models import (
-    CompressedAttention,
     DecoderOnly,
-    LocalAttention,
     MixtureOfExperts,
     compress,
     generate,
@@ -26,6 +24,7 @@ from attention.provided import keywords, measure, summarisers
 from attention.provided.data import EOS, PAD
 from attention.provided.files import ROOT
 from attention.provided.keywords import SEP
+from attention.provided.summarisers import CompressedAttention, LocalAttention
 from benchmarks import language_models as benchmark
 
 STORED = json.loads((ROOT / "data" / "language_models.json").read_text(encoding="utf-8"))
