@@ -611,7 +611,7 @@ _ = ax.legend(fontsize=8, loc="upper center", bbox_to_anchor=(0.35, 1.18), ncols
 #   spread of the seeds. Nothing here asks for more weights: the task is to find twelve words.
 # - **Weights are not equal.** The convolutions bring some of their own. It is scores that
 #   are compared here, not sizes.
-# - **Scores are not seconds.** The short reader takes the least time, since all the rest of a layer
+# - **Scores are not seconds.** The short readers take the least time, since all the rest of a layer
 #   is also computed for half as many tokens.
 #
 # The same table for Wikipedia (Liu et al., 2018, table 4), where ROUGE-L measures how much of the
@@ -626,8 +626,9 @@ _ = ax.legend(fontsize=8, loc="upper center", bbox_to_anchor=(0.35, 1.18), ncols
 # | the same, 128 experts | 11 000 | 1.93 | 37.9 |
 # | the same, 256 experts | 7 500 | 1.90 | 38.8 |
 #
-# There, too, a row reads more than the one above it because its memory allows it. Several things
-# change at once from row to row, so the table does not say what each of them contributes.
+# Memory decided how much could be read there: 4 000 tokens filled it for the dense decoder, and 256
+# experts left room for 7 500 only. Several things change at once from row to row, so the table does
+# not say what each of them contributes.
 #
 # ## Who works?
 
