@@ -1,0 +1,338 @@
+"""Checks of lesson 15. Oracles: loops, F.cross_entropy, F.conv1d, PyTorch's layers and kernel."""
+
+import math
+
+import torch
+from torch.nn import functional as F
+
+from autograder.checking import expect, layers
+from autograder.checking.registry import check
+
+F64 = torch.float64
+SIZES = (18, 3, 20)  # d_model, n_heads, d_ff
+PAD, EOS, SEP = 0, 2, 3
+
+
+def _tensor(*numbers):
+    return torch.tensor(numbers, dtype=F64)
+
+
+def _ids(*rows):
+    return torch.tensor(rows)
+
+
+@check
+def join_text_and_summary(student, draw):
+    """By hand; then item by item, texts and summaries that are empty or repeat themselves."""
+    tokens, counted = expect.parts(student([[7, 8, 9], [7]], [[8], [9]]), "tokens", "counted")
+    expect.shape(tokens, (2, 6), axes="B, T")
+    expect.dtype(tokens, torch.int64)
+    right = _joined([[7, 8, 9], [7]], [[8], [9]])
+    expect.close(tokens, right[0], "the tokens of 7 8 9 → 8 and of 7 → 9 are wrong")
+    expect.shape(counted, (2, 6), axes="B, T")
+    expect.dtype(counted, torch.bool)
+    expect.close(counted, right[1], "what counts of 7 8 9 → 8 and of 7 → 9 is wrong")
+    for B, longest in ((3, 7), (5, 4), (1, 6), (2, 1), (4, 2)):
+        pairs = [[_words(draw, longest) for _ in range(B)] for _ in range(2)]
+        _same_pairs(student, *pairs, f"for {B} random pairs")
+    _same_pairs(student, [[], [5]], [[6, 7], []], "with an empty text and an empty summary")
+    _same_pairs(student, [[3, 9, 9], [8]], [[9, 9], [8]], "where text and summary share words")
+    _same_pairs(student, [[4]], [[5, 6, 7, 8]], "with one pair")
+
+
+def _words(draw, longest):
+    size = int(draw.integers(0, longest + 1, 1))
+    return draw.integers(4, 60, size).tolist()
+
+
+def _joined(texts, summaries):
+    rows, marks = [], []
+    for text, summary in zip(texts, summaries, strict=True):
+        rows.append(list(text) + [SEP] + list(summary) + [EOS])
+        marks.append([False] * (len(text) + 1) + [True] * (len(summary) + 1))
+    T = max(len(row) for row in rows)
+    tokens = [row + [PAD] * (T - len(row)) for row in rows]
+    return torch.tensor(tokens), torch.tensor([row + [False] * (T - len(row)) for row in marks])
+
+
+def _same_pairs(student, texts, summaries, where):
+    tokens, counted = expect.parts(student(texts, summaries), "tokens", "counted")
+    right = _joined(texts, summaries)
+    expect.close(tokens, right[0], f"{where} the tokens are wrong")
+    expect.close(counted, right[1], f"{where} what counts is wrong")
+
+
+@check
+def language_model_loss(student, draw):
+    """By hand, then F.cross_entropy on what counts: padding, counted tokens, nothing at all."""
+    logits = torch.zeros(1, 4, 8, dtype=F64)
+    logits[0, 1, 5] = 100.0
+    tokens = _ids([7, 6, 5, 0])
+    expected = _tensor(math.log(8) / 2)[0]
+    what = "for 7 6 5, with an even guess for 6 and certainty for 5, it should be log 8 / 2"
+    expect.close(student(logits, tokens), expected, what)
+    for B, T, V in ((2, 5, 7), (3, 6, 11), (1, 2, 9), (5, 3, 6)):
+        logits = draw.normal(B, T, V, scale=2.0)
+        logits[0, 0, :3] += 300
+        tokens = draw.integers(1, V, B, T)
+        where = f"with B={B}, T={T} and V={V}"
+        expected = _cross_entropy(logits, tokens)
+        got = student(draw.strided(logits), draw.strided(tokens))
+        expect.close(got, expected, f"{where} and no padding it differs from F.cross_entropy")
+        tokens[B // 2 :, (T + 1) // 2 :] = PAD
+        expected = _cross_entropy(logits, tokens)
+        what = f"{where} and padding it differs from F.cross_entropy"
+        expect.close(student(logits, tokens), expected, what)
+        counted = draw.uniform(B, T) < 0.5
+        counted[0, 1], counted[:, 0] = True, True
+        counted[-1, -1] = True  # where there is padding: it still does not count
+        expected = _cross_entropy(logits, tokens, counted)
+        what = f"{where}, padding and counted it differs from F.cross_entropy"
+        expect.close(student(logits, tokens, draw.strided(counted)), expected, what)
+    nothing = torch.zeros(2, 3, dtype=torch.bool)
+    logits, tokens = draw.normal(2, 3, 7), draw.integers(1, 7, 2, 3)
+    zero = _tensor(0.0)[0]
+    expect.close(student(logits, tokens, nothing), zero, "if nothing counts it should be 0")
+    logits, tokens = draw.normal(2, 1, 7), draw.integers(1, 7, 2, 1)
+    expect.close(
+        student(logits, tokens), zero, "with one token nothing is predicted: it should be 0"
+    )
+
+
+def _cross_entropy(logits, tokens, counted=None):
+    """PyTorch's, over a list of single predictions."""
+    scores, targets = [], []
+    for b, row in enumerate(tokens.tolist()):
+        for t in range(1, len(row)):
+            if row[t] != PAD and (counted is None or counted[b, t]):
+                scores.append(logits[b, t - 1])
+                targets.append(row[t])
+    if not targets:
+        return logits.new_zeros(())
+    return F.cross_entropy(torch.stack(scores), torch.tensor(targets))
+
+
+def _decoder_weights(draw, vocab_size, n_layers):
+    values = {"embedding.weight": draw.normal(vocab_size, SIZES[0])}
+    for number in range(n_layers):
+        values |= layers.layer(draw, SIZES, f"stack.layers.{number}.")
+    values |= layers.norm(draw, "stack.norm", SIZES[0])
+    return values | {"generator.weight": draw.normal(vocab_size, SIZES[0])}
+
+
+def _predicted(values, tokens, only_norm=False):
+    """What PyTorch's layers say with these weights; positions number by number."""
+    T, d_model = tokens.shape[1], SIZES[0]
+    x = math.sqrt(d_model) * values["embedding.weight"][tokens]
+    for t in range(T):
+        for i in range(0, d_model, 2):
+            angle = t / 10000 ** (i / d_model)
+            x[:, t, i : i + 2] += _tensor(math.sin(angle), math.cos(angle))
+    future = torch.ones(T, T, dtype=torch.bool).triu(1)
+    for number in range(0 if only_norm else sum(name.endswith("W_q.bias") for name in values)):
+        made = layers.pytorch_layer(values, SIZES, f"stack.layers.{number}.", pre_norm=True)
+        x = made(x, src_mask=future)
+    return layers.normed(x, values, "stack.norm") @ values["generator.weight"].T
+
+
+@check(without={"large": "only ids go in; in one model the weights are large"})
+def DecoderOnly(student, draw):  # noqa: N802, the name of the exercise
+    """Nobody sees the future; equal to PyTorch's layers under a causal mask; dropout."""
+    values = _decoder_weights(draw, 11, 2)
+    module = student.build(11, *SIZES, 2, 0.0)
+    module.load(values)
+    module.eval()
+    tokens = draw.integers(1, 11, 2, 5)
+    tokens[0, 0], tokens[1, 3:] = 10, PAD
+    logits = module(tokens)
+    expect.shape(logits, (2, 5, 11), axes="B, T, vocab_size")
+    expect.dtype(logits, F64)
+    other = tokens.clone()
+    other[:, 3:] = tokens[:, 3:] % 10 + 1
+    what = "other tokens at positions 3 and 4 change the scores at positions 0 to 2"
+    expect.close(module(other)[:, :3], logits[:, :3], what)
+    expect.close(logits, _predicted(values, tokens), "the scores differ from PyTorch's layers")
+    for B, T in ((3, 7), (1, 1), (5, 2), (1, 6)):
+        tokens = draw.integers(0, 11, B, T)
+        what = f"with B={B} and T={T} the scores differ from PyTorch's layers"
+        expect.close(module(draw.strided(tokens)), _predicted(values, tokens), what)
+    values = _decoder_weights(draw, 7, 1)
+    values["embedding.weight"] *= 200
+    module = student.build(7, *SIZES, 1, dropout=1.0)
+    module.load(values)
+    tokens = draw.integers(0, 7, 2, 3)
+    module.train()
+    what = "in training with dropout=1.0 the layers add nothing, and the embedding is left"
+    expect.close(module(tokens), _predicted(values, tokens, only_norm=True), what)
+    module.eval()
+    what = "with one layer, after eval(), the scores differ from PyTorch's layers"
+    expect.close(module(tokens), _predicted(values, tokens), what)
+
+
+@check
+def local_block_attention(student, draw):
+    """By hand; then PyTorch's kernel under a mask of blocks, the last one short; ones."""
+    v = _tensor(1, 3, 5, 7, 9).view(5, 1)
+    zeros = torch.zeros(5, 3, dtype=F64)
+    got = student(zeros, zeros, v, 2)
+    expect.shape(got, (5, 1), axes="T, d_v")
+    what = "for equal scores, values 1 3 5 7 9 and block=2 it should be 1 2 5 6 9"
+    expect.close(got, _tensor(1, 2, 5, 6, 9).view(5, 1), what)
+    for shape, d_v, block in (
+        ((2, 3, 7, 5), 6, 3),
+        ((3, 2, 6, 5), 7, 2),
+        ((2, 5, 3), 7, 9),
+        ((5, 3), 2, 1),
+        ((2, 1, 8, 1), 3, 5),
+        ((1, 2, 1, 3), 1, 3),
+        ((2, 9, 5), 3, 3),
+    ):
+        q, k, v = draw.normal(*shape), draw.normal(*shape), draw.normal(*shape[:-1], d_v)
+        q[..., -1, :] *= 200
+        what = f"with q of shape {shape} and block={block} it differs from dense attention under "
+        what += "a mask of blocks"
+        got = student(draw.strided(q), draw.strided(k), draw.strided(v), block)
+        expect.close(got, _in_blocks(q, k, v, block), what)
+
+
+def _in_blocks(q, k, v, block):
+    T = q.shape[-2]
+    mask = [[s // block == t // block and s <= t for s in range(T)] for t in range(T)]
+    return F.scaled_dot_product_attention(q, k, v, attn_mask=torch.tensor(mask))
+
+
+@check
+def compress(student, draw):
+    """By hand, then F.conv1d: a rest at the end, a single stretch, ones."""
+    x, weight = _tensor(1, 2, 3, 4, 5).view(5, 1), _tensor(1, 10).view(2, 1, 1)
+    got = student(x, weight)
+    expect.shape(got, (2, 1), axes="T // stride, d_out")
+    what = "for 1 2 3 4 5 and a weight of 1, 10 it should be 21 and 43"
+    expect.close(got, _tensor(21, 43).view(2, 1), what)
+    for shape, stride, d_out in (
+        ((2, 8, 5), 3, 6),
+        ((3, 2, 7, 5), 2, 6),
+        ((3, 5, 2), 5, 1),
+        ((2, 6, 1), 1, 3),
+        ((1, 3, 2), 3, 5),
+        ((7, 5), 3, 2),
+    ):
+        x, weight = draw.normal(*shape), draw.normal(stride, shape[-1], d_out)
+        x[-1] *= 200 if x.dim() == 3 else 1
+        got = student(draw.strided(x), draw.strided(weight))
+        size = (*shape[:-2], shape[-2] // stride, d_out)
+        expect.shape(got, size, axes="..., T // stride, d_out")
+        what = (
+            f"with x of shape {shape} and weight of {tuple(weight.shape)} it differs from F.conv1d"
+        )
+        expect.close(got, _convolved(x, weight), what)
+
+
+def _convolved(x, weight):
+    stride, d_in, d_out = weight.shape
+    rows = x.reshape(-1, *x.shape[-2:]).transpose(1, 2)  # (N, d_in, T)
+    made = F.conv1d(rows, weight.permute(2, 1, 0), stride=stride).transpose(1, 2)
+    return made.reshape(*x.shape[:-2], *made.shape[1:])
+
+
+@check
+def memory_compressed_attention(student, draw):
+    """By hand; then a loop over positions, each of which sees whole stretches of its past."""
+    zeros = torch.zeros(5, 3, dtype=F64)
+    v = _tensor(1, 3).view(2, 1)
+    got = student(zeros, zeros[:2], v, 2)
+    expect.shape(got, (5, 1), axes="T, d_v")
+    what = "before the first stretch is over there is nothing to see, and it should be 0"
+    expect.close(got[:1], torch.zeros(1, 1, dtype=F64), what)
+    what = "for equal scores, values 1 3 and stride=2 it should be 0 1 1 2 2"
+    expect.close(got, _tensor(0, 1, 1, 2, 2).view(5, 1), what)
+    for shape, d_v, stride in (
+        ((2, 3, 8, 5), 6, 3),
+        ((3, 2, 7, 5), 4, 2),
+        ((5, 9, 3), 2, 4),
+        ((6, 2), 3, 1),
+        ((1, 2, 5, 1), 1, 5),
+        ((2, 11, 3), 5, 3),
+    ):
+        n = shape[-2] // stride
+        q, k = draw.normal(*shape), draw.normal(*shape[:-2], n, shape[-1])
+        v = draw.normal(*shape[:-2], n, d_v)
+        q[..., -1, :] *= 200
+        what = f"with q of shape {shape} and stride={stride} it differs from a loop over positions"
+        got = student(draw.strided(q), draw.strided(k), draw.strided(v), stride)
+        expect.close(got, _of_the_past(q, k, v, stride), what)
+
+
+def _of_the_past(q, k, v, stride):
+    rows = []
+    for t in range(q.shape[-2]):
+        whole = (t + 1) // stride  # stretches that are over
+        if not whole:
+            rows.append(0 * v[..., :1, :])
+            continue
+        seen = k[..., :whole, :], v[..., :whole, :]
+        rows.append(F.scaled_dot_product_attention(q[..., t : t + 1, :], *seen))
+    return torch.cat(rows, dim=-2)
+
+
+@check
+def top_k_gate(student, draw):
+    """By hand, then token by token; one expert, all experts, large scores."""
+    gates = student(_tensor(0, math.log(3), math.log(9), -1).view(1, 4), 2)
+    expect.shape(gates, (1, 4), axes="N, E")
+    what = "for scores of 0, log 3, log 9 and -1 and k=2 the gates should be 0, 1/4, 3/4 and 0"
+    expect.close(gates, _tensor(0, 0.25, 0.75, 0).view(1, 4), what)
+    for N, E, k in ((7, 5, 2), (3, 6, 3), (5, 3, 1), (1, 5, 5), (2, 1, 1), (6, 2, 2)):
+        scores = draw.normal(N, E, scale=2.0)
+        scores[0] += 300
+        scores[-1] -= 300
+        what = f"with N={N}, E={E} and k={k} it differs from a loop over the tokens"
+        expect.close(student(draw.strided(scores), k), _gated(scores, k), what)
+
+
+def _gated(scores, k):
+    rows = []
+    for row in scores:
+        best = sorted(range(len(row)), key=lambda e: -row[e].item())[:k]
+        exps = {e: torch.exp(row[e] - row[best[0]]) for e in best}
+        total = sum(exps.values())
+        rows.append(torch.stack([exps.get(e, 0 * row[e]) / total for e in range(len(row))]))
+    return torch.stack(rows)
+
+
+@check(without={"gradients": "gates are only counted; that of the scores is asked for below"})
+def load_balance_loss(student, draw):
+    """1 for an even spread, E if all goes to one; then counts in loops."""
+    scores = torch.zeros(3, 3, dtype=F64)
+    even = student(scores, torch.eye(3, dtype=F64))
+    expect.close(even, _tensor(1.0)[0], "for three tokens, one at each of three experts, it is 1")
+    one = _tensor(1, 0, 0).repeat(3, 1)
+    what = "if all tokens choose expert 0, with a probability of 1, it is E = 3"
+    expect.close(student(500 * one, one), _tensor(3.0)[0], what)
+    for N, E, k in ((7, 5, 2), (6, 3, 1), (5, 6, 3), (1, 5, 2), (2, 1, 1), (3, 2, 2)):
+        scores, gates = draw.normal(N, E, scale=1.5), _gated(draw.normal(N, E), k)
+        scores[0, 0] += 300
+        scores[:, -1] += 1
+        what = f"with N={N}, E={E} and k={k} it differs from counts in loops"
+        got = student(draw.strided(scores), draw.strided(gates))
+        expect.close(got, _balance(scores, gates), what)
+    scores, gates = draw.normal(5, 3), _gated(draw.normal(5, 3), 2)
+    leaf = scores.clone().requires_grad_()
+    with torch.enable_grad():
+        (expected,) = torch.autograd.grad(_balance(leaf, gates), leaf)
+    got = student.gradients(scores, gates)[0]
+    what = "no gradient flows back to the scores: the router would learn nothing"
+    expect.true(got is not None, what, "no gradient", "one through the probabilities")
+    expect.close(got, expected, "the gradient of the scores is wrong")
+
+
+def _balance(scores, gates):
+    N, E = scores.shape
+    choices = [[(gates[n, e] > 0).item() for e in range(E)] for n in range(N)]
+    total = sum(map(sum, choices))
+    loss = scores.new_zeros(())
+    for e in range(E):
+        share = sum(row[e] for row in choices) / total
+        chance = sum(torch.softmax(scores[n], 0)[e] for n in range(N)) / N
+        loss = loss + share * chance
+    return E * loss

@@ -1,0 +1,1010 @@
+"""Wrong and right answers to the exercises of lesson 15."""
+
+import math
+
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+from attention.masked_attention import causal_mask, masked_attention
+from attention.tokens_and_positions import embed, sinusoidal_positions
+from attention.transformer import Encoder
+from autograder.checking.registry import alternative, mistake
+
+PAD, EOS, SEP = 0, 2, 3
+
+
+def _joined(texts, summaries, row, first, last=len, pad=PAD, left=False):
+    """Rows made by `row`; `first` and `last` say where what counts begins and ends."""
+    rows = [row(t, s) for t, s in zip(texts, summaries, strict=True)]
+    T = max(map(len, rows))
+    tokens, marks = [], []
+    for text, made in zip(texts, rows, strict=True):
+        begin, end = first(text), last(made)
+        mark = [begin <= place < end for place in range(len(made))]
+        rest = T - len(made)
+        fill, none = [pad] * rest, [False] * rest
+        tokens.append(fill + made if left else made + fill)
+        marks.append(none + mark if left else mark + none)
+    return torch.tensor(tokens), torch.tensor(marks)
+
+
+def _whole(text, summary):
+    return [*text, SEP, *summary, EOS]
+
+
+@mistake(
+    "join_text_and_summary",
+    hint="EOS is missing behind the summary: the model would never learn to stop.",
+)
+def forgets_eos(texts, summaries):
+    return _joined(texts, summaries, lambda t, s: [*t, SEP, *s], lambda t: len(t) + 1)
+
+
+@mistake(
+    "join_text_and_summary",
+    hint="SEP is missing between the text and its summary: nothing says where to begin.",
+)
+def forgets_sep(texts, summaries):
+    return _joined(texts, summaries, lambda t, s: [*t, *s, EOS], len)
+
+
+@mistake(
+    "join_text_and_summary",
+    hint="SEP is counted. It comes with the question; what is to be learned begins behind it.",
+)
+def counts_sep(texts, summaries):
+    return _joined(texts, summaries, _whole, len)
+
+
+@mistake(
+    "join_text_and_summary",
+    hint="EOS is not counted. It is to be learned, too: when to stop.",
+)
+def does_not_count_eos(texts, summaries):
+    return _joined(texts, summaries, _whole, lambda t: len(t) + 1, lambda row: len(row) - 1)
+
+
+@mistake(
+    "join_text_and_summary",
+    hint="The first token of the summary is not counted. It stands right behind SEP.",
+)
+def misses_the_first(texts, summaries):
+    return _joined(texts, summaries, _whole, lambda t: len(t) + 2)
+
+
+@mistake("join_text_and_summary", hint="The text is counted, too. Only the summary and EOS are.")
+def counts_everything(texts, summaries):
+    return _joined(texts, summaries, _whole, lambda t: 0)
+
+
+@mistake(
+    "join_text_and_summary",
+    hint="This counts the padding behind EOS, too.",
+)
+def counts_the_padding(texts, summaries):
+    tokens, _ = _joined(texts, summaries, _whole, len)
+    begin = torch.tensor([len(text) + 1 for text in texts])
+    return tokens, torch.arange(tokens.shape[1]) >= begin[:, None]
+
+
+@mistake(
+    "join_text_and_summary",
+    hint="The padding stands in front. It belongs to the end of each row.",
+)
+def pads_on_the_left(texts, summaries):
+    return _joined(texts, summaries, _whole, lambda t: len(t) + 1, left=True)
+
+
+@mistake(
+    "join_text_and_summary",
+    hint="The rows are filled up with EOS. Behind the first EOS comes PAD.",
+)
+def fills_with_eos(texts, summaries):
+    return _joined(texts, summaries, _whole, lambda t: len(t) + 1, pad=EOS)
+
+
+@mistake(
+    "join_text_and_summary",
+    hint="What is counted is the other way round: True at the text, False at the summary.",
+)
+def counts_the_text(texts, summaries):
+    tokens, counted = _joined(texts, summaries, _whole, lambda t: len(t) + 1)
+    return tokens, ~counted & (tokens != PAD)
+
+
+@mistake(
+    "join_text_and_summary",
+    hint="The summary comes first here. A decoder can only look back: the text comes first.",
+)
+def summary_first(texts, summaries):
+    return _joined(summaries, texts, _whole, lambda s: len(s) + 1)
+
+
+@alternative("join_text_and_summary")
+def pads_with_pytorch(texts, summaries):
+    rows = [torch.tensor([*t, SEP, *s, EOS]) for t, s in zip(texts, summaries, strict=True)]
+    marks = [torch.arange(len(row)) > len(text) for row, text in zip(rows, texts, strict=True)]
+    pad = nn.utils.rnn.pad_sequence
+    return [pad(rows, batch_first=True), pad(marks, batch_first=True, padding_value=False)]
+
+
+@alternative("join_text_and_summary")
+def compares_places(texts, summaries):
+    T = max(len(t) + len(s) for t, s in zip(texts, summaries, strict=True)) + 2
+    tokens = torch.zeros(len(texts), T, dtype=torch.long)
+    for row, text, summary in zip(tokens, texts, summaries, strict=True):
+        for place, token in enumerate(list(text) + [SEP] + list(summary) + [EOS]):
+            row[place] = token
+    begin = torch.tensor([len(text) for text in texts]).unsqueeze(1)
+    end = begin + torch.tensor([len(summary) for summary in summaries]).unsqueeze(1) + 1
+    places = torch.arange(T)
+    return tokens, (places > begin) & (places <= end)
+
+
+def _loss(logits, tokens, counted=None, shift=1, use=True, pad=True, mean=None, where=None):
+    """The loss, with steps that can be left out."""
+    T = tokens.shape[1]
+    logits, target = logits[:, : T - shift], tokens[:, shift:]
+    counts = target != PAD if pad else torch.ones_like(target, dtype=torch.bool)
+    if counted is not None and use:
+        counts = counts & (counted[:, shift:] if where is None else where(counted))
+    loss = -logits.log_softmax(-1).gather(2, target[:, :, None])[:, :, 0]
+    loss = torch.where(counts, loss, 0.0)
+    if mean is not None:
+        return mean(loss, counts)
+    return loss.sum() / counts.sum().clamp(min=1)
+
+
+@mistake(
+    "language_model_loss",
+    hint="The tokens are not shifted: at each position the model is asked for the very token that "
+    "it has just read. The scores at position t are for the token at t + 1.",
+)
+def does_not_shift(logits, tokens, counted=None):
+    return _loss(logits, tokens, counted, shift=0)
+
+
+@mistake(
+    "language_model_loss",
+    hint="The shift goes the wrong way: the scores at t are compared with the token before t.",
+)
+def shifts_backwards(logits, tokens, counted=None):
+    return _loss(logits.flip(1), tokens.flip(1), None if counted is None else counted.flip(1))
+
+
+@mistake(
+    "language_model_loss",
+    hint="Padding counts. What a model says behind the end of a text does not matter.",
+)
+def counts_padding(logits, tokens, counted=None):
+    return _loss(logits, tokens, counted, pad=False)
+
+
+@mistake("language_model_loss", hint="`counted` is not used.")
+def ignores_counted(logits, tokens, counted=None):
+    return _loss(logits, tokens, counted, use=False)
+
+
+@mistake(
+    "language_model_loss",
+    hint="`counted` is not shifted. It belongs to the tokens that are to be predicted: shift it "
+    "as they are.",
+)
+def does_not_shift_counted(logits, tokens, counted=None):
+    return _loss(logits, tokens, counted, where=lambda counted: counted[:, :-1])
+
+
+@mistake(
+    "language_model_loss",
+    hint="Where `counted` is given, padding is forgotten. Both must hold.",
+)
+def counted_instead_of_padding(logits, tokens, counted=None):
+    return _loss(logits, tokens, counted, pad=counted is None)
+
+
+@mistake(
+    "language_model_loss",
+    hint="The sum is divided by the number of all positions. Divide by how many count.",
+)
+def divides_by_all(logits, tokens, counted=None):
+    return _loss(
+        logits, tokens, counted, mean=lambda loss, counts: loss.sum() / max(1, loss.numel())
+    )
+
+
+@mistake(
+    "language_model_loss",
+    hint="The losses are added up, not averaged.",
+)
+def only_sums(logits, tokens, counted=None):
+    return _loss(logits, tokens, counted, mean=lambda loss, counts: loss.sum())
+
+
+@mistake(
+    "language_model_loss",
+    hint="This is a mean of the sequences' means. One mean over all tokens that count.",
+)
+def averages_sequences(logits, tokens, counted=None):
+    def mean(loss, counts):
+        if not counts.any():
+            return loss.sum()
+        rows = counts.any(1)
+        return (loss.sum(1)[rows] / counts.sum(1)[rows]).mean()
+
+    return _loss(logits, tokens, counted, mean=mean)
+
+
+@mistake(
+    "language_model_loss",
+    hint="If nothing counts, 0 is divided by 0, which is NaN. Then the loss is 0.",
+)
+def divides_by_zero(logits, tokens, counted=None):
+    return _loss(logits, tokens, counted, mean=lambda loss, counts: loss.sum() / counts.sum())
+
+
+@mistake("language_model_loss", hint="The sign is missing: a loss is never negative.")
+def forgets_the_sign(logits, tokens, counted=None):
+    return -_loss(logits, tokens, counted)
+
+
+@mistake(
+    "language_model_loss",
+    hint="This is the mean log-probability in bits. The text asks for nats: the natural logarithm.",
+)
+def counts_bits(logits, tokens, counted=None):
+    return _loss(logits, tokens, counted) / math.log(2)
+
+
+@alternative("language_model_loss")
+def lets_pytorch_do_it(logits, tokens, counted=None):
+    target = tokens[:, 1:]
+    if counted is not None:
+        target = torch.where(counted[:, 1:], target, PAD)
+    logits = logits[:, :-1].flatten(0, 1)
+    total = F.cross_entropy(logits, target.flatten(), ignore_index=PAD, reduction="sum")
+    return total / max(1, int((target != PAD).sum()))
+
+
+@alternative("language_model_loss")
+def picks_one_by_one(logits, tokens, counted=None):
+    losses = []
+    for b in range(tokens.shape[0]):
+        for t in range(tokens.shape[1] - 1):
+            token = tokens[b, t + 1].item()
+            if token != PAD and (counted is None or counted[b, t + 1].item()):
+                losses.append(torch.logsumexp(logits[b, t], 0) - logits[b, t, token])
+    return sum(losses) / len(losses) if losses else 0 * logits.sum()
+
+
+@alternative("language_model_loss")
+def selects_with_a_mask(logits, tokens, counted=None):
+    keep = tokens[:, 1:].ne(0)
+    if counted is not None:
+        keep = keep.logical_and(counted[:, 1:])
+    if not keep.any():
+        return logits.new_zeros(())
+    return F.cross_entropy(logits[:, :-1][keep], tokens[:, 1:][keep])
+
+
+class _Decoder(nn.Module):
+    def __init__(self, vocab_size, d_model, n_heads, d_ff, n_layers, dropout=0.1):
+        super().__init__()
+        self.embedding = nn.Embedding(vocab_size, d_model)
+        self.stack = Encoder(n_layers, d_model, n_heads, d_ff, dropout)
+        self.generator = nn.Linear(d_model, vocab_size, bias=False)
+
+    def rows(self, tokens):
+        return embed(tokens, self.embedding.weight)
+
+    def places(self, x):
+        return sinusoidal_positions(torch.arange(x.shape[1]).to(x), x.shape[2])
+
+    def mask(self, tokens):
+        return causal_mask(tokens.shape[1], tokens.device)
+
+    def forward(self, tokens):
+        x = self.rows(tokens)
+        return self.generator(self.stack(x + self.places(x), self.mask(tokens)))
+
+
+@mistake(
+    "DecoderOnly",
+    hint="The layers get no mask: every position sees the token that it should predict.",
+)
+class ForgetsTheMask(_Decoder):
+    def mask(self, tokens):
+        return None
+
+
+@mistake(
+    "DecoderOnly",
+    hint="The mask is the wrong way round: True is what may be seen, the past and oneself.",
+)
+class SeesTheFuture(_Decoder):
+    def mask(self, tokens):
+        return super().mask(tokens).T
+
+
+@mistake(
+    "DecoderOnly",
+    hint="A position does not see itself. It has read its own token; only what comes after it is "
+    "hidden.",
+)
+class DoesNotSeeItself(_Decoder):
+    def mask(self, tokens):
+        return super().mask(tokens).tril(-1)
+
+
+@mistake("DecoderOnly", hint="The positions are missing: the order of the past would be lost.")
+class ForgetsThePositions(_Decoder):
+    def places(self, x):
+        return 0.0
+
+
+@mistake("DecoderOnly", hint="The positions count from 1. They count from 0.")
+class CountsFromOne(_Decoder):
+    def places(self, x):
+        return sinusoidal_positions(torch.arange(1, x.shape[1] + 1).to(x), x.shape[2])
+
+
+@mistake(
+    "DecoderOnly",
+    hint="The rows of the table are not scaled: √d_model is missing. `embed` of lesson 08 does it.",
+)
+class ForgetsTheScale(_Decoder):
+    def rows(self, tokens):
+        return self.embedding(tokens)
+
+
+@mistake(
+    "DecoderOnly",
+    hint="The rows of the table are scaled twice: `embed` does it already.",
+)
+class ScalesTwice(_Decoder):
+    def rows(self, tokens):
+        return super().rows(tokens) * math.sqrt(self.embedding.embedding_dim)
+
+
+@mistake(
+    "DecoderOnly",
+    hint="These are vectors of d_model numbers. The generator makes scores of them.",
+)
+class ForgetsTheGenerator(_Decoder):
+    def forward(self, tokens):
+        x = self.rows(tokens)
+        return self.stack(x + self.places(x), self.mask(tokens))
+
+
+@mistake("DecoderOnly", hint="These are probabilities. The loss wants scores, before the softmax.")
+class EndsWithSoftmax(_Decoder):
+    def forward(self, tokens):
+        return super().forward(tokens).softmax(-1)
+
+
+@mistake(
+    "DecoderOnly",
+    hint="The last norm of the stack is skipped: call the stack, not its layers one by one.",
+)
+class SkipsTheLastNorm(_Decoder):
+    def forward(self, tokens):
+        x = self.rows(tokens)
+        x = x + self.places(x)
+        for layer in self.stack.layers:
+            x = layer(x, self.mask(tokens))
+        return self.generator(x)
+
+
+@alternative("DecoderOnly")
+class WritesItOut(_Decoder):
+    def forward(self, tokens):
+        table = self.embedding.weight
+        T, d_model = tokens.shape[1], table.shape[1]
+        x = F.embedding(tokens, table) * d_model**0.5
+        t = torch.arange(T, device=x.device, dtype=x.dtype)[:, None]
+        angles = t / 10000 ** (
+            torch.arange(0, d_model, 2, device=x.device, dtype=x.dtype) / d_model
+        )
+        x = x + torch.stack([angles.sin(), angles.cos()], dim=2).flatten(1)
+        mask = t >= t.T
+        for layer in self.stack.layers:
+            x = layer(x, mask)
+        return self.stack.norm(x) @ self.generator.weight.T
+
+
+@alternative("DecoderOnly")
+class MasksEachRow(_Decoder):
+    def mask(self, tokens):
+        B, T = tokens.shape
+        future = torch.ones(B, T, T, device=tokens.device).triu(1)
+        return future == 0
+
+
+def _blocks(q, k, v, block, mask=None, pad=None):
+    T = q.shape[-2]
+    if pad is None:
+        q, k, v = (F.pad(x, (0, 0, 0, -T % block)) for x in (q, k, v))
+    q, k, v = (x.unflatten(-2, (-1, block)) for x in (q, k, v))
+    mask = causal_mask(block, q.device) if mask is None else mask(block, q.device)
+    return masked_attention(q, k, v, mask).flatten(-3, -2)[..., :T, :]
+
+
+def _dense(q, k, v, block, sees):
+    t = torch.arange(q.shape[-2], device=q.device)
+    return masked_attention(q, k, v, sees(t[:, None], t, block))
+
+
+@mistake(
+    "local_block_attention",
+    hint="Within a block the future is visible: the mask inside a block is causal.",
+)
+def sees_the_whole_block(q, k, v, block):
+    return _dense(q, k, v, block, lambda t, s, b: t // b == s // b)
+
+
+@mistake(
+    "local_block_attention",
+    hint="This is a window that slides: every position sees the `block` positions up to itself. "
+    "Here the blocks are fixed, and nobody sees beyond the edge of the own one.",
+)
+def slides_a_window(q, k, v, block):
+    return _dense(q, k, v, block, lambda t, s, b: (s <= t) & (t - s < b))
+
+
+@mistake(
+    "local_block_attention",
+    hint="This is causal attention to everything. A position sees only its own block.",
+)
+def forgets_the_blocks(q, k, v, block):
+    return _dense(q, k, v, block, lambda t, s, b: s <= t)
+
+
+@mistake(
+    "local_block_attention",
+    hint="The sequence is cut into `block` blocks. `block` is how many positions each of them has.",
+)
+def cuts_into_block_blocks(q, k, v, block):
+    T = q.shape[-2]
+    return _blocks(q, k, v, -(-T // block))
+
+
+@mistake(
+    "local_block_attention",
+    hint="The block before is visible, too. A position sees only its own block.",
+)
+def sees_the_block_before(q, k, v, block):
+    return _dense(q, k, v, block, lambda t, s, b: (s <= t) & (t // b - s // b <= 1))
+
+
+@mistake(
+    "local_block_attention",
+    hint="The positions are dealt out in turns: 0, n, 2n … come together. A block is a run of "
+    "neighbours.",
+)
+def deals_out_in_turns(q, k, v, block):
+    n = -(-q.shape[-2] // block)
+    return _dense(q, k, v, n, lambda t, s, n: (s <= t) & (t % n == s % n))
+
+
+@mistake(
+    "local_block_attention",
+    hint="If block does not divide T, the rest at the end cannot be cut into a block. Fill it up, "
+    "and throw away what was added afterwards.",
+)
+def needs_whole_blocks(q, k, v, block):
+    return _blocks(q, k, v, block, pad=False)
+
+
+@mistake(
+    "local_block_attention",
+    hint="The filled up positions at the end are still there. Give back T of them.",
+)
+def keeps_the_padding(q, k, v, block):
+    q, k, v = (F.pad(x, (0, 0, 0, -x.shape[-2] % block)) for x in (q, k, v))
+    return _blocks(q, k, v, block)
+
+
+@mistake(
+    "local_block_attention",
+    hint="The sequence is filled up in front, so the short block is the first one. The last block "
+    "may be shorter.",
+)
+def fills_up_in_front(q, k, v, block):
+    shift = -q.shape[-2] % block
+    return _dense(q, k, v, block, lambda t, s, b: (s <= t) & ((t + shift) // b == (s + shift) // b))
+
+
+@alternative("local_block_attention")
+def works_block_by_block(q, k, v, block):
+    parts = []
+    for begin in range(0, q.shape[-2], block):
+        mine = slice(begin, begin + block)
+        one = q[..., mine, :]
+        mask = causal_mask(one.shape[-2], q.device)
+        parts.append(masked_attention(one, k[..., mine, :], v[..., mine, :], mask))
+    return torch.cat(parts, dim=-2)
+
+
+@alternative("local_block_attention")
+def writes_the_attention_out(q, k, v, block):
+    T = q.shape[-2]
+    rows = []
+    for t in range(T):
+        first = t - t % block
+        scores = torch.einsum("...d,...sd->...s", q[..., t, :], k[..., first : t + 1, :])
+        weights = (scores / math.sqrt(q.shape[-1])).softmax(-1)
+        rows.append(torch.einsum("...s,...sd->...d", weights, v[..., first : t + 1, :]))
+    return torch.stack(rows, dim=-2)
+
+
+def _stretches(x, stride):
+    n = x.shape[-2] // stride
+    return x[..., : n * stride, :].unflatten(-2, (n, stride))
+
+
+@mistake(
+    "compress",
+    hint="The kernel moves by one position. It moves by its own width: every stretch is read once.",
+)
+def moves_by_one(x, weight):
+    stretches = x.unfold(-2, len(weight), 1)  # (..., n, d_in, stride)
+    return torch.einsum("...nds,sde->...ne", stretches, weight)
+
+
+@mistake(
+    "compress",
+    hint="The kernel is read from its end: weight[0] belongs to the first vector of a stretch.",
+)
+def flips_the_kernel(x, weight):
+    return torch.einsum("...nsd,sde->...ne", _stretches(x, len(weight)), weight.flip(0))
+
+
+@mistake(
+    "compress",
+    hint="The sum over the places of a stretch is divided by the stride. A convolution only adds.",
+)
+def averages(x, weight):
+    return torch.einsum("...nsd,sde->...ne", _stretches(x, len(weight)), weight) / len(weight)
+
+
+@mistake(
+    "compress",
+    hint="All places of a stretch are multiplied with the first matrix. Each place has its own.",
+)
+def shares_one_matrix(x, weight):
+    return _stretches(x, len(weight)).sum(-2) @ weight[0]
+
+
+@mistake(
+    "compress",
+    hint="Only the first vector of each stretch is used. All of them go into the sum.",
+)
+def picks_the_first(x, weight):
+    return _stretches(x, len(weight))[..., 0, :] @ weight[0]
+
+
+@mistake(
+    "compress",
+    hint="The rest at the end became a stretch, filled up with zeros. Here it is dropped.",
+)
+def fills_up_the_rest(x, weight):
+    x = F.pad(x, (0, 0, 0, -x.shape[-2] % len(weight)))
+    return torch.einsum("...nsd,sde->...ne", _stretches(x, len(weight)), weight)
+
+
+@mistake(
+    "compress",
+    hint="A stretch is made of positions that lie n apart. It is a run of neighbours: mind which "
+    "of the two new axes comes first.",
+)
+def deals_out_stretches(x, weight):
+    stride, n = len(weight), x.shape[-2] // len(weight)
+    stretches = x[..., : n * stride, :].unflatten(-2, (stride, n))
+    return torch.einsum("...snd,sde->...ne", stretches, weight)
+
+
+@mistake(
+    "compress",
+    hint="The rest at the front is dropped. What is left over at the end goes.",
+)
+def drops_the_front(x, weight):
+    rest = x.shape[-2] % len(weight)
+    return torch.einsum("...nsd,sde->...ne", _stretches(x[..., rest:, :], len(weight)), weight)
+
+
+@alternative("compress")
+def adds_place_by_place(x, weight):
+    stride = weight.shape[0]
+    end = x.shape[-2] - x.shape[-2] % stride
+    return sum(x[..., s:end:stride, :] @ weight[s] for s in range(stride))
+
+
+@alternative("compress")
+def flattens_the_stretches(x, weight):
+    return _stretches(x, len(weight)).flatten(-2) @ weight.flatten(0, 1)
+
+
+@alternative("compress")
+def convolves(x, weight):
+    rows = x.reshape(-1, *x.shape[-2:]).mT
+    made = F.conv1d(rows, weight.permute(2, 1, 0), stride=len(weight)).mT
+    return made.reshape(*x.shape[:-2], *made.shape[1:])
+
+
+def _compressed(q, k, v, stride, sees):
+    t = torch.arange(q.shape[-2], device=q.device)[:, None]
+    j = torch.arange(k.shape[-2], device=q.device)
+    return masked_attention(q, k, v, sees(t, j, stride))
+
+
+@mistake(
+    "memory_compressed_attention",
+    hint="A position sees the key of its own stretch before this is over: that key holds tokens of "
+    "the future. It is visible from the last position of its stretch on.",
+)
+def sees_the_own_stretch(q, k, v, stride):
+    return _compressed(q, k, v, stride, lambda t, j, s: j * s <= t)
+
+
+@mistake(
+    "memory_compressed_attention",
+    hint="The last position of a stretch does not see the key of this stretch, though nothing in "
+    "that comes later.",
+)
+def waits_too_long(q, k, v, stride):
+    return _compressed(q, k, v, stride, lambda t, j, s: j < t // s)
+
+
+@mistake(
+    "memory_compressed_attention",
+    hint="Positions are compared with the numbers of the keys: j <= t. Key j stands for `stride` "
+    "positions, the last of which is j · stride + stride - 1.",
+)
+def compares_unlike_numbers(q, k, v, stride):
+    return _compressed(q, k, v, stride, lambda t, j, s: j <= t)
+
+
+@mistake(
+    "memory_compressed_attention",
+    hint="There is no mask: everybody sees the future, in a compressed form.",
+)
+def forgets_the_future(q, k, v, stride):
+    return masked_attention(q, k, v)
+
+
+@mistake(
+    "memory_compressed_attention",
+    hint="The mask is the wrong way round: what is over may be seen.",
+)
+def inverts_the_mask(q, k, v, stride):
+    return _compressed(q, k, v, stride, lambda t, j, s: j * s + s - 1 > t)
+
+
+@mistake(
+    "memory_compressed_attention",
+    hint="Where there is nothing to see, the softmax of nothing is NaN. There it should be 0.",
+)
+def lets_nan_through(q, k, v, stride):
+    t = torch.arange(q.shape[-2], device=q.device)[:, None]
+    hidden = torch.arange(k.shape[-2], device=q.device) * stride + stride - 1 > t
+    scores = q @ k.mT / math.sqrt(q.shape[-1])
+    return scores.masked_fill(hidden, -math.inf).softmax(-1) @ v
+
+
+@mistake(
+    "memory_compressed_attention",
+    hint="Where there is nothing to see, hidden keys share the weight evenly: -1e9 everywhere is a "
+    "tie. There it should be 0.",
+)
+def ties_where_nothing_is_seen(q, k, v, stride):
+    t = torch.arange(q.shape[-2], device=q.device)[:, None]
+    hidden = torch.arange(k.shape[-2], device=q.device) * stride + stride - 1 > t
+    scores = q @ k.mT / math.sqrt(q.shape[-1])
+    return scores.masked_fill(hidden, -1e9).softmax(-1) @ v
+
+
+@mistake(
+    "memory_compressed_attention",
+    hint="Only the latest stretch that is over is visible. All earlier ones are, too.",
+)
+def sees_the_latest_only(q, k, v, stride):
+    return _compressed(q, k, v, stride, lambda t, j, s: j == (t + 1) // s - 1)
+
+
+@alternative("memory_compressed_attention")
+def counts_whole_stretches(q, k, v, stride):
+    return _compressed(q, k, v, stride, lambda t, j, s: j < (t + 1).div(s, rounding_mode="floor"))
+
+
+@alternative("memory_compressed_attention")
+def goes_from_stretch_to_stretch(q, k, v, stride):
+    T, rows = q.shape[-2], []
+    for t in range(T):
+        n = (t + 1) // stride
+        weights = (q[..., t : t + 1, :] @ k[..., :n, :].mT / q.shape[-1] ** 0.5).softmax(-1)
+        rows.append(weights @ v[..., :n, :])  # without keys, a sum of nothing
+    return torch.cat(rows, dim=-2)
+
+
+@alternative("memory_compressed_attention")
+def thins_a_causal_mask(q, k, v, stride):
+    mask = causal_mask(q.shape[-2], q.device)[:, stride - 1 :: stride]
+    return masked_attention(q, k, v, mask[:, : k.shape[-2]])
+
+
+def _gate(scores, k, weigh):
+    best, chosen = scores.topk(k, dim=-1)
+    return torch.zeros_like(scores).scatter(-1, chosen, weigh(best, chosen))
+
+
+@mistake(
+    "top_k_gate",
+    hint="The softmax runs over all experts before the best are kept, so the gates of a token do "
+    "not add up to 1. Take it over the k best scores.",
+)
+def softmax_first(scores, k):
+    probabilities = scores.softmax(-1)
+    return _gate(scores, k, lambda best, chosen: probabilities.gather(-1, chosen))
+
+
+@mistake(
+    "top_k_gate",
+    hint="The chosen scores stand there as they are. Their softmax makes weights of them.",
+)
+def keeps_the_scores(scores, k):
+    return _gate(scores, k, lambda best, chosen: best)
+
+
+@mistake("top_k_gate", hint="Only the best expert works. k of them do.")
+def takes_one(scores, k):
+    return _gate(scores, 1, lambda best, chosen: torch.ones_like(best))
+
+
+@mistake(
+    "top_k_gate",
+    hint="All chosen experts have the same weight. Weigh them by the softmax of their scores.",
+)
+def weighs_evenly(scores, k):
+    return _gate(scores, k, lambda best, chosen: torch.full_like(best, 1 / k) + 0 * best)
+
+
+@mistake("top_k_gate", hint="All experts work: this is the softmax of all scores.")
+def takes_all(scores, k):
+    return scores.softmax(-1)
+
+
+@mistake(
+    "top_k_gate",
+    hint="The scores that were not chosen are set to 0, not to -inf: exp(0) = 1, so they still get "
+    "weight.",
+)
+def fills_with_zero(scores, k):
+    return _gate(scores, k, lambda best, chosen: best).softmax(-1)
+
+
+@mistake("top_k_gate", hint="The k worst experts are chosen.")
+def takes_the_worst(scores, k):
+    best, chosen = scores.topk(k, dim=-1, largest=False)
+    return torch.zeros_like(scores).scatter(-1, chosen, best.softmax(-1))
+
+
+@mistake(
+    "top_k_gate",
+    hint="Each expert chooses k tokens. It is the other way round: each token chooses k experts.",
+)
+def experts_choose(scores, k):
+    best, chosen = scores.topk(min(k, len(scores)), dim=0)
+    return torch.zeros_like(scores).scatter(0, chosen, best.softmax(0))
+
+
+@mistake(
+    "top_k_gate",
+    hint="These are the k weights alone, (N, k). Put them where their experts stand: (N, E).",
+)
+def gives_only_k(scores, k):
+    return scores.topk(k, dim=-1).values.softmax(-1)
+
+
+@alternative("top_k_gate")
+def hides_the_others(scores, k):
+    smallest = scores.sort(dim=1, descending=True).values[:, k - 1 : k]
+    return scores.masked_fill(scores < smallest, -math.inf).softmax(dim=1)
+
+
+@alternative("top_k_gate")
+def gates_in_a_loop(scores, k):
+    rows = []
+    for row in scores:
+        chosen = sorted(range(len(row)), key=lambda e: row[e].item())[-k:]
+        others = torch.ones_like(row, dtype=torch.bool)
+        others[chosen] = False
+        rows.append(torch.where(others, -math.inf, row).softmax(0))
+    return torch.stack(rows)
+
+
+@alternative("top_k_gate")
+def divides_what_is_left(scores, k):
+    chosen = scores.argsort(dim=1).argsort(dim=1) >= scores.shape[1] - k
+    kept = torch.exp(scores - scores.amax(dim=1, keepdim=True)) * chosen
+    return kept / kept.sum(dim=1, keepdim=True)
+
+
+def _balance(scores, gates, share=None, probability=None, times=None):
+    chosen = (gates > 0).to(scores)
+    f = chosen.sum(0) / chosen.sum() if share is None else share(chosen)
+    P = scores.softmax(-1).mean(0) if probability is None else probability(scores)
+    return (scores.shape[1] if times is None else times) * (f * P).sum()
+
+
+@mistake("load_balance_loss", hint="The factor E is missing: an even spread should give 1.")
+def forgets_the_factor(scores, gates):
+    return _balance(scores, gates, times=1)
+
+
+@mistake(
+    "load_balance_loss",
+    hint="A share is divided by the number of tokens. With k choices for each token the shares "
+    "then add up to k. Divide by the number of all choices.",
+)
+def divides_by_the_tokens(scores, gates):
+    return _balance(scores, gates, share=lambda chosen: chosen.mean(0))
+
+
+@mistake(
+    "load_balance_loss",
+    hint="The shares are means of the gates. A share counts choices, whatever their weights.",
+)
+def averages_the_gates(scores, gates):
+    return _balance(scores, gates, share=lambda chosen: gates.mean(0))
+
+
+@mistake(
+    "load_balance_loss",
+    hint="The probabilities are those of the gates. They come from the softmax of all scores, also "
+    "of experts that were not chosen: these could not be helped otherwise.",
+)
+def takes_the_gates_for_probabilities(scores, gates):
+    return _balance(scores, gates, probability=lambda scores: gates.mean(0))
+
+
+@mistake(
+    "load_balance_loss",
+    hint="The softmax runs over the tokens. Each token has probabilities for the experts.",
+)
+def softmax_over_tokens(scores, gates):
+    return _balance(scores, gates, probability=lambda scores: scores.softmax(0).mean(0))
+
+
+@mistake(
+    "load_balance_loss", hint="The mean scores are used as they are: their softmax is missing."
+)
+def forgets_the_softmax(scores, gates):
+    return _balance(scores, gates, probability=lambda scores: scores.mean(0))
+
+
+@mistake(
+    "load_balance_loss",
+    hint="The softmax is taken of the mean scores. Take it for each token, then the mean.",
+)
+def averages_first(scores, gates):
+    return _balance(scores, gates, probability=lambda scores: scores.mean(0).softmax(0))
+
+
+@mistake(
+    "load_balance_loss",
+    hint="The factor is the number of tokens, N. It is the number of experts, E.",
+)
+def multiplies_by_tokens(scores, gates):
+    return _balance(scores, gates, times=len(scores))
+
+
+@mistake(
+    "load_balance_loss",
+    hint="This is the mean over the experts, E times too small. It is E times their sum.",
+)
+def averages_the_experts(scores, gates):
+    return _balance(scores, gates, times=1 / scores.shape[1])
+
+
+@mistake(
+    "load_balance_loss", hint="Shares are multiplied with shares: no gradient gets to the router."
+)
+def squares_the_shares(scores, gates):
+    share = (gates > 0).to(scores).sum(0) / (gates > 0).sum()
+    return _balance(scores, gates, probability=lambda scores: share + 0 * scores.mean(0))
+
+
+@mistake(
+    "load_balance_loss",
+    hint="The probabilities are cut off from the gradient. The shares have none, so nothing is "
+    "left from which the router could learn.",
+)
+def detaches_the_probabilities(scores, gates):
+    return _balance(scores, gates, probability=lambda scores: scores.softmax(-1).mean(0).detach())
+
+
+@alternative("load_balance_loss")
+def counts_with_einsum(scores, gates):
+    chosen = torch.where(gates != 0, 1.0, 0.0).to(scores.dtype)
+    product = torch.einsum("ne,me->", chosen, torch.softmax(scores, 1))
+    return product * scores.shape[1] / (chosen.sum() * scores.shape[0])
+
+
+@alternative("load_balance_loss")
+def counts_expert_by_expert(scores, gates):
+    probabilities, total = scores.softmax(1), 0.0
+    for e in range(scores.shape[1]):
+        share = (gates[:, e] > 0).sum() / (gates > 0).sum()
+        total = total + share.to(scores.dtype) * probabilities[:, e].mean()
+    return total * scores.shape[1]
+
+
+EQUIVALENT = {
+    "join_text_and_summary: without `strict` in one call of `zip`: rows = [[*text, SEP, "
+    "*summary, EOS] for text, summary in zip(texts, summaries)]": (
+        "there are as many summaries as texts"
+    ),
+    "join_text_and_summary: with False once where True belongs: rows = [[*text, SEP, "
+    "*summary, EOS] for text, summary in zip(texts, summaries, strict=False)]": (
+        "there are as many summaries as texts"
+    ),
+    "join_text_and_summary: without `strict` in one call of `zip`: for b, (row, text) in "
+    "enumerate(zip(rows, texts)): tokens[b, :len(row)] = torch.tensor(row) counted[b, "
+    "len(text) + 1:le…": ("there are as many summaries as texts"),
+    "join_text_and_summary: with False once where True belongs: for b, (row, text) in "
+    "enumerate(zip(rows, texts, strict=False)): tokens[b, :len(row)] = torch.tensor(row) "
+    "counted[b, le…": ("there are as many summaries as texts"),
+    "join_text_and_summary: whose result is cut off from the gradient: return "
+    "(tokens.detach(), counted.detach())": ("ids and bools have no gradient"),
+    "language_model_loss: with one bound of a slice left out: log_p = "
+    "torch.log_softmax(logits[:, :], dim=-1)": ("gather reads as many positions as the target has"),
+    "local_block_attention: with `k` once where `q` belongs: T = k.shape[-2]": (
+        "all three have T positions"
+    ),
+    "local_block_attention: with `v` once where `q` belongs: T = v.shape[-2]": (
+        "all three have T positions"
+    ),
+    "local_block_attention: with `k` once where `q` belongs: context = masked_attention(q, "
+    "k, v, causal_mask(block, k.device))": ("all three are on one device"),
+    "local_block_attention: with `v` once where `q` belongs: context = masked_attention(q, "
+    "k, v, causal_mask(block, v.device))": ("all three are on one device"),
+    "memory_compressed_attention: with `k` once where `q` belongs: position = "
+    "torch.arange(q.shape[-2], device=k.device)": ("all three are on one device"),
+    "memory_compressed_attention: with `v` once where `q` belongs: position = "
+    "torch.arange(q.shape[-2], device=v.device)": ("all three are on one device"),
+    "memory_compressed_attention: with `v` once where `k` belongs: last = "
+    "torch.arange(v.shape[-2], device=q.device) * stride + stride - 1": (
+        "there are as many values as keys"
+    ),
+    "memory_compressed_attention: with `k` once where `q` belongs: last = "
+    "torch.arange(k.shape[-2], device=k.device) * stride + stride - 1": (
+        "all three are on one device"
+    ),
+    "memory_compressed_attention: with `v` once where `q` belongs: last = "
+    "torch.arange(k.shape[-2], device=v.device) * stride + stride - 1": (
+        "all three are on one device"
+    ),
+    "top_k_gate: without `dim` in one call of `topk`: best, chosen = scores.topk(k)": (
+        "the last axis is the default"
+    ),
+    "top_k_gate: with one minus sign left out: best, chosen = scores.topk(k, dim=1)": (
+        "of two axes the second is the last"
+    ),
+    "top_k_gate: with one minus sign left out: weights = torch.softmax(best, dim=1)": (
+        "of two axes the second is the last"
+    ),
+    "top_k_gate: with one minus sign left out: return torch.zeros_like(scores).scatter(1, "
+    "chosen, weights)": ("of two axes the second is the last"),
+    "load_balance_loss: with one call of `to` left out: chosen = gates > 0": (
+        "whole numbers divide to float32, which is near enough"
+    ),
+    "load_balance_loss: with `gates` once where `scores` belongs: chosen = (gates > "
+    "0).to(gates.dtype)": ("both have the same dtype"),
+    "load_balance_loss: with one call of `sum` left out: share = chosen / chosen.sum()": (
+        "the sum over the tokens is then taken at the end"
+    ),
+    "load_balance_loss: with one minus sign left out: probability = torch.softmax(scores, "
+    "dim=1).mean(dim=0)": ("of two axes the second is the last"),
+    "load_balance_loss: with `gates` once where `scores` belongs: return gates.shape[1] * "
+    "(share * probability).sum()": ("both have E columns"),
+}
