@@ -12,7 +12,7 @@ from attention.transformer import Encoder
 def mean_pooling(x, mask=None):
     """Make one vector of each sequence: the mean of its real tokens.
 
-    x        (B, T, d_model)
+    x        (B, T, d_model)  finite numbers, also in the padding
     mask     None, or bool (B, T); True = a real token
     returns  (B, d_model)  of a sequence without a real token: zeros
 
@@ -76,7 +76,7 @@ class HierarchicalAttention(nn.Module):
         returns  three tensors: documents (B, d_model), sentence_weights (B, S) and
                  word_weights (B, S, T); a sentence without a real word has weight 0
         """
-        # exercise: about 7 lines
+        # exercise: about 4 lines
         words = sentences = None
         if mask is not None:
             words = mask.unsqueeze(2)  # (B, S, 1, T)
@@ -117,9 +117,7 @@ class EncoderClassifier(nn.Module):
     def encode(self, x, mask=None):
         """Put `cls` in front, add the positions, and run the encoder.
 
-        x        (B, T, d_model)  vectors of the tokens, without positions
-        mask     None, or bool (B, T); True = a real token
-        returns  (B, 1 + T, d_model)
+        A step of `forward`, which alone is called from elsewhere: divide the work as you like.
         """
         # exercise: about 5 lines
         cls = self.cls.expand(len(x), 1, -1)  # (B, 1, d_model)
@@ -129,7 +127,12 @@ class EncoderClassifier(nn.Module):
         return self.encoder(x, mask)
 
     def forward(self, x, mask=None):
-        """Score every class: (B, T, d_model) -> (B, n_classes)."""
+        """Score every class, from what the encoder makes of `cls`.
+
+        x        (B, T, d_model)  vectors of the tokens, without positions; T is at most max_length
+        mask     None, or bool (B, T); True = a real token. `cls` may be attended to, too
+        returns  (B, n_classes)
+        """
         # exercise: about 1 line
         return self.head(self.encode(x, mask)[:, 0])
 

@@ -48,7 +48,7 @@ for words, city in list(zip(test_set.words, test_set.cities, strict=True))[:2]:
 
 # %% [markdown]
 # The answer is one of ten classes, so at the end one vector must go into one linear layer. But a
-# document is many vectors, and each document has another number of them. Put side by side they
+# document is many vectors, and each document has a different number of them. Put side by side they
 # would not fit the layer. The last state of a recurrent network has a fixed size, but lesson 02
 # showed what gets lost on the way.
 #
@@ -90,8 +90,9 @@ print("mean   ", [round(sum(token[i] for token in x) / 3, 3) for i in (0, 1)])
 # ### Exercise 16.1 · `mean_pooling`
 # ●○○ easy · 8 minutes · 1 point
 #
-# The mean of the real tokens. The padding may hold any numbers, and the real tokens need not come
-# first. A sequence without a real token gives zeros. `mask=None` means that all tokens are real.
+# The mean of the real tokens. The padding may hold any finite numbers, and the real tokens need not
+# come first. A real token may be all zeros: which ones are real, only the mask says. A sequence
+# without a real token gives zeros. `mask=None` means that all tokens are real.
 #
 # <details><summary>Hint 1 · the idea</summary>
 #
@@ -99,7 +100,7 @@ print("mean   ", [round(sum(token[i] for token in x) / 3, 3) for i in (0, 1)])
 # </details>
 # <details><summary>Hint 2 · the shapes</summary>
 #
-# `x` is (B, T, d_model) and `mask` (B, T). To meet `x`, the mask needs one axis more at its end.
+# `x` is (B, T, d_model) and `mask` (B, T). To meet `x`, the mask needs one more axis at its end.
 # The counts should be (B, 1), so that each row is divided by its own.
 # </details>
 # <details><summary>Hint 3 · “nan” where a sequence is empty</summary>
@@ -129,7 +130,7 @@ check.mean_pooling(mean_pooling)
 # <details><summary>Hint 2 · the shapes</summary>
 #
 # q should be (1, d_model); it broadcasts to all sequences. The mask should be (..., 1, T). What
-# comes back is (..., 1, d_model) and (..., 1, T), with an axis too many.
+# comes back is (..., 1, d_model) and (..., 1, T), with one axis too many.
 # </details>
 # <details><summary>Hint 3 · a shape that is wrong for B = 1 only</summary>
 #
@@ -165,7 +166,9 @@ print("the order of the tokens changes nothing:", same)
 # ### Exercise 16.3 · `HierarchicalAttention`
 # ●●○ medium · 15 minutes · 3 points
 #
-# Write `forward`. Each level is what you wrote in 16.2: call that, or `masked_attention` twice.
+# Write `forward`. Each level is what you wrote in 16.2: call that, or `masked_attention` twice,
+# which takes a few lines more. A real sentence may have a vector of zeros, and is weighed all the
+# same.
 #
 # <details><summary>Hint 1 · the idea</summary>
 #
@@ -282,13 +285,13 @@ guess = ax.axhline((1 / sizes).mean(), color=plots.GREY, linestyle="--", linewid
 limits = ax.set_ylim(0, 1.05)
 
 # %% [markdown]
-# *Share of 500 test documents that are answered rightly, against training step: means and ranges of
-# three seeds. Dashed: guessing among the cities that occur, four to eight of them.* With two levels
-# the task is learned at once. The mean of means and attention at one level stay near that guess,
-# which is all that a list of the words allows. This is no lack of training. A mean of means adds up
-# what each word says by itself, and so does one level of attention, whose score for *Jena* does not
-# depend on who stands beside it. *Who* and *where* must meet in one vector per sentence before
-# anything is chosen.
+# *Share of 500 test documents that are answered correctly, against training step: means and ranges
+# of three seeds. Dashed: guessing among the cities that occur, four to eight of them.* With two
+# levels the task is learned within 100 steps. The mean of means and attention at one level stay
+# near that guess, which is all that a list of the words allows. This is no lack of training. A mean
+# of means adds up what each word says by itself, and so does one level of attention, whose score
+# for *Jena* does not depend on who stands beside it. *Who* and *where* must meet in one vector per
+# sentence before anything is chosen.
 #
 # That is what is needed, rather than the weights: with a tanh between the two means the task is
 # learned, too, only later. A nonlinear layer on each sentence can learn “Ada *and* Jena”.
@@ -361,6 +364,9 @@ for r in (row, other):
 # Write `encode` and `forward`. `LearnedPositions` of lesson 08 and `Encoder` of lesson 10 are
 # there as parts. The mask is one token too short: whom may everybody look at?
 #
+# The check compares scores, that is what `forward` returns. What `encode` hands to `forward` is up
+# to you. No sequence is longer than `max_length`.
+#
 # <details><summary>Hint 1 · the idea</summary>
 #
 # In front of every sequence of the batch stands the same vector. It has a position, too: 0. The
@@ -368,18 +374,18 @@ for r in (row, other):
 # </details>
 # <details><summary>Hint 2 · the shapes</summary>
 #
-# `cls` is (d_model,) and should be (B, 1, d_model) to be joined with x along the axis of tokens:
-# `expand`. The mask is (B, T); the encoder wants (B, 1, 1 + T).
+# `cls` is (d_model,), and x is (B, T, d_model). Which shape must `cls` have to become one more
+# token of each of the B sequences? The encoder wants a mask of (B, 1, 1 + T).
 # </details>
 # <details><summary>Hint 3 · a column in front of the mask</summary>
 #
-# `F.pad(mask, (left, right), value=…)` lengthens the last axis. Or make a column of True with
-# `torch.ones_like(mask[:, :1])` and join it. And if mask is None?
+# Everybody may look at the extra token, so every row of the mask gets one more True. At which end?
+# `F.pad` lengthens an axis, `torch.cat` joins two tensors. And if mask is None?
 # </details>
 # <details><summary>Hint 4 · “The size of tensor a … must match the size of tensor b”</summary>
 #
-# With T = 5 there are 6 tokens now. Is the mask as long as x? And has it the axis of length 1 that
-# stands for all queries?
+# With T = 5 there are 6 tokens now. Is the mask as long as x? And does it have the axis of length 1
+# that stands for all queries?
 # </details>
 
 # %% exercise="EncoderClassifier"
@@ -401,8 +407,8 @@ check.EncoderClassifier(EncoderClassifier)
 # ### Exercise 16.5 · `patchify`
 # ●●○ medium · 15 minutes · 2 points
 #
-# The patches are counted as one reads, from the top left. In a patch it is channel by channel, and
-# each channel row by row.
+# The patches are counted as one reads, from the top left. Within a patch the numbers go channel by
+# channel, each row by row.
 #
 # <details><summary>Hint 1 · the idea</summary>
 #
@@ -547,10 +553,11 @@ for name, (one, two) in (("convolution", of_conv), ("attention", of_attention)):
 # *From position (across) to position (down), for two images. Left: a convolution; brown is
 # positive, violet negative, white 0. Right: attention, mean of four heads, each panel from its
 # smallest weight, white, to its largest, black.* The two matrices of the convolution are the same.
-# They are nearly empty, and each diagonal repeats one number. The two matrices of attention differ.
-# Any position may look at any other; in this layer nearly all look at the same few patches, which
-# are other ones in each image. That is what variable weights buy. The price: T² of them must be
-# computed anew for each image, and nothing says in advance that neighbours matter.
+# Three quarters of each are empty, and along a diagonal one number repeats, with gaps at the edges
+# of the image. The two matrices of attention differ. Any position may look at any other; in this
+# layer nearly all look at the same few patches, which are different in each image. That is what
+# variable weights buy. The price: T² of them must be computed anew for each image, and nothing says
+# in advance that neighbours matter.
 #
 # ## Where does it look?
 # The row of [CLS] in the last layer says how much each patch is looked at. Drawn over the image, it

@@ -43,7 +43,9 @@ def short(text: str) -> str:
 
 def number(value: Any, digits: int = 6) -> str:
     value = value.item() if isinstance(value, torch.Tensor) else value
-    return f"{value:.{digits}g}" if isinstance(value, float | complex) else short(show(value))
+    if isinstance(value, float | complex):
+        return f"{value + 0:.{digits}g}"  # -0.0 + 0 is 0.0
+    return short(show(value))
 
 
 def two_numbers(got: Any, expected: Any) -> tuple[str, str]:

@@ -57,6 +57,55 @@ def divides_by_the_batchs_count(x, mask=None):
     return _mean(x, mask, lambda mask: mask.sum().clamp(min=1))
 
 
+@mistake(
+    "mean_pooling",
+    hint="Under a mask all sequences are divided by the number of real tokens in the whole batch. "
+    "Each sequence has its own.",
+)
+def divides_by_the_batchs_count_under_a_mask(x, mask=None):
+    return x.mean(1) if mask is None else _mean(x, mask, lambda mask: mask.sum().clamp(min=1))
+
+
+@mistake(
+    "mean_pooling",
+    hint="Under a mask all sequences are divided by the number of real tokens in the whole batch, "
+    "which may even be 0. Each sequence has its own, and is divided by 1 at least.",
+)
+def divides_by_the_batchs_count_or_zero(x, mask=None):
+    return x.mean(1) if mask is None else _mean(x, mask, lambda mask: mask.sum())
+
+
+@mistake(
+    "mean_pooling",
+    hint="The counts are (B,), which would have to match the features. They should be (B, 1), "
+    "so that each row is divided by its own: sum has keepdim=True.",
+)
+def lays_the_counts_flat(x, mask=None):
+    return x.mean(1) if mask is None else _mean(x, mask, lambda mask: mask.sum(1).clamp(min=1))
+
+
+@mistake(
+    "mean_pooling",
+    hint="The mask is (B, T) and x (B, T, d_model): their last axes do not belong together. Give "
+    "the mask one more axis at its end.",
+)
+def forgets_the_masks_axis(x, mask=None):
+    if mask is None:
+        return x.mean(1)
+    return (x * mask).sum(1) / mask.sum(1, keepdim=True).clamp(min=1)
+
+
+@mistake(
+    "mean_pooling",
+    hint="The mask is (B, T) and x (B, T, d_model): their last axes do not belong together. Give "
+    "the mask one more axis at its end.",
+)
+def fills_without_the_masks_axis(x, mask=None):
+    if mask is None:
+        return x.mean(1)
+    return x.masked_fill(~mask, 0.0).sum(1) / mask.sum(1, keepdim=True).clamp(min=1)
+
+
 @mistake("mean_pooling", hint="The mask is read the wrong way round. True is a real token.")
 def keeps_the_padding(x, mask=None):
     return _mean(x, None if mask is None else ~mask)
@@ -69,6 +118,52 @@ def keeps_the_padding(x, mask=None):
 )
 def divides_by_zero(x, mask=None):
     return _mean(x, mask, lambda mask: mask.sum(1, keepdim=True))
+
+
+@mistake(
+    "mean_pooling",
+    hint="A sequence without a real token is divided by a count of 0, and Python raises. Such a "
+    "sequence should give zeros: divide by 1 at least.",
+)
+def divides_by_zero_in_python(x, mask=None):
+    if mask is None:
+        return x.mean(1)
+    return torch.stack([sum(v[kept]) / int(kept.sum()) for v, kept in zip(x, mask, strict=True)])
+
+
+NOT_COUNTED = (
+    "Tokens of zeros are not counted. A real token may be all zeros: what is real only the mask "
+    "says, and without a mask all tokens are."
+)
+
+
+@mistake("mean_pooling", hint=NOT_COUNTED)
+def counts_what_is_not_zero_without_a_mask(x, mask=None):
+    return _mean(x, (x != 0).any(-1) if mask is None else mask)
+
+
+@mistake("mean_pooling", hint=NOT_COUNTED)
+def counts_what_is_not_zero(x, mask=None):
+    x = x if mask is None else x.masked_fill(~mask.unsqueeze(-1), 0.0)
+    return x.sum(1) / (x != 0).any(-1).sum(1, keepdim=True).clamp(min=1)
+
+
+@mistake(
+    "mean_pooling",
+    hint="squeeze() without an axis takes away every axis of size 1, such as that of a batch of "
+    "one. The sum over axis 1 has no such axis to begin with.",
+)
+def squeezes_the_mean(x, mask=None):
+    return _mean(x, mask).squeeze()
+
+
+@mistake(
+    "mean_pooling",
+    hint="The axis of the tokens is still there, with size 1: (B, 1, d_model). Asked for is "
+    "(B, d_model).",
+)
+def keeps_the_tokens_axis(x, mask=None):
+    return _mean(x, mask).unsqueeze(1)
 
 
 @mistake(
@@ -103,6 +198,25 @@ def averages_the_batch(x, mask=None):
 
 @mistake(
     "mean_pooling",
+    hint="x[mask] has the real tokens of all sequences in one row, so one mean comes out for the "
+    "whole batch. Each sequence has its own.",
+)
+def averages_all_that_is_kept(x, mask=None):
+    return x.mean(1) if mask is None else x[mask].mean(0, keepdim=True)
+
+
+@mistake(
+    "mean_pooling",
+    hint="The mean is taken over the batch. x is (B, T, d_model): which axis holds the tokens?",
+)
+def averages_the_sequences(x, mask=None):
+    if mask is None:
+        return x.mean(0)
+    return (x * mask.unsqueeze(-1)).sum(0) / mask.sum(0).unsqueeze(-1).clamp(min=1)
+
+
+@mistake(
+    "mean_pooling",
     hint="The mean is taken over the features. Which axis holds the tokens?",
 )
 def averages_the_features(x, mask=None):
@@ -124,6 +238,23 @@ def takes_the_largest(x, mask=None):
 )
 def needs_a_mask(x, mask=None):
     return (x * mask.unsqueeze(-1)).sum(1) / mask.sum(1, keepdim=True).clamp(min=1)
+
+
+@mistake(
+    "mean_pooling",
+    hint="mask may be None, and None cannot be indexed. Then all tokens are real.",
+)
+def indexes_the_mask(x, mask=None):
+    return (x * mask[..., None]).sum(1) / mask.sum(1, keepdim=True).clamp(min=1)
+
+
+@mistake(
+    "mean_pooling",
+    hint="mask may be None, and ~ needs a tensor. Then all tokens are real.",
+)
+def inverts_none(x, mask=None):
+    hidden = ~mask
+    return x.masked_fill(hidden.unsqueeze(-1), 0.0).sum(1) / mask.sum(1, keepdim=True).clamp(min=1)
 
 
 @mistake(
@@ -159,6 +290,12 @@ def averages_with_where(x, mask=None):
     total = torch.where(mask[..., None], x, torch.zeros_like(x)).sum(1)
     count = mask.long().sum(1)
     return total / torch.where(count == 0, torch.ones_like(count), count)[:, None]
+
+
+@alternative("mean_pooling")
+def averages_and_repairs(x, mask=None):
+    kept = x.new_ones(x.shape[:2]) if mask is None else mask.to(x.dtype)
+    return (kept.unsqueeze(1) @ x).squeeze(1).div(kept.sum(1, keepdim=True).clamp_min(1))
 
 
 def _weigh(x, query, mask, scale=None, dim=-1, empty=0.0):
@@ -281,6 +418,109 @@ def squeezes_too_much(x, query, mask=None):
     return pair[0].squeeze(), pair[1].squeeze()
 
 
+NEEDS_A_MASK = "mask may be None: then all tokens are real, and None is passed on as it is."
+
+
+@mistake("attention_pooling", hint=NEEDS_A_MASK)
+def unsqueezes_none(x, query, mask=None):
+    pair = masked_attention(query[None], x, x, mask.unsqueeze(-2), return_weights=True)
+    return pair[0].squeeze(-2), pair[1].squeeze(-2)
+
+
+@mistake("attention_pooling", hint=NEEDS_A_MASK)
+def indexes_none(x, query, mask=None):
+    pair = masked_attention(query[None], x, x, mask[..., None, :], return_weights=True)
+    return pair[0].squeeze(-2), pair[1].squeeze(-2)
+
+
+def _pool_with(x, query, mask, lengthen=lambda mask: mask.unsqueeze(-2), cut=None):
+    """Pooling with `masked_attention`, with the mask's new axis and the cut anywhere."""
+    mask = None if mask is None else lengthen(mask)
+    pair = masked_attention(query.unsqueeze(0), x, x, mask, return_weights=True)
+    return tuple(map(cut or (lambda part: part.squeeze(-2)), pair))
+
+
+@mistake(
+    "attention_pooling",
+    hint="The mask has no axis for the queries: `masked_attention` reads (..., T) as (T_q, T_k). "
+    "It should be (..., 1, T).",
+)
+def passes_the_mask_as_it_is(x, query, mask=None):
+    return _pool_with(x, query, mask, lambda mask: mask)
+
+
+@mistake(
+    "attention_pooling",
+    hint="The mask's new axis stands behind the tokens: (..., T, 1). The one query comes before "
+    "them: (..., 1, T).",
+)
+def puts_the_query_axis_last(x, query, mask=None):
+    return _pool_with(x, query, mask, lambda mask: mask.unsqueeze(-1))
+
+
+SECOND = (
+    "The mask's new axis is counted from the front, which is right for (B, T) only. There may be "
+    "more or fewer axes in front of T: count from the end."
+)
+
+
+@mistake("attention_pooling", hint=SECOND)
+def indexes_the_query_axis_second(x, query, mask=None):
+    return _pool_with(x, query, mask, lambda mask: mask[:, None, :])
+
+
+@mistake("attention_pooling", hint=SECOND)
+def puts_the_query_axis_second(x, query, mask=None):
+    return _pool_with(x, query, mask, lambda mask: mask.unsqueeze(1))
+
+
+FROM_THE_FRONT = (
+    "The axis of the one query is counted from the front, which is right for (B, T, d_model) only. "
+    "There may be more or fewer axes in front: count from the end, with -2."
+)
+
+
+@mistake("attention_pooling", hint=FROM_THE_FRONT)
+def squeezes_the_second_axis(x, query, mask=None):
+    return _pool_with(x, query, mask, cut=lambda part: part.squeeze(1))
+
+
+@mistake("attention_pooling", hint=FROM_THE_FRONT)
+def takes_the_first_of_the_second_axis(x, query, mask=None):
+    return _pool_with(x, query, mask, cut=lambda part: part[:, 0])
+
+
+@mistake(
+    "attention_pooling",
+    hint="`masked_attention` gives the context alone unless it is asked for the pair, with "
+    "return_weights=True. Here a context is unpacked into two.",
+)
+def unpacks_the_context(x, query, mask=None):
+    mask = None if mask is None else mask.unsqueeze(-2)
+    context, weights = masked_attention(query.unsqueeze(0), x, x, mask)
+    return context.squeeze(-2), weights.squeeze(-2)
+
+
+@mistake(
+    "attention_pooling",
+    hint="The query has no axis of its own: q is (d_model,), but T_q queries are (T_q, d_model). "
+    "Here T_q = 1.",
+)
+def passes_the_query_as_it_is(x, query, mask=None):
+    mask = None if mask is None else mask.unsqueeze(-2)
+    context, weights = masked_attention(query, x, x, mask, return_weights=True)
+    return context.squeeze(-2), weights.squeeze(-2)
+
+
+@mistake(
+    "attention_pooling",
+    hint="Tokens of zeros are taken for padding. What is real only the mask says.",
+)
+def hides_tokens_of_zeros(x, query, mask=None):
+    real = (x != 0).any(-1)
+    return _pool_with(x, query, real if mask is None else real & mask)
+
+
 @mistake("attention_pooling", hint="Only the context is returned. The weights are asked for, too.")
 def returns_the_context_only(x, query, mask=None):
     return _sum(_weigh(x, query, mask), x)[0]
@@ -385,6 +625,13 @@ class _Hierarchy(nn.Module):
         return document, weights, word_weights
 
 
+class _Kernel(_Hierarchy):
+    """The same with `masked_attention`, whose errors are other ones."""
+
+    def pool(self, x, query, mask):
+        return _pool_with(x, query, mask)
+
+
 @mistake(
     "HierarchicalAttention",
     hint="The sentence level has no mask, so a sentence of padding gets weight. A sentence is real "
@@ -461,6 +708,105 @@ class AveragesSentences(_Hierarchy):
 class AveragesWords(_Hierarchy):
     def words(self, x, mask):
         return self.pool(x, 0 * self.word_query, mask)
+
+
+@mistake(
+    "HierarchicalAttention",
+    hint="The vector of a sentence is the plain mean of all T words, padding included: the word "
+    "weights are right but do not enter it. Take the context of the first pooling.",
+)
+class AveragesAllWords(_Hierarchy):
+    def words(self, x, mask):
+        return x.mean(2), super().words(x, mask)[1]
+
+
+@mistake(
+    "HierarchicalAttention",
+    hint="The vector of a sentence is the plain mean of its real words: the word weights are right "
+    "but do not enter it. Take the context of the first pooling.",
+)
+class AveragesRealWords(_Hierarchy):
+    def words(self, x, mask):
+        mask = _everything(x) if mask is None else mask
+        count = mask.sum(-1, keepdim=True).clamp(min=1)
+        return (x * mask.unsqueeze(-1)).sum(2) / count, super().words(x, mask)[1]
+
+
+@mistake(
+    "HierarchicalAttention",
+    hint="A sentence is taken for empty because its vector is zero. Words may add up to zero: "
+    "only the mask says which sentences are real.",
+)
+class TakesZerosForEmpty(_Hierarchy):
+    def forward(self, x, mask=None):
+        sentences, word_weights = self.words(x, mask)
+        real = None if mask is None else (sentences != 0).any(-1)
+        return *self.sentences(sentences, real), word_weights
+
+
+@mistake(
+    "HierarchicalAttention",
+    hint="A sentence is taken for empty because its vector is zero, even without a mask. Words may "
+    "add up to zero: only the mask says which sentences are real.",
+)
+class AlwaysTakesZerosForEmpty(_Hierarchy):
+    def forward(self, x, mask=None):
+        sentences, word_weights = self.words(x, mask)
+        return *self.sentences(sentences, (sentences != 0).any(-1)), word_weights
+
+
+OF_ZEROS = "Words of zeros are taken for padding. What is real only the mask says."
+
+
+@mistake("HierarchicalAttention", hint=OF_ZEROS)
+class HidesWordsOfZerosFromWords(_Hierarchy):
+    def words(self, x, mask):
+        real = (x != 0).any(-1)
+        return super().words(x, real if mask is None else real & mask)
+
+
+@mistake("HierarchicalAttention", hint=OF_ZEROS)
+class HidesWordsOfZeros(_Hierarchy):
+    def forward(self, x, mask=None):
+        real = (x != 0).any(-1)
+        return super().forward(x, real if mask is None else real & mask)
+
+
+@mistake("HierarchicalAttention", hint="The mask is used at neither level.")
+class IgnoresTheMask(_Hierarchy):
+    def forward(self, x, mask=None):
+        return super().forward(x)
+
+
+@mistake(
+    "HierarchicalAttention",
+    hint="The mask of the sentences is (B, T): `any` goes along the axis of the sentences. Ask "
+    "along the words, the last axis, and (B, S) is left.",
+)
+class AsksAlongTheSentences(_Kernel):
+    def real(self, mask):
+        return None if mask is None else mask.any(1)
+
+
+@mistake(
+    "HierarchicalAttention",
+    hint="The mask of the words goes into the second pooling, too. There are S sentences to weigh, "
+    "so its mask is (B, S).",
+)
+class PassesTheWordsMask(_Kernel):
+    def real(self, mask):
+        return mask
+
+
+@mistake(
+    "HierarchicalAttention",
+    hint="The second pooling goes over the words again. It weighs the vectors that the first one "
+    "made of the sentences.",
+)
+class PoolsWordsTwice(_Hierarchy):
+    def forward(self, x, mask=None):
+        _, word_weights = self.words(x, mask)
+        return *self.pool(x, self.sentence_query, mask), word_weights
 
 
 @mistake(
@@ -549,6 +895,13 @@ class ReadsSentenceBySentence(_Hierarchy):
         return [document, weights, torch.stack([pair[1] for pair in pairs], 1)]
 
 
+@alternative("HierarchicalAttention")
+class SeesRealSentencesByTheirWeights(_Hierarchy):
+    def forward(self, x, mask=None):
+        sentences, word_weights = self.words(x, mask)
+        return *self.sentences(sentences, word_weights.detach().sum(-1) > 0), word_weights
+
+
 class _Classifier(nn.Module):
     """A right answer in small methods; a mistake overrides what it gets wrong."""
 
@@ -607,6 +960,198 @@ class ReadsTheMean(_Classifier):
         return encoded.mean(1)
 
 
+OF_TOKENS = "The mean of what comes out at the tokens decides. Here it is the output at index 0."
+
+
+@mistake("EncoderClassifier", hint=OF_TOKENS)
+class ReadsTheMeanOfTokens(_Classifier):
+    def read(self, encoded, mask):
+        return encoded[:, 1:].mean(1)
+
+
+@mistake("EncoderClassifier", hint=OF_TOKENS)
+class ReadsTheMeanOfRealTokens(_Classifier):
+    def read(self, encoded, mask):
+        return _mean(encoded[:, 1:], mask)
+
+
+@mistake(
+    "EncoderClassifier",
+    hint="The mean of the outputs at `cls` and at the real tokens decides. Here it is the output "
+    "at the extra token alone.",
+)
+class ReadsTheMeanOfAllReal(_Classifier):
+    def read(self, encoded, mask):
+        return _mean(encoded, None if mask is None else F.pad(mask, (1, 0), value=True))
+
+
+@mistake(
+    "EncoderClassifier",
+    hint="What comes out at the last real token decides. It should be the first output, where "
+    "`cls` went in.",
+)
+class ReadsTheLastReal(_Classifier):
+    def read(self, encoded, mask):
+        if mask is None:
+            return encoded[:, -1]
+        places = torch.arange(1, encoded.shape[1], device=encoded.device)
+        last = (mask * places).amax(1)  # 0, that is `cls`, where nothing is real
+        return encoded[torch.arange(len(encoded), device=encoded.device), last]
+
+
+@mistake(
+    "EncoderClassifier",
+    hint="The largest outputs of all places decide. Here it is the output at the extra token "
+    "alone.",
+)
+class ReadsTheLargest(_Classifier):
+    def read(self, encoded, mask):
+        return encoded.amax(1)
+
+
+@mistake(
+    "EncoderClassifier",
+    hint="Index 0 is taken along the batch: what is read are all tokens of the first sequence. Of "
+    "every sequence take its first token.",
+)
+class ReadsTheFirstSequence(_Classifier):
+    def read(self, encoded, mask):
+        return encoded[0]
+
+
+@mistake(
+    "EncoderClassifier",
+    hint="The output is read before the encoder's final norm. A pre-norm encoder ends with one: "
+    "call the encoder as a whole.",
+)
+class ReadsBeforeTheNorm(_Classifier):
+    def encode(self, x, mask=None):
+        x, mask = self.place(x), self.mask(x, mask)
+        for layer in self.encoder.layers:
+            x = layer(x, mask)
+        return x
+
+
+@mistake(
+    "EncoderClassifier",
+    hint="The final norm is applied twice. It is the encoder's last step already.",
+)
+class NormsTwice(_Classifier):
+    def read(self, encoded, mask):
+        return self.encoder.norm(encoded[:, 0])
+
+
+@mistake(
+    "EncoderClassifier",
+    hint="The head is not used: the output at `cls` is returned as it is, (B, d_model).",
+)
+class ForgetsTheHead(_Classifier):
+    def forward(self, x, mask=None):
+        return self.read(self.encode(x, mask), mask)
+
+
+@mistake(
+    "EncoderClassifier",
+    hint="A softmax makes probabilities of the scores. Return the scores themselves: the loss "
+    "takes them.",
+)
+class ReturnsProbabilities(_Classifier):
+    def forward(self, x, mask=None):
+        return super().forward(x, mask).softmax(-1)
+
+
+REPEAT = "`cls` stands in one row only. Each of the B sequences needs it: (B, 1, d_model)."
+
+
+@mistake("EncoderClassifier", hint=REPEAT)
+class PrependsToOneSequence(_Classifier):
+    def prepend(self, x):
+        return torch.cat([self.cls.view(1, 1, -1), x], 1)
+
+
+@mistake("EncoderClassifier", hint=REPEAT)
+class PrependsOneVector(_Classifier):
+    def prepend(self, x):
+        return torch.cat([self.cls, x], 1)
+
+
+@mistake(
+    "EncoderClassifier",
+    hint="`cls` has no axis of tokens: (B, d_model) cannot be joined with (B, T, d_model). It "
+    "should be (B, 1, d_model).",
+)
+class PrependsWithoutTheAxis(_Classifier):
+    def prepend(self, x):
+        return torch.cat([self.cls.expand(len(x), -1), x], 1)
+
+
+@mistake(
+    "EncoderClassifier",
+    hint="`cls` and the first token have position 0 both, and the others are one place early: the "
+    "positions of the tokens begin with 1.",
+)
+class PlacesTheWordsFromZero(_Classifier):
+    def place(self, x):
+        first = (self.cls + self.positions.table[0]).expand(len(x), 1, -1)
+        return torch.cat([first, self.positions(x)], 1)
+
+
+@mistake(
+    "EncoderClassifier",
+    hint="`cls` has the last position of the table, and the tokens begin with 0. Position 0 is "
+    "that of `cls`.",
+)
+class PlacesClsLast(_Classifier):
+    def place(self, x):
+        first = (self.cls + self.positions.table[-1]).expand(len(x), 1, -1)
+        return torch.cat([first, self.positions(x)], 1)
+
+
+@mistake(
+    "EncoderClassifier",
+    hint="The tokens have their positions, from 1 on, but `cls` has none. Its own is 0.",
+)
+class PlacesAllButCls(_Classifier):
+    def place(self, x):
+        return self.prepend(x + self.positions.table[1 : 1 + x.shape[1]])
+
+
+@mistake(
+    "EncoderClassifier",
+    hint="`cls` and the first token have position 1 both. That of `cls` is 0.",
+)
+class PlacesClsWithTheFirst(_Classifier):
+    def place(self, x):
+        first = (self.cls + self.positions.table[1]).expand(len(x), 1, -1)
+        return torch.cat([first, x + self.positions.table[1 : 1 + x.shape[1]]], 1)
+
+
+@mistake(
+    "EncoderClassifier",
+    hint="All positions are one too large: they begin with 1, and the last one is missing where "
+    "the sequence is as long as max_length. `cls` has position 0.",
+)
+class PlacesFromOne(_Classifier):
+    def place(self, x):
+        return self.prepend(x) + self.positions.table[1 : 2 + x.shape[1]]
+
+
+@mistake("EncoderClassifier", hint="The positions are added twice.")
+class PlacesTwice(_Classifier):
+    def place(self, x):
+        return self.positions(super().place(x))
+
+
+@mistake(
+    "EncoderClassifier",
+    hint="Tokens of zeros are taken for padding. What is real only the mask says.",
+)
+class HidesTokensOfZeros(_Classifier):
+    def mask(self, x, mask):
+        real = (x != 0).any(-1)
+        return super().mask(x, real if mask is None else real & mask)
+
+
 @mistake(
     "EncoderClassifier",
     hint="Every token gets scores: (B, 1 + T, n_classes). Only the output at index 0 goes into "
@@ -629,14 +1174,23 @@ class Appends(_Classifier):
         return None if mask is None else F.pad(mask, (0, 1), value=True).unsqueeze(1)
 
 
-@mistake(
-    "EncoderClassifier",
-    hint="`cls` stands at the end, so it has the position of another place. Put it in front, where "
-    "position 0 is its own.",
+BEHIND = (
+    "`cls` has the position behind the last token, T, as if it stood at the end, and the tokens "
+    "begin with 0. It stands in front, where position 0 is its own."
 )
+
+
+@mistake("EncoderClassifier", hint=BEHIND)
 class AppendsAndReadsTheEnd(Appends):
     def read(self, encoded, mask):
         return encoded[:, -1]
+
+
+@mistake("EncoderClassifier", hint=BEHIND)
+class PlacesClsBehind(_Classifier):
+    def place(self, x):
+        first = (self.cls + self.positions.table[x.shape[1]]).expand(len(x), 1, -1)
+        return torch.cat([first, self.positions(x)], 1)
 
 
 @mistake("EncoderClassifier", hint="The positions are not added. self.positions does it.")
@@ -715,6 +1269,16 @@ class ForgetsTheQueryAxis(_Classifier):
         return None if mask is None else F.pad(mask, (1, 0), value=True)
 
 
+@mistake(
+    "EncoderClassifier",
+    hint="The mask's new axis stands behind the tokens, so it silences queries in place of keys. "
+    "The encoder takes (B, 1, 1 + T).",
+)
+class PutsTheQueryAxisLast(_Classifier):
+    def mask(self, x, mask):
+        return None if mask is None else F.pad(mask, (1, 0), value=True).unsqueeze(-1)
+
+
 @mistake("EncoderClassifier", hint="The mask is read the wrong way round. True = may attend.")
 class InvertsTheMask(_Classifier):
     def mask(self, x, mask):
@@ -766,6 +1330,25 @@ class ClassifiesAllAndReadsOne(_Classifier):
         return self.head(self.encode(x, mask)).select(1, 0)
 
 
+@alternative("EncoderClassifier")
+class RefusesInItsOwnWords(_Classifier):
+    def place(self, x):
+        T, max_length = x.shape[1], len(self.positions.table) - 1
+        if max_length < T:
+            raise ValueError(f"{T} tokens, at most {max_length} fit")
+        return self.prepend(x) + self.positions.table[: 1 + T]
+
+
+@alternative("EncoderClassifier")
+class DoesAllInForward(_Classifier):
+    def encode(self, x, mask=None):
+        raise NotImplementedError
+
+    def forward(self, x, mask=None):
+        x = self.positions(torch.hstack([self.cls.repeat(len(x), 1, 1), x]))
+        return self.head(self.encoder(x, self.mask(x, mask))[:, 0])
+
+
 def _cut(images, size, order=(0, 2, 4, 1, 3, 5)):
     """Patches, with the six axes (B, C, rows, P, columns, P) in any order."""
     B, C, height, width = images.shape
@@ -782,6 +1365,114 @@ def _cut(images, size, order=(0, 2, 4, 1, 3, 5)):
 )
 def only_reshapes(images, size):
     return _cut(images, size, (0, 1, 2, 3, 4, 5))
+
+
+@mistake(
+    "patchify",
+    hint="Each channel is cut into runs of P · P pixels, which follow each other in memory: a run "
+    "is no square. Give rows and columns of patches their own axes, then permute.",
+)
+def cuts_runs(images, size):
+    B, C, height, width = images.shape
+    _cut(images, size)
+    return images.reshape(B, C, -1, size * size).transpose(1, 2).flatten(2)
+
+
+@mistake(
+    "patchify",
+    hint="The axes are exchanged by a reshape of F.unfold's (B, C · P · P, N), which keeps the "
+    "order in memory. A transpose exchanges them.",
+)
+def reshapes_what_unfold_gives(images, size):
+    _cut(images, size)
+    unfolded = F.unfold(images, size, stride=size)
+    return unfolded.reshape(len(images), -1, unfolded.shape[1])
+
+
+@mistake(
+    "patchify",
+    hint="The batch is mixed in: the axis B comes behind those of the patches, so a row holds "
+    "patches of several images. B stays the first axis.",
+)
+def mixes_the_batch_in(images, size):
+    return _cut(images, size, (2, 4, 0, 1, 3, 5))
+
+
+@mistake(
+    "patchify",
+    hint="The patches of all images stand in one row: (B · N, C · P · P). Each image keeps its "
+    "own: (B, N, C · P · P).",
+)
+def joins_the_batch(images, size):
+    return _cut(images, size).flatten(0, 1)
+
+
+@mistake(
+    "patchify",
+    hint="The patches stand on the first axis: (N, B, …). Asked for is (B, N, …), each image with "
+    "its own patches.",
+)
+def puts_the_patches_first(images, size):
+    return _cut(images, size).transpose(0, 1)
+
+
+def _cut_the_other_way(images, size, order):
+    """The axes are cut into (P, patches) instead of (patches, P)."""
+    patches = _cut(images, size)
+    B, C, height, width = images.shape
+    x = images.reshape(B, C, size, height // size, size, width // size)
+    return x.permute(order).reshape(patches.shape)
+
+
+THE_OTHER_WAY = (
+    "The axes are cut into (P, rows) and (P, columns): then neighbours are spread over the "
+    "patches. The P pixels of a patch stand side by side: (rows, P) and (columns, P)."
+)
+
+
+@mistake("patchify", hint=THE_OTHER_WAY)
+def takes_far_pixels(images, size):
+    return _cut_the_other_way(images, size, (0, 3, 5, 1, 2, 4))
+
+
+@mistake("patchify", hint=THE_OTHER_WAY)
+def takes_far_pixels_in_the_same_order(images, size):
+    return _cut_the_other_way(images, size, (0, 2, 4, 1, 3, 5))
+
+
+@mistake(
+    "patchify",
+    hint="The image is transposed: the patches are counted column by column, and the pixels in "
+    "them, too. Both should be read row by row.",
+)
+def reads_down_the_columns(images, size):
+    return _cut(images, size, (0, 4, 2, 1, 5, 3))
+
+
+@mistake(
+    "patchify",
+    hint="The channels stand between the rows and the columns of a patch. Asked for is channel by "
+    "channel: C comes before both.",
+)
+def puts_the_channels_between(images, size):
+    return _cut(images, size, (0, 2, 4, 3, 1, 5))
+
+
+@mistake(
+    "patchify",
+    hint="The channels stand before the rows and columns of patches, so a row does not hold all "
+    "channels of one patch. The axes to join are (B, rows, columns, C, P, P).",
+)
+def leaves_the_channels_in_front(images, size):
+    return _cut(images, size, (0, 1, 2, 4, 3, 5))
+
+
+@mistake(
+    "patchify",
+    hint="The mean of the channels is cut. A patch holds all channels of its place.",
+)
+def averages_the_channels(images, size):
+    return _cut(images.mean(1, keepdim=True), size)
 
 
 @mistake(
@@ -915,8 +1606,8 @@ def _erased(copy, rows, columns):
 
 @mistake(
     "blank_each_patch",
-    hint="The patches that were blanked before stay blank: all copies are one tensor, or each is "
-    "made from the last. Every copy starts from the image.",
+    hint="The patches that were blanked before stay blank: each copy is made from the last one. "
+    "Every copy starts from the image.",
 )
 def blanks_more_and_more(images, size):
     made, copy = [], images.clone()
@@ -928,11 +1619,39 @@ def blanks_more_and_more(images, size):
 
 @mistake(
     "blank_each_patch",
-    hint="All copies share one memory, so every one of them lacks all patches. expand makes no "
-    "copies; clone or repeat does.",
+    hint="Every copy lacks all patches, as if all copies were one tensor in which patch after "
+    "patch was blanked. Each one needs a clone() of the image for itself.",
 )
 def blanks_one_memory(images, size):
-    return torch.zeros_like(images)[:, None].repeat(1, len(_corners(images, size)), 1, 1, 1)
+    made, copy = [], images.clone()
+    for top, left in _corners(images, size):
+        copy[:, :, top : top + size, left : left + size] = 0
+        made.append(copy)
+    return torch.stack(made, 1)
+
+
+@mistake(
+    "blank_each_patch",
+    hint="The images that were handed in are changed, and all copies are this one tensor, blank "
+    "all over. Every copy is a clone() of its own.",
+)
+def blanks_without_a_clone(images, size):
+    made = []
+    for top, left in _corners(images, size):
+        images[:, :, top : top + size, left : left + size] = 0
+        made.append(images)
+    return torch.stack(made, 1)
+
+
+@mistake(
+    "blank_each_patch",
+    hint="The patches to the left, in the same row, are blank as well, as when a clone is made for "
+    "each row of patches only. Every copy starts from the image.",
+)
+def blanks_more_along_a_row(images, size):
+    return _copies(
+        images, size, lambda copy, rows, columns: _erased(copy, rows, slice(columns.stop))
+    )
 
 
 @mistake("blank_each_patch", hint="Only the patch is left, and all around it is blank.")
@@ -968,7 +1687,8 @@ def stacks_in_front(images, size):
 
 @mistake(
     "blank_each_patch",
-    hint="Whole rows of the image are blank. A patch has columns, too.",
+    hint="In each copy a whole row of patches is blank, from the left to the right. A patch has "
+    "columns, too, and each copy is a clone() of its own.",
 )
 def blanks_whole_rows(images, size):
     return _copies(images, size, lambda copy, rows, _: _erased(copy, rows, slice(None)))
@@ -984,6 +1704,82 @@ def blanks_one_channel(images, size):
         return copy
 
     return _copies(images, size, first)
+
+
+@mistake(
+    "blank_each_patch",
+    hint="The axis of the channels is forgotten: what is blank is a range of channels and of rows, "
+    "with all columns. The images are (B, C, height, width).",
+)
+def forgets_the_channels(images, size):
+    def blank(copy, rows, columns):
+        copy[:, rows, columns] = 0
+        return copy
+
+    return _copies(images, size, blank)
+
+
+@mistake(
+    "blank_each_patch",
+    hint="Only in the first image of the batch a patch is blank. It is blank in every image.",
+)
+def blanks_the_first_image(images, size):
+    def first(copy, rows, columns):
+        copy[0, :, rows, columns] = 0
+        return copy
+
+    return _copies(images, size, first)
+
+
+@mistake(
+    "blank_each_patch",
+    hint="Height and width are exchanged in what is blank: the axis before the last is that of "
+    "the rows.",
+)
+def exchanges_height_and_width(images, size):
+    return _copies(images, size, lambda copy, rows, columns: _erased(copy, columns, rows))
+
+
+@mistake(
+    "blank_each_patch",
+    hint="What is blank ends at P in every copy. A patch that begins at `top` ends at top + P.",
+)
+def ends_at_the_size(images, size):
+    def short(copy, rows, columns):
+        return _erased(copy, slice(rows.start, size), slice(columns.start, size))
+
+    return _copies(images, size, short)
+
+
+@mistake(
+    "blank_each_patch",
+    hint="The number of a patch is taken for the pixel where it begins. Patch number i begins at "
+    "pixel i · P.",
+)
+def takes_numbers_for_pixels(images, size):
+    def by_number(copy, rows, columns):
+        top, left = rows.start // size, columns.start // size
+        return _erased(copy, slice(top, top + size), slice(left, left + size))
+
+    return _copies(images, size, by_number)
+
+
+@mistake(
+    "blank_each_patch",
+    hint="The copies are counted from the last patch to the first. Patch 0 is the one at the top "
+    "left.",
+)
+def counts_backwards(images, size):
+    return _copies(images, size, _erased, lambda *given: _corners(*given)[::-1])
+
+
+@mistake(
+    "blank_each_patch",
+    hint="The copies are joined to one long batch, (N · B, C, height, width): stack gives them an "
+    "axis of their own, cat does not.",
+)
+def joins_the_copies(images, size):
+    return _copies(images, size, _erased, dim=0).flatten(0, 1)
 
 
 @mistake(

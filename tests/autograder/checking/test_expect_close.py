@@ -21,6 +21,11 @@ def test_close_accepts_what_is_equal(tensor):
     expect.close(tensor, tensor.clone(), "it differs from itself")
 
 
+def test_a_zero_is_shown_without_a_sign():
+    _, got, expected = failure(expect.close, f64([2.0, 1.0]), f64([2.0, -0.0]), "it is wrong")
+    assert (got, expected) == ("[0, 1] = 1", "[0, 1] = 0")
+
+
 @given(tensors(dtypes=(F64,), specials=False), st.data())
 def test_close_names_the_one_entry_that_is_off(tensor, data):
     assume(tensor.numel())
