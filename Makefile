@@ -22,7 +22,7 @@ test: install   ## run all tests and checks
 	$(BIN)/autograder build --check
 	$(BIN)/autograder verify
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 3 --dist worksteal -m "not browser and not serial"
-	$(BIN)/python -m pytest -n 2 --dist loadgroup -m "browser or serial" --last-skips
+	$(BIN)/python -m pytest -m "browser or serial" --last-skips
 
 lab: install    ## open the lessons in JupyterLab
 	$(BIN)/jupyter lab --LabApp.default_url=/lab/tree/lessons $(LAB_OPTIONS)

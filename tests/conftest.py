@@ -29,13 +29,10 @@ def pytest_configure():
 
 @pytest.hookimpl(tryfirst=True)  # before xdist reads the groups
 def pytest_collection_modifyitems(items):
-    """With --dist loadgroup, those that keep the cores busy run one after another.
-
-    The browsers' run beside them: these wait most of the time, and for a minute if need be.
-    """
+    """With --dist loadgroup, those that keep the cores busy run one after another."""
     for item in items:
-        for group in {"serial", "browser"} & {mark.name for mark in item.iter_markers()}:
-            item.add_marker(pytest.mark.xdist_group(group))
+        if {"serial", "browser"} & {mark.name for mark in item.iter_markers()}:
+            item.add_marker(pytest.mark.xdist_group("serial"))
 
 
 @pytest.hookimpl(wrapper=True)

@@ -1,0 +1,708 @@
+"""Answers to lesson 16 that were written without a look at its checks."""
+
+import math
+
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+from attention.masked_attention import masked_attention
+from attention.tokens_and_positions import LearnedPositions
+from attention.transformer import Encoder
+from tests.locked import right, wrong
+
+# --- mean_pooling ----------------------------------------------------------------------------
+
+
+@wrong("mean_pooling", cause="takes the first tokens, as many as are real", kind="value")
+def mean_pooling_1(x, mask=None):
+    if mask is None:
+        return x.mean(dim=1)
+    lengths = mask.sum(dim=1).tolist()
+    return torch.stack([row[:n].sum(dim=0) / max(n, 1) for row, n in zip(x, lengths, strict=True)])
+
+
+@wrong(
+    "mean_pooling",
+    cause="a sequence without a real token gives the mean of its padding",
+    kind="value",
+)
+def mean_pooling_2(x, mask=None):
+    if mask is None:
+        return x.mean(dim=1)
+    mask = mask | ~mask.any(dim=1, keepdim=True)
+    return (x * mask[..., None]).sum(dim=1) / mask.sum(dim=1, keepdim=True)
+
+
+@wrong("mean_pooling", cause="writes zeros into the given x", kind="state")
+def mean_pooling_3(x, mask=None):
+    if mask is None:
+        return x.mean(dim=1)
+    x[~mask] = 0
+    return x.sum(dim=1) / mask.sum(dim=1, keepdim=True).clamp(min=1)
+
+
+@wrong("mean_pooling", cause="does not count real tokens whose features are all 0", kind="value")
+def mean_pooling_4(x, mask=None):
+    if mask is not None:
+        x = x * mask.unsqueeze(-1)
+    counts = (x != 0).any(dim=-1).sum(dim=1)
+    return x.sum(dim=1) / counts.clamp(min=1)[:, None]
+
+
+@wrong("mean_pooling", cause="a softmax of the mask leaves the padding some weight", kind="value")
+def mean_pooling_5(x, mask=None):
+    if mask is None:
+        return x.mean(dim=1)
+    weights = mask.to(x.dtype).softmax(dim=-1)
+    pooled = (weights[:, None, :] @ x).squeeze(1)
+    return pooled * mask.any(dim=1, keepdim=True)
+
+
+@wrong("mean_pooling", cause="`mask or …` asks a tensor of many values for one truth", kind="crash")
+def mean_pooling_6(x, mask=None):
+    mask = mask or torch.ones(x.shape[:2], dtype=torch.bool)
+    return (x * mask[..., None]).sum(dim=1) / mask.sum(dim=1, keepdim=True).clamp(min=1)
+
+
+@wrong("mean_pooling", cause="goes through lists of numbers, so no gradient flows", kind="gradient")
+def mean_pooling_7(x, mask=None):
+    pooled = []
+    for b in range(x.shape[0]):
+        real = x[b] if mask is None else x[b][mask[b]]
+        pooled.append((real.sum(dim=0) / max(len(real), 1)).tolist())
+    return torch.tensor(pooled, dtype=x.dtype)
+
+
+@right("mean_pooling", how="NaN in the padding, and nanmean")
+def mean_pooling_8(x, mask=None):
+    if mask is None:
+        mask = torch.ones_like(x[..., 0], dtype=torch.bool)
+    return x.masked_fill(~mask[..., None], float("nan")).nanmean(dim=1).nan_to_num(nan=0.0)
+
+
+@right("mean_pooling", how="a loop over the sequences, with an index and an if")
+def mean_pooling_9(x, mask=None):
+    pooled = []
+    for b in range(len(x)):
+        row = x[b] if mask is None else x[b, mask[b].nonzero().squeeze(1)]
+        pooled.append(sum(row) / len(row) if len(row) else x[b].new_zeros(x.shape[-1]))
+    return torch.stack(pooled)
+
+
+# --- attention_pooling -----------------------------------------------------------------------
+
+
+@wrong("attention_pooling", cause="divides by the root of T, not of d_model", kind="value")
+def attention_pooling_1(x, query, mask=None):
+    scores = x @ query / math.sqrt(x.shape[-2])
+    if mask is not None:
+        scores = scores.masked_fill(~mask, -math.inf)
+    weights = scores.softmax(dim=-1).nan_to_num(0.0)
+    return (weights[..., None] * x).sum(dim=-2), weights
+
+
+@wrong("attention_pooling", cause="scales the query, which is then scaled again", kind="value")
+def attention_pooling_2(x, query, mask=None):
+    q = (query / query.shape[0] ** 0.5).unsqueeze(0)
+    mask = mask.unsqueeze(-2) if mask is not None else None
+    context, weights = masked_attention(q, x, x, mask, return_weights=True)
+    return context[..., 0, :], weights[..., 0, :]
+
+
+@wrong(
+    "attention_pooling",
+    cause="multiplies the scores by the mask: hidden tokens score 0, and keep weight",
+    kind="value",
+)
+def attention_pooling_3(x, query, mask=None):
+    scores = x @ query / math.sqrt(query.shape[-1])
+    if mask is not None:
+        scores = scores * mask
+    weights = torch.softmax(scores, dim=-1)
+    if mask is not None:
+        weights = weights * mask.any(dim=-1, keepdim=True)
+    return (weights.unsqueeze(-2) @ x).squeeze(-2), weights
+
+
+@wrong(
+    "attention_pooling",
+    cause="erases weights after the softmax: the rest no longer sums to 1",
+    kind="value",
+)
+def attention_pooling_4(x, query, mask=None):
+    context, weights = masked_attention(query[None], x, x, return_weights=True)
+    weights = weights.squeeze(-2)
+    if mask is not None:
+        weights = weights * mask
+    return torch.einsum("...t,...td->...d", weights, x), weights
+
+
+@wrong(
+    "attention_pooling",
+    cause="-1e9 in place of -inf: a sequence with nothing to attend to gets equal weights",
+    kind="value",
+)
+def attention_pooling_5(x, query, mask=None):
+    scores = (x * query).sum(dim=-1) / math.sqrt(len(query))
+    if mask is not None:
+        scores = torch.where(mask, scores, -1e9)
+    weights = scores.softmax(dim=-1)
+    return (weights[..., None] * x).sum(dim=-2), weights
+
+
+@wrong(
+    "attention_pooling",
+    cause="the softmax runs along axis 1, which is T only for (B, T, d_model)",
+    kind="size",
+)
+def attention_pooling_6(x, query, mask=None):
+    scores = x @ query / math.sqrt(query.shape[0])
+    if mask is not None:
+        scores = scores.masked_fill(~mask, -math.inf)
+    weights = scores.softmax(dim=1).nan_to_num(0.0)
+    return (weights[..., None] * x).sum(dim=-2), weights
+
+
+@wrong("attention_pooling", cause="works for three axes only: (B, T, d_model)", kind="size")
+def attention_pooling_7(x, query, mask=None):
+    B, T, d_model = x.shape
+    q = query.view(1, 1, d_model).expand(B, 1, d_model)
+    mask = None if mask is None else mask.view(B, 1, T)
+    context, weights = masked_attention(q, x, x, mask, return_weights=True)
+    return context.view(B, d_model), weights.view(B, T)
+
+
+@right("attention_pooling", how="a softmax of its own from exponentials, by einsum")
+def attention_pooling_8(x, query, mask=None):
+    scores = torch.einsum("...td,d->...t", x, query) * query.numel() ** -0.5
+    mask = torch.ones_like(scores, dtype=torch.bool) if mask is None else mask
+    scores = scores.masked_fill(~mask, torch.finfo(scores.dtype).min)
+    exps = (scores - scores.amax(dim=-1, keepdim=True)).exp() * mask
+    total = exps.sum(dim=-1, keepdim=True)
+    weights = exps / torch.where(total == 0, 1.0, total)
+    return torch.einsum("...td,...t->...d", x, weights), weights
+
+
+@right("attention_pooling", how="a loop over all sequences, each with its real tokens only")
+def attention_pooling_9(x, query, mask=None):
+    *front, T, d_model = x.shape
+    rows = x.reshape(-1, T, d_model)
+    masks = torch.ones_like(rows[..., 0]) > 0 if mask is None else mask.reshape(-1, T)
+    contexts, weights = [], []
+    for row, real in zip(rows, masks, strict=True):
+        w = x.new_zeros(T)
+        if real.any():
+            w[real] = F.softmax(row[real] @ query / math.sqrt(d_model), dim=0)
+        weights.append(w)
+        contexts.append(w @ row)
+    return torch.stack(contexts).view(*front, d_model), torch.stack(weights).view(*front, T)
+
+
+# --- HierarchicalAttention -------------------------------------------------------------------
+
+
+def _pool(x, query, mask=None):
+    mask = None if mask is None else mask[..., None, :]
+    context, weights = masked_attention(query[None], x, x, mask, return_weights=True)
+    return context.squeeze(-2), weights.squeeze(-2)
+
+
+class _Levels(nn.Module):
+    def __init__(self, d_model):
+        super().__init__()
+        self.word_query = nn.Parameter(torch.zeros(d_model))
+        self.sentence_query = nn.Parameter(torch.zeros(d_model))
+
+
+@wrong(
+    "HierarchicalAttention",
+    cause="takes a sentence as real if its first word is real",
+    kind="value",
+)
+class HierarchicalAttention_1(_Levels):
+    def forward(self, x, mask=None):
+        sentences, word_weights = _pool(x, self.word_query, mask)
+        real = None if mask is None else mask[:, :, 0]
+        document, sentence_weights = _pool(sentences, self.sentence_query, real)
+        return document, sentence_weights, word_weights
+
+
+@wrong("HierarchicalAttention", cause="the words of a sentence get no mask", kind="value")
+class HierarchicalAttention_2(_Levels):
+    def forward(self, x, mask=None):
+        sentences, word_weights = _pool(x, self.word_query)
+        real = None if mask is None else mask.any(dim=-1)
+        document, sentence_weights = _pool(sentences, self.sentence_query, real)
+        return document, sentence_weights, word_weights
+
+
+@wrong(
+    "HierarchicalAttention",
+    cause="multiplies the weights of the words by that of their sentence",
+    kind="value",
+)
+class HierarchicalAttention_3(_Levels):
+    def forward(self, x, mask=None):
+        sentences, word_weights = _pool(x, self.word_query, mask)
+        real = None if mask is None else mask.any(dim=-1)
+        document, sentence_weights = _pool(sentences, self.sentence_query, real)
+        return document, sentence_weights, word_weights * sentence_weights[..., None]
+
+
+@wrong(
+    "HierarchicalAttention",
+    cause="the document is the plain mean of the real sentences, without their weights",
+    kind="value",
+)
+class HierarchicalAttention_4(_Levels):
+    def forward(self, x, mask=None):
+        sentences, word_weights = _pool(x, self.word_query, mask)
+        real = None if mask is None else mask.any(dim=-1)
+        _, sentence_weights = _pool(sentences, self.sentence_query, real)
+        if real is None:
+            return sentences.mean(dim=1), sentence_weights, word_weights
+        count = real.sum(dim=1, keepdim=True).clamp(min=1)
+        return sentences.sum(dim=1) / count, sentence_weights, word_weights
+
+
+@wrong(
+    "HierarchicalAttention",
+    cause="squeeze() without an axis: wrong for one document or one sentence",
+    kind="size",
+)
+class HierarchicalAttention_5(_Levels):
+    def forward(self, x, mask=None):
+        words = sentences = None
+        if mask is not None:
+            words, sentences = mask.unsqueeze(2), mask.any(dim=2).unsqueeze(1)
+        s, a = masked_attention(self.word_query[None], x, x, words, return_weights=True)
+        s, a = s.squeeze(), a.squeeze()
+        d, b = masked_attention(self.sentence_query[None], s, s, sentences, return_weights=True)
+        return d.squeeze(), b.squeeze(), a
+
+
+@wrong("HierarchicalAttention", cause="the two queries change places", kind="value")
+class HierarchicalAttention_6(_Levels):
+    def forward(self, x, mask=None):
+        sentences, word_weights = _pool(x, self.sentence_query, mask)
+        real = None if mask is None else mask.sum(dim=-1) > 0
+        document, sentence_weights = _pool(sentences, self.word_query, real)
+        return document, sentence_weights, word_weights
+
+
+@wrong(
+    "HierarchicalAttention",
+    cause="the weights of the sentences keep the axis of the one query: (B, 1, S)",
+    kind="shape",
+)
+class HierarchicalAttention_7(_Levels):
+    def forward(self, x, mask=None):
+        sentences, word_weights = _pool(x, self.word_query, mask)
+        real = None if mask is None else mask.any(dim=-1)[:, None, :]
+        document, sentence_weights = masked_attention(
+            self.sentence_query[None], sentences, sentences, real, return_weights=True
+        )
+        return document[:, 0], sentence_weights, word_weights
+
+
+@right("HierarchicalAttention", how="loops over documents and sentences")
+class HierarchicalAttention_8(_Levels):
+    def forward(self, x, mask=None):
+        B, S = x.shape[:2]
+        if mask is None:
+            mask = torch.ones_like(x[..., 0]) > 0
+        documents, of_sentences, of_words = [], [], []
+        for b in range(B):
+            pairs = [_pool(x[b, s], self.word_query, mask[b, s]) for s in range(S)]
+            sentences = torch.stack([pair[0] for pair in pairs])
+            real = torch.stack([mask[b, s].any() for s in range(S)])
+            document, weights = _pool(sentences, self.sentence_query, real)
+            documents.append(document)
+            of_sentences.append(weights)
+            of_words.append(torch.stack([pair[1] for pair in pairs]))
+        return torch.stack(documents), torch.stack(of_sentences), torch.stack(of_words)
+
+
+@right("HierarchicalAttention", how="real sentences are those whose word weights do not sum to 0")
+class HierarchicalAttention_9(_Levels):
+    def forward(self, x, mask=None):
+        sentences, word_weights = _pool(x.flatten(0, 1), self.word_query, self._rows(mask))
+        word_weights = word_weights.unflatten(0, x.shape[:2])
+        real = word_weights.detach().sum(dim=2) > 0.5
+        document, sentence_weights = _pool(
+            sentences.unflatten(0, x.shape[:2]), self.sentence_query, real
+        )
+        return document, sentence_weights, word_weights
+
+    def _rows(self, mask):
+        return None if mask is None else mask.flatten(0, 1)
+
+
+# --- EncoderClassifier -----------------------------------------------------------------------
+
+
+class _Classifier(nn.Module):
+    def __init__(
+        self, n_classes, max_length, d_model, n_heads, d_ff, n_layers, dropout=0.1, fused=False
+    ):
+        super().__init__()
+        self.cls = nn.Parameter(0.02 * torch.randn(d_model))
+        self.positions = LearnedPositions(1 + max_length, d_model)
+        self.encoder = Encoder(n_layers, d_model, n_heads, d_ff, dropout, fused=fused)
+        self.head = nn.Linear(d_model, n_classes)
+
+    def forward(self, x, mask=None):
+        return self.head(self.encode(x, mask)[:, 0])
+
+
+@wrong(
+    "EncoderClassifier",
+    cause="the new axis of the mask stands behind the keys: it hides queries, and no keys",
+    kind="value",
+)
+class EncoderClassifier_1(_Classifier):
+    def encode(self, x, mask=None):
+        cls = self.cls.expand(len(x), 1, -1)
+        x = self.positions(torch.cat((cls, x), dim=1))
+        if mask is not None:
+            mask = F.pad(mask, (1, 0), value=True)[:, :, None]
+        return self.encoder(x, mask)
+
+
+@wrong("EncoderClassifier", cause="returns probabilities in place of scores", kind="value")
+class EncoderClassifier_2(_Classifier):
+    def encode(self, x, mask=None):
+        cls = self.cls.expand(len(x), 1, -1)
+        x = self.positions(torch.cat((cls, x), dim=1))
+        if mask is not None:
+            mask = F.pad(mask, (1, 0), value=True).unsqueeze(1)
+        return self.encoder(x, mask)
+
+    def forward(self, x, mask=None):
+        return torch.softmax(self.head(self.encode(x, mask)[:, 0]), dim=-1)
+
+
+@wrong("EncoderClassifier", cause="the extra token gets no position", kind="value")
+class EncoderClassifier_3(_Classifier):
+    def encode(self, x, mask=None):
+        B, T, _ = x.shape
+        x = x + self.positions.table[1 : T + 1]
+        x = torch.cat((self.cls.expand(B, 1, -1), x), dim=1)
+        if mask is not None:
+            mask = F.pad(mask, (1, 0), value=True).unsqueeze(1)
+        return self.encoder(x, mask)
+
+
+@wrong("EncoderClassifier", cause="`cls` is not repeated for the batch", kind="crash")
+class EncoderClassifier_4(_Classifier):
+    def encode(self, x, mask=None):
+        x = torch.cat((self.cls[None, None, :], x), dim=1)
+        if mask is not None:
+            mask = torch.cat((torch.ones_like(mask[:, :1]), mask), dim=1)[:, None]
+        return self.encoder(self.positions(x), mask)
+
+
+@wrong(
+    "EncoderClassifier",
+    cause="a column of floating ones makes the mask floating, which ~ cannot turn round",
+    kind="crash",
+)
+class EncoderClassifier_5(_Classifier):
+    def encode(self, x, mask=None):
+        B = x.shape[0]
+        x = torch.cat((self.cls.repeat(B, 1, 1), x), dim=1)
+        if mask is not None:
+            mask = torch.cat((torch.ones(B, 1), mask), dim=1).unsqueeze(1)
+        return self.encoder(self.positions(x), mask)
+
+
+@wrong(
+    "EncoderClassifier",
+    cause="`cls` takes the place of the first token, which is lost",
+    kind="shape",
+)
+class EncoderClassifier_6(_Classifier):
+    def encode(self, x, mask=None):
+        x = x.clone()
+        x[:, 0] = self.cls
+        x = self.positions(x)
+        if mask is not None:
+            mask = mask.clone()
+            mask[:, 0] = True
+            mask = mask[:, None, :]
+        return self.encoder(x, mask)
+
+
+@wrong(
+    "EncoderClassifier",
+    cause="adds positions before and after `cls` is put in front",
+    kind="value",
+)
+class EncoderClassifier_7(_Classifier):
+    def encode(self, x, mask=None):
+        x = self.positions(x)
+        x = self.positions(torch.cat((self.cls.expand(len(x), 1, -1), x), dim=1))
+        if mask is not None:
+            mask = F.pad(mask, (1, 0), value=True).unsqueeze(1)
+        return self.encoder(x, mask)
+
+
+@right("EncoderClassifier", how="pads x with zeros and adds `cls` at the first place")
+class EncoderClassifier_8(_Classifier):
+    def encode(self, x, mask=None):
+        x = F.pad(x, (0, 0, 1, 0))
+        first = F.one_hot(torch.tensor(0, device=x.device), x.shape[1]).to(x.dtype)
+        x = self.positions(x + first[:, None] * self.cls)
+        allowed = torch.ones(x.shape[:2], dtype=torch.bool, device=x.device)
+        if mask is not None:
+            allowed[:, 1:] = mask
+        return self.encoder(x, allowed[:, None, :])
+
+
+@right("EncoderClassifier", how="positions by hand, and a mask for every query")
+class EncoderClassifier_9(_Classifier):
+    def encode(self, x, mask=None):
+        B, T, d_model = x.shape
+        table = self.positions.table
+        front = (self.cls + table[0]).view(1, 1, d_model).repeat(B, 1, 1)
+        x = torch.cat((front, x + table[1 : 1 + T]), dim=1)
+        if mask is not None:
+            mask = torch.cat((mask.new_ones(B, 1), mask), dim=1)
+            mask = mask[:, None, :].repeat(1, 1 + T, 1)
+        return self.encoder(x, mask)
+
+    def forward(self, x, mask=None):
+        first = self.encode(x, mask).select(1, 0)
+        return F.linear(first, self.head.weight, self.head.bias)
+
+
+# --- patchify --------------------------------------------------------------------------------
+
+
+def _demand(height, width, size):
+    if height % size or width % size:
+        raise ValueError(f"size={size} does not divide an image of {height} × {width}")
+
+
+@wrong("patchify", cause="height and width change places in the reshape", kind="value")
+def patchify_1(images, size):
+    B, C, height, width = images.shape
+    _demand(height, width, size)
+    x = images.reshape(B, C, width // size, size, height // size, size)
+    return x.permute(0, 2, 4, 1, 3, 5).reshape(B, -1, C * size * size)
+
+
+@wrong(
+    "patchify",
+    cause="the channels stay in front of the patches, so a vector mixes patches for C > 1",
+    kind="value",
+)
+def patchify_2(images, size):
+    B, C, height, width = images.shape
+    _demand(height, width, size)
+    x = images.reshape(B, C, height // size, size, width // size, size)
+    return x.transpose(3, 4).reshape(B, -1, C * size * size)
+
+
+@wrong("patchify", cause="F.unfold puts the features before the patches", kind="shape")
+def patchify_3(images, size):
+    _demand(*images.shape[2:], size)
+    return F.unfold(images, kernel_size=size, stride=size)
+
+
+@wrong("patchify", cause="the loops stop before the last row and column of patches", kind="shape")
+def patchify_4(images, size):
+    B, C, height, width = images.shape
+    _demand(height, width, size)
+    patches = []
+    for top in range(0, height - size, size):
+        for left in range(0, width - size, size):
+            patches.append(images[:, :, top : top + size, left : left + size].flatten(1))
+    if not patches:
+        return images.new_zeros(B, 0, C * size * size)
+    return torch.stack(patches, dim=1)
+
+
+@wrong("patchify", cause="a patch is P · P numbers in reading order, not a square", kind="value")
+def patchify_5(images, size):
+    B, C, height, width = images.shape
+    _demand(height, width, size)
+    return images.reshape(B, C, -1, size * size).transpose(1, 2).flatten(2)
+
+
+@wrong(
+    "patchify",
+    cause="stacks the patches in front and reshapes, which mixes the images of a batch",
+    kind="value",
+)
+def patchify_6(images, size):
+    B, C, height, width = images.shape
+    _demand(height, width, size)
+    patches = []
+    for top in range(0, height, size):
+        for left in range(0, width, size):
+            patches.append(images[:, :, top : top + size, left : left + size].flatten(1))
+    return torch.stack(patches).reshape(B, -1, C * size * size)
+
+
+@wrong("patchify", cause="a step of 1 makes the patches overlap", kind="shape")
+def patchify_7(images, size):
+    _demand(*images.shape[2:], size)
+    x = images.unfold(2, size, 1).unfold(3, size, 1)
+    return x.permute(0, 2, 3, 1, 4, 5).flatten(3).flatten(1, 2)
+
+
+@right("patchify", how="F.unfold, transposed")
+def patchify_8(images, size):
+    _demand(*images.shape[2:], size)
+    return F.unfold(images, (size, size), stride=(size, size)).mT
+
+
+@right("patchify", how="chunks of rows, then of columns")
+def patchify_9(images, size):
+    _demand(*images.shape[2:], size)
+    vectors = []
+    for band in images.split(size, dim=-2):
+        vectors += [patch.reshape(len(images), 1, -1) for patch in band.split(size, dim=-1)]
+    return torch.cat(vectors, dim=1)
+
+
+@right("patchify", how="an einsum that only sorts the axes")
+def patchify_10(images, size):
+    _demand(*images.shape[2:], size)
+    x = images.unflatten(3, (-1, size)).unflatten(2, (-1, size))
+    return torch.einsum("bcrpsq->brscpq", x).flatten(3).flatten(1, 2)
+
+
+# --- blank_each_patch ------------------------------------------------------------------------
+
+
+@wrong(
+    "blank_each_patch",
+    cause="stacks in front and reshapes, which mixes the images of a batch",
+    kind="value",
+)
+def blank_each_patch_1(images, size):
+    B, C, height, width = images.shape
+    copies = []
+    for top in range(0, height, size):
+        for left in range(0, width, size):
+            copy = images.clone()
+            copy[:, :, top : top + size, left : left + size] = 0
+            copies.append(copy)
+    return torch.stack(copies).reshape(B, -1, C, height, width)
+
+
+@wrong("blank_each_patch", cause="only the first channel is blank", kind="value")
+def blank_each_patch_2(images, size):
+    copies = []
+    for top in range(0, images.shape[-2], size):
+        for left in range(0, images.shape[-1], size):
+            copy = images.clone()
+            copy[:, 0, top : top + size, left : left + size] = 0
+            copies.append(copy)
+    return torch.stack(copies, dim=1)
+
+
+@wrong(
+    "blank_each_patch",
+    cause="divides the number of a patch by the rows of patches, not by the columns",
+    kind="value",
+)
+def blank_each_patch_3(images, size):
+    height, width = images.shape[2:]
+    rows, columns = height // size, width // size
+    copies = images.unsqueeze(1).repeat(1, rows * columns, 1, 1, 1)
+    for n in range(rows * columns):
+        top, left = n // rows * size, n % rows * size
+        copies[:, n, :, top : top + size, left : left + size] = 0
+    return copies
+
+
+@wrong(
+    "blank_each_patch",
+    cause="the slices end one pixel too early: a row and a column of the patch stay",
+    kind="value",
+)
+def blank_each_patch_4(images, size):
+    copies = []
+    for top in range(0, images.shape[-2], size):
+        for left in range(0, images.shape[-1], size):
+            copy = images.clone()
+            copy[:, :, top : top + size - 1, left : left + size - 1] = 0
+            copies.append(copy)
+    return torch.stack(copies, dim=1)
+
+
+@wrong(
+    "blank_each_patch",
+    cause="expand copies nothing: it blanks the given images, in every patch",
+    kind="state",
+)
+def blank_each_patch_5(images, size):
+    B, C, height, width = images.shape
+    N = (height // size) * (width // size)
+    copies, n = images[:, None].expand(B, N, C, height, width), 0
+    for top in range(0, height, size):
+        for left in range(0, width, size):
+            copies[:, n, :, top : top + size, left : left + size] = 0
+            n += 1
+    return copies
+
+
+@wrong(
+    "blank_each_patch",
+    cause="the result is float32, whatever the images are",
+    kind="dtype",
+)
+def blank_each_patch_6(images, size):
+    B, C, height, width = images.shape
+    columns = width // size
+    copies = torch.zeros(B, height // size * columns, C, height, width)
+    for n in range(copies.shape[1]):
+        top, left = n // columns * size, n % columns * size
+        copies[:, n] = images
+        copies[:, n, :, top : top + size, left : left + size] = 0
+    return copies
+
+
+@wrong(
+    "blank_each_patch",
+    cause="copy n lacks a patch in image n of the batch only: the others stay whole",
+    kind="value",
+)
+def blank_each_patch_7(images, size):
+    copies = []
+    for top in range(0, images.shape[-2], size):
+        for left in range(0, images.shape[-1], size):
+            copy = images.clone()
+            n = len(copies) % len(images)
+            copy[n, :, top : top + size, left : left + size] = 0
+            copies.append(copy)
+    return torch.stack(copies, dim=1)
+
+
+@right("blank_each_patch", how="numbers the patch of every pixel and compares, without a loop")
+def blank_each_patch_8(images, size):
+    height, width = images.shape[-2:]
+    columns = width // size
+    down = torch.arange(height, device=images.device) // size
+    across = torch.arange(width, device=images.device) // size
+    number = down[:, None] * columns + across  # (height, width)
+    patches = torch.arange(height // size * columns, device=images.device)
+    hidden = number == patches[:, None, None]  # (N, height, width)
+    return images[:, None].masked_fill(hidden[:, None], 0)
+
+
+@right("blank_each_patch", how="blanks in place, clones, and puts the patch back")
+def blank_each_patch_9(images, size):
+    work, copies = images.clone(), []
+    for top in range(0, images.shape[-2], size):
+        for left in range(0, images.shape[-1], size):
+            window = work[..., top : top + size, left : left + size]
+            kept = window.clone()
+            window.zero_()
+            copies.append(work.clone())
+            window.copy_(kept)
+    return torch.stack(copies, dim=1)
