@@ -19,6 +19,7 @@ from torch import nn
 
 from attention.encoders_and_vision import (
     VisionTransformer,
+    blank_each_patch,
     mean_pooling,
     occlusion_map,
     patchify,
@@ -104,15 +105,6 @@ def cls_attention(model, images):
     return last[:, :, 0, 1:].mean(dim=1)
 
 
-def blank(images, patches, size=PATCH):
-    """Set one patch of each image to 0: patches (B,)."""
-    rows, columns = images.shape[2] // size, images.shape[3] // size
-    keep = torch.ones(len(images), rows * columns)
-    keep[torch.arange(len(images)), patches] = 0
-    keep = keep.view(-1, 1, rows, columns)
-    return images * keep.repeat_interleave(size, 2).repeat_interleave(size, 3)
-
-
 def correlation(a, b):
     """Pearson's correlation within each row of (B, N), mean of the rows."""
     a, b = (x - x.mean(dim=1, keepdim=True) for x in (a, b))
@@ -124,14 +116,15 @@ def looked_at(model, data, seed):
     images, labels = data.test_images, data.test_labels
     attention, ink = cls_attention(model, images), patchify(images, PATCH).sum(dim=-1)
     drop = occlusion_map(model, images, labels, PATCH)
+    blanked, every = blank_each_patch(images, PATCH), torch.arange(len(images))
     draw = torch.Generator().manual_seed(seed)
     chance = [torch.randint(ink.shape[1], (len(ink),), generator=draw) for _ in range(RANDOM)]
     left = {
         "nothing": [images],
-        "a random one": [blank(images, patches) for patches in chance],
-        "most attended": [blank(images, attention.argmax(dim=1))],
-        "most ink": [blank(images, ink.argmax(dim=1))],
-        "largest drop": [blank(images, drop.argmax(dim=1))],
+        "a random one": [blanked[every, patches] for patches in chance],
+        "most attended": [blanked[every, attention.argmax(dim=1)]],
+        "most ink": [blanked[every, ink.argmax(dim=1)]],
+        "largest drop": [blanked[every, drop.argmax(dim=1)]],
     }
     shares = {
         name: sum(digits.accuracy(model, some, labels) for some in sets) / len(sets)

@@ -15,6 +15,7 @@ import argparse
 import json
 import multiprocessing
 import sys
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import torch
@@ -23,59 +24,59 @@ from attention.provided import keywords, summarisers
 from attention.provided.files import ROOT
 from attention.provided.summarisers import LONG, SHORT
 
-LOCAL_COMPRESSED = "local, then compressed"
-# name: how the model is made, how many words it reads, factor of the loss that balances experts
+
+@dataclass(frozen=True)
+class Row:
+    """A model of the table."""
+
+    reads: int  # words of each text
+    attentions: tuple[str, ...] = ()  # of the layers of a decoder; none: an encoder-decoder
+    balance: float = 0.0  # factor of the loss that balances experts
+    options: dict[str, bool] = field(default_factory=dict)  # of `summarisers.decoder_only`
+
+    def make(self):
+        """The model, with the weights that it begins with."""
+        if not self.attentions:
+            return summarisers.encoder_decoder()
+        return summarisers.decoder_only(*self.attentions, **self.options)
+
+    def scores(self):
+        """How many scores its attentions compute for one text and its summary."""
+        M, N = self.reads, summarisers.WRITTEN
+        if not self.attentions:
+            return M * M + N * N + N * M
+        T = M + 1 + N
+        of = {
+            "dense": T * T,
+            "local": -(-T // summarisers.BLOCK) * summarisers.BLOCK**2,
+            "compressed": T * (T // summarisers.STRIDE),
+        }
+        return sum(of[kind] for kind in self.attentions)
+
+
+DENSE, TURNS = ("dense", "dense"), ("local", "compressed")
 MODELS = {
-    "encoder-decoder, short": (summarisers.encoder_decoder, SHORT, 0.0),
-    "decoder only, short": (lambda: summarisers.decoder_only("dense", "dense"), SHORT, 0.0),
-    "decoder only, long": (lambda: summarisers.decoder_only("dense", "dense"), LONG, 0.0),
-    LOCAL_COMPRESSED: (lambda: summarisers.decoder_only("local", "compressed"), LONG, 0.0),
-    "the same with positions": (
-        lambda: summarisers.decoder_only("local", "compressed", positions=True),
-        LONG,
-        0.0,
-    ),
-    "the same with experts": (
-        lambda: summarisers.decoder_only("local", "compressed", experts=True),
-        LONG,
-        summarisers.BALANCE,
-    ),
-    "experts, not balanced": (
-        lambda: summarisers.decoder_only("local", "compressed", experts=True),
-        LONG,
-        0.0,
-    ),
-    "compressed only": (lambda: summarisers.decoder_only("compressed", "compressed"), LONG, 0.0),
-    "local only": (lambda: summarisers.decoder_only("local", "local"), LONG, 0.0),
+    "encoder-decoder, short": Row(SHORT),
+    "decoder only, short": Row(SHORT, DENSE),
+    "decoder only, long": Row(LONG, DENSE),
+    "local, then compressed": Row(LONG, TURNS),
+    "the same with positions": Row(LONG, TURNS, options={"positions": True}),
+    "the same with experts": Row(LONG, TURNS, summarisers.BALANCE, {"experts": True}),
+    "experts, not balanced": Row(LONG, TURNS, options={"experts": True}),
+    "compressed only": Row(LONG, ("compressed", "compressed")),
+    "local only": Row(LONG, ("local", "local")),
 }
-
-
-def attention_scores(name):
-    """How many scores the attentions of a model compute for one text and its summary."""
-    _, read, _ = MODELS[name]
-    N, T = summarisers.WRITTEN, read + 1 + summarisers.WRITTEN
-    if name.startswith("encoder-decoder"):
-        return read * read + N * N + N * read
-    blocks = -(-T // summarisers.BLOCK)
-    of = {
-        "dense": T * T,
-        "local": blocks * summarisers.BLOCK**2,
-        "compressed": T * (T // summarisers.STRIDE),
-    }
-    kinds = {"decoder": ("dense", "dense"), "compressed": ("compressed", "compressed")}
-    kinds["local"] = ("local", "local") if name == "local only" else ("local", "compressed")
-    return sum(of[kind] for kind in kinds.get(name.split()[0], ("local", "compressed")))
 
 
 def measured(job):
     """One model, one seed: (name, parameters, seconds, found, exact, largest shares)."""
     name, seed, steps, count = job
     torch.set_num_threads(1)
-    make, read, balance = MODELS[name]
+    row, label = MODELS[name], f"{name}, seed {seed}"
     torch.manual_seed(seed)
-    model = make()
-    _, seconds = summarisers.train(model, steps, seed, LONG, read, balance, f"{name}, seed {seed}")
-    found, exact = summarisers.test(model, LONG, read, count)
+    model = row.make()
+    _, seconds = summarisers.train(model, steps, seed, LONG, row.reads, row.balance, label)
+    found, exact = summarisers.test(model, LONG, row.reads, count)
     shares = [round(part.shares.max().item(), 3) for part in summarisers.mixtures(model)]
     parameters = sum(p.numel() for p in model.parameters())
     print(
@@ -115,8 +116,8 @@ def measure(names, seeds, steps, jobs=1, count=500):
     else:
         results = list(map(measured, work))
     for name, parameters, seconds, found, exact, shares in results:
-        start = {"parameters": parameters, "reads": MODELS[name][1]}
-        start |= {"scores": attention_scores(name), "seconds": [], "found": [], "exact": []}
+        start = {"parameters": parameters, "reads": MODELS[name].reads}
+        start |= {"scores": MODELS[name].scores(), "seconds": [], "found": [], "exact": []}
         row = rows.setdefault(name, start)
         row["seconds"].append(round(seconds, 1))
         row["found"].append(round(found, 4))

@@ -17,7 +17,6 @@
 
 # %%
 import json
-import os
 import random
 import string
 
@@ -29,6 +28,7 @@ from attention.decoding import sample_tokens
 from attention.masked_attention import causal_mask, masked_attention
 from attention.provided import keywords, measure, plots
 from attention.provided.data import BOS, EOS, PAD, in_words, is_test
+from attention.provided.descent import fewer
 from attention.provided.files import ROOT
 from attention.provided.keywords import SEP
 from attention.provided.progress import Bar
@@ -215,7 +215,7 @@ print(batch_of(known[20:22]))
 # %% demo=true
 torch.manual_seed(0)
 writer = DecoderOnly(30, d_model=64, n_heads=4, d_ff=128, n_layers=2, dropout=0.0)
-steps = 5 if os.environ.get("NBGRADER_EXECUTION") else 300  # few while the notebook is graded
+steps = fewer(300)  # while the notebook is graded
 optimizer = torch.optim.AdamW(writer.parameters())
 schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, 5e-3, total_steps=steps)
 draw, losses = random.Random(0), []

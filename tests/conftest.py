@@ -1,9 +1,7 @@
 """Settings of all tests: what was skipped is told at the end, or fails where REQUIRE_ALL is set."""
 
-import functools
 import os
 
-import nbgrader.api
 import pytest
 
 from tests import needs
@@ -18,13 +16,8 @@ def pytest_addoption(parser):
 
 
 def pytest_configure():
-    """Do without what HIDE_PACKAGES names, and ask once for what never changes.
-
-    For every new gradebook nbgrader runs a program that prints the version of its tables: three
-    seconds, a hundred times.
-    """
+    """Do without what HIDE_PACKAGES names."""
     needs.hide()
-    nbgrader.api.get_alembic_version = functools.cache(nbgrader.api.get_alembic_version)
 
 
 @pytest.hookimpl(tryfirst=True)  # before xdist reads the groups

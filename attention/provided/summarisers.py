@@ -1,6 +1,5 @@
 """Models that learn to write the topic words of a text, and a way to train and test them all."""
 
-import os
 import time
 from collections.abc import Callable
 
@@ -12,6 +11,7 @@ from attention.language_models import (
     MixtureOfExperts,
     compress,
     generate,
+    join_text_and_summary,
     language_model_loss,
     local_block_attention,
     memory_compressed_attention,
@@ -19,6 +19,7 @@ from attention.language_models import (
 from attention.masked_attention import causal_mask
 from attention.multi_head_attention import MultiHeadAttention, merge_heads, split_heads
 from attention.provided import keywords
+from attention.provided.descent import descend, fewer
 from attention.provided.progress import Bar
 from attention.sequence_to_sequence import masked_cross_entropy
 from attention.tokens_and_positions import embed
@@ -122,20 +123,11 @@ def mixtures(model: nn.Module) -> list[MixtureOfExperts]:
     return [module for module in model.modules() if isinstance(module, MixtureOfExperts)]
 
 
-def join(texts: Tensor, summaries: Tensor) -> tuple[Tensor, Tensor]:
-    """Text, SEP, summary, for a batch of equal lengths: tokens and what counts, (B, T) each."""
-    sep = torch.full_like(texts[:, :1], keywords.SEP)
-    tokens = torch.cat([texts, sep, summaries], dim=1)
-    counted = torch.zeros_like(tokens, dtype=torch.bool)
-    counted[:, texts.shape[1] + 1 :] = True
-    return tokens, counted
-
-
 def loss_of(model: nn.Module, texts: Tensor, summaries: Tensor) -> Tensor:
     """Return the mean loss of the summaries' tokens."""
     if isinstance(model, Transformer):
         return masked_cross_entropy(model(texts, summaries), summaries)
-    tokens, counted = join(texts, summaries)
+    tokens, counted = join_text_and_summary(texts.tolist(), summaries[:, :-1].tolist())
     return language_model_loss(model(tokens), tokens, counted)
 
 
@@ -157,27 +149,21 @@ def train(
     The learning rate rises for a fifth of the steps, then falls to 0 as half a wave of the cosine.
     While nbgrader runs the notebook, there are 8 steps at most.
     """
-    steps = min(steps, 8) if os.environ.get("NBGRADER_EXECUTION") else steps
-    draw, losses = torch.Generator().manual_seed(seed), []
+    steps, draw = fewer(steps, 8), torch.Generator().manual_seed(seed)
     optimizer = torch.optim.AdamW(model.parameters())
     schedule = torch.optim.lr_scheduler.OneCycleLR(
         optimizer, LEARNING_RATE, total_steps=steps, pct_start=0.2
     )
     experts, begin = mixtures(model), time.process_time()
-    model.train()
+
+    def value() -> Tensor:
+        texts, summaries = keywords.make(BATCH, words, draw)
+        loss = loss_of(model, texts[:, :read], summaries)
+        return loss + balance * sum(torch.as_tensor(mixture.balance) for mixture in experts)
+
     with Bar(steps, label) as bar:
-        for step in range(1, steps + 1):
-            texts, summaries = keywords.make(BATCH, words, draw)
-            loss = loss_of(model, texts[:, :read], summaries)
-            spread = sum(torch.as_tensor(mixture.balance) for mixture in experts)
-            optimizer.zero_grad()
-            (loss + balance * spread).backward()
-            nn.utils.clip_grad_norm_(model.parameters(), 1.0)
-            optimizer.step()
-            schedule.step()
-            losses.append(loss.item())
-            bar.update(step, loss.item())
-    model.eval()
+        values = (value() for _ in range(steps))
+        losses = descend(model, values, optimizer, schedule, bar, max_norm=1.0)
     return losses, time.process_time() - begin
 
 

@@ -8,7 +8,6 @@ import argparse
 import contextlib
 import importlib
 import inspect
-import os
 import random
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
@@ -19,6 +18,7 @@ from torch import Tensor, nn
 
 from attention.provided import data, model_file
 from attention.provided.data import Batch, Corpus, Pair
+from attention.provided.descent import descend, fewer
 from attention.provided.files import ROOT
 from attention.provided.model_file import ModelFileError
 from attention.provided.progress import Bar
@@ -79,26 +79,17 @@ def _from_lesson(module: str, name: str) -> Any:
 def _train(
     model: nn.Module, batches: Iterable[Batch], steps: int, loss: Loss, learning_rate: float
 ) -> list[float]:
-    if os.environ.get("NBGRADER_EXECUTION"):
-        steps = min(steps, 5)
-    model.train()
+    steps = fewer(steps)
     optimizer = torch.optim.Adam(model.parameters(), lr=learning_rate)
     shape = torch.optim.lr_scheduler.LambdaLR(
         optimizer, lambda step: min((step + 1) / (0.1 * steps), (steps - step) / (0.9 * steps))
     )
-    losses: list[float] = []
+    values = (
+        loss(model(*_sources(model, batch), batch.target), batch.target)
+        for batch, _ in zip(batches, range(steps), strict=False)
+    )
     with Bar(steps) as bar:
-        for batch, _ in zip(batches, range(steps), strict=False):
-            value = loss(model(*_sources(model, batch), batch.target), batch.target)
-            optimizer.zero_grad()
-            value.backward()
-            torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
-            optimizer.step()
-            shape.step()
-            losses.append(value.item())
-            bar.update(len(losses), losses[-1])
-    model.eval()
-    return losses
+        return descend(model, values, optimizer, shape, bar, max_norm=1.0)
 
 
 def _sources(model: nn.Module, batch: Batch) -> tuple[Tensor, ...]:
@@ -132,11 +123,9 @@ def accuracy_by_digits(model: Any, corpus: Corpus, at_most: int = 100) -> dict[i
     Lengths of which there are fewer than 10 test numbers are left out. While nbgrader runs the
     notebook, 10 numbers of each length are translated.
     """
-    if os.environ.get("NBGRADER_EXECUTION"):
-        at_most = min(at_most, 10)
     return {
         digits: _exact(translations(model, corpus, pairs), pairs)
-        for digits, pairs in corpus.test_by_digits(at_most).items()
+        for digits, pairs in corpus.test_by_digits(fewer(at_most, 10)).items()
         if len(pairs) >= 10
     }
 
@@ -146,9 +135,8 @@ def exact_match(model: Any, corpus: Corpus, at_most: int = 500) -> float:
 
     While nbgrader runs the notebook, 10 numbers are translated.
     """
-    if os.environ.get("NBGRADER_EXECUTION"):
-        at_most = min(at_most, 10)
-    pairs = random.Random(SEED).sample(corpus.test, min(at_most, len(corpus.test)))
+    count = min(fewer(at_most, 10), len(corpus.test))
+    pairs = random.Random(SEED).sample(corpus.test, count)
     return _exact(translations(model, corpus, pairs), pairs)
 
 

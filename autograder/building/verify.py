@@ -1,4 +1,5 @@
-"""The seven gates that a lesson passes before it is done:
+"""The seven gates that a lesson passes before it is done.
+
 1 the solved notebook earns everything · 2 the blank one earns nothing · 3 every named mistake is
 rejected, with its own hint, and costs only its own exercise · 4 every right answer written
 differently passes · 5 no solution line stands in lessons/ · 6 generated files match their source ·
@@ -10,7 +11,7 @@ import functools
 import io
 import multiprocessing
 import warnings
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -179,8 +180,7 @@ def _stored_answers(
                 f"{name} has {len(wrong)} named mistakes and {len(right)} alternatives; it needs "
                 f"at least {LEAST_MISTAKES} and {LEAST_ALTERNATIVES}"
             )
-        drawn = _drawn(verdict)
-        lucky, refused = _first_passes(item, wrong, drawn[1:]), _first_failures(item, right, drawn)
+        lucky, refused = _surprises(item, wrong, right, _drawn(verdict))
         for known in wrong:
             costs = _play(lesson, solved, {name: known.target}, skipped=name).keys() - broken
             # a right answer is needed to name a wrong one
@@ -191,32 +191,27 @@ def _stored_answers(
             verdict.failures.append(f"the right answer {known_name} is refused: {failure}")
 
 
-def _first_failures(
-    item: registry.Check, right: Sequence[registry.Answer], seeds: Iterable[int]
-) -> dict[str, CheckFailed]:
-    """By name of an answer that should pass, its first failure; those that pass are missing.
+def _surprises(
+    item: registry.Check,
+    wrong: Sequence[registry.Answer],
+    right: Sequence[registry.Answer],
+    seeds: Sequence[int],
+) -> tuple[dict[str, int], dict[str, CheckFailed]]:
+    """By name, a later seed on which a wrong answer passes; the first failure of a right one.
 
-    Every seed is gone through by all answers before the next: its questions are made only once.
+    All answers go through a seed before the next: its questions are made only once.
     """
-    failures: dict[str, CheckFailed] = {}
+    lucky: dict[str, int] = {}
+    refused: dict[str, CheckFailed] = {}
     for seed in seeds:
+        for known in wrong if seed != seeds[0] else ():  # there they are judged and named
+            if run_check(item, LocalAnswer(known.target), seed, explain=False) is None:
+                lucky.setdefault(known.name, seed)
         for known in right:
             failure = run_check(item, LocalAnswer(known.target), seed)
             if failure is not None:
-                failures.setdefault(known.name, failure)
-    return failures
-
-
-def _first_passes(
-    item: registry.Check, wrong: Sequence[registry.Answer], seeds: Iterable[int]
-) -> dict[str, int]:
-    """By name of an answer that should fail, the first seed on which it passes, if there is one."""
-    passed: dict[str, int] = {}
-    for seed in seeds:
-        for known in wrong:
-            if run_check(item, LocalAnswer(known.target), seed, explain=False) is None:
-                passed.setdefault(known.name, seed)
-    return passed
+                refused.setdefault(known.name, failure)
+    return lucky, refused
 
 
 def _mistake(
@@ -234,10 +229,10 @@ def _mistake(
     verdict.mistakes += 1
     first = _drawn(verdict)[0]
     failure = run_check(item, LocalAnswer(known.target), first, named)
-    passes = first if failure is None else lucky
-    if failure is None or passes is not None:
+    if failure is None or lucky is not None:
+        passed = first if failure is None else lucky
         verdict.failures.append(
-            f"{item.name}: the mistake {known.name} passes the check (seed {passes})"
+            f"{item.name}: the mistake {known.name} passes the check (seed {passed})"
         )
         return
     verdict.rejected += not costs

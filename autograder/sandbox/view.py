@@ -93,12 +93,12 @@ def _name(path: Path, library: Path) -> str:
 def _said(text: str, name: str, is_package: bool) -> tuple[str | None, frozenset[str]]:
     """What a module of this text answers, and what it imports; kept, for parsing takes its time."""
     package = name if is_package else name.rpartition(".")[0]
-    return _answers(ast.parse(text)), imports.imported(text, package, at_once=True)
+    return _answers(text), imports.imported(text, package, at_once=True)
 
 
-def _answers(tree: ast.Module) -> str | None:
+def _answers(text: str) -> str | None:
     """The name of the lesson whose exercises a module says that it answers, or None."""
-    for node in tree.body:
+    for node in ast.parse(text).body if "ANSWERS" in text else ():
         if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "ANSWERS":
             return ast.literal_eval(node.value)
     return None

@@ -1,10 +1,12 @@
 """Fixtures of the grading's tests: a small course to build, verify and break."""
 
+import functools
 import os
 import shutil
 import subprocess
 import sys
 
+import nbgrader.api
 import pytest
 from hypothesis import settings
 
@@ -18,6 +20,10 @@ from autograder.inside.answer import LocalAnswer
 from tests.autograder import mini
 from tests.autograder.half import HALF
 from tests.autograder.mini_files import FILES
+
+# For every new gradebook nbgrader runs a program that prints the version of its tables: three
+# seconds, a hundred times, for what never changes.
+nbgrader.api.get_alembic_version = functools.cache(nbgrader.api.get_alembic_version)
 
 settings.register_profile("course", deadline=None, max_examples=40)  # machines differ in speed
 settings.load_profile("course")

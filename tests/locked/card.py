@@ -147,13 +147,14 @@ def page(rows, covered):
     told, wrong = everything["told"], everything["wrong"]
     first = json.loads(FIRST.read_text(encoding="utf-8"))
     untrue, unsure = len(first["false"]), len(first["unsure"])
+    without = ", ".join(name for name, row in rows.items() if not row["wrong"]) or "none of them"
     return f"""# How true the grading is
 
 Measured {datetime.date.today()} by `python -m tests.locked --mutants --keep`, which writes this
 page. The answers in `tests/locked/` were written from the lessons' texts alone, and whoever writes
-checks, named mistakes or diagnoses does not read them. Ten wrong answers passed at first (of lesson
-16, one of 42, and one of 13 right ones was refused). Whoever mended that was told the kind of fault
-and not the answer. Lesson 15 has no such answers yet.
+checks, named mistakes or diagnoses does not read them. At first {first["passed"]} wrong answers
+passed and {first["refused"]} right one was refused: whoever mended that was told the kind of fault,
+not the answer, and for those this set is no longer new. No such answers yet: {without}.
 
 - **wrong**, **rejected**: wrong answers, and how many of them the check fails.
 - **told**: failing answers that are told more than got and expected: **named** ones are told of a

@@ -16,7 +16,8 @@ from attention.provided.progress import Bar
 from attention.sequence_to_sequence import Seq2Seq, masked_cross_entropy
 
 SHARED = [
-    *("provided.convex_hull", "provided.data", "provided.files", "provided.measure"),
+    *("provided.convex_hull", "provided.data", "provided.descent", "provided.files"),
+    "provided.measure",
     *("provided.model_file", "provided.plots", "provided.progress", "provided.summary"),
     *("provided.translators", "train.curves", "train.download", "train.multi30k"),
     "train.run_folder",

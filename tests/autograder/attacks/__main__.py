@@ -62,7 +62,9 @@ def _parser():
     parser.add_argument("attacks", nargs="*", help="names or groups (default: all)")
     parser.add_argument("--recorded", action="store_true", help="stock's outcomes from stock.json")
     parser.add_argument("--record", action="store_true", help="write stock's outcomes there")
-    parser.add_argument("--workers", type=int, default=4, help="at a time (default: 4)")
+    parser.add_argument(
+        "--workers", type=int, default=ours.WORKERS, help="at a time (default: %(default)s)"
+    )
     return parser
 
 
