@@ -195,7 +195,7 @@ def until_lost(given: Iterable[Replied]) -> list[Replied]:
 
 def _put(question: Question, holder: Any, objects: dict[int, Any]) -> Replied:
     """Put one question to the object that it is for."""
-    details, how = copied(question.details), {"seed": DRAWN, **dict(question.how)}
+    details, how = question.details, {"seed": DRAWN, **dict(question.how)}  # answers copy them
     if question.request == "build":
         objects[question.built] = holder.build(*details, **how)
         return Replied("value")

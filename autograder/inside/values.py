@@ -107,7 +107,8 @@ def copied(value: Any) -> Any:
     True
     """
     if isinstance(value, torch.Tensor):
-        if value.layout is not torch.strided or value.device.type != "cpu":
+        strided = value.layout is torch.strided and value.device.type == "cpu"
+        if not strided or value.is_contiguous():
             return value.detach().clone()
         storage = value.detach().untyped_storage().clone()
         place = (value.storage_offset(), value.shape, value.stride())
@@ -128,6 +129,8 @@ def same(left: Any, right: Any) -> bool:
     if isinstance(left, torch.Tensor) and isinstance(right, torch.Tensor):
         if left.shape != right.shape or left.dtype != right.dtype:
             return False
+        if torch.equal(left, right):
+            return True  # as arguments mostly are behind a call; ten times quicker than what follows
         loose = left.dtype in (torch.float16, torch.bfloat16, torch.float32, torch.complex64)
         rtol, atol = (1e-4, 1e-5) if loose else (1e-7, 1e-10)
         return torch.allclose(left, right, rtol=rtol, atol=atol, equal_nan=True)
