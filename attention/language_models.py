@@ -74,8 +74,8 @@ class DecoderOnly(nn.Module):
     n_layers                      how many layers there are
     dropout                       probability of dropout in the layers in training
 
-    The parts are `embedding`, an nn.Embedding; `stack`, an `Encoder` of lesson 10, pre-norm, to
-    which a causal mask is all that is missing; and `generator`, a linear layer without bias.
+    The parts are `embedding`, an nn.Embedding; `stack`, a pre-norm `Encoder` of lesson 10, which
+    with a causal mask does all that a decoder needs; and `generator`, a linear layer without bias.
     Source: Liu et al. (2018), section 4.2.3.
 
     >>> DecoderOnly(11, d_model=6, n_heads=2, d_ff=8, n_layers=1)(torch.zeros(2, 5).long()).shape
@@ -131,7 +131,7 @@ def local_block_attention(q, k, v, block):
     block    how many positions a block has; the last block may have fewer
     returns  (..., T, d_v)
 
-    The scores take about T · block numbers, never T · T.
+    The scores take about T · block numbers, never T · T: half a million positions are no trouble.
     Source: Liu et al. (2018), section 4.2.4.
 
     >>> x = torch.tensor([[1.0], [3.0], [5.0], [7.0], [9.0]])
@@ -151,7 +151,8 @@ def compress(x, weight):
 
     x        (..., T, d_in)
     weight   (stride, d_in, d_out)  weight[s] is multiplied with the vector at place s of a stretch
-    returns  (..., T // stride, d_out)  what is left at the end, fewer than stride, is dropped
+    returns  (..., T // stride, d_out)  what is left at the end, fewer than stride, is dropped;
+                                        where T is less than stride, nothing remains
 
     Source: Liu et al. (2018), section 4.2.4, with kernel and stride 3.
 
@@ -206,7 +207,7 @@ def top_k_gate(scores, k):
 
 
 def load_balance_loss(scores, gates):
-    """Tell how unevenly the tokens are spread over the experts: 1 if evenly, at most E.
+    """Tell how unevenly the tokens are spread over the experts: 1 if evenly, E if one gets all.
 
     scores   (N, E)  what the gate was made of
     gates    (N, E)  from `top_k_gate`: 0 where an expert was not chosen

@@ -191,7 +191,8 @@ from attention.language_models import generate
 # %% [markdown]
 # ## A model of your own
 # It learns to spell numbers in English, letter by letter, from examples below ten thousand. One
-# number in ten is kept from it. There is no source and no summary here: every letter counts.
+# number in ten is kept from it. There is no source and no summary here: every letter counts, and
+# without SEP its id, 3, serves for the space.
 
 # %% demo=true
 LETTERS = " " + string.ascii_lowercase  # the id of a letter is its place here, plus 3
@@ -239,10 +240,10 @@ _ = ax.set_ylim(0, None)
 # beginning:
 
 # %% demo=true
-for begin in ("", "seven hundred", "forty", "nine thousand e", "twenty million"):
+for begin in ("", "seven hundred", "forty thousand", "nine thousand e", "twenty million"):
     prompt = batch_of([begin])[:, :-1]
     ids = generate(writer, prompt, lambda logits: logits.argmax(dim=1), max_length=50)
-    print(f"{begin or '(nothing)':<16} → {begin}{spelled(ids)[0]}")
+    print(f"{begin or '(nothing)':<15} → {begin}{spelled(ids)[0]}")
 
 # %% [markdown]
 # A number below ten thousand cannot begin like the third and the fifth. A language model goes on
@@ -296,7 +297,7 @@ for name, (q, k) in runs.items():
 # Liu et al. take turns between two kinds of layers:
 # - **local**: the sequence is cut into blocks, and attention stays within a block;
 # - **memory-compressed**: a convolution makes one key and one value of every few neighbours. All
-#   queries stay, and see all that is over, in a compressed form.
+#   queries stay, and see every stretch of neighbours that has ended, in a compressed form.
 
 # %%
 T, block, stride = 24, 6, 3
@@ -313,14 +314,17 @@ for ax, (name, mask) in zip(axes, masks.items(), strict=True):
 # %% [markdown]
 # *Who may look at whom among 24 positions, and in the titles how many such pairs there are. Queries
 # down, keys across; compressed, only 8 keys are left.* In a local layer nobody sees beyond the edge
-# of the block. In a compressed layer nobody sees the latest few positions, which still lack a
-# neighbour to be compressed with. One makes up for what the other lacks.
+# of the block. In a compressed layer two positions in three do not see the latest ones, not even
+# themselves: these still lack a neighbour to be compressed with. One makes up for what the other
+# lacks.
 #
 # ### Exercise 15.4 · `local_block_attention`
 # ●●○ medium · 15 minutes · 2 points
 #
 # Do not make a (T, T) mask and hide most of it: then nothing would be saved. Make the blocks an
-# axis of their own. `masked_attention` of lesson 06 takes any number of axes in front.
+# axis of their own. `masked_attention` of lesson 06 takes any number of axes in front. The check
+# asks for half a million positions, too: a loop over blocks is quick enough, one over positions is
+# not. From here on a tensor that you make belongs on the device of the arguments: `device=q.device`.
 #
 # <details><summary>Hint 1 · the idea</summary>
 #
@@ -488,7 +492,8 @@ for ax in axes:
 # <details><summary>Hint 2 · the functions</summary>
 #
 # `topk` gives values and indices, (N, k) each. `scatter` writes numbers to the places that indices
-# name. Or: hide all but the best with -inf, and take the softmax of what is left.
+# name. Or: hide all but the k chosen places with -inf, and take the softmax of what is left. Where
+# the k-th best score is a tie, k are chosen all the same.
 # </details>
 
 # %% exercise="top_k_gate"
@@ -544,7 +549,8 @@ print(f"balance: {mixture.balance.item():.3f}")
 
 # %% [markdown]
 # Each token passes through 2 · 64 hidden units of the 4 · 64 that there are: the work of one
-# network with 128, and the weights of two.
+# network with 128, and the weights of two. Before any training the tokens are spread almost evenly,
+# and the balance is near 1.
 #
 # ## One table
 # Now all of them on one task that can be checked exactly. A text has 128 words; four of twelve
@@ -594,11 +600,13 @@ _ = ax.legend(fontsize=8, loc="upper center", bbox_to_anchor=(0.35, 1.18), ncols
 # %% [markdown]
 # *A point is one seed: share of the topic words that are found in 500 new texts. Dotted: always the
 # same four words. Dashed: a reader without any error of the first 64 words, who guesses the rest.*
-# Readers of half a text stay below the dashed line, with an encoder or without: what they do not
-# see, they can only guess. The dense decoder that reads all finds nearly everything, for 3.7 times
-# as many scores. *Local, then compressed* takes no more scores than the short reader, and is above
-# the dashed line in all three seeds, in one of them far behind the others. So for a fixed number of
-# scores, reading more coarsely beats reading less: that is the paper's argument, on this task.
+# Readers of half a text do not get beyond the dashed line, with an encoder or without: what they do
+# not see, they can only guess. The dense decoder that reads all finds nearly everything, for 3.7
+# times as many scores. *Local, then compressed* takes no more scores than the short decoder, and is
+# above the dashed line in all three seeds, in one of them far behind the others. So for a decoder
+# with a fixed number of scores, reading more coarsely beats reading less: that is the paper's
+# argument, on this task. (The encoder-decoder takes less than half as many scores for the same
+# words. What it would find if it read on for the rest was not measured.)
 #
 # What else does the table show?
 # - **Local alone** cannot work, and does not. The block in which the summary is written holds no
@@ -606,7 +614,8 @@ _ = ax.legend(fontsize=8, loc="upper center", bbox_to_anchor=(0.35, 1.18), ncols
 # - **Compressed alone** does as well as the two in turns, or better. Here a topic word says all by
 #   itself; a task in which neighbours matter is needed to see what local layers are for.
 # - **Positions** make no clear difference. The order of a text means nothing here, so all models
-#   but that one go without.
+#   but that one go without. A causal mask already tells a decoder something of where it is
+#   (Kazemnejad et al., 2023).
 # - **Experts** add a third to the weights, and three seeds show no gain that is clearer than the
 #   spread of the seeds. Nothing here asks for more weights: the task is to find twelve words.
 # - **Weights are not equal.** The convolutions bring some of their own. It is scores that
@@ -654,7 +663,7 @@ _ = axes[0].set_ylabel("largest share")
 # ## Summary
 # A decoder alone can read and write, if text and summary are one sequence and the loss counts what
 # is to be written. Local blocks and compressed keys let it read more for the same number of scores;
-# what is over may be seen, and only that. A mixture of experts adds weights without adding work for
+# a stretch may be seen when it has ended, and not before. A mixture of experts adds weights without adding work for
 # a token, and a second loss spreads the tokens more evenly.
 #
 # **Next** In lesson 16 the decoder goes and the encoder stays: What else has tokens?

@@ -92,6 +92,6 @@ def _refuse_modified_inputs(record: list[Any]) -> None:
             raise CheckFailed(
                 "the values are right, but the function changes its inputs",
                 f"{' and '.join(inputs)} changed by the call",
-                "inputs as they were: write to a new tensor",
+                "inputs as they were: change a copy",
             )
         refuse_changes(modified)

@@ -130,7 +130,7 @@ def same(left: Any, right: Any) -> bool:
         if left.shape != right.shape or left.dtype != right.dtype:
             return False
         if torch.equal(left, right):
-            return True  # as arguments mostly are behind a call; ten times quicker than what follows
+            return True  # as mostly, behind a call; twenty times quicker than what follows
         loose = left.dtype in (torch.float16, torch.bfloat16, torch.float32, torch.complex64)
         rtol, atol = (1e-4, 1e-5) if loose else (1e-7, 1e-10)
         return torch.allclose(left, right, rtol=rtol, atol=atol, equal_nan=True)

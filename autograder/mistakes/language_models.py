@@ -121,6 +121,43 @@ def summary_first(texts, summaries):
     return _joined(summaries, texts, _whole, lambda s: len(s) + 1)
 
 
+@mistake(
+    "join_text_and_summary",
+    hint="EOS stands between the text and its summary. There it is SEP; EOS is the end of all.",
+)
+def eos_for_sep(texts, summaries):
+    return _joined(texts, summaries, lambda t, s: [*t, EOS, *s, EOS], lambda t: len(t) + 1)
+
+
+@mistake(
+    "join_text_and_summary",
+    hint="T has room for the longest text and the longest summary together. It is the length of "
+    "the longest sequence.",
+)
+def makes_too_much_room(texts, summaries):
+    tokens, counted = _joined(texts, summaries, _whole, lambda t: len(t) + 1)
+    T = max(map(len, texts)) + max(map(len, summaries)) + 2
+    return tuple(F.pad(one, (0, T - one.shape[1])) for one in (tokens, counted))
+
+
+@mistake(
+    "join_text_and_summary",
+    hint="What counts begins at the same place in every row. Each text ends at a place of its own.",
+)
+def draws_one_border(texts, summaries):
+    begin = max(map(len, texts)) + 1
+    return _joined(texts, summaries, _whole, lambda t: begin)
+
+
+@alternative("join_text_and_summary")
+def finds_the_separator(texts, summaries):
+    rows = [_whole(text, summary) for text, summary in zip(texts, summaries, strict=True)]
+    T = max(map(len, rows))
+    tokens = torch.tensor([row + [PAD] * (T - len(row)) for row in rows])
+    behind = (tokens == SEP).cumsum(dim=1) - (tokens == SEP).long()
+    return tokens, (behind > 0) & (tokens != PAD)
+
+
 @alternative("join_text_and_summary")
 def pads_with_pytorch(texts, summaries):
     rows = [torch.tensor([*t, SEP, *s, EOS]) for t, s in zip(texts, summaries, strict=True)]
@@ -211,6 +248,35 @@ def divides_by_all(logits, tokens, counted=None):
     return _loss(
         logits, tokens, counted, mean=lambda loss, counts: loss.sum() / max(1, loss.numel())
     )
+
+
+@mistake(
+    "language_model_loss",
+    hint="The sum is divided by the number of all tokens that are no padding. Divide by how many "
+    "count.",
+)
+def divides_by_all_words(logits, tokens, counted=None):
+    words = max(1, int((tokens[:, 1:] != PAD).sum()))
+    return _loss(logits, tokens, counted, mean=lambda loss, counts: loss.sum() / words)
+
+
+@mistake(
+    "language_model_loss",
+    hint="The first token is among those by which the sum is divided. Nothing predicts it.",
+)
+def divides_by_the_first_token_too(logits, tokens, counted=None):
+    keep = tokens != PAD if counted is None else (tokens != PAD) & counted
+    number = max(1, int(keep.sum()))
+    return _loss(logits, tokens, counted, mean=lambda loss, counts: loss.sum() / number)
+
+
+@mistake(
+    "language_model_loss",
+    hint="The sum is divided by one more than how many count. Against dividing by 0, let the "
+    "number be at least 1.",
+)
+def divides_by_one_more(logits, tokens, counted=None):
+    return _loss(logits, tokens, counted, mean=lambda loss, n: loss.sum() / (n.sum() + 1))
 
 
 @mistake(
@@ -376,6 +442,60 @@ class ForgetsTheGenerator(_Decoder):
         return self.stack(x + self.places(x), self.mask(tokens))
 
 
+@mistake("DecoderOnly", hint="The mask is inverted: only what comes later may be seen.")
+class InvertsTheMask(_Decoder):
+    def mask(self, tokens):
+        return ~super().mask(tokens)
+
+
+@mistake(
+    "DecoderOnly",
+    hint="The positions are scaled, too. √d_model belongs to the rows of the table alone.",
+)
+class ScalesTheSum(_Decoder):
+    def forward(self, tokens):
+        x = self.embedding(tokens)
+        x = (x + self.places(x)) * math.sqrt(x.shape[2])
+        return self.generator(self.stack(x, self.mask(tokens)))
+
+
+@mistake(
+    "DecoderOnly",
+    hint="The rows of the table are divided by √d_model. They are multiplied with it.",
+)
+class DividesByTheScale(_Decoder):
+    def rows(self, tokens):
+        return self.embedding(tokens) / math.sqrt(self.embedding.embedding_dim)
+
+
+@mistake(
+    "DecoderOnly",
+    hint="The table of the embedding makes the scores. The generator has weights of its own.",
+)
+class TiesTheTables(_Decoder):
+    def forward(self, tokens):
+        x = self.rows(tokens)
+        return self.stack(x + self.places(x), self.mask(tokens)) @ self.embedding.weight.T
+
+
+@mistake(
+    "DecoderOnly",
+    hint="The positions are numbers of the rows of the batch. They count along the sequence.",
+)
+class CountsTheBatch(_Decoder):
+    def places(self, x):
+        return sinusoidal_positions(torch.arange(x.shape[0]).to(x), x.shape[2])[:, None]
+
+
+@mistake(
+    "DecoderOnly",
+    hint="These are log-probabilities. The loss takes the softmax itself: give back the scores.",
+)
+class EndsWithLogSoftmax(_Decoder):
+    def forward(self, tokens):
+        return super().forward(tokens).log_softmax(-1)
+
+
 @mistake("DecoderOnly", hint="These are probabilities. The loss wants scores, before the softmax.")
 class EndsWithSoftmax(_Decoder):
     def forward(self, tokens):
@@ -410,6 +530,13 @@ class WritesItOut(_Decoder):
         for layer in self.stack.layers:
             x = layer(x, mask)
         return self.stack.norm(x) @ self.generator.weight.T
+
+
+@alternative("DecoderOnly")
+class CountsInFloat32(_Decoder):
+    def places(self, x):
+        positions = torch.arange(float(x.shape[1]), device=x.device)
+        return sinusoidal_positions(positions, x.shape[2])
 
 
 @alternative("DecoderOnly")
@@ -488,11 +615,54 @@ def deals_out_in_turns(q, k, v, block):
 
 @mistake(
     "local_block_attention",
-    hint="If block does not divide T, the rest at the end cannot be cut into a block. Fill it up, "
-    "and throw away what was added afterwards.",
+    hint="If block does not divide T, the rest at the end cannot be cut into a block. Fill up "
+    "the axis of the positions, and throw away what was added afterwards.",
 )
 def needs_whole_blocks(q, k, v, block):
     return _blocks(q, k, v, block, pad=False)
+
+
+@mistake(
+    "local_block_attention",
+    hint="These are T · T scores, of which most are hidden. For half a million positions no "
+    "machine has room for them: compute them block by block.",
+)
+def hides_most_of_all_scores(q, k, v, block):
+    return _dense(q, k, v, block, lambda t, s, b: (s <= t) & (t // b == s // b))
+
+
+@mistake(
+    "local_block_attention",
+    hint="A position does not see itself. Within a block it sees what is before it, and itself.",
+)
+def does_not_see_itself(q, k, v, block):
+    return _blocks(q, k, v, block, lambda block, device: causal_mask(block, device).tril(-1))
+
+
+@mistake("local_block_attention", hint="The scores are not divided by √d_k.")
+def forgets_the_scale_in_blocks(q, k, v, block):
+    return _blocks(q * math.sqrt(q.shape[-1]), k, v, block)
+
+
+@mistake(
+    "local_block_attention",
+    hint="The last, shorter block is left out. Its positions see each other, too.",
+)
+def leaves_out_the_last_block(q, k, v, block):
+    whole = q.shape[-2] // block * block
+    context = _blocks(*(x[..., :whole, :] for x in (q, k, v)), block)
+    return F.pad(context, (0, 0, 0, q.shape[-2] - whole))
+
+
+@mistake(
+    "local_block_attention",
+    hint="In the last, shorter block there is no mask. It is causal as well.",
+)
+def forgets_the_mask_at_the_end(q, k, v, block):
+    whole = q.shape[-2] // block * block
+    parts = [x.split([whole, x.shape[-2] - whole], dim=-2) for x in (q, k, v)]
+    begin, end = zip(*parts, strict=True)
+    return torch.cat([_blocks(*begin, block), masked_attention(*end)], dim=-2)
 
 
 @mistake(
@@ -526,15 +696,18 @@ def works_block_by_block(q, k, v, block):
 
 
 @alternative("local_block_attention")
-def writes_the_attention_out(q, k, v, block):
-    T = q.shape[-2]
+def goes_through_the_places_of_a_block(q, k, v, block):
+    T, n = q.shape[-2], -(-q.shape[-2] // block)
+    q, k, v = (F.pad(x, (0, 0, 0, n * block - T)) for x in (q, k, v))
+    q, k, v = (x.reshape(*x.shape[:-2], n, block, x.shape[-1]) for x in (q, k, v))
     rows = []
-    for t in range(T):
-        first = t - t % block
-        scores = torch.einsum("...d,...sd->...s", q[..., t, :], k[..., first : t + 1, :])
+    for place in range(block):
+        seen = slice(0, place + 1)
+        scores = torch.einsum("...d,...sd->...s", q[..., place, :], k[..., seen, :])
         weights = (scores / math.sqrt(q.shape[-1])).softmax(-1)
-        rows.append(torch.einsum("...s,...sd->...d", weights, v[..., first : t + 1, :]))
-    return torch.stack(rows, dim=-2)
+        rows.append(torch.einsum("...s,...sd->...d", weights, v[..., seen, :]))
+    context = torch.stack(rows, dim=-2)
+    return context.reshape(*context.shape[:-3], n * block, -1)[..., :T, :]
 
 
 def _stretches(x, stride):
@@ -605,11 +778,53 @@ def deals_out_stretches(x, weight):
 
 @mistake(
     "compress",
-    hint="The rest at the front is dropped. What is left over at the end goes.",
+    hint="Where stride does not divide T, this drops the first vectors. The last ones are dropped.",
 )
 def drops_the_front(x, weight):
     rest = x.shape[-2] % len(weight)
     return torch.einsum("...nsd,sde->...ne", _stretches(x[..., rest:, :], len(weight)), weight)
+
+
+@mistake(
+    "compress",
+    hint="If stride does not divide T, the rest at the end cannot be cut into a stretch. Drop it "
+    "first.",
+)
+def needs_whole_stretches(x, weight):
+    return torch.einsum("...nsd,sde->...ne", x.unflatten(-2, (-1, len(weight))), weight)
+
+
+@mistake(
+    "compress",
+    hint="The places of a stretch are still there, on an axis of their own. Add them up.",
+)
+def does_not_add_up(x, weight):
+    return torch.einsum("...nsd,sde->...nse", _stretches(x, len(weight)), weight)
+
+
+@mistake(
+    "compress",
+    hint="conv1d refuses a sequence that is shorter than its kernel. Then nothing remains: a "
+    "result with an axis of size 0.",
+)
+def convolves_what_is_too_short(x, weight):
+    rows = x.reshape(-1, *x.shape[-2:]).mT
+    made = F.conv1d(rows, weight.permute(2, 1, 0), stride=len(weight)).mT
+    return made.reshape(*x.shape[:-2], *made.shape[1:])
+
+
+@mistake(
+    "compress",
+    hint="A sequence that is shorter than a stretch has none, and nothing cannot be stacked. "
+    "Then the result has an axis of size 0.",
+)
+def stacks_nothing(x, weight):
+    stride = len(weight)
+    made = [
+        torch.einsum("...sd,sde->...e", x[..., n : n + stride, :], weight)
+        for n in range(0, x.shape[-2] - stride + 1, stride)
+    ]
+    return torch.stack(made, dim=-2)
 
 
 @alternative("compress")
@@ -626,6 +841,8 @@ def flattens_the_stretches(x, weight):
 
 @alternative("compress")
 def convolves(x, weight):
+    if x.shape[-2] < len(weight):
+        return x.new_zeros(*x.shape[:-2], 0, weight.shape[2])
     rows = x.reshape(-1, *x.shape[-2:]).mT
     made = F.conv1d(rows, weight.permute(2, 1, 0), stride=len(weight)).mT
     return made.reshape(*x.shape[:-2], *made.shape[1:])
@@ -694,13 +911,38 @@ def lets_nan_through(q, k, v, stride):
 @mistake(
     "memory_compressed_attention",
     hint="Where there is nothing to see, hidden keys share the weight evenly: -1e9 everywhere is a "
-    "tie. There it should be 0.",
+    "tie, and so is any other number. There it should be 0.",
 )
 def ties_where_nothing_is_seen(q, k, v, stride):
     t = torch.arange(q.shape[-2], device=q.device)[:, None]
     hidden = torch.arange(k.shape[-2], device=q.device) * stride + stride - 1 > t
     scores = q @ k.mT / math.sqrt(q.shape[-1])
     return scores.masked_fill(hidden, -1e9).softmax(-1) @ v
+
+
+@mistake(
+    "memory_compressed_attention",
+    hint="The first key is always visible, also before its stretch is over. Then there is nothing "
+    "to see, and the result is 0.",
+)
+def shows_the_first_key(q, k, v, stride):
+    return _compressed(q, k, v, stride, lambda t, j, s: (j * s + s - 1 <= t) | (j == 0))
+
+
+@mistake("memory_compressed_attention", hint="The scores are not divided by √d_k.")
+def forgets_the_scale_of_the_keys(q, k, v, stride):
+    scale = math.sqrt(q.shape[-1])
+    return _compressed(q * scale, k, v, stride, lambda t, j, s: j * s + s - 1 <= t)
+
+
+@mistake(
+    "memory_compressed_attention",
+    hint="The scores are divided by √d_v. It is the length of keys and queries that makes them "
+    "large: √d_k.",
+)
+def scales_by_the_values(q, k, v, stride):
+    scale = math.sqrt(q.shape[-1] / v.shape[-1])
+    return _compressed(q * scale, k, v, stride, lambda t, j, s: j * s + s - 1 <= t)
 
 
 @mistake(
@@ -805,10 +1047,44 @@ def gives_only_k(scores, k):
     return scores.topk(k, dim=-1).values.softmax(-1)
 
 
-@alternative("top_k_gate")
-def hides_the_others(scores, k):
+@mistake(
+    "top_k_gate",
+    hint="Whoever has the k-th best score or a better one is chosen. On a tie these are more than "
+    "k: let topk choose.",
+)
+def chooses_all_that_tie(scores, k):
     smallest = scores.sort(dim=1, descending=True).values[:, k - 1 : k]
     return scores.masked_fill(scores < smallest, -math.inf).softmax(dim=1)
+
+
+@mistake(
+    "top_k_gate",
+    hint="The softmax is taken twice: once of the scores, then of what came out.",
+)
+def takes_softmax_twice(scores, k):
+    return _gate(scores.softmax(-1), k, lambda best, chosen: best.softmax(-1))
+
+
+@mistake("top_k_gate", hint="The weights stand in the first k places, not in those of the chosen.")
+def fills_the_first_places(scores, k):
+    return F.pad(scores.topk(k, dim=-1).values.softmax(-1), (0, scores.shape[1] - k))
+
+
+@mistake(
+    "top_k_gate",
+    hint="The weights went to the wrong experts: indices and weights are in different orders.",
+)
+def sorts_the_places(scores, k):
+    best, chosen = scores.topk(k, dim=-1)
+    places = chosen.sort(dim=-1).values
+    return torch.zeros_like(scores).scatter(-1, places, best.softmax(-1))
+
+
+@alternative("top_k_gate")
+def hides_the_others(scores, k):
+    chosen = scores.sort(dim=1, descending=True).indices[:, :k]
+    hidden = torch.full_like(scores, -math.inf).scatter(1, chosen, 0.0)
+    return (scores + hidden).softmax(dim=1)
 
 
 @alternative("top_k_gate")
@@ -923,6 +1199,27 @@ def detaches_the_probabilities(scores, gates):
     return _balance(scores, gates, probability=lambda scores: scores.softmax(-1).mean(0).detach())
 
 
+@mistake(
+    "load_balance_loss",
+    hint="Only the best expert of each token is counted. All k choices are.",
+)
+def counts_the_best_only(scores, gates):
+    E = scores.shape[1]
+    best = F.one_hot(gates.argmax(dim=1), E).to(scores)
+    return _balance(scores, gates, share=lambda chosen: best.mean(0))
+
+
+@mistake(
+    "load_balance_loss",
+    hint="Only the probabilities of tokens that chose the expert go in. Average choices and "
+    "probabilities over all tokens, each for itself, and multiply then.",
+)
+def multiplies_token_by_token(scores, gates):
+    chosen = (gates > 0).to(scores)
+    together = (chosen * scores.softmax(-1)).sum() / chosen.sum()
+    return scores.shape[1] * together
+
+
 @alternative("load_balance_loss")
 def counts_with_einsum(scores, gates):
     chosen = torch.where(gates != 0, 1.0, 0.0).to(scores.dtype)
@@ -958,6 +1255,8 @@ EQUIVALENT = {
     "(tokens.detach(), counted.detach())": ("ids and bools have no gradient"),
     "language_model_loss: with one bound of a slice left out: log_p = "
     "torch.log_softmax(logits[:, :], dim=-1)": ("gather reads as many positions as the target has"),
+    "DecoderOnly: without `dtype` in one call of `arange`: positions = torch.arange(T, "
+    "device=x.device)": ("whole numbers make positions in float32, which is near enough"),
     "local_block_attention: with `k` once where `q` belongs: T = k.shape[-2]": (
         "all three have T positions"
     ),

@@ -1,0 +1,984 @@
+"""Answers to lesson 15 that were written without a look at its checks."""
+
+import math
+
+import torch
+from torch import nn
+from torch.nn import functional as F
+from torch.nn.utils.rnn import pad_sequence
+
+from attention.masked_attention import causal_mask, masked_attention
+from attention.provided.data import BOS, EOS, PAD
+from attention.provided.keywords import SEP
+from attention.tokens_and_positions import embed, sinusoidal_positions
+from attention.transformer import Encoder
+from tests.locked import right, wrong
+
+# --- join_text_and_summary -------------------------------------------------------------------
+
+
+@wrong("join_text_and_summary", cause="SEP counts too: begins one place early", kind="value")
+def join_text_and_summary_1(texts, summaries):
+    rows = [[*x, SEP, *y, EOS] for x, y in zip(texts, summaries, strict=True)]
+    B, T = len(rows), max(map(len, rows))
+    tokens, counted = torch.full((B, T), PAD), torch.zeros(B, T, dtype=torch.bool)
+    for b, row in enumerate(rows):
+        tokens[b, : len(row)] = torch.tensor(row)
+        counted[b, len(texts[b]) : len(row)] = True
+    return tokens, counted
+
+
+@wrong("join_text_and_summary", cause="EOS does not count", kind="value")
+def join_text_and_summary_2(texts, summaries):
+    rows = [[*x, SEP, *y, EOS] for x, y in zip(texts, summaries, strict=True)]
+    tokens = pad_sequence([torch.tensor(row) for row in rows], True, PAD)
+    counted = torch.zeros_like(tokens, dtype=torch.bool)
+    for b, (x, y) in enumerate(zip(texts, summaries, strict=True)):
+        counted[b, len(x) + 1 : len(x) + 1 + len(y)] = True
+    return tokens, counted
+
+
+@wrong(
+    "join_text_and_summary",
+    cause="T is the longest text plus the longest summary, also if they are of different pairs",
+    kind="shape",
+)
+def join_text_and_summary_3(texts, summaries):
+    T = max(len(x) for x in texts) + max(len(y) for y in summaries) + 2
+    tokens = torch.zeros(len(texts), T, dtype=torch.int64) + PAD
+    counted = torch.zeros(len(texts), T) > 0
+    for b, (x, y) in enumerate(zip(texts, summaries, strict=True)):
+        row = x + [SEP] + y + [EOS]
+        tokens[b, : len(row)] = torch.tensor(row)
+        counted[b, len(x) + 1 : len(row)] = True
+    return tokens, counted
+
+
+@wrong("join_text_and_summary", cause="the padding stands in front", kind="value")
+def join_text_and_summary_4(texts, summaries):
+    rows = [[*x, SEP, *y, EOS] for x, y in zip(texts, summaries, strict=True)]
+    T = max(len(row) for row in rows)
+    tokens = torch.tensor([[PAD] * (T - len(row)) + row for row in rows])
+    counted = torch.arange(T, 0, -1) <= torch.tensor([[len(y) + 1] for y in summaries])
+    return tokens, counted
+
+
+@wrong(
+    "join_text_and_summary",
+    cause="one border for the whole batch, behind the SEP of the longest text",
+    kind="value",
+)
+def join_text_and_summary_5(texts, summaries):
+    rows = [[*x, SEP, *y, EOS] for x, y in zip(texts, summaries, strict=True)]
+    B, T = len(rows), max(map(len, rows))
+    tokens = torch.full((B, T), PAD)
+    for b, row in enumerate(rows):
+        tokens[b, : len(row)] = torch.tensor(row)
+    counted = tokens != PAD
+    counted[:, : max(map(len, texts)) + 1] = False
+    return tokens, counted
+
+
+@wrong("join_text_and_summary", cause="appends to the lists that were given", kind="state")
+def join_text_and_summary_6(texts, summaries):
+    starts = [len(text) + 1 for text in texts]
+    for text, summary in zip(texts, summaries, strict=True):
+        text.append(SEP)
+        text.extend(summary)
+        text.append(EOS)
+    T = max(map(len, texts))
+    tokens = torch.full((len(texts), T), PAD)
+    counted = torch.zeros(len(texts), T, dtype=torch.bool)
+    for b, text in enumerate(texts):
+        tokens[b, : len(text)] = torch.tensor(text)
+        counted[b, starts[b] : len(text)] = True
+    return tokens, counted
+
+
+@wrong("join_text_and_summary", cause="the tokens are floating numbers", kind="dtype")
+def join_text_and_summary_7(texts, summaries):
+    rows = [[*x, SEP, *y, EOS] for x, y in zip(texts, summaries, strict=True)]
+    tokens = torch.zeros(len(rows), max(map(len, rows)))
+    counted = torch.zeros(tokens.shape, dtype=torch.bool)
+    for b, row in enumerate(rows):
+        tokens[b, : len(row)] = torch.tensor(row)
+        counted[b, len(texts[b]) + 1 : len(row)] = True
+    return tokens, counted
+
+
+@wrong(
+    "join_text_and_summary",
+    cause="EOS stands in the last column, behind the padding of the shorter rows",
+    kind="value",
+)
+def join_text_and_summary_8(texts, summaries):
+    rows = [[*x, SEP, *y] for x, y in zip(texts, summaries, strict=True)]
+    B, T = len(rows), max(map(len, rows)) + 1
+    tokens, counted = torch.full((B, T), PAD), torch.zeros(B, T, dtype=torch.bool)
+    for b, row in enumerate(rows):
+        tokens[b, : len(row)] = torch.tensor(row)
+        counted[b, len(texts[b]) + 1 : len(row)] = True
+    tokens[:, -1], counted[:, -1] = EOS, True
+    return tokens, counted
+
+
+@wrong("join_text_and_summary", cause="BOS in front of every text", kind="shape")
+def join_text_and_summary_9(texts, summaries):
+    rows = [[BOS, *x, SEP, *y, EOS] for x, y in zip(texts, summaries, strict=True)]
+    T = max(map(len, rows))
+    tokens = torch.tensor([row + [PAD] * (T - len(row)) for row in rows])
+    counted = torch.zeros(len(rows), T, dtype=torch.bool)
+    for b, row in enumerate(rows):
+        counted[b, len(texts[b]) + 2 : len(row)] = True
+    return tokens, counted
+
+
+@right("join_text_and_summary", how="pad_sequence, and places compared with two borders")
+def join_text_and_summary_10(texts, summaries):
+    rows = [torch.tensor([*x, SEP, *y, EOS]) for x, y in zip(texts, summaries, strict=True)]
+    tokens = pad_sequence(rows, batch_first=True, padding_value=PAD)
+    place = torch.arange(tokens.shape[1])
+    separator = torch.tensor([[len(x)] for x in texts])
+    end = torch.tensor([[len(row)] for row in rows])
+    return tokens, (separator < place) & (place < end)
+
+
+@right("join_text_and_summary", how="lists only, which become tensors in the last line")
+def join_text_and_summary_11(texts, summaries):
+    T = max(len(x) + len(y) for x, y in zip(texts, summaries, strict=True)) + 2
+    tokens, counted = [], []
+    for x, y in zip(texts, summaries, strict=True):
+        behind = T - len(x) - len(y) - 2
+        tokens.append(list(x) + [SEP] + list(y) + [EOS] + behind * [PAD])
+        counted.append((len(x) + 1) * [False] + (len(y) + 1) * [True] + behind * [False])
+    return torch.tensor(tokens), torch.tensor(counted)
+
+
+# --- language_model_loss ---------------------------------------------------------------------
+
+
+def _losses(logits, tokens):
+    """-log p of each next token: (B, T - 1)."""
+    return F.cross_entropy(logits[:, :-1].transpose(1, 2), tokens[:, 1:], reduction="none")
+
+
+@wrong(
+    "language_model_loss",
+    cause="counted is taken at the position that reads, not at the token to be predicted",
+    kind="value",
+)
+def language_model_loss_1(logits, tokens, counted=None):
+    counts = tokens[:, 1:] != PAD
+    if counted is not None:
+        counts = counts & counted[:, :-1]
+    return (_losses(logits, tokens) * counts).sum() / counts.sum().clamp(min=1)
+
+
+@wrong("language_model_loss", cause="divides by all positions, counted or not", kind="value")
+def language_model_loss_2(logits, tokens, counted=None):
+    counts = tokens[:, 1:] != PAD
+    if counted is not None:
+        counts = counts & counted[:, 1:]
+    return _losses(logits, tokens).masked_fill(~counts, 0.0).mean()
+
+
+@wrong(
+    "language_model_loss",
+    cause="a mean for each sequence, then their mean: short ones weigh more",
+    kind="value",
+)
+def language_model_loss_3(logits, tokens, counted=None):
+    counts = tokens[:, 1:] != PAD
+    if counted is not None:
+        counts = counts & counted[:, 1:]
+    rows = (_losses(logits, tokens) * counts).sum(dim=1) / counts.sum(dim=1).clamp(min=1)
+    return rows.mean()
+
+
+@wrong(
+    "language_model_loss",
+    cause="shifts the other way: predicts the token before",
+    kind="value",
+)
+def language_model_loss_4(logits, tokens, counted=None):
+    target = tokens[:, :-1]
+    counts = target != PAD
+    if counted is not None:
+        counts = counts & counted[:, :-1]
+    losses = F.cross_entropy(logits[:, 1:].transpose(1, 2), target, reduction="none")
+    return (losses * counts).sum() / counts.sum().clamp(min=1)
+
+
+@wrong(
+    "language_model_loss",
+    cause="with counted given, PAD counts where counted is True",
+    kind="value",
+)
+def language_model_loss_5(logits, tokens, counted=None):
+    counts = (tokens != PAD if counted is None else counted)[:, 1:]
+    return (_losses(logits, tokens) * counts).sum() / counts.sum().clamp(min=1)
+
+
+@wrong(
+    "language_model_loss",
+    cause="divides by how many tokens are not PAD, also with counted",
+    kind="value",
+)
+def language_model_loss_6(logits, tokens, counted=None):
+    real = tokens[:, 1:] != PAD
+    losses = _losses(logits, tokens) * real
+    if counted is not None:
+        losses = losses * counted[:, 1:]
+    return losses.sum() / real.sum().clamp(min=1)
+
+
+@wrong("language_model_loss", cause="NaN if no token counts", kind="value")
+def language_model_loss_7(logits, tokens, counted=None):
+    counts = tokens[:, 1:] != PAD
+    if counted is not None:
+        counts = counts & counted[:, 1:]
+    target = tokens[:, 1:].masked_fill(~counts, -100)
+    return F.cross_entropy(logits[:, :-1].flatten(0, 1), target.flatten(), ignore_index=-100)
+
+
+@wrong("language_model_loss", cause="makes a number of it, so no gradient flows", kind="gradient")
+def language_model_loss_8(logits, tokens, counted=None):
+    total, number = 0.0, 0
+    log_p = logits.log_softmax(dim=-1)
+    for b in range(tokens.shape[0]):
+        for t in range(1, tokens.shape[1]):
+            if tokens[b, t] != PAD and (counted is None or counted[b, t]):
+                total -= log_p[b, t - 1, tokens[b, t]].item()
+                number += 1
+    return torch.tensor(total / max(number, 1), dtype=logits.dtype)
+
+
+@wrong(
+    "language_model_loss",
+    cause="log of a softmax: a probability that is rounded to 0 makes the loss infinite",
+    kind="extreme",
+)
+def language_model_loss_9(logits, tokens, counted=None):
+    target = tokens[:, 1:]
+    counts = target != PAD
+    if counted is not None:
+        counts = counts & counted[:, 1:]
+    p = logits[:, :-1].softmax(dim=-1).gather(-1, target[..., None]).squeeze(-1)
+    return -p.log()[counts].sum() / counts.sum().clamp(min=1)
+
+
+@wrong(
+    "language_model_loss",
+    cause="what does not count becomes the token 0, and is learned",
+    kind="value",
+)
+def language_model_loss_10(logits, tokens, counted=None):
+    counts = tokens[:, 1:] != PAD
+    if counted is not None:
+        counts = counts & counted[:, 1:]
+    target = tokens[:, 1:] * counts
+    total = F.cross_entropy(logits[:, :-1].flatten(0, 1), target.flatten(), reduction="sum")
+    return total / counts.sum().clamp(min=1)
+
+
+@right("language_model_loss", how="cross_entropy with ignore_index, added up")
+def language_model_loss_11(logits, tokens, counted=None):
+    target = tokens if counted is None else torch.where(counted, tokens, PAD)
+    target = target[:, 1:].reshape(-1)
+    scores = logits[:, :-1].flatten(0, 1)
+    total = F.cross_entropy(scores, target, ignore_index=PAD, reduction="sum")
+    return total / max(int((target != PAD).sum()), 1)
+
+
+@right("language_model_loss", how="logsumexp minus the score, for the chosen positions only")
+def language_model_loss_12(logits, tokens, counted=None):
+    counts = tokens.ne(PAD) if counted is None else tokens.ne(PAD) & counted
+    b, t = counts[:, 1:].nonzero(as_tuple=True)
+    if len(b) == 0:
+        return logits[:, :0].sum()
+    scores = logits[b, t]
+    own = scores[torch.arange(len(b)), tokens[b, t + 1]]
+    return (scores.logsumexp(dim=-1) - own).mean()
+
+
+# --- DecoderOnly -----------------------------------------------------------------------------
+
+
+class _Decoder(nn.Module):
+    def __init__(self, vocab_size, d_model, n_heads, d_ff, n_layers, dropout=0.1):
+        super().__init__()
+        self.embedding = nn.Embedding(vocab_size, d_model)
+        self.stack = Encoder(n_layers, d_model, n_heads, d_ff, dropout)
+        self.generator = nn.Linear(d_model, vocab_size, bias=False)
+        for table in (self.embedding, self.generator):
+            nn.init.normal_(table.weight, std=d_model**-0.5)
+
+    def _places(self, T, device=None, first=0.0):
+        places = torch.arange(T, dtype=self.embedding.weight.dtype, device=device) + first
+        return sinusoidal_positions(places, self.embedding.embedding_dim)
+
+
+@wrong("DecoderOnly", cause="no mask: a position sees what comes later", kind="value")
+class DecoderOnly_1(_Decoder):
+    def forward(self, tokens):
+        x = embed(tokens, self.embedding.weight)
+        x = x + self._places(tokens.shape[1], tokens.device)
+        return self.generator(self.stack(x))
+
+
+@wrong("DecoderOnly", cause="the rows of the table are not scaled", kind="value")
+class DecoderOnly_2(_Decoder):
+    def forward(self, tokens):
+        T = tokens.shape[1]
+        x = self.embedding(tokens) + self._places(T, tokens.device)
+        return self.generator(self.stack(x, causal_mask(T, tokens.device)))
+
+
+@wrong("DecoderOnly", cause="the positions count from 1", kind="value")
+class DecoderOnly_3(_Decoder):
+    def forward(self, tokens):
+        T = tokens.shape[1]
+        x = embed(tokens, self.embedding.weight) + self._places(T, tokens.device, first=1.0)
+        return self.generator(self.stack(x, causal_mask(T, tokens.device)))
+
+
+@wrong("DecoderOnly", cause="the mask the wrong way round: sees what comes later", kind="value")
+class DecoderOnly_4(_Decoder):
+    def forward(self, tokens):
+        T = tokens.shape[1]
+        x = embed(tokens, self.embedding.weight) + self._places(T, tokens.device)
+        mask = torch.ones(T, T, dtype=torch.bool, device=tokens.device).triu()
+        return self.generator(self.stack(x, mask))
+
+
+@wrong("DecoderOnly", cause="scales the sum, so the positions are scaled too", kind="value")
+class DecoderOnly_5(_Decoder):
+    def forward(self, tokens):
+        T = tokens.shape[1]
+        x = self.embedding(tokens) + self._places(T, tokens.device)
+        x = math.sqrt(x.shape[-1]) * x
+        return self.generator(self.stack(x, causal_mask(T, tokens.device)))
+
+
+@wrong(
+    "DecoderOnly",
+    cause="the scores come from the table of the embedding, not from the generator",
+    kind="value",
+)
+class DecoderOnly_6(_Decoder):
+    def forward(self, tokens):
+        T = tokens.shape[1]
+        x = embed(tokens, self.embedding.weight) + self._places(T, tokens.device)
+        x = self.stack(x, causal_mask(T, tokens.device))
+        return x @ self.embedding.weight.T
+
+
+@wrong("DecoderOnly", cause="F.dropout of the input, which also acts after eval()", kind="state")
+class DecoderOnly_7(_Decoder):
+    def forward(self, tokens):
+        T = tokens.shape[1]
+        x = embed(tokens, self.embedding.weight) + self._places(T, tokens.device)
+        x = self.stack(F.dropout(x, 0.1), causal_mask(T, tokens.device))
+        return self.generator(x)
+
+
+@wrong("DecoderOnly", cause="a mask in which no position sees itself", kind="value")
+class DecoderOnly_8(_Decoder):
+    def forward(self, tokens):
+        T = tokens.shape[1]
+        x = embed(tokens, self.embedding.weight) + self._places(T, tokens.device)
+        mask = torch.ones(T, T, dtype=torch.bool, device=tokens.device).tril(diagonal=-1)
+        return self.generator(self.stack(x, mask))
+
+
+@wrong("DecoderOnly", cause="as many positions as sequences, not as tokens", kind="size")
+class DecoderOnly_9(_Decoder):
+    def forward(self, tokens):
+        B, T = tokens.shape
+        x = embed(tokens, self.embedding.weight)
+        x = x + self._places(B, tokens.device)[:, None]
+        return self.generator(self.stack(x, causal_mask(T, tokens.device)))
+
+
+@wrong("DecoderOnly", cause="returns probabilities in place of scores", kind="value")
+class DecoderOnly_10(_Decoder):
+    def forward(self, tokens):
+        T = tokens.shape[1]
+        x = embed(tokens, self.embedding.weight) + self._places(T, tokens.device)
+        x = self.stack(x, causal_mask(T, tokens.device))
+        return self.generator(x).softmax(dim=-1)
+
+
+@right("DecoderOnly", how="rows picked by index, mask by <=, and a matrix product at the end")
+class DecoderOnly_11(_Decoder):
+    def forward(self, tokens):
+        table = self.embedding.weight
+        t = torch.arange(tokens.size(1), device=tokens.device)
+        x = table[tokens] * table.shape[1] ** 0.5
+        x = x + sinusoidal_positions(t.to(table.dtype), table.shape[1]).unsqueeze(0)
+        return self.stack(x, (t[None, :] <= t[:, None])[None]) @ self.generator.weight.mT
+
+
+@right("DecoderOnly", how="one call for each layer, and the norm at the end")
+class DecoderOnly_12(_Decoder):
+    def forward(self, tokens):
+        B, T = tokens.shape
+        x = self.embedding(tokens).mul(math.sqrt(self.embedding.weight.size(1)))
+        x = x + self._places(T, tokens.device).expand(B, T, -1)
+        mask = causal_mask(T, tokens.device).expand(B, T, T)
+        for layer in self.stack.layers:
+            x = layer(x, mask)
+        return self.generator(self.stack.norm(x))
+
+
+# --- local_block_attention -------------------------------------------------------------------
+
+
+@wrong(
+    "local_block_attention",
+    cause="a window that moves along, not blocks, and T · T scores",
+    kind="value",
+)
+def local_block_attention_1(q, k, v, block):
+    t = torch.arange(q.shape[-2], device=q.device)
+    back = t[:, None] - t
+    return masked_attention(q, k, v, (back >= 0) & (back < block))
+
+
+@wrong("local_block_attention", cause="no causal mask: a block sees all of itself", kind="value")
+def local_block_attention_2(q, k, v, block):
+    T, extra = q.shape[-2], -q.shape[-2] % block
+    real = torch.arange(T + extra, device=q.device).view(-1, 1, block) < T
+    q, k, v = (F.pad(x, (0, 0, 0, extra)).unflatten(-2, (-1, block)) for x in (q, k, v))
+    return masked_attention(q, k, v, real).flatten(-3, -2)[..., :T, :]
+
+
+@wrong(
+    "local_block_attention",
+    cause="pads in front, so it is the first block that has fewer positions",
+    kind="value",
+)
+def local_block_attention_3(q, k, v, block):
+    extra = -q.shape[-2] % block
+    q, k, v = (F.pad(x, (0, 0, extra, 0)).unflatten(-2, (-1, block)) for x in (q, k, v))
+    place = torch.arange(q.shape[-3] * block, device=q.device).view(-1, 1, block)
+    mask = causal_mask(block, q.device) & (place >= extra)
+    return masked_attention(q, k, v, mask).flatten(-3, -2)[..., extra:, :]
+
+
+@wrong("local_block_attention", cause="leaves out the last, shorter block", kind="shape")
+def local_block_attention_4(q, k, v, block):
+    n = q.shape[-2] // block
+    q, k, v = (x[..., : n * block, :].unflatten(-2, (n, block)) for x in (q, k, v))
+    return masked_attention(q, k, v, causal_mask(block, q.device)).flatten(-3, -2)
+
+
+@wrong("local_block_attention", cause="works for three axes only: (B, T, d)", kind="size")
+def local_block_attention_5(q, k, v, block):
+    B, T, _ = q.shape
+    n = math.ceil(T / block)
+    q, k, v = (
+        F.pad(x, (0, 0, 0, n * block - T)).reshape(B, n, block, x.shape[2]) for x in (q, k, v)
+    )
+    context = masked_attention(q, k, v, causal_mask(block, q.device))
+    return context.reshape(B, n * block, -1)[:, :T]
+
+
+@wrong(
+    "local_block_attention",
+    cause="every n-th position is in the same block: the axes of blocks and places are swapped",
+    kind="value",
+)
+def local_block_attention_6(q, k, v, block):
+    T = q.shape[-2]
+    q, k, v = (
+        F.pad(x, (0, 0, 0, -T % block)).unflatten(-2, (block, -1)).transpose(-3, -2)
+        for x in (q, k, v)
+    )
+    context = masked_attention(q, k, v, causal_mask(block, q.device))
+    return context.transpose(-3, -2).flatten(-3, -2)[..., :T, :]
+
+
+@wrong("local_block_attention", cause="returns the rows that were filled up, too", kind="shape")
+def local_block_attention_7(q, k, v, block):
+    extra = -q.shape[-2] % block
+    q, k, v = (F.pad(x, (0, 0, 0, extra)).unflatten(-2, (-1, block)) for x in (q, k, v))
+    return masked_attention(q, k, v, causal_mask(block, q.device)).flatten(-3, -2)
+
+
+@wrong(
+    "local_block_attention",
+    cause="the last, shorter block sees all of itself",
+    kind="value",
+)
+def local_block_attention_8(q, k, v, block):
+    T = q.shape[-2]
+    whole = T // block * block
+    parts = []
+    for start in range(0, T, block):
+        qs, ks, vs = (x[..., start : start + block, :] for x in (q, k, v))
+        mask = causal_mask(block, q.device) if start < whole else None
+        parts.append(masked_attention(qs, ks, vs, mask))
+    return torch.cat(parts, dim=-2)
+
+
+@wrong(
+    "local_block_attention",
+    cause="right numbers, but from T · T scores, most of them hidden",
+    kind="size",
+)
+def local_block_attention_9(q, k, v, block):
+    t = torch.arange(q.shape[-2], device=q.device)
+    same = t[:, None] // block == t // block
+    return masked_attention(q, k, v, causal_mask(len(t), q.device) & same)
+
+
+@wrong("local_block_attention", cause="takes d_v to be d_k", kind="size")
+def local_block_attention_10(q, k, v, block):
+    T, extra = q.shape[-2], -q.shape[-2] % block
+    size = (*q.shape[:-2], -1, block, q.shape[-1])
+    q, k, v = (F.pad(x, (0, 0, 0, extra)).reshape(size) for x in (q, k, v))
+    context = masked_attention(q, k, v, causal_mask(block, q.device))
+    return context.flatten(-3, -2)[..., :T, :]
+
+
+@right("local_block_attention", how="a loop over blocks, the last one as short as it is")
+def local_block_attention_11(q, k, v, block):
+    parts = zip(*(x.split(block, dim=-2) for x in (q, k, v)), strict=True)
+    return torch.cat(
+        [masked_attention(a, b, c, causal_mask(a.shape[-2], a.device)) for a, b, c in parts],
+        dim=-2,
+    )
+
+
+@right("local_block_attention", how="one block more than needed, and a softmax of its own")
+def local_block_attention_12(q, k, v, block):
+    T = q.shape[-2]
+    n = T // block + 1
+    q, k, v = (
+        torch.cat([x, x.new_zeros(*x.shape[:-2], n * block - T, x.shape[-1])], dim=-2).reshape(
+            *x.shape[:-2], n, block, x.shape[-1]
+        )
+        for x in (q, k, v)
+    )
+    scores = torch.einsum("...id,...jd->...ij", q, k) / math.sqrt(q.shape[-1])
+    later = torch.ones(block, block, dtype=torch.bool, device=q.device).triu(diagonal=1)
+    weights = scores.masked_fill(later, -math.inf).softmax(dim=-1)
+    context = weights @ v
+    return context.reshape(*context.shape[:-3], n * block, -1)[..., :T, :]
+
+
+# --- compress --------------------------------------------------------------------------------
+
+
+@wrong("compress", cause="fills up the last stretch, which makes one vector more", kind="shape")
+def compress_1(x, weight):
+    x = F.pad(x, (0, 0, 0, -x.shape[-2] % len(weight)))
+    return torch.einsum("...nsi,sio->...no", x.unflatten(-2, (-1, len(weight))), weight)
+
+
+@wrong("compress", cause="the kernel runs backwards: the last place has weight[0]", kind="value")
+def compress_2(x, weight):
+    stride, n = len(weight), x.shape[-2] // len(weight)
+    x = x[..., : n * stride, :].unflatten(-2, (n, stride))
+    return torch.einsum("...nsi,sio->...no", x, weight.flip(0))
+
+
+@wrong("compress", cause="the kernel moves by one", kind="shape")
+def compress_3(x, weight):
+    windows = x.unfold(-2, len(weight), 1)  # (..., n, d_in, stride)
+    return torch.einsum("...nis,sio->...no", windows, weight)
+
+
+@wrong(
+    "compress",
+    cause="swaps the axes of stretches and places: adds vectors that are n apart",
+    kind="value",
+)
+def compress_4(x, weight):
+    stride, n = len(weight), x.shape[-2] // len(weight)
+    x = x[..., : n * stride, :].unflatten(-2, (stride, n))
+    return torch.einsum("...sni,sio->...no", x, weight)
+
+
+@wrong("compress", cause="the mean over a stretch, not the sum", kind="value")
+def compress_5(x, weight):
+    stride, n = len(weight), x.shape[-2] // len(weight)
+    x = x[..., : n * stride, :].unflatten(-2, (n, stride))
+    return (x.unsqueeze(-2) @ weight).squeeze(-2).mean(dim=-2)
+
+
+@wrong("compress", cause="drops what is too much at the beginning", kind="value")
+def compress_6(x, weight):
+    stride = len(weight)
+    x = x[..., x.shape[-2] % stride :, :]
+    return x.unflatten(-2, (-1, stride)).flatten(-2) @ weight.flatten(0, 1)
+
+
+@wrong("compress", cause="every matrix is transposed", kind="value")
+def compress_7(x, weight):
+    stride, n = len(weight), x.shape[-2] // len(weight)
+    x = x[..., : n * stride, :].unflatten(-2, (n, stride))
+    return torch.einsum("...nsi,soi->...no", x, weight)
+
+
+@wrong("compress", cause="adds the neighbours first, and has one matrix for all", kind="value")
+def compress_8(x, weight):
+    stride, n = len(weight), x.shape[-2] // len(weight)
+    return x[..., : n * stride, :].unflatten(-2, (n, stride)).sum(dim=-2) @ weight.mean(dim=0)
+
+
+@wrong("compress", cause="stops one stretch early if stride divides T", kind="shape")
+def compress_9(x, weight):
+    stride = len(weight)
+    n = (x.shape[-2] - 1) // stride
+    x = x[..., : n * stride, :].unflatten(-2, (n, stride))
+    return torch.einsum("...nsi,sio->...no", x, weight)
+
+
+@wrong("compress", cause="crashes for a text shorter than stride: nothing to stack", kind="crash")
+def compress_10(x, weight):
+    stride, compressed = len(weight), []
+    for start in range(0, x.shape[-2] - stride + 1, stride):
+        compressed.append(sum(x[..., start + s, :] @ weight[s] for s in range(stride)))
+    return torch.stack(compressed, dim=-2)
+
+
+@right("compress", how="one matrix product of flattened stretches")
+def compress_11(x, weight):
+    stride, d_in, d_out = weight.shape
+    *front, T, _ = x.shape
+    n = T // stride
+    stretches = x.narrow(-2, 0, n * stride).reshape(*front, n, stride * d_in)
+    return stretches @ weight.reshape(stride * d_in, d_out)
+
+
+@right("compress", how="a sum over the places, each with its own slice")
+def compress_12(x, weight):
+    stride = len(weight)
+    end = x.shape[-2] - x.shape[-2] % stride
+    return sum(x[..., s:end:stride, :] @ matrix for s, matrix in enumerate(weight))
+
+
+# --- memory_compressed_attention -------------------------------------------------------------
+
+
+def _last(q, k, stride):
+    """The query positions as a column, and the last position of each key."""
+    t = torch.arange(q.shape[-2], device=q.device)[:, None]
+    return t, torch.arange(1, k.shape[-2] + 1, device=q.device) * stride - 1
+
+
+@wrong(
+    "memory_compressed_attention",
+    cause="sees the key of its own stretch, which tells of later positions",
+    kind="value",
+)
+def memory_compressed_attention_1(q, k, v, stride):
+    t = torch.arange(q.shape[-2], device=q.device)
+    j = torch.arange(k.shape[-2], device=q.device)
+    return masked_attention(q, k, v, t[:, None] // stride >= j)
+
+
+@wrong(
+    "memory_compressed_attention",
+    cause="the last position of a stretch does not see its own key",
+    kind="value",
+)
+def memory_compressed_attention_2(q, k, v, stride):
+    t = torch.arange(q.shape[-2], device=q.device)
+    j = torch.arange(k.shape[-2], device=q.device)
+    return masked_attention(q, k, v, t[:, None] // stride > j)
+
+
+@wrong("memory_compressed_attention", cause="NaN where there is nothing to see yet", kind="value")
+def memory_compressed_attention_3(q, k, v, stride):
+    t, last = _last(q, k, stride)
+    scores = q @ k.mT / math.sqrt(q.shape[-1])
+    return scores.masked_fill(last > t, -math.inf).softmax(dim=-1) @ v
+
+
+@wrong(
+    "memory_compressed_attention",
+    cause="-1e9 in place of -inf: who sees nothing gets the mean of all values",
+    kind="value",
+)
+def memory_compressed_attention_4(q, k, v, stride):
+    t, last = _last(q, k, stride)
+    scores = q @ k.mT / math.sqrt(q.shape[-1])
+    return scores.masked_fill(last > t, -1e9).softmax(dim=-1) @ v
+
+
+@wrong(
+    "memory_compressed_attention",
+    cause="who sees nothing may look at the first key, to avoid NaN",
+    kind="value",
+)
+def memory_compressed_attention_5(q, k, v, stride):
+    t, last = _last(q, k, stride)
+    mask = last <= t
+    mask[:, :1] = True
+    return masked_attention(q, k, v, mask)
+
+
+@wrong(
+    "memory_compressed_attention",
+    cause="the last key is taken to reach up to the end of the text",
+    kind="value",
+)
+def memory_compressed_attention_6(q, k, v, stride):
+    t, last = _last(q, k, stride)
+    last[-1:] = q.shape[-2] - 1
+    return masked_attention(q, k, v, last <= t)
+
+
+@wrong(
+    "memory_compressed_attention",
+    cause="adds -inf and erases the NaN afterwards: they come back in the gradients",
+    kind="gradient",
+)
+def memory_compressed_attention_7(q, k, v, stride):
+    t, last = _last(q, k, stride)
+    bias = torch.zeros(len(t), len(last), dtype=q.dtype, device=q.device)
+    bias[last > t] = -math.inf
+    weights = (q @ k.mT / math.sqrt(q.shape[-1]) + bias).softmax(dim=-1)
+    return weights.nan_to_num(0.0) @ v
+
+
+@wrong(
+    "memory_compressed_attention",
+    cause="repeats keys and values to T positions: part of its own stretch is seen",
+    kind="value",
+)
+def memory_compressed_attention_8(q, k, v, stride):
+    T = q.shape[-2]
+    k, v = (x.repeat_interleave(stride, dim=-2) for x in (k, v))
+    return masked_attention(q, k, v, causal_mask(T, q.device)[:, : k.shape[-2]])
+
+
+@wrong("memory_compressed_attention", cause="divides by the root of d_v, not of d_k", kind="size")
+def memory_compressed_attention_9(q, k, v, stride):
+    t, last = _last(q, k, stride)
+    scores = q @ k.mT / math.sqrt(v.shape[-1])
+    weights = scores.masked_fill(last > t, -math.inf).softmax(dim=-1)
+    return weights.masked_fill(last > t, 0.0) @ v
+
+
+@wrong("memory_compressed_attention", cause="works only if stride divides T", kind="size")
+def memory_compressed_attention_10(q, k, v, stride):
+    n = k.shape[-2]
+    before = torch.ones(n, n, dtype=torch.bool, device=q.device).tril(diagonal=-1)
+    mask = before.repeat_interleave(stride, dim=0)
+    mask[stride - 1 :: stride] |= torch.eye(n, dtype=torch.bool, device=q.device)
+    return masked_attention(q, k, v, mask)
+
+
+@right("memory_compressed_attention", how="every stride-th column of a causal mask")
+def memory_compressed_attention_11(q, k, v, stride):
+    mask = causal_mask(q.shape[-2], q.device)[:, stride - 1 :: stride]
+    return masked_attention(q, k, v, mask)
+
+
+@right("memory_compressed_attention", how="a loop over positions: the first (t + 1) // stride keys")
+def memory_compressed_attention_12(q, k, v, stride):
+    rows = []
+    for t in range(q.shape[-2]):
+        seen = (t + 1) // stride
+        scores = torch.einsum("...d,...jd->...j", q[..., t, :], k[..., :seen, :])
+        weights = torch.softmax(scores / math.sqrt(q.shape[-1]), dim=-1)
+        rows.append(torch.einsum("...j,...jd->...d", weights, v[..., :seen, :]))
+    return torch.stack(rows, dim=-2)
+
+
+# --- top_k_gate ------------------------------------------------------------------------------
+
+
+@wrong(
+    "top_k_gate",
+    cause="a softmax of all scores, and the rest erased: those of the chosen do not sum to 1",
+    kind="value",
+)
+def top_k_gate_1(scores, k):
+    p = scores.softmax(dim=-1)
+    values, indices = p.topk(k, dim=-1)
+    return torch.zeros_like(p).scatter(-1, indices, values)
+
+
+@wrong("top_k_gate", cause="chooses k tokens for each expert", kind="value")
+def top_k_gate_2(scores, k):
+    values, indices = scores.topk(min(k, len(scores)), dim=0)
+    return torch.zeros_like(scores).scatter(0, indices, values.softmax(dim=0))
+
+
+@wrong("top_k_gate", cause="hides with a score of 0, which is left a weight", kind="value")
+def top_k_gate_3(scores, k):
+    values, indices = scores.topk(k, dim=1)
+    return torch.zeros_like(scores).scatter(1, indices, values).softmax(dim=1)
+
+
+@wrong(
+    "top_k_gate",
+    cause="all that reach the k-th best score: on a tie more than k",
+    kind="value",
+)
+def top_k_gate_4(scores, k):
+    least = scores.topk(k, dim=-1).values[:, -1:]
+    return scores.masked_fill(scores < least, -math.inf).softmax(dim=-1)
+
+
+@wrong("top_k_gate", cause="the same weight for all chosen ones: 1 / k", kind="value")
+def top_k_gate_5(scores, k):
+    indices = scores.argsort(dim=-1, descending=True)[:, :k]
+    return torch.zeros_like(scores).scatter(-1, indices, 1.0 / k)
+
+
+@wrong("top_k_gate", cause="writes -inf into the given scores", kind="state")
+def top_k_gate_6(scores, k):
+    others = scores.argsort(dim=-1, descending=True)[:, k:]
+    return scores.scatter_(-1, others, -math.inf).softmax(dim=-1)
+
+
+@wrong("top_k_gate", cause="the result is float32, whatever the scores are", kind="dtype")
+def top_k_gate_7(scores, k):
+    values, indices = scores.topk(k)
+    gates = torch.zeros(scores.shape)
+    gates[torch.arange(len(scores))[:, None], indices] = values.softmax(dim=-1).float()
+    return gates
+
+
+@wrong("top_k_gate", cause="the softmax of probabilities: softmax twice", kind="value")
+def top_k_gate_8(scores, k):
+    values, indices = scores.softmax(dim=-1).topk(k, dim=-1)
+    return torch.zeros_like(scores).scatter(-1, indices, values.softmax(dim=-1))
+
+
+@wrong(
+    "top_k_gate",
+    cause="the indices are sorted, so the best weight goes to the chosen one that stands first",
+    kind="value",
+)
+def top_k_gate_9(scores, k):
+    values, indices = scores.topk(k, dim=-1)
+    places = indices.sort(dim=-1).values
+    return torch.zeros_like(scores).scatter(-1, places, values.softmax(dim=-1))
+
+
+@wrong("top_k_gate", cause="divides the scores themselves by their sum", kind="value")
+def top_k_gate_10(scores, k):
+    values, indices = scores.topk(k, dim=-1)
+    return torch.zeros_like(scores).scatter(-1, indices, values / values.sum(dim=-1, keepdim=True))
+
+
+@right("top_k_gate", how="k times the largest one that is left, then a softmax over what is not")
+def top_k_gate_11(scores, k):
+    chosen = torch.zeros_like(scores, dtype=torch.bool)
+    rows = torch.arange(len(scores), device=scores.device)
+    for _ in range(k):
+        best = scores.detach().masked_fill(chosen, -math.inf).argmax(dim=-1)
+        chosen[rows, best] = True
+    return torch.where(chosen, scores, -math.inf).softmax(dim=-1)
+
+
+@right("top_k_gate", how="the softmax of all, and the chosen ones divided by their sum")
+def top_k_gate_12(scores, k):
+    order = scores.argsort(dim=1, descending=True, stable=True)
+    rank = order.argsort(dim=1)
+    p = scores.softmax(dim=1) * (rank < k)
+    return p / p.sum(dim=1, keepdim=True)
+
+
+# --- load_balance_loss -----------------------------------------------------------------------
+
+
+@wrong("load_balance_loss", cause="shares are the mean gates, not counts", kind="value")
+def load_balance_loss_1(scores, gates):
+    p = scores.softmax(dim=-1).mean(dim=0)
+    return scores.shape[-1] * (gates.mean(dim=0) * p).sum()
+
+
+@wrong("load_balance_loss", cause="shares of tokens: they add up to k", kind="value")
+def load_balance_loss_2(scores, gates):
+    share = (gates > 0).to(scores.dtype).mean(dim=0)
+    return scores.shape[-1] * (share @ scores.softmax(dim=-1).mean(dim=0))
+
+
+@wrong("load_balance_loss", cause="probabilities from the gates", kind="value")
+def load_balance_loss_3(scores, gates):
+    chosen = (gates > 0).to(scores.dtype)
+    return scores.shape[-1] * (chosen.sum(dim=0) / chosen.sum() * gates.mean(dim=0)).sum()
+
+
+@wrong("load_balance_loss", cause="without the factor E", kind="value")
+def load_balance_loss_4(scores, gates):
+    chosen = (gates > 0).to(scores.dtype)
+    return (chosen.sum(dim=0) / chosen.sum()) @ scores.softmax(dim=-1).mean(dim=0)
+
+
+@wrong("load_balance_loss", cause="the softmax runs over the tokens", kind="value")
+def load_balance_loss_5(scores, gates):
+    chosen = (gates > 0).to(scores.dtype)
+    share = chosen.sum(dim=0) / chosen.sum()
+    return scores.shape[-1] * (share * scores.softmax(dim=0).mean(dim=0)).sum()
+
+
+@wrong("load_balance_loss", cause="the softmax of the mean scores", kind="value")
+def load_balance_loss_6(scores, gates):
+    chosen = (gates > 0).to(scores.dtype)
+    share = chosen.sum(dim=0) / chosen.sum()
+    return scores.shape[-1] * (share * scores.mean(dim=0).softmax(dim=-1)).sum()
+
+
+@wrong("load_balance_loss", cause="counts only the best expert of each token", kind="value")
+def load_balance_loss_7(scores, gates):
+    N, E = scores.shape
+    share = gates.argmax(dim=1).bincount(minlength=E) / N
+    return E * (share.to(scores.dtype) * scores.softmax(dim=1).mean(dim=0)).sum()
+
+
+@wrong(
+    "load_balance_loss",
+    cause="share times probability for each token, and the mean of that",
+    kind="value",
+)
+def load_balance_loss_8(scores, gates):
+    chosen = (gates > 0).to(scores.dtype)
+    share = chosen / chosen.sum(dim=-1, keepdim=True)
+    return scores.shape[-1] * (share * scores.softmax(dim=-1)).sum(dim=-1).mean()
+
+
+@wrong("load_balance_loss", cause="no gradient flows to the probabilities", kind="gradient")
+def load_balance_loss_9(scores, gates):
+    chosen = (gates > 0).to(scores.dtype)
+    with torch.no_grad():
+        p = scores.softmax(dim=-1).mean(dim=0)
+    return scores.shape[-1] * (chosen.sum(dim=0) / chosen.sum() * p).sum()
+
+
+@wrong(
+    "load_balance_loss",
+    cause="the mean probability only over the tokens that chose the expert",
+    kind="value",
+)
+def load_balance_loss_10(scores, gates):
+    chosen = (gates > 0).to(scores.dtype)
+    number = chosen.sum(dim=0)
+    p = (scores.softmax(dim=-1) * chosen).sum(dim=0) / number.clamp(min=1)
+    return scores.shape[-1] * (number / number.sum() * p).sum()
+
+
+@right("load_balance_loss", how="counts the columns of the choices, dot product")
+def load_balance_loss_11(scores, gates):
+    N, E = scores.shape
+    _, columns = gates.nonzero(as_tuple=True)
+    counts = columns.bincount(minlength=E).to(scores.dtype)
+    return torch.dot(counts, scores.softmax(dim=1).sum(dim=0)) * E / (N * len(columns))
+
+
+@right("load_balance_loss", how="a loop over the experts")
+def load_balance_loss_12(scores, gates):
+    log_p, loss = scores.log_softmax(dim=-1), 0.0
+    choices = int((gates > 0).sum())
+    for e in range(scores.shape[1]):
+        share = int((gates[:, e] > 0).sum()) / choices
+        loss = loss + share * log_p[:, e].exp().mean()
+    return loss * scores.shape[1]
