@@ -624,8 +624,8 @@ def needs_whole_blocks(q, k, v, block):
 
 @mistake(
     "local_block_attention",
-    hint="These are T · T scores, of which most are hidden. For half a million positions no "
-    "machine has room for them: compute them block by block.",
+    hint="These are T · T scores, of which most are hidden. For half a million positions they "
+    "take a terabyte: compute them block by block.",
 )
 def hides_most_of_all_scores(q, k, v, block):
     return _dense(q, k, v, block, lambda t, s, b: (s <= t) & (t // b == s // b))

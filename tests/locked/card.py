@@ -155,6 +155,8 @@ page. The answers in `tests/locked/` were written from the lessons' texts alone,
 checks, named mistakes or diagnoses does not read them. At first {first["passed"]} wrong answers
 passed and {first["refused"]} right one was refused: whoever mended that was told the kind of fault,
 not the answer, and for those this set is no longer new. No such answers yet: {without}.
+Mistakes were named after a reader had said which kinds of answers are told too little, so that
+**told** and **named** are flattered, of {", ".join(first["named_after"])}.
 
 - **wrong**, **rejected**: wrong answers, and how many of them the check fails.
 - **told**: failing answers that are told more than got and expected: **named** ones are told of a
