@@ -324,7 +324,7 @@ for ax, (name, mask) in zip(axes, masks.items(), strict=True):
 # Do not make a (T, T) mask and hide most of it: then nothing would be saved. Make the blocks an
 # axis of their own. `masked_attention` of lesson 06 takes any number of axes in front. The check
 # asks for half a million positions, too: a loop over blocks is quick enough, one over positions is
-# not. From here on a tensor that you make belongs on the device of the arguments: `device=q.device`.
+# not. From here on a tensor that you make belongs on the device of the arguments, `q.device`.
 #
 # <details><summary>Hint 1 · the idea</summary>
 #
@@ -663,8 +663,8 @@ _ = axes[0].set_ylabel("largest share")
 # ## Summary
 # A decoder alone can read and write, if text and summary are one sequence and the loss counts what
 # is to be written. Local blocks and compressed keys let it read more for the same number of scores;
-# a stretch may be seen when it has ended, and not before. A mixture of experts adds weights without adding work for
-# a token, and a second loss spreads the tokens more evenly.
+# a stretch may be seen when it has ended, and not before. A mixture of experts adds weights without
+# adding work for a token, and a second loss spreads the tokens more evenly.
 #
 # **Next** In lesson 16 the decoder goes and the encoder stays: What else has tokens?
 #
