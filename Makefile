@@ -54,7 +54,7 @@ bench-digits: install   ## train what lesson 16 compares on digits: 21 networks,
 bench-language-models: install  ## train what lesson 15 compares on long texts: 27 models, 13 minutes of CPU time
 	$(BIN)/python -m benchmarks.language_models --jobs 2
 
-bench-docstrings: install       ## train a writer of docstrings' first lines: 3 models, half an hour of CPU time
+bench-docstrings: install       ## train a writer of docstrings' first lines: 3 models, 20 minutes of CPU time
 	$(BIN)/python -m benchmarks.docstrings
 
 install: .venv/installed  ## make the environment .venv

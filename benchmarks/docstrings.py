@@ -1,6 +1,6 @@
 """A language model that writes the first line of a docstring, for three seeds: lesson 15.
 
-    python -m benchmarks.docstrings [--to FILE] [--seeds 0 1 2] [--steps 20 200 600 1600 3000]
+    python -m benchmarks.docstrings [--to FILE] [--seeds 0 1 2] [--steps 20 200 600 1600]
 
 or ``make bench-docstrings``. The model is lesson 15's, over the tokens of a byte-level BPE
 (lesson 08) that is learned from the same training rows. It reads the name and the beginning of the
@@ -182,7 +182,7 @@ def main(arguments=None):
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--to", type=Path, default=ROOT / "data" / "docstrings.json")
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
-    parser.add_argument("--steps", type=int, nargs="+", default=[20, 200, 600, 1600, 3000])
+    parser.add_argument("--steps", type=int, nargs="+", default=[20, 200, 600, 1600])
     options = parser.parse_args(arguments)
     torch.set_num_threads(1)
     measure(options.to, options.seeds, sorted(options.steps))

@@ -116,3 +116,14 @@ def test_the_recorded_experiment_is_reproduced(tmp_path, monkeypatch):
     again = json.loads(to.read_text(encoding="utf-8"))["points"][0]
     assert again["loss"] == pytest.approx(STORED["points"][0]["loss"], abs=0.05)
     assert again["rouge_l"] == pytest.approx(STORED["points"][0]["rouge_l"], abs=0.03)
+
+
+def test_the_record_supports_what_the_lesson_says():
+    rules = STORED["rules"]
+    best = {}
+    for point in STORED["points"]:
+        best.setdefault(point["steps"], []).append(point["rouge_l"])
+    assert max(best[200]) < rules["one line for all"]
+    assert max(max(scores) for scores in best.values()) < rules["the name, as words"] - 0.03
+    assert max(best[1600]) == pytest.approx(rules["first 10 words of the body"], abs=0.02)
+    assert min(best[1600]) > rules["one line for all"]
