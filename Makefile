@@ -7,7 +7,7 @@ IS_NEW_ENOUGH = import sys; sys.exit(None if sys.version_info >= (3, 11) else \
 	"The course needs Python 3.11 or newer, but $(PYTHON) is Python %d.%d: \
 	try again with, for example, PYTHON=python3.12 after make." % sys.version_info[:2])
 
-.PHONY: help install demo test lab build attacks bench-grading bench-attention bench-bpe bench-train bench-decoding bench-digits bench-language-models bench-checks
+.PHONY: help install demo test lab build attacks bench-grading bench-attention bench-bpe bench-train bench-decoding bench-digits bench-language-models bench-checks bench-docstrings
 
 help:           ## list the targets
 	@sed -n 's/^\([a-z-]*:\).*## /\1 /p' Makefile
@@ -64,6 +64,9 @@ bench-language-models: install  ## train what lesson 15 compares on long texts: 
 
 bench-checks: install   ## how long a student waits for a check
 	$(BIN)/python -m benchmarks.checks
+
+bench-docstrings: install       ## train a writer of docstrings' first lines: 3 models, 20 minutes of CPU time
+	$(BIN)/python -m benchmarks.docstrings
 
 install: .venv/installed  ## make the environment .venv
 

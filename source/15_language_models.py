@@ -11,14 +11,16 @@
 # - count what encoder-decoder and decoder-only cost for a long text and a short summary,
 # - let a decoder read longer texts by **local** and **memory-compressed** attention,
 # - share out tokens among **experts**, and measure how evenly that is done,
-# - read a table that compares such models, beside trivial baselines.
+# - read a table that compares such models, beside trivial baselines,
+# - split a corpus so that no near twin of a test text is learned from.
 #
-# **Time** 110 minutes · **Points** 13 · **GPU** not needed · **You need** lessons 06 to 10 and 13
+# **Time** 125 minutes · **Points** 13 · **GPU** not needed · **You need** lessons 06 to 10 and 13
 
 # %%
 import json
 import random
 import string
+import textwrap
 
 import torch
 from torch import nn
@@ -26,7 +28,7 @@ from torch.nn import functional as F
 
 from attention.decoding import sample_tokens
 from attention.masked_attention import causal_mask, masked_attention
-from attention.provided import keywords, measure, plots
+from attention.provided import docstrings, keywords, measure, plots
 from attention.provided.data import BOS, EOS, PAD, in_words, is_test
 from attention.provided.descent import fewer
 from attention.provided.files import ROOT
@@ -279,20 +281,34 @@ for temperature in (0.5, 1.0, 1.5):
 #
 # ## What does it cost?
 # One sequence of M + N tokens takes (M + N)² scores. Encoder, cross-attention and decoder together
-# take M² + MN + N².
+# take M² + MN + N². Here they are counted and timed for M = 2 048 and N = 64: forward alone, and
+# forward with the backward pass that training needs, beside the fused kernel of PyTorch (lesson
+# 18), which computes the same without storing the scores.
 
 # %% demo=true
 M, N = 2048, 64
-text, summary, both = (torch.randn(1, 2, T, 32) for T in (M, N, M + N))  # 2 heads of 32 numbers
+text, summary, both = (torch.randn(1, 2, T, 32, requires_grad=True) for T in (M, N, M + N))
 runs = {"encoder M²": (text, text), "cross MN": (summary, text), "decoder N²": (summary, summary)}
 runs["decoder only (M + N)²"] = (both, both)
+print(f"{'':<22}{'':10}   forward, in ms  with backward, in ms")
+print(f"{'':<22}{'scores':>10}{'dense':>9}  {'fused':>6}{'dense':>13}  {'fused':>6}")
 for name, (q, k) in runs.items():
-    spent = measure.milliseconds(lambda q=q, k=k: masked_attention(q, k, k), repeats=3)
-    print(f"{name:<22}{q.shape[2] * k.shape[2]:10,} scores  {spent:6.1f} ms")
+    spent = []
+    for attend in (masked_attention, F.scaled_dot_product_attention):
+        run = lambda attend=attend, q=q, k=k: attend(q, k, k)  # noqa: E731
+        with torch.no_grad():
+            forward = measure.milliseconds(run, repeats=3)
+        inputs = [q] if q is k else [q, k]
+        spent.append((forward, measure.milliseconds(measure.both_ways(run, inputs), repeats=3)))
+    (dense, dense_both), (fused, fused_both) = spent
+    numbers = f"{dense:9.1f}  {fused:6.1f}{dense_both:13.1f}  {fused_both:6.1f}"
+    print(f"{name:<22}{q.shape[2] * k.shape[2]:10,}{numbers}")
 
 # %% [markdown]
-# Nothing is saved there: for M much larger than N both are about M², in scores and in time. What is
-# saved is one of two sets of weights. So the second question remains. Who has to look at whom?
+# Nothing is saved there by leaving out the encoder: for M much larger than N both are about M², in
+# scores and in time. What is saved is one of two sets of weights. The fused kernel is quicker in
+# both directions, and computes as many scores. So the second question remains. Who has to look at
+# whom?
 #
 # Liu et al. take turns between two kinds of layers:
 # - **local**: the sequence is cut into blocks, and attention stays within a block;
@@ -434,14 +450,14 @@ for name, attend in (("whole stretches", memory_compressed_attention), ("leaky",
 # its loss would be too good. When it writes, the answers are not there.
 #
 # ## Time and memory
-# Forward only, 2 heads of 32 numbers, for texts of growing length. The fused kernel of PyTorch does
-# the same as the dense one.
+# 2 heads of 32 numbers, for texts of growing length: forward alone, and forward and backward as in
+# training. The fused kernel of PyTorch does the same as the dense one.
 
 # %% demo=true
 lengths = (256, 512, 1024, 2048)
-clock, memory = {}, {}
+forward, training, memory = {}, {}, {}
 for T in lengths:
-    q, k, v = (torch.randn(1, 2, T, 32) for _ in range(3))
+    q, k, v = (torch.randn(1, 2, T, 32, requires_grad=True) for _ in range(3))
     weight, mask = torch.randn(3, 32, 32), causal_mask(T)
     runs = {
         "dense": lambda q=q, k=k, v=v, mask=mask: masked_attention(q, k, v, mask),
@@ -452,24 +468,34 @@ for T in lengths:
         "fused": lambda q=q, k=k, v=v: F.scaled_dot_product_attention(q, k, v, is_causal=True),
     }
     for name, run in runs.items():
-        clock.setdefault(name, []).append(measure.milliseconds(run, repeats=3))
-        memory.setdefault(name, []).append(measure.megabytes(run))
-axes = plots.panels(columns=2, width=4.4, height=3.0, share=False)
-plots.lines(lengths, clock, axes[0], "time", "T", "milliseconds", log=True)
-plots.lines(lengths, memory, axes[1], "memory", "T", "megabytes", log=True)
-axes[0].get_legend().remove()
+        both = measure.both_ways(run, (q, k, v))
+        with torch.no_grad():
+            forward.setdefault(name, []).append(measure.milliseconds(run, repeats=3))
+        training.setdefault(name, []).append(measure.milliseconds(both, repeats=3))
+        memory.setdefault(name, []).append(measure.megabytes(both))
+
+# %% demo=true
+axes = plots.panels(columns=3, width=3.3, height=3.0, share=False)
+plots.lines(lengths, forward, axes[0], "time, forward", "T", "milliseconds", log=True)
+plots.lines(lengths, training, axes[1], "time, forward and backward", "T", log=True)
+plots.lines(lengths, memory, axes[2], "memory, forward and backward", "T", "megabytes", log=True)
 for ax in axes:
     ax.set_yscale("log")
     ax.set_xticks(lengths, lengths)
     ax.minorticks_off()
+low, high = axes[0].get_ylim()[0], axes[1].get_ylim()[1]
+for ax in axes[:2]:
+    ax.set_ylim(low, high)
+    ax.get_legend().remove()
 
 # %% [markdown]
-# *Time and memory asked for against length, both axes logarithmic. The times are those of one run
-# on one machine, and jump where it had other things to do; the memory is counted.* Compressed by 3,
-# the curve of the memory lies lower than the dense one, and is as steep: a third of T² still is
-# quadratic. The local curve is less steep. And the fused kernel, which computes the dense result
-# without ever storing its scores (lesson 18), asks for the least memory by far. In 2018 there was
-# no such kernel. Beside it, compression saves no memory; it still computes fewer scores.
+# *Time and memory asked for against length, all axes logarithmic. The times are those of one run
+# on one machine, and jump where it had other things to do; the memory is counted, that of every
+# tensor that is made.* Compressed by 3, the curve of the memory lies lower than the dense one,
+# and is as steep: a third of T² still is quadratic. The local curve is less steep. And the fused
+# kernel, which computes the dense result without ever storing its scores (lesson 18), asks for
+# the least memory by far, backward as well. In 2018 there was no such kernel. Beside it,
+# compression saves no memory; it still computes fewer scores.
 #
 # ## More weights, not more work
 # The last idea of the paper is a **mixture of experts** (Shazeer et al., 2017): instead of one
@@ -660,6 +686,146 @@ _ = axes[0].set_ylabel("largest share")
 # chosen, nothing has collapsed in 600 steps. The table above would not have told: a share is one
 # more thing to measure.
 #
+# ## Summaries that people wrote
+# The topic words were made up, so that every error could be counted. Here is a corpus that was not
+# made for a lesson. The first line of a docstring sums up the rest: that is a convention of Python
+# (PEP 257). So the rest is a text, and the first line its summary. The course brings such pairs
+# from Python's standard library, numpy and PyTorch, the same for every machine; data/README.md says
+# how they were chosen, and under which licences they stand.
+
+# %%
+rows = docstrings.load()
+print(len(rows), "docstrings, each with the first", docstrings.WORDS, "words of the rest\n")
+for row in (next(row for row in rows if row.name == name) for name in ("merge", "cumsum")):
+    print(f"{row.name} in {row.module}")
+    print(textwrap.fill(row.body, 96, initial_indent="    ", subsequent_indent="    "))
+    print("→", row.summary, "\n")
+
+# %% [markdown]
+# ### Predict first
+# Functions are copied and changed a little, and their docstrings with them. Two rows are *near
+# twins* if they share at least half of their runs of five words. One row in ten is kept for tests.
+# How many of those have a near twin in training, if they are drawn at random? And what if no
+# function name is on both sides?
+
+# %%
+pairs = docstrings.twins(rows)
+near = {place: set() for place in range(len(rows))}
+for i, j in pairs:
+    near[i].add(j)
+    near[j].add(i)
+print(f"{'split':<14}  test rows  with a near twin in training")
+for how, key in docstrings.SPLITS.items():
+    test_places = {i for i, row in enumerate(rows) if docstrings.is_test(key(row))}
+    leaked = sum(bool(near[i] - test_places) for i in test_places)
+    print(f"{how:<14}  {len(test_places):9}  {leaked / len(test_places):.1%}")
+
+# %% [markdown]
+# Splitting by name hardly helps here: two rows in which all but the name is copied still part.
+# Splitting by package, which is here the folder of a module, leaves some. By *component* no row of
+# the test has a near twin in training, for rows that are linked by near twins go to one side
+# together. That is the split below. What is less alike than half may still be on both sides.
+#
+# ### How good is a first line?
+# There are many right ones, so counting errors will not do. **ROUGE-L** (Lin, 2004) takes the
+# longest row of words that both lines have in the same order, with gaps allowed, divides its length
+# by that of either line, and gives the harmonic mean F1 of the two shares. Google's library
+# `rouge-score` computes it:
+
+# %%
+row = rows[0]._replace(summary="Return the mean of a tensor.")
+for written in ("Return the tensor.", "Return the mean of a tensor.", "Tensor mean."):
+    print(f"{docstrings.rouge_l([written], [row])[0]:.3f}  {written}")
+
+# %% [markdown]
+# The first has 3 words of 3, and 3 of 6: F1 is 2 · 1 · 0.5 / 1.5. The last says much the same as
+# the summary, and gets least: ROUGE counts words and their order, not meanings.
+#
+# ### Predict first
+# Before anything is trained: what do rules reach that learn nothing? Take the first words of the
+# rest; or the name of the function, cut into words; or write "Return the" before it.
+
+# %% demo=true
+learn, test = docstrings.split(rows)
+print(f"{len(learn)} rows to learn from, {len(test)} to test\n")
+draw = torch.Generator().manual_seed(0)
+for name, rule in docstrings.RULES.items():
+    scores = torch.tensor(docstrings.rouge_l([rule(row) for row in test], test))
+    again = scores[torch.randint(len(test), (1000, len(test)), generator=draw)].mean(dim=1)
+    low, high = again.quantile(torch.tensor([0.025, 0.975])).tolist()
+    print(f"{name:<28} {scores.mean():.3f}   95 %: {low:.3f} to {high:.3f}")
+
+# %% [markdown]
+# The rule that writes "Return the" and the name is the one to beat. A model is of use here only if
+# it does better than that.
+#
+# A `DecoderOnly` with three layers and the tokens of a byte-level BPE (lesson 08) is trained on
+# these rows. So that it knows no less than the rules, it reads the name, too, and then the
+# beginning of the rest; its first line is written greedily. That takes longer than this notebook
+# should, so a command has measured it, with three seeds, on 250 of the rows for testing:
+#
+#     python -m benchmarks.docstrings
+
+# %% demo=true
+record = json.loads((ROOT / "data" / "docstrings.json").read_text(encoding="utf-8"))
+ax = plots.panels(width=8.4, height=3.4)
+for point in record["points"]:
+    ax.plot(point["seconds"] / 60, point["rouge_l"], "o", color=plots.BLUE, alpha=0.7)
+for (name, score), style in zip(
+    record["rules"].items(), (":", "-.", (0, (1, 3)), "--", "-", (0, (6, 4))), strict=True
+):
+    label = f"{score:.3f}  {name}"
+    ax.axhline(score, color=plots.GREY, linestyle=style, linewidth=1.2, label=label)
+ax.set(xscale="log", xlabel="minutes of training on one core", ylabel="ROUGE-L", ylim=(0, None))
+ax.set_xticks([0.1, 1, 3, 10], ["0.1", "1", "3", "10"])
+_ = ax.legend(fontsize=8, loc="upper left", bbox_to_anchor=(1, 1), title="rules")
+
+# %% [markdown]
+# *ROUGE-L of 250 first lines against the minutes of training. A point is one seed; the lines are
+# the rules, on the same rows.* After a minute no seed is above the rule that writes one line for
+# all: a minute shows nothing. After six minutes a model does about as well as the first words of
+# the rest, which nobody had to train, and no point comes near the name or “Return the” and the
+# name. So a small model that learns from five thousand rows for a few minutes does not beat one
+# line of Python. Whether more rows, more weights or more hours would change that, these points do
+# not say; with `--steps` the command goes on for longer.
+# Only two of the three seeds were trained that far: six minutes.
+#
+# What does it write?
+
+# %% demo=true
+for place, row in enumerate(record["shown"]):
+    print(f"{row['name']}: {textwrap.shorten(row['body'], 80)}\n       wanted  {row['summary']}")
+    for point in record["points"]:
+        if point["seed"] == 0:
+            print(f"{point['steps']:7} steps  {point['wrote'][place]}")
+    print()
+
+# %% [markdown]
+# First it learns how a first line begins, then words of the text come in. What it says has the
+# tone of a docstring, and often little to do with the function. A score alone would not tell
+# that: read what a model writes, and put a rule beside its score.
+#
+# ## Your model writes
+# In the end, something of your own. The speller of numbers from above is your `DecoderOnly`, and
+# your loss has trained it. Give it beginnings, and let it write. Change the beginnings, the
+# temperature and the seed.
+
+# %% demo=true
+beginnings, temperature = ["", "six", "eighty", "two thousand"], 0.7
+noise = torch.Generator().manual_seed(0)
+for begin in beginnings:
+    ids = generate(
+        writer,
+        batch_of([begin])[:, :-1].repeat(2, 1),
+        lambda logits: sample_tokens(logits, torch.rand(2, generator=noise), temperature),
+        max_length=50,
+    )
+    print(f"{begin or '(nothing)':<13} →", "; ".join(begin + rest for rest in spelled(ids)))
+
+# %% [markdown]
+# That is all there is to a language model: it reads what stands there and draws what comes next.
+# What it can say, it has from what it read.
+#
 # ## Summary
 # A decoder alone can read and write, if text and summary are one sequence and the loss counts what
 # is to be written. Local blocks and compressed keys let it read more for the same number of scores;
@@ -677,3 +843,5 @@ _ = axes[0].set_ylabel("largest share")
 #   models with simple and efficient sparsity.* [arXiv:2101.03961](https://arxiv.org/abs/2101.03961)
 # - A. Kazemnejad et al. (2023). *The impact of positional encoding on length generalization in
 #   Transformers.* [arXiv:2305.19466](https://arxiv.org/abs/2305.19466)
+# - C.-Y. Lin (2004). *ROUGE: a package for automatic evaluation of summaries.*
+#   [aclanthology.org/W04-1013](https://aclanthology.org/W04-1013)

@@ -1,10 +1,11 @@
 """Measure what a computation costs: time and memory."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
+from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
 
@@ -33,6 +34,23 @@ def megabytes(action: Callable[[], object]) -> float:
     with _Count() as count, torch.no_grad():
         action()
     return count.bytes / 1e6
+
+
+def both_ways(action: Callable[[], Tensor], inputs: Sequence[Tensor]) -> Callable[[], object]:
+    """Return a function that runs ``action`` forward and backward.
+
+    inputs  what ``action`` reads, and what gets gradients: those of the sum of its result
+
+    >>> x = torch.ones(3, requires_grad=True)
+    >>> both_ways(lambda: 2 * x, [x])()
+    (tensor([2., 2., 2.]),)
+    """
+
+    def run() -> object:
+        with torch.enable_grad():
+            return torch.autograd.grad(action().sum(), inputs)
+
+    return run
 
 
 class _Count(TorchDispatchMode):

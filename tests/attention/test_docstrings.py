@@ -1,0 +1,129 @@
+"""The docstring corpus of lesson 15, its rules, and the record of a model that learns from it."""
+
+import gzip
+import importlib.metadata
+import json
+from itertools import combinations
+
+import pytest
+import torch
+
+from attention.provided import docstrings
+from attention.provided.docstrings import Docstring
+from attention.provided.files import ROOT
+from benchmarks import docstring_corpus
+from benchmarks import docstrings as benchmark
+
+ROWS = docstrings.load()
+STORED = json.loads((ROOT / "data" / "docstrings.json").read_text(encoding="utf-8"))
+CARD = (ROOT / "data" / "README.md").read_text(encoding="utf-8")
+
+
+def row(summary, body="", name="f", component=0):
+    return Docstring("m/m", name, summary, body, component)
+
+
+def test_the_card_describes_the_file():
+    size = docstrings.PATH.stat().st_size
+    assert size < 1_000_000
+    for number in (len(ROWS), size):
+        assert f"{number:,}".replace(",", " ") in CARD
+    assert docstrings.SHA256 in CARD
+    for package in ("python", "numpy", "torch"):
+        count = sum(row.module.startswith(package + "/") for row in ROWS)
+        assert f"({count:,})".replace(",", " ") in CARD
+    assert set("".join(" ".join(map(str, row)) for row in ROWS)) <= set(map(chr, range(32, 127)))
+
+
+def test_a_damaged_file_is_refused(tmp_path):
+    path = tmp_path / "docstrings.json.gz"
+    path.write_bytes(gzip.compress(b"[]"))
+    with pytest.raises(ValueError, match="another version"):
+        docstrings.load(path)
+
+
+@pytest.mark.skipif(importlib.metadata.version("numpy") != "2.4.6", reason="another numpy")
+def test_numpys_rows_are_made_again():
+    made = list(docstring_corpus.documented("numpy"))
+    stored = [row[:4] for row in ROWS if row.module.startswith("numpy/")]
+    assert set(stored) <= set(made)
+    texts = {row[2:4] for row in ROWS}
+    assert all(text[2:4] in texts for text in made)
+    assert len(set(texts)) == len(ROWS)
+
+
+def test_near_twins_are_those_of_a_comparison_of_all_with_all():
+    some = [row for row in ROWS if "optim" in row.module][:150] + list(ROWS[:150])
+    sets = [docstrings.grams(row) for row in some]
+    expected = [
+        (i, j)
+        for i, j in combinations(range(len(some)), 2)
+        if len(sets[i] & sets[j]) >= 0.5 * len(sets[i] | sets[j])
+    ]
+    assert expected and docstrings.twins(some) == expected
+
+
+def test_the_stored_components_are_those_of_the_near_twins():
+    pairs = docstrings.twins(ROWS)
+    numbers = docstrings.components(len(ROWS), pairs)
+    assert [row.component for row in ROWS] == numbers
+    for how, key in docstrings.SPLITS.items():
+        tested = [docstrings.is_test(key(row)) for row in ROWS]
+        train, test = docstrings.split(ROWS, how)
+        assert len(test) == sum(tested) and len(train) + len(test) == len(ROWS)
+        assert 0.05 < len(test) / len(ROWS) < 0.15
+        assert not {key(row) for row in train} & {key(row) for row in test}
+        crossed = sum(tested[i] != tested[j] for i, j in pairs)
+        assert (crossed == 0) == (how == "by component")
+
+
+def test_rouge_l_is_the_longest_common_subsequence():
+    reference = row("Return the mean of a tensor.")
+    written = ["return THE tensor", "", "Return the mean of a tensor.", "mean the"]
+    scores = docstrings.rouge_l(written, [reference] * 4)
+    assert scores == pytest.approx([2 * 0.5 / 1.5, 0, 1, 2 * 0.5 / 6 / (0.5 + 1 / 6)])
+
+
+def test_the_tokens_of_a_text_give_the_text_again():
+    tokens = benchmark.Tokens(ROWS[:200])
+    assert tokens.size < benchmark.SPECIAL + 256 + benchmark.MERGES + 1
+    for some in ROWS[:3]:
+        text, summary = tokens.pair(some)
+        assert tokens.decode(summary) == some.summary
+        assert tokens.text(some).startswith(tokens.decode(text)[:-1])
+        assert min(text) >= benchmark.SPECIAL and len(text) <= benchmark.READ
+
+
+def test_the_stored_settings_and_rules_are_those_of_the_command():
+    settings = STORED["settings"]
+    train, test = docstrings.split(ROWS)
+    assert settings["train"] == len(train) and settings["test"] == benchmark.TEST
+    assert settings["learning_rate"] == benchmark.LEARNING_RATE
+    assert {key: settings[key] for key in benchmark.SIZES} == benchmark.SIZES
+    test = benchmark.random.Random(0).sample(test, benchmark.TEST)
+    assert [some["name"] for some in STORED["shown"]] == [some.name for some in test[:4]]
+    for name, rule in docstrings.RULES.items():
+        scores = docstrings.rouge_l(map(rule, test), test)
+        assert STORED["rules"][name] == pytest.approx(sum(scores) / len(scores), abs=1e-4)
+
+
+def test_the_recorded_experiment_is_reproduced(tmp_path, monkeypatch):
+    """The first point of one seed: 20 steps."""
+    monkeypatch.setattr(torch, "set_num_threads", lambda threads: None)
+    monkeypatch.setattr(benchmark, "best_constant", lambda rows: "Return the given.")
+    to = tmp_path / "again.json"
+    benchmark.main(["--to", str(to), "--seeds", "0", "--steps", "20"])
+    again = json.loads(to.read_text(encoding="utf-8"))["points"][0]
+    assert again["loss"] == pytest.approx(STORED["points"][0]["loss"], abs=0.05)
+    assert again["rouge_l"] == pytest.approx(STORED["points"][0]["rouge_l"], abs=0.03)
+
+
+def test_the_record_supports_what_the_lesson_says():
+    rules = STORED["rules"]
+    best = {}
+    for point in STORED["points"]:
+        best.setdefault(point["steps"], []).append(point["rouge_l"])
+    assert max(best[200]) < rules["one line for all"]
+    assert max(max(scores) for scores in best.values()) < rules["the name, as words"] - 0.03
+    assert max(best[1600]) == pytest.approx(rules["first 10 words of the body"], abs=0.02)
+    assert min(best[1600]) > rules["one line for all"]
