@@ -151,7 +151,7 @@ def effective_attention(weights, values, tolerance=TOLERANCE):
     returns    (..., T_q, T)  the shortest rows with the same output: the weights, projected to the
                               space that the columns of `values` span. Rows need not sum to 1, and
                               entries may be negative
-    Source: Brunner et al. (2020), equation 4.
+    Source: Brunner et al. (2020), section 3.
 
     >>> effective_attention(torch.tensor([[0.9, 0.1]]), torch.tensor([[2.0], [2.0]]))
     tensor([[0.5000, 0.5000]])

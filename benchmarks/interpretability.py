@@ -18,6 +18,8 @@ from pathlib import Path
 import numpy
 import torch
 from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 from torch import nn
 
 from attention.interpretability import (
@@ -219,8 +221,9 @@ def identifiability(model, corpus, count):
             for kind, cosine in (("cosine", True), ("distance", False)):
                 own = token_identifiability(vectors, x, mask, cosine)
                 rows[f"{layer}, {kind}"] = round(own[mask].double().mean().item(), 4)
-            own = token_identifiability(vectors - x, x, mask)
-            rows[f"{layer}, change only"] = round(own[mask].double().mean().item(), 4)
+            if layer != "norm":
+                own = token_identifiability(vectors - x, x, mask)
+                rows[f"{layer}, change only"] = round(own[mask].double().mean().item(), 4)
         found.setdefault(name, []).append(rows)
     return found
 
@@ -240,10 +243,10 @@ def probes(model, corpus, count):
         for question, answers in QUESTIONS.items():
             for layer in learn:
                 x, y = _examples(learn[layer], answers(train.source), train.source)
-                scale = x.std()  # one number for all, so that the solver's settings fit
-                probe = LogisticRegression(max_iter=300).fit(x / scale, y)
+                probe = make_pipeline(
+                    StandardScaler(), LogisticRegression(C=0.1, max_iter=2000)
+                ).fit(x, y)
                 x, y = _examples(ask[layer], answers(test.source), test.source)
-                x = x / scale
                 rows[f"{question}, {layer}"] = round(probe.score(x, y), 4)
                 common = numpy.bincount(y).argmax()
                 rows[f"{question}, most frequent"] = round(float((y == common).mean()), 4)

@@ -18,10 +18,10 @@ from attention.transformer import masks_from_tokens
 
 ENGLISH = """one two three four five six seven eight nine ten eleven twelve thirteen fourteen
     fifteen sixteen seventeen eighteen nineteen twenty thirty forty fifty sixty seventy eighty
-    ninety hundred thousand zero""".split()
+    ninety hundred thousand zero""".split()  # noqa: SIM905
 GERMAN = """ein zwei drei vier fünf sechs sieben acht neun zehn elf zwölf dreizehn vierzehn
     fünfzehn sechzehn siebzehn achtzehn neunzehn zwanzig dreißig vierzig fünfzig sechzig siebzig
-    achtzig neunzig hundert tausend null""".split()
+    achtzig neunzig hundert tausend null""".split()  # noqa: SIM905
 WORD = re.compile("|".join(sorted([*GERMAN, "eins", "und"], key=len, reverse=True)))
 
 
@@ -252,3 +252,49 @@ def exact_without(model: nn.Module, batch: Batch, off: Sequence[Head]) -> float:
     with watch_attention(model, gates):
         right = right_letters(model, batch)
     return right.all(dim=1).double().mean().item()
+
+
+def offset_role(mask: Tensor, offset: int) -> Tensor:
+    """Where a head looks that looks so many positions further: -1 is the previous token.
+
+    mask     bool (B, T_q, T_q)  True = may attend
+    returns  bool (B, T_q, T_q)
+    """
+    places = torch.arange(mask.shape[-1])
+    return (places[:, None] + offset == places) & mask
+
+
+def uniform(mask: Tensor) -> Tensor:
+    """Equal weights on all that may be looked at, as of one head: (B, 1, T_q, T_k).
+
+    mask  bool (B, T_q, T_k)
+    """
+    return (mask / mask.sum(dim=-1, keepdim=True).clamp(min=1)).unsqueeze(1)
+
+
+def aligned_role(pairs: Sequence[Any], batch: Batch, first: bool) -> Tensor:
+    """Where a head looks that looks at the word which is being written: bool (B, T_q, T_k).
+
+    first  True: only at the first letters of a word; False: only at the others
+    """
+    role = torch.zeros(*batch.target.shape, batch.source.shape[1], dtype=torch.bool)
+    for b, (_, source, target) in enumerate(pairs):
+        words = alignment(source, target)
+        for t, word in enumerate(words):
+            if word is not None and first == (t == 0 or words[t - 1] != word):
+                role[b, t, word] = True
+    return role
+
+
+@torch.no_grad()
+def translated(model: Any, source: Any, target: Any, texts: Sequence[str]) -> Batch:
+    """Some texts with the model's own translations, for a model of `attention.train`.
+
+    source, target  its vocabularies, from `load_model`
+    """
+    from attention.provided.data import pad
+
+    ids = pad([source.encode(text) for text in texts])
+    written = model.translate(ids)
+    again = pad([target.encode(target.decode(row.tolist())) for row in written])
+    return Batch(ids, (ids != PAD).sum(dim=1), again)

@@ -1276,3 +1276,59 @@ class WeighsByCrossEntropy(Explained):
         found = torch.autograd.grad(loss, tuple(gates.values()))
         sizes = [torch.where(one < 0, -one, one) for one in found]
         return dict(zip(gates, [size.sum(0) / len(source) for size in sizes], strict=True))
+
+
+NO_GRADIENT = "what comes out has no gradient, or none that is asked for: the check says why"
+ONE_SIZE = "both have the same size, or are on the same device"
+FACTOR = "a factor that is the same for all goes in the division"
+
+# What the checks cannot tell from a right answer, because it is one.
+EQUIVALENT = {
+    "null_space_dimension: with one bound of a slice left out: ones = "
+    "torch.ones_like(values[..., :])": "several columns of ones have the rank of one",
+    "null_space_dimension: with one whole number off by one: ones = "
+    "torch.ones_like(values[..., :2])": "several columns of ones have the rank of one",
+    "null_space_dimension: whose result is cut off from the gradient: return (values.shape[-2] - "
+    "torch.linalg.matrix_rank(both, rtol=tolerance)).detach()": NO_GRADIENT,
+    "perturb_attention: whose result is cut off from the gradient: return (weights + step * "
+    "change).detach()": NO_GRADIENT,
+    "perturb_attention: whose result is cut off from the gradient: return "
+    "weights.detach()": NO_GRADIENT,
+    "effective_attention: whose result is cut off from the gradient: return (weights @ values @ "
+    "torch.linalg.pinv(values, rtol=tolerance)).detach()": NO_GRADIENT,
+    "token_identifiability: with the two sides of one `-` exchanged: far = (inputs.unsqueeze(1) - "
+    "hidden.unsqueeze(2)).norm(dim=-1)": "the sign goes",
+    "token_identifiability: with `inputs` once where `hidden` belongs: own = "
+    "torch.arange(inputs.shape[1], device=hidden.device)": ONE_SIZE,
+    "token_identifiability: with `mask` once where `hidden` belongs: own = "
+    "torch.arange(mask.shape[1], device=hidden.device)": ONE_SIZE,
+    "token_identifiability: with `inputs` once where `hidden` belongs: own = "
+    "torch.arange(hidden.shape[1], device=inputs.device)": ONE_SIZE,
+    "token_identifiability: with `mask` once where `hidden` belongs: own = "
+    "torch.arange(hidden.shape[1], device=mask.device)": ONE_SIZE,
+    "token_identifiability: whose result is cut off from the gradient: return ((far.argmin(dim=-1) "
+    "== own) & mask).detach()": NO_GRADIENT,
+    "token_identifiability: with one call of `normalize` left out: hidden, inputs = (hidden, "
+    "F.normalize(inputs, dim=-1))": "of inputs of length 1, the nearest has the smallest angle, "
+    "however long the hidden vector is",
+    "LeaveOneOut: with `source` once where `target` belongs: seen, _ = masks_from_tokens(source, "
+    "source)": "the mask of the target is not used",
+    "LeaveOneOut: whose result is cut off from the gradient: return torch.stack(losses, "
+    "dim=-1).detach()": NO_GRADIENT,
+    "HiddenTokenAttribution: whose result is cut off from the gradient: return (sizes / "
+    "sizes.sum(dim=-1, keepdim=True)).detach()": NO_GRADIENT,
+    "HiddenTokenAttribution: with `mean` once where `sum` belongs: gradient, = "
+    "torch.autograd.grad(feature.mean(), x, retain_graph=True)": FACTOR,
+    "HiddenTokenAttribution: with `mean` once where `sum` belongs: squares = squares + "
+    "gradient.square().mean(dim=-1)": FACTOR,
+    "HeadImportance: with one minus sign left out: loss = log_p.masked_fill(target == PAD, "
+    "0.0).sum()": "the sign goes",
+    "HeadImportance: with one call of `list` left out: gradients = torch.autograd.grad(loss, "
+    "gates.values())": "autograd takes any sequence here",
+    "HeadImportance: without `strict` in one call of `zip`: return {name: "
+    "gradient.abs().mean(dim=0) for name, gradient in zip(gates, gradients)}": (
+        "there are as many of both"
+    ),
+    "HeadImportance: with False once where True belongs: return {name: gradient.abs().mean(dim=0) "
+    "for name, gradient in zip(gates, gradients, strict=False)}": "there are as many of both",
+}
