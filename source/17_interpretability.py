@@ -40,6 +40,7 @@ from attention.transformer import Encoder, Transformer, Translator, masks_from_t
 from autograder import check
 
 torch.set_num_threads(1)  # matrices as small as those of this lesson are faster on one core
+TOLERANCE = 1e-5  # singular values below this share of the largest one count as 0
 stored = json.loads((ROOT / "data" / "interpretability.json").read_text(encoding="utf-8"))
 
 # %% [markdown]
@@ -317,7 +318,7 @@ for name, rows in stored["rearranged"].items():
 # </details>
 
 # %% exercise="null_space_dimension"
-from attention.interpretability import TOLERANCE, null_space_dimension
+from attention.interpretability import null_space_dimension
 
 # %% check="null_space_dimension" points=1
 check.null_space_dimension(null_space_dimension)
