@@ -82,9 +82,13 @@ def explanation(model, corpus, count):
 
 
 def rearranged(model, corpus, count):
-    """Share of right letters, and of sentences, under other cross-attention weights."""
-    batch, found = sentences(corpus.test, corpus, count), {}
-    real = batch.target != PAD
+    """What is right under other cross-attention weights: shares of letters and of numbers."""
+    pairs = random.Random(0).sample(corpus.test, min(count, len(corpus.test)))
+    batch, found = corpus.batch(pairs), {}
+    first, inside = (
+        measured.aligned_role(pairs, batch, is_first).any(-1) for is_first in (True, False)
+    )
+    which = {"letters": batch.target != PAD, "first letters": first, "letters inside": inside}
     for name, seeds in (("as they are", (0,)), ("shuffled", SEEDS), ("uniform", (0,))):
         for seed in seeds:
             if name == "as they are":
@@ -92,8 +96,10 @@ def rearranged(model, corpus, count):
             else:
                 with measured.rearranged(model, batch.source, name, seed):
                     right = measured.right_letters(model, batch)
-            shares = [right[real], right.all(dim=1)]
-            found.setdefault(name, []).append([round(x.double().mean().item(), 4) for x in shares])
+            shares = {part: right[mask] for part, mask in which.items()}
+            shares["whole numbers"] = right.all(dim=1)
+            row = {part: round(share.double().mean().item(), 4) for part, share in shares.items()}
+            found.setdefault(name, []).append(row)
     return found
 
 
@@ -299,7 +305,7 @@ def pruning(model, corpus, count):
     learn = sentences(corpus.train, corpus, min(count, CHOSEN), seed=2)
     test = sentences(corpus.test, corpus, min(PRUNED, 5 * count), seed=3)
     importance = HeadImportance(model)(learn.source, learn.target)
-    curves = {}
+    curves, first = {}, {}
     for group, belongs in GROUPS.items():
         heads = [
             (name, head)
@@ -308,14 +314,21 @@ def pruning(model, corpus, count):
             for head in range(len(sizes))
         ]
         order = sorted(heads, key=lambda one: importance[one[0]][one[1]].item())
+        greedy = _greedy(model, learn, heads)
+        first.setdefault(group, greedy[0])
         curves[group] = {
             "least important first": [_curve(model, test, order)],
             "at random": [_curve(model, test, _shuffled(heads, seed)) for seed in range(5)],
-            "greedy": [_curve(model, test, _greedy(model, learn, heads))],
+            "greedy": [_curve(model, test, greedy)],
         }
         print(group, {name: rows[0][:9] for name, rows in curves[group].items()}, flush=True)
     named = {n: [round(x, 5) for x in sizes.tolist()] for n, sizes in importance.items()}
-    return {"curves": curves, "importance": named, "sentences": len(test.source)}
+    return {
+        "curves": curves,
+        "importance": named,
+        "first off": first["decoder"],
+        "sentences": len(test.source),
+    }
 
 
 def _shuffled(heads, seed):

@@ -194,7 +194,8 @@ def largest_change(
 def rearranged(model: nn.Module, source: Tensor, how: str, seed: int = 0) -> Iterator[None]:
     """Let every cross-attention give its weights to other tokens, or the same to all.
 
-    how  "shuffled": each sentence's values change places, so each weight meets another token's;
+    how  "shuffled": each sentence's values change places, so each weight meets another token's,
+         never its own;
          "uniform": every value becomes the mean of the real ones, as if all weights were equal
     """
     draw, real = torch.Generator().manual_seed(seed), source != PAD
@@ -222,9 +223,10 @@ def rearranged(model: nn.Module, source: Tensor, how: str, seed: int = 0) -> Ite
 
 
 def _shuffled(real: Tensor, draw: torch.Generator) -> Tensor:
-    """A random order of the real places; the others stay."""
+    """A random order of the real places in which none stays where it was; the others stay."""
     order, places = torch.arange(len(real)), real.nonzero().squeeze(1)
-    order[places] = places[torch.randperm(len(places), generator=draw)]
+    ring = places[torch.randperm(len(places), generator=draw)]  # each takes the place of the next
+    order[ring] = ring.roll(1)
     return order
 
 
