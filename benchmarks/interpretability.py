@@ -17,42 +17,28 @@ from pathlib import Path
 
 import numpy
 import torch
-from sklearn.linear_model import LogisticRegression
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
-from torch import nn
 
 from attention.interpretability import (
-    HeadImportance,
-    HiddenTokenAttribution,
     LeaveOneOut,
     effective_attention,
     null_space_dimension,
     perturb_attention,
-    token_identifiability,
 )
 from attention.provided import explanations as measured
-from attention.provided import translators
+from attention.provided import roles, translators
 from attention.provided.data import PAD
 from attention.provided.files import ROOT
+from benchmarks.drawn import interval, sentences
+from benchmarks.hidden_vectors import SEEDS, attribution, identifiability, probes
+from benchmarks.pruning import pruning
 
-SEEDS, LONG, ROWS, PROBED, CHOSEN, PRUNED = (0, 1, 2), 40, 25, 400, 200, 500
+LONG, ROWS = 40, 25  # of the longest sentences
 FROM = 40  # rows of the decoder's self-attention that see this many positions, or more
-
-
-def sentences(pairs, corpus, count, seed=0):
-    """So many of the pairs, as a batch."""
-    return corpus.batch(random.Random(seed).sample(pairs, min(count, len(pairs))))
 
 
 def lengths(ids):
     """How many of (B, T) ids are real."""
     return (ids != PAD).sum(dim=1).tolist()
-
-
-def interval(numbers):
-    """Mean and bounds, rounded for the file."""
-    return [round(number, 4) for number in measured.bootstrap(numbers)]
 
 
 def explanation(model, corpus, count):
@@ -86,7 +72,7 @@ def rearranged(model, corpus, count):
     pairs = random.Random(0).sample(corpus.test, min(count, len(corpus.test)))
     batch, found = corpus.batch(pairs), {}
     first, inside = (
-        measured.aligned_role(pairs, batch, is_first).any(-1) for is_first in (True, False)
+        roles.aligned_role(pairs, batch, is_first).any(-1) for is_first in (True, False)
     )
     which = {"letters": batch.target != PAD, "first letters": first, "letters inside": inside}
     for name, seeds in (("as they are", (0,)), ("shuffled", SEEDS), ("uniform", (0,))):
@@ -188,174 +174,6 @@ def _effective_rows(one):
         seen = one.weights[:, :, t : t + 1, : t + 1]
         result[:, :, t : t + 1, : t + 1] = effective_attention(seen, one.values[:, :, : t + 1])
     return result
-
-
-def untrained(model, corpus, seed):
-    """A model of the same sizes with first weights."""
-    from attention.provided.model_file import load
-    from attention.train.model import SIZES
-    from attention.transformer import Transformer
-
-    _, about = load(translators.CHECKPOINTS / "numbers.safetensors")
-    torch.manual_seed(seed)
-    sizes = {name: about["settings"][name] for name in SIZES}
-    vocabularies = len(corpus.source_vocabulary), len(corpus.target_vocabulary)
-    return Transformer(*vocabularies, **sizes).double().eval()
-
-
-def layers(model, source):
-    """The encoder's input, and what each of its layers returns; then the norm: (B, T, d) each."""
-    mask = (source != PAD).unsqueeze(1)
-    x = model.embed(source, model.source_embedding)
-    found = {"input": x}
-    for number, layer in enumerate(model.encoder.layers):
-        x = layer(x, mask)
-        found[f"layer {number}"] = x
-    found["norm"] = model.encoder.norm(x)
-    return found
-
-
-@torch.no_grad()
-def identifiability(model, corpus, count):
-    """Shares of source tokens whose hidden vectors are nearest to their own input."""
-    batch, found = sentences(corpus.test, corpus, count), {}
-    mask = batch.source != PAD
-    for name, one in _with_controls(model, corpus):
-        hidden = layers(one, batch.source)
-        x, rows = hidden["input"], {}
-        for layer, vectors in list(hidden.items())[1:]:
-            for kind, cosine in (("cosine", True), ("distance", False)):
-                own = token_identifiability(vectors, x, mask, cosine)
-                rows[f"{layer}, {kind}"] = round(own[mask].double().mean().item(), 4)
-            if layer != "norm":
-                own = token_identifiability(vectors - x, x, mask)
-                rows[f"{layer}, change only"] = round(own[mask].double().mean().item(), 4)
-        found.setdefault(name, []).append(rows)
-    return found
-
-
-def _with_controls(model, corpus):
-    return [("trained", model)] + [("untrained", untrained(model, corpus, s)) for s in SEEDS]
-
-
-@torch.no_grad()
-def probes(model, corpus, count):
-    """How often a linear model reads from a hidden vector what stands where."""
-    train = sentences(corpus.train, corpus, PROBED, seed=1)
-    test, found = sentences(corpus.test, corpus, count), {}
-    for name, one in _with_controls(model, corpus):
-        rows = {}
-        learn, ask = layers(one, train.source), layers(one, test.source)
-        for question, answers in QUESTIONS.items():
-            for layer in learn:
-                x, y = _examples(learn[layer], answers(train.source), train.source)
-                probe = make_pipeline(
-                    StandardScaler(), LogisticRegression(C=0.1, max_iter=2000)
-                ).fit(x, y)
-                x, y = _examples(ask[layer], answers(test.source), test.source)
-                rows[f"{question}, {layer}"] = round(probe.score(x, y), 4)
-                common = numpy.bincount(y).argmax()
-                rows[f"{question}, most frequent"] = round(float((y == common).mean()), 4)
-        found.setdefault(name, []).append(rows)
-    return found
-
-
-QUESTIONS = {
-    "the token itself": lambda ids: ids,
-    "its position": lambda ids: torch.arange(ids.shape[1]).expand_as(ids),
-    "the token before": lambda ids: nn.functional.pad(ids, (1, 0), value=PAD)[:, :-1],
-}
-
-
-def _examples(hidden, answers, source):
-    """Vectors of the real tokens, and what they should tell."""
-    real = source != PAD
-    return hidden[real].numpy(), answers[real].numpy()
-
-
-def attribution(model, corpus, count):
-    """Mean share of the own input token in each encoder layer's vectors."""
-    eight = [pair for pair in corpus.test if len(pair[1].split()) == 7]  # and EOS
-    batch, found = sentences(eight, corpus, min(count, 40)), {}
-    for name, one in _with_controls(model, corpus):
-        x = one.embed(batch.source, one.source_embedding).detach()
-        rows = {}
-        for depth in range(1, len(one.encoder.layers) + 1):
-            stack = nn.Sequential(*one.encoder.layers[:depth])
-            shares = HiddenTokenAttribution(stack)(x)
-            own = shares.diagonal(dim1=1, dim2=2)
-            largest = shares.argmax(-1) == torch.arange(shares.shape[1])
-            rows[f"depth {depth}"] = interval(own.mean(1).tolist())
-            rows[f"depth {depth}, own is largest"] = round(largest.double().mean().item(), 4)
-        found.setdefault(name, []).append(rows)
-    return found | {"sentences": len(batch.source), "T": batch.source.shape[1]}
-
-
-GROUPS = {
-    "encoder": lambda name: name.startswith("encoder"),
-    "decoder": lambda name: name.startswith("decoder") and "cross" not in name,
-    "cross": lambda name: "cross" in name,
-    "all": lambda name: True,
-}
-
-
-def pruning(model, corpus, count):
-    """Curves of exact sentences as heads are silenced: least important first, at random, greedy."""
-    model = model.float()
-    learn = sentences(corpus.train, corpus, min(count, CHOSEN), seed=2)
-    test = sentences(corpus.test, corpus, min(PRUNED, 5 * count), seed=3)
-    importance = HeadImportance(model)(learn.source, learn.target)
-    curves, first = {}, {}
-    for group, belongs in GROUPS.items():
-        heads = [
-            (name, head)
-            for name, sizes in importance.items()
-            if belongs(name)
-            for head in range(len(sizes))
-        ]
-        order = sorted(heads, key=lambda one: importance[one[0]][one[1]].item())
-        greedy = _greedy(model, learn, heads)
-        first.setdefault(group, greedy[0])
-        curves[group] = {
-            "least important first": [_curve(model, test, order)],
-            "at random": [_curve(model, test, _shuffled(heads, seed)) for seed in range(5)],
-            "greedy": [_curve(model, test, greedy)],
-        }
-        print(group, {name: rows[0][:9] for name, rows in curves[group].items()}, flush=True)
-    named = {n: [round(x, 5) for x in sizes.tolist()] for n, sizes in importance.items()}
-    return {
-        "curves": curves,
-        "importance": named,
-        "first off": first["decoder"],
-        "sentences": len(test.source),
-    }
-
-
-def _shuffled(heads, seed):
-    return random.Random(seed).sample(heads, len(heads))
-
-
-def _curve(model, batch, order):
-    """Shares with none, one, two … heads of an order off, until nothing is right any more."""
-    shares = []
-    for n in range(len(order) + 1):
-        shares.append(round(measured.exact_without(model, batch, order[:n]), 4))
-        if shares[-1] == 0:
-            break
-    return shares
-
-
-def _greedy(model, batch, heads):
-    """An order: each time the head whose loss costs the fewest sentences."""
-    order, left = [], list(heads)
-    while left:
-        costs = {one: measured.exact_without(model, batch, [*order, one]) for one in left}
-        best = max(left, key=lambda one: costs[one])
-        order.append(best)
-        left.remove(best)
-        if costs[best] == 0:
-            break
-    return order + left
 
 
 PARTS = {

@@ -29,7 +29,7 @@ from torch.nn import functional as F
 
 from attention.multi_head_attention import MultiHeadAttention
 from attention.provided import explanations as measured
-from attention.provided import plots, translators
+from attention.provided import plots, roles, translators
 from attention.provided.data import PAD
 from attention.provided.descent import fewer
 from attention.provided.explorer import Sentence, explorer
@@ -85,10 +85,10 @@ for name, rows in stored["rearranged"].items():
 
 # %% [markdown]
 # (200 sentences; three shuffles. “First letters” are those of a German number word, “inside” are
-# the others, “und” left out.) No number as a whole survives. But of the letters inside the words
-# most are still right with all weights on wrong words: after *dreiß* comes *ig*, whatever the
-# source says. For these letters a map with much weight on *thirty* is drawn all the same. A map
-# exists for every letter, whether the letter depends on it or not.
+# the others, “und” left out.) With the weights on wrong words no number is right, and hardly a
+# first letter. But of the letters inside the words nearly nine of ten still are: after *dreiß*
+# comes *ig*, whatever the source says. For these letters a map with much weight on *thirty* is
+# drawn all the same. A map exists for every letter, whether the letter depends on it or not.
 #
 # ## The idea
 # “Attention explains” can mean several things, and each can be measured:
@@ -173,19 +173,19 @@ for name, look in looks.items():
     mask = mask.unsqueeze(1) & mask.unsqueeze(2)
     mask = mask.tril() if name.startswith("decoder") else mask
     for role, offset in (("previous", -1), ("itself", 0), ("next", 1)):
-        where = measured.offset_role(mask, offset)
+        where = roles.offset_role(mask, offset)
         if where.any():
             scores = role_scores(look.weights, where).tolist()
-            control = role_scores(measured.uniform(mask), where).item()
+            control = role_scores(roles.uniform(mask), where).item()
             print(f"{name:<26} {role:<9}", *(f"{s:.2f}" for s in scores), f"  equal {control:.2f}")
 
 # %% demo=true
 mask = (batch.target != PAD).unsqueeze(2) & (batch.source != PAD).unsqueeze(1)
 for name in (name for name in looks if "cross" in name):
     for which, is_first in (("first letters", True), ("other letters", False)):
-        where = measured.aligned_role(pairs, batch, is_first)
+        where = roles.aligned_role(pairs, batch, is_first)
         scores = role_scores(looks[name].weights, where).tolist()
-        control = role_scores(measured.uniform(mask), where).item()
+        control = role_scores(roles.uniform(mask), where).item()
         print(f"{name[8:]:<24} {which}", *(f"{s:.2f}" for s in scores), f"  equal {control:.2f}")
 
 # %% [markdown]
@@ -245,8 +245,8 @@ print(*(f"{a}:{size:.1f}" for a, size in zip(letters, top.values.tolist(), stric
 # %% [markdown]
 # *Left: the map of before. Right: how much log-probability each letter loses without each word, as
 # a share of the largest loss; below the letters, the largest loss in nats.* The pictures are alike
-# where something is at stake, mostly at first letters. Inside the words hardly anything is lost,
-# and there the map goes on as if there were.
+# where something is at stake: where a word begins, or could go on in two ways, as *zw* could. At
+# most other letters hardly anything is lost, and there the map goes on as if there were.
 #
 # Now in numbers, for 200 held-out sentences. **Kendall's τ** compares two orders of the same words:
 # 1 is the same order, 0 no relation, −1 the reverse. For each letter, the words are ordered by how
@@ -286,8 +286,8 @@ print("attention less gradient · input", *(f"{x:+.3f}" for x in said[list(said)
 # give the same output for one input does not mean that a *model* with such weights can be trained;
 # and for several of the tasks a model with equal weights does as well, so attention had nothing to
 # explain. An explanation need not be the only one. What they ask for are controls, such as equal
-# weights and random ones. For this model the control stood at the beginning: equal weights leave no
-# number right, so weights do matter here.
+# weights and random ones. For this model the control stood at the beginning: with equal weights
+# hardly any number is right, so weights do matter here.
 #
 # ## Could the weights be other ones?
 # By hand it was easy to find weights with the same output. In a head, a row of T weights has to
@@ -411,9 +411,9 @@ print(
 # %% [markdown]
 # *Above: the last row of one head for the longest number, three times with one output. Below: how
 # much weight can be moved in the last rows of all 8 heads for 25 long numbers; the best of 20
-# random directions, and the search.* With the search nearly a third of the weight can be moved on
-# average, and in some rows about half. No reader of the output could tell. The search need not have
-# found the farthest weights, so more may be possible. Non-negative weights are not all equally
+# random directions, and the search.* With the search more than a quarter of the weight can be moved
+# on average, and in some rows about half. No reader of the output could tell. The search need not
+# have found the farthest weights, so more may be possible. Non-negative weights are not all equally
 # reachable, though: a softmax gives them only if queries and keys do.
 #
 # ### Exercise 17.4 · `effective_attention`
@@ -516,11 +516,11 @@ for row in rows["trained"][0]:
     print(f"{row:<22} trained {rows['trained'][0][row]:.3f}   untrained, three seeds {controls}")
 
 # %% [markdown]
-# Share of source tokens of 200 sentences whose nearest input is their own. It is nearly 1 after
-# both layers, and *also in the untrained models*. So it says nothing about what was learned: the
-# residual connection carries the input past every layer, and what layers add is small beside it.
-# More telling is what the layers *add*, x_out − x_in, compared with the inputs: there the trained
-# model stands far above the control.
+# Share of source tokens of 200 sentences whose nearest input is their own. It is 1 after both
+# layers, by angle and by distance, and *also in the untrained models*. So it says nothing about
+# what was learned: the residual connection carries the input past every layer, and what layers add
+# is small beside it. More telling is what the layers *add*, x_out − x_in, compared with the inputs:
+# there the trained model stands far above the control.
 #
 # A vector can also hold its token where no distance shows it. A **linear probe** asks: can a linear
 # classifier, trained on 400 other sentences, read it?
@@ -544,8 +544,8 @@ label = axes[0].set(ylabel="read correctly")
 # *Share of held-out tokens for which the probe is right, by layer; the black line is the most
 # frequent answer.* The token itself can be read everywhere, trained or not. What the layers bring
 # in is the word *before*: from the input alone it can be guessed a little, as words follow each
-# other. An untrained layer mixes it in already, since it looks at everything; the trained one does
-# more.
+# other. An untrained layer mixes some of it in already, since it looks at everything; the trained
+# ones do more.
 #
 # ### Exercise 17.6 · `HiddenTokenAttribution`
 # ●●● hard · 20 minutes · 2 points
@@ -668,11 +668,12 @@ for ax in axes[:, 0]:
 
 # %% [markdown]
 # *Share of 500 held-out numbers of which every letter is right, given the true ones before (greedy
-# translation is right exactly then), as heads are silenced.* All heads of the encoder can go. In
-# the fixed view above its words do look at each other; nothing here depends on it, since each word
-# of a number can be translated without the others. In the decoder, *least important first* is a
-# trap: the first head that it takes costs most of the numbers. The greedy order, which tries before
-# it takes, avoids that.
+# translation is right exactly then), as heads are silenced.* All heads of the encoder can go:
+# together they cost one number of 500. In the fixed view above its words do look at each other;
+# nothing here depends on it, since each word of a number can be translated without the others. In
+# the decoder's self-attention, *least important first* is a trap: the first head that it takes
+# costs most of the numbers. The greedy order, which tries before it takes, avoids that. Among the
+# cross-attention heads, importance does no worse than chance.
 #
 # ### Break it
 # Where does the derivative go wrong? Turn one gate slowly from 1 to 0 and watch the loss: for the
@@ -728,7 +729,7 @@ if path.exists():
     five = measured.translated(translator, english, german, texts)
     seen = five.source != PAD
     seen = seen.unsqueeze(1) & seen.unsqueeze(2)
-    where = measured.offset_role(seen, -1)
+    where = roles.offset_role(seen, -1)
     for name, look in measured.look(translator, five).items():
         if name.startswith("encoder"):
             print(name, "previous", *(f"{s:.2f}" for s in role_scores(look.weights, where)))

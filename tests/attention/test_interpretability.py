@@ -20,7 +20,7 @@ from attention.interpretability import (
     token_identifiability,
 )
 from attention.provided import explanations as measured
-from attention.provided import translators
+from attention.provided import roles, translators
 from attention.provided.data import PAD
 from attention.provided.explorer import Sentence, explorer
 from attention.provided.files import ROOT
@@ -43,7 +43,7 @@ def few(numbers):
 
 def test_role_scores_of_equal_weights_are_shares():
     mask = torch.ones(2, 5, 5).bool().tril()
-    scores = role_scores(measured.uniform(mask), measured.offset_role(mask, -1))
+    scores = role_scores(roles.uniform(mask), roles.offset_role(mask, -1))
     torch.testing.assert_close(scores, torch.tensor([(1 / 2 + 1 / 3 + 1 / 4 + 1 / 5) / 4]))
 
 
@@ -86,7 +86,7 @@ def test_tau_is_scipys():
 
 def test_letters_belong_to_the_words_of_their_numbers(numbers):
     for _, source, target in numbers[1].test:
-        words = measured.alignment(source, target)
+        words = roles.alignment(source, target)
         assert len(words) == len(target)
         assert {*words} - {None} == {*range(len(source.split()))}
 
@@ -95,8 +95,8 @@ def test_leaving_out_is_zero_for_padding_and_large_where_it_matters(numbers, few
     pairs, batch = few
     effects = LeaveOneOut(numbers[0])(batch.source, batch.target)
     assert not effects.transpose(1, 2)[batch.source == PAD].any()
-    role = measured.aligned_role(pairs, batch, first=True)
-    inside = measured.aligned_role(pairs, batch, first=False)
+    role = roles.aligned_role(pairs, batch, first=True)
+    inside = roles.aligned_role(pairs, batch, first=False)
     assert effects[role].mean() > 2 * effects[inside].mean() > 0
 
 
