@@ -63,8 +63,9 @@ map_231 = measured.look(model, one)[first].weights[0].mean(dim=0)  # (T_q, T_k)
 with measured.rearranged(model, one.source, "shuffled"), torch.no_grad():
     wrong = model(one.source, one.target).argmax(dim=-1)
 written = [corpus.target_vocabulary.tokens[token] for token in wrong[0].tolist()]
+written = [letter if len(letter) == 1 else "EOS" for letter in written]
 print("true letters:         ", "".join(f"{letter:<4}" for letter in letters))
-print("with shuffled weights:", "".join(f"{letter[:3]:<4}" for letter in written))
+print("with shuffled weights:", "".join(f"{letter:<4}" for letter in written))
 axes = plots.panels(columns=2, width=4.6, height=4.8)
 plots.heatmap(map_231, axes[0], "the map: 231, layer 0", letters, words, colorbar=False)
 chosen = map_231 == map_231.max(dim=1, keepdim=True).values
@@ -273,14 +274,14 @@ print("attention less gradient · input", *(f"{x:+.3f}" for x in said[list(said)
 # far from perfect. It agrees with leave-one-out better than gradient · input does, and less than
 # the length of the gradient.
 #
-# **Jain and Wallace (2019)** found the opposite order: in their classifiers attention agreed weakly
-# with gradients and with leave-one-out, and attention weights could be permuted, or replaced by
-# very different ones, with nearly the same output. Their title: *Attention is not explanation*. Why
-# does this model differ? Theirs are recurrent: one attention layer over states that have each read
-# the whole sentence, so that one state can stand for another, and one answer per text. Here each
-# letter needs one particular word, and the encoder keeps its words apart, as you will see. (With an
-# encoder that looks at each word alone, they saw more agreement, too.) That is a reason, not a
-# proof: two models differ in many ways.
+# **Jain and Wallace (2019)** found much less agreement: in their classifiers the order by attention
+# was mostly far from that by gradients or leave-one-out, and attention weights could be permuted,
+# or replaced by very different ones, with nearly the same output. Their title: *Attention is not
+# explanation*. Why does this model differ? Theirs are recurrent: one attention layer over states
+# that have each read the whole sentence, so that one state can stand for another, and one answer
+# per text. Here each letter needs one particular word, and the encoder keeps its words apart, as
+# you will see. (With an encoder that looks at each word alone, they saw more agreement, too.) That
+# is a reason, not a proof: two models differ in many ways.
 #
 # **Wiegreffe and Pinter (2019)** answered: *Attention is not not explanation*. That other weights
 # give the same output for one input does not mean that a *model* with such weights can be trained;
@@ -694,13 +695,13 @@ for (part, head), colour in (((name, least), plots.VERMILION), (first_off, plots
         losses.append(-log_p.masked_fill(batch.target == PAD, 0).sum().item() / len(batch.source))
     slope = importance[part][head]
     ax.plot(steps, losses, "o-", color=colour, label=f"{part}, head {head}: {slope:.3f}")
-ax.set(xlabel="gate", ylabel="loss per number", yscale="log")
+ax.set(xlabel="gate", ylabel="loss per number")
 legend = ax.legend(fontsize=8, title="importance, at gate 1")
 
 # %% [markdown]
-# *Loss per number, on a logarithmic scale, as one gate is turned.* At 1, where the derivative is
-# taken, the curves hardly tell the heads apart. What comes on the way to 0 it cannot see: a
-# derivative speaks of a **small** change, and 0 is a large one.
+# *Loss per number as one gate is turned.* At 1, where the derivative is taken, both curves are
+# flat, and the head that seems to matter less is the one that costs far more at 0. A derivative
+# speaks of a **small** change; 0 is a large one.
 #
 # What others found for sentences: **Michel et al. (2019)** could remove a large part of the heads
 # of a translation model by this importance, and cross-attention was the most sensitive part.

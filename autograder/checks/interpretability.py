@@ -200,6 +200,11 @@ def token_identifiability(student, draw):
     what = "the same by Euclidean distance: wrong"
     got = student(hidden, inputs, real, cosine=False)
     expect.close(got, torch.tensor([[False, False, True]]), what)
+    inputs, mask = _tensor([[4, 0], [0, 4], [4, 1]]), torch.tensor([[True, True, False]])
+    for cosine in (True, False):
+        got = student(_tensor([[4, 1], [1, 4], [4, 1]]), inputs, mask, cosine=cosine)
+        what = f"with cosine={cosine} padding that is nearer than the own input should not count"
+        expect.close(got, torch.tensor([[True, True, False]]), what)
     for B, T, d in ((3, 5, 7), (2, 9, 3), (4, 1, 2), (1, 6, 5), (5, 2, 1)):
         for cosine in (True, False)[d == 1 :]:  # numbers have no angle
             inputs, mask = _spread(draw, B, T, d), draw.uniform(B, T) < 0.7
