@@ -54,7 +54,7 @@ stored = json.loads((ROOT / "data" / "interpretability.json").read_text(encoding
 # %% demo=true
 model, corpus = translators.trained("numbers")
 model = model.double().requires_grad_(False)  # float64: small effects are to be seen
-pairs = random.Random(0).sample(corpus.test, fewer(60, 8))
+pairs = random.Random(0).sample(corpus.test, fewer(40, 8))
 batch = corpus.batch(pairs)
 one = corpus.batch([(231, "two hundred thirty one", "zweihunderteinunddreißig")])
 words, letters = ["two", "hundred", "thirty", "one", "EOS"], [*"zweihunderteinunddreißig", "EOS"]
@@ -682,7 +682,7 @@ for ax in axes[:, 0]:
 # search takes first.
 
 # %% demo=true
-name, steps = "decoder.layers.1.attention", [n / 10 for n in range(11)]
+name, steps = "decoder.layers.1.attention", [n / 5 for n in range(6)]
 least, first_off = min((0, 1, 2, 3), key=lambda head: importance[name][head]), pruned["first off"]
 ax = plots.panels(width=6.5, height=2.8)
 for (part, head), colour in (((name, least), plots.VERMILION), (first_off, plots.BLUE)):
