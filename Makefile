@@ -7,7 +7,7 @@ IS_NEW_ENOUGH = import sys; sys.exit(None if sys.version_info >= (3, 11) else \
 	"The course needs Python 3.11 or newer, but $(PYTHON) is Python %d.%d: \
 	try again with, for example, PYTHON=python3.12 after make." % sys.version_info[:2])
 
-.PHONY: help install demo test lab build attacks bench-grading bench-attention bench-bpe bench-train bench-decoding bench-digits bench-language-models bench-checks bench-docstrings
+.PHONY: help install demo test lab build attacks bench-grading bench-attention bench-bpe bench-train bench-decoding bench-digits bench-language-models bench-checks bench-docstrings bench-interpretability
 
 help:           ## list the targets
 	@sed -n 's/^\([a-z-]*:\).*## /\1 /p' Makefile
@@ -67,6 +67,9 @@ bench-checks: install   ## how long a student waits for a check
 
 bench-docstrings: install       ## train a writer of docstrings' first lines: 3 models, 20 minutes of CPU time
 	$(BIN)/python -m benchmarks.docstrings
+
+bench-interpretability: install ## measure what lesson 17 says of a trained translator: 10 minutes
+	$(BIN)/python -m benchmarks.interpretability
 
 install: .venv/installed  ## make the environment .venv
 

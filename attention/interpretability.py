@@ -1,0 +1,242 @@
+"""Lesson 17: what attention weights tell of a trained model, and what they hide."""
+
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+from attention.multi_head_attention import MultiHeadAttention
+from attention.provided.data import PAD
+from attention.provided.sublayers import watch_attention
+from attention.sequence_to_sequence import shift_right
+from attention.transformer import Encoder, Transformer, Translator, masks_from_tokens
+
+TOLERANCE = 1e-5  # singular values below this share of the largest one count as 0
+
+
+def role_scores(weights, role):
+    """Tell how much of its weight each head puts where a role would look.
+
+    weights  (B, H, T_q, T_k)
+    role     bool (B, T_q, T_k)  True = a head with this role would look there
+    returns  (H,)  mean over all queries for which the role has a key at all
+
+    >>> previous = torch.tensor([[[False, False], [True, False]]])
+    >>> role_scores(torch.tensor([[[[1.0, 0.0], [0.7, 0.3]]]]), previous)
+    tensor([0.7000])
+    """
+    asked = role.any(dim=-1)  # (B, T_q)
+    looked = (weights * role.unsqueeze(1)).sum(dim=-1)  # (B, H, T_q)
+    return looked.sum(dim=(0, 2)) / asked.sum()
+
+
+class Explained(nn.Module):
+    """A Transformer that is asked about the tokens it should write.
+
+    model  a Transformer, or a dict of the arguments to build one
+    """
+
+    def __init__(self, model):
+        super().__init__()
+        self.model = model if isinstance(model, nn.Module) else Transformer(**model)
+
+    def log_p(self, source, target, source_mask=None):
+        """Return the log-probability of each target token, given the true tokens before it.
+
+        source, target  (B, T_k), (B, T_q)  ids, filled up with PAD
+        source_mask     bool (B, 1, T_k), True = may be looked at, in all layers; None: all but PAD
+        returns         (B, T_q)
+        """
+        real, target_mask = masks_from_tokens(source, shift_right(target))
+        seen = real if source_mask is None else source_mask
+        logits = Translator.forward(self.model, source, target, seen, target_mask)
+        return logits.log_softmax(dim=-1).gather(2, target.unsqueeze(2)).squeeze(2)
+
+    def gates(self, B):
+        """Return gates of 1 for `watch_attention`: {name of an attention: (B, H)}.
+
+        There is one per sentence and head, and each of them wants a gradient.
+        """
+        return {
+            name: part.W_o.weight.new_ones(B, part.n_heads).requires_grad_()
+            for name, part in self.model.named_modules()
+            if isinstance(part, MultiHeadAttention)
+        }
+
+
+class LeaveOneOut(Explained):
+    """Say of each source token how much worse the model does without it."""
+
+    @torch.no_grad()
+    def forward(self, source, target):
+        """Hide one source token at a time, from encoder and decoder.
+
+        source, target  (B, T_k), (B, T_q)  ids, filled up with PAD
+        returns         (B, T_q, T_k)  entry (t, j): log-probability of target token t, less what it
+                        is when source token j may not be looked at. What is padding already
+                        cannot be hidden: 0
+        """
+        # exercise: about 6 lines
+        seen, _ = masks_from_tokens(source, target)  # (B, 1, T_k)
+        whole = self.log_p(source, target, seen)  # (B, T_q)
+        losses = []
+        for j in range(source.shape[1]):
+            without = seen.clone()
+            without[:, :, j] = False
+            losses.append(whole - self.log_p(source, target, without))
+        return torch.stack(losses, dim=-1)  # (B, T_q, T_k)
+
+
+def null_space_dimension(values, tolerance=TOLERANCE):
+    """Count the independent changes of a row of weights that change neither its sum nor its output.
+
+    values     (..., T, d)  what is weighted
+    tolerance  a singular value below this share of the largest one counts as 0
+    returns    (...)  int64: the dimension of the space of all u (T,) with u · values = 0 and
+               u · 1 = 0, which is T less the rank of `values` with a column of ones beside them
+    Source: Brunner et al. (2020), section 3.
+
+    >>> null_space_dimension(torch.tensor([[1.0], [2.0], [5.0]]))  # 3 weights, 2 conditions
+    tensor(1)
+    """
+    # exercise: about 3 lines
+    ones = torch.ones_like(values[..., :1])  # (..., T, 1)
+    both = torch.cat([values, ones], dim=-1)  # (..., T, d + 1)
+    return values.shape[-2] - torch.linalg.matrix_rank(both, rtol=tolerance)
+
+
+def null_space(values, tolerance=TOLERANCE):
+    """Return the space that `null_space_dimension` counts: orthonormal columns, (T, dimension).
+
+    values  (T, d)
+    """
+    both = torch.cat([values, torch.ones_like(values[:, :1])], dim=1)  # (T, d + 1)
+    columns, strength, _ = torch.linalg.svd(both, full_matrices=True)  # (T, T), largest first
+    rank = int((strength > tolerance * strength[0]).sum())
+    return columns[:, rank:]
+
+
+def perturb_attention(weights, values, direction):
+    """Change weights as far as they go in one direction, and leave the output as it is.
+
+    weights    (T,)    none is negative, and they sum to 1
+    values     (T, d)  what they weigh
+    direction  (T,)    the change is the part of it that lies in the null space of `values`
+    returns    (T,)    weights + step · change, with the largest step at which no weight becomes
+                       negative: the sum is 1 and the output the same. Without a null space, the
+                       weights as they are
+
+    >>> perturb_attention(
+    ...     torch.tensor([0.5, 0.0, 0.5]),
+    ...     torch.tensor([[1.0], [2.0], [3.0]]),
+    ...     torch.tensor([0.0, 1.0, 0.0]),
+    ... ).round(decimals=4)
+    tensor([0., 1., 0.])
+    """
+    basis = null_space(values)  # (T, dimension)
+    # exercise: about 5 lines
+    change = basis @ (basis.T @ direction)  # (T,)
+    falls = change < 0
+    if not falls.any():
+        return weights
+    step = (weights[falls] / -change[falls]).min()
+    return weights + step * change
+
+
+def effective_attention(weights, values, tolerance=TOLERANCE):
+    """Take from the weights what the values make nothing of.
+
+    weights    (..., T_q, T)
+    values     (..., T, d)
+    tolerance  a singular value of `values` below this share of the largest one counts as 0
+    returns    (..., T_q, T)  the shortest rows with the same output: the weights, projected to the
+                              space that the columns of `values` span. Rows need not sum to 1, and
+                              entries may be negative
+    Source: Brunner et al. (2020), section 3.
+
+    >>> effective_attention(torch.tensor([[0.9, 0.1]]), torch.tensor([[2.0], [2.0]]))
+    tensor([[0.5000, 0.5000]])
+    """
+    # exercise: about 1 line
+    return weights @ values @ torch.linalg.pinv(values, rtol=tolerance)
+
+
+def token_identifiability(hidden, inputs, mask, cosine=True):
+    """Tell which hidden vectors are still nearest to the token that they began as.
+
+    hidden   (B, T, d_model)  vectors of some layer
+    inputs   (B, T, d_model)  the vectors that went into the model
+    mask     bool (B, T)      True = a real token
+    cosine   True: near is a small angle; False: a small Euclidean distance
+    returns  bool (B, T)  True where, among the real inputs of its sentence, none is nearer than the
+                          one at the same position; False in the padding
+    Source: Brunner et al. (2020), section 4.
+
+    >>> inputs, mask = torch.eye(3).unsqueeze(0), torch.ones(1, 3).bool()
+    >>> token_identifiability(inputs[:, [0, 2, 1]], inputs, mask)
+    tensor([[ True, False, False]])
+    """
+    # exercise: about 5 lines
+    if cosine:
+        hidden, inputs = F.normalize(hidden, dim=-1), F.normalize(inputs, dim=-1)
+    far = (hidden.unsqueeze(2) - inputs.unsqueeze(1)).norm(dim=-1)  # (B, T, T)
+    far = far.masked_fill(~mask.unsqueeze(1), torch.inf)
+    own = torch.arange(hidden.shape[1], device=hidden.device)  # (T,)
+    return (far.argmin(dim=-1) == own) & mask
+
+
+class HiddenTokenAttribution(nn.Module):
+    """Say how much of each input token is in each vector that an encoder returns.
+
+    encoder  a module from (B, T, d_model) to the same, or a dict of the arguments of an `Encoder`
+
+    Source: Brunner et al. (2020), section 5.
+    """
+
+    def __init__(self, encoder):
+        super().__init__()
+        self.encoder = encoder if isinstance(encoder, nn.Module) else Encoder(**encoder)
+
+    def forward(self, x):
+        """Compare the sizes of derivatives.
+
+        x        (B, T, d_model)  sentences without padding
+        returns  (B, T, T)  entry (i, j): how large the derivative of the hidden vector i by the
+                            input vector j is, divided by the sum over all j; how large the
+                            (d_model, d_model) numbers of a derivative are is the root of the sum
+                            of their squares
+        """
+        # exercise: about 7 lines
+        x = x.detach().requires_grad_()
+        hidden, rows = self.encoder(x), []
+        for vector in hidden.unbind(dim=1):  # (B, d_model)
+            squares = 0.0
+            for feature in vector.unbind(dim=1):  # (B,); a sentence depends on itself alone
+                (gradient,) = torch.autograd.grad(feature.sum(), x, retain_graph=True)
+                squares = squares + gradient.square().sum(dim=-1)  # (B, T)
+            rows.append(squares.sqrt())
+        sizes = torch.stack(rows, dim=1)  # (B, T, T)
+        return sizes / sizes.sum(dim=-1, keepdim=True)
+
+
+class HeadImportance(Explained):
+    """Say how much the loss would notice a small change of each head's gate."""
+
+    def forward(self, source, target):
+        """Differentiate the loss by gates of 1.
+
+        source, target  (B, T_k), (B, T_q)  ids, filled up with PAD
+        returns         {name of an attention: (H,)}  mean over the sentences of how large, without
+                        its sign, the derivative of a sentence's loss by the gate of a head is; the
+                        loss of a sentence is the sum of -log p over its real tokens
+        Source: Michel et al. (2019), equation 2.
+        """
+        gates = self.gates(len(source))  # {name: (B, H)}, as head_masks of `watch_attention`
+        # exercise: about 4 lines
+        with watch_attention(self.model, gates):
+            log_p = self.log_p(source, target)  # (B, T_q)
+        loss = -log_p.masked_fill(target == PAD, 0.0).sum()
+        gradients = torch.autograd.grad(loss, list(gates.values()))  # (B, H) each
+        return {
+            name: gradient.abs().mean(dim=0)
+            for name, gradient in zip(gates, gradients, strict=True)
+        }

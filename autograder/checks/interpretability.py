@@ -1,0 +1,405 @@
+"""Checks of lesson 17. Oracles: least squares, tokens that are really cut out, Jacobians, and
+gradients by the weights behind the heads."""
+
+import torch
+
+from attention.provided.translators import one_thread
+from attention.transformer import Encoder, Transformer, masks_from_tokens
+from autograder.checking import expect
+from autograder.checking.registry import check
+
+F64 = torch.float64
+PAD = 0
+SIZES = {"d_model": 12, "n_heads": 3, "d_ff": 20, "dropout": 0.0}
+TRANSLATOR = SIZES | {"source_size": 9, "target_size": 11}
+NEAR = {"rtol": 1e-5, "atol": 1e-7}  # what goes through a rank, or is cut out, rounds otherwise
+
+
+def _tensor(*rows):
+    return torch.tensor(rows, dtype=F64)
+
+
+def _low_rank(draw, *shape, rank, faint=0.0):
+    """Values of this rank; ``faint``: one more direction, so many times weaker."""
+    *front, T, d = shape
+    left = torch.linalg.qr(draw.normal(*front, T, T))[0][..., : rank + 1]
+    right = torch.linalg.qr(draw.normal(*front, d, d))[0][..., : rank + 1]
+    strength = torch.cat([draw.uniform(rank, low=1.0, high=3.0), _tensor(faint)])
+    strength = strength[: min(left.shape[-1], right.shape[-1])]
+    return (left[..., : len(strength)] * strength) @ right[..., : len(strength)].mT
+
+
+def _rows(draw, *shape):
+    """Weights, some of them 0."""
+    weights = draw.uniform(*shape, low=0.02) * (draw.uniform(*shape) < 0.8)
+    weights[..., 0] += 0.1
+    return weights / weights.sum(dim=-1, keepdim=True)
+
+
+@check(
+    without={
+        "float32": "asked in the check itself: a whole number comes out",
+        "gradients": "a rank comes out, which has no gradient",
+    }
+)
+def null_space_dimension(student, draw):
+    """Small ones by hand, then T less a rank that is known, also of several at once."""
+    values = _tensor([1, 0], [0, 1], [1, 1], [3, 5], [7, 2])
+    got = student(values)
+    expect.shape(got, ())
+    expect.dtype(got, torch.int64)
+    what = "5 weights, 2 independent features, and the sum: 3 conditions leave 2 dimensions"
+    expect.close(got, torch.tensor(2), what)
+    what = "values that are the same for all 5 tokens say no more than the sum: 4 dimensions"
+    expect.close(student(_tensor([3, 3]).repeat(5, 1)), torch.tensor(4), what)
+    what = "values of 0 leave one condition, the sum: 6 dimensions of 7"
+    expect.close(student(torch.zeros(7, 3, dtype=F64)), torch.tensor(6), what)
+    for T, d, rank in ((7, 3, 3), (3, 7, 3), (9, 6, 2), (40, 32, 32), (33, 32, 32), (1, 5, 1)):
+        values = draw.strided(_low_rank(draw, T, d, rank=rank) * 100)
+        what = f"for T={T}, d={d} and values of rank {rank} the dimension is wrong"
+        expect.close(student(values), torch.tensor(max(0, T - rank - 1)), what)
+    values = torch.stack([_low_rank(draw, 9, 5, rank=rank) for rank in (4, 1, 3)])
+    what = "for a batch of values of ranks 4, 1 and 3 with T=9 the dimensions are wrong"
+    expect.close(student(values), torch.tensor([4, 7, 5]), what)
+    values = values.unsqueeze(0).repeat(2, 1, 1, 1)
+    got = student(values)
+    expect.shape(got, (2, 3))
+    expect.close(got, torch.tensor([[4, 7, 5]] * 2), "with two axes in front it is wrong")
+    for faint, lost in ((1e-7, 0), (1e-3, 1)):
+        values = 1000 * _low_rank(draw, 11, 6, rank=3, faint=faint)
+        what = f"a direction {faint:g} times as strong as others should {'' if lost else 'not '}"
+        expect.close(student(values), torch.tensor(7 - lost), f"{what}count")
+    values = _low_rank(draw, 11, 6, rank=3, faint=1e-3)
+    what = "with tolerance=0.01 a direction 0.001 times as strong as others should not count"
+    expect.close(student(values, tolerance=0.01), torch.tensor(7), what)
+    what = "values that are all multiplied by 0.001 have the same null space"
+    expect.close(student(_low_rank(draw, 9, 5, rank=4) / 1000), torch.tensor(4), what)
+    what = "with float32, T=40, d=32 and values of rank 20 the dimension is wrong"
+    expect.close(student(_low_rank(draw, 40, 32, rank=20).float()), torch.tensor(19), what)
+
+
+@check(without={"gradients": "a null space has no basis that is the right one"})
+def perturb_attention(student, draw):
+    """By hand; then other weights with the sum and output of the old ones, and the step."""
+    values = _tensor([1], [2], [3])
+    got = student(_tensor(0.5, 0.1, 0.4), values, _tensor(0, 1, 0))
+    expect.shape(got, (3,))
+    what = "from (0.5, 0.1, 0.4), values 1, 2, 3, towards the middle: wrong"
+    expect.close(got, _tensor(0.1, 0.9, 0.0), what, **NEAR)
+    what = "from (0.5, 0.1, 0.4), values 1, 2, 3, away from the middle: wrong"
+    got = student(_tensor(0.5, 0.1, 0.4), values, _tensor(0, -3, 0))
+    expect.close(got, _tensor(0.55, 0, 0.45), what, **NEAR)
+    what = "a weight that is 0 cannot fall: the step is 0"
+    weights = _tensor(0.5, 0, 0.5)
+    expect.close(student(weights, values, _tensor(0, -1, 0)), weights, what, **NEAR)
+    for T, d, rank, scale in ((7, 3, 3, 1), (9, 5, 5, 100), (40, 32, 32, 1), (6, 1, 1, 1)):
+        _check_change(student, draw, scale * _low_rank(draw, T, d, rank=rank))
+    for T, d, rank in ((8, 6, 2), (5, 7, 3)):
+        _check_change(student, draw, _low_rank(draw, T, d, rank=rank))
+    for T, d in ((3, 7), (5, 4), (1, 2)):
+        weights, values = _rows(draw, T), draw.normal(T, d)
+        what = f"with T={T} and d={d} there is no null space: the weights should stay"
+        expect.close(student(weights, values, draw.normal(T)), weights, what, **NEAR)
+
+
+def _check_change(student, draw, values):
+    T, d = values.shape
+    direction = draw.normal(T, scale=3)
+    change = _without_effect(values, direction)
+    weights = draw.uniform(T, low=0.1)
+    weights[change.argmax()] = 0  # one that rises may be 0
+    weights = weights / weights.sum()
+    got = student(draw.strided(weights), draw.strided(values), draw.strided(direction))
+    where = f"with T={T} and d={d}"
+    expect.shape(got, (T,))
+    expect.dtype(got, F64)
+    what = f"{where} the new weights do not sum to 1"
+    expect.close(got.sum(), torch.tensor(1.0, dtype=F64), what, **NEAR)
+    scale = values.abs().max()
+    what = f"{where} the output (divided by the largest value) is another one"
+    expect.close(got @ values / scale, weights @ values / scale, what, rtol=1e-6, atol=1e-6)
+    lowest = got.min().item()
+    expect.true(lowest > -1e-7, f"{where} a weight is negative", f"{lowest:.3g}", "0 or more")
+    what = f"{where} the weights are not those at the end of the way"
+    steps = [w / -c for w, c in zip(weights.tolist(), change.tolist(), strict=True) if c < -1e-9]
+    expect.close(got, weights + min(steps) * change, what, **NEAR)
+
+
+def _without_effect(values, direction):
+    """By least squares: what the columns cannot reach of the direction."""
+    both = torch.cat([values, torch.ones(len(values), 1, dtype=F64)], dim=1)
+    reached = torch.linalg.lstsq(both, direction.unsqueeze(1), driver="gelsd", rcond=1e-6).solution
+    return direction - (both @ reached).squeeze(1)
+
+
+@check(without={"gradients": "at a change of rank it has none"})
+def effective_attention(student, draw):
+    """By hand, then least squares; where T ≤ d nothing changes; several at once."""
+    got = student(_tensor([0.75, 0.25, 0.0]), _tensor([2], [2], [0]))
+    expect.shape(got, (1, 3), axes="T_q, T")
+    what = "two equal values and one of 0: weights of (0.75, 0.25, 0) should be (0.5, 0.5, 0)"
+    expect.close(got, _tensor([0.5, 0.5, 0.0]), what, **NEAR)
+    got = student(_tensor([0.0, 0.0, 1.0]), _tensor([2], [2], [0]))
+    what = "all weight on a value of 0: the effective weights should be 0, and not sum to 1"
+    expect.close(got, _tensor([0.0, 0.0, 0.0]), what, **NEAR)
+    for T_q, T, d in ((2, 3, 7), (5, 6, 6), (3, 1, 2)):
+        weights, values = _rows(draw, T_q, T), draw.normal(T, d)
+        what = f"with T={T} ≤ d={d} there is nothing to take away: the weights should stay"
+        expect.close(student(weights, values), weights, what, **NEAR)
+    for T_q, T, d, rank in ((5, 9, 3, 3), (1, 7, 5, 2), (2, 40, 32, 32), (3, 6, 1, 1)):
+        weights, values = _rows(draw, T_q, T), 100 * _low_rank(draw, T, d, rank=rank)
+        got = student(draw.strided(weights), draw.strided(values))
+        what = f"with T_q={T_q}, T={T}, d={d}, rank {rank} the output (divided by 100) has changed"
+        expect.close(got @ values / 100, weights @ values / 100, what, **NEAR)
+        what = f"with T_q={T_q}, T={T}, d={d}, rank {rank} the weights are not the shortest ones"
+        expect.close(got, _shortest(weights, values), what, **NEAR)
+    weights, values = _rows(draw, 2, 3, 5, 7), draw.normal(2, 3, 7, 4)
+    got = student(weights, values)
+    expect.shape(got, (2, 3, 5, 7), axes="B, H, T_q, T")
+    what = "for weights of shape (2, 3, 5, 7) it is wrong"
+    expected = [
+        torch.stack([_shortest(w, v) for w, v in zip(*pair, strict=True)])
+        for pair in zip(weights, values, strict=True)
+    ]
+    expect.close(got, torch.stack(expected), what, **NEAR)
+    for faint, tolerance in ((1e-7, None), (1e-3, 0.01)):
+        values, weights = 1000 * _low_rank(draw, 9, 5, rank=3, faint=faint), _rows(draw, 2, 9)
+        options = {} if tolerance is None else {"tolerance": tolerance}
+        main = torch.linalg.svd(values).U[:, :3]
+        what = f"a direction {faint:g} times as strong as others should not count"
+        what += f" with tolerance={tolerance}" if options else ""
+        expect.close(student(weights, values, **options), weights @ main @ main.T, what, **NEAR)
+    values, weights = _low_rank(draw, 9, 5, rank=3, faint=1e-3), _rows(draw, 2, 9)
+    main = torch.linalg.svd(values).U[:, :4]
+    what = "a direction 0.001 times as strong as others should count"
+    expect.close(student(weights, values), weights @ main @ main.T, what, **NEAR)
+
+
+def _shortest(weights, values):
+    """By least squares: what the columns of the values can reach of each row."""
+    reached = torch.linalg.lstsq(values, weights.T, driver="gelsd", rcond=1e-6).solution
+    return (values @ reached).T
+
+
+@check(
+    without={
+        "float32": "asked in the check itself: truth values come out",
+        "gradients": "truth values come out, which have no gradient",
+    }
+)
+def token_identifiability(student, draw):
+    """By hand with both kinds of near, then loops; padding that would be nearer."""
+    inputs = _tensor([[1, 0], [0, 5], [3, 3]])
+    hidden = _tensor([[2.5, 2], [0, 1], [9, 9]])
+    real = torch.ones(1, 3).bool()
+    got = student(hidden, inputs, real)
+    expect.shape(got, (1, 3), axes="B, T")
+    expect.dtype(got, torch.bool)
+    what = "inputs (1, 0), (0, 5), (3, 3), hidden (2.5, 2), (0, 1), (9, 9), by angle: wrong"
+    expect.close(got, torch.tensor([[False, True, True]]), what)
+    what = "the same by Euclidean distance: wrong"
+    got = student(hidden, inputs, real, cosine=False)
+    expect.close(got, torch.tensor([[False, False, True]]), what)
+    inputs, mask = _tensor([[4, 0], [0, 4], [4, 1]]), torch.tensor([[True, True, False]])
+    for cosine in (True, False):
+        got = student(_tensor([[4, 1], [1, 4], [4, 1]]), inputs, mask, cosine=cosine)
+        what = f"with cosine={cosine} padding that is nearer than the own input should not count"
+        expect.close(got, torch.tensor([[True, True, False]]), what)
+    for B, T, d in ((3, 5, 7), (2, 9, 3), (4, 1, 2), (1, 6, 5), (5, 2, 1)):
+        for cosine in (True, False)[d == 1 :]:  # numbers have no angle
+            inputs, mask = _spread(draw, B, T, d), draw.uniform(B, T) < 0.7
+            hidden = inputs * draw.uniform(B, T, 1, low=0.5, high=2.0) + 0.2 * draw.normal(B, T, d)
+            order = draw.permutation(T)[: T // 2]
+            hidden[:, order] = hidden[:, order.roll(1)]
+            mask[0], mask[1:2], mask[-1, : T // 2 + 1] = True, False, True
+            hidden[mask.roll(1, 0) & ~mask] = 300.0
+            inputs[~mask] = hidden.roll(1, 1)[~mask]  # padding that would be very near
+            given = [draw.strided(x) for x in (hidden, inputs, mask)]
+            what = f"with B={B}, T={T}, d_model={d} and cosine={cosine} it differs from a loop"
+            expected = _nearest(hidden, inputs, mask, cosine)
+            expect.close(student(*given, cosine), expected, what)
+            got = student(hidden.float(), inputs.float(), mask, cosine=cosine)
+            expect.close(got, expected, f"in float32, {what}")
+    inputs = 1000 + draw.normal(1, 5, 3)
+    what = "by distance, of vectors that lie near each other and far from 0: wrong"
+    mask = torch.ones(1, 5).bool()
+    expect.close(student(inputs, inputs, mask, cosine=False), mask, what)
+
+
+def _spread(draw, B, T, d):
+    """Inputs whose directions, and lengths, are not too near each other."""
+    x = draw.normal(B, T, d)
+    return (x + x.sign()) * (1 + torch.arange(T, dtype=F64).view(1, T, 1))
+
+
+def _nearest(hidden, inputs, mask, cosine):
+    rows = []
+    for vectors, begun, real in zip(hidden, inputs, mask.tolist(), strict=True):
+        row = []
+        for i, vector in enumerate(vectors):
+            far = [
+                1 - torch.cosine_similarity(vector, other, dim=0) if cosine else vector - other
+                for other in begun
+            ]
+            far = [one.square().sum().item() if one.dim() else one.item() for one in far]
+            kept = [j for j in range(len(real)) if real[j]]
+            row.append(real[i] and i == min(kept, key=lambda j, far=far: (far[j], j)))
+        rows.append(row)
+    return torch.tensor(rows, dtype=torch.bool)
+
+
+def _translator(draw):
+    """A Transformer in float64 with random weights, and the weights by name."""
+    return _drawn(draw, Transformer(**TRANSLATOR, n_layers=1), "model.")
+
+
+def _drawn(draw, model, prefix):
+    values, model = {}, model.double().eval()
+    with torch.no_grad():
+        for name, parameter in model.named_parameters():
+            centre = 1.0 if "norm" in name and name.endswith("weight") else 0.0
+            parameter.copy_(centre + draw.normal(*parameter.shape, scale=0.4))
+            values[f"{prefix}{name}"] = parameter.clone()
+    return model.requires_grad_(False), values
+
+
+def _ids(draw, size, lengths):
+    ids = draw.integers(1, size, len(lengths), max(lengths))
+    return ids.masked_fill(torch.arange(max(lengths)) >= torch.tensor(lengths)[:, None], PAD)
+
+
+@check(
+    without={
+        "gradients": "effects come out, without a history",
+        "large": "ids go in",
+    }
+)
+@one_thread()
+def LeaveOneOut(student, draw):  # noqa: N802
+    """Equal to sentences from which the token is really cut out, whose others keep their places."""
+    module = student.build(TRANSLATOR | {"n_layers": 1})
+    model, values = _translator(draw)
+    module.load(values)
+    module.eval()
+    for sources, targets in (([4, 2, 3], [2, 5, 1]), ([2], [3]), ([1, 3], [1, 1])):
+        source, target = _ids(draw, 9, sources), _ids(draw, 11, targets)
+        got = module(draw.strided(source), draw.strided(target))
+        B, T_k, T_q = len(source), max(sources), max(targets)
+        expect.shape(got, (B, T_q, T_k), axes="B, T_q, T_k")
+        expect.dtype(got, F64)
+        where = f"for sources of {sources} tokens and targets of {targets}"
+        what = f"{where}: to hide what is padding already should change nothing"
+        hidden = (source == PAD).unsqueeze(1).expand_as(got)
+        expect.close(got[hidden], torch.zeros_like(got[hidden]), what)
+        what = f"{where} the effects are not those of cutting the tokens out"
+        expect.close(got, _cut_out(model, source, target), what, **NEAR)
+    source, target = _ids(draw, 9, [4, 2]), _ids(draw, 11, [3, 5])
+    whole = module(source, target)
+    module.train()
+    expect.close(module(source, target), whole, "a model without dropout is the same in training")
+
+
+def _cut_out(model, source, target):
+    """One sentence and one token at a time; what is cut out is no longer in any tensor."""
+    rows = []
+    for ids, wanted in zip(source, target, strict=True):
+        length = int((ids != PAD).sum())
+        whole = _log_p(model, ids, wanted, range(length))
+        row = []
+        for j in range(len(ids)):
+            kept = [i for i in range(length) if i != j]
+            row.append(whole - _log_p(model, ids, wanted, kept))
+        rows.append(torch.stack(row, dim=-1))
+    return torch.stack(rows)
+
+
+def _log_p(model, ids, wanted, kept):
+    """log p of each token of a target, from the source tokens that are kept."""
+    source, target = ids.unsqueeze(0), wanted.unsqueeze(0)
+    x = model.embed(source, model.source_embedding)[:, list(kept)]
+    memory = model.encoder(x) if len(kept) else x
+    read = torch.cat([torch.ones(1, 1, dtype=torch.int64), target[:, :-1]], dim=1)
+    _, mask = masks_from_tokens(source, read)
+    if len(kept):
+        logits = model.decode(read, memory, mask, None)
+    else:  # nothing to look at: one key, which nobody may see
+        nothing = torch.zeros(1, 1, 1, dtype=torch.bool)
+        logits = model.decode(read, memory.new_zeros(1, 1, memory.shape[2]), mask, nothing)
+    return logits.log_softmax(-1)[0, range(len(wanted)), wanted]
+
+
+@check(without={"gradients": "shares come out, without a history"})
+@one_thread()
+def HiddenTokenAttribution(student, draw):  # noqa: N802
+    """Equal to norms of the blocks of PyTorch's Jacobian; shares sum to 1."""
+    sizes = {"n_layers": 1, "d_model": 6, "n_heads": 3, "d_ff": 10, "dropout": 0.0}
+    module = student.build(sizes)
+    model, values = _drawn(draw, Encoder(**sizes), "encoder.")
+    module.load(values)
+    module.eval()
+    for B, T in ((2, 3), (3, 2), (2, 1)):
+        x = draw.normal(B, T, 6)
+        x[:, 0] *= 60
+        got = module(draw.strided(x))
+        expect.shape(got, (B, T, T), axes="B, T, T")
+        expect.dtype(got, F64)
+        expect.rows_sum_to_one(got, what="the shares of a hidden vector do not sum to 1")
+        what = f"with B={B} and T={T} the shares are not those of the Jacobian's blocks"
+        expect.close(got, _blocks(model, x), what, **NEAR)
+
+
+def _blocks(model, x):
+    rows = []
+    for sentence in x:
+        whole = torch.autograd.functional.jacobian(lambda y: model(y[None])[0], sentence)
+        sizes = whole.square().sum(dim=(1, 3)).sqrt()  # (T, T): out, in
+        rows.append(sizes / sizes.sum(1, keepdim=True))
+    return torch.stack(rows)
+
+
+@check(
+    without={
+        "gradients": "importances come out, without a history",
+        "large": "ids go in",
+    }
+)
+@one_thread()
+def HeadImportance(student, draw):  # noqa: N802
+    """Equal to what the gradients of W_o say, one sentence at a time."""
+    module = student.build(TRANSLATOR | {"n_layers": 1})
+    model, values = _translator(draw)
+    module.load(values)
+    module.eval()
+    model.requires_grad_(True)
+    for sources, targets in (([5, 3, 5], [2, 6, 4]), ([2], [3]), ([1, 4], [3, 1])):
+        source, target = _ids(draw, 9, sources), _ids(draw, 11, targets)
+        got = module(draw.strided(source), draw.strided(target))
+        expected = _by_weights(model, source, target)
+        names = sorted(got) if isinstance(got, dict) else expect.describe(got)
+        fits = isinstance(got, dict) and {*got} == {*expected}
+        what = "the result is not a dict with the names of the attentions"
+        expect.true(fits, what, str(names), ", ".join(expected))
+        for name, right in expected.items():
+            where = f"for sources of {sources} and targets of {targets} tokens"
+            expect.shape(got[name], right.shape, axes="H")
+            expect.close(got[name], right, f"{where} the importances in {name} are wrong", **NEAR)
+
+
+def _by_weights(model, source, target):
+    """A gate multiplies some columns of W_o: its gradient is theirs, times the columns, added up.
+
+    One sentence at a time, without its padding.
+    """
+    names = [name for name, _ in model.named_modules() if name.endswith("attention")]
+    found = {name: [] for name in names}
+    for ids, wanted in zip(source, target, strict=True):
+        ids, wanted = ids[ids != PAD].unsqueeze(0), wanted[wanted != PAD].unsqueeze(0)
+        weights = [model.get_submodule(name).W_o.weight for name in names]
+        with torch.enable_grad():
+            log_p = model(ids, wanted).log_softmax(-1)
+            loss = -log_p[0, range(wanted.shape[1]), wanted[0]].sum()
+            gradients = torch.autograd.grad(loss, weights)
+        for name, weight, gradient in zip(names, weights, gradients, strict=True):
+            per_head = (weight.detach() * gradient).sum(0).unflatten(0, (3, -1)).sum(1)
+            found[name].append(per_head.abs())
+    return {name: torch.stack(rows).mean(0) for name, rows in found.items()}

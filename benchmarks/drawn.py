@@ -1,0 +1,15 @@
+"""What the measurements of lesson 17 share: sentences, and how a mean is written down."""
+
+import random
+
+from attention.provided import explanations as measured
+
+
+def sentences(pairs, corpus, count, seed=0):
+    """So many of the pairs, as a batch."""
+    return corpus.batch(random.Random(seed).sample(pairs, min(count, len(pairs))))
+
+
+def interval(numbers):
+    """Mean and bounds, rounded for the file."""
+    return [round(number, 4) for number in measured.bootstrap(numbers)]

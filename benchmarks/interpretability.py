@@ -1,0 +1,215 @@
+"""What lesson 17 says of the trained translator of numbers: ``make bench-interpretability``.
+
+    python -m benchmarks.interpretability [--to FILE] [--only PART …] [--sentences 200]
+
+The model is data/checkpoints/numbers.safetensors; nothing is trained but linear probes. All
+sentences are held-out ones, drawn with a fixed seed, save those that heads are chosen by. One
+thread, float64. Intervals are 95 % bootstrap intervals over sentences. Beside the trained model
+stand three of the same sizes with first weights, as a control.
+"""
+
+import argparse
+import json
+import random
+import sys
+import time
+from pathlib import Path
+
+import numpy
+import torch
+
+from attention.interpretability import (
+    LeaveOneOut,
+    effective_attention,
+    null_space_dimension,
+    perturb_attention,
+)
+from attention.provided import explanations as measured
+from attention.provided import roles, translators
+from attention.provided.data import PAD
+from attention.provided.files import ROOT
+from benchmarks.drawn import interval, sentences
+from benchmarks.hidden_vectors import SEEDS, attribution, identifiability, probes
+from benchmarks.pruning import pruning
+
+LONG, ROWS = 40, 25  # of the longest sentences
+FROM = 40  # rows of the decoder's self-attention that see this many positions, or more
+
+
+def lengths(ids):
+    """How many of (B, T) ids are real."""
+    return (ids != PAD).sum(dim=1).tolist()
+
+
+def explanation(model, corpus, count):
+    """τ of what is said of source tokens with what happens without them."""
+    batch = sentences(corpus.test, corpus, count)
+    effects = LeaveOneOut(model)(batch.source, batch.target).abs()
+    looks = measured.look(model, batch)
+    products, norms = measured.gradients(model, batch)
+    chance = torch.rand(effects.shape, generator=torch.Generator().manual_seed(0))
+    says = {
+        "attention, all layers": measured.mean_attention(looks, "cross_attention"),
+        "attention, layer 0": measured.mean_attention(looks, "0.cross_attention"),
+        "attention, layer 1": measured.mean_attention(looks, "1.cross_attention"),
+        "gradient · input": products,
+        "length of the gradient": norms,
+        "random numbers": chance,
+    }
+    counts = [
+        [keys] * rows
+        for keys, rows in zip(lengths(batch.source), lengths(batch.target), strict=True)
+    ]
+    taus = {name: measured.agreement(said, effects, counts) for name, said in says.items()}
+    pairs = zip(taus["attention, all layers"], taus["gradient · input"], strict=True)
+    return {name: interval(numbers) for name, numbers in taus.items()} | {
+        "attention less gradient · input": interval([one - other for one, other in pairs])
+    }
+
+
+def rearranged(model, corpus, count):
+    """What is right under other cross-attention weights: shares of letters and of numbers."""
+    pairs = random.Random(0).sample(corpus.test, min(count, len(corpus.test)))
+    batch, found = corpus.batch(pairs), {}
+    first, inside = (
+        roles.aligned_role(pairs, batch, is_first).any(-1) for is_first in (True, False)
+    )
+    which = {"letters": batch.target != PAD, "first letters": first, "letters inside": inside}
+    for name, seeds in (("as they are", (0,)), ("shuffled", SEEDS), ("uniform", (0,))):
+        for seed in seeds:
+            if name == "as they are":
+                right = measured.right_letters(model, batch)
+            else:
+                with measured.rearranged(model, batch.source, name, seed):
+                    right = measured.right_letters(model, batch)
+            shares = {part: right[mask] for part, mask in which.items()}
+            shares["whole numbers"] = right.all(dim=1)
+            row = {part: round(share.double().mean().item(), 4) for part, share in shares.items()}
+            found.setdefault(name, []).append(row)
+    return found
+
+
+def long_sentences(corpus, count):
+    """The longest of the held-out targets."""
+    return corpus.batch(sorted(corpus.test, key=lambda pair: -len(pair[2]))[:count])
+
+
+def null_space(model, corpus, count):
+    """How far the last row of each head of the decoder's self-attention can be moved."""
+    batch = long_sentences(corpus, min(count, ROWS))
+    looks, rows = measured.look(model, batch), []
+    random_directions = torch.Generator().manual_seed(0)
+    for name in (name for name in looks if name.startswith("decoder") and "cross" not in name):
+        for b, T in enumerate(lengths(batch.target)):
+            for head in range(looks[name].weights.shape[1]):
+                weights = looks[name].weights[b, head, T - 1, :T]
+                values = looks[name].values[b, head, :T]
+                other = measured.largest_change(weights, values)
+                change = [
+                    perturb_attention(
+                        weights, values, torch.randn(T, generator=random_directions).double()
+                    )
+                    for _ in range(20)
+                ]
+                rows.append(
+                    [
+                        T,
+                        int(null_space_dimension(values)),
+                        (other - weights).abs().sum().item() / 2,
+                        max((one - weights).abs().sum().item() / 2 for one in change),
+                        (other @ values - weights @ values).abs().max().item(),
+                    ]
+                )
+    table = numpy.array(rows)
+    share = [n > 33 for n in lengths(corpus.batch(corpus.test).target)]
+    return {
+        "rows": len(table),
+        "sentences": len(batch.target),
+        "T": [int(table[:, 0].min()), int(table[:, 0].max())],
+        "T less dimension": sorted({int(row[0] - row[1]) for row in rows}),
+        "search, mean and largest": [round(x, 4) for x in (table[:, 2].mean(), table[:, 2].max())],
+        "random, mean and largest": [round(x, 4) for x in (table[:, 3].mean(), table[:, 3].max())],
+        "search": sorted(round(x, 3) for x in table[:, 2].tolist()),
+        "random": sorted(round(x, 3) for x in table[:, 3].tolist()),
+        "largest error of the output": float(f"{table[:, 4].max():.1e}"),
+        "targets of more than 33 tokens": round(sum(share) / len(share), 4),
+        "longest source": max(lengths(corpus.batch(corpus.test).source)),
+    }
+
+
+def prefixes(model, corpus, count):
+    """τ of raw and effective weights on earlier letters with what happens without these."""
+    batch = long_sentences(corpus, min(count, LONG))
+    effects = measured.prefix_effects(model, batch).abs()
+    looks = measured.look(model, batch)
+    chosen = [looks[n] for n in looks if n.startswith("decoder") and "cross" not in n]
+    raw = torch.stack([one.weights for one in chosen]).mean(dim=(0, 2))
+    effective = torch.stack([_effective_rows(one) for one in chosen])
+    mean = effective.mean(dim=(0, 2))
+    says = {"raw": raw, "effective": mean, "size of effective": effective.abs().mean(dim=(0, 2))}
+    says["random numbers"] = torch.rand(raw.shape, generator=torch.Generator().manual_seed(0))
+    # The own position is always seen: the keys are those before it, t of them.
+    T = batch.target.shape[1]
+    counts = [[t if FROM <= t + 1 <= n else 0 for t in range(T)] for n in lengths(batch.target)]
+    taus = {name: measured.agreement(said, effects, counts) for name, said in says.items()}
+    there = torch.zeros_like(raw, dtype=torch.bool)  # (B, T_q, T_k)
+    for b, row in enumerate(counts):
+        for t, n in enumerate(row):
+            there[b, t, : t + 1] = n > 0
+    negative = effective.transpose(1, 2)[:, :, there] < -1e-12
+    result = {name: interval(numbers) for name, numbers in taus.items()}
+    for name in ("effective", "size of effective"):
+        pairs = zip(taus[name], taus["raw"], strict=True)
+        result[f"{name} less raw"] = interval([one - other for one, other in pairs])
+    result["negative entries"] = round(negative.double().mean().item(), 4)
+    result["rows"] = sum(n > 0 for row in counts for n in row)
+    result["sentences"] = len(batch.target)
+    return result
+
+
+def _effective_rows(one):
+    """Effective weights row by row: query t sees the positions up to its own."""
+    result = torch.zeros_like(one.weights)
+    for t in range(one.weights.shape[2]):
+        seen = one.weights[:, :, t : t + 1, : t + 1]
+        result[:, :, t : t + 1, : t + 1] = effective_attention(seen, one.values[:, :, : t + 1])
+    return result
+
+
+PARTS = {
+    "explanation": explanation,
+    "rearranged": rearranged,
+    "null space": null_space,
+    "prefixes": prefixes,
+    "identifiability": identifiability,
+    "probes": probes,
+    "attribution": attribution,
+    "pruning": pruning,
+}
+
+
+def main(arguments=None):
+    """Measure, print, and write the file; parts that are not asked for stay as they were."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--to", type=Path, default=ROOT / "data" / "interpretability.json")
+    parser.add_argument("--only", nargs="+", choices=[*PARTS], metavar="PART")
+    parser.add_argument("--sentences", type=int, default=200)
+    options = parser.parse_args(arguments)
+    torch.set_num_threads(1)
+    found = json.loads(options.to.read_text(encoding="utf-8")) if options.to.exists() else {}
+    for name in options.only or PARTS:
+        model, corpus = translators.trained("numbers")
+        began = time.process_time()
+        found[name] = PARTS[name](model.double(), corpus, options.sentences)
+        print(f"{name}: {time.process_time() - began:.0f} s", flush=True)
+    found["command"] = "python -m benchmarks.interpretability"
+    found["settings"] = {"sentences": options.sentences, "untrained seeds": list(SEEDS)}
+    found["settings"] |= {"torch": torch.__version__.split("+")[0], "model": "numbers"}
+    ordered = {name: found[name] for name in ("command", "settings", *PARTS) if name in found}
+    options.to.write_text(json.dumps(ordered, indent=1, ensure_ascii=False) + "\n", "utf-8")
+    print(f"written to {options.to}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,773 @@
+# %% [markdown]
+# # 17 · Does attention explain?
+#
+# An attention map is easy to draw and looks like an answer: the model wrote *this* because it
+# looked *there*. This lesson takes a trained translator and tests that sentence. It asks whether
+# the weights are determined by what the model does, whether they go along with what matters, and
+# whether a column of the map still stands for the word above it.
+#
+# **After this lesson** you can
+# - find what a head does by a **score**, with a control, not by eye,
+# - measure what a token contributes by **leaving it out** and by **gradients**, and compare
+#   attention with both,
+# - say when different weights give the same output (the **null space** of attention), find such
+#   weights, and compute **effective attention**,
+# - test whether hidden vectors still belong to their tokens (**identifiability**, **attribution**),
+# - rank heads by **importance**, prune them, and say where the ranking misleads.
+#
+# **Time** 110 minutes · **Points** 13 · **GPU** not needed · **You need** lessons 05 to 10, and the
+# last part of 16
+
+# %%
+import json
+import random
+
+import matplotlib.pyplot as plt
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+from attention.multi_head_attention import MultiHeadAttention
+from attention.provided import explanations as measured
+from attention.provided import plots, roles, translators
+from attention.provided.data import PAD
+from attention.provided.descent import fewer
+from attention.provided.explorer import Sentence, explorer
+from attention.provided.files import ROOT
+from attention.provided.sublayers import watch_attention
+from attention.sequence_to_sequence import shift_right
+from attention.transformer import Encoder, Transformer, Translator, masks_from_tokens
+from autograder import check
+
+torch.set_num_threads(1)  # matrices as small as those of this lesson are faster on one core
+TOLERANCE = 1e-5  # singular values below this share of the largest one count as 0
+stored = json.loads((ROOT / "data" / "interpretability.json").read_text(encoding="utf-8"))
+
+# %% [markdown]
+# ## What fails without this idea
+# The translator `numbers` was trained by `python -m attention.train numbers`. It has two layers on
+# each side, and four heads of 32 features in each of the six attentions: 24 heads in all. Below is
+# where its first cross-attention looks while it writes 231. And, as a test, the letters that it
+# would write if every cross-attention gave its weights to the *wrong* words, at random, after the
+# true letters so far.
+
+# %% demo=true
+model, corpus = translators.trained("numbers")
+model = model.double().requires_grad_(False)  # float64: small effects are to be seen
+pairs = random.Random(0).sample(corpus.test, fewer(40, 8))
+batch = corpus.batch(pairs)
+one = corpus.batch([(231, "two hundred thirty one", "zweihunderteinunddreißig")])
+words, letters = ["two", "hundred", "thirty", "one", "EOS"], [*"zweihunderteinunddreißig", "EOS"]
+first = "decoder.layers.0.cross_attention"
+map_231 = measured.look(model, one)[first].weights[0].mean(dim=0)  # (T_q, T_k)
+with measured.rearranged(model, one.source, "shuffled"), torch.no_grad():
+    wrong = model(one.source, one.target).argmax(dim=-1)
+written = [corpus.target_vocabulary.tokens[token] for token in wrong[0].tolist()]
+written = [letter if len(letter) == 1 else "EOS" for letter in written]
+print("true letters:         ", "".join(f"{letter:<4}" for letter in letters))
+print("with shuffled weights:", "".join(f"{letter:<4}" for letter in written))
+axes = plots.panels(columns=2, width=4.6, height=4.8)
+plots.heatmap(map_231, axes[0], "the map: 231, layer 0", letters, words, colorbar=False)
+chosen = map_231 == map_231.max(dim=1, keepdim=True).values
+plots.heatmap(chosen.double(), axes[1], "the word with most weight", letters, words)
+for ax in axes:
+    ax.tick_params(axis="x", rotation=60)
+
+# %% [markdown]
+# *Left: weights of the first cross-attention, mean of four heads; letters to be written down, words
+# across. Right: the largest of each row.* The map looks like an explanation: *zwei* looks at *two*,
+# *hundert* at *hundred*, and the crossing of *ein* and *dreißig* is there. But many letters in the
+# second line are right, although the weights are on the wrong words. How many, over many sentences?
+
+# %%
+for name, rows in stored["rearranged"].items():
+    for part in rows[0]:
+        print(f"weights {name:<12} {part:<15} right:", *(f"{row[part]:.3f}" for row in rows))
+
+# %% [markdown]
+# (200 sentences; three shuffles. “First letters” are those of a German number word, “inside” are
+# the others, “und” left out.) With the weights on wrong words no number is right, and hardly a
+# first letter. But of the letters inside the words nearly nine of ten still are: after *dreiß*
+# comes *ig*, whatever the source says. For these letters a map with much weight on *thirty* is
+# drawn all the same. A map exists for every letter, whether the letter depends on it or not.
+#
+# ## The idea
+# “Attention explains” can mean several things, and each can be measured:
+#
+# | question | measured by | exercise |
+# |---|---|---|
+# | What does a head look at? | its weight at the places a role names | `role_scores`, given |
+# | Does a token matter? | how the answer changes when it is hidden | 17.1 |
+# | Could the weights be other ones? | the null space of the values | 17.2, 17.3, 17.4 |
+# | Is a hidden vector still that of its token? | nearest input; derivatives | 17.5, 17.6 |
+# | Which heads are needed? | the loss when a head's gate moves | 17.7 |
+#
+# For one head, with weights *A*, values *V* and its part of the output matrix:
+#
+# $$\text{output} = A\,V\,W_o \qquad (A + U)\,V = A\,V \quad\text{whenever}\quad U\,V = 0$$
+#
+# | name | shape | what it is |
+# |---|---|---|
+# | `weights` | `(B, H, T_q, T_k)` | *A*; each row sums to 1 |
+# | `values` | `(T, d_head)` | *V* of one head and sentence |
+# | `change` | `(T,)` | a row of *U*: it must not change output or sum |
+# | `effects` | `(B, T_q, T_k)` | what target token t loses without source token j |
+#
+# ## By hand
+# Three tokens have values 1, 2 and 3, one feature each. Different weights, one output:
+
+# %%
+for weights in ([0.5, 0.0, 0.5], [0.25, 0.5, 0.25], [0.0, 1.0, 0.0]):
+    print(weights, "→", sum(w * v for w, v in zip(weights, [1.0, 2.0, 3.0], strict=True)))
+
+# %% [markdown]
+# Whoever sees only the output cannot say which of the three it was. The change from one to the next
+# is (−0.25, 0.5, −0.25): its sum is 0, and weighted with the values it is 0. With three tokens and
+# one feature there is one such direction. How many are there in a real head? First, the maps.
+#
+# ## What do the heads look at?
+# All maps of a few numbers, to explore: choose a sentence, an attention, a head.
+
+# %% demo=true
+sentences = []
+for pair in ((231, "two hundred thirty one", "zweihunderteinunddreißig"), *pairs[:2]):
+    looks = measured.look(model, corpus.batch([pair]))
+    source, target = [*pair[1].split(), "EOS"], [*pair[2], "EOS"]
+    read = ["BOS", *target[:-1]]
+    labels = {}
+    for name in looks:
+        cross = (target, source) if "cross" in name else (read, read)
+        labels[name] = (source, source) if name.startswith("encoder") else cross
+    maps = {name: look.weights[0] for name, look in looks.items()}
+    sentences.append(Sentence(f"{pair[0]}: {pair[1]}", maps, labels))
+explorer(sentences)
+
+# %% demo=true
+drawn = sentences[0]
+axes = plots.panels(3, 4, width=2.3, height=2.5, share=False)
+shown = {
+    "encoder, layer 1": "encoder.layers.1.attention",
+    "decoder, layer 1": "decoder.layers.1.attention",
+    "cross, layer 0": "decoder.layers.0.cross_attention",
+}
+for row, (title, name) in zip(axes, shown.items(), strict=True):
+    for head, ax in enumerate(row):
+        plots.heatmap(drawn.maps[name][head], ax, f"head {head}", colorbar=False)
+        ax.set(xlabel="", ylabel=title if head == 0 else "")
+
+# %% [markdown]
+# *Some of the maps of 231, drawn once and for all; tokens are counted from 0.* Some heads seem to
+# have a favourite place. An eye finds patterns in anything, so give each role a number: the share
+# of its weight that a head puts where the role would look. The control is a head with equal
+# weights.
+
+# %% given="role_scores"
+from attention.interpretability import role_scores
+
+# %% demo=true
+looks = measured.look(model, batch)
+real = {"encoder": batch.source != PAD, "decoder": batch.target != PAD}
+for name, look in looks.items():
+    if "cross" in name:
+        continue
+    mask = real[name.partition(".")[0]]
+    mask = mask.unsqueeze(1) & mask.unsqueeze(2)
+    mask = mask.tril() if name.startswith("decoder") else mask
+    for role, offset in (("previous", -1), ("itself", 0), ("next", 1)):
+        where = roles.offset_role(mask, offset)
+        if where.any():
+            scores = role_scores(look.weights, where).tolist()
+            control = role_scores(roles.uniform(mask), where).item()
+            print(f"{name:<26} {role:<9}", *(f"{s:.2f}" for s in scores), f"  equal {control:.2f}")
+
+# %% demo=true
+mask = (batch.target != PAD).unsqueeze(2) & (batch.source != PAD).unsqueeze(1)
+for name in (name for name in looks if "cross" in name):
+    for which, is_first in (("first letters", True), ("other letters", False)):
+        where = roles.aligned_role(pairs, batch, is_first)
+        scores = role_scores(looks[name].weights, where).tolist()
+        control = role_scores(roles.uniform(mask), where).item()
+        print(f"{name[8:]:<24} {which}", *(f"{s:.2f}" for s in scores), f"  equal {control:.2f}")
+
+# %% [markdown]
+# Weight on a place, one number per head. In a Transformer trained for translation, Voita et al.
+# (2019) found *positional* heads, with nearly all weight on a neighbour. This model has none. The
+# highest score of the self-attentions is the previous letter in layer 1 of the decoder, four times
+# the control and still below a half. The clear role is *alignment*: at the first letter of a German
+# word, the heads of layer 0 look at its English word. Inside the word, less so.
+#
+# ## Does it matter?
+# A head looks at a word. Would the answer be another one without it? Hide the word and see.
+#
+# ### Exercise 17.1 · `LeaveOneOut`
+# ●●○ medium · 15 minutes · 2 points
+#
+# Write `forward`. `log_p` of the base class below takes a mask of the source. Hiding with the mask,
+# and not cutting out of the tensor, leaves all other tokens at their positions.
+#
+# <details><summary>Hint 1 · the idea</summary>
+#
+# Ask once with the mask as it is, then once for each source token, with one entry of the mask
+# turned off. Each time, how much log-probability is lost?
+# </details>
+# <details><summary>Hint 2 · the shapes</summary>
+#
+# `masks_from_tokens` gives a source mask of (B, 1, T_k), True where a token is real. `log_p` gives
+# (B, T_q). T_k of these, stacked along a new last axis, are the result.
+# </details>
+# <details><summary>Hint 3 · later columns lack more and more tokens</summary>
+#
+# Then all masks are one tensor, and what was turned off stays off.
+# </details>
+
+# %% given="Explained"
+from attention.interpretability import Explained
+
+# %% exercise="LeaveOneOut"
+from attention.interpretability import LeaveOneOut
+
+# %% check="LeaveOneOut" points=2
+check.LeaveOneOut(LeaveOneOut)
+
+# %% [markdown]
+# ### Predict first
+# For 231: in which rows will hiding *thirty* matter? All of *dreißig*, or some of its letters?
+
+# %% demo=true
+lost = LeaveOneOut(model)(one.source, one.target)[0]
+axes = plots.panels(columns=2, width=4.6, height=4.8, share=False)
+plots.heatmap(map_231, axes[0], "attention, layer 0", letters, words, colorbar=False)
+plots.heatmap(lost / lost.max(), axes[1], "leave one out", letters, words, colorbar=False)
+for ax in axes:
+    ax.tick_params(axis="x", rotation=60)
+top = lost[:-1].max(dim=1)
+print(*(f"{a}:{size:.1f}" for a, size in zip(letters, top.values.tolist(), strict=False)))
+
+# %% [markdown]
+# *Left: the map of before. Right: how much log-probability each letter loses without each word, as
+# a share of the largest loss; below the letters, the largest loss in nats.* The pictures are alike
+# where something is at stake: where a word begins, or could go on in two ways, as *zw* could. At
+# most other letters hardly anything is lost, and there the map goes on as if there were.
+#
+# Now in numbers, for 200 held-out sentences. **Kendall's τ** compares two orders of the same words:
+# 1 is the same order, 0 no relation, −1 the reverse. For each letter, the words are ordered by how
+# much is lost without them, and by what is said to explain it: the mean of all cross-attention
+# weights; the *gradient* of log p by a word's vector, its length; or multiplied with that vector,
+# which estimates what is lost if the vector becomes 0.
+
+# %% demo=true
+said = stored["explanation"]
+ax = plots.panels(width=6.5, height=2.8)
+names = [name for name in said if "less" not in name]
+for height, name in enumerate(names):
+    mean, low, high = said[name]
+    ax.plot([low, high], [height, height], color=plots.BLUE, linewidth=5, alpha=0.4)
+    ax.plot(mean, height, "o", color=plots.BLUE)
+    print(f"{name:<24} τ {mean:+.3f}   [{low:+.3f}, {high:+.3f}]")
+ax.set_yticks(range(len(names)), names)
+ax.invert_yaxis()
+label = ax.set(xlabel="Kendall's τ with leave-one-out, mean per sentence")
+print("attention less gradient · input", *(f"{x:+.3f}" for x in said[list(said)[-1]]))
+
+# %% [markdown]
+# *Dots: means over 200 sentences; bars: 95 % bootstrap intervals.* Attention is far from random and
+# far from perfect. It agrees with leave-one-out better than gradient · input does, and less than
+# the length of the gradient.
+#
+# **Jain and Wallace (2019)** found much less agreement: in their classifiers the order by attention
+# was mostly far from that by gradients or leave-one-out, and attention weights could be permuted,
+# or replaced by very different ones, with nearly the same output. Their title: *Attention is not
+# explanation*. Why does this model differ? Theirs are recurrent: one attention layer over states
+# that have each read the whole sentence, so that one state can stand for another, and one answer
+# per text. Here each letter needs one particular word, and the encoder keeps its words apart, as
+# you will see. (With an encoder that looks at each word alone, they saw more agreement, too.) That
+# is a reason, not a proof: two models differ in many ways.
+#
+# **Wiegreffe and Pinter (2019)** answered: *Attention is not not explanation*. That other weights
+# give the same output for one input does not mean that a *model* with such weights can be trained;
+# and for several of the tasks a model with equal weights does as well, so attention had nothing to
+# explain. An explanation need not be the only one. What they ask for are controls, such as equal
+# weights and random ones. For this model the control stood at the beginning: with equal weights
+# hardly any number is right, so weights do matter here.
+#
+# ## Could the weights be other ones?
+# By hand it was easy to find weights with the same output. In a head, a row of T weights has to
+# keep d_head outputs and its sum.
+#
+# ### Exercise 17.2 · `null_space_dimension`
+# ●●○ medium · 10 minutes · 1 point
+#
+# How many independent changes are free? Some of the conditions may say the same, so count them by a
+# rank. Numbers are rounded: say from which strength on a direction counts.
+#
+# <details><summary>Hint 1 · the idea</summary>
+#
+# A change u of T numbers must satisfy one equation per column of the values, and one for the sum:
+# Σ u = 0. Which extra column makes the last one look like the others?
+# </details>
+# <details><summary>Hint 2 · the shapes</summary>
+#
+# (..., T, d) and one more column: (..., T, d + 1). T less its rank is left.
+# </details>
+# <details><summary>Hint 3 · faint directions count, though they should not</summary>
+#
+# `torch.linalg.matrix_rank` has two tolerances: one is a number, one is a share of the largest
+# singular value.
+# </details>
+
+# %% exercise="null_space_dimension"
+from attention.interpretability import null_space_dimension
+
+# %% check="null_space_dimension" points=1
+check.null_space_dimension(null_space_dimension)
+
+# %% [markdown]
+# ### Predict first
+# Heads have 32 features. For which T is there a null space at all? In which of the three attentions
+# can a number of six digits, with at most 9 words and EOS, get there?
+
+# %% demo=true
+long = sorted(corpus.test, key=lambda pair: -len(pair[2]))[:1]
+long_looks = measured.look(model, corpus.batch(long))
+for name, look in long_looks.items():
+    T = look.values.shape[2]
+    dimension = [null_space_dimension(values).item() for values in look.values[0]]
+    print(f"{name:<34} T = {T:<3} dimension by head {dimension}   T - 33 = {T - 33}")
+found = stored["null space"]
+print(f"targets of more than 33 tokens: {found['targets of more than 33 tokens']:.0%}", end="   ")
+print("longest source:", found["longest source"])
+
+# %% [markdown]
+# All 32 features are in use, so the rank is 33, and T ≥ 34 is needed. The encoder and the
+# cross-attention never have a null space here: given the values, their maps are the *only* ones
+# with this output. The decoder's self-attention has one, in the later rows of long numbers. In
+# models with thousands of tokens and heads of 64 it is the rule.
+#
+# ### Exercise 17.3 · `perturb_attention`
+# ●●● hard · 20 minutes · 3 points
+#
+# Walk from the weights in a direction, but only in its part that changes nothing, as far as no
+# weight gets negative. The null space itself is given below: orthonormal columns.
+#
+# <details><summary>Hint 1 · the idea</summary>
+#
+# Orthonormal columns project: what is the length of the direction along each of them, and what do
+# these pieces add up to? Then a weight w that changes by c < 0 per step is 0 after how many steps?
+# </details>
+# <details><summary>Hint 2 · the shapes</summary>
+#
+# `basis` is (T, n). From the direction, (T,), to n lengths, and back to (T,). The step is one
+# number: which of the weights limits it?
+# </details>
+# <details><summary>Hint 3 · “min(): Expected reduction dim … numel() == 0”, or NaN</summary>
+#
+# Without a null space nothing changes, so nothing limits the step. What should come back then?
+# </details>
+
+# %% given="null_space"
+from attention.interpretability import null_space
+
+# %% exercise="perturb_attention"
+from attention.interpretability import perturb_attention
+
+# %% check="perturb_attention" points=3
+check.perturb_attention(perturb_attention)
+
+# %% [markdown]
+# A random direction hardly gets anywhere: some small weight is soon 0. `largest_change` searches,
+# by linear programmes, for weights as far away as it can find. Distance is *total variation*: half
+# the sum of all absolute changes, the share of weight that is moved elsewhere.
+
+# %% demo=true
+name, head = "decoder.layers.0.attention", 1
+weights = long_looks[name].weights[0, head, -1]  # (T,): the last row
+values = long_looks[name].values[0, head]  # (T, d_head)
+torch.manual_seed(0)
+rows = {
+    "as it is": weights,
+    "random direction": perturb_attention(weights, values, torch.randn(len(weights)).double()),
+    "searched": measured.largest_change(weights, values),
+}
+axes = plots.panels(3, width=7.5, height=1.4)
+read = ["B", *long[0][2]]
+for ax, (label, row) in zip(axes, rows.items(), strict=True):
+    ax.bar(range(len(row)), row, color=plots.BLUE)
+    moved, error = (row - weights).abs().sum() / 2, ((row - weights) @ values).abs().max()
+    ax.set(title=f"{label}: {moved:.2f} of the weight moved, output off by {error:.0e}")
+    print(f"{label:<17} smallest weight {row.min():.1e}   sum {row.sum():.12f}")
+ticks = axes[-1].set_xticks(range(len(read)), read, fontsize=7)
+
+# %% demo=true
+axes = plots.panels(width=6.5, height=2.6)
+for name, colour in (("random", plots.GREY), ("search", plots.BLUE)):
+    axes.hist(found[name], bins=26, range=(0, 0.6), color=colour, alpha=0.7, label=name)
+    mean, largest = found[f"{name}, mean and largest"]
+    print(f"{name:<7} mean {mean:.3f}   largest {largest:.3f}")
+axes.legend()
+axes.set(xlabel="share of the weight that can be moved", ylabel="heads and sentences")
+print(
+    "rows:", found["rows"], "  largest error of the output:", found["largest error of the output"]
+)
+
+# %% [markdown]
+# *Above: the last row of one head for the longest number, three times with one output. Below: how
+# much weight can be moved in the last rows of all 8 heads for 25 long numbers; the best of 20
+# random directions, and the search.* With the search more than a quarter of the weight can be moved
+# on average, and in some rows about half. No reader of the output could tell. The search need not
+# have found the farthest weights, so more may be possible. Non-negative weights are not all equally
+# reachable, though: a softmax gives them only if queries and keys do.
+#
+# ### Exercise 17.4 · `effective_attention`
+# ●●○ medium · 10 minutes · 1 point
+#
+# Brunner et al. (2020) suggest to take away what makes no difference: of all weights with the same
+# output, the *shortest* row. Here the sum is free, too.
+#
+# <details><summary>Hint 1 · the idea</summary>
+#
+# Project each row on the space that the columns of the values span. What lies at right angles to
+# all of them is lost in the product.
+# </details>
+# <details><summary>Hint 2 · the shapes</summary>
+#
+# The projection is (..., T, T). The pseudo-inverse of the values is (..., d, T).
+# </details>
+# <details><summary>Hint 3 · it is right for some values, and wrong for those of low rank</summary>
+#
+# The inverse of a (d, d) product does not exist then. A pseudo-inverse does, and it has a
+# tolerance.
+# </details>
+
+# %% exercise="effective_attention"
+from attention.interpretability import effective_attention
+
+# %% check="effective_attention" points=1
+check.effective_attention(effective_attention)
+
+# %% demo=true
+look = long_looks["decoder.layers.0.attention"]
+distance, negative = [], []
+for t in range(look.weights.shape[2]):  # query t sees the positions up to its own
+    raw, seen = look.weights[0, :, t : t + 1, : t + 1], look.values[0, :, : t + 1]
+    effective = effective_attention(raw, seen, tolerance=1e-9)  # in float64 this is enough
+    distance.append((effective - raw).norm(dim=-1).mean() / raw.norm(dim=-1).mean())
+    negative.append((effective < -1e-12).double().mean())
+named = {"distance, of the raw row's length": distance, "share of negative entries": negative}
+ax = plots.lines(range(1, len(distance) + 1), named)
+ax.set(xlabel="positions that a row sees, T", ylabel="")
+print(f"largest distance up to T = 32: {max(distance[:32]):.1e}")
+
+# %% [markdown]
+# *Raw against effective weights, by how many positions a row sees, mean of four heads.* Up to 32
+# they are the same, but for rounding: there is nothing to take away. Beyond, they part. Are the
+# effective ones nearer to what matters? Leave out each letter that the decoder has read before, and
+# compare, in rows with 40 positions and more:
+
+# %% demo=true
+prefixes = stored["prefixes"]
+for name, numbers in prefixes.items():
+    if isinstance(numbers, list):
+        print(f"{name:<27} τ {numbers[0]:+.3f}   [{numbers[1]:+.3f}, {numbers[2]:+.3f}]")
+print("rows:", prefixes["rows"], "  negative entries:", prefixes["negative entries"])
+
+# %% [markdown]
+# Effective weights go along with leave-one-out *less* than raw ones do, in this model. That they
+# have no part without effect does not make them an explanation: they may be negative, and a
+# position can have effective weight only because others with similar values have raw weight.
+#
+# ## Is it still that word?
+# The columns of a map are labelled with words. What stands there in layer 1 is a hidden vector that
+# has taken in something from everywhere. May it still be called by its word?
+#
+# ### Exercise 17.5 · `token_identifiability`
+# ●●○ medium · 15 minutes · 2 points
+#
+# For each hidden vector, look for the nearest of all *inputs* of its sentence. Is it its own?
+#
+# <details><summary>Hint 1 · the idea</summary>
+#
+# All distances at once, padding made infinitely far, then the index of the smallest: is it the
+# position itself? The angle is the distance of vectors that all have length 1.
+# </details>
+# <details><summary>Hint 2 · the shapes</summary>
+#
+# Hidden (B, T, 1, d) against inputs (B, 1, T, d) gives (B, T, T), of which the last axis counts the
+# inputs. The mask is (B, T).
+# </details>
+# <details><summary>Hint 3 · padding comes out True</summary>
+#
+# In a sentence without any real token all distances are infinite, and the first is as good as any.
+# </details>
+
+# %% exercise="token_identifiability"
+from attention.interpretability import token_identifiability
+
+# %% check="token_identifiability" points=2
+check.token_identifiability(token_identifiability)
+
+# %% [markdown]
+# ### Predict first
+# Which share of the hidden vectors will still be nearest to their own token, after two trained
+# layers? And in a model with the same sizes that was never trained?
+
+# %% demo=true
+rows = stored["identifiability"]
+for row in rows["trained"][0]:
+    controls = " ".join(f"{control[row]:.3f}" for control in rows["untrained"])
+    print(f"{row:<22} trained {rows['trained'][0][row]:.3f}   untrained, three seeds {controls}")
+
+# %% [markdown]
+# Share of source tokens of 200 sentences whose nearest input is their own. It is 1 after both
+# layers, by angle and by distance, and *also in the untrained models*. So it says nothing about
+# what was learned: the residual connection carries the input past every layer, and what layers add
+# is small beside it. More telling is what the layers *add*, x_out − x_in, compared with the inputs:
+# there the trained model stands far above the control.
+#
+# A vector can also hold its token where no distance shows it. A **linear probe** asks: can a linear
+# classifier, trained on 400 other sentences, read it?
+
+# %% demo=true
+probes, asked = stored["probes"], ("the token itself", "its position", "the token before")
+axes = plots.panels(columns=3, width=2.7, height=2.6)
+for ax, question in zip(axes, asked, strict=True):
+    layers = [n for n in probes["trained"][0] if n.startswith(question) and "most" not in n]
+    for name, colour in (("untrained", plots.GREY), ("trained", plots.BLUE)):
+        for number, row in enumerate(probes[name]):
+            label = name if number == 0 else None
+            ax.plot([row[layer] for layer in layers], "o-", color=colour, alpha=0.7, label=label)
+    ax.axhline(probes["trained"][0][f"{question}, most frequent"], color=plots.BLACK, linewidth=1)
+    ax.set_xticks(range(len(layers)), [layer.split(", ")[1] for layer in layers], rotation=45)
+    ax.set(title=question, ylim=(0, 1.04))
+axes[0].legend(fontsize=8, loc="center right")
+label = axes[0].set(ylabel="read correctly")
+
+# %% [markdown]
+# *Share of held-out tokens for which the probe is right, by layer; the black line is the most
+# frequent answer.* The token itself can be read everywhere, trained or not. What the layers bring
+# in is the word *before*: from the input alone it can be guessed a little, as words follow each
+# other. An untrained layer mixes some of it in already, since it looks at everything; the trained
+# ones do more.
+#
+# ### Exercise 17.6 · `HiddenTokenAttribution`
+# ●●● hard · 20 minutes · 2 points
+#
+# How much of each input token is in a hidden vector? Ask how strongly the vector moves when the
+# token's input moves: the size of a derivative, (d_model, d_model) numbers, as a share of all.
+#
+# <details><summary>Hint 1 · the idea</summary>
+#
+# `torch.autograd.grad` differentiates one number. A hidden vector has d_model of them. Square, add
+# up over all of these and over the features of the input, then take the root.
+# </details>
+# <details><summary>Hint 2 · the shapes</summary>
+#
+# The gradient of one feature of hidden vector i has the shape of x, (B, T, d_model). For the whole
+# batch at once: a sentence's result does not depend on the others, so a sum over the batch may be
+# differentiated. Per i, sizes (B, T); T of them make (B, T, T).
+# </details>
+# <details><summary>Hint 3 · “Trying to backward through the graph a second time”</summary>
+#
+# The graph is freed after one use unless you ask for it to be retained.
+# </details>
+# <details><summary>Hint 4 · “element 0 of tensors does not require grad”</summary>
+#
+# x came in without a history. A detached copy that requires a gradient is a fresh start.
+# </details>
+
+# %% exercise="HiddenTokenAttribution"
+from attention.interpretability import HiddenTokenAttribution
+
+# %% check="HiddenTokenAttribution" points=2
+check.HiddenTokenAttribution(HiddenTokenAttribution)
+
+# %% demo=true
+x = model.embed(one.source, model.source_embedding)
+axes = plots.panels(columns=2, width=3.6, height=3.0)
+for depth, ax in enumerate(axes, start=1):
+    shares = HiddenTokenAttribution(nn.Sequential(*model.encoder.layers[:depth]))(x)
+    plots.heatmap(shares[0], ax, f"after layer {depth - 1}", words, words, True, depth == 2)
+    ax.set(xlabel="input tokens", ylabel="hidden vectors")
+for name, rows in list(stored["attribution"].items())[:2]:
+    for depth in (1, 2):
+        own = " ".join(f"{row[f'depth {depth}'][0]:.3f}" for row in rows)
+        print(f"{name:<10} after layer {depth - 1}: own share {own}")
+
+# %% [markdown]
+# *Share of each input token in each hidden vector of 231. Printed: the mean own share over 40
+# sentences of 8 tokens, where equal shares would be 0.125.* With depth the own share falls: vectors
+# get mixed. But it falls as much in models that were never trained. This measure shows what the
+# architecture does to anything that passes, not what training found. The own token stays the
+# largest in all of them, so here the labels of the columns are fair. In deeper models the own token
+# can lose its place: Brunner et al. report that for BERT.
+#
+# ## Which heads are needed?
+# Lesson 07 gave every head a gate: 1 keeps it, 0 silences it. The derivative of the loss by a gate
+# costs one backward pass for all heads together. Is it a good guess of what happens at 0?
+#
+# ### Exercise 17.7 · `HeadImportance`
+# ●●○ medium · 12 minutes · 2 points
+#
+# The size of the derivative for each sentence, then the mean. `gates`, of the base class, makes a
+# gate per sentence and head; `watch_attention` of lesson 09 puts them into the model.
+#
+# <details><summary>Hint 1 · the idea</summary>
+#
+# With gates in place, ask for log p, make it a loss, and differentiate that by all gates at once.
+# Why does one sum over all sentences do, though each sentence's derivative is wanted?
+# </details>
+# <details><summary>Hint 2 · the shapes</summary>
+#
+# `log_p` is (B, T_q), with padding in it that must not count. Each gradient is (B, H), each result
+# (H,).
+# </details>
+# <details><summary>Hint 3 · “… appears to not have been used in the graph”</summary>
+#
+# The gates work only inside the `with`, and only if they are handed over there.
+# </details>
+
+# %% exercise="HeadImportance"
+from attention.interpretability import HeadImportance
+
+# %% check="HeadImportance" points=2
+check.HeadImportance(HeadImportance)
+
+# %% demo=true
+importance = HeadImportance(model)(batch.source, batch.target)
+for name, sizes in importance.items():
+    print(f"{name:<34}", *(f"{size:.3f}" for size in sizes.tolist()))
+
+# %% [markdown]
+# The encoder's heads hardly matter to the loss; those of the decoder do. Now silence heads, one
+# after another: those with the least importance first, or in random order (five draws), or
+# *greedy*: at each step, try every head that is left, and silence the one that costs least.
+# Importance and greedy choice use other sentences than the test.
+#
+# ### Predict first
+# Which of encoder, decoder and cross-attention can lose most heads? Which order will do best, and
+# will importance beat chance?
+
+# %% demo=true
+pruned = stored["pruning"]
+axes = plots.panels(2, 2, width=3.7, height=2.6, share=False)
+styles = {"at random": (plots.GREY, 0.6), "least important first": (plots.VERMILION, 1)}
+styles |= {"greedy": (plots.BLUE, 1)}
+for ax, (group, curves) in zip(axes.flat, pruned["curves"].items(), strict=True):
+    for name, (colour, alpha) in styles.items():
+        for number, curve in enumerate(curves[name]):
+            label = name if number == 0 else None
+            ax.plot(curve, ".-", color=colour, alpha=alpha, linewidth=1.3, label=label)
+    title = "all 24 heads" if group == "all" else f"{group}: 8 heads"
+    ax.set(title=title, xlabel="heads silenced", ylim=(-0.04, 1.04))
+    for name in styles:
+        few = [
+            min([n for n, s in enumerate(c) if s < 0.99], default=len(c)) - 1 for c in curves[name]
+        ]
+        print(f"{title:<17} {name:<22} heads that can go while 0.99 stay right:", *few)
+axes[0, 0].legend(fontsize=8, loc="lower left")
+for ax in axes[:, 0]:
+    ax.set_ylabel("numbers right")
+
+# %% [markdown]
+# *Share of 500 held-out numbers of which every letter is right, given the true ones before (greedy
+# translation is right exactly then), as heads are silenced.* All heads of the encoder can go:
+# together they cost one number of 500. In the fixed view above its words do look at each other;
+# nothing here depends on it, since each word of a number can be translated without the others. In
+# the decoder's self-attention, *least important first* is a trap: the first head that it takes
+# costs most of the numbers. The greedy order, which tries before it takes, avoids that. Among the
+# cross-attention heads, importance does no worse than chance.
+#
+# ### Break it
+# Where does the derivative go wrong? Turn one gate slowly from 1 to 0 and watch the loss: for the
+# head of the decoder's self-attention with the smallest importance, and for the one that greedy
+# search takes first.
+
+# %% demo=true
+name, steps = "decoder.layers.1.attention", [n / 5 for n in range(6)]
+least, first_off = min((0, 1, 2, 3), key=lambda head: importance[name][head]), pruned["first off"]
+ax = plots.panels(width=6.5, height=2.8)
+for (part, head), colour in (((name, least), plots.VERMILION), (first_off, plots.BLUE)):
+    losses = []
+    for step in steps:
+        gates = torch.ones(4).double()
+        gates[head] = step
+        with watch_attention(model, {part: gates}), torch.no_grad():
+            log_p = LeaveOneOut(model).log_p(batch.source, batch.target)
+        losses.append(-log_p.masked_fill(batch.target == PAD, 0).sum().item() / len(batch.source))
+    slope = importance[part][head]
+    ax.plot(steps, losses, "o-", color=colour, label=f"{part}, head {head}: {slope:.3f}")
+ax.set(xlabel="gate", ylabel="loss per number")
+legend = ax.legend(fontsize=8, title="importance, at gate 1")
+
+# %% [markdown]
+# *Loss per number as one gate is turned.* At 1, where the derivative is taken, both curves are
+# flat, and the head that seems to matter less is the one that costs far more at 0. A derivative
+# speaks of a **small** change; 0 is a large one.
+#
+# What others found for sentences: **Michel et al. (2019)** could remove a large part of the heads
+# of a translation model by this importance, and cross-attention was the most sensitive part.
+# **Voita et al. (2019)** pruned with gates that were trained together with the model; few heads
+# were enough, encoder heads went first, and those that stayed had roles: positional, syntactic,
+# rare words. A task of numbers does not need these roles, and does not show them.
+#
+# ## On real sentences
+# If you have trained a translator with `python -m attention.train multi30k` (lesson 11), this cell
+# finds it and asks the same: roles, leave-one-out, importance. Five sentences are an
+# illustration, no measurement.
+
+# %% demo=true
+path = ROOT / "runs" / "multi30k" / "model.safetensors"
+texts = [
+    "A man in a red shirt is riding a bicycle down the street.",
+    "Two children are playing with a ball in the park.",
+    "A woman is cooking dinner in a small kitchen.",
+    "A brown dog runs through the snow.",
+    "Several people are waiting for the train.",
+]
+if path.exists():
+    from attention.train.model import load_model
+
+    translator, english, german = load_model(path)
+    five = measured.translated(translator, english, german, texts)
+    seen = five.source != PAD
+    seen = seen.unsqueeze(1) & seen.unsqueeze(2)
+    where = roles.offset_role(seen, -1)
+    for name, look in measured.look(translator, five).items():
+        if name.startswith("encoder"):
+            print(name, "previous", *(f"{s:.2f}" for s in role_scores(look.weights, where)))
+    for name, sizes in HeadImportance(translator)(five.source, five.target).items():
+        print(f"{name:<36}", *(f"{size:.2f}" for size in sizes.tolist()))
+else:
+    print("No translator in runs/multi30k: `python -m attention.train multi30k` trains one there.")
+
+# %% [markdown]
+# ## Limits
+# - One model, one task with hardly any ambiguity. What is measured here holds for it; that maps,
+#   null spaces and gradients *can* differ from what matters holds in general.
+# - Leave-one-out is no last word either: a source without a word is one that the model never saw,
+#   and two words that can replace each other both seem not to matter.
+# - Null space and effective attention look at one head and hold all others still.
+#
+# **To try** (ungraded): Is τ higher if only the first letters of words count? Does the null space
+# shrink if weights that were 0 must stay so? How far does `perturb_attention` get from equal
+# weights? Which heads does the greedy search take first, and do their roles say why?
+#
+# ## Summary
+# Attention weights say where a head looks, which is true and not yet an explanation: many letters
+# do not depend on them, and with more tokens than features other weights do the same. They go along
+# with what matters, as gradients do, so each is evidence and none is proof. What makes the
+# difference is the control: random weights, equal weights, an untrained model, a random order.
+#
+# **Next** Lesson 18, *Where does the quadratic go?*, computes the same weights with less memory, or
+# others in less time.
+#
+# **References**
+# - G. Brunner et al. (2020). *On identifiability in Transformers.*
+#   [arXiv:1908.04211](https://arxiv.org/abs/1908.04211)
+# - S. Jain, B. C. Wallace (2019). *Attention is not explanation.*
+#   [arXiv:1902.10186](https://arxiv.org/abs/1902.10186)
+# - S. Wiegreffe, Y. Pinter (2019). *Attention is not not explanation.*
+#   [arXiv:1908.04626](https://arxiv.org/abs/1908.04626)
+# - E. Voita et al. (2019). *Analyzing multi-head self-attention: specialized heads do the heavy
+#   lifting, the rest can be pruned.* [arXiv:1905.09418](https://arxiv.org/abs/1905.09418)
+# - P. Michel, O. Levy, G. Neubig (2019). *Are sixteen heads really better than one?*
+#   [arXiv:1905.10650](https://arxiv.org/abs/1905.10650)
