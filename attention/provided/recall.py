@@ -78,11 +78,14 @@ def train(model: nn.Module, steps: int = STEPS, seed: int = 0, label: str = "tra
 
 
 @torch.no_grad()
-def right(model: nn.Module, count: int = 500, pairs: int = PAIRS) -> Tensor:
-    """Return the share of right answers by how far back the pair stood: (2 · pairs,), NaN at 0."""
+def right(model: nn.Module, count: int = 500, pairs: int = PAIRS) -> tuple[float, Tensor]:
+    """Return the share of right answers, and the share by how far back the pair stood.
+
+    The second one is (2 · pairs,): entry n is for n positions back. Entry 0 is NaN.
+    """
     keys, shown, answers = make(count, pairs, torch.Generator().manual_seed(1_000_000))
     found = model(keys, shown).argmax(dim=2) == answers  # (B, pairs)
     same = keys[:, pairs:, None] == keys[:, None, :pairs]  # (B, pairs, pairs)
     distance = torch.arange(pairs, 2 * pairs) - same.int().argmax(dim=2)  # (B, pairs)
     sums = torch.zeros(2 * pairs).index_add(0, distance.flatten(), found.flatten().float())
-    return sums / distance.flatten().bincount(minlength=2 * pairs)
+    return found.double().mean().item(), sums / distance.flatten().bincount(minlength=2 * pairs)
