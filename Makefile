@@ -7,7 +7,7 @@ IS_NEW_ENOUGH = import sys; sys.exit(None if sys.version_info >= (3, 11) else \
 	"The course needs Python 3.11 or newer, but $(PYTHON) is Python %d.%d: \
 	try again with, for example, PYTHON=python3.12 after make." % sys.version_info[:2])
 
-.PHONY: help install demo test lab build attacks bench-grading bench-attention bench-bpe bench-train bench-decoding bench-digits bench-language-models
+.PHONY: help install demo test lab build attacks bench-grading bench-attention bench-bpe bench-train bench-decoding bench-digits bench-language-models bench-efficient-attention
 
 help:           ## list the targets
 	@sed -n 's/^\([a-z-]*:\).*## /\1 /p' Makefile
@@ -53,6 +53,9 @@ bench-digits: install   ## train what lesson 16 compares on digits: 21 networks,
 
 bench-language-models: install  ## train what lesson 15 compares on long texts: 27 models, 13 minutes of CPU time
 	$(BIN)/python -m benchmarks.language_models --jobs 2
+
+bench-efficient-attention: install  ## time and memory against length, and recall, for lesson 18: 15 minutes of CPU time
+	$(BIN)/python -m benchmarks.efficient_attention
 
 install: .venv/installed  ## make the environment .venv
 

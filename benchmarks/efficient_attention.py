@@ -17,7 +17,6 @@ import argparse
 import json
 import platform
 import sys
-import time
 from pathlib import Path
 
 import torch
@@ -33,8 +32,8 @@ from attention.efficient_attention import (
 )
 from attention.masked_attention import masked_attention
 from attention.provided import recall
+from attention.provided.cost import device_at_hand, peak_mib, shortest
 from attention.provided.files import ROOT
-from attention.provided.peak_memory import peak_mib
 
 HEADS, D_HEAD, BLOCK, WINDOW = 4, 32, 256, 64
 LENGTHS = (512, 1024, 2048, 4096, 8192, 16384, 32768)
@@ -56,22 +55,6 @@ KINDS = {
 }
 
 
-def shortest(action, device, seconds=2.0, least=3):
-    """Least seconds of a run, of as many as fit into the time, after one to warm up.
-
-    On a CPU they are those of this process alone, which other programs hardly disturb.
-    """
-    clock = time.process_time if device == "cpu" else time.perf_counter
-    spent, begin = [], clock()
-    while len(spent) < least + 1 or clock() - begin < seconds:
-        start = clock()
-        action()
-        if device != "cpu":
-            getattr(torch, device).synchronize()
-        spent.append(clock() - start)
-    return min(spent[1:])
-
-
 def cost(lengths, device, budget, seconds=2.0):
     """{method: [[T, milliseconds, peak MiB or None], …]}."""
     found = {}
@@ -88,7 +71,7 @@ def cost(lengths, device, budget, seconds=2.0):
                 attention(q, k, v)
 
             peak = peak_mib(run, device)
-            clock = 1000 * shortest(run, device, seconds)
+            clock = shortest(run, device, seconds)
             rows.append([T, round(clock, 3), None if peak is None else round(peak, 1)])
             shown = "" if peak is None else f"{peak:9.1f} MiB"
             print(f"{name:<14} T={T:<7} {clock:10.2f} ms {shown}", flush=True)
@@ -113,7 +96,7 @@ def step(lengths, device, seconds=1.0):
             F.scaled_dot_product_attention(q[None, :, -1:], k[None], v[None])
 
         for name, run in (("recurrent", recurrent), ("cache", cached)):
-            clock = 1e6 * shortest(run, device, seconds, least=20)
+            clock = 1000 * shortest(run, device, seconds, least=20)
             found[name].append([T, round(clock, 1)])
             print(f"one token after {T:<7} {name:<10} {clock:9.1f} µs", flush=True)
     found["error"] = {
@@ -203,13 +186,10 @@ def measure(options):
 
 def main(arguments=None):
     """Measure, print, and write the file."""
-    devices = ["cpu"]
-    devices += ["cuda"] if torch.cuda.is_available() else []
-    devices += ["mps"] if torch.backends.mps.is_available() else []
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     stored = ROOT / "data" / "efficient_attention.json"
     parser.add_argument("--to", type=Path, default=stored)
-    parser.add_argument("--device", choices=devices, default=devices[-1])
+    parser.add_argument("--device", choices=["cpu", "cuda", "mps"], default=device_at_hand())
     parser.add_argument("--lengths", type=int, nargs="+", default=LENGTHS)
     every = ["cost", "step", "recall"]
     parser.add_argument("--parts", nargs="+", choices=every, default=every)

@@ -1248,4 +1248,35 @@ def counts_with_prod(T, n_layers, n_kv_heads, d_head, bytes_per_number=2):
     return math.prod([2, T, n_layers, n_kv_heads, d_head, bytes_per_number])
 
 
-EQUIVALENT: dict[str, str] = {}
+_NO_GRADIENT = (
+    "no gradient of the sums is asked for: what flows through the maximum may be cut off or not"
+)
+_GRADIENTS = "gradients come out, which are not differentiated again"
+_EITHER = "the larger of two numbers does not depend on which comes first"
+_EMPTY = "both lists are empty"
+_WIDTH = "queries and keys have one length"
+_ROWS = "there are as many contexts as queries"
+_COLUMNS = "there are as many values as keys"
+EQUIVALENT = {
+    "online_softmax: with two arguments of one call of `maximum` exchanged: largest = "
+    "torch.maximum(scores.amax(dim=-1), maximum)": _EITHER,
+    "online_softmax: whose result is cut off from the gradient: return (context.detach(), "
+    "(shrink * total + powers.sum(dim=-1)).detach(), largest.detach())": _NO_GRADIENT,
+    "flash_attention: with the two items of a pair exchanged: contexts, sums = ([], [])": _EMPTY,
+    "flash_attention: with `v` once where `k` belongs: for j in range(0, v.shape[-2], "
+    "block): scores = tile_scores(q, k, i, j, block, causal) old, maximum = (maximum, "
+    "maximum…": _COLUMNS,
+    "flash_attention_backward: with `context` once where `q` belongs: for i in range(0, "
+    "context.shape[-2], block): rows = slice(i, i + block) for j in range(0, k.shape[-2], "
+    "block): columns …": _ROWS,
+    "flash_attention_backward: with `grad_context` once where `q` belongs: for i in "
+    "range(0, grad_context.shape[-2], block): rows = slice(i, i + block) for j in range(0, "
+    "k.shape[-2], block): col…": _ROWS,
+    "flash_attention_backward: whose result is cut off from the gradient: return "
+    "(grad_q.detach(), grad_k.detach(), grad_v.detach())": _GRADIENTS,
+    "flash_attention_backward: with `v` once where `k` belongs: for j in range(0, "
+    "v.shape[-2], block): columns = slice(j, j + block) scores = tile_scores(q, k, i, j, "
+    "block) weights = …": _COLUMNS,
+    "flash_attention_backward: with `k` once where `q` belongs: grad_scores = weights * "
+    "(grad_weights - shared[..., rows, :]) / math.sqrt(k.shape[-1])": _WIDTH,
+}

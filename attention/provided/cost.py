@@ -1,8 +1,9 @@
-"""Peak memory of a computation: the most that it holds at one time."""
+"""Time and peak memory of a computation on the device at hand: CUDA, MPS or CPU."""
 
 import ctypes
 import os
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -12,16 +13,48 @@ STATUS, CLEAR = Path("/proc/self/status"), Path("/proc/self/clear_refs")
 M_MMAP_THRESHOLD = -3  # of mallopt: memory of this size and more goes back as soon as it is free
 
 
+def device_at_hand() -> str:
+    """Return "cuda" or "mps" where PyTorch can use one, else "cpu"."""
+    if torch.cuda.is_available():
+        return "cuda"
+    return "mps" if torch.backends.mps.is_available() else "cpu"
+
+
+def shortest(
+    action: Callable[[], object], device: str = "cpu", seconds: float = 0.0, least: int = 3
+) -> float:
+    """Return the shortest of several runs of ``action()``, in milliseconds, after one to warm up.
+
+    seconds  run at least so long
+    least    and at least so often
+
+    On a CPU it is the time that this process computes, which other programs hardly disturb; it
+    is the time on the clock if PyTorch computes on one thread. A GPU is waited for.
+    """
+    clock = time.process_time if device == "cpu" else time.perf_counter
+    spent: list[float] = []
+    begin = clock()
+    while len(spent) < least + 1 or clock() - begin < seconds:
+        start = clock()
+        action()
+        if device == "cuda":
+            torch.cuda.synchronize()
+        elif device == "mps":
+            torch.mps.synchronize()
+        spent.append(clock() - start)
+    return 1000 * min(spent[1:])
+
+
 def peak_mib(action: Callable[[], object], device: str = "cpu") -> float | None:
     """Return the peak of what ``action()`` holds beyond what was there before, in MiB (2²⁰ bytes).
 
     On CUDA it is that of PyTorch's allocator. For a CPU under Linux the action runs in a child
-    process, twice; what the kernel counts in the second run is exact to some 100 KiB. PyTorch should
-    compute on one thread, since a child has none of its parent's others.
+    process, twice: what the kernel counts in the second run is exact to some 100 KiB. PyTorch
+    should compute on one thread, since a child has none of its parent's others.
 
     Returns None where neither is available: MPS, or a CPU under macOS or Windows.
     """
-    if device.startswith("cuda"):
+    if device == "cuda":
         torch.cuda.synchronize()
         torch.cuda.reset_peak_memory_stats()
         before = torch.cuda.memory_allocated()
