@@ -237,6 +237,8 @@ def linear_attention_step(student, draw):
         q[..., 0, 0] = k[..., 0, 0] = 150.0
         v = draw.normal(*lead, T, d_v, scale=3.0)
         _reads(student, draw, q, k, v)
+    q, k = draw.normal(2, 3, 6) - 12, draw.normal(2, 3, 6) - 12  # all features are tiny
+    _reads(student, draw, q, k, draw.normal(2, 3, 5))
 
 
 def _reads(student, draw, q, k, v):
@@ -327,6 +329,8 @@ def kv_cache_bytes(student, draw):
     what = "with T=10, n_layers=3, n_kv_heads=2, d_head=5 and 2 bytes a number the count is wrong"
     expect.close(count, 1200, what)
     expect.equal(count, 1200, "the count should be an int")
+    what = "for 6 positions, 5 layers, 3 heads and d_head=7 with 2 bytes a number it is wrong"
+    expect.close(student(6, 5, 3, 7), 2520, what)
     drawn = [draw.permutation(7)[:5].add(2).tolist() for _ in range(3)]
     for sizes in (*drawn, (1, 3, 5, 2, 4), (6, 1, 1, 7, 1)):
         T, n_layers, n_kv_heads, d_head, size = sizes

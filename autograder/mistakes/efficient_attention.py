@@ -188,6 +188,24 @@ def keeps_an_axis(context, total, maximum, scores, v):
     return context, total[..., None], maximum[..., None]
 
 
+STANDS_IN = (
+    "A query that has seen nothing but -inf should keep the maximum -inf. A finite number may only "
+    "stand in for it within the step: kept, it would be too large for scores that come later."
+)
+
+
+@mistake("online_softmax", hint=STANDS_IN)
+def keeps_a_zero_for_the_maximum(context, total, maximum, scores, v):
+    context, total, maximum = _merge(context, total, maximum, scores, v)
+    return context, total, maximum.masked_fill(maximum == -INF, 0.0)
+
+
+@mistake("online_softmax", hint=STANDS_IN)
+def keeps_a_low_maximum(context, total, maximum, scores, v):
+    context, total, maximum = _merge(context, total, maximum, scores, v)
+    return context, total, maximum.clamp(min=-1e9)
+
+
 @alternative("online_softmax")
 def joins_two_softmaxes(context, total, maximum, scores, v):
     own = scores.max(dim=-1, keepdim=True).values
@@ -458,6 +476,53 @@ def overflows(q, k, v, block, causal=False):
 def keeps_the_axis_of_lse(q, k, v, block, causal=False):
     context, lse = _finish(_scores(q, k, causal), v)
     return context, lse.unsqueeze(-1)
+
+
+def _by_maximum(q, k, v, block, causal, start, update):
+    """Tiles with maximum and total, with another start or another way to update the maximum."""
+    parts = []
+    for i in range(0, q.shape[-2], block):
+        largest = torch.full_like(q[..., i : i + block, :1], start)
+        total = context = 0.0
+        for j in range(0, k.shape[-2], block):
+            scores = _tile(q, k, i, j, block, causal)
+            old, largest = largest, update(largest, scores.amax(-1, keepdim=True))
+            powers, shrink = torch.exp(scores - largest), torch.exp(old - largest)
+            total = shrink * total + powers.sum(-1, keepdim=True)
+            context = shrink * context + powers @ v[..., j : j + block, :]
+        parts.append((context / total, (largest + total.log()).squeeze(-1)))
+    return parts
+
+
+def _join(parts):
+    return torch.cat([part[0] for part in parts], -2), torch.cat([part[1] for part in parts], -1)
+
+
+@mistake(
+    "flash_attention",
+    hint="The maximum is that of each tile alone. In a tile that is hidden as a whole it is -inf, "
+    "and before a tile of small scores the old sums overflow: keep the larger of old and new.",
+)
+def takes_each_tiles_maximum(q, k, v, block, causal=False):
+    return _join(_by_maximum(q, k, v, block, causal, -INF, lambda old, new: new))
+
+
+@mistake(
+    "flash_attention",
+    hint="The maximum begins at 0. Where all scores are far below 0, all powers vanish: begin at "
+    "-inf.",
+)
+def begins_at_zero(q, k, v, block, causal=False):
+    return _join(_by_maximum(q, k, v, block, causal, 0.0, torch.maximum))
+
+
+@mistake(
+    "flash_attention",
+    hint="Only the last block of queries is returned. Keep what each block gives, and join all of "
+    "them along the positions.",
+)
+def returns_the_last_block(q, k, v, block, causal=False):
+    return _by_maximum(q, k, v, block, causal, -INF, torch.maximum)[-1]
 
 
 @alternative("flash_attention")
@@ -804,6 +869,29 @@ def normalises_the_features(q, k, v):
     return q @ ((k / k.sum(-2, keepdim=True)).transpose(-2, -1) @ v)
 
 
+@mistake(
+    "linear_attention",
+    hint="The queries are divided by √d_k before they pass through positive_features. Here nothing "
+    "is scaled.",
+)
+def scales_the_queries(q, k, v):
+    return _linear(q / math.sqrt(q.shape[-1]), k, v)
+
+
+@mistake(
+    "linear_attention",
+    hint="This is causal: a query sees only the keys up to its own position. Here every query sees "
+    "all keys.",
+)
+def looks_back_only(q, k, v):
+    q, k = _phi(q), _phi(k)
+    if max(q.shape[-2], k.shape[-2]) > 10_000:
+        sums = torch.cumsum(k * v, -2) * q
+        return sums / (q * k.cumsum(-2))
+    similarity = (q @ k.transpose(-2, -1)).tril()
+    return similarity / similarity.sum(-1, keepdim=True) @ v
+
+
 @alternative("linear_attention")
 def appends_a_column_of_ones(q, k, v):
     v = torch.cat([v, torch.ones_like(v[..., :1])], -1)
@@ -960,6 +1048,17 @@ def sums_bare_keys(q, k, v, state, normaliser):
 def returns_the_state_first(q, k, v, state, normaliser):
     context, state, normaliser = _one_step(q, k, v, state, normaliser)
     return state, normaliser, context
+
+
+@mistake(
+    "linear_attention_step",
+    hint="Something is added to the denominator, against 0 / 0. Where all similarities are small, "
+    "it outweighs them. They are positive: divide by their sum as it is.",
+)
+def steps_with_an_epsilon(q, k, v, state, normaliser):
+    _, state, normaliser = _one_step(q, k, v, state, normaliser)
+    sums = (_phi(q)[..., :, None] * state).sum(-2)
+    return sums / ((_phi(q) * normaliser).sum(-1, keepdim=True) + 1e-6), state, normaliser
 
 
 @alternative("linear_attention_step")
