@@ -67,7 +67,7 @@ def flash_attention(q, k, v, block, causal=False):
     returns  a pair: context (..., T_q, d_v), and lse (..., T_q), the logarithm of the sum of the
              exponentials of each query's scores
 
-    Source: Rabe and Staats (2021), section 3; Dao et al. (2022), algorithm 1.
+    Source: Rabe and Staats (2021), sections 2 and 3; Dao et al. (2022), algorithm 1.
 
     >>> q, k, v = torch.zeros(1, 1), torch.zeros(3, 1), torch.tensor([[3.0], [6.0], [9.0]])
     >>> context, lse = flash_attention(q, k, v, block=2)

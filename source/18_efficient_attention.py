@@ -39,7 +39,7 @@ device = device_at_hand()
 
 # %% [markdown]
 # ## What fails without this idea
-# One head with d = 32, four of them side by side, one sequence. How much memory does attention need
+# Four heads with d = 32, one sequence. How much memory does attention need
 # beyond its inputs?
 
 
@@ -256,7 +256,7 @@ counted = {
     "bytes held, dense": [4 * 2 * T * T for T in lengths],
     "bytes held, tiles of 256": [4 * (2 * 256 * 256 + T * 32) for T in lengths],
 }
-ax = plots.lines(lengths, counted, xlabel="T", ylabel="for one head", log=True)
+ax = plots.lines(lengths, counted, xlabel="T", ylabel="how many, for one head", log=True)
 ax.set_yscale("log")
 for name, numbers in counted.items():
     print(f"{name:<33} T = 4 096: {numbers[4]:14,d}   T = 131 072: {numbers[-1]:18,d}")
@@ -285,10 +285,9 @@ print(*(f"{block}: {ms:.0f} ms" for block, ms in zip(blocks, clock, strict=True)
 
 # %% [markdown]
 # *Time of your `flash_attention` at T = 2 048 against the block.* Small tiles pay for many small
-# calls, on a GPU even more than here. With one tile of T · T we are back at dense attention. In
-# between is a valley. (That large tiles are slower *because* they leave the cache, this does not
-# prove; it is what the count above would lead one to expect.) PyTorch's kernel runs the same tiles
-# without Python and without a call for each step.
+# calls. With one tile of T · T we are back at dense attention. In between is a valley. (That large
+# tiles are slower *because* they leave the cache is not proved by this; it is what the count above
+# would lead one to expect.) PyTorch's kernel works in tiles without a call from Python for each.
 #
 # ## Another similarity
 # Exact attention stays quadratic in operations. Katharopoulos et al. (2020) replace the exponential
@@ -353,8 +352,8 @@ for ax, (name, table) in zip(axes, weights.items(), strict=True):
     print(f"{name:<8} largest weight of a query {largest.mean():.2f} on average   rank {rank}")
 
 # %% [markdown]
-# *Weights of 24 queries on 24 keys of length 8.* The exponential turns a good match into nearly all
-# of the weight. The dot product of features cannot: its largest weights are small, and the table is
+# *Weights of 24 queries on 24 keys of length 8.* The exponential gives most of the weight to the
+# best match. The dot product of features does not: its largest weights are small, and the table is
 # a product of a (24, 8) and an (8, 24) matrix, so its rank is at most 8. Whatever the values are,
 # the 24 contexts are mixtures of 8 vectors. We will see what that costs.
 #
@@ -417,7 +416,8 @@ for dtype in (torch.float64, torch.float32):
 
 # %% demo=true
 stored = json.loads((ROOT / "data" / "efficient_attention.json").read_text(encoding="utf-8"))
-print("measured on:", *stored["machine"].values(), "·", stored["settings"]["threads"], "thread")
+machine, settings = stored["machine"], stored["settings"]
+print(f"measured on: {machine['device']}, {machine['name']}, PyTorch {machine['torch']}")
 read = [T for T, _ in stored["step"]["cache"]]
 clock = {
     "softmax, keys and values in a cache": [us for _, us in stored["step"]["cache"]],
@@ -449,7 +449,6 @@ from attention.efficient_attention import window_in_blocks
 # memory?
 
 # %% demo=true
-settings = stored["settings"]
 axes = plots.panels(columns=2, width=4.2, height=3.4, share=False)
 for name, rows in stored["cost"].items():
     lengths, clock, peaks = zip(*rows, strict=True)
@@ -458,8 +457,8 @@ for name, rows in stored["cost"].items():
     if measured:
         axes[1].plot(*zip(*measured, strict=True), "o-", markersize=3)
     shown = f"{clock[-1]:9.1f} ms   peak {mib(peaks[-1])}"
-    slope = math.log2(clock[-1] / clock[-2])
-    print(f"{name:<13} T = {lengths[-1]:6,d} {shown}   last doubling: time · 2^{slope:.1f}")
+    power = math.log(clock[-1] / clock[-4], lengths[-1] / lengths[-4])
+    print(f"{name:<13} T = {lengths[-1]:6,d} {shown}   last points: time ∝ T^{power:.1f}")
 axes[1].axhline(settings["budget"], color=plots.GREY, linestyle="--", linewidth=1.2)
 for ax, label in zip(axes, ("milliseconds", "peak MiB"), strict=True):
     ax.set(xscale="log", yscale="log", xlabel="T", ylabel=label)
@@ -541,7 +540,7 @@ steps = longer[0]["steps"], settings["steps"]
 print(f"linear, d_k {longer[0]['d_k']}, {steps[0]} steps instead of {steps[1]}:", *found)
 window = [row["by distance"] for row in rows if row["kind"] == "window"]
 reach = settings["reach"]
-near = [sum(shares[:reach]) / reach for shares in window]
+near = [sum(shares[:reach]) / reach for shares in window]  # means over the distances
 far = [sum(shares[reach:]) / len(shares[reach:]) for shares in window]
 print(f"window within its reach: {min(near):.3f} to {max(near):.3f}", end="   ")
 print(f"beyond: {min(far):.3f} to {max(far):.3f}   chance: {1 / settings['values']:.3f}")
@@ -567,9 +566,9 @@ print(f"beyond: {min(far):.3f} to {max(far):.3f}   chance: {1 / settings['values
 # what they lack is recall of this kind.
 #
 # ## Fewer keys to remember
-# With a cache, every new token reads all keys and values of all layers. For long texts this, and
-# not arithmetic, sets the pace. A third way to save: let several query heads share one head of keys
-# and values. All of them: **multi-query attention** (Shazeer, 2019). Groups of them:
+# With a cache, every new token reads all keys and values of all layers. Shazeer (2019) found that
+# this, and not arithmetic, sets the pace. A third way to save: let several query heads share one
+# head of keys and values. All of them: **multi-query attention** (Shazeer). Groups of them:
 # **grouped-query attention** (Ainslie et al., 2023).
 #
 # ### Exercise 18.5 · `grouped_query_attention`
@@ -692,8 +691,8 @@ for T in (1024, fewer(2048, 1024)):
 # lesson 07, does it for you.
 #
 # ## Limits
-# - Times hold for one machine, one thread and float32. On a GPU the crossings lie elsewhere: tiles
-#   in Python loops are slow there, fused kernels very fast. The counts hold everywhere.
+# - The stored times hold for one machine, one thread of a CPU and float32; nothing in the file was
+#   measured on a GPU. The counts hold everywhere.
 # - Linear attention was given one feature map. Others come nearer to the exponential, with more
 #   features (Choromanski et al., 2021), and hold more.
 # - Recall was tested with one layer that was trained for some hundred steps, on one task.
