@@ -555,11 +555,11 @@ print(f"beyond: {min(far):.3f} to {max(far):.3f}   chance: {1 / settings['values
 #   the pair is not there. (Several layers would carry it further, by one reach each, as in lesson
 #   06.)
 # - **Linear** attention sees all distances equally well, and not well enough where the pairs are
-#   many for its width. With the width it comes up to dense. All other widths were the same, and
-#   with fewer pairs the narrow models are right, too; four times as many steps change little. So it
-#   is neither distance nor training, but room: the state holds a sum of φ(key) valueᵀ, which is a
-#   table of rank d_k at most. Pairs whose features are not orthogonal are read out mixed, and no
-#   more than d_k vectors can be orthogonal.
+#   many for its width. With d_k, the one thing that differs between its models, it comes up to
+#   dense, and with fewer pairs the narrow ones do better. Four times as many steps change little.
+#   So it is not the distance, and hardly the training, but room: the state holds a sum of φ(key)
+#   valueᵀ, a table of rank d_k at most. Pairs whose features are not orthogonal are read out mixed,
+#   and no more than d_k vectors can be orthogonal.
 #
 # This is one task, made to be hard for a small state, with one layer. Schlag et al. (2021) give the
 # argument about d_k; Arora et al. (2023) found in language models without attention that most of
