@@ -1,19 +1,22 @@
 """What lesson 18 says of time, memory and recall: ``make bench-efficient-attention``.
 
     python -m benchmarks.efficient_attention [--to FILE] [--device cpu] [--lengths 512 1024 …]
-        [--parts cost step recall] [--budget 4096] [--seeds 0 1 2] [--steps 500]
+        [--parts blocks cost step recall] [--budget 4096] [--seeds 0 1 2] [--steps 500]
+        [--seconds 2.0]
 
-`cost`: milliseconds and peak memory of one forward pass against the length T, for dense attention,
-tiles, a sliding window in blocks, linear attention and PyTorch's fused kernel. A method stops where
-four times its last peak would exceed the budget. `step`: microseconds for one more token, recurrent
-and with a cache of keys and values, and how far the recurrent form is from the dense one. `recall`:
-share of right answers after training, for several widths of queries and keys, three seeds each.
+`blocks`: milliseconds of one forward pass in tiles against their size. `cost`: milliseconds and
+peak memory of one forward pass against the length T, for dense attention, tiles, a sliding window
+in blocks, linear attention and PyTorch's fused kernel. A method stops where four times its last
+peak would exceed the budget. `step`: microseconds for one more token, recurrent and with a cache of
+keys and values, and how far the recurrent form is from the dense one. `recall`: share of right
+answers after training, for several widths of queries and keys, three seeds each.
 
 On a CPU everything runs on one thread, and times are CPU time. They are the shortest of several
 runs. Parts that are not measured keep what the file holds.
 """
 
 import argparse
+import functools
 import json
 import platform
 import sys
@@ -38,6 +41,7 @@ from attention.provided.files import ROOT
 HEADS, D_HEAD, BLOCK, WINDOW = 4, 32, 256, 64
 LENGTHS = (512, 1024, 2048, 4096, 8192, 16384, 32768)
 CACHED = (256, 1024, 4096, 16384, 65536)  # tokens that were read before the one that is timed
+BLOCKS, BLOCKS_AT = (32, 64, 128, 256, 512, 1024, 2048, 4096), 4096
 D_KS, REACH = (8, 16, 32, 64, 128), 32
 LONGER = (16, 4)  # for which width, and how many times as many steps
 
@@ -55,7 +59,19 @@ KINDS = {
 }
 
 
-def cost(lengths, device, budget, seconds=2.0):
+def blocks(T, device, seconds):
+    """[[block, milliseconds], …] of tiles at one length."""
+    torch.manual_seed(0)
+    q, k, v = (torch.randn(1, HEADS, T, D_HEAD, device=device) for _ in range(3))
+    found = []
+    for block in (size for size in BLOCKS if size <= T):
+        clock = shortest(functools.partial(flash_attention, q, k, v, block), device, seconds)
+        found.append([block, round(clock, 1)])
+        print(f"tiles of {block:<5} T={T}: {clock:8.1f} ms", flush=True)
+    return found
+
+
+def cost(lengths, device, budget, seconds):
     """{method: [[T, milliseconds, peak MiB or None], …]}."""
     found = {}
     for name, attention in METHODS.items():
@@ -79,7 +95,7 @@ def cost(lengths, device, budget, seconds=2.0):
     return found
 
 
-def step(lengths, device, seconds=1.0):
+def step(lengths, device, seconds):
     """Microseconds for one token after so many others, and the recurrent form's error."""
     found = {"recurrent": [], "cache": []}
     for T in lengths:
@@ -163,7 +179,7 @@ def measure(options):
     """Everything that the file holds, as a dict."""
     kept = json.loads(options.to.read_text(encoding="utf-8")) if options.to.is_file() else {}
     found = {"command": "python -m benchmarks.efficient_attention", "machine": kept.get("machine")}
-    if {"cost", "step"} & set(options.parts) or not kept:
+    if {"blocks", "cost", "step"} & set(options.parts) or not kept:
         found["machine"] = machine(options.device)
     settings = {"heads": HEADS, "d_head": D_HEAD, "block": BLOCK, "window": WINDOW}
     settings |= {"budget": options.budget, "dtype": "float32", "threads": 1}
@@ -171,9 +187,11 @@ def measure(options):
     settings |= {"batch": recall.BATCH, "learning_rate": recall.LEARNING_RATE, "reach": REACH}
     settings |= {"d_model": recall.D_MODEL, "steps": options.steps, "seeds": options.seeds}
     found["settings"] = settings
+    timing = options.device, options.seconds
     makers = {
-        "cost": lambda: cost(options.lengths, options.device, options.budget),
-        "step": lambda: step(CACHED, options.device),
+        "blocks": lambda: blocks(min(BLOCKS_AT, max(options.lengths)), *timing),
+        "cost": lambda: cost(options.lengths, options.device, options.budget, options.seconds),
+        "step": lambda: step(CACHED, *timing),
         "recall": lambda: all_recall(options.seeds, options.steps, options.d_k),
     }
     for part, make in makers.items():
@@ -191,11 +209,12 @@ def main(arguments=None):
     parser.add_argument("--to", type=Path, default=stored)
     parser.add_argument("--device", choices=["cpu", "cuda", "mps"], default=device_at_hand())
     parser.add_argument("--lengths", type=int, nargs="+", default=LENGTHS)
-    every = ["cost", "step", "recall"]
+    every = ["blocks", "cost", "step", "recall"]
     parser.add_argument("--parts", nargs="+", choices=every, default=every)
     parser.add_argument("--budget", type=int, default=4096, help="MiB of peak memory")
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
     parser.add_argument("--steps", type=int, default=recall.STEPS)
+    parser.add_argument("--seconds", type=float, default=2.0, help="of runs for each time")
     parser.add_argument("--d-k", type=int, nargs="+", default=D_KS)
     options = parser.parse_args(arguments)
     torch.set_num_threads(1)

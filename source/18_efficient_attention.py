@@ -269,25 +269,26 @@ for name, numbers in counted.items():
 #
 # ### Predict first
 # The larger the block, the fewer bytes move, as long as a tile fits into the fast memory. How large
-# should it be? Same function, same multiplications, at T = 2 048, with blocks from 32 to T:
+# should it be? Here is the time of `flash_attention` at T = 4 096 with blocks from 32 to T, from
+# `data/efficient_attention.json`. `python -m benchmarks.efficient_attention` writes this file, and
+# `make bench-efficient-attention` measures all of it on your machine.
 
 # %% demo=true
-T = fewer(2048, 512)
-q, k, v = qkv(T)
-blocks = [block for block in (32, 64, 128, 256, 512, 1024, 2048) if block <= T]
-with torch.no_grad():
-    clock = [shortest(lambda b=b: flash_attention(q, k, v, b), device, least=2) for b in blocks]
+stored = json.loads((ROOT / "data" / "efficient_attention.json").read_text(encoding="utf-8"))
+machine, settings = stored["machine"], stored["settings"]
+print(f"measured on: {machine['device']}, {machine['name']}, PyTorch {machine['torch']}")
+blocks, clock = zip(*stored["blocks"], strict=True)
 ax = plots.lines(blocks, {"tiles": clock}, xlabel="block", ylabel="milliseconds", log=True)
 ax.set_xticks(blocks, blocks)
 ax.minorticks_off()
 limits = ax.set_ylim(0)
-print(*(f"{block}: {ms:.0f} ms" for block, ms in zip(blocks, clock, strict=True)), sep="   ")
+print(*(f"{block}: {ms:.0f} ms" for block, ms in stored["blocks"]), sep="   ")
 
 # %% [markdown]
-# *Time of your `flash_attention` at T = 2 048 against the block.* Small tiles pay for many small
-# calls. With one tile of T · T we are back at dense attention. In between is a valley. (That large
-# tiles are slower *because* they leave the cache is not proved by this; it is what the count above
-# would lead one to expect.) PyTorch's kernel works in tiles without a call from Python for each.
+# *Time of the same multiplications against the block.* Small tiles pay for many small calls. With
+# one tile of T · T we are back at a table. In between is a valley. (That large tiles are slower
+# *because* they leave the cache is not proved by this; it is what the count above would lead one to
+# expect.) PyTorch's kernel works in tiles without a call from Python for each.
 #
 # ## Another similarity
 # Exact attention stays quadratic in operations. Katharopoulos et al. (2020) replace the exponential
@@ -410,14 +411,9 @@ for dtype in (torch.float64, torch.float32):
     print(f"{dtype}, {T} positions: steps off by {off[0]:.0e}, blocks off by {off[1]:.0e}")
 
 # %% [markdown]
-# Three ways, one function. And the price of one more token? The following was measured by `python
-# -m benchmarks.efficient_attention`, which stores it in `data/efficient_attention.json`. `make
-# bench-efficient-attention` measures it on your machine.
+# Three ways, one function. And the price of one more token? From the same file:
 
 # %% demo=true
-stored = json.loads((ROOT / "data" / "efficient_attention.json").read_text(encoding="utf-8"))
-machine, settings = stored["machine"], stored["settings"]
-print(f"measured on: {machine['device']}, {machine['name']}, PyTorch {machine['torch']}")
 read = [T for T, _ in stored["step"]["cache"]]
 clock = {
     "softmax, keys and values in a cache": [us for _, us in stored["step"]["cache"]],
@@ -468,9 +464,10 @@ legend = axes[0].legend(fontsize=8)
 
 # %% [markdown]
 # *Four heads, d = 32, float32, forward only. Dashed: the budget; dense attention stops where it
-# would exceed it.* Tiles and the fused kernel save memory, and a constant factor of time: their
-# time is still quadratic. Window and linear attention are linear in both. A machine of another kind
-# moves the lines and their crossings, so measure on yours.
+# would exceed it.* Tiles and the fused kernel save memory and, at the longer lengths, a factor of
+# time: their time is still quadratic. Window and linear attention are about linear in both. (The
+# exponents are rough, from four points each.) A machine of another kind moves the lines and their
+# crossings, so measure on yours.
 #
 # ## What is given up
 # A window does not see beyond its reach. A state of fixed size cannot hold any number of things.
@@ -694,13 +691,13 @@ for T in (1024, fewer(2048, 1024)):
 # - The stored times hold for one machine, one thread of a CPU and float32; nothing in the file was
 #   measured on a GPU. The counts hold everywhere.
 # - Linear attention was given one feature map. Others come nearer to the exponential, with more
-#   features (Choromanski et al., 2021), and hold more.
+#   features (Choromanski et al., 2021).
 # - Recall was tested with one layer that was trained for some hundred steps, on one task.
 # - What sharing keys costs in quality is cited here, not measured.
 #
 # **To try** (ungraded): With a causal mask half of all tiles are hidden as a whole: skip them, and
-# measure. Give linear attention the features φ(x) = elu(x)² + … of your own: which recall more at
-# d_k = 16? At which T does the window in blocks overtake the fused kernel on your machine?
+# measure. Give linear attention features of your own: which recall more at d_k = 16? At which T
+# does the window in blocks overtake the fused kernel on your machine?
 #
 # ## Summary
 # The quadratic is in three places: in what is held, in what is moved, and in what is computed.

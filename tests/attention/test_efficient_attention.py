@@ -209,7 +209,7 @@ def test_the_recorded_experiment_is_reproduced(tmp_path, monkeypatch):
     monkeypatch.setattr(benchmark, "CACHED", (256,))
     monkeypatch.delitem(benchmark.KINDS, "window")
     to = tmp_path / "again.json"
-    options = ["--to", str(to), "--seeds", "0", "--d-k", "16", "--lengths", "512"]
+    options = ["--to", str(to), "--seeds", "0", "--d-k", "16", "--lengths", "512", "--seconds", "0"]
     assert benchmark.main([*options, "--device", "cpu"]) == 0
     again = json.loads(to.read_text(encoding="utf-8"))
     for row in again["recall"]:
@@ -219,5 +219,6 @@ def test_the_recorded_experiment_is_reproduced(tmp_path, monkeypatch):
             if all(old[name] == row[name] for name in ("kind", "d_k", "seed", "steps"))
         ]
         assert row["right"]["32"] == pytest.approx(same[0]["right"]["32"], abs=0.05)
+    assert [block for block, _ in again["blocks"]] == [32, 64, 128, 256, 512]
     assert again["cost"].keys() == STORED["cost"].keys()
     assert again["settings"].keys() == STORED["settings"].keys()
