@@ -219,6 +219,6 @@ def test_the_recorded_experiment_is_reproduced(tmp_path, monkeypatch):
             if all(old[name] == row[name] for name in ("kind", "d_k", "seed", "steps"))
         ]
         assert row["right"]["32"] == pytest.approx(same[0]["right"]["32"], abs=0.05)
-    assert [block for block, _ in again["blocks"]] == [32, 64, 128, 256, 512]
+    assert [block for block, _ in again["blocks"]] == [0, 32, 64, 128, 256, 512]
     assert again["cost"].keys() == STORED["cost"].keys()
     assert again["settings"].keys() == STORED["settings"].keys()
