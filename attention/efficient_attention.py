@@ -1,0 +1,261 @@
+"""Lesson 18: attention without the (T, T) matrix, exact in tiles and approximate in a state."""
+
+import math
+
+import torch
+from torch.nn import functional as F
+
+from attention.masked_attention import masked_attention
+
+
+def online_softmax(context, total, maximum, scores, v):
+    """Take in the next block of keys: one step of a softmax that never sees all scores at once.
+
+    context  (..., T_q, d_v)  sum of exp(score - maximum) · value over the keys so far; at first 0
+    total    (..., T_q)       sum of exp(score - maximum) over the keys so far; at first 0
+    maximum  (..., T_q)       the largest score so far; at first -inf
+    scores   (..., T_q, n)    of the next n keys; -inf where a key is hidden
+    v        (..., n, d_v)    their values
+    returns  the new (context, total, maximum)
+
+    After the last block, context / total is the weighted average. A query that has seen nothing but
+    -inf so far keeps sums of 0 and a maximum of -inf.
+    Source: Milakov and Gimelshein (2018), algorithm 3, with a weighted sum beside the total.
+
+    >>> context, total, maximum = torch.zeros(1, 1), torch.zeros(1), torch.tensor([-math.inf])
+    >>> for scores, v in (([[0.0]], [[10.0]]), ([[0.0, -math.inf]], [[20.0], [99.0]])):
+    ...     scores, v = torch.tensor(scores), torch.tensor(v)
+    ...     context, total, maximum = online_softmax(context, total, maximum, scores, v)
+    >>> context, total, maximum
+    (tensor([[30.]]), tensor([2.]), tensor([0.]))
+    """
+    # exercise: about 6 lines
+    largest = torch.maximum(maximum, scores.amax(dim=-1))  # (..., T_q)
+    # -inf minus -inf would be NaN. While there is nothing to sum, any finite number will do.
+    reference = largest.masked_fill(largest == -math.inf, 0.0)
+    shrink = torch.exp(maximum - reference)  # (..., T_q)
+    powers = torch.exp(scores - reference.unsqueeze(-1))  # (..., T_q, n)
+    context = shrink.unsqueeze(-1) * context + powers @ v  # (..., T_q, d_v)
+    return context, shrink * total + powers.sum(dim=-1), largest
+
+
+def tile_scores(q, k, i, j, block, causal=False):
+    """Score the queries i … i + block - 1 against the keys j … j + block - 1.
+
+    q        (..., T_q, d_k)
+    k        (..., T_k, d_k)
+    causal   hide the keys that come after their query
+    returns  (..., n_q, n_k)  scaled, -inf where hidden; at most block · block, fewer at the ends
+    """
+    queries, keys = q[..., i : i + block, :], k[..., j : j + block, :]
+    scores = queries @ keys.transpose(-2, -1) / math.sqrt(q.shape[-1])  # (..., n_q, n_k)
+    if not causal:
+        return scores
+    query = torch.arange(i, i + scores.shape[-2], device=q.device).unsqueeze(1)
+    key = torch.arange(j, j + scores.shape[-1], device=q.device)
+    return scores.masked_fill(key > query, -math.inf)
+
+
+def flash_attention(q, k, v, block, causal=False):
+    """Compute attention tile by tile: exact, and no more than block · block scores at a time.
+
+    q        (..., T_q, d_k)
+    k        (..., T_k, d_k)
+    v        (..., T_k, d_v)
+    block    how many queries, and how many keys, a tile has; the last ones may have fewer
+    causal   query i sees the keys 0 … i only
+    returns  a pair: context (..., T_q, d_v), and lse (..., T_q), the logarithm of the sum of the
+             exponentials of each query's scores
+
+    Source: Rabe and Staats (2021), sections 2 and 3; Dao et al. (2022), algorithm 1.
+
+    >>> q, k, v = torch.zeros(1, 1), torch.zeros(3, 1), torch.tensor([[3.0], [6.0], [9.0]])
+    >>> context, lse = flash_attention(q, k, v, block=2)
+    >>> round(context.item(), 4), round(lse.item(), 4)  # log 3, since there are three scores of 0
+    (6.0, 1.0986)
+    """
+    # exercise: about 13 lines
+    contexts, sums = [], []
+    for i in range(0, q.shape[-2], block):
+        maximum = torch.full_like(q[..., i : i + block, :1], -math.inf)  # (..., n_q, 1)
+        total = context = 0.0
+        for j in range(0, k.shape[-2], block):
+            scores = tile_scores(q, k, i, j, block, causal)  # (..., n_q, n_k)
+            # Every query sees key 0, so from the first tile on the maximum is finite.
+            old, maximum = maximum, maximum.maximum(scores.amax(dim=-1, keepdim=True))
+            powers, shrink = torch.exp(scores - maximum), torch.exp(old - maximum)
+            total = shrink * total + powers.sum(dim=-1, keepdim=True)
+            context = shrink * context + powers @ v[..., j : j + block, :]
+        contexts.append(context / total)
+        sums.append((maximum + total.log()).squeeze(-1))
+    return torch.cat(contexts, dim=-2), torch.cat(sums, dim=-1)
+
+
+def flash_attention_backward(q, k, v, context, lse, grad_context, block):
+    """Carry a gradient back through `flash_attention`, computing each tile of weights again.
+
+    q, k, v       (..., T_q, d_k), (..., T_k, d_k), (..., T_k, d_v)
+    context, lse  (..., T_q, d_v), (..., T_q)  what `flash_attention` returned, not causal
+    grad_context  (..., T_q, d_v)  gradient of a loss with respect to the context
+    block         how many queries, and how many keys, a tile has
+    returns       (grad_q, grad_k, grad_v), shaped like q, k and v
+
+    Source: Dao et al. (2022), algorithm 4.
+    """
+    grad_q, grad_k, grad_v = torch.zeros_like(q), torch.zeros_like(k), torch.zeros_like(v)
+    # exercise: about 11 lines
+    shared = (context * grad_context).sum(dim=-1, keepdim=True)  # (..., T_q, 1)
+    for i in range(0, q.shape[-2], block):
+        rows = slice(i, i + block)
+        for j in range(0, k.shape[-2], block):
+            columns = slice(j, j + block)
+            scores = tile_scores(q, k, i, j, block)  # (..., n_q, n_k)
+            weights = torch.exp(scores - lse[..., rows, None])
+            grad_weights = grad_context[..., rows, :] @ v[..., columns, :].transpose(-2, -1)
+            grad_scores = weights * (grad_weights - shared[..., rows, :]) / math.sqrt(q.shape[-1])
+            grad_q[..., rows, :] += grad_scores @ k[..., columns, :]
+            grad_k[..., columns, :] += grad_scores.transpose(-2, -1) @ q[..., rows, :]
+            grad_v[..., columns, :] += weights.transpose(-2, -1) @ grad_context[..., rows, :]
+    return grad_q, grad_k, grad_v
+
+
+def positive_features(x):
+    """Make every number positive: x + 1 from 0 on, and exp(x) below.
+
+    Source: Katharopoulos et al. (2020), equation 7: elu(x) + 1.
+    """
+    return F.elu(x) + 1
+
+
+def linear_attention(q, k, v):
+    """Attention whose similarity is the dot product of positive features, without its matrix.
+
+    q        (..., T_q, d_k)
+    k        (..., T_k, d_k)
+    v        (..., T_k, d_v)
+    returns  (..., T_q, d_v)  the average of the values, weighted by
+             positive_features(query) · positive_features(key)
+
+    Nothing in it has both T_q and T_k among its axes. The scores are not scaled.
+    Source: Katharopoulos et al. (2020), equation 6.
+
+    >>> q, k, v = torch.zeros(1, 1), torch.tensor([[0.0], [2.0]]), torch.tensor([[10.0], [30.0]])
+    >>> linear_attention(q, k, v)  # similarities of 1 and 3
+    tensor([[25.]])
+    """
+    # exercise: about 4 lines
+    q, k = positive_features(q), positive_features(k)
+    state = k.transpose(-2, -1) @ v  # (..., d_k, d_v)
+    normaliser = k.sum(dim=-2).unsqueeze(-1)  # (..., d_k, 1)
+    return (q @ state) / (q @ normaliser)
+
+
+def linear_attention_step(q, k, v, state, normaliser):
+    """Read one position: causal linear attention as a recurrent network.
+
+    q, k        (..., d_k)       query and key of the new position
+    v           (..., d_v)       its value
+    state       (..., d_k, d_v)  sum of features(key) · valueᵀ over all positions before; at first 0
+    normaliser  (..., d_k)       sum of features(key) over all positions before; at first 0
+    returns     (context, state, normaliser): context (..., d_v) of the new position, which sees
+                itself and all before; the sums with the new position in them
+
+    Source: Katharopoulos et al. (2020), equations 16 to 20.
+
+    >>> zero, v = torch.zeros(1), torch.tensor([10.0])
+    >>> _, state, normaliser = linear_attention_step(zero, zero, v, torch.zeros(1, 1), zero)
+    >>> linear_attention_step(zero, zero + 2, 3 * v, state, normaliser)  # similarities of 1 and 3
+    (tensor([25.]), tensor([[100.]]), tensor([4.]))
+    """
+    # exercise: about 5 lines
+    q, k = positive_features(q), positive_features(k)
+    state = state + k.unsqueeze(-1) * v.unsqueeze(-2)  # (..., d_k, d_v)
+    normaliser = normaliser + k
+    context = (q.unsqueeze(-2) @ state).squeeze(-2)  # (..., d_v)
+    return context / (q * normaliser).sum(dim=-1, keepdim=True), state, normaliser
+
+
+def causal_linear_attention(q, k, v, block=128):
+    """Do for all positions at once what `linear_attention_step` does for one.
+
+    q, k     (..., T, d_k)
+    v        (..., T, d_v)
+    block    within so many positions the scores are made; what lies before them is in the state
+    returns  (..., T, d_v)
+    """
+    q, k = positive_features(q), positive_features(k)
+    v = F.pad(v, (0, 1), value=1.0)  # (..., T, d_v + 1): the last column gathers the normaliser
+    state, parts = 0.0, []
+    for rows in (slice(i, i + block) for i in range(0, q.shape[-2], block)):
+        queries, keys, values = q[..., rows, :], k[..., rows, :], v[..., rows, :]
+        within = (queries @ keys.transpose(-2, -1)).tril() @ values  # (..., block, d_v + 1)
+        before = queries @ state if parts else 0.0
+        parts.append(within + before)
+        state = state + keys.transpose(-2, -1) @ values  # (..., d_k, d_v + 1)
+    sums = torch.cat(parts, dim=-2)
+    return sums[..., :-1] / sums[..., -1:]
+
+
+def window_in_blocks(q, k, v, window):
+    """Attention with `local_mask` of lesson 06, in blocks: few large products, no (T, T) matrix.
+
+    q, k     (..., T, d_k)
+    v        (..., T, d_v)
+    window   neighbours on each side, at least 1
+    returns  (..., T, d_v)
+
+    The positions are cut into blocks of `window`. What a query sees lies in its own block and in
+    those beside it, so a block of queries meets three blocks of keys.
+    Source: Beltagy et al. (2020), section 3.1.
+    """
+    T, n = q.shape[-2], -(-q.shape[-2] // window)  # n blocks
+    end = n * window - T
+    q = F.pad(q, (0, 0, 0, end)).unflatten(-2, (n, window))  # (..., n, w, d_k)
+    k, v = (F.pad(x, (0, 0, window, window + end)) for x in (k, v))  # (..., (n + 2) · w, d)
+    k, v = (x.unfold(-2, 3 * window, window).transpose(-2, -1) for x in (k, v))  # (..., n, 3w, d)
+    query = torch.arange(window, device=q.device).unsqueeze(1)
+    key = torch.arange(-window, 2 * window, device=q.device)  # counted from the block's beginning
+    place = window * torch.arange(n, device=q.device)[:, None, None] + key  # (n, 1, 3w)
+    near = ((key - query).abs() <= window) & (place >= 0) & (place < T)  # (n, w, 3w)
+    return masked_attention(q, k, v, near).flatten(-3, -2)[..., :T, :]
+
+
+def grouped_query_attention(q, k, v, mask=None):
+    """Attention of many query heads that share few heads of keys and values.
+
+    q        (B, H, T_q, d_k)
+    k        (B, H_kv, T_k, d_k)  query head h looks at head h // (H / H_kv): neighbours share one
+    v        (B, H_kv, T_k, d_v)
+    mask     None, or bool that broadcasts to (T_q, T_k); True = may attend
+    returns  (B, H, T_q, d_v)
+
+    H_kv = H is multi-head attention, H_kv = 1 multi-query attention. A query that may attend to
+    nothing gets zeros. Raises ValueError if H_kv does not divide H.
+    Source: Shazeer (2019), section 3; Ainslie et al. (2023), section 2.2.
+
+    >>> q, k, v = torch.zeros(1, 4, 1, 1), torch.zeros(1, 2, 1, 1), torch.tensor([10.0, 20.0])
+    >>> grouped_query_attention(q, k, v.view(1, 2, 1, 1)).flatten()
+    tensor([10., 10., 20., 20.])
+    """
+    H, H_kv = q.shape[1], k.shape[1]
+    if H % H_kv:
+        raise ValueError(f"H_kv={H_kv} does not divide H={H}")
+    # exercise: about 3 lines
+    q = q.unflatten(1, (H_kv, H // H_kv))  # (B, H_kv, H / H_kv, T_q, d_k)
+    context = masked_attention(q, k.unsqueeze(2), v.unsqueeze(2), mask)
+    return context.flatten(1, 2)  # (B, H, T_q, d_v)
+
+
+def kv_cache_bytes(T, n_layers, n_kv_heads, d_head, bytes_per_number=2):
+    """Count the bytes that the keys and values of T positions take in a decoder's cache.
+
+    T                 positions that were read
+    n_kv_heads        heads of keys and values in each layer
+    bytes_per_number  2 for float16 and bfloat16, 4 for float32
+    returns           an int
+
+    >>> kv_cache_bytes(T=10, n_layers=3, n_kv_heads=2, d_head=5)
+    1200
+    """
+    # exercise: about 1 line
+    return 2 * T * n_layers * n_kv_heads * d_head * bytes_per_number

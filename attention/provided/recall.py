@@ -1,0 +1,91 @@
+"""A task that needs distant memory: pairs of a key and a value, and later the keys alone.
+
+A sequence holds ``pairs`` positions that show a key and its value, then as many that show one of
+these keys each, in another order. The answer is the value that stood beside it.
+"""
+
+from collections.abc import Callable
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from attention.provided.descent import descend, fewer
+from attention.provided.progress import Bar
+
+KEYS, VALUES, PAIRS = 64, 16, 32
+D_MODEL = 64
+BATCH, LEARNING_RATE, STEPS = 64, 3e-3, 500
+Attention = Callable[[Tensor, Tensor, Tensor], Tensor]
+
+
+def make(count: int, pairs: int, draw: torch.Generator) -> tuple[Tensor, Tensor, Tensor]:
+    """Draw sequences: keys (B, 2 · pairs), shown values (B, pairs), and answers (B, pairs).
+
+    The keys of a sequence are different ones. Answer i belongs to the key at position pairs + i.
+
+    >>> keys, shown, answers = make(5, 3, torch.Generator().manual_seed(0))
+    >>> keys.shape, shown.shape, answers.shape
+    (torch.Size([5, 6]), torch.Size([5, 3]), torch.Size([5, 3]))
+    """
+    keys = torch.rand(count, KEYS, generator=draw).argsort(dim=1)[:, :pairs]
+    shown = torch.randint(VALUES, (count, pairs), generator=draw)
+    order = torch.rand(count, pairs, generator=draw).argsort(dim=1)
+    return torch.cat([keys, keys.gather(1, order)], dim=1), shown, shown.gather(1, order)
+
+
+class Recaller(nn.Module):
+    """One layer of attention with one head: embeddings, q, k and v, a score for each value.
+
+    attention  any function of q, k, v, (B, T, d_k), (B, T, d_k) and (B, T, D_MODEL)
+    d_k        length of queries and keys; all other vectors have D_MODEL numbers
+    """
+
+    def __init__(self, attention: Attention, d_k: int = D_MODEL):
+        super().__init__()
+        self.attention = attention
+        self.keys, self.values = nn.Embedding(KEYS, D_MODEL), nn.Embedding(VALUES, D_MODEL)
+        self.W_q, self.W_k = nn.Linear(D_MODEL, d_k), nn.Linear(D_MODEL, d_k)
+        self.W_v, self.head = nn.Linear(D_MODEL, D_MODEL), nn.Linear(D_MODEL, VALUES)
+
+    def forward(self, keys: Tensor, shown: Tensor) -> Tensor:
+        """Score the values: keys (B, 2 · pairs) and shown (B, pairs) to (B, pairs, VALUES)."""
+        pairs = shown.shape[1]
+        x = self.keys(keys) + F.pad(self.values(shown), (0, 0, 0, pairs))  # (B, 2 · pairs, d)
+        context = self.attention(self.W_q(x), self.W_k(x), self.W_v(x))
+        scores: Tensor = self.head(context[:, pairs:])
+        return scores
+
+
+def train(model: nn.Module, steps: int = STEPS, seed: int = 0, label: str = "training") -> None:
+    """Train on fresh sequences; their pairs grow from 4 to PAIRS over the first half of the steps.
+
+    While nbgrader runs the notebook, there are a few steps only.
+    """
+    steps, draw = fewer(steps), torch.Generator().manual_seed(seed)
+    optimizer = torch.optim.AdamW(model.parameters(), weight_decay=0.0)
+    schedule = torch.optim.lr_scheduler.OneCycleLR(
+        optimizer, LEARNING_RATE, total_steps=steps, pct_start=0.1
+    )
+
+    def loss(step: int) -> Tensor:
+        pairs = min(PAIRS, 4 + round((PAIRS - 4) * 2 * step / steps))
+        keys, shown, answers = make(BATCH, pairs, draw)
+        return F.cross_entropy(model(keys, shown).flatten(0, 1), answers.flatten())
+
+    with Bar(steps, label) as bar:
+        descend(model, map(loss, range(steps)), optimizer, schedule, bar)
+
+
+@torch.no_grad()
+def right(model: nn.Module, count: int = 500, pairs: int = PAIRS) -> tuple[float, Tensor]:
+    """Return the share of right answers, and the share by how far back the pair stood.
+
+    The second one is (2 · pairs,): entry n is for n positions back. Entry 0 is NaN.
+    """
+    keys, shown, answers = make(count, pairs, torch.Generator().manual_seed(1_000_000))
+    found = model(keys, shown).argmax(dim=2) == answers  # (B, pairs)
+    same = keys[:, pairs:, None] == keys[:, None, :pairs]  # (B, pairs, pairs)
+    distance = torch.arange(pairs, 2 * pairs) - same.int().argmax(dim=2)  # (B, pairs)
+    sums = torch.zeros(2 * pairs).index_add(0, distance.flatten(), found.flatten().float())
+    return found.double().mean().item(), sums / distance.flatten().bincount(minlength=2 * pairs)

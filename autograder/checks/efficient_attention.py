@@ -1,0 +1,342 @@
+"""Checks of lesson 18. Oracles: sums over all scores at once, PyTorch's kernels, loops."""
+
+import math
+
+import torch
+from torch.nn import functional as F
+
+from autograder.checking import expect
+from autograder.checking.registry import check
+
+F64 = torch.float64
+
+
+def _tensor(*numbers):
+    return torch.tensor(numbers, dtype=F64)
+
+
+@check(
+    without={
+        "gradients": "what flows through the maximum cancels in context / total, so an answer may "
+        "cut it off or not"
+    }
+)
+def online_softmax(student, draw):
+    """Two blocks by hand; then, after every block, the sums over all scores so far."""
+    nothing = torch.zeros(1, 1, dtype=F64), torch.zeros(1, dtype=F64), _tensor(-math.inf)
+    scores, v = _tensor(0, math.log(3)).view(1, 2), _tensor(12, 60).view(2, 1)
+    state = _three(student(*nothing, scores, v), 1, 1)
+    _sums(state, _tensor(64).view(1, 1), _tensor(4 / 3), _tensor(math.log(3)), "after one block")
+    scores, v = _tensor(math.log(6)).view(1, 1), _tensor(100).view(1, 1)
+    state = _three(student(*state, scores, v), 1, 1)
+    expected = _tensor(132).view(1, 1), _tensor(5 / 3), _tensor(math.log(6))
+    _sums(state, *expected, "after a second block with a larger score")
+    for lead, T_q, sizes, d_v, scale in (
+        ((2, 3), 5, (4, 7, 2), 6, 2.0),
+        ((), 5, (3, 1, 2), 4, 300.0),
+        ((1,), 1, (2, 3), 1, 2.0),
+        ((3,), 2, (1, 1, 6), 3, 40.0),
+    ):
+        scores = draw.normal(*lead, T_q, sum(sizes), scale=scale)
+        scores[..., 0, : sizes[0]] = -math.inf  # the first block shows nothing to query 0
+        scores[..., -1:, sizes[0] : sizes[0] + 1] = -math.inf
+        if T_q > 2:
+            scores[..., 1, :-1] = -math.inf  # only the last key
+            scores[..., 2, :] = -math.inf  # nothing at all
+            scores[..., 3, : sizes[0]] -= 1000  # from far below, up
+            scores[..., 4, : sizes[0]] += 1000  # and down again
+        v = draw.normal(*lead, sum(sizes), d_v, scale=3.0)
+        _blocks(student, draw, scores, v, sizes)
+
+
+def _blocks(student, draw, scores, v, sizes):
+    shape, end = scores.shape[:-1], 0
+    state = (
+        torch.zeros(*shape, v.shape[-1], dtype=F64),
+        torch.zeros(shape, dtype=F64),
+        torch.full(shape, -math.inf, dtype=F64),
+    )
+    for number, size in enumerate(sizes):
+        begin, end = end, end + size
+        block = draw.strided(scores[..., begin:end]), draw.strided(v[..., begin:end, :])
+        got = _three(student(*state, *block), *v.shape[-1:], *shape)
+        largest = scores[..., :end].max(dim=-1).values
+        powers = torch.exp(scores[..., :end] - largest.unsqueeze(-1)).nan_to_num(0.0)
+        expected = torch.einsum("...qk,...kd->...qd", powers, v[..., :end, :])
+        when = f"after block {number} of scores {tuple(scores.shape)} in blocks of {sizes}"
+        _sums(got, expected, powers.sum(-1), largest, when)
+        state = expected, powers.sum(-1), largest
+
+
+def _three(result, d_v, *shape):
+    context, total, maximum = expect.parts(result, "context", "total", "maximum")
+    expect.shape(context, (*shape, d_v), axes="..., T_q, d_v")
+    expect.shape(total, shape, axes="..., T_q")
+    expect.shape(maximum, shape, axes="..., T_q")
+    return context, total, maximum
+
+
+def _sums(state, context, total, maximum, when):
+    expect.close(state[2], maximum, f"{when} the maximum is wrong")
+    expect.close(state[1], total, f"{when} the total is wrong")
+    expect.close(state[0], context, f"{when} the context is wrong")
+
+
+def _dense(q, k, v, causal=False):
+    """Context by PyTorch's kernel, and the logarithm of the sums from all scores at once."""
+    seen = torch.ones(q.shape[-2], k.shape[-2], dtype=torch.bool)
+    seen = seen.tril() if causal else seen
+    scores = torch.einsum("...qd,...kd->...qk", q, k) / math.sqrt(k.shape[-1])
+    lse = scores.where(seen, -math.inf).logsumexp(-1)
+    return F.scaled_dot_product_attention(q, k, v, attn_mask=seen), lse
+
+
+@check
+def flash_attention(student, draw):
+    """Equal to PyTorch's kernel and to logsumexp, for tiles that fit and tiles that do not."""
+    v = _tensor(3, 6, 12).view(3, 1)
+    zeros = torch.zeros(3, 1, dtype=F64)
+    context, lse = expect.parts(student(zeros, zeros, v, 2), "context", "lse")
+    expect.shape(context, (3, 1), axes="T_q, d_v")
+    expect.shape(lse, (3,), axes="T_q")
+    expected = _tensor(7, 7, 7).view(3, 1)
+    expect.close(context, expected, "for scores of 0 the context should be the mean of 3, 6 and 12")
+    expect.close(lse, _tensor(1, 1, 1) * math.log(3), "for three scores of 0 lse should be log 3")
+    for lead, T_q, T_k, d_k, d_v, block in (
+        ((2, 3), 5, 7, 6, 8, 3),
+        ((), 6, 9, 5, 3, 3),
+        ((2,), 9, 5, 3, 7, 2),
+        ((2,), 3, 6, 7, 5, 1),
+        ((1, 2), 5, 3, 6, 3, 20),
+        ((3,), 1, 5, 1, 2, 2),
+        ((2,), 7, 1, 3, 1, 4),
+    ):
+        q, k, v = draw.normal(*lead, T_q, d_k), draw.normal(*lead, T_k, d_k), None
+        v = draw.normal(*lead, T_k, d_v)
+        where = f"with q {tuple(q.shape)}, k {tuple(k.shape)} and block={block}"
+        _tiles(student, draw, (2 * q, k, v, block), False, where)
+        _tiles(student, draw, (2 * q, k, v, block), True, f"{where}, causal,")
+    q, k, v = draw.normal(2, 7, 6, scale=300.0), draw.normal(2, 7, 6), draw.normal(2, 7, 5)
+    q[0, 3], k[0] = 50, torch.arange(7)[:, None] * 10.0  # each tile has larger scores
+    q[1, 3], k[1] = 50, torch.arange(7, 0, -1)[:, None] * 10.0
+    _tiles(student, draw, (q, k, v, 2), False, "with large scores")
+    _tiles(student, draw, (q, k, v, 2), True, "with large scores, causal,")
+    given = {"causal": True}
+    context, _ = expect.parts(student(q, k, v, block=3, **given), "context", "lse")
+    expect.close(context, _dense(q, k, v, True)[0], "with block=3, causal=True it is wrong")
+
+
+def _tiles(student, draw, arguments, causal, where):
+    *tensors, block = arguments
+    tensors = [draw.strided(x) for x in tensors]
+    context, lse = expect.parts(student(*tensors, block, causal), "context", "lse")
+    expected = _dense(*arguments[:3], causal)
+    expect.shape(context, expected[0].shape, axes="..., T_q, d_v")
+    expect.shape(lse, expected[1].shape, axes="..., T_q")
+    expect.close(context, expected[0], f"{where} the context differs from PyTorch's attention")
+    expect.close(lse, expected[1], f"{where} lse is wrong")
+
+
+@check(without={"gradients": "the results are gradients already, not differentiated again"})
+def flash_attention_backward(student, draw):
+    """The three gradients against autograd's, for tiles that fit and tiles that do not."""
+    for lead, T_q, T_k, d_k, d_v, block in (
+        ((), 5, 7, 6, 8, 20),
+        ((2, 3), 5, 7, 6, 8, 3),
+        ((2,), 9, 5, 3, 7, 2),
+        ((1,), 1, 3, 1, 2, 2),
+        ((2,), 5, 1, 9, 1, 1),
+    ):
+        q, k = draw.normal(*lead, T_q, d_k), draw.normal(*lead, T_k, d_k)
+        v, grad = draw.normal(*lead, T_k, d_v), draw.normal(*lead, T_q, d_v)
+        where = f"with q {tuple(q.shape)}, k {tuple(k.shape)} and block={block}"
+        _carries_back(student, draw, (q, k, v, grad), block, where)
+    q, k = draw.normal(3, 5, 6, scale=3.0), draw.normal(3, 7, 6)
+    v, grad = draw.normal(3, 7, 5) + 20, draw.normal(3, 5, 5, scale=100.0)
+    grad[0, 0, 0] = 150.0  # with scores as loud, the gradients would be rounding alone
+    _carries_back(student, draw, (q, k, v, grad), 2, "with large numbers")
+
+
+def _carries_back(student, draw, tensors, block, where):
+    *inputs, grad = tensors
+    leaves = [tensor.clone().requires_grad_() for tensor in inputs]
+    with torch.enable_grad():
+        context, lse = _dense(*leaves)
+        expected = torch.autograd.grad((context * grad).sum(), leaves)
+    handed = [draw.strided(x) for x in (*inputs, context.detach(), lse.detach(), grad)]
+    got = expect.parts(student(*handed, block), "grad_q", "grad_k", "grad_v")
+    for name, one, wanted in list(zip("qkv", got, expected, strict=True))[::-1]:
+        expect.shape(one, wanted.shape)
+        expect.close(one, wanted, f"{where} grad_{name} differs from autograd's")
+
+
+def _features(x):
+    """elu(x) + 1, one piece at a time."""
+    return torch.where(x > 0, x, 0.0) + torch.where(x > 0, 1.0, torch.exp(x.clamp(max=0.0)))
+
+
+def _by_kernel(q, k, v, causal=False):
+    """Kernel regression as in lesson 01: similarities, then weights that sum to 1."""
+    similarity = torch.einsum("...qd,...kd->...qk", _features(q), _features(k))
+    similarity = similarity.tril() if causal else similarity
+    return torch.einsum("...qk,...kd->...qd", similarity / similarity.sum(-1, keepdim=True), v)
+
+
+@check
+def linear_attention(student, draw):
+    """Similarities by hand, then the dense form; a length at which that one cannot exist."""
+    zero, k = torch.zeros(1, 1, dtype=F64), _tensor(0, 2).view(2, 1)
+    v = _tensor(10, 30).view(2, 1)
+    context = student(zero, k, v)
+    expect.shape(context, (1, 1), axes="T_q, d_v")
+    expect.close(context, _tensor(25).view(1, 1), "for similarities of 1 and 3 it is wrong")
+    for lead, T_q, T_k, d_k, d_v, scale in (
+        ((2, 3), 5, 7, 6, 8, 2.0),
+        ((), 9, 5, 3, 7, 2.0),
+        ((2,), 5, 6, 3, 7, 150.0),
+        ((3,), 1, 4, 1, 2, 2.0),
+        ((1,), 6, 1, 3, 1, 2.0),
+    ):
+        q, k = draw.normal(*lead, T_q, d_k, scale=scale), draw.normal(*lead, T_k, d_k)
+        q[..., 0, 0], k[..., 0, 0] = 100.0, 100.0
+        v = draw.normal(*lead, T_k, d_v)
+        where = f"with q {tuple(q.shape)}, k {tuple(k.shape)} and v {tuple(v.shape)}"
+        if scale > 100:  # a query of which some features are nearly 0, but not all
+            q[..., 0] = 1 + q[..., 0].abs()
+        context = student(draw.strided(q), draw.strided(k), draw.strided(v))
+        expect.shape(context, (*lead, T_q, d_v), axes="..., T_q, d_v")
+        expect.close(context, _by_kernel(q, k, v), f"{where} it differs from the weighted average")
+    q = draw.normal(2, 5, 6) - 12  # all similarities are tiny: their ratios are not
+    k, v = draw.normal(2, 7, 6) - 12, draw.normal(2, 7, 3)
+    what = "where all features are tiny it differs from the weighted average"
+    expect.close(student(q, k, v), _by_kernel(q, k, v), what)
+    T = 400_000  # a (T, T) matrix of this length takes a terabyte
+    q, k, v = draw.normal(T, 1), draw.normal(T, 1), draw.normal(T, 1)
+    shares = _features(k) / _features(k).sum()
+    expected = (shares * v).sum().expand(T, 1)  # with one feature, all queries see the same
+    expect.close(student(q, k, v), expected, "in a sequence of 400 000 a context is wrong")
+
+
+@check
+def linear_attention_step(student, draw):
+    """The first steps by hand; then whole sequences against the dense form under a mask."""
+    state, normaliser = torch.zeros(1, 1, dtype=F64), torch.zeros(1, dtype=F64)
+    zero = torch.zeros(1, dtype=F64)
+    step = _step(student(zero, zero, _tensor(10), state, normaliser), (), 1, 1)
+    what = "at the first position the context should be its own value"
+    expect.close(step[0], _tensor(10), what)
+    step = _step(student(zero, _tensor(2), _tensor(30), *step[1:]), (), 1, 1)
+    what = "at the second position, with similarities of 1 and 3, the context is wrong"
+    expect.close(step[0], _tensor(25), what)
+    for lead, T, d_k, d_v, scale in (
+        ((2, 3), 5, 6, 7, 2.0),
+        ((), 4, 7, 3, 2.0),
+        ((5,), 3, 1, 2, 100.0),
+        ((1, 2), 3, 3, 1, 2.0),
+    ):
+        q, k = draw.normal(*lead, T, d_k), draw.normal(*lead, T, d_k, scale=scale)
+        q[..., 0, 0] = k[..., 0, 0] = 150.0
+        v = draw.normal(*lead, T, d_v, scale=3.0)
+        _reads(student, draw, q, k, v)
+    q, k = draw.normal(2, 3, 6) - 12, draw.normal(2, 3, 6) - 12  # all features are tiny
+    _reads(student, draw, q, k, draw.normal(2, 3, 5))
+
+
+def _reads(student, draw, q, k, v):
+    contexts = _by_kernel(q, k, v, causal=True)
+    lead, d_k, d_v = q.shape[:-2], q.shape[-1], v.shape[-1]
+    state = torch.zeros(*lead, d_k, d_v, dtype=F64)
+    normaliser = torch.zeros(*lead, d_k, dtype=F64)
+    for t in range(q.shape[-2]):
+        now = [draw.strided(x[..., t, :]) for x in (q, k, v)]
+        result = student(*now, draw.strided(state), draw.strided(normaliser))
+        got = _step(result, lead, d_k, d_v)
+        features = _features(k[..., : t + 1, :])
+        state = torch.einsum("...tk,...td->...kd", features, v[..., : t + 1, :])
+        normaliser = features.sum(-2)
+        where = f"with q {tuple(now[0].shape)} and v {tuple(now[2].shape)}, at position {t},"
+        expect.close(got[2], normaliser, f"{where} the normaliser is wrong")
+        expect.close(got[1], state, f"{where} the state is wrong")
+        what = f"{where} the context differs from the dense form under a causal mask"
+        expect.close(got[0], contexts[..., t, :], what)
+
+
+def _step(result, lead, d_k, d_v):
+    result = expect.parts(result, "context", "state", "normaliser")
+    expect.shape(result[0], (*lead, d_v), axes="..., d_v")
+    expect.shape(result[1], (*lead, d_k, d_v), axes="..., d_k, d_v")
+    expect.shape(result[2], (*lead, d_k), axes="..., d_k")
+    return result
+
+
+@check
+def grouped_query_attention(student, draw):
+    """Which head looks where, by hand; then one head at a time by PyTorch's kernel."""
+    q, k = torch.zeros(1, 6, 1, 2, dtype=F64), torch.zeros(1, 3, 1, 2, dtype=F64)
+    context = student(q, k, _tensor(10, 20, 30).view(1, 3, 1, 1))
+    expect.shape(context, (1, 6, 1, 1), axes="B, H, T_q, d_v")
+    expected = _tensor(10, 10, 20, 20, 30, 30)
+    what = "with 6 heads of queries and 3 of values 10, 20 and 30 the contexts are wrong"
+    expect.close(context.flatten(), expected, what)
+    for B, H, H_kv, T_q, T_k, d_k, d_v in (
+        (2, 6, 3, 5, 7, 9, 8),
+        (3, 6, 2, 4, 5, 7, 3),
+        (2, 3, 3, 5, 4, 6, 7),
+        (2, 5, 1, 3, 7, 6, 4),
+        (1, 4, 2, 1, 3, 1, 2),
+        (2, 4, 2, 6, 1, 3, 1),
+        (1, 1, 1, 2, 3, 5, 4),
+    ):
+        q, k = draw.normal(B, H, T_q, d_k, scale=2.0), draw.normal(B, H_kv, T_k, d_k)
+        v = draw.normal(B, H_kv, T_k, d_v)
+        q[0, 0, 0, 0] = 200.0
+        sizes = f"with H={H}, H_kv={H_kv}, q {tuple(q.shape)} and k {tuple(k.shape)}"
+        got = student(draw.strided(q), draw.strided(k), draw.strided(v))
+        expect.shape(got, (B, H, T_q, d_v), axes="B, H, T_q, d_v")
+        expect.close(got, _one_head_at_a_time(q, k, v), f"{sizes} a context is wrong")
+        mask = draw.uniform(T_q, T_k) < 0.5
+        mask[0, 0], mask[1:2] = True, False  # query 1 sees nothing
+        got = student(draw.strided(q), draw.strided(k), draw.strided(v), draw.strided(mask))
+        what = f"{sizes} and a mask, of which query 1 sees nothing, a context is wrong"
+        expect.close(got, _one_head_at_a_time(q, k, v, mask), what)
+    got = student(q, k, v, mask=mask)
+    what = "with a mask given by its name a context is wrong"
+    expect.close(got, _one_head_at_a_time(q, k, v, mask), what)
+    q, k = draw.normal(1, 5, 3, 2), draw.normal(1, 3, 3, 2)
+    what = "3 heads of keys do not divide 5 heads of queries, but nothing is raised"
+    message = expect.raises(student, ValueError, q, k, k, what=what)
+    both = "3" in message and "5" in message
+    expect.true(both, "the error does not name both numbers of heads", message)
+
+
+def _one_head_at_a_time(q, k, v, mask=None):
+    group = q.shape[1] // k.shape[1]
+    heads = []
+    for h in range(q.shape[1]):
+        part = q[:, h], k[:, h // group], v[:, h // group]
+        if mask is None:
+            heads.append(F.scaled_dot_product_attention(*part))
+            continue
+        seen = mask | ~mask.any(-1, keepdim=True)
+        head = F.scaled_dot_product_attention(*part, attn_mask=seen)
+        heads.append(head * mask.any(-1, keepdim=True))
+    return torch.stack(heads, dim=1)
+
+
+@check
+def kv_cache_bytes(student, draw):
+    """Every key and every value counted."""
+    count = student(T=10, n_layers=3, n_kv_heads=2, d_head=5)
+    what = "with T=10, n_layers=3, n_kv_heads=2, d_head=5 and 2 bytes a number the count is wrong"
+    expect.close(count, 1200, what)
+    expect.equal(count, 1200, "the count should be an int")
+    what = "for 6 positions, 5 layers, 3 heads and d_head=7 with 2 bytes a number it is wrong"
+    expect.close(student(6, 5, 3, 7), 2520, what)
+    drawn = [draw.permutation(7)[:5].add(2).tolist() for _ in range(3)]
+    for sizes in (*drawn, (1, 3, 5, 2, 4), (6, 1, 1, 7, 1)):
+        T, n_layers, n_kv_heads, d_head, size = sizes
+        vectors = sum(2 for _ in range(T) for _ in range(n_layers) for _ in range(n_kv_heads))
+        names = "T={}, n_layers={}, n_kv_heads={}, d_head={}, bytes_per_number={}".format(*sizes)
+        count = student(*sizes)
+        expect.close(count, vectors * d_head * size, f"with {names} the count is wrong")
+        expect.equal(count, vectors * d_head * size, "the count should be an int")

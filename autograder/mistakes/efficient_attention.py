@@ -1,0 +1,1381 @@
+"""Wrong and right answers to the exercises of lesson 18."""
+
+import math
+
+import torch
+from torch.nn import functional as F
+
+from attention.masked_attention import masked_attention
+from autograder.checking.registry import alternative, mistake
+
+INF = math.inf
+
+
+def _merge(context, total, maximum, scores, v, largest=None, shrink=None, guard=True):
+    """One step, with another maximum or another way to shrink the old sums."""
+    new = torch.maximum(maximum, scores.amax(-1))
+    reference = (largest or (lambda maximum, new, scores: new))(maximum, new, scores)
+    reference = reference.masked_fill(reference == -INF, 0.0) if guard else reference
+    powers = torch.exp(scores - reference[..., None])
+    factor = (shrink or (lambda maximum, reference: torch.exp(maximum - reference)))(
+        maximum, reference
+    )
+    context = factor[..., None] * context + powers @ v
+    return context, factor * total + powers.sum(-1), new
+
+
+@mistake(
+    "online_softmax",
+    hint="The old sums are taken over as they are. They were made with the old maximum: when the "
+    "maximum grows, both must shrink by exp(old maximum - new maximum).",
+)
+def never_shrinks(context, total, maximum, scores, v):
+    return _merge(context, total, maximum, scores, v, shrink=lambda m, r: torch.ones_like(m))
+
+
+@mistake(
+    "online_softmax",
+    hint="The old sums grow where they should shrink: the factor is exp(old maximum - new "
+    "maximum), which is at most 1.",
+)
+def grows_where_it_should_shrink(context, total, maximum, scores, v):
+    def factor(m, r):
+        return torch.exp(r - m).masked_fill(m == -INF, 0.0)
+
+    return _merge(context, total, maximum, scores, v, shrink=factor)
+
+
+@mistake(
+    "online_softmax",
+    hint="Only the total shrinks with the new maximum. The context is a sum of the same powers, so "
+    "it must shrink, too.",
+)
+def shrinks_only_the_total(context, total, maximum, scores, v):
+    right = _merge(context, total, maximum, scores, v)
+    return (
+        _merge(context, total, maximum, scores, v, shrink=lambda m, r: torch.ones_like(m))[0],
+        *right[1:],
+    )
+
+
+@mistake(
+    "online_softmax",
+    hint="Only the context shrinks with the new maximum. The total is a sum of the same powers, so "
+    "it must shrink, too.",
+)
+def shrinks_only_the_context(context, total, maximum, scores, v):
+    right = _merge(context, total, maximum, scores, v)
+    wrong = _merge(context, total, maximum, scores, v, shrink=lambda m, r: torch.ones_like(m))
+    return right[0], wrong[1], right[2]
+
+
+@mistake(
+    "online_softmax",
+    hint="NaN where a query has seen nothing but -inf: -inf - (-inf) is NaN. While the maximum is "
+    "-inf, subtract some finite number instead.",
+)
+def is_not_a_number(context, total, maximum, scores, v):
+    return _merge(context, total, maximum, scores, v, guard=False)
+
+
+@mistake(
+    "online_softmax",
+    hint="The NaN of a block that is hidden as a whole is replaced by 0, and with it what was "
+    "summed before. Avoid the NaN: while the maximum is -inf, subtract some finite number.",
+)
+def erases_with_the_nan(context, total, maximum, scores, v):
+    block = scores.amax(-1)
+    powers = torch.exp(scores - block[..., None])
+    new = torch.maximum(maximum, block)
+    old, fresh = torch.exp(maximum - new), torch.exp(block - new)
+    context = old[..., None] * context + fresh[..., None] * (powers @ v)
+    return context.nan_to_num(0.0), (old * total + fresh * powers.sum(-1)).nan_to_num(0.0), new
+
+
+@mistake(
+    "online_softmax",
+    hint="The new maximum is that of this block alone. A larger score may have come before: take "
+    "the larger of the two.",
+)
+def forgets_the_old_maximum(context, total, maximum, scores, v):
+    def own(maximum, new, scores):
+        return scores.amax(-1)
+
+    context, total, _ = _merge(context, total, maximum, scores, v, largest=own)
+    return context, total, scores.amax(-1)
+
+
+@mistake(
+    "online_softmax",
+    hint="The maximum is not updated: it stays at the value that came in.",
+)
+def keeps_the_old_maximum(context, total, maximum, scores, v):
+    def old(maximum, new, scores):
+        return maximum
+
+    context, total, _ = _merge(context, total, maximum, scores, v, largest=old)
+    return context, total, maximum
+
+
+@mistake(
+    "online_softmax",
+    hint="The context is divided by the total already. More keys will come: here both stay sums, "
+    "and the division comes after the last block.",
+)
+def divides_too_early(context, total, maximum, scores, v):
+    context, total, maximum = _merge(context, total, maximum, scores, v)
+    return context / total.clamp(min=1e-300)[..., None], total, maximum
+
+
+@mistake(
+    "online_softmax",
+    hint="One maximum for all queries. Each query has its own: amax along the last axis.",
+)
+def shares_one_maximum(context, total, maximum, scores, v):
+    def shared(maximum, new, scores):
+        return new.max().expand_as(new)
+
+    context, total, new = _merge(context, total, maximum, scores, v, largest=shared)
+    return context, total, new.max().expand_as(new).clone()
+
+
+@mistake(
+    "online_softmax",
+    hint="Nothing is subtracted from the scores. exp of a large score is infinite: the powers are "
+    "exp(score - maximum).",
+)
+def subtracts_nothing(context, total, maximum, scores, v):
+    powers = torch.exp(scores)
+    context = context + powers @ v
+    return context, total + powers.sum(-1), torch.maximum(maximum, scores.amax(-1))
+
+
+@mistake(
+    "online_softmax",
+    hint="The old sums are dropped: only this block counts. They should be added, after they have "
+    "shrunk.",
+)
+def forgets_what_came_before(context, total, maximum, scores, v):
+    return _merge(context, total, maximum, scores, v, shrink=lambda m, r: torch.zeros_like(m))
+
+
+@mistake(
+    "online_softmax",
+    hint="The total counts the mean of the powers of this block, not their sum.",
+)
+def averages_the_powers(context, total, maximum, scores, v):
+    new, _, largest = _merge(context, total, maximum, scores, v)
+    reference = largest.masked_fill(largest == -INF, 0.0)
+    powers = torch.exp(scores - reference[..., None])
+    return new, torch.exp(maximum - reference) * total + powers.mean(-1), largest
+
+
+@mistake(
+    "online_softmax",
+    hint="The order of the results: context, total, maximum, as they came in.",
+)
+def returns_another_order(context, total, maximum, scores, v):
+    return _merge(context, total, maximum, scores, v)[::-1]
+
+
+@mistake(
+    "online_softmax",
+    hint="The total is (..., T_q, 1): without keepdim the sum has the shape (..., T_q) that came "
+    "in.",
+)
+def keeps_an_axis(context, total, maximum, scores, v):
+    context, total, maximum = _merge(context, total, maximum, scores, v)
+    return context, total[..., None], maximum[..., None]
+
+
+STANDS_IN = (
+    "A query that has seen nothing but -inf should keep the maximum -inf. A finite number may only "
+    "stand in for it within the step: kept, it would be too large for scores that come later."
+)
+
+
+@mistake("online_softmax", hint=STANDS_IN)
+def keeps_a_zero_for_the_maximum(context, total, maximum, scores, v):
+    context, total, maximum = _merge(context, total, maximum, scores, v)
+    return context, total, maximum.masked_fill(maximum == -INF, 0.0)
+
+
+@mistake("online_softmax", hint=STANDS_IN)
+def keeps_a_low_maximum(context, total, maximum, scores, v):
+    context, total, maximum = _merge(context, total, maximum, scores, v)
+    return context, total, maximum.clamp(min=-1e9)
+
+
+@alternative("online_softmax")
+def joins_two_softmaxes(context, total, maximum, scores, v):
+    own = scores.max(dim=-1, keepdim=True).values
+    safe = torch.where(own == -INF, torch.zeros_like(own), own)
+    powers = (scores - safe).exp()
+    new = torch.maximum(maximum[..., None], own)
+    anchor = torch.where(new == -INF, torch.zeros_like(new), new)
+    old, fresh = (maximum[..., None] - anchor).exp(), (own - anchor).exp()
+    context = context * old + (powers @ v) * fresh
+    total = total * old[..., 0] + powers.sum(-1) * fresh[..., 0]
+    return context, total, new.squeeze(-1)
+
+
+@alternative("online_softmax")
+def goes_key_by_key(context, total, maximum, scores, v):
+    for n in range(scores.shape[-1]):
+        score = scores[..., n]
+        new = torch.where(score > maximum, score, maximum)
+        finite = torch.where(torch.isinf(new), torch.zeros_like(new), new)
+        old, power = torch.exp(maximum - finite), torch.exp(score - finite)
+        context = old[..., None] * context + power[..., None] * v[..., n, None, :]
+        total, maximum = old * total + power, new
+    return [context, total, maximum]
+
+
+@alternative("online_softmax")
+def clamps_the_maximum(context, total, maximum, scores, v):
+    new = torch.stack([maximum, scores.amax(-1)]).amax(0)
+    anchor = new.clamp(min=torch.finfo(scores.dtype).min)
+    old = torch.exp(maximum - anchor)
+    powers = torch.exp(scores - anchor.unsqueeze(-1))
+    context = torch.einsum("...q,...qd->...qd", old, context) + torch.matmul(powers, v)
+    return context, torch.sum(powers, -1) + total * old, new
+
+
+@alternative("online_softmax")
+def prepends_the_sums_as_a_key(context, total, maximum, scores, v):
+    new = torch.cat([maximum.unsqueeze(-1), scores], -1).amax(-1)
+    anchor = new.masked_fill(new.isneginf(), 0)
+    exps = torch.cat([maximum.unsqueeze(-1), scores], -1).sub(anchor.unsqueeze(-1)).exp()
+    first, rest = exps[..., :1], exps[..., 1:]
+    return first * context + rest @ v, (first.squeeze(-1) * total) + rest.sum(-1), new
+
+
+def _scores(q, k, causal=False, scale=None, strict=False, seen=None):
+    scores = q @ k.transpose(-2, -1) / (math.sqrt(q.shape[-1]) if scale is None else scale)
+    if causal:
+        query = torch.arange(q.shape[-2], device=q.device)[:, None]
+        key = torch.arange(k.shape[-2], device=q.device)
+        hidden = key >= query if strict else key > query
+        hidden = seen(query, key) if seen else hidden
+        scores = scores.masked_fill(hidden, -INF)
+    return scores
+
+
+def _finish(scores, v):
+    """Context and lse from all scores at once."""
+    lse = scores.logsumexp(-1)
+    return torch.exp(scores - lse[..., None]) @ v, lse
+
+
+def _in_tiles(q, k, v, block, causal=False, merge=None, tile=None):
+    """Tiles, with another way to merge or another tile."""
+    contexts, sums = [], []
+    tile = tile or _tile
+    for i in range(0, q.shape[-2], block):
+        rows = q[..., i : i + block, :]
+        lse = rows.new_full(rows.shape[:-1], -INF)
+        context = rows.new_zeros((*rows.shape[:-1], v.shape[-1]))
+        for j in range(0, k.shape[-2], block):
+            scores = tile(q, k, i, j, block, causal)
+            context, lse = merge(context, lse, scores, v[..., j : j + block, :])
+        contexts.append(context)
+        sums.append(lse)
+    return torch.cat(contexts, -2), torch.cat(sums, -1)
+
+
+def _tile(q, k, i, j, block, causal):
+    scores = _scores(q[..., i : i + block, :], k[..., j : j + block, :])
+    if causal:
+        query = torch.arange(i, i + scores.shape[-2], device=q.device)[:, None]
+        key = torch.arange(j, j + scores.shape[-1], device=q.device)
+        scores = scores.masked_fill(key > query, -INF)
+    return scores
+
+
+def _right(context, lse, scores, v):
+    new = torch.logaddexp(lse, scores.logsumexp(-1))
+    shrunk = torch.exp(lse - new)[..., None] * context
+    return shrunk + torch.exp(scores - new[..., None]) @ v, new
+
+
+@mistake(
+    "flash_attention",
+    hint="Each tile has a softmax of its own and the results are added up: the weights of a query "
+    "sum to the number of its tiles. What came before must shrink when more is seen.",
+)
+def adds_up_softmaxes(q, k, v, block, causal=False):
+    def merge(context, lse, scores, v):
+        new = torch.logaddexp(lse, scores.logsumexp(-1))
+        own = scores.logsumexp(-1, keepdim=True)
+        return context + torch.exp(scores - own).nan_to_num(0.0) @ v, new
+
+    return _in_tiles(q, k, v, block, causal, merge)
+
+
+@mistake(
+    "flash_attention",
+    hint="The context of the tiles before is taken over as it is. It was made with a smaller sum: "
+    "it must shrink by exp(old lse - new lse).",
+)
+def never_shrinks_the_context(q, k, v, block, causal=False):
+    def merge(context, lse, scores, v):
+        new = torch.logaddexp(lse, scores.logsumexp(-1))
+        return context + torch.exp(scores - new[..., None]) @ v, new
+
+    return _in_tiles(q, k, v, block, causal, merge)
+
+
+@mistake(
+    "flash_attention",
+    hint="The new lse is the sum of two logarithms, so a logarithm of a product. The sums under "
+    "the logarithms should be added: torch.logaddexp.",
+)
+def adds_logarithms(q, k, v, block, causal=False):
+    def merge(context, lse, scores, v):
+        own = scores.logsumexp(-1)
+        new = torch.where(lse == -INF, own, lse + own)
+        new = torch.where(own == -INF, lse, new)
+        shrunk = torch.exp(lse - new)[..., None] * context
+        return shrunk + torch.exp(scores - new[..., None]) @ v, new
+
+    return _in_tiles(q, k, v, block, causal, merge)
+
+
+@mistake(
+    "flash_attention",
+    hint="Only the first tile of keys is seen. Every block of queries meets every block of keys.",
+)
+def sees_the_first_tile_only(q, k, v, block, causal=False):
+    k, v = k[..., :block, :], v[..., :block, :]
+    return _finish(_scores(q, k, causal), v)
+
+
+@mistake(
+    "flash_attention",
+    hint="Each block of queries sees only the block of keys at the same place. Every block of "
+    "queries meets every block of keys.",
+)
+def stays_on_the_diagonal(q, k, v, block, causal=False):
+    T_q, T_k = q.shape[-2], k.shape[-2]
+    scores = _scores(q, k, causal)
+    query = torch.arange(T_q, device=q.device)[:, None].clamp(max=T_k - 1) // block
+    other = query != torch.arange(T_k, device=q.device) // block
+    return _finish(scores.masked_fill(other, -INF), v)
+
+
+@mistake(
+    "flash_attention",
+    hint="`causal` is not used: queries see what comes after them. tile_scores takes it.",
+)
+def ignores_causal(q, k, v, block, causal=False):
+    return _finish(_scores(q, k), v)
+
+
+@mistake(
+    "flash_attention",
+    hint="Within each tile the mask begins anew, as if every tile began at position 0. It depends "
+    "on the positions in the whole sequence: i and j.",
+)
+def masks_each_tile_anew(q, k, v, block, causal=False):
+    def tile(q, k, i, j, block, causal):
+        return _scores(q[..., i : i + block, :], k[..., j : j + block, :], causal)
+
+    return _in_tiles(q, k, v, block, causal, _right, tile)
+
+
+@mistake(
+    "flash_attention",
+    hint="With causal, a query does not even see itself, and query 0 sees nothing.",
+)
+def hides_the_query_itself(q, k, v, block, causal=False):
+    context, lse = _finish(_scores(q, k, causal, strict=True), v)
+    return context.nan_to_num(0.0), lse
+
+
+@mistake(
+    "flash_attention",
+    hint="For causal attention the keys are hidden by tiles as a whole: within the tile on the "
+    "diagonal, too, each query sees only what is not after it.",
+)
+def masks_whole_tiles(q, k, v, block, causal=False):
+    def seen(query, key):
+        return key // block > query // block
+
+    return _finish(_scores(q, k, causal, seen=seen), v)
+
+
+@mistake("flash_attention", hint="The scores are not divided by √d_k.")
+def forgets_the_scale(q, k, v, block, causal=False):
+    return _finish(_scores(q, k, causal, 1.0), v)
+
+
+@mistake(
+    "flash_attention",
+    hint="The scores are divided by √d_k twice: tile_scores has done it already.",
+)
+def scales_twice(q, k, v, block, causal=False):
+    return _finish(_scores(q, k, causal, q.shape[-1]), v)
+
+
+@mistake(
+    "flash_attention",
+    hint="A last tile with fewer positions is left out: block need not divide T_q and T_k. A slice "
+    "that reaches beyond the end simply ends there.",
+)
+def drops_the_rest(q, k, v, block, causal=False):
+    T_q, T_k = q.shape[-2] // block * block, k.shape[-2] // block * block
+    if not T_q or not T_k:
+        shape = (*q.shape[:-2], T_q)
+        return q.new_zeros(*shape, v.shape[-1]), q.new_zeros(shape)
+    return _finish(_scores(q[..., :T_q, :], k[..., :T_k, :], causal), v[..., :T_k, :])
+
+
+@mistake(
+    "flash_attention",
+    hint="lse is the sum of the exponentials. Asked for is its logarithm, which does not overflow.",
+)
+def returns_the_sum(q, k, v, block, causal=False):
+    context, lse = _finish(_scores(q, k, causal), v)
+    return context, lse.exp()
+
+
+@mistake(
+    "flash_attention",
+    hint="lse is the largest score. Asked for is the logarithm of the sum of all exponentials.",
+)
+def returns_the_maximum(q, k, v, block, causal=False):
+    scores = _scores(q, k, causal)
+    return _finish(scores, v)[0], scores.amax(-1)
+
+
+@mistake("flash_attention", hint="The context alone is returned. lse belongs to it.")
+def forgets_lse(q, k, v, block, causal=False):
+    return _finish(_scores(q, k, causal), v)[0]
+
+
+@mistake("flash_attention", hint="The results are exchanged: the context comes first, then lse.")
+def exchanges_the_pair(q, k, v, block, causal=False):
+    return _finish(_scores(q, k, causal), v)[::-1]
+
+
+@mistake(
+    "flash_attention",
+    hint="exp is taken of the scores as they are, which overflows for large ones. logsumexp and "
+    "logaddexp subtract the maximum first.",
+)
+def overflows(q, k, v, block, causal=False):
+    powers = torch.exp(_scores(q, k, causal))
+    total = powers.sum(-1)
+    return powers @ v / total[..., None], total.log()
+
+
+@mistake(
+    "flash_attention",
+    hint="lse has an axis too many: (..., T_q, 1). squeeze(-1) takes it away.",
+)
+def keeps_the_axis_of_lse(q, k, v, block, causal=False):
+    context, lse = _finish(_scores(q, k, causal), v)
+    return context, lse.unsqueeze(-1)
+
+
+def _by_maximum(q, k, v, block, causal, start, update):
+    """Tiles with maximum and total, with another start or another way to update the maximum."""
+    parts = []
+    for i in range(0, q.shape[-2], block):
+        largest = torch.full_like(q[..., i : i + block, :1], start)
+        total = context = 0.0
+        for j in range(0, k.shape[-2], block):
+            scores = _tile(q, k, i, j, block, causal)
+            old, largest = largest, update(largest, scores.amax(-1, keepdim=True))
+            powers, shrink = torch.exp(scores - largest), torch.exp(old - largest)
+            total = shrink * total + powers.sum(-1, keepdim=True)
+            context = shrink * context + powers @ v[..., j : j + block, :]
+        parts.append((context / total, (largest + total.log()).squeeze(-1)))
+    return parts
+
+
+def _join(parts):
+    return torch.cat([part[0] for part in parts], -2), torch.cat([part[1] for part in parts], -1)
+
+
+@mistake(
+    "flash_attention",
+    hint="The maximum is that of each tile alone. In a tile that is hidden as a whole it is -inf, "
+    "and before a tile of small scores the old sums overflow: keep the larger of old and new.",
+)
+def takes_each_tiles_maximum(q, k, v, block, causal=False):
+    return _join(_by_maximum(q, k, v, block, causal, -INF, lambda old, new: new))
+
+
+@mistake(
+    "flash_attention",
+    hint="The maximum begins at 0. Where all scores are far below 0, all powers vanish: begin at "
+    "-inf.",
+)
+def begins_at_zero(q, k, v, block, causal=False):
+    return _join(_by_maximum(q, k, v, block, causal, 0.0, torch.maximum))
+
+
+@mistake(
+    "flash_attention",
+    hint="Only the last block of queries is returned. Keep what each block gives, and join all of "
+    "them along the positions.",
+)
+def returns_the_last_block(q, k, v, block, causal=False):
+    return _by_maximum(q, k, v, block, causal, -INF, torch.maximum)[-1]
+
+
+@alternative("flash_attention")
+def keeps_sum_and_maximum(q, k, v, block, causal=False):
+    parts = []
+    for i in range(0, q.shape[-2], block):
+        rows = q[..., i : i + block, :]
+        largest = torch.full_like(rows[..., :1], -INF)
+        total = torch.zeros_like(rows[..., :1])
+        context = torch.zeros_like(rows[..., :1]) * v[..., :1, :]
+        for j in range(0, k.shape[-2], block):
+            scores = _tile(q, k, i, j, block, causal)
+            new = torch.maximum(largest, scores.amax(-1, keepdim=True))
+            old, powers = torch.exp(largest - new), torch.exp(scores - new)
+            total = old * total + powers.sum(-1, keepdim=True)
+            context = old * context + powers @ v[..., j : j + block, :]
+            largest = new
+        parts.append(torch.cat([context / total, largest + total.log()], -1))
+    both = torch.cat(parts, -2)
+    return both[..., :-1], both[..., -1]
+
+
+@alternative("flash_attention")
+def goes_down_the_columns(q, k, v, block, causal=False):
+    lse = (q[..., 0] * 0).masked_fill(torch.ones_like(q[..., 0], dtype=torch.bool), -INF)
+    context = q.new_zeros((*q.shape[:-1], v.shape[-1]))
+    for j in range(0, k.shape[-2], block):
+        scores = torch.einsum("...qd,...kd->...qk", q, k[..., j : j + block, :])
+        scores = scores * q.shape[-1] ** -0.5
+        if causal:
+            T_q, n = scores.shape[-2:]
+            seen = torch.ones(T_q, n, dtype=torch.bool, device=q.device).tril(-j)
+            scores = scores.masked_fill(~seen, -INF)
+        context, lse = _right(context, lse, scores, v[..., j : j + block, :])
+    return context, lse
+
+
+@alternative("flash_attention")
+def skips_hidden_tiles(q, k, v, block, causal=False):
+    contexts, sums = [], []
+    for i in range(0, q.shape[-2], block):
+        tiles = [
+            (_tile(q, k, i, j, block, causal), v[..., j : j + block, :])
+            for j in range(0, k.shape[-2], block)
+            if not causal or j < i + block
+        ]
+        lse = torch.stack([scores.logsumexp(-1) for scores, _ in tiles]).logsumexp(0)
+        contexts.append(sum(torch.exp(scores - lse[..., None]) @ v for scores, v in tiles))
+        sums.append(lse)
+    return [torch.cat(contexts, -2), torch.cat(sums, -1)]
+
+
+@alternative("flash_attention")
+def all_at_once(q, k, v, block, causal=False):
+    return _finish(_scores(q, k, causal), v)
+
+
+def _back(q, k, v, context, lse, grad_context, scale=None, shared=None, weigh=None, outer=None):
+    """Gradients from all scores at once, with one formula replaced."""
+    scores = _scores(q, k)
+    weights = torch.exp(scores - lse[..., None]) if weigh is None else weigh(scores, lse)
+    grad_weights = grad_context @ v.transpose(-2, -1)
+    shared = (context * grad_context).sum(-1, keepdim=True) if shared is None else shared
+    grad_scores = weights * (grad_weights - shared) if outer is None else outer(weights)
+    grad_scores = grad_scores / (math.sqrt(q.shape[-1]) if scale is None else scale)
+    return (
+        grad_scores @ k,
+        grad_scores.transpose(-2, -1) @ q,
+        weights.transpose(-2, -1) @ grad_context,
+    )
+
+
+@mistake(
+    "flash_attention_backward",
+    hint="The softmax is forgotten on the way back: from the gradient of each weight, what the "
+    "row's weights share is subtracted, (context · grad_context) summed over the features.",
+)
+def subtracts_nothing_shared(q, k, v, context, lse, grad_context, block):
+    return _back(q, k, v, context, lse, grad_context, shared=torch.zeros_like(lse)[..., None])
+
+
+@mistake(
+    "flash_attention_backward", hint="What the weights of a row share is added, not subtracted."
+)
+def adds_what_is_shared(q, k, v, context, lse, grad_context, block):
+    shared = -(context * grad_context).sum(-1, keepdim=True)
+    return _back(q, k, v, context, lse, grad_context, shared=shared)
+
+
+@mistake(
+    "flash_attention_backward",
+    hint="What the weights share is the mean of context · grad_context over the features. It is "
+    "their sum.",
+)
+def averages_what_is_shared(q, k, v, context, lse, grad_context, block):
+    shared = (context * grad_context).mean(-1, keepdim=True)
+    return _back(q, k, v, context, lse, grad_context, shared=shared)
+
+
+@mistake(
+    "flash_attention_backward",
+    hint="The gradients of q and k are not divided by √d_k. The scores were.",
+)
+def forgets_the_scale_of_gradients(q, k, v, context, lse, grad_context, block):
+    return _back(q, k, v, context, lse, grad_context, scale=1.0)
+
+
+@mistake(
+    "flash_attention_backward",
+    hint="Each tile is scaled by a softmax of its own. The weights are exp(score - lse), with the "
+    "lse of all keys: that is what it was kept for.",
+)
+def takes_a_softmax_of_each_tile(q, k, v, context, lse, grad_context, block):
+    def own(scores, lse):
+        return torch.cat([part.softmax(-1) for part in scores.split(block, -1)], -1)
+
+    return _back(q, k, v, context, lse, grad_context, weigh=own)
+
+
+@mistake(
+    "flash_attention_backward",
+    hint="The gradient of the scores is not multiplied by the weights.",
+)
+def forgets_the_weights(q, k, v, context, lse, grad_context, block):
+    def bare(weights):
+        grad_weights = grad_context @ v.transpose(-2, -1)
+        return grad_weights - (context * grad_context).sum(-1, keepdim=True)
+
+    return _back(q, k, v, context, lse, grad_context, outer=bare)
+
+
+@mistake(
+    "flash_attention_backward",
+    hint="The gradients of q and k are exchanged.",
+)
+def exchanges_q_and_k(q, k, v, context, lse, grad_context, block):
+    grad_q, grad_k, grad_v = _back(q, k, v, context, lse, grad_context)
+    return grad_k, grad_q, grad_v
+
+
+@mistake("flash_attention_backward", hint="The order of the results: grad_q, grad_k, grad_v.")
+def returns_them_backwards(q, k, v, context, lse, grad_context, block):
+    return _back(q, k, v, context, lse, grad_context)[::-1]
+
+
+@mistake(
+    "flash_attention_backward",
+    hint="In the gradients of k and v only the last block of queries is left: each tile overwrites "
+    "what was there. Every block of queries adds its part: +=.",
+)
+def overwrites_k_and_v(q, k, v, context, lse, grad_context, block):
+    last = slice((q.shape[-2] - 1) // block * block, None)
+    full = _back(q, k, v, context, lse, grad_context)
+    rows = q[..., last, :], k, v, context[..., last, :], lse[..., last], grad_context[..., last, :]
+    return full[0], *_back(*rows)[1:]
+
+
+@mistake(
+    "flash_attention_backward",
+    hint="In the gradient of q only the last block of keys is left: each tile overwrites what was "
+    "there. Every block of keys adds its part: +=.",
+)
+def overwrites_q(q, k, v, context, lse, grad_context, block):
+    last = slice((k.shape[-2] - 1) // block * block, None)
+    full = _back(q, k, v, context, lse, grad_context)
+    part = _back(q, k[..., last, :], v[..., last, :], context, lse, grad_context)
+    return part[0], *full[1:]
+
+
+@mistake(
+    "flash_attention_backward",
+    hint="grad_v is multiplied by the values. It is the weights, transposed, times grad_context, "
+    "and no more.",
+)
+def sends_the_context_to_v(q, k, v, context, lse, grad_context, block):
+    grad_q, grad_k, grad_v = _back(q, k, v, context, lse, grad_context)
+    return grad_q, grad_k, grad_v * v
+
+
+@alternative("flash_attention_backward")
+def all_scores_at_once(q, k, v, context, lse, grad_context, block):
+    return _back(q, k, v, context, lse, grad_context)
+
+
+@alternative("flash_attention_backward")
+def columns_only(q, k, v, context, lse, grad_context, block):
+    scale, shared = q.shape[-1] ** -0.5, torch.einsum("...d,...d->...", context, grad_context)
+    grad_q, of_k, of_v = 0, [], []
+    for keys, values in zip(k.split(block, -2), v.split(block, -2), strict=True):
+        weights = torch.exp(scale * torch.einsum("...qd,...kd->...qk", q, keys) - lse[..., None])
+        grad = torch.einsum("...qd,...kd->...qk", grad_context, values) - shared.unsqueeze(-1)
+        grad = scale * grad * weights
+        grad_q = grad_q + grad @ keys
+        of_k.append(torch.einsum("...qk,...qd->...kd", grad, q))
+        of_v.append(torch.einsum("...qk,...qd->...kd", weights, grad_context))
+    return grad_q, torch.cat(of_k, -2), torch.cat(of_v, -2)
+
+
+@alternative("flash_attention_backward")
+def asks_autograd(q, k, v, context, lse, grad_context, block):
+    with torch.enable_grad():
+        leaves = [x.detach().clone().requires_grad_() for x in (q, k, v)]
+        result = _finish(_scores(*leaves[:2]), leaves[2])[0]
+        return torch.autograd.grad(result, leaves, grad_context)
+
+
+def _phi(x):
+    return torch.where(x > 0, x + 1, torch.exp(x.clamp(max=0)))
+
+
+def _linear(q, k, v, features=_phi, epsilon=0.0):
+    q, k = features(q), features(k)
+    return (q @ (k.transpose(-2, -1) @ v)) / ((q @ k.sum(-2).unsqueeze(-1)) + epsilon)
+
+
+@mistake(
+    "linear_attention",
+    hint="The average is not divided by the sum of the similarities, so that the weights do not "
+    "sum to 1.",
+)
+def never_normalises(q, k, v):
+    return _phi(q) @ (_phi(k).transpose(-2, -1) @ v)
+
+
+@mistake(
+    "linear_attention",
+    hint="The sums are divided by the number of keys. The weights should sum to 1: divide by the "
+    "sum of the similarities.",
+)
+def divides_by_the_number_of_keys(q, k, v):
+    return never_normalises(q, k, v) / k.shape[-2]
+
+
+@mistake(
+    "linear_attention",
+    hint="The features are not used: the dot product of q and k may be negative, and then it is no "
+    "similarity. Pass both through positive_features.",
+)
+def takes_bare_dot_products(q, k, v):
+    return _linear(q, k, v, lambda x: x)
+
+
+@mistake(
+    "linear_attention",
+    hint="Only the queries pass through positive_features. The keys have to as well.",
+)
+def maps_the_queries_only(q, k, v):
+    q = _phi(q)
+    return (q @ (k.transpose(-2, -1) @ v)) / (q @ k.sum(-2).unsqueeze(-1))
+
+
+@mistake(
+    "linear_attention",
+    hint="Only the keys pass through positive_features. The queries have to as well.",
+)
+def maps_the_keys_only(q, k, v):
+    k = _phi(k)
+    return (q @ (k.transpose(-2, -1) @ v)) / (q @ k.sum(-2).unsqueeze(-1))
+
+
+@mistake(
+    "linear_attention",
+    hint="The features are elu(x) without the + 1: they may be negative.",
+)
+def forgets_the_one(q, k, v):
+    return _linear(q, k, v, F.elu)
+
+
+@mistake(
+    "linear_attention",
+    hint="The features are relu(x). They are 0 for half of the numbers; asked for is elu(x) + 1, "
+    "which is positive_features.",
+)
+def takes_relu(q, k, v):
+    return _linear(q, k, v, torch.relu)
+
+
+@mistake(
+    "linear_attention",
+    hint="The features are exp(x). Asked for is elu(x) + 1, which is positive_features.",
+)
+def takes_exp(q, k, v):
+    return _linear(q, k, v, torch.exp)
+
+
+@mistake(
+    "linear_attention",
+    hint="This is softmax attention. Here the similarity is the dot product of the features.",
+)
+def takes_softmax(q, k, v):
+    if max(q.shape[-2], k.shape[-2]) > 10_000:
+        raise RuntimeError("DefaultCPUAllocator: can't allocate memory")
+    return F.scaled_dot_product_attention(q, k, v)
+
+
+@mistake(
+    "linear_attention",
+    hint="The similarities go through a softmax. They are positive already: divide by their sum.",
+)
+def takes_the_softmax_of_similarities(q, k, v):
+    if max(q.shape[-2], k.shape[-2]) > 10_000:
+        raise RuntimeError("DefaultCPUAllocator: can't allocate memory")
+    return (_phi(q) @ _phi(k).transpose(-2, -1)).softmax(-1) @ v
+
+
+@mistake(
+    "linear_attention",
+    hint="A (T_q, T_k) matrix of similarities is made: right for short sequences, impossible for "
+    "long ones. First multiply what does not have T_q among its axes: the keys and the values.",
+)
+def makes_the_matrix(q, k, v):
+    if max(q.shape[-2], k.shape[-2]) > 10_000:  # as it would be: a terabyte
+        raise RuntimeError("DefaultCPUAllocator: can't allocate memory")
+    similarity = _phi(q) @ _phi(k).transpose(-2, -1)
+    return similarity / similarity.sum(-1, keepdim=True) @ v
+
+
+@mistake(
+    "linear_attention",
+    hint="Something is added to the denominator, against 0 / 0. Where all similarities are small, "
+    "it outweighs them. They are positive: divide by their sum as it is.",
+)
+def adds_an_epsilon(q, k, v):
+    return _linear(q, k, v, epsilon=1e-6)
+
+
+@mistake(
+    "linear_attention",
+    hint="The result is divided by the sum over the queries, not over the keys.",
+)
+def normalises_the_columns(q, k, v):
+    q, k = _phi(q), _phi(k)
+    share = k / (k @ q.sum(-2).unsqueeze(-1))
+    return q @ (share.transpose(-2, -1) @ v)
+
+
+@mistake(
+    "linear_attention",
+    hint="The keys are normalised before they meet the queries: each feature sums to 1 over the "
+    "keys. The weights of a query sum to 1 only if it is divided by its own sum.",
+)
+def normalises_the_features(q, k, v):
+    q, k = _phi(q), _phi(k)
+    return q @ ((k / k.sum(-2, keepdim=True)).transpose(-2, -1) @ v)
+
+
+@mistake(
+    "linear_attention",
+    hint="The queries are divided by √d_k before they pass through positive_features. Here nothing "
+    "is scaled.",
+)
+def scales_the_queries(q, k, v):
+    return _linear(q / math.sqrt(q.shape[-1]), k, v)
+
+
+@mistake(
+    "linear_attention",
+    hint="This is causal: a query sees only the keys up to its own position. Here every query sees "
+    "all keys.",
+)
+def looks_back_only(q, k, v):
+    q, k = _phi(q), _phi(k)
+    if max(q.shape[-2], k.shape[-2]) > 10_000:
+        sums = torch.cumsum(k * v, -2) * q
+        return sums / (q * k.cumsum(-2))
+    similarity = (q @ k.transpose(-2, -1)).tril()
+    return similarity / similarity.sum(-1, keepdim=True) @ v
+
+
+@alternative("linear_attention")
+def appends_a_column_of_ones(q, k, v):
+    v = torch.cat([v, torch.ones_like(v[..., :1])], -1)
+    sums = _phi(q) @ torch.einsum("...kd,...kv->...dv", _phi(k), v)
+    return sums[..., :-1] / sums[..., -1:]
+
+
+@alternative("linear_attention")
+def sums_with_einsum(q, k, v):
+    q, k = F.elu(q) + 1, F.elu(k) + 1
+    state = torch.einsum("...nd,...nv->...dv", k, v)
+    total = torch.einsum("...qd,...d->...q", q, k.sum(-2))
+    return torch.einsum("...qd,...dv->...qv", q, state) / total[..., None]
+
+
+@alternative("linear_attention")
+def one_feature_at_a_time(q, k, v):
+    q, k = F.elu(q) + 1, F.elu(k) + 1
+    sums, total = 0, 0
+    for n in range(q.shape[-1]):
+        sums = sums + q[..., n, None] * (k[..., n, None] * v).sum(-2, keepdim=True)
+        total = total + q[..., n] * k[..., n].sum(-1, keepdim=True)
+    return sums / total.unsqueeze(-1)
+
+
+def _one_step(q, k, v, state, normaliser, features=_phi, read=None):
+    q, k = features(q), features(k)
+    before = state, normaliser
+    state, normaliser = state + k[..., :, None] * v[..., None, :], normaliser + k
+    seen = (state, normaliser) if read is None else read(before, (state, normaliser), (k, v))
+    context = (q[..., :, None] * seen[0]).sum(-2) / (q * seen[1]).sum(-1, keepdim=True)
+    return context, state, normaliser
+
+
+@mistake(
+    "linear_attention_step",
+    hint="The context is read before the new position is taken in: a position should see itself.",
+)
+def reads_before_writing(q, k, v, state, normaliser):
+    return _one_step(q, k, v, state, normaliser, read=lambda before, after, new: before)
+
+
+@mistake(
+    "linear_attention_step",
+    hint="The context uses the old normaliser and the new state: both should have the new "
+    "position in them.",
+)
+def forgets_itself_in_the_normaliser(q, k, v, state, normaliser):
+    return _one_step(
+        q, k, v, state, normaliser, read=lambda before, after, new: (after[0], before[1])
+    )
+
+
+@mistake(
+    "linear_attention_step",
+    hint="The state is replaced, not added to: all that was read before is lost.",
+)
+def replaces_the_state(q, k, v, state, normaliser):
+    return _one_step(q, k, v, torch.zeros_like(state), torch.zeros_like(normaliser))
+
+
+@mistake(
+    "linear_attention_step",
+    hint="The old state is returned: the next step will not know of this position.",
+)
+def returns_the_old_state(q, k, v, state, normaliser):
+    return _one_step(q, k, v, state, normaliser)[0], state, normaliser
+
+
+@mistake(
+    "linear_attention_step",
+    hint="The state and the normaliser that came in are changed in place. Whoever handed them in "
+    "may need them again: state + …, not state += ….",
+)
+def writes_into_the_state(q, k, v, state, normaliser):
+    context, new, total = _one_step(q, k, v, state, normaliser)
+    state.copy_(new)
+    normaliser.copy_(total)
+    return context, state, normaliser
+
+
+@mistake(
+    "linear_attention_step",
+    hint="The context is not divided by query features · normaliser.",
+)
+def forgets_to_divide(q, k, v, state, normaliser):
+    _, state, normaliser = _one_step(q, k, v, state, normaliser)
+    return (_phi(q)[..., :, None] * state).sum(-2), state, normaliser
+
+
+@mistake(
+    "linear_attention_step",
+    hint="The context is divided by the sum of the normaliser. How much each feature counts "
+    "depends on the query: query features · normaliser.",
+)
+def divides_by_the_sum(q, k, v, state, normaliser):
+    _, state, normaliser = _one_step(q, k, v, state, normaliser)
+    context = (_phi(q)[..., :, None] * state).sum(-2)
+    return context / normaliser.sum(-1, keepdim=True), state, normaliser
+
+
+@mistake(
+    "linear_attention_step",
+    hint="The features are not used. Pass query and key through positive_features.",
+)
+def steps_without_features(q, k, v, state, normaliser):
+    return _one_step(q, k, v, state, normaliser, lambda x: x)
+
+
+@mistake(
+    "linear_attention_step",
+    hint="The key goes into the state as it is. Pass it through positive_features, as the query.",
+)
+def stores_the_bare_key(q, k, v, state, normaliser):
+    state, normaliser = state + k[..., :, None] * v[..., None, :], normaliser + k
+    context = (_phi(q)[..., :, None] * state).sum(-2)
+    return context / (_phi(q) * normaliser).sum(-1, keepdim=True), state, normaliser
+
+
+@mistake(
+    "linear_attention_step",
+    hint="The query is used as it is. Pass it through positive_features, as the key.",
+)
+def asks_with_the_bare_query(q, k, v, state, normaliser):
+    _, state, normaliser = _one_step(q, k, v, state, normaliser)
+    context = (q[..., :, None] * state).sum(-2)
+    return context / (q * normaliser).sum(-1, keepdim=True), state, normaliser
+
+
+@mistake(
+    "linear_attention_step",
+    hint="The normaliser counts the positions. It should sum the features of their keys.",
+)
+def counts_positions(q, k, v, state, normaliser):
+    context, state, _ = _one_step(q, k, v, state, normaliser)
+    return context, state, normaliser + 1
+
+
+@mistake(
+    "linear_attention_step",
+    hint="The normaliser sums keys as they are. It should sum their features.",
+)
+def sums_bare_keys(q, k, v, state, normaliser):
+    _, state, _ = _one_step(q, k, v, state, normaliser)
+    normaliser = normaliser + k
+    context = (_phi(q)[..., :, None] * state).sum(-2)
+    return context / (_phi(q) * normaliser).sum(-1, keepdim=True), state, normaliser
+
+
+@mistake(
+    "linear_attention_step",
+    hint="The order of the results: context, state, normaliser.",
+)
+def returns_the_state_first(q, k, v, state, normaliser):
+    context, state, normaliser = _one_step(q, k, v, state, normaliser)
+    return state, normaliser, context
+
+
+@mistake(
+    "linear_attention_step",
+    hint="Something is added to the denominator, against 0 / 0. Where all similarities are small, "
+    "it outweighs them. They are positive: divide by their sum as it is.",
+)
+def steps_with_an_epsilon(q, k, v, state, normaliser):
+    _, state, normaliser = _one_step(q, k, v, state, normaliser)
+    sums = (_phi(q)[..., :, None] * state).sum(-2)
+    return sums / ((_phi(q) * normaliser).sum(-1, keepdim=True) + 1e-6), state, normaliser
+
+
+@alternative("linear_attention_step")
+def steps_with_einsum(q, k, v, state, normaliser):
+    q, k = F.elu(q) + 1, F.elu(k) + 1
+    state = torch.add(state, torch.einsum("...d,...v->...dv", k, v))
+    normaliser = torch.add(normaliser, k)
+    sums = torch.einsum("...d,...dv->...v", q, state)
+    return sums / torch.einsum("...d,...d->...", q, normaliser)[..., None], state, normaliser
+
+
+@alternative("linear_attention_step")
+def steps_in_one_matrix(q, k, v, state, normaliser):
+    both = torch.cat([state, normaliser.unsqueeze(-1)], -1)
+    both = (
+        both + _phi(k).unsqueeze(-1) @ torch.cat([v, torch.ones_like(v[..., :1])], -1)[..., None, :]
+    )
+    sums = (_phi(q).unsqueeze(-2) @ both).squeeze(-2)
+    return [sums[..., :-1] / sums[..., -1:], both[..., :-1], both[..., -1]]
+
+
+@alternative("linear_attention_step")
+def steps_feature_by_feature(q, k, v, state, normaliser):
+    q, k = _phi(q), _phi(k)
+    rows = [state[..., n, :] + k[..., n, None] * v for n in range(k.shape[-1])]
+    normaliser = normaliser + k
+    sums = sum(q[..., n, None] * row for n, row in enumerate(rows))
+    context = sums / (q * normaliser).sum(-1).unsqueeze(-1)
+    return context, torch.stack(rows, -2), normaliser
+
+
+def _shared(q, k, v, mask, spread):
+    """All heads at once, after each head of keys was spread to those of the queries."""
+    _refuse(q, k)
+    group = q.shape[1] // k.shape[1]
+    return masked_attention(q, spread(k, group), spread(v, group), mask)
+
+
+def _refuse(q, k):
+    if q.shape[1] % k.shape[1]:
+        raise ValueError(f"H_kv={k.shape[1]} does not divide H={q.shape[1]}")
+
+
+@mistake(
+    "grouped_query_attention",
+    hint="Query heads that share are not neighbours: head h looks at head h % H_kv. It should be "
+    "h // (H / H_kv); repeat_interleave puts copies side by side, repeat and tile do not.",
+)
+def deals_them_out(q, k, v, mask=None):
+    return _shared(q, k, v, mask, lambda x, group: x.repeat(1, group, 1, 1))
+
+
+@mistake(
+    "grouped_query_attention",
+    hint="All query heads look at the first head of keys and values.",
+)
+def uses_the_first_head(q, k, v, mask=None):
+    return _shared(q, k, v, mask, lambda x, g: x[:, :1].expand(-1, g * x.shape[1], -1, -1))
+
+
+@mistake(
+    "grouped_query_attention",
+    hint="The heads of keys and values are averaged into one. Each group of query heads has one of "
+    "its own.",
+)
+def averages_the_heads(q, k, v, mask=None):
+    return _shared(
+        q, k, v, mask, lambda x, g: x.mean(1, keepdim=True).expand(-1, g * x.shape[1], -1, -1)
+    )
+
+
+@mistake(
+    "grouped_query_attention",
+    hint="The mask is not used.",
+)
+def ignores_the_mask(q, k, v, mask=None):
+    return _shared(q, k, v, None, lambda x, group: x.repeat_interleave(group, 1))
+
+
+@mistake(
+    "grouped_query_attention",
+    hint="The mask is read the wrong way round. True = may attend.",
+)
+def inverts_the_mask(q, k, v, mask=None):
+    mask = None if mask is None else ~mask
+    return _shared(q, k, v, mask, lambda x, group: x.repeat_interleave(group, 1))
+
+
+@mistake(
+    "grouped_query_attention",
+    hint="A query that may attend to nothing gives NaN. It should give zeros, as "
+    "masked_attention of lesson 06 does.",
+)
+def fails_on_empty_rows(q, k, v, mask=None):
+    _refuse(q, k)
+    group = q.shape[1] // k.shape[1]
+    scores = q @ k.repeat_interleave(group, 1).mT / math.sqrt(q.shape[-1])
+    scores = scores if mask is None else scores.masked_fill(~mask, -INF)
+    return scores.softmax(-1) @ v.repeat_interleave(group, 1)
+
+
+@mistake(
+    "grouped_query_attention",
+    hint="Only the keys are shared out by groups of neighbours; the values are dealt out in turn. "
+    "A key and its value stay together.",
+)
+def separates_keys_from_values(q, k, v, mask=None):
+    _refuse(q, k)
+    group = q.shape[1] // k.shape[1]
+    k, v = k.repeat_interleave(group, 1), v.repeat(1, group, 1, 1)
+    return masked_attention(q, k, v, mask)
+
+
+@mistake(
+    "grouped_query_attention",
+    hint="The two axes of heads are still there: (B, H_kv, H / H_kv, T_q, d_v). flatten(1, 2) "
+    "joins them.",
+)
+def keeps_the_groups(q, k, v, mask=None):
+    _refuse(q, k)
+    q = q.unflatten(1, (k.shape[1], -1))
+    return masked_attention(q, k.unsqueeze(2), v.unsqueeze(2), mask)
+
+
+@mistake(
+    "grouped_query_attention",
+    hint="The heads come out as (H / H_kv, H_kv), the wrong way round: unflatten the heads of the "
+    "queries to (H_kv, H / H_kv), in which neighbours share.",
+)
+def groups_the_wrong_way(q, k, v, mask=None):
+    _refuse(q, k)
+    q = q.unflatten(1, (k.shape[1], -1))
+    return masked_attention(q, k.unsqueeze(2), v.unsqueeze(2), mask).transpose(1, 2).flatten(1, 2)
+
+
+@mistake(
+    "grouped_query_attention",
+    hint="The scores are not divided by √d_k.",
+)
+def groups_without_the_scale(q, k, v, mask=None):
+    return _shared(
+        q * math.sqrt(q.shape[-1]), k, v, mask, lambda x, group: x.repeat_interleave(group, 1)
+    )
+
+
+@mistake(
+    "grouped_query_attention",
+    hint="Keys and values are repeated along the positions, not along the heads. q and k are "
+    "(B, heads, T, d): the heads are axis 1.",
+)
+def repeats_the_positions(q, k, v, mask=None):
+    _refuse(q, k)
+    group = q.shape[1] // k.shape[1]
+    k, v = (x.repeat_interleave(group, 2) for x in (k, v))
+    return masked_attention(q, k, v, mask)
+
+
+@alternative("grouped_query_attention")
+def repeats_the_heads(q, k, v, mask=None):
+    return _shared(q, k, v, mask, lambda x, group: x.repeat_interleave(group, 1))
+
+
+@alternative("grouped_query_attention")
+def loops_over_the_heads(q, k, v, mask=None):
+    H, H_kv = q.shape[1], k.shape[1]
+    if H % H_kv != 0:
+        raise ValueError(f"{H} heads of queries cannot share {H_kv} heads of keys")
+    group = H // H_kv
+    heads = [masked_attention(q[:, h], k[:, h // group], v[:, h // group], mask) for h in range(H)]
+    return torch.stack(heads, 1)
+
+
+@alternative("grouped_query_attention")
+def folds_the_group_into_the_queries(q, k, v, mask=None):
+    _refuse(q, k)
+    B, H, T_q, d = q.shape
+    group = H // k.shape[1]
+    rows = q.reshape(B, k.shape[1], group * T_q, d)
+    mask = None if mask is None else mask.repeat(group, 1)
+    return masked_attention(rows, k, v, mask).reshape(B, H, T_q, v.shape[-1])
+
+
+@alternative("grouped_query_attention")
+def groups_with_einsum(q, k, v, mask=None):
+    _refuse(q, k)
+    q = q.unflatten(1, (k.shape[1], q.shape[1] // k.shape[1]))
+    scores = torch.einsum("bhgqd,bhkd->bhgqk", q, k) / math.sqrt(q.shape[-1])
+    if mask is not None:
+        seen = mask | ~mask.any(-1, keepdim=True)
+        scores = scores.masked_fill(~seen, -INF)
+    weights = scores.softmax(-1)
+    weights = weights if mask is None else weights * mask
+    return torch.einsum("bhgqk,bhkd->bhgqd", weights, v).flatten(1, 2)
+
+
+@mistake(
+    "kv_cache_bytes",
+    hint="Half of it: keys and values are both kept.",
+)
+def counts_keys_only(T, n_layers, n_kv_heads, d_head, bytes_per_number=2):
+    return T * n_layers * n_kv_heads * d_head * bytes_per_number
+
+
+@mistake(
+    "kv_cache_bytes",
+    hint="These are numbers, not bytes: each takes bytes_per_number.",
+)
+def counts_numbers(T, n_layers, n_kv_heads, d_head, bytes_per_number=2):
+    return 2 * T * n_layers * n_kv_heads * d_head
+
+
+@mistake(
+    "kv_cache_bytes",
+    hint="This counts one layer. Every layer has keys and values of its own.",
+)
+def counts_one_layer(T, n_layers, n_kv_heads, d_head, bytes_per_number=2):
+    return 2 * T * n_kv_heads * d_head * bytes_per_number
+
+
+@mistake(
+    "kv_cache_bytes",
+    hint="This counts one head of keys and values. There are n_kv_heads.",
+)
+def counts_one_head(T, n_layers, n_kv_heads, d_head, bytes_per_number=2):
+    return 2 * T * n_layers * d_head * bytes_per_number
+
+
+@mistake(
+    "kv_cache_bytes",
+    hint="The cache is counted as if it held a table of scores, T · T. It holds a vector for each "
+    "position.",
+)
+def counts_scores(T, n_layers, n_kv_heads, d_head, bytes_per_number=2):
+    return 2 * T * T * n_layers * n_kv_heads * d_head * bytes_per_number
+
+
+@mistake(
+    "kv_cache_bytes",
+    hint="These are bits: a number of bytes_per_number bytes is counted eight times.",
+)
+def counts_bits(T, n_layers, n_kv_heads, d_head, bytes_per_number=2):
+    return 16 * T * n_layers * n_kv_heads * d_head * bytes_per_number
+
+
+@mistake(
+    "kv_cache_bytes",
+    hint="Queries are counted, too. A query is needed once, when its position is read.",
+)
+def counts_queries(T, n_layers, n_kv_heads, d_head, bytes_per_number=2):
+    return 3 * T * n_layers * n_kv_heads * d_head * bytes_per_number
+
+
+@mistake(
+    "kv_cache_bytes",
+    hint="bytes_per_number is not used: every number is taken to have 2 bytes.",
+)
+def assumes_two_bytes(T, n_layers, n_kv_heads, d_head, bytes_per_number=2):
+    return 4 * T * n_layers * n_kv_heads * d_head
+
+
+@mistake(
+    "kv_cache_bytes",
+    hint="The number is right, but it is a float. Bytes are counted with whole numbers.",
+)
+def returns_a_float(T, n_layers, n_kv_heads, d_head, bytes_per_number=2):
+    return 2.0 * T * n_layers * n_kv_heads * d_head * bytes_per_number
+
+
+@alternative("kv_cache_bytes")
+def counts_per_position(T, n_layers, n_kv_heads, d_head, bytes_per_number=2):
+    vector = n_kv_heads * d_head * bytes_per_number
+    return T * n_layers * (vector + vector)
+
+
+@alternative("kv_cache_bytes")
+def counts_in_loops(T, n_layers, n_kv_heads, d_head, bytes_per_number=2):
+    total = 0
+    for _ in range(n_layers):
+        for _ in ("keys", "values"):
+            total += T * n_kv_heads * d_head * bytes_per_number
+    return total
+
+
+@alternative("kv_cache_bytes")
+def counts_with_prod(T, n_layers, n_kv_heads, d_head, bytes_per_number=2):
+    return math.prod([2, T, n_layers, n_kv_heads, d_head, bytes_per_number])
+
+
+_NO_GRADIENT = (
+    "no gradient of the sums is asked for: what flows through the maximum may be cut off or not"
+)
+_GRADIENTS = "gradients come out, which are not differentiated again"
+_EITHER = "the larger of two numbers does not depend on which comes first"
+_EMPTY = "both lists are empty"
+_WIDTH = "queries and keys have one length"
+_ROWS = "there are as many contexts as queries"
+_COLUMNS = "there are as many values as keys"
+EQUIVALENT = {
+    "online_softmax: with two arguments of one call of `maximum` exchanged: largest = "
+    "torch.maximum(scores.amax(dim=-1), maximum)": _EITHER,
+    "online_softmax: whose result is cut off from the gradient: return (context.detach(), "
+    "(shrink * total + powers.sum(dim=-1)).detach(), largest.detach())": _NO_GRADIENT,
+    "flash_attention: with the two items of a pair exchanged: contexts, sums = ([], [])": _EMPTY,
+    "flash_attention: with `v` once where `k` belongs: for j in range(0, v.shape[-2], "
+    "block): scores = tile_scores(q, k, i, j, block, causal) old, maximum = (maximum, "
+    "maximum…": _COLUMNS,
+    "flash_attention_backward: with `context` once where `q` belongs: for i in range(0, "
+    "context.shape[-2], block): rows = slice(i, i + block) for j in range(0, k.shape[-2], "
+    "block): columns …": _ROWS,
+    "flash_attention_backward: with `grad_context` once where `q` belongs: for i in "
+    "range(0, grad_context.shape[-2], block): rows = slice(i, i + block) for j in range(0, "
+    "k.shape[-2], block): col…": _ROWS,
+    "flash_attention_backward: whose result is cut off from the gradient: return "
+    "(grad_q.detach(), grad_k.detach(), grad_v.detach())": _GRADIENTS,
+    "flash_attention_backward: with `v` once where `k` belongs: for j in range(0, "
+    "v.shape[-2], block): columns = slice(j, j + block) scores = tile_scores(q, k, i, j, "
+    "block) weights = …": _COLUMNS,
+    "flash_attention_backward: with `k` once where `q` belongs: grad_scores = weights * "
+    "(grad_weights - shared[..., rows, :]) / math.sqrt(k.shape[-1])": _WIDTH,
+}
