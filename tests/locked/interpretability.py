@@ -1,0 +1,1109 @@
+"""Answers to lesson 17 that were written without a look at its checks."""
+
+import math
+
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+from attention.multi_head_attention import MultiHeadAttention
+from attention.provided.data import EOS, PAD
+from attention.provided.sublayers import watch_attention
+from attention.sequence_to_sequence import shift_right
+from attention.transformer import Encoder, Transformer, Translator, masks_from_tokens
+from tests.locked import right, wrong
+
+TOLERANCE = 1e-5
+
+
+class _Explained(nn.Module):
+    def __init__(self, model):
+        super().__init__()
+        self.model = model if isinstance(model, nn.Module) else Transformer(**model)
+
+    def log_p(self, source, target, source_mask=None):
+        real, target_mask = masks_from_tokens(source, shift_right(target))
+        seen = real if source_mask is None else source_mask
+        logits = Translator.forward(self.model, source, target, seen, target_mask)
+        return logits.log_softmax(dim=-1).gather(2, target.unsqueeze(2)).squeeze(2)
+
+    def gates(self, B):
+        return {
+            name: part.W_o.weight.new_ones(B, part.n_heads).requires_grad_()
+            for name, part in self.model.named_modules()
+            if isinstance(part, MultiHeadAttention)
+        }
+
+
+# --- LeaveOneOut -----------------------------------------------------------------------------
+
+
+@wrong(
+    "LeaveOneOut",
+    cause="the mask that is changed is always the same: what was hidden once stays hidden",
+)
+class LeaveOneOut_1(_Explained):
+    @torch.no_grad()
+    def forward(self, source, target):
+        with_all = self.log_p(source, target)
+        mask, _ = masks_from_tokens(source, shift_right(target))
+        columns = []
+        for j in range(source.shape[1]):
+            mask[..., j] = False
+            columns.append(with_all - self.log_p(source, target, mask))
+        return torch.stack(columns, dim=-1)
+
+
+@wrong("LeaveOneOut", cause="the sign is turned round: without the token less with it")
+class LeaveOneOut_2(_Explained):
+    @torch.no_grad()
+    def forward(self, source, target):
+        mask, _ = masks_from_tokens(source, shift_right(target))
+        before = self.log_p(source, target, mask)
+        columns = []
+        for j in range(source.size(1)):
+            hidden = mask.clone()
+            hidden[:, 0, j] = False
+            columns.append(self.log_p(source, target, hidden) - before)
+        return torch.stack(columns, dim=2)
+
+
+@wrong(
+    "LeaveOneOut",
+    cause="cuts the token out of the source, so that all later ones get other positions",
+)
+class LeaveOneOut_3(_Explained):
+    @torch.no_grad()
+    def forward(self, source, target):
+        full = self.log_p(source, target)
+        lost = torch.zeros(*target.shape, source.shape[1], dtype=full.dtype, device=full.device)
+        for j in range(source.shape[1]):
+            rest = torch.cat((source[:, :j], source[:, j + 1 :]), dim=1)
+            less = full - self.log_p(rest, target)
+            lost[:, :, j] = less * (source[:, j] != PAD).unsqueeze(1)
+        return lost
+
+
+@wrong("LeaveOneOut", cause="hides the token from the decoder only: the encoder still reads it")
+class LeaveOneOut_4(_Explained):
+    @torch.no_grad()
+    def forward(self, source, target):
+        read = shift_right(target)
+        mask, target_mask = masks_from_tokens(source, read)
+        memory = self.model.encode(source, mask)
+
+        def asked(seen):
+            log_p = self.model.decode(read, memory, target_mask, seen).log_softmax(dim=-1)
+            return log_p.gather(2, target[..., None])[..., 0]
+
+        before, columns = asked(mask), []
+        for j in range(source.shape[1]):
+            less = mask.clone()
+            less[..., j] = False
+            columns.append(before - asked(less))
+        return torch.stack(columns, dim=-1)
+
+
+@wrong(
+    "LeaveOneOut",
+    cause="a mask of ones but for one token: the padding may be looked at",
+)
+class LeaveOneOut_5(_Explained):
+    @torch.no_grad()
+    def forward(self, source, target):
+        B, T_k = source.shape
+        full = self.log_p(source, target)
+        columns = []
+        for j in range(T_k):
+            mask = torch.ones(B, 1, T_k, dtype=torch.bool, device=source.device)
+            mask[:, :, j] = False
+            columns.append(full - self.log_p(source, target, mask))
+        return torch.stack(columns, dim=-1)
+
+
+@wrong("LeaveOneOut", cause="takes the difference of probabilities, not of their logarithms")
+class LeaveOneOut_6(_Explained):
+    @torch.no_grad()
+    def forward(self, source, target):
+        mask, _ = masks_from_tokens(source, shift_right(target))
+        full = self.log_p(source, target).exp()
+        columns = []
+        for j in range(source.shape[1]):
+            less = mask.clone()
+            less[:, :, j] = False
+            columns.append(full - self.log_p(source, target, less).exp())
+        return torch.stack(columns, dim=-1)
+
+
+@wrong("LeaveOneOut", cause="loses the sign: a token without which it does better counts, too")
+class LeaveOneOut_7(_Explained):
+    @torch.no_grad()
+    def forward(self, source, target):
+        mask, _ = masks_from_tokens(source, shift_right(target))
+        full = self.log_p(source, target)
+        columns = []
+        for j in range(source.shape[1]):
+            less = mask.clone()
+            less[:, :, j] = False
+            columns.append((full - self.log_p(source, target, less)).abs())
+        return torch.stack(columns, dim=-1)
+
+
+@wrong("LeaveOneOut", cause="loops over the target's tokens, which are not as many", kind="size")
+class LeaveOneOut_8(_Explained):
+    @torch.no_grad()
+    def forward(self, source, target):
+        mask, _ = masks_from_tokens(source, shift_right(target))
+        full = self.log_p(source, target)
+        columns = []
+        for j in range(target.shape[1]):
+            less = mask.clone()
+            less[:, :, j] = False
+            columns.append(full - self.log_p(source, target, less))
+        return torch.stack(columns, dim=-1)
+
+
+@wrong("LeaveOneOut", cause="stacks along axis 1: source tokens are rows", kind="shape")
+class LeaveOneOut_9(_Explained):
+    @torch.no_grad()
+    def forward(self, source, target):
+        mask, _ = masks_from_tokens(source, shift_right(target))
+        full = self.log_p(source, target)
+        rows = []
+        for j in range(source.shape[1]):
+            less = mask.clone()
+            less[:, :, j] = False
+            rows.append(full - self.log_p(source, target, less))
+        return torch.stack(rows, dim=1)
+
+
+@wrong("LeaveOneOut", cause="hides the token in the first sentence of the batch only")
+class LeaveOneOut_10(_Explained):
+    @torch.no_grad()
+    def forward(self, source, target):
+        mask, _ = masks_from_tokens(source, shift_right(target))
+        full = self.log_p(source, target)
+        columns = []
+        for j in range(source.shape[1]):
+            less = mask.clone()
+            less[0, 0, j] = False
+            columns.append(full - self.log_p(source, target, less))
+        return torch.stack(columns, dim=-1)
+
+
+@right("LeaveOneOut", how="writes PAD into a copy of the source, which hides it as well")
+class LeaveOneOut_11(_Explained):
+    @torch.no_grad()
+    def forward(self, source, target):
+        full = self.log_p(source, target)
+        columns = []
+        for j in range(source.shape[1]):
+            gone = source.clone()
+            gone[:, j] = PAD
+            columns.append(full - self.log_p(gone, target))
+        return torch.stack(columns, dim=-1)
+
+
+@right("LeaveOneOut", how="all copies in one large batch")
+class LeaveOneOut_12(_Explained):
+    @torch.no_grad()
+    def forward(self, source, target):
+        B, T_k = source.shape
+        keep = ~torch.eye(T_k, dtype=torch.bool, device=source.device)  # (T_k, T_k)
+        masks = (source != PAD).unsqueeze(1) & keep  # (B, T_k, T_k)
+        many = self.log_p(
+            source.repeat_interleave(T_k, dim=0),
+            target.repeat_interleave(T_k, dim=0),
+            masks.reshape(B * T_k, 1, T_k),
+        )
+        full = self.log_p(source, target)[:, None]
+        return (full - many.unflatten(0, (B, T_k))).mT
+
+
+@right("LeaveOneOut", how="fills a tensor of zeros, and skips what is padding in all sentences")
+class LeaveOneOut_13(_Explained):
+    @torch.no_grad()
+    def forward(self, source, target):
+        full = self.log_p(source, target)
+        places = torch.arange(source.shape[1], device=source.device)
+        lost = full.new_zeros(*full.shape, source.shape[1])
+        for j in range(source.shape[1]):
+            if (source[:, j] != PAD).any():
+                seen = (source != PAD) & (places != j)
+                lost[..., j] = full - self.log_p(source, target, seen.unsqueeze(1))
+        return lost
+
+
+# --- null_space_dimension --------------------------------------------------------------------
+
+
+@wrong("null_space_dimension", cause="leaves out the condition on the sum: no column of ones")
+def null_space_dimension_1(values, tolerance=TOLERANCE):
+    return values.shape[-2] - torch.linalg.matrix_rank(values, rtol=tolerance)
+
+
+@wrong("null_space_dimension", cause="counts the columns, as if all were independent")
+def null_space_dimension_2(values, tolerance=TOLERANCE):
+    *front, T, d = values.shape
+    return torch.full(front, max(T - d - 1, 0), dtype=torch.int64, device=values.device)
+
+
+@wrong("null_space_dimension", cause="the tolerance is taken as a number, not as a share")
+def null_space_dimension_3(values, tolerance=TOLERANCE):
+    both = torch.cat((values, torch.ones_like(values[..., :1])), dim=-1)
+    return values.shape[-2] - torch.linalg.matrix_rank(both, atol=tolerance)
+
+
+@wrong("null_space_dimension", cause="puts a row of ones below the values, not a column beside")
+def null_space_dimension_4(values, tolerance=TOLERANCE):
+    both = torch.cat((values, torch.ones_like(values[..., :1, :])), dim=-2)
+    return values.shape[-2] - torch.linalg.matrix_rank(both, rtol=tolerance)
+
+
+@wrong(
+    "null_space_dimension",
+    cause="adds 1 to the rank of the values, though the values may make the ones already",
+)
+def null_space_dimension_5(values, tolerance=TOLERANCE):
+    return values.shape[-2] - torch.linalg.matrix_rank(values, rtol=tolerance) - 1
+
+
+@wrong(
+    "null_space_dimension",
+    cause="T is the size of the first axis, which is another one for a batch",
+    kind="size",
+)
+def null_space_dimension_6(values, tolerance=TOLERANCE):
+    both = torch.cat((values, torch.ones_like(values[..., :1])), dim=-1)
+    return len(values) - torch.linalg.matrix_rank(both, rtol=tolerance)
+
+
+@wrong(
+    "null_space_dimension",
+    cause="compares with the largest singular value of the batch, not of the matrix",
+)
+def null_space_dimension_7(values, tolerance=TOLERANCE):
+    both = torch.cat((values, torch.ones_like(values[..., :1])), dim=-1)
+    strength = torch.linalg.svdvals(both)
+    return values.shape[-2] - (strength > tolerance * strength.max()).sum(dim=-1)
+
+
+@wrong("null_space_dimension", cause="returns a floating number", kind="dtype")
+def null_space_dimension_8(values, tolerance=TOLERANCE):
+    both = torch.cat((values, torch.ones_like(values[..., :1])), dim=-1)
+    strength = torch.linalg.svdvals(both)
+    counted = (strength > tolerance * strength[..., :1]).to(values.dtype)
+    return values.shape[-2] - counted.sum(dim=-1)
+
+
+@wrong(
+    "null_space_dimension",
+    cause="counts singular values that are 0: with T above d + 1 there are too few of them",
+)
+def null_space_dimension_9(values, tolerance=TOLERANCE):
+    both = torch.cat((values, torch.ones_like(values[..., :1])), dim=-1)
+    strength = torch.linalg.svdvals(both)
+    return (strength <= tolerance * strength[..., :1]).sum(dim=-1)
+
+
+@wrong("null_space_dimension", cause="ignores the tolerance that is given")
+def null_space_dimension_10(values, tolerance=TOLERANCE):
+    both = torch.cat((values, torch.ones_like(values[..., :1])), dim=-1)
+    return values.shape[-2] - torch.linalg.matrix_rank(both)
+
+
+@right("null_space_dimension", how="counts singular values")
+def null_space_dimension_11(values, tolerance=TOLERANCE):
+    both = F.pad(values, (0, 1), value=1.0)
+    strength = torch.linalg.svdvals(both)
+    faint = strength <= tolerance * strength.amax(dim=-1, keepdim=True)
+    return values.shape[-2] - (~faint).sum(dim=-1)
+
+
+@right("null_space_dimension", how="a loop over the matrices, the ones in front, transposed")
+def null_space_dimension_12(values, tolerance=TOLERANCE):
+    *front, T, d = values.shape
+    found = []
+    for matrix in values.reshape(-1, T, d):
+        both = torch.cat([matrix.new_ones(1, T), matrix.T])
+        found.append(T - torch.linalg.matrix_rank(both, rtol=tolerance).item())
+    return torch.tensor(found, dtype=torch.int64, device=values.device).reshape(front)
+
+
+# --- perturb_attention -----------------------------------------------------------------------
+
+
+def _null_space(values, tolerance=TOLERANCE):
+    both = torch.cat([values, torch.ones_like(values[:, :1])], dim=1)  # (T, d + 1)
+    columns, strength, _ = torch.linalg.svd(both, full_matrices=True)  # (T, T), largest first
+    rank = int((strength > tolerance * strength[0]).sum())
+    return columns[:, rank:]
+
+
+@wrong("perturb_attention", cause="walks in the direction itself, which changes the output")
+def perturb_attention_1(weights, values, direction):
+    basis = _null_space(values)
+    down = direction < 0
+    if basis.shape[1] == 0 or not down.any():
+        return weights
+    step = (-weights[down] / direction[down]).min()
+    return weights + step * direction
+
+
+@wrong("perturb_attention", cause="takes away the part in the null space, and walks in the rest")
+def perturb_attention_2(weights, values, direction):
+    basis = _null_space(values)
+    if basis.shape[1] == 0:
+        return weights
+    change = direction - basis @ (basis.T @ direction)
+    down = change < 0
+    if not down.any():
+        return weights
+    return weights + (weights[down] / -change[down]).min() * change
+
+
+@wrong("perturb_attention", cause="weights that grow limit the step as well")
+def perturb_attention_3(weights, values, direction):
+    basis = _null_space(values)
+    if basis.shape[1] == 0:
+        return weights
+    change = basis @ (basis.T @ direction)
+    step = (weights / change.abs()).min()
+    return weights + step * change
+
+
+@wrong(
+    "perturb_attention", cause="steps too far, sets negative weights to 0 and divides by the sum"
+)
+def perturb_attention_4(weights, values, direction):
+    basis = _null_space(values)
+    if basis.shape[1] == 0:
+        return weights
+    changed = (weights + basis @ (basis.T @ direction)).clamp(min=0)
+    return changed / changed.sum()
+
+
+@wrong("perturb_attention", cause="the step is at most 1")
+def perturb_attention_5(weights, values, direction):
+    basis = _null_space(values)
+    if basis.shape[1] == 0:
+        return weights
+    change = basis @ (basis.T @ direction)
+    steps = torch.where(change < 0, weights / -change, math.inf)
+    return weights + steps.min().clamp(max=1.0) * change
+
+
+@wrong(
+    "perturb_attention",
+    cause="weights that are 0 already do not limit the step, and become negative",
+)
+def perturb_attention_6(weights, values, direction):
+    basis = _null_space(values)
+    if basis.shape[1] == 0:
+        return weights
+    change = basis @ (basis.T @ direction)
+    limits = (change < 0) & (weights > 0)
+    if not limits.any():
+        return weights
+    step = (weights[limits] / -change[limits]).min()
+    return weights + step * change
+
+
+@wrong(
+    "perturb_attention",
+    cause="without a null space the step is infinite, and infinite times 0 is NaN",
+    kind="extreme",
+)
+def perturb_attention_7(weights, values, direction):
+    basis = _null_space(values)
+    change = basis @ (basis.T @ direction)
+    steps = torch.where(change < 0, -weights / change, torch.full_like(weights, math.inf))
+    return weights + steps.min() * change
+
+
+@wrong("perturb_attention", cause="the steepest change limits the step, not the first zero")
+def perturb_attention_8(weights, values, direction):
+    basis = _null_space(values)
+    if basis.shape[1] == 0:
+        return weights
+    change = basis @ (basis.T @ direction)
+    steepest = change.argmin()
+    return weights - weights[steepest] / change[steepest] * change
+
+
+@wrong("perturb_attention", cause="writes the result into the given weights", kind="state")
+def perturb_attention_9(weights, values, direction):
+    basis = _null_space(values)
+    change = basis @ (basis.T @ direction)
+    down = change < 0
+    if basis.shape[1] > 0 and down.any():
+        weights += (weights[down] / -change[down]).min() * change
+    return weights
+
+
+@wrong("perturb_attention", cause="projects on the first vector of the basis only")
+def perturb_attention_10(weights, values, direction):
+    basis = _null_space(values)
+    if basis.shape[1] == 0:
+        return weights
+    change = basis[:, 0] * (basis[:, 0] @ direction)
+    down = change < 0
+    if not down.any():
+        return weights
+    return weights + (weights[down] / -change[down]).min() * change
+
+
+@wrong(
+    "perturb_attention", cause="the smallest weight that shrinks limits the step, however slowly"
+)
+def perturb_attention_11(weights, values, direction):
+    basis = _null_space(values)
+    if basis.shape[1] == 0:
+        return weights
+    change = basis @ (basis.T @ direction)
+    smallest = weights.masked_fill(change >= 0, math.inf).argmin()
+    return weights - weights[smallest] / change[smallest] * change
+
+
+@right("perturb_attention", how="a loop over the weights looks for the first zero")
+def perturb_attention_12(weights, values, direction):
+    basis = _null_space(values)
+    change = torch.zeros_like(weights)
+    for column in basis.unbind(dim=1):
+        change = change + column * (column * direction).sum()
+    step = None
+    for w, c in zip(weights, change, strict=True):
+        if c < 0 and (step is None or w / -c < step):
+            step = w / -c
+    return weights.clone() if step is None else weights + step * change
+
+
+@right("perturb_attention", how="the projection matrix, the change brought to length 1")
+def perturb_attention_13(weights, values, direction):
+    basis = _null_space(values)
+    if not basis.numel():
+        return weights
+    change = F.normalize((basis @ basis.mT) @ direction, dim=0)
+    falls = change < 0
+    if not falls.any():
+        return weights
+    steps = weights / torch.where(falls, change.abs(), torch.ones_like(change))
+    first, _ = steps.masked_fill(~falls, math.inf).sort()
+    return torch.add(weights, change * first[0])
+
+
+# --- effective_attention ---------------------------------------------------------------------
+
+
+@wrong("effective_attention", cause="divides the rows by their sums afterwards")
+def effective_attention_1(weights, values, tolerance=TOLERANCE):
+    rows = weights @ (values @ torch.linalg.pinv(values, rtol=tolerance))
+    return rows / rows.sum(dim=-1, keepdim=True)
+
+
+@wrong("effective_attention", cause="keeps the sum as well: the values get a column of ones")
+def effective_attention_2(weights, values, tolerance=TOLERANCE):
+    both = torch.cat((values, torch.ones_like(values[..., :1])), dim=-1)
+    return weights @ both @ torch.linalg.pinv(both, rtol=tolerance)
+
+
+@wrong("effective_attention", cause="the tolerance is taken as a number, not as a share")
+def effective_attention_3(weights, values, tolerance=TOLERANCE):
+    return weights @ values @ torch.linalg.pinv(values, atol=tolerance, rtol=0.0)
+
+
+@wrong("effective_attention", cause="ignores the tolerance that is given")
+def effective_attention_4(weights, values, tolerance=TOLERANCE):
+    return weights @ values @ torch.linalg.pinv(values)
+
+
+@wrong(
+    "effective_attention",
+    cause="a QR decomposition gives d columns even if the values span fewer directions",
+)
+def effective_attention_5(weights, values, tolerance=TOLERANCE):
+    columns, _ = torch.linalg.qr(values)
+    return weights @ columns @ columns.mT
+
+
+@wrong(
+    "effective_attention",
+    cause="inverts the (d, d) product, which has no inverse for values of low rank",
+    kind="crash",
+)
+def effective_attention_6(weights, values, tolerance=TOLERANCE):
+    inverse = torch.linalg.inv(values.mT @ values)
+    return weights @ values @ inverse @ values.mT
+
+
+@wrong("effective_attention", cause="returns what is lost, not what is left")
+def effective_attention_7(weights, values, tolerance=TOLERANCE):
+    return weights - weights @ values @ torch.linalg.pinv(values, rtol=tolerance)
+
+
+@wrong("effective_attention", cause="sets negative entries to 0")
+def effective_attention_8(weights, values, tolerance=TOLERANCE):
+    rows = weights @ values @ torch.linalg.pinv(values, rtol=tolerance)
+    return rows.clamp(min=0)
+
+
+@wrong("effective_attention", cause="takes the columns of the values as if at right angles")
+def effective_attention_9(weights, values, tolerance=TOLERANCE):
+    columns = F.normalize(values, dim=-2)
+    return weights @ columns @ columns.mT
+
+
+@wrong(
+    "effective_attention",
+    cause="compares with the largest singular value of the batch, not of the matrix",
+)
+def effective_attention_10(weights, values, tolerance=TOLERANCE):
+    columns, strength, _ = torch.linalg.svd(values, full_matrices=False)
+    columns = columns * (strength > tolerance * strength.max())[..., None, :]
+    return weights @ columns @ columns.mT
+
+
+@right("effective_attention", how="left singular vectors, the faint ones set to 0")
+def effective_attention_11(weights, values, tolerance=TOLERANCE):
+    columns, strength, _ = torch.linalg.svd(values, full_matrices=False)
+    strong = strength > tolerance * strength[..., :1]
+    columns = columns * strong.unsqueeze(-2).to(columns.dtype)
+    return torch.einsum("...qt,...tr,...sr->...qs", weights, columns, columns)
+
+
+@right("effective_attention", how="least squares, one matrix and one row after another")
+def effective_attention_12(weights, values, tolerance=TOLERANCE):
+    T, d = values.shape[-2:]
+    shape = weights.shape
+    results = []
+    for rows, matrix in zip(
+        weights.reshape(-1, *shape[-2:]), values.reshape(-1, T, d), strict=True
+    ):
+        inverse = torch.linalg.pinv(matrix.T, rtol=tolerance)  # (T, d)
+        results += [inverse @ (matrix.T @ row) for row in rows]
+    return torch.stack(results).reshape(shape)
+
+
+# --- token_identifiability -------------------------------------------------------------------
+
+
+@wrong("token_identifiability", cause="padding of the inputs may be the nearest")
+def token_identifiability_1(hidden, inputs, mask, cosine=True):
+    if cosine:
+        hidden, inputs = F.normalize(hidden, dim=-1), F.normalize(inputs, dim=-1)
+    distance = (hidden.unsqueeze(2) - inputs.unsqueeze(1)).norm(dim=-1)
+    own = distance.diagonal(dim1=1, dim2=2)
+    return (own <= distance.amin(dim=2)) & mask
+
+
+@wrong("token_identifiability", cause="a scalar product is no angle: long inputs win")
+def token_identifiability_2(hidden, inputs, mask, cosine=True):
+    if cosine:
+        near = torch.einsum("bid,bjd->bij", hidden, inputs)
+    else:
+        near = -(hidden.unsqueeze(2) - inputs.unsqueeze(1)).norm(dim=-1)
+    near = near.masked_fill(~mask.unsqueeze(1), -math.inf)
+    return (near.diagonal(dim1=1, dim2=2) >= near.amax(dim=-1)) & mask
+
+
+@wrong("token_identifiability", cause="`cosine` makes no difference: it is always the angle")
+def token_identifiability_3(hidden, inputs, mask, cosine=True):
+    near = F.cosine_similarity(hidden.unsqueeze(2), inputs.unsqueeze(1), dim=-1)
+    near = near.masked_fill(~mask.unsqueeze(1), -math.inf)
+    return (near.diagonal(dim1=1, dim2=2) >= near.amax(dim=-1)) & mask
+
+
+@wrong(
+    "token_identifiability",
+    cause="the padding gets similarity 0, which is more than that of an obtuse angle",
+)
+def token_identifiability_4(hidden, inputs, mask, cosine=True):
+    if cosine:
+        near = F.cosine_similarity(hidden.unsqueeze(2), inputs.unsqueeze(1), dim=-1)
+        near = near * mask.unsqueeze(1)
+    else:
+        near = -(hidden.unsqueeze(2) - inputs.unsqueeze(1)).norm(dim=-1)
+        near = near.masked_fill(~mask.unsqueeze(1), -math.inf)
+    return (near.diagonal(dim1=1, dim2=2) >= near.amax(dim=-1)) & mask
+
+
+@wrong("token_identifiability", cause="looks for the nearest hidden vector of each input")
+def token_identifiability_5(hidden, inputs, mask, cosine=True):
+    if cosine:
+        hidden, inputs = F.normalize(hidden, dim=-1), F.normalize(inputs, dim=-1)
+    distance = (hidden.unsqueeze(2) - inputs.unsqueeze(1)).norm(dim=-1)
+    distance = distance.masked_fill(~mask.unsqueeze(2), math.inf)
+    own = distance.diagonal(dim1=1, dim2=2)
+    return (own <= distance.amin(dim=1)) & mask
+
+
+@wrong("token_identifiability", cause="compares with the inputs of all sentences of the batch")
+def token_identifiability_6(hidden, inputs, mask, cosine=True):
+    B, T, d = hidden.shape
+    if cosine:
+        hidden, inputs = F.normalize(hidden, dim=-1), F.normalize(inputs, dim=-1)
+    distance = (hidden.reshape(-1, 1, d) - inputs.reshape(1, -1, d)).norm(dim=-1)
+    distance = distance.masked_fill(~mask.reshape(1, -1), math.inf)
+    return (distance.diagonal() <= distance.amin(dim=1)).view(B, T) & mask
+
+
+@wrong("token_identifiability", cause="says True in a sentence that is nothing but padding")
+def token_identifiability_7(hidden, inputs, mask, cosine=True):
+    if cosine:
+        hidden, inputs = F.normalize(hidden, dim=-1), F.normalize(inputs, dim=-1)
+    distance = (hidden.unsqueeze(2) - inputs.unsqueeze(1)).norm(dim=-1)
+    distance = distance.masked_fill(~mask.unsqueeze(1), math.inf)
+    return distance.diagonal(dim1=1, dim2=2) <= distance.amin(dim=2)
+
+
+@wrong("token_identifiability", cause="adds up absolute differences: no Euclidean distance")
+def token_identifiability_8(hidden, inputs, mask, cosine=True):
+    if cosine:
+        near = F.cosine_similarity(hidden.unsqueeze(2), inputs.unsqueeze(1), dim=-1)
+    else:
+        near = -(hidden.unsqueeze(2) - inputs.unsqueeze(1)).abs().sum(dim=-1)
+    near = near.masked_fill(~mask.unsqueeze(1), -math.inf)
+    return (near.diagonal(dim1=1, dim2=2) >= near.amax(dim=-1)) & mask
+
+
+@wrong("token_identifiability", cause="ignores the sign: an opposite direction is near as well")
+def token_identifiability_9(hidden, inputs, mask, cosine=True):
+    if cosine:
+        near = F.cosine_similarity(hidden.unsqueeze(2), inputs.unsqueeze(1), dim=-1).abs()
+    else:
+        near = -(hidden.unsqueeze(2) - inputs.unsqueeze(1)).norm(dim=-1)
+    near = near.masked_fill(~mask.unsqueeze(1), -math.inf)
+    return (near.diagonal(dim1=1, dim2=2) >= near.amax(dim=-1)) & mask
+
+
+@wrong("token_identifiability", cause="an equally near input makes it False")
+def token_identifiability_10(hidden, inputs, mask, cosine=True):
+    if cosine:
+        hidden, inputs = F.normalize(hidden, dim=-1), F.normalize(inputs, dim=-1)
+    distance = (hidden.unsqueeze(2) - inputs.unsqueeze(1)).norm(dim=-1)
+    distance = distance.masked_fill(~mask.unsqueeze(1), math.inf)
+    own = distance.diagonal(dim1=1, dim2=2)
+    itself = torch.eye(mask.shape[1], dtype=torch.bool, device=mask.device)
+    return (own < distance.masked_fill(itself, math.inf).amin(dim=2)) & mask
+
+
+@wrong("token_identifiability", cause="returns numbers, 0 and 1", kind="dtype")
+def token_identifiability_11(hidden, inputs, mask, cosine=True):
+    if cosine:
+        hidden, inputs = F.normalize(hidden, dim=-1), F.normalize(inputs, dim=-1)
+    distance = (hidden.unsqueeze(2) - inputs.unsqueeze(1)).norm(dim=-1)
+    distance = distance.masked_fill(~mask.unsqueeze(1), math.inf)
+    own = distance.diagonal(dim1=1, dim2=2)
+    return (own <= distance.amin(dim=2)).to(hidden.dtype) * mask
+
+
+@right("token_identifiability", how="loops over sentences and tokens, real inputs only")
+def token_identifiability_12(hidden, inputs, mask, cosine=True):
+    result = torch.zeros_like(mask)
+    for b in range(mask.shape[0]):
+        for t in range(mask.shape[1]):
+            if not mask[b, t]:
+                continue
+            vector = hidden[b, t]
+            if cosine:
+                distances = [1 - F.cosine_similarity(vector, other, dim=0) for other in inputs[b]]
+            else:
+                distances = [(vector - other).square().sum() for other in inputs[b]]
+            real = [d for d, is_real in zip(distances, mask[b].tolist(), strict=True) if is_real]
+            result[b, t] = distances[t] <= min(real)
+    return result
+
+
+@right("token_identifiability", how="only the inputs are brought to length 1; counts nearer ones")
+def token_identifiability_13(hidden, inputs, mask, cosine=True):
+    if cosine:
+        unit = inputs / inputs.norm(dim=-1, keepdim=True).clamp(min=1e-12)
+        far = -(hidden[:, :, None] * unit[:, None]).sum(dim=-1)
+    else:
+        far = (hidden[:, :, None] - inputs[:, None]).pow(2).sum(dim=-1)
+    own = torch.diagonal(far, dim1=-2, dim2=-1)[..., None]
+    nearer = (far < own) & mask[:, None, :]
+    return mask & (nearer.sum(dim=-1) == 0)
+
+
+# --- HiddenTokenAttribution ------------------------------------------------------------------
+
+
+class _Attribution(nn.Module):
+    def __init__(self, encoder):
+        super().__init__()
+        self.encoder = encoder if isinstance(encoder, nn.Module) else Encoder(**encoder)
+
+
+@wrong("HiddenTokenAttribution", cause="forgets the root: shares of the squares")
+class HiddenTokenAttribution_1(_Attribution):
+    def forward(self, x):
+        x = x.detach().clone().requires_grad_()
+        hidden = self.encoder(x)
+        rows = []
+        for i in range(x.shape[1]):
+            row = 0
+            for feature in hidden[:, i].sum(dim=0):
+                (slope,) = torch.autograd.grad(feature, x, retain_graph=True)
+                row = row + slope.square().sum(dim=-1)
+            rows.append(row)
+        sizes = torch.stack(rows, dim=1)
+        return sizes / sizes.sum(dim=-1, keepdim=True)
+
+
+@wrong(
+    "HiddenTokenAttribution",
+    cause="differentiates the sum of the features of a hidden vector",
+)
+class HiddenTokenAttribution_2(_Attribution):
+    def forward(self, x):
+        x = x.detach().requires_grad_()
+        hidden = self.encoder(x)
+        rows = []
+        for i in range(x.shape[1]):
+            (slope,) = torch.autograd.grad(hidden[:, i].sum(), x, retain_graph=True)
+            rows.append(slope.norm(dim=-1))
+        sizes = torch.stack(rows, dim=1)
+        return sizes / sizes.sum(dim=-1, keepdim=True)
+
+
+@wrong("HiddenTokenAttribution", cause="divides by the sum over the hidden vectors i")
+class HiddenTokenAttribution_3(_Attribution):
+    def forward(self, x):
+        x = x.detach().requires_grad_()
+        hidden = self.encoder(x)
+        rows = []
+        for i in range(x.shape[1]):
+            squares = 0
+            for feature in hidden[:, i].sum(dim=0):
+                (slope,) = torch.autograd.grad(feature, x, retain_graph=True)
+                squares = squares + slope.square().sum(dim=-1)
+            rows.append(squares.sqrt())
+        sizes = torch.stack(rows, dim=1)
+        return sizes / sizes.sum(dim=1, keepdim=True)
+
+
+@wrong("HiddenTokenAttribution", cause="rows and columns change places: (j, i)")
+class HiddenTokenAttribution_4(_Attribution):
+    def forward(self, x):
+        x = x.detach().requires_grad_()
+        hidden = self.encoder(x)
+        columns = []
+        for i in range(x.shape[1]):
+            squares = 0
+            for feature in hidden[:, i].sum(dim=0):
+                (slope,) = torch.autograd.grad(feature, x, retain_graph=True)
+                squares = squares + slope.square().sum(dim=-1)
+            size = squares.sqrt()
+            columns.append(size / size.sum(dim=-1, keepdim=True))
+        return torch.stack(columns, dim=-1)
+
+
+@wrong(
+    "HiddenTokenAttribution",
+    cause="adds up the lengths of the features' gradients, not the squares",
+)
+class HiddenTokenAttribution_5(_Attribution):
+    def forward(self, x):
+        x = x.detach().requires_grad_()
+        hidden = self.encoder(x)
+        rows = []
+        for i in range(x.shape[1]):
+            row = 0
+            for f in range(hidden.shape[2]):
+                (slope,) = torch.autograd.grad(hidden[:, i, f].sum(), x, retain_graph=True)
+                row = row + slope.norm(dim=-1)
+            rows.append(row)
+        sizes = torch.stack(rows, dim=1)
+        return sizes / sizes.sum(dim=-1, keepdim=True)
+
+
+@wrong(
+    "HiddenTokenAttribution",
+    cause="backward() adds to x.grad: each feature's gradient has all the earlier ones in it",
+)
+class HiddenTokenAttribution_6(_Attribution):
+    def forward(self, x):
+        x = x.detach().clone().requires_grad_()
+        hidden = self.encoder(x)
+        rows = []
+        for i in range(x.shape[1]):
+            squares = 0
+            x.grad = None
+            for f in range(hidden.shape[2]):
+                hidden[:, i, f].sum().backward(retain_graph=True, inputs=[x])
+                squares = squares + x.grad.square().sum(dim=-1)
+            rows.append(squares.sqrt())
+        sizes = torch.stack(rows, dim=1)
+        return sizes / sizes.sum(dim=-1, keepdim=True)
+
+
+@wrong("HiddenTokenAttribution", cause="differentiates the length of the hidden vector")
+class HiddenTokenAttribution_7(_Attribution):
+    def forward(self, x):
+        x = x.detach().requires_grad_()
+        lengths = self.encoder(x).norm(dim=-1).sum(dim=0)  # (T,)
+        rows = []
+        for length in lengths:
+            (slope,) = torch.autograd.grad(length, x, retain_graph=True)
+            rows.append(slope.norm(dim=-1))
+        sizes = torch.stack(rows, dim=1)
+        return sizes / sizes.sum(dim=-1, keepdim=True)
+
+
+@wrong("HiddenTokenAttribution", cause="the shares come from a softmax, not from a division")
+class HiddenTokenAttribution_8(_Attribution):
+    def forward(self, x):
+        x = x.detach().requires_grad_()
+        hidden = self.encoder(x)
+        rows = []
+        for i in range(x.shape[1]):
+            squares = 0
+            for feature in hidden[:, i].sum(dim=0):
+                (slope,) = torch.autograd.grad(feature, x, retain_graph=True)
+                squares = squares + slope.square().sum(dim=-1)
+            rows.append(squares.sqrt().softmax(dim=-1))
+        return torch.stack(rows, dim=1)
+
+
+@wrong("HiddenTokenAttribution", cause="asks the given x itself for a gradient", kind="state")
+class HiddenTokenAttribution_9(_Attribution):
+    def forward(self, x):
+        x.requires_grad_()
+        hidden = self.encoder(x)
+        rows = []
+        for i in range(x.shape[1]):
+            squares = 0
+            for feature in hidden[:, i].sum(dim=0):
+                (slope,) = torch.autograd.grad(feature, x, retain_graph=True)
+                squares = squares + slope.square().sum(dim=-1)
+            rows.append(squares.sqrt())
+        sizes = torch.stack(rows, dim=1)
+        return sizes / sizes.sum(dim=-1, keepdim=True)
+
+
+@wrong("HiddenTokenAttribution", cause="the result is float32, whatever x is", kind="dtype")
+class HiddenTokenAttribution_10(_Attribution):
+    def forward(self, x):
+        x = x.detach().requires_grad_()
+        B, T, d_model = x.shape
+        hidden = self.encoder(x)
+        squares = torch.zeros(B, T, T)
+        for i in range(T):
+            for f in range(d_model):
+                (slope,) = torch.autograd.grad(hidden[:, i, f].sum(), x, retain_graph=True)
+                squares[:, i] += slope.square().sum(dim=-1)
+        sizes = squares.sqrt()
+        return sizes / sizes.sum(dim=-1, keepdim=True)
+
+
+@wrong("HiddenTokenAttribution", cause="multiplies the derivative with the input")
+class HiddenTokenAttribution_11(_Attribution):
+    def forward(self, x):
+        x = x.detach().requires_grad_()
+        hidden = self.encoder(x)
+        rows = []
+        for i in range(x.shape[1]):
+            squares = 0
+            for feature in hidden[:, i].sum(dim=0):
+                (slope,) = torch.autograd.grad(feature, x, retain_graph=True)
+                squares = squares + (slope * x.detach()).square().sum(dim=-1)
+            rows.append(squares.sqrt())
+        sizes = torch.stack(rows, dim=1)
+        return sizes / sizes.sum(dim=-1, keepdim=True)
+
+
+@right("HiddenTokenAttribution", how="PyTorch's Jacobian of one sentence after another")
+class HiddenTokenAttribution_12(_Attribution):
+    def forward(self, x):
+        shares = []
+        for sentence in x.detach():
+            slopes = torch.autograd.functional.jacobian(
+                lambda row: self.encoder(row[None])[0], sentence
+            )  # (T, d_model, T, d_model)
+            sizes = torch.linalg.vector_norm(slopes, dim=(1, 3))
+            shares.append(sizes / sizes.sum(dim=1, keepdim=True))
+        return torch.stack(shares)
+
+
+@right(
+    "HiddenTokenAttribution", how="means of squares, which cancel; features outside, tokens inside"
+)
+class HiddenTokenAttribution_13(_Attribution):
+    def forward(self, x):
+        start = x.detach().clone().requires_grad_(True)
+        hidden = self.encoder(start)
+        T, d_model = hidden.shape[1:]
+        squares = [[] for _ in range(T)]
+        for f in range(d_model):
+            for i in range(T):
+                (slope,) = torch.autograd.grad(hidden[:, i, f].sum(), start, retain_graph=True)
+                squares[i].append(slope.pow(2).mean(dim=2))
+        sizes = torch.stack([torch.stack(row).mean(dim=0) for row in squares], dim=1) ** 0.5
+        return F.normalize(sizes, p=1, dim=2)
+
+
+# --- HeadImportance --------------------------------------------------------------------------
+
+
+@wrong("HeadImportance", cause="takes the mean first: derivatives of two signs cancel")
+class HeadImportance_1(_Explained):
+    def forward(self, source, target):
+        gates = self.gates(len(source))
+        with watch_attention(self.model, gates):
+            log_p = self.log_p(source, target)
+        loss = -log_p[target != PAD].sum()
+        slopes = torch.autograd.grad(loss, list(gates.values()))
+        return {name: g.mean(dim=0).abs() for name, g in zip(gates, slopes, strict=True)}
+
+
+@wrong("HeadImportance", cause="keeps the sign of the derivative")
+class HeadImportance_2(_Explained):
+    def forward(self, source, target):
+        gates = self.gates(len(source))
+        with watch_attention(self.model, gates):
+            log_p = self.log_p(source, target)
+        loss = -log_p[target != PAD].sum()
+        slopes = torch.autograd.grad(loss, list(gates.values()))
+        return {name: g.mean(dim=0) for name, g in zip(gates, slopes, strict=True)}
+
+
+@wrong("HeadImportance", cause="the padding of the target counts in the loss")
+class HeadImportance_3(_Explained):
+    def forward(self, source, target):
+        gates = self.gates(len(source))
+        with watch_attention(self.model, gates):
+            loss = -self.log_p(source, target).sum()
+        slopes = torch.autograd.grad(loss, list(gates.values()))
+        return {name: g.abs().mean(dim=0) for name, g in zip(gates, slopes, strict=True)}
+
+
+@wrong("HeadImportance", cause="the loss of a sentence is a mean over its tokens, not a sum")
+class HeadImportance_4(_Explained):
+    def forward(self, source, target):
+        gates = self.gates(len(source))
+        real = target != PAD
+        with watch_attention(self.model, gates):
+            log_p = self.log_p(source, target) * real
+        loss = -(log_p.sum(dim=1) / real.sum(dim=1)).sum()
+        slopes = torch.autograd.grad(loss, list(gates.values()))
+        return {name: g.abs().mean(dim=0) for name, g in zip(gates, slopes, strict=True)}
+
+
+@wrong("HeadImportance", cause="adds up over the sentences: no mean")
+class HeadImportance_5(_Explained):
+    def forward(self, source, target):
+        gates = self.gates(len(source))
+        with watch_attention(self.model, gates):
+            log_p = self.log_p(source, target)
+        loss = -log_p[target != PAD].sum()
+        slopes = torch.autograd.grad(loss, list(gates.values()))
+        return {name: g.abs().sum(dim=0) for name, g in zip(gates, slopes, strict=True)}
+
+
+@wrong("HeadImportance", cause="the loss is a mean over the batch: divided by B twice")
+class HeadImportance_6(_Explained):
+    def forward(self, source, target):
+        gates = self.gates(len(source))
+        with watch_attention(self.model, gates):
+            log_p = self.log_p(source, target)
+        loss = -(log_p * (target != PAD)).sum(dim=1).mean()
+        slopes = torch.autograd.grad(loss, list(gates.values()))
+        return {name: g.abs().mean(dim=0) for name, g in zip(gates, slopes, strict=True)}
+
+
+@wrong("HeadImportance", cause="the end of the sentence, EOS, does not count in the loss")
+class HeadImportance_7(_Explained):
+    def forward(self, source, target):
+        gates = self.gates(len(source))
+        real = (target != PAD) & (target != EOS)
+        with watch_attention(self.model, gates):
+            log_p = self.log_p(source, target)
+        slopes = torch.autograd.grad(-log_p[real].sum(), list(gates.values()))
+        return {name: g.abs().mean(dim=0) for name, g in zip(gates, slopes, strict=True)}
+
+
+@wrong("HeadImportance", cause="divides by the length of each attention's scores, as in the paper")
+class HeadImportance_8(_Explained):
+    def forward(self, source, target):
+        gates = self.gates(len(source))
+        with watch_attention(self.model, gates):
+            log_p = self.log_p(source, target)
+        loss = -log_p[target != PAD].sum()
+        slopes = torch.autograd.grad(loss, list(gates.values()))
+        sizes = [g.abs().mean(dim=0) for g in slopes]
+        return {name: s / s.norm() for name, s in zip(gates, sizes, strict=True)}
+
+
+@wrong("HeadImportance", cause="silences each head in turn: a difference, and no derivative")
+class HeadImportance_9(_Explained):
+    @torch.no_grad()
+    def forward(self, source, target):
+        gates = self.gates(len(source))
+        real = target != PAD
+
+        def losses():
+            with watch_attention(self.model, gates):
+                return -(self.log_p(source, target) * real).sum(dim=1)
+
+        before, sizes = losses(), {}
+        for name, gate in gates.items():
+            found = []
+            for h in range(gate.shape[1]):
+                gate[:, h] = 0
+                found.append((losses() - before).abs().mean())
+                gate[:, h] = 1
+            sizes[name] = torch.stack(found)
+        return sizes
+
+
+@wrong(
+    "HeadImportance", cause="the mean runs over the heads: one number per sentence", kind="shape"
+)
+class HeadImportance_10(_Explained):
+    def forward(self, source, target):
+        gates = self.gates(len(source))
+        with watch_attention(self.model, gates):
+            log_p = self.log_p(source, target)
+        loss = -log_p[target != PAD].sum()
+        slopes = torch.autograd.grad(loss, list(gates.values()))
+        return {name: g.abs().mean(dim=-1) for name, g in zip(gates, slopes, strict=True)}
+
+
+@wrong("HeadImportance", cause="returns a list of tensors without their names", kind="type")
+class HeadImportance_11(_Explained):
+    def forward(self, source, target):
+        gates = self.gates(len(source))
+        with watch_attention(self.model, gates):
+            log_p = self.log_p(source, target)
+        loss = -log_p[target != PAD].sum()
+        slopes = torch.autograd.grad(loss, list(gates.values()))
+        return [g.abs().mean(dim=0) for g in slopes]
+
+
+@right("HeadImportance", how="each sentence on its own, with gates of its own")
+class HeadImportance_12(_Explained):
+    def forward(self, source, target):
+        sizes = {}
+        for s, t in zip(source.split(1), target.split(1), strict=True):
+            gates = self.gates(1)
+            with watch_attention(self.model, head_masks=gates):
+                log_p = self.log_p(s, t)[0]
+            loss = -sum(log_p[n] for n in range(len(log_p)) if t[0, n] != PAD)
+            slopes = torch.autograd.grad(loss, tuple(gates.values()))
+            for name, slope in zip(gates, slopes, strict=True):
+                sizes[name] = sizes.get(name, 0) + slope[0].abs()
+        return {name: size / len(source) for name, size in sizes.items()}
+
+
+@right("HeadImportance", how="one attention after another; a sum of log p, as signs do not matter")
+class HeadImportance_13(_Explained):
+    def forward(self, source, target):
+        gates = self.gates(source.shape[0])
+        with watch_attention(self.model, gates):
+            log_p = self.log_p(source, target).masked_fill(target == PAD, 0.0).sum(dim=1)
+            sizes = {}
+            for name in gates:
+                (slope,) = torch.autograd.grad(log_p.sum(), gates[name], retain_graph=True)
+                sizes[name] = torch.linalg.vector_norm(slope, ord=1, dim=0) / len(slope)
+        return sizes
