@@ -192,7 +192,7 @@ for name in (name for name in looks if "cross" in name):
 # %% [markdown]
 # Weight on a place, one number per head. In a Transformer trained for translation, Voita et al.
 # (2019) found *positional* heads, with nearly all weight on a neighbour. This model has none. The
-# highest score of the self-attentions is the previous letter in layer 1 of the decoder, four times
+# highest score of the self-attentions is the previous letter in layer 1 of the decoder, five times
 # the control and still below a half. The clear role is *alignment*: at the first letter of a German
 # word, the heads of layer 0 look at its English word. Inside the word, less so.
 #

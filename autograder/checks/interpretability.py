@@ -197,7 +197,10 @@ def token_identifiability(student, draw):
     expect.dtype(got, torch.bool)
     what = "inputs (1, 0), (0, 5), (3, 3), hidden (2.5, 2), (0, 1), (9, 9), by angle: wrong"
     expect.close(got, torch.tensor([[False, True, True]]), what)
-    what = "the same by Euclidean distance: wrong"
+    what = "inputs (1, 0), (0, 1), (1, 1), hidden (100, 5), (1, 5), (2, 2), by angle: wrong"
+    apart = _tensor([[100, 5], [1, 5], [2, 2]]), _tensor([[1, 0], [0, 1], [1, 1]])
+    expect.close(student(*apart, real), real, what)
+    what = "the first by Euclidean distance: wrong"
     got = student(hidden, inputs, real, cosine=False)
     expect.close(got, torch.tensor([[False, False, True]]), what)
     inputs, mask = _tensor([[4, 0], [0, 4], [4, 1]]), torch.tensor([[True, True, False]])
