@@ -599,6 +599,7 @@ for depth, ax in enumerate(axes, start=1):
     title = f"after layer {depth - 1}"
     plots.heatmap(shares[0], ax, title, words, words, True, depth == 2, "share of derivatives")
     ax.set(xlabel="input tokens", ylabel="hidden vectors")
+    ax.tick_params(axis="x", rotation=30)
 for name, rows in list(stored["attribution"].items())[:2]:
     for depth in (1, 2):
         own = " ".join(f"{row[f'depth {depth}'][0]:.3f}" for row in rows)
