@@ -73,7 +73,7 @@ class LeaveOneOut(Explained):
         source, target  (B, T_k), (B, T_q)  ids, filled up with PAD
         returns         (B, T_q, T_k)  entry (t, j): log-probability of target token t, less what it
                         is when source token j may not be looked at. What is padding already
-                        cannot be hidden: 0
+                        cannot be hidden: 0. Where target token t is padding, anything may stand
         """
         # exercise: about 6 lines
         seen, _ = masks_from_tokens(source, target)  # (B, 1, T_k)
@@ -122,8 +122,8 @@ def perturb_attention(weights, values, direction):
     values     (T, d)  what they weigh
     direction  (T,)    the change is the part of it that lies in the null space of `values`
     returns    (T,)    weights + step · change, with the largest step at which no weight becomes
-                       negative: the sum is 1 and the output the same. Without a null space, the
-                       weights as they are
+                       negative: the sum is 1 and the output the same. Without a null space, or
+                       with a direction of 0, the weights as they are
 
     >>> perturb_attention(
     ...     torch.tensor([0.5, 0.0, 0.5]),
@@ -167,8 +167,9 @@ def token_identifiability(hidden, inputs, mask, cosine=True):
     inputs   (B, T, d_model)  the vectors that went into the model
     mask     bool (B, T)      True = a real token
     cosine   True: near is a small angle; False: a small Euclidean distance
-    returns  bool (B, T)  True where, among the real inputs of its sentence, none is nearer than the
-                          one at the same position; False in the padding
+    returns  bool (B, T)  True where, among the real inputs of its sentence, the nearest is the one
+                          at the same position; False in the padding. Where another is exactly as
+                          near, either may come out
     Source: Brunner et al. (2020), section 4.
 
     >>> inputs, mask = torch.eye(3).unsqueeze(0), torch.ones(1, 3).bool()

@@ -44,7 +44,11 @@ def layers(model, source):
 
 @torch.no_grad()
 def identifiability(model, corpus, count):
-    """Shares of source tokens whose hidden vectors are nearest to their own input."""
+    """Shares of source tokens whose hidden vectors are nearest to their own input.
+
+    "length of the change": of a layer's output less the first layer's input, as a share of the
+    input's length, mean over the tokens.
+    """
     batch, found = sentences(corpus.test, corpus, count), {}
     mask = batch.source != PAD
     for name, one in _with_controls(model, corpus):
@@ -57,6 +61,8 @@ def identifiability(model, corpus, count):
             if layer != "norm":
                 own = token_identifiability(vectors - x, x, mask)
                 rows[f"{layer}, change only"] = round(own[mask].double().mean().item(), 4)
+                length = ((vectors - x).norm(dim=-1) / x.norm(dim=-1))[mask].mean().item()
+                rows[f"{layer}, length of the change"] = round(length, 4)
         found.setdefault(name, []).append(rows)
     return found
 

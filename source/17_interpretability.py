@@ -72,12 +72,14 @@ chosen = map_231 == map_231.max(dim=1, keepdim=True).values
 plots.heatmap(chosen.double(), axes[1], "the word with most weight", letters, words)
 for ax in axes:
     ax.tick_params(axis="x", rotation=60)
+    ax.set(xlabel="words looked at", ylabel="letter to be written")
 
 # %% [markdown]
 # *Left: weights of the first cross-attention, mean of four heads; letters to be written down, words
-# across. Right: the largest of each row.* The map looks like an explanation: *zwei* looks at *two*,
-# *hundert* at *hundred*, and the crossing of *ein* and *dreißig* is there. But many letters in the
-# second line are right, although the weights are on the wrong words. How many, over many sentences?
+# across. Right: the largest of each row.* The map looks like an explanation: *zwe* looks at *two*,
+# *hundert* at *hundred*, and the crossing of *ein* and *dreißig* is there. (Last letters may look
+# ahead: the *i* of *zwei* has most weight on *hundred*.) But many letters in the second line are
+# right, although the weights are on the wrong words. How many, over many sentences?
 
 # %%
 for name, rows in stored["rearranged"].items():
@@ -192,9 +194,10 @@ for name in (name for name in looks if "cross" in name):
 # %% [markdown]
 # Weight on a place, one number per head. In a Transformer trained for translation, Voita et al.
 # (2019) found *positional* heads, with nearly all weight on a neighbour. This model has none. The
-# highest score of the self-attentions is the previous letter in layer 1 of the decoder, four times
+# highest score of the self-attentions is the previous letter in layer 1 of the decoder, five times
 # the control and still below a half. The clear role is *alignment*: at the first letter of a German
-# word, the heads of layer 0 look at its English word. Inside the word, less so.
+# word, three of the four heads, in both layers, look at its English word, and less so at the other
+# letters. The last head of each layer does the reverse.
 #
 # ## Does it matter?
 # A head looks at a word. Would the answer be another one without it? Hide the word and see.
@@ -240,20 +243,23 @@ plots.heatmap(map_231, axes[0], "attention, layer 0", letters, words, colorbar=F
 plots.heatmap(lost / lost.max(), axes[1], "leave one out", letters, words, colorbar=False)
 for ax in axes:
     ax.tick_params(axis="x", rotation=60)
+    ax.set(xlabel="words", ylabel="letter to be written")
 top = lost[:-1].max(dim=1)
 print(*(f"{a}:{size:.1f}" for a, size in zip(letters, top.values.tolist(), strict=False)))
 
 # %% [markdown]
 # *Left: the map of before. Right: how much log-probability each letter loses without each word, as
-# a share of the largest loss; below the letters, the largest loss in nats.* The pictures are alike
-# where something is at stake: where a word begins, or could go on in two ways, as *zw* could. At
-# most other letters hardly anything is lost, and there the map goes on as if there were.
+# a share of the largest loss. Printed above: behind each letter its largest loss, in nats.* The
+# pictures are alike where something is at stake: where a word begins, or could go on in two ways,
+# as *zw* could. At most other letters hardly anything is lost, and there the map goes on as if
+# there were.
 #
 # Now in numbers, for 200 held-out sentences. **Kendall's τ** compares two orders of the same words:
 # 1 is the same order, 0 no relation, −1 the reverse. For each letter, the words are ordered by how
 # much is lost without them, and by what is said to explain it: the mean of all cross-attention
-# weights; the *gradient* of log p by a word's vector, its length; or multiplied with that vector,
-# which estimates what is lost if the vector becomes 0.
+# weights; the *gradient* of log p by a word's vector, its length; or the gradient multiplied with
+# that vector, which estimates what is lost if the vector becomes 0. Losses and products count by
+# their size, without sign.
 
 # %% demo=true
 said = stored["explanation"]
@@ -361,7 +367,8 @@ print("longest source:", found["longest source"])
 # </details>
 # <details><summary>Hint 3 · “min(): Expected reduction dim … numel() == 0”, or NaN</summary>
 #
-# Without a null space nothing changes, so nothing limits the step. What should come back then?
+# Without a null space nothing changes, nor with a direction of 0, so nothing limits the step. What
+# should come back then?
 # </details>
 
 # %% given="null_space"
@@ -449,7 +456,8 @@ look = long_looks["decoder.layers.0.attention"]
 distance, negative = [], []
 for t in range(look.weights.shape[2]):  # query t sees the positions up to its own
     raw, seen = look.weights[0, :, t : t + 1, : t + 1], look.values[0, :, : t + 1]
-    effective = effective_attention(raw, seen, tolerance=1e-9)  # in float64 this is enough
+    # The default would take faint directions away as well: the curve would leave 0 before T = 33.
+    effective = effective_attention(raw, seen, tolerance=1e-9)
     distance.append((effective - raw).norm(dim=-1).mean() / raw.norm(dim=-1).mean())
     negative.append((effective < -1e-12).double().mean())
 named = {"distance, of the raw row's length": distance, "share of negative entries": negative}
@@ -487,7 +495,8 @@ print("rows:", prefixes["rows"], "  negative entries:", prefixes["negative entri
 # <details><summary>Hint 1 · the idea</summary>
 #
 # All distances at once, padding made infinitely far, then the index of the smallest: is it the
-# position itself? The angle is the distance of vectors that all have length 1.
+# position itself? (Which of two that are exactly as near is open.) The angle is the distance of
+# vectors that all have length 1.
 # </details>
 # <details><summary>Hint 2 · the shapes</summary>
 #
@@ -514,14 +523,15 @@ check.token_identifiability(token_identifiability)
 rows = stored["identifiability"]
 for row in rows["trained"][0]:
     controls = " ".join(f"{control[row]:.3f}" for control in rows["untrained"])
-    print(f"{row:<22} trained {rows['trained'][0][row]:.3f}   untrained, three seeds {controls}")
+    print(f"{row:<29} trained {rows['trained'][0][row]:.3f}   untrained, three seeds {controls}")
 
 # %% [markdown]
 # Share of source tokens of 200 sentences whose nearest input is their own. It is 1 after both
 # layers, by angle and by distance, and *also in the untrained models*. So it says nothing about
-# what was learned: the residual connection carries the input past every layer, and what layers add
-# is small beside it. More telling is what the layers *add*, x_out − x_in, compared with the inputs:
-# there the trained model stands far above the control.
+# what was learned: the residual connection carries the input past every layer, and what the layers
+# add, x_out − x_in, stays shorter than it (“length of the change”: the mean, as a share of the
+# input's). More telling is the direction of the change alone, compared with the inputs (“change
+# only”): there the trained model stands far above the control.
 #
 # A vector can also hold its token where no distance shows it. A **linear probe** asks: can a linear
 # classifier, trained on 400 other sentences, read it?
@@ -531,10 +541,11 @@ probes, asked = stored["probes"], ("the token itself", "its position", "the toke
 axes = plots.panels(columns=3, width=2.7, height=2.6)
 for ax, question in zip(axes, asked, strict=True):
     layers = [n for n in probes["trained"][0] if n.startswith(question) and "most" not in n]
-    for name, colour in (("untrained", plots.GREY), ("trained", plots.BLUE)):
+    for name, colour, size in (("trained", plots.BLUE, 9), ("untrained", plots.GREY, 4)):
         for number, row in enumerate(probes[name]):
             label = name if number == 0 else None
-            ax.plot([row[layer] for layer in layers], "o-", color=colour, alpha=0.7, label=label)
+            right = [row[layer] for layer in layers]
+            ax.plot(right, "o-", color=colour, markersize=size, linewidth=size / 4, label=label)
     ax.axhline(probes["trained"][0][f"{question}, most frequent"], color=plots.BLACK, linewidth=1)
     ax.set_xticks(range(len(layers)), [layer.split(", ")[1] for layer in layers], rotation=45)
     ax.set(title=question, ylim=(0, 1.04))
@@ -585,20 +596,24 @@ x = model.embed(one.source, model.source_embedding)
 axes = plots.panels(columns=2, width=3.6, height=3.0)
 for depth, ax in enumerate(axes, start=1):
     shares = HiddenTokenAttribution(nn.Sequential(*model.encoder.layers[:depth]))(x)
-    plots.heatmap(shares[0], ax, f"after layer {depth - 1}", words, words, True, depth == 2)
+    title = f"after layer {depth - 1}"
+    plots.heatmap(shares[0], ax, title, words, words, True, depth == 2, "share of derivatives")
     ax.set(xlabel="input tokens", ylabel="hidden vectors")
+    ax.tick_params(axis="x", rotation=30)
 for name, rows in list(stored["attribution"].items())[:2]:
     for depth in (1, 2):
         own = " ".join(f"{row[f'depth {depth}'][0]:.3f}" for row in rows)
-        print(f"{name:<10} after layer {depth - 1}: own share {own}")
+        largest = " ".join(f"{row[f'depth {depth}, own is largest']:.2f}" for row in rows)
+        print(f"{name:<10} after layer {depth - 1}: own share {own:<17}  is largest {largest}")
 
 # %% [markdown]
 # *Share of each input token in each hidden vector of 231. Printed: the mean own share over 40
-# sentences of 8 tokens, where equal shares would be 0.125.* With depth the own share falls: vectors
-# get mixed. But it falls as much in models that were never trained. This measure shows what the
-# architecture does to anything that passes, not what training found. The own token stays the
-# largest in all of them, so here the labels of the columns are fair. In deeper models the own token
-# can lose its place: Brunner et al. report that for BERT.
+# sentences of 8 tokens, where equal shares would be 0.125, and how often it is the largest.* With
+# depth the own share falls: vectors get mixed. But it falls nearly as much in models that were
+# never trained. So most of what this measure shows is what the architecture does to anything that
+# passes, not what training found. The own token stays the largest in all of them, so here the
+# labels of the columns are fair. In deeper models the own token can lose its place: Brunner et al.
+# report that for BERT.
 #
 # ## Which heads are needed?
 # Lesson 07 gave every head a gate: 1 keeps it, 0 silences it. The derivative of the loss by a gate
@@ -608,7 +623,12 @@ for name, rows in list(stored["attribution"].items())[:2]:
 # ●●○ medium · 12 minutes · 2 points
 #
 # The size of the derivative for each sentence, then the mean. `gates`, of the base class, makes a
-# gate per sentence and head; `watch_attention` of lesson 09 puts them into the model.
+# gate per sentence and head. `watch_attention` of lesson 09 puts gates into the model, if it is
+# given some: the third head of this attention is silent as long as the `with` lasts.
+#
+# ```python
+# with watch_attention(model, {"encoder.layers.0.attention": torch.tensor([1.0, 1.0, 0.0, 1.0])}):
+# ```
 #
 # <details><summary>Hint 1 · the idea</summary>
 #
@@ -643,38 +663,43 @@ for name, sizes in importance.items():
 # Importance and greedy choice use other sentences than the test.
 #
 # ### Predict first
-# Which of encoder, decoder and cross-attention can lose most heads? Which order will do best, and
-# will importance beat chance?
+# Which of encoder, decoder's self-attention and cross-attention can lose most heads? Which order
+# will do best, and will importance beat chance?
 
 # %% demo=true
 pruned = stored["pruning"]
 axes = plots.panels(2, 2, width=3.7, height=2.6, share=False)
 styles = {"at random": (plots.GREY, 0.6), "least important first": (plots.VERMILION, 1)}
 styles |= {"greedy": (plots.BLUE, 1)}
+titles = {"encoder": "encoder", "decoder": "decoder's self-attention", "cross": "cross-attention"}
 for ax, (group, curves) in zip(axes.flat, pruned["curves"].items(), strict=True):
     for name, (colour, alpha) in styles.items():
         for number, curve in enumerate(curves[name]):
             label = name if number == 0 else None
             ax.plot(curve, ".-", color=colour, alpha=alpha, linewidth=1.3, label=label)
-    title = "all 24 heads" if group == "all" else f"{group}: 8 heads"
+    title = "all 24 heads" if group == "all" else f"{titles[group]}: 8 heads"
     ax.set(title=title, xlabel="heads silenced", ylim=(-0.04, 1.04))
     for name in styles:
         few = [
             min([n for n, s in enumerate(c) if s < 0.99], default=len(c)) - 1 for c in curves[name]
         ]
-        print(f"{title:<17} {name:<22} heads that can go while 0.99 stay right:", *few)
+        print(f"{title:<33} {name:<22} heads that can go while 0.99 stay right:", *few)
 axes[0, 0].legend(fontsize=8, loc="lower left")
 for ax in axes[:, 0]:
     ax.set_ylabel("numbers right")
 
 # %% [markdown]
 # *Share of 500 held-out numbers of which every letter is right, given the true ones before (greedy
-# translation is right exactly then), as heads are silenced.* All heads of the encoder can go:
+# translation is right exactly then), as heads are silenced. A curve ends where nothing is right any
+# more.* All heads of the encoder can go:
 # together they cost one number of 500. In the fixed view above its words do look at each other;
 # nothing here depends on it, since each word of a number can be translated without the others. In
 # the decoder's self-attention, *least important first* is a trap: the first head that it takes
 # costs most of the numbers. The greedy order, which tries before it takes, avoids that. Among the
-# cross-attention heads, importance does no worse than chance.
+# cross-attention heads, importance does no worse than chance. Among all 24 it does better at first:
+# it silences the eight of the encoder, which hardly costs anything, where every random order has
+# met heads that count. The ninth is the one of the trap, and most numbers are lost. So importance
+# tells the parts of this model apart, and not the heads of the decoder.
 #
 # ### Break it
 # Where does the derivative go wrong? Turn one gate slowly from 1 to 0 and watch the loss: for the
@@ -696,12 +721,15 @@ for (part, head), colour in (((name, least), plots.VERMILION), (first_off, plots
     slope = importance[part][head]
     ax.plot(steps, losses, "o-", color=colour, label=f"{part}, head {head}: {slope:.3f}")
 ax.set(xlabel="gate", ylabel="loss per number")
-legend = ax.legend(fontsize=8, title="importance, at gate 1")
+legend = ax.legend(fontsize=8, title="importance: mean size of the slopes at 1")
 
 # %% [markdown]
-# *Loss per number as one gate is turned.* At 1, where the derivative is taken, both curves are
-# flat, and the head that seems to matter less is the one that costs far more at 0. A derivative
-# speaks of a **small** change; 0 is a large one.
+# *Loss per number as one gate is turned. The importance is the mean **size** of the slopes of
+# single numbers; the curve is the mean of all, whose slope may be smaller. The loss at 1 is not 0
+# although every letter is right: training with label smoothing keeps the right letter's probability
+# near 0.9.* At 1, where the derivative is taken, both curves are flat, and the head that seems to
+# matter less is the one that costs far more at 0. A derivative speaks of a **small** change; 0 is a
+# large one.
 #
 # What others found for sentences: **Michel et al. (2019)** could remove a large part of the heads
 # of a translation model by this importance, and cross-attention was the most sensitive part.

@@ -4,8 +4,9 @@ import torch
 from torch.nn import functional as F
 
 from attention.interpretability import TOLERANCE, Explained, HiddenTokenAttribution, null_space
-from attention.provided.data import PAD
+from attention.provided.data import EOS, PAD
 from attention.provided.sublayers import watch_attention
+from attention.sequence_to_sequence import shift_right
 from attention.transformer import masks_from_tokens
 from autograder.checking.registry import alternative, mistake
 
@@ -102,6 +103,25 @@ def forgets_the_tolerance(values, tolerance=TOLERANCE):
 )
 def takes_the_tolerance_as_it_is(values, tolerance=TOLERANCE):
     return values.shape[-2] - torch.linalg.matrix_rank(_with_ones(values), atol=tolerance, rtol=0)
+
+
+@mistake(
+    "null_space_dimension",
+    hint="The tolerance is a share of the largest singular value of the whole batch. Each matrix "
+    "of it has its own largest one.",
+)
+def shares_the_largest(values, tolerance=TOLERANCE):
+    strength = torch.linalg.svdvals(_with_ones(values))
+    return values.shape[-2] - (strength > tolerance * strength.max()).sum(-1)
+
+
+@mistake(
+    "null_space_dimension",
+    hint="The columns are brought to the same length first, and a faint one counts as much as the "
+    "others. The tolerance is for the values as they are.",
+)
+def normalises_the_columns(values, tolerance=TOLERANCE):
+    return values.shape[-2] - _rank(_with_ones(F.normalize(values, dim=-2)), tolerance)
 
 
 @mistake(
@@ -203,6 +223,39 @@ def takes_the_whole_direction(weights, values, direction):
 
 @mistake(
     "perturb_attention",
+    hint="The direction is taken as it is. Only its part in the null space leaves the output as it "
+    "was.",
+)
+def takes_the_whole_direction_of_a_null_space(weights, values, direction):
+    return _go(weights, direction) if null_space(values).shape[1] else weights
+
+
+@mistake(
+    "perturb_attention",
+    hint="The step is that of the projected direction, but what is added is the direction itself. "
+    "Only its part in the null space leaves the output as it was.",
+)
+def adds_the_whole_direction(weights, values, direction):
+    change = _change(values, direction)
+    if not (change < 0).any():
+        return weights
+    return weights + _steps(weights, change).min() * direction
+
+
+@mistake(
+    "perturb_attention",
+    hint="The step is how far the whole direction could go. Only its projection is walked, and "
+    "that decides which weight gets to 0 first.",
+)
+def steps_along_the_whole_direction(weights, values, direction):
+    change = _change(values, direction)
+    if not ((change < 0).any() and (direction < 0).any()):
+        return weights
+    return weights + _steps(weights, direction).min() * change
+
+
+@mistake(
+    "perturb_attention",
     hint="Only the mean is taken off the direction. That keeps the sum, not the output: project "
     "the direction on the null space.",
 )
@@ -217,6 +270,74 @@ def keeps_only_the_sum(weights, values, direction):
 )
 def takes_the_other_part(weights, values, direction):
     return _go(weights, direction - _change(values, direction))
+
+
+@mistake(
+    "perturb_attention",
+    hint="What is projected away is used, and what should be kept is taken off: direction - change "
+    "is the part that alters the output.",
+)
+def takes_the_other_part_of_a_null_space(weights, values, direction):
+    if not null_space(values).shape[1]:
+        return weights
+    return _go(weights, direction - _change(values, direction))
+
+
+@mistake(
+    "perturb_attention",
+    hint="The step is never more than 1. The direction may be short: the step is as large as the "
+    "weights allow.",
+)
+def steps_at_most_once(weights, values, direction):
+    change = _change(values, direction)
+    return _go(weights, change, lambda change: _steps(weights, change).min().clamp(max=1))
+
+
+@mistake(
+    "perturb_attention",
+    hint="The weight that falls fastest limits the step. Another one that is smaller can get to 0 "
+    "before it: compare how many steps each of them takes.",
+)
+def lets_the_steepest_decide(weights, values, direction):
+    change = _change(values, direction)
+    return _go(weights, change, lambda change: _steps(weights, change)[change.argmin()])
+
+
+@mistake(
+    "perturb_attention",
+    hint="The smallest weight that falls limits the step. A larger one that falls faster can get "
+    "to 0 before it: compare how many steps each of them takes.",
+)
+def lets_the_smallest_decide(weights, values, direction):
+    change = _change(values, direction)
+    falling = weights.masked_fill(change >= 0, torch.inf)
+    return _go(weights, change, lambda change: _steps(weights, change)[falling.argmin()])
+
+
+@mistake(
+    "perturb_attention",
+    hint="Weights that are 0 already do not limit the step. If the change lowers one of them, it "
+    "gets negative at once: then the step is 0.",
+)
+def passes_over_zeros(weights, values, direction):
+    change = _change(values, direction)
+    falls = (change < 0) & (weights > 0)
+    if not falls.any():
+        return weights
+    return weights + (weights[falls] / -change[falls]).min() * change
+
+
+@mistake(
+    "perturb_attention",
+    hint="Weights that fall slowly do not limit the step. However slowly a weight falls, beyond "
+    "its own step it is negative.",
+)
+def passes_over_slow_ones(weights, values, direction):
+    change = _change(values, direction)
+    falls = change < -0.01
+    if not falls.any():
+        return weights
+    return weights + (weights[falls] / -change[falls]).min() * change
 
 
 @mistake(
@@ -273,6 +394,31 @@ def expects_a_null_space(weights, values, direction):
     "the weights stay as they are.",
 )
 def multiplies_infinity(weights, values, direction):
+    change = _change(values, direction)
+    return weights + _steps(weights, change).min() * change
+
+
+@mistake(
+    "perturb_attention",
+    hint="There can be a null space and still no change, as with a direction of 0: no weight "
+    "falls, and min() of nothing raises. Then the weights stay as they are.",
+)
+def expects_a_change(weights, values, direction):
+    if null_space(values).shape[1] == 0:
+        return weights
+    change = _change(values, direction)
+    falls = change < 0
+    return weights + (weights[falls] / -change[falls]).min() * change
+
+
+@mistake(
+    "perturb_attention",
+    hint="There can be a null space and still no change, as with a direction of 0: the step is "
+    "infinite, and infinity times 0 is NaN. Then the weights stay as they are.",
+)
+def multiplies_infinity_by_no_change(weights, values, direction):
+    if null_space(values).shape[1] == 0:
+        return weights
     change = _change(values, direction)
     return weights + _steps(weights, change).min() * change
 
@@ -340,7 +486,7 @@ def writes_into_the_weights(weights, values, direction):
 def goes_with_where(weights, values, direction):
     basis = null_space(values)
     change = basis.mm(basis.mT.mv(direction).unsqueeze(1)).squeeze(1)
-    if basis.shape[1] == 0:
+    if torch.all(change >= 0):
         return weights.clone()
     return weights + _steps(weights, change).amin() * change
 
@@ -350,7 +496,8 @@ def goes_weight_by_weight(weights, values, direction):
     change = sum((column @ direction) * column for column in null_space(values).unbind(1))
     if not isinstance(change, torch.Tensor):
         return weights
-    step = min(w / -c for w, c in zip(weights, change, strict=True) if c < 0)
+    steps = [w / -c for w, c in zip(weights, change, strict=True) if c < 0]
+    step = min(steps, default=0.0)
     return torch.stack([w + step * c for w, c in zip(weights, change, strict=True)])
 
 
@@ -359,8 +506,8 @@ def goes_with_a_projector(weights, values, direction):
     basis = null_space(values)
     change = torch.einsum("tn,sn,s->t", basis, basis, direction)
     speed = torch.where(weights > 0, -change / weights, torch.inf * (change < 0))
-    speed = speed.nan_to_num(0.0, posinf=torch.inf).max() if basis.shape[1] else weights.sum()
-    return weights + change / speed
+    speed = speed.nan_to_num(0.0, posinf=torch.inf).max()
+    return weights + change / speed if speed > 0 else weights
 
 
 # --- effective_attention -----------------------------------------------------------------------
@@ -426,6 +573,17 @@ def takes_the_tolerance_for_a_number(weights, values, tolerance=TOLERANCE):
 
 @mistake(
     "effective_attention",
+    hint="The tolerance is a share of the largest singular value of the whole batch. Each matrix "
+    "of it has its own largest one.",
+)
+def shares_the_largest_of_all(weights, values, tolerance=TOLERANCE):
+    columns, strength, _ = torch.linalg.svd(values, full_matrices=False)
+    kept = columns * (strength > tolerance * strength.max()).unsqueeze(-2)
+    return weights @ kept @ kept.mT
+
+
+@mistake(
+    "effective_attention",
     hint="values.T is no inverse unless the columns have length 1 and are at right angles: use the "
     "pseudo-inverse.",
 )
@@ -435,8 +593,8 @@ def transposes_the_values(weights, values, tolerance=TOLERANCE):
 
 @mistake(
     "effective_attention",
-    hint="The weights are projected on the first d of all directions that the SVD gives, whatever "
-    "the rank is. Where a singular value is 0, its direction means nothing.",
+    hint="The weights are projected on d directions, whatever the rank is. Where columns of the "
+    "values depend on each other there are fewer, and the rest means nothing.",
 )
 def keeps_all_directions(weights, values, tolerance=TOLERANCE):
     columns = torch.linalg.svd(values, full_matrices=False).U
@@ -535,6 +693,98 @@ def looks_at_padding(hidden, inputs, mask, cosine=True):
 def identifies_padding(hidden, inputs, mask, cosine=True):
     far = _distances(hidden, inputs, cosine).masked_fill(~mask.unsqueeze(1), torch.inf)
     return far.argmin(-1) == _own(hidden)
+
+
+@mistake(
+    "token_identifiability",
+    hint="In the padding False should come out: there is no token to identify. In a sentence of "
+    "padding alone all distances are infinite, and so none is larger than another.",
+)
+def identifies_empty_sentences(hidden, inputs, mask, cosine=True):
+    far = _distances(hidden, inputs, cosine).masked_fill(~mask.unsqueeze(1), torch.inf)
+    return far.diagonal(dim1=1, dim2=2) <= far.amin(-1)
+
+
+@mistake(
+    "token_identifiability",
+    hint="In the padding False should come out: there is no token to identify.",
+)
+def identifies_near_padding(hidden, inputs, mask, cosine=True):
+    far = _distances(hidden, inputs, cosine)
+    return far.diagonal(dim1=1, dim2=2) <= far.masked_fill(~mask.unsqueeze(1), torch.inf).amin(-1)
+
+
+def _cosines(hidden, inputs):
+    return F.normalize(hidden, dim=-1) @ F.normalize(inputs, dim=-1).mT
+
+
+@mistake(
+    "token_identifiability",
+    hint="With the cosine, padding gets the similarity 0, and wins where all others are negative. "
+    "The smallest is -1: put padding below it, at -inf.",
+)
+def sets_padding_to_zero(hidden, inputs, mask, cosine=True):
+    far = -_cosines(hidden, inputs).masked_fill(~mask.unsqueeze(1), 0.0) if cosine else None
+    return _identified_as_it_is(hidden, inputs, mask, far)
+
+
+def _identified_as_it_is(hidden, inputs, mask, far):
+    if far is None:
+        return _identified(hidden, inputs, mask, False)
+    return (far.argmin(-1) == _own(hidden)) & mask
+
+
+@mistake(
+    "token_identifiability",
+    hint="With the cosine, padding gets the similarity 0, and wins where all others are negative. "
+    "The smallest is -1: put padding below it, at -inf.",
+)
+def multiplies_with_the_mask(hidden, inputs, mask, cosine=True):
+    far = -_cosines(hidden, inputs) * mask.unsqueeze(1) if cosine else None
+    return _identified_as_it_is(hidden, inputs, mask, far)
+
+
+@mistake(
+    "token_identifiability",
+    hint="The padded inputs are set to 0, and a vector of 0 can be the nearest. Make their "
+    "distances infinite instead.",
+)
+def empties_the_padding(hidden, inputs, mask, cosine=True):
+    inputs = inputs * mask.unsqueeze(2)
+    return (_distances(hidden, inputs, cosine).argmin(-1) == _own(hidden)) & mask
+
+
+@mistake(
+    "token_identifiability",
+    hint="The sign of the cosine is lost: a vector in the opposite direction counts as near. It is "
+    "as far as can be.",
+)
+def forgets_the_sign_of_the_cosine(hidden, inputs, mask, cosine=True):
+    return _identified(
+        hidden, inputs, mask, cosine, -_cosines(hidden, inputs).abs() if cosine else None
+    )
+
+
+@mistake(
+    "token_identifiability",
+    hint="Absolute differences are added up. The Euclidean distance is the root of the sum of "
+    "their squares.",
+)
+def adds_absolute_differences(hidden, inputs, mask, cosine=True):
+    far = None if cosine else (hidden.unsqueeze(2) - inputs.unsqueeze(1)).abs().sum(-1)
+    return _identified(hidden, inputs, mask, cosine, far)
+
+
+@mistake(
+    "token_identifiability",
+    hint="Absolute differences are added up. The Euclidean distance is the root of the sum of "
+    "their squares.",
+)
+def adds_absolute_differences_always(hidden, inputs, mask, cosine=True):
+    if cosine:
+        hidden, inputs = F.normalize(hidden, dim=-1), F.normalize(inputs, dim=-1)
+    far = (hidden.unsqueeze(2) - inputs.unsqueeze(1)).abs().sum(-1)
+    return _identified(hidden, inputs, mask, cosine, far)
 
 
 @mistake(
@@ -785,6 +1035,45 @@ class StacksInFront(_Leaving):
         return torch.stack(losses)
 
 
+class _HalfHidden(Explained):
+    """Hides a token from one side alone: `masks` says what each side sees."""
+
+    @torch.no_grad()
+    def forward(self, source, target):
+        read = shift_right(target)
+        seen, read_mask = masks_from_tokens(source, read)
+        whole, losses = self.log_p(source, target, seen), []
+        for j in range(source.shape[1]):
+            without = seen.clone()
+            without[:, :, j] = False
+            encoder, decoder = self.masks(seen, without)
+            memory = self.model.encode(source, encoder)
+            logits = self.model.decode(read, memory, read_mask, decoder)
+            log_p = logits.log_softmax(-1).gather(2, target.unsqueeze(2)).squeeze(2)
+            losses.append(whole - log_p)
+        return torch.stack(losses, dim=-1)
+
+
+@mistake(
+    "LeaveOneOut",
+    hint="The token is hidden from the decoder only. The encoder still sees it, and tells the "
+    "other tokens of it: hide it from both.",
+)
+class HidesFromTheDecoder(_HalfHidden):
+    def masks(self, seen, without):
+        return seen, without
+
+
+@mistake(
+    "LeaveOneOut",
+    hint="The token is hidden from the encoder only. The decoder still looks at its place: hide it "
+    "from both.",
+)
+class HidesFromTheEncoder(_HalfHidden):
+    def masks(self, seen, without):
+        return without, seen
+
+
 @mistake(
     "LeaveOneOut",
     hint="The token is taken from the tensor, and those after it move up: all get other positions. "
@@ -849,6 +1138,14 @@ class LoopsOverTheTarget(_Leaving):
 @alternative("LeaveOneOut")
 class LeavesInSteps(_Leaving):
     pass
+
+
+@alternative("LeaveOneOut")
+class LeavesPaddingAtZero(_Leaving):
+    """What stands where the target is padding is open."""
+
+    def forward(self, source, target):
+        return super().forward(source, target) * (target != PAD).unsqueeze(2)
 
 
 @alternative("LeaveOneOut")
@@ -1023,6 +1320,33 @@ class DividesByTheWhole(_Attribution):
 
 @mistake(
     "HiddenTokenAttribution",
+    hint="x.grad adds up: each backward() comes on top of those before, also of other hidden "
+    "vectors. Set it to None in between, or ask torch.autograd.grad.",
+)
+class LetsGradientsAddUp(_Attribution):
+    def forward(self, x):
+        B, T, d = x.shape
+        sums = _jacobian(self.encoder, x).flatten(1, 2).cumsum(1)
+        return self.share(self.size(sums.view(B, T, d, T, d)))
+
+
+@mistake(
+    "HiddenTokenAttribution",
+    hint="The length of the hidden vector is differentiated, one number. Asked for are the "
+    "derivatives of all its features: of a vector that turns, the length stays.",
+)
+class DifferentiatesTheLength(_Attribution):
+    def forward(self, x):
+        x = x.detach().requires_grad_()
+        rows = [
+            torch.autograd.grad(length.sum(), x, retain_graph=True)[0].norm(dim=-1)
+            for length in self.encoder(x).norm(dim=-1).unbind(1)
+        ]
+        return self.share(torch.stack(rows, dim=1))
+
+
+@mistake(
+    "HiddenTokenAttribution",
     hint="The first feature alone is differentiated. A hidden vector has d_model of them.",
 )
 class TakesTheFirstFeature(_Attribution):
@@ -1183,6 +1507,119 @@ class KeepsTheSentences(_Importance):
 class AveragesTheHeads(_Importance):
     def mean(self, gradient):
         return gradient.abs().mean(dim=1)
+
+
+@mistake(
+    "HeadImportance",
+    hint="It is divided by the number of sentences twice: in the loss, and in the mean. In the "
+    "loss, the sentences are added up.",
+)
+class DividesTwice(_Importance):
+    def loss(self, log_p, target):
+        return super().loss(log_p, target) / len(target)
+
+
+@mistake(
+    "HeadImportance",
+    hint="The root of the mean of the squares comes out. Asked for is the mean of the sizes.",
+)
+class TakesTheRootOfTheMeanSquare(_Importance):
+    def mean(self, gradient):
+        return gradient.square().mean(dim=0).sqrt()
+
+
+class _Normalised(_Importance):
+    """The importances of one attention are divided by something."""
+
+    def forward(self, source, target):
+        found = super().forward(source, target)
+        return {name: sizes / self.size(sizes) for name, sizes in found.items()}
+
+
+NORMALISED = (
+    "The importances of each attention are divided by their {}, as some papers do to compare "
+    "layers. Here they stay as they are."
+)
+
+
+@mistake("HeadImportance", hint=NORMALISED.format("length"))
+class DividesByTheLength(_Normalised):
+    def size(self, sizes):
+        return sizes.norm()
+
+
+@mistake("HeadImportance", hint=NORMALISED.format("sum"))
+class DividesByTheSum(_Normalised):
+    def size(self, sizes):
+        return sizes.sum()
+
+
+@mistake("HeadImportance", hint=NORMALISED.format("largest"))
+class DividesByTheLargest(_Normalised):
+    def size(self, sizes):
+        return sizes.max()
+
+
+class _Silenced(_Importance):
+    """Each head is turned off, and the losses are compared."""
+
+    @torch.no_grad()
+    def forward(self, source, target):
+        def losses(gates):
+            with watch_attention(self.model, gates):
+                log_p = self.log_p(source, target)
+            return -log_p.masked_fill(target == PAD, 0.0).sum(1)  # (B,)
+
+        whole, found = losses({}), {}
+        for name, gates in self.gates(len(source)).items():
+            found[name] = []
+            for head in range(gates.shape[1]):
+                off = gates.clone()
+                off[:, head] = 0.0
+                found[name].append(self.one(losses({name: off}) - whole))
+        return {name: torch.stack(rows) for name, rows in found.items()}
+
+
+SILENCED = (
+    "Heads are silenced, and the loss is asked again. Asked for is the derivative where all gates "
+    "are 1: one backward pass for all heads."
+)
+
+
+@mistake("HeadImportance", hint=SILENCED)
+class SilencesTheHeads(_Silenced):
+    def one(self, lost):
+        return lost.abs().mean()
+
+
+@mistake("HeadImportance", hint=SILENCED)
+class SilencesTheHeadsWithSigns(_Silenced):
+    def one(self, lost):
+        return lost.mean()
+
+
+@mistake("HeadImportance", hint=SILENCED)
+class SilencesTheHeadsAndTakesTheSize(_Silenced):
+    def one(self, lost):
+        return lost.mean().abs()
+
+
+END = (
+    "EOS counts, too: it is a token that the model has to write. Only PAD is left out of the loss."
+)
+
+
+@mistake("HeadImportance", hint=END)
+class LeavesOutTheEnd(_Importance):
+    def loss(self, log_p, target):
+        return -log_p.masked_fill((target == PAD) | (target == EOS), 0.0).sum()
+
+
+@mistake("HeadImportance", hint=END)
+class LeavesOutTheLastToken(_Importance):
+    def loss(self, log_p, target):
+        after = torch.cat([target[:, 1:], torch.full_like(target[:, :1], PAD)], dim=1)
+        return -log_p.masked_fill(after == PAD, 0.0).sum()
 
 
 NO_GATES = (
