@@ -597,7 +597,7 @@ axes = plots.panels(columns=2, width=3.6, height=3.0)
 for depth, ax in enumerate(axes, start=1):
     shares = HiddenTokenAttribution(nn.Sequential(*model.encoder.layers[:depth]))(x)
     title = f"after layer {depth - 1}"
-    plots.heatmap(shares[0], ax, title, words, words, True, depth == 2, "share of derivatives")
+    plots.heatmap(shares[0], ax, title, words, words, numbers=True, colorbar=False)
     ax.set(xlabel="input tokens", ylabel="hidden vectors")
     ax.tick_params(axis="x", rotation=30)
 for name, rows in list(stored["attribution"].items())[:2]:

@@ -78,14 +78,12 @@ def heatmap(
     keys: Sequence[Any] | None = None,
     numbers: bool = False,
     colorbar: bool = True,
-    label: str = "weight",
 ) -> Axes:
     """Draw attention weights: queries down, keys across, colours fixed from 0 to 1.
 
     weights        (T_q, T_k)
     queries, keys  labels of the rows and columns; by default their positions are counted
     numbers        write the weight into each cell
-    label          what the colour bar says
     """
     weights = _array(weights)
     if ax is None:
@@ -106,7 +104,7 @@ def heatmap(
             colour = "white" if weight > 0.55 else BLACK
             ax.text(column, row, f"{weight:.2f}", ha="center", va="center", color=colour)
     if colorbar:
-        ax.figure.colorbar(image, ax=ax, label=label, ticks=[0, 0.5, 1])
+        ax.figure.colorbar(image, ax=ax, label="weight", ticks=[0, 0.5, 1])
     return ax
 
 

@@ -54,7 +54,9 @@ def null_space_dimension(student, draw):
     expect.close(student(_tensor([3, 3]).repeat(5, 1)), torch.tensor(4), what)
     what = "values of 0 leave one condition, the sum: 6 dimensions of 7"
     expect.close(student(torch.zeros(7, 3, dtype=F64)), torch.tensor(6), what)
-    for T, d, rank in ((7, 3, 3), (3, 7, 3), (9, 6, 2), (40, 32, 32), (33, 32, 32), (1, 5, 1)):
+    drawn = [((9, 6), 1, 6), ((40, 32), 5, 30), ((8, 11), 1, 7)]
+    ranks = [(*sizes, int(draw.integers(least, end, 1))) for sizes, least, end in drawn]
+    for T, d, rank in ((7, 3, 3), (3, 7, 3), (40, 32, 32), (33, 32, 32), (1, 5, 1), *ranks):
         values = draw.strided(_low_rank(draw, T, d, rank=rank) * 100)
         what = f"for T={T}, d={d} and values of rank {rank} the dimension is wrong"
         expect.close(student(values), torch.tensor(max(0, T - rank - 1)), what)
