@@ -63,8 +63,7 @@ def _features(question: Question) -> set[str]:
         if 1 in tensor.shape:
             found.add(f"{ONLY} where an axis has size 1.")
         if tensor.is_floating_point():
-            if tensor.dtype != torch.float64:  # which nearly all calls have
-                found.add(f"{ONLY} with {str(tensor.dtype).removeprefix('torch.')}.")
+            found.add(f"{ONLY} with {str(tensor.dtype).removeprefix('torch.')}.")
             if torch.isinf(tensor).any():
                 found.add(f"{ONLY} where an argument holds infinite numbers.")
             elif tensor.numel() and tensor.abs().max() > 50:
