@@ -224,7 +224,7 @@ ways = {
 with torch.no_grad():
     expected = ways["fused kernel"]()
     for name, way in ways.items():
-        off, clock = (way() - expected).abs().max().item(), shortest(way, device)
+        off, clock = (way() - expected).abs().max().item(), shortest(way, device, least=2)
         print(f"{name:<13} {clock:7.1f} ms   peak {mib(peak_mib(way, device))}   off by {off:.0e}")
 
 # %% [markdown]
