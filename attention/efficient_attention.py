@@ -226,7 +226,7 @@ def grouped_query_attention(q, k, v, mask=None):
     q        (B, H, T_q, d_k)
     k        (B, H_kv, T_k, d_k)  query head h looks at head h // (H / H_kv): neighbours share one
     v        (B, H_kv, T_k, d_v)
-    mask     None, or bool (T_q, T_k); True = may attend
+    mask     None, or bool that broadcasts to (T_q, T_k); True = may attend
     returns  (B, H, T_q, d_v)
 
     H_kv = H is multi-head attention, H_kv = 1 multi-query attention. A query that may attend to
