@@ -12,6 +12,7 @@ from typing import Any
 
 from autograder.checking import registry
 from autograder.checking.questions import Question, Replied, agree, asked, floating_places
+from autograder.checking.refusals import has_gradient
 from autograder.checking.relations import between
 from autograder.checking.remembered import (
     Remembered,
@@ -111,8 +112,10 @@ def _of_gradients(got: Any, expected: Any, question: Question) -> str:
     missing = [name for name in names if got[0].get(name) is None]
     if missing:
         return f"No gradient reaches {', '.join(missing)}."
+    if len(got[1]) > 1 and all(one is None for one in got[1]):
+        return "No gradient reaches any of the arguments."
     parts = zip(floating_places(question), got[1], expected[1], strict=False)
-    lost = [place for place, one, other in parts if one is None and other is not None]
+    lost = [place for place, one, other in parts if one is None and has_gradient(other)]
     return f"No gradient reaches argument {lost[0]}." if lost else ""
 
 

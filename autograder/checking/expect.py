@@ -218,7 +218,8 @@ def _close_number(got: Any, expected: Any, what: str, rtol: float, atol: float) 
     if isinstance(got, torch.Tensor) and got.dim() == 0:
         got = got.item()
     if not isinstance(got, int | float) or isinstance(got, bool):
-        raise CheckFailed(f"{what}: the result is not a number", describe(got), number(expected))
+        kind = "an int" if isinstance(expected, int) else "a float"
+        raise CheckFailed(f"the result should be {kind}", describe(got), describe(expected))
     if not _close_enough(got, expected, rtol, atol):
         raise CheckFailed(what, *two_numbers(got, expected))
 

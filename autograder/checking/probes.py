@@ -191,8 +191,14 @@ def _float32(pairs: list[Pair]) -> list[Question]:
 
 
 def _narrowed(value: Any) -> Any:
+    """Float32 in the place of float64, laid out alike: a fault of layout is none of precision."""
     if isinstance(value, torch.Tensor):
-        return value.float() if value.dtype == torch.float64 else value
+        if value.dtype != torch.float64:
+            return value
+        if value.layout is not torch.strided:
+            return value.float()
+        whole = torch.empty(0, dtype=value.dtype).set_(value.untyped_storage())
+        return whole.float().as_strided(value.shape, value.stride(), value.storage_offset())
     if type(value) in (list, tuple):
         return type(value)(_narrowed(item) for item in value)
     if type(value) is dict:

@@ -25,6 +25,7 @@ from autograder.inside.values import copied, same
 
 NUMBER = re.compile(r"-?\d+(?:\.\d+)?(?:e[-+]?\d+)?")
 DRAWN = 20_000  # from here on are the seeds of what an answer draws while it is asked
+NO_MEMORY = "can't allocate memory"
 SEEDED = ("call", "gradients")  # requests that come with a seed, as constructions do
 
 
@@ -213,6 +214,8 @@ def floating_places(question: Question) -> list[int]:
 
 def _plain_words(message: str) -> str:
     """An exception's message without what differs from one function to another: its name."""
+    if NO_MEMORY in message:
+        return NO_MEMORY  # the rest is of the machine
     head, mark, rest = message.partition("() ")
     return rest if mark and " " not in head else message
 

@@ -5,6 +5,7 @@ from typing import Any
 
 import torch
 
+from autograder.checking.alike import tensors_of
 from autograder.checking.expect import CheckFailed, describe
 from autograder.checking.questions import Question, Replied, floating_places
 from autograder.inside.answer import LEFT_BEHIND
@@ -12,6 +13,7 @@ from autograder.inside.rehearsal import Unrehearsable
 
 ROOM = 2e-3  # how far float32 may be from float64, in shares of the largest number
 NOTHING = 1e-9  # a gradient below this is 0 but for rounding: of a bias of the keys, say
+SUMMED = 1e-5  # rounding of float32 in a sum, in shares of the largest number that goes in
 WELL = 1e-4  # where the right answer itself is farther than this from float64, it proves nothing
 
 
@@ -25,7 +27,7 @@ def refuse(question: Question, got: Replied, wanted: Replied, earlier: Replied) 
         return
     refuse_changes([name for name in got.modified if name not in wanted.modified])
     if question.probe == "float32":
-        _refuse_float32(got, wanted)
+        _refuse_float32(got, wanted, question)
     elif question.probe == "gradients":
         _refuse_gradients(got, wanted, floating_places(question))
     elif question.probe == "turns":
@@ -79,7 +81,7 @@ def _refuse_device(got: Replied, wanted: Replied) -> None:
     )
 
 
-def _refuse_float32(got: Replied, wanted: Replied) -> None:
+def _refuse_float32(got: Replied, wanted: Replied, question: Question) -> None:
     if got.kind == "raised":
         raise CheckFailed(
             "with float32 arguments your code raises an exception",
@@ -97,12 +99,27 @@ def _refuse_float32(got: Replied, wanted: Replied) -> None:
                 str(one.dtype),
                 str(other.dtype),
             )
-        if other.is_floating_point() and not _near(one, other, ROOM):
+        if other.is_floating_point() and not (
+            _near(one, other, ROOM) or _cancels(one, other, question)
+        ):
             raise CheckFailed(
                 "with float32 arguments the values are wrong",
                 _worst(one, other),
                 "the values of float64, up to rounding",
             )
+
+
+def _cancels(one: Any, other: Any, question: Question) -> bool:
+    """Whether terms cancel to 0 in the right answer, and to their rounding in this one."""
+    if other.any():
+        return False
+    scale = max((_largest(item) for item in tensors_of(question)), default=0.0)
+    return bool((one.abs() <= SUMMED * scale).all())
+
+
+def _largest(tensor: torch.Tensor) -> float:
+    finite = tensor[torch.isfinite(tensor)].abs()
+    return float(finite.max()) if finite.numel() else 0.0
 
 
 def _worst(one: Any, other: Any) -> str:
@@ -134,8 +151,13 @@ def _refuse_gradients(got: Replied, wanted: Replied, places: list[int]) -> None:
         _refuse_gradient(one, other, f"argument {place}")
 
 
+def has_gradient(right: Any) -> bool:
+    """Whether a gradient of the right answer is more than 0 and its rounding."""
+    return right is not None and bool(right.abs().max() > NOTHING)
+
+
 def _refuse_gradient(one: Any, other: Any, name: str) -> None:
-    if other is None or not other.abs().max() > NOTHING:
+    if not has_gradient(other):
         return
     if one is None:
         raise CheckFailed(

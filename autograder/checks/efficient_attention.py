@@ -9,6 +9,7 @@ from autograder.checking import expect
 from autograder.checking.registry import check
 
 F64 = torch.float64
+EXACT = {"rtol": 1e-10, "atol": 1e-12}  # nothing is added to a denominator, however small
 
 
 def _tensor(*numbers):
@@ -17,8 +18,8 @@ def _tensor(*numbers):
 
 @check(
     without={
-        "gradients": "what flows through the maximum cancels in context / total, so an answer may "
-        "cut it off or not"
+        "gradients": "what flows through the maximum cancels in context / total alone, so that "
+        "ratio is what the check differentiates"
     }
 )
 def online_softmax(student, draw):
@@ -47,6 +48,35 @@ def online_softmax(student, draw):
             scores[..., 4, : sizes[0]] += 1000  # and down again
         v = draw.normal(*lead, sum(sizes), d_v, scale=3.0)
         _blocks(student, draw, scores, v, sizes)
+    for low in (2e4, 3e9, 1e35):  # where some finite number stands in for -inf
+        scores = draw.integers(-8, 8, 2, 3, 6).to(F64) / 4 - low
+        _blocks(student, draw, scores, draw.normal(2, 6, 5), (2, 4))
+    _slopes(student, draw)
+
+
+def _slopes(student, draw):
+    """The gradient of context / total: with keys hidden, with all of them, with an old maximum."""
+    context, v = draw.normal(4, 2), draw.normal(3, 2)
+    context[:3] = 0  # but for query 3, this is the first block
+    v[:, 1] = context[3, 1] = 1  # a column that gathers the total beside the context
+    maximum, scores = _tensor(-math.inf, -math.inf, -math.inf, 0.5), draw.normal(4, 3)
+    scores[1, 0] = scores[2] = -math.inf
+    leaves = [tensor.clone().requires_grad_() for tensor in (context, scores, v)]
+    with torch.enable_grad():
+        old = maximum.exp().unsqueeze(-1) * leaves[0]
+        a, b = (torch.exp(leaves[1]) @ leaves[2] + old).unbind(-1)
+        seen = b > 0
+        wanted = torch.autograd.grad((a[seen] / b[seen]).sum(), leaves)
+    # The sums of the answer are smaller by exp(maximum). The slope of a / b is 1 / b and -a / b².
+    smaller = torch.maximum(maximum, scores.amax(-1)).exp()
+    a, b = (a / smaller).detach(), (b / smaller).detach()
+    slope = torch.stack([1 / b, -a / b.square()], -1).where(seen.unsqueeze(-1), 1.0)
+    given = context, context[:, 1].clone(), maximum, scores, v
+    found = student.gradients(*given, cotangent=slope)
+    for name, place, one in zip(("context", "scores", "v"), (0, 3, 4), wanted, strict=True):
+        expect.true(found[place] is not None, f"no gradient flows back to argument {place + 1}")
+        what = f"the gradient of context / total with respect to {name} is wrong"
+        expect.close(found[place], one, what)
 
 
 def _blocks(student, draw, scores, v, sizes):
@@ -78,7 +108,7 @@ def _three(result, d_v, *shape):
 
 def _sums(state, context, total, maximum, when):
     expect.close(state[2], maximum, f"{when} the maximum is wrong")
-    expect.close(state[1], total, f"{when} the total is wrong")
+    expect.close(state[1], total, f"{when} the total is wrong", rtol=1e-9, atol=1e-30)
     expect.close(state[0], context, f"{when} the context is wrong")
 
 
@@ -133,8 +163,9 @@ def _tiles(student, draw, arguments, causal, where):
     expected = _dense(*arguments[:3], causal)
     expect.shape(context, expected[0].shape, axes="..., T_q, d_v")
     expect.shape(lse, expected[1].shape, axes="..., T_q")
-    expect.close(context, expected[0], f"{where} the context differs from PyTorch's attention")
-    expect.close(lse, expected[1], f"{where} lse is wrong")
+    what = f"{where} the context differs from PyTorch's attention"
+    expect.close(context, expected[0], what, **EXACT)
+    expect.close(lse, expected[1], f"{where} lse is wrong", **EXACT)
 
 
 @check(without={"gradients": "the results are gradients already, not differentiated again"})
@@ -155,6 +186,13 @@ def flash_attention_backward(student, draw):
     v, grad = draw.normal(3, 7, 5) + 20, draw.normal(3, 5, 5, scale=100.0)
     grad[0, 0, 0] = 150.0  # with scores as loud, the gradients would be rounding alone
     _carries_back(student, draw, (q, k, v, grad), 2, "with large numbers")
+    for scores in (120, 800):  # for float32 and for float64: exp of them overflows
+        q, k = draw.normal(2, 5, 6), draw.normal(2, 7, 6)
+        q[..., 0], k[0, :, 0] = math.sqrt(scores), math.sqrt(6 * scores)
+        k[1, :, 0] = -math.sqrt(6 * scores)
+        v, grad = draw.normal(2, 7, 3), draw.normal(2, 5, 3)
+        where = f"with scores around {scores} and -{scores}"
+        _carries_back(student, draw, (q, k, v, grad), 2, where)
 
 
 def _carries_back(student, draw, tensors, block, where):
@@ -293,24 +331,29 @@ def grouped_query_attention(student, draw):
         sizes = f"with H={H}, H_kv={H_kv}, q {tuple(q.shape)} and k {tuple(k.shape)}"
         got = student(draw.strided(q), draw.strided(k), draw.strided(v))
         expect.shape(got, (B, H, T_q, d_v), axes="B, H, T_q, d_v")
-        expect.close(got, _one_head_at_a_time(q, k, v), f"{sizes} a context is wrong")
+        what = f"{sizes} a context is wrong"
+        expect.close(got, _one_head_at_a_time(q, k, v), what, **EXACT)
         mask = draw.uniform(T_q, T_k) < 0.5
         mask[0, 0], mask[1:2] = True, False  # query 1 sees nothing
         got = student(draw.strided(q), draw.strided(k), draw.strided(v), draw.strided(mask))
         what = f"{sizes} and a mask, of which query 1 sees nothing, a context is wrong"
-        expect.close(got, _one_head_at_a_time(q, k, v, mask), what)
+        expect.close(got, _one_head_at_a_time(q, k, v, mask), what, **EXACT)
+        if T_q == 5:
+            for part in (mask[:1], mask[:, :1], mask[0]):
+                what = f"{sizes} and a mask of shape {tuple(part.shape)} a context is wrong"
+                got = student(q, k, v, part)
+                expect.close(got, _one_head_at_a_time(q, k, v, part), what, **EXACT)
     got = student(q, k, v, mask=mask)
     what = "with a mask given by its name a context is wrong"
-    expect.close(got, _one_head_at_a_time(q, k, v, mask), what)
+    expect.close(got, _one_head_at_a_time(q, k, v, mask), what, **EXACT)
     q, k = draw.normal(1, 5, 3, 2), draw.normal(1, 3, 3, 2)
-    what = "3 heads of keys do not divide 5 heads of queries, but nothing is raised"
-    message = expect.raises(student, ValueError, q, k, k, what=what)
-    both = "3" in message and "5" in message
-    expect.true(both, "the error does not name both numbers of heads", message)
+    what = "3 heads of keys do not divide 5 heads of queries: a ValueError should say so"
+    expect.raises(student, ValueError, q, k, k, what=what)
 
 
 def _one_head_at_a_time(q, k, v, mask=None):
     group = q.shape[1] // k.shape[1]
+    mask = None if mask is None else mask.broadcast_to(q.shape[2], k.shape[2])
     heads = []
     for h in range(q.shape[1]):
         part = q[:, h], k[:, h // group], v[:, h // group]

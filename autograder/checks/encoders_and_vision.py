@@ -304,7 +304,7 @@ def patchify(student, draw):
             ValueError,
             draw.normal(1, 1, height, width),
             3,
-            what=f"P=3 does not divide {height} × {width}, but nothing is raised",
+            what=f"P=3 does not divide {height} × {width}: a ValueError should say so",
         )
         expect.true("3" in message, "the error does not name the size", message)
 

@@ -117,14 +117,28 @@ def keeps_the_old_maximum(context, total, maximum, scores, v):
     return context, total, maximum
 
 
-@mistake(
-    "online_softmax",
-    hint="The context is divided by the total already. More keys will come: here both stay sums, "
-    "and the division comes after the last block.",
+DIVIDED = (
+    "The context is divided by the total already. More keys will come: here both stay sums, "
+    "and the division comes after the last block."
 )
+
+
+@mistake("online_softmax", hint=DIVIDED)
 def divides_too_early(context, total, maximum, scores, v):
     context, total, maximum = _merge(context, total, maximum, scores, v)
     return context / total.clamp(min=1e-300)[..., None], total, maximum
+
+
+@mistake("online_softmax", hint=DIVIDED)
+def divides_in_each_step(context, total, maximum, scores, v):
+    context, total, maximum = _merge(context, total, maximum, scores, v)
+    return context / total[..., None], total, maximum
+
+
+@mistake("online_softmax", hint=DIVIDED)
+def keeps_an_average(context, total, maximum, scores, v):
+    context, new, maximum = _merge(context * total[..., None], total, maximum, scores, v)
+    return context / new[..., None], new, maximum
 
 
 @mistake(
@@ -204,6 +218,93 @@ def keeps_a_zero_for_the_maximum(context, total, maximum, scores, v):
 def keeps_a_low_maximum(context, total, maximum, scores, v):
     context, total, maximum = _merge(context, total, maximum, scores, v)
     return context, total, maximum.clamp(min=-1e9)
+
+
+@mistake("online_softmax", hint=STANDS_IN)
+def takes_in_a_low_maximum(context, total, maximum, scores, v):
+    maximum = maximum.clamp(min=-1e9)
+    return _merge(context, total, maximum, scores, v)
+
+
+HIDDEN_IS_LOW = (
+    "-1e9 stands for -inf: where all keys of a block are hidden, each of them counts as "
+    "exp(0) = 1. exp(-inf) is 0: keep -inf, and subtract a finite number from it."
+)
+
+
+@mistake("online_softmax", hint=HIDDEN_IS_LOW)
+def takes_a_low_score_for_hidden(context, total, maximum, scores, v):
+    return _merge(context, total, maximum, scores.masked_fill(scores == -INF, -1e9), v)
+
+
+@mistake("online_softmax", hint=HIDDEN_IS_LOW)
+def takes_low_numbers_for_hidden(context, total, maximum, scores, v):
+    scores = scores.masked_fill(scores == -INF, -1e9)
+    return _merge(context, total, maximum.masked_fill(maximum == -INF, -1e9), scores, v)
+
+
+CUT_FROM_BELOW = (
+    "What is subtracted is never below some finite number. Real scores may be lower still, and "
+    "then all powers vanish: only a maximum of -inf itself may be replaced."
+)
+
+
+@mistake("online_softmax", hint=CUT_FROM_BELOW)
+def cuts_the_maximum_at_ten_thousand(context, total, maximum, scores, v):
+    return _merge(context, total, maximum, scores, v, largest=lambda m, new, s: new.clamp(min=-1e4))
+
+
+@mistake("online_softmax", hint=CUT_FROM_BELOW)
+def cuts_the_maximum_at_a_billion(context, total, maximum, scores, v):
+    return _merge(context, total, maximum, scores, v, largest=lambda m, new, s: new.clamp(min=-1e9))
+
+
+@mistake("online_softmax", hint=CUT_FROM_BELOW)
+def cuts_the_maximum_at_1e30(context, total, maximum, scores, v):
+    return _merge(
+        context, total, maximum, scores, v, largest=lambda m, new, s: new.clamp(min=-1e30)
+    )
+
+
+@mistake(
+    "online_softmax",
+    hint="The total is kept above 0, against 0 / 0. It should be 0 for a query that has seen "
+    "nothing: what was added is counted among the keys that come later.",
+)
+def keeps_the_total_above_zero(context, total, maximum, scores, v):
+    context, total, maximum = _merge(context, total, maximum, scores, v)
+    return context, total.clamp(min=1e-9), maximum
+
+
+@mistake(
+    "online_softmax",
+    hint="The sums are right, but their gradients are NaN where a query has seen nothing: NaN is "
+    "made on the way and replaced afterwards, which does not help the way back. Avoid it: while "
+    "the maximum is -inf, subtract some finite number.",
+)
+def repairs_the_nan(context, total, maximum, scores, v):
+    new = torch.maximum(maximum, scores.amax(-1))
+    shrink = torch.exp(maximum - new).nan_to_num(0.0)
+    powers = torch.exp(scores - new[..., None]).nan_to_num(0.0)
+    context = shrink[..., None] * context + powers @ v
+    return context, shrink * total + powers.sum(-1), new
+
+
+@mistake(
+    "online_softmax",
+    hint="No gradient flows through: somewhere the result is cut off from scores and values.",
+)
+def detaches_the_sums(context, total, maximum, scores, v):
+    return tuple(x.detach() for x in _merge(context, total, maximum, scores, v))
+
+
+@alternative("online_softmax")
+def cuts_the_maximum_off(context, total, maximum, scores, v):
+    with torch.no_grad():
+        new = torch.maximum(maximum, scores.amax(-1))
+        anchor = new.masked_fill(new == -INF, 0.0)
+    powers, shrink = torch.exp(scores - anchor[..., None]), torch.exp(maximum - anchor)
+    return shrink[..., None] * context + powers @ v, shrink * total + powers.sum(-1), new
 
 
 @alternative("online_softmax")
@@ -417,11 +518,13 @@ def scales_twice(q, k, v, block, causal=False):
     return _finish(_scores(q, k, causal, q.shape[-1]), v)
 
 
-@mistake(
-    "flash_attention",
-    hint="A last tile with fewer positions is left out: block need not divide T_q and T_k. A slice "
-    "that reaches beyond the end simply ends there.",
+SHORT_LAST = (
+    "A last tile with fewer positions is left out: block need not divide T_q and T_k. A slice "
+    "that reaches beyond the end simply ends there."
 )
+
+
+@mistake("flash_attention", hint=SHORT_LAST)
 def drops_the_rest(q, k, v, block, causal=False):
     T_q, T_k = q.shape[-2] // block * block, k.shape[-2] // block * block
     if not T_q or not T_k:
@@ -471,6 +574,19 @@ def overflows(q, k, v, block, causal=False):
 
 @mistake(
     "flash_attention",
+    hint="Something is added to the total, against 0 / 0. The largest score counts as exp(0) = 1, "
+    "so the total is never 0: divide by it as it is.",
+)
+def adds_to_the_total(q, k, v, block, causal=False):
+    scores = _scores(q, k, causal)
+    largest = scores.amax(-1, keepdim=True)
+    powers = torch.exp(scores - largest)
+    total = powers.sum(-1, keepdim=True)
+    return powers @ v / (total + 1e-6), (largest + total.log()).squeeze(-1)
+
+
+@mistake(
+    "flash_attention",
     hint="lse has an axis too many: (..., T_q, 1). squeeze(-1) takes it away.",
 )
 def keeps_the_axis_of_lse(q, k, v, block, causal=False):
@@ -492,6 +608,91 @@ def _by_maximum(q, k, v, block, causal, start, update):
             context = shrink * context + powers @ v[..., j : j + block, :]
         parts.append((context / total, (largest + total.log()).squeeze(-1)))
     return parts
+
+
+def _running(q, k, v, block, causal=False, before=None, after=None, rows=None, columns=None):
+    """The loops as most write them: ``rows`` and ``columns`` are where the tiles begin.
+
+    ``before`` changes the context that is taken over, ``after`` the one that is kept.
+    """
+    parts = []
+    for i in rows if rows is not None else range(0, q.shape[-2], block):
+        largest = torch.full_like(q[..., i : i + block, 0], -INF)
+        total = torch.zeros_like(largest)
+        context = q.new_zeros(*largest.shape, v.shape[-1])
+        for j in columns if columns is not None else range(0, k.shape[-2], block):
+            scores = _tile(q, k, i, j, block, causal)
+            context = before(context, total) if before else context
+            values = v[..., j : j + block, :]
+            context, total, largest = _merge(context, total, largest, scores, values)
+            context = after(context, total) if after else context
+        parts.append((context if after else context / total[..., None], largest + total.log()))
+    return _join(parts)
+
+
+IN_EACH_TILE = (
+    "The context is divided by the total in each tile, and what was divided is taken over as a "
+    "sum. Keep sums, and divide once: after the last tile of keys."
+)
+
+
+@mistake("flash_attention", hint=IN_EACH_TILE)
+def divides_in_each_tile(q, k, v, block, causal=False):
+    return _running(q, k, v, block, causal, after=lambda context, total: context / total[..., None])
+
+
+@mistake("flash_attention", hint=IN_EACH_TILE)
+def divides_before_each_tile(q, k, v, block, causal=False):
+    def before(context, total):
+        return torch.where(total[..., None] > 0, context / total[..., None], context)
+
+    return _running(q, k, v, block, causal, before)
+
+
+@mistake(
+    "flash_attention",
+    hint="Each tile has a softmax of its own, and the results are averaged, as if all tiles "
+    "weighed the same. How much a tile weighs depends on the sum of its exponentials.",
+)
+def averages_softmaxes(q, k, v, block, causal=False):
+    scores, tiles = _scores(q, k, causal), range(0, k.shape[-2], block)
+    parts = [scores[..., j : j + block].softmax(-1) @ v[..., j : j + block, :] for j in tiles]
+    return sum(parts) / len(parts), scores.logsumexp(-1)
+
+
+def _whole(length, block):
+    return range(0, length - block + 1, block)
+
+
+@mistake("flash_attention", hint=SHORT_LAST)
+def drops_the_last_keys(q, k, v, block, causal=False):
+    return _running(q, k, v, block, causal, columns=_whole(k.shape[-2], block))
+
+
+@mistake("flash_attention", hint=SHORT_LAST)
+def drops_the_last_queries(q, k, v, block, causal=False):
+    return _running(q, k, v, block, causal, rows=_whole(q.shape[-2], block))
+
+
+@mistake("flash_attention", hint=SHORT_LAST)
+def drops_both_rests(q, k, v, block, causal=False):
+    rows, columns = _whole(q.shape[-2], block), _whole(k.shape[-2], block)
+    return _running(q, k, v, block, causal, rows=rows, columns=columns)
+
+
+@mistake(
+    "flash_attention",
+    hint="The inner loop runs over the blocks of T_q. It is the keys that it goes through, and "
+    "there are T_k of them.",
+)
+def counts_keys_by_the_queries(q, k, v, block, causal=False):
+    return _running_over(q, k, v, block, causal, q.shape[-2])
+
+
+def _running_over(q, k, v, block, causal, length):
+    """The columns up to a length: where there are no more keys, there is nothing to take in."""
+    columns = [j for j in range(0, length, block) if j < k.shape[-2]]
+    return _running(q, k, v, block, causal, columns=columns)
 
 
 def _join(parts):
@@ -700,6 +901,94 @@ def overwrites_q(q, k, v, context, lse, grad_context, block):
 def sends_the_context_to_v(q, k, v, context, lse, grad_context, block):
     grad_q, grad_k, grad_v = _back(q, k, v, context, lse, grad_context)
     return grad_q, grad_k, grad_v * v
+
+
+def _back_in_tiles(q, k, v, context, lse, grad_context, block, T_q=None, T_k=None, share=None):
+    """Tile by tile, up to other lengths, or with another term that the weights share."""
+    grad_q, grad_k, grad_v = torch.zeros_like(q), torch.zeros_like(k), torch.zeros_like(v)
+    whole = (context * grad_context).sum(-1, keepdim=True)
+    for i in range(0, q.shape[-2] if T_q is None else T_q, block):
+        rows = slice(i, i + block)
+        for j in range(0, k.shape[-2] if T_k is None else T_k, block):
+            columns = slice(j, j + block)
+            scores = _scores(q[..., rows, :], k[..., columns, :])
+            weights = torch.exp(scores - lse[..., rows, None])
+            grad_weights = grad_context[..., rows, :] @ v[..., columns, :].transpose(-2, -1)
+            shared = whole[..., rows, :] if share is None else share(weights, grad_weights)
+            grad_scores = weights * (grad_weights - shared) / math.sqrt(q.shape[-1])
+            grad_q[..., rows, :] += grad_scores @ k[..., columns, :]
+            grad_k[..., columns, :] += grad_scores.transpose(-2, -1) @ q[..., rows, :]
+            grad_v[..., columns, :] += weights.transpose(-2, -1) @ grad_context[..., rows, :]
+    return grad_q, grad_k, grad_v
+
+
+@mistake(
+    "flash_attention_backward",
+    hint="What the weights of a row share is summed within each tile. It is a sum over all tiles "
+    "of the row: take context · grad_context, which is known beforehand.",
+)
+def shares_within_the_tile(*arguments):
+    return _back_in_tiles(*arguments, share=lambda w, grad: (w * grad).sum(-1, keepdim=True))
+
+
+@mistake(
+    "flash_attention_backward",
+    hint="The inner loop runs over the blocks of T_q. It is the keys that it goes through, and "
+    "there are T_k of them.",
+)
+def counts_keys_by_queries(q, *rest):
+    return _back_in_tiles(q, *rest, T_k=q.shape[-2])
+
+
+@mistake(
+    "flash_attention_backward",
+    hint="The outer loop runs over the blocks of T_k. It is the queries that it goes through, and "
+    "there are T_q of them.",
+)
+def counts_queries_by_keys(q, k, *rest):
+    return _back_in_tiles(q, k, *rest, T_q=k.shape[-2])
+
+
+UNGUARDED = (
+    "exp is taken of the scores, perhaps of lse as well, as they are, which overflows for large "
+    "ones. Subtract first: the weights are exp(score - lse)."
+)
+
+
+@mistake("flash_attention_backward", hint=UNGUARDED)
+def divides_exponentials(q, k, v, context, lse, grad_context, block):
+    def weigh(scores, lse):
+        return torch.exp(scores) / torch.exp(lse)[..., None]
+
+    return _back(q, k, v, context, lse, grad_context, weigh=weigh)
+
+
+@mistake("flash_attention_backward", hint=UNGUARDED)
+def normalises_exponentials(q, k, v, context, lse, grad_context, block):
+    def weigh(scores, lse):
+        powers = torch.exp(scores)
+        return powers / powers.sum(-1, keepdim=True)
+
+    return _back(q, k, v, context, lse, grad_context, weigh=weigh)
+
+
+@mistake(
+    "flash_attention_backward",
+    hint="The gradients are float32 whatever comes in. torch.zeros alone makes float32; "
+    "torch.zeros_like takes the precision of q, k and v.",
+)
+def returns_float32(*arguments):
+    return tuple(one.float() for one in _back(*arguments[:6]))
+
+
+@alternative("flash_attention_backward")
+def sums_the_shared_first(q, k, v, context, lse, grad_context, block):
+    shared = torch.zeros_like(lse)[..., None]
+    for j in range(0, k.shape[-2], block):
+        weights = torch.exp(_scores(q, k[..., j : j + block, :]) - lse[..., None])
+        grad_weights = grad_context @ v[..., j : j + block, :].transpose(-2, -1)
+        shared = shared + (weights * grad_weights).sum(-1, keepdim=True)
+    return _back(q, k, v, context, lse, grad_context, shared=shared)
 
 
 @alternative("flash_attention_backward")
@@ -942,6 +1231,17 @@ def reads_before_writing(q, k, v, state, normaliser):
 def forgets_itself_in_the_normaliser(q, k, v, state, normaliser):
     return _one_step(
         q, k, v, state, normaliser, read=lambda before, after, new: (after[0], before[1])
+    )
+
+
+@mistake(
+    "linear_attention_step",
+    hint="The context uses the old state and the new normaliser: both should have the new "
+    "position in them.",
+)
+def forgets_itself_in_the_state(q, k, v, state, normaliser):
+    return _one_step(
+        q, k, v, state, normaliser, read=lambda before, after, new: (before[0], after[1])
     )
 
 
@@ -1206,6 +1506,45 @@ def groups_without_the_scale(q, k, v, mask=None):
 
 @mistake(
     "grouped_query_attention",
+    hint="The mask is taken to be (T_q, T_k). It may have fewer axes, or axes of size 1: anything "
+    "that broadcasts to (T_q, T_k).",
+)
+def repeats_the_mask(q, k, v, mask=None):
+    _refuse(q, k)
+    B, H, T_q, d = q.shape
+    group = H // k.shape[1]
+    rows = q.reshape(B, k.shape[1], group * T_q, d)
+    mask = None if mask is None else mask.repeat(group, 1)
+    return masked_attention(rows, k, v, mask).reshape(B, H, T_q, v.shape[-1])
+
+
+@mistake(
+    "grouped_query_attention",
+    hint="Something is added to the sum of the exponentials, against 0 / 0: the weights no longer "
+    "sum to 1. Use masked_attention, or divide by the sum as it is.",
+)
+def adds_to_the_sum(q, k, v, mask=None):
+    _refuse(q, k)
+    group = q.shape[1] // k.shape[1]
+    scores = q @ k.repeat_interleave(group, 1).mT / math.sqrt(q.shape[-1])
+    seen = torch.ones_like(scores, dtype=torch.bool) if mask is None else mask.expand_as(scores)
+    powers = torch.exp(scores - scores.where(seen, scores.amin()).amax(-1, keepdim=True))
+    powers = powers.where(seen, 0.0)
+    weights = powers / (powers.sum(-1, keepdim=True) + 1e-6)
+    return weights @ v.repeat_interleave(group, 1)
+
+
+@mistake(
+    "grouped_query_attention",
+    hint="Heads that do not divide evenly should raise a ValueError, not another exception.",
+)
+def asserts_that_it_divides(q, k, v, mask=None):
+    assert q.shape[1] % k.shape[1] == 0
+    return _shared(q, k, v, mask, lambda x, group: x.repeat_interleave(group, 1))
+
+
+@mistake(
+    "grouped_query_attention",
     hint="Keys and values are repeated along the positions, not along the heads. q and k are "
     "(B, heads, T, d): the heads are axis 1.",
 )
@@ -1237,7 +1576,7 @@ def folds_the_group_into_the_queries(q, k, v, mask=None):
     B, H, T_q, d = q.shape
     group = H // k.shape[1]
     rows = q.reshape(B, k.shape[1], group * T_q, d)
-    mask = None if mask is None else mask.repeat(group, 1)
+    mask = None if mask is None else mask.broadcast_to(T_q, k.shape[2]).repeat(group, 1)
     return masked_attention(rows, k, v, mask).reshape(B, H, T_q, v.shape[-1])
 
 
@@ -1347,9 +1686,6 @@ def counts_with_prod(T, n_layers, n_kv_heads, d_head, bytes_per_number=2):
     return math.prod([2, T, n_layers, n_kv_heads, d_head, bytes_per_number])
 
 
-_NO_GRADIENT = (
-    "no gradient of the sums is asked for: what flows through the maximum may be cut off or not"
-)
 _GRADIENTS = "gradients come out, which are not differentiated again"
 _EITHER = "the larger of two numbers does not depend on which comes first"
 _EMPTY = "both lists are empty"
@@ -1359,8 +1695,6 @@ _COLUMNS = "there are as many values as keys"
 EQUIVALENT = {
     "online_softmax: with two arguments of one call of `maximum` exchanged: largest = "
     "torch.maximum(scores.amax(dim=-1), maximum)": _EITHER,
-    "online_softmax: whose result is cut off from the gradient: return (context.detach(), "
-    "(shrink * total + powers.sum(dim=-1)).detach(), largest.detach())": _NO_GRADIENT,
     "flash_attention: with the two items of a pair exchanged: contexts, sums = ([], [])": _EMPTY,
     "flash_attention: with `v` once where `k` belongs: for j in range(0, v.shape[-2], "
     "block): scores = tile_scores(q, k, i, j, block, causal) old, maximum = (maximum, "
