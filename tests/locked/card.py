@@ -153,8 +153,8 @@ def page(rows, covered):
 Measured {datetime.date.today()} by `python -m tests.locked --mutants --keep`, which writes this
 page. The answers in `tests/locked/` were written from the lessons' texts alone, and whoever writes
 checks, named mistakes or diagnoses does not read them. At first {first["passed"]} wrong answers
-passed and {first["refused"]} right ones were refused: whoever mended that was told the kind of fault,
-not the answer, and for those this set is no longer new. No such answers yet: {without}.
+passed and {first["refused"]} right ones were refused. Whoever mended that was told the kind of
+fault, not the answer, and for those this set is no longer new. No such answers yet: {without}.
 Mistakes were named after a reader had said which kinds of answers are told too little, so that
 **told** and **named** are flattered, of {", ".join(first["named_after"])}.
 
