@@ -12,6 +12,7 @@ from autograder.inside.answer import LEFT_BEHIND
 from autograder.inside.rehearsal import Unrehearsable
 
 ROOM = 2e-3  # how far float32 may be from float64, in shares of the largest number
+EXACTLY = 1e-5  # and gradients in float64 from those of the right answer
 NOTHING = 1e-9  # a gradient below this is 0 but for rounding: of a bias of the keys, say
 SUMMED = 1e-5  # rounding of float32 in a sum, in shares of the largest number that goes in
 WELL = 1e-4  # where the right answer itself is farther than this from float64, it proves nothing
@@ -165,7 +166,8 @@ def _refuse_gradient(one: Any, other: Any, name: str) -> None:
             "no gradient (detached, or rebuilt from plain numbers)",
             "a gradient: every step stays a tensor operation",
         )
-    if one.shape != other.shape or not _near(one, other, 1e-5):
+    room = EXACTLY if other.dtype == torch.float64 else ROOM
+    if one.shape != other.shape or not _near(one, other, room):
         raise CheckFailed(f"the gradient of {name} is wrong", _worst(one, other), "autograd's")
 
 

@@ -134,7 +134,7 @@ def test_the_cache_is_what_the_tensors_take():
 def test_peak_memory_is_that_of_the_tensors_at_one_time():
     def twenty():
         for _ in range(3):
-            x = torch.ones(5, 2**20)
+            x = torch.ones(5, 2**20, dtype=torch.float32)
             del x
 
     assert peak_mib(twenty) == pytest.approx(20, abs=1.5)
