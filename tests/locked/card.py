@@ -147,14 +147,15 @@ def page(rows, covered):
     told, wrong = everything["told"], everything["wrong"]
     first = json.loads(FIRST.read_text(encoding="utf-8"))
     untrue, unsure = len(first["false"]), len(first["unsure"])
-    without = ", ".join(name for name, row in rows.items() if not row["wrong"]) or "none of them"
+    bare = ", ".join(name for name, row in rows.items() if not row["wrong"])
+    without = f" No such answers yet: {bare}." if bare else ""
     return f"""# How true the grading is
 
 Measured {datetime.date.today()} by `python -m tests.locked --mutants --keep`, which writes this
 page. The answers in `tests/locked/` were written from the lessons' texts alone, and whoever writes
 checks, named mistakes or diagnoses does not read them. At first {first["passed"]} wrong answers
 passed and {first["refused"]} right ones were refused. Whoever mended that was told the kind of
-fault, not the answer, and for those this set is no longer new. No such answers yet: {without}.
+fault, not the answer, and for those this set is no longer new.{without}
 Mistakes were named after a reader had said which kinds of answers are told too little, so that
 **told** and **named** are flattered, of {", ".join(first["named_after"])}.
 
