@@ -35,7 +35,7 @@ def pruning(model, corpus, count):
         ]
         order = sorted(heads, key=lambda one: importance[one[0]][one[1]].item())
         greedy = _greedy(model, learn, heads)
-        first.setdefault(group, greedy[0])
+        first[group] = greedy[0]
         curves[group] = {
             "least important first": [_curve(model, test, order)],
             "at random": [_curve(model, test, _shuffled(heads, seed)) for seed in range(5)],

@@ -1485,8 +1485,8 @@ def keeps_the_groups(q, k, v, mask=None):
 
 @mistake(
     "grouped_query_attention",
-    hint="The heads come out as (H / H_kv, H_kv), the wrong way round: unflatten the heads of the "
-    "queries to (H_kv, H / H_kv), in which neighbours share.",
+    hint="The heads come out in the order (H / H_kv, H_kv), the wrong way round. In that of "
+    "(H_kv, H / H_kv) neighbours share a head of keys and values.",
 )
 def groups_the_wrong_way(q, k, v, mask=None):
     _refuse(q, k)
