@@ -788,7 +788,6 @@ _ = ax.legend(fontsize=8, loc="upper left", bbox_to_anchor=(1, 1), title="rules"
 # name. So a small model that learns from five thousand rows for a few minutes does not beat one
 # line of Python. Whether more rows, more weights or more hours would change that, these points do
 # not say; with `--steps` the command goes on for longer.
-# Only two of the three seeds were trained that far: six minutes.
 #
 # What does it write?
 

@@ -3,6 +3,8 @@
 import base64
 import hashlib
 import json
+import re
+from pathlib import Path
 
 import nbformat
 from nbformat import NotebookNode
@@ -91,8 +93,15 @@ def _identity(lesson: Lesson, cell: Cell, used: set[str]) -> str:
     return identity
 
 
+def _data(code: str, folder: Path) -> list[Path]:
+    """The recorded measurements that the code reads: "x.json", or evidence.read("x", …)."""
+    names = set(re.findall(r'"([\w.]+\.json)"', code))
+    names |= {f"evidence/{name}.json" for name in re.findall(r'evidence\.read\(\s*"(\w+)"', code)}
+    return [folder / name for name in sorted(names)]
+
+
 def _digest(lesson: Lesson, notebook: NotebookNode) -> str:
-    """A digest of what the outputs depend on: the code, in its order, and the modules it uses.
+    """A digest of what the outputs depend on: the code in its order, the modules and data it uses.
 
     Prose, drawings and metadata are left out: a lesson is not run again for them.
     """
@@ -103,7 +112,7 @@ def _digest(lesson: Lesson, notebook: NotebookNode) -> str:
     used = modules(imported(imports), lesson.library.parent.parent)
     if "check.preview(" in imports:  # elsewhere a check prints the same line as long as it passes
         used += [lesson.checks, lesson.mistakes]
-    for path in used:
+    for path in [*used, *_data(imports, lesson.path.parent.parent / "data")]:
         if path.is_file():
             content.update(path.read_bytes())
     return content.hexdigest()[:16]

@@ -132,6 +132,21 @@ def test_new_prose_changes_the_two_notebooks_of_its_lesson_and_runs_nothing(two,
     assert build(root=two.root, check=True).changed == []
 
 
+@pytest.mark.parametrize(
+    ("code", "name"),
+    [('open("found.json")', "found.json"), ('evidence.read("mini", "x")', "evidence/mini.json")],
+)
+def test_new_measurements_run_the_lessons_that_read_them(two, client, code, name):
+    data = two.root / "data" / name
+    data.parent.mkdir(parents=True)
+    data.write_text("1")
+    two.edit(two.source, "print(halved", f"{code}\nprint(halved")
+    build(root=two.root)
+    client.started.clear()
+    data.write_text("2")
+    assert build(root=two.root).executed == ["00_mini"]
+
+
 def test_only_the_lessons_asked_for_are_built(two, client):
     for path in two.generated():
         path.unlink()
