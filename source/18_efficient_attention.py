@@ -481,12 +481,11 @@ legend = axes[0].legend(fontsize=8)
 # %% [markdown]
 # *Four heads, d = 32, float32, forward only. Dashed: the budget; dense attention stops where it
 # would exceed it.* Tiles and the fused kernel save memory, and the fused kernel a factor of time,
-# too: the time of both is still quadratic. For your tiles look at the last line. Other programs ran
-# beside both measurements, and a factor below two between two lines means little. Window and linear
-# attention are about linear in time and in memory. (The exponents are rough, from four points
-# each. That of dense attention is above 2, although its multiplications grow with T² exactly: its
-# tables outgrow one memory after the other. This, too, is a guess that nothing here tests.)
-# Another machine moves the lines and their crossings, so measure on yours.
+# too: the time of both is still quadratic. The last line compares your tiles with dense attention
+# in the two measurements. Window and linear attention are about linear in time and in memory. The
+# exponents are rough, from four points each, and a single point can be off by a factor: dense
+# attention at T = 1 024 lies above the line through its neighbours. Another machine moves the lines
+# and their crossings, so measure on yours.
 #
 # ## What is given up
 # A window does not see beyond its reach. A state of fixed size cannot hold any number of things.

@@ -8,6 +8,7 @@ from autograder.checking.questions import Question, Replied
 from autograder.inside.values import same
 
 ONLY = "Of the calls tried, it is wrong only"
+STRIDED = f"{ONLY} where an argument is not contiguous in memory."
 OWN_ERRORS = ("KeyError", "NameError", "UnboundLocalError", "AttributeError")
 
 
@@ -30,7 +31,15 @@ def where(pairs: Sequence[tuple[Question, Replied, Replied]]) -> str:
     shared = set.intersection(*map(_features, wrong))
     others = set.union(*map(_features, right), *map(_given, right))
     separating = shared - others
+    if not any(_shapes(one) == _shapes(other) for one in wrong for other in right):
+        separating.discard(STRIDED)  # it may as well be their sizes
     return min(separating, key=lambda text: (len(text), text), default="")
+
+
+def _shapes(question: Question) -> list[tuple[int, ...]]:
+    args, kwargs = question.details
+    items = (*args, *kwargs.values())
+    return [tuple(item.shape) for item in items if isinstance(item, torch.Tensor)]
 
 
 def _other_gradients(question: Question, got: Replied, expected: Replied) -> bool:
@@ -70,7 +79,7 @@ def _features(question: Question) -> set[str]:
             elif tensor.numel() and tensor.abs().max() > 50:
                 found.add(f"{ONLY} where an argument holds large numbers.")
         if not tensor.is_contiguous():
-            found.add(f"{ONLY} where an argument is not contiguous in memory.")
+            found.add(STRIDED)
     if args and isinstance(args[0], torch.Tensor):
         axes = f"{args[0].dim()} {'axis' if args[0].dim() == 1 else 'axes'}"
         found.add(f"{ONLY} where argument 1 has {axes}.")

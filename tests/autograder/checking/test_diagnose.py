@@ -115,6 +115,7 @@ ROW, TABLE = torch.ones(4), torch.ones(2, 3)
         ((ROW,), (ROW * torch.inf,), "an argument holds infinite numbers"),
         ((TABLE,), (torch.ones(3, 2).T,), "an argument is not contiguous in memory"),
         ((ROW,), (ROW, 2), "argument 2 is given"),
+        ((TABLE,), (torch.ones(3, 4).T,), ""),  # it may be the sizes
         ((3, ROW), (3, TABLE), ""),  # argument 1 is no tensor
         ((TABLE,), (ROW,), "argument 1 has 1 axis"),
     ],

@@ -37,7 +37,16 @@ def at(x, index, value):
     return changed
 
 
+MANY = torch.rand(6, 9, generator=torch.Generator().manual_seed(0)) < 0.5
+FEW = torch.ones(6, 9, dtype=torch.bool)
+FEW[2, 4] = False
+
 SAID = {
+    "late truths": (
+        at(MANY.roll(1, 1), (..., 0), True),
+        MANY,
+        "Along axis 1 everything stands one",
+    ),
     "dtype": (X.float(), X, "The values are right up to rounding, but their type is float32"),
     "negated": (~BOOLS, BOOLS, "True and False are exchanged."),
     "all NaN": (X * torch.nan, X, "All numbers are NaN where finite ones belong."),
@@ -125,6 +134,8 @@ def test_few_numbers_or_equal_ones_prove_nothing():
     two = torch.tensor([1.0, 2.0]).double()
     assert between(2 * two, two, asking()) == ""
     assert between(torch.ones(6), 3 * torch.ones(6), asking()) == ""
+    shifted = at(FEW.roll(1, 1), (..., 0), True)  # two truths that changed places say no more
+    assert "one place" not in between(shifted, FEW, asking())
     assert between(torch.tensor(2.0), torch.tensor(1.0), asking()) == ""
     assert between([2], [1], asking()) == ""
     exchanged = torch.tensor([True, False, True]), torch.tensor([False, True, True])
