@@ -259,3 +259,15 @@ def kv_cache_bytes(T, n_layers, n_kv_heads, d_head, bytes_per_number=2):
     """
     # exercise: about 1 line
     return 2 * T * n_layers * n_kv_heads * d_head * bytes_per_number
+
+
+# Inputs on which a wrong answer shows
+
+
+def break_grouped_query_attention():
+    """An input on which `deals_them_out` gives another result than `grouped_query_attention`.
+
+    returns  a tuple (q, k, v) or (q, k, v, mask), as `grouped_query_attention` takes them
+    """
+    v = torch.tensor([10.0, 20.0]).view(1, 2, 1, 1)
+    return torch.zeros(1, 4, 1, 1), torch.zeros(1, 2, 1, 1), v

@@ -230,3 +230,14 @@ def occlusion_map(model, images, labels, size):
     without = model(copies.flatten(0, 1)).softmax(dim=-1).unflatten(0, (B, N))
     right = labels[:, None, None].expand(B, N, 1)
     return whole.gather(1, labels[:, None]) - without.gather(2, right).squeeze(-1)
+
+
+# Inputs on which a wrong answer shows
+
+
+def break_patchify():
+    """An input on which `cuts_by_the_height` gives other patches than `patchify`.
+
+    returns  a tuple (images, size), as `patchify` takes them
+    """
+    return torch.arange(8.0).view(1, 1, 2, 4), 2

@@ -241,3 +241,14 @@ class HeadImportance(Explained):
             name: gradient.abs().mean(dim=0)
             for name, gradient in zip(gates, gradients, strict=True)
         }
+
+
+# Inputs on which a wrong answer shows
+
+
+def break_null_space_dimension():
+    """An input on which `takes_one_off` gives another number than `null_space_dimension`.
+
+    returns  a tuple (values,) or (values, tolerance), as `null_space_dimension` takes them
+    """
+    return (torch.tensor([[1.0, 2.0], [1.0, 3.0], [1.0, 5.0]]),)

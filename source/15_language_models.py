@@ -14,7 +14,7 @@
 # - read a table that compares such models, beside trivial baselines,
 # - split a corpus so that no near twin of a test text is learned from.
 #
-# **Time** 125 minutes · **Points** 13 · **GPU** not needed · **You need** lessons 06 to 10 and 13
+# **Time** 145 minutes · **Points** 14 · **GPU** not needed · **You need** lessons 06 to 10 and 13
 
 # %%
 import json
@@ -157,11 +157,37 @@ from attention.language_models import language_model_loss
 check.language_model_loss(language_model_loss)
 
 # %% [markdown]
+# ### Exercise 15.3 · `break_language_model_loss` · Break this answer
+# ●○○ easy · 5 minutes · 1 point
+#
+# A classmate goes through the batch sequence by sequence. On many batches this loss is the right
+# one. Find one for which it is not.
+#
+# <details><summary>Hint 1 · where to look</summary>
+#
+# Which tokens weigh more here than they should, and which less? When do all weigh the same?
+# </details>
+# <details><summary>Hint 2 · a smaller question</summary>
+#
+# One sequence has three tokens that count, another has one. What share of the mean has that one
+# here, and what share should it have? The losses must differ, too.
+# </details>
+
+# %% broken="averages_sequences"
+from autograder.mistakes.language_models import averages_sequences
+
+# %% exercise="break_language_model_loss"
+from attention.language_models import break_language_model_loss
+
+# %% check="break_language_model_loss" points=1
+check.break_language_model_loss(break_language_model_loss)
+
+# %% [markdown]
 # Now the model. A decoder layer without cross-attention has a self-attention and a feed-forward
 # network. That is just an *encoder* layer with a causal mask. So the stack can be the `Encoder` of
 # lesson 10. Padding needs no mask: it comes at the end, where no real token sees it.
 #
-# ### Exercise 15.3 · `DecoderOnly`
+# ### Exercise 15.4 · `DecoderOnly`
 # ●●○ medium · 12 minutes · 2 points
 #
 # Write `forward`. `embed` and `sinusoidal_positions` of lesson 08 and `causal_mask` of lesson 06
@@ -334,7 +360,7 @@ for ax, (name, mask) in zip(axes, masks.items(), strict=True):
 # themselves: these still lack a neighbour to be compressed with. One makes up for what the other
 # lacks.
 #
-# ### Exercise 15.4 · `local_block_attention`
+# ### Exercise 15.5 · `local_block_attention`
 # ●●○ medium · 15 minutes · 2 points
 #
 # Do not make a (T, T) mask and hide most of it: then nothing would be saved. Make the blocks an
@@ -369,7 +395,7 @@ from attention.language_models import local_block_attention
 check.local_block_attention(local_block_attention)
 
 # %% [markdown]
-# ### Exercise 15.5 · `compress`
+# ### Exercise 15.6 · `compress`
 # ●●○ medium · 10 minutes · 1 point
 #
 # A convolution whose kernel moves by its own width. Every place in the kernel has a matrix of its
@@ -393,7 +419,7 @@ from attention.language_models import compress
 check.compress(compress)
 
 # %% [markdown]
-# ### Exercise 15.6 · `memory_compressed_attention`
+# ### Exercise 15.7 · `memory_compressed_attention`
 # ●●● hard · 15 minutes · 2 points
 #
 # The keys and values are compressed already. What is left is the question who may see what: the
@@ -505,7 +531,7 @@ for ax in axes[:2]:
 # $$y = \sum_{e\ \in\ \text{top } k} g_e \cdot \mathrm{FFN}_e(x)
 # \qquad g = \mathrm{softmax}\big(\text{the } k \text{ best of } x W_r\big)$$
 #
-# ### Exercise 15.7 · `top_k_gate`
+# ### Exercise 15.8 · `top_k_gate`
 # ●●○ medium · 10 minutes · 2 points
 #
 # From the scores of E experts for each token, make the weights $g$: k of them sum to 1, the others
@@ -539,7 +565,7 @@ check.top_k_gate(top_k_gate)
 # Counts have no gradient, probabilities do: pressing the sum down lowers the probability of those
 # who are chosen too often.
 #
-# ### Exercise 15.8 · `load_balance_loss`
+# ### Exercise 15.9 · `load_balance_loss`
 # ●●○ medium · 10 minutes · 1 point
 #
 # If all experts get as many tokens, with the same probabilities, it is 1; if all tokens surely go

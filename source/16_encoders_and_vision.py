@@ -13,7 +13,7 @@
 # - say what positions and the order of the patches contribute, and what convolution does otherwise,
 # - test a map of attention over an image against simple controls, and say what it does not show.
 #
-# **Time** 100 minutes · **Points** 13 · **GPU** not needed · **You need** lessons 06 to 10
+# **Time** 120 minutes · **Points** 14 · **GPU** not needed · **You need** lessons 06 to 10
 
 # %%
 import json
@@ -433,6 +433,31 @@ from attention.encoders_and_vision import patchify
 check.patchify(patchify)
 
 # %% [markdown]
+# ### Exercise 16.6 · `break_patchify` · Break this answer
+# ●○○ easy · 5 minutes · 1 point
+#
+# This answer cuts all of the digits that are used below in the right way. Find images for which it
+# does not.
+#
+# <details><summary>Hint 1 · where to look</summary>
+#
+# Follow `side`. What is it a number of, and where is it used for something else?
+# </details>
+# <details><summary>Hint 2 · a smaller question</summary>
+#
+# What do all those digits have in common, that an image need not have?
+# </details>
+
+# %% broken="cuts_by_the_height"
+from autograder.mistakes.encoders_and_vision import cuts_by_the_height
+
+# %% exercise="break_patchify"
+from attention.encoders_and_vision import break_patchify
+
+# %% check="break_patchify" points=1
+check.break_patchify(break_patchify)
+
+# %% [markdown]
 # The images are handwritten digits of scikit-learn: 1 797 of them, 8 · 8 pixels each. A fifth is
 # held out for the test.
 
@@ -566,7 +591,7 @@ for name, (one, two) in (("convolution", of_conv), ("attention", of_attention)):
 # matters can be tested without looking into the model: blank it, and see how much of the
 # probability of the right class is lost. This is **occlusion**.
 #
-# ### Exercise 16.6 · `blank_each_patch`
+# ### Exercise 16.7 · `blank_each_patch`
 # ●●○ medium · 12 minutes · 2 points
 #
 # A copy of each image for each patch, in which that patch, and only that, is 0.

@@ -15,7 +15,7 @@
 # - test whether hidden vectors still belong to their tokens (**identifiability**, **attribution**),
 # - rank heads by **importance**, prune them, and say where the ranking misleads.
 #
-# **Time** 110 minutes · **Points** 13 · **GPU** not needed · **You need** lessons 05 to 10, and the
+# **Time** 150 minutes · **Points** 14 · **GPU** not needed · **You need** lessons 05 to 10, and the
 # last part of 16
 
 # %%
@@ -100,9 +100,9 @@ for name, rows in stored["rearranged"].items():
 # |---|---|---|
 # | What does a head look at? | its weight at the places a role names | `role_scores`, given |
 # | Does a token matter? | how the answer changes when it is hidden | 17.1 |
-# | Could the weights be other ones? | the null space of the values | 17.2, 17.3, 17.4 |
-# | Is a hidden vector still that of its token? | nearest input; derivatives | 17.5, 17.6 |
-# | Which heads are needed? | the loss when a head's gate moves | 17.7 |
+# | Could the weights be other ones? | the null space of the values | 17.2 to 17.5 |
+# | Is a hidden vector still that of its token? | nearest input; derivatives | 17.6, 17.7 |
+# | Which heads are needed? | the loss when a head's gate moves | 17.8 |
 #
 # For one head, with weights *A*, values *V* and its part of the output matrix:
 #
@@ -328,6 +328,32 @@ from attention.interpretability import null_space_dimension
 check.null_space_dimension(null_space_dimension)
 
 # %% [markdown]
+# ### Exercise 17.3 · `break_null_space_dimension` · Break this answer
+# ●○○ easy · 5 minutes · 1 point
+#
+# A classmate counts the conditions: the rank of the values, and one more for the sum. For values
+# that are drawn at random this is right. Find values for which it is not.
+#
+# <details><summary>Hint 1 · where to look</summary>
+#
+# A condition that follows from the others is none. When does u · values = 0 say already that the
+# numbers in u sum to 0?
+# </details>
+# <details><summary>Hint 2 · a smaller question</summary>
+#
+# Three tokens, and one value each. Which values make the two conditions the same?
+# </details>
+
+# %% broken="takes_one_off"
+from autograder.mistakes.interpretability import takes_one_off
+
+# %% exercise="break_null_space_dimension"
+from attention.interpretability import break_null_space_dimension
+
+# %% check="break_null_space_dimension" points=1
+check.break_null_space_dimension(break_null_space_dimension)
+
+# %% [markdown]
 # ### Predict first
 # Heads have 32 features. For which T is there a null space at all? In which of the three attentions
 # can a number of six digits, with at most 9 words and EOS, get there?
@@ -349,7 +375,7 @@ print("longest source:", found["longest source"])
 # with this output. The decoder's self-attention has one, in the later rows of long numbers. In
 # models with thousands of tokens and heads of 64 it is the rule.
 #
-# ### Exercise 17.3 · `perturb_attention`
+# ### Exercise 17.4 · `perturb_attention`
 # ●●● hard · 20 minutes · 3 points
 #
 # Walk from the weights in a direction, but only in its part that changes nothing, as far as no
@@ -424,7 +450,7 @@ print(
 # have found the farthest weights, so more may be possible. Non-negative weights are not all equally
 # reachable, though: a softmax gives them only if queries and keys do.
 #
-# ### Exercise 17.4 · `effective_attention`
+# ### Exercise 17.5 · `effective_attention`
 # ●●○ medium · 10 minutes · 1 point
 #
 # Brunner et al. (2020) suggest to take away what makes no difference: of all weights with the same
@@ -487,7 +513,7 @@ print("rows:", prefixes["rows"], "  negative entries:", prefixes["negative entri
 # The columns of a map are labelled with words. What stands there in layer 1 is a hidden vector that
 # has taken in something from everywhere. May it still be called by its word?
 #
-# ### Exercise 17.5 · `token_identifiability`
+# ### Exercise 17.6 · `token_identifiability`
 # ●●○ medium · 15 minutes · 2 points
 #
 # For each hidden vector, look for the nearest of all *inputs* of its sentence. Is it its own?
@@ -559,7 +585,7 @@ label = axes[0].set(ylabel="read correctly")
 # other. An untrained layer mixes some of it in already, since it looks at everything; the trained
 # ones do more.
 #
-# ### Exercise 17.6 · `HiddenTokenAttribution`
+# ### Exercise 17.7 · `HiddenTokenAttribution`
 # ●●● hard · 20 minutes · 2 points
 #
 # How much of each input token is in a hidden vector? Ask how strongly the vector moves when the
@@ -619,7 +645,7 @@ for name, rows in list(stored["attribution"].items())[:2]:
 # Lesson 07 gave every head a gate: 1 keeps it, 0 silences it. The derivative of the loss by a gate
 # costs one backward pass for all heads together. Is it a good guess of what happens at 0?
 #
-# ### Exercise 17.7 · `HeadImportance`
+# ### Exercise 17.8 · `HeadImportance`
 # ●●○ medium · 12 minutes · 2 points
 #
 # The size of the derivative for each sentence, then the mean. `gates`, of the base class, makes a

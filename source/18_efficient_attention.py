@@ -14,8 +14,8 @@
 #   then takes,
 # - tell apart four costs that are easily confused: operations, bytes moved, bytes held, time.
 #
-# **Time** 150 minutes · **Points** 18, of which 3 are for the exercise with a star · **GPU** not
-# needed, and used if there is one · **You need** lessons 01, 05, 06 and 13
+# **Time** 125 minutes, ★ 25 more · **Points** 19, of which 3 are for the exercise with a star ·
+# **GPU** not needed, and used if there is one · **You need** lessons 01, 05, 06 and 13
 
 # %%
 import functools
@@ -620,7 +620,34 @@ from attention.efficient_attention import grouped_query_attention
 check.grouped_query_attention(grouped_query_attention)
 
 # %% [markdown]
-# ### Exercise 18.6 · `kv_cache_bytes`
+# ### Exercise 18.6 · `break_grouped_query_attention` · Break this answer
+# ●○○ easy · 5 minutes · 1 point
+#
+# This answer gives the heads of keys and values to the queries in turn. It is right for multi-head
+# and for multi-query attention. Find an input for which it is not.
+#
+# <details><summary>Hint 1 · where to look</summary>
+#
+# Six heads of queries, three of keys and values. Which of the three does each of the six look at
+# here, and which should it?
+# </details>
+# <details><summary>Hint 2 · a smaller question</summary>
+#
+# Why does this not matter if H_kv is 1, or H? Take the smallest H_kv that is neither. With a single
+# key its weight is 1, so the result is its value: then the values alone show who looks where.
+# </details>
+
+# %% broken="deals_them_out"
+from autograder.mistakes.efficient_attention import deals_them_out
+
+# %% exercise="break_grouped_query_attention"
+from attention.efficient_attention import break_grouped_query_attention
+
+# %% check="break_grouped_query_attention" points=1
+check.break_grouped_query_attention(break_grouped_query_attention)
+
+# %% [markdown]
+# ### Exercise 18.7 · `kv_cache_bytes`
 # ●○○ easy · 5 minutes · 1 point
 #
 # What does one sequence take in the cache?
@@ -661,7 +688,7 @@ print(f"state of linear attention{state:9.2f} GiB {state:10.2f} GiB")
 # attention computes each tile a second time, from q, k and the T numbers of *lse*, and pays with
 # operations for memory.
 #
-# ### Exercise 18.7 · `flash_attention_backward` ★
+# ### Exercise 18.8 · `flash_attention_backward` ★
 # ●●● hard · 25 minutes · 3 points
 #
 # For each tile: weights = exp(scores − lse). Then as in exercise 5.7. What the weights of a row

@@ -155,6 +155,8 @@ def _refuse_strangers(lesson: Lesson, cell: Cell, node: ast.stmt) -> None:
     for statement in ast.walk(ast.parse("\n".join(before))):
         if isinstance(statement, ast.Import | ast.ImportFrom):
             bound |= {(one.asname or one.name).partition(".")[0] for one in statement.names}
+        elif isinstance(statement, ast.Name) and isinstance(statement.ctx, ast.Store):
+            bound.add(statement.id)
     for one in names:
         if one in decorators or one.id in bound or hasattr(builtins, one.id):
             continue

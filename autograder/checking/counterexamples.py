@@ -62,6 +62,35 @@ def judge(
         raise failure
 
 
+def shaped(*axes: str) -> Callable[..., None]:
+    """An ``allowed`` that wants tensors of these shapes, one for each argument that has one.
+
+    axes  as in "B, T, d_model" or "..., T, d"; '' where an argument is no tensor. An axis has the
+          same size, at least 1, wherever its name stands.
+    """
+
+    def allowed(*arguments: Any) -> None:
+        sizes: dict[str, int] = {}
+        for number, (argument, wanted) in enumerate(zip(arguments, axes, strict=False), start=1):
+            if not wanted or argument is None:
+                continue
+            names = wanted.split(", ")
+            found = list(argument.shape) if isinstance(argument, torch.Tensor) else []
+            if names[0] == "...":
+                names, found = names[1:], found[len(found) - len(names) + 1 :]
+            fits = len(names) == len(found) and all(found)
+            if not fits or any(
+                sizes.setdefault(*pair) != pair[1] for pair in zip(names, found, strict=True)
+            ):
+                raise CheckFailed(
+                    f"argument {number} has another form than it should",
+                    describe(argument),
+                    f"a tensor of shape ({wanted})",
+                )
+
+    return allowed
+
+
 def _stored(item: registry.Check, name: str) -> Callable[..., Any]:
     for answer in registry.mistakes(item):
         if answer.name == name:

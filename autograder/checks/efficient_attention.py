@@ -5,7 +5,7 @@ import math
 import torch
 from torch.nn import functional as F
 
-from autograder.checking import expect
+from autograder.checking import counterexamples, expect
 from autograder.checking.registry import check
 
 F64 = torch.float64
@@ -364,6 +364,17 @@ def _one_head_at_a_time(q, k, v, mask=None):
         head = F.scaled_dot_product_attention(*part, attn_mask=seen)
         heads.append(head * mask.any(-1, keepdim=True))
     return torch.stack(heads, dim=1)
+
+
+@check(without=counterexamples.WITHOUT)
+def break_grouped_query_attention(student, draw):
+    """An input on which deals_them_out is wrong."""
+    counterexamples.judge(
+        student,
+        "grouped_query_attention",
+        "deals_them_out",
+        allowed=counterexamples.shaped("B, H, T_q, d_k", "B, H_kv, T_k, d_k", "B, H_kv, T_k, d_v"),
+    )
 
 
 @check

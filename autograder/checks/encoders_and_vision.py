@@ -5,7 +5,7 @@ import math
 import torch
 from torch.nn import functional as F
 
-from autograder.checking import expect, layers
+from autograder.checking import counterexamples, expect, layers
 from autograder.checking.registry import check
 
 F64 = torch.float64
@@ -307,6 +307,18 @@ def patchify(student, draw):
             what=f"P=3 does not divide {height} × {width}: a ValueError should say so",
         )
         expect.true("3" in message, "the error does not name the size", message)
+
+
+@check(without=counterexamples.WITHOUT)
+def break_patchify(student, draw):
+    """An input on which cuts_by_the_height is wrong."""
+    counterexamples.judge(student, "patchify", "cuts_by_the_height", allowed=_images_to_cut)
+
+
+def _images_to_cut(images, size):
+    counterexamples.shaped("B, C, height, width")(images)
+    whole = type(size) is int and size > 0
+    expect.true(whole, "a patch has no such side", expect.describe(size), "a whole number from 1")
 
 
 @check

@@ -5,7 +5,7 @@ import torch
 
 from attention.provided.translators import one_thread
 from attention.transformer import Encoder, Transformer, masks_from_tokens
-from autograder.checking import expect
+from autograder.checking import counterexamples, expect
 from autograder.checking.registry import check
 
 F64 = torch.float64
@@ -84,6 +84,21 @@ def null_space_dimension(student, draw):
     expect.close(student(_low_rank(draw, 9, 5, rank=4) / 1000), torch.tensor(4), what)
     what = "with float32, T=40, d=32 and values of rank 20 the dimension is wrong"
     expect.close(student(_low_rank(draw, 40, 32, rank=20).float()), torch.tensor(19), what)
+
+
+@check(without=counterexamples.WITHOUT)
+def break_null_space_dimension(student, draw):
+    """An input on which takes_one_off is wrong."""
+    counterexamples.judge(
+        student, "null_space_dimension", "takes_one_off", allowed=_values_to_weight
+    )
+
+
+def _values_to_weight(values, tolerance=1e-5):
+    counterexamples.shaped("..., T, d")(values)
+    expect.finite(values, "a value is not finite")
+    share = isinstance(tolerance, float) and 0 < tolerance < 1
+    expect.true(share, "the tolerance is no share", expect.describe(tolerance), "a number below 1")
 
 
 @check(without={"gradients": "a null space has no basis that is the right one"})

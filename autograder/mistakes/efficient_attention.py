@@ -1408,7 +1408,56 @@ def _refuse(q, k):
     "h // (H / H_kv); repeat_interleave puts copies side by side, repeat and tile do not.",
 )
 def deals_them_out(q, k, v, mask=None):
-    return _shared(q, k, v, mask, lambda x, group: x.repeat(1, group, 1, 1))
+    if q.shape[1] % k.shape[1]:
+        raise ValueError(f"{k.shape[1]} heads of keys do not divide {q.shape[1]} of queries")
+    times = q.shape[1] // k.shape[1]
+    return masked_attention(q, torch.cat([k] * times, dim=1), torch.cat([v] * times, dim=1), mask)
+
+
+def _one_or_all(q, k, v, mask=None):
+    return k.shape[1] in (1, q.shape[1])
+
+
+@mistake(
+    "break_grouped_query_attention",
+    hint="With one head of keys and values all share it, and with as many as there are queries' "
+    "heads nobody shares: neither depends on who shares with whom.",
+    where=_one_or_all,
+)
+def only_one_head_of_keys():
+    return torch.randn(1, 4, 2, 3), torch.randn(1, 1, 5, 3), torch.randn(1, 1, 5, 3)
+
+
+@mistake(
+    "break_grouped_query_attention",
+    hint="All heads have the same keys and the same values, so it does not matter which is looked "
+    "at.",
+    where=lambda q, k, v, mask=None: bool((k == k[:, :1]).all() and (v == v[:, :1]).all()),
+)
+def the_same_in_all_heads():
+    return torch.randn(1, 4, 2, 3), torch.ones(1, 2, 5, 3), torch.ones(1, 2, 5, 3)
+
+
+@mistake(
+    "break_grouped_query_attention",
+    hint="No query may attend to anything, so every result is 0.",
+    where=lambda q, k, v, mask=None: mask is not None and not mask.any(),
+)
+def hides_everything():
+    k = torch.arange(20.0).view(1, 2, 5, 2)
+    return torch.ones(1, 4, 1, 2), k, k + 1, torch.zeros(1, 5, dtype=torch.bool)
+
+
+@alternative("break_grouped_query_attention")
+def three_groups_of_two():
+    return torch.randn(2, 6, 4, 3), torch.randn(2, 3, 5, 3), torch.randn(2, 3, 5, 7)
+
+
+@alternative("break_grouped_query_attention")
+def only_the_values_differ():
+    v = torch.arange(16.0).view(1, 2, 4, 2)
+    mask = torch.ones(3, 4, dtype=torch.bool).tril()
+    return torch.ones(1, 4, 3, 2), torch.ones(1, 2, 4, 2), v, mask
 
 
 @mistake(

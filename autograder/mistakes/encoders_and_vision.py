@@ -1360,6 +1360,56 @@ def _cut(images, size, order=(0, 2, 4, 1, 3, 5)):
 
 @mistake(
     "patchify",
+    hint="How many patches stand side by side is taken from the height. That is the width's to "
+    "say: there are height / P rows of width / P patches.",
+)
+def cuts_by_the_height(images, size):
+    side, found = images.shape[2] // size, []
+    for number in range(side * side):
+        top, left = number // side * size, number % side * size
+        found.append(images[:, :, top : top + size, left : left + size].flatten(1))
+    return torch.stack(found, dim=1)
+
+
+@mistake(
+    "break_patchify",
+    hint="The image is a square: height and width say the same.",
+    where=lambda images, size: images.shape[2] == images.shape[3],
+)
+def a_square():
+    return torch.rand(1, 3, 4, 4), 2
+
+
+@mistake(
+    "break_patchify",
+    hint="There are no images in the batch, so there is nothing to cut wrongly.",
+    where=lambda images, size: len(images) == 0,
+)
+def no_images():
+    return torch.rand(0, 3, 4, 4), 2
+
+
+@mistake(
+    "break_patchify",
+    hint="Every patch is a single pixel, and the image is still a square.",
+    where=lambda images, size: size == 1 and images.shape[2] == images.shape[3],
+)
+def single_pixels():
+    return torch.rand(2, 1, 3, 3), 1
+
+
+@alternative("break_patchify")
+def taller_than_wide():
+    return torch.rand(2, 3, 6, 4), 2
+
+
+@alternative("break_patchify")
+def cannot_be_cut():
+    return torch.rand(1, 1, 5, 5), 2
+
+
+@mistake(
+    "patchify",
     hint="A reshape alone keeps the order in memory: each “patch” is a run of pixels from the "
     "image's rows. Give rows and columns of patches their own axes, then permute.",
 )

@@ -38,7 +38,10 @@ def forgets_the_sum(values, tolerance=TOLERANCE):
     "already, the sum is no condition of its own: ask for the rank with the ones beside them.",
 )
 def takes_one_off(values, tolerance=TOLERANCE):
-    return (values.shape[-2] - _rank(values, tolerance) - 1).clamp(min=0)
+    strengths = torch.linalg.svdvals(values)
+    largest = strengths.amax(dim=-1, keepdim=True)
+    conditions = (strengths > tolerance * largest).sum(dim=-1) + 1  # and one for the sum
+    return (values.shape[-2] - conditions).clamp(min=0)
 
 
 @mistake(
@@ -201,6 +204,51 @@ def _go(weights, change, step=None):
     if not (change < 0).any():
         return weights
     return weights + (_steps(weights, change).min() if step is None else step(change)) * change
+
+
+def _ones_are_apart(values, tolerance=TOLERANCE):
+    return bool((_rank(_with_ones(values), tolerance) > _rank(values, tolerance)).all())
+
+
+@mistake(
+    "break_null_space_dimension",
+    hint="No mixture of the columns is a column of ones, so the sum is a condition of its own: one "
+    "more, as this answer says.",
+    where=_ones_are_apart,
+)
+def columns_at_random():
+    return (torch.tensor([[1.0, 2.0], [4.0, 3.0], [5.0, 9.0], [0.0, 1.0]]),)
+
+
+@mistake(
+    "break_null_space_dimension",
+    hint="The columns are as many as the tokens, and independent. Nothing can be changed, and this "
+    "answer says so, too.",
+    where=lambda values, tolerance=TOLERANCE: bool(
+        (_rank(values, tolerance) == values.shape[-2]).all()
+    ),
+)
+def as_many_columns_as_tokens():
+    return (torch.eye(3),)
+
+
+@mistake(
+    "break_null_space_dimension",
+    hint="All values are 0: no mixture of such columns is a column of ones.",
+    where=lambda values, tolerance=TOLERANCE: not values.any(),
+)
+def only_zeros():
+    return (torch.zeros(3, 2),)
+
+
+@alternative("break_null_space_dimension")
+def the_same_value_for_all():
+    return (torch.ones(4, 1),)
+
+
+@alternative("break_null_space_dimension")
+def columns_that_sum_to_one():
+    return (torch.tensor([[0.2, 0.8], [0.5, 0.5], [0.9, 0.1], [0.4, 0.6]]), 1e-6)
 
 
 @mistake(

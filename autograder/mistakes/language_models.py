@@ -292,13 +292,15 @@ def only_sums(logits, tokens, counted=None):
     hint="This is a mean of the sequences' means. One mean over all tokens that count.",
 )
 def averages_sequences(logits, tokens, counted=None):
-    def mean(loss, counts):
-        if not counts.any():
-            return loss.sum()
-        rows = counts.any(1)
-        return (loss.sum(1)[rows] / counts.sum(1)[rows]).mean()
-
-    return _loss(logits, tokens, counted, mean=mean)
+    keep = tokens != PAD
+    if counted is not None:
+        keep = keep & counted
+    means = []
+    for scores, ids, those in zip(logits, tokens, keep, strict=True):
+        there = those[1:]  # of one sequence: which of its tokens are predicted and count
+        if there.any():
+            means.append(F.cross_entropy(scores[:-1][there], ids[1:][there]))
+    return torch.stack(means).mean() if means else 0 * logits.sum()
 
 
 @mistake(
@@ -320,6 +322,53 @@ def forgets_the_sign(logits, tokens, counted=None):
 )
 def counts_bits(logits, tokens, counted=None):
     return _loss(logits, tokens, counted) / math.log(2)
+
+
+def _how_many(logits, tokens, counted=None):
+    """Of each sequence, how many of its tokens count."""
+    keep = tokens != PAD if counted is None else (tokens != PAD) & counted
+    return keep[:, 1:].sum(1).tolist()
+
+
+@mistake(
+    "break_language_model_loss",
+    hint="There is only one sequence, so the mean of the sequences' means is its mean.",
+    where=lambda logits, tokens, counted=None: len(tokens) == 1,
+)
+def only_one_sequence():
+    return torch.randn(1, 4, 8), torch.tensor([[5, 6, 7, 5]])
+
+
+@mistake(
+    "break_language_model_loss",
+    hint="In every sequence as many tokens count, so each sequence weighs as much as it should.",
+    where=lambda *inputs: len(set(_how_many(*inputs))) == 1,
+)
+def all_of_one_length():
+    return torch.randn(2, 4, 8), torch.tensor([[5, 6, 7, 5], [6, 7, 5, 5]])
+
+
+@mistake(
+    "break_language_model_loss",
+    hint="All scores are the same, so every token has the same loss, and any mean of them is that.",
+    where=lambda logits, tokens, counted=None: bool((logits == logits[:1, :1, :1]).all()),
+)
+def knows_nothing():
+    return torch.zeros(2, 4, 8), torch.tensor([[5, 6, 7, 5], [5, 6, PAD, PAD]])
+
+
+@alternative("break_language_model_loss")
+def counts_one_of_the_tokens():
+    logits = torch.arange(48.0).view(2, 3, 8).sin()
+    counted = torch.tensor([[True, True, True], [True, False, True]])
+    return logits, torch.tensor([[5, 6, 7], [7, 6, 5]]), counted
+
+
+@alternative("break_language_model_loss")
+def is_drawn_at_random():
+    return torch.randn(3, 5, 9).double(), torch.tensor(
+        [[5, 6, 7, 8, 5], [5, 6, 7, PAD, PAD], [6, 5, PAD, PAD, PAD]]
+    )
 
 
 @alternative("language_model_loss")
