@@ -7,7 +7,7 @@ from torch.nn import functional as F
 
 
 def padding_mask(lengths, T):
-    """Hide the padding behind each sequence of a batch.
+    """Hide the padding after each sequence of a batch.
 
     lengths  (B,) int    how many real tokens each sequence has, from 0 to T
     T        int         the padded length
@@ -72,9 +72,8 @@ def longformer_mask(T, window, global_positions, device=None):
             [0, 1, 1, 0],
             [0, 1, 0, 1]], dtype=torch.int32)
     """
-    # exercise: about 5 lines
-    i = torch.arange(T, device=device)
-    mask = (i[:, None] - i).abs() <= window  # (T, T)
+    mask = torch.ones(T, T, dtype=torch.bool, device=device).triu(-window).tril(window)  # (T, T)
+    # exercise: about 3 lines
     mask[global_positions, :] = True
     mask[:, global_positions] = True
     return mask
@@ -213,3 +212,14 @@ def sliding_window_attention(q, k, v, window):
     outside = (position < window) | (position >= T + window)  # (T, 2w + 1)
     weights = torch.softmax(scores.masked_fill(outside, -math.inf), dim=-1)  # (..., T, 2w + 1)
     return sum(weights[..., c, None] * v[..., c : c + T, :] for c in range(width))  # (..., T, d_v)
+
+
+# Inputs on which a wrong answer shows
+
+
+def break_leaks():
+    """Return an input (name, x, t) on which `silences_the_future` is wrong."""
+    # exercise: about 3 lines
+    x = torch.zeros(4, 2)  # its future is silent already
+    x[:2] = 1.0
+    return "B", x, 1

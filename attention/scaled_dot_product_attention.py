@@ -148,7 +148,7 @@ def attention_backward(q, k, v, weights, grad_context):
     q             (..., T_q, d_k)
     k             (..., T_k, d_k)
     v             (..., T_k, d_v)
-    weights       (..., T_q, T_k)  softmax of the scaled scores, kept from the way forward
+    weights       (..., T_q, T_k)  softmax of the scaled scores, kept from the forward pass
     grad_context  (..., T_q, d_v)  gradient of a loss with respect to the context
     returns       (grad_q, grad_k, grad_v), shaped like q, k and v
     """
@@ -159,3 +159,14 @@ def attention_backward(q, k, v, weights, grad_context):
     shared = (weights * grad_weights).sum(dim=-1, keepdim=True)  # (..., T_q, 1)
     grad_scores = weights * (grad_weights - shared) / math.sqrt(q.shape[-1])  # (..., T_q, T_k)
     return grad_scores @ k, grad_scores.transpose(-2, -1) @ q, grad_v
+
+
+# Inputs on which a wrong answer shows
+
+
+def break_scaled_dot_product_attention():
+    """Return an input (q, k, v) on which `divides_by_the_root_of_d_v` is wrong."""
+    # exercise: about 3 lines
+    q, k = torch.tensor([[1.0, 0.0]]), torch.tensor([[4.0, 0.0], [0.0, 4.0]])
+    v = torch.tensor([[1.0, 0.0, 0.0], [0.0, 1.0, 0.0]])  # d_v = 3, d_k = 2
+    return q, k, v

@@ -5,7 +5,7 @@ import math
 import torch
 from torch.nn import functional as F
 
-from autograder.checking import expect
+from autograder.checking import counterexamples, expect
 from autograder.checking.registry import check
 
 F64 = torch.float64
@@ -330,6 +330,24 @@ def _short_sequences(draw):
         q[..., 0, 0] = scale
         yield q, k, draw.normal(*lead, T, 5), window
     yield draw.normal(7, 1), draw.normal(7, 1), draw.normal(7, 3), 2
+
+
+@check(without=counterexamples.WITHOUT)
+def break_leaks(student, draw):
+    """An input on which silences_the_future is wrong."""
+    counterexamples.judge(student, "leaks", "silences_the_future", allowed=_suspect_fits)
+
+
+def _suspect_fits(name, x, t):
+    """One of the seven layers, a sequence of vectors, and one of its positions."""
+    known = isinstance(name, str) and len(name) == 1 and name in "ABCDEFG"
+    expect.true(known, "there is no such layer", repr(name), 'a name from "A" to "G"')
+    expect.tensor(x)
+    fits = x.dim() == 2 and x.is_floating_point() and x.numel() > 0
+    wanted = "floating point numbers (T, d), no axis of length 0"
+    expect.true(fits, "x does not fit the exercise", expect.describe(x), wanted)
+    inside = type(t) is int and 0 <= t < len(x)
+    expect.true(inside, "t is no position of x", repr(t), f"an int from 0 to {len(x) - 1}")
 
 
 @check

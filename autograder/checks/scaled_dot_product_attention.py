@@ -5,7 +5,7 @@ import math
 import torch
 from torch.nn import functional as F
 
-from autograder.checking import expect
+from autograder.checking import counterexamples, expect
 from autograder.checking.registry import check
 
 F64 = torch.float64
@@ -344,3 +344,33 @@ def _carries_back(student, draw, q, k, v, grad_context, place):
     expect.true(fits, what, expect.describe(result), "(grad_q, grad_k, grad_v)")
     for got, wanted, name in zip(result[::-1], expected[::-1], ("v", "k", "q"), strict=True):
         expect.close(got, wanted, f"{place}grad_{name} differs from autograd's")
+
+
+@check(without=counterexamples.WITHOUT)
+def break_scaled_dot_product_attention(student, draw):
+    """An input on which divides_by_the_root_of_d_v is wrong."""
+    counterexamples.judge(
+        student,
+        "scaled_dot_product_attention",
+        "divides_by_the_root_of_d_v",
+        allowed=_attention_fits,
+    )
+
+
+def _attention_fits(q, k, v, mask=None, return_weights=False):
+    """Queries as long as keys, a value for every key, in one dtype."""
+    for name, tensor in (("q", q), ("k", k), ("v", v)):
+        expect.tensor(tensor)
+        fits = tensor.dim() >= 2 and tensor.is_floating_point() and tensor.numel() > 0
+        wanted = "floating point numbers with at least two axes, none of length 0"
+        expect.true(fits, f"{name} does not fit the exercise", expect.describe(tensor), wanted)
+    pairs = (
+        (q.shape[-1], k.shape[-1], "a query and a key have different lengths"),
+        (k.shape[-2], v.shape[-2], "there are not as many values as keys"),
+        (k.shape[:-2], v.shape[:-2], "k and v have different leading axes"),
+        (q.shape[:-2], k.shape[:-2], "q and k have different leading axes"),
+        (q.dtype, k.dtype, "q and k have different dtypes"),
+        (k.dtype, v.dtype, "k and v have different dtypes"),
+    )
+    for got, wanted, what in pairs:
+        expect.true(got == wanted, what, str(got), str(wanted))

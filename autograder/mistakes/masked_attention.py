@@ -621,7 +621,9 @@ def stops_before_t(name, x, t):
     "that it becomes another.",
 )
 def silences_the_future(name, x, t):
-    return _leaks(name, x, t, change=torch.zeros_like)
+    silent = torch.where(torch.arange(len(x))[:, None] <= t, x, 0.0)
+    pairs = list(zip(suspect(name, x), suspect(name, silent), strict=True))
+    return not all(torch.allclose(one, two) for one, two in pairs[: t + 1])
 
 
 @mistake("leaks", hint="True and False are swapped: True means that the layer leaks.")
@@ -765,8 +767,6 @@ EQUIVALENT = {
     "return ((position[:, None] - position[None, :]).abs() <= window).detach()": _BOOL,
     "local_mask: with the two sides of one `-` exchanged: "
     "return (position[None, :] - position[:, None]).abs() <= window": _EVEN,
-    "longformer_mask: with the two sides of one `-` exchanged: "
-    "mask = (i - i[:, None]).abs() <= window": _EVEN,
     "longformer_mask: whose result is cut off from the gradient: return mask.detach()": _BOOL,
     "bigbird_mask: with the two sides of one `-` exchanged: "
     "sees = (block - block[:, None]).abs() <= 1": _EVEN,
@@ -805,3 +805,46 @@ EQUIVALENT = {
         for names in ("kqk", "vqv", "kkq", "vvq")
     },
 }
+
+
+LEAKY = "BCDFG"
+
+
+@mistake(
+    "break_leaks",
+    hint="This layer does not leak, and both tests say so. Which of the seven do?",
+    where=lambda name, x, t: name not in LEAKY,
+)
+def with_a_causal_layer():
+    return "A", torch.zeros(5, 3), 2
+
+
+@mistake(
+    "break_leaks",
+    hint="Nothing comes after this t, so there is no future that could leak.",
+    where=lambda name, x, t: t >= len(x) - 1,
+)
+def at_the_last_position():
+    return "B", torch.zeros(5, 3), 4
+
+
+@mistake(
+    "break_leaks",
+    hint="The future of this x holds other numbers than 0, so silencing it is a change. When is "
+    "it none?",
+    where=lambda name, x, t: bool((x[t + 1 :] != 0).all()),
+)
+def with_an_ordinary_sequence():
+    return "B", torch.arange(1.0, 16.0).view(5, 3), 2
+
+
+@alternative("break_leaks")
+def with_zeros_everywhere():
+    return "G", torch.zeros(6, 2), 0
+
+
+@alternative("break_leaks")
+def with_a_mean():
+    x = torch.randn(5, 3, generator=torch.Generator().manual_seed(1)).double()
+    x[3:] = 0.0
+    return "D", x, 2

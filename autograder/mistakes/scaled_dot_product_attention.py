@@ -204,6 +204,20 @@ def scale_by_the_number_of_keys(q, k, v, mask=None, return_weights=False):
 
 @mistake(
     "scaled_dot_product_attention",
+    hint="The scores are divided by √d_v, the length of a value. How many terms has one dot "
+    "product?",
+)
+def divides_by_the_root_of_d_v(q, k, v, mask=None, return_weights=False):
+    length = v.size(-1)
+    hidden = torch.zeros(()) if mask is None else torch.where(mask, 0.0, -math.inf)
+    table = torch.einsum("...id,...jd->...ij", q, k) * length**-0.5 + hidden
+    shares = table.softmax(-1)
+    result = torch.einsum("...ij,...jd->...id", shares, v)
+    return (result, shares) if return_weights else result
+
+
+@mistake(
+    "scaled_dot_product_attention",
     hint="The weights, not the scores, are divided by √d_k: they no longer sum to 1.",
 )
 def scales_after_softmax(q, k, v, mask=None, return_weights=False):
@@ -685,3 +699,52 @@ EQUIVALENT = {
         "the results are gradients already, and are not differentiated again"
     ),
 }
+
+
+@mistake(
+    "break_scaled_dot_product_attention",
+    hint="The values are as long as the queries here, so √d_v is √d_k.",
+    where=lambda q, k, v, *rest: q.shape[-1] == v.shape[-1],
+)
+def with_all_vectors_equally_long():
+    return torch.randn(5, 6), torch.randn(7, 6), torch.randn(7, 6)
+
+
+@mistake(
+    "break_scaled_dot_product_attention",
+    hint="With one key its weight is 1, whatever the score.",
+    where=lambda q, k, v, *rest: k.shape[-2] == 1,
+)
+def with_one_key():
+    return torch.randn(5, 6), torch.randn(1, 6), torch.randn(1, 4)
+
+
+@mistake(
+    "break_scaled_dot_product_attention",
+    hint="All scores of a query are equal here. Divided by whatever, they stay equal.",
+    where=lambda q, k, v, *rest: (q @ k.mT == (q @ k.mT)[..., :1]).all().item(),
+)
+def with_equal_scores():
+    return torch.randn(5, 6), torch.ones(7, 6), torch.randn(7, 4)
+
+
+@mistake(
+    "break_scaled_dot_product_attention",
+    hint="All keys have the same value here, so every average is this value.",
+    where=lambda q, k, v, *rest: (v == v[..., :1, :]).all().item(),
+)
+def with_equal_values():
+    return torch.randn(5, 6), torch.randn(7, 6), torch.ones(7, 4)
+
+
+@alternative("break_scaled_dot_product_attention")
+def with_short_values_and_heads():
+    generator = torch.Generator().manual_seed(0)
+    q, k = torch.randn(2, 2, 3, 5, 16, generator=generator)
+    return 2 * q, 2 * k, torch.randn(2, 3, 5, 1, generator=generator)
+
+
+@alternative("break_scaled_dot_product_attention")
+def with_long_values_in_float64():
+    k = torch.arange(8.0, dtype=torch.float64).view(4, 2)
+    return k[:1] + 1, k, torch.eye(4, 50, dtype=torch.float64)
