@@ -82,3 +82,14 @@ def corpus_bleu(hypotheses, references):
     66.87
     """
     return bleu(*corpus_statistics(hypotheses, references))
+
+
+# Inputs on which a wrong answer shows
+
+
+def break_ngram_matches():
+    """An input on which `glues_the_tokens` counts other matches than `ngram_matches`.
+
+    returns  a tuple (hypothesis, reference) of two lists of tokens, which are strings
+    """
+    return ["ab", "c"], ["a", "bc"]

@@ -7,11 +7,13 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from nbconvert.preprocessors import TagRemovePreprocessor
 from nbformat import NotebookNode
 from nbgrader import preprocessors as steps
 from nbgrader.preprocessors import ClearSolutions, NbGraderPreprocessor
 from traitlets.config import Config
 
+from autograder import marks
 from autograder.grading import nbgrader_steps, prose
 
 STUB = "raise NotImplementedError"
@@ -52,6 +54,7 @@ class ForgetBuild(NbGraderPreprocessor):
 
 GENERATE = [
     steps.IncludeHeaderFooter,
+    TagRemovePreprocessor,
     steps.LockCells,
     StubSolutions,
     ForgetBuild,
@@ -73,6 +76,9 @@ def configure(c: Config, root: Path | str) -> Config:
     """
     _refuse_old_places(Path(root))
     _find_alembic()
+    # The answers to open questions stand in solutions/ only.
+    c.TagRemovePreprocessor.enabled = True
+    c.TagRemovePreprocessor.remove_cell_tags = {marks.ANSWER}
     c.CourseDirectory.course_id = "attention"
     c.CourseDirectory.root = str(root)
     c.CourseDirectory.source_directory = "solutions"

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 CHECK = "check_"  # before the exercise's name in the grade_id of its check
+ANSWER = "answer"  # the tag of a text that only the solved notebook holds
 INSIDE, OUTSIDE, SKIP = "inside", "outside", "skip"  # how the grader treats a code cell
 
 
@@ -70,7 +71,7 @@ def to_run(how: str, **more: object) -> dict[str, Any]:
 def metadata(kind: str, name: str = "", worth: float = 0) -> dict[str, Any]:
     """The metadata of a code cell of a solved notebook.
 
-    kind  'exercise', 'check', 'given', 'demo' or 'code'
+    kind  'exercise', 'check', 'given', 'broken', 'demo' or 'code'
     """
     if kind == "demo":
         return {"autograder": {"demo": True}}

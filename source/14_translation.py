@@ -10,7 +10,7 @@
 # - say how far the score is **noise**, and compare two systems by a **paired bootstrap**,
 # - show when a wider beam writes better, and when only more probable, translations.
 #
-# **Time** 45 minutes · **Points** 5 · **GPU** not needed · **You need** lessons 10 and 13
+# **Time** 55 minutes · **Points** 6 · **GPU** not needed · **You need** lessons 10 and 13
 
 # %%
 import math
@@ -94,6 +94,32 @@ from attention.translation import ngram_matches
 check.ngram_matches(ngram_matches)
 
 # %% [markdown]
+# ### Exercise 14.2 · `break_ngram_matches` · Break this answer
+# ●○○ easy · 5 minutes · 1 point
+#
+# Below is a classmate's answer to the exercise before. It is right on the cat and the mat, and on
+# many other sentences. Find a hypothesis and a reference for which it counts wrong.
+#
+# <details><summary>Hint 1 · where to look</summary>
+#
+# What becomes of an n-gram here, and what becomes of it in your answer? Which of the two forgets
+# something?
+# </details>
+# <details><summary>Hint 2 · a smaller question</summary>
+#
+# Two bigrams are different, yet come out as the same string. What could they be?
+# </details>
+
+# %% broken="glues_the_tokens"
+from autograder.mistakes.translation import glues_the_tokens
+
+# %% exercise="break_ngram_matches"
+from attention.translation import break_ngram_matches
+
+# %% check="break_ngram_matches" points=1
+check.break_ngram_matches(break_ngram_matches)
+
+# %% [markdown]
 # For each n, matches divided by totals is the **precision**. From the counts to a score, there are
 # four decisions:
 # - **Pool**: add matches and totals over the whole corpus, then divide. Not the mean of sentences.
@@ -109,7 +135,7 @@ check.ngram_matches(ngram_matches)
 # $m_n$ and $t_n$ are the matches and totals of order n, added over the corpus; where $m_n$ is 0,
 # the smoothed value stands for it.
 #
-# ### Exercise 14.2 · `bleu`
+# ### Exercise 14.3 · `bleu`
 # ●●● hard · 20 minutes · 3 points
 #
 # The statistics of N sentences come as tensors, so pooling is one sum. Two cases give 0: nothing

@@ -18,6 +18,12 @@ def text_of(path: Path, name: str) -> str:
     return "\n".join(line for line in _span(lines, node) if not MARKER.match(line))
 
 
+def undecorated(path: Path, name: str) -> str:
+    """The text of the top-level function ``name`` without its decorators."""
+    lines, node = _node(path, name)
+    return "\n".join(lines[node.lineno - 1 : _last_line(node)])
+
+
 def with_solution_marks(path: Path, name: str) -> str:
     """The text of ``name`` with nbgrader's solution marks around each part to be written.
 

@@ -4,6 +4,7 @@
 """
 
 import ast
+import builtins
 import re
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
@@ -91,7 +92,7 @@ def _refuse_bad_order(lesson: Lesson) -> None:
             waiting = None
         elif waiting is not None:
             break
-        elif cell.kind in ("exercise", "given"):
+        elif cell.kind in ("exercise", "given", "broken"):
             if cell.name in seen:
                 raise SourceError(
                     lesson.path,
@@ -120,6 +121,11 @@ def _refuse_unknown_names(lesson: Lesson) -> None:
         elif cell.kind == "check":
             _refuse_unknown(lesson, cell, checks, lesson.checks)
             _refuse_body(lesson, cell, f"check.{cell.name}({cell.name})")
+        elif cell.kind == "broken":
+            mistakes = _top_level(lesson.mistakes)
+            _refuse_unknown(lesson, cell, mistakes, lesson.mistakes)
+            _refuse_body(lesson, cell, f"from autograder.mistakes.{lesson.name} import {cell.name}")
+            _refuse_strangers(lesson, cell, mistakes[cell.name])
         elif cell.kind == "markdown":
             _refuse_bad_figures(lesson, cell)
 
@@ -135,6 +141,29 @@ def _refuse_bad_figures(lesson: Lesson, cell: Cell) -> None:
         else:
             continue
         raise SourceError(lesson.path, cell.line, problem)
+
+
+def _refuse_strangers(lesson: Lesson, cell: Cell, node: ast.stmt) -> None:
+    """A wrong answer that is shown uses nothing that its own module defines or imports for it."""
+    bound = {one.arg for one in ast.walk(node) if isinstance(one, ast.arg)}
+    names = [one for one in ast.walk(node) if isinstance(one, ast.Name)]
+    decorators = {
+        one for decorator in getattr(node, "decorator_list", []) for one in ast.walk(decorator)
+    }
+    bound |= {one.id for one in names if isinstance(one.ctx, ast.Store)}
+    before = [one.source for one in lesson.cells if one.kind != "markdown"]
+    for statement in ast.walk(ast.parse("\n".join(before))):
+        if isinstance(statement, ast.Import | ast.ImportFrom):
+            bound |= {(one.asname or one.name).partition(".")[0] for one in statement.names}
+    for one in names:
+        if one in decorators or one.id in bound or hasattr(builtins, one.id):
+            continue
+        raise SourceError(
+            lesson.path,
+            cell.line,
+            f"{cell.name} uses {one.id}, which the notebook does not import; write it out in "
+            f"autograder/mistakes/{lesson.name}.py",
+        )
 
 
 def _top_level(path: Path) -> dict[str, ast.stmt]:

@@ -20,7 +20,9 @@ class Endless(KeyboardInterrupt):
 
 
 def survivors(item: registry.Check, seed: int) -> tuple[int, list[Slip]]:
-    """Pair (number of mutants, those that the check accepts)."""
+    """Pair (number of mutants, those that the check accepts); none where many answers are right."""
+    if not item.has_one_right_answer:
+        return 0, []
     asked(item, seed)  # kept for all mutants: made while a mutant runs, it might be cut short
     made = list(slips(reference(item)))
     return len(made), [slip for slip in made if not _rejected(item, slip, seed)]

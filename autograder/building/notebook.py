@@ -8,7 +8,7 @@ import nbformat
 from nbformat import NotebookNode
 
 from autograder import marks
-from autograder.building.excerpt import text_of, with_solution_marks
+from autograder.building.excerpt import text_of, undecorated, with_solution_marks
 from autograder.building.lesson import FIGURE, Lesson
 from autograder.building.source import Cell
 from autograder.imports import imported, modules
@@ -42,6 +42,8 @@ def _cell(lesson: Lesson, cell: Cell, index: int, used: set[str]) -> NotebookNod
                 f"attention/{lesson.name}.py: edit those. -->\n{source}"
             )
         made = nbformat.v4.new_markdown_cell(source)
+        if cell.answer:
+            made.metadata["tags"] = [marks.ANSWER]
         _embed_figures(lesson, made)
     else:
         made = nbformat.v4.new_code_cell(_code(lesson, cell))
@@ -57,6 +59,8 @@ def _code(lesson: Lesson, cell: Cell) -> str:
         return with_solution_marks(lesson.library, cell.name)
     if cell.kind == "given":
         return text_of(lesson.library, cell.name)
+    if cell.kind == "broken":
+        return undecorated(lesson.mistakes, cell.name)
     return cell.source
 
 

@@ -1,4 +1,4 @@
-"""Split a lesson's source into its cells: jupytext percent format with four markers.
+"""Split a lesson's source into its cells: jupytext percent format with markers.
 
 Whatever is not exactly as it should be is refused with SourceError, which names the file, the line
 and what to do.
@@ -16,7 +16,7 @@ import jupytext
 
 from autograder import ROOT, CourseError
 
-MARKERS = ("exercise", "check", "given", "demo")
+MARKERS = ("exercise", "check", "given", "broken", "demo")
 FORMAT = {"extension": ".py", "format_name": "percent", "comment_magics": False}
 CELL = re.compile(r"\s*#\s*(%%|<codecell>|In\[[0-9 ]*\])")  # what jupytext takes for a new cell
 
@@ -32,13 +32,17 @@ class SourceError(CourseError):
 
 @dataclass(frozen=True)
 class Cell:
-    """One cell of a source file. ``kind`` is a marker, 'code' or 'markdown'."""
+    """One cell of a source file. ``kind`` is a marker, 'code' or 'markdown'.
+
+    A text that is an ``answer`` stands in the solved notebook only.
+    """
 
     kind: str
     source: str
     line: int
     name: str = ""
     points: int = 0
+    answer: bool = False
 
 
 def split(path: Path) -> list[Cell]:
@@ -114,15 +118,19 @@ def _unknown_marker(path: Path, line: int, row: str) -> SourceError:
         path,
         line,
         f"unknown marker {row.removeprefix('# %% ')!r}; write one of: [markdown], "
-        'exercise="name", check="name" points=N, given="name", demo=true',
+        '[markdown] answer=true, exercise="name", check="name" points=N, given="name", '
+        'broken="name", demo=true',
     )
 
 
 def _cell(path: Path, cell: Any, rows: list[str], line: int) -> Cell:
     attributes = {key: value for key, value in cell.metadata.items() if key != "lines_to_next_cell"}
     if cell.cell_type == "markdown":
+        answer = attributes.get("answer") is True
+        if answer:
+            attributes.pop("answer")
         _refuse_code_in_markdown(path, attributes, rows, line)
-        return Cell("markdown", cell.source, line)
+        return Cell("markdown", cell.source, line, answer=answer)
     points = attributes.pop("points", None)
     unknown = [key for key in attributes if key not in MARKERS]
     if unknown or len(attributes) > 1 or cell.cell_type != "code":
@@ -150,7 +158,11 @@ def _refuse_code_in_markdown(
     path: Path, attributes: dict[str, Any], rows: list[str], line: int
 ) -> None:
     if attributes:
-        raise SourceError(path, line, f"write only '# %% [markdown]', not {rows[0]!r}")
+        raise SourceError(
+            path,
+            line,
+            f"write only '# %% [markdown]' or '# %% [markdown] answer=true', not {rows[0]!r}",
+        )
     for number, row in enumerate(rows, line):
         if row and not row.startswith("#"):
             raise SourceError(

@@ -11,7 +11,7 @@ import torch
 from autograder.checking.probes import PROBES, leaves
 from autograder.checking.promises import lies_far, measures_a_spread, unmet
 from autograder.checking.questions import Question, asked, reference
-from autograder.checking.registry import Check
+from autograder.checking.registry import ONE_RIGHT_ANSWER, Check
 
 CLASSES = {
     "device": "it is called on the rehearsal device",
@@ -67,7 +67,7 @@ def _never_with_tensors(questions: Iterable[Question]) -> dict[str, str]:
 
 def unknown(item: Check) -> list[str]:
     """Names in ``without`` that are no class: a misspelt excuse excuses nothing."""
-    return sorted({name for name, _ in item.without} - CLASSES.keys())
+    return sorted({name for name, _ in item.without} - CLASSES.keys() - {ONE_RIGHT_ANSWER})
 
 
 def _tensors(question: Question) -> list[torch.Tensor]:

@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 from autograder import CourseError
 
 Run = Callable[..., None]  # a check: run(student, draw)
+ONE_RIGHT_ANSWER = "one right answer"  # what an exercise is ``without`` where many are right
 T = TypeVar("T", bound=Callable[..., Any])
 
 
@@ -32,15 +33,25 @@ class Check:
     without: tuple[tuple[str, str], ...] = ()
     reference: Callable[..., Any] | None = None
 
+    @property
+    def has_one_right_answer(self) -> bool:
+        """Whether right answers agree in what they return, so that others can be compared."""
+        return ONE_RIGHT_ANSWER not in dict(self.without)
+
 
 @dataclass(frozen=True)
 class Answer:
-    """A stored answer to an exercise. ``hint`` is None for a right answer written differently."""
+    """A stored answer to an exercise. ``hint`` is None for a right answer written differently.
+
+    ``where``, of a wrong input (see ``counterexamples``), is the condition on the input under which
+    the hint is true.
+    """
 
     name: str
     exercise: str
     target: Callable[..., Any]
     hint: str | None = None
+    where: Callable[..., Any] | None = None
 
 
 _checks: dict[str, Check] = {}
@@ -74,22 +85,29 @@ def _keep_check(function: Run, without: tuple[tuple[str, str], ...]) -> Run:
     return function
 
 
-def _register(exercise: str, hint: str | None) -> Callable[[T], T]:
+def _register(
+    exercise: str, hint: str | None, where: Callable[..., Any] | None = None
+) -> Callable[[T], T]:
     def keep(target: T) -> T:
         kept = _answers.setdefault(exercise, [])
         if any(answer.name == target.__name__ for answer in kept):
             raise RegistryError(
                 f"two stored answers to {exercise!r} are called {target.__name__!r}; rename one"
             )
-        kept.append(Answer(target.__name__, exercise, target, hint))
+        kept.append(Answer(target.__name__, exercise, target, hint, where))
         return target
 
     return keep
 
 
-def mistake(exercise: str, *, hint: str) -> Callable[[T], T]:
-    """Register a wrong answer to ``exercise`` with the hint that a learner who gives it reads."""
-    return _register(exercise, hint)
+def mistake(
+    exercise: str, *, hint: str, where: Callable[..., Any] | None = None
+) -> Callable[[T], T]:
+    """Register a wrong answer to ``exercise`` with the hint that a learner who gives it reads.
+
+    Where an exercise asks for an input, ``where(*arguments)`` says of which the hint is true.
+    """
+    return _register(exercise, hint, where)
 
 
 def alternative(exercise: str) -> Callable[[T], T]:

@@ -29,12 +29,16 @@ def run_check(
     if failure is None:
         return None
     failure.exercise = item.name
-    failure.seed = seed if failure.got or failure.expected else None
-    failure.likely = _likely(item, given, seed) if explain and asks_on else ""
+    drawn = item.has_one_right_answer and (failure.got or failure.expected)
+    failure.seed = seed if drawn else None
+    said = failure.likely or (_likely(item, given, seed) if asks_on else "")
+    failure.likely = said if explain else ""
     return failure
 
 
 def _likely(item: Check, given: Sequence[Replied], seed: int) -> str:
+    if not item.has_one_right_answer:
+        return ""
     try:
         return diagnose(item, given, seed)
     except Exception:  # a result may be anything: a diagnosis that stumbles over it says nothing

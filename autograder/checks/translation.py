@@ -5,7 +5,7 @@ import math
 import sacrebleu
 import torch
 
-from autograder.checking import expect
+from autograder.checking import counterexamples, expect
 from autograder.checking.registry import check
 
 NEAR = {"rtol": 1e-5}  # for what integers are divided for: PyTorch does that in float32
@@ -80,6 +80,19 @@ def _one(result):
     """The number in a tensor of one number, whatever its axes."""
     lone = isinstance(result, torch.Tensor) and result.numel() == 1
     return result.item() if lone else result
+
+
+def _two_sentences(*sentences):
+    for tokens in sentences:
+        fits = isinstance(tokens, list) and all(isinstance(token, str) for token in tokens)
+        what = "a sentence is a list of tokens, and a token a string"
+        expect.true(fits, what, expect.describe(tokens), "a list of strings")
+
+
+@check(without=counterexamples.WITHOUT)
+def break_ngram_matches(student, draw):
+    """An input on which glues_the_tokens is wrong."""
+    counterexamples.judge(student, "ngram_matches", "glues_the_tokens", allowed=_two_sentences)
 
 
 @check

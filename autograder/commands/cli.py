@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from autograder import CourseError
 
 DESCRIPTION = "Build, verify, check and grade the notebooks of the attention course."
-COMMANDS = ("build", "verify", "check", "grade", "demo", "data")
+COMMANDS = ("build", "verify", "minutes", "check", "grade", "demo", "data")
 
 
 def parser() -> argparse.ArgumentParser:

@@ -128,10 +128,16 @@ def forgets_the_order(hypothesis, reference):
     hint="Glued together, ab + c and a + bc are the same. Keep the tokens apart, in a tuple.",
 )
 def glues_the_tokens(hypothesis, reference):
-    def glued(tokens, n):
-        return ["".join(gram) for gram in _grams(tokens, n)]
-
-    return _count(hypothesis, reference, _clipped, grams=glued)
+    hits, counted = [0, 0, 0, 0], [0, 0, 0, 0]
+    for n in (1, 2, 3, 4):
+        left = ["".join(reference[i : i + n]) for i in range(len(reference) - n + 1)]
+        for i in range(len(hypothesis) - n + 1):
+            counted[n - 1] += 1
+            gram = "".join(hypothesis[i : i + n])
+            if gram in left:
+                left.remove(gram)  # it may match only once
+                hits[n - 1] += 1
+    return hits, counted
 
 
 @mistake(
@@ -233,6 +239,54 @@ def _mean_log(precisions):
 def _pooled(matches, totals, lengths, reference_lengths):
     sums = matches.sum(0).tolist(), totals.sum(0).tolist()
     return *sums, lengths.sum().item(), reference_lengths.sum().item()
+
+
+@mistake(
+    "break_ngram_matches",
+    hint="Every token is one letter, so glued together they can still be told apart. Which two "
+    "lists of longer tokens spell the same?",
+    where=lambda hypothesis, reference: all(len(token) == 1 for token in hypothesis + reference),
+)
+def letters_only():
+    return list("abca"), list("abcb")
+
+
+@mistake(
+    "break_ngram_matches",
+    hint="Both sentences are the same, so everything matches, glued or not.",
+    where=lambda hypothesis, reference: hypothesis == reference,
+)
+def the_same_sentence():
+    return ["ein", "und", "zwanzig"], ["ein", "und", "zwanzig"]
+
+
+@mistake(
+    "break_ngram_matches",
+    hint="One of the sentences has fewer than two tokens: there is nothing to glue.",
+    where=lambda hypothesis, reference: min(len(hypothesis), len(reference)) < 2,
+)
+def too_short():
+    return ["einund", "zwanzig"], ["zwanzig"]
+
+
+@mistake(
+    "break_ngram_matches",
+    hint="The two sentences spell nothing in common: a false match needs runs of as many tokens "
+    "that spell the same.",
+    where=lambda hypothesis, reference: not set("".join(hypothesis)) & set("".join(reference)),
+)
+def nothing_in_common():
+    return ["ab", "cd"], ["ef", "gh"]
+
+
+@alternative("break_ngram_matches")
+def two_letters_and_one():
+    return ["ab", "c"], ["a", "bc"]
+
+
+@alternative("break_ngram_matches")
+def within_longer_sentences():
+    return ["so", "he", "at", "e", "it"], ["so", "heat", "e", "", "it", "he", "ate"]
 
 
 @mistake(

@@ -9,6 +9,7 @@ KINDS = {
     "exercise": {"solution": True, "known": True},
     "check": {"check": True, "known": True},
     "given": {"known": True},
+    "broken": {"known": True},
     "demo": {"demo": True},
     "code": {},
 }

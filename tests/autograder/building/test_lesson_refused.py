@@ -26,7 +26,7 @@ def refusal(course):
 MARKERS = {
     "misspelt": ('exercise="doubled"', 'exercice="doubled"', "unknown marker 'exercice=\"doubled"),
     "capital": ('exercise="doubled"', 'Exercise="doubled"', "unknown marker 'Exercise="),
-    "title": ("demo=true", "demo", "unknown marker 'demo'; write one of: [markdown], exercise="),
+    "title": ("demo=true", "demo", "unknown marker 'demo'; write one of: [markdown], [markdown] "),
     "tags": ("demo=true", 'tags=["demo"]', "unknown marker 'tags="),
     "title and marker": ("demo=true", "Plot demo=true", "unknown marker 'Plot demo=true'"),
     "two markers": ('given="halved"', 'given="halved" demo=true', "unknown marker"),
@@ -60,6 +60,11 @@ MARKERS = {
         'check="doubled"',
         'check="dubbled"',
         "check 'dubbled' is not in checks/mini.py; there are: doubled, Scale",
+    ),
+    "unknown mistake": (
+        'given="halved"',
+        'broken="halved"',
+        "broken 'halved' is not in mistakes/mini.py; there are: adds_two, triples, forgets, ",
     ),
     "unknown given": (
         'given="halved"',
@@ -97,6 +102,30 @@ def test_a_marker_in_a_string_is_refused(course):
         line_of(course, "# %% demo=true"),
         "a line of a string looks like a new cell: # %% demo=true; rewrite it",
     )
+
+
+BROKEN = """# %% broken="adds_two"
+from autograder.mistakes.mini import adds_two
+
+"""
+
+
+def test_a_wrong_answer_that_is_shown_stands_by_itself(course):
+    course.edit(course.source, '# %% given="halved"', BROKEN + '# %% given="halved"')
+    course.read()
+    course.edit(course.mistakes, "return values + 2", "return values + TWO")
+    assert refusal(course) == (
+        "source/00_mini.py",
+        line_of(course, "# %% broken"),
+        "adds_two uses TWO, which the notebook does not import; write it out in "
+        "autograder/mistakes/mini.py",
+    )
+
+
+@pytest.mark.parametrize("attribute", ["answer=false", 'answer="yes"', "answer=true title=true"])
+def test_an_answer_is_marked_in_one_way(course, attribute):
+    course.edit(course.source, "# %% [markdown]\n# The end.", f"# %% [markdown] {attribute}\n# The")
+    assert "[markdown] answer=true" in refusal(course)[2]
 
 
 def test_an_exercise_without_a_registered_check(course):

@@ -7,6 +7,7 @@ import nbformat
 import pytest
 
 from autograder.building.notebook import make
+from autograder.building.release import release
 from tests.autograder import mini_files
 
 
@@ -220,3 +221,21 @@ def test_the_digest_does_not_depend_on_the_drawings(course):
     before = digest(course)
     (course.root / "source" / "figures" / "boxes.svg").write_text("<svg/>")
     assert digest(course) == before
+
+
+def test_a_wrong_answer_is_shown_without_its_hint_and_cannot_be_edited(course):
+    marker = '# %% broken="adds_two"\nfrom autograder.mistakes.mini import adds_two\n\n'
+    course.edit(course.source, '# %% given="halved"', f'{marker}# %% given="halved"')
+    shown = by_id(make(course.read()))["broken-adds-two"]
+    assert shown.source == "def adds_two(values):\n    return values + 2"
+    assert shown.metadata.nbgrader.locked
+    assert not shown.metadata.nbgrader.grade
+
+
+def test_an_answer_stands_in_the_solved_notebook_only(course):
+    course.edit(course.source, "# %% [markdown]\n# The end.", "# %% [markdown] answer=true\n# Yes.")
+    solved = make(course.read())
+    assert [cell.source for cell in solved.cells][-1] == "Yes."
+    released = release(solved, mini_files.SLUG)
+    assert "Yes." not in [cell.source for cell in released.cells]
+    assert len(released.cells) == len(solved.cells) - 1

@@ -1,0 +1,152 @@
+"""Exercises that ask for an input on which a given wrong answer fails.
+
+The wrong answer is one of the lesson's stored mistakes, and the exercise is called ``break_`` and
+the name of the exercise that it answers. What the learner's function returns is given to the
+reference and to the wrong answer, both in float64, so that a difference is more than rounding.
+"""
+
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from autograder import CourseError
+from autograder.checking import registry
+from autograder.checking.expect import CheckFailed
+from autograder.checking.questions import reference
+from autograder.checking.student import Student, called_with
+from autograder.checking.words import describe
+from autograder.inside.values import Foreign, copied, plain, same
+
+BREAK = "break_"
+WITHOUT = {
+    "again": "an input that is drawn at random may be right, too",
+    registry.ONE_RIGHT_ANSWER: "every input on which the wrong answer fails is right",
+}
+MOST_NUMBERS = 10_000  # in all tensors and lists together
+LARGEST = 2_000  # whole number: it may be a size
+
+
+def judge(
+    student: Student, exercise: str, wrong: str, allowed: Callable[..., None] | None = None
+) -> None:
+    """The input that ``student`` returns shows that the answer ``wrong`` to ``exercise`` is wrong.
+
+    ``allowed(*arguments)`` raises CheckFailed for an input that the text of ``exercise`` does not
+    allow. Raises CheckFailed, with the hint of the stored wrong input that fits, if any.
+    """
+    item = registry.find(exercise)
+    right, broken = reference(item), _stored(item, wrong)
+    if right is None:
+        raise CourseError(f"there is no right answer to {exercise}, so nothing can be compared")
+    arguments = _arguments(student(), exercise, right)
+    if allowed is not None:
+        allowed(*arguments)
+    wanted = _outcome(right, arguments)
+    if wanted[0] not in ("", "ValueError"):
+        raise CheckFailed(
+            f"{exercise} cannot take this input",
+            f"called with {called_with(arguments, {})}, a right answer raises "
+            f"{wanted[0]}: {wanted[1]}",
+            f"arguments as the text of {exercise} describes them",
+        )
+    given = _outcome(broken, arguments)
+    if given[0] == wanted[0] and (given[0] or _alike(given[1], wanted[1])):
+        failure = CheckFailed(
+            f"here {wrong} is right: {exercise} gives the same",
+            f"both give {_shown(wanted)}, called with {called_with(arguments, {})}",
+            f"an input on which {wrong} gives something else",
+        )
+        failure.likely = _hint(registry.find(BREAK + exercise), arguments)
+        raise failure
+
+
+def _stored(item: registry.Check, name: str) -> Callable[..., Any]:
+    for answer in registry.mistakes(item):
+        if answer.name == name:
+            return answer.target
+    raise CourseError(f"{item.name} has no stored mistake called {name!r}")
+
+
+def _arguments(returned: Any, exercise: str, right: Callable[..., Any]) -> list[Any]:
+    """The arguments among what came back: as many as ``right`` takes, small, and plain."""
+    parameters = list(inspect.signature(right).parameters.values())
+    least = sum(one.default is inspect.Parameter.empty for one in parameters)
+    names = ", ".join(one.name for one in parameters)
+    if len(parameters) == 1 and type(returned) is not tuple:
+        returned = (returned,)
+    if type(returned) not in (tuple, list) or not least <= len(returned) <= len(parameters):
+        raise CheckFailed(
+            f"this is no input of {exercise}", describe(returned), f"a tuple ({names})"
+        )
+    arguments = [_checked(item) for item in returned]
+    if sum(map(_count, arguments)) > MOST_NUMBERS:
+        raise CheckFailed(
+            "the input is larger than it needs to be",
+            f"called with {called_with(arguments, {})}",
+            f"at most {MOST_NUMBERS} numbers in all",
+        )
+    return arguments
+
+
+def _checked(value: Any) -> Any:
+    """The value, with floating-point numbers in float64."""
+    if isinstance(value, Foreign):
+        raise CheckFailed("the input holds something that is no argument", value.description)
+    if isinstance(value, torch.Tensor):
+        if torch.isnan(value).any():
+            raise CheckFailed("the input holds NaN", describe(value), "numbers")
+        return value.double() if value.is_floating_point() else value
+    if type(value) is int and abs(value) > LARGEST:
+        raise CheckFailed(
+            "the input is larger than it needs to be", str(value), f"numbers up to {LARGEST}"
+        )
+    if type(value) in (list, tuple):
+        return type(value)(map(_checked, value))
+    if type(value) is dict:
+        return {name: _checked(item) for name, item in value.items()}
+    return value
+
+
+def _count(value: Any) -> int:
+    if isinstance(value, torch.Tensor):
+        return value.numel()
+    if isinstance(value, str):
+        return len(value)
+    if isinstance(value, list | tuple | dict):
+        items = value.values() if isinstance(value, dict) else value
+        return sum(map(_count, items)) + len(value)
+    return 1
+
+
+def _outcome(target: Callable[..., Any], arguments: list[Any]) -> tuple[str, Any]:
+    """Pair ('', result) or (name of the exception, its message)."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        try:
+            return "", plain(target(*copied(arguments)))
+        except Exception as error:  # of any kind: it is what the wrong answer does
+            return type(error).__name__, str(error)
+
+
+def _alike(one: Any, other: Any) -> bool:
+    """Whether two results are the same up to rounding."""
+    one, other = (x.double() if _is_real(x) else x for x in (one, other))
+    return same(one, other)
+
+
+def _is_real(value: Any) -> bool:
+    return isinstance(value, torch.Tensor) and value.is_floating_point()
+
+
+def _shown(outcome: tuple[str, Any]) -> str:
+    return f"{outcome[0]}: {outcome[1]}" if outcome[0] else describe(outcome[1])
+
+
+def _hint(item: registry.Check, arguments: list[Any]) -> str:
+    """The hint of the first stored wrong input that is of the same kind, or ''."""
+    for known in registry.mistakes(item):
+        if known.where is not None and known.where(*copied(arguments)):
+            return known.hint or ""
+    return ""

@@ -1,0 +1,150 @@
+"""Run the recorded experiments of lessons, each claim with its control.
+
+    python -m benchmarks.evidence LESSON… [--only NAME] [--seeds 0 1 2] [--to FILE] [--jobs 2]
+    python -m benchmarks.evidence --table
+
+Points that are recorded are not run again; those for which the experiment no longer asks are
+dropped. The file is written after each point, so a command that was stopped goes on. ``--table``
+writes docs/evidence.md: claim, control, seeds, for the whole course. One thread for each job.
+"""
+
+import argparse
+import importlib
+import json
+import multiprocessing
+import pkgutil
+import sys
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from pathlib import Path
+
+import torch
+
+import benchmarks.evidence
+from attention.provided.evidence import path_of
+from attention.provided.files import ROOT, write_aside
+
+TABLE = ROOT / "docs" / "evidence.md"
+
+
+def lessons():
+    """{name of a lesson's module: the module with its experiments}, in the course's order."""
+    found = {info.name for info in pkgutil.iter_modules(benchmarks.evidence.__path__)}
+    paths = sorted((ROOT / "source").glob("[0-9][0-9]_*.py"))
+    order = [path.stem[3:] for path in paths if path.stem[3:] in found]
+    return {name: importlib.import_module(f"benchmarks.evidence.{name}") for name in order}
+
+
+def run_point(lesson, name, point):
+    """The result of one point, as the file will hold it."""
+    torch.set_num_threads(1)
+    module = importlib.import_module(f"benchmarks.evidence.{lesson}")
+    return json.loads(json.dumps(module.EXPERIMENTS[name].run(**point)))
+
+
+def read(path):
+    """The recorded experiments of a file: {experiment: rows}."""
+    return json.loads(path.read_text(encoding="utf-8"))["experiments"] if path.is_file() else {}
+
+
+def write(path, lesson, recorded):
+    """Write a lesson's file: one line for each point."""
+    rows = {
+        name: ",\n".join(json.dumps(row, ensure_ascii=False) for row in rows)
+        for name, rows in recorded.items()
+    }
+    parts = ",\n".join(f"{json.dumps(name)}: [\n{text}\n]" for name, text in rows.items())
+    head = {"command": f"python -m benchmarks.evidence {lesson}", "torch": torch.__version__}
+    opening = json.dumps(head)[:-1]
+    text = f'{opening}, "experiments": {{\n{parts}\n}}}}\n'
+    json.loads(text)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_aside(path, text.encode())
+
+
+def record(lesson, experiments, options):
+    """Run what is missing of a lesson's experiments and write its file after each point."""
+    path = options.to or path_of(lesson)
+    recorded, missing = read(path), []
+    for name, one in experiments.items():
+        wanted = [json.loads(json.dumps(point)) for point in one.points]
+        kept = [row for row in recorded.get(name, []) if row["point"] in wanted]
+        recorded[name] = kept
+        known = [row["point"] for row in kept]
+        missing += [
+            (name, point)
+            for point in wanted
+            if point not in known
+            and (options.only in (None, name))
+            and (options.seeds is None or point["seed"] in options.seeds)
+        ]
+    recorded = {name: recorded[name] for name in experiments}
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(options.jobs, context) as pool:
+        running = {
+            pool.submit(run_point, lesson, name, point): (name, point) for name, point in missing
+        }
+        for done in as_completed(running):
+            name, point = running[done]
+            row = {"point": point, "result": done.result()}
+            order = [json.loads(json.dumps(one)) for one in experiments[name].points]
+            recorded[name] = sorted(
+                [*recorded[name], row], key=lambda item, order=order: order.index(item["point"])
+            )
+            write(path, lesson, recorded)
+            print(f"{lesson} · {name} · {point}: {row['result']}", flush=True)
+    write(path, lesson, recorded)
+    print(f"{lesson}: {len(missing)} points run, written to {path}")
+
+
+def table(found):
+    """The text of docs/evidence.md."""
+    lines = [
+        "# What the course claims about learning, and how it is shown",
+        "",
+        "Each claim has its control: one factor is changed, the rest is kept. Written by "
+        "`python -m benchmarks.evidence --table`.",
+        "The recorded results are in `data/evidence/`; `python -m benchmarks.evidence LESSON` runs",
+        "them again. The others are shown in the notebook itself, under the heading that is named.",
+        "",
+        "| lesson | claim | control | seeds | shown |",
+        "|---|---|---|---|---|",
+    ]
+    for lesson, module in found.items():
+        recorded = getattr(module, "EXPERIMENTS", {})
+        lines += [
+            f"| {lesson} | {one.claim} | {one.control} | {one.seeds} | recorded: {name} |"
+            for name, one in recorded.items()
+        ]
+        lines += [
+            f"| {lesson} | {one.claim} | {one.control} | {one.seeds} | {one.where} |"
+            for one in getattr(module, "CLAIMS", [])
+        ]
+    return "\n".join(lines) + "\n"
+
+
+def main(arguments=None):
+    """Record, or write the table; returns the exit status."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("lesson", nargs="*", help="name of a lesson's module; all if none")
+    parser.add_argument("--only", metavar="NAME", help="one experiment")
+    parser.add_argument("--seeds", type=int, nargs="+")
+    parser.add_argument("--to", type=Path, help="another file, of one lesson")
+    parser.add_argument("--jobs", type=int, default=1, help="points side by side")
+    parser.add_argument("--table", action="store_true", help="write docs/evidence.md only")
+    options = parser.parse_args(arguments)
+    found = lessons()
+    unknown = [name for name in options.lesson if name not in found]
+    if unknown:
+        there = ", ".join(found) or "none"
+        print(f"no experiments for {', '.join(unknown)}; there are: {there}", file=sys.stderr)
+        return 1
+    if options.table:
+        write_aside(TABLE, table(found).encode())
+        return 0
+    for name in options.lesson or found:
+        record(name, getattr(found[name], "EXPERIMENTS", {}), options)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

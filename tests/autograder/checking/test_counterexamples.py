@@ -1,0 +1,99 @@
+"""Exercises that ask for an input on which a given wrong answer fails."""
+
+import pytest
+import torch
+
+from autograder.building import mutants
+from autograder.checking import counterexamples, registry
+from autograder.checking.expect import CheckFailed
+from autograder.checking.run_check import run_check
+from autograder.checking.student import Student
+from autograder.inside.answer import LocalAnswer
+
+ITEM = "break_ngram_matches"
+
+
+def verdict(returned):
+    def answer():
+        return returned
+
+    return run_check(registry.find(ITEM), LocalAnswer(answer), seed=1)
+
+
+@pytest.mark.parametrize(
+    "right", [(["ab", "c"], ["a", "bc"]), [["ab", "c"], ["a", "bc"]], (["x", "yz"], ["xy", "z"])]
+)
+def test_any_input_that_shows_the_fault_is_right(right):
+    assert verdict(right) is None
+
+
+def test_an_input_on_which_the_wrong_answer_is_right_is_told_both_results_and_its_kind():
+    failure = verdict((["a", "b"], ["b", "a"]))
+    assert "glues_the_tokens is right" in failure.what
+    assert "[2, 0, 0, 0]" in failure.got
+    assert failure.likely.startswith("Every token is one letter")
+    assert failure.seed is None  # nothing was drawn
+
+
+@pytest.mark.parametrize(
+    ("returned", "said"),
+    [
+        (None, "no input of ngram_matches"),
+        ((["a"],), "no input of ngram_matches"),
+        ((["a"], ["b"], ["c"]), "no input of ngram_matches"),
+        (("ab", "c"), "a sentence is a list of tokens"),
+        ((["a"] * 20_000, ["a"]), "larger than it needs to be"),
+        (([object()], ["a"]), "something that is no argument"),
+        ((["a"], [torch.tensor([float("nan")])]), "NaN"),
+        ((["a"], [10**9]), "larger than it needs to be"),
+    ],
+)
+def test_what_is_no_input_is_refused_with_a_sentence(returned, said):
+    assert said in str(verdict(returned))
+
+
+def judged(returned, exercise, wrong):
+    student = Student(LocalAnswer(lambda: returned))
+    counterexamples.judge(student, exercise, wrong)
+
+
+def test_an_input_that_the_right_answer_cannot_take_says_with_what_it_was_called():
+    values = torch.zeros(3)
+    with pytest.raises(CheckFailed, match="cannot take this input") as raised:
+        judged((values, values, values, 1.0), "soft_lookup", "does_not_square")
+    assert "tensor (3,) float64" in raised.value.got
+
+
+def test_a_refusal_that_the_wrong_answer_forgets_is_a_difference():
+    u = torch.zeros(2)
+    judged((u, "nothing"), "kernel_values", "takes_any_name")
+
+
+def test_numbers_are_compared_in_float64(monkeypatch):
+    def right(values):
+        return values.sum()
+
+    def in_another_order(values):
+        return values.sort().values.sum()
+
+    item = registry.find(ITEM)
+    known = registry.Answer("in_another_order", ITEM, in_another_order, "hint")
+    monkeypatch.setattr(counterexamples, "reference", lambda item: right)
+    monkeypatch.setattr(registry, "mistakes", lambda item: [known])
+    monkeypatch.setattr(registry, "find", lambda name: item)
+    with pytest.raises(CheckFailed, match="is right"):
+        judged(torch.tensor([1e5, 0.1, -1e5, 0.7]), "ngram_matches", "in_another_order")
+
+
+def test_no_mutant_is_asked_where_many_answers_are_right():
+    item = registry.find(ITEM)
+    assert not item.has_one_right_answer
+    assert mutants.survivors(item, 1) == (0, [])
+
+
+def test_an_input_that_is_drawn_at_random_may_be_right():
+    def answer():
+        letter = "xyz"[int(torch.randint(3, ()))]
+        return ["ab", letter], ["a", f"b{letter}"]
+
+    assert run_check(registry.find(ITEM), LocalAnswer(answer), seed=1) is None

@@ -1,0 +1,67 @@
+"""The recorded experiments: that they are complete, and that one point of each comes out again."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+from attention.provided import evidence
+from benchmarks.evidence.__main__ import TABLE, lessons, read, run_point, table
+
+LESSONS = lessons()
+RECORDED = [
+    (lesson, name)
+    for lesson, module in LESSONS.items()
+    for name in getattr(module, "EXPERIMENTS", {})
+]
+
+
+def as_stored(point):
+    return json.loads(json.dumps(point))
+
+
+@pytest.mark.parametrize(("lesson", "name"), RECORDED)
+def test_every_point_is_recorded_and_no_other(lesson, name):
+    wanted = [as_stored(point) for point in LESSONS[lesson].EXPERIMENTS[name].points]
+    found = [row["point"] for row in read(evidence.path_of(lesson))[name]]
+    assert found == wanted
+
+
+@pytest.mark.parametrize(("lesson", "name"), RECORDED)
+def test_a_claim_has_three_seeds(lesson, name):
+    one = LESSONS[lesson].EXPERIMENTS[name]
+    assert len(one.seeds.split(", ")) >= 3
+    assert one.claim
+    assert one.control
+
+
+@pytest.mark.parametrize(("lesson", "name"), RECORDED)
+def test_a_point_comes_out_again(lesson, name):
+    one = LESSONS[lesson].EXPERIMENTS[name]
+    assert one.again in one.points
+    (recorded,) = [
+        row["result"]
+        for row in read(evidence.path_of(lesson))[name]
+        if row["point"] == as_stored(one.again)
+    ]
+    found = run_point(lesson, name, one.again)
+    assert found.keys() == recorded.keys()
+    for key, value in recorded.items():
+        assert found[key] == pytest.approx(value, rel=0.05, abs=0.05), key
+
+
+def test_the_table_is_up_to_date():
+    assert TABLE.read_text(encoding="utf-8") == table(LESSONS)
+
+
+def test_an_unknown_experiment_says_what_there_is():
+    with pytest.raises(KeyError, match="python -m benchmarks.evidence no_such_lesson"):
+        evidence.read("no_such_lesson", "nothing")
+
+
+def test_an_unknown_lesson_is_refused():
+    command = [sys.executable, "-m", "benchmarks.evidence", "no_such_lesson"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert done.stderr.startswith("no experiments for no_such_lesson; there are:")
