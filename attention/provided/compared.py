@@ -1,9 +1,10 @@
 """Translators that differ in one factor at a time, and what becomes of each: for lessons 03 and 04.
 
-`train_one` trains one of them on the numbers as lessons 02 and 03 do, and measures it.
+`train_one` and `train_scored` train one of them as lessons 02 and 03 do, and measure it.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+import importlib
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import torch
@@ -11,8 +12,11 @@ from torch import Tensor, nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from attention.provided import translators
-from attention.provided.additive import attend, share_out
-from attention.provided.data import BOS, EOS, PAD, Corpus, Pair, numbers
+from attention.provided.additive import attend
+from attention.provided.data import BOS, EOS, PAD, Corpus, numbers
+from attention.provided.points import measured
+
+ANSWERS = "bahdanau_attention"
 
 Score = Callable[[str, Tensor, Tensor, Mapping[str, Tensor]], Tensor]
 D_EMBEDDING, D_STATE = 32, 64
@@ -62,10 +66,13 @@ class Scored(nn.Module):
 
     def forward(self, state: Tensor, keys: Tensor, values: Tensor, lengths: Tensor) -> Any:
         """Return context (B, T_q, d_v) and weights (B, T_q, T_k) for states (B, T_q, d)."""
-        weights = {name: weight for name, weight in self.weights.items()}
+        weights = dict(self.weights.items())
         if "v" in weights:
             weights["v"] = weights["v"][0]
-        return share_out(self.score(self.kind, state, keys, weights), values, lengths)
+        scores = self.score(self.kind, state, keys, weights)
+        beyond = torch.arange(keys.shape[1]).ge(lengths[:, None])  # (B, T_k)
+        shares = scores.masked_fill(beyond[:, None], -torch.inf).softmax(dim=-1)
+        return torch.bmm(shares, values), shares
 
 
 class Compared(nn.Module):
@@ -117,7 +124,7 @@ class Compared(nn.Module):
         state = torch.tanh(self.first_state(vector))
         if self.attention is None:
             return None, state, vector
-        keys = self.attention.keys(annotations)
+        keys = self.attention.keys(annotations)  # type: ignore[operator]  # not a Tensor
         return (keys, annotations, lengths), state, torch.zeros_like(vector)
 
     def step(self, tokens: Tensor, state: Tensor, context: Tensor, source: Any) -> Any:
@@ -154,7 +161,8 @@ class Compared(nn.Module):
     def translate(self, source: Tensor, lengths: Tensor, max_length: int = 100) -> Tensor:
         """Return the greedy translation: ids (B, T), filled up with PAD after EOS."""
         fixed, state, context = self.begin(source, lengths)
-        tokens, written = torch.full_like(lengths, BOS), []
+        tokens = torch.full_like(lengths, BOS)
+        written: list[Tensor] = []
         ended = torch.zeros_like(tokens, dtype=torch.bool)
         while len(written) < max_length and not ended.all():
             features, state, context, _ = self.step(tokens, state, context, fixed)
@@ -187,73 +195,11 @@ def train_scored(
     """
     torch.manual_seed(seed)
     corpus = numbers()
-    if score is None:
-        from attention.score_functions import score
+    score = score or importlib.import_module("attention.score_functions").score
+    assert score is not None
     layer = Scored(kind, score, D_STATE)
     return measured(Compared(_sizes(corpus), layer, d_source=D_STATE), corpus, seed, steps)
 
 
 def _sizes(corpus: Corpus) -> tuple[int, int]:
     return len(corpus.source_vocabulary), len(corpus.target_vocabulary)
-
-
-def measured(model: nn.Module, corpus: Corpus, seed: int, steps: int) -> dict[str, Any]:
-    """Train a translator on the batches of a seed, and measure it.
-
-    returns  "digits" and "accuracy", lists; "loss", the mean of the last tenth of the steps;
-             "parameters"; and with attention the shares of `in_their_frames`
-    """
-    losses = translators.train(model, corpus.batches(translators.BATCH, steps, seed), steps, _loss)
-    last = losses[-max(1, len(losses) // 10) :]
-    shares = translators.accuracy_by_digits(model, corpus)
-    found = {
-        "digits": list(shares),
-        "accuracy": [round(share, 3) for share in shares.values()],
-        "loss": round(sum(last) / len(last), 4),
-        "parameters": translators.size(model),
-    }
-    if getattr(model, "attention", None) is not None:
-        found |= in_their_frames(model, corpus)
-    return found
-
-
-def _loss(logits: Tensor, target: Tensor) -> Tensor:
-    return nn.functional.cross_entropy(logits.transpose(1, 2), target, ignore_index=PAD)
-
-
-def turned_around(pairs: Sequence[Pair]) -> list[Pair]:
-    """Return the pairs whose last two digits German turns around: 21 to 99, and not 30, 40, …"""
-    return [pair for pair in pairs if pair[0] % 100 > 20 and pair[0] % 10]
-
-
-@torch.no_grad()
-def in_their_frames(model: Any, corpus: Corpus) -> dict[str, float]:
-    """Say how many letters look most at the word that they translate, where German turns around.
-
-    Of all test numbers of `turned_around`: the letters of the ones and of "und" should look at the
-    last English word, the letters of the tens at the word before it.
-
-    returns  shares "ones", "tens"; and of their first letters only: "first of ones", "first of
-             tens"
-    """
-    pairs = turned_around(corpus.test)
-    batch = corpus.batch(pairs)
-    with translators.one_thread():
-        weights = model.align(batch.source, batch.lengths, batch.target)[1]  # (B, T_q, T_k)
-    hits: dict[str, list[bool]] = {"ones": [], "tens": [], "first of ones": [], "first of tens": []}
-    for row, (number, english, german) in enumerate(pairs):
-        best, words = weights[row].argmax(dim=1).tolist(), len(english.split())
-        tens = german.rindex("und") + 3
-        ones = len(german) - len(corpus_ending(number))
-        for part, first, end, word in (("ones", ones, tens, 1), ("tens", tens, len(german), 2)):
-            found = [best[letter] == words - word for letter in range(first, end)]
-            hits[part] += found
-            hits[f"first of {part}"].append(found[0])
-    return {part: round(sum(found) / len(found), 3) for part, found in hits.items()}
-
-
-def corpus_ending(number: int) -> str:
-    """Return the German word of the last two digits: 231 gives "einunddreißig"."""
-    from attention.provided.data import in_words
-
-    return in_words(number % 100, "de")
