@@ -4,27 +4,28 @@ import torch
 from torch import nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
+from attention.provided.additive import attend
 from attention.provided.data import BOS, EOS, PAD
 from attention.sequence_to_sequence import decoder_step, reverse_source, run_gru, shift_right
 
 
-def bidirectional_annotations(x, lengths, ahead, back):
-    """Describe every token by what stands before it and by what stands behind it.
+def bidirectional_annotations(x, lengths, forward, backward):
+    """Describe every token by what comes before it and by what comes after it.
 
-    x        (B, T, d_x)   embedded tokens, with anything where the padding is
-    lengths  (B,)          the true lengths
-    ahead    a dict of W_x, W_h, b_x, b_h: the GRU that reads from the first token to the last
-    back     the same for the GRU that reads from the last true token to the first
-    returns  (B, T, 2d)    at each token: its state in the reading ahead, then that in the reading
-                           back. Behind the true end the numbers mean nothing.
+    x         (B, T, d_x)   embedded tokens, with anything where the padding is
+    lengths   (B,)          the true lengths
+    forward   a dict of W_x, W_h, b_x, b_h: the GRU that reads from the first token to the last
+    backward  the same for the GRU that reads from the last true token to the first
+    returns   (B, T, 2d)    at each token: the state of the forward GRU, then that of the backward
+                            GRU. After the true end the numbers mean nothing.
 
     Source: Bahdanau et al. (2014), section 3.2: the annotations h_j.
     """
     # exercise: about 4 lines
-    before = run_gru(x, **ahead)  # (B, T, d)
-    behind = run_gru(reverse_source(x, lengths), **back)  # (B, T, d), last true token first
-    behind = reverse_source(behind, lengths)  # (B, T, d), back in the order of x
-    return torch.cat([before, behind], dim=2)  # (B, T, 2d)
+    before = run_gru(x, **forward)  # (B, T, d)
+    after = run_gru(reverse_source(x, lengths), **backward)  # (B, T, d), last true token first
+    after = reverse_source(after, lengths)  # (B, T, d), in the order of x again
+    return torch.cat([before, after], dim=2)  # (B, T, 2d)
 
 
 def additive_scores(q, k, W_q, W_k, v):
@@ -82,12 +83,9 @@ class AdditiveAttention(nn.Module):
 
     def forward(self, q, k, values, lengths):
         """Return one context per query, and the weights that made it."""
-        # exercise: about 5 lines
-        hidden = torch.tanh(self.W_q(q)[:, :, None] + self.W_k(k)[:, None])  # (B, T_q, T_k, d)
-        scores = self.v(hidden).squeeze(3)  # (B, T_q, T_k)
-        is_token = torch.arange(k.shape[1], device=k.device) < lengths[:, None, None]
-        weights = scores.masked_fill(~is_token, -torch.inf).softmax(dim=2)  # (B, T_q, T_k)
-        return weights @ values, weights
+        # exercise: about 2 lines
+        queries, keys = self.W_q(q), self.W_k(k)  # (B, T_q, d_attention), (B, T_k, d_attention)
+        return attend(queries, keys, self.v.weight[0], values, lengths)
 
 
 def attention_decoder_step(tokens, state, annotations, lengths, weights):
@@ -103,13 +101,12 @@ def attention_decoder_step(tokens, state, annotations, lengths, weights):
 
     Source: Bahdanau et al. (2014), section 3.1: e_ij = a(s_{i-1}, h_j).
     """
-    # exercise: about 6 lines
+    # exercise: about 5 lines
     query = (state @ weights["W_q"].T).unsqueeze(1)  # (B, 1, d_attention)
-    hidden = torch.tanh(query + annotations @ weights["W_k"].T)  # (B, T_k, d_attention)
-    is_token = torch.arange(annotations.shape[1], device=state.device) < lengths[:, None]
-    attention = (hidden @ weights["v"]).masked_fill(~is_token, -torch.inf).softmax(dim=1)
-    context = torch.einsum("bk,bkc->bc", attention, annotations)  # (B, c)
-    return *decoder_step(tokens, state, context, weights), attention
+    keys = annotations @ weights["W_k"].T  # (B, T_k, d_attention)
+    context, attention = attend(query, keys, weights["v"], annotations, lengths)
+    logits, state = decoder_step(tokens, state, context.squeeze(1), weights)
+    return logits, state, attention.squeeze(1)
 
 
 class BahdanauTranslator(nn.Module):
@@ -132,19 +129,20 @@ class BahdanauTranslator(nn.Module):
         """Return the annotations (B, T_k, 2 d_state) and the decoder's first state (B, d_state)."""
         x = self.source_embedding(source)  # (B, T_k, d_embedding)
         packed = pack_padded_sequence(x, lengths.cpu(), batch_first=True, enforce_sorted=False)
-        annotations, last = self.encoder(packed)  # your bidirectional_annotations, in C++
+        annotations, last = self.encoder(packed)  # your bidirectional_annotations, compiled
         annotations, _ = pad_packed_sequence(annotations, batch_first=True)
         return annotations, torch.tanh(self.first_state(last[1]))
 
     def align(self, source, lengths, target):
         """Return logits (B, T_q, vocab_size) and weights (B, T_q, T_k), by teacher forcing."""
         annotations, state = self.encode(source, lengths)
+        projected = self.attention.W_k(annotations)  # the same for every letter: once is enough
         features, alignment = [], []
         for x in self.target_embedding(shift_right(target)).unbind(1):  # (B, d_embedding)
-            context, weights = self.attention(state[:, None], annotations, annotations, lengths)
-            context = context.squeeze(1)  # (B, 2 d_state)
-            state = self.decoder(torch.cat([x, context], dim=1), state)  # (B, d_state)
-            features.append(torch.cat([state, context], dim=1))
+            asked, v = self.attention.W_q(state)[:, None], self.attention.v.weight[0]
+            context, weights = attend(asked, projected, v, annotations, lengths)
+            state = self.decoder(torch.cat([x, context[:, 0]], dim=1), state)  # (B, d_state)
+            features.append(torch.cat([state, context[:, 0]], dim=1))
             alignment.append(weights)
         return self.output(torch.stack(features, dim=1)), torch.cat(alignment, dim=1)
 
@@ -168,7 +166,7 @@ class BahdanauTranslator(nn.Module):
 
     @torch.no_grad()
     def translate(self, source, lengths, max_length=100):
-        """Return the greedy translation: ids (B, T), filled up with PAD behind EOS."""
+        """Return the greedy translation: ids (B, T), filled up with PAD after EOS."""
         annotations, state = self.encode(source, lengths)
         tokens, weights = torch.full_like(lengths, BOS), self.step_weights()
         ended, written = torch.zeros_like(tokens, dtype=torch.bool), []
@@ -178,3 +176,15 @@ class BahdanauTranslator(nn.Module):
             written.append(tokens)
             ended = ended | (tokens == EOS)
         return torch.stack(written, dim=1)
+
+
+# Inputs on which a wrong answer shows
+
+
+def break_masked_softmax():
+    """An input on which `divides_again_after_the_mask` gives other weights than `masked_softmax`.
+
+    returns  a tuple (scores, lengths): scores (B, T_q, T_k), finite floating-point numbers, and
+             lengths (B,), whole numbers from 1 to T_k
+    """
+    return torch.tensor([[[0.0, 1000.0]]]), torch.tensor([1])

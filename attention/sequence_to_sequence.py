@@ -52,7 +52,7 @@ def run_gru(x, W_x, W_h, b_x, b_h):
 def encode(states, lengths):
     """Pick the encoding of each sequence: the state after its last true token.
 
-    states   (B, T, d)  the states after each of T steps; those behind the true end have read PAD
+    states   (B, T, d)  the states after each of T steps; those after the true end have read PAD
     lengths  (B,)       the true lengths, from 1 to T
     returns  (B, d)
 
@@ -67,9 +67,9 @@ def encode(states, lengths):
 
 
 def reverse_source(source, lengths):
-    """Turn each sequence around, and leave the padding where it is: behind the end.
+    """Reverse each sequence, and leave the padding where it is: after the end.
 
-    source   (B, T) or (B, T, d)  ids or vectors, filled up behind the true end
+    source   (B, T) or (B, T, d)  ids or vectors, filled up after the true end
     lengths  (B,)                 the true lengths
     returns  same shape and dtype as `source`
 
@@ -209,3 +209,17 @@ class Seq2Seq(nn.Module):
             "b_out": self.output.bias,
         }
         return greedy_decode(state, context, weights, max_length)
+
+
+# Inputs on which a wrong answer shows
+
+
+def break_masked_cross_entropy():
+    """An input on which `averages_each_sequence_first` gives another loss.
+
+    returns  a tuple (logits, target): logits (B, T, vocab_size), finite floating-point numbers, and
+             target (B, T), whole numbers: in every row at least one token, padding only after them
+    """
+    logits = torch.zeros(2, 3, 4)
+    logits[0, 0, 3] = 5.0
+    return logits, torch.tensor([[3, PAD, PAD], [3, 3, 3]])

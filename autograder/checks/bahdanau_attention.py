@@ -6,7 +6,7 @@ import torch
 from torch import nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
-from autograder.checking import expect
+from autograder.checking import counterexamples, expect
 from autograder.checking.registry import check
 
 F64 = torch.float64
@@ -37,7 +37,7 @@ def _scores(q, k, W_q, W_k, v):
 
 
 def _shares(scores, lengths):
-    """Softmax of every row over its first ``length`` entries, zeros behind."""
+    """Softmax of every row over its first ``length`` entries, zeros after."""
     result = torch.zeros_like(scores)
     for row, length in enumerate(lengths.tolist()):
         for query, numbers in enumerate(scores[row].tolist()):
@@ -56,12 +56,12 @@ def _gru_weights(draw, d_x, d):
     }
 
 
-def _bidirectional(x, lengths, ahead, back):
+def _bidirectional(x, lengths, forward, backward):
     """PyTorch's bidirectional GRU with these weights, on sequences packed without padding."""
     gru = nn.GRU(
-        x.shape[2], len(ahead["b_x"]) // 3, batch_first=True, bidirectional=True, dtype=F64
+        x.shape[2], len(forward["b_x"]) // 3, batch_first=True, bidirectional=True, dtype=F64
     )
-    values = [*ahead.values(), *back.values()]
+    values = [*forward.values(), *backward.values()]
     with torch.no_grad():
         for parameter, value in zip(gru.parameters(), values, strict=True):
             parameter.copy_(value)
@@ -72,48 +72,48 @@ def _bidirectional(x, lengths, ahead, back):
 
 @check(
     without={
-        "float32": "behind the true end anything is right: the check compares the true tokens",
-        "gradients": "behind the true end anything is right: the check compares the true tokens",
+        "float32": "after the true end anything is right: the check compares the true tokens",
+        "gradients": "after the true end anything is right: the check compares the true tokens",
     }
 )
 def bidirectional_annotations(student, draw):
     """Against nn.GRU(bidirectional=True) on packed sequences."""
     x, lengths = draw.normal(3, 5, 2), torch.tensor([3, 5, 1])
-    ahead, back = _gru_weights(draw, 2, 6), _gru_weights(draw, 2, 6)
-    expected = _bidirectional(x, lengths, ahead, back).detach()
+    forward, backward = _gru_weights(draw, 2, 6), _gru_weights(draw, 2, 6)
+    expected = _bidirectional(x, lengths, forward, backward).detach()
 
-    annotations = student(draw.strided(x), lengths, ahead, back)
+    annotations = student(draw.strided(x), lengths, forward, backward)
     expect.shape(annotations, (3, 5, 12), axes="B, T, 2d")
     expect.dtype(annotations, F64)
-    inside = (torch.arange(5) < lengths[:, None])[:, :, None]  # behind the true end all is right
+    inside = (torch.arange(5) < lengths[:, None])[:, :, None]  # after the true end all is right
     annotations = torch.where(inside, annotations, expected)
-    what = "the first half differs from a reading ahead"
+    what = "the first half differs from a forward GRU"
     expect.close(annotations[:, :, :6], expected[:, :, :6], what)
-    what = "the second half differs from a reading back from the last true token"
+    what = "the second half differs from a backward GRU from the last true token"
     expect.close(annotations[:, :, 6:], expected[:, :, 6:], what)
     other = torch.where(inside, x, draw.normal(3, 5, 2, scale=900.0))
-    changed = torch.where(inside, student(other, lengths, ahead, back), expected)
-    what = "other numbers behind the true end change the annotations of true tokens"
+    changed = torch.where(inside, student(other, lengths, forward, backward), expected)
+    what = "other numbers after the true end change the annotations of true tokens"
     expect.close(changed, expected, what)
     for rows, steps in ((slice(1, 2), 5), (slice(0, 2), 1)):
         some, ends = x[rows, :steps], lengths[rows].clamp(max=steps)
-        wanted = _bidirectional(some, ends, ahead, back).detach()
+        wanted = _bidirectional(some, ends, forward, backward).detach()
         what = f"with B={len(some)} and T={steps} the annotations are wrong"
-        expect.close(student(some, ends, ahead, back), wanted, what)
-    narrow = [{name: weight.float() for name, weight in one.items()} for one in (ahead, back)]
+        expect.close(student(some, ends, forward, backward), wanted, what)
+    narrow = [{name: weight.float() for name, weight in one.items()} for one in (forward, backward)]
     single = student(x.float(), lengths, *narrow)
     expect.dtype(single, torch.float32)
     single = torch.where(inside, single, expected.float())
     expect.close(single, expected.float(), "in float32 the annotations are wrong", rtol=1e-3)
-    _differentiates_annotations(student, draw, x, lengths, ahead, back)
+    _differentiates_annotations(student, draw, x, lengths, forward, backward)
 
 
-def _differentiates_annotations(student, draw, x, lengths, ahead, back):
+def _differentiates_annotations(student, draw, x, lengths, forward, backward):
     inside = (torch.arange(5) < lengths[:, None])[:, :, None]
     cotangent = draw.normal(3, 5, 12) * inside
-    (gradient,) = student.gradients(x, lengths, ahead, back, cotangent=cotangent)[:1]
+    (gradient,) = student.gradients(x, lengths, forward, backward, cotangent=cotangent)[:1]
     leaf = x.clone().requires_grad_()
-    loss = (_bidirectional(leaf, lengths, ahead, back) * cotangent).sum()
+    loss = (_bidirectional(leaf, lengths, forward, backward) * cotangent).sum()
     expect.true(gradient is not None, "no gradient flows back to x", "none", "a gradient")
     expect.close(gradient, torch.autograd.grad(loss, leaf)[0], "the gradient of x is wrong")
 
@@ -166,12 +166,12 @@ def masked_softmax(student, draw):
     scores, lengths = draw.normal(4, 5, 7, scale=3.0), torch.tensor([3, 7, 1, 6])
     weights = student(draw.strided(scores), lengths)
     expect.shape(weights, (4, 5, 7), axes="B, T_q, T_k")
-    behind = (torch.arange(7) >= lengths[:, None])[:, None].expand(4, 5, 7)
-    most = weights[behind].abs().max()
+    padding = (torch.arange(7) >= lengths[:, None])[:, None].expand(4, 5, 7)
+    most = weights[padding].abs().max()
     expect.true(most == 0, "padding gets some weight", f"{most:.3g}", "exactly 0")
     expect.rows_sum_to_one(weights, 2, "the weights of a query do not sum to 1")
     expect.close(weights, _shares(scores, lengths), "the weights differ from loops over true keys")
-    louder = torch.where(behind, scores + 2000.0, scores - 1000.0)
+    louder = torch.where(padding, scores + 2000.0, scores - 1000.0)
     what = "with padding scored +1000 and tokens -1000 the weights change"
     expect.close(student(louder, lengths), weights, what, atol=1e-8)
     apart = 1000.0 * (torch.arange(7) % 3 - 1) + scores  # -1000, 0 and 1000 in one row
@@ -183,6 +183,31 @@ def masked_softmax(student, draw):
         expect.shape(weights, (B, T_q, T_k), axes="B, T_q, T_k")
         what = f"with B={B}, T_q={T_q} and T_k={T_k} the weights are wrong"
         expect.close(weights, _shares(some, ends), what)
+
+
+def _padded_scores(scores, lengths):
+    fits = isinstance(scores, torch.Tensor) and scores.dim() == 3 and scores.numel() > 0
+    what = "scores are a tensor of floating-point numbers, (B, T_q, T_k)"
+    fits = fits and scores.is_floating_point()
+    expect.true(fits, what, expect.describe(scores), "a tensor (B, T_q, T_k)")
+    expect.finite(scores, "a score is not a finite number")
+    what = "lengths are a tensor of whole numbers, (B,)"
+    fits = isinstance(lengths, torch.Tensor) and lengths.dtype == torch.int64
+    fits = fits and lengths.shape == scores.shape[:1]
+    expect.true(fits, what, expect.describe(lengths), f"a tensor ({scores.shape[0]},) of int64")
+    inside = bool(((lengths >= 1) & (lengths <= scores.shape[2])).all())
+    most = scores.shape[2]
+    expect.true(
+        inside, "every length lies between 1 and T_k", lengths.tolist(), f"from 1 to {most}"
+    )
+
+
+@check(without=counterexamples.WITHOUT)
+def break_masked_softmax(student, draw):
+    """An input on which divides_again_after_the_mask is wrong."""
+    counterexamples.judge(
+        student, "masked_softmax", "divides_again_after_the_mask", allowed=_padded_scores
+    )
 
 
 @check

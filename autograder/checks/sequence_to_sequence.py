@@ -7,7 +7,7 @@ from torch import nn
 from torch.nn import functional
 
 from attention.provided.data import BOS, EOS, PAD
-from autograder.checking import expect
+from autograder.checking import counterexamples, expect
 from autograder.checking.registry import check
 
 F64 = torch.float64
@@ -136,12 +136,12 @@ def encode(student, draw):
 
 @check
 def reverse_source(student, draw):
-    """Every sequence turned around within its true length."""
+    """Every sequence reversed within its true length."""
     by_hand = student(torch.tensor([[5, 6, 7, 2], [8, 2, PAD, PAD]]), torch.tensor([4, 2]))
     expect.shape(by_hand, (2, 4), axes="B, T")
     expect.dtype(by_hand, torch.int64)
     expected = torch.tensor([[2, 7, 6, 5], [2, 8, PAD, PAD]])
-    expect.close(by_hand, expected, "5 6 7 2 and 8 2 (and padding) are turned around wrongly")
+    expect.close(by_hand, expected, "5 6 7 2 and 8 2 (and padding) are reversed wrongly")
 
     lengths = torch.tensor([3, 7, 1, 5, 6])
     rows = [draw.integers(3, 40, length).tolist() for length in lengths]
@@ -149,9 +149,9 @@ def reverse_source(student, draw):
     expected = torch.tensor([row[::-1] + [PAD] * (7 - len(row)) for row in rows])
     turned = student(draw.strided(tokens), lengths)
     expect.close(turned, expected, "the sequences differ from lists reversed one by one")
-    expect.close(student(turned, lengths), tokens, "turning around twice changes the sequences")
+    expect.close(student(turned, lengths), tokens, "reversing twice changes the sequences")
     vectors = tokens[:, :, None] * _tensor([1.0, -0.5, 2.0])
-    what = "vectors (B, T, d) are turned around differently from ids (B, T)"
+    what = "vectors (B, T, d) are reversed differently from ids (B, T)"
     expect.close(student(vectors, lengths), expected[:, :, None] * _tensor([1.0, -0.5, 2.0]), what)
     order = draw.permutation(5)
     what = "shuffling the batch changes the sequences"
@@ -160,16 +160,16 @@ def reverse_source(student, draw):
     filled[:, 0] = PAD  # the lengths say what is padding, not the ids
     rows = zip(filled, lengths.tolist(), strict=True)
     expected = torch.stack([torch.cat([row[:n].flip(0), row[n:]]) for row, n in rows])
-    what = "with ids that are PAD within the length, and others behind it, the result is wrong"
+    what = "with ids that are PAD within the length, and others after it, the result is wrong"
     expect.close(student(filled, lengths), expected, what)
     noisy = draw.normal(5, 7, 3, scale=200.0)  # padding that is not 0, and numbers that are
     noisy[0, 1] = 0.0
     rows = zip(noisy, lengths.tolist(), strict=True)
     expected = torch.stack([torch.cat([row[:n].flip(0), row[n:]]) for row, n in rows])
-    what = "vectors with other numbers than 0 behind the end are turned around wrongly"
+    what = "vectors with other numbers than 0 after the end are reversed wrongly"
     expect.close(student(noisy, lengths), expected, what)
     for rows, steps in ((1, 3), (2, 1)):
-        what = f"with B={rows} and T={steps} the sequences are turned around wrongly"
+        what = f"with B={rows} and T={steps} the sequences are reversed wrongly"
         turned = student(tokens[:rows, :steps], lengths[:rows].clamp(max=steps))
         expect.close(turned, tokens[:rows, :steps].flip(1), what)
 
@@ -304,6 +304,33 @@ def _translations(draw, max_length):
                 *(rows[n] for n in (middle, longest, shortest)), strict=True
             )
             return weights, torch.stack(states), torch.stack(contexts), list(written)
+
+
+def _scored(logits, target):
+    fits = isinstance(logits, torch.Tensor) and logits.dim() == 3 and logits.numel() > 0
+    fits = fits and logits.is_floating_point()
+    what = "logits are a tensor of floating-point numbers, (B, T, vocab_size)"
+    expect.true(fits, what, expect.describe(logits), "a tensor (B, T, vocab_size)")
+    expect.finite(logits, "a logit is not a finite number")
+    fits = isinstance(target, torch.Tensor) and target.dtype == torch.int64
+    fits = fits and target.shape == logits.shape[:2]
+    what = "targets are a tensor of whole numbers, (B, T)"
+    expect.true(fits, what, expect.describe(target), f"{tuple(logits.shape[:2])} of int64")
+    inside = bool(((target >= 0) & (target < logits.shape[2])).all())
+    what = "every target is an id of the vocabulary"
+    expect.true(inside, what, str(target.tolist()), f"from 0 to {logits.shape[2] - 1}")
+    is_token = (target != PAD).int()
+    ended = bool((is_token[:, 0] == 1).all() and (is_token.diff(dim=1) <= 0).all())
+    what = "every sequence has at least one token, and padding only after its tokens"
+    expect.true(ended, what, str(target.tolist()), f"PAD ({PAD}) at the end of a row alone")
+
+
+@check(without=counterexamples.WITHOUT)
+def break_masked_cross_entropy(student, draw):
+    """An input on which averages_each_sequence_first is wrong."""
+    counterexamples.judge(
+        student, "masked_cross_entropy", "averages_each_sequence_first", allowed=_scored
+    )
 
 
 @check(

@@ -15,103 +15,105 @@ def _inside(lengths, T_k):
 
 @mistake(
     "bidirectional_annotations",
-    hint="The second half stands in the order in which it was read: the last token's state comes "
+    hint="The second half is in the order in which it was read: the last token's state comes "
     "first. Bring it back into the order of x.",
 )
-def does_not_turn_back(x, lengths, ahead, back):
-    return torch.cat([run_gru(x, **ahead), run_gru(reverse_source(x, lengths), **back)], 2)
+def does_not_turn_back(x, lengths, forward, backward):
+    return torch.cat([run_gru(x, **forward), run_gru(reverse_source(x, lengths), **backward)], 2)
 
 
 @mistake(
     "bidirectional_annotations",
-    hint="The reading back begins in the padding. It should begin at the last true token.",
+    hint="The backward GRU begins in the padding. It should begin at the last true token.",
 )
-def reads_back_from_the_padding(x, lengths, ahead, back):
-    return torch.cat([run_gru(x, **ahead), run_gru(x.flip(1), **back).flip(1)], 2)
+def reads_back_from_the_padding(x, lengths, forward, backward):
+    return torch.cat([run_gru(x, **forward), run_gru(x.flip(1), **backward).flip(1)], 2)
 
 
 @mistake(
     "bidirectional_annotations",
-    hint="Both halves are readings ahead. The second should start at the other end.",
+    hint="Both halves read forward. The second should start at the other end.",
 )
-def reads_ahead_twice(x, lengths, ahead, back):
-    return torch.cat([run_gru(x, **ahead), run_gru(x, **back)], 2)
+def reads_ahead_twice(x, lengths, forward, backward):
+    return torch.cat([run_gru(x, **forward), run_gru(x, **backward)], 2)
 
 
 @mistake(
     "bidirectional_annotations",
-    hint="The two readings are added. Side by side, neither covers the other.",
+    hint="The states of the two GRUs are added. Side by side, neither covers the other.",
 )
-def adds_the_readings(x, lengths, ahead, back):
-    behind = reverse_source(run_gru(reverse_source(x, lengths), **back), lengths)
-    return run_gru(x, **ahead) + behind
+def adds_the_readings(x, lengths, forward, backward):
+    after = reverse_source(run_gru(reverse_source(x, lengths), **backward), lengths)
+    return run_gru(x, **forward) + after
 
 
 @mistake(
     "bidirectional_annotations",
-    hint="The halves have changed places: first the reading ahead, then the reading back.",
+    hint="The halves have changed places: first the forward GRU, then the backward GRU.",
 )
-def swaps_the_halves(x, lengths, ahead, back):
-    behind = reverse_source(run_gru(reverse_source(x, lengths), **back), lengths)
-    return torch.cat([behind, run_gru(x, **ahead)], 2)
+def swaps_the_halves(x, lengths, forward, backward):
+    after = reverse_source(run_gru(reverse_source(x, lengths), **backward), lengths)
+    return torch.cat([after, run_gru(x, **forward)], 2)
 
 
 @mistake(
     "bidirectional_annotations",
-    hint="Both directions use the weights of the reading ahead. Each has its own.",
+    hint="Both directions use the weights of the forward GRU. Each has its own.",
 )
-def shares_the_weights(x, lengths, ahead, back):
-    behind = reverse_source(run_gru(reverse_source(x, lengths), **ahead), lengths)
-    return torch.cat([run_gru(x, **ahead), behind], 2)
+def shares_the_weights(x, lengths, forward, backward):
+    after = reverse_source(run_gru(reverse_source(x, lengths), **forward), lengths)
+    return torch.cat([run_gru(x, **forward), after], 2)
 
 
 @mistake(
     "bidirectional_annotations",
-    hint="The second GRU reads ahead, and only its states are turned around. Turn what it reads.",
+    hint="The second GRU reads forward, and only its states are reversed. Reverse what it reads.",
 )
-def turns_only_the_states(x, lengths, ahead, back):
-    behind = reverse_source(run_gru(x, **back), lengths)
-    return torch.cat([run_gru(x, **ahead), behind], 2)
+def turns_only_the_states(x, lengths, forward, backward):
+    after = reverse_source(run_gru(x, **backward), lengths)
+    return torch.cat([run_gru(x, **forward), after], 2)
 
 
 @mistake(
     "bidirectional_annotations",
-    hint="The states of the reading back are flipped together with the padding. Turn them within "
-    "the true lengths, as you did with x.",
+    hint="The states of the backward GRU are flipped together with the padding. Reverse them "
+    "within the true lengths, as you did with x.",
 )
-def turns_back_with_the_padding(x, lengths, ahead, back):
-    behind = run_gru(reverse_source(x, lengths), **back).flip(1)
-    return torch.cat([run_gru(x, **ahead), behind], 2)
+def turns_back_with_the_padding(x, lengths, forward, backward):
+    after = run_gru(reverse_source(x, lengths), **backward).flip(1)
+    return torch.cat([run_gru(x, **forward), after], 2)
 
 
 @mistake(
     "bidirectional_annotations",
-    hint="One reading stands behind the other in time. Put them side by side, along the last axis.",
+    hint="One GRU's states follow the other's in time. Put them side by side, along the last axis.",
 )
-def joins_along_the_steps(x, lengths, ahead, back):
-    behind = reverse_source(run_gru(reverse_source(x, lengths), **back), lengths)
-    return torch.cat([run_gru(x, **ahead), behind], 1)
+def joins_along_the_steps(x, lengths, forward, backward):
+    after = reverse_source(run_gru(reverse_source(x, lengths), **backward), lengths)
+    return torch.cat([run_gru(x, **forward), after], 1)
 
 
 @alternative("bidirectional_annotations")
-def sequence_by_sequence(x, lengths, ahead, back):
+def sequence_by_sequence(x, lengths, forward, backward):
     rows = []
     for row, length in zip(x, lengths.tolist(), strict=True):
         alone = row[None, :length]
-        both = [run_gru(alone, **ahead), run_gru(alone.flip(1), **back).flip(1)]
+        both = [run_gru(alone, **forward), run_gru(alone.flip(1), **backward).flip(1)]
         rows.append(functional.pad(torch.cat(both, 2)[0], (0, 0, 0, len(row) - length)))
     return torch.stack(rows)
 
 
 @alternative("bidirectional_annotations")
-def skips_the_padding(x, lengths, ahead, back):
-    h = x.new_zeros(len(x), len(back["b_x"]) // 3)
-    behind = []
+def skips_the_padding(x, lengths, forward, backward):
+    h = x.new_zeros(len(x), len(backward["b_x"]) // 3)
+    after = []
     for t in reversed(range(x.shape[1])):
-        new = torch.gru_cell(x[:, t], h, back["W_x"], back["W_h"], back["b_x"], back["b_h"])
+        new = torch.gru_cell(
+            x[:, t], h, backward["W_x"], backward["W_h"], backward["b_x"], backward["b_h"]
+        )
         h = torch.where((t < lengths)[:, None], new, h)
-        behind.insert(0, h)
-    return torch.cat([run_gru(x, **ahead), torch.stack(behind, 1)], -1)
+        after.insert(0, h)
+    return torch.cat([run_gru(x, **forward), torch.stack(after, 1)], -1)
 
 
 def _pairs(q, k, W_q, W_k):
@@ -278,8 +280,10 @@ def uses_one_length_for_all(scores, lengths):
     "0, and 0 is divided by 0. Put -inf in before the softmax.",
 )
 def divides_again_after_the_mask(scores, lengths):
-    weights = scores.softmax(2) * _inside(lengths, scores.shape[2])[:, None]
-    return weights / weights.sum(2, keepdim=True)
+    shares, kept = scores.softmax(-1), torch.zeros_like(scores)
+    for row, length in enumerate(lengths.tolist()):
+        kept[row, :, :length] = shares[row, :, :length]  # nothing for padding
+    return kept / kept.sum(-1, keepdim=True)  # and every row sums to 1 again
 
 
 @mistake("masked_softmax", hint="The scores are overwritten in place. Work on a masked copy.")
@@ -566,33 +570,66 @@ def one_sequence_at_a_time(tokens, state, annotations, lengths, weights):
     return tuple(torch.cat(parts) for parts in zip(*results, strict=True))
 
 
+def _padding(scores, lengths):
+    """True where padding is, (B, T_q, T_k)."""
+    return (~_inside(lengths, scores.shape[2]))[:, None].expand_as(scores)
+
+
+def _lead(scores, lengths):
+    """By how much padding is louder than the loudest token, at most."""
+    padding = _padding(scores, lengths)
+    loudest = scores.masked_fill(~padding, -torch.inf).amax(2)
+    return (loudest - scores.masked_fill(padding, -torch.inf).amax(2)).max().item()
+
+
+@mistake(
+    "break_masked_softmax",
+    hint="There is no padding here: every key counts, so there is nothing to mask.",
+    where=lambda scores, lengths: bool((lengths == scores.shape[2]).all()),
+)
+def without_padding():
+    return torch.tensor([[[0.0, 1000.0]]]), torch.tensor([2])
+
+
+@mistake(
+    "break_masked_softmax",
+    hint="The padding is no louder than the loudest token, so that token keeps a good share of the "
+    "weight, and dividing again repairs the rest.",
+    where=lambda scores, lengths: _lead(scores, lengths) <= 0,
+)
+def quiet_padding():
+    return torch.tensor([[[1000.0, -1000.0, 0.0]]]), torch.tensor([2])
+
+
+@mistake(
+    "break_masked_softmax",
+    hint="The padding is louder, so the tokens' shares are small, but not yet 0: dividing again "
+    "repairs them. From which distance on does exp give exactly 0?",
+    where=lambda scores, lengths: _lead(scores, lengths) < 700,
+)
+def a_little_louder():
+    return torch.tensor([[[0.0, 1.0, 20.0]]]), torch.tensor([2])
+
+
+@alternative("break_masked_softmax")
+def quiet_tokens():
+    scores = torch.zeros(2, 3, 5, dtype=torch.float64)
+    scores[1, 2, :3] = -2000.0
+    return scores, torch.tensor([5, 3])
+
+
+@alternative("break_masked_softmax")
+def loud_everywhere():
+    return torch.full((1, 2, 4), -1000.0).cumsum(2).flip(2), torch.tensor([2])
+
+
 EQUIVALENT = {
     "bidirectional_annotations: with another axis in one place: return "
-    "torch.cat([before, behind], dim=-1)": "the last axis is the same one",
+    "torch.cat([before, after], dim=-1)": "the last axis is the same one",
     "masked_softmax: with `lengths` once where `scores` belongs: positions = "
     "torch.arange(scores.shape[2], device=lengths.device)": "all are on one device",
     "masked_softmax: with another axis in one place: return torch.softmax(scores, "
     "dim=-1)": "the last axis is the same one",
-    "AdditiveAttention: with `values` once where `k` belongs: is_token = "
-    "torch.arange(values.shape[1], device=k.device) < lengths[:, None, "
-    "None]": "all are on one device",
-    "AdditiveAttention: with `lengths` once where `k` belongs: is_token = "
-    "torch.arange(k.shape[1], device=lengths.device) < lengths[:, None, "
-    "None]": "all are on one device",
-    "AdditiveAttention: with `q` once where `k` belongs: is_token = "
-    "torch.arange(k.shape[1], device=q.device) < lengths[:, None, None]": "all are on one device",
-    "AdditiveAttention: with `values` once where `k` belongs: is_token = "
-    "torch.arange(k.shape[1], device=values.device) < lengths[:, None, "
-    "None]": "all are on one device",
-    "AdditiveAttention: with another axis in one place: weights = "
-    "scores.masked_fill(~is_token, -torch.inf).softmax(dim=-1)": "the last axis is the same one",
-    "attention_decoder_step: with `annotations` once where `state` belongs: is_token "
-    "= torch.arange(annotations.shape[1], device=annotations.device) < lengths[:, "
-    "None]": "all are on one device",
-    "attention_decoder_step: with `lengths` once where `state` belongs: is_token = "
-    "torch.arange(annotations.shape[1], device=lengths.device) < lengths[:, "
-    "None]": "all are on one device",
-    "attention_decoder_step: with `tokens` once where `state` belongs: is_token = "
-    "torch.arange(annotations.shape[1], device=tokens.device) < lengths[:, "
-    "None]": "all are on one device",
+    "AdditiveAttention: with one whole number off by one: return attend(queries, keys, "
+    "self.v.weight[-1], values, lengths)": "the weight of v has a single row",
 }

@@ -171,20 +171,20 @@ def row_by_row(states, lengths):
 
 @mistake(
     "reverse_source",
-    hint="The padding is turned around as well: short sequences now begin with it.",
+    hint="The padding is reversed as well: short sequences now begin with it.",
 )
 def turns_the_padding_around(source, lengths):
     return source.flip(1)
 
 
-@mistake("reverse_source", hint="The batch is turned around, not the sequences in it.")
+@mistake("reverse_source", hint="The batch is reversed, not the sequences in it.")
 def turns_the_batch_around(source, lengths):
     return source.flip(0)
 
 
 @mistake(
     "reverse_source",
-    hint="The last token (EOS) stays where it is. It counts towards the length, so it turns around "
+    hint="The last token (EOS) stays where it is. It counts towards the length, so it is reversed "
     "with the rest.",
 )
 def leaves_the_last_token(source, lengths):
@@ -196,8 +196,7 @@ def leaves_the_last_token(source, lengths):
 
 @mistake(
     "reverse_source",
-    hint="The numbers of each vector are turned around. One row is (T, d): flip its axis 0, the "
-    "steps.",
+    hint="The numbers of each vector are reversed. One row is (T, d): flip its axis 0, the steps.",
 )
 def turns_the_features_around(source, lengths):
     turned = source.clone()
@@ -312,8 +311,11 @@ def scores_the_padding(logits, target):
     hint="Each sequence is averaged first, then the batch: tokens of short sequences count more.",
 )
 def averages_each_sequence_first(logits, target):
-    mask = target != PAD
-    return ((_losses(logits, target) * mask).sum(1) / mask.sum(1)).mean()
+    means = []
+    for scores, ids in zip(logits.log_softmax(-1), target, strict=True):
+        of_true = [-line[token] for line, token in zip(scores, ids, strict=True) if token != 0]
+        means.append(sum(of_true) / len(of_true))  # of one sequence, without padding
+    return sum(means) / len(means)  # and of the batch
 
 
 @mistake("masked_cross_entropy", hint="This is the sum over the tokens. The mean is asked for.")
@@ -526,6 +528,60 @@ def one_sequence_at_a_time(state, context, weights, max_length):
     longest = max(map(len, rows))
     padded = [row + [PAD] * (longest - len(row)) for row in rows]
     return torch.tensor(padded, device=state.device)
+
+
+def _counts(target):
+    """How many tokens each row has."""
+    return (target != PAD).sum(1)
+
+
+def _equally_hard(logits, target):
+    """Whether the true tokens of every row have the same mean loss."""
+    losses, true = _losses(logits, target), target != PAD
+    means = (losses * true).sum(1) / _counts(target)
+    return bool((means - means[0]).abs().max() < 1e-9)
+
+
+@mistake(
+    "break_masked_cross_entropy",
+    hint="There is one sequence, so its mean is the mean of the batch.",
+    where=lambda logits, target: len(target) == 1,
+)
+def one_sequence():
+    return torch.tensor([[[0.0, 1.0, 2.0, 3.0]] * 3]), torch.tensor([[3, 1, PAD]])
+
+
+@mistake(
+    "break_masked_cross_entropy",
+    hint="All sequences have as many tokens. The mean of equally large groups' means is the mean.",
+    where=lambda logits, target: len(set(_counts(target).tolist())) == 1,
+)
+def as_many_tokens():
+    logits = torch.arange(24.0).view(2, 3, 4) * torch.tensor([[[1.0]], [[-1.0]]])
+    return logits, torch.tensor([[3, 2, PAD], [1, 3, PAD]])
+
+
+@mistake(
+    "break_masked_cross_entropy",
+    hint="The sequences differ in length, but on average their tokens are equally hard. Make those "
+    "of one sequence easier.",
+    where=_equally_hard,
+)
+def all_equally_hard():
+    return torch.zeros(2, 3, 5), torch.tensor([[3, PAD, PAD], [4, 1, 3]])
+
+
+@alternative("break_masked_cross_entropy")
+def an_easy_short_one():
+    logits = torch.zeros(2, 4, 5, dtype=torch.float64)
+    logits[1, :, 2] = 3.0
+    return logits, torch.tensor([[4, 3, 1, 2], [2, PAD, PAD, PAD]])
+
+
+@alternative("break_masked_cross_entropy")
+def a_hard_long_one():
+    logits = torch.linspace(-2, 2, 2 * 3 * 4).view(2, 3, 4)
+    return logits, torch.tensor([[1, 1, 3], [3, 2, PAD]])
 
 
 EQUIVALENT = {
