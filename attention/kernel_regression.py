@@ -203,3 +203,13 @@ def effective_neighbours(weights):
     # exercise: about 2 lines
     entropy = -torch.xlogy(weights, weights).sum(dim=1)  # (T_q,), xlogy(0, 0) is 0
     return entropy.exp()
+
+
+# Inputs on which a wrong answer shows
+
+
+def break_nadaraya_watson():
+    """Return an input (x, x_train, y_train, bandwidth) on which `divides_by_the_sum` is wrong."""
+    # exercise: about 2 lines
+    x_train, y_train = torch.tensor([0.0, 1.0]), torch.tensor([10.0, 20.0])
+    return torch.tensor([50.0]), x_train, y_train, 1.0  # 49 bandwidths from the nearest example

@@ -188,3 +188,13 @@ def collaborative_heads(q, k, v, mixing, d_head):
     scores = torch.einsum("bqd,hd,bkd->bhqk", q, mixing, k) / math.sqrt(d_head)
     weights = torch.softmax(scores, dim=-1)  # (B, H, T_q, T_k)
     return weights @ v  # (B, H, T_q, d_v)
+
+
+# Inputs on which a wrong answer shows
+
+
+def break_share_heads():
+    """Return an input (x, n_heads) on which `repeats_the_whole` is wrong."""
+    # exercise: about 2 lines
+    x = torch.tensor([10.0, 20.0]).view(1, 2, 1, 1)  # two heads of keys that differ
+    return x, 4

@@ -9,9 +9,9 @@
 # - write a **soft lookup**, a dictionary that answers for words it does not hold,
 # - predict with **Nadaraya–Watson kernel regression**, in the words query, key and value,
 # - say what every attention does and does not do to its values,
-# - **learn** the bandwidth by gradient descent instead of guessing it.
+# - **learn** the bandwidth by gradient descent instead of guessing it, and say how good it is.
 #
-# **Time** 90 minutes · **Points** 17 · **GPU** not needed · **You need** lesson 00
+# **Time** 95 minutes, ★ 10 more · **Points** 18 · **GPU** not needed · **You need** lesson 00
 
 # %%
 import math
@@ -19,7 +19,8 @@ import math
 import torch
 from torch import nn
 
-from attention.provided import plots
+from attention.provided import faint, live, plots
+from attention.provided.predictions import compare
 from attention.getting_started import softmax, weighted_average
 from autograder import check
 
@@ -116,8 +117,12 @@ check.soft_lookup(soft_lookup)
 
 # %% [markdown]
 # ### Predict first
-# The drawing used a temperature of 0.1. What happens at 0.001? And at 100? To see the weights
-# themselves, we look up one-hot values: book *j* answers with a 1 in place *j*.
+# The drawing used a temperature of 0.1, and *Counting Words*, the nearest book, had a weight of
+# 0.61. What happens at 0.001? And which weight has it at 100? To see the weights themselves, we
+# look up one-hot values: book *j* answers with a 1 at index *j*.
+
+# %%
+prediction = None  # its weight at temperature 100, from 0 to 1; None skips this
 
 # %% demo=true
 keys, query = torch.tensor(books), torch.tensor(search)
@@ -128,11 +133,22 @@ for ax, temperature in zip(axes, (0.001, 0.1, 1.0, 100.0), strict=True):
     plots.bars(weights, ["Poems", "Gramm.", "Count.", "Matr."], ax)
     ax.set(title=f"temperature {temperature:g}\nanswer {place:.2f} m")
     ax.tick_params(axis="x", labelsize=8)
+compare(prediction, weights[2].item(), "weight of the nearest book at temperature 100")
 
 # %% [markdown]
 # *Weights of the four books at four temperatures: all on the nearest book at 0.001, equal at 100.*
 # A temperature near 0 is a dictionary lookup with the nearest key. A very high one is the plain
-# average of lesson 00. Soft lookup is everything in between.
+# average of lesson 00. Soft lookup is everything in between. The slider goes through it:
+
+
+# %% demo=true
+def at_temperature(temperature):
+    weights = soft_lookup(query, keys, torch.eye(4), temperature)
+    ax = plots.bars(weights, ["Poems", "Gramm.", "Count.", "Matr."])
+    ax.set(title=f"temperature {temperature:.3g}, answer {weights @ torch.tensor(metres):.2f} m")
+
+
+live.slider(at_temperature, temperature=(0.001, 100.0))
 
 # %% [markdown]
 # ## From books to numbers
@@ -207,13 +223,10 @@ check.distances(distances)
 # Scores and weights are `(T_q, T_k)`, and each query's weights sum to 1. `(T_q, T_k)` times
 # `(T_k,)` is `(T_q,)`.
 # </details>
-# <details><summary>Hint 3 · pseudocode</summary>
+# <details><summary>Hint 3 · a smaller step</summary>
 #
-# ```
-# squares = squared differences of all pairs, queries down
-# weights = softmax of (minus squares over (2 times h times h)) along the keys
-# return weights times y_train
-# ```
+# Take two queries and three examples. Which shape must the table of squared differences have, and
+# which of its axes does the softmax run along, so that each query's weights sum to 1?
 # </details>
 # <details><summary>Hint 4 · “… a prediction is wrong”</summary>
 #
@@ -227,6 +240,37 @@ from attention.kernel_regression import nadaraya_watson
 check.nadaraya_watson(nadaraya_watson)
 
 # %% [markdown]
+# ### Exercise 1.4 · Break this answer
+# ●○○ easy · 5 minutes · 1 point
+#
+# A classmate has read Nadaraya's paper and writes 1.3 as it stands there, without a softmax:
+# similarities, divided by their sum. It agrees with yours on every example of theirs.
+
+# %% broken="divides_by_the_sum"
+from autograder.mistakes.kernel_regression import divides_by_the_sum
+
+# %% [markdown]
+# Write a function without arguments that returns an input `(x, x_train, y_train, bandwidth)` for
+# which the result is wrong. On paper both are the same formula, so look for numbers on which a
+# computer does not follow the paper.
+#
+# <details><summary>Hint 1 · the idea</summary>
+#
+# How large is exp(−*u*²/2) for *u* = 10? And for *u* = 100, in a computer's numbers?
+# </details>
+# <details><summary>Hint 2 · the shapes</summary>
+#
+# `x` is `(T_q,)`, `x_train` and `y_train` are `(T_k,)`, and the bandwidth is a positive number. One
+# query and one example are enough.
+# </details>
+
+# %% exercise="break_nadaraya_watson"
+from attention.kernel_regression import break_nadaraya_watson
+
+# %% check="break_nadaraya_watson" points=1
+check.break_nadaraya_watson(break_nadaraya_watson)
+
+# %% [markdown]
 # ## A river
 # Someone read a river gauge 40 times within six hours, and never between 3.7 h and 4.7 h. The
 # readings are rough. The true level is known only to us, because we made it up.
@@ -237,35 +281,50 @@ def true_level(x):
     return torch.sin(x) + 0.5 * torch.sin(3 * x)
 
 
-generator = torch.Generator().manual_seed(3)
-moments = (torch.arange(40) + 0.8 * torch.rand(40, generator=generator)) / 8  # 0 to 5, in order
-x_train = moments + (moments > 3.7)  # (T_k,), hours, with an hour left out
-y_train = true_level(x_train) + 0.3 * torch.randn(40, generator=generator)  # (T_k,), decimetres
+def river(seed):
+    """Return 40 moments and readings: hours and decimetres, (T_k,) each."""
+    generator = torch.Generator().manual_seed(seed)
+    moments = (torch.arange(40) + 0.8 * torch.rand(40, generator=generator)) / 8  # 0 to 5, in order
+    hours = moments + (moments > 3.7)  # with an hour left out
+    return hours, true_level(hours) + 0.3 * torch.randn(40, generator=generator)
+
+
+x_train, y_train = river(seed=3)
 x = torch.linspace(0, 6, 601)  # (T_q,)
 print(f"{len(x_train)} examples, {len(x)} queries")
 
 # %% [markdown]
-# ### Predict first
 # In the next plot, `nadaraya_watson` predicts with a bandwidth of 0.3 h. Where will it miss the
 # true level? Think of the peaks, the gap and the ends.
 
 # %% demo=true
-prediction = nadaraya_watson(x, x_train, y_train, 0.3)
-ax = plots.fit(x, prediction, x_train, y_train, true_level(x), xlabel="hours")
-label = ax.set_ylabel("level (dm)")
+
+
+def at_bandwidth(bandwidth):
+    fitted = nadaraya_watson(x, x_train, y_train, bandwidth)
+    ax = plots.fit(x, fitted, x_train, y_train, true_level(x), xlabel="hours")
+    ax.set(ylabel="level (dm)", title=f"bandwidth {bandwidth:.2g} h")
+
+
+at_bandwidth(0.3)
 
 # %% [markdown]
 # *Examples (dots), true level (dashed) and prediction (line).* Peaks come out too low and valleys
 # too high: most neighbours of a peak lie below it. The valley in the gap is missed, because nobody
 # read there. At the left end all neighbours lie to the right, where the river is higher, and so is
-# the prediction. At the right end they lie to the left, where it is lower.
-#
+# the prediction. At the right end they lie to the left, where it is lower. With the slider you
+# change the bandwidth:
+
+# %% demo=true
+live.slider(at_bandwidth, bandwidth=(0.02, 3.0))
+
+# %% [markdown]
 # ## Other kernels
 # The Gaussian is one way to turn a distance into a similarity. A **kernel** is any such function
 # of the scaled distance $u = (x_i - x^\text{train}_j) / h$ that is largest at 0. The exponential is
 # already in it, so that only the division by the sum is left to do.
 #
-# ### Exercise 1.4 · `kernel_values`
+# ### Exercise 1.5 · `kernel_values`
 # ●●○ medium · 8 minutes · 2 points
 #
 # Write four kernels, all of height 1 at $u = 0$, and refuse other names.
@@ -290,15 +349,10 @@ label = ax.set_ylabel("level (dm)")
 # Every case returns a tensor of the shape and dtype of `u`, the constant one too: there is a
 # function that makes ones *like* another tensor.
 # </details>
-# <details><summary>Hint 3 · pseudocode</summary>
+# <details><summary>Hint 3 · a smaller step</summary>
 #
-# ```
-# gaussian      exp of minus half the square
-# boxcar        is |u| at most 1, as a number
-# epanechnikov  1 minus the square, but never below 0 (clamp)
-# constant      ones like u
-# anything else ValueError with the name given and the four that exist
-# ```
+# What is `u.abs() <= 1`, and what does it become as a number? `1 - u**2` is right near 0: where
+# does it go wrong, and what does `clamp(min=0)` do there?
 # </details>
 
 # %% exercise="kernel_values"
@@ -308,7 +362,7 @@ from attention.kernel_regression import kernel_values
 check.kernel_values(kernel_values)
 
 # %% [markdown]
-# ### Exercise 1.5 · `attention_weights`
+# ### Exercise 1.6 · `attention_weights`
 # ●●○ medium · 8 minutes · 2 points
 #
 # Divide each query's similarities by their sum. A boxcar raises a new question: what if **no** key
@@ -326,13 +380,10 @@ check.kernel_values(kernel_values)
 # Sums of the rows with their axis kept: `(T_q, 1)`. This lines up with `(T_q, T_k)`, also in
 # `masked_fill` and `torch.where`, which return a new tensor. Leave the one you were given as it is.
 # </details>
-# <details><summary>Hint 3 · pseudocode</summary>
+# <details><summary>Hint 3 · a smaller step</summary>
 #
-# ```
-# empty      = which rows sum to 0
-# similarity = with every empty row filled with ones
-# return similarity over the sums of its rows
-# ```
+# For the rows (0, 2, 2) and (0, 0, 0): what should come out? Which rows are empty, as a column of
+# True and False, and with what must an empty row be filled so that the same division serves both?
 # </details>
 # <details><summary>Hint 4 · “weights that are not numbers: nan”</summary>
 #
@@ -353,9 +404,8 @@ check.attention_weights(attention_weights)
 from attention.kernel_regression import kernel_regression
 
 # %% [markdown]
-# ### Predict first
-# Four kernels, three bandwidths. Which kernel pays no heed to the bandwidth? Which gives a line
-# with steps? What does the narrow boxcar do in the gap?
+# Four kernels, three bandwidths. Which kernel ignores the bandwidth? Which gives a line with steps?
+# What does the narrow boxcar do in the gap?
 
 # %% demo=true
 kernels, bandwidths = ("gaussian", "boxcar", "epanechnikov", "constant"), (0.15, 0.6, 1.5)
@@ -366,6 +416,10 @@ for row, kernel in zip(axes, kernels, strict=True):
         title = f"bandwidth {bandwidth:g} h" if kernel == kernels[0] else ""
         plots.fit(x, prediction, x_train, y_train, true_level(x), ax, title, "hours", legend=False)
     row[0].set(ylabel=kernel)
+for kernel in kernels[:3]:  # how far the line goes up and down, at the middle bandwidth
+    rivers = [kernel_regression(x, *river(seed), kernel, 0.6)[0] for seed in (0, 1, 2)]
+    ways = [round(line.diff().abs().sum().item(), 1) for line in rivers]
+    print(f"{kernel:<14} ups and downs at 0.6 h, added, in dm, for three other rivers: {ways}")
 
 # %% [markdown]
 # *Fits under four kernels (rows) and three bandwidths (columns), with examples, true level (dashed)
@@ -373,27 +427,28 @@ for row, kernel in zip(axes, kernels, strict=True):
 # peaks, and the constant one is the mean of everything at any bandwidth. The boxcar makes steps,
 # one whenever an example enters or leaves its reach. In the gap, narrow boxcar and Epanechnikov
 # have no example in reach and fall back to the mean. Of the first three, the Gaussian smooths most
-# at equal bandwidth, because it reaches beyond one bandwidth.
+# at equal bandwidth, as the printed numbers say: it reaches beyond one bandwidth.
 #
 # The fits are made of weights. Each row of the next pictures is one query, each column one example.
 
 # %% demo=true
 queries = torch.linspace(0.25, 5.75, 12)  # (12,)
-axes = plots.panels(1, 3, width=3.1, height=3.0)
+axes = plots.panels(1, 3, width=3.4, height=3.0)
 for ax, (kernel, bandwidth) in zip(
     axes, (("gaussian", 0.15), ("boxcar", 0.15), ("gaussian", 0.6)), strict=True
 ):
     _, weights = kernel_regression(queries, x_train, y_train, kernel, bandwidth)
     title = f"{kernel}, bandwidth {bandwidth:g} h"
-    plots.heatmap(weights, ax, title, [f"{hour:g} h" for hour in queries], colorbar=ax is axes[-1])
+    faint.heatmap(weights, ax, title, [f"{hour:g} h" for hour in queries])
     ax.set(xlabel="examples in order of time")
 
 # %% [markdown]
-# *Weight matrices: 12 queries down, 40 examples across, in the order of time.* Near the diagonal, a
-# query attends to the examples of its own time. A narrow kernel is sharp, a wide one spreads
-# its weight. In the gap, from 3.75 h to 4.75 h, the narrow Gaussian still finds a nearest example,
-# however far, and gives it most of the weight: dark cells. The boxcar's pale row at 4.25 h is the
-# query with nobody in reach: 1/40 for everyone.
+# *Weight matrices: 12 queries down, 40 examples across, in the order of time. Each panel has its
+# own scale, up to its largest weight.* Near the diagonal, a query attends to the examples of its
+# own time. A narrow kernel is sharp, a wide one spreads its weight. In the gap, from 3.75 h to 4.75
+# h, the narrow Gaussian still finds a nearest example, however far, and gives it most of the
+# weight: dark cells. The boxcar's pale row at 4.25 h is the query with nobody in reach: 1/40 for
+# everyone.
 #
 # ## What every attention has in common
 # Kernels, and later dot products, differ in how the weights are made. What happens then is always
@@ -470,7 +525,7 @@ for ax, bandwidth in zip(axes, (0.001, 100.0), strict=True):
 # A fair question to an example is: how well would the *others* have predicted you? Leave each
 # example out in turn, predict it from the rest, and average the squared errors.
 #
-# ### Exercise 1.6 · `leave_one_out_loss`
+# ### Exercise 1.7 · `leave_one_out_loss`
 # ●●● hard · 12 minutes · 3 points
 #
 # Compute this mean, with the Gaussian kernel. The queries are the examples themselves, and each
@@ -487,15 +542,10 @@ for ax, bandwidth in zip(axes, (0.001, 100.0), strict=True):
 # Scores `(T_k, T_k)`: example *i* as query down, example *j* as key across. What must go is the
 # diagonal. `torch.eye` with `dtype=torch.bool` marks it, and `masked_fill` fills what is marked.
 # </details>
-# <details><summary>Hint 3 · pseudocode</summary>
+# <details><summary>Hint 3 · a smaller step</summary>
 #
-# ```
-# scores      = as in 1.3, with x_train in both roles
-# scores      = with minus infinity on the diagonal
-# weights     = softmax along the keys
-# predictions = weights times y_train
-# return the mean of the squared errors
-# ```
+# In 1.3 queries and examples were two things. Which tensor is both now? Write 1.3 with it, look at
+# the largest weight of each row, and ask what must happen to its score *before* the softmax.
 # </details>
 # <details><summary>Hint 4 · the loss falls to 0 as the bandwidth shrinks</summary>
 #
@@ -514,7 +564,7 @@ check.leave_one_out_loss(leave_one_out_loss)
 # You could try a hundred bandwidths. Or you let the loss say in which direction to go: its
 # gradient. This is the step from a method with a knob to a model with a parameter.
 #
-# ### Exercise 1.7 · `LearnedBandwidth`
+# ### Exercise 1.8 · `LearnedBandwidth`
 # ●●○ medium · 10 minutes · 3 points
 #
 # Write a module with one parameter, `log_bandwidth`, a scalar: the natural logarithm of the
@@ -532,13 +582,10 @@ check.leave_one_out_loss(leave_one_out_loss)
 # `torch.tensor(0.5)` has the shape `()`, while `torch.tensor([0.5])` has `(1,)`. A scalar adapts to
 # the dtype of the tensors it meets.
 # </details>
-# <details><summary>Hint 3 · pseudocode</summary>
+# <details><summary>Hint 3 · a smaller step</summary>
 #
-# ```
-# __init__   log_bandwidth = parameter holding the natural logarithm of bandwidth
-# forward    h = exponential of log_bandwidth, still a tensor
-#            scores, softmax, average as in 1.3
-# ```
+# `nn.Parameter(torch.tensor(…))`: what goes in for a bandwidth of 0.5? And in `forward`, which
+# method of a tensor undoes a logarithm and stays a tensor?
 # </details>
 # <details><summary>Hint 4 · “no gradient reaches log_bandwidth”</summary>
 #
@@ -557,20 +604,27 @@ check.LearnedBandwidth(LearnedBandwidth)
 # moves the parameter against its gradient (Adam chooses the size of the step). The loss needs only
 # the bandwidth; `forward` predicts afterwards, in the plot after the next.
 
-# %% demo=true
-model = LearnedBandwidth(bandwidth=1.5)
-optimiser = torch.optim.Adam(model.parameters(), lr=0.05)
-path = []
-for step in range(121):
-    loss = leave_one_out_loss(x_train, y_train, model.log_bandwidth.exp())
-    path.append((model.log_bandwidth.exp().item(), loss.item()))
-    optimiser.zero_grad()
-    loss.backward()
-    optimiser.step()
-    if step % 30 == 0:
-        print(f"step {step:3}   bandwidth {path[-1][0]:.3f} h   loss {path[-1][1]:.3f}")
 
-grid = torch.logspace(-1.5, 0.5, 80)
+# %% demo=true
+def train(bandwidth, x_train, y_train):
+    """Return the bandwidth and the loss at every step."""
+    model, path = LearnedBandwidth(bandwidth), []
+    optimiser = torch.optim.Adam(model.parameters(), lr=0.05)
+    for _ in range(121):
+        loss = leave_one_out_loss(x_train, y_train, model.log_bandwidth.exp())
+        path.append((model.log_bandwidth.exp().item(), loss.item()))
+        optimiser.zero_grad()
+        loss.backward()
+        optimiser.step()
+    return path
+
+
+path = train(1.5, x_train, y_train)
+for step in range(0, 121, 30):
+    print(f"step {step:3}   bandwidth {path[step][0]:.3f} h   loss {path[step][1]:.3f}")
+
+# %% demo=true
+grid = torch.logspace(-2, 0.5, 80)
 losses = torch.stack([leave_one_out_loss(x_train, y_train, bandwidth) for bandwidth in grid])
 ax = plots.lines(
     grid, {"all bandwidths": losses}, xlabel="bandwidth (h)", ylabel="leave-one-out loss", log=True
@@ -591,15 +645,97 @@ for ax, image, bandwidth in zip(fits, images, (1.5, path[-1][0]), strict=True):
     prediction = shown(x, x_train, y_train)
     plots.fit(x, prediction, x_train, y_train, true_level(x), ax, title, "hours", ax is fits[0])
     weights = shown(x_train, x_train, torch.eye(40))  # one-hot values show the weights
-    plots.heatmap(weights, image, title, colorbar=image is images[1])
+    faint.heatmap(weights, image, title)
 
 # %% [markdown]
 # *Before (left) and after training (right): the fit in dm, and the weights of the examples on each
-# other.* Both maps have the scale from 0 to 1; the left one is pale because no weight in it is
-# above 0.09. The learned bandwidth follows the peaks without chasing every dot. Its weights are
-# sharper: each query attends to its near neighbours, where before it listened to almost everyone.
+# other, each map on a scale of its own.* Before, no weight is above 0.09: each query listens to
+# almost everyone. The learned bandwidth follows the peaks without chasing every dot, and each query
+# attends to its near neighbours.
 #
-# ### Exercise 1.8 ★ · `effective_neighbours`
+# ### Is it the best bandwidth?
+# The loss knows only the readings. We also know the true level, and can ask which bandwidth comes
+# closest to *it*. Three other rivers with the same true level, and training from three starts:
+#
+# ### Predict first
+# Will the learned bandwidth be the one that is closest to the true level? By how much larger is its
+# mean squared distance from the true level than the smallest that any bandwidth has?
+
+# %%
+prediction = None  # a factor, from 1 upwards; None skips this
+
+# %% demo=true
+axes, factors = plots.panels(1, 3, width=3.4, height=2.8), []
+for seed, ax in enumerate(axes):
+    xs, ys = river(seed)
+    curves = {
+        "on the examples": [(nadaraya_watson(xs, xs, ys, h) - ys).square().mean() for h in grid],
+        "leave-one-out": [leave_one_out_loss(xs, ys, h) for h in grid],
+        "from the true level": [
+            (nadaraya_watson(x, xs, ys, h) - true_level(x)).square().mean() for h in grid
+        ],
+    }
+    curves = {name: torch.stack(errors) for name, errors in curves.items()}
+    plots.lines(grid, curves, ax, f"river {seed}", xlabel="bandwidth (h)", log=True)
+    ax.get_legend().remove()
+    ends = [train(start, xs, ys)[-1] for start in (1.5, 0.3, 0.01)]
+    ax.plot(*zip(*ends, strict=True), "o", color=plots.VERMILION)
+    from_truth = curves["from the true level"]
+    learned = (nadaraya_watson(x, xs, ys, ends[0][0]) - true_level(x)).square().mean()
+    factors.append((learned / from_truth.min()).item())
+    print(f"river {seed}: learned from 1.5, 0.3, 0.01 h:", [f"{h:.3f}" for h, _ in ends], end="   ")
+    best, wide = grid[from_truth.argmin()], from_truth[(grid - 1.5).abs().argmin()]
+    print(f"closest to the truth: {best:.3f} h; factor {factors[-1]:.2f}", end="   ")
+    print(f"at 1.5 h {wide / from_truth.min():.1f}")
+axes[0].set(ylabel="mean squared error")
+legend = axes[0].legend(fontsize=7, loc="upper left")
+compare(prediction, max(factors), "largest of the three factors")
+
+# %% [markdown]
+# *Three errors against the bandwidth, for three rivers; dots are where training ended from three
+# starts.* The error on the examples themselves is smallest on the left, where it is of no use. The
+# leave-one-out loss has its valley near the bandwidth that is closest to the truth, but not in the
+# same place: forty rough readings decide, and others would decide otherwise. And from a start of
+# 0.01 h training does not get out in one of the three. There each example attends to a
+# single neighbour with all its weight, and a softmax that has decided has no gradient.
+#
+# ## Limits
+# A prediction is an average of what was seen: beyond the largest value, or far outside of the
+# examples, it cannot go. The score is given, not learned: a feature that does not matter counts
+# like one that does. One bandwidth serves peaks and plains alike. And every query is compared with
+# every example, so that both the time and the table of weights grow with $T_q \cdot T_k$.
+#
+# ## Summary
+# A soft lookup compares a query with all keys, turns the scores into weights by a softmax, and
+# averages the values; kernel regression is this with minus squared distances as scores. The result
+# always lies among the values, and does not depend on the order of the examples. How sharp the
+# attention is can be learned from the examples alone, though not perfectly, because the Gaussian is
+# differentiable.
+#
+# **Next** In lesson 02 a network must press a whole sentence into one vector, and fails when the
+# sentence is long. Lesson 03 lets it look back, with what you have built here; there the scores,
+# too, are learned.
+#
+# ## Open questions
+# 1. Predict the river at 8, 20 and 1000 hours. What comes out, and why exactly this?
+# 2. Give each book of the soft lookup a third feature that has nothing to do with its subject:
+#    `spread * torch.randn(4)`, and 0 for the query. How large may `spread` be before the answer at
+#    temperature 0.1 is no longer near metre 7.6?
+
+# %% [markdown] answer=true
+# <details><summary>What we found</summary>
+#
+# 1. With a bandwidth of 0.3 h it is −0.89 at 8 h and −0.88 at 20 h and 1000 h: the reading of the
+#    last example, to which nearly all the weight goes. The scores are differences of squares, and
+#    far away the nearest key wins by a wide margin. It is the value of a neighbour, not a trend.
+# 2. Over 200 draws, the answer is 7.57 ± 0.21 m (standard deviation) with a spread of 0.1, 7.2 ±
+#    1.4 m with 0.3, and 6.5 ± 3.3 m with 1. The real features differ by some tenths, so noise of
+#    this size is as loud as they are.
+# </details>
+
+# %% [markdown]
+# ## ★ How many neighbours?
+# ### Exercise 1.9 · `effective_neighbours` ★
 # ●●○ medium · 6 minutes · 1 point
 #
 # On how many examples does a prediction rest? Every Gaussian weight is above 0, so counting says
@@ -641,18 +777,8 @@ bottom = ax.set_ylim(bottom=0)
 # more examples. At each bandwidth the count falls towards the ends, where neighbours are missing on
 # one side. Around the gap the two narrower kernels rest on few readings; in its middle the count
 # rises a little, because both sides are equally far.
-#
-# ## Summary
-# A soft lookup compares a query with all keys, turns the scores into weights by a softmax, and
-# averages the values; kernel regression is this with minus squared distances as scores. The result
-# always lies among the values, and does not depend on the order of the examples. How sharp the
-# attention is can be learned, because the Gaussian is differentiable.
-#
-# **Next** In lesson 02 a network must press a whole sentence into one vector, and fails when the
-# sentence is long. Lesson 03 lets it look back, with what you have built here; there the scores,
-# too, are learned.
-#
-# **References**
+# %% [markdown]
+# ## References
 # - E. A. Nadaraya (1964). *On estimating regression.* Theory of Probability and Its Applications
 #   9(1), 141–142. [doi:10.1137/1109020](https://doi.org/10.1137/1109020)
 # - G. S. Watson (1964). *Smooth regression analysis.* Sankhyā, Series A 26(4), 359–372.

@@ -4,7 +4,7 @@ import math
 
 import torch
 
-from autograder.checking import expect
+from autograder.checking import counterexamples, expect
 from autograder.checking.registry import check
 
 F64 = torch.float64
@@ -158,6 +158,27 @@ def nadaraya_watson(student, draw):
     wide = 100 * x, 100 * x_train, 100 * y_train
     what = "with numbers in the hundreds and bandwidth 70 a prediction is wrong"
     expect.close(student(*wide, 70.0), 100 * _gaussian(x, x_train, y_train, 0.7), what)
+
+
+@check(without=counterexamples.WITHOUT)
+def break_nadaraya_watson(student, draw):
+    """An input on which divides_by_the_sum is wrong."""
+    counterexamples.judge(student, "nadaraya_watson", "divides_by_the_sum", allowed=_a_regression)
+
+
+def _a_regression(x, x_train, y_train, bandwidth):
+    """Queries, examples with a value each, all finite, and a positive bandwidth."""
+    for name, tensor in (("x", x), ("x_train", x_train), ("y_train", y_train)):
+        expect.tensor(tensor)
+        fits = tensor.dim() == 1 and tensor.is_floating_point() and tensor.numel() > 0
+        fits = fits and tensor.isfinite().all().item()
+        wanted = "finite floating point numbers with one axis, one at least"
+        expect.true(fits, f"{name} does not fit the exercise", expect.describe(tensor), wanted)
+    what = "there are not as many values as examples"
+    expect.true(len(x_train) == len(y_train), what, str(len(y_train)), str(len(x_train)))
+    number = isinstance(bandwidth, int | float) and not isinstance(bandwidth, bool)
+    fits = number and 0 < bandwidth < math.inf
+    expect.true(fits, "the bandwidth does not fit", repr(bandwidth), "a positive number")
 
 
 @check

@@ -6,7 +6,7 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from autograder.checking import expect
+from autograder.checking import counterexamples, expect
 from autograder.checking.registry import check
 
 F64 = torch.float64
@@ -435,3 +435,19 @@ def _mixed(q, k, v, mixing, d_head):
         for h in range(len(mixing))
     ]
     return torch.stack(rows, 1)
+
+
+@check(without=counterexamples.WITHOUT)
+def break_share_heads(student, draw):
+    """An input on which repeats_the_whole is wrong."""
+    counterexamples.judge(student, "share_heads", "repeats_the_whole", allowed=_heads_to_share)
+
+
+def _heads_to_share(x, n_heads):
+    """Heads of keys (B, H_kv, T, d_head), and a positive number of query heads."""
+    expect.tensor(x)
+    fits = x.dim() == 4 and x.numel() > 0
+    wanted = "numbers (B, H_kv, T, d_head), no axis of length 0"
+    expect.true(fits, "x does not fit the exercise", expect.describe(x), wanted)
+    fits = type(n_heads) is int and n_heads > 0
+    expect.true(fits, "n_heads is no number of heads", repr(n_heads), "a positive int")

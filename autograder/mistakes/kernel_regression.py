@@ -203,9 +203,10 @@ def normalises_over_queries(x, x_train, y_train, bandwidth):
     hint="Far from all examples every exp underflows to 0, and 0 / 0 is NaN. A softmax that "
     "subtracts the maximum does not.",
 )
-def divides_zero_by_zero(x, x_train, y_train, bandwidth):
-    kernel = torch.exp(-(_gaps(x, x_train) ** 2) / (2 * bandwidth**2))
-    return kernel @ y_train / kernel.sum(1)
+def divides_by_the_sum(x, x_train, y_train, bandwidth):
+    u = (x.unsqueeze(1) - x_train) / bandwidth
+    similar = torch.exp(-0.5 * u * u)
+    return (similar * y_train).sum(1) / similar.sum(1)
 
 
 @alternative("nadaraya_watson")
@@ -752,3 +753,48 @@ EQUIVALENT = {
     "LearnedBandwidth: with the two sides of one `-` exchanged: scores = "
     "-((x_train[None, :] - x[:, None]) / bandwidth) ** 2 / 2": "the sign goes",
 }
+
+
+def _nearest(x, x_train, bandwidth):
+    """How many bandwidths each query is away from its nearest example."""
+    return ((x[:, None] - x_train).abs() / bandwidth).amin(dim=1)
+
+
+@mistake(
+    "break_nadaraya_watson",
+    hint="Every query stands on an example, whose similarity is 1, so no sum is 0.",
+    where=lambda x, x_train, y_train, bandwidth: (_nearest(x, x_train, bandwidth) == 0).all(),
+)
+def with_a_narrow_kernel_on_the_examples():
+    x_train = torch.tensor([0.0, 1.0, 2.0])
+    return x_train, x_train, torch.tensor([10.0, 20.0, 30.0]), 0.001
+
+
+@mistake(
+    "break_nadaraya_watson",
+    hint="Every query is nearer than 5 bandwidths to an example: an ordinary sum of similarities.",
+    where=lambda x, x_train, y_train, bandwidth: (_nearest(x, x_train, bandwidth) < 5).all(),
+)
+def with_queries_among_the_examples():
+    x_train = torch.tensor([1.36, 3.40, 6.05])
+    return torch.tensor([4.25]), x_train, torch.tensor([1.79, -1.77, -2.17]), 0.5
+
+
+@mistake(
+    "break_nadaraya_watson",
+    hint="The similarities are tiny, but not 0: their sum can still divide. Go farther away, or "
+    "make the kernel narrower.",
+    where=lambda x, x_train, y_train, bandwidth: (_nearest(x, x_train, bandwidth) < 38).all(),
+)
+def with_a_query_not_far_enough():
+    return torch.tensor([30.0]), torch.tensor([0.0, 1.0]), torch.tensor([10.0, 20.0]), 1.0
+
+
+@alternative("break_nadaraya_watson")
+def with_a_query_far_away():
+    return torch.tensor([100.0, 0.5]), torch.tensor([0.0, 1.0]), torch.tensor([10.0, 20.0]), 1.0
+
+
+@alternative("break_nadaraya_watson")
+def with_a_narrow_kernel_between_examples():
+    return torch.tensor([0.5]), torch.tensor([0.0, 1.0]), torch.tensor([10.0, 20.0]), 0.001

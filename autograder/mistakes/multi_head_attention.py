@@ -711,9 +711,11 @@ def with_eigenvalues(matrix):
     hint="The heads are repeated as a whole: 0, 1, 2, 0, 1, 2. Neighbours should "
     "share: 0, 0, 1, 1, 2, 2.",
 )
-@_refuses_uneven_groups
 def repeats_the_whole(x, n_heads):
-    return x.repeat(1, n_heads // x.shape[1], 1, 1)
+    copies, rest = divmod(n_heads, x.shape[1])
+    if rest:
+        raise ValueError(f"{n_heads} heads cannot share {x.shape[1]}")
+    return torch.cat([x] * copies, dim=1)
 
 
 @mistake("share_heads", hint="Every head is repeated n_heads times: that is too many.")
@@ -833,3 +835,50 @@ EQUIVALENT = {
     "captured_variance: whose result is cut off from the gradient: return (energy.cumsum(dim=-1) "
     "/ energy.sum(dim=-1, keepdim=True)).detach()": "a measurement: nothing is trained through it",
 }
+
+
+@mistake(
+    "break_share_heads",
+    hint="There is one head of keys for all: it is repeated, in whichever order.",
+    where=lambda x, n_heads: x.shape[1] == 1,
+)
+def with_one_head_of_keys():
+    return torch.randn(2, 1, 3, 4), 6
+
+
+@mistake(
+    "break_share_heads",
+    hint="Every query head has keys of its own here, so nothing is repeated.",
+    where=lambda x, n_heads: x.shape[1] == n_heads,
+)
+def with_as_many_heads_of_keys():
+    return torch.randn(2, 4, 3, 5), 4
+
+
+@mistake(
+    "break_share_heads",
+    hint="n_heads is no multiple of the heads of keys: both refuse it.",
+    where=lambda x, n_heads: n_heads % x.shape[1] != 0,
+)
+def with_uneven_groups():
+    return torch.randn(1, 2, 3, 4), 5
+
+
+@mistake(
+    "break_share_heads",
+    hint="All heads of x hold the same numbers, so nobody can say which one was repeated.",
+    where=lambda x, n_heads: bool((x == x[:, :1]).all()),
+)
+def with_equal_heads():
+    return torch.ones(1, 2, 3, 4), 4
+
+
+@alternative("break_share_heads")
+def with_three_heads_for_six():
+    return torch.arange(3.0).view(1, 3, 1, 1), 6
+
+
+@alternative("break_share_heads")
+def with_random_heads():
+    x = torch.randn(2, 2, 3, 4, generator=torch.Generator().manual_seed(0))
+    return x.double(), 8
