@@ -130,3 +130,68 @@ def bleu(student, draw):
             f"{what} it differs from sacrebleu",
             **NEAR,
         )
+
+
+def _numbers(result):
+    """Three numbers, also where they come in a tensor."""
+    if isinstance(result, torch.Tensor) and result.numel() == 3:
+        result = result.flatten().tolist()
+    return [_one(item) for item in _several(result, 3, "three numbers: low, high and the share")]
+
+
+def _compared(found, differences, what):
+    """``found`` is right for these differences, floats, one for each test set."""
+    low, high, share = found
+    ends = torch.quantile(torch.tensor(differences).double(), torch.tensor([0.025, 0.975]).double())
+    for name, got, expected in (("low", low, ends[0]), ("high", high, ends[1])):
+        expect.close(got, expected.item(), f"{what} {name} is wrong", rtol=1e-5, atol=1e-4)
+    expected = sum(one > 0 for one in differences) / len(differences)
+    expect.close(share, expected, f"{what} the share of test sets that ours wins is wrong", **NEAR)
+
+
+def _two_systems(draw, n):
+    """References with a better and a worse hypothesis for each, lists of tokens."""
+    references = [_sentence(draw, 6, 15) for _ in range(n)]
+    better = [[*one[:-1], "x"] if len(one) % 3 else one[:-2] for one in references]
+    worse = [[*one[:4], *_sentence(draw, 2, 8)] for one in references]
+    return references, better, worse
+
+
+def _test_sets(draw, n, R):
+    """Test sets of two systems, and their differences by sacrebleu: none is near 0."""
+    for _ in range(50):
+        references, ours, theirs = _two_systems(draw, n)
+        if draw.choice("ab") == "a":
+            ours, theirs = theirs, ours
+        rows = draw.integers(0, n, R, n)
+        systems = [list(zip(one, references, strict=True)) for one in (ours, theirs)]
+        scores = [[_score([pairs[i] for i in row]) for row in rows.tolist()] for pairs in systems]
+        differences = [a - b for a, b in zip(*scores, strict=True)]
+        if min(map(abs, differences)) > 1e-2:
+            break
+    return [_statistics(pairs) for pairs in systems], rows, differences
+
+
+@check
+def paired_bootstrap(student, draw):
+    """By hand with a tie, a system against itself, then sacrebleu's scores of the drawn texts."""
+    whole, nothing = [4, 3, 2, 1], [0, 0, 0, 0]
+    sizes = torch.tensor([[4, 3, 2, 1]] * 2), torch.tensor([4, 4]), torch.tensor([4, 4])
+    ours = torch.tensor([whole, nothing]), *sizes
+    theirs = torch.tensor([nothing, whole]), *sizes
+    rows = torch.tensor([[0, 0], [0, 1], [1, 1], [0, 0], [1, 0]])
+    found = _numbers(student(ours, theirs, rows))
+    what = "where ours has only the first of two sentences right, and theirs only the second,"
+    _compared(found, [100.0, 0.0, -100.0, 100.0, 0.0], what)
+    sizes = torch.tensor([[99, 98, 97, 96]]), torch.tensor([99]), torch.tensor([99])
+    near = [(torch.tensor([[80, 60, 40, last]]), *sizes) for last in (21, 20)]
+    found = _numbers(student(*near, torch.zeros(3, 1, dtype=torch.int64)))
+    scores = [100 * (80 * 60 * 40 * last / (99 * 98 * 97 * 96)) ** 0.25 for last in (21, 20)]
+    _compared(found, [scores[0] - scores[1]] * 3, "where ours is better by less than 1 everywhere,")
+    found = _numbers(student(ours, ours, rows))
+    _compared(found, [0.0] * 5, "for a system that is compared with itself")
+    for n, R in ((5, 7), (1, 1), (6, 40), (3, 1), (1, 3)):
+        systems, rows, differences = _test_sets(draw, n, R)
+        strided = [tuple(draw.strided(part) for part in one) for one in systems]
+        found = _numbers(student(*strided, draw.strided(rows)))
+        _compared(found, differences, f"for {R} test sets of {n} sentences")

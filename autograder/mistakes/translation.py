@@ -3,8 +3,10 @@
 import math
 from collections import Counter
 
+import numpy as np
 import torch
 
+from attention.translation import score_of
 from autograder.checking.registry import alternative, mistake
 
 
@@ -519,6 +521,153 @@ def stays_in_tensors(matches, totals, lengths, reference_lengths):
     return torch.where(m.any() & t.all(), 100 * score, torch.zeros_like(score))
 
 
+def _scores(system, rows):
+    return torch.tensor([score_of(*(part[row] for part in system)) for row in rows]).double()
+
+
+def _ends(values, share=0.025):
+    """The two quantiles that leave out ``share`` at each end."""
+    return values.quantile(torch.tensor([share, 1 - share]).double()).tolist()
+
+
+def _told(differences, share=0.025):
+    return *_ends(differences, share), (differences > 0).double().mean().item()
+
+
+@mistake(
+    "paired_bootstrap",
+    hint="The two systems are scored on different test sets. Draw the same sentences for both: "
+    "then the luck that they share drops out of the difference.",
+)
+def draws_for_each(ours, theirs, rows):
+    return _told(_scores(ours, rows) - _scores(theirs, rows.roll(1, 0)))
+
+
+@mistake(
+    "paired_bootstrap",
+    hint="These are differences of the two systems' ranges. Subtract on each test set first, then "
+    "look for the range of the differences.",
+)
+def subtracts_the_ends(ours, theirs, rows):
+    one, other = _scores(ours, rows), _scores(theirs, rows)
+    low, high = (a - b for a, b in zip(_ends(one), _ends(other), strict=True))
+    return low, high, (one > other).double().mean()
+
+
+@mistake(
+    "paired_bootstrap",
+    hint="The differences have the wrong sign: it is ours less theirs.",
+)
+def exchanges_the_systems(ours, theirs, rows):
+    return _told(_scores(theirs, rows) - _scores(ours, rows))
+
+
+@mistake(
+    "paired_bootstrap",
+    hint="5 % are left out at each end, so only 90 % are between them. The middle 95 % leave out "
+    "2.5 % at each end.",
+)
+def leaves_out_a_tenth(ours, theirs, rows):
+    return _told(_scores(ours, rows) - _scores(theirs, rows), 0.05)
+
+
+@mistake(
+    "paired_bootstrap",
+    hint="These are the smallest and the largest difference. The middle 95 % leave out 2.5 % at "
+    "each end.",
+)
+def takes_the_extremes(ours, theirs, rows):
+    differences = _scores(ours, rows) - _scores(theirs, rows)
+    return differences.min(), differences.max(), (differences > 0).double().mean()
+
+
+@mistake(
+    "paired_bootstrap",
+    hint="Test sets on which both have the same score are counted as won. Ours has to be higher.",
+)
+def wins_the_ties(ours, theirs, rows):
+    differences = _scores(ours, rows) - _scores(theirs, rows)
+    return *_ends(differences), (differences >= 0).double().mean()
+
+
+@mistake(
+    "paired_bootstrap",
+    hint="Each test set's score is the mean of its sentences' scores. Let `score_of` add up the "
+    "whole test set.",
+)
+def averages_the_sentences(ours, theirs, rows):
+    single = [torch.arange(len(rows[0])).unsqueeze(1)] * 2
+    one, other = (_scores(*both) for both in zip((ours, theirs), single, strict=True))
+    return _told((one - other)[rows].mean(dim=1))
+
+
+@mistake(
+    "paired_bootstrap",
+    hint="A sentence that is drawn twice counts once. It is to count twice.",
+)
+def forgets_repetitions(ours, theirs, rows):
+    rows = [row.unique() for row in rows]
+    return _told(_scores(ours, rows) - _scores(theirs, rows))
+
+
+@mistake(
+    "paired_bootstrap",
+    hint="The third number is in percent. It is a share, from 0 to 1.",
+)
+def counts_in_percent(ours, theirs, rows):
+    low, high, share = _told(_scores(ours, rows) - _scores(theirs, rows))
+    return low, high, 100 * share
+
+
+@mistake(
+    "paired_bootstrap",
+    hint="The third number is how many test sets ours wins. Divide it by their number.",
+)
+def counts_the_wins(ours, theirs, rows):
+    low, high, share = _told(_scores(ours, rows) - _scores(theirs, rows))
+    return low, high, share * len(rows)
+
+
+@alternative("paired_bootstrap")
+def counts_how_often(ours, theirs, rows):
+    N = len(ours[0])
+    weights = torch.stack([torch.bincount(row, minlength=N) for row in rows])  # (R, N)
+    scores = []
+    for system in (ours, theirs):
+        pooled = [(weights @ part.reshape(N, -1).to(weights.dtype)) for part in system]
+        rows_of = zip(*pooled, strict=True)
+        scores.append([score_of(*(part.unsqueeze(0) for part in one)) for one in rows_of])
+    return _told(torch.tensor(scores[0]).double() - torch.tensor(scores[1]).double())
+
+
+@alternative("paired_bootstrap")
+def sorts_by_hand(ours, theirs, rows):
+    found, wins = [], 0
+    for row in rows.tolist():
+        one = score_of(*(part[row] for part in ours))
+        other = score_of(*(part[row] for part in theirs))
+        found.append(one - other)
+        wins += one > other
+    found.sort()
+    ends = []
+    for share in (0.025, 0.975):
+        at = share * (len(found) - 1)
+        below = math.floor(at)
+        above = min(below + 1, len(found) - 1)
+        ends.append(found[below] + (at - below) * (found[above] - found[below]))
+    return [*ends, wins / len(found)]
+
+
+@alternative("paired_bootstrap")
+def with_numpy(ours, theirs, rows):
+    differences = [
+        score_of(*(part[row] for part in ours)) - score_of(*(part[row] for part in theirs))
+        for row in rows
+    ]
+    ends = np.percentile(differences, [2.5, 97.5])
+    return float(ends[0]), float(ends[1]), float(np.mean(np.array(differences) > 0))
+
+
 EQUIVALENT = {
     "ngram_matches: with the two items of a pair exchanged: matches, totals = ([], [])": (
         "both are empty lists"
@@ -545,4 +694,8 @@ EQUIVALENT = {
     "misses) / totals": "an n-gram that matches has shorter ones that match, so 0.5 ** 0 = 1",
     "bleu: with one call of `item` left out: return 100 * brevity * "
     "precisions.log().mean().exp()": "the text allows a tensor",
+    "paired_bootstrap: with one call of `tolist` left out: low, high = differences.quantile("
+    "torch.tensor([0.025, 0.975]))": "a tensor of one number is as good as a number",
+    "paired_bootstrap: with one call of `item` left out: return (low, high, (differences > 0)"
+    ".double().mean())": "a tensor of one number is as good as a number",
 }

@@ -2,8 +2,11 @@
 
 import random
 
+import numpy as np
 import pytest
 import sacrebleu
+import sacrebleu.significance
+import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -14,6 +17,8 @@ from attention.translation import (
     corpus_bleu,
     corpus_statistics,
     ngram_matches,
+    paired_bootstrap,
+    score_of,
 )
 
 
@@ -59,3 +64,45 @@ def test_statistics_of_a_part_give_the_bleu_of_that_part():
     part = bleu(*(one[5:20] for one in statistics))
     assert part == pytest.approx(corpus_bleu(texts[0][5:20], texts[1][5:20]))
     assert corpus_bleu([], []) == 0.0
+
+
+def test_the_score_of_statistics_is_bleu():
+    draw = random.Random(1)
+    texts = [[" ".join(draw.choices("abc", k=draw.randint(0, 9))) for _ in range(9)] for _ in "ab"]
+    statistics = corpus_statistics(*texts)
+    assert score_of(*statistics) == pytest.approx(bleu(*statistics))
+
+
+@pytest.mark.parametrize(("noise", "better"), [(0.35, True), (0.2, False)])
+def test_the_paired_bootstrap_judges_as_that_of_sacrebleu(noise, better):
+    draw = random.Random(3)
+    references = [draw.choices("abcdef", k=12) for _ in range(40)]
+
+    def with_errors(share):
+        return [[t if draw.random() > share else "x" for t in row] for row in references]
+
+    systems = with_errors(0.2), with_errors(noise)
+    rows = torch.from_numpy(np.random.default_rng(12345).choice(40, size=(200, 40)))
+    low, high, wins = paired_bootstrap(
+        *(corpus_statistics(one, references) for one in systems), rows
+    )
+    texts = [[" ".join(row) for row in one] for one in (*systems, references)]
+    _, results = sacrebleu.significance.PairedTest(
+        [("theirs", texts[1]), ("ours", texts[0])],
+        {"BLEU": sacrebleu.BLEU(tokenize="none", references=[texts[2]])},
+        None,
+        test_type="bs",
+        n_samples=200,
+    )()
+    assert (results["BLEU"][1].p_value < 0.05) == better == (low > 0)
+    assert low < high
+    assert (wins > 0.975) == better
+
+
+def test_twice_the_test_sets_changes_no_share():
+    statistics = corpus_statistics(["a b c d e", "a b c d"], ["a b c d e", "a b x c d"])
+    swapped = tuple(part.flip(0) for part in statistics)
+    rows = torch.tensor([[0, 0], [1, 1], [0, 1], [0, 0]])
+    once = paired_bootstrap(statistics, swapped, rows)
+    assert once[2] == 0.5
+    assert paired_bootstrap(statistics, swapped, rows.repeat(2, 1))[2] == 0.5
