@@ -180,3 +180,16 @@ def reinforce_gradient(scores, chosen, rewards, baseline):
     one_hot = torch.eye(len(scores), dtype=scores.dtype, device=scores.device)[chosen]  # (N, T_k)
     gradients = one_hot - weights  # (N, T_k): of log weight[chosen]
     return ((rewards - baseline).unsqueeze(1) * gradients).mean(dim=0)  # (T_k,)
+
+
+# Inputs on which a wrong answer shows
+
+
+def break_as_bilinear():
+    """An input on which `swaps_v_and_u` makes another matrix than `as_bilinear`.
+
+    returns  a tuple (kind, d, weights): kind is one of the three of `as_bilinear`, d a whole number
+             of at least 1; for "reduced_rank" weights hold V and U, both (r, d), finite
+             floating-point numbers: queries and keys are equally long
+    """
+    return "reduced_rank", 2, {"V": torch.tensor([[1.0, 0.0]]), "U": torch.tensor([[0.0, 1.0]])}

@@ -3,23 +3,26 @@
 #
 # The small network of lesson 03 is one way to say how well a query and a key match. A dot product
 # is another, without any parameters. This lesson lines up the common score functions, shows how
-# they are related, and counts what they cost. Then it asks a second question: must a query look at
-# *all* keys?
+# they are related, puts all of them into the same translator, and counts what they cost. The
+# starred part asks a second question: must a query look at *all* keys?
 #
 # **After this lesson** you can
 # - write five **score functions** behind one interface, and turn one into another,
+# - say which of them translates best after as many steps, and how sure that is,
 # - derive the dot product from the Gaussian kernel of lesson 01,
-# - count parameters and multiplications, and say why dot products won,
-# - tell **global**, **local** and **hard** attention apart, and train a choice without a gradient.
+# - count parameters and multiplications, and measure time and memory,
+# - ★ tell **global**, **local** and **hard** attention apart, and train a choice without a
+#   gradient.
 #
-# **Time** 100 minutes · **Points** 17 · **GPU** not needed · **You need** lessons 01 and 03
+# **Time** 65 minutes, ★ 45 more · **Points** 18 · **GPU** not needed · **You need** lessons 01, 03
 
 # %%
 import math
 
 import torch
 
-from attention.provided import measure, plots, translators
+from attention.provided import evidence, measure, plots, seeds, translators
+from attention.provided.predictions import compare
 from attention.bahdanau_attention import additive_scores
 from attention.getting_started import softmax
 from autograder import check
@@ -76,16 +79,11 @@ KINDS = ("dot", "scaled_dot", "bilinear", "reduced_rank", "additive")
 # `k.mT` swaps the last two axes: `(B, d, T_k)`. Then `(B, T_q, d) @ (B, d, T_k)` is
 # `(B, T_q, T_k)`. `q @ W` is `(B, T_q, d_k)`; `q` projected by V is `(B, T_q, r)`.
 # </details>
-# <details><summary>Hint 3 · pseudocode</summary>
+# <details><summary>Hint 3 · a smaller step</summary>
 #
-# ```
-# dot           queries times transposed keys
-# scaled_dot    the same over the root of the length of a key
-# bilinear      queries times W, times transposed keys
-# reduced_rank  queries projected by V, times the transpose of keys projected by U
-# additive      imported
-# anything else ValueError with the name given and the five that exist
-# ```
+# Write the dot product first: one line. Which of the other three multiplicative kinds are the same
+# line, after one of the two tensors, or both, went through a matrix? For the fifth a function is
+# imported, and for a sixth there is an exception.
 # </details>
 # <details><summary>Hint 4 · “RuntimeError: The size of tensor a (2) must match … b (4)”</summary>
 #
@@ -117,13 +115,9 @@ check.score(score)
 #
 # `(d, d)` for the first two. From V `(r, d_q)` and U `(r, d_k)` to `(d_q, d_k)`.
 # </details>
-# <details><summary>Hint 3 · pseudocode</summary>
+# <details><summary>Hint 3 · a smaller question</summary>
 #
-# ```
-# dot           the identity
-# scaled_dot    the identity, divided like the score
-# reduced_rank  V and U multiplied, one of them transposed
-# ```
+# What is $(Vq)^\top$, written without brackets? Now put $Uk$ behind it.
 # </details>
 
 # %% exercise="as_bilinear"
@@ -137,44 +131,127 @@ check.as_bilinear(as_bilinear)
 # similarities to choose from. Keep it in mind. In lesson 07 every attention head is one of these,
 # with $V$ called $W_q$ and $U$ called $W_k$.
 #
-# ### Predict first
+# ### Exercise 4.3 · `break_as_bilinear` · Break this answer
+# ●○○ easy · 5 minutes · 1 point
+#
+# A classmate has put U where V belongs, tried it with one matrix for both, and found nothing wrong.
+# Find an input for which it is wrong, with queries and keys of the **same length**, so that the
+# shape does not give it away.
+#
+# <details><summary>Hint 1 · where to look</summary>
+#
+# The answer asks with the keys' matrix: it has exchanged who asks and who is asked. For which W
+# does that make no difference?
+# </details>
+# <details><summary>Hint 2 · a smaller question</summary>
+#
+# With r = 1, V and U are single rows, and W is the table of all products of their entries. When is
+# this table not symmetric?
+# </details>
+
+# %% broken="swaps_v_and_u"
+from autograder.mistakes.score_functions import swaps_v_and_u
+
+# %% exercise="break_as_bilinear"
+from attention.score_functions import break_as_bilinear
+
+# %% check="break_as_bilinear" points=1
+check.break_as_bilinear(break_as_bilinear)
+
+# %% [markdown]
+# ## What each of them can say
 # Six queries and six keys of 8 random numbers. Query i should find key 5 − i: a complete crossing.
 # Each score function is trained for this on its own weights, by gradient descent; queries and keys
 # stay as they are. Which will draw the crossing, and which cannot?
 
+
 # %% demo=true
-generator = torch.Generator().manual_seed(4)
-q, k = (torch.randn(1, 6, 8, generator=generator) for _ in range(2))
-shapes = {"W": (8, 8), "V": (1, 8), "U": (1, 8), "W_q": (16, 8), "W_k": (16, 8), "v": (16,)}
-wanted = torch.arange(5, -1, -1)
-panels, titles = {}, {"reduced_rank": "reduced rank, r = 1", "scaled_dot": "scaled dot"}
-for kind in KINDS:
+def crossing(kind, r, seed, steps=150):
+    generator = torch.Generator().manual_seed(seed)
+    q, k = (torch.randn(1, 6, 8, generator=generator) for _ in range(2))
+    shapes = {"W": (8, 8), "V": (r, 8), "U": (r, 8), "W_q": (16, 8), "W_k": (16, 8), "v": (16,)}
     weights = {
-        name: (0.3 * torch.randn(shape, generator=generator)).requires_grad_()
-        for name, shape in shapes.items()
+        name: 0.3 * torch.randn(shape, generator=generator) for name, shape in shapes.items()
     }
-    optimizer = torch.optim.Adam(weights.values(), lr=0.03)
-    for _ in range(150 if "dot" not in kind else 0):
+    optimizer = torch.optim.Adam([w.requires_grad_() for w in weights.values()], lr=0.03)
+    wanted = torch.arange(5, -1, -1)
+    for _ in range(steps if "dot" not in kind else 0):
         shares = softmax(score(kind, q, k, weights), dim=2)[0]  # (T_q, T_k)
         loss = -shares[torch.arange(6), wanted].log().mean()
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
-    panels[kind] = softmax(score(kind, q, k, weights), dim=2)[0]
+    shares = softmax(score(kind, q, k, weights), dim=2)[0].detach()
+    return shares, shares[torch.arange(6), wanted].mean().item()
+
 
 # %% demo=true
-axes = plots.panels(1, 5, width=2.1, height=2.3)
-for ax, (kind, shares) in zip(axes, panels.items(), strict=True):
-    plots.heatmap(shares, ax, titles.get(kind, kind), colorbar=ax is axes[-1])
+tried = [("dot", 1), ("scaled_dot", 1), ("bilinear", 1)]
+tried += [("reduced_rank", 1), ("reduced_rank", 2), ("additive", 1)]
+axes = plots.panels(1, 6, width=1.9, height=2.2)
+for ax, (kind, r) in zip(axes, tried, strict=True):
+    name = f"reduced rank {r}" if kind == "reduced_rank" else kind.replace("_", " ")
+    found = [crossing(kind, r, seed) for seed in (4, 5, 6)]
+    plots.heatmap(found[0][0], ax, name, colorbar=ax is axes[-1])
     ax.set(ylabel="queries" if ax is axes[0] else "")
+    shown = "  ".join(f"{mean:.2f}" for _, mean in found)
+    print(f"{name:<15} mean weight on the wanted key, seeds 4, 5, 6:  {shown}")
 
 # %% [markdown]
-# *Weights of six queries on six keys under five score functions, on the same input.* The two dot
-# products have nothing to learn: they show which vectors happen to point the same way, and the
-# scaled one shows it more softly. Bilinear and additive scores learn the crossing. With rank 1 each
-# query and each key is a single number, and the score is their product: only the keys with the
-# largest and the smallest number can ever win. With `r = 2`, six pairs fit. Try it.
+# *Weights of six queries on six keys under five score functions, reduced rank with r = 1 and r = 2,
+# on the same input.* The two dot products have nothing to learn: they show which vectors happen to
+# point the same way, and the scaled one shows it more softly. Bilinear and additive scores learn
+# the crossing, and so does reduced rank with r = 2, with every seed; with r = 1 two of six queries
+# find their key. With rank 1 each query and each key is a single number, and the score is their
+# product: only the keys with the largest and the smallest number can ever have the largest weight.
 #
+# ## Which one translates best?
+# Six vectors are a toy. So put each score function into the translator of lesson 03, and train it
+# on the numbers: same encoder, same decoder, same 300 steps and batches, three seeds each. (Two
+# kinds need queries as long as keys, so all annotations have 64 numbers here, not 128, and reduced
+# rank has r = 64.) The 15 runs are recorded; `python -m benchmarks.evidence score_functions` takes
+# them again.
+#
+# ### Predict first
+# Which kind translates the most five-digit numbers without error, in the median of three seeds?
+
+# %%
+prediction = None  # one of KINDS, such as "dot"; None skips this
+
+# %% demo=true
+rows = seeds.where(evidence.read("score_functions", "five score functions"), steps=300)
+axes = plots.panels(1, 3, width=3.2, height=2.4)
+for ax, digits in zip(axes, (4, 5, 6), strict=True):
+    at = {kind: seeds.at_digits(seeds.where(rows, kind=kind), digits) for kind in KINDS}
+    seeds.dots(at, ax, f"{digits} digits", "translated without error")
+    if digits == 5:
+        best = max(KINDS, key=lambda kind: sorted(at[kind])[1])  # noqa: B023, called at once
+for kind in KINDS:
+    runs = seeds.where(rows, kind=kind)
+    five = "  ".join(f"{share:.2f}" for share in seeds.at_digits(runs, 5))
+    print(f"{kind:<13}{runs[0]['parameters']:>7,} parameters   five digits, seeds 0, 1, 2:  {five}")
+compare(prediction, best, "best median at five digits")
+
+# %% [markdown]
+# *Share of test numbers translated without error: a dot for each of three seeds, a stroke for the
+# median.* The seeds differ more than the kinds: the dot product translates 0.06 of the five-digit
+# numbers with one seed and 0.99 or more with the two others. It has no parameters and yet the best
+# median, because encoder and decoder learn to make queries and keys for it. So three seeds do not
+# say which similarity is best; they say that one seed says nothing. What does hold for all three:
+# the *scaled* dot product, which here has nothing to learn either, stays at or below 0.35, and only
+# the additive score stays above one half. Whether it is the scale, and what the scale is good for,
+# lesson 05 asks.
+#
+# Train any point here, in less than a minute, with the score function that you wrote:
+
+# %% demo=true
+point = None  # for example {"kind": "bilinear", "seed": 3}
+if point is not None:
+    from attention.provided.compared import train_scored
+
+    print(train_scored(**point, score=score))
+
+# %% [markdown]
 # ## Where the dot product comes from
 # Lesson 01 scored by distance. Expand the square:
 #
@@ -188,7 +265,7 @@ for ax, (kind, shares) in zip(axes, panels.items(), strict=True):
 # length *is* dot-product attention, with $h^2$ as the temperature. For $h^2 = \sqrt{d_k}$ it is the
 # scaled one.
 #
-# ### Exercise 4.3 · `gaussian_scores`
+# ### Exercise 4.4 · `gaussian_scores`
 # ●●○ medium · 8 minutes · 2 points
 #
 # Compute the Gaussian's scores by the right-hand side, for batches of vectors. Lesson 01 subtracted
@@ -203,13 +280,10 @@ for ax, (kind, shares) in zip(axes, panels.items(), strict=True):
 #
 # Products `(B, T_q, T_k)`. Squared lengths of queries `(B, T_q, 1)`, of keys `(B, 1, T_k)`.
 # </details>
-# <details><summary>Hint 3 · pseudocode</summary>
+# <details><summary>Hint 3 · a smaller question</summary>
 #
-# ```
-# squared lengths of the queries, as a column
-# squared lengths of the keys, as a row
-# (products - half of the column - half of the row) over the squared bandwidth
-# ```
+# Three terms, each with its factor, over the same number. Which of them has one number per query,
+# and which one per key? Along which axis must each be repeated?
 # </details>
 
 # %% exercise="gaussian_scores"
@@ -241,7 +315,7 @@ for row, keys, name in ((axes[0], circle, "equal lengths"), (axes[1], longer, "k
 # nearly all of it. A dot product rewards length as well as direction.
 #
 # ## What it costs
-# ### Exercise 4.4 · `score_costs`
+# ### Exercise 4.5 · `score_costs`
 # ●●○ medium · 12 minutes · 2 points
 #
 # Count parameters and multiplications. Queries and keys have d numbers each; r is the rank, or the
@@ -257,15 +331,10 @@ for row, keys, name in ((axes[0], circle, "equal lengths"), (axes[1], longer, "k
 # W is `(d, d)`; V, U, W_q and W_k are `(r, d)`; v is `(r,)`. What is compared has d numbers for dot
 # and bilinear scores, and r for the other two.
 # </details>
-# <details><summary>Hint 3 · pseudocode</summary>
+# <details><summary>Hint 3 · a smaller question</summary>
 #
-# ```
-# dot           no parameters; d for each pair
-# scaled_dot    one more for each pair
-# bilinear      W; one projection for each query, then d for each pair
-# reduced_rank  V and U; one projection for each query and each key, then r for each pair
-# additive      the same with W_q and W_k, and v
-# ```
+# Of these five, which project nothing, which project one side, and which project both? And how many
+# numbers has a query *after* its projection: d, or r?
 # </details>
 
 # %% exercise="score_costs"
@@ -281,9 +350,8 @@ for kind in KINDS:
     print(f"{kind:<36}{parameters:>10,}{multiplications:>18,}")
 
 # %% [markdown]
-# ### Predict first
-# By these counts, additive and reduced-rank scores of the same r cost the same. Will they take the
-# same time, and the same memory?
+# By these counts, additive and reduced-rank scores of the same r cost nearly the same. Do they take
+# the same time, and the same memory?
 
 # %% demo=true
 sizes = (50, 100, 200, 400, 800)
@@ -304,17 +372,69 @@ for ax in axes:
     ax.set_yscale("log")
     ax.minorticks_off()
     ax.set_xticks(sizes, sizes)
+ratio = memory["additive"][-1] / memory["scaled dot"][-1]
+print(
+    f"T = {sizes[-1]}: the additive score asks for {ratio:.0f} times the memory of the scaled dot"
+)
 
 # %% [markdown]
 # *Time and memory of three score functions against the length T, both scales logarithmic, on the
-# machine that built this notebook.* In the end all grow with T², but at T = 800 the additive score
-# asks for 65 times the memory of the scaled dot product, because it keeps d_attention numbers for
-# each pair, and it is slower still, because a tanh must be taken of every one. Dot products keep
-# only the score, and a matrix product is what computers do best. That is why they won, once lesson
-# 05 has mended a weakness of theirs.
+# machine that built this notebook.* In the end all grow with T², but the additive score keeps
+# d_attention numbers for each pair, where the others keep the score alone, and it takes longer,
+# too. The multiplications are as many: it is the hidden layer of every pair that has to be written,
+# squashed and read again. This is what dot products save.
+#
+# ## Limits
+# A score looks at one query and one key, and at nothing else: whether *another* key fits better is
+# left to the softmax, and relations of three are out of reach of a single layer. All scores here
+# still make a table of $T_q \cdot T_k$ numbers (lessons 06 and 18 shrink it). And the comparison
+# above is one task, one size and 300 steps: it says which similarity is learnt *fast* here, not
+# which is best.
+#
+# ## Open questions
+# 1. In the crossing, how many pairs can rank 1 hold, and how many rank 2? Change the number of
+#    queries and keys in `crossing`, and take more steps.
+# 2. The dot product had nothing to learn in the crossing. In a network, learnt layers make queries
+#    and keys. Let `q` and `k` in `crossing` be learnt themselves (`requires_grad_()`, and into the
+#    optimizer): will the dot product draw the crossing, and the scaled one?
+
+# %% [markdown] answer=true
+# <details><summary>Answers</summary>
+#
+# 1. Rank 1 holds two, however many there are: of 3 and of 4 pairs two queries find their key, with
+#    three seeds and 1000 steps. Rank 2 holds 4 of 4 and 8 of 8 with every seed, and 12, 11 and 12
+#    of 12: in a plane, every key can be a corner of the keys' convex hull, and so the farthest in
+#    some direction.
+# 2. Both do, after the same 150 steps, with all six pairs and three seeds (mean weight on the
+#    wanted key at least 0.998 and 0.996). A score without parameters is not a score without
+#    learning.
+# </details>
 
 # %% [markdown]
-# ## Must a query look everywhere?
+# ## Summary
+# A score function turns a query and a key into a number. Multiplicative ones are all bilinear, with
+# W free, of low rank, or the identity, and the dot product is the Gaussian kernel for keys of equal
+# length. In the translator, after 300 steps, the seed decides more than the kind. Additive scores
+# keep a hidden layer for each pair and cost far more memory.
+#
+# **Next** [05 · Why divide by
+# √d?](../05_scaled_dot_product_attention/05_scaled_dot_product_attention.ipynb) The dot product has
+# won, but in long vectors it grows too large.
+#
+# **References**
+# - M.-T. Luong, H. Pham, C. D. Manning (2015). *Effective approaches to attention-based neural
+#   machine translation.* [arXiv:1508.04025](https://arxiv.org/abs/1508.04025)
+# - K. Xu et al. (2015). *Show, attend and tell: neural image caption generation with visual
+#   attention.* [arXiv:1502.03044](https://arxiv.org/abs/1502.03044)
+# - R. J. Williams (1992). *Simple statistical gradient-following algorithms for connectionist
+#   reinforcement learning.* Machine Learning 8.
+#   [doi:10.1007/BF00992696](https://doi.org/10.1007/BF00992696)
+# - D. Britz, A. Goldie, M.-T. Luong, Q. Le (2017). *Massive exploration of neural machine
+#   translation architectures* (additive and multiplicative scores compared).
+#   [arXiv:1703.03906](https://arxiv.org/abs/1703.03906)
+
+# %% [markdown]
+# ## ★ Must a query look everywhere?
 # ![Bars over nine keys, four times. Global attention has weight on all of them. Local-m has weight
 # on five keys around a centre, local-p has weight that falls off from the centre, and hard
 # attention has one bar.](figures/where_to_look.svg)
@@ -325,9 +445,10 @@ for ax in axes:
 #
 # - **local-m** (monotonic): the centre moves along with the output, $p_i = i$;
 # - **local-p** (predictive): the model predicts it,
-#   $p_i = T_k \cdot \sigma(v_p^\top \tanh(W_p s_i))$, and the weights fall off around it.
+#   $p_i = T_k \cdot \sigma(v_p^\top \tanh(W_p s_i))$, and the weights fall off around it. Here the
+#   centres are given: this lesson does not learn $W_p$ and $v_p$.
 #
-# ### Exercise 4.5 · `local_window`
+# ### Exercise 4.6 · `local_window` ★
 # ●○○ easy · 5 minutes · 1 point
 #
 # Make the mask of local-m: True where a key lies within D of the query's centre. At the borders of
@@ -353,12 +474,12 @@ from attention.score_functions import local_window
 check.local_window(local_window)
 
 # %% [markdown]
-# ### Exercise 4.6 · `predictive_local_weights`
+# ### Exercise 4.7 · `predictive_local_weights` ★
 # ●●○ medium · 10 minutes · 2 points
 #
 # The weights of local-p: a softmax over the keys inside the window, times a Gaussian around the
-# centre with $\sigma = D/2$. The factor lets a gradient reach the centre, so that $W_p$ and $v_p$
-# can be learnt; the window alone would not.
+# centre with $\sigma = D/2$. Through this factor a gradient reaches the centre, so that $W_p$ and
+# $v_p$ could be learnt; the window alone gives none.
 #
 # $$w_{ij} = \text{softmax}_{\,j \text{ in window}}(\text{scores}_{ij})
 # \cdot \exp\!\left(-\frac{(j - p_i)^2}{2\sigma^2}\right)$$
@@ -372,13 +493,10 @@ check.local_window(local_window)
 #
 # Distances, window, softmax and Gaussian are all `(T_q, T_k)`.
 # </details>
-# <details><summary>Hint 3 · pseudocode</summary>
+# <details><summary>Hint 3 · a smaller question</summary>
 #
-# ```
-# distances = positions minus centres, for all pairs
-# aligned   = softmax along the keys, of scores with -inf where |distance| > D
-# return aligned times the Gaussian of the distances, with sigma = D / 2
-# ```
+# Take one query at centre 2.5 with D = 1 and five keys. Which keys are inside, and what are their
+# two distances? What must the scores of the others be before the softmax?
 # </details>
 
 # %% exercise="predictive_local_weights"
@@ -388,7 +506,6 @@ from attention.score_functions import predictive_local_weights
 check.predictive_local_weights(predictive_local_weights)
 
 # %% [markdown]
-# ### Predict first
 # Which of these three pictures needs the fewest scores? In which do rows not sum to 1?
 
 # %% demo=true
@@ -410,13 +527,13 @@ for ax, (name, shares) in zip(axes, shown.items(), strict=True):
 # local ones need at most seven scores a query, however long the source is. Rows of local-p sum to
 # less than 1: a query that prefers keys far from its centre is turned down altogether.
 #
-# ## Hard attention
+# ## ★ Hard attention
 # A third way is to look at **one** key, chosen at random with the weights as probabilities. Xu and
 # colleagues (2015) did this to describe pictures. It is cheap, because only one value is needed,
 # and it is a real choice. The lookup of a value, in turn, has no gradient with respect to the
 # scores. We come to that.
 #
-# ### Exercise 4.7 · `hard_attention`
+# ### Exercise 4.8 · `hard_attention` ★
 # ●●○ medium · 8 minutes · 2 points
 #
 # Turn a random number between 0 and 1 into a choice. Lay the weights end to end on a line from 0 to
@@ -433,13 +550,11 @@ for ax, (name, shares) in zip(axes, shown.items(), strict=True):
 # Sums `(T_q, T_k)` against numbers `(T_q, 1)`. Counting along the keys gives indices `(T_q,)`, and
 # `values[indices]` is `(T_q, d_v)`.
 # </details>
-# <details><summary>Hint 3 · pseudocode</summary>
+# <details><summary>Hint 3 · a smaller question</summary>
 #
-# ```
-# sums    = running sums of the weights, along the keys
-# indices = for each query, how many sums are at most its number (never more than T_k - 1)
-# return the values at these indices
-# ```
+# For the weights 0.25, 0.5, 0.25 the sums are 0.25, 0.75, 1. How many of them are not larger than
+# 0.3? Is that the index of the key on which 0.3 falls? And what if rounding leaves the last sum
+# below 1?
 # </details>
 
 # %% exercise="hard_attention"
@@ -475,7 +590,7 @@ ax = plots.bars((weights @ values)[0], "0123", axes[3], "soft attention")
 # from all rewards changes nothing on average, because $\sum_j w_j\,\partial \log w_j = \partial
 # \sum_j w_j = 0$, but it makes the estimates scatter less.
 #
-# ### Exercise 4.8 · `reinforce_gradient` ★
+# ### Exercise 4.9 · `reinforce_gradient` ★
 # ●●● hard · 15 minutes · 3 points
 #
 # Estimate the gradient from N trials. The derivative of $\log \text{softmax}(\text{scores})_c$ is
@@ -491,13 +606,10 @@ ax = plots.bars((weights @ values)[0], "0123", axes[3], "soft attention")
 # One-hot rows `(N, T_k)` minus weights `(T_k,)`, times `(N, 1)`. The mean over trials is `(T_k,)`.
 # Rows of `torch.eye(T_k)`, picked by `chosen`, are one-hot.
 # </details>
-# <details><summary>Hint 3 · pseudocode</summary>
+# <details><summary>Hint 3 · a smaller step</summary>
 #
-# ```
-# weights   = softmax of the scores
-# gradients = one-hot rows of the choices, minus the weights
-# return the mean over trials of (reward minus baseline) times gradients
-# ```
+# Do it for N = 1 first: the derivative is a vector `(T_k,)`, the reward minus the baseline a
+# number. Then: what picks N one-hot rows at once, and over which axis is the mean?
 # </details>
 # <details><summary>Hint 4 · the result is zero</summary>
 #
@@ -512,53 +624,40 @@ from attention.score_functions import reinforce_gradient
 check.reinforce_gradient(reinforce_gradient)
 
 # %% [markdown]
-# ### Predict first
-# Four keys earn 10, 11, 12 and 13. We follow the gradient for 150 steps, each estimated from four
-# trials, from equal scores. How do the exact gradient, REINFORCE, and REINFORCE with a baseline of
-# 11.5 compare?
+# Four keys earn 10, 11, 12 and 13. Follow the gradient for 150 steps from equal scores: the exact
+# one, and REINFORCE from four trials a step, without a baseline and with one of 11.5, for five
+# seeds each.
+
 
 # %% demo=true
-reward_of = torch.tensor([10.0, 11.0, 12.0, 13.0])  # (T_k,)
-curves = {}
-for name, baseline in (("exact gradient", None), ("no baseline", 0.0), ("baseline 11.5", 11.5)):
-    generator, scores = torch.Generator().manual_seed(2), torch.zeros(4)
-    curves[name] = []
+def follow(baseline, seed):
+    generator, scores, expected = torch.Generator().manual_seed(seed), torch.zeros(4), []
+    reward_of = torch.tensor([10.0, 11.0, 12.0, 13.0])  # (T_k,)
     for _ in range(150):
         w = softmax(scores, dim=0)  # (T_k,)
-        curves[name].append((w @ reward_of).item())
+        expected.append((w @ reward_of).item())
         if baseline is None:
             gradient = w * (reward_of - w @ reward_of)
         else:
             chosen = torch.multinomial(w, 4, replacement=True, generator=generator)
             gradient = reinforce_gradient(scores, chosen, reward_of[chosen], baseline)
         scores = scores + 0.1 * gradient
-ax = plots.lines(range(150), curves, xlabel="steps", ylabel="expected reward")
+    return expected
+
+
+# %% demo=true
+axes = plots.panels(1, 3, width=3.2, height=2.4)
+baselines = {"exact": None, "no baseline": 0.0, "baseline 11.5": 11.5}
+for ax, (name, b) in zip(axes, baselines.items(), strict=True):
+    curves = [follow(b, seed) for seed in range(5)]
+    for curve in curves:
+        ax.plot(curve, color=plots.BLUE, alpha=0.6, linewidth=1.2)
+    ax.set(title=name, xlabel="steps", ylabel="expected reward" if ax is axes[0] else "")
+    print(f"{name:<14} after 150 steps:", *(f"{curve[-1]:.2f}" for curve in curves))
 
 # %% [markdown]
-# *Expected reward against steps, for the exact gradient and for two estimates of it; the exact one
-# lies under that with a baseline.* Both estimates are right on average. Without a baseline every
-# choice looks good, since all rewards are positive: whatever happened to be chosen is pushed up,
-# and here luck settled on the second best key. Soft attention has the exact gradient for free,
-# which is why nearly everyone uses it.
-#
-# ## Summary
-# A score function turns a query and a key into a number. Multiplicative ones are all bilinear, with
-# W free, of low rank, or the identity, and the dot product is the Gaussian kernel for keys of equal
-# length; additive ones keep a hidden layer for each pair and cost far more memory. Attention can be
-# limited to a window, or to a single random key, and then its gradient has to be estimated.
-#
-# **Next** [05 · Why divide by
-# √d?](../05_scaled_dot_product_attention/05_scaled_dot_product_attention.ipynb) The dot product has
-# won, but in long vectors it grows too large.
-#
-# **References**
-# - M.-T. Luong, H. Pham, C. D. Manning (2015). *Effective approaches to attention-based neural
-#   machine translation.* [arXiv:1508.04025](https://arxiv.org/abs/1508.04025)
-# - K. Xu et al. (2015). *Show, attend and tell: neural image caption generation with visual
-#   attention.* [arXiv:1502.03044](https://arxiv.org/abs/1502.03044)
-# - R. J. Williams (1992). *Simple statistical gradient-following algorithms for connectionist
-#   reinforcement learning.* Machine Learning 8.
-#   [doi:10.1007/BF00992696](https://doi.org/10.1007/BF00992696)
-# - D. Britz, A. Goldie, M.-T. Luong, Q. Le (2017). *Massive exploration of neural machine
-#   translation architectures* (additive and multiplicative scores compared).
-#   [arXiv:1703.03906](https://arxiv.org/abs/1703.03906)
+# *Expected reward against steps, for the exact gradient and for two estimates of it, a line for
+# each of five seeds.* Both estimates are right on average. With the baseline, all five runs come
+# close to the exact gradient. Without one every choice looks good, since all rewards are positive:
+# whatever happened to be chosen is pushed up, and three of five runs settle on less. Soft attention
+# has the exact gradient for free.

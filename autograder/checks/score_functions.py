@@ -6,7 +6,7 @@ import math
 import torch
 from torch.nn import functional
 
-from autograder.checking import expect
+from autograder.checking import counterexamples, expect
 from autograder.checking.registry import check
 
 F64 = torch.float64
@@ -157,6 +157,35 @@ def _counted(kind, T_q, T_k, d, r):
             count += r if kind in ("reduced_rank", "additive") else d
             count += kind == "scaled_dot"
     return parameters, count
+
+
+def _kind_and_weights(kind, d, weights):
+    kinds = ("dot", "scaled_dot", "reduced_rank")
+    what = "as_bilinear knows three kinds"
+    expect.true(kind in kinds, what, expect.describe(kind), ", ".join(kinds))
+    fits = type(d) is int and d >= 1
+    expect.true(fits, "d is a whole number of at least 1", expect.describe(d), "1, 2, 3, …")
+    expect.true(type(weights) is dict, "weights are a dict", expect.describe(weights), "a dict")
+    if kind != "reduced_rank":
+        return
+    missing = {"V", "U"} - weights.keys()
+    expect.true(not missing, "weights hold V and U", f"without {', '.join(sorted(missing))}")
+    V, U = weights["V"], weights["U"]
+    for name, matrix in (("V", V), ("U", U)):
+        fits = isinstance(matrix, torch.Tensor) and matrix.dim() == 2 and matrix.numel() > 0
+        fits = fits and matrix.is_floating_point()
+        what = f"{name} is a matrix of floating-point numbers"
+        expect.true(fits, what, expect.describe(matrix), "a tensor (r, d)")
+        expect.finite(matrix, f"an entry of {name} is not a finite number")
+    what = "V and U have the same shape (r, d), so that queries and keys are equally long"
+    shapes = f"V {tuple(V.shape)}, U {tuple(U.shape)}, d={d}"
+    expect.true(V.shape == U.shape and V.shape[1] == d, what, shapes)
+
+
+@check(without=counterexamples.WITHOUT)
+def break_as_bilinear(student, draw):
+    """An input on which swaps_v_and_u is wrong."""
+    counterexamples.judge(student, "as_bilinear", "swaps_v_and_u", allowed=_kind_and_weights)
 
 
 @check

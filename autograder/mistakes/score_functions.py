@@ -167,9 +167,10 @@ def takes_ones(kind, d, weights):
     hint="V and U have changed places: the rows of W belong to the query, which V projects.",
 )
 def swaps_v_and_u(kind, d, weights):
-    if kind == "reduced_rank":
-        return weights["U"].T @ weights["V"]
-    return torch.eye(d) / (d**0.5 if kind == "scaled_dot" else 1)
+    if kind not in ("dot", "scaled_dot"):  # the axis r disappears, d and d remain
+        return torch.einsum("ri,rj->ij", weights["U"], weights["V"])
+    size = 1.0 if kind == "dot" else d**-0.5
+    return torch.diag(torch.full((d,), size))
 
 
 @mistake(
@@ -235,7 +236,7 @@ def _costs(kind, T_q, T_k, d, r, **replaced):
 
 @mistake(
     "score_costs",
-    hint="Every pair is projected anew. Each query and each key need be projected only once.",
+    hint="Every pair is projected again. Each query and each key need be projected only once.",
 )
 def projects_every_pair(kind, T_q, T_k, d, r):
     pairs = T_q * T_k
@@ -852,6 +853,53 @@ _NUMBERS = "what is asked for is the matrix: nothing is learnt through it"
 _EYE = "one-hot rows hold 0 and 1 exactly in any dtype, and minus the weights they take theirs"
 _TOGETHER = "all arguments live on one device"
 _ONE_AXIS = "of one axis the first is the last"
+
+
+def _bilinear(weights):
+    return weights["V"].T @ weights["U"]
+
+
+@mistake(
+    "break_as_bilinear",
+    hint="This kind has no V and no U, so there is nothing to exchange.",
+    where=lambda kind, d, weights: kind != "reduced_rank",
+)
+def without_v_and_u():
+    return "scaled_dot", 5, {}
+
+
+@mistake(
+    "break_as_bilinear",
+    hint="V and U are the same matrix: exchanging them changes nothing.",
+    where=lambda kind, d, weights: torch.equal(weights["V"], weights["U"]),
+)
+def one_matrix_for_both():
+    V = torch.arange(6.0).view(2, 3)
+    return "reduced_rank", 3, {"V": V, "U": V.clone()}
+
+
+@mistake(
+    "break_as_bilinear",
+    hint="V and U differ, but W is symmetric: it gives the same score when query and key are "
+    "exchanged. Which V and U make a W that is not?",
+    where=lambda kind, d, weights: torch.allclose(_bilinear(weights), _bilinear(weights).T),
+)
+def a_symmetric_matrix():
+    return "reduced_rank", 2, {"V": torch.tensor([[1.0, 2.0]]), "U": torch.tensor([[2.0, 4.0]])}
+
+
+@alternative("break_as_bilinear")
+def rank_one():
+    weights = {"V": torch.tensor([[1.0, 2.0, 3.0]]), "U": torch.tensor([[3.0, 2.0, 1.0]])}
+    return "reduced_rank", 3, weights
+
+
+@alternative("break_as_bilinear")
+def counted_up():
+    V = torch.arange(8.0, dtype=torch.float64).view(2, 4)
+    return "reduced_rank", 4, {"V": V, "U": V.flip(1)}
+
+
 EQUIVALENT = {
     "score: with `q` once where `k` belongs: return q @ k.mT / q.shape[2] ** 0.5": (
         "queries and keys of this kind have one length"
