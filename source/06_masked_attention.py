@@ -252,8 +252,8 @@ live.slider(
 # </details>
 # <details><summary>Hint 4 · “the gradient of q is not finite”</summary>
 #
-# `nan_to_num` repairs the value. On the way back the gradient still meets NaN · 0, which is NaN.
-# (It ends where `masked_fill` had replaced the scores, but not where −∞ was added to them.)
+# `nan_to_num` repairs the value. In the backward pass the gradient still meets NaN · 0, which is
+# NaN. (It ends where `masked_fill` had replaced the scores, but not where −∞ was added to them.)
 # </details>
 
 # %% exercise="masked_attention"

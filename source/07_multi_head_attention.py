@@ -12,7 +12,7 @@
 #   saves,
 # - show how few directions trained heads use (★ and let them **collaborate**).
 #
-# **Time** 95 minutes, ★ 20 more · **Points** 18 · **GPU** not needed · **You need** lessons 05 and
+# **Time** 90 minutes, ★ 20 more · **Points** 18 · **GPU** not needed · **You need** lessons 05 and
 # 06
 
 # %%
@@ -134,7 +134,7 @@ check.preview("split_heads", only_a_view)
 # ### Exercise 7.2 · `merge_heads`
 # ●○○ easy · 5 minutes · 1 point
 #
-# The way back: `(B, H, T, d_head)` becomes `(B, T, H · d_head)`.
+# The inverse: `(B, H, T, d_head)` becomes `(B, T, H · d_head)`.
 #
 # <details><summary>Hint 1 · the idea</summary>
 #
