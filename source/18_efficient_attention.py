@@ -691,7 +691,7 @@ print(f"state of linear attention{state:9.2f} GiB {state:10.2f} GiB")
 # ### Exercise 18.8 · `flash_attention_backward` ★
 # ●●● hard · 25 minutes · 3 points
 #
-# For each tile: weights = exp(scores − lse). Then as in exercise 5.7. What the weights of a row
+# For each tile: weights = exp(scores − lse). Then as in exercise 5.8. What the weights of a row
 # share, Σⱼ weightᵢⱼ · grad_weightᵢⱼ, is over *all* tiles of the row, but it equals
 # contextᵢ · grad_contextᵢ, which is known beforehand. As in 18.2, the check cannot see how much
 # memory you use: one table of everything would pass, and miss the point.

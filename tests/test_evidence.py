@@ -7,7 +7,8 @@ import sys
 import pytest
 
 from attention.provided import evidence
-from benchmarks.evidence.__main__ import TABLE, lessons, read, run_point, table
+from benchmarks.evidence.__main__ import TABLE, lessons, read, table
+from benchmarks.evidence.running import run_point
 
 LESSONS = lessons()
 RECORDED = [
@@ -58,6 +59,21 @@ def test_the_table_is_up_to_date():
 def test_an_unknown_experiment_says_what_there_is():
     with pytest.raises(KeyError, match="python -m benchmarks.evidence no_such_lesson"):
         evidence.read("no_such_lesson", "nothing")
+
+
+def test_what_is_missing_is_run_and_what_is_not_asked_for_is_dropped(tmp_path):
+    lesson, name = RECORDED[0]
+    recorded = read(evidence.path_of(lesson))
+    again = as_stored(LESSONS[lesson].EXPERIMENTS[name].again)
+    known = [row for row in recorded[name] if row["point"] != again]
+    path = tmp_path / "found.json"
+    stray = {"point": {"seed": 99}, "result": {}}
+    path.write_text(json.dumps({"experiments": {name: [*known, stray]}}), encoding="utf-8")
+    seed = str(again["seed"])
+    command = [sys.executable, "-m", "benchmarks.evidence", lesson, "--only", name]
+    subprocess.run([*command, "--seeds", seed, "--to", str(path)], check=True, capture_output=True)
+    found = [row["point"] for row in read(path)[name]]
+    assert found == [row["point"] for row in recorded[name]]
 
 
 def test_an_unknown_lesson_is_refused():

@@ -22,6 +22,7 @@ import torch
 import benchmarks.evidence
 from attention.provided.evidence import path_of
 from attention.provided.files import ROOT, write_aside
+from benchmarks.evidence.running import run_point
 
 TABLE = ROOT / "docs" / "evidence.md"
 
@@ -32,13 +33,6 @@ def lessons():
     paths = sorted((ROOT / "source").glob("[0-9][0-9]_*.py"))
     order = [path.stem[3:] for path in paths if path.stem[3:] in found]
     return {name: importlib.import_module(f"benchmarks.evidence.{name}") for name in order}
-
-
-def run_point(lesson, name, point):
-    """The result of one point, as the file will hold it."""
-    torch.set_num_threads(1)
-    module = importlib.import_module(f"benchmarks.evidence.{lesson}")
-    return json.loads(json.dumps(module.EXPERIMENTS[name].run(**point)))
 
 
 def read(path):
