@@ -180,7 +180,7 @@ class Transformer(Translator):
     """The translator with stacks of layers, which finds the padding by itself.
 
     n_layers  how many layers the encoder and the decoder have, each
-    pre_norm  True: LayerNorm before the sublayers, easier to train; False: behind, as in the paper
+    pre_norm  True: LayerNorm before the sublayers, easier to train; False: after, as in the paper
     fused     use PyTorch's attention kernel
 
     The other arguments are those of `Translator`. The defaults are the sizes of the paper's base
@@ -211,7 +211,7 @@ class Transformer(Translator):
 
     @torch.no_grad()
     def translate(self, source, max_length=100):
-        """Return the greedy translation of each row: ids (B, T), filled up with PAD behind EOS."""
+        """Return the greedy translation of each row: ids (B, T), filled up with PAD after EOS."""
         read = source.new_full((len(source), 1), BOS)  # (B, 1)
         source_mask, _ = masks_from_tokens(source, read)
         memory = self.encode(source, source_mask)
@@ -229,7 +229,7 @@ def transformer_parameters(
 
     source_size, target_size  sizes of the vocabularies
     d_model, d_ff, n_layers   sizes of the layers, and how many there are on each side
-    pre_norm                  whether there is a norm behind each stack
+    pre_norm                  whether there is a norm after each stack
     tied                      "none": three tables, "target": two, "all": one
     returns                   an int
 
@@ -244,3 +244,17 @@ def transformer_parameters(
     rows = {"none": source_size + 2 * target_size, "target": source_size + target_size}
     tables = rows.get(tied, target_size) * d_model
     return tables + n_layers * layer_pair + 2 * norm * pre_norm
+
+
+# Inputs on which a wrong answer shows
+
+
+def break_append_best():
+    """An input on which `ends_once` goes on with another token than `append_best`.
+
+    returns  a tuple (read, logits): ids (B, T), as `translate` has them on its way, each row from
+             BOS on, with nothing but PAD after EOS; and scores (B, T, vocab_size)
+    """
+    logits = torch.zeros(1, 3, 5)
+    logits[0, 2, 4] = 1.0
+    return torch.tensor([[BOS, EOS, PAD]]), logits

@@ -5,7 +5,7 @@ import math
 import torch
 from torch import nn
 
-from autograder.checking import expect, layers
+from autograder.checking import counterexamples, expect, layers
 from autograder.checking.registry import check
 
 F64 = torch.float64
@@ -443,6 +443,33 @@ def _appended(student, draw, read, logits):
             expect.equal(longer[b, T].item(), PAD, what)
     what = f"with B={B} and T={T} the tokens differ from loops over the scores"
     expect.close(longer, torch.cat([read, torch.tensor(new)[:, None]], 1), what)
+
+
+def _on_the_way(read, logits):
+    """Ids and scores as `translate` has them while it writes."""
+    for name, value in (("read", read), ("logits", logits)):
+        tensor = isinstance(value, torch.Tensor)
+        expect.true(tensor, f"{name} is no tensor", expect.describe(value), "a tensor")
+    sizes = read.dim() == 2 and read.numel() and not read.is_floating_point()
+    what = "read should be whole numbers, (B, T), with B and T at least 1"
+    expect.true(sizes, what, expect.describe(read), "such as torch.tensor([[1, 5]])")
+    fits = logits.dim() == 3 and logits.shape[:2] == read.shape and logits.is_floating_point()
+    what = "logits should be scores (B, T, vocab_size), one row for each id that was read"
+    expect.true(fits, what, expect.describe(logits), "floating-point numbers of that shape")
+    for row in read.tolist():
+        known = all(0 <= token < logits.shape[2] for token in row)
+        what = f"read holds ids that the {logits.shape[2]} scores do not know"
+        expect.true(known, what, str(row), "ids below vocab_size")
+        after = row[row.index(EOS) + 1 :] if EOS in row else []
+        begun = row[0] == BOS and not any(after) and row.count(PAD) == len(after)
+        what = "`translate` never has such a row"
+        expect.true(begun, what, str(row), "BOS first, then tokens, and PAD only after EOS")
+
+
+@check(without=counterexamples.WITHOUT)
+def break_append_best(student, draw):
+    """An input on which ends_once is wrong."""
+    counterexamples.judge(student, "append_best", "ends_once", allowed=_on_the_way)
 
 
 @check

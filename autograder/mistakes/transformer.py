@@ -874,7 +874,11 @@ def never_ends(read, logits):
     "ended, too.",
 )
 def ends_once(read, logits):
-    return _append(read, logits[:, -1].argmax(1).masked_fill(read[:, -1] == EOS, PAD))
+    longer = []
+    for row, scores in zip(read, logits, strict=True):
+        new = PAD if row[-1] == EOS else int(scores[-1].argmax())
+        longer.append([*row.tolist(), new])
+    return torch.tensor(longer, device=read.device)
 
 
 @mistake(
@@ -933,6 +937,57 @@ def looks_for_any_end(read, logits):
     ended = (read == EOS).any(1) | (read == PAD).any(1)
     best = logits[:, -1, :].topk(1).indices
     return torch.hstack([read, torch.where(ended[:, None], PAD, best)])
+
+
+def _last(read):
+    return read[:, -1].tolist()
+
+
+def _ends(read, logits):
+    """Whether PAD scores highest in each row that ended before its last id."""
+    best = logits[:, -1].argmax(dim=1).tolist()
+    return all(token == PAD for end, token in zip(_last(read), best, strict=True) if end == PAD)
+
+
+@mistake(
+    "break_append_best",
+    hint="No row has ended. Then both write the best token everywhere.",
+    where=lambda read, logits: not {EOS, PAD} & set(_last(read)),
+)
+def all_rows_go_on():
+    return torch.tensor([[1, 5, 4], [1, 6, 3]]), torch.eye(7)[None, :3].repeat(2, 1, 1)
+
+
+@mistake(
+    "break_append_best",
+    hint="The rows that have ended did so just now: their last id is EOS, and the answer looks for "
+    "EOS. What does such a row look like one step later?",
+    where=lambda read, logits: EOS in _last(read) and PAD not in _last(read),
+)
+def has_just_ended():
+    return torch.tensor([[1, 5, 2], [1, 6, 3]]), torch.eye(7)[None, 2:5].repeat(2, 1, 1)
+
+
+@mistake(
+    "break_append_best",
+    hint="A row ends in PAD, and the scores after it happen to be highest for PAD: the answer gets "
+    "it right by luck. (Of equal scores argmax takes the first.)",
+    where=lambda read, logits: PAD in _last(read) and _ends(read, logits),
+)
+def scores_are_all_equal():
+    return torch.tensor([[1, 2, 0]]), torch.zeros(1, 3, 5)
+
+
+@alternative("break_append_best")
+def one_row_is_two_steps_ahead():
+    logits = torch.zeros(2, 4, 9)
+    logits[:, :, 7] = 2.0
+    return torch.tensor([[1, 5, 2, 0], [1, 6, 3, 3]]), logits
+
+
+@alternative("break_append_best")
+def would_end_again():
+    return torch.tensor([[1, 2, 0, 0]]), torch.tensor([[[0.0, 0.0, 1.0]]]).repeat(1, 4, 1)
 
 
 def _count(

@@ -1,0 +1,66 @@
+"""The Transformer on one page: it is the library's, and lesson 10's solution shows it as it is."""
+
+import importlib.util
+
+import pytest
+import torch
+
+from attention.provided import translators
+from attention.provided.data import PAD
+from attention.provided.files import ROOT
+from attention.sequence_to_sequence import masked_cross_entropy
+from attention.transformer import Transformer
+
+PATH = ROOT / "docs" / "transformer_on_one_page.py"
+SOURCE = ROOT / "source" / "10_transformer.py"
+SIZES = {"d_model": 12, "n_heads": 3, "d_ff": 20, "n_layers": 3, "dropout": 0.0}
+
+
+@pytest.fixture(scope="module")
+def page():
+    spec = importlib.util.spec_from_file_location("transformer_on_one_page", PATH)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def ids(B, T, size, lengths):
+    drawn = torch.randint(3, size, (B, T))
+    return drawn.masked_fill(torch.arange(T) >= torch.tensor(lengths)[:, None], PAD)
+
+
+def test_it_has_at_most_120_lines():
+    assert len(PATH.read_text(encoding="utf-8").splitlines()) <= 120
+
+
+def test_the_same_weights_give_the_same_scores_and_gradients(page):
+    torch.manual_seed(0)
+    ours = Transformer(9, 11, **SIZES).double()
+    theirs = page.Transformer(9, 11, **SIZES).double()
+    assert theirs.state_dict().keys() == ours.state_dict().keys()
+    for parameter in ours.parameters():
+        torch.nn.init.normal_(parameter, std=0.5)
+    theirs.load_state_dict(ours.state_dict())
+    source, target = ids(4, 7, 9, [7, 4, 1, 0]), ids(4, 5, 11, [5, 2, 3, 4])
+    for model in (ours, theirs):
+        masked_cross_entropy(model(source, target), target).backward()
+    torch.testing.assert_close(theirs(source, target), ours(source, target))
+    expected = dict(ours.named_parameters())
+    for name, parameter in theirs.named_parameters():
+        torch.testing.assert_close(parameter.grad, expected[name].grad, msg=name)
+
+
+def test_it_translates_with_the_weights_that_ship(page):
+    model, corpus = translators.trained("transformer")
+    sizes = {name: value for name, value in translators.SMALL.items() if name != "fused"}
+    vocabularies = len(corpus.source_vocabulary), len(corpus.target_vocabulary)
+    theirs = page.Transformer(*vocabularies, **sizes).eval()
+    theirs.load_state_dict(model.state_dict())
+    source = corpus.batch(corpus.test[-20:]).source
+    torch.testing.assert_close(theirs.translate(source), model.translate(source))
+
+
+def test_the_solution_of_lesson_10_shows_this_file():
+    lines = PATH.read_text(encoding="utf-8").splitlines()
+    shown = "\n".join(f"# {line}".rstrip() for line in ["```python", *lines, "```"])
+    assert shown in SOURCE.read_text(encoding="utf-8")
