@@ -1,33 +1,45 @@
 # %% [markdown]
 # # 12 · What does the hardware want?
 #
-# Lesson 11 built the training step. Now it meets a machine. How much work is a step, how much could
-# the machine do, and what lies between the two? And what if the power fails in the middle?
+# Lesson 11 built the training step. Now it meets a machine. How much work is a step, how much
+# memory does it take, how much could the machine do, and what lies between the two? And what if the
+# power fails in the middle?
 #
 # **After this lesson** you can
-# - count the **operations** of a training, and say which share of a machine it uses,
-# - multiply in **16 bits** where that is safe, and say why weights and sums stay in 32,
-# - climb the **speed ladder** of your own machine, one change at a time,
+# - count the **operations** and the **bytes** of a training, and say which share of a machine it
+#   uses,
+# - read a **roofline**, and say whether an operation waits for numbers or for products,
+# - multiply in **16 bits** where that is safe, and scale a loss whose gradients would vanish,
+# - find and mend what fails on a **GPU** without having one,
 # - **stop** a training anywhere and **resume** it to the last digit,
-# - train in **several processes**, from a terminal.
+# - share a batch among **several processes** without changing the step.
 #
-# **Time** 60 minutes · **Points** 2 · **GPU** used if there is one, not needed · **You need**
-# lessons 10 and 11
+# **Time** 115 minutes · **Points** 9 · **GPU** used if there is one, not needed · **You need**
+# lessons 02, 10 and 11
 
 # %%
 import math
 import os
+import subprocess
+import sys
 import tempfile
 import time
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 
 import torch
+from torch import nn
+from torch.nn import functional as F
 
-from attention.provided import plots, translators
+from attention.provided import evidence, plots, precision, swept, translators
 from attention.provided.data import PAD
+from attention.provided.kept import kept_bytes
+from attention.provided.predictions import compare
+from attention.provided.rehearsal import rehearse
 from attention.training import TrainStep, batch_by_tokens, epoch_order, noam_learning_rate
 from attention.transformer import Transformer
+from attention.transformer_blocks import EncoderLayer, layer_parameters
 from autograder import check
 
 SHORT = bool(os.environ.get("NBGRADER_EXECUTION"))  # while nbgrader runs this, few steps will do
@@ -35,6 +47,10 @@ device = "cuda" if torch.cuda.is_available() else "cpu"
 device = "mps" if torch.backends.mps.is_available() else device
 
 # %% [markdown]
+# All timings in this notebook are those of the machine on which it ran last: run it, and they are
+# yours. Short timings waver, more so if the machine does something else. Trust large differences
+# only.
+#
 # ## What fails without this idea
 # The plainest training takes one sentence, makes a step, and takes the next sentence. How many
 # tokens does it learn from in a second, and how many if 8 or 64 sentences are taken at once?
@@ -67,20 +83,22 @@ for size in (1, 8, 64):
     print(f"{size:2d} at a time: {speed:8,.0f} tokens/s")
 
 # %% [markdown]
-# The model is the same, each token needs the same products, and the machine was busy all the time.
-# With what? With starting small products one after the other. “Busy” says nothing: a machine can
-# work all night and do a small part of what it could. To see that, one has to count.
+# The model is the same and each token needs the same products, but one sentence at a time uses
+# less of the machine. All the time the machine was busy; but “busy” only says that something was
+# running. To say how well it is used, one has to count.
 #
 # ## The idea
-# A machine is good at large products of short numbers, and bad at almost everything else. So:
+# A processor multiplies faster than its memory can deliver numbers, and it is fastest at large
+# products of short numbers. So:
 #
-# | what the hardware wants | what we do |
+# | question | what we do |
 # |---|---|
-# | to be measured | count operations, divide by what it could do |
-# | to multiply short numbers | products in bfloat16, sums and weights in float32 |
-# | a few large products | big batches, operations that are joined into one |
-# | company | several processes, each with its share of the batch |
-# | to break off now and then | all of the state in a file |
+# | how much work is it? | count operations, divide by what the machine could do |
+# | does it wait for memory? | count bytes, and compare operations for each byte |
+# | does it fit? | count weights, gradients, moments and activations |
+# | may numbers be shorter? | products in bfloat16, sums and weights in float32 |
+# | may several share the work? | several processes, each with its share of the batch |
+# | what if it breaks off? | all of the state in a file |
 #
 # ## How much work is it?
 # A product of `(n, m)` and `(m, k)` takes n·m·k multiplications and as many additions: 2·n·m·k
@@ -100,7 +118,7 @@ print(f"{multiplications} multiplications and {additions} additions; 2·n·m·k 
 
 # %% [markdown]
 # ### Exercise 12.1 · `training_flops`
-# ●●○ medium · 15 minutes · 2 points
+# ●●○ medium · 18 minutes · 2 points
 #
 # Count the matrix products of one sentence pair. In each layer pair there are three attentions,
 # each with four projections and two products of its own (scores, and weights times values), and two
@@ -117,10 +135,10 @@ print(f"{multiplications} multiplications and {additions} additions; 2·n·m·k 
 # Queries and outputs belong to target positions, keys and values to source positions. The scores
 # are `(T_q, T_k)`.
 # </details>
-# <details><summary>Hint 3 · all sizes 1</summary>
+# <details><summary>Hint 3 · a smaller step</summary>
 #
-# 12 projections, 6 products of attentions, 4 of feed-forward networks, 1 generator: 23
-# multiplications forward.
+# Set all sizes to 1. How many multiplications does the forward pass make then, part by part? You
+# should find 23. Which of them gets a factor T_k, which T_q, which both?
 # </details>
 
 # %% exercise="training_flops"
@@ -148,13 +166,150 @@ for dtype in (torch.float32, torch.bfloat16):
     print(f"a product of two {n} × {n} matrices in {dtype}: {peaks[dtype] / 1e12:.2f} TFLOP/s")
 
 # %% [markdown]
-# (What the GPUs could do is how the paper's table 2 gets at its “training cost”. The big model,
-# trained for three times as many steps (3.5 days), reached 28.4 BLEU on English–German and 41.8 on
-# English–French: better than anything before it, at a fraction of the cost. BLEU is for lesson 14.)
+# (What the GPUs could do is how the paper's table 2 gets at its “training cost”.)
+#
+# ## Does it wait for memory?
+# Before a processor can multiply two numbers, they have to come from memory. The **arithmetic
+# intensity** of an operation is how many FLOPs it does for each byte that it reads or writes. Two
+# examples in float32, four bytes a number:
+#
+# | operation | FLOPs | bytes | FLOPs a byte |
+# |---|---|---|---|
+# | add two vectors of n numbers | n | 12 n | 1/12 |
+# | multiply two n × n matrices | 2 n³ | 12 n² | n/6 |
+#
+# An operation can be no faster than the processor multiplies, and no faster than memory delivers:
+# speed ≤ min(peak, bandwidth · intensity). Drawn against the intensity, on logarithmic axes, this
+# is a slope and then a flat line: the **roofline**.
+#
+# ### Predict first
+# The flat roof is the speed of the product of two 1024 × 1024 matrices (8192 on a GPU). From which
+# n on does a product of two n × n matrices reach half of it: 16, 32, 64, 128, 256 or 512?
+
+# %%
+prediction = None  # one of these numbers; None skips this
+
+# %% demo=true
+vectors = torch.randn(2, 2**24 if device == "cpu" else 2**27, device=device)
+out = torch.empty_like(vectors[0])
+bandwidth = 12 * out.numel() / seconds(lambda: torch.add(*vectors, out=out))
+peak = peaks[torch.float32]
+found = {1 / 12: bandwidth / 12}
+for n in (16, 32, 64, 128, 256, 512):
+    square, times = torch.randn(n, n, device=device), max(2, 512 // n)
+    spent = seconds(lambda square=square, times=times: [square @ square for _ in range(times)])
+    found[n / 6] = times * 2 * n**3 / spent
+ax = plots.panels(width=5.6, height=3.2)
+roof = [2.0**power for power in range(-5, 11)]
+ax.plot(roof, [min(peak, bandwidth * one) for one in roof], color=plots.GREY, label="roof")
+ax.plot(list(found), list(found.values()), "o", color=plots.BLUE, label="measured")
+ax.set(xscale="log", yscale="log", xlabel="FLOPs a byte", ylabel="FLOP/s")
+ax.legend(fontsize=8)
+print(
+    f"memory {bandwidth / 1e9:.0f} GB/s; the roof is flat from {peak / bandwidth:.1f} FLOPs a byte"
+)
+half = [round(6 * one) for one, speed in found.items() if speed > peak / 2]
+compare(prediction, min(half, default=1024), "half of the peak from n =")
+
+# %% [markdown]
+# *Speed against arithmetic intensity: one addition of vectors (left) and products of n × n
+# matrices, n from 16 to 512. Grey: what memory and processor allow.* A point above the roof says
+# that the roof was measured in a slower moment. Points below it have another cost that this
+# picture leaves out: starting an operation, which small products hardly repay, and caches, from
+# which numbers come faster than from memory. The addition lies on the slope by construction. A
+# norm, a softmax, a dropout or an optimiser step is much like it: a few operations for each number
+# that is read. That is why a *fused* kernel, which does several of them while it has the numbers
+# at hand, can save so much. And it is why a batch should be large.
+#
+# ## Does it fit?
+# Four things take memory in a training: the weights, a gradient for each of them, AdamW's two
+# moments for each, and the **activations**: all that the forward pass computes and the backward
+# pass will need. A product needs both of its factors to compute their gradients, so both are kept
+# until then.
+#
+# ### Exercise 12.2 · `training_memory`
+# ●●○ medium · 20 minutes · 2 points
+#
+# Count the bytes of the four parts for a stack of pre-norm encoder layers, in float32. The
+# docstring says which operation keeps what; lesson 09's `layer_parameters(d_model, d_ff)` counts a
+# layer's parameters. The check compares with what PyTorch really keeps.
+#
+# <details><summary>Hint 1 · the idea</summary>
+#
+# Go through the layer in order and make a list: norm, W_q W_k W_v, scores, softmax, context, W_o,
+# norm, linear, ReLU, linear. What does each keep that is not on the list yet?
+# </details>
+# <details><summary>Hint 2 · the shapes</summary>
+#
+# Nearly all of them are `(B, T, something)`, so count for one token first. The exception are the
+# attention's weights, `(B, H, T, T)`: how many numbers is that for one token?
+# </details>
+# <details><summary>Hint 3 · a smaller step</summary>
+#
+# With all sizes 1, and one token, 14 numbers are kept: 8 of them are vectors of d_model. Which
+# eight? (W_q, W_k and W_v read the same tensor.)
+# </details>
+
+# %% exercise="training_memory"
+from attention.training_on_gpu import training_memory
+
+# %% check="training_memory" points=2
+check.training_memory(training_memory)
+
+# %% demo=true
+base = {"d_model": 512, "n_heads": 8, "d_ff": 2048}
+layers = {fused: EncoderLayer(**base, dropout=0.0, pre_norm=True, fused=fused) for fused in (0, 1)}
+lengths, shown = (32, 64, 128, 256, 512, 1024, 2048), {}
+counts = [training_memory(16, T, **base, n_layers=6) for T in lengths]
+for part in ("weights", "moments", "activations"):
+    shown[part] = [count[part] / 1e9 for count in counts]
+fused = [training_memory(16, T, **base, n_layers=6, fused=True)["activations"] for T in lengths]
+shown["activations, fused"] = [count / 1e9 for count in fused]
+ax = plots.lines(lengths, shown, None, "six layers of the paper's size, 16 sentences", "T", "GB")
+for is_fused, layer in layers.items():
+    x = {T: torch.randn(1, T, 512, requires_grad=True) for T in (32, 64, 128, 256)}
+    kept = [96e-9 * kept_bytes(partial(layer, one), layer.parameters()) for one in x.values()]
+    colour = ax.lines[2 + is_fused].get_color()
+    ax.plot(list(x), kept, "o", color=colour, markersize=5)
+ax.set(xscale="log", yscale="log")
+ax.set_xticks(lengths, lengths)
+ax.minorticks_off()
+
+# %% [markdown]
+# *Bytes by your count against the length T of 16 sentences; gradients take as much as the weights.
+# Dots: what PyTorch keeps for one layer and one sentence, times 6 · 16.* Weights, gradients and
+# moments do not depend on the batch. The activations do, and the plain attention's grow with T²:
+# its weights are H · T numbers for each token. The fused kernel does not keep them, but computes
+# them again in the backward pass. Does that cost time?
+
+# %% demo=true
+timed = {"plain": [], "fused": []}
+for T in (64, 256, 1024):
+    q, k, v = torch.randn(3, 2, 4, T, 32, device=device, requires_grad=True).unbind()
+
+    def plain(q=q, k=k, v=v):
+        weights = (q @ k.transpose(-2, -1) / math.sqrt(32)).softmax(-1)
+        (weights @ v).sum().backward()
+
+    def kernel(q=q, k=k, v=v):
+        F.scaled_dot_product_attention(q, k, v).sum().backward()
+
+    for name, action in (("plain", plain), ("fused", kernel)):
+        timed[name].append(1000 * seconds(action, 2 if SHORT else 5))
+ax = plots.lines((64, 256, 1024), timed, None, "forward and backward pass", "T", "milliseconds")
+ax.set(xscale="log", yscale="log")
+ax.set_xticks((64, 256, 1024), (64, 256, 1024))
+ax.minorticks_off()
+
+# %% [markdown]
+# *Time of one attention, forward and backward, against T: 2 sentences, 4 heads of 32.* The kernel
+# does more operations, but writes fewer bytes. Which of the two counts, you see above for your
+# machine; lesson 18 builds such a kernel.
 #
 # ## Numbers with few bits
-# A GPU multiplies 16-bit numbers several times as fast as those of 32 bits. But 16 bits must be
-# divided between *range* and *precision*. There are two ways to do it:
+# Numbers of 16 bits take half the memory, and machines that have units for them multiply them
+# faster. (Yours? The two products measured above say so.) But 16 bits must be divided between
+# *range* and *precision*. There are two ways to do it:
 
 # %% demo=true
 print("type       bits  largest  smallest  next after 1")
@@ -174,12 +329,99 @@ for dtype in (torch.float32, torch.bfloat16):
     print(f"1 + 100 times 0.001, step by step, in {dtype}: {weight.item():.3f}")
 
 # %% [markdown]
-# float16 is precise, but its range is short: small gradients become 0. The remedy is to multiply
-# the loss by a large number, and to divide the gradients by it before anything else is done with
-# them. **bfloat16** has the range of float32, and needs no such thing. But it is coarse: 1 + 0.001
-# is rounded back to 1. So weights, gradients and sums stay in float32, and only the matrix products
-# are done in bfloat16. This is called *mixed precision*, and PyTorch's name for it is `autocast`:
-# the `dtype` of lesson 11's step switches it on.
+# float16 is precise, but its range is short: what is below 6e-8 becomes 0, and what is above 65
+# 504 infinite. **bfloat16** has the range of float32. But it is coarse: 1 + 0.001 is rounded back
+# to 1. Two remedies follow. In *mixed precision* weights, gradients and sums stay in float32, and
+# only the matrix products are done in bfloat16: PyTorch's `autocast`, which the `dtype` of lesson
+# 11's step switches on. And gradients in float16 are moved into its range by **loss scaling**:
+# multiply the loss by a large number, and divide the gradients by it in float32 before anything
+# else is done with them.
+#
+# How large are gradients? Here are those of the numbers translator, before and after its training:
+
+# %% demo=true
+corpus = translators.data.numbers()
+batch = corpus.batch(corpus.train[::200])
+ax = plots.panels(width=6.0, height=2.8)
+for label, one in (
+    ("untrained", precision.untrained()),
+    ("trained", translators.trained("transformer")[0]),
+):
+    gradients = precision.gradients_of(one, batch)
+    exponents = gradients.abs().log2()
+    ax.hist(exponents, bins=range(-50, 1), histtype="step", density=True, label=label)
+    for scale in (1.0, 2.0**16):
+        lost = ((gradients * scale).half() == 0).float().mean()
+        print(f"{label:<9} scale {scale:7,.0f}: {lost:6.2%} of the gradients become 0 in float16")
+ax.axvline(-24, color=plots.GREY, linestyle="--", label="smallest number in float16")
+ax.set(xlabel="log₂ of the gradient's size", ylabel="share", yticks=[])
+legend = ax.legend(fontsize=8, loc="upper left")
+
+# %% [markdown]
+# *How large the gradients are (those that are exactly 0 are left out), and the smallest number
+# that float16 can hold.* A scale of 2¹⁶ moves both curves 16 to the right. Too large a scale moves
+# some of them beyond 2¹⁶, where they are infinite. One cannot know beforehand, so the scale is
+# adapted: a step with an infinite gradient is skipped and the scale halved; after many good steps
+# it is doubled.
+#
+# ### Exercise 12.3 · `loss_scaling`
+# ●●○ medium · 15 minutes · 2 points
+#
+# <details><summary>Hint 1 · the idea</summary>
+#
+# First decide whether the step is skipped. If not, unscale. Then decide whether the scale grows.
+# </details>
+# <details><summary>Hint 2 · which numbers are bad</summary>
+#
+# Infinite ones of either sign, and NaN. `isfinite` asks each number; a sum in float16 can overflow
+# although all its terms are finite.
+# </details>
+# <details><summary>Hint 3 · “the tensor is 0, or is wrong in the third digit”</summary>
+#
+# In which dtype is 0.001 / 65536 computed? What is the smallest number it has?
+# </details>
+
+# %% exercise="loss_scaling"
+from attention.training_on_gpu import loss_scaling
+
+# %% check="loss_scaling" points=2
+check.loss_scaling(loss_scaling)
+
+# %% demo=true
+scale, good_steps = 2.0**24, 0
+for step in range(1, 13):
+    gradients = precision.gradients_of(precision.untrained(), batch)
+    unscaled, new_scale, good_steps = loss_scaling([(scale * gradients).half()], scale, good_steps)
+    print(f"step {step:2d}: scale 2^{math.log2(scale):.0f}", "skipped" if unscaled is None else "")
+    scale = new_scale
+
+# %% [markdown]
+# The scale comes down by itself until nothing overflows. Does it matter for what is learned? Two
+# recorded experiments: the numbers translator, 60 steps, three seeds each.
+
+# %% demo=true
+rows = evidence.read("training_on_gpu", "numbers of 16 bits")
+ways = {way: [r["loss"] for r in rows if r["way"] == way] for way in precision.WAYS[:2]}
+scales = evidence.read("training_on_gpu", "loss scale")
+named = {f"2^{row['log2_scale']}" + ", adapted" * row["dynamic"]: [] for row in scales}
+for row in scales:
+    named[f"2^{row['log2_scale']}" + ", adapted" * row["dynamic"]].append(row)
+axes = plots.panels(columns=2, width=4.6, height=2.9, share=False)
+swept.dots(ways, axes[0], "what has 16 bits", "held-out loss")
+losses = {name: [row["loss"] for row in group] for name, group in named.items()}
+swept.dots(losses, axes[1], "gradients in float16, by scale", "held-out loss")
+for name, group in named.items():
+    lost, skipped = (max(row[what] for row in group) for what in ("lost", "skipped"))
+    print(f"scale {name:<14} up to {lost:5.1%} of the gradients lost, {skipped} steps skipped")
+
+# %% [markdown]
+# *Held-out loss after 60 steps; each dot is a seed. Left: float32, and products alone in bfloat16.
+# Right: gradients rounded to float16, by the scale of the loss.* Right: with the loss as it is, or
+# 256 times as large, next to nothing is lost and the model learns as in float32: as small a model
+# as this needs no scale. With gradients 2¹⁶ times smaller nearly nine of ten become 0, and it
+# learns much less. With a scale of 2²⁴ every step overflows and is skipped, unless the scale
+# adapts: then seven steps are lost and the rest go as usual. Left: products in bfloat16
+# move the loss by about 0.02 at most, and another seed moves it as much.
 #
 # ## The speed ladder
 # The same training step on the machine at hand (of a CPU, one core), with one thing changed after
@@ -195,16 +437,14 @@ for dtype in (torch.float32, torch.bfloat16):
 # | torch.compile | Python is taken out, and neighbouring operations become one |
 #
 # The faster of the two products above sets the peak: a step that did nothing but large matrix
-# products could come near it. A rung that makes the step slower here is shown, and taken off again.
-#
-# ### Predict first
-# Which rung will help most? On a CPU, will bfloat16 help at all?
+# products could come near it. Sentences have 256 tokens here, so that attention is a part of the
+# work that counts. A rung that makes the step slower here is shown, and taken off again.
 
 # %% demo=true
-gpu, T, V_ladder = device != "cpu", 32, 2000
+gpu, T, V_ladder = device != "cpu", 256, 2000
 sizes_of = (512, 8, 2048, 6) if gpu else (256, 4, 1024, 2)
 config = dict(zip(("d_model", "n_heads", "d_ff", "n_layers"), sizes_of, strict=True))
-ids = torch.randint(3, V_ladder, (256 if gpu else 16, T), device=device)
+ids = torch.randint(3, V_ladder, (32 if gpu else 2, T), device=device)
 rungs = {
     "float32": {},
     "TF32": {"tf32": True} if device == "cuda" else "only NVIDIA's GPUs have it",
@@ -214,7 +454,7 @@ rungs = {
     "torch.compile": {"compiled": True},
 }
 if device != "cuda":
-    rungs["torch.compile"] = "compiling takes longer here than all the rest of the ladder"
+    rungs["torch.compile"] = "tried on NVIDIA's GPUs only"
 elif find_spec("triton") is None:
     rungs["torch.compile"] = "it needs the package triton"
 
@@ -261,17 +501,116 @@ legend = ax.legend(fontsize=8, loc="upper left", bbox_to_anchor=(1, 1))
 
 # %% [markdown]
 # *Target tokens per second of each rung, on your machine once you have run the cells. Dashed and
-# dotted: what the step would reach if all of it ran as fast as one large matrix product.* Timings
-# of so few steps waver, more so if the machine does something else: trust large differences only.
-# Whether bfloat16 helps a CPU depends on it: one with units for bfloat16 gets faster, others have
-# to convert, and mostly get slower. The two products above tell which yours is. On a GPU the ladder
-# is higher. Its matrix units want short numbers, and its memory is slow beside them, so whatever
-# moves less is faster. `make bench-train` climbs with more patience.
+# dotted: what the step would reach if all of it ran as fast as one large matrix product.* Whether
+# bfloat16 helps depends on the machine: one with units for bfloat16 gets faster, others have to
+# convert. The two products above tell which yours is. `make bench-train` climbs with more patience,
+# and `docs/training.md` has its figures.
+#
+# ## Recurrent or attention: the clock
+# Lesson 02 said that a recurrent network cannot work on all positions at once, and lesson 10 that a
+# Transformer can. What does the clock say? One layer of each, 128 numbers wide, forward and
+# backward, on 8 sentences of growing length.
+
+# %% demo=true
+lengths = (16, 64, 256) if SHORT else (16, 64, 256, 1024)
+layers = {
+    "GRU": nn.GRU(128, 128, batch_first=True),
+    "encoder layer": EncoderLayer(128, 4, 512, 0.0, True, False),
+    "encoder layer, fused": EncoderLayer(128, 4, 512, 0.0, True, True),
+}
+timed = {name: [] for name in layers}
+for name, layer in layers.items():
+    layer.to(device)
+    for T in lengths:
+        x = torch.randn(8, T, 128, device=device)
+
+        def both(layer=layer, x=x):
+            y = layer(x)
+            (y[0] if isinstance(y, tuple) else y).sum().backward()
+
+        timed[name].append(1e6 * seconds(both, 2) / (8 * T))
+ax = plots.lines(lengths, timed, None, "forward and backward pass", "T", "microseconds a token")
+ax.set(xscale="log", yscale="log")
+ax.set_xticks(lengths, lengths)
+ax.minorticks_off()
+
+# %% [markdown]
+# *Time for each token against the length of the sentences.* A recurrent layer's time for each
+# token does not rise with T: each is one more step after the others. The plain encoder layer's
+# rises when the T² scores begin to outweigh the rest. The two layers do not do the same amount of
+# work, so what to compare is how the lines run, not their heights. One core works through
+# everything one after the other, so on a CPU “all positions at once” saves only the starting of
+# small operations. A machine with thousands of units can use it; lessons that were only run on a
+# CPU cannot show by how much.
+#
+# ## A rehearsal for those without a GPU
+# A GPU has a memory of its own, and refuses to compute with tensors that lie in the CPU's. Whether
+# a program obeys shows only there, unless there is a device that refuses the same things. The
+# grader has one: every answer that you handed in so far was called on it, too. `rehearse(function,
+# …)` calls a function with its arguments moved to that device. Three pieces of code that work on a
+# CPU:
+
+
+# %%
+def numbered(x):
+    """Add to each vector the number of its position: (B, T, d) -> (B, T, d)."""
+    return x + torch.arange(x.shape[1])[:, None]
+
+
+def largest_weight(scores):
+    """The largest weight of a softmax, as a Python number."""
+    return scores.softmax(dim=-1).numpy().max()
+
+
+class Stretch(nn.Module):
+    """Multiply each feature by a number that is not learned."""
+
+    def __init__(self, d_model):
+        super().__init__()
+        self.factors = torch.linspace(0.5, 2.0, d_model)
+
+    def forward(self, x):
+        return x * self.factors
+
+
+# %%
+x = torch.randn(2, 5, 4)
+for rehearsed in (
+    rehearse(numbered, x),
+    rehearse(largest_weight, x),
+    rehearse(lambda stretch, x: stretch(x), Stretch(4), x),
+):
+    print("  fails" if rehearsed is None else "  works")
+
+# %% [markdown]
+# Read the three errors; then mend the three pieces in the cell above, and run both again until all
+# of them work. (Not graded. You need one word, one call and one line.)
+#
+# <details><summary>Hint</summary>
+#
+# Where is a new tensor made, unless you say otherwise? What has to happen to a tensor before NumPy
+# can read it? `module.to(device)` moves parameters and *buffers*: see `register_buffer`.
+# </details>
+
+# %% [markdown] answer=true
+# <details><summary>The three pieces, mended</summary>
+#
+# - `torch.arange(x.shape[1], device=x.device)`: made where x is.
+# - `scores.softmax(dim=-1).cpu().numpy().max()`, or without NumPy
+#   `scores.softmax(dim=-1).max().item()`.
+# - `self.register_buffer("factors", torch.linspace(0.5, 2.0, d_model))`: now it moves with the
+#   module, and is stored with it.
+# </details>
+
+# %% [markdown]
+# Two more things differ on a GPU, and raise no error. Operations are only *started*: a clock has to
+# wait until they are done (`synchronize`, in `seconds` above). And every `.item()`, `print` of a
+# tensor or `if` on one waits, too, so a loop that looks at each loss can be slow.
 #
 # ## Stop and resume
-# Trainings break off: power fails, machines are wanted by others. To go on *exactly* takes more
-# than the weights. The optimiser has a memory, and the position in the data is part of the state
-# too. (So is the random generator, where there is dropout.)
+# Trainings are interrupted: power fails, machines are wanted by others. To go on *exactly* takes
+# more than the weights. The optimiser has a memory, and the position in the data is part of the
+# state too. (So is the random generator, where there is dropout.)
 #
 # The file is written under another name first, and renamed when it is complete. If the power fails
 # *while writing*, the old file is still there.
@@ -336,17 +675,119 @@ with translators.one_thread(), tempfile.TemporaryDirectory() as folder:
 # first steps at a rate for which the old one was warmed up. Nothing raises an error. Only the
 # losses tell, to those who look.
 #
-# ## Several processes, and the real thing
-# `python -m attention.train numbers` trains from a terminal with the functions of lesson 11, and
-# `python -m attention.train multi30k` does so on real sentences. Started with `torchrun`, it uses
-# several GPUs: each takes a share of every batch, and they add up their gradients.
+# ## Several processes
+# Each process takes a share of every batch and computes the gradients of *its* mean loss. Then they
+# join their gradients, and all make the same step. That is **data parallelism**. Lesson 11's
+# question comes back: what has to be done so that it is the same step as that of one process with
+# the whole batch?
+#
+# ### Exercise 12.4 · `data_parallel_gradients`
+# ●○○ easy · 10 minutes · 2 points
+#
+# <details><summary>Hint 1 · the idea</summary>
+#
+# The mean over all tokens, from means over shares: weight each with its part of the tokens.
+# </details>
+# <details><summary>Hint 2 · the lists</summary>
+#
+# The outer list has an item for each process, the inner one for each parameter. `zip(*gradients)`
+# turns them around.
+# </details>
+
+# %% exercise="data_parallel_gradients"
+from attention.training_on_gpu import data_parallel_gradients
+
+# %% check="data_parallel_gradients" points=2
+check.data_parallel_gradients(data_parallel_gradients)
+
+# %% [markdown]
+# ### Exercise 12.5 · `break_data_parallel_gradients` · Break this answer
+# ●○○ easy · 5 minutes · 1 point
+#
+# A classmate's answer to the exercise before, and what PyTorch's `DistributedDataParallel` does of
+# its own accord. It is right for many batches. Find gradients and numbers of tokens for which it is
+# wrong.
+#
+# <details><summary>Hint 1 · where to look</summary>
+#
+# Which of the arguments is never used? When does that not matter?
+# </details>
+# <details><summary>Hint 2 · a smaller question</summary>
+#
+# Two processes with one gradient each: when is their plain mean not the mean over all tokens?
+# </details>
+
+# %% broken="averages_the_processes"
+from autograder.mistakes.training_on_gpu import averages_the_processes
+
+# %% exercise="break_data_parallel_gradients"
+from attention.training_on_gpu import break_data_parallel_gradients
+
+# %% check="break_data_parallel_gradients" points=1
+check.break_data_parallel_gradients(break_data_parallel_gradients)
+
+# %% [markdown]
+# Now the real thing: two processes on your CPU, started by `torchrun`, which talk to each other
+# over the local network (*gloo*; GPUs use *nccl*). One gets the ten shortest of twenty numbers,
+# the other the ten longest. They join their gradients in both ways, and the first then takes all
+# twenty alone. In a terminal: `torchrun --nproc-per-node 2 -m attention.provided.shares`.
+
+# %% demo=true
+command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
+command += ["-m", "attention.provided.shares"]
+if SHORT:
+    print("left out while a notebook is graded")
+else:
+    settings = os.environ | {"OMP_NUM_THREADS": "1"}
+    done = subprocess.run(command, env=settings, capture_output=True, text=True, timeout=120)
+    print("\n".join(sorted(done.stdout.split("\n"))).strip() or done.stderr[-500:])
+
+# %% [markdown]
+# Weighted with their tokens, the processes agree with one up to the rounding of float32. The plain
+# mean is another step. `python -m attention.train numbers` trains from a terminal with the
+# functions of lesson 11, `python -m attention.train multi30k` on real sentences; under `torchrun`
+# both share each batch as you did.
 #
 # ## Summary
-# A step that makes large products of short numbers uses a machine; counting operations tells how
-# well. Products may have 16 bits where weights and sums keep 32, and the other rungs of the ladder
-# move less memory or start fewer programs. Weights, optimiser and position together are
-# the state of a training: what is stored whole can be resumed exactly.
+# Counting comes first: FLOPs say how much of a machine a training uses, FLOPs for each byte whether
+# it waits for memory, and bytes whether it fits: weights four times over with AdamW in float32, and
+# activations that grow with the batch and, in plain attention, with T². Products may have 16 bits
+# where weights and sums keep 32; gradients in float16 need a scale that adapts. Weights, optimiser
+# and position together are the state of a training, and processes that share a batch make the same
+# step if each counts by its tokens.
 #
+# ## Limits
+# Operations and bytes are counted here on paper or on small models; caches, launch times and the
+# links between machines are not in the counts, and on large clusters these decide. A model that
+# does not fit on one device has to be cut itself (tensor or pipeline parallelism, sharded
+# optimisers): data parallelism copies all of it to each process. The rehearsal device shows what a
+# GPU refuses, but not how fast or how exact it is. And what was timed here was timed on your
+# machine: none of it says how another one would do.
+#
+# ## Open questions
+# 1. The activations of 16 long sentences do not fit. You may forget those of each layer, keep only
+#    its input, and compute them again in the backward pass (*checkpointing*,
+#    `torch.utils.checkpoint`). How many bytes does `kept_bytes` find then, and how much longer does
+#    a step take?
+# 2. From which length T on do the T² products of an encoder layer (scores, and weights times
+#    values) take more FLOPs than its other products? Count first, for d_ff = 4 d_model; then time.
+# 3. Between a scale of 1 and one at which 9 of 10 gradients are lost lies a range. How many may be
+#    rounded to 0 before it shows in the loss? (`precision.train_in("float16 gradients", seed=0,
+#    log2_scale=-8)` is a start.)
+
+# %% [markdown] answer=true
+# <details><summary>Answers to the open questions</summary>
+#
+# 1. For one layer of the paper's size and one sentence of 256 tokens, `kept_bytes` finds 8 392 704
+#    bytes without checkpointing and 524 288 with it, a sixteenth: the layer's input alone. Each
+#    layer is computed forward twice, so a step takes 4 products in place of 3.
+# 2. For each token the other products take 12 d_model² multiplications (4 projections, 8 of the
+#    network), these 2 · T · d_model. So from T = 6 d_model on: 3 072 for the paper's base.
+# 3. Recorded is only the end of the range: with a scale of 2⁻¹⁶ and nearly nine of ten gradients
+#    lost, the loss after 60 steps is twice as large.
+# </details>
+
+# %% [markdown]
 # **Next** [13 · How do you get a sentence out?](../13_decoding/13_decoding.ipynb) The trained model
 # writes: greedily, by chance, and with several beams.
 #
@@ -355,3 +796,5 @@ with translators.one_thread(), tempfile.TemporaryDirectory() as folder:
 #   [arXiv:1706.03762](https://arxiv.org/abs/1706.03762)
 # - P. Micikevicius et al. (2018). *Mixed precision training.*
 #   [arXiv:1710.03740](https://arxiv.org/abs/1710.03740)
+# - S. Williams, A. Waterman, D. Patterson (2009). *Roofline: an insightful visual performance model
+#   for multicore architectures.* Communications of the ACM 52(4).

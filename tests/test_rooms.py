@@ -26,7 +26,7 @@ MAY_IMPORT = {
     "autograder.inside": set(),
     "attention.train": {"provided", LESSON},
     LESSON: {"provided"},
-    "attention.provided": {LESSON, "train"},
+    "attention.provided": {LESSON, "train", "inside"},  # the device to rehearse on
 }
 
 

@@ -9,7 +9,7 @@ from torch.optim.adamw import adamw
 
 from attention.provided.translators import one_thread
 from attention.transformer import Transformer
-from autograder.checking import expect
+from autograder.checking import counterexamples, expect
 from autograder.checking.registry import check
 
 F64 = torch.float64
@@ -67,6 +67,33 @@ def label_smoothed_loss(student, draw):
     what = "with scores of ± 1000 the loss differs from F.cross_entropy"
     expect.close(student(far, target), oracle(far, target), what)
     expect.gradients(student, oracle, logits, target, what="the gradient of the scores is wrong")
+
+
+def _scores_and_targets(logits, target, smoothing=0.1):
+    """Scores (B, T, vocab_size) and ids (B, T) below vocab_size, at least one of them real."""
+    expect.tensor(logits)
+    expect.tensor(target)
+    axes = logits.dim() == 3 and logits.is_floating_point() and logits.numel() > 0
+    what = "logits should be floating-point numbers of shape (B, T, vocab_size)"
+    expect.true(axes, what, expect.describe(logits), "as in logits of shape (2, 2, 3)")
+    what = "target should be ids of shape (B, T), as many as logits has positions"
+    fits = target.shape == logits.shape[:2] and target.dtype == torch.int64
+    expect.true(fits, what, expect.describe(target), f"int64 of shape {tuple(logits.shape[:2])}")
+    known = bool(((target >= 0) & (target < logits.shape[2])).all())
+    what = f"an id in target is not in a vocabulary of {logits.shape[2]}"
+    expect.true(known, what, str(target.tolist()), f"ids from 0 to {logits.shape[2] - 1}")
+    expect.true((target != PAD).any(), "every target is PAD", str(target.tolist()), "a real token")
+    expect.finite(logits, "a score is not finite")
+    share = isinstance(smoothing, int | float) and 0 <= smoothing <= 1
+    expect.true(share, "smoothing is a share", expect.describe(smoothing), "from 0 to 1")
+
+
+@check(without=counterexamples.WITHOUT)
+def break_label_smoothed_loss(student, draw):
+    """An input on which averages_sentences is wrong."""
+    counterexamples.judge(
+        student, "label_smoothed_loss", "averages_sentences", allowed=_scores_and_targets
+    )
 
 
 @check

@@ -1,11 +1,18 @@
-"""Checks of lesson 12. The oracle counts the products of a real Transformer."""
+"""Checks of lesson 12. The oracles count what a real model multiplies and keeps, and train one."""
+
+import math
 
 import torch
+from torch import nn
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from attention.transformer import Transformer
-from autograder.checking import expect
+from attention.transformer_blocks import EncoderLayer
+from autograder.checking import counterexamples, expect
 from autograder.checking.registry import check
+
+F16, F32, F64 = torch.float16, torch.float32, torch.float64
+PARTS = "weights", "gradients", "moments", "activations"
 
 
 class _Products(TorchDispatchMode):
@@ -52,3 +59,243 @@ def training_flops(student, draw):
     expected = _measured(T_k, T_q, 5, target_size=vocab_size, **sizes)
     what = f"T_k={T_k}, T_q={T_q}, {sizes}, vocab_size={vocab_size}: a real Transformer does other"
     expect.close(student(T_k, T_q, **sizes, vocab_size=vocab_size), expected, what)
+
+
+def _kept(B, T, d_model, n_heads, d_ff, n_layers):
+    """Bytes of a real stack of layers that took one step of AdamW, by part."""
+    sizes = (d_model, n_heads, d_ff, 0.0, True)
+    layers = nn.ModuleList(EncoderLayer(*sizes) for _ in range(n_layers))
+    own = {parameter.untyped_storage().data_ptr() for parameter in layers.parameters()}
+    kept = {}
+
+    def keep(tensor):
+        storage = tensor.untyped_storage()
+        if storage.data_ptr() not in own:
+            kept[storage.data_ptr()] = storage, storage.nbytes()
+        return tensor
+
+    adam = torch.optim.AdamW(layers.parameters())
+    x = torch.randn(B, T, d_model, requires_grad=True)
+    with torch.enable_grad(), torch.autograd.graph.saved_tensors_hooks(keep, lambda x: x):
+        for layer in layers:
+            x = layer(x)
+        x.backward(torch.ones_like(x))
+    adam.step()
+    parameters = list(layers.parameters())
+    moments = [x for state in adam.state.values() for x in state.values() if x.dim()]
+    return {
+        "weights": sum(parameter.nbytes for parameter in parameters),
+        "gradients": sum(parameter.grad.nbytes for parameter in parameters),
+        "moments": sum(moment.nbytes for moment in moments),
+        "activations": sum(size for _, size in kept.values()),
+    }
+
+
+def _same_parts(got, expected, what):
+    """Dicts of the same four ints."""
+    fits = isinstance(got, dict) and set(got) == set(PARTS)
+    shown = ", ".join(map(str, got)) if isinstance(got, dict) else expect.describe(got)
+    expect.true(fits, "the result should be a dict of four parts", shown, ", ".join(PARTS))
+    for part in PARTS:
+        expect.close(got[part], expected[part], f"{what}: the bytes of {part!r} are wrong")
+        expect.equal(got[part], expected[part], "bytes should be ints")
+
+
+@check
+def training_memory(student, draw):
+    """All sizes 1 by hand; each size alone; then what a real stack of layers keeps."""
+    ones = dict.fromkeys(("B", "T", "d_model", "n_heads", "d_ff", "n_layers"), 1)
+    # Parameters: 4 projections of 2, 2 and 2 of the network, 2 norms of 2: 16. Kept: 8 + 4 + 1 + 1.
+    for change, numbers, kept in (
+        ({}, 16, 14),
+        ({"n_layers": 2}, 32, 28),
+        ({"B": 2}, 16, 28),
+        ({"T": 2}, 16, 30),
+        ({"d_ff": 2}, 19, 15),
+        ({"d_model": 2}, 39, 22),
+        ({"d_model": 2, "n_heads": 2}, 39, 23),
+    ):
+        sizes = ", ".join(f"{name}={size}" for name, size in change.items())
+        what = f"{sizes} and all other sizes 1" if sizes else "all sizes 1"
+        _same_parts(student(**ones | change), _bytes(numbers, kept), what)
+    B, T, n_heads, d_head, d_ff = (draw.integers(2, 7, 5)).tolist()
+    n_layers = draw.choice([2, 3])
+    sizes = {"d_model": n_heads * d_head, "n_heads": n_heads, "d_ff": d_ff, "n_layers": n_layers}
+    what = f"B={B}, T={T}, {sizes}: a real stack takes another number"
+    expected = _kept(B, T, **sizes)
+    _same_parts(student(B, T, **sizes), expected, what)
+    saved = 4 * B * T * n_heads * (T - 1) * n_layers  # of T weights a query and head, one is left
+    expected["activations"] -= saved
+    what = f"B={B}, T={T}, {sizes}, fused=True"
+    _same_parts(student(B, T, **sizes, fused=True), expected, what)
+
+
+def _bytes(numbers, kept):
+    weights = 4 * numbers
+    return dict(zip(PARTS, (weights, weights, 2 * weights, 4 * kept), strict=True))
+
+
+GRADIENTS_APART = {
+    "gradients": "gradients go in, after backward: nothing is differentiated again",
+}
+
+
+def _scaled(draw, scale, *shapes):
+    """Gradients times the scale, in float16, and the exact gradients that they stand for."""
+    scaled = [draw.normal(*shape, scale=scale).to(F16) for shape in shapes]
+    return scaled, [gradient.to(F32) / scale for gradient in scaled]
+
+
+@check(without=GRADIENTS_APART | {"float32": "what comes in is float16"})
+def loss_scaling(student, draw):
+    """By hand; underflow; inf and NaN anywhere skip; the scale grows; many steps of GradScaler."""
+    got = student([torch.tensor([8.0], dtype=F16)], 1024.0, 5)
+    _one_step(got, [torch.tensor([8.0 / 1024])], 1024.0, 6, "a gradient of 8 with scale 1024")
+    tiny = torch.tensor([1e-3, -2e-3], dtype=F16)
+    got = student([tiny], 65536.0, 0)
+    what = "a gradient of 0.001 with scale 65536, which is 0 in float16"
+    _one_step(got, [tiny.to(F32) / 65536], 65536.0, 1, what)
+    thirds = torch.tensor([1.0, 100.0, 1000.0], dtype=F16)
+    got = student([thirds], 3.0, 0)
+    _one_step(got, [thirds.to(F32) / 3], 3.0, 1, "gradients of 1, 100 and 1000 with scale 3")
+    scaled, exact = _scaled(draw, 8.0, (5, 3), (7,), ())
+    got = student([draw.strided(gradient) for gradient in scaled], 8.0, 11, patience=13)
+    _one_step(got, exact, 8.0, 12, "three tensors, good_steps=11, patience=13")
+    got = student(scaled, 8.0, 12, patience=13)
+    _one_step(got, exact, 16.0, 0, "good_steps=12, patience=13: this step is the 13th")
+    got = student(scaled, 8.0, 1998)
+    _one_step(got, exact, 8.0, 1999, "good_steps=1998 and the usual patience of 2000")
+    got = student(scaled, 8.0, 1999)
+    _one_step(got, exact, 16.0, 0, "good_steps=1999 and the usual patience of 2000")
+    for place in (0, 1, 2):
+        for bad in (math.inf, -math.inf, math.nan):
+            broken = [gradient.clone() for gradient in scaled]
+            broken[place].flatten()[-1:].fill_(bad)
+            got = student(broken, 8.0, 12, patience=13)
+            _one_step(got, None, 4.0, 0, f"a {bad} in tensor {place} of three")
+    both = torch.tensor([math.inf, -math.inf], dtype=F16)
+    _one_step(student([scaled[0], both], 8.0, 3), None, 4.0, 0, "inf and -inf in one tensor")
+    large = torch.full((40,), 60_000.0, dtype=F16)  # each is finite, their sum in float16 is not
+    got = student([large], 2.0, 3)
+    what = "40 gradients of 60000, all of them finite"
+    _one_step(got, [large.to(F32) / 2], 2.0, 4, what)
+    _many_steps(student, draw)
+
+
+def _one_step(got, gradients, scale, good_steps, case):
+    found, new_scale, count = expect.parts(got, "unscaled", "scale", "good_steps")
+    if gradients is None:
+        shown = "gradients" if found is not None else "None"
+        expect.true(found is None, f"{case}: this step should be skipped", shown, "None")
+    else:
+        fits = isinstance(found, list | tuple) and len(found) == len(gradients)
+        expected = f"a list of {len(gradients)} tensors"
+        expect.true(fits, f"{case}: unscaled is wrong", expect.describe(found), expected)
+        for number, (one, wanted) in enumerate(zip(found, gradients, strict=True)):
+            expect.shape(one, wanted.shape)
+            expect.dtype(one, F32)
+            what = f"{case}: tensor {number} is wrong"  # in float64, where 1e-8 is not near 0
+            expect.close(one.double(), wanted.double(), what, rtol=1e-4, atol=0.0)
+    expect.close(new_scale, scale, f"{case}: the scale of the next step is wrong")
+    expect.close(count, good_steps, f"{case}: good_steps is wrong")
+
+
+def _many_steps(student, draw):
+    """A run of steps, some of which overflow, beside PyTorch's own GradScaler."""
+    weight = nn.Parameter(torch.zeros(3))
+    sgd = torch.optim.SGD([weight], lr=1.0)
+    scaler = torch.amp.GradScaler("cpu", init_scale=64.0, growth_interval=3)
+    scaler.scale(torch.ones(()))  # it makes its scale when it is first used
+    scale, good_steps = 64.0, 0
+    overflows = [False, False, True, True, *(draw.choice([False, False, True]) for _ in range(12))]
+    for step, overflow in enumerate(overflows, start=1):
+        gradient = draw.normal(3, scale=scale).to(F16)
+        gradient[1] = math.inf if overflow else gradient[1]
+        got = student([gradient], scale, good_steps, patience=3)
+        before, weight.grad = weight.detach().clone(), gradient.to(F32)
+        scaler.step(sgd)
+        scaler.update()
+        taken = None if overflow else [before - weight.detach()]
+        case = f"step {step} of many, patience=3"
+        found, new_scale, good_steps = expect.parts(got, "unscaled", "scale", "good_steps")
+        expect.true((found is None) == overflow, f"{case}: a step is skipped, or is not")
+        if taken is not None:
+            expect.close(found[0], taken[0], f"{case}: the gradient is wrong", rtol=1e-3, atol=1e-5)
+        scale = scaler.get_scale()
+        expect.close(new_scale, scale, f"{case}: the scale differs from GradScaler's")
+
+
+@check(without=GRADIENTS_APART)
+def data_parallel_gradients(student, draw):
+    """By hand; empty shares; then real gradients: shares of a batch against the whole batch."""
+    two = [[torch.tensor([1.0, 2.0], dtype=F64)], [torch.tensor([5.0, 2.0], dtype=F64)]]
+    case = "gradients [1, 2] and [5, 2] of 3 tokens and 1"
+    _joined(student(two, [3, 1]), [torch.tensor([2.0, 2.0], dtype=F64)], case)
+    empty = [two[0], [torch.zeros(2, dtype=F64)]]
+    _joined(student(empty, [4, 0]), two[0], "gradients of 4 tokens and of none")
+    _joined(student(two[:1], [7]), two[0], "one process")
+    large = [[torch.tensor([[4e3], [0.0]], dtype=F64)], [torch.tensor([[0.0], [-8e3]], dtype=F64)]]
+    expected = [torch.tensor([[1e3], [-6e3]], dtype=F64)]
+    _joined(student(large, [1, 3]), expected, "gradients of thousands, of 1 token and of 3")
+    x, y = draw.normal(20, 5), draw.normal(20)
+    weight, bias = draw.normal(5), draw.normal()
+    for tokens in ([3, 17], [4, 1, 9, 6], [5, 5, 10]):
+        ends = [sum(tokens[: place + 1]) for place in range(len(tokens))]
+        shares = [slice(end - count, end) for end, count in zip(ends, tokens, strict=True)]
+        gradients = [_gradients_of(weight, bias, x[share], y[share]) for share in shares]
+        given = [[draw.strided(one) for one in process] for process in gradients]
+        expected = _gradients_of(weight, bias, x, y)
+        case = f"shares of {tokens} tokens: one process with all {sum(tokens)} has other gradients"
+        _joined(student(given, tokens), expected, case)
+
+
+def _gradients_of(weight, bias, x, y):
+    """Gradients of a mean over tokens."""
+    leaves = [weight.clone().requires_grad_(), bias.clone().requires_grad_()]
+    with torch.enable_grad():
+        loss = (torch.tanh(x @ leaves[0] + leaves[1]) - y).square().mean()
+    return list(torch.autograd.grad(loss, leaves))
+
+
+def _joined(got, expected, case):
+    fits = isinstance(got, list | tuple) and len(got) == len(expected)
+    names = f"a list of {len(expected)} tensors, one for each parameter"
+    expect.true(fits, f"{case}: the result is no such list", expect.describe(got), names)
+    for number, (one, wanted) in enumerate(zip(got, expected, strict=True)):
+        expect.shape(one, wanted.shape)
+        expect.dtype(one, wanted.dtype)
+        expect.close(one, wanted, f"{case}: tensor {number} is wrong")
+
+
+def _shares(gradients, tokens):
+    """For each process a list of tensors of the same shapes, and a number of tokens."""
+    lists = isinstance(gradients, list | tuple) and isinstance(tokens, list | tuple)
+    what = "gradients and tokens are two lists with an item for each process"
+    shown = f"{expect.describe(gradients)}, {expect.describe(tokens)}"
+    alike = lists and len(gradients) == len(tokens) > 0
+    expect.true(alike, what, shown, "as in [[tensor], [tensor]], [3, 1]")
+    counts = all(type(count) is int and count >= 0 for count in tokens) and sum(tokens) > 0
+    what = "tokens are whole numbers from 0, not all of them 0"
+    expect.true(counts, what, expect.describe(tokens), "as in [3, 1]")
+    first = gradients[0]
+    for process in gradients:
+        fits = isinstance(process, list | tuple) and 0 < len(process) == len(first)
+        fits = fits and all(map(torch.is_tensor, process))
+        expected = "a list of tensors, as many for each process"
+        what = "the gradients of a process are a list of tensors"
+        expect.true(fits, what, expect.describe(process), expected)
+        for one, other in zip(process, first, strict=True):
+            expect.shape(one, other.shape)
+            expect.true(one.is_floating_point(), "a gradient is a floating-point tensor")
+            expect.finite(one, "a gradient is not finite")
+    for process, count in zip(gradients, tokens, strict=True):
+        zero = count > 0 or not any(one.any() for one in process)
+        expect.true(zero, "a share without tokens has gradients of 0", "others", "zeros")
+
+
+@check(without=counterexamples.WITHOUT)
+def break_data_parallel_gradients(student, draw):
+    """An input on which averages_the_processes is wrong."""
+    counterexamples.judge(
+        student, "data_parallel_gradients", "averages_the_processes", allowed=_shares
+    )
