@@ -389,14 +389,13 @@ for label, group in runs.items():
 # %% demo=true
 def padded_share(lengths, max_tokens, sort):
     """Share of PAD in batches of at most so many tokens, padding included."""
-    order = random.Random(0).sample(range(len(lengths)), len(lengths))
-    batches = [[]]
-    for index in sorted(order, key=lengths.__getitem__) if sort else order:
-        longest = max(lengths[one] for one in [*batches[-1], index])
-        if longest * (len(batches[-1]) + 1) > max_tokens:
-            batches.append([])
-        batches[-1].append(index)
-    padded = sum(len(batch) * max(lengths[one] for one in batch) for batch in batches)
+    order = random.Random(0).sample(lengths, len(lengths))
+    padded = count = longest = 0
+    for length in sorted(order) if sort else order:
+        if max(longest, length) * (count + 1) > max_tokens:  # then a batch is full
+            padded, count, longest = padded + count * longest, 0, 0
+        count, longest = count + 1, max(longest, length)
+    padded += count * longest
     return 1 - sum(lengths) / padded
 
 
