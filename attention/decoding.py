@@ -300,3 +300,14 @@ def judge(scores, written, finished, most, alpha):
     hopes = length_normalised(scores, most.unsqueeze(1), alpha).masked_fill(finished, -math.inf)
     stays = (hopes.amax(dim=1) > ends.amax(dim=1)) & (most > written.shape[2])
     return torch.where(finished.any(dim=1, keepdim=True), ends, values).argmax(dim=1), stays
+
+
+# Inputs on which a wrong answer shows
+
+
+def break_top_p_filter():
+    """An input on which `forgets_to_divide` keeps other tokens than `top_p_filter`.
+
+    returns  a tuple (logits, p), as `top_p_filter` takes them
+    """
+    return torch.zeros(1, 4), 0.9

@@ -324,3 +324,14 @@ def docstrings(*modules):
     ]
     texts = [inspect.getdoc(value) for value in offered if callable(value)]
     return list(dict.fromkeys(text for text in texts if text))
+
+
+# Inputs on which a wrong answer shows
+
+
+def break_merge_pair():
+    """An input on which `merges_from_the_right` gives other ids than `merge_pair`.
+
+    returns  a tuple (ids, pair, new_id), as `merge_pair` takes them
+    """
+    return [7, 7, 7], (7, 7), 300

@@ -205,3 +205,14 @@ def gradient_norms(x, weights, skip):
     loss = h.square().mean()
     (gradient,) = torch.autograd.grad(loss, weights)  # (n_layers, d_model, d_model)
     return gradient.flatten(1).norm(dim=1)
+
+
+# Inputs on which a wrong answer shows
+
+
+def break_layer_parameters():
+    """An input on which `takes_four_times_d_model` counts other numbers than `layer_parameters`.
+
+    returns  a tuple (d_model, d_ff) or (d_model, d_ff, cross), as `layer_parameters` takes them
+    """
+    return 2, 3

@@ -27,18 +27,19 @@ from autograder import check
 # %% [markdown]
 # ## What fails without this idea
 # Translation is a function from a sequence to a sequence. Lesson 01 averaged its inputs, and an
-# average forgets the order. For this pair of numbers that is fatal:
+# average forgets the order. For these two numbers that is fatal:
 
 # %%
-vectors = {"two": [1.0, 0.0, 0.0], "hundred": [0.0, 1.0, 0.0], "thousand": [0.0, 0.0, 1.0]}
-for text in ("two hundred thousand", "two thousand hundred"):
+words_of_numbers = ("two", "three", "hundred", "thousand")
+vectors = dict(zip(words_of_numbers, torch.eye(4).tolist(), strict=True))
+for text in ("three hundred two thousand", "two hundred three thousand"):
     words = [vectors[word] for word in text.split()]
     print(
-        f"{text:<22}", [round(sum(column) / len(words), 2) for column in zip(*words, strict=True)]
+        f"{text:<28}", [round(sum(column) / len(words), 2) for column in zip(*words, strict=True)]
     )
 
 # %% [markdown]
-# The averages are the same, the words are not. We need something that reads *in order*, whatever
+# The averages are the same, the numbers are not. We need something that reads *in order*, whatever
 # the length of the input, and that writes an output of *another* length.
 #
 # ## The idea
@@ -281,7 +282,7 @@ check.masked_cross_entropy(masked_cross_entropy)
 # ●○○ easy · 5 minutes · 1 point
 #
 # A classmate takes the mean of each sequence, without its padding, and then the mean of the batch.
-# On many batches this is the same number. Find logits and targets for which it is not.
+# On some batches this is the same number. Find logits and targets for which it is not.
 #
 # <details><summary>Hint 1 · where to look</summary>
 #
@@ -376,8 +377,8 @@ ax = ax.set_title("all letters equally probable: dashed")
 
 # %% [markdown]
 # *Loss, in nats (natural logarithms) a letter, against steps: from about log 24 it falls to
-# about 0.12.* A typical true letter then gets a probability of exp(−0.12), nearly 90 %. Is that
-# good? Look at translations of numbers that it has never seen.
+# about 0.12.* The geometric mean of the probabilities that true letters get is then exp(−0.12), or
+# nearly 90 %. Is that good? Look at translations of numbers that it has never seen.
 
 # %% demo=true
 pairs = [pair for chosen in corpus.test_by_digits(at_most=2).values() for pair in chosen]
@@ -402,12 +403,13 @@ print("  ".join(f"{digits} digits {share:.2f}" for digits, share in shares.items
 # %% [markdown]
 # *Share of test numbers translated without error against their number of digits.* Two and three
 # digits come through. With four they begin to get lost, and of five and six hardly any number is
-# right. All lengths were equally frequent in training, so it is not a lack of examples. The source
+# right. All lengths were equally frequent in training. (Not all are equally easy to learn from: the
+# training pairs hold most of the numbers with two digits, and few of those with six.) The source
 # grows, the vector does not: this is the **fixed-length bottleneck**.
 #
-# But is it the vector's *size*? Change one thing at a time: the size, or the number of steps. It
-# was done before, for three seeds each; the results are recorded, and `python -m
-# benchmarks.evidence sequence_to_sequence` runs it all again.
+# But is it the *size*? Change one thing at a time: the width of the model, vector and decoder
+# alike, or the number of steps. It was done before, for three seeds each; the results are recorded,
+# and `python -m benchmarks.evidence sequence_to_sequence` runs it all again.
 #
 # ### Predict first
 # With 64 numbers and 300 steps, hardly a five-digit number was right. How many are right, in the
@@ -438,10 +440,11 @@ compare(prediction, sorted(five)[1], "five digits, 64 numbers, 1000 steps")
 # %% [markdown]
 # *Share translated without error against digits, for three sizes of the vector, and for three
 # numbers of steps: the median of three seeds, and the band from the worst to the best.* Either
-# helps, in every seed. Twice as many numbers lift five digits from at most 0.06 to 0.33 or more;
-# the *same* 64 numbers, trained for 1000 steps, to 0.43 or more. So room is not what the 300-step
-# model lacks: 64 numbers can hold five digits. What is hard is to *learn* such a packing and its
-# unpacking, and a longer source needs a larger vector, or more steps, or both.
+# helps, in every seed. A model twice as wide lifts five digits from at most 0.06 to 0.33 or more
+# (with a wider decoder, too: lesson 03 compares with the decoder kept); the *same* 64 numbers,
+# trained for 1000 steps, to 0.43 or more. So room is not what the 300-step model lacks: 64 numbers
+# can hold five digits. What is hard is to *learn* such a packing and its unpacking, and a longer
+# source needs a wider model, or more steps, or both.
 #
 # ## A long way
 # ![A chain of seven states. What the first word says reaches the last word only after six steps,
@@ -554,7 +557,7 @@ print("with the true ends:          ", *translators.translations(model, corpus, 
 # ## Summary
 # An encoder reads a sequence of any length into one vector, and a decoder writes from it, trained
 # with the true letters shifted right and a loss that leaves padding out. After 300 steps accuracy
-# falls steeply with the length of the source. A larger vector and longer training both move the
+# falls steeply with the length of the source. A wider model and longer training both move the
 # fall to longer numbers: what is scarce is not room alone, but a packing that has been learnt. A
 # recurrent network also needs as many steps as there are words, both for information to travel and
 # for the computer to wait.

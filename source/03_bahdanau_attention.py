@@ -49,8 +49,8 @@ for digits in (3, 5, 6):
     print(f"   wrote   {translators.translations(bottleneck, corpus, by_digits[digits])[0][:70]}")
 
 # %% [markdown]
-# After 300 steps, five digits do not come through its one vector. Lesson 02 bought more with a
-# longer vector or ten times the training. But why should everything go through *one* vector, when
+# After 300 steps, five digits do not come through its one vector. Lesson 02 got more through with a
+# wider model or ten times the training. But why should everything go through *one* vector, when
 # the encoder made one at every word?
 #
 # ## The idea
@@ -77,8 +77,8 @@ for digits in (3, 5, 6):
 # ## Better keys
 # After "two", the encoder does not know yet whether this will be two *hundred* or two *thousand*:
 # its state only knows what came before. So let a second RNN read the sentence from its end to its
-# beginning, and put the two states of each word side by side. What this buys you will measure
-# below.
+# beginning, and put the two states of each word side by side. You will measure below what this is
+# worth.
 #
 # ### Exercise 3.1 · `bidirectional_annotations`
 # ●●○ medium · 12 minutes · 3 points
@@ -175,7 +175,8 @@ check.additive_scores(additive_scores)
 #
 # The keys of a batch are padded, and padding gets a score like everything else. It must get no
 # weight: **exactly 0**, whatever its score. The way to do this before the softmax is the score −∞,
-# since exp(−∞) = 0. Your softmax of lesson 00 can do it, and so can `torch.softmax`.
+# since exp(−∞) = 0. Your softmax of lesson 00 could do it; `torch.softmax` can, too. A mask that
+# you make must be where the scores are: pass `device=scores.device`, as lesson 02 did.
 #
 # <details><summary>Hint 1 · the idea</summary>
 #
@@ -355,7 +356,7 @@ for name, one in (("one vector", bottleneck), ("attention", model)):
 # %% [markdown]
 # ## One factor at a time
 # This model differs from lesson 02's in **two** ways: it has attention, and its encoder reads in
-# both directions. Which of the two does it? Four translators were trained, with and without either,
+# both directions. Which of the two matters? Four translators were trained, with and without either,
 # from three seeds each. Everything else is the same: data, 300 steps, the decoder, and 128 numbers
 # for each annotation, from two RNNs of 64 or one of 128. Without attention the decoder reads one
 # vector of those 128 numbers, the last states, at every step.
@@ -388,10 +389,10 @@ compare(prediction, sorted(seeds.at_digits(cells["attention, forward only"], 6))
 # %% [markdown]
 # *Share of test numbers translated without error, a dot for each of three seeds, a stroke for the
 # median.* At five digits attention decides: every run with it translates at least 0.82, no run
-# without it more than 0.37. The backward RNN decides nothing here: with attention, the forward RNN
-# alone is as good. And six digits show why one seed is not enough: with attention 300 steps suffice
-# for some seeds (0.97, 0.98) and not for others (0.08, 0.19). Nor is it a matter of parameters: the
-# single vectors have about as many.
+# without it more than 0.37. Next to attention the backward RNN decides nothing: the forward RNN
+# alone is as good. Without attention it helps, in every seed, but not enough. And six digits show
+# why one seed is not enough: with attention 300 steps suffice for some seeds (0.97, 0.98) and not
+# for others (0.08, 0.19). Nor is it a matter of parameters: the single vectors have about as many.
 #
 # Any point can be trained here, in about a minute. Try a seed that nobody has tried:
 
@@ -437,16 +438,16 @@ for ax, (number, parts) in zip(axes, chosen, strict=True):
 
 # %% [markdown]
 # *Alignments of three test numbers: letters of the German word down, English words across. Framed:
-# the crossing of ones and tens.* The beginning follows the diagonal, word by word. At the end it
-# jumps: the ones begin with an eye on the *last* word, then the tens with one on the word before
-# it. Nobody told the model; the weights were learnt from the translations alone.
+# the crossing of ones and tens.* The beginning roughly follows the diagonal. At the end it jumps:
+# the ones begin while the last English word is looked at, or EOS after it, and the tens while the
+# word before it is. Nobody told the model; the weights were learnt from the translations alone.
 #
 # But look inside the frames: in "dreißig" of 931, the d and the ß look at *thirty*, the e and the i
-# at EOS. Three pictures are only three, so count. Of all letters that belong into such a frame, in
+# at EOS. Three pictures are only three, so count. Of all letters that stand in such a frame, in
 # all test numbers whose ones and tens change places, how many have their largest weight there?
 #
 # ### Predict first
-# Which share of the letters of the tens looks most at the word for the tens?
+# What share of the letters of the tens looks most at the word for the tens?
 
 # %%
 prediction = None  # a number from 0 to 1; None skips this
@@ -467,7 +468,7 @@ compare(prediction, inside["tens"], "\nletters of the tens, this model")
 # do. Two things to know before you read an alignment:
 #
 # - The query of a letter is the state *before* the step. It has not read the previous letter yet:
-#   when the i of "dreißig" is asked for, the query knows "dr", and the e comes in after the look.
+#   when the i of "dreißig" is asked for, the query knows "dr"; the e is read only after the look.
 # - Most letters do not need their word. After "dr" in this place only "dreißig" can follow, and the
 #   decoder knows it by heart. Take the word away from one letter at a time, give its weight to the
 #   others, and see whether the letter is still right:
@@ -479,8 +480,8 @@ for name, (with_word, without) in knockout.without_their_word(model, corpus).ite
     print(f"{name:<14} right with their word {with_word:.2f}   without it {without:.2f}")
 
 # %% [markdown]
-# A first letter decides which word it will be, and fails without it. Of the later letters nine in
-# ten do without. Their weights are free, and a softmax must put them somewhere: often on EOS. Is it
+# First letters, taken together, mostly fail without their word. Of the later letters nine in ten do
+# without. Their weights are free, and a softmax must put them somewhere: often on EOS. Is it
 # the first of the two, after all, that moves them there? Let the query be the state that *has* read
 # the previous letter, and change nothing else:
 
@@ -493,7 +494,7 @@ for part in ("ones", "tens"):
 
 # %% [markdown]
 # With the letter read, no more letters look at their word than before; the shares are even a little
-# smaller. So the query's lateness is true, but it is not why letters look elsewhere.
+# smaller. So the query does come too early, but that is not why letters look elsewhere.
 #
 # An alignment shows what was looked at. It does not show what was needed; lesson 17 comes back to
 # this.
@@ -560,8 +561,8 @@ attend = careful
 # ## Summary
 # Instead of one vector for the whole source, every step of the decoder makes its own context: a
 # softmax over scores of its state against all annotations, and the average under these weights.
-# With everything else equal, this brings five digits through after 300 steps, which one vector does
-# not; a backward RNN does not decide that. The weights can be looked at, and show an alignment,
+# With everything else equal, this translates five digits after 300 steps, and one vector does not,
+# with a backward RNN or without. The weights can be looked at, and show an alignment,
 # crossings included: of what was read, not of what was needed.
 #
 # **Next** [04 · Which similarity?](../04_score_functions/04_score_functions.ipynb) The small

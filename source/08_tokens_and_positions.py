@@ -12,7 +12,8 @@
 # - give rows a place by **sinusoidal, learned and rotary positions**, and show that for two of them
 #   a shift is a rotation.
 #
-# **Time** 110 minutes · **Points** 20 · **GPU** not needed · **You need** lessons 00 and 05
+# **Time** 115 minutes, ★ 15 more · **Points** 21 · **GPU** not needed · **You need** lessons 00
+# and 05
 
 # %%
 import heapq
@@ -168,6 +169,32 @@ from attention.tokens_and_positions import merge_pair
 check.merge_pair(merge_pair)
 
 # %% [markdown]
+# ### Exercise 8.3 · `break_merge_pair` · Break this answer
+# ●○○ easy · 5 minutes · 1 point
+#
+# This answer goes through the list from its end. It is right for most lists. Find one for which it
+# is not.
+#
+# <details><summary>Hint 1 · where to look</summary>
+#
+# When does it matter on which side one begins? Only if merging in one place takes a token away that
+# another place would need.
+# </details>
+# <details><summary>Hint 2 · a smaller question</summary>
+#
+# Of which pairs can two occurrences share a token? Write the shortest list in which two do.
+# </details>
+
+# %% broken="merges_from_the_right"
+from autograder.mistakes.tokens_and_positions import merges_from_the_right
+
+# %% exercise="break_merge_pair"
+from attention.tokens_and_positions import break_merge_pair
+
+# %% check="break_merge_pair" points=1
+check.break_merge_pair(break_merge_pair)
+
+# %% [markdown]
 # ## Learning the merges
 # Count, merge the best pair, repeat. Done so, every merge counts all words anew, although it has
 # changed only those that hold the pair. So keep the totals, and for each pair the places of its
@@ -179,7 +206,7 @@ check.merge_pair(merge_pair)
 from attention.tokens_and_positions import PairIndex
 
 # %% [markdown]
-# ### Exercise 8.3 · `train_bpe`
+# ### Exercise 8.4 · `train_bpe`
 # ●●● hard · 20 minutes · 4 points
 #
 # Learn the merges. The index is made for you, from lists of its own, so you may change
@@ -235,7 +262,7 @@ print("the first merges:", *merges[:6])
 # 32 is the space. Docstrings are indented, so two spaces are the most frequent pair; next come a
 # space with a *t*, then *in* and *or*.
 #
-# ### Exercise 8.4 · `bpe_encode`
+# ### Exercise 8.5 · `bpe_encode`
 # ●●○ medium · 12 minutes · 3 points
 #
 # Cut a new text into tokens. Within each word, replay the merges: among all pairs that stand in the
@@ -272,7 +299,7 @@ from attention.tokens_and_positions import bpe_encode
 check.bpe_encode(bpe_encode)
 
 # %% [markdown]
-# ### Exercise 8.5 · `bpe_decode`
+# ### Exercise 8.6 · `bpe_decode`
 # ●●○ medium · 8 minutes · 2 points
 #
 # And back: bytes of the tokens, joined, read as UTF-8. Mind that a token may end within a
@@ -387,7 +414,7 @@ for ax, word in zip(axes, (in_german(231), in_german(717), "Donaudampfschifffahr
 # deviation of about $1/\sqrt{d_\text{model}}$. As rows of *X* they would drown in the positions,
 # whose numbers go up to 1. The factor brings them to size 1.
 #
-# ### Exercise 8.6 · `embed`
+# ### Exercise 8.7 · `embed`
 # ●○○ easy · 3 minutes · 1 point
 #
 # Look the rows up and scale them.
@@ -436,7 +463,7 @@ for word in number:
 # %% [markdown]
 # Who bites whom makes no difference. The rows must say where they stand.
 #
-# ### Exercise 8.7 · `sinusoidal_positions`
+# ### Exercise 8.8 · `sinusoidal_positions`
 # ●●○ medium · 12 minutes · 2 points
 #
 # The idea of the Transformer's authors: describe a position like a time, by the hands of clocks
@@ -520,7 +547,7 @@ gap = (now @ R - later).abs().max().item()
 print("50 rows, one matrix, largest difference below 1e-5:", gap < 1e-5)
 
 # %% [markdown]
-# ### Exercise 8.8 · `LearnedPositions`
+# ### Exercise 8.9 · `LearnedPositions`
 # ●●○ medium · 8 minutes · 2 points
 #
 # Why not learn the positions, like the embeddings? BERT and GPT-2 do. Write a module with one
@@ -548,7 +575,7 @@ from attention.tokens_and_positions import LearnedPositions
 check.LearnedPositions(LearnedPositions)
 
 # %% [markdown]
-# ### Exercise 8.9 · `rotary`
+# ### Exercise 8.10 · `rotary` ★
 # ●●○ medium · 12 minutes · 2 points
 #
 # If a shift is a rotation, why add anything? **Rotary positions** turn the queries and keys
@@ -565,7 +592,7 @@ check.LearnedPositions(LearnedPositions)
 #
 # <details><summary>Hint 1 · the idea</summary>
 #
-# Angles as in exercise 8.7. Take the first and the second feature of all pairs apart, apply the
+# Angles as in exercise 8.8. Take the first and the second feature of all pairs apart, apply the
 # matrix, interleave again.
 # </details>
 # <details><summary>Hint 2 · the shapes</summary>

@@ -12,7 +12,7 @@
 # - build the **encoder layer** and the **decoder layer** of the Transformer, equal to PyTorch's,
 # - choose between **pre-norm** and **post-norm**, and say what the choice costs.
 #
-# **Time** 110 minutes · **Points** 20 · **GPU** not needed · **You need** lessons 06 and 07
+# **Time** 115 minutes · **Points** 21 · **GPU** not needed · **You need** lessons 06 and 07
 
 # %%
 import math
@@ -479,6 +479,31 @@ from attention.transformer_blocks import layer_parameters
 
 # %% check="layer_parameters" points=2
 check.layer_parameters(layer_parameters)
+
+# %% [markdown]
+# ### Exercise 9.8 · `break_layer_parameters` · Break this answer
+# ●○○ easy · 5 minutes · 1 point
+#
+# This count is right for the base model of the paper and for the big one. Find a layer for which it
+# is not.
+#
+# <details><summary>Hint 1 · where to look</summary>
+#
+# Which of its arguments does this function not use?
+# </details>
+# <details><summary>Hint 2 · a smaller question</summary>
+#
+# What do the two models of the paper have in common, that a layer need not have?
+# </details>
+
+# %% broken="takes_four_times_d_model"
+from autograder.mistakes.transformer_blocks import takes_four_times_d_model
+
+# %% exercise="break_layer_parameters"
+from attention.transformer_blocks import break_layer_parameters
+
+# %% check="break_layer_parameters" points=1
+check.break_layer_parameters(break_layer_parameters)
 
 # %% demo=true
 for name, d_model, d_ff in (("base", 512, 2048), ("big", 1024, 4096)):

@@ -13,7 +13,7 @@
 # - make one step from several batches (**gradient accumulation**) that equals one big batch,
 # - **evaluate** on text that was not learned from, and see **over-fitting** when it comes.
 #
-# **Time** 120 minutes, ★ 60 more · **Points** 19 · **GPU** used if there is one, not needed ·
+# **Time** 120 minutes, ★ 50 more · **Points** 19 · **GPU** used if there is one, not needed ·
 # **You need** lessons 02 and 10
 
 # %%

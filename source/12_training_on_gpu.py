@@ -14,7 +14,7 @@
 # - **stop** a training anywhere and **resume** it to the last digit,
 # - share a batch among **several processes** without changing the step.
 #
-# **Time** 115 minutes · **Points** 9 · **GPU** used if there is one, not needed · **You need**
+# **Time** 105 minutes · **Points** 9 · **GPU** used if there is one, not needed · **You need**
 # lessons 02, 10 and 11
 
 # %%

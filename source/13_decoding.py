@@ -11,7 +11,7 @@
 # - keep **keys and values**, so that a token costs almost the same early and late in the
 #   sentence.
 #
-# **Time** 120 minutes · **Points** 17 · **GPU** not needed · **You need** lessons 05, 06, 07 and 10
+# **Time** 125 minutes · **Points** 18 · **GPU** not needed · **You need** lessons 05, 06, 07 and 10
 
 # %%
 import math
@@ -32,7 +32,7 @@ torch.set_num_threads(1)  # matrices as small as those of this lesson are faster
 SHARP = "numbers"  # the name of the trained translator that is looked at
 
 # %% demo=true
-# What is ready-made here answers exercise 13.7, so it is not there while this lesson is graded.
+# What is ready-made here answers exercise 13.8, so it is not there while this lesson is graded.
 from attention.provided.key_value_cache import CachedDecoder, RepeatingDecoder, evaluation, limits
 
 # %% [markdown]
@@ -119,7 +119,8 @@ print(*(words[i] for i in ids), f"  log-probability {log_p:.3f}, probability {ma
 # ## A translator in doubt
 # A perfect translator leaves nothing to choose: nearly all probability is on one letter. So let us
 # train the small Transformer of lesson 10 for 60 steps instead of 300, and leave it in its doubts.
-# We call it the *early* translator. The *sharp* one, fully trained, ships with the course.
+# We call it the *early* translator. The *sharp* one ships with the course. It is another model,
+# about four times as large and trained for longer: they differ in more than the time of training.
 
 # %% demo=true
 sharp, corpus = translators.trained(SHARP)
@@ -268,6 +269,32 @@ from attention.decoding import top_p_filter
 # %% check="top_p_filter" points=3
 check.top_p_filter(top_p_filter)
 
+# %% [markdown]
+# ### Exercise 13.5 · `break_top_p_filter` · Break this answer
+# ●○○ easy · 5 minutes · 1 point
+#
+# This answer keeps the right tokens of some scores. Find scores and a p for which it keeps others
+# than it should.
+#
+# <details><summary>Hint 1 · where to look</summary>
+#
+# What is added up here, and what should be added up? For which scores are the two the same?
+# </details>
+# <details><summary>Hint 2 · a smaller question</summary>
+#
+# Four tokens, all with a score of 0. How many of them are needed for p = 0.9, and how many does
+# this answer keep?
+# </details>
+
+# %% broken="forgets_to_divide"
+from autograder.mistakes.decoding import forgets_to_divide
+
+# %% exercise="break_top_p_filter"
+from attention.decoding import break_top_p_filter
+
+# %% check="break_top_p_filter" points=1
+check.break_top_p_filter(break_top_p_filter)
+
 # %% demo=true
 hot = logits / 2
 axes = plots.panels(columns=3, width=3.1, height=2.2)
@@ -290,7 +317,7 @@ for ax, title, kept in (
 # old one, and an old one may die out. Sutskever and colleagues (2014) found that a beam of 2 brings
 # most of the gain in translation: narrow beams are enough.
 #
-# ### Exercise 13.5 · `beam_step`
+# ### Exercise 13.6 · `beam_step`
 # ●●● hard · 20 minutes · 4 points
 #
 # One step for B sources with K beams each. A beam that has written EOS is **finished**: it stays in
@@ -354,7 +381,7 @@ for step in range(3):
 #
 # $$s(y) = \frac{\log p(y \mid x)}{\left(\frac{5 + |y|}{6}\right)^{\alpha}}$$
 #
-# ### Exercise 13.6 · `length_normalised`
+# ### Exercise 13.7 · `length_normalised`
 # ●○○ easy · 5 minutes · 1 point
 #
 # Write this formula. Log-probabilities are negative: dividing by more brings them nearer to 0.
@@ -384,7 +411,7 @@ check.length_normalised(length_normalised)
 # put behind the three that are kept from before, and its query looks at all
 # four.](figures/key_value_cache.svg)
 #
-# ### Exercise 13.7 · `CachedAttention`
+# ### Exercise 13.8 · `CachedAttention`
 # ●●○ medium · 12 minutes · 4 points
 #
 # Causal self-attention of one position at a time. `split_heads(x, n_heads)`, `merge_heads(x)` and
@@ -428,7 +455,7 @@ check.CachedAttention(CachedAttention)
 # In a beam search the beams change places after every step: new beam 0 may go on from old beam 1.
 # What is remembered must go with it, or a beam continues its sentence with another's past.
 #
-# ### Exercise 13.8 · `follow_beams`
+# ### Exercise 13.9 · `follow_beams`
 # ●●○ medium · 8 minutes · 1 point
 #
 # A cache has a row for each beam of each source, all along one axis: the K beams of source 0, then

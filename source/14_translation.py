@@ -69,7 +69,7 @@ for word in ("the", "cat", "on", "mat"):
     print(f"{word}: {hypothesis.count(word)} times, in the reference {reference.count(word)} times")
 
 # %% [markdown]
-# “the” stands three times in the hypothesis and twice in the reference, so two of them count. This
+# “the” occurs three times in the hypothesis and twice in the reference, so two of them count. This
 # is **clipping**. Without it, every word of “the the the” would count as right. Here 5 of the 7
 # words match.
 #
@@ -233,11 +233,12 @@ print(f"sacrebleu:  {theirs:.10f}   difference {abs(ours - theirs):.0e}")
 print("signature:", metric.get_signature())
 
 # %% [markdown]
-# ## How far does luck reach?
-# These 80 numbers were drawn at random. With 80 others the score would be another. How different?
-# We need not translate more numbers to find out. The **bootstrap** draws new test sets of 80 from
-# these 80, with replacement: some numbers come twice or more, others not at all. Each such set
-# gives a score, and the scores spread about as much as those of new numbers would.
+# ## How much of a score is luck?
+# These 80 numbers were drawn at random, 20 of each length. With 80 others the score would be
+# another. How different? We need not translate more numbers to find out. The **bootstrap** draws
+# new test sets of 80 from these 80, with replacement: some numbers come twice or more, others not
+# at all. Each such set gives a score, and the scores spread about as much as those of new numbers
+# would.
 #
 # ### Predict first
 # Of 500 such scores, how far are the middle 95 % apart, from the lowest to the highest?
@@ -312,7 +313,7 @@ for seed in range(3):
     ends = (scores[0] - scores[2]).quantile(torch.tensor([0.025, 0.975]))
     print(f"the same: {low:+.1f} to {high:+.1f}, won {wins:.0%}", end="   ")
     print(f"others: {ends[0]:+.1f} to {ends[1]:+.1f}")
-ax = plots.histograms(spread, xlabel="BLEU, beam of 4 less greedy", bins=40)
+ax = plots.histograms(spread, xlabel="BLEU, beam of 4 minus greedy", bins=40)
 _ = ax.axvline(0, color=plots.GREY, linestyle="--")
 
 # %% [markdown]
@@ -442,7 +443,7 @@ try:
     english, german = (multi30k.load("test_2016_flickr", side) for side in ("en", "de"))
     model, english_pieces, german_pieces = load_model(path)
 except (multi30k.CorpusError, OSError, ValueError, RuntimeError):
-    print("Corpus or model are not here. Fetch, then train (an hour on two cores):")
+    print("The corpus or the model is not here. Fetch, then train (an hour on two cores):")
     print(f"  {multi30k.COMMAND}\n  python -m attention.train multi30k")
 else:
     some = range(0, 1000, 5)
@@ -469,7 +470,7 @@ print(f"on the first {short['sentences']} test sentences:")
 for row in evidence.read("multi30k", "beam"):
     low, high = row["gain"]
     told = f"beam of {row['beam']}: BLEU {row['bleu']:4.1f}, {row['words']:.1f} words a sentence"
-    print(f"{told}; less greedy, 95 % between {low:+.1f} and {high:+.1f}")
+    print(f"{told}; minus greedy, 95 % between {low:+.1f} and {high:+.1f}")
 for row in evidence.read("multi30k", "baselines"):
     print(f"{row['text']}: BLEU {row['bleu']:.1f}")
 ax = plots.panels(width=5.2, height=3.0)
@@ -565,7 +566,7 @@ for ax, (title, systems) in zip(axes, published.TABLE_2.items(), strict=True):
 # 2. How does the width of the bootstrap's range depend on the number of sentences? Draw test sets
 #    of 20, 40 and 80 from the 80.
 # 3. Score single letters instead of parts (`list(text)` in place of `PIECE.findall(text)`). Which
-#    errors become dearer, and which cheaper?
+#    errors cost more, and which less?
 
 # %% [markdown] answer=true
 # <details><summary>What we found</summary>

@@ -15,7 +15,7 @@ def compare(prediction: Any, shown: Any, what: str) -> None:
     if prediction is None:
         print(f"{told}. (No prediction was made.)")
     elif _is_number(shown) and not _is_number(prediction):
-        print(f"{told}. Your prediction is no number: {prediction!r}")
+        print(f"{told}. Your prediction is not a number: {prediction!r}")
     elif _is_number(shown):
         print(f"{told}. You predicted {_words(prediction)}.{_how_far(prediction, shown)}")
     else:
@@ -28,7 +28,11 @@ def _is_number(value: Any) -> bool:
 
 
 def _words(value: Any) -> str:
-    return f"{float(value):.3g}" if _is_number(value) else str(value)
+    if not _is_number(value):
+        return str(value)
+    number = float(value)
+    whole = number.is_integer() and abs(number) < 1e15
+    return f"{number:,.0f}" if whole else f"{number:.3g}"
 
 
 def _how_far(prediction: Real, shown: Real) -> str:
@@ -36,6 +40,6 @@ def _how_far(prediction: Real, shown: Real) -> str:
     if not math.isfinite(one) or not math.isfinite(other) or one * other <= 0:
         return ""
     ratio = max(one / other, other / one)
-    return f" That is {ratio:.1f} times {'too much' if one > other else 'too little'}." * (
-        ratio > 2
-    )
+    if ratio <= 2:
+        return ""
+    return f" That is too {'large' if one > other else 'small'} by a factor of {ratio:.1f}."

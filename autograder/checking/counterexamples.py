@@ -2,7 +2,8 @@
 
 The wrong answer is one of the lesson's stored mistakes, and the exercise is called ``break_`` and
 the name of the exercise that it answers. What the learner's function returns is given to the
-reference and to the wrong answer, both in float64, so that a difference is more than rounding.
+reference and to the wrong answer as it is, where a difference must be larger than rounding, and in
+float64, where even a small one is none of rounding's.
 """
 
 import inspect
@@ -25,6 +26,7 @@ WITHOUT = {
     registry.ONE_RIGHT_ANSWER: "every input on which the wrong answer fails is right",
 }
 MOST_NUMBERS = 10_000  # in all tensors and lists together
+FAR = 0.05  # of the largest number: so far apart are no two roundings of an ordinary sum
 LARGEST = 2_000  # whole number: it may be a size
 
 
@@ -40,9 +42,12 @@ def judge(
     right, broken = reference(item), _stored(item, wrong)
     if right is None:
         raise CourseError(f"there is no right answer to {exercise}, so nothing can be compared")
-    arguments = _arguments(student(), exercise, right)
+    as_given = _arguments(student(), exercise, right)
+    arguments = [_in_float64(item) for item in as_given]
     if allowed is not None:
         allowed(*arguments)
+    if _far_apart(_outcome(right, as_given), _outcome(broken, as_given)):
+        return
     wanted = _outcome(right, arguments)
     if wanted[0] not in ("", "ValueError"):
         raise CheckFailed(
@@ -120,13 +125,13 @@ def _arguments(returned: Any, exercise: str, right: Callable[..., Any]) -> list[
 
 
 def _checked(value: Any) -> Any:
-    """The value, with floating-point numbers in float64."""
+    """The value, if it can be an argument."""
     if isinstance(value, Foreign):
         raise CheckFailed("the input holds something that is no argument", value.description)
     if isinstance(value, torch.Tensor):
         if torch.isnan(value).any():
             raise CheckFailed("the input holds NaN", describe(value), "numbers")
-        return value.double() if value.is_floating_point() else value
+        return value
     if type(value) is int and abs(value) > LARGEST:
         raise CheckFailed(
             "the input is larger than it needs to be", str(value), f"numbers up to {LARGEST}"
@@ -136,6 +141,27 @@ def _checked(value: Any) -> Any:
     if type(value) is dict:
         return {name: _checked(item) for name, item in value.items()}
     return value
+
+
+def _in_float64(value: Any) -> Any:
+    """The value, with floating-point tensors in float64."""
+    if type(value) in (list, tuple):
+        return type(value)(map(_in_float64, value))
+    if type(value) is dict:
+        return {name: _in_float64(item) for name, item in value.items()}
+    return value.double() if _is_real(value) else value
+
+
+def _far_apart(right: tuple[str, Any], broken: tuple[str, Any]) -> bool:
+    """Whether a right result in the learner's own precision is missed by more than rounding."""
+    if right[0] or not isinstance(right[1], torch.Tensor) or not right[1].isfinite().all():
+        return False
+    if broken[0] or not isinstance(broken[1], torch.Tensor):
+        return bool(broken[0])
+    if broken[1].shape != right[1].shape:
+        return True
+    away = (broken[1].double() - right[1].double()).abs()
+    return not bool((away <= FAR * max(1e-30, float(right[1].abs().max()))).all())  # NaN is far
 
 
 def _count(value: Any) -> int:

@@ -7,7 +7,7 @@ import math
 import torch
 from torch.nn import functional as F
 
-from autograder.checking import expect
+from autograder.checking import counterexamples, expect
 from autograder.checking.registry import check
 
 F64 = torch.float64
@@ -290,6 +290,19 @@ def _same_step(got, expected, what):
     names = ("scores are", "origins are", "tokens are")
     for one, other, name in zip(got, expected, names, strict=True):
         expect.close(one, other, f"{what} the {name} wrong")
+
+
+@check(without=counterexamples.WITHOUT)
+def break_top_p_filter(student, draw):
+    """An input on which forgets_to_divide is wrong."""
+    counterexamples.judge(student, "top_p_filter", "forgets_to_divide", allowed=_scores_and_a_share)
+
+
+def _scores_and_a_share(logits, p):
+    counterexamples.shaped("B, V")(logits)
+    expect.finite(logits, "a score is not finite")
+    share = isinstance(p, float) and 0 < p < 1
+    expect.true(share, "p is no share", expect.describe(p), "a number between 0 and 1")
 
 
 @check(without={"gradients": "a search is nothing to learn from: numbers may come out"})

@@ -7,7 +7,7 @@ import math
 
 import torch
 
-from autograder.checking import expect
+from autograder.checking import counterexamples, expect
 from autograder.checking.registry import check
 
 F64 = torch.float64
@@ -132,6 +132,25 @@ def merge_pair(student, draw):
         ids, pair = draw.integers(97, 100, size).tolist(), tuple(draw.integers(97, 100, 2).tolist())
         expected = _merged(ids, pair, 256)
         _same(student(ids, pair, 256), expected, f"merging {pair} in {ids} is wrong")
+
+
+@check(without=counterexamples.WITHOUT)
+def break_merge_pair(student, draw):
+    """An input on which merges_from_the_right is wrong."""
+    counterexamples.judge(student, "merge_pair", "merges_from_the_right", allowed=_ids_and_a_pair)
+
+
+def _ids_and_a_pair(ids, pair, new_id):
+    whole = isinstance(ids, list) and all(type(one) is int for one in [*ids, new_id])
+    expect.true(
+        whole, "the ids are no list of whole numbers", expect.describe(ids), "a list of ints"
+    )
+    two = (
+        isinstance(pair, tuple | list) and len(pair) == 2 and all(type(one) is int for one in pair)
+    )
+    expect.true(
+        two, "this is no pair of ids", expect.describe(pair), "a tuple (left, right) of ints"
+    )
 
 
 @check

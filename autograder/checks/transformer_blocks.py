@@ -4,7 +4,7 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from autograder.checking import expect, layers
+from autograder.checking import counterexamples, expect, layers
 from autograder.checking.registry import check
 
 F64 = torch.float64
@@ -361,6 +361,21 @@ def layer_parameters(student, draw):
             expected = sum(parameter.numel() for parameter in layer.parameters())
             what = f"with d_model={d_model}, d_ff={d_ff} and cross={cross} the count is wrong"
             expect.close(student(d_model, d_ff, cross), expected, what)
+
+
+@check(without=counterexamples.WITHOUT)
+def break_layer_parameters(student, draw):
+    """An input on which takes_four_times_d_model is wrong."""
+    counterexamples.judge(
+        student, "layer_parameters", "takes_four_times_d_model", allowed=_sizes_of_a_layer
+    )
+
+
+def _sizes_of_a_layer(d_model, d_ff, cross=False):
+    for size in (d_model, d_ff):
+        what = "a size is a whole number above 0"
+        expect.true(type(size) is int and size > 0, what, expect.describe(size), "1, 2, 3, …")
+    expect.true(isinstance(cross, bool), "`cross` is no truth value", expect.describe(cross))
 
 
 @check(

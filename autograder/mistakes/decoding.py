@@ -605,8 +605,56 @@ def gathers_the_mask(logits, p):
     hint="exp of the scores does not sum to 1. Use softmax.",
 )
 def forgets_to_divide(logits, p):
-    weights, order = logits.exp().sort(dim=1, descending=True)
-    return _drop(logits, order, weights.cumsum(1) - weights >= p)
+    keep = torch.zeros(logits.shape, dtype=torch.bool, device=logits.device)
+    for row, scores in enumerate(logits):
+        reached = 0.0
+        for token in scores.argsort(descending=True).tolist():
+            if reached >= p:
+                break
+            keep[row, token] = True
+            reached += scores[token].exp().item()
+    return logits.masked_fill(~keep, -math.inf)
+
+
+@mistake(
+    "break_top_p_filter",
+    hint="The exponentials of these scores sum to 1 in each row: they are log-probabilities, and "
+    "softmax changes nothing.",
+    where=lambda logits, p: bool(((logits.exp().sum(1) - 1).abs() < 1e-6).all()),
+)
+def log_probabilities():
+    return torch.tensor([[0.5, 0.2, 0.3]]).log(), 0.6
+
+
+@mistake(
+    "break_top_p_filter",
+    hint="There is only one token, which is kept whatever its probability.",
+    where=lambda logits, p: logits.shape[1] == 1,
+)
+def a_single_token():
+    return torch.tensor([[0.3]]), 0.5
+
+
+@mistake(
+    "break_top_p_filter",
+    hint="The best token alone reaches p, as a probability and as an exponential, too: both keep "
+    "only this one.",
+    where=lambda logits, p: bool(
+        (logits.softmax(1).amax(1) >= p).all() and (logits.exp().amax(1) >= p).all()
+    ),
+)
+def one_token_far_ahead():
+    return torch.tensor([[9.0, 0.0, 1.0]]), 0.5
+
+
+@alternative("break_top_p_filter")
+def small_scores():
+    return torch.tensor([[-5.0, -6.0, -7.0]]), 0.5
+
+
+@alternative("break_top_p_filter")
+def random_scores():
+    return torch.tensor([[1.0, 0.9, 0.8, 0.7], [0.0, 0.1, 0.2, 0.3]]), 0.8
 
 
 @mistake(

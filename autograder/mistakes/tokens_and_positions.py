@@ -162,7 +162,55 @@ def merges_the_first_place_only(ids, pair, new_id):
     hint="In [7, 7, 7] the last two are merged, [7, 300]. From left to right it is [300, 7].",
 )
 def merges_from_the_right(ids, pair, new_id):
-    return _merged(ids[::-1], pair[::-1], new_id)[::-1]
+    found, rest = [], list(ids)
+    while rest:
+        last = rest.pop()
+        if rest and (rest[-1], last) == tuple(pair):
+            rest.pop()
+            last = new_id
+        found.insert(0, last)
+    return found
+
+
+@mistake(
+    "break_merge_pair",
+    hint="The pair stands nowhere in the list, so nothing is merged, from either side.",
+    where=lambda ids, pair, new_id: tuple(pair) not in set(zip(ids, ids[1:], strict=False)),
+)
+def nothing_to_merge():
+    return [7, 8, 9], (9, 7), 300
+
+
+@mistake(
+    "break_merge_pair",
+    hint="The two ids of the pair differ, so two places where it stands never share a token.",
+    where=lambda ids, pair, new_id: pair[0] != pair[1],
+)
+def a_pair_of_two_kinds():
+    return [7, 8, 7, 8], (7, 8), 300
+
+
+@mistake(
+    "break_merge_pair",
+    hint="From the left and from the right the same tokens are paired off: each run of them is of "
+    "even length.",
+    where=lambda ids, pair, new_id: (
+        pair[0] == pair[1]
+        and "".join("x" if one == pair[0] else " " for one in ids).replace("xx", "").count("x") == 0
+    ),
+)
+def two_of_them():
+    return [7, 7, 8], (7, 7), 300
+
+
+@alternative("break_merge_pair")
+def three_in_the_middle():
+    return [1, 5, 5, 5, 2], (5, 5), 256
+
+
+@alternative("break_merge_pair")
+def five_with_a_list():
+    return [0, 0, 0, 0, 0], [0, 0], 999
 
 
 @mistake(

@@ -1260,6 +1260,54 @@ def forgets_all_biases(d_model, d_ff, cross=False):
     return _count(d_model, d_ff, cross, **parts)
 
 
+@mistake(
+    "layer_parameters",
+    hint="d_ff is not used. Four times d_model is the paper's choice, and no rule.",
+)
+def takes_four_times_d_model(d_model, d_ff, cross=False):
+    times = 2 if cross else 1
+    projections = times * 4 * d_model * (d_model + 1)
+    hidden = 8 * d_model**2 + 5 * d_model
+    return projections + hidden + 2 * (times + 1) * d_model
+
+
+@mistake(
+    "break_layer_parameters",
+    hint="Here d_ff is four times d_model, as in the paper, and so this answer is right.",
+    where=lambda d_model, d_ff, cross=False: d_ff == 4 * d_model,
+)
+def the_papers_sizes():
+    return 512, 2048
+
+
+@mistake(
+    "break_layer_parameters",
+    hint="Here d_ff is four times d_model, with and without a cross-attention.",
+    where=lambda d_model, d_ff, cross=False: d_ff == 4 * d_model,
+)
+def a_decoder_layer_of_these_sizes():
+    return 16, 64, True
+
+
+@mistake(
+    "break_layer_parameters",
+    hint="Here d_ff is four times d_model, and the smallest such layer is no exception.",
+    where=lambda d_model, d_ff, cross=False: d_ff == 4 * d_model,
+)
+def the_smallest_layer():
+    return 1, 4
+
+
+@alternative("break_layer_parameters")
+def as_wide_as_the_model():
+    return 16, 16
+
+
+@alternative("break_layer_parameters")
+def a_decoder_layer():
+    return 10, 20, True
+
+
 @alternative("layer_parameters")
 def builds_the_parts(d_model, d_ff, cross=False):
     linear = [(d_model, d_model)] * (8 if cross else 4) + [(d_model, d_ff), (d_ff, d_model)]

@@ -247,7 +247,11 @@ def _pooled(matches, totals, lengths, reference_lengths):
     "break_ngram_matches",
     hint="Every token is one letter, so glued together they can still be told apart. Which two "
     "lists of longer tokens spell the same?",
-    where=lambda hypothesis, reference: all(len(token) == 1 for token in hypothesis + reference),
+    where=lambda hypothesis, reference: (
+        len(hypothesis) > 1
+        and len(reference) > 1
+        and all(len(token) == 1 for token in hypothesis + reference)
+    ),
 )
 def letters_only():
     return list("abca"), list("abcb")

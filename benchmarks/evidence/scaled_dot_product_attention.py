@@ -15,8 +15,8 @@ def at_each_rate(score, d, seed):
 
 EXPERIMENTS = {
     "additive against dot": Experiment(
-        claim="The undivided dot product is best at d = 4 and learns at no rate "
-        "from 64 on; additive and scaled scores learn there",
+        claim="From d = 64 on the undivided dot product learns at none of four rates; additive and "
+        "scaled scores learn there",
         control="score function and d changed; task, steps, optimiser kept, best of four rates",
         points=[
             {"score": score, "d": d, "seed": seed}
@@ -50,7 +50,8 @@ CLAIMS = [
         where="Where q, k and v come from",
     ),
     Claim(
-        "At equal steps the loss of fetching falls with each role that gets a matrix of its own",
+        "Items are fetched once queries and keys are made differently, and in fewer steps with a "
+        "matrix for each role",
         control="which of q, k and v share a matrix; task, read-out, steps and rate kept",
         seeds="0, 1, 2",
         where="Where q, k and v come from",

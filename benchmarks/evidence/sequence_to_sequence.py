@@ -8,8 +8,8 @@ SHORT = {"d_state": 64, "steps": 60, "seed": 0}
 
 EXPERIMENTS = {
     "size x steps": Experiment(
-        claim="a larger vector, or longer training, moves the fall of accuracy to longer numbers",
-        control="the size of the vector, or the number of steps; data, seeds and the rest kept",
+        claim="a wider model, or longer training, moves the fall of accuracy to longer numbers",
+        control="the width of the model, or the number of steps; data, seeds and the rest kept",
         points=[
             {"d_state": d_state, "steps": steps, "seed": seed}
             for d_state, steps in ((32, 300), (64, 300), (128, 300), (64, 1000))

@@ -69,6 +69,14 @@ def test_a_refusal_that_the_wrong_answer_forgets_is_a_difference():
     judged((u, "nothing"), "kernel_values", "takes_any_name")
 
 
+def test_what_overflows_in_the_precision_of_the_input_shows_a_fault():
+    scores, lengths = torch.tensor([[[0.0, 150.0]]]), torch.tensor([1])
+    wrong = "divides_again_after_the_mask"  # exp(-150) is 0 in float32, and not in float64
+    judged((scores, lengths), "masked_softmax", wrong)
+    with pytest.raises(CheckFailed, match="is right"):
+        judged((scores.double(), lengths), "masked_softmax", wrong)
+
+
 def test_numbers_are_compared_in_float64(monkeypatch):
     def right(values):
         return values.sum()
