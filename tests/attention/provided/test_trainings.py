@@ -6,7 +6,7 @@ import torch
 
 matplotlib.use("agg")
 
-from attention.provided import data, plots, precision, trainings
+from attention.provided import data, plots, precision, swept, trainings
 from attention.provided.data import PAD
 from attention.training import batch_by_tokens, noam_learning_rate
 
