@@ -697,6 +697,13 @@ for ax, (name, x) in zip(
 # of nearness. Right, without the root, all rows are alike, and only the distance is left to see.*
 # No error, no NaN: the model trains, but begins almost blind to its words.
 #
+# ## Limits
+# The merges are those of one training text. A text of another kind or language falls into more, and
+# smaller, pieces. What stands together often is merged, which need not be what means something.
+# Learned positions end with their table. Sinusoidal and rotary ones can be computed for any length,
+# but whether a model works at lengths that it has never seen is another question, and nothing here
+# answers it.
+#
 # ## Summary
 # Byte-pair encoding merges the most frequent pair of tokens, again and again, so that frequent
 # words become one token and no text is ever unknown. Each id chooses a row of a learned table,

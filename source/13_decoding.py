@@ -656,6 +656,12 @@ for row, (ax, pair) in enumerate(zip(axes, chosen, strict=True)):
 # most where it begins, and in 382 *zwei* and *achtzig* cross, as they did in lessons 03 and 10. In
 # the middle of a part, where the letters before say enough, the weight rests on EOS.
 #
+# ## Limits
+# No search is better than its model: a beam finds what the model thinks probable, right or wrong.
+# The length penalty has a parameter that must be chosen on other sentences than those that are
+# judged. Beams are often near copies of each other. A cache makes a token cheap, but tokens still
+# come one after the other.
+#
 # ## Summary
 # Greedy takes the best next token, sampling a random one, and a beam keeps several beginnings.
 # Whoever searches for the most probable sentence finds short ones, so they need a handicap. Keys

@@ -27,7 +27,7 @@ WITHOUT = {
 }
 MOST_NUMBERS = 10_000  # in all tensors and lists together
 FAR = 0.05  # of the largest number: so far apart are no two roundings of an ordinary sum
-LARGEST = 2_000  # whole number: it may be a size
+LARGEST = 4_096  # whole number: it may be a size
 
 
 def judge(

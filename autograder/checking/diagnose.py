@@ -7,7 +7,7 @@ one slip that replies in the same way.
 """
 
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from autograder.checking import registry
@@ -41,7 +41,10 @@ def diagnose(item: registry.Check, given: Sequence[Replied], seed: int) -> str:
     hints = {known.hint for known, _ in found}
     if hints:
         return (hints.pop() or "") if len(hints) == 1 else ""
-    said = [_relation(pairs) or _slip(item, given, wanted, seed, device), where(pairs)]
+    # Many faults end in the same error: where there are no results, there are none to explain.
+    results = any(got.kind == "value" and not got.agrees(right) for _, got, right in pairs)
+    slip = _slip(item, given, wanted, seed, device) if results else ""
+    said = [_relation(pairs) or slip, where(pairs)]
     return " ".join(part for part in said if part)
 
 
