@@ -125,7 +125,7 @@ def _of_gradients(got: Any, expected: Any, question: Question) -> str:
 def _slip(
     item: registry.Check,
     given: Sequence[Replied],
-    wanted: Iterable[Replied],
+    wanted: Sequence[Replied],
     seed: int,
     device: bool,
 ) -> str:
