@@ -214,6 +214,9 @@ def attention_weights(similarity):
 
 def _solved_with_other_gradients(paper, gradients):
     paper.notebook = paper.solved
+    for cell in paper.answers:
+        if "def break_" in cell.source:
+            cell.source = ""  # it needs no gradients, so it would earn its point by right
     paper.first(f"""
         import torch
         from autograder.inside import answer
