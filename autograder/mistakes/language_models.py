@@ -292,9 +292,7 @@ def only_sums(logits, tokens, counted=None):
     hint="This is a mean of the sequences' means. One mean over all tokens that count.",
 )
 def averages_sequences(logits, tokens, counted=None):
-    keep = tokens != PAD
-    if counted is not None:
-        keep = keep & counted
+    keep = (tokens != PAD) & (True if counted is None else counted)
     means = []
     for scores, ids, those in zip(logits, tokens, keep, strict=True):
         there = those[1:]  # of one sequence: which of its tokens are predicted and count
