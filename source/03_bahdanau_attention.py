@@ -380,7 +380,7 @@ cells = {label: seeds.where(rows, **both) for label, both in factors.items()}
 axes = plots.panels(1, 2, width=4.6, height=2.2)
 for ax, digits in zip(axes, (5, 6), strict=True):
     at = {label: seeds.at_digits(found, digits) for label, found in cells.items()}
-    seeds.dots(at, ax, f"{digits} digits", "translated without error")
+    seeds.dots(at, ax, f"{digits} digits", "translated without error", shares=True)
 for label, found in cells.items():
     shown = "   ".join(f"{share:.2f}" for share in seeds.at_digits(found, 6))
     print(f"{label:<28} {found[0]['parameters']:>7,} parameters   six digits: {shown}")

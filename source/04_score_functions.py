@@ -223,7 +223,7 @@ rows = seeds.where(evidence.read("score_functions", "five score functions"), ste
 axes = plots.panels(1, 3, width=3.2, height=2.4)
 for ax, digits in zip(axes, (4, 5, 6), strict=True):
     at = {kind: seeds.at_digits(seeds.where(rows, kind=kind), digits) for kind in KINDS}
-    seeds.dots(at, ax, f"{digits} digits", "translated without error")
+    seeds.dots(at, ax, f"{digits} digits", "translated without error", shares=True)
     if digits == 5:
         best = max(KINDS, key=lambda kind: sorted(at[kind])[1])  # noqa: B023, called at once
 for kind in KINDS:

@@ -32,7 +32,7 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from attention.provided import evidence, plots, precision, swept, translators
+from attention.provided import evidence, plots, precision, seeds, trainings, translators
 from attention.provided.data import PAD
 from attention.provided.kept import kept_bytes
 from attention.provided.predictions import compare
@@ -344,10 +344,10 @@ corpus = translators.data.numbers()
 batch = corpus.batch(corpus.train[::200])
 ax = plots.panels(width=6.0, height=2.8)
 for label, one in (
-    ("untrained", precision.untrained()),
+    ("untrained", trainings.fresh(corpus)),
     ("trained", translators.trained("transformer")[0]),
 ):
-    gradients = precision.gradients_of(one, batch)
+    gradients = precision.nonzero_gradients(one, batch)
     exponents = gradients.abs().log2()
     ax.hist(exponents, bins=range(-50, 1), histtype="step", density=True, label=label)
     for scale in (1.0, 2.0**16):
@@ -390,7 +390,7 @@ check.loss_scaling(loss_scaling)
 # %% demo=true
 scale, good_steps = 2.0**24, 0
 for step in range(1, 13):
-    gradients = precision.gradients_of(precision.untrained(), batch)
+    gradients = precision.nonzero_gradients(trainings.fresh(corpus), batch)
     unscaled, new_scale, good_steps = loss_scaling([(scale * gradients).half()], scale, good_steps)
     print(f"step {step:2d}: scale 2^{math.log2(scale):.0f}", "skipped" if unscaled is None else "")
     scale = new_scale
@@ -407,9 +407,9 @@ named = {f"2^{row['log2_scale']}" + ", adapted" * row["dynamic"]: [] for row in 
 for row in scales:
     named[f"2^{row['log2_scale']}" + ", adapted" * row["dynamic"]].append(row)
 axes = plots.panels(columns=2, width=4.6, height=2.9, share=False)
-swept.dots(ways, axes[0], "what has 16 bits", "held-out loss")
+seeds.dots(ways, axes[0], "what has 16 bits", "held-out loss")
 losses = {name: [row["loss"] for row in group] for name, group in named.items()}
-swept.dots(losses, axes[1], "gradients in float16, by scale", "held-out loss")
+seeds.dots(losses, axes[1], "gradients in float16, by scale", "held-out loss")
 for name, group in named.items():
     lost, skipped = (max(row[what] for row in group) for what in ("lost", "skipped"))
     print(f"scale {name:<14} up to {lost:5.1%} of the gradients lost, {skipped} steps skipped")

@@ -8,7 +8,7 @@ import pytest
 
 from attention.provided import evidence
 from benchmarks.evidence.__main__ import TABLE, lessons, read, table
-from benchmarks.evidence.running import run_point
+from benchmarks.evidence.running import as_stored, run_point
 
 LESSONS = lessons()
 RECORDED = [
@@ -16,10 +16,6 @@ RECORDED = [
     for lesson, module in LESSONS.items()
     for name in getattr(module, "EXPERIMENTS", {})
 ]
-
-
-def as_stored(point):
-    return json.loads(json.dumps(point))
 
 
 @pytest.mark.parametrize(("lesson", "name"), RECORDED)

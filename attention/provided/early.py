@@ -1,8 +1,6 @@
 """A translator that is still in doubt: the small Transformer of lesson 10 after 60 steps."""
 
-import torch
-
-from attention.provided import translators
+from attention.provided import trainings, translators
 from attention.provided.data import Corpus
 from attention.transformer import Transformer
 
@@ -16,9 +14,7 @@ def early_translator(corpus: Corpus, seed: int = translators.SEED) -> tuple[Tran
 
     While nbgrader runs the notebook, 5 steps are taken.
     """
-    torch.manual_seed(seed)
-    sizes = len(corpus.source_vocabulary), len(corpus.target_vocabulary)
-    model = Transformer(*sizes, **translators.SMALL)
+    model = trainings.fresh(corpus, seed)
     batches = corpus.batches(translators.BATCH, STEPS, seed)
     losses = translators.train(model, batches, STEPS)
     return model.eval(), losses[-1]

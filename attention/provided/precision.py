@@ -5,7 +5,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from attention.provided import data, trainings, translators
+from attention.provided import data, trainings
 from attention.provided.data import Batch
 from attention.provided.progress import Bar
 from attention.provided.translators import one_thread
@@ -27,7 +27,7 @@ def train_in(
     corpus, scale = data.numbers(), 2.0**log2_scale
     lost: list[float] = []
     with one_thread(), Bar(steps, way) as bar:
-        model = untrained(seed)
+        model = trainings.fresh(corpus, seed)
         model.to(torch.bfloat16 if way == "bfloat16 weights" else torch.float32)
         adam = torch.optim.AdamW(model.parameters(), 0.0, (0.9, 0.98), 1e-9, 0.0)
         for step, batch in enumerate(corpus.batches(32, steps, seed), start=1):
@@ -49,25 +49,9 @@ def train_in(
     return {"loss": round(end, 4), "lost": mean, "skipped": steps - len(lost)}
 
 
-def untrained(seed: int = translators.SEED) -> nn.Module:
-    """A fresh numbers translator."""
-    from attention.transformer import Transformer
-
-    corpus = data.numbers()
-    torch.manual_seed(seed)
-    sizes = len(corpus.source_vocabulary), len(corpus.target_vocabulary)
-    model: nn.Module = Transformer(*sizes, **translators.SMALL)
-    return model
-
-
-def gradients_of(model: nn.Module, batch: Batch) -> Tensor:
+def nonzero_gradients(model: nn.Module, batch: Batch) -> Tensor:
     """All gradients of a batch's mean loss, in one vector; those that are exactly 0 left out."""
-    model.zero_grad()
-    trainings.loss_of(model, batch).backward()
-    found = [
-        parameter.grad.flatten() for parameter in model.parameters() if parameter.grad is not None
-    ]
-    together = torch.cat(found)
+    together = torch.cat([one.flatten() for one in trainings.gradients_of(model, batch)])
     return together[together != 0]
 
 

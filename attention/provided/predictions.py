@@ -20,7 +20,7 @@ def compare(prediction: Any, shown: Any, what: str) -> None:
         print(f"{told}. You predicted {_words(prediction)}.{_how_far(prediction, shown)}")
     else:
         alike = str(prediction).strip().casefold() == str(shown).strip().casefold()
-        print(f"{told}. {'So you predicted.' if alike else f'You predicted {prediction}.'}")
+        print(f"{told}. {'As you predicted.' if alike else f'You predicted {prediction}.'}")
 
 
 def _is_number(value: Any) -> bool:

@@ -5,18 +5,10 @@
 The first process then takes the whole batch alone, and prints how far the gradients are apart.
 """
 
-import torch
-from torch import Tensor, distributed, nn
+from torch import Tensor, distributed
 
-from attention.provided import data, trainings, translators
-from attention.provided.data import PAD, Batch
-
-
-def gradients_of(model: nn.Module, batch: Batch) -> list[Tensor]:
-    """Return the gradients of the mean loss per token of a batch, one tensor a parameter."""
-    model.zero_grad()
-    trainings.loss_of(model, batch).backward()
-    return [parameter.grad for parameter in model.parameters() if parameter.grad is not None]
+from attention.provided import data, trainings
+from attention.provided.data import PAD
 
 
 def apart(one: list[Tensor], other: list[Tensor]) -> float:
@@ -27,21 +19,17 @@ def apart(one: list[Tensor], other: list[Tensor]) -> float:
 
 def main() -> None:
     """Join the gradients of all processes in two ways, and compare both with one process."""
-    from attention.transformer import Transformer
-
     distributed.init_process_group("gloo")
     rank, world = distributed.get_rank(), distributed.get_world_size()
     corpus = data.numbers()
-    torch.manual_seed(translators.SEED)
-    sizes = len(corpus.source_vocabulary), len(corpus.target_vocabulary)
-    model = Transformer(*sizes, **translators.SMALL)
+    model = trainings.fresh(corpus)
     pairs = sorted(corpus.train[:10] + corpus.train[-10:], key=lambda pair: len(pair[2]))
     per_process = -(-len(pairs) // world)
     share = corpus.batch(pairs[rank * per_process :][:per_process])
     tokens = (share.target != PAD).sum()
     total = tokens.clone()
     distributed.all_reduce(total)  # the sum over all processes, in place
-    own = gradients_of(model, share)
+    own = trainings.gradients_of(model, share)
     weighted = [gradient * tokens / total for gradient in own]
     plain = [gradient / world for gradient in own]
     for gradient in weighted + plain:
@@ -49,7 +37,7 @@ def main() -> None:
     print(f"process {rank} of {world}: {tokens} of {total} tokens", flush=True)
     distributed.barrier()
     if rank == 0:
-        whole = gradients_of(model, corpus.batch(pairs))
+        whole = trainings.gradients_of(model, corpus.batch(pairs))
         print(f"each weighted with its tokens: {apart(weighted, whole):.0e} from one process")
         print(f"plain mean of the processes:   {apart(plain, whole):.0e} from one process")
     distributed.destroy_process_group()

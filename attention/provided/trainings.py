@@ -8,7 +8,7 @@ import math
 import random
 import statistics
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor, nn
@@ -19,7 +19,10 @@ from attention.provided.data import PAD, Batch, Corpus, Pair
 from attention.provided.progress import Bar
 from attention.provided.translators import one_thread
 
-D_MODEL = 64
+if TYPE_CHECKING:  # lessons before the tenth cannot import it
+    from attention.transformer import Transformer
+
+ANSWERS = "training"  # batches by tokens, the mean of checkpoints: hidden in its grading
 WARMUP, PEAK = 40, 0.0073  # of the lesson's training
 MAX_TOKENS, SENTENCES = 2500, 55  # of a batch; 55 sentences make about as many tokens
 KEPT = 5  # checkpoints for the mean
@@ -44,6 +47,25 @@ def loss_of(model: nn.Module, batch: Batch, smoothing: float = 0.0) -> Tensor:
     logits = model(batch.source, batch.target).flatten(0, 1)
     target = batch.target.flatten()
     return F.cross_entropy(logits, target, ignore_index=PAD, label_smoothing=smoothing)
+
+
+def fresh(corpus: Corpus, seed: int = translators.SEED, **sizes: Any) -> "Transformer":
+    """Return an untrained Transformer of lesson 10 for a corpus.
+
+    sizes  those that are not translators.SMALL's, by name
+    """
+    from attention.transformer import Transformer
+
+    torch.manual_seed(seed)
+    vocabularies = len(corpus.source_vocabulary), len(corpus.target_vocabulary)
+    return Transformer(*vocabularies, **translators.SMALL | sizes)
+
+
+def gradients_of(model: nn.Module, batch: Batch) -> list[Tensor]:
+    """Return the gradients of a batch's mean loss per letter, one tensor a parameter."""
+    model.zero_grad()
+    loss_of(model, batch).backward()
+    return [parameter.grad for parameter in model.parameters() if parameter.grad is not None]
 
 
 def first_steps(
@@ -79,7 +101,7 @@ def losses_at(
     corpus = data.numbers()
     losses: list[float] = []
     with one_thread(), Bar(len(rates), label) as bar:
-        model = _model(corpus, seed, n_layers=n_layers, pre_norm=False)
+        model = fresh(corpus, seed, n_layers=n_layers, pre_norm=False)
         used: torch.optim.Optimizer = torch.optim.SGD(model.parameters(), 0.0, momentum=0.9)
         if optimizer == "Adam":
             used = torch.optim.Adam(model.parameters(), 0.0, betas=(0.9, 0.98), eps=1e-9)
@@ -110,7 +132,7 @@ def whole_training(
     corpus = data.numbers()
     kept: list[dict[str, Tensor]] = []
     with one_thread(), Bar(steps) as bar:
-        model = _model(corpus, seed)
+        model = fresh(corpus, seed)
         adam = torch.optim.AdamW(model.parameters(), 0.0, (0.9, 0.98), 1e-9, 0.0)
         for step, batch in zip(range(1, steps + 1), _batches(corpus, order, seed), strict=False):
             adam.param_groups[0]["lr"] = rate(step, schedule, PEAK, WARMUP)
@@ -142,7 +164,7 @@ def few_sentences(
     found: dict[str, list[float]] = {"train": [], "held_out": [], "right": [], "sure": []}
     draw = random.Random(seed)
     with one_thread(), Bar(steps) as bar:
-        model = _model(corpus, seed)
+        model = fresh(corpus, seed)
         adam = torch.optim.AdamW(model.parameters(), 0.0, (0.9, 0.98), 1e-9, 0.0)
         for step in range(1, steps + 1):
             adam.param_groups[0]["lr"] = rate(step, "rise", 0.003, 40)
@@ -168,7 +190,7 @@ def strange_batch(
     corpus = data.numbers()
     held_out, found = _held_out(corpus, 100), []
     with one_thread(), Bar(before + after) as bar:
-        model = _model(corpus, seed)
+        model = fresh(corpus, seed)
         adam = torch.optim.AdamW(model.parameters(), 0.0, (0.9, 0.98), 1e-9, 0.0)
         sgd = torch.optim.SGD(model.parameters(), 0.1, momentum=0.9)
         norms: list[float] = []
@@ -202,15 +224,6 @@ def evaluate(model: nn.Module, batches: Sequence[Batch]) -> dict[str, float]:
     model.train()
     wrong_letters = max(1, letters - right)
     return {"loss": loss / letters, "right": right / letters, "sure": sure / wrong_letters}
-
-
-def _model(corpus: Corpus, seed: int, **sizes: Any) -> nn.Module:
-    from attention.transformer import Transformer
-
-    torch.manual_seed(seed)
-    vocabularies = len(corpus.source_vocabulary), len(corpus.target_vocabulary)
-    model: nn.Module = Transformer(*vocabularies, **translators.SMALL | sizes)
-    return model
 
 
 def _update(

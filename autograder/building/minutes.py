@@ -3,12 +3,11 @@
 The minutes of an exercise are those that its label gives a learner.
 """
 
-import ast
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from autograder.building.excerpt import text_of
+from autograder.building.excerpt import docstring_of, text_of
 from autograder.building.lesson import Lesson
 from autograder.building.source import Cell, SourceError
 
@@ -77,7 +76,7 @@ def _with_stars(cells: Sequence[Cell]) -> list[tuple[Cell, bool]]:
 def _read(lesson: Lesson, cell: Cell) -> str:
     """What is read of a cell: of an exercise what it says, not what is to be written."""
     if cell.kind == "exercise":
-        return ast.get_docstring(ast.parse(text_of(lesson.library, cell.name)).body[0]) or ""  # type: ignore[arg-type]  # a function or class
+        return docstring_of(lesson.library, cell.name)
     return text_of(lesson.library, cell.name) if cell.kind == "given" else cell.source
 
 

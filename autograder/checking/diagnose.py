@@ -7,7 +7,7 @@ one slip that replies in the same way.
 """
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from autograder.checking import registry
@@ -125,7 +125,7 @@ def _of_gradients(got: Any, expected: Any, question: Question) -> str:
 def _slip(
     item: registry.Check,
     given: Sequence[Replied],
-    wanted: Sequence[Replied],
+    wanted: Iterable[Replied],
     seed: int,
     device: bool,
 ) -> str:

@@ -22,7 +22,7 @@ import torch
 import benchmarks.evidence
 from attention.provided.evidence import path_of
 from attention.provided.files import ROOT, write_aside
-from benchmarks.evidence.running import run_point
+from benchmarks.evidence.running import as_stored, run_point
 
 TABLE = ROOT / "docs" / "evidence.md"
 
@@ -60,7 +60,7 @@ def record(lesson, experiments, options):
     path = options.to or path_of(lesson)
     recorded, missing = read(path), []
     for name, one in experiments.items():
-        wanted = [json.loads(json.dumps(point)) for point in one.points]
+        wanted = [as_stored(point) for point in one.points]
         kept = [row for row in recorded.get(name, []) if row["point"] in wanted]
         recorded[name] = kept
         known = [row["point"] for row in kept]
@@ -80,10 +80,9 @@ def record(lesson, experiments, options):
         for done in as_completed(running):
             name, point = running[done]
             row = {"point": point, "result": done.result()}
-            order = [json.loads(json.dumps(one)) for one in experiments[name].points]
-            recorded[name] = sorted(
-                [*recorded[name], row], key=lambda item, order=order: order.index(item["point"])
-            )
+            recorded[name].append(row)
+            order = [as_stored(one) for one in experiments[name].points]
+            recorded[name].sort(key=lambda item, order=order: order.index(item["point"]))
             write(path, lesson, recorded)
             print(f"{lesson} · {name} · {point}: {row['result']}", flush=True)
     write(path, lesson, recorded)

@@ -16,7 +16,7 @@ from attention.provided.predictions import compare
         (float("nan"), 0.25, "accuracy: 0.25. You predicted nan."),
         (900, 1000, "accuracy: 1,000. You predicted 900."),
         ("half", 0.25, "accuracy: 0.25. Your prediction is not a number: 'half'"),
-        (" b", "B", "accuracy: B. So you predicted."),
+        (" b", "B", "accuracy: B. As you predicted."),
         ("A", "B", "accuracy: B. You predicted A."),
         (3, "B", "accuracy: B. You predicted 3."),
     ],

@@ -6,7 +6,7 @@ import torch
 
 matplotlib.use("agg")
 
-from attention.provided import data, plots, precision, swept, trainings
+from attention.provided import data, plots, precision, seeds, trainings
 from attention.provided.data import PAD
 from attention.training import batch_by_tokens, noam_learning_rate
 
@@ -53,10 +53,10 @@ def test_gradients_are_rounded_to_float16(scale, lost):
 
 
 def test_every_seed_is_drawn():
-    ax = swept.dots({"one": [1.0, 2.0], "other": [3.0, 4.0]}, log=True)
+    ax = seeds.dots({"one": [1.0, 2.0], "other": [3.0, 4.0]})
     assert [len(line.get_xdata()) for line in ax.lines if line.get_marker() == "o"] == [2, 2]
     rows = [{"x": x, "y": 9.0 * x} for x in (0.1, 0.1, 1.0)]
-    ax = swept.sweep(rows, "x", "y", plots.panels(), "label", most=4.0)
+    ax = seeds.sweep(rows, "x", "y", plots.panels(), "label", most=4.0)
     assert max(max(line.get_ydata()) for line in ax.lines) == 4.0
-    ax = swept.curves({"a": [[1.0, 2.0], [3.0, 2.0]]}, [0, 1], plots.panels())
+    ax = seeds.curves({"a": [[1.0, 2.0], [3.0, 2.0]]}, [0, 1], plots.panels())
     assert list(ax.lines[0].get_ydata()) == [2.0, 2.0]
