@@ -43,9 +43,8 @@ def diagnose(item: registry.Check, given: Sequence[Replied], seed: int) -> str:
         return (hints.pop() or "") if len(hints) == 1 else ""
     # Many faults end in the same error: where there are no results, there are none to explain.
     results = any(got.kind == "value" and not got.agrees(right) for _, got, right in pairs)
-    slip = _slip(item, given, wanted, seed, device) if results else ""
-    said = [_relation(pairs) or slip, where(pairs)]
-    return " ".join(part for part in said if part)
+    likely = _relation(pairs) or (_slip(item, given, wanted, seed, device) if results else "")
+    return " ".join(part for part in (likely, where(pairs)) if part)
 
 
 def _alike(

@@ -9,6 +9,7 @@ import contextlib
 import inspect
 import re
 import sys
+import textwrap
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from types import CodeType
@@ -56,7 +57,7 @@ def may_not_end(target: Callable[..., Any]) -> bool:
 
 def _source(target: Callable[..., Any]) -> tuple[str, int]:
     lines, first = inspect.getsourcelines(target)
-    return "".join(lines), first
+    return textwrap.dedent("".join(lines)), first
 
 
 def _short(text: str) -> str:

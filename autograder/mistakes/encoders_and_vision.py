@@ -1373,20 +1373,11 @@ def cuts_by_the_height(images, size):
 
 @mistake(
     "break_patchify",
-    hint="The image is a square: height and width say the same.",
-    where=lambda images, size: images.shape[2] == images.shape[3],
+    hint="The only patch is the whole image, and so the image is a square.",
+    where=lambda images, size: images.shape[2] == images.shape[3] == size,
 )
-def a_square():
-    return torch.rand(1, 3, 4, 4), 2
-
-
-@mistake(
-    "break_patchify",
-    hint="There are no images in the batch, so there is nothing to cut wrongly.",
-    where=lambda images, size: len(images) == 0,
-)
-def no_images():
-    return torch.rand(0, 3, 4, 4), 2
+def one_patch():
+    return torch.rand(2, 3, 4, 4), 4
 
 
 @mistake(
@@ -1396,6 +1387,15 @@ def no_images():
 )
 def single_pixels():
     return torch.rand(2, 1, 3, 3), 1
+
+
+@mistake(
+    "break_patchify",
+    hint="The image is a square: height and width say the same.",
+    where=lambda images, size: images.shape[2] == images.shape[3],
+)
+def a_square():
+    return torch.rand(1, 3, 4, 4), 2
 
 
 @alternative("break_patchify")

@@ -212,6 +212,15 @@ def _ones_are_apart(values, tolerance=TOLERANCE):
 
 @mistake(
     "break_null_space_dimension",
+    hint="All values are 0: no mixture of such columns is a column of ones.",
+    where=lambda values, tolerance=TOLERANCE: not values.any(),
+)
+def only_zeros():
+    return (torch.zeros(3, 2),)
+
+
+@mistake(
+    "break_null_space_dimension",
     hint="No mixture of the columns is a column of ones, so the sum is a condition of its own: one "
     "more, as this answer says.",
     where=_ones_are_apart,
@@ -230,15 +239,6 @@ def columns_at_random():
 )
 def as_many_columns_as_tokens():
     return (torch.eye(3),)
-
-
-@mistake(
-    "break_null_space_dimension",
-    hint="All values are 0: no mixture of such columns is a column of ones.",
-    where=lambda values, tolerance=TOLERANCE: not values.any(),
-)
-def only_zeros():
-    return (torch.zeros(3, 2),)
 
 
 @alternative("break_null_space_dimension")

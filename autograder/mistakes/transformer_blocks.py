@@ -1273,17 +1273,17 @@ def takes_four_times_d_model(d_model, d_ff, cross=False):
 
 @mistake(
     "break_layer_parameters",
-    hint="Here d_ff is four times d_model, as in the paper, and so this answer is right.",
-    where=lambda d_model, d_ff, cross=False: d_ff == 4 * d_model,
+    hint="Here d_ff is four times d_model, and the smallest such layer is no exception.",
+    where=lambda d_model, d_ff, cross=False: (d_model, d_ff) == (1, 4),
 )
-def the_papers_sizes():
-    return 512, 2048
+def the_smallest_layer():
+    return 1, 4
 
 
 @mistake(
     "break_layer_parameters",
     hint="Here d_ff is four times d_model, with and without a cross-attention.",
-    where=lambda d_model, d_ff, cross=False: d_ff == 4 * d_model,
+    where=lambda d_model, d_ff, cross=False: cross and d_ff == 4 * d_model,
 )
 def a_decoder_layer_of_these_sizes():
     return 16, 64, True
@@ -1291,11 +1291,11 @@ def a_decoder_layer_of_these_sizes():
 
 @mistake(
     "break_layer_parameters",
-    hint="Here d_ff is four times d_model, and the smallest such layer is no exception.",
+    hint="Here d_ff is four times d_model, as in the paper, and so this answer is right.",
     where=lambda d_model, d_ff, cross=False: d_ff == 4 * d_model,
 )
-def the_smallest_layer():
-    return 1, 4
+def the_papers_sizes():
+    return 512, 2048
 
 
 @alternative("break_layer_parameters")
