@@ -13,8 +13,9 @@ import sys
 import warnings
 from collections.abc import Callable
 
-from autograder.checking import registry
+from autograder.checking import recorded, registry
 from autograder.checking.expect import CheckFailed
+from autograder.checking.questions import reference
 from autograder.checking.run_check import run_check
 from autograder.inside.answer import LocalAnswer
 
@@ -70,7 +71,7 @@ def check_quietly(item: registry.Check, answer: object) -> CheckFailed | None:
         contextlib.redirect_stderr(printed),
     ):
         warnings.simplefilter("ignore")
-        failure = run_check(item, LocalAnswer(answer), _seed())
+        failure = run_check(item, LocalAnswer(answer), _seed(item))
     if printed.getvalue():
         print(printed.getvalue().rstrip("\n"))
     if printed.dropped:
@@ -78,10 +79,14 @@ def check_quietly(item: registry.Check, answer: object) -> CheckFailed | None:
     return failure
 
 
-def _seed() -> int:
-    """A fresh seed, or AUTOGRADER_SEED to repeat a failure."""
+def _seed(item: registry.Check) -> int:
+    """AUTOGRADER_SEED to repeat a failure; else a fresh seed, or a recorded one (see there)."""
     fixed = os.environ.get("AUTOGRADER_SEED")
-    return int(fixed) if fixed else random.SystemRandom().randrange(1, 10**6)
+    if fixed:
+        return int(fixed)
+    kept = recorded.seeds(item) if reference(item) is None else []
+    drawn = random.SystemRandom()
+    return drawn.choice(kept) if kept else drawn.randrange(1, 10**6)
 
 
 class _Limited(io.StringIO):

@@ -93,10 +93,10 @@ def prefix_effects(model: Any, batch: Batch) -> Tensor:
 
     whole = log_p(read_mask)
     for j in range(T):
-        without = read_mask.clone()
-        without[:, :, j] = False
-        without[:, j, j] = True
-        effects.append(whole - log_p(without))
+        unread = read_mask.clone()
+        unread[:, :, j] = False
+        unread[:, j, j] = True
+        effects.append(whole - log_p(unread))
     return torch.stack(effects, dim=-1)
 
 

@@ -14,7 +14,7 @@ LEAST_LINE, LEAST_EXPRESSION = 12, 24  # characters without spaces that make a l
 def leaks(lesson: Lesson, released: NotebookNode) -> list[str]:
     """What of a solution stands in the lesson, in code or prose, and solution marks: sentences."""
     said = []
-    shown = _normalised(
+    shown = normalised(
         line
         for cell in lesson.cells
         if cell.kind == "given"
@@ -23,13 +23,13 @@ def leaks(lesson: Lesson, released: NotebookNode) -> list[str]:
     secret = {
         text: name
         for name in lesson.exercises
-        for text in _normalised(solution_lines(lesson.library, name))
+        for text in normalised(solution_lines(lesson.library, name))
         if len(text) > LEAST_LINE and text not in shown
     }
     for cell in released.cells:
         if "BEGIN SOLUTION" in cell.source or "END SOLUTION" in cell.source:
             said.append(f"cell {cell.id} holds a solution mark")
-        content = _normal(cell.source)
+        content = normal(cell.source)
         found = [text for text in secret if text in content]
         for text in found:
             if not any(text in longer for longer in found if longer != text):
@@ -38,14 +38,14 @@ def leaks(lesson: Lesson, released: NotebookNode) -> list[str]:
     return said
 
 
-def _normalised(lines: Iterable[str]) -> set[str]:
+def normalised(lines: Iterable[str]) -> set[str]:
     """Lines without comments, and the longer expressions among them on their own."""
-    code = {_normal(line.partition("  #")[0]) for line in lines}
+    code = {normal(line.partition("  #")[0]) for line in lines}
     expressions = {re.sub(r"^(return|[\w.,]+=(?!=))", "", line) for line in code}
     return code | {text for text in expressions if len(text) > LEAST_EXPRESSION}
 
 
-def _normal(text: str) -> str:
+def normal(text: str) -> str:
     """Without spaces, in one sort of quotes, no last commas: a reformatted leak is still one."""
     joined = re.sub(r"\\\n|\s", "", text).replace('"', "'")
     return re.sub(r",(?=[)\]}])", "", joined)

@@ -13,11 +13,13 @@ from typing import Any
 import torch
 
 from autograder import CourseError
-from autograder.checking import registry
+from autograder.checking import recorded, registry
 from autograder.checking.expect import CheckFailed
 from autograder.checking.questions import reference
+from autograder.checking.run_check import run_check
 from autograder.checking.student import Student, called_with
 from autograder.checking.words import describe
+from autograder.inside.answer import LocalAnswer
 from autograder.inside.values import Foreign, copied, plain, same
 
 BREAK = "break_"
@@ -38,11 +40,10 @@ def judge(
     ``allowed(*arguments)`` raises CheckFailed for an input that the text of ``exercise`` does not
     allow. Raises CheckFailed, with the hint of the stored wrong input that fits, if any.
     """
-    item = registry.find(exercise)
-    right, broken = reference(item), _stored(item, wrong)
-    if right is None:
-        raise CourseError(f"there is no right answer to {exercise}, so nothing can be compared")
-    as_given = _arguments(student(), exercise, right)
+    item, returned = registry.find(exercise), student()
+    right = reference(item) or _own(student, item, wrong)
+    broken = _stored(item, wrong)
+    as_given = _arguments(returned, exercise, right)
     arguments = [_in_float64(item) for item in as_given]
     if allowed is not None:
         allowed(*arguments)
@@ -94,6 +95,23 @@ def shaped(*axes: str) -> Callable[..., None]:
                 )
 
     return allowed
+
+
+def _own(student: Student, item: registry.Check, wrong: str) -> Callable[..., Any]:
+    """The student's own answer to the exercise, once it is right: their copy holds no other."""
+    own = student.beside(item.name)
+    if own is None:
+        raise CheckFailed(
+            f"{wrong} is compared with your {item.name}, which is not defined",
+            expected=f"run the cell of {item.name} first",
+        )
+    kept = recorded.seeds(item)
+    if run_check(item, LocalAnswer(own), kept[0] if kept else 1, explain=False) is not None:
+        raise CheckFailed(
+            f"{wrong} is compared with your {item.name}, which is not right yet",
+            expected=f"{item.name} solved first",
+        )
+    return own
 
 
 def _stored(item: registry.Check, name: str) -> Callable[..., Any]:

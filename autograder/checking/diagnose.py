@@ -17,6 +17,7 @@ from autograder.checking.relations import between
 from autograder.checking.remembered import (
     Remembered,
     leading_to,
+    mistakes_of,
     of_answer,
     of_answers_at,
     of_slips,
@@ -55,7 +56,7 @@ def _alike(
     Of a function that is the first question to which its reply is wrong; of an object, all that it
     was asked until then. Most mistakes fall out here, and are asked nothing else.
     """
-    mistakes = tuple(registry.mistakes(item))
+    mistakes = mistakes_of(item, seed)
     place = next((n for n, (_, got, right) in enumerate(pairs) if not got.agrees(right)), None)
     if place is not None:
         known = of_answers_at(mistakes, item, seed, device, place)

@@ -16,6 +16,7 @@ from typing import Any
 
 import torch
 
+from autograder.checking import recorded
 from autograder.checking.expect import CheckFailed
 from autograder.checking.inputs import Draw
 from autograder.checking.registry import Check
@@ -103,8 +104,8 @@ class _Recorder:
 class _Session:
     """The questions of a check to a right answer and the objects that it builds, with replies."""
 
-    def __init__(self, target: Callable[..., Any]) -> None:
-        self.objects: dict[int, Any] = {0: LocalAnswer(target)}
+    def __init__(self, answer: AnyAnswer) -> None:
+        self.objects: dict[int, Any] = {0: answer}
         self.questions: list[Question] = []
         self.replies: list[Replied] = []
         self.count = 0  # of the objects that were built, or should have been
@@ -143,14 +144,20 @@ def reference(item: Check) -> Callable[..., Any] | None:
 def asked(item: Check, seed: int) -> tuple[tuple[Question, ...], tuple[Replied, ...]]:
     """Pair (questions, right replies): what every answer is asked, the probes' questions last.
 
-    Both are empty where there is no right answer to ask first.
+    Both are empty where there is no right answer to ask first, nor one whose replies are recorded.
     """
+    target = reference(item)
+    answer = LocalAnswer(target) if target is not None else recorded.right_answer(item, seed)
+    return asked_of(answer, item, seed) if answer is not None else ((), ())
+
+
+def asked_of(
+    answer: AnyAnswer, item: Check, seed: int
+) -> tuple[tuple[Question, ...], tuple[Replied, ...]]:
+    """The same pair, of an answer that is right."""
     from autograder.checking.probes import answerable, probes_of
 
-    target = reference(item)
-    if target is None:
-        return (), ()
-    session = _Session(target)
+    session = _Session(answer)
     try:
         item.run(Student(session.recorder()), Draw(seed))
     except CheckFailed:

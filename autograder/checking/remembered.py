@@ -7,8 +7,10 @@ import functools
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Generic, TypeVar
 
+from autograder.checking import recorded, registry
 from autograder.checking.questions import Question, Replied, asked, reference, replies
 from autograder.checking.registry import Answer, Check
+from autograder.checking.sketches import fits
 from autograder.checking.slips import Slip, may_not_end, slips
 from autograder.inside.answer import LocalAnswer
 
@@ -46,7 +48,7 @@ def of_answer(
     one: Answer, item: Check, seed: int, device: bool
 ) -> tuple[Answer, Remembered[Replied]]:
     """A stored answer with its replies."""
-    return one, _replies(one.target, questions_of(item, seed, device))
+    return one, _replies_of(one, item, seed, questions_of(item, seed, device))
 
 
 @functools.lru_cache(maxsize=KEPT * 10)
@@ -56,7 +58,7 @@ def of_answers_at(
     """Each of the stored answers with its replies to what leads to one question, and to that."""
     questions = questions_of(item, seed, device)
     leading = [questions[number] for number in leading_to(place, questions)]
-    return [(one, _replies(one.target, leading)) for one in stored]
+    return [(one, _replies_of(one, item, seed, leading)) for one in stored]
 
 
 def leading_to(place: int, questions: Sequence[Question]) -> list[int]:
@@ -74,6 +76,52 @@ def of_slips(item: Check, seed: int, device: bool) -> Remembered[tuple[Slip, Rem
     if target is None or may_not_end(target):
         return Remembered(iter(()))
     return Remembered((slip, _replies(slip.target, questions)) for slip in slips(target))
+
+
+def mistakes_of(item: Check, seed: int) -> tuple[Answer, ...]:
+    """The stored mistakes, and those of which only the replies on this seed are here."""
+    here = registry.mistakes(item)
+    names = {one.name for one in here}
+    kept = recorded.mistakes(item, seed)
+    only_replies = [
+        Answer(name, item.name, recorded.unseen, hint)
+        for name, (hint, _) in kept.items()
+        if name not in names
+    ]
+    return (*here, *only_replies)
+
+
+class _InShort(Replied):
+    """A reply that was recorded: of a large tensor only a sketch is there."""
+
+    def agrees(self, other: Replied, exactly: bool = False) -> bool:
+        """As of any reply."""
+        if self.kind != "value" or other.kind != "value":
+            return super().agrees(other, exactly)
+        return self.modified == other.modified and fits(self.value, other.value, exactly)
+
+
+def _replies_of(
+    one: Answer, item: Check, seed: int, questions: Sequence[Question]
+) -> Remembered[Replied]:
+    if one.target is recorded.unseen:
+        return Remembered(_recorded(one, item, seed, questions))
+    return _replies(one.target, questions)
+
+
+def _recorded(
+    one: Answer, item: Check, seed: int, questions: Sequence[Question]
+) -> Iterator[Replied]:
+    everything, wanted = asked(item, seed)
+    numbers = {id(question): number for number, question in enumerate(everything)}
+    _, kept = recorded.mistakes(item, seed)[one.name]
+    for number in (numbers[id(question)] for question in questions):
+        if kept[number] is None:
+            yield wanted[number]
+        else:
+            kind, value, modified = kept[number]
+            value = tuple(value) if kind == "raised" else value
+            yield _InShort(kind, value, tuple(modified))
 
 
 def _replies(target: Callable[..., Any], questions: Sequence[Question]) -> Remembered[Replied]:

@@ -43,6 +43,14 @@ class Student:
         """
         return self._differentiate(args, kwargs, cotangent)[1]
 
+    def beside(self, name: str) -> Any:
+        """What is called ``name`` where the answer was written; None if it is not of this process.
+
+        Only a check in a student's own copy asks: no right answer is there but what they wrote.
+        """
+        target = getattr(self._answer, "target", None)
+        return getattr(target, "__globals__", {}).get(name)
+
     def build(self, *args: Any, **kwargs: Any) -> "Module":
         """Construct the class under test; returns a Module."""
         return Module(self._exchange("build", list(args), kwargs), self.record)

@@ -181,7 +181,7 @@ def _obeys_the_mask(student, draw, q, k, v):
         expect.rows_sum_to_one(weights, -1, "with a mask the weights do not sum to 1")
         what = f"with a mask of shape {shape} the weights are wrong"
         expect.close(weights, _attend(q, k, mask), what)
-        expected = F.scaled_dot_product_attention(q, k, v, attn_mask=mask)
+        expected = F.scaled_dot_product_attention(q, k, v, mask)
         what = f"with a mask of shape {shape} the context is wrong"
         expect.close(context, expected, what)
         alone = student(q, k, v, mask)
@@ -200,7 +200,7 @@ def _head(x, memory, W_q, W_k, W_v, mask=None):
     q, k, v = (
         torch.einsum("btm,hm->bth", *pair) for pair in ((x, W_q), (memory, W_k), (memory, W_v))
     )
-    return F.scaled_dot_product_attention(q, k, v, attn_mask=mask)
+    return F.scaled_dot_product_attention(q, k, v, mask)
 
 
 @check

@@ -47,10 +47,10 @@ def _words(draw, n):
 def _totals(words, counts):
     """The direct count: a dict from pair to total."""
     totals = {}
-    for word, count in zip(words, counts, strict=True):
-        for i in range(len(word) - 1):
-            pair = word[i], word[i + 1]
-            totals[pair] = totals.get(pair, 0) + count
+    for symbols, times in zip(words, counts, strict=True):
+        for i in range(len(symbols) - 1):
+            pair = symbols[i], symbols[i + 1]
+            totals[pair] = totals.get(pair, 0) + times
     return totals
 
 

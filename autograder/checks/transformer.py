@@ -500,15 +500,16 @@ def _counts(student, source_size, target_size, d_model, d_ff, n_layers):
         kinds = nn.TransformerEncoderLayer, nn.TransformerDecoderLayer
         pair = [kind(d_model, 1, d_ff) for kind in kinds]
     inside = n_layers * sum(p.numel() for layer in pair for p in layer.parameters())
-    rows = {"none": source_size + 2 * target_size, "target": source_size + target_size}
     for tied in ("none", "target", "all"):
         source_size = target_size if tied == "all" else source_size
+        tables = [source_size, target_size, target_size]  # source, target, output
+        rows = sum(tables[: {"none": 3, "target": 2, "all": 1}[tied]])
         for pre_norm in (True, False):
             what = (
                 f"with n_layers={n_layers}, d_model={d_model}, d_ff={d_ff}, pre_norm={pre_norm} "
                 f"and tied={tied!r} it differs from PyTorch's layers"
             )
-            expected = inside + rows.get(tied, target_size) * d_model + 4 * d_model * pre_norm
+            expected = inside + rows * d_model + 4 * d_model * pre_norm
             sizes = (source_size, target_size, d_model, d_ff, n_layers)
             count = student(*sizes, pre_norm, tied)
             expect.close(count, expected, what)

@@ -187,7 +187,7 @@ def _dropped(x, update, noise, p=0.7):
 
 
 def _summed(x, update, noise):
-    return x + update
+    return update + x
 
 
 def _built(student, values, pre_norm, sizes=SIZES, dropout=1.0, **options):
@@ -413,10 +413,10 @@ def _chain_rule(x, weights, skip):
     """Backwards by hand: from the loss to every layer."""
     inputs, slopes, h = [], [], x
     for weight in weights:
-        update = torch.tanh(h @ weight)
+        new = (h @ weight).tanh()
         inputs.append(h)
-        slopes.append(1 - update.square())
-        h = h + update if skip else update
+        slopes.append(1 - new.square())
+        h = new + h if skip else new
     arriving, norms = 2 * h / h.numel(), []
     for layer in range(len(weights) - 1, -1, -1):
         inner = arriving * slopes[layer]

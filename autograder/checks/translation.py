@@ -142,7 +142,8 @@ def _numbers(result):
 def _compared(found, differences, what):
     """``found`` is right for these differences, floats, one for each test set."""
     low, high, share = found
-    ends = torch.quantile(torch.tensor(differences).double(), torch.tensor([0.025, 0.975]).double())
+    exact = torch.tensor(differences, dtype=torch.float64)
+    ends = torch.quantile(exact, torch.tensor([0.025, 0.975], dtype=torch.float64))
     for name, got, expected in (("low", low, ends[0]), ("high", high, ends[1])):
         expect.close(got, expected.item(), f"{what} {name} is wrong", rtol=1e-5, atol=1e-4)
     expected = sum(one > 0 for one in differences) / len(differences)

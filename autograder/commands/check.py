@@ -1,9 +1,10 @@
 """``autograder check``: a student's own check of a notebook, in a terminal, on their machine."""
 
 import argparse
+import json
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 from rich.table import Table
@@ -21,6 +22,7 @@ DESCRIPTION = (
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the notebooks."""
     parser.add_argument("notebooks", nargs="+", metavar="NOTEBOOK", help="path of a notebook")
+    parser.add_argument("--json", action="store_true", help="print one JSON object per notebook")
 
 
 def run(options: argparse.Namespace) -> int:
@@ -36,8 +38,17 @@ def run(options: argparse.Namespace) -> int:
             passed = False
             continue
         passed &= all(line.earned == line.points for line in lines)
-        _print(console, path, lines)
+        if options.json:
+            print(json.dumps(_as_dict(path, lines), ensure_ascii=False))
+        else:
+            _print(console, path, lines)
     return 0 if passed else 1
+
+
+def _as_dict(path: str, lines: "list[Line]") -> dict[str, Any]:
+    earned, points = (sum(getattr(line, key) for line in lines) for key in ("earned", "points"))
+    exercises = [line.as_dict() for line in lines]
+    return {"notebook": path, "earned": earned, "points": points, "exercises": exercises}
 
 
 def _print(console: Console, path: str, lines: "list[Line]") -> None:

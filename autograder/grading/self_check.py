@@ -4,7 +4,7 @@ import contextlib
 import os
 import signal
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -12,12 +12,12 @@ import nbformat
 from nbformat import NotebookNode
 
 from autograder import ROOT, lessons, marks
-from autograder.building.lesson import find
 from autograder.check import check_quietly, refuse_imported
 from autograder.checking import registry
 from autograder.inside.server import shell as quiet_shell
 
 CELL_SECONDS = 30
+RELEASED = "autograder/released"  # the notebooks as they were handed out
 
 
 class NotebookError(ValueError):
@@ -32,6 +32,13 @@ class Line:
     earned: int
     points: int
     message: str = ""
+    parts: dict[str, str] = field(default_factory=dict)  # what, got, expected, likely
+
+    def as_dict(self) -> dict[str, Any]:
+        """For a program: name, points, what the check said, and its parts."""
+        told = {key: text for key, text in self.parts.items() if text}
+        scores = {"exercise": self.name, "earned": self.earned, "points": self.points}
+        return {**scores, "message": self.message, **told}
 
 
 def check_notebook(path: Path | str, root: Path = ROOT) -> list[Line]:
@@ -85,13 +92,15 @@ def read_notebook(path: Path | str) -> NotebookNode:
 def _released(path: Path | str, notebook: NotebookNode, root: Path) -> Path:
     """Path of the lesson that the notebook is a copy of, by its metadata or its file name."""
     slug = notebook.metadata.get("autograder", {}).get("lesson") or Path(path).stem
+    # In a student's own copy lessons/ holds their work; the notebook as it was lies elsewhere.
+    folder = next(kind for kind in (RELEASED, "lessons") if (root / kind).is_dir())
     try:
-        (source,) = find([slug], root)
+        (name,) = lessons.choose([slug], [found.name for found in (root / folder).glob("*_*")])
     except lessons.UnknownLesson:
         raise NotebookError(
             f"{path}: this is no lesson of the course; its file name or metadata should say which"
         ) from None
-    return lessons.notebook(root, "lessons", source.stem)
+    return lessons.notebook(root, folder, name)
 
 
 def _shell() -> Any:
@@ -125,7 +134,10 @@ def _check(item: registry.Check, points: int, shell: Any, problems: dict[str, st
             failure = refuse_imported(item, answer) or check_quietly(item, answer)
     except TimeoutError as error:
         return Line(item.name, 0, points, f"{item.name}: {error}.")
-    return Line(item.name, 0 if failure else points, points, str(failure or ""))
+    if failure is None:
+        return Line(item.name, points, points)
+    parts = {key: str(getattr(failure, key) or "") for key in ("what", "got", "expected", "likely")}
+    return Line(item.name, 0, points, str(failure), parts)
 
 
 @contextlib.contextmanager

@@ -13,7 +13,7 @@ from autograder.checking.registry import alternative, mistake
 
 
 def _with_ones(values):
-    return torch.cat([values, torch.ones_like(values[..., :1])], dim=-1)
+    return torch.nn.functional.pad(values, (0, 1), value=1.0)
 
 
 def _rank(matrix, tolerance=TOLERANCE):

@@ -856,7 +856,7 @@ _ONE_AXIS = "of one axis the first is the last"
 
 
 def _bilinear(weights):
-    return weights["V"].T @ weights["U"]
+    return torch.einsum("rq,rk->qk", weights["V"], weights["U"])
 
 
 @mistake(

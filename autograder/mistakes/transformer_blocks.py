@@ -1181,7 +1181,7 @@ class DecodesStepByStep(_Decoder):
 def _count(d_model, d_ff, cross, attention=None, feed_forward=None, norms=None, norm=None):
     """A layer's count from the counts of its parts, which a mistake gets wrong."""
     attention = 4 * d_model * (d_model + 1) if attention is None else attention
-    feed_forward = 2 * d_model * d_ff + d_ff + d_model if feed_forward is None else feed_forward
+    feed_forward = d_ff * (2 * d_model + 1) + d_model if feed_forward is None else feed_forward
     norms = 2 + cross if norms is None else norms
     norm = 2 * d_model if norm is None else norm
     return (1 + cross) * attention + feed_forward + norms * norm

@@ -1,0 +1,32 @@
+"""``autograder release``: what students get, as a folder or a zip."""
+
+import argparse
+
+from autograder.commands import LESSONS
+
+HELP = "make what students get: lessons, the library before them, no solution"
+DESCRIPTION = (
+    "Write a folder, or a zip if the name ends in .zip, with the notebooks of the lessons, the "
+    "library of the lessons before them, the checks, the data and a page for students, and search "
+    "all of it for lines of solutions. In a folder that holds an earlier release, notebooks that "
+    "somebody worked in stay as they are."
+)
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the lessons and where to write."""
+    parser.add_argument("lessons", **{**LESSONS, "nargs": "+", "help": LESSONS["help"][:-24]})
+    parser.add_argument("--to", required=True, metavar="FOLDER|ZIP", help="what to write")
+
+
+def run(options: argparse.Namespace) -> int:
+    """Write; exit status 0."""
+    from autograder.releasing.write import release
+
+    done = release(options.lessons, options.to)
+    size = f"{done.count} files, {done.size / 2**20:.1f} MiB"
+    print(f"{options.to}: {', '.join(done.lessons)}; {size}")
+    print(f"Searched for {done.secrets} lines of solutions: none is there.")
+    for path in done.kept:
+        print(f"{path} was worked in and stays as it is")
+    return 0

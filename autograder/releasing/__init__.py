@@ -1,0 +1,1 @@
+"""What students get: their lessons, the library of the lessons before, and no solution."""

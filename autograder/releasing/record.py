@@ -1,0 +1,69 @@
+"""Record what right and wrong answers reply, for checks that students run without either."""
+
+import io
+import warnings
+from collections.abc import Sequence
+from typing import Any
+
+from autograder import CourseError
+from autograder.checking import recorded, registry
+from autograder.checking.questions import (
+    Question,
+    Replied,
+    agree,
+    asked_of,
+    reference,
+    replies,
+    until_lost,
+)
+from autograder.checking.recorded import Noting, Recording, Replaying
+from autograder.checking.sketches import sketch
+from autograder.inside.answer import LocalAnswer
+
+SEEDS = (1, 2, 3)  # a student's check draws one of them; grading draws from a million
+
+
+def recordings(lesson: str, seeds: Sequence[int] = SEEDS) -> bytes:
+    """The content of ``autograder/recorded/<lesson>.zip``; ``lesson`` is 'masked_attention'."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # a wrong answer's are not worth reading
+        found = {
+            (item.name, seed): recording(item, seed)
+            for item in registry.of_lesson(lesson).values()
+            if item.has_one_right_answer  # else a right answer would stand there
+            for seed in seeds
+        }
+    stream = io.BytesIO()
+    recorded.write(lesson, found, stream)
+    return stream.getvalue()
+
+
+def recording(item: registry.Check, seed: int) -> Recording:
+    """What the library's answer to an exercise, and its stored mistakes, reply on ``seed``."""
+    right, events = reference(item), list[Any]()
+    if right is None:
+        raise CourseError(f"there is no right answer to {item.name}, so none can be recorded")
+    questions, wanted = asked_of(Noting(LocalAnswer(right), events), item, seed)
+    again = asked_of(Replaying(iter(events)), item, seed)[1]
+    if not agree(wanted, again):
+        raise CourseError(
+            f"{item.name} asks something else when the same replies come once more; its check must "
+            "draw from ``draw`` alone"
+        )
+    mistakes = [
+        [one.name, one.hint, _unlike(one, questions, wanted)] for one in registry.mistakes(item)
+    ]
+    return Recording(events, mistakes)
+
+
+def _unlike(
+    one: registry.Answer, questions: Sequence[Question], wanted: Sequence[Replied]
+) -> list[Any]:
+    """The replies of a stored mistake; None where it replies what a right answer does."""
+    given = until_lost(replies(LocalAnswer(one.target), questions))
+    return [
+        None
+        if got.agrees(right, exactly=True)
+        else [got.kind, sketch(got.value), list(got.modified)]
+        for got, right in zip(given, wanted, strict=False)
+    ]

@@ -1,0 +1,102 @@
+"""Whether a release holds a line of a solution: every file of it is searched."""
+
+import functools
+import gzip
+import io
+import json
+import zipfile
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+from autograder import ROOT, lessons
+from autograder.building.excerpt import solution_lines, text_of
+from autograder.building.leaks import LEAST_LINE, normal, normalised
+from autograder.building.lesson import Lesson, find, read
+
+# Lines that say nothing of a solution: Python's and PyTorch's own turns of phrase.
+IDIOMS = (
+    "with torch.no_grad():",
+    "T = q.shape[-2]",
+    "height, width = images.shape[2:]",
+    "for weight in weights:",
+    'if kind == "bilinear":',
+    'if kind == "reduced_rank":',
+    "torch.log_softmax(logits, dim=-1)",
+    "torch.arange(q.shape[-2], device=q.device)",
+)
+COMPILED = (".pyc", ".pyo", ".so", ".pyd")
+
+
+def leaks(files: Mapping[str, bytes], slugs: Sequence[str]) -> list[str]:
+    """What of solutions stands in the ``files`` of a release of ``slugs``: sentences."""
+    secret = secrets(slugs)
+    said = {f"{path} is compiled code" for path in files if path.endswith(COMPILED)}
+    for path, content in files.items():
+        compact = _compact(path.rpartition("/")[2], content)
+        said |= {
+            f"{path} shows a line of {name}'s solution: {line}"
+            for line, name in secret.items()
+            if line in compact
+        }
+    return sorted(said)
+
+
+@functools.lru_cache(maxsize=4)
+def all_lessons(root: Path = ROOT) -> tuple[Lesson, ...]:
+    """The course's lessons, read once: that takes seconds."""
+    return tuple(read(path) for path in find(root=root))
+
+
+def secrets(slugs: Sequence[str], root: Path = ROOT) -> dict[str, str]:
+    """What a release of these lessons keeps back: compact line → the exercise that it solves.
+
+    It is the solutions of the first of them and of all after it. What an earlier lesson's library
+    holds as well is no secret: its students wrote it. Nor is what the notebook of another lesson,
+    up to the last of these, shows of it.
+    """
+    known = all_lessons(root)
+    before = [normal(one.library.read_text("utf-8")) for one in known if one.slug < min(slugs)]
+    public = {normal(line) for line in IDIOMS} | {line for one in known for line in _given(one)}
+    seen = {one.slug: _notebook(one, root) for one in known if one.slug <= max(slugs)}
+    return {
+        line: name
+        for lesson in known
+        if lesson.slug >= min(slugs)
+        for name in lesson.exercises
+        for line in normalised(solution_lines(lesson.library, name))
+        if len(line) > LEAST_LINE
+        and line not in public
+        and not any(line in text for text in before)
+        and not any(line in text for slug, text in seen.items() if slug != lesson.slug)
+    }
+
+
+def _notebook(lesson: Lesson, root: Path) -> str:
+    path = lessons.notebook(root, "lessons", lesson.slug)
+    return _compact(path.name, path.read_bytes())
+
+
+@functools.lru_cache(maxsize=500)
+def _compact(name: str, content: bytes) -> str:
+    return "\n".join(map(normal, _texts(name, content)))
+
+
+def _given(lesson: Lesson) -> set[str]:
+    names = [cell.name for cell in lesson.cells if cell.kind == "given"]
+    return normalised(line for name in names for line in text_of(lesson.library, name).split("\n"))
+
+
+def _texts(path: str, content: bytes) -> Iterator[str]:
+    """The texts of a file: of a notebook its cells, of an archive what is in it."""
+    if path.endswith(".ipynb"):
+        for cell in json.loads(content)["cells"]:
+            yield "".join(cell["source"])
+            yield json.dumps(cell.get("outputs", []))
+    elif path.endswith(".zip"):
+        with zipfile.ZipFile(io.BytesIO(content)) as archive:
+            for name in archive.namelist():
+                yield from _texts(name, archive.read(name))
+    elif path.endswith(".gz"):
+        yield from _texts(path.removesuffix(".gz"), gzip.decompress(content))
+    else:
+        yield content.decode("utf-8", "ignore")

@@ -1,0 +1,84 @@
+"""Write a release into a folder or a zip, after a search for solutions."""
+
+import zipfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from attention.provided.files import write_aside
+from autograder import ROOT
+from autograder.building.lesson import find
+from autograder.grading.self_check import RELEASED
+from autograder.releasing import secrets
+from autograder.releasing.contents import ReleaseError, contents
+
+INSIDE = "attention-course"  # the folder within a zip
+WORK = "lessons/"  # where students write
+
+
+@dataclass
+class Released:
+    """What was written: lessons, number of files, their bytes, notebooks left as they were."""
+
+    lessons: list[str]
+    count: int
+    size: int
+    secrets: int
+    kept: list[str] = field(default_factory=list)
+
+
+def release(names: Sequence[str], target: Path | str) -> Released:
+    """Write a release of the lessons ``names`` to ``target``, a folder or a path that ends in .zip.
+
+    Raises ReleaseError if a line of a solution stands in it, or ``target`` cannot be used; nothing
+    is written then.
+    """
+    target = Path(target)
+    _refuse_place(target)
+    files, slugs = contents(names), [path.stem for path in find(list(names))]
+    found = secrets.leaks(files, slugs)
+    if found:
+        raise ReleaseError("not written, for it would give solutions away:\n" + "\n".join(found))
+    kept = [] if target.suffix == ".zip" else _worked_in(files, target)
+    if target.suffix == ".zip":
+        _write_zip(files, target)
+    else:
+        for path, content in files.items():
+            if path not in kept:
+                (target / path).parent.mkdir(parents=True, exist_ok=True)
+                write_aside(target / path, content)
+    size = sum(map(len, files.values()))
+    return Released(slugs, len(files), size, len(secrets.secrets(slugs)), kept)
+
+
+def _refuse_place(target: Path) -> None:
+    place = target.resolve()
+    if place == ROOT or ROOT in place.parents and (ROOT / "lessons") in (place, *place.parents):
+        raise ReleaseError(f"{target} is this repository's own; name a place outside of it")
+    if target.suffix == ".zip":
+        if not place.parent.is_dir():
+            raise ReleaseError(f"{target}: there is no folder {place.parent}")
+    elif target.exists() and not target.is_dir():
+        raise ReleaseError(f"{target} is a file; name a folder, or a path that ends in .zip")
+    elif target.is_dir() and any(target.iterdir()) and not (target / RELEASED).is_dir():
+        raise ReleaseError(f"{target} is not empty and holds no release; name another folder")
+
+
+def _worked_in(files: Mapping[str, bytes], folder: Path) -> list[str]:
+    """Notebooks that are neither as they were handed out nor as they are now."""
+    kept = []
+    for path, content in files.items():
+        there, before = folder / path, folder / RELEASED / path.removeprefix(WORK)
+        known = [content, before.read_bytes() if before.is_file() else content]
+        if path.startswith(WORK) and there.is_file() and there.read_bytes() not in known:
+            kept.append(path)
+    return kept
+
+
+def _write_zip(files: Mapping[str, bytes], target: Path) -> None:
+    """The same bytes for the same files: no dates."""
+    with zipfile.ZipFile(target, "w") as archive:
+        for path, content in files.items():
+            entry = zipfile.ZipInfo(f"{INSIDE}/{path}")
+            entry.compress_type, entry.external_attr = zipfile.ZIP_DEFLATED, 0o644 << 16
+            archive.writestr(entry, content)

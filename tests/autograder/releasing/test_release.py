@@ -1,0 +1,180 @@
+"""`autograder release`: what students get works, names mistakes, and holds no solution."""
+
+import json
+import os
+import subprocess
+import sys
+import zipfile
+
+import nbformat
+import pytest
+
+from autograder import ROOT, lessons
+from autograder.building.lesson import find
+from autograder.checking import registry
+from autograder.releasing import secrets
+from autograder.releasing.contents import ReleaseError, contents
+from autograder.releasing.write import release
+from tests.autograder.releasing import asked_there
+
+SLUG = "05_scaled_dot_product_attention"
+NAME = lessons.name_of(SLUG)
+SLUGS = [path.stem for path in find()]
+
+
+@pytest.fixture(scope="module")
+def handed_out(tmp_path_factory):
+    """A released folder of one lesson. The tests leave it as it is."""
+    folder = tmp_path_factory.mktemp("released") / "course"
+    release(["05"], folder)
+    return folder
+
+
+def run(folder, *arguments, status=0):
+    """Run Python in the released folder, which hides the repository; returns what it printed."""
+    environment = {**os.environ, "PYTHONPATH": str(folder), "OMP_NUM_THREADS": "1"}
+    done = subprocess.run(
+        [sys.executable, *map(str, arguments)],
+        cwd=folder,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    assert done.returncode == status, done.stderr[-2000:]
+    return done.stdout
+
+
+def check(folder, path, *options, status):
+    return run(folder, "-m", "autograder.commands.cli", "check", *options, path, status=status)
+
+
+EMPTY = b"PK\x05\x06" + bytes(18)  # an archive of nothing
+
+
+@pytest.mark.parametrize("slug", SLUGS)
+def test_no_release_holds_a_line_of_a_solution(slug, monkeypatch):
+    monkeypatch.setattr("autograder.releasing.contents.recordings", lambda lesson: EMPTY)
+    files = contents([slug])
+    assert secrets.leaks(files, [slug]) == []
+    assert f"attention/{lessons.name_of(slug)}.py" not in files
+    assert not [path for path in files if path.startswith(("solutions", "source", "tests"))]
+    for later in SLUGS[SLUGS.index(slug) + 1 :]:
+        names = (f"/{later}.", f"/{lessons.name_of(later)}.")
+        code = [path for path in files if not path.startswith("data/")]
+        assert not [path for path in code if any(name in path for name in names)]
+
+
+def test_one_line_of_a_solution_anywhere_stops_a_release(monkeypatch, tmp_path):
+    monkeypatch.setattr("autograder.releasing.contents.recordings", lambda lesson: EMPTY)
+    compact = next(
+        text for text in secrets.secrets([SLUG]) if "k.transpose(-2,-1)" in text and "sqrt" in text
+    )
+    files = contents([SLUG])
+    hidden_places = {
+        "attention/provided/plots.py": lambda old: old + f"\n{compact}\n".encode(),
+        f"lessons/{SLUG}/{SLUG}.ipynb": lambda old: old.replace(
+            b'"source": [', b'"source": [' + json.dumps(f"{compact}\n").encode() + b",", 1
+        ),
+        "README.md": lambda old: old + compact.encode(),
+    }
+    for path, put in hidden_places.items():
+        found = secrets.leaks({**files, path: put(files[path])}, [SLUG])
+        assert found and all(path in sentence for sentence in found)
+    assert secrets.leaks({"attention/__pycache__/softmax.pyc": b""}, [SLUG])
+
+    monkeypatch.setattr(
+        "autograder.releasing.write.contents",
+        lambda names: {**files, "notes.txt": compact.encode()},
+    )
+    with pytest.raises(ReleaseError, match="notes.txt shows a line of"):
+        release([SLUG], tmp_path / "course")
+    assert not (tmp_path / "course").exists()
+
+
+def test_solutions_cannot_be_imported_there(handed_out):
+    names = [lessons.name_of(slug) for slug in SLUGS]
+    tried = f"""
+import importlib
+for name in {names}:
+    try:
+        importlib.import_module("attention." + name)
+        print(name)
+    except ModuleNotFoundError as error:
+        assert error.name == "attention." + name, error
+"""
+    assert run(handed_out, "-c", tried).split() == names[: SLUGS.index(SLUG)]
+
+
+def test_a_students_copy_names_the_mistakes_that_the_repository_names(handed_out):
+    items = [item for item in registry.of_lesson(NAME).values() if item.has_one_right_answer]
+    told = json.loads(run(handed_out, asked_there.__file__, ROOT, NAME))
+    for item in items:
+        for answer in registry.stored_answers(item):
+            failed, likely = told[f"{item.name}/{answer.name}"]
+            assert failed == (answer.hint is not None), answer.name
+            assert likely == (answer.hint or ""), answer.name
+
+
+def test_check_works_there_with_and_without_json(handed_out, tmp_path):
+    blank = handed_out / "lessons" / SLUG / f"{SLUG}.ipynb"
+    said = check(handed_out, blank, status=1)
+    assert "0 of 16" in said and "nothing here yet: write about 6 lines" in said
+
+    notebook = nbformat.read(lessons.notebook(ROOT, "solutions", SLUG), as_version=4)
+    wrong = "def attention_multiplications(B, T_q, T_k, d_k, d_v):\n    return 0"
+    for cell in notebook.cells:
+        if cell.metadata.get("nbgrader", {}).get("grade_id") == "attention_multiplications":
+            cell.source = wrong
+    path = tmp_path / f"{SLUG}.ipynb"
+    nbformat.write(notebook, path)
+    found = json.loads(check(handed_out, path, "--json", status=1))
+    lost = [one for one in found["exercises"] if one["earned"] < one["points"]]
+    assert [one["exercise"] for one in lost] == ["attention_multiplications"]
+    assert {"what", "got"} <= lost[0].keys()
+    assert found["points"] - found["earned"] == lost[0]["points"]
+
+
+def test_validate_accepts_a_solved_notebook_there(handed_out, tmp_path):
+    path = tmp_path / f"{SLUG}.ipynb"
+    path.write_bytes(lessons.notebook(ROOT, "solutions", SLUG).read_bytes())
+    said = run(handed_out, "-m", "nbgrader", "validate", path)
+    assert "Success" in said
+
+
+def test_the_next_release_leaves_work_alone(monkeypatch, tmp_path):
+    monkeypatch.setattr("autograder.releasing.contents.recordings", lambda lesson: EMPTY)
+    folder = tmp_path / "course"
+    release(["00"], folder)
+    notebook = lessons.notebook(folder, "lessons", SLUGS[0])
+    assert release(["00"], folder).kept == []
+    notebook.write_text(notebook.read_text() + "\n")
+    worked_in = notebook.read_bytes()
+    assert release(["01"], folder).kept == []
+    assert notebook.read_bytes() == worked_in
+    assert release(["00"], folder).kept == [f"lessons/{SLUGS[0]}/{SLUGS[0]}.ipynb"]
+    assert notebook.read_bytes() == worked_in
+    assert lessons.notebook(folder, "lessons", SLUGS[1]).is_file()
+
+
+def test_a_zip_is_the_same_each_time_and_opens_in_one_folder(monkeypatch, tmp_path):
+    monkeypatch.setattr("autograder.releasing.contents.recordings", lambda lesson: EMPTY)
+    for name in ("one.zip", "two.zip"):
+        release(["00"], tmp_path / name)
+    assert (tmp_path / "one.zip").read_bytes() == (tmp_path / "two.zip").read_bytes()
+    with zipfile.ZipFile(tmp_path / "one.zip") as archive:
+        assert {name.partition("/")[0] for name in archive.namelist()} == {"attention-course"}
+
+
+def test_bad_requests_are_refused_in_a_sentence(tmp_path):
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / "thesis.tex").write_text("")
+    for names, place, words in (
+        (["00"], tmp_path / "full", "holds no release"),
+        (["00"], ROOT, "this repository's own"),
+        (["00"], tmp_path / "no" / "such.zip", "there is no folder"),
+        (["02", "03"], tmp_path / "two", "hand out 03_bahdanau_attention in a release of its own"),
+    ):
+        with pytest.raises(ReleaseError, match=words):
+            release(names, place)
+    assert not (tmp_path / "two").exists()
