@@ -229,7 +229,7 @@ CLAIMS = [
         claim="Without a cache a token costs the more the later it comes; with one hardly so in "
         "120 tokens",
         control="the cache; model, source and tokens kept",
-        seeds="none: three runs, medians of 10 tokens",
+        seeds="none: three runs, the shortest of every 10 tokens",
         where="What does a token cost?",
     ),
     Claim(
