@@ -91,6 +91,28 @@ def top_p_filter(logits, p):
     return logits.masked_fill(dropped, -math.inf)  # (B, V)
 
 
+def plain_beam_search(next_log_probs, beam, max_length):
+    """Search for one sentence with lists and loops: written to be read, not to be fast.
+
+    next_log_probs  a function: the ids so far, a list from BOS on -> (V,), log-probabilities of
+                    what may follow
+    beam            number of beginnings that are kept: K
+    returns         the K best found, best first: tuples of log-probability and ids after BOS
+    """
+    beams = [(0.0, [BOS])]
+    for _ in range(max_length):
+        candidates = []
+        for score, ids in beams:
+            if ids[-1] == EOS:  # finished: it stays in the race with the score that it has
+                candidates.append((score, ids))
+                continue
+            for token, log_p in enumerate(next_log_probs(ids).tolist()):
+                candidates.append((score + log_p, [*ids, token]))
+        candidates.sort(key=lambda one: one[0], reverse=True)
+        beams = candidates[:beam]
+    return [(score, ids[1:]) for score, ids in beams if score > -math.inf]
+
+
 def beam_step(scores, log_probs, finished):
     """Let every beam go on with every token, and keep the K best of all these for each source.
 
@@ -191,7 +213,7 @@ def write(model, source, choose, max_length=100, cache=True):
     choose      a function that picks one token for each row of logits: (B, vocab_size) -> (B,)
     max_length  the largest number of tokens, or (a, b) for a · length of the source + b
     cache       whether keys and values are kept, or all is computed again at every step
-    returns     (B, T)  ids, filled up with PAD behind EOS
+    returns     (B, T)  ids, filled up with PAD after EOS
     """
     with evaluation(model):
         decoder = (CachedDecoder if cache else RepeatingDecoder)(model, source)
@@ -230,7 +252,7 @@ def beam_search(
     beam     number of hypotheses kept for each source: K
     alpha    of the length penalty, at least 0
     batch    how many sources are searched for at once; they are taken in order of length
-    returns  (B, T)  ids, filled up with PAD behind EOS; with return_scores=True also (B,), their
+    returns  (B, T)  ids, filled up with PAD after EOS; with return_scores=True also (B,), their
              log-probabilities, not normalised
 
     The other arguments are those of `write`.

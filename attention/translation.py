@@ -10,7 +10,7 @@ import torch
 def ngram_matches(hypothesis, reference):
     """Count the n-grams of a sentence, for n = 1 … 4, and how many of them the reference has too.
 
-    hypothesis, reference  lists of tokens
+    hypothesis, reference  lists of tokens: strings of any kind, so a token may hold a space
     returns                two lists of four ints: matches and totals. An n-gram matches at most as
                            often as it stands in the reference.
 

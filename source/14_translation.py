@@ -24,9 +24,9 @@ import torch
 from attention.decoding import beam_search, greedy
 from attention.provided import evidence, plots, published, translators
 from attention.provided.data import pad
-from attention.provided.descent import fewer
 from attention.provided.early import early_translator
 from attention.provided.files import ROOT
+from attention.provided.held_out import long_numbers, share_right, texts_of
 from attention.provided.predictions import compare
 from attention.train import multi30k
 from attention.train.model import load_model
@@ -76,7 +76,8 @@ for word in ("the", "cat", "on", "mat"):
 # ### Exercise 14.1 · `ngram_matches`
 # ●●○ medium · 12 minutes · 2 points
 #
-# Count, for n = 1 to 4, the n-grams of the hypothesis, and how many of them match.
+# Count, for n = 1 to 4, the n-grams of the hypothesis, and how many of them match. A token is a
+# string, and may hold a space: an n-gram is more than its letters.
 #
 # <details><summary>Hint 1 · the idea</summary>
 #
@@ -211,17 +212,9 @@ print(*PIECE.findall("zweihunderteinunddreizig"))
 # %% demo=true
 _, corpus = translators.trained("transformer")
 early, _ = early_translator(corpus)
-groups = corpus.test_by_digits(fewer(20, 2))
-pairs = [pair for digits, some in groups.items() if digits > 2 for pair in some]
-source, wanted = corpus.batch(pairs).source, [pair[2] for pair in pairs]
-
-
-def texts_of(ids):
-    return ["".join(corpus.target_vocabulary.decode(row)) for row in ids]
-
-
-found = texts_of(greedy(early, source, max_length=80))
-for row in (0, len(pairs) // 2):
+source, wanted = long_numbers(corpus)
+found = texts_of(corpus, greedy(early, source, max_length=80))
+for row in (0, len(wanted) // 2):
     print(f"wanted  {wanted[row]}\nwritten {found[row]}")
 statistics = statistics_of(found, wanted)
 ours = bleu(*statistics)
@@ -248,7 +241,7 @@ prediction = None  # a width in points of BLEU; None skips this
 
 # %% demo=true
 draw = torch.Generator().manual_seed(0)
-rows = torch.randint(len(pairs), (500, len(pairs)), generator=draw)
+rows = torch.randint(len(wanted), (500, len(wanted)), generator=draw)
 scores = torch.tensor([bleu(*(part[drawn] for part in statistics)) for drawn in rows])
 low, high = scores.quantile(torch.tensor([0.025, 0.975])).tolist()
 print(f"BLEU {ours:.1f}; 95 % of the 500 scores are between {low:.1f} and {high:.1f}")
@@ -298,11 +291,11 @@ check.paired_bootstrap(paired_bootstrap)
 # with other sentences for each. Three times, with other draws.
 
 # %% demo=true
-wider = statistics_of(texts_of(beam_search(early, source, 4, 1.0, max_length=80)), wanted)
+wider = statistics_of(texts_of(corpus, beam_search(early, source, 4, 1.0, max_length=80)), wanted)
 spread = {"the same sentences": [], "other sentences": []}
 for seed in range(3):
     draw = torch.Generator().manual_seed(seed)
-    rows = torch.randint(len(pairs), (500, len(pairs)), generator=draw)
+    rows = torch.randint(len(wanted), (500, len(wanted)), generator=draw)
     low, high, wins = paired_bootstrap(wider, statistics, rows)
     scores = [
         torch.tensor([bleu(*(part[drawn] for part in one)) for drawn in some])
@@ -337,8 +330,8 @@ print("beam  log-prob.  letters   BLEU")
 judged = {}
 for K in (1, 4, 32):
     ids, totals = beam_search(early, source, K, 0.0, max_length=80, return_scores=True)
-    judged[K] = statistics_of(texts_of(ids), wanted)
-    size = sum(map(len, texts_of(ids))) / len(ids)
+    judged[K] = statistics_of(texts_of(corpus, ids), wanted)
+    size = sum(map(len, texts_of(corpus, ids))) / len(ids)
     print(f"{K:4}  {totals.mean():9.2f}  {size:7.1f}  {bleu(*judged[K]):5.1f}")
 low, high, _ = paired_bootstrap(judged[32], judged[4], rows)
 print(f"from 4 to 32: 95 % of the differences between {low:+.1f} and {high:+.1f}")
@@ -413,8 +406,8 @@ models = {
 }
 for name, model in models.items():
     for K in (1, 4):
-        found = texts_of(beam_search(model, source, K, alpha=1.0, max_length=80))
-        share = sum(one == two for one, two in zip(found, wanted, strict=True)) / len(found)
+        found = texts_of(corpus, beam_search(model, source, K, alpha=1.0, max_length=80))
+        share = share_right(found, wanted)
         score = bleu(*statistics_of(found, wanted))
         told = f"{name:<20}{translators.size(model):>9,} parameters"
         print(f"{told}, beam {K}: BLEU {score:5.1f}, without error {share:.2f}")

@@ -10,6 +10,7 @@ from autograder.inside.answer import AnswerRaised, AnyAnswer
 from autograder.inside.values import plain
 
 CALLS = ("call", "gradients", "build")
+FEW, SHORT = 8, 40  # items and characters of what is shown of an argument
 
 
 class Student:
@@ -95,13 +96,18 @@ def called_with(args: Sequence[Any], kwargs: dict[str, Any]) -> str:
 
 
 def brief(item: Any) -> str:
-    """An argument in a few words: of a tensor its shape and dtype."""
+    """An argument in a few words: of a tensor its shape and dtype; a short list as it is."""
     if isinstance(item, torch.Tensor):
         return f"tensor {tuple(item.shape)} {str(item.dtype).removeprefix('torch.')}"
     if isinstance(item, list | tuple | dict):
+        plain_items = type(item) in (list, tuple) and len(item) <= FEW
+        if plain_items and all(type(one) in (str, int, float, bool) for one in item):
+            text = repr(item)
+            if len(text) <= SHORT:
+                return text
         return f"{type(item).__name__} of {len(item)}"
     text = repr(item)
-    return text if len(text) <= 40 else text[:39] + "…"
+    return text if len(text) <= SHORT else text[: SHORT - 1] + "…"
 
 
 class Module(Student):

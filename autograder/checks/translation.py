@@ -45,6 +45,9 @@ def ngram_matches(student, draw):
     matches, totals = _several(student(["ab", "c"], ["a", "bc"]), 2, pair)
     what = "the tokens ab, c and a, bc have no n-gram in common, but the matches are not 0"
     expect.equal(matches, [0, 0, 0, 0], what)
+    matches, totals = _several(student(["a b", "c"], ["a", "b c"]), 2, pair)
+    what = 'the tokens "a b", "c" and "a", "b c" have no n-gram in common: a token may hold a space'
+    expect.equal(matches, [0, 0, 0, 0], what)
     matches, totals = _several(student(["The", "the"], ["the", "THE", "The"]), 2, pair)
     what = 'the matches of "The the" in "the THE The" are wrong: capitals are letters of their own'
     expect.equal(matches, [2, 0, 0, 0], what)

@@ -127,6 +127,18 @@ def forgets_the_order(hypothesis, reference):
 
 @mistake(
     "ngram_matches",
+    hint="Joined by a space, the tokens “a b” + “c” and “a” + “b c” are the same n-gram. A token "
+    "may hold a space: keep the tokens apart, in a tuple.",
+)
+def joins_by_a_space(hypothesis, reference):
+    def joined(tokens, n):
+        return [" ".join(gram) for gram in _grams(tokens, n)]
+
+    return _count(hypothesis, reference, _clipped, grams=joined)
+
+
+@mistake(
+    "ngram_matches",
     hint="Glued together, ab + c and a + bc are the same. Keep the tokens apart, in a tuple.",
 )
 def glues_the_tokens(hypothesis, reference):

@@ -14,6 +14,7 @@ from attention.decoding import (
     greedy,
     greedy_path,
     length_normalised,
+    plain_beam_search,
     sample,
     sample_tokens,
     search,
@@ -285,3 +286,34 @@ def test_the_length_penalty_is_that_of_the_paper():
     torch.testing.assert_close(one_for_all, scores / 5**0.6)
     expected = torch.tensor([[-4.0, -5.0 / 5**0.6]])
     torch.testing.assert_close(length_normalised(scores, lengths, 0.6), expected)
+
+
+@pytest.mark.parametrize("beam", [1, 3, 7])
+def test_the_plain_search_finds_what_the_batched_one_finds(beam):
+    model, rows = small().eval(), sources()
+    ids, totals = beam_search(model, rows, beam, alpha=0.0, max_length=9, return_scores=True)
+
+    def after(source):
+        mask = (source != PAD).unsqueeze(1)
+
+        def next_log_probs(read):
+            with evaluation(model):
+                memory = model.encode(source, mask)
+                logits = model.decode(torch.tensor([read]), memory, None, mask)[0, -1].float()
+            logits[[PAD, BOS]] = -math.inf
+            return logits.log_softmax(0)
+
+        return next_log_probs
+
+    for row, found, total in zip(rows, ids, totals, strict=True):
+        source = row[row != PAD].unsqueeze(0)
+        beams = plain_beam_search(after(source), beam, 9)
+        assert len(beams) == beam
+        assert beams[0][1] == [token for token in found.tolist() if token != PAD]
+        assert beams[0][0] == pytest.approx(total.item(), abs=1e-4)
+
+
+def test_the_plain_search_keeps_no_impossible_beam():
+    table = torch.full((5, 5), -math.inf)
+    table[BOS, 3] = table[3, EOS] = 0.0
+    assert plain_beam_search(lambda ids: table[ids[-1]], 4, 6) == [(0.0, [3, EOS])]

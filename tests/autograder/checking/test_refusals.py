@@ -1,8 +1,12 @@
 """When two exceptions say the same."""
 
 import pytest
+import torch
 
-from autograder.checking.questions import Replied
+from autograder.checking.expect import CheckFailed
+from autograder.checking.questions import Question, Replied
+from autograder.checking.refusals import refuse
+from autograder.inside.answer import LEFT_BEHIND
 
 
 @pytest.mark.parametrize(
@@ -22,3 +26,17 @@ def test_refusals_are_compared_by_their_numbers(one, other, alike):
 def test_other_exceptions_are_compared_by_their_words():
     left, right = (Replied("raised", ("RuntimeError", words)) for words in ("mat1", "stack"))
     assert not left.agrees(right)
+
+
+@pytest.mark.parametrize("wanted", [torch.zeros(3), (1.0, torch.zeros(3)), {"mean": torch.ones(1)}])
+def test_a_tensor_on_the_cpu_is_refused_where_a_tensor_is_wanted(wanted):
+    question = Question(0, "call", ((),), probe="device")
+    got = Replied("value", torch.zeros(3), (LEFT_BEHIND,))
+    with pytest.raises(CheckFailed, match="left on the CPU"):
+        refuse(question, got, Replied("value", wanted), got)
+
+
+def test_a_tensor_in_place_of_plain_numbers_is_not_said_to_be_left_on_the_cpu():
+    question = Question(0, "call", ((),), probe="device")
+    got = Replied("value", torch.zeros(3), (LEFT_BEHIND,))
+    refuse(question, got, Replied("value", (0.1, 0.9, 1.0)), got)

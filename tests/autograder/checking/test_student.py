@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from autograder.checking.expect import CheckFailed
-from autograder.checking.student import Module, Student
+from autograder.checking.student import Module, Student, called_with
 from autograder.inside.answer import Reply
 from autograder.inside.values import Foreign
 
@@ -63,3 +63,20 @@ def test_parameters_are_named_tensors():
 def test_parameters_of_any_other_form_are_the_answers_fault(named):
     with pytest.raises(CheckFailed, match="not named tensors"):
         Module(Forger(named)).parameters()
+
+
+@pytest.mark.parametrize(
+    ("argument", "shown"),
+    [
+        (["a b", "c"], "(['a b', 'c'])"),
+        ((1, 2.5), "((1, 2.5))"),
+        ([], "([])"),
+        (list(range(9)), "(list of 9)"),
+        (["x" * 40], "(list of 1)"),
+        ([ONE], "(list of 1)"),
+        ({"a": 1}, "(dict of 1)"),
+        (ONE, "(tensor (2,) float32)"),
+    ],
+)
+def test_what_an_answer_is_called_with_is_shown_where_it_is_short(argument, shown):
+    assert called_with([argument], {}) == shown
