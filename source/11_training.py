@@ -150,6 +150,7 @@ for number, optimizer in enumerate(("SGD", "Adam")):
     seeds.sweep(chosen, "peak", "loss", ax, optimizer, number=number)
 ax.axhline(entropy, color=plots.GREY, linestyle="--", linewidth=1, label="entropy of the letters")
 ax.set(xlabel="highest learning rate", ylabel="loss, last 5 of 60 steps", ylim=(0, 4))
+ax.tick_params(axis="x", rotation=45)
 legend = ax.legend(fontsize=8, loc="upper left", bbox_to_anchor=(1, 1))
 
 # %% [markdown]
@@ -248,8 +249,9 @@ legend = axes[0].legend(fontsize=8)
 # *Loss after 60 steps against the highest learning rate, with a constant rate and with a warm-up,
 # three seeds each.* With two layers it makes no difference at the best rate: a constant 0.005 is
 # as good as the warm-up at 0.01. What the warm-up changes is the range of rates that work: at 0.02
-# the constant rate has failed, on two of three seeds down to the letters' frequencies, while the
-# warm-up still trains.
+# the warm-up still trains, but the constant rate has failed. (On two of three seeds its loss is
+# near the letters' entropy: that model knows how frequent each letter is, and no more.)
+#
 # With six layers the constant rate fails at 0.008 already, and its best is worse than the
 # warm-up's on each of the three seeds. So the warm-up lets a deep post-norm model use a rate that
 # it could not bear from the start. (What makes post-norm so delicate is in lesson 09.)
@@ -376,10 +378,10 @@ for label, group in runs.items():
 # %% [markdown]
 # *Losses without smoothing, and the mean probability of the model's own letter where that letter
 # is wrong; mean and range of three seeds.* This is **over-fitting**: the loss on the 60 numbers
-# goes to 0, the loss on all others stops at about a half. (With 300 numbers instead of 60 it does
-# not: numbers are a regular language.) Here smoothing does what is said of it: where the model is
-# wrong, it is less certain, about 0.55 against 0.8, and its held-out loss is lower. The share of
-# right letters hardly differs.
+# goes to 0, or with smoothing to about 0.1, and the loss on all others stops at about a half. (How
+# many numbers would be enough? That is an open question below.) Here smoothing does what is said of
+# it: where the model is wrong, it is less certain, about 0.55 against 0.8, and its held-out loss is
+# lower. The share of right letters hardly differs.
 #
 # ## Batches of equal work
 # A batch is a rectangle. Short rows are filled up with PAD, and PAD costs as much as text. So
@@ -768,7 +770,8 @@ check.batch_by_tokens(batch_by_tokens)
 #
 # `random.Random(x)` is a generator of its own, which begins at `x`, and `shuffle` is one of its
 # methods. What may `x` be? A number, but also a text. (`random.seed` would change the generator of
-# the whole program, on which something else may depend.)
+# the whole program, on which something else may depend. And `hash` of a text is another number each
+# time Python starts, which a check in one run cannot see.)
 # </details>
 # <details><summary>Hint 2 · “seed 0, epoch 1 and seed 1, epoch 0 are the same”</summary>
 #

@@ -200,7 +200,7 @@ for n in (16, 32, 64, 128, 256, 512):
     spent = seconds(lambda square=square, times=times: [square @ square for _ in range(times)])
     found[n / 6] = times * 2 * n**3 / spent
 ax = plots.panels(width=5.6, height=3.2)
-roof = [2.0**power for power in range(-5, 11)]
+roof = sorted([2.0**-5, peak / bandwidth, 2.0**10])  # the two ends, and where it bends
 ax.plot(roof, [min(peak, bandwidth * one) for one in roof], color=plots.GREY, label="roof")
 ax.plot(list(found), list(found.values()), "o", color=plots.BLUE, label="measured")
 ax.set(xscale="log", yscale="log", xlabel="FLOPs a byte", ylabel="FLOP/s")
@@ -214,9 +214,9 @@ compare(prediction, min(half, default=1024), "half of the peak from n =")
 # %% [markdown]
 # *Speed against arithmetic intensity: one addition of vectors (left) and products of n × n
 # matrices, n from 16 to 512. Grey: what memory and processor allow.* A point above the roof says
-# that the roof was measured in a slower moment. Points below it have another cost that this
-# picture leaves out: starting an operation, which small products hardly repay, and caches, from
-# which numbers come faster than from memory. The addition lies on the slope by construction. A
+# that the roof was measured in a slower moment, or that the numbers came from a cache, which is
+# faster than memory. Points below it have a cost that this picture leaves out: starting an
+# operation, which small products hardly repay. The addition lies on the slope by construction. A
 # norm, a softmax, a dropout or an optimiser step is much like it: a few operations for each number
 # that is read. That is why a *fused* kernel, which does several of them while it has the numbers
 # at hand, can save so much. And it is why a batch should be large.
@@ -256,6 +256,21 @@ from attention.training_on_gpu import training_memory
 # %% check="training_memory" points=2
 check.training_memory(training_memory)
 
+
+# %% demo=true
+def logarithmic(ax, xs):
+    """Two logarithmic axes, marked at xs and at 1, 2 and 5 times the powers of ten."""
+    ax.set(xscale="log", yscale="log")
+    ax.set_xticks(xs, xs)
+    marks = [first * 10.0**power for power in range(-6, 9) for first in (1, 2, 5)]
+    low, high = ax.get_ylim()
+    low, high = max(m for m in marks if m <= low), min(m for m in marks if m >= high)
+    marks = [mark for mark in marks if low <= mark <= high]
+    ax.set_yticks(marks, [f"{mark:g}" for mark in marks])
+    ax.set_ylim(low, high)
+    ax.minorticks_off()
+
+
 # %% demo=true
 base = {"d_model": 512, "n_heads": 8, "d_ff": 2048}
 layers = {fused: EncoderLayer(**base, dropout=0.0, pre_norm=True, fused=fused) for fused in (0, 1)}
@@ -271,9 +286,7 @@ for is_fused, layer in layers.items():
     kept = [96e-9 * kept_bytes(partial(layer, one), layer.parameters()) for one in x.values()]
     colour = ax.lines[2 + is_fused].get_color()
     ax.plot(list(x), kept, "o", color=colour, markersize=5)
-ax.set(xscale="log", yscale="log")
-ax.set_xticks(lengths, lengths)
-ax.minorticks_off()
+logarithmic(ax, lengths)
 
 # %% [markdown]
 # *Bytes by your count against the length T of 16 sentences; gradients take as much as the weights.
@@ -297,9 +310,7 @@ for T in (64, 256, 1024):
     for name, action in (("plain", plain), ("fused", kernel)):
         timed[name].append(1000 * seconds(action, 2 if SHORT else 5))
 ax = plots.lines((64, 256, 1024), timed, None, "forward and backward pass", "T", "milliseconds")
-ax.set(xscale="log", yscale="log")
-ax.set_xticks((64, 256, 1024), (64, 256, 1024))
-ax.minorticks_off()
+logarithmic(ax, (64, 256, 1024))
 
 # %% [markdown]
 # *Time of one attention, forward and backward, against T: 2 sentences, 4 heads of 32.* The kernel
@@ -329,13 +340,13 @@ for dtype in (torch.float32, torch.bfloat16):
     print(f"1 + 100 times 0.001, step by step, in {dtype}: {weight.item():.3f}")
 
 # %% [markdown]
-# float16 is precise, but its range is short: what is below 6e-8 becomes 0, and what is above 65
-# 504 infinite. **bfloat16** has the range of float32. But it is coarse: 1 + 0.001 is rounded back
-# to 1. Two remedies follow. In *mixed precision* weights, gradients and sums stay in float32, and
-# only the matrix products are done in bfloat16: PyTorch's `autocast`, which the `dtype` of lesson
-# 11's step switches on. And gradients in float16 are moved into its range by **loss scaling**:
-# multiply the loss by a large number, and divide the gradients by it in float32 before anything
-# else is done with them.
+# float16 is precise, but its range is short: what is below 6e-8 becomes 0, and what is above 65 504
+# infinite. **bfloat16** has the range of float32. But it is coarse: 1 + 0.001 is rounded back to 1.
+# Two remedies follow. In *mixed precision* weights, gradients and sums stay in float32, and only
+# the matrix products are done in bfloat16: PyTorch's `autocast`, which the `dtype` of lesson 11's
+# step switches on. And gradients in float16 are moved into its range by **loss scaling**: multiply
+# the loss by a large number, and divide the gradients by it in float32 before anything else is done
+# with them.
 #
 # How large are gradients? Here are those of the numbers translator, before and after its training:
 
@@ -530,18 +541,17 @@ for name, layer in layers.items():
 
         timed[name].append(1e6 * seconds(both, 2) / (8 * T))
 ax = plots.lines(lengths, timed, None, "forward and backward pass", "T", "microseconds a token")
-ax.set(xscale="log", yscale="log")
-ax.set_xticks(lengths, lengths)
-ax.minorticks_off()
+logarithmic(ax, lengths)
 
 # %% [markdown]
-# *Time for each token against the length of the sentences.* A recurrent layer's time for each
-# token does not rise with T: each is one more step after the others. The plain encoder layer's
-# rises when the T² scores begin to outweigh the rest. The two layers do not do the same amount of
-# work, so what to compare is how the lines run, not their heights. One core works through
-# everything one after the other, so on a CPU “all positions at once” saves only the starting of
-# small operations. A machine with thousands of units can use it; lessons that were only run on a
-# CPU cannot show by how much.
+# *Time for each token against the length of the sentences.* A recurrent layer's time for each token
+# does not rise with T: each is one more step after the others. The plain encoder layer's rises when
+# the T² scores begin to outweigh the rest. The fused one keeps no scores, but it computes them all,
+# so its time has to rise as well, if later. The two layers do not do the same amount of work, so
+# what to compare is how the lines run, not their heights. One core works through everything one
+# after the other, so on a CPU “all positions at once” saves only the starting of small operations.
+# A machine with thousands of units can use it; lessons that were only run on a CPU cannot show by
+# how much.
 #
 # ## A rehearsal for those without a GPU
 # A GPU has a memory of its own, and refuses to compute with tensors that lie in the CPU's. Whether
@@ -578,7 +588,7 @@ x = torch.randn(2, 5, 4)
 for rehearsed in (
     rehearse(numbered, x),
     rehearse(largest_weight, x),
-    rehearse(lambda stretch, x: stretch(x), Stretch(4), x),
+    rehearse(Stretch.forward, Stretch(4), x),
 ):
     print("  fails" if rehearsed is None else "  works")
 

@@ -37,6 +37,7 @@ def diagnose(item: registry.Check, given: Sequence[Replied], seed: int) -> str:
     given, device = [reply for _, reply, _ in pairs], len(pairs) == len(questions)
     stored = _alike(item, pairs, seed, device)
     found = [(known, replies) for known, replies in stored if agree(replies, given)]
+    found = found or _but_for_refusals(item, pairs, seed, device)
     if len({known.hint for known, _ in found}) > 1:
         found = [pair for pair in found if agree(pair[1], given, exactly=True)]
     hints = {known.hint for known, _ in found}
@@ -63,6 +64,33 @@ def _alike(
         given = [pairs[n][1] for n in leading_to(place, [question for question, _, _ in pairs])]
         mistakes = tuple(one for one, replies in known if agree(replies, given))
     return [of_answer(one, item, seed, device) for one in mistakes]
+
+
+def _but_for_refusals(
+    item: registry.Check,
+    pairs: list[tuple[Question, Replied, Replied]],
+    seed: int,
+    device: bool,
+) -> list[tuple[registry.Answer, Remembered[Replied]]]:
+    """Those that refuse where the answer rightly refuses, and reply alike to all else.
+
+    The words of a refusal are free: "too long" and "sentence 3 has 61 tokens" say the same.
+    """
+    free = [right.refuses() and got.refuses() for _, got, right in pairs]
+    wanted = [right for _, _, right in pairs]
+    given = [
+        right if is_free else got for is_free, (_, got, right) in zip(free, pairs, strict=True)
+    ]
+    if not any(free) or agree(given, wanted):
+        return []
+    questions = [question for question, _, _ in pairs]
+    stored = _alike(item, list(zip(questions, given, wanted, strict=True)), seed, device)
+
+    def freed(replies: Iterable[Replied]) -> Iterable[Replied]:
+        for reply, right, is_free in zip(replies, wanted, free, strict=False):
+            yield right if is_free and reply.refuses() else reply
+
+    return [(one, replies) for one, replies in stored if agree(freed(replies), given)]
 
 
 def _telling(

@@ -56,9 +56,12 @@ class Replied:
     def agrees(self, other: "Replied", exactly: bool = False) -> bool:
         """Whether two replies are the same, up to rounding; ``exactly`` also among tiny numbers."""
         alike = self.kind == other.kind and self.modified == other.modified
-        refused = self.kind == "raised" and self.value[0] == "ValueError"
-        alike = alike and (_same_refusal if refused else same)(self.value, other.value)
+        alike = alike and (_same_refusal if self.refuses() else same)(self.value, other.value)
         return alike and (not exactly or _same_signs(self.value, other.value))
+
+    def refuses(self) -> bool:
+        """Whether this is a ValueError, whatever it says."""
+        return self.kind == "raised" and self.value[0] == "ValueError"
 
 
 def _same_refusal(one: tuple[str, str], other: tuple[str, str]) -> bool:

@@ -26,9 +26,9 @@ def noam_learning_rate(student, draw):
         what = f"with d_model=100, warmup_steps=4 the rate of step {part} is wrong"
         expect.close(rate, expected, what)
     d_model, warmup = draw.integers(10, 1000, 2).tolist()
-    steps = 1, warmup // 2, warmup, 9 * warmup, 10_000 * warmup
+    steps = 1, warmup // 2, warmup - 1, warmup, warmup + 1, 9 * warmup, 10_000 * warmup
     rates, peak = [student(step, d_model, warmup) for step in steps], (d_model * warmup) ** -0.5
-    shares = 1 / warmup, warmup // 2 / warmup, 1, 1 / 3, 1 / 100
+    shares = [min(step / warmup, (warmup / step) ** 0.5) for step in steps]
     for step, rate, share in zip(steps, rates, shares, strict=True):
         what = f"with d_model={d_model}, warmup_steps={warmup} the rate of step {step} is wrong"
         expect.close(rate, share * peak, what)

@@ -172,7 +172,9 @@ def loss_scaling(student, draw):
             broken = [gradient.clone() for gradient in scaled]
             broken[place].flatten()[-1:].fill_(bad)
             got = student(broken, 8.0, 12, patience=13)
-            _one_step(got, None, 4.0, 0, f"a {bad} in tensor {place} of three")
+            _one_step(got, None, 4.0, 0, f"one {bad} in tensor {place} of three")
+    got = student([torch.tensor([math.inf], dtype=F16)], 1.0, 0)
+    _one_step(got, None, 0.5, 0, "one inf with a scale of 1")
     both = torch.tensor([math.inf, -math.inf], dtype=F16)
     _one_step(student([scaled[0], both], 8.0, 3), None, 4.0, 0, "inf and -inf in one tensor")
     large = torch.full((40,), 60_000.0, dtype=F16)  # each is finite, their sum in float16 is not
@@ -193,7 +195,9 @@ def _one_step(got, gradients, scale, good_steps, case):
         expect.true(fits, f"{case}: unscaled is wrong", expect.describe(found), expected)
         for number, (one, wanted) in enumerate(zip(found, gradients, strict=True)):
             expect.shape(one, wanted.shape)
-            expect.dtype(one, F32)
+            kind = str(one.dtype)
+            what = f"{case}: the gradients of the loss should be float32"
+            expect.true(one.dtype == F32, what, kind, str(F32))
             what = f"{case}: tensor {number} is wrong"  # in float64, where 1e-8 is not near 0
             expect.close(one.double(), wanted.double(), what, rtol=1e-4, atol=0.0)
     expect.close(new_scale, scale, f"{case}: the scale of the next step is wrong")
@@ -286,7 +290,8 @@ def _shares(gradients, tokens):
         expect.true(fits, what, expect.describe(process), expected)
         for one, other in zip(process, first, strict=True):
             expect.shape(one, other.shape)
-            expect.true(one.is_floating_point(), "a gradient is a floating-point tensor")
+            what, shown = "a gradient is no floating-point tensor", expect.describe(one)
+            expect.true(one.is_floating_point(), what, shown, "as in torch.tensor([1.0])")
             expect.finite(one, "a gradient is not finite")
     for process, count in zip(gradients, tokens, strict=True):
         zero = count > 0 or not any(one.any() for one in process)

@@ -313,6 +313,9 @@ def Translator(student, draw):  # noqa: N802, the name of the exercise
     one = _ids([7]), _ids([8]), *torch.ones(2, 1, 1, 1, dtype=torch.bool)
     what = "with B=1, T_k=1 and T_q=1 the scores differ from PyTorch's layers"
     expect.close(module(*one), oracle(*one).detach(), what)
+    used = _built(student, values, 9, 11, *SIZES, 1.0)
+    what = "with dropout=1.0, after eval(), the scores should be those without dropout"
+    expect.close(used(*batch), oracle(*batch).detach(), what)
     _tables_learn(module, oracle, batch, draw)
     for tied, sizes in (("target", (9, 11)), ("all", (9, 9))):
         values = ends | _tables(draw, *sizes, tied)

@@ -216,6 +216,15 @@ def averages_sentences(logits, target, smoothing=0.1):
     return torch.stack(means).mean()
 
 
+@mistake(
+    "label_smoothed_loss",
+    hint="The targets are smoothed by 0.1, whatever `smoothing` says.",
+)
+def always_smooths_by_a_tenth(logits, target, smoothing=0.1):
+    log_p, chosen, real = _parts(logits, target)
+    return _per_token(-0.9 * chosen - 0.1 * log_p.mean(-1), real)
+
+
 @mistake("label_smoothed_loss", hint="This is the sum over the real tokens. Return the mean.")
 def returns_the_sum(logits, target, smoothing=0.1):
     log_p, chosen, real = _parts(logits, target)
@@ -543,13 +552,69 @@ def counts_sentences(lengths, max_tokens):
     return _fill(_by_length(lengths), lengths, lambda group: len(group) <= max_tokens)
 
 
-@mistake(
-    "batch_by_tokens",
-    hint="The sentences are taken as they come, so that short ones are padded to the length of "
-    "long ones. Sort them by length first.",
+UNSORTED = (
+    "The sentences are taken as they come, so that short ones are padded to the length of long "
+    "ones. Sort them by length first."
 )
+
+
+@mistake("batch_by_tokens", hint=UNSORTED)
 def does_not_sort(lengths, max_tokens):
     _refuse(lengths, max_tokens)
+    return _fill(range(len(lengths)), lengths, _within(max_tokens))
+
+
+def _by_the_last(order, lengths, max_tokens):
+    """Batches in an order, each measured by the sentence that comes, as if it were the longest."""
+    return _fill(order, lengths, lambda group: len(group) * group[-1] <= max_tokens)
+
+
+@mistake("batch_by_tokens", hint=UNSORTED)
+def does_not_sort_but_trusts_the_last(lengths, max_tokens):
+    _refuse(lengths, max_tokens)
+    return _by_the_last(range(len(lengths)), lengths, max_tokens)
+
+
+@mistake(
+    "batch_by_tokens",
+    hint="The sentence that comes is not counted: with it the batch has one sentence more.",
+)
+def forgets_the_one_that_comes(lengths, max_tokens):
+    _refuse(lengths, max_tokens)
+    order = _by_length(lengths)
+    return _fill(order, lengths, lambda group: (len(group) - 1) * group[-1] <= max_tokens)
+
+
+@mistake(
+    "batch_by_tokens",
+    hint="The batch is measured by the sentence before. The one that comes is the longest, and all "
+    "are padded to its length.",
+)
+def measures_by_the_one_before(lengths, max_tokens):
+    _refuse(lengths, max_tokens)
+    order = _by_length(lengths)
+    return _fill(order, lengths, lambda group: len(group) * group[-2] <= max_tokens)
+
+
+@mistake(
+    "batch_by_tokens",
+    hint="Equally long sentences all get the index of the first: `index` finds only that one. Sort "
+    "the indices themselves.",
+)
+def asks_where_the_length_is(lengths, max_tokens):
+    _refuse(lengths, max_tokens)
+    order = [lengths.index(length) for length in sorted(lengths)]
+    return _fill(order, lengths, _within(max_tokens))
+
+
+@mistake(
+    "batch_by_tokens",
+    hint="`lengths.sort()` changes the list that was handed in, and afterwards the indices are "
+    "places in the sorted list. Sort indices by their lengths.",
+)
+def sorts_in_place(lengths, max_tokens):
+    _refuse(lengths, max_tokens)
+    lengths.sort()
     return _fill(range(len(lengths)), lengths, _within(max_tokens))
 
 
@@ -573,7 +638,17 @@ def returns_places(lengths, max_tokens):
     return _fill(range(len(lengths)), sorted(lengths), _within(max_tokens))
 
 
-@mistake("batch_by_tokens", hint="The longest sentences come first. The shortest should.")
+LONGEST_FIRST = "The longest sentences come first. The shortest should."
+
+
+@mistake("batch_by_tokens", hint=LONGEST_FIRST)
+def begins_with_the_longest_and_trusts_the_last(lengths, max_tokens):
+    _refuse(lengths, max_tokens)
+    order = sorted(range(len(lengths)), key=lambda index: (-lengths[index], index))
+    return _by_the_last(order, lengths, max_tokens)
+
+
+@mistake("batch_by_tokens", hint=LONGEST_FIRST)
 def begins_with_the_longest(lengths, max_tokens):
     _refuse(lengths, max_tokens)
     order = sorted(range(len(lengths)), key=lambda index: (-lengths[index], index))
@@ -786,6 +861,16 @@ def multiplies_the_seed_by_ten_thousand(n_batches, seed, epoch):
 @mistake("epoch_order", hint=COLLIDES)
 def writes_them_without_a_gap(n_batches, seed, epoch):
     return _shuffled(n_batches, f"{seed}{epoch}")
+
+
+@mistake(
+    "epoch_order",
+    hint="The order is right, but PyTorch's global generator is seeded on the way: whoever draws "
+    "from it afterwards, draws the same each time. Make a generator of your own.",
+)
+def seeds_pytorchs_generator(n_batches, seed, epoch):
+    torch.manual_seed(1_000_003 * seed + epoch)
+    return torch.randperm(n_batches).tolist()
 
 
 @mistake(
@@ -1499,11 +1584,40 @@ class StepsByItself(_Step):
                 parameter -= 0.1 * parameter.grad
 
 
-@mistake(
-    "TrainStep",
-    hint="The optimizer makes a step after every batch. Gather the gradients of all batches, then "
-    "make one step.",
+EVERY_BATCH = (
+    "The optimizer makes a step after every batch. Gather the gradients of all batches, then make "
+    "one step."
 )
+
+
+@mistake("TrainStep", hint=EVERY_BATCH)
+class StepsOnTheWay(_Step):
+    def gather(self, batches):
+        parts = []
+        for batch, weight in zip(batches, self.weights(batches), strict=True):
+            part = self.loss(*batch) * weight
+            part.backward()
+            parts.append(part.detach())
+            self.optimizer.step()
+        return parts
+
+
+@mistake("TrainStep", hint=EVERY_BATCH)
+class StepsWithWhatIsThere(_Step):
+    def gather(self, batches):
+        parts = []
+        for batch, weight in zip(batches, self.weights(batches), strict=True):
+            part = self.loss(*batch) * weight
+            part.backward()
+            parts.append(part.detach())
+            super().end()
+        return parts
+
+    def end(self):
+        pass
+
+
+@mistake("TrainStep", hint=EVERY_BATCH)
 class StepsAfterEveryBatch(_Step):
     def gather(self, batches):
         parts = []
@@ -1693,11 +1807,20 @@ class GoesBackwardOnce(_Step):
         return mean
 
 
-@mistake(
-    "TrainStep",
-    hint="The model is in evaluation mode during the step, so that nothing is dropped. Switch it "
-    "to training mode when a step begins: an evaluation may have been before.",
+NOT_TRAINING = (
+    "The model is in evaluation mode during the step, so that nothing is dropped. Switch it to "
+    "training mode when a step begins: an evaluation may have been before."
 )
+
+
+@mistake("TrainStep", hint=NOT_TRAINING)
+class TrainsInEvaluationMode(_Step):
+    def begin(self):
+        self.model.eval()
+        self.optimizer.zero_grad()
+
+
+@mistake("TrainStep", hint=NOT_TRAINING)
 class TrainsInWhateverMode(_Step):
     def begin(self):
         self.optimizer.zero_grad()

@@ -16,55 +16,55 @@ def _flops(
     vocab_size,
     passes=3,
     operations=2,
-    projections=None,
+    projections=lambda T_k, T_q: 6 * T_k + 6 * T_q,
     products=2,
     maps=2,
+    own=lambda T_q: T_q * T_q,
     pairs=None,
-    scored=None,
+    scored=lambda T_k, T_q: T_q,
     head=True,
 ):
     """A right count, unless one of the numbers at the end is given otherwise."""
-    projections = 6 * T_k + 6 * T_q if projections is None else projections
-    pairs = T_k * T_k + T_q * T_q + T_q * T_k if pairs is None else pairs
-    layer = projections * d_model**2 + products * pairs * d_model
+    compared = T_k * T_k + own(T_q) + T_q * T_k if pairs is None else pairs(T_k, T_q)
+    layer = projections(T_k, T_q) * d_model**2 + products * compared * d_model
     layer += maps * (T_k + T_q) * d_model * d_ff
-    generator = (T_q if scored is None else scored) * d_model * vocab_size
+    generator = scored(T_k, T_q) * d_model * vocab_size
     return passes * operations * (n_layers * layer + head * generator)
 
 
 @mistake(
     "training_flops",
-    hint="Only the pass forward is counted. The pass backward does twice as much: one product for "
+    hint="Only the forward pass is counted. The backward pass does twice as much: one product for "
     "the gradient of the inputs, one for that of the weights.",
 )
-def forgets_the_way_back(**sizes):
-    return _flops(**sizes, passes=1)
+def forgets_the_way_back(*sizes, **named):
+    return _flops(*sizes, **named, passes=1)
 
 
 @mistake(
     "training_flops",
-    hint="The pass backward is counted like the pass forward. It has two products for each: one "
+    hint="The backward pass is counted like the forward pass. It has two products for each: one "
     "for the gradient of the inputs, one for that of the weights.",
 )
-def counts_the_way_back_once(**sizes):
-    return _flops(**sizes, passes=2)
+def counts_the_way_back_once(*sizes, **named):
+    return _flops(*sizes, **named, passes=2)
 
 
 @mistake(
     "training_flops",
     hint="Multiplications are counted, but not the additions: an operation each.",
 )
-def counts_multiplications_only(**sizes):
-    return _flops(**sizes, operations=1)
+def counts_multiplications_only(*sizes, **named):
+    return _flops(*sizes, **named, operations=1)
 
 
 @mistake(
     "training_flops",
-    hint="Multiplications of the pass forward are counted. Each comes with an addition, and the "
-    "pass backward does twice as much again: six operations in all.",
+    hint="Multiplications of the forward pass are counted. Each comes with an addition, and the "
+    "backward pass does twice as much again: six operations in all.",
 )
-def counts_forward_multiplications(**sizes):
-    return _flops(**sizes, operations=1, passes=1)
+def counts_forward_multiplications(*sizes, **named):
+    return _flops(*sizes, **named, operations=1, passes=1)
 
 
 @mistake(
@@ -72,9 +72,12 @@ def counts_forward_multiplications(**sizes):
     hint="The decoder's cross-attention is missing: W_q and W_o work on the target, W_k and W_v on "
     "the source, and T_q · T_k pairs are compared.",
 )
-def forgets_the_cross_attention(T_k, T_q, **sizes):
-    counts = {"projections": 4 * T_k + 4 * T_q, "pairs": T_k * T_k + T_q * T_q}
-    return _flops(T_k, T_q, **sizes, **counts)
+def forgets_the_cross_attention(*sizes, **named):
+    counts = {
+        "projections": lambda T_k, T_q: 4 * T_k + 4 * T_q,
+        "pairs": lambda T_k, T_q: T_k * T_k + T_q * T_q,
+    }
+    return _flops(*sizes, **named, **counts)
 
 
 @mistake(
@@ -82,8 +85,8 @@ def forgets_the_cross_attention(T_k, T_q, **sizes):
     hint="All four projections of the cross-attention are counted on the target. Two of them, W_k "
     "and W_v, work on the source: it is read by the encoder and again in every decoder layer.",
 )
-def reads_the_source_once(T_k, T_q, **sizes):
-    return _flops(T_k, T_q, **sizes, projections=4 * T_k + 8 * T_q)
+def reads_the_source_once(*sizes, **named):
+    return _flops(*sizes, **named, projections=lambda T_k, T_q: 4 * T_k + 8 * T_q)
 
 
 @mistake(
@@ -91,8 +94,8 @@ def reads_the_source_once(T_k, T_q, **sizes):
     hint="All four projections of the cross-attention are counted on the source. Two of them, W_q "
     "and W_o, work on the target.",
 )
-def projects_the_source_only(T_k, T_q, **sizes):
-    return _flops(T_k, T_q, **sizes, projections=8 * T_k + 4 * T_q)
+def projects_the_source_only(*sizes, **named):
+    return _flops(*sizes, **named, projections=lambda T_k, T_q: 8 * T_k + 4 * T_q)
 
 
 @mistake(
@@ -100,8 +103,8 @@ def projects_the_source_only(T_k, T_q, **sizes):
     hint="The attention itself is missing: scores of all pairs of positions, and weights times "
     "values.",
 )
-def forgets_the_attention(**sizes):
-    return _flops(**sizes, products=0)
+def forgets_the_attention(*sizes, **named):
+    return _flops(*sizes, **named, products=0)
 
 
 @mistake(
@@ -109,8 +112,8 @@ def forgets_the_attention(**sizes):
     hint="Scores or contexts: only one of the attention's two products is counted. Queries times "
     "keys, and weights times values.",
 )
-def counts_one_product(**sizes):
-    return _flops(**sizes, products=1)
+def counts_one_product(*sizes, **named):
+    return _flops(*sizes, **named, products=1)
 
 
 @mistake(
@@ -118,86 +121,81 @@ def counts_one_product(**sizes):
     hint="In the cross-attention every target position is compared with every source position: "
     "T_q · T_k pairs.",
 )
-def squares_the_target_in_the_cross_attention(T_k, T_q, **sizes):
-    return _flops(T_k, T_q, **sizes, pairs=T_k * T_k + 2 * T_q * T_q)
+def squares_the_target_in_the_cross_attention(*sizes, **named):
+    return _flops(*sizes, **named, pairs=lambda T_k, T_q: T_k * T_k + 2 * T_q * T_q)
 
 
 MASKED = "Half of the decoder's scores is left out. Those that the mask hides are computed, too."
 
 
-def _masked(T_k, T_q, pairs, sizes):
-    """The decoder's own attention has so many pairs."""
-    return _flops(T_k, T_q, **sizes, pairs=T_k * T_k + pairs + T_q * T_k)
+@mistake("training_flops", hint=MASKED)
+def halves_the_masked_scores(*sizes, **named):
+    return _flops(*sizes, **named, own=lambda T_q: T_q * T_q / 2)
 
 
 @mistake("training_flops", hint=MASKED)
-def halves_the_masked_scores(T_k, T_q, **sizes):
-    return _masked(T_k, T_q, T_q * T_q / 2, sizes)
+def halves_the_masked_scores_as_ints(*sizes, **named):
+    return _flops(*sizes, **named, own=lambda T_q: T_q * T_q // 2)
 
 
 @mistake("training_flops", hint=MASKED)
-def halves_the_masked_scores_as_ints(T_k, T_q, **sizes):
-    return _masked(T_k, T_q, T_q * T_q // 2, sizes)
+def counts_scores_before_the_diagonal(*sizes, **named):
+    return _flops(*sizes, **named, own=lambda T_q: T_q * (T_q - 1) // 2)
 
 
 @mistake("training_flops", hint=MASKED)
-def counts_scores_before_the_diagonal(T_k, T_q, **sizes):
-    return _masked(T_k, T_q, T_q * (T_q - 1) // 2, sizes)
-
-
-@mistake("training_flops", hint=MASKED)
-def counts_scores_up_to_the_diagonal(T_k, T_q, **sizes):
-    return _masked(T_k, T_q, T_q * (T_q + 1) // 2, sizes)
+def counts_scores_up_to_the_diagonal(*sizes, **named):
+    return _flops(*sizes, **named, own=lambda T_q: T_q * (T_q + 1) // 2)
 
 
 LINEAR = "The attention's products grow with T. Scores of T queries and T keys are T² numbers."
 
 
 @mistake("training_flops", hint=LINEAR)
-def counts_scores_per_query(T_k, T_q, **sizes):
-    return _flops(T_k, T_q, **sizes, pairs=T_k + 2 * T_q)
+def counts_scores_per_query(*sizes, **named):
+    return _flops(*sizes, **named, pairs=lambda T_k, T_q: T_k + 2 * T_q)
 
 
 @mistake("training_flops", hint=LINEAR)
-def counts_scores_per_query_but_across(T_k, T_q, **sizes):
-    return _flops(T_k, T_q, **sizes, pairs=T_k + T_q + T_q * T_k)
+def counts_scores_per_query_but_across(*sizes, **named):
+    return _flops(*sizes, **named, pairs=lambda T_k, T_q: T_k + T_q + T_q * T_k)
 
 
 @mistake(
     "training_flops",
     hint="The output projections are missing: an attention has four, W_o among them.",
 )
-def forgets_the_output_projection(T_k, T_q, **sizes):
-    return _flops(T_k, T_q, **sizes, projections=5 * T_k + 4 * T_q)
+def forgets_the_output_projection(*sizes, **named):
+    return _flops(*sizes, **named, projections=lambda T_k, T_q: 5 * T_k + 4 * T_q)
 
 
 @mistake(
     "training_flops",
     hint="The feed-forward network has two maps, up to d_ff and back.",
 )
-def counts_one_map(**sizes):
-    return _flops(**sizes, maps=1)
+def counts_one_map(*sizes, **named):
+    return _flops(*sizes, **named, maps=1)
 
 
 @mistake("training_flops", hint="The feed-forward networks are missing.")
-def forgets_the_feed_forward_networks(**sizes):
-    return _flops(**sizes, maps=0)
+def forgets_the_feed_forward_networks(*sizes, **named):
+    return _flops(*sizes, **named, maps=0)
 
 
 @mistake(
     "training_flops",
     hint="The generator is missing: every target position is scored against the vocabulary.",
 )
-def forgets_the_generator(**sizes):
-    return _flops(**sizes, head=False)
+def forgets_the_generator(*sizes, **named):
+    return _flops(*sizes, **named, head=False)
 
 
 @mistake(
     "training_flops",
     hint="The generator scores target positions only, not those of the source.",
 )
-def scores_the_source_too(T_k, T_q, **sizes):
-    return _flops(T_k, T_q, **sizes, scored=T_k + T_q)
+def scores_the_source_too(*sizes, **named):
+    return _flops(*sizes, **named, scored=lambda T_k, T_q: T_k + T_q)
 
 
 @mistake(
@@ -213,8 +211,9 @@ def repeats_the_generator(T_k, T_q, d_model, d_ff, n_layers, vocab_size):
     hint="There is one generator, not one in each layer of each side: it stands behind the last "
     "layer of the decoder.",
 )
-def repeats_the_generator_on_each_side(T_k, T_q, n_layers, **sizes):
-    return _flops(T_k, T_q, n_layers=n_layers, **sizes, scored=n_layers * (T_k + T_q))
+def repeats_the_generator_on_each_side(T_k, T_q, d_model, d_ff, n_layers, vocab_size):
+    sizes = (T_k, T_q, d_model, d_ff, n_layers, vocab_size)
+    return _flops(*sizes, scored=lambda T_k, T_q: n_layers * (T_k + T_q))
 
 
 @mistake("training_flops", hint="Only one layer on each side is counted: multiply by n_layers.")
@@ -226,8 +225,8 @@ def counts_one_layer(T_k, T_q, d_model, d_ff, n_layers, vocab_size):
     "training_flops",
     hint="The embeddings are counted as products with the vocabulary. They are looked up.",
 )
-def multiplies_embeddings(T_k, T_q, **sizes):
-    return _flops(T_k, T_q, **sizes, scored=T_k + 2 * T_q)
+def multiplies_embeddings(*sizes, **named):
+    return _flops(*sizes, **named, scored=lambda T_k, T_q: T_k + 2 * T_q)
 
 
 @mistake(
@@ -241,8 +240,8 @@ def forgets_the_encoder(T_k, T_q, d_model, d_ff, n_layers, vocab_size):
 
 
 @mistake("training_flops", hint="The result is a float. A count is an int.")
-def returns_a_float(**sizes):
-    return float(_flops(**sizes))
+def returns_a_float(*sizes, **named):
+    return float(_flops(*sizes, **named))
 
 
 @alternative("training_flops")
@@ -330,6 +329,15 @@ def forgets_the_biases(*sizes, **named):
 
 @mistake(
     "training_memory",
+    hint="The scores are counted besides the attention's weights. Scaling keeps nothing, and "
+    "softmax keeps its own result only.",
+)
+def keeps_the_scores(B, T, *sizes, fused=False, **named):
+    return _memory(B, T, *sizes, **named, fused=fused, per_head=1 if fused else 2 * T)
+
+
+@mistake(
+    "training_memory",
     hint="The attention's weights are missing: softmax keeps T of them for each query of each "
     "head.",
 )
@@ -380,8 +388,9 @@ def has_one_norm(*sizes, **named):
 
 @mistake(
     "training_memory",
-    hint="Two vectors of d_model a token are missing. Both are kept: what goes into each norm and "
-    "what comes out of it, since the linear maps after it keep what they are applied to.",
+    hint="Two vectors of d_model a token are missing. Of each norm both are kept: what goes into "
+    "it, and what comes out of it, since the linear maps after it keep what they are applied to. "
+    "And of the attention: queries, keys, values and context.",
 )
 def forgets_one_side_of_the_norms(*sizes, **named):
     return _memory(*sizes, **named, vectors=6)
@@ -389,7 +398,8 @@ def forgets_one_side_of_the_norms(*sizes, **named):
 
 @mistake(
     "training_memory",
-    hint="Queries, keys and values read the same tensor. It is kept once, not three times.",
+    hint="Two vectors of d_model a token are too many. Is one tensor counted for each that reads "
+    "it? W_q, W_k and W_v read the same one, which is kept once.",
 )
 def keeps_what_is_read_three_times(*sizes, **named):
     return _memory(*sizes, **named, vectors=10)
@@ -397,7 +407,8 @@ def keeps_what_is_read_three_times(*sizes, **named):
 
 @mistake(
     "training_memory",
-    hint="The sums of the skip connections keep nothing of their own.",
+    hint="One vector of d_model a token is too many. The sums of the skip connections keep "
+    "nothing, nor does a linear map keep what comes out of it, unless another operation does.",
 )
 def keeps_the_updates(*sizes, **named):
     return _memory(*sizes, **named, vectors=9)
@@ -405,7 +416,8 @@ def keeps_the_updates(*sizes, **named):
 
 @mistake(
     "training_memory",
-    hint="The context of all heads is missing: W_o is applied to it, and keeps it.",
+    hint="One vector of d_model a token is missing. Is the context of all heads among yours? W_o "
+    "is applied to it, and keeps it.",
 )
 def forgets_the_context(*sizes, **named):
     return _memory(*sizes, **named, vectors=7)
@@ -569,6 +581,57 @@ def overlooks_infinity(gradients, scale, good_steps=0, patience=2000):
         return not any(torch.isnan(gradient).any() for gradient in gradients)
 
     return _scaling(gradients, scale, good_steps, patience, finite=finite)
+
+
+@mistake(
+    "loss_scaling",
+    hint="Only +inf is looked for, and perhaps NaN. A gradient may be infinite of either sign.",
+)
+def overlooks_negative_infinity(gradients, scale, good_steps=0, patience=2000):
+    def finite(gradients):
+        return not any(((one == math.inf) | one.isnan()).any() for one in gradients)
+
+    return _scaling(gradients, scale, good_steps, patience, finite=finite)
+
+
+@mistake(
+    "loss_scaling",
+    hint="The step is only skipped if a number is bad in every tensor. One tensor is enough.",
+)
+def wants_each_tensor_to_be_bad(gradients, scale, good_steps=0, patience=2000):
+    def finite(gradients):
+        return any(torch.isfinite(gradient).all() for gradient in gradients)
+
+    return _scaling(gradients, scale, good_steps, patience, finite=finite)
+
+
+@mistake(
+    "loss_scaling",
+    hint="The gradients of the step that doubles the scale are divided by the doubled one. They "
+    "are those of a loss that the old one multiplied.",
+)
+def divides_by_the_next_scale(gradients, scale, good_steps=0, patience=2000):
+    unscaled, new_scale, count = _scaling(gradients, scale, good_steps, patience)
+    if unscaled is None:
+        return None, new_scale, count
+    return _in_float32(gradients, new_scale), new_scale, count
+
+
+@mistake(
+    "loss_scaling",
+    hint="The scale is halved by //, which rounds down: a scale of 1 becomes 0. Divide by /.",
+)
+def halves_and_rounds(gradients, scale, good_steps=0, patience=2000):
+    unscaled, new_scale, count = _scaling(gradients, scale, good_steps, patience)
+    return unscaled, scale // 2 if unscaled is None else new_scale, count
+
+
+@mistake("loss_scaling", hint="The gradients are float64. Weights are stored in float32.")
+def returns_float64(gradients, scale, good_steps=0, patience=2000):
+    def unscale(gradients, scale):
+        return [gradient.double() / scale for gradient in gradients]
+
+    return _scaling(gradients, scale, good_steps, patience, unscale=unscale)
 
 
 @mistake("loss_scaling", hint="Only the first tensor is looked at. Any of them may overflow.")

@@ -6,6 +6,7 @@ import math
 
 import torch
 from torch import nn
+from torch.nn import functional as F
 
 from attention.multi_head_attention import attention_parameters
 from attention.sequence_to_sequence import shift_right
@@ -102,6 +103,22 @@ def compares_with_pad_only(source, target):
 )
 def hides_rows(source, target):
     return (source != PAD)[:, :, None], (target != PAD)[:, :, None] & _past(target)
+
+
+HIDDEN_ROWS = (
+    "In the target mask the rows of padding are hidden. Hide its columns: nobody looks at padding. "
+    "What padding looks at does no harm, since the loss leaves it out."
+)
+
+
+@mistake("masks_from_tokens", hint=HIDDEN_ROWS)
+def hides_rows_of_the_target(source, target):
+    return _real(source), (target != PAD)[:, :, None] & _past(target)
+
+
+@mistake("masks_from_tokens", hint=HIDDEN_ROWS)
+def hides_rows_and_columns(source, target):
+    return _real(source), _real(target) & (target != PAD)[:, :, None] & _past(target)
 
 
 @mistake(
@@ -294,6 +311,26 @@ class ReadsWithTheSourcesTable(_Front):
     def decode(self, read, memory, target_mask, source_mask):
         y = self.embed(read, self.source_embedding)
         return self.generator(self.decoder(y, memory, target_mask, source_mask))
+
+
+@mistake(
+    "Translator",
+    hint="The source is looked up in the target's table. Two languages, two embeddings.",
+)
+class EncodesWithTheTargetsTable(_Front):
+    def encode(self, source, source_mask):
+        return self.encoder(self.embed(source, self.target_embedding), source_mask)
+
+
+@mistake(
+    "Translator",
+    hint="The embeddings pass through dropout after eval(), too. `F.dropout` does not know the "
+    "mode; self.dropout does.",
+)
+class DropsInEvaluation(_Front):
+    def embed(self, tokens, embedding):
+        x = self.rows(tokens, embedding)
+        return F.dropout(x + self.places(x.shape[1], x.shape[2], x), self.dropout.p)
 
 
 @mistake(
@@ -492,14 +529,23 @@ class RollsTheTarget(_Front):
         return target.roll(1, 1)
 
 
-@mistake(
-    "Translator",
-    hint="The positions are float32 whatever the rows are. Count them in the dtype of the rows: "
-    "torch.arange takes a dtype.",
+IN_FLOAT32 = (
+    "The positions are float32 whatever the rows are. Count them in the dtype of the rows: "
+    "torch.arange takes a dtype."
 )
+
+
+@mistake("Translator", hint=IN_FLOAT32)
 class CountsInWholeNumbers(_Front):
     def places(self, T, d_model, like):
         return sinusoidal_positions(torch.arange(T, device=like.device), d_model)
+
+
+@mistake("Translator", hint=IN_FLOAT32)
+class CountsInFloat32First(_Front):
+    def places(self, T, d_model, like):
+        places = torch.arange(T, dtype=torch.float32, device=like.device)
+        return sinusoidal_positions(places, d_model).to(like)
 
 
 @alternative("Translator")
@@ -1006,10 +1052,11 @@ def _count(
     ends=2,
     tables=None,
     columns=2,
+    inner=True,
 ):
     """A right count, unless one of the numbers at the end is given otherwise."""
     attention = attention_parameters(d_model, 1, d_model, bias)
-    feed_forward = columns * d_model * d_ff + (d_ff + d_model) * bias
+    feed_forward = columns * d_model * d_ff + (d_ff + d_model) * bias * inner
     layers = attentions * attention + feed_forwards * feed_forward + norms * norm * d_model
     if tables is None:
         tables = {"none": source_size + 2 * target_size, "target": source_size + target_size}
@@ -1033,6 +1080,26 @@ def forgets_the_biases(*sizes, **options):
 )
 def forgets_the_norms(*sizes, **options):
     return _count(*sizes, **options, norms=0, ends=0)
+
+
+@mistake(
+    "transformer_parameters",
+    hint="The biases of the feed-forward networks are missing: d_ff of the map up, d_model of the "
+    "map back.",
+)
+def forgets_the_inner_biases(*sizes, **options):
+    return _count(*sizes, **options, inner=False)
+
+
+@mistake(
+    "transformer_parameters",
+    hint="The generator is counted with a bias. It has none.",
+)
+def gives_the_generator_a_bias(
+    source_size, target_size, d_model, d_ff, n_layers, pre_norm=True, tied="none"
+):
+    sizes = (source_size, target_size, d_model, d_ff, n_layers, pre_norm, tied)
+    return _count(*sizes) + target_size
 
 
 @mistake("transformer_parameters", hint="Both the biases and the norms are missing.")

@@ -3,6 +3,7 @@
 import pytest
 import torch
 
+from autograder.checking import expect
 from autograder.checking.diagnose import diagnose
 from autograder.checking.questions import Question, Replied
 from autograder.checking.registry import Answer, Check
@@ -45,6 +46,27 @@ def test_a_mistake_is_named_only_if_all_its_replies_fit(known):
     assert "scale" not in likely(lambda x, scale=1.0: centred(x) + 1e-3).split()
     once = lambda x, scale=1.0: centred(x) if x.dim() == 2 else centred(x, scale)  # noqa: E731
     assert likely(once) != "scale"
+
+
+def test_the_words_of_a_refusal_hide_no_mistake(known, monkeypatch):
+    def refusing(answer, words):
+        def refuses(x, scale=1.0):
+            if scale < 0:
+                raise ValueError(words)
+            return answer(x, scale)
+
+        return refuses
+
+    def asks(student, draw):
+        check(student, draw)
+        expect.raises(student, ValueError, draw.normal(3, 5), -1.0, what="-1 should be refused")
+
+    item = Check("centred", "nowhere", asks, reference=refusing(centred, "scale=-1.0 is below 0"))
+    known.append(stored(refusing(forgets_the_scale, "the scale is -1.0, 0 is the least"), "scale"))
+    for words in ("too small", "-1.0 of 7 and 9", "scale=-1.0 is below 0"):
+        given = LocalAnswer(refusing(forgets_the_scale, words))
+        assert run_check(item, given, 7).likely == "scale"
+    assert run_check(item, LocalAnswer(forgets_the_scale), 7).likely != "scale"
 
 
 def test_two_hints_for_the_same_replies_give_no_name(known):
