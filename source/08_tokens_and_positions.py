@@ -9,10 +9,10 @@
 # - learn a **byte-level BPE** tokeniser, encode any text with it, and get the text back,
 # - say why it never meets an unknown word, and what its cuts depend on,
 # - turn ids into rows by **embedding**, and say what the factor √d_model is for,
-# - give rows a place by **sinusoidal, learned and rotary positions**, and show that for two of them
-#   a shift is a rotation.
+# - give rows a place by **sinusoidal** and **learned positions** (★ and **rotary** ones), and say
+#   at which lengths each of them was seen to work.
 #
-# **Time** 115 minutes, ★ 15 more · **Points** 21 · **GPU** not needed · **You need** lessons 00
+# **Time** 120 minutes, ★ 15 more · **Points** 21 · **GPU** not needed · **You need** lessons 00
 # and 05
 
 # %%
@@ -27,7 +27,8 @@ import numpy
 import torch
 from torch import nn
 
-from attention.provided import plots
+from attention.provided import evidence, plots, seeds
+from attention.provided.predictions import compare
 from autograder import check
 
 # A word for split_words: letters, digits or other signs, each with a space before; or spaces.
@@ -145,7 +146,7 @@ check.count_pairs(count_pairs)
 #
 # <details><summary>Hint 1 · the idea</summary>
 #
-# Walk through the list with a place. At each place, either the pair stands there, or it does not.
+# Walk through the list with an index. At each index, either the pair stands there, or it does not.
 # </details>
 # <details><summary>Hint 2 · a while loop</summary>
 #
@@ -157,8 +158,8 @@ check.count_pairs(count_pairs)
 #
 # ```
 # while there are tokens left:
-#     if this one and the next are the pair: append new_id, go on behind both
-#     else:                                  append this one, go on behind it
+#     if this one and the next are the pair: append new_id, go on after both
+#     else:                                  append this one, go on after it
 # ```
 # </details>
 
@@ -196,11 +197,10 @@ check.break_merge_pair(break_merge_pair)
 
 # %% [markdown]
 # ## Learning the merges
-# Count, merge the best pair, repeat. Done so, every merge counts all words anew, although it has
-# changed only those that hold the pair. So keep the totals, and for each pair the places of its
-# words. `PairIndex` does the bookkeeping. Its heap finds the best pair without looking at all of
-# them; entries that have gone out of date are only noticed, and corrected, when they come to the
-# top.
+# Count, merge the best pair, repeat. Done like this, every merge counts all words again, although
+# it has changed only those that hold the pair. So keep the totals, and for each pair the places of
+# its words. `PairIndex` does the bookkeeping. Its heap finds the best pair without looking at all
+# of them; outdated entries are only noticed, and corrected, when they come to the top.
 
 # %% given="PairIndex"
 from attention.tokens_and_positions import PairIndex
@@ -245,7 +245,7 @@ check.train_bpe(train_bpe)
 
 # %% [markdown]
 # Now a real text. Every machine with this course on it has one: the docstrings of PyTorch and
-# NumPy. The first fifty are kept aside. (If your trainer counts everything anew for each merge, it
+# NumPy. The first fifty are kept aside. (If your trainer counts everything again for each merge, it
 # is right as well, but this cell takes it several minutes.)
 
 # %% given="docstrings"
@@ -328,8 +328,11 @@ check.bpe_decode(bpe_decode)
 
 # %% [markdown]
 # ### Predict first
-# How many bytes does a token stand for, on average? Without merges, exactly one. Think of the curve
-# over the first 2000 merges, for docstrings that were kept aside, and for a German text.
+# How many bytes does a token stand for, on average? Without merges, exactly one. And after 2000
+# merges, for docstrings that were kept aside? For a German text?
+
+# %% demo=true
+prediction = None  # bytes per token, docstrings, after 2000 merges; None skips this
 
 # %% demo=true
 german = """Ein guter Zerleger kennt die häufigen Wörter und baut die seltenen aus Stücken zusammen.
@@ -345,14 +348,29 @@ for name, text in curves.items():
     assert bpe_decode(bpe_encode(text, merges), merges) == text
     print(f"{name:<23} {curves[name][-1]:.2f} bytes per token after {used[-1]} merges")
 ax = plots.lines(used, curves, xlabel="merges", ylabel="bytes per token")
+compare(prediction, curves["docstrings, kept aside"][-1], "bytes per token, docstrings")
 
 # %% [markdown]
 # *Bytes per token against the number of merges: steep at first, then flatter.* The first tokens are
-# spaces and pairs of common letters; whole words follow, most with their space in front. The late
-# ones are the vocabulary of docstrings: a tokeniser shows what it was trained on. Each is rarer
-# than the one before, so each helps less. And the German text gains little. Nothing fails, every
-# text comes back; but it costs more tokens, so more time and memory, in a language that the
-# tokeniser was not made for.
+# spaces and pairs of common letters; whole words follow, most with their space in front. Each merge
+# is rarer than the one before, so each helps less. The German text gains little. Is that German, or
+# is it the tokeniser? Exchange the text that it learns from: docstrings, German numbers in words,
+# or both, 2000 merges each, and three draws of what is kept aside.
+
+# %% demo=true
+recorded = evidence.read("tokens_and_positions", "whose merges")
+print(f"{'bytes per token of':>35}{'docstrings':>22}{'|':>4}{'German numbers':>22}")
+for kind in ("docstrings", "numbers", "both"):
+    found = seeds.where(recorded, learns_from=kind)
+    cells = ("   ".join(f"{row[of]:5.2f}" for row in found) for of in ("docstrings", "numbers"))
+    print(f"merges learned from {kind:<12}", "   |".join(cells), sep="   ")
+
+# %% [markdown]
+# Each tokeniser is good at the text that it was made for. Numbers in words repeat a few long parts,
+# so their gain is huge; but to a tokeniser of docstrings they are a heap of syllables, and English
+# is a heap of letters to the tokeniser of numbers. One that learns from both shares its merges out.
+# Nothing fails, every text comes back; but it costs more tokens, so more time and memory, in a
+# language that the tokeniser was not made for.
 #
 # ## A German compound
 # German writes its numbers as one word: 231 is *zweihunderteinunddreißig*. A second tokeniser
@@ -425,7 +443,7 @@ for ax, word in zip(axes, (in_german(231), in_german(717), "Donaudampfschifffahr
 # </details>
 # <details><summary>Hint 2 · the shapes</summary>
 #
-# `table[ids]` has the shape of `ids` with an axis of `d_model` behind it. Which axis of the table
+# `table[ids]` has the shape of `ids` followed by an axis of `d_model`. Which axis of the table
 # has the length `d_model`?
 # </details>
 
@@ -451,17 +469,17 @@ def self_attention(x, W_q, W_k):
 
 sentences = ["dog bites man", "man bites dog"]
 number = {"dog": 0, "bites": 1, "man": 2}
-generator = torch.Generator().manual_seed(2)
-table = torch.randn(3, 16, generator=generator) / 4  # (vocab_size, d_model), of size 1/√d_model
-W_q, W_k = torch.randn(2, 16, 16, generator=generator) / 4
-rows = {s: embed(torch.tensor([number[word] for word in s.split()]), table) for s in sentences}
-contexts = {s: self_attention(x, W_q, W_k)[0] for s, x in rows.items()}
-for word in number:
-    one, other = (contexts[s][s.split().index(word)] for s in sentences)
-    print(f"{word:<6} largest difference below 1e-5: {(one - other).abs().max().item() < 1e-5}")
+for seed in range(3):
+    generator = torch.Generator().manual_seed(seed)
+    table = torch.randn(3, 16, generator=generator) / 4  # (vocab_size, d_model), of size 1/√d_model
+    W_q, W_k = torch.randn(2, 16, 16, generator=generator) / 4
+    rows = {s: embed(torch.tensor([number[word] for word in s.split()]), table) for s in sentences}
+    contexts = {s: self_attention(x, W_q, W_k)[0] for s, x in rows.items()}
+    gaps = [contexts[sentences[0]][i] - contexts[sentences[1]][2 - i] for i in range(3)]
+    print(f"weights {seed}: each word the same in both:", all(g.abs().max() < 1e-5 for g in gaps))
 
 # %% [markdown]
-# Who bites whom makes no difference. The rows must say where they stand.
+# Who bites whom makes no difference, with any weights. The rows must say where they stand.
 #
 # ### Exercise 8.8 · `sinusoidal_positions`
 # ●●○ medium · 12 minutes · 2 points
@@ -496,7 +514,7 @@ for word in number:
 # </details>
 # <details><summary>Hint 4 · “position 0 should be 0, 1, 0, 1”</summary>
 #
-# You have 0, 0, …, 1, 1: `torch.cat` has put the halves one behind the other.
+# You have 0, 0, …, 1, 1: `torch.cat` has put one half after the other.
 # </details>
 
 # %% exercise="sinusoidal_positions"
@@ -530,8 +548,7 @@ legend = right.legend()
 # ## A shift is a rotation
 # Move every position by the same number, and each hand turns by the same angle, wherever it stood.
 # A rotation is a matrix. So **one** matrix, made from the shift alone, leads from any position to
-# the one that is so many steps on. A head that looks “three tokens back” has only to learn that
-# matrix.
+# the one that is so many steps on. A head that looks “three tokens back” could do with that matrix.
 
 # %% demo=true
 shift, d_model = 5.0, 8
@@ -575,6 +592,177 @@ from attention.tokens_and_positions import LearnedPositions
 check.LearnedPositions(LearnedPositions)
 
 # %% [markdown]
+# ## Three tokens back
+# Do models make use of positions? One layer of attention, one head and a read-out, reads random
+# tokens of 16 kinds and should say, at each of them, the token three before. Four kinds of
+# positions: none, learned, sinusoidal, and **rotary** ones, which turn the queries and keys (★, at
+# the end). 300 steps on sequences of 24 tokens, or of 96; then a test at four lengths. The runs are
+# recorded; `python -m benchmarks.evidence tokens_and_positions` makes them again.
+#
+# ### Predict first
+# Trained on 24 tokens with sinusoidal positions, what share is right in sequences of 96?
+
+# %% demo=true
+prediction = None  # a share, 0 to 1; None skips this
+
+# %% demo=true
+recorded = evidence.read("tokens_and_positions", "three back")
+axes = plots.panels(columns=2, width=4.2, height=3.0)
+for ax, length in zip(axes, (24, 96), strict=True):
+    for number, kind in enumerate(("none", "learned", "sinusoidal", "rotary")):
+        of = seeds.where(recorded, kind=kind, length=length)
+        mean = torch.tensor([row["right"] for row in of]).mean(dim=0)  # over the seeds, (4,)
+        (line,) = ax.plot(of[0]["lengths"], mean, label=kind)
+        for row in of:
+            x = [T * 1.04 ** (number - 1.5) for T in row["lengths"]]
+            ax.plot(x, row["right"], "o", color=line.get_color(), markersize=4)
+    ax.set(
+        title=f"trained on {length} tokens",
+        xlabel="tokens in the test",
+        ylim=(-0.04, 1.06),
+        xscale="log",
+    )
+    ax.set_xticks(row["lengths"], row["lengths"])
+    ax.minorticks_off()
+axes[0].set_ylabel("share right")
+axes[1].legend(fontsize=9, loc="upper left", bbox_to_anchor=(1, 1))
+measured = [row["right"][-1] for row in seeds.where(recorded, kind="sinusoidal", length=24)]
+compare(prediction, sum(measured) / 3, "sinusoidal, 24 tokens in training, 96 in the test")
+
+# %% [markdown]
+# *Share of tokens right against the length of the test, on a logarithmic scale. Dots: single runs,
+# three of each, moved apart a little; lines: their mean.* Without positions the layer knows at best
+# which tokens there are. With any of the three it does the lengths of its training; the learned
+# ones need more than 300 steps for 96 places.
+#
+# Beyond 24 places the rows of a learned table have never been trained. Sinusoids are there, and a
+# matrix that would do at all places exists, but training on 24 places did not find it. (The right
+# panel is the control: nothing is wrong with 96 places.) With rotary positions a score depends on
+# contents and distance only, so what is learned at one place holds at all. This is one task for one
+# layer. Lesson 10 gives the same four kinds to a translator, and there sinusoidal ones do best.
+#
+# Any run can be made here, in a second or two. Try a seed that nobody has tried:
+
+# %% demo=true
+point = None  # for example {"kind": "sinusoidal", "length": 24, "seed": 3}
+if point is not None:
+    from attention.provided.looking_back import train_one
+
+    print(train_one(**point)["right"], "of sequences of 12, 24, 48 and 96 tokens")
+
+# %% [markdown]
+# ## Order matters now
+# The two sentences again, with positions added. The words, the table and the weights are as before.
+
+# %% demo=true
+axes = plots.panels(rows=2, columns=2, width=3.4, height=2.3, share=False)
+for row, scale in zip(axes, (0.0, 1.0), strict=True):
+    contexts = {}
+    for ax, s in zip(row, sentences, strict=True):
+        x = rows[s] + scale * sinusoidal_positions(torch.arange(3.0), 16)
+        contexts[s], weights = self_attention(x, W_q, W_k)
+        title = f"{s}, {'with' if scale else 'without'} positions"
+        plots.heatmap(weights, ax, title, s.split(), s.split(), numbers=True, colorbar=False)
+        ax.set(xlabel="", ylabel="")
+    one, other = (contexts[s][s.split().index("dog")] for s in sentences)
+    gap = (one - other).abs().max().item()
+    print(f"{'with' if scale else 'without':<7} positions, dog differs by up to {gap:.2f}")
+
+# %% [markdown]
+# *Weights of the words on each other. Above, without positions, the right matrix is the left one
+# with its words in another order. Below, with positions, the weights are others.* The dog who bites
+# and the dog who is bitten are two different rows at last.
+#
+# ### Break it
+# Leave the root out. The sentence is “a rose is a rose is a rose”, and we look at the cosine of the
+# angle between any two rows of *X*. What should two rows of the same word have in common? What is
+# left of it without √d_model?
+
+# %% demo=true
+rose = ["a", "rose", "is", "a", "rose", "is", "a", "rose"]
+ids = torch.tensor([["a", "rose", "is"].index(word) for word in rose])
+d_model = 256
+table = torch.randn(3, d_model, generator=torch.Generator().manual_seed(0)) / math.sqrt(d_model)
+P = sinusoidal_positions(torch.arange(8.0), d_model)
+axes = plots.panels(columns=2, width=3.9, height=3.3)
+for ax, (name, x) in zip(
+    axes, (("with √d_model", embed(ids, table)), ("without", table[ids])), strict=True
+):
+    rows_of_x = nn.functional.normalize(x + P, dim=1)
+    plots.signed(rows_of_x @ rows_of_x.T, ax, name)
+    ax.set_xticks(range(8), rose, rotation=60)
+    ax.set_yticks(range(8), rose)
+    print(
+        f"{name:<14} size of a number: token {x.std():.2f}, position {P.square().mean() ** 0.5:.2f}"
+    )
+
+# %% [markdown]
+# *Cosines between the rows of X. Left, the same words stand out wherever they are, on a background
+# of nearness. Right, without the root, all rows are alike, and only the distance is left to see.*
+# No error, no NaN. But does it do any harm? The task of three back again, sinusoidal positions:
+# with the root and without, and a table that starts small, at $1/\sqrt{d_\text{model}}$, or at 1.
+
+# %% demo=true
+named = {}
+for row in evidence.read("tokens_and_positions", "root"):
+    size = row["start"] * 8 ** row["root"]  # d_model is 64
+    label = f"table {row['start']:g}, {'root' if row['root'] else 'no root'}: rows {size:g}"
+    named.setdefault(label, []).append(row["losses"])
+ax = seeds.curves(named, range(5, 300, 10), plots.panels(width=6.0, height=3.0))
+ax.set(xlabel="step", ylabel="nats a token")
+legend = ax.legend(fontsize=9, loc="upper left", bbox_to_anchor=(1, 1))
+
+# %% [markdown]
+# *Loss against step: means of ten steps; bands from the least to the largest of three seeds.* Small
+# rows start more slowly, as feared, but they end a little ahead. It is rows of size 8 that learn
+# nothing in 300 steps. And a table that starts at 1 needs no root. So here the size of the rows at
+# the start decides, not the factor; mind it when you multiply an `nn.Embedding`, which starts at 1.
+#
+# ## Limits
+# The merges are those of one training text. A text of another kind or language falls into more, and
+# smaller, pieces. What stands together often is merged, which need not be what means something.
+# Learned positions end with their table. Sinusoidal and rotary ones can be computed for any length,
+# but that a value exists does not mean that a model can use it. And one layer that counts to three
+# says little about large models at lengths that they have never seen.
+#
+# ## Summary
+# Byte-pair encoding merges the most frequent pair of tokens, again and again, so that frequent
+# words become one token and no text is ever unknown; its cuts are those of the text it learned
+# from. Each id chooses a row of a learned table, times √d_model, and positions are added to the
+# row or turned into the queries and keys. Without positions attention cannot know the order; with
+# clocks as positions a shift is a rotation.
+#
+# **Next** [Lesson 09](../09_transformer_blocks/09_transformer_blocks.ipynb): the rows of *X* go
+# through many layers. What holds such a deep stack together?
+#
+# ## Open questions
+# No points, no check; the notebook has what is needed.
+# 1. Let every training sequence begin at a random position: `train_one(kind, seed=0,
+#    random_start=True)`, imported as in “Three tokens back”. Do 24 tokens now teach 96 places to
+#    sinusoidal positions? And to learned ones, after 300 steps, or after 900 (`steps=900`)?
+# 2. Replace 10000 by 10, then by 1 in your `sinusoidal_positions`. Which rows, more than 20 away,
+#    are most like row 40? (Take the dot products with 400 rows of 64 columns.)
+# 3. Is farther harder? Set `BACK` in the module `attention.provided.looking_back` to 1, then to 10,
+#    and call its `train_one`.
+
+# %% [markdown] answer=true
+# <details><summary>Answers</summary>
+#
+# 1. With sinusoidal positions, yes: .976, .967 and .982 are right at 96 places (seeds 0, 1, 2).
+#    With learned ones after 300 steps .298, .180 and .191; after 900 steps .856, .852 and .860
+#    (“random start” of `python -m benchmarks.evidence tokens_and_positions`).
+# 2. At 10000, rows 15 and 65, with 20.1 of 32: all rows are somewhat alike, since the slow clocks
+#    have hardly moved. At 10, no row so far away gets more than 5.6: a sharper place, and still no
+#    other row is taken for it. At 1 all clocks are one: row 84 gets 31.99, for in 44 steps a hand
+#    makes nearly seven whole turns, and others get as much. So the clocks must differ; for 400
+#    places the slowest need not be that slow.
+# 3. No. Sinusoidal positions take 80 to 100 steps until the loss is below 0.5, for 1, 3 or 10 back;
+#    rotary ones 40 to 50; learned ones 200 to 220 (seeds 0, 1, 2; at least .997 right at 24
+#    tokens). To attention no place is farther than another.
+# </details>
+
+# %% [markdown]
+# ## ★ Rotary positions
 # ### Exercise 8.10 · `rotary` ★
 # ●●○ medium · 12 minutes · 2 points
 #
@@ -624,95 +812,34 @@ check.rotary(rotary)
 
 # %% [markdown]
 # ### Predict first
-# One query and one key, random, are put at all positions *m* and *n* from 0 to 31. Along which
+# A query and a key, random, are put at all positions *m* and *n* from 0 to 31. Along which
 # lines of the matrix of dot products will the colour be constant? And if sinusoids are *added* to
 # the query and the key instead?
 
 # %% demo=true
 T, d_head = 32, 64
-generator = torch.Generator().manual_seed(1)
-q, k = torch.randn(2, 1, d_head, generator=generator)  # (1, d_head) each
 positions = torch.arange(float(T))
-turned = rotary(q.expand(T, -1), positions) @ rotary(k.expand(T, -1), positions).T  # (T, T)
 P = sinusoidal_positions(positions, d_head)
-added = (q + P) @ (k + P).T  # (T, T)
 axes = plots.panels(columns=2, width=4.0, height=3.3)
-for ax, (name, scores) in zip(axes, (("rotary", turned), ("added", added)), strict=True):
-    plots.signed(scores, ax, name, "position n of the key", "position m of the query", 40.0)
-    diagonals = [scores.diagonal(offset).std().item() for offset in range(-20, 21)]
-    print(f"{name:<7} spread along a diagonal: {max(diagonals):.3f} at most")
+for seed in range(3):
+    generator = torch.Generator().manual_seed(seed)
+    q, k = torch.randn(2, 1, d_head, generator=generator)  # (1, d_head) each
+    turned = rotary(q.expand(T, -1), positions) @ rotary(k.expand(T, -1), positions).T  # (T, T)
+    for ax, name, scores in zip(
+        axes, ("rotary", "added"), (turned, (q + P) @ (k + P).T), strict=True
+    ):
+        if seed == 1:
+            plots.signed(scores, ax, name, "position n of the key", "position m of the query", 40.0)
+        diagonals = [scores.diagonal(offset).std().item() for offset in range(-20, 21)]
+        print(f"{name:<7} pair {seed}: spread along a diagonal {max(diagonals):.3f} at most")
 
 # %% [markdown]
 # *Dot products of a query at m (down) and a key at n (across). Left, rotary: constant along each
-# diagonal. Right, added sinusoids: a diagonal band on top of stripes.* Only on the left does the
-# score depend on *m* − *n* alone. Added positions also multiply with the content.
-#
-# ## Order matters now
-# The two sentences again, with positions added. The words, the table and the weights are as before.
-
-# %% demo=true
-axes = plots.panels(rows=2, columns=2, width=3.4, height=2.3, share=False)
-for row, scale in zip(axes, (0.0, 1.0), strict=True):
-    contexts = {}
-    for ax, s in zip(row, sentences, strict=True):
-        x = rows[s] + scale * sinusoidal_positions(torch.arange(3.0), 16)
-        contexts[s], weights = self_attention(x, W_q, W_k)
-        title = f"{s}, {'with' if scale else 'without'} positions"
-        plots.heatmap(weights, ax, title, s.split(), s.split(), numbers=True, colorbar=False)
-        ax.set(xlabel="", ylabel="")
-    one, other = (contexts[s][s.split().index("dog")] for s in sentences)
-    gap = (one - other).abs().max().item()
-    print(f"{'with' if scale else 'without':<7} positions, dog differs by up to {gap:.2f}")
+# diagonal. Right, added sinusoids: a diagonal band on top of stripes. The pair is number 1 of
+# three.* Only on the left does the score depend on *m* − *n* alone. Added positions also multiply
+# with the content.
 
 # %% [markdown]
-# *Weights of the words on each other. Above, without positions, the right matrix is the left one
-# with its words in another order. Below, with positions, the weights are others.* The dog who bites
-# and the dog who is bitten are two different rows at last.
-#
-# ### Break it
-# Leave the root out. The sentence is “a rose is a rose is a rose”, and we look at the cosine of the
-# angle between any two rows of *X*. What should two rows of the same word have in common? What is
-# left of it without √d_model?
-
-# %% demo=true
-rose = ["a", "rose", "is", "a", "rose", "is", "a", "rose"]
-ids = torch.tensor([["a", "rose", "is"].index(word) for word in rose])
-d_model = 256
-table = torch.randn(3, d_model, generator=torch.Generator().manual_seed(0)) / math.sqrt(d_model)
-P = sinusoidal_positions(torch.arange(8.0), d_model)
-axes = plots.panels(columns=2, width=3.9, height=3.3)
-for ax, (name, x) in zip(
-    axes, (("with √d_model", embed(ids, table)), ("without", table[ids])), strict=True
-):
-    rows_of_x = nn.functional.normalize(x + P, dim=1)
-    plots.signed(rows_of_x @ rows_of_x.T, ax, name)
-    ax.set_xticks(range(8), rose, rotation=60)
-    ax.set_yticks(range(8), rose)
-    print(
-        f"{name:<14} size of a number: token {x.std():.2f}, position {P.square().mean() ** 0.5:.2f}"
-    )
-
-# %% [markdown]
-# *Cosines between the rows of X. Left, the same words stand out wherever they are, on a background
-# of nearness. Right, without the root, all rows are alike, and only the distance is left to see.*
-# No error, no NaN: the model trains, but begins almost blind to its words.
-#
-# ## Limits
-# The merges are those of one training text. A text of another kind or language falls into more, and
-# smaller, pieces. What stands together often is merged, which need not be what means something.
-# Learned positions end with their table. Sinusoidal and rotary ones can be computed for any length,
-# but whether a model works at lengths that it has never seen is another question, and nothing here
-# answers it.
-#
-# ## Summary
-# Byte-pair encoding merges the most frequent pair of tokens, again and again, so that frequent
-# words become one token and no text is ever unknown. Each id chooses a row of a learned table,
-# times √d_model, and positions are added to the row or turned into the queries and keys. With
-# clocks as positions a shift is a rotation, so that attention can see how far apart two tokens are.
-#
-# **Next** The rows of *X* are ready. In lesson 09 they go through a deep stack of layers, and the
-# question is what keeps such a stack from falling apart.
-#
 # **References**
 # - P. Gage (1994). *A new algorithm for data compression.* The C Users Journal 12(2), 23–38.
 # - R. Sennrich, B. Haddow, A. Birch (2016). *Neural machine translation of rare words with subword
