@@ -2,8 +2,8 @@
 
     python -m benchmarks.install [LESSON]
 
-Releases the lesson (00), makes an empty environment, installs the copy into it as its README says,
-and checks a solved notebook there, on Linux without a network. The package registries must be within
+Releases the lesson (00), makes an empty environment, installs the copy into it as its README says
+and checks a solved notebook there, on Linux without a network. The package registries must be in
 reach; how fast they are is part of the time.
 """
 
