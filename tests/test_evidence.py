@@ -7,6 +7,7 @@ import sys
 import pytest
 
 from attention.provided import evidence
+from autograder import ROOT
 from benchmarks.evidence.__main__ import TABLE, lessons, read, table
 from benchmarks.evidence.running import as_stored, run_point
 
@@ -46,6 +47,15 @@ def test_a_point_comes_out_again(lesson, name):
     assert found.keys() == recorded.keys()
     for key, value in recorded.items():
         assert found[key] == pytest.approx(value, rel=0.05, abs=0.05), key
+
+
+@pytest.mark.parametrize("lesson", LESSONS)
+def test_a_claim_stands_under_a_heading_that_is_there(lesson):
+    (source,) = (ROOT / "source").glob(f"[0-9][0-9]_{lesson}.py")
+    said = source.read_text(encoding="utf-8").splitlines()
+    headings = "\n".join(line for line in said if line.startswith("# #"))
+    missing = [c.where for c in getattr(LESSONS[lesson], "CLAIMS", []) if c.where not in headings]
+    assert missing == []
 
 
 def test_the_table_is_up_to_date():

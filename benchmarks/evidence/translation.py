@@ -96,7 +96,7 @@ CLAIMS = [
         claim="Drawn in common, the difference of two systems spreads less than drawn apart.",
         control="whether both systems are scored on the same drawn sentences; the two systems kept",
         seeds="0, 1, 2 of the draws",
-        where="How far does luck reach?",
+        where="How much of a score is luck?",
     ),
     Claim(
         claim="The beam gains BLEU for three early translators, numbers without error for two.",
