@@ -17,8 +17,9 @@ from autograder import ROOT
 from autograder.building.lesson import Lesson, find, read
 from autograder.checking import registry
 from autograder.commands import cli
+from autograder.commands.report import graded
 from autograder.course import configure
-from autograder.grading import classroom, records, report
+from autograder.grading import classroom, report
 from autograder.grading.folders import Course
 
 CONFIG = """\
@@ -55,17 +56,11 @@ def demonstrate(folder: Path | str, names: Collection[str]) -> int:
     console.print(f"Handed in {slugs} for {len(students)} students: {', '.join(students)}.")
 
     status = cli.main(["grade", "--course", str(course)])
-    graded = Course(course)
-    kept = [records.load(graded.autograded(one).parent) for one in graded.submissions()]
-    results = [result.as_dict() for result in kept if result is not None]
-    report.print_table(results)
+    report.print_table(graded(Course(course)))
     with _quiet():
         for lesson in chosen:
             _expect_success(api.generate_feedback(lesson.slug))
-    outcome = course / "results"
-    outcome.mkdir(exist_ok=True)
-    report.write_csv(results, outcome / "scores.csv")
-    report.write_html(results, outcome / "class.html")
+    cli.main(["report", "--course", str(course), "--to", str(course / "results")])
     shown = course.relative_to(Path.cwd()) if course.is_relative_to(Path.cwd()) else course
     console.print(
         f"Look at {shown}/results/class.html and scores.csv, and at the feedback in "

@@ -7,7 +7,7 @@ All take ``results``: for each student and lesson a dict
 import csv
 import html
 import re
-from collections import Counter
+import statistics
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -16,6 +16,9 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
+from autograder.grading import tallies
+from autograder.grading.tallies import total
+
 STYLE = """
 body { font: 16px/1.5 system-ui, sans-serif; max-width: 70rem; margin: 2rem auto; padding: 0 1rem;
        color: #1b1f24; background: #fff }
@@ -23,6 +26,11 @@ table { border-collapse: collapse; margin: 1rem 0 2rem }
 th, td { border: 1px solid #d0d7de; padding: .3rem .6rem; text-align: center; font-size: .9rem }
 th:first-child, td:first-child { text-align: left }
 td.full { background: #e3f1e8 } td.none { background: #fbe5e1 } td.part { background: #fdf3d3 }
+.bars { display: flex; align-items: flex-end; height: 8rem; gap: 2px; max-width: 32rem }
+.bars div { flex: 1; background: #0072b2; color: #1b1f24; font-size: .75rem; text-align: center }
+.bars span { position: relative; top: -1.2rem }
+.axis { display: flex; justify-content: space-between; max-width: 32rem; font-size: .75rem }
+@media print { body { max-width: none; margin: 0 } h2 { break-before: page } }
 pre { background: #f6f8fa; padding: .6rem; white-space: pre-wrap; font-size: .85rem;
       margin: .3rem 0 }
 """
@@ -34,12 +42,6 @@ def lessons(results: Iterable[dict[str, Any]]) -> dict[str, list[dict[str, Any]]
     for result in sorted(results, key=lambda one: (one["lesson"], one["student"])):
         grouped.setdefault(result["lesson"], []).append(result)
     return grouped
-
-
-def total(result: dict[str, Any]) -> tuple[float, float]:
-    """Pair (points earned, points there are) of one result."""
-    parts = result["exercises"]
-    return sum(part["score"] for part in parts), sum(part["max"] for part in parts)
 
 
 def print_table(results: Iterable[dict[str, Any]], console: Console | None = None) -> None:
@@ -89,8 +91,8 @@ def write_html(results: Iterable[dict[str, Any]], path: Path) -> None:
     ]
     parts.append("<h1>Class report</h1>")
     for lesson, rows in lessons(results).items():
-        parts += [f"<h2>{html.escape(lesson)}</h2>", _score_table(rows), _common(rows)]
-        parts.append("<h3>Every lost point</h3>")
+        parts += [f"<h2>{html.escape(lesson)}</h2>", _spread(rows), _score_table(rows)]
+        parts += [_common(rows), _in_need(rows), "<h3>Every lost point</h3>"]
         for row in rows:
             for part in _lost(row):
                 parts.append(
@@ -108,13 +110,42 @@ def _score_table(rows: list[dict[str, Any]]) -> str:
         cells = "".join(_score_cell(part) for part in row["exercises"])
         earned = "{:g} / {:g}".format(*total(row))
         lines.append(f"<tr><td>{html.escape(row['student'])}</td>{cells}<td>{earned}</td></tr>")
-    shares = []
-    for index in range(len(names)):
-        column = [row["exercises"][index] for row in rows]
-        solved = sum(part["score"] == part["max"] for part in column)
-        shares.append(f"<td>{solved} of {len(column)}</td>")
-    lines.append(f"<tr><td>solved by</td>{''.join(shares)}<td></td></tr></table>")
+    solved, shares, apart = [], [], []
+    for place in range(len(names)):
+        column = [row["exercises"][place] for row in rows]
+        right = sum(part["score"] == part["max"] for part in column)
+        goes_with = tallies.discrimination(rows, place)
+        solved.append(f"{right} of {len(column)}")
+        shares.append(f"{tallies.share_earned(rows, place):.2f}")
+        apart.append("–" if goes_with is None else f"{goes_with:+.2f}")
+    lines.append(_line("solved by", solved))
+    lines.append(_line("share of its points", shares))
+    lines.append(_line("goes with the rest", apart) + "</table>")
+    lines.append(
+        "<p>“Goes with the rest” is the correlation of an exercise’s points with all others’. "
+        "Where it is near 0 or below, look at the exercise; of a few students it says little.</p>"
+    )
     return "".join(lines)
+
+
+def _line(name: str, cells: list[str]) -> str:
+    return f"<tr><td>{name}</td>{''.join(f'<td>{cell}</td>' for cell in cells)}<td></td></tr>"
+
+
+def _spread(rows: list[dict[str, Any]]) -> str:
+    """How the points are distributed: a sentence and a histogram in tenths."""
+    earned = [total(row)[0] for row in rows]
+    most, counts = total(rows[0])[1], tallies.spread(rows)
+    said = (
+        f"<p>{len(rows)} students, {most:g} points. Median {statistics.median(earned):g}, "
+        f"lowest {min(earned):g}, highest {max(earned):g}.</p>"
+    )
+    bars = "".join(
+        f"<div style='height:{100 * count / max(counts):.0f}%'><span>{count or ''}</span></div>"
+        for count in counts
+    )
+    axis = f"<div class=axis><span>0</span><span>{most:g} points</span></div>"
+    return f"{said}<br><div class=bars>{bars}</div>{axis}"
 
 
 def _score_cell(part: dict[str, Any]) -> str:
@@ -123,13 +154,29 @@ def _score_cell(part: dict[str, Any]) -> str:
 
 
 def _common(rows: list[dict[str, Any]]) -> str:
-    """The first lines of the reasons that came more than once, most frequent first."""
-    firsts = Counter(part["reason"].split("\n")[0] for row in rows for part in _lost(row))
-    repeated = [(text, count) for text, count in firsts.most_common(10) if count > 1]
-    if not repeated:
+    """What more than one student was told, with the hint that they read."""
+    found = tallies.faults(rows)[:20]
+    if not found:
         return ""
-    items = "".join(f"<li>{count} × {html.escape(text)}</li>" for text, count in repeated)
-    return f"<h3>What went wrong most often</h3><ul>{items}</ul>"
+    lines = "".join(
+        f"<tr><td>{html.escape(one.exercise)}</td><td>{one.students}</td>"
+        f"<td>{'hint' if one.hint else 'no hint'}</td><td>{html.escape(one.text)}</td></tr>"
+        for one in found
+    )
+    head = "<tr><th>exercise</th><th>students</th><th></th><th>what they were told</th></tr>"
+    return f"<h3>What went wrong most often</h3><table>{head}{lines}</table>"
+
+
+def _in_need(rows: list[dict[str, Any]]) -> str:
+    """Who has less than half of the points, and where they were lost."""
+    items = []
+    for row in tallies.in_need(rows):
+        lost = ", ".join(html.escape(part["name"]) for part in _lost(row))
+        points = "{:g} of {:g}".format(*total(row))
+        items.append(f"<li><b>{html.escape(row['student'])}</b>, {points}: {lost}</li>")
+    if not items:
+        return ""
+    return f"<h3>Less than half of the points</h3><ul>{''.join(items)}</ul>"
 
 
 def _in_lines(name: str) -> str:

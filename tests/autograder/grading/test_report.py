@@ -6,7 +6,9 @@ import io
 import pytest
 from rich.console import Console
 
-from autograder.grading import report
+from autograder.commands import cli
+from autograder.grading import records, report, tallies
+from autograder.grading.result import Exercise, Result
 
 NAMES = ["soft_lookup", "distances", "nadaraya_watson", "LearnedBandwidth", "effective_neighbours"]
 
@@ -65,5 +67,79 @@ def test_the_page_shows_what_students_wrote_as_text(tmp_path):
     page = (tmp_path / "class.html").read_text(encoding="utf-8")
     assert "<script>" not in page
     assert "<b>zoe" not in page
-    assert "2 × soft_lookup: &lt;script&gt;" in page, "the most frequent reasons"
+    told = "<td>soft_lookup</td><td>2</td><td>no hint</td><td>soft_lookup: &lt;script&gt;"
+    assert told in page, "the most frequent reasons"
     assert "0 of 2" in page
+
+
+HINTED = """softmax: the values are wrong.
+  got       {}
+  expected  {}
+  likely    The exponentials are not divided by their
+            sum.
+  seed      {}"""
+STOPPED = "softmax: your code had to be stopped.\n  got       {}"
+
+
+def told(student, reason):
+    exercises = [
+        {"name": "softmax", "score": 0.0 if reason else 2.0, "max": 2.0, "reason": reason},
+        {
+            "name": "mean",
+            "score": 0.0 if reason else 1.0,
+            "max": 1.0,
+            "reason": reason and "mean: x",
+        },
+    ]
+    return {"student": student, "lesson": "00_start", "exercises": exercises}
+
+
+def test_faults_are_counted_by_hint_and_else_by_what_came_back():
+    rows = [
+        told("a", HINTED.format(1.5, 0.25, 7)),
+        told("b", HINTED.format(-2e-3, 0.75, 12)),
+        told("c", STOPPED.format("it ran for more than 20 s")),
+        told("d", STOPPED.format("it ended itself")),
+        told("e", STOPPED.format("it ended itself")),
+        told("f", ""),
+    ]
+    found = [one for one in tallies.faults(rows) if one.exercise == "softmax"]
+    assert [(one.students, one.hint) for one in found] == [(2, True), (2, False)]
+    assert found[0].text == "The exponentials are not divided by their sum."
+    assert found[1].text.endswith("it ended itself")
+
+
+def test_an_exercise_that_goes_with_the_rest_and_one_that_does_not():
+    rows = [told("a", ""), told("b", "softmax: x"), told("c", "")]
+    assert tallies.discrimination(rows, 0) == pytest.approx(1)
+    rows[0]["exercises"][1]["score"], rows[1]["exercises"][1]["score"] = 0.0, 1.0
+    rows[2]["exercises"][1]["score"] = 0.0
+    assert tallies.discrimination(rows, 0) == pytest.approx(-1)
+    assert tallies.discrimination(rows[:1], 0) is None
+    assert tallies.share_earned(rows, 0) == pytest.approx(2 / 3)
+
+
+def test_the_spread_counts_every_student_once_and_lists_who_needs_help():
+    rows = [told("zoe", ""), told("ben", "softmax: x"), told("ada", "softmax: x")]
+    assert tallies.spread(rows) == [2, 0, 0, 0, 0, 0, 0, 0, 0, 1]
+    assert [row["student"] for row in tallies.in_need(rows)] == ["ada", "ben"]
+
+
+def test_the_command_writes_the_page_and_prints_no_name(tmp_path, capsys):
+    slug = "00_getting_started"
+    for folder in (
+        f"solutions/{slug}",
+        f"class/submitted/zoe/{slug}",
+        f"class/autograded/zoe/{slug}",
+    ):
+        (tmp_path / folder).mkdir(parents=True)
+    (tmp_path / "solutions" / slug / f"{slug}.ipynb").write_text("{}")
+    assert cli.main(["report", "--course", str(tmp_path)]) == 1
+    assert "Nothing is graded" in capsys.readouterr().err
+    one = Result("zoe", slug, [Exercise("softmax", 0.0, 2.0, HINTED.format(1, 2, 3))])
+    records.save_reasons(tmp_path / "class" / "autograded" / "zoe" / slug, one)
+    assert cli.main(["report", "--course", str(tmp_path), "--lesson", "00"]) == 0
+    assert "zoe" not in capsys.readouterr().out
+    written = tmp_path / "class" / "report"
+    assert "zoe" in (written / "class.html").read_text(encoding="utf-8")
+    assert "softmax" in (written / "scores.csv").read_text(encoding="utf-8")

@@ -1,0 +1,53 @@
+"""``autograder report``: a page and a table of what a class earned, and why points were lost."""
+
+import argparse
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:  # slow to import
+    from autograder.grading.folders import Course
+
+HELP = "a page of what a class earned, and why points were lost"
+DESCRIPTION = (
+    "Read what `autograder grade` or `nbgrader autograde` left in class/autograded/ and write "
+    "class.html and scores.csv: distribution, points by exercise, what went wrong how often, who "
+    "needs help, and the reason for every lost point. Scores that somebody changed by hand are in "
+    "nbgrader's gradebook only. No name of a student is printed."
+)
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the options of ``autograder report``."""
+    add = parser.add_argument
+    add("--lesson", action="append", default=[], metavar="L", help="only this lesson; repeatable")
+    add("--course", metavar="DIR", help="folder with nbgrader_config.py (default: this one)")
+    add("--to", metavar="DIR", help="where to write (default: class/report in the course)")
+
+
+def run(options: argparse.Namespace) -> int:
+    """Write the report; exit status 1 if nothing is graded."""
+    from autograder.grading import report
+    from autograder.grading.folders import Course
+
+    course = Course(options.course)
+    results = graded(course, options.lesson)
+    if not results:
+        print(f"Nothing is graded in {course.root}: run autograder grade first.", file=sys.stderr)
+        return 1
+    folder = Path(options.to) if options.to else course.root / "class" / "report"
+    folder.mkdir(parents=True, exist_ok=True)
+    report.write_csv(results, folder / "scores.csv")
+    report.write_html(results, folder / "class.html")
+    count = len({result["student"] for result in results})
+    print(f"{count} students, {len(results)} submissions: {folder}/class.html and scores.csv")
+    return 0
+
+
+def graded(course: "Course", lessons: list[str] | None = None) -> list[dict[str, Any]]:
+    """What is kept of each graded submission of a course: see ``report``."""
+    from autograder.grading import records
+
+    handed = course.submissions(lessons or ())
+    kept = [records.load(course.autograded(one).parent) for one in handed]
+    return [result.as_dict() for result in kept if result is not None]

@@ -1,0 +1,107 @@
+"""What scores say of a class: how hard an exercise was, what went wrong how often, for whom."""
+
+import re
+import statistics
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
+
+LABEL = re.compile(r"^  (got|expected|likely|seed) {2,}")
+NUMBER = re.compile(r"-?\d+(?:\.\d+)?(?:e[-+]?\d+)?")
+HALF = 0.5  # who has less than this share of the points is listed
+
+Row = dict[str, Any]  # {"student", "lesson", "exercises": [{"name", "score", "max", "reason"}, …]}
+
+
+class Said(NamedTuple):
+    """The parts of a reason: what is wrong, got, and the hint of a known mistake or ''."""
+
+    what: str
+    got: str
+    likely: str
+
+
+class Fault(NamedTuple):
+    """What several students were told about an exercise, and how many; ``hint`` if it was one."""
+
+    students: int
+    exercise: str
+    text: str
+    hint: bool
+
+
+def said(reason: str) -> Said:
+    """Take a reason apart; its lines may be wrapped."""
+    parts, label = {"what": [reason.partition("\n")[0]]}, "what"
+    for line in reason.split("\n")[1:]:
+        found = LABEL.match(line)
+        label = found[1] if found else label
+        parts.setdefault(label, []).append(line[found.end() :] if found else line.strip())
+    joined = {name: " ".join(lines) for name, lines in parts.items()}
+    return Said(joined["what"], joined.get("got", ""), joined.get("likely", ""))
+
+
+def faults(rows: Iterable[Row]) -> list[Fault]:
+    """What more than one student was told, most frequent first.
+
+    Where a hint was given, it counts. Else what was wrong, with what came back but for its numbers:
+    an endless loop and a process that ended itself are two things.
+    """
+    counted = Counter(
+        (part["name"], *_told(part["reason"]))
+        for row in rows
+        for part in row["exercises"]
+        if part["score"] < part["max"]
+    )
+    found = [Fault(count, *told) for told, count in counted.most_common() if count > 1]
+    return [one for one in found if one.text]
+
+
+def _told(reason: str) -> tuple[str, bool]:
+    parts = said(reason)
+    if parts.likely:
+        return parts.likely, True
+    got = NUMBER.sub("…", parts.got[:100])
+    return (f"{parts.what} {got}".strip(), False)
+
+
+def share_earned(rows: Sequence[Row], place: int) -> float:
+    """The mean share of its points that an exercise earned: how easy it was, from 0 to 1."""
+    return statistics.mean(
+        row["exercises"][place]["score"] / (row["exercises"][place]["max"] or 1) for row in rows
+    )
+
+
+def discrimination(rows: Sequence[Row], place: int) -> float | None:
+    """Correlation of an exercise's points with those of all others; None where either is constant.
+
+    Near 0 or below, an exercise does not go with the rest: it measures something else, or a check
+    is wrong. Of a few students it says little.
+    """
+    own = [float(row["exercises"][place]["score"]) for row in rows]
+    rest = [total(row)[0] - one for row, one in zip(rows, own, strict=True)]
+    try:
+        return statistics.correlation(own, rest)
+    except statistics.StatisticsError:
+        return None
+
+
+def total(row: Row) -> tuple[float, float]:
+    """Pair (points earned, points there are) of one student's lesson."""
+    parts = row["exercises"]
+    return sum(part["score"] for part in parts), sum(part["max"] for part in parts)
+
+
+def in_need(rows: Iterable[Row]) -> list[Row]:
+    """Students with less than half of the points, those with the fewest first."""
+    few = [row for row in rows if total(row)[0] < HALF * total(row)[1]]
+    return sorted(few, key=lambda row: (total(row)[0], row["student"]))
+
+
+def spread(rows: Sequence[Row], bins: int = 10) -> list[int]:
+    """How many students earned which tenth of the points; all points count into the last."""
+    counts = [0] * bins
+    for row in rows:
+        earned, most = total(row)
+        counts[min(bins - 1, int(bins * earned / (most or 1)))] += 1
+    return counts
