@@ -19,6 +19,7 @@ IDIOMS = (
     "T = q.shape[-2]",
     "height, width = images.shape[2:]",
     "for weight in weights:",
+    "for layer in self.layers:",
     'if kind == "bilinear":',
     'if kind == "reduced_rank":',
     "torch.log_softmax(logits, dim=-1)",

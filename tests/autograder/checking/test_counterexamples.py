@@ -105,3 +105,29 @@ def test_an_input_that_is_drawn_at_random_may_be_right():
         return ["ab", letter], ["a", f"b{letter}"]
 
     assert run_check(registry.find(ITEM), LocalAnswer(answer), seed=1) is None
+
+
+WRITTEN = """
+def break_ngram_matches():
+    return INPUT
+
+{own}
+"""
+
+
+def beside_ones_own(own, returned):
+    """The verdict where no right answer is at hand but what the student wrote."""
+    written = {"INPUT": returned}
+    exec(WRITTEN.format(own=own), written)
+    return run_check(registry.find(ITEM), LocalAnswer(written["break_ngram_matches"]), seed=1)
+
+
+def test_in_a_students_copy_their_own_answer_is_compared_once_it_is_right(monkeypatch):
+    monkeypatch.setattr(counterexamples, "reference", lambda item: None)
+    shows, hides = (["ab", "c"], ["a", "bc"]), (["a", "b"], ["b", "a"])
+    own = "from attention.translation import ngram_matches"
+    assert beside_ones_own(own, shows) is None
+    assert "glues_the_tokens is right" in beside_ones_own(own, hides).what
+    wrong = "def ngram_matches(*_):\n    return [0, 0, 0, 0]"
+    assert "which is not right yet" in beside_ones_own(wrong, shows).what
+    assert "which is not defined" in beside_ones_own("", shows).what
