@@ -16,16 +16,16 @@ from pathlib import Path
 
 from autograder import ROOT, lessons
 from autograder.building.lesson import find
-from autograder.releasing.write import release
+from autograder.releasing.write import INSIDE, release
 
 
 def main(name: str = "00") -> int:
     """Install and check; returns the exit status of the check."""
     slug = find([name])[0].stem
     with tempfile.TemporaryDirectory() as place:
-        archive, folder = Path(place, "course.zip"), Path(place, "course")
+        archive, folder = Path(place, "course.zip"), Path(place, INSIDE)
         release([slug], archive)
-        release([slug], folder)
+        shutil.unpack_archive(archive, place)
         programs = folder / ".venv" / "bin"
         _timed("an empty environment", [sys.executable, "-m", "venv", folder / ".venv"])
         install = [programs / "python", "-m", "pip", "install", "-q"]

@@ -6,13 +6,13 @@ the exercise's text does not demand what a probe asks for, its check says ``with
 """
 
 import dataclasses
-from collections.abc import Container, Iterator, Sequence
+from collections.abc import Container, Sequence
 from typing import Any
 
 import torch
 
 from autograder.checking.probes_in_turn import in_turn
-from autograder.checking.questions import Question, Replied
+from autograder.checking.questions import Question, Replied, leaves
 from autograder.checking.refusals import proves
 from autograder.checking.registry import Check
 from autograder.inside.rehearsal import DEVICE
@@ -212,14 +212,3 @@ def _has_tensor(value: Any) -> bool:
 
 def _has_float64(value: Any) -> bool:
     return any(getattr(item, "dtype", None) == torch.float64 for item in leaves(value))
-
-
-def leaves(value: Any) -> Iterator[Any]:
-    """Yield the items of containers, however deep."""
-    if isinstance(value, dict):
-        value = list(value.values())
-    if isinstance(value, list | tuple):
-        for item in value:
-            yield from leaves(item)
-    else:
-        yield value

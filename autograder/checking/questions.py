@@ -222,6 +222,17 @@ def floating_places(question: Question) -> list[int]:
     return [n for n, x in items if isinstance(x, torch.Tensor) and x.is_floating_point()]
 
 
+def leaves(value: Any) -> Iterator[Any]:
+    """Yield the items of containers, however deep."""
+    if isinstance(value, dict):
+        value = list(value.values())
+    if isinstance(value, list | tuple):
+        for item in value:
+            yield from leaves(item)
+    else:
+        yield value
+
+
 def _plain_words(message: str) -> str:
     """An exception's message without what differs from one function to another: its name."""
     if NO_MEMORY in message:

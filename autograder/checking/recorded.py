@@ -96,9 +96,9 @@ def mistakes(item: Check, seed: int) -> dict[str, tuple[str, list[Any]]]:
 
 def seeds(item: Check) -> list[int]:
     """The seeds on which the exercise was recorded."""
-    return sorted(
-        int(seed) for name, _, seed in map(_parts, _names(item.lesson)) if name == item.name
-    )
+    start = f"{item.name}/"
+    entries = [entry for entry in _names(item.lesson) if entry.startswith(start)]
+    return sorted(int(entry.removeprefix(start)) for entry in entries)
 
 
 def write(lesson: str, recordings: dict[tuple[str, int], Recording], stream: Any) -> None:
@@ -108,10 +108,6 @@ def write(lesson: str, recordings: dict[tuple[str, int], Recording], stream: Any
             entry = zipfile.ZipInfo(f"{name}/{seed}")  # without a date: the same bytes each time
             entry.compress_type = zipfile.ZIP_LZMA
             archive.writestr(entry, pack({"right": one.right, "mistakes": one.mistakes}))
-
-
-def _parts(entry: str) -> tuple[str, str, str]:
-    return entry.partition("/")
 
 
 @functools.lru_cache(maxsize=4)

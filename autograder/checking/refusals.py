@@ -7,7 +7,7 @@ import torch
 
 from autograder.checking.alike import tensors_of
 from autograder.checking.expect import CheckFailed, describe
-from autograder.checking.questions import Question, Replied, floating_places
+from autograder.checking.questions import Question, Replied, floating_places, leaves
 from autograder.inside.answer import LEFT_BEHIND
 from autograder.inside.rehearsal import Unrehearsable
 
@@ -66,7 +66,7 @@ def _refuse_device(got: Replied, wanted: Replied) -> None:
     # A right answer that returns plain numbers leaves nothing anywhere, and a tensor of these
     # numbers, where a check allows one, does no harm on the CPU.
     behind = LEFT_BEHIND in got.modified and LEFT_BEHIND not in wanted.modified
-    if behind and _holds_tensor(wanted.value):
+    if behind and any(isinstance(item, torch.Tensor) for item in leaves(wanted.value)):
         raise CheckFailed(
             "on a GPU the result would be left on the CPU",
             LEFT_BEHIND,
@@ -83,14 +83,6 @@ def _refuse_device(got: Replied, wanted: Replied) -> None:
         "\n".join(part for part in (reason, where) if part),
         "tensors made where an argument x is: pass device=x.device, or use x.new_zeros(…)",
     )
-
-
-def _holds_tensor(value: Any) -> bool:
-    if isinstance(value, dict):
-        value = list(value.values())
-    if isinstance(value, list | tuple):
-        return any(_holds_tensor(item) for item in value)
-    return isinstance(value, torch.Tensor)
 
 
 def _refuse_float32(got: Replied, wanted: Replied, question: Question) -> None:

@@ -2,8 +2,6 @@
 
 import argparse
 
-from autograder.commands import LESSONS
-
 HELP = "make what students get: lessons, the library before them, no solution"
 DESCRIPTION = (
     "Write a folder, or a zip if the name ends in .zip, with the notebooks of the lessons, the "
@@ -15,7 +13,8 @@ DESCRIPTION = (
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the lessons and where to write."""
-    parser.add_argument("lessons", **{**LESSONS, "nargs": "+", "help": LESSONS["help"][:-24]})
+    words = "number or name, as in 01 or kernel_regression"
+    parser.add_argument("lessons", nargs="+", metavar="LESSON", help=words)
     parser.add_argument("--to", required=True, metavar="FOLDER|ZIP", help="what to write")
 
 
