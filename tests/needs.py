@@ -15,6 +15,7 @@ PROGRAMS = {
     "bubblewrap": ("bwrap",),
     "chromium": ("chromium", "chromium-browser", "google-chrome"),
     "make": ("make",),
+    "node-configurable-http-proxy": ("configurable-http-proxy",),
     "postgresql": ("initdb",),
 }
 OFF_THE_PATH = {"postgresql": "/usr/lib/postgresql/[0-9]*/bin/initdb"}

@@ -102,7 +102,7 @@ def jupyter_lab(course, home):
         path = home / "settings" / "@jupyterlab" / f"{name}.jupyterlab-settings"
         path.parent.mkdir(parents=True)
         path.write_text(json.dumps(settings))
-    port = _free_port()
+    port = free_port()
     address = f"http://127.0.0.1:{port}/"
     command = [PROGRAMS / "jupyter", "lab", "--no-browser", "--allow-root", f"--port={port}"]
     command += ["--ServerApp.port_retries=0", "--IdentityProvider.token="]
@@ -124,7 +124,7 @@ def jupyter_lab(course, home):
             _stop(server)
 
 
-def _free_port():
+def free_port():
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return probe.getsockname()[1]
