@@ -58,6 +58,8 @@ def room(name):
     package, *rest = name.split(".")
     if (ROOT / package / (rest[0] if rest else "")).is_dir() and rest:
         return f"{package}.{rest[0]}"
+    if rest == ["__main__"]:
+        return f"{package}.commands"
     if not rest or rest[0] in ("marks", "lessons", "imports"):
         return "top"
     return LESSON if package == "attention" else FACE
