@@ -7,7 +7,7 @@ IS_NEW_ENOUGH = import sys; sys.exit(None if sys.version_info >= (3, 11) else \
 	"The course needs Python 3.11 or newer, but $(PYTHON) is Python %d.%d: \
 	try again with, for example, PYTHON=python3.12 after make." % sys.version_info[:2])
 
-.PHONY: help install demo test lab build attacks bench-grading bench-attention bench-bpe bench-train bench-decoding bench-digits bench-language-models bench-checks bench-docstrings bench-interpretability bench-efficient-attention bench-evidence bench-install
+.PHONY: help install demo test lab build attacks bench-grading bench-attention bench-bpe bench-train bench-decoding bench-digits bench-language-models bench-checks bench-docstrings bench-interpretability bench-efficient-attention bench-evidence bench-install bench-term
 
 help:           ## list the targets
 	@sed -n 's/^\([a-z-]*:\).*## /\1 /p' Makefile
@@ -73,6 +73,9 @@ bench-interpretability: install ## measure what lesson 17 says of a trained tran
 
 bench-efficient-attention: install  ## time and memory against length, and recall, for lesson 18: 15 minutes of CPU time
 	$(BIN)/python -m benchmarks.efficient_attention
+
+bench-term: install     ## take a generated class of 300 through all lessons, from roster to grades
+	$(BIN)/python -m benchmarks.term
 
 bench-evidence: install ## train again what is not recorded of the lessons' claims; see docs/evidence.md
 	$(BIN)/python -m benchmarks.evidence
