@@ -1,10 +1,10 @@
 """A term with a generated class, through every command: ``make bench-term``.
 
-Each of N students hands in each lesson once, as a zip that an LMS gives: right answers, answers right
-in another way, and stored mistakes; one in twenty ends the process that runs the notebook. The class is
-received, graded, told its feedback and reported, lesson by lesson. For each command the table
-shows its time, the peak memory of its processes and what it left on disk. The last lines say whether
-everybody has a score for every lesson, and how the time of a lesson grows with those before it.
+Each of N students hands in each lesson once, as a zip that an LMS gives: right answers, answers
+right in another way, and stored mistakes; one in twenty ends the process that runs the notebook.
+The class is received, graded, told its feedback and reported, lesson by lesson. For each command
+the table shows its time, the peak memory of its processes and what it left on disk. The last lines
+say how many hand-ins are without a score.
 """
 
 import argparse
