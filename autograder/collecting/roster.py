@@ -14,8 +14,14 @@ from autograder.collecting.table import Table
 
 # What the columns of a roster are called, in nbgrader, Canvas, Moodle and by hand: without blanks
 # and marks. Of several that may hold the id, the first counts.
-IDS = "id studentid username sisloginid loginid sisuserid idnumber anmeldename idnummer".split()
-IDS += "matrikelnummer emailaddress email emailadresse".split()
+IDS = ("id", "studentid", "username", "sisloginid", "loginid", "sisuserid", "idnumber") + (
+    "anmeldename",
+    "idnummer",
+    "matrikelnummer",
+    "emailaddress",
+    "email",
+    "emailadresse",
+)
 COLUMNS = {
     "first_name": ("firstname", "givenname", "vorname"),
     "last_name": ("lastname", "surname", "familyname", "nachname"),

@@ -11,8 +11,16 @@ from sqlalchemy import select
 from autograder.grading.result import clean
 
 FORMULA = re.compile(r"\s*[=+\-@\uff1d\uff0b\uff0d\uff20]|[\t\r]")
-NBGRADERS = "assignment duedate timestamp student_id last_name first_name email".split()
-NBGRADERS += "raw_score late_submission_penalty score max_score".split()
+NBGRADERS: list[str] = [
+    "assignment",
+    "duedate",
+    "timestamp",
+    "student_id",
+    "last_name",
+    "first_name",
+    "email",
+]
+NBGRADERS += ["raw_score", "late_submission_penalty", "score", "max_score"]
 
 
 def harmless(text: str | None) -> str:
