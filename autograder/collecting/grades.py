@@ -90,9 +90,8 @@ def _words(book: Gradebook, slug: str) -> dict[str, str]:
         parts = []
         for notebook in submission.notebooks:
             for grade in notebook.grades:
-                extra = f" {grade.extra_credit:+g}" if grade.extra_credit else ""
                 name = marks.exercise_called(grade.cell.name)
-                parts.append(f"{name} {grade.score:g}/{grade.max_score:g}{extra}")
+                parts.append(f"{name} {grade.score:g}/{grade.max_score:g}")
             if notebook.late_submission_penalty:
                 parts.append(f"late: -{notebook.late_submission_penalty:g}")
             parts += [one.manual_comment for one in notebook.comments if one.manual_comment]
