@@ -71,7 +71,8 @@ def read(
             groups = found.groupdict()
             rest = (groups["rest"] or "") if part is last else ""
             clues = _of_name(rest or last, slugs)
-            clues.who = [groups["name"].replace("_", " ")]
+            # The folders around it count too: one may be another student's, who made up the name.
+            clues.who = [groups["name"].replace("_", " "), *folders[:place]]
             clues.number, clues.upload = groups.get("user") or "", int(groups.get("file") or 0)
             clues.late = bool(groups["late"]) if "late" in groups else None
             folders = list(parts[place + 1 : -1])

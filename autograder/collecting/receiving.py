@@ -108,9 +108,21 @@ def receive(course: Course, source: Path | str, roster: Roster, dates: Dates, ho
             done.refused.append(NotOpened(file.parts, str(reason)))
         else:
             groups.setdefault((found.lesson, found.student), []).append(found)
+    _doubt(one for attempts in groups.values() for one in attempts)
     for attempts in groups.values():
         _take(course, attempts, dates, how, done)
     return done
+
+
+def _doubt(found: Iterable[HandIn]) -> None:
+    """Do not believe a name that says "in time" as Canvas does, unless all come from Canvas.
+
+    Whoever mails a file may call it so.
+    """
+    all_clues = [one.clues for one in found]
+    if any(clues.late is None for clues in all_clues):
+        for clues in all_clues:
+            clues.late = clues.late or None
 
 
 def _shared(files: Iterable[File]) -> int:
@@ -132,8 +144,9 @@ def _take(course: Course, attempts: list[HandIn], dates: Dates, how: How, done: 
     when = last.when(due, how.at)
     try:
         kind = _put(course, last, when, due, how)
-    except Refused as reason:
-        done.refused.append(NotOpened(last.file.parts, str(reason)))
+    except (Refused, OSError) as error:
+        why = f"it cannot be stored: {error.strerror}" if isinstance(error, OSError) else str(error)
+        done.refused.append(NotOpened(last.file.parts, why))
         return
     getattr(done, kind).append(last)
     different = [one for one in earlier if one.digest != last.digest]

@@ -23,4 +23,5 @@ def read_time(text: str) -> datetime:
 def shown(moment: datetime) -> str:
     """A time of nbgrader's, in words: here and in UTC."""
     here = moment.replace(tzinfo=UTC).astimezone()
-    return f"{here:%Y-%m-%d %H:%M %Z} ({moment:%Y-%m-%d %H:%M} UTC)"
+    utc = f"{moment:%Y-%m-%d %H:%M} UTC"
+    return f"{here:%Y-%m-%d %H:%M %Z} ({utc})" if here.utcoffset() else utc

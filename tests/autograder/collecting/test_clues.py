@@ -94,6 +94,12 @@ def test_two_of_one_name_and_two_in_one_folder_are_not_guessed():
     assert "ada or zm7" in found(f"müllerødegårdzoë_101_5555_{KERNELS}").why
 
 
+def test_a_made_up_name_does_not_make_it_another_students():
+    assert "ada or zm7" in found(f"ada/x_102_55555_{KERNELS}").why
+    assert found(f"lovelaceada_101_55555_x_102_55556_{KERNELS}").id == "ada"
+    assert found(f"lovelaceada_101_55555_hw.zip/x_102_55556_{KERNELS}").id == "ada"
+
+
 def test_without_a_roster_the_id_is_the_name():
     nobody = Roster()
     assert found(f"Ada Lovelace_12_assignsubmission_file_/{KERNELS}", nobody).id == "Ada-Lovelace"

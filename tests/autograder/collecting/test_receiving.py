@@ -184,6 +184,19 @@ def test_canvas_says_who_is_late(tmp_path, root, run, roster):
     assert stamp(root, "ben") > "2030"
 
 
+def test_a_mailed_file_with_a_name_as_in_canvas_is_late_all_the_same(root, run, roster, came):
+    run("due", "0", "2020-01-01")
+    folder = came({"lovelaceada_101_5555_00_mini.ipynb": OLD, "ben_00_mini.ipynb": OLD})
+    assert f"2 of {FIRST} are late; due 2020-01-01" in run("receive", folder)[1]
+
+
+def test_what_cannot_be_stored_is_told(root, run, roster, came):
+    (root / "class" / "submitted" / "ada").mkdir(parents=True)
+    (root / "class" / "submitted" / "ada" / FIRST).write_text("a file where a folder belongs")
+    status, _, err = run("receive", came({"ada/00_mini.ipynb": OLD}))
+    assert status == 1 and "not taken: ada/00_mini.ipynb: it cannot be stored: Not a dir" in err
+
+
 def test_a_link_in_the_class_is_not_followed(root, run, roster, came, tmp_path):
     (root / "class" / "submitted").mkdir()
     (root / "class" / "submitted" / "ada").symlink_to(tmp_path)
