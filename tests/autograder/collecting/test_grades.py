@@ -188,3 +188,10 @@ def test_nbgraders_export_is_the_same_but_for_formulas(graded, monkeypatch):
 def test_formulas_are_made_harmless(text):
     assert harmless(text).startswith("'") or not harmless(text).startswith(tuple("=+-@\t\r"))
     assert harmless("Ada-Marie") == "Ada-Marie"
+
+
+def test_a_second_row_of_one_student_is_not_filled_in(fill):
+    text = CANVAS + '"Lovelace, Ada",101,ada,B,,,,\r\n'
+    status, written, _, err = fill(text, "--form", "canvas")
+    assert status == 1 and "row 9: ada has row 4 already" in err
+    assert written.endswith('"Lovelace, Ada",101,ada,B,,,,\r\n')
