@@ -96,6 +96,7 @@ def configure(c: Config, root: Path | str) -> Config:
     c.GenerateAssignment.preprocessors = GENERATE
     # nbgrader sees new work, but not a score or a comment that a person changed in the gradebook.
     c.GenerateFeedback.force = True
+    c.ExportApp.plugin_class = "autograder.grading.spreadsheet.HarmlessCsv"
     nbgrader_steps.configure(c)
     prose.configure(c)
     c.NbGraderAPI.timezone = "UTC"

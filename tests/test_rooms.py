@@ -16,6 +16,7 @@ LESSON, FACE = "lesson", "face"  # attention's own modules, and autograder/check
 # What each room may import, besides itself. The top of a list is the room nearest to the user.
 MAY_IMPORT = {
     "autograder.commands": {
+        "collecting",
         "releasing",
         "building",
         "grading",
@@ -26,6 +27,7 @@ MAY_IMPORT = {
         "train",
     },
     "autograder.releasing": {"building", "grading", "checking", "sandbox", "inside", "provided"},
+    "autograder.collecting": {"grading", "provided"},
     FACE: {"grading", "checking", "inside", "top"},
     "autograder.grading": {"building", "sandbox", "checking", "inside", FACE, "provided"},
     "autograder.building": {"checking", "inside", FACE, "provided"},

@@ -9,7 +9,21 @@ from collections.abc import Sequence
 from autograder import CourseError
 
 DESCRIPTION = "Build, verify, check and grade the notebooks of the attention course."
-COMMANDS = ("build", "verify", "minutes", "check", "release", "grade", "report", "demo", "data")
+COMMANDS = (
+    "build",
+    "verify",
+    "minutes",
+    "check",
+    "release",
+    "roster",
+    "due",
+    "receive",
+    "grade",
+    "grades",
+    "report",
+    "demo",
+    "data",
+)
 
 
 def parser() -> argparse.ArgumentParser:

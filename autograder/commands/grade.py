@@ -24,7 +24,7 @@ DESCRIPTION = (
     "sandbox, the checks outside. Scores go into nbgrader's gradebook, graded notebooks and "
     "reasons into class/autograded/. What is graded is skipped until something changes that the "
     "result depends on; a run that was stopped is taken up by the next. Exit status 0 if every "
-    "submission has a score and a reason."
+    "submission has a score and a reason, and no other work lies in class/submitted/."
 )
 
 STOPPED = 130  # the exit status after Ctrl-C
@@ -60,9 +60,20 @@ def run(options: argparse.Namespace) -> int:
         handed = course.submissions(options.lesson, options.student)
         if not handed:
             print(f"There is no submission to grade in {course.root}.", file=sys.stderr)
-            return 1
+            return _point_at_misplaced(course, options) or 1
         with Book(course) as book:
-            return _grade(course, book, handed, workers, options, needed)
+            status = _grade(course, book, handed, workers, options, needed)
+        return status if status == STOPPED else _point_at_misplaced(course, options) or status
+
+
+def _point_at_misplaced(course: "Course", options: argparse.Namespace) -> int:
+    """Say which work is not graded for want of its place; exit status 1 if there is some."""
+    from autograder.grading.misplaced import misplaced
+
+    sentences = list(misplaced(course, options.lesson, options.student))
+    for sentence in sentences:
+        print(f"not graded: {sentence}", file=sys.stderr)
+    return int(bool(sentences))
 
 
 def _walls(options: argparse.Namespace) -> str:

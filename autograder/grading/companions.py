@@ -40,8 +40,7 @@ def write(submitted: Path, autograded: Path, feedback: Path) -> None:
     feedback   the folder of the page that is to be replaced, if there is one
     """
     autograded.mkdir(parents=True, exist_ok=True)
-    time = _time(_later(_said(submitted), _said(feedback)))
-    write_aside(autograded / TIMESTAMP, time.encode())
+    write_time(autograded, _later(moment(submitted), moment(feedback)))
     secret = _own_secret(submitted) or _secret(feedback) or secrets.token_hex(64)
     write_aside(autograded / SECRET, secret.encode())
 
@@ -51,7 +50,8 @@ def complete(autograded: Path) -> bool:
     return bool(timestamp(autograded) and _secret(autograded))
 
 
-def _said(folder: Path) -> datetime | None:
+def moment(folder: Path) -> datetime | None:
+    """The time that a folder's timestamp.txt says, in UTC without a zone, or None."""
     text = timestamp(folder)
     return parse_utc(text) if text else None
 
@@ -68,8 +68,10 @@ def _later(submitted: datetime | None, page: datetime | None) -> datetime:
     return page + min(timedelta(microseconds=1), datetime.max - page)
 
 
-def _time(moment: datetime) -> str:
-    return moment.isoformat(sep=" ", timespec="microseconds") + " UTC"
+def write_time(folder: Path, time: datetime) -> None:
+    """Write a time, in UTC without a zone, as the folder's timestamp.txt."""
+    text = time.isoformat(sep=" ", timespec="microseconds") + " UTC"
+    write_aside(folder / TIMESTAMP, text.encode())
 
 
 def _own_secret(submitted: Path) -> str:

@@ -35,6 +35,11 @@ class Course:
         self._folders = CourseDirectory(config=self.config)
         self.db_url, self.id = self._folders.db_url, self._folders.course_id
 
+    @property
+    def handed_in(self) -> Path:
+        """The folder with a folder for each student."""
+        return self._folder("submitted", Handed("*", "*")).parent.parent
+
     def master(self, lesson: str) -> Path:
         """Path of the solved notebook of ``lesson``."""
         folder = self._folders.format_path(self._folders.source_directory, ".", lesson)
@@ -64,10 +69,10 @@ class Course:
 
         Raises CourseError for a lesson or a student that there is not.
         """
-        found, chosen = [], lessons.choose(names, self._lessons())
-        top = Path(self._folders.format_path(self._folders.submitted_directory, "*", "*"))
-        known = list(self.root.glob(str(top.relative_to(self.root))))
-        self._refuse_unknown(students, known, top.parent.parent)
+        found, chosen = [], lessons.choose(names, self.lessons())
+        top = self.handed_in
+        known = list(self.root.glob(f"{top.relative_to(self.root)}/*/*"))
+        self._refuse_unknown(students, known, top)
         for folder in known:
             handed = Handed(folder.name, folder.parent.name)
             wanted = not students or handed.student in students
@@ -77,7 +82,7 @@ class Course:
                 found.append(handed)
         return sorted(found)
 
-    def _lessons(self) -> list[str]:
+    def lessons(self) -> list[str]:
         """The lessons that have a solved notebook."""
         masters = self.root.glob(str(self.master("*").relative_to(self.root)))
         return [path.stem for path in masters if path.is_file() and path.stem == path.parent.name]

@@ -15,7 +15,8 @@ from nbgrader.preprocessors import NbGraderPreprocessor
 from traitlets import Enum
 from traitlets.config import Config
 
-from autograder.grading.submission import MAX_BYTES, read_bytes
+from autograder.grading.filenames import original
+from autograder.grading.submission import MAX_BYTES, place, read_bytes
 
 if TYPE_CHECKING:  # slow to import
     from autograder.sandbox.sandbox import Sandbox
@@ -39,8 +40,22 @@ def configure(c: Config) -> None:
     c.Autograde.exporter_class = "autograder.grading.nbgrader_steps.TolerantExporter"
     c.Autograde.sanitize_preprocessors = SANITIZE
     c.Autograde.autograde_preprocessors = AUTOGRADE
+    c.Autograde.pre_convert_hook = "autograder.grading.nbgrader_steps.expect_own_name"
     # nbgrader's own gradebook makes SQLAlchemy warn of objects that are added a line later.
     warnings.filterwarnings("ignore", "Object of type <Submitted.*> not in session")
+
+
+def expect_own_name(notebooks: list[str], **_: object) -> None:
+    """Let nbgrader look for a sole notebook that a browser renamed under the lesson's name.
+
+    It passes over names that the gradebook does not know. ``notebooks`` is its list of paths, which
+    is changed; no file is. The step Assemble then reads the renamed one.
+    """
+    if len(notebooks) == 1:
+        path = Path(notebooks[0])
+        expected = path.with_name(f"{original(path.name)[0]}.ipynb")
+        if expected.stem == path.parent.name and place(expected) == path:
+            notebooks[0] = str(expected)
 
 
 class TolerantExporter(NotebookExporter):

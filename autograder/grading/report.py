@@ -17,6 +17,7 @@ from rich.console import Console
 from rich.table import Table
 
 from autograder.grading import tallies
+from autograder.grading.spreadsheet import harmless
 from autograder.grading.tallies import total
 
 STYLE = """
@@ -78,10 +79,8 @@ def write_csv(results: Iterable[dict[str, Any]], path: Path) -> None:
         for rows in lessons(results).values():
             for row in rows:
                 for part in row["exercises"]:
-                    writer.writerow(
-                        [row["student"], row["lesson"]]
-                        + [part[key] for key in ("name", "score", "max", "reason")]
-                    )
+                    texts = [harmless(row["student"]), row["lesson"], part["name"]]
+                    writer.writerow([*texts, part["score"], part["max"], harmless(part["reason"])])
 
 
 def write_html(results: Iterable[dict[str, Any]], path: Path) -> None:

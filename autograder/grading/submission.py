@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from autograder import marks
+from autograder.grading.filenames import original
 from autograder.grading.result import clean
 
 MAX_BYTES = 50 * 2**20
@@ -40,17 +41,31 @@ class Submission:
 def read(path: Path | str, own_folders: int = 0) -> Submission:
     """Read the notebook at ``path``; a Submission with ``problem`` set if that is impossible.
 
-    So many folders above it are the student's too, and may not be links out of there.
+    A sole notebook beside it that a browser renamed is read in its place. So many folders above it
+    are the student's too, and may not be links out of there.
     """
     path = Path(path)
     try:
         if any(folder.is_symlink() for folder in path.parents[:own_folders]):
             raise Unreadable("the submission is a link to another folder")
-        return Submission(_cells(_content(path)))
+        return Submission(_cells(_content(place(path))))
     except Unreadable as reason:
         return Submission(problem=clean(str(reason)))
     except Exception as error:  # whatever trips over a student's folder, the class is graded
         return Submission(problem=f"the submission cannot be read: {type(error).__name__}")
+
+
+def place(path: Path) -> Path:
+    """Where the notebook lies that should be at ``path``.
+
+    That is beside it, where the folder's only notebook has the name that a browser or a desktop
+    gives to a copy, as in ``NAME (1).ipynb``.
+    """
+    if not os.path.lexists(path):
+        there = list(path.parent.glob("*.ipynb"))
+        if len(there) == 1 and original(there[0].name)[0] == path.stem:
+            return there[0]
+    return path
 
 
 def read_bytes(path: Path | str, limit: int) -> bytes | None:
@@ -79,16 +94,21 @@ def parse(notebook: Any) -> Submission:
         return Submission(problem=clean(str(reason)))
 
 
+def content(data: bytes, name: str) -> Any:
+    """The JSON value of a file called ``name``. Raises Unreadable if there is none."""
+    if not data.strip():
+        raise Unreadable(f"{name} is empty")
+    try:
+        return json.loads(data)
+    except (ValueError, RecursionError):
+        raise Unreadable(f"{name} is not a notebook: it is not valid JSON") from None
+
+
 def _content(path: Path) -> Any:
     data = read_bytes(path, MAX_BYTES)
     if data is None:
         raise Unreadable(_missing(path))
-    if not data.strip():
-        raise Unreadable(f"{path.name} is empty")
-    try:
-        return json.loads(data)
-    except (ValueError, RecursionError):
-        raise Unreadable(f"{path.name} is not a notebook: it is not valid JSON") from None
+    return content(data, path.name)
 
 
 def _missing(path: Path) -> str:

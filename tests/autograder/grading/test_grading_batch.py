@@ -74,7 +74,9 @@ def test_damage_is_a_score_and_a_sentence(course):
     (course / "class" / "submitted" / "linked").mkdir()
     link = course / "class" / "submitted" / "linked" / SLUG
     link.symlink_to(course / "solutions" / SLUG)
-    said, _, _ = grade(course, "--sandbox", "auto")
+    said, told, status = grade(course, "--sandbox", "auto", check=False)
+    assert status == 1
+    assert f"renamed/{SLUG}/ holds final (2).ipynb, but no {SLUG}.ipynb: rename it" in told
     found = scores(course)
     assert found.pop("ada") == 5
     assert found == dict.fromkeys([*broken, "nothing", "renamed", "linked"], 0)

@@ -15,6 +15,7 @@ from autograder.grading.nbgrader_steps import TolerantExporter
 from autograder.grading.submission import parse, read, read_bytes
 
 SLUG = "00_getting_started"
+NO_CHOICE = "there is no a.ipynb, only a (1).ipynb: it must keep its name"
 
 
 @pytest.fixture(scope="module")
@@ -51,8 +52,14 @@ class TestReading:
         assert read(tmp_path / "a.ipynb").problem == "there is no a.ipynb in the submission"
 
     def test_a_renamed_notebook(self, tmp_path):
-        (tmp_path / "a (1).ipynb").write_text("{}")
-        assert "only a (1).ipynb: it must keep its name" in read(tmp_path / "a.ipynb").problem
+        (tmp_path / "final.ipynb").write_text("{}")
+        assert "only final.ipynb: it must keep its name" in read(tmp_path / "a.ipynb").problem
+
+    def test_a_sole_notebook_that_a_browser_renamed_is_read(self, tmp_path):
+        for name in ("a (1).ipynb", "a-Copy1.ipynb"):
+            (tmp_path / name).write_text('{"nbformat": 4, "cells": []}')
+            problem = read(tmp_path / "a.ipynb").problem
+            assert problem == ("" if name == "a (1).ipynb" else NO_CHOICE)
 
     def test_a_link_is_not_followed(self, tmp_path):
         (tmp_path / "secret").write_text('{"nbformat": 4, "cells": []}')

@@ -143,3 +143,9 @@ def test_the_command_writes_the_page_and_prints_no_name(tmp_path, capsys):
     written = tmp_path / "class" / "report"
     assert "zoe" in (written / "class.html").read_text(encoding="utf-8")
     assert "softmax" in (written / "scores.csv").read_text(encoding="utf-8")
+
+
+def test_no_cell_of_the_csv_is_a_formula(tmp_path):
+    report.write_csv([result("=1+1", NAMES[:1], "@SUM(A1)")], tmp_path / "scores.csv")
+    first = list(csv.reader((tmp_path / "scores.csv").read_text().splitlines()))[1]
+    assert (first[0], first[5]) == ("'=1+1", "'@SUM(A1)")

@@ -1,0 +1,285 @@
+"""Grades from nbgrader's gradebook in the form that an LMS imports."""
+
+import csv
+import html
+import io
+import re
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from nbgrader.api import Gradebook, SubmittedAssignment
+
+from autograder import CourseError, lessons, marks
+from autograder.collecting import clues
+from autograder.collecting.roster import Roster, Student, find_columns, plain, student_rows
+from autograder.collecting.table import Table
+from autograder.grading.spreadsheet import harmless
+
+# Who a row is about, the surest first, as Canvas and Moodle call it.
+WHO = {
+    "login": ("sisloginid", "username", "anmeldename"),
+    "sis": ("sisuserid", "idnumber", "idnummer"),
+    "email": ("emailaddress", "email", "emailadresse"),
+}
+NAMES = {
+    "full": ("student", "fullname", "vollstandigername"),
+    "last": ("lastname", "surname", "nachname"),
+    "first": ("firstname", "vorname"),
+}
+MOODLE = {
+    "grade": ("grade", "bewertung"),
+    "most": ("maximumgrade", "bestwertung", "maximalebewertung"),
+    "feedback": ("feedbackcomments", "feedbackalskommentar"),
+}
+CANVAS_HEAD = ["Student", "ID", "SIS User ID", "SIS Login ID", "Section"]
+MOODLE_HEAD = ["Identifier", "Full name", "Email address", "Grade", "Maximum Grade"]
+MOODLE_HEAD += ["Last modified (grade)", "Feedback comments"]
+TITLE = re.compile(r"(.*?)\s*\(\d+\)\s*")
+WORDS = r"(?:lesson|lektion|assignment|aufgabe|exercise|homework|hw|week|notebook)?\d*"
+LEFT_ALONE = {"EX", "N/A"}  # what Canvas writes for those who are excused or not asked
+
+
+@dataclass(frozen=True)
+class Score:
+    """What a student has for a lesson: points with the penalty taken off, and words on them."""
+
+    points: float
+    unfinished: bool = False  # a person has yet to grade some of it
+    words: str = ""
+
+
+@dataclass
+class Lesson:
+    """The scores of a lesson: the points there are, and a Score by student."""
+
+    slug: str
+    most: float
+    scores: dict[str, Score]
+
+
+@dataclass
+class Filled:
+    """What was done with the rows of a table."""
+
+    written: int = 0
+    changed: int = 0  # of these, how many replaced another grade
+    kept: int = 0  # cells left alone: the student is excused
+    strangers: list[str] = field(default_factory=list)  # rows that are no student of the gradebook
+    without_row: list[str] = field(default_factory=list)  # ids of students with a score and no row
+
+
+def of_lesson(book: Gradebook, slug: str, words: bool = False) -> Lesson:
+    """The scores of a lesson; with ``words``, what was earned for which exercise, and comments."""
+    assignment = book.find_assignment(slug)
+    one = SubmittedAssignment
+    rows = book.db.query(
+        one.student_id, one.score, one.late_submission_penalty, one.needs_manual_grade
+    ).filter(one.assignment_id == assignment.id)
+    told = _words(book, slug) if words else {}
+    scores = {
+        student: Score(max(0.0, raw - (late or 0.0)), bool(manual), told.get(student, ""))
+        for student, raw, late, manual in rows
+    }
+    return Lesson(slug, float(assignment.max_score), scores)
+
+
+def _words(book: Gradebook, slug: str) -> dict[str, str]:
+    told = {}
+    for submission in book.assignment_submissions(slug):
+        parts = []
+        for notebook in submission.notebooks:
+            for grade in notebook.grades:
+                name = marks.exercise_called(grade.cell.name)
+                parts.append(f"{name} {grade.score:g}/{grade.max_score:g}")
+            if notebook.late_submission_penalty:
+                parts.append(f"late: -{notebook.late_submission_penalty:g}")
+            parts += [one.manual_comment for one in notebook.comments if one.manual_comment]
+        told[submission.student_id] = html.escape("; ".join(parts), quote=False)
+    return told
+
+
+def columns_of(table: Table, slugs: Iterable[str], given: str | None = None) -> dict[str, int]:
+    """The column of each lesson in an export of Canvas' gradebook: lesson → place.
+
+    given  what the only lesson's column is called, with or without its number
+
+    Raises CourseError where two columns are called like one lesson, or ``given`` is none.
+    """
+    heads = [text.strip() for text in table.rows[0]]
+    titles = [found[1] if (found := TITLE.fullmatch(head)) else head for head in heads]
+    columns: dict[str, int] = {}
+    for slug in slugs:
+        name = re.compile(WORDS + re.escape(plain(lessons.name_of(slug))))
+        if given:
+            places = [at for at, head in enumerate(heads) if given in (head, titles[at])]
+        else:
+            places = [at for at, title in enumerate(titles) if name.fullmatch(plain(title))]
+        if len(places) > 1 or given and not places:
+            there = ", ".join(repr(heads[at]) for at in places) or ", ".join(map(repr, heads))
+            which = "several columns may be" if places else f"no column is called {given!r}, to be"
+            raise CourseError(
+                f"{table.path}: {which} that of {slug}; name it with --column: {there}"
+            )
+        if places:
+            columns[slug] = places[0]
+    return columns
+
+
+def fill_canvas(
+    table: Table, columns: Mapping[str, int], found: Collection[Lesson], roster: Roster, how: "How"
+) -> Filled:
+    """Write scores into an export of Canvas' gradebook."""
+    points = next((row for row in table.rows if row and "Points Possible" in row[0]), [])
+    for lesson in found:
+        column = columns[lesson.slug]
+        how.check(table, lesson, points[column] if column < len(points) else "")
+    done = Filled()
+    for row, student in _rows(table, roster, done):
+        for lesson in found:
+            column = columns[lesson.slug]
+            if table.cell(row, column) in LEFT_ALONE:
+                done.kept += 1
+                continue
+            most = points[column] if column < len(points) else ""
+            _write(table, row, column, how.text(lesson, student, most), done)
+    _look_for_rows(done, found)
+    return done
+
+
+def fill_moodle(table: Table, lesson: Lesson, roster: Roster, how: "How") -> Filled:
+    """Write a lesson's scores into a grading worksheet of Moodle's, and words where there are none.
+
+    Raises CourseError if the table is no such worksheet.
+    """
+    columns = find_columns(table, MOODLE)
+    if "grade" not in columns:
+        raise CourseError(f"{table.path}: no column is called Grade: is it a grading worksheet?")
+    done = Filled()
+    for row, student in _rows(table, roster, done):
+        most = table.cell(row, columns.get("most"))
+        how.check(table, lesson, most)
+        _write(table, row, columns["grade"], how.text(lesson, student, most), done)
+        words = lesson.scores[student].words if student in lesson.scores else ""
+        if words and "feedback" in columns and not table.cell(row, columns["feedback"]):
+            table.fill(row, columns["feedback"], harmless(words))
+    _look_for_rows(done, [lesson])
+    return done
+
+
+@dataclass(frozen=True)
+class How:
+    """How a score becomes a text.
+
+    scale  to the points that the LMS gives, where these are others
+    zeros  0 for those who handed in nothing, whose cell stays as it is otherwise
+    """
+
+    scale: bool = False
+    zeros: bool = False
+
+    def check(self, table: Table, lesson: Lesson, most: str) -> None:
+        """Raise CourseError where the LMS gives other points for a lesson than the gradebook."""
+        number = _number(most)
+        if number is not None and number != lesson.most and not self.scale:
+            raise CourseError(
+                f"{table.path}: {lesson.slug} has {lesson.most:g} points here and {number:g} "
+                "there: change the points in the LMS and export again, or give --scale"
+            )
+
+    def text(self, lesson: Lesson, student: str, most: str = "") -> str:
+        """The score of a student, or '' for none."""
+        score = lesson.scores.get(student)
+        if score is None:
+            return "0" if self.zeros else ""
+        number = _number(most)
+        share = number / lesson.most if self.scale and number and lesson.most else 1
+        text = f"{round(score.points * share, 2):.10g}"
+        return text.replace(".", ",") if "," in most else text
+
+
+def made_anew(form: str, students: Iterable[Student], found: Collection[Lesson], how: How) -> bytes:
+    """A table of all students: 'csv', 'canvas' or, of one lesson, 'moodle'."""
+    stream = io.StringIO()
+    writer = csv.writer(stream)
+    slugs, points = [one.slug for one in found], [f"{one.most:g}" for one in found]
+    if form == "canvas":
+        writer.writerow([*CANVAS_HEAD, *slugs])
+        writer.writerow(["    Points Possible", "", "", "", "", *points])
+    else:
+        writer.writerow(MOODLE_HEAD if form == "moodle" else [*_fields(), *slugs])
+    for one in students:
+        scores = [how.text(lesson, one.id) for lesson in found]
+        last, first, name = map(harmless, (one.last_name, one.first_name, one.id))
+        if form == "canvas":
+            both = ", ".join(part for part in (last, first) if part) or name
+            writer.writerow([both, one.lms_user_id, "", name, "", *scores])
+        elif form == "moodle":
+            (lesson,) = found
+            words = lesson.scores[one.id].words if one.id in lesson.scores else ""
+            both = " ".join(part for part in (first, last) if part) or name
+            who = f"Participant {one.lms_user_id}" if one.lms_user_id else ""
+            writer.writerow([who, both, harmless(one.email), *scores, *points, "", harmless(words)])
+        else:
+            writer.writerow([*(harmless(getattr(one, name)) for name in _fields()), *scores])
+    return stream.getvalue().encode()
+
+
+def save(path: Path, content: bytes, like: Path | None) -> None:
+    """Write a file in one step. Raises CourseError where it would replace the export it is like."""
+    from attention.provided.files import write_aside
+
+    if like is not None and path.exists() and path.samefile(like):
+        raise CourseError(f"--to {path} would replace the export; give another name")
+    try:
+        write_aside(path, content)
+    except OSError as error:
+        raise CourseError(f"{path} cannot be written: {error.strerror}") from None
+
+
+def _fields() -> list[str]:
+    return list(Student.__annotations__)
+
+
+def _rows(table: Table, roster: Roster, done: Filled) -> Iterable[tuple[int, str]]:
+    """Pairs (row, id of its student); the others are noted in ``done``."""
+    sure, names = find_columns(table, WHO), find_columns(table, NAMES)
+    number = find_columns(table, {"id": ["id"]}).get("id") if "login" in sure else None
+    seen: dict[str, int] = {}
+    for row in student_rows(table):
+        texts = [table.cell(row, sure[kind]) for kind in WHO if kind in sure]
+        whole = " ".join(table.cell(row, names[kind]) for kind in NAMES if kind in names)
+        told = clues.Clues("", (), [text for text in texts if text], table.cell(row, number))
+        found = clues.owner(told, roster) if told.who or told.number else clues.Owner("")
+        if not found.id and not found.why.startswith("it may be"):
+            found = clues.owner(clues.Clues("", (), [whole]), roster)
+        if not found.id:
+            done.strangers.append(f"row {row + 1}: {found.why}")
+        elif found.id in seen:
+            done.strangers.append(f"row {row + 1}: {found.id} has row {seen[found.id] + 1} already")
+        else:
+            seen[found.id] = row
+            yield row, found.id
+    done.without_row = sorted(roster.students.keys() - seen.keys())
+
+
+def _write(table: Table, row: int, column: int, text: str, done: Filled) -> None:
+    before = table.cell(row, column).replace("-", "")  # Moodle's word for no grade
+    if text:
+        done.written += 1
+        done.changed += bool(before) and _number(before) != _number(text)
+        if before != text:
+            table.fill(row, column, text)
+
+
+def _look_for_rows(done: Filled, found: Iterable[Lesson]) -> None:
+    """Of students without a row, keep those who have a score."""
+    graded = {student for lesson in found for student in lesson.scores}
+    done.without_row = [one for one in done.without_row if one in graded]
+
+
+def _number(text: str) -> float | None:
+    try:
+        return float(text.strip().replace(",", "."))
+    except ValueError:
+        return None

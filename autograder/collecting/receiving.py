@@ -1,0 +1,229 @@
+"""Put what came back where the grading looks for it, and lose nothing on the way."""
+
+import hashlib
+import os
+import tempfile
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+from nbgrader.api import Assignment, Gradebook, SubmittedAssignment
+
+from attention.provided.files import write_aside
+from autograder import lessons, marks
+from autograder.collecting.hand_in import HandIn, Judge
+from autograder.collecting.roster import NOT_IN_AN_ID, Roster
+from autograder.collecting.search import File, NotOpened, Refused, is_junk, search
+from autograder.grading import companions, records
+from autograder.grading.filenames import is_notebook
+from autograder.grading.folders import Course, Handed
+from autograder.grading.submission import MAX_BYTES, place, read_bytes
+
+
+@dataclass(frozen=True)
+class How:
+    """What ``receive`` is asked for.
+
+    names    lessons (none: all)
+    at       the time of all hand-ins, in UTC without a zone (None: the files')
+    pattern  a regular expression that says whose a file is
+    dry      change nothing
+    """
+
+    names: Collection[str] = ()
+    at: datetime | None = None
+    pattern: str | None = None
+    dry: bool = False
+
+
+@dataclass
+class Received:
+    """What came of it. Of each student and lesson one is in ``new``, ``replacing`` or ``same``."""
+
+    new: list[HandIn] = field(default_factory=list)
+    replacing: list[HandIn] = field(default_factory=list)  # an earlier one, now in class/replaced/
+    same: list[HandIn] = field(default_factory=list)
+    several: list[tuple[HandIn, list[HandIn]]] = field(default_factory=list)  # and the earlier ones
+    refused: list[NotOpened] = field(default_factory=list)
+    late: dict[str, int] = field(default_factory=dict)  # by lesson that has a due date
+    unknown_late: int = 0  # late by Canvas' word, of lessons without a due date
+    junk: int = 0
+
+    @property
+    def all(self) -> list[HandIn]:
+        """The hand-ins that are in place now."""
+        return [*self.new, *self.replacing, *self.same]
+
+
+class Dates:
+    """When lessons are due, with the extensions of single students."""
+
+    def __init__(self, book: Gradebook) -> None:
+        self.due: dict[str, datetime | None] = dict(
+            book.db.query(Assignment.name, Assignment.duedate).all()
+        )
+        rows = (
+            book.db.query(
+                Assignment.name, SubmittedAssignment.student_id, SubmittedAssignment.extension
+            )
+            .join(Assignment, Assignment.id == SubmittedAssignment.assignment_id)
+            .filter(SubmittedAssignment.extension.isnot(None))
+        )
+        self._more: dict[tuple[str, str], timedelta] = {(a, b): more for a, b, more in rows}
+
+    def of(self, one: HandIn) -> datetime | None:
+        """The due date of a student's lesson, in UTC without a zone."""
+        due = self.due.get(one.lesson)
+        return due + self._more.get((one.lesson, one.student), timedelta()) if due else None
+
+
+def receive(course: Course, source: Path | str, roster: Roster, dates: Dates, how: How) -> Received:
+    """Take the notebooks in a folder or zip; return what came of each file.
+
+    Raises CourseError for an unknown lesson, a bad pattern, or a source that cannot be opened.
+    """
+    slugs = course.lessons()
+    chosen = lessons.choose(how.names, slugs)
+
+    def cells(slug: str) -> set[str]:
+        master = records.read_notebook(course.master(slug))
+        return {marks.grade_id(cell) for cell in master["cells"]} - {""}
+
+    judge = Judge(slugs, chosen, cells, roster, how.pattern)
+    done, groups = Received(), dict[tuple[str, str], list[HandIn]]()
+    files = []
+    for one in search(source):
+        if is_junk(one.parts):
+            done.junk += 1
+        elif isinstance(one, NotOpened):
+            done.refused.append(one)
+        else:
+            files.append(one)
+    shared = 0 if roster.students else _shared(files)
+    for file in files:
+        try:
+            found = judge.hand_in(file, shared)
+        except Refused as reason:
+            done.refused.append(NotOpened(file.parts, str(reason)))
+        else:
+            groups.setdefault((found.lesson, found.student), []).append(found)
+    _doubt(one for attempts in groups.values() for one in attempts)
+    for attempts in groups.values():
+        _take(course, attempts, dates, how, done)
+    return done
+
+
+def _doubt(found: Iterable[HandIn]) -> None:
+    """Do not believe a name that says "in time" as Canvas does, unless all come from Canvas.
+
+    Whoever mails a file may call it so.
+    """
+    all_clues = [one.clues for one in found]
+    if any(clues.late is None for clues in all_clues):
+        for clues in all_clues:
+            clues.late = clues.late or None
+
+
+def _shared(files: Iterable[File]) -> int:
+    """How many outer folders hold everything, while further in the paths part."""
+    paths = [file.parts[:-1] for file in files if is_notebook(file.parts[-1])]
+    common = os.path.commonprefix(paths) if paths else ()
+    apart = {path[len(common)] for path in paths if len(path) > len(common)}
+    return len(common) if len(apart) > 1 else 0
+
+
+def _take(course: Course, attempts: list[HandIn], dates: Dates, how: How, done: Received) -> None:
+    """Put the latest of a student's hand-ins of a lesson in its place."""
+    if len({one.clues.number for one in attempts} - {""}) > 1:
+        why = "two students, by their numbers, are called so: give a roster with lms_user_id"
+        done.refused += [NotOpened(one.file.parts, why) for one in attempts]
+        return
+    last, *earlier = _latest_first(attempts)
+    due = dates.of(last)
+    when = last.when(due, how.at)
+    try:
+        kind = _put(course, last, when, due, how)
+    except (Refused, OSError) as error:
+        why = f"it cannot be stored: {error.strerror}" if isinstance(error, OSError) else str(error)
+        done.refused.append(NotOpened(last.file.parts, why))
+        return
+    getattr(done, kind).append(last)
+    different = [one for one in earlier if one.digest != last.digest]
+    done.refused += [NotOpened(one.file.parts, one.damage) for one in different if one.damage]
+    different = [one for one in different if not one.damage]
+    if different:
+        done.several.append((last, different))
+    if due:
+        done.late[last.lesson] = done.late.get(last.lesson, 0) + (when > due)
+    elif last.clues.late:
+        done.unknown_late += 1
+
+
+def _latest_first(attempts: list[HandIn]) -> list[HandIn]:
+    """By number where they are copies of one name, else by time; damaged ones last."""
+    by_number = len({one.clues.stem for one in attempts}) == 1
+
+    def order(one: HandIn) -> tuple[object, ...]:
+        numbers = (one.clues.attempt, one.clues.upload)
+        time = one.file.moment
+        return (not one.damage, *((numbers, time) if by_number else (time, numbers)), one.file.name)
+
+    return sorted(attempts, key=order, reverse=True)
+
+
+def _put(course: Course, one: HandIn, when: datetime, due: datetime | None, how: How) -> str:
+    """Put a hand-in in its place; return 'new', 'replacing' or 'same'. Raises Refused."""
+    if NOT_IN_AN_ID.search(one.student):
+        raise Refused(f"{one.student!r} cannot name a folder")
+    path = course.submitted(Handed(one.lesson, one.student))
+    folder = path.parent
+    if folder.is_symlink() or folder.parent.is_symlink():
+        raise Refused(f"{_below(course, folder)} is a link, which is not followed")
+    there = read_bytes(place(path), MAX_BYTES)
+    before = companions.moment(folder)
+    if there is not None and hashlib.sha256(there).digest() == one.digest:
+        corrected = due and before and one.clues.late not in (None, before > due)
+        if not how.dry and (before is None or how.at or corrected):
+            companions.write_time(folder, when)
+        return "same"
+    if before and (how.at or one.file.moment) < before:
+        raise Refused(f"a later hand-in, of {before:%Y-%m-%d %H:%M} UTC, is there already")
+    old = folder.is_dir() and any(folder.iterdir())
+    if not how.dry:
+        _write(course, one, when, before if old else None, old)
+    return "replacing" if old else "new"
+
+
+def _write(course: Course, one: HandIn, when: datetime, before: datetime | None, old: bool) -> None:
+    """Make the new folder aside, move an old one away, and put the new one in its place."""
+    path = course.submitted(Handed(one.lesson, one.student))
+    folder, top = path.parent, course.handed_in.parent
+    data = one.file.read()
+    if hashlib.sha256(data).digest() != one.digest:
+        raise Refused("it has changed since it was looked at: try again")
+    top.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=top, prefix=".receiving-") as aside:
+        made = Path(aside) / "made"
+        made.mkdir()
+        write_aside(made / path.name, data)
+        companions.write_time(made, when)
+        if old:
+            time = before or datetime.fromtimestamp(folder.stat().st_mtime, UTC)
+            os.rename(folder, _free(top / "replaced" / one.student / one.lesson, time))
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        os.rename(made, folder)  # an empty folder there gives way
+
+
+def _free(folder: Path, time: datetime) -> Path:
+    """A path in ``folder`` that is named by the time and where nothing lies."""
+    folder.mkdir(parents=True, exist_ok=True)
+    name, number = f"{time:%Y-%m-%d_%H-%M-%S}", 1
+    while os.path.lexists(folder / name):
+        number += 1
+        name = f"{time:%Y-%m-%d_%H-%M-%S}-{number}"
+    return folder / name
+
+
+def _below(course: Course, path: Path) -> str:
+    return str(path.relative_to(course.root))

@@ -1,0 +1,27 @@
+"""Times as a person gives them."""
+
+from datetime import UTC, datetime
+
+from autograder import CourseError
+
+
+def read_time(text: str) -> datetime:
+    """A time in UTC without a zone, as nbgrader keeps it; without a zone, it is this machine's.
+
+    Raises CourseError for what is no time.
+    """
+    try:
+        moment = datetime.fromisoformat(text.strip().replace(" UTC", "+00:00"))
+        return moment.astimezone(UTC).replace(tzinfo=None)
+    except (ValueError, OverflowError):
+        raise CourseError(
+            f"{text!r} is no time: write it as 2026-12-01T23:59+01:00, or without the zone for the "
+            "zone of this machine"
+        ) from None
+
+
+def shown(moment: datetime) -> str:
+    """A time of nbgrader's, in words: here and in UTC."""
+    here = moment.replace(tzinfo=UTC).astimezone()
+    utc = f"{moment:%Y-%m-%d %H:%M} UTC"
+    return f"{here:%Y-%m-%d %H:%M %Z} ({utc})" if here.utcoffset() else utc

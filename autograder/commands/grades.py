@@ -1,0 +1,114 @@
+"""``autograder grades``: scores from nbgrader's gradebook in the form that an LMS imports."""
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from autograder import CourseError
+
+if TYPE_CHECKING:  # slow to import
+    from autograder.collecting.grades import Filled, How, Lesson
+    from autograder.collecting.roster import Roster
+
+HELP = "write the scores in the form that an LMS imports"
+DESCRIPTION = (
+    "Write the scores of nbgrader's gradebook, with manual scores, extra credit and penalties, as "
+    "a CSV file: one of all students, or the file that Canvas or Moodle gave you (--like), where "
+    "only grades and empty feedback are filled in. Rows without a student and students without a "
+    "row are listed, and make the exit status 1."
+)
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the options of ``autograder grades``."""
+    add = parser.add_argument
+    add("--to", required=True, metavar="FILE", help="what to write")
+    add("--form", choices=("csv", "canvas", "moodle"), default="csv", help="(default: csv)")
+    add("--like", metavar="FILE", help="Canvas' exported gradebook or Moodle's grading worksheet")
+    add("--lesson", action="append", default=[], metavar="L", help="only this lesson; repeatable")
+    add("--column", metavar="NAME", help="what the lesson is called in the file of Canvas")
+    add("--scale", action="store_true", help="scale to the points that the LMS gives")
+    add("--zeros", action="store_true", help="write 0 for those who handed in nothing")
+    add("--course", metavar="DIR", help="folder with nbgrader_config.py (default: this one)")
+    add("--db-url", metavar="URL", help="the gradebook (default: that of nbgrader_config.py)")
+
+
+def run(options: argparse.Namespace) -> int:
+    """Write; exit status 1 if a row or a student was left over."""
+    from nbgrader.api import Gradebook
+
+    from autograder import lessons
+    from autograder.collecting import grades
+    from autograder.collecting.roster import Roster, of_gradebook
+    from autograder.grading.folders import Course
+
+    course = Course(options.course, options.db_url)
+    with Gradebook(course.db_url, course.id) as book:
+        there = [one.name for one in book.assignments if one.num_submissions]
+        slugs = [one for one in lessons.choose(options.lesson, course.lessons()) if one in there]
+        if not slugs:
+            raise CourseError(f"no score is in the gradebook of {course.root}: grade first")
+        if len(slugs) > 1 and (options.form == "moodle" or options.column):
+            raise CourseError("this is for one lesson at a time: name it with --lesson")
+        found = [grades.of_lesson(book, one, options.form == "moodle") for one in slugs]
+        roster = Roster(of_gradebook(book))
+    how = grades.How(options.scale, options.zeros)
+    to, like = Path(options.to), Path(options.like) if options.like else None
+    if like is None:
+        content = grades.made_anew(options.form, roster.students.values(), found, how)
+        grades.save(to, content, like)
+        print(f"{to}: {len(roster.students)} students; {', '.join(slugs)}")
+        return _unfinished(found)
+    content, done = _filled(options, found, roster, how)
+    grades.save(to, content, like)
+    _tell(to, done)
+    return _unfinished(found) | int(bool(done.strangers or done.without_row))
+
+
+def _filled(
+    options: argparse.Namespace, found: "Sequence[Lesson]", roster: "Roster", how: "How"
+) -> "tuple[bytes, Filled]":
+    """The LMS's file, filled in, and what was done."""
+    from autograder.collecting import grades
+    from autograder.collecting.table import Table
+
+    table = Table(options.like)
+    if options.form == "moodle":
+        return _both(table, grades.fill_moodle(table, found[0], roster, how))
+    if options.form != "canvas":
+        raise CourseError("--like needs --form canvas or --form moodle")
+    columns = grades.columns_of(table, [one.slug for one in found], options.column)
+    for one in found:
+        named = repr(table.rows[0][columns[one.slug]].strip()) if one.slug in columns else ""
+        print(f"{one.slug}: {f'the column {named}' if named else 'no column is called so'}")
+    here = [one for one in found if one.slug in columns]
+    if not here:
+        raise CourseError(
+            f"{table.path}: no column is called like a lesson: make the assignment in Canvas and "
+            "export again, or give --lesson and --column"
+        )
+    return _both(table, grades.fill_canvas(table, columns, here, roster, how))
+
+
+def _both(table: Any, done: "Filled") -> "tuple[bytes, Filled]":
+    return table.bytes(), done
+
+
+def _tell(to: Path, done: "Filled") -> None:
+    print(f"{to}: {done.written} grades, {done.changed} of them in place of another one.")
+    if done.kept:
+        print(f"{done.kept} cells say EX or N/A and stay as they are.")
+    for one in done.strangers:
+        print(f"not filled in: {one}", file=sys.stderr)
+    for student in done.without_row:
+        print(f"no row: {student} has a score and is not in the file", file=sys.stderr)
+
+
+def _unfinished(found: "Sequence[Lesson]") -> int:
+    """Say how much a person has yet to grade; always 0."""
+    for one in found:
+        if count := sum(score.unfinished for score in one.scores.values()):
+            print(f"{count} of {one.slug} have yet to be graded by hand in formgrader.")
+    return 0

@@ -1,0 +1,172 @@
+"""``autograder receive``: hand-ins from an LMS or from mails to where the grading finds them."""
+
+import argparse
+import sys
+from collections import Counter
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:  # slow to import
+    from nbgrader.api import Gradebook
+
+    from autograder.collecting.receiving import Dates, Received
+    from autograder.collecting.roster import Roster
+    from autograder.collecting.search import File, NotOpened
+    from autograder.grading.folders import Course
+
+HELP = "take what came back: an LMS's zip, or a folder of mailed files"
+DESCRIPTION = (
+    "Put the notebooks in a folder or zip into class/submitted/STUDENT/LESSON/: what Canvas and "
+    "Moodle let you download, files that were mailed, zips in folders, copies that a browser "
+    "renamed. An earlier, different hand-in is moved into class/replaced/. Everything that is not "
+    "taken is listed with the reason, and makes the exit status 1."
+)
+SHOWN = 5  # files of one kind in one folder that are listed one by one
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the source and the options."""
+    add = parser.add_argument
+    add("source", metavar="FROM", help="a zip, or a folder of what came back")
+    add("--lesson", action="append", default=[], metavar="L", help="only this lesson; repeatable")
+    add("--roster", metavar="CSV", help="the students (default: those of the gradebook)")
+    add("--id", metavar="COLUMN", help="the column of the roster with the ids")
+    add("--at", metavar="TIME", help="when it was handed in (default: the files' times)")
+    add(
+        "--pattern",
+        metavar="REGEX",
+        help="whose a file is, from its path: with groups as (?P<student_id>…) or (?P<name>…)",
+    )
+    add("--missing", action="store_true", help="list the students who handed in nothing")
+    add("--dry-run", action="store_true", help="only say what would be done")
+    add("--course", metavar="DIR", help="folder with nbgrader_config.py (default: this one)")
+    add("--db-url", metavar="URL", help="the gradebook (default: that of nbgrader_config.py)")
+
+
+def run(options: argparse.Namespace) -> int:
+    """Receive; exit status 1 if something was not taken."""
+    from nbgrader.api import Gradebook
+
+    from autograder.collecting.receiving import Dates, How, receive
+    from autograder.collecting.times import read_time
+    from autograder.grading.folders import Course
+
+    at = read_time(options.at) if options.at else None
+    course = Course(options.course, options.db_url)
+    with Gradebook(course.db_url, course.id) as book:
+        roster, dates = _roster(options, book), Dates(book)
+    how = How(options.lesson, at, options.pattern, options.dry_run)
+    done = receive(course, options.source, roster, dates, how)
+    if options.dry_run:
+        print("Nothing is changed: this is what would be done.")
+    _counts(done, roster)
+    _times(done, dates, bool(at))
+    _attempts(done)
+    _missing(course, done, roster, options)
+    for line in _grouped(done.refused):
+        print(f"not taken: {line}", file=sys.stderr)
+    return int(bool(done.refused))
+
+
+def _roster(options: argparse.Namespace, book: "Gradebook") -> "Roster":
+    """The students of a CSV file, else those of the gradebook if it knows more than their ids."""
+    from autograder.collecting.roster import Roster, from_csv, of_gradebook
+
+    if options.roster:
+        return Roster(from_csv(options.roster, options.id))
+    known = of_gradebook(book)
+    return Roster(known if any(one.details() for one in known) else ())
+
+
+def _counts(done: "Received", roster: "Roster") -> None:
+    for lesson in sorted({one.lesson for one in done.all}):
+        counts = [
+            sum(one.lesson == lesson for one in kind)
+            for kind in (done.new, done.replacing, done.same)
+        ]
+        new, replacing, same = counts
+        print(f"{lesson}: {new} new, {replacing} in place of an earlier one, {same} as before.")
+    if done.replacing:
+        print("Earlier hand-ins are kept in class/replaced/STUDENT/LESSON/.")
+    if damaged := sum(bool(one.damage) for one in done.all):
+        print(f"{damaged} of them cannot be read as notebooks; grading will say why.")
+    if done.junk:
+        print(f"{done.junk} files of the system's or Jupyter's own were passed over.")
+    if not roster.students:
+        print("There is no roster, so ids were taken from names: see autograder roster.")
+    if done.refused:
+        print(f"{len(done.refused)} files were not taken: see below.")
+
+
+def _times(done: "Received", dates: "Dates", at: bool) -> None:
+    """Say which times were taken, and how many are late."""
+    from autograder.collecting.times import shown
+
+    if not done.all:
+        return
+    by_lms = sum(one.clues.late is not None for one in done.all)
+    print("The time of hand-in is " + ("the one that you gave." if at else "that of each file."))
+    if by_lms and not at:
+        print(
+            f"{by_lms} come from Canvas, whose zip has the time of the download: late is who is "
+            "marked LATE there."
+        )
+    for lesson, late in sorted(done.late.items()):
+        due = dates.due[lesson]
+        print(f"{late} of {lesson} are late; due {shown(due) if due else ''}.")
+    for lesson in sorted({one.lesson for one in done.all} - done.late.keys()):
+        print(f"{lesson} has no due date, so nobody is late: see autograder due.")
+    if by_lms and not at and len(done.late) < len({one.lesson for one in done.all}):
+        print(
+            f"Canvas marks {done.unknown_late} as LATE. Set the due date and receive the same zip "
+            "again, so that these count as late and the others do not."
+        )
+
+
+def _attempts(done: "Received") -> None:
+    if done.several:
+        print(f"{len(done.several)} handed in more than once; the latest is taken:")
+    for last, earlier in done.several:
+        print(f"  {_name(last.file)}, not {', '.join(_name(one.file) for one in earlier)}")
+
+
+def _missing(
+    course: "Course", done: "Received", roster: "Roster", options: argparse.Namespace
+) -> None:
+    """Say how many of the roster have handed in nothing of each lesson."""
+    from autograder import lessons
+    from autograder.grading.submission import place
+
+    if not roster.students:
+        return
+    before = [one for one in course.submissions() if place(course.submitted(one)).exists()]
+    there = {(one.lesson, one.student) for one in before}
+    there |= {(one.lesson, one.student) for one in done.all}
+    asked = options.lesson or [one.lesson for one in done.all]
+    for lesson in lessons.choose(asked, course.lessons()) if asked else ():
+        missing = sorted(one for one in roster.students if (lesson, one) not in there)
+        told = f": {', '.join(missing)}" if options.missing and missing else ""
+        total = len(roster.students)
+        print(f"{len(missing)} of {total} have handed in nothing of {lesson}{told}.")
+
+
+def _grouped(refused: "list[NotOpened]") -> list[str]:
+    """A line for each file, or for many of one kind in one folder."""
+    places = [(one.parts[0] if len(one.parts) > 1 else "", one.why) for one in refused]
+    counts, lines = Counter(places), []
+    for one, place in zip(refused, places, strict=True):
+        if counts[place] <= SHOWN or not place[0]:
+            lines.append(f"{_name(one)}: {one.why}")
+    for (folder, why), count in counts.items():
+        if count > SHOWN and folder:
+            lines.append(f"{_printable(folder)}/ and below, {count} files: {why}")
+    return lines
+
+
+def _name(one: "NotOpened | File") -> str:
+    return _printable("/".join(one.parts))
+
+
+def _printable(text: str) -> str:
+    from autograder.grading.result import clean
+
+    return clean(text)[:300]

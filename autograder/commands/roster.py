@@ -1,0 +1,55 @@
+"""``autograder roster``: the students of a class, from a CSV file into nbgrader's gradebook."""
+
+import argparse
+
+HELP = "put the students of a class into the gradebook, from CSV"
+DESCRIPTION = (
+    "Read students from a CSV file (id, first_name, last_name, email, lms_user_id; what Canvas and "
+    "Moodle export is understood) and put them into nbgrader's gradebook. Say who is new, who "
+    "changed and who is no longer in the file. Nobody is removed without --remove, and never one "
+    "who handed in something."
+)
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the file and the options."""
+    add = parser.add_argument
+    add("csv", metavar="CSV", help="the file; commas, semicolons or tabs")
+    add("--id", metavar="COLUMN", help="the column with the ids (default: found by its name)")
+    add("--remove", action="store_true", help="remove students that are not in the file")
+    add("--course", metavar="DIR", help="folder with nbgrader_config.py (default: this one)")
+    add("--db-url", metavar="URL", help="the gradebook (default: that of nbgrader_config.py)")
+
+
+def run(options: argparse.Namespace) -> int:
+    """Enrol; exit status 0."""
+    from nbgrader.api import Gradebook
+
+    from autograder.collecting.enrolling import enrol
+    from autograder.collecting.roster import from_csv
+    from autograder.grading.folders import Course
+
+    students = from_csv(options.csv, options.id)
+    course = Course(options.course, options.db_url)
+    with Gradebook(course.db_url, course.id) as book:
+        changes = enrol(book, students, options.remove)
+    print(f"{len(students)} students in {options.csv}.")
+    _list("new", changes.new)
+    _list("changed", changes.changed)
+    _list("removed", changes.removed)
+    left = [one for one in changes.missing if one not in changes.removed]
+    _list("in the gradebook only, with work handed in: they stay", _of(left, changes.handed_in))
+    rest = [one for one in left if one not in changes.handed_in]
+    _list("in the gradebook only: they stay unless you give --remove", rest)
+    return 0
+
+
+def _of(students: list[str], chosen: set[str]) -> list[str]:
+    return [one for one in students if one in chosen]
+
+
+def _list(what: str, students: list[str]) -> None:
+    """Print how many, and their ids where they can be read at a glance."""
+    if students:
+        shown = ", ".join(students[:20]) + (", …" if len(students) > 20 else "")
+        print(f"{len(students)} {what}: {shown}")

@@ -1,0 +1,133 @@
+"""What the names of files that came back say, as an LMS, a mail or a browser writes them."""
+
+import pytest
+
+from autograder import CourseError
+from autograder.collecting import clues
+from autograder.collecting.roster import Roster, Student
+from autograder.grading.filenames import original
+
+SLUGS = ["01_kernel_regression", "08_transformer", "09_transformer_blocks"]
+ADA = Student("ada", "Ada", "Lovelace", "ada.lovelace@uni.example", "101")
+ZOE = Student("zm7", "Zoë", "Müller-Ødegård", "zoe@uni.example", "102")
+ANNA, OTHER = Student("anna1", "Anna", "Schmidt"), Student("anna2", "Anna", "Schmidt")
+ROSTER = Roster([ADA, ZOE, ANNA, OTHER])
+KERNELS = "01_kernel_regression.ipynb"
+
+
+@pytest.mark.parametrize(
+    ("name", "numbers"),
+    [
+        ("a.ipynb", ()),
+        ("a (1).ipynb", (1,)),
+        ("a(12).ipynb", (12,)),
+        ("a-2.ipynb", (2,)),
+        ("a-2 (1).ipynb", (2, 1)),
+        ("a-Copy1.ipynb", (1,)),
+        ("a - Copy (3).ipynb", (3,)),
+        ("Copy of a.ipynb", (1,)),
+        ("a - Kopie.ipynb", (1,)),
+        ("a.ipynb.txt", ()),
+        ("a.IPYNB.json", ()),
+    ],
+)
+def test_a_copy_has_the_name_that_it_was_copied_from(name, numbers):
+    assert original(name) == ("a", numbers)
+
+
+@pytest.mark.parametrize("name", ["01 (final).ipynb", "2026-11-x.ipynb", "(1).ipynb", "a_2.ipynb"])
+def test_other_names_stay(name):
+    assert original(name)[1] == ()
+
+
+def found(path, roster=ROSTER, named=None):
+    told = clues.read(tuple(path.split("/")), SLUGS, named and clues.pattern(named))
+    return clues.owner(told, roster)
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        f"lovelaceada_101_67890_{KERNELS}",
+        "lovelaceada_LATE_101_67890_01_kernel_regression-2.ipynb",
+        f"lovelaceada_999_67890_{KERNELS}",  # by name, where the number is not known
+        f"Ada Lovelace_1234567_assignsubmission_file_/{KERNELS}",
+        f"Ada Lovelace_1234567_assignsubmission_file_{KERNELS}",
+        f"Ada Lovelace_1234567_assignsubmission_file/work/{KERNELS}",
+        f"ada/{KERNELS}",
+        f"ADA/01_kernel_regression/{KERNELS}",
+        f"mails/ada.lovelace@uni.example/{KERNELS}",
+        f"week 3/Lovelace, Ada/{KERNELS}",
+        f"Ada_Lovelace.zip/lessons/{KERNELS}",
+        f"ada_{KERNELS}",
+        "01_kernel_regression_ada (1).ipynb",
+        "01-kernel-regression ADA LOVELACE.ipynb",
+        "ada_01_kernel_regression.zip/01_kernel_regression.ipynb",
+        "ada.ipynb",
+    ],
+)
+def test_the_student_is_found(path):
+    assert found(path).id == "ada"
+
+
+@pytest.mark.parametrize(
+    "name", ["Zoë Müller-Ødegård", "zoe muller odegard", "Mueller-Odegard Zoe"]
+)
+def test_names_match_without_accents_in_either_order(name):
+    assert found(f"{name}/{KERNELS}").id == "zm7"
+
+
+def test_who_is_not_found_has_a_reason_with_the_nearest():
+    assert found(f"lovelac_ada_x/{KERNELS}").why.endswith("is it ada's?")
+    assert found(f"Zoe Mueler-Odegard/{KERNELS}").why == (
+        "no student of the roster is called Zoe Mueler-Odegard; nearest: zm7"
+    )
+    assert found(KERNELS).why == "its name does not say whose it is"
+
+
+def test_two_of_one_name_and_two_in_one_folder_are_not_guessed():
+    assert "anna1 or anna2" in found(f"Anna Schmidt/{KERNELS}").why
+    assert found(f"Anna Schmidt/anna2_{KERNELS}").id == "anna2"
+    assert "ada or zm7" in found(f"ada_zm7/{KERNELS}").why
+    assert "ada or zm7" in found(f"ada/zm7_{KERNELS}").why
+    # Canvas' number is one student's and the name another's
+    assert "ada or zm7" in found(f"müllerødegårdzoë_101_5555_{KERNELS}").why
+
+
+def test_a_made_up_name_does_not_make_it_another_students():
+    assert "ada or zm7" in found(f"ada/x_102_55555_{KERNELS}").why
+    assert found(f"lovelaceada_101_55555_x_102_55556_{KERNELS}").id == "ada"
+    assert found(f"lovelaceada_101_55555_hw.zip/x_102_55556_{KERNELS}").id == "ada"
+
+
+def test_without_a_roster_the_id_is_the_name():
+    nobody = Roster()
+    assert found(f"Ada Lovelace_12_assignsubmission_file_/{KERNELS}", nobody).id == "Ada-Lovelace"
+    assert found(f"ada_{KERNELS}", nobody).id == "ada"
+    assert found(f"../{KERNELS}", nobody).id == ""
+
+
+def test_what_canvas_says_of_time_and_upload():
+    late = clues.read(("lovelaceada_LATE_101_67890_01_kernel_regression-2.ipynb",), SLUGS)
+    assert (late.late, late.number, late.upload, late.attempt) == (True, "101", 67890, (2,))
+    assert clues.read((f"lovelaceada_101_67890_{KERNELS}",), SLUGS).late is False
+    assert clues.read((f"ada_{KERNELS}",), SLUGS).late is None
+
+
+def test_the_longest_name_of_a_lesson_counts():
+    for name, slug in (("transformer blocks", SLUGS[2]), ("Transformer", SLUGS[1]), ("hw3", "")):
+        assert clues.read(("ada", f"{name}.ipynb"), SLUGS).lesson == slug
+
+
+def test_a_pattern_with_named_groups_as_in_nbgrader():
+    named = r".*__(?P<student_id>\w+)__"
+    assert found("zm7/x__ada__.ipynb", named=named).id == "ada"
+    assert "does not say" in found(f"ada/{KERNELS}", named=named).why
+    both = r"(?P<last_name>\w+)\.(?P<first_name>\w+)"
+    assert found(f"Lovelace.Ada-{KERNELS}", named=both).id == "ada"
+
+
+@pytest.mark.parametrize(("text", "why"), [("(", "no regular expression"), ("(.*)", "says who")])
+def test_a_pattern_that_cannot_serve(text, why):
+    with pytest.raises(CourseError, match=why):
+        clues.pattern(text)

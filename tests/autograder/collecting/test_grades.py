@@ -1,0 +1,197 @@
+"""``autograder grades``: what the gradebook holds goes into the LMS's own file, and no more."""
+
+import csv
+import io
+
+import pytest
+from nbgrader.api import Gradebook
+
+from autograder.grading.spreadsheet import harmless
+from tests.autograder.collecting.conftest import FIRST, SECOND
+
+ROSTER = """id,first_name,last_name,email,lms_user_id
+ada,Ada,Lovelace,ada@uni.example,101
+ben,=HYPERLINK(1),Bauer,ben@uni.example,102
+zoe,Zoë,Müller,zoe@uni.example,103
+new,Nina,Neu,nina@uni.example,104
+"""
+CANVAS = (
+    "Student,ID,SIS Login ID,Section,Notes,Mini (77),Lesson 1: more (78),Final Score\r\n"
+    ",,,,,,Manual Posting,\r\n"
+    '"    Points Possible",,,,,10,3,(read only)\r\n'
+    '"Lovelace, Ada",101,ada,"A, B",=1+1,,2,50\r\n'
+    '"Bauer, ""Ben""",102,ben,A,,EX,,\r\n'
+    '"Muller, Zoe",,zoe@uni.example,A,,1.5,,\r\n'
+    "Niemand,999,nobody,A,,,,\r\n"
+    '"Student, Test",1000,77fe,A,,,,\r\n'
+)
+MOODLE = (
+    "\ufeffIdentifier,Full name,Email address,Status,Grade,Maximum Grade,"
+    "Last modified (grade),Feedback comments\n"
+    'Participant 7001,"Ada Lovelace",ada@uni.example,Submitted,,"10,00",-,\n'
+    'Participant 7002,"Ben Bauer",ben@uni.example,Submitted,"1,00","10,00",-,"seen, thanks"\n'
+    'Participant 7009,"Zoë Müller",,Submitted,-,"10,00",-,\n'
+)
+
+
+@pytest.fixture
+def graded(root, run, book):
+    """Ada 8 of 10 by hand, Ben 9.5 less 4 for being late, Zoë 10 and 0.75 extra; Nina nothing."""
+    (root / "roster.csv").write_text(ROSTER)
+    assert run("roster", root / "roster.csv")[0] == 0
+    for lesson, most in ((FIRST, 10), (SECOND, 3)):
+        book.add_assignment(lesson, duedate="2030-01-01")
+        book.add_notebook(lesson, lesson)
+        book.add_grade_cell("check_doubled", lesson, lesson, max_score=most, cell_type="code")
+        book.add_solution_cell("doubled", lesson, lesson)
+    for student, points in (("ada", 2.0), ("ben", 9.5), ("zoe", 10.0)):
+        book.add_submission(FIRST, student, timestamp="2030-01-02")
+        grade = book.find_grade("check_doubled", FIRST, FIRST, student)
+        grade.auto_score = points
+        if student == "ada":
+            grade.manual_score = 8.0
+        grade.extra_credit = 0.75 if student == "zoe" else None
+    book.find_submission_notebook(FIRST, FIRST, "ben").late_submission_penalty = 4.0
+    book.find_comment("doubled", FIRST, FIRST, "ada").manual_comment = "=well <done>"
+    book.db.commit()
+    return root
+
+
+@pytest.fixture
+def fill(graded, run):
+    """Run the command on a file of the LMS's; returns (status, written, output, errors)."""
+
+    def command(text, *words):
+        like, to = graded / "like.csv", graded / "out.csv"
+        like.write_bytes(text.encode())
+        status, said, err = run("grades", "--to", to, "--like", like, *words)
+        return status, to.read_bytes().decode() if to.exists() else None, said, err
+
+    return command
+
+
+def test_canvas_gets_its_own_file_back_with_grades(fill):
+    status, text, said, err = fill(CANVAS, "--form", "canvas")
+    expected = CANVAS.replace('"A, B",=1+1,,', '"A, B",=1+1,8,').replace(",1.5,", ",10.75,")
+    assert text == expected
+    assert status == 1 and "2 grades, 1 of them in place of another one." in said
+    assert f"{FIRST}: the column 'Mini (77)'" in said and "1 cells say EX" in said
+    (stranger,) = err.splitlines()
+    assert stranger.startswith("not filled in: row 7: no student of the roster is called Niemand")
+
+
+def test_zeros_for_those_who_handed_in_nothing(fill):
+    more = CANVAS + '"Neu, Nina",104,new,A,,,,\r\n'
+    assert '"Neu, Nina",104,new,A,,0,,' in fill(more, "--form", "canvas", "--zeros")[1]
+    assert '"Neu, Nina",104,new,A,,,,' in fill(more, "--form", "canvas")[1]
+
+
+def test_students_with_a_score_and_no_row_are_listed(fill):
+    rows = CANVAS.splitlines(keepends=True)
+    status, _, _, err = fill("".join(rows[:4]), "--form", "canvas")
+    assert status == 1
+    assert [line.split()[2] for line in err.splitlines()] == ["ben", "zoe"]
+
+
+def test_the_row_of_another_students_number_is_not_filled_in(fill):
+    text = CANVAS.replace("101,ada", "101,zoe").replace(",zoe@uni.example", ",")
+    status, written, _, err = fill(text, "--form", "canvas")
+    assert status == 1 and "row 4: it may be ada or zoe's" in err
+    assert ",101,zoe," in written and '"A, B",=1+1,,2' in written
+
+
+def test_other_points_in_the_lms_are_refused_or_scaled(fill):
+    text = CANVAS.replace(",10,3,", ",100,3,")
+    status, written, _, err = fill(text, "--form", "canvas")
+    assert (status, written) == (1, None)
+    assert f"{FIRST} has 10 points here and 100 there" in err
+    _, written, _, _ = fill(text, "--form", "canvas", "--scale")
+    assert '"A, B",=1+1,80,2' in written and ",107.5,,\r\n" in written
+
+
+def test_a_column_of_another_name(fill):
+    text = CANVAS.replace("Mini (77)", "Homework A (77)")
+    status, written, said, err = fill(text, "--form", "canvas")
+    assert (status, written) == (1, None) and "no column is called like a lesson" in err
+    _, written, _, _ = fill(text, "--form", "canvas", "--lesson", "0", "--column", "Homework A")
+    assert '"A, B",=1+1,8,2' in written
+    twice = CANVAS.replace("Final Score", "Mini (79)")
+    assert "several columns" in fill(twice, "--form", "canvas")[3]
+
+
+def test_moodle_gets_its_own_worksheet_back(fill):
+    status, text, _, err = fill(MOODLE, "--form", "moodle", "--lesson", "mini")
+    assert (status, err) == (0, "")
+    expected = MOODLE.replace(
+        'Submitted,,"10,00",-,', 'Submitted,"8","10,00",-,doubled 8/10; =well &lt;done&gt;'
+    )
+    expected = expected.replace('Submitted,"8"', "Submitted,8")
+    expected = expected.replace('"1,00"', '"5,5"').replace(
+        'Submitted,-,"10,00",-,', 'Submitted,"10,75","10,00",-,doubled 10.75/10'
+    )
+    assert text == expected
+
+
+def rows(graded, run, *words):
+    status, _, err = run("grades", "--to", graded / "new.csv", *words)
+    assert (status, err) == (0, "")
+    return list(csv.reader(io.StringIO((graded / "new.csv").read_text(), newline="")))
+
+
+def test_tables_made_anew(graded, run):
+    canvas = rows(graded, run, "--form", "canvas")
+    assert canvas[0] == ["Student", "ID", "SIS User ID", "SIS Login ID", "Section", FIRST]
+    assert canvas[1] == ["    Points Possible", "", "", "", "", "10"]
+    assert ["Bauer, '=HYPERLINK(1)", "102", "", "ben", "", "5.5"] in canvas
+    assert ["Neu, Nina", "104", "", "new", "", ""] in canvas
+    moodle = rows(graded, run, "--form", "moodle")
+    assert moodle[3][:5] == ["Participant 103", "Zoë Müller", "zoe@uni.example", "10.75", "10"]
+    plain = rows(graded, run)
+    assert plain[0] == ["id", "first_name", "last_name", "email", "lms_user_id", FIRST]
+    assert ["ben", "'=HYPERLINK(1)", "Bauer", "ben@uni.example", "102", "5.5"] in plain
+
+
+def test_the_export_itself_is_not_replaced(graded, run):
+    (graded / "like.csv").write_text(CANVAS)
+    words = ("--to", graded / "like.csv", "--like", graded / "like.csv", "--form", "canvas")
+    status, _, err = run("grades", *words)
+    assert status == 1 and "would replace the export" in err
+    assert (graded / "like.csv").read_text() == CANVAS.replace("\r\n", "\n")
+
+
+def test_nothing_graded_is_a_sentence(root, run, book):
+    assert "grade first" in run("grades", "--to", root / "x.csv")[2]
+
+
+def test_nbgraders_export_is_the_same_but_for_formulas(graded, monkeypatch):
+    from nbgrader.plugins import CsvExportPlugin
+
+    from autograder.grading.folders import Course
+    from autograder.grading.spreadsheet import HarmlessCsv
+
+    config = Course(graded).config
+    assert config.ExportApp.plugin_class.endswith(HarmlessCsv.__name__)
+    found = []
+    for plugin in (CsvExportPlugin(), HarmlessCsv()):
+        plugin.to = str(graded / "export.csv")
+        with Gradebook(config.CourseDirectory.db_url) as book:
+            plugin.export(book)
+        found.append(list(csv.reader((graded / "export.csv").read_text().splitlines())))
+    stock, ours = found
+    assert [[cell.removeprefix("'") for cell in row] for row in ours] == [
+        [cell.replace("None", "0.0") for cell in row] for row in stock
+    ]
+    assert sum("'=HYPERLINK(1)" in row for row in ours) == 2
+
+
+@pytest.mark.parametrize("text", ["=1", " =1", "+1", "-1", "@x", "\t=1", "\uff1d1", "\r=1"])
+def test_formulas_are_made_harmless(text):
+    assert harmless(text).startswith("'") or not harmless(text).startswith(tuple("=+-@\t\r"))
+    assert harmless("Ada-Marie") == "Ada-Marie"
+
+
+def test_a_second_row_of_one_student_is_not_filled_in(fill):
+    text = CANVAS + '"Lovelace, Ada",101,ada,B,,,,\r\n'
+    status, written, _, err = fill(text, "--form", "canvas")
+    assert status == 1 and "row 9: ada has row 4 already" in err
+    assert written.endswith('"Lovelace, Ada",101,ada,B,,,,\r\n')

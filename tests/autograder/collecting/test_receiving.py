@@ -1,0 +1,218 @@
+"""``autograder receive``: everyone's latest work is in its place, and nothing is lost or untold."""
+
+import os
+import zipfile
+
+import pytest
+
+from tests.autograder.collecting.conftest import FIRST, SECOND, notebook
+
+HOME = f"{FIRST}/{FIRST}.ipynb"
+ROSTER = "id,first_name,last_name,email,lms_user_id\nada,Ada,Lovelace,,101\nben,Ben,Bauer,,102\n"
+OLD, NEW, NEWEST = notebook(answer="old"), notebook(answer="new"), notebook(answer="newest")
+
+
+@pytest.fixture
+def roster(root, run):
+    (root / "roster.csv").write_text(ROSTER)
+    assert run("roster", root / "roster.csv")[0] == 0
+
+
+def stamp(root, student="ada", lesson=FIRST):
+    return (root / "class" / "submitted" / student / lesson / "timestamp.txt").read_text()
+
+
+def aged(path, seconds):
+    os.utime(path, (seconds, seconds))
+
+
+def test_files_of_all_kinds_come_to_their_place(root, run, roster, came, submitted):
+    folder = came({"mails/Lovelace Ada/whatever.ipynb": OLD, "ben_00_mini (1).ipynb": NEW})
+    aged(folder / "ben_00_mini (1).ipynb", 10**9)
+    status, said, err = run("receive", folder, "--lesson", "0")
+    assert (status, err) == (0, "")
+    assert submitted() == {f"ada/{HOME}": OLD, f"ben/{HOME}": NEW}
+    assert stamp(root, "ben") == "2001-09-09 01:46:40.000000 UTC"
+    assert f"{FIRST}: 2 new, 0 in place of an earlier one, 0 as before." in said
+    assert f"0 of 2 have handed in nothing of {FIRST}." in said
+    status, said, _ = run("receive", folder)
+    assert status == 0 and f"{FIRST}: 0 new, 0 in place of an earlier one, 2 as before." in said
+
+
+def test_an_earlier_hand_in_is_kept(root, run, roster, came, submitted):
+    folder = came({"ada/00_mini.ipynb": OLD})
+    aged(folder / "ada/00_mini.ipynb", 10**9)
+    run("receive", folder)
+    (root / "class" / "submitted" / "ada" / FIRST / "notes.txt").write_text("mine")
+    for content in (NEW, NEWEST):
+        run("receive", came({"ada/00_mini.ipynb": content}), "--at", "2030-01-01T12:00+02:00")
+    assert submitted() == {f"ada/{HOME}": NEWEST}
+    assert stamp(root) == "2030-01-01 10:00:00.000000 UTC"
+    kept = submitted("replaced")
+    first, second = sorted(kept)
+    assert first == f"ada/{FIRST}/2001-09-09_01-46-40/{FIRST}.ipynb"
+    assert second == f"ada/{FIRST}/2030-01-01_10-00-00/{FIRST}.ipynb"
+    assert (kept[first], kept[second]) == (OLD, NEW)
+    notes = root / "class" / "replaced" / "ada" / FIRST / "2001-09-09_01-46-40" / "notes.txt"
+    assert notes.read_text() == "mine"
+
+
+def test_older_work_does_not_replace_later_work(run, roster, came, submitted):
+    run("receive", came({"ada/00_mini.ipynb": NEW}))
+    folder = came({"ada/00_mini.ipynb": OLD})
+    aged(folder / "ada/00_mini.ipynb", 10**9)
+    status, _, err = run("receive", folder)
+    assert status == 1 and "a later hand-in" in err
+    assert submitted() == {f"ada/{HOME}": NEW}
+
+
+@pytest.mark.parametrize(
+    ("names", "ages"),
+    [
+        (["00_mini.ipynb", "00_mini-2.ipynb", "00_mini-10.ipynb"], [3, 2, 1]),
+        (["00_mini.ipynb", "00_mini (1).ipynb", "00_mini (2).ipynb"], [9, 9, 9]),
+        (["x.ipynb", "00_mini (7).ipynb", "final.ipynb"], [1, 2, 3]),
+    ],
+)
+def test_the_latest_of_several_is_taken(run, roster, came, submitted, names, ages):
+    contents = (OLD, NEW, NEWEST)
+    folder = came({f"ada/{name}": one for name, one in zip(names, contents, strict=True)})
+    for name, age in zip(names, ages, strict=True):
+        aged(folder / "ada" / name, 10**9 + age)
+    status, said, _ = run("receive", folder)
+    assert status == 0
+    assert submitted() == {f"ada/{HOME}": NEWEST}
+    assert f"ada/{names[2]}, not ada/" in said
+
+
+def test_a_damaged_file_is_taken_only_where_there_is_nothing_better(run, roster, came, submitted):
+    folder = came(
+        {"ada/00_mini.ipynb": OLD, "ada/00_mini (1).ipynb": b"{", "ben_00_mini.ipynb": b"{"}
+    )
+    status, said, err = run("receive", folder)
+    assert submitted() == {f"ada/{HOME}": OLD, f"ben/{HOME}": b"{"}
+    assert "1 of them cannot be read as notebooks" in said
+    assert status == 1 and "not taken: ada/00_mini (1).ipynb: it is not a notebook" in err
+
+
+def test_everything_that_is_not_taken_has_its_reason(run, roster, came, submitted):
+    folder = came(
+        {
+            "adda_00_mini.ipynb": OLD,
+            "ada/essay.pdf": b"%PDF",
+            "ada/01_more.ipynb": notebook(SECOND),
+            "ada/00_mini.ipynb": notebook(SECOND),  # what it is counts, not its name
+            "ada/torn.ipynb": b"{",
+            "ben/ada_00_mini.ipynb": OLD,
+            "00_mini.ipynb": OLD,
+            "ada/.ipynb_checkpoints/00_mini-checkpoint.ipynb": OLD,
+            "__MACOSX/._x": b"",
+        }
+    )
+    status, said, err = run("receive", folder, "--lesson", "mini", "--missing")
+    reasons = dict(line.removeprefix("not taken: ").split(": ", 1) for line in err.splitlines())
+    assert reasons == {
+        "adda_00_mini.ipynb": "no student of the roster is called adda; nearest: ada",
+        "ada/essay.pdf": "it is not a notebook (.ipynb)",
+        "ada/01_more.ipynb": f"it is of another lesson, {SECOND}",
+        "ada/00_mini.ipynb": f"it is of another lesson, {SECOND}",
+        "ada/torn.ipynb": "it is not a notebook: it is not valid JSON, and its name does not say "
+        "which lesson it is of",
+        "ben/ada_00_mini.ipynb": "it may be ada or ben's: its path names both",
+        "00_mini.ipynb": "its name does not say whose it is",
+    }
+    assert status == 1 and submitted() == {}
+    assert "7 files were not taken" in said and "2 files of the system's" in said
+    assert f"2 of 2 have handed in nothing of {FIRST}: ada, ben." in said
+
+
+def test_a_folder_full_of_other_files_is_one_line(run, roster, came):
+    files = {f"ada/attention/{number}.py": b"" for number in range(9)}
+    _, _, err = run("receive", came({**files, "ada/00_mini.ipynb": OLD}))
+    assert (
+        err.splitlines()[-1] == "not taken: ada/ and below, 9 files: it is not a notebook (.ipynb)"
+    )
+
+
+def test_a_lost_name_and_lost_metadata(run, roster, came, submitted):
+    content = notebook(SECOND, said=False)  # the names of its cells are left
+    run("receive", came({"ada/homework.ipynb": content}))
+    assert submitted() == {f"ada/{SECOND}/{SECOND}.ipynb": content}
+
+
+def test_a_dry_run_changes_nothing_and_says_the_same(root, run, roster, came, submitted):
+    folder = came({"ada/00_mini.ipynb": OLD, "x/00_mini.ipynb": NEW})
+    before = sorted(root.rglob("*"))
+    dry = run("receive", folder, "--dry-run")
+    assert sorted(root.rglob("*")) == before
+    real = run("receive", folder)
+    assert dry[0] == real[0] == 1 and dry[2] == real[2]
+    assert dry[1].splitlines()[1:] == real[1].splitlines()
+
+
+def test_without_a_roster_ids_come_from_names(run, came, submitted):
+    folder = came({f"hw/{who}/{HOME}": NEW for who in ("ada", "Ben Bauer")})
+    status, said, _ = run("receive", folder)
+    assert status == 0 and "There is no roster" in said
+    assert set(submitted()) == {f"ada/{HOME}", f"Ben-Bauer/{HOME}"}
+
+
+def test_two_of_one_name_are_not_one_without_a_roster(run, came, submitted):
+    files = {f"meieranna_{number}_9999_00_mini.ipynb": OLD for number in (1, 2)}
+    status, _, err = run("receive", came(files))
+    assert status == 1 and submitted() == {}
+    assert err.count("two students, by their numbers, are called so") == 2
+
+
+def canvas(folder, *names, year=2030):
+    """A zip as Canvas makes it: every file has the time of the download."""
+    with zipfile.ZipFile(folder / "canvas.zip", "w") as archive:
+        for name in names:
+            archive.writestr(zipfile.ZipInfo(name, (year, 1, 2, 12, 0, 0)), OLD)
+    return folder / "canvas.zip"
+
+
+def test_canvas_says_who_is_late(tmp_path, root, run, roster):
+    names = "lovelaceada_101_5555_00_mini.ipynb", "bauerben_LATE_102_5556_00_mini-1.ipynb"
+    source = canvas(tmp_path, *names)
+    _, said, _ = run("receive", source)
+    assert "Canvas marks 1 as LATE. Set the due date" in said
+    assert run("due", "0", "2029-12-31T23:59:00+00:00")[0] == 0
+    _, said, _ = run("receive", source)
+    assert f"1 of {FIRST} are late; due" in said
+    assert stamp(root, "ada") == "2029-12-31 23:59:00.000000 UTC"
+    assert stamp(root, "ben") > "2030"
+
+
+def test_a_mailed_file_with_a_name_as_in_canvas_is_late_all_the_same(root, run, roster, came):
+    run("due", "0", "2020-01-01")
+    folder = came({"lovelaceada_101_5555_00_mini.ipynb": OLD, "ben_00_mini.ipynb": OLD})
+    assert f"2 of {FIRST} are late; due 2020-01-01" in run("receive", folder)[1]
+
+
+def test_what_cannot_be_stored_is_told(root, run, roster, came):
+    (root / "class" / "submitted" / "ada").mkdir(parents=True)
+    (root / "class" / "submitted" / "ada" / FIRST).write_text("a file where a folder belongs")
+    status, _, err = run("receive", came({"ada/00_mini.ipynb": OLD}))
+    assert status == 1 and "not taken: ada/00_mini.ipynb: it cannot be stored: Not a dir" in err
+
+
+def test_a_link_in_the_class_is_not_followed(root, run, roster, came, tmp_path):
+    (root / "class" / "submitted").mkdir()
+    (root / "class" / "submitted" / "ada").symlink_to(tmp_path)
+    status, _, err = run("receive", came({"ada/00_mini.ipynb": OLD}))
+    assert status == 1 and "is a link" in err
+
+
+@pytest.mark.parametrize(
+    ("words", "why"),
+    [
+        (["--lesson", "77"], "no lesson is called '77'"),
+        (["--at", "yesterday"], "'yesterday' is no time: write it as 2026-12-01T23:59+01:00"),
+        (["--pattern", "x"], "says who"),
+        (["--roster", "gone.csv"], "gone.csv cannot be read: No such file"),
+    ],
+)
+def test_what_cannot_be_done_is_a_sentence(run, came, words, why):
+    status, said, err = run("receive", came({"ada/00_mini.ipynb": OLD}), *words)
+    assert (status, said) == (1, "") and why in err and err.count("\n") == 1

@@ -1,0 +1,140 @@
+"""Files in folders and zips: what could do harm is not opened, and is told."""
+
+import io
+import os
+import stat
+import struct
+import zipfile
+import zlib
+
+import pytest
+
+from autograder import CourseError
+from autograder.collecting import search as searching
+from autograder.collecting.search import File, NotOpened, Refused, search
+
+
+def zipped(members):
+    """The bytes of a zip: name or ZipInfo → content."""
+    stream = io.BytesIO()
+    with zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, content in members.items():
+            archive.writestr(name, content)
+    return stream.getvalue()
+
+
+def seen(source):
+    """Content, or why it is not opened, by the path that is shown."""
+    return {"/".join(one.parts): told(one) for one in search(source)}
+
+
+def told(one):
+    if isinstance(one, NotOpened):
+        return one.why
+    try:
+        return one.read()
+    except Refused as reason:
+        return str(reason)
+
+
+@pytest.fixture
+def folder(tmp_path):
+    made = tmp_path / "came"
+    made.mkdir()
+    return made
+
+
+def test_zips_in_folders_and_in_zips_are_opened(folder):
+    inner = zipped({"deep/b.ipynb": b"b"})
+    (folder / "ada").mkdir()
+    (folder / "ada" / "hw.zip").write_bytes(zipped({"a.ipynb": b"a", "more.ZIP": inner}))
+    (folder / "c.ipynb").write_bytes(b"c")
+    expected = {"ada/hw.zip/a.ipynb": b"a", "ada/hw.zip/more.ZIP/deep/b.ipynb": b"b"}
+    assert seen(folder) == {**expected, "c.ipynb": b"c"}
+    whole = folder.parent / "whole.zip"
+    whole.write_bytes(zipped({"ada/hw.zip": inner}))
+    assert seen(whole) == {"ada/hw.zip/deep/b.ipynb": b"b"}
+
+
+def test_times_inside_a_students_zip_are_not_believed(folder):
+    early = zipfile.ZipInfo("a.ipynb", (1999, 1, 1, 0, 0, 0))
+    (folder / "ada.zip").write_bytes(zipped({early: b"a"}))
+    os.utime(folder / "ada.zip", (10**9, 10**9))
+    (one,) = search(folder)
+    assert one.moment.year == 2001
+
+
+def test_links_pipes_and_names_that_lead_out_are_refused(folder):
+    (folder / "link.ipynb").symlink_to("/etc/passwd")
+    (folder / "away").symlink_to("/etc")
+    os.mkfifo(folder / "pipe.ipynb")
+    link = zipfile.ZipInfo("l.ipynb")
+    link.external_attr = (stat.S_IFLNK | 0o777) << 16
+    members = {"../../up.ipynb": b"x", "..\\win.ipynb": b"x", "/etc/x.ipynb": b"x", link: b"/etc"}
+    (folder / "z.zip").write_bytes(zipped({**members, "a\x1b[2J.ipynb": b"x", "good.ipynb": b"g"}))
+    found = seen(folder)
+    assert found.pop("z.zip/good.ipynb") == b"g"
+    assert "control characters" in found.pop("z.zip/a\x1b[2J.ipynb")
+    assert len(found) == 7
+    assert all("link" in why or "leads out" in why or "plain" in why for why in found.values())
+
+
+def test_floods_are_not_unpacked(folder, monkeypatch):
+    monkeypatch.setattr(searching, "MAX_BYTES", 10**5)
+    monkeypatch.setattr(searching, "TOO_LARGE", "too large")
+    monkeypatch.setattr(searching, "MAX_OWN_BYTES", 3 * 10**5)
+    monkeypatch.setattr(searching, "MAX_OWN_FILES", 9)
+    (folder / "one.zip").write_bytes(zipped({"a.ipynb": bytes(2 * 10**5)}))
+    (folder / "sum.zip").write_bytes(zipped({f"{n}.ipynb": bytes(10**5) for n in range(4)}))
+    (folder / "many.zip").write_bytes(zipped({f"{n}.ipynb": b"" for n in range(10)}))
+    (folder / "big.ipynb").write_bytes(bytes(10**5 + 1))
+    nested = zipped({"a.ipynb": b"a"})
+    for _ in range(14):
+        nested = zipped({"n.zip": nested})
+    (folder / "nested.zip").write_bytes(nested)
+    found = seen(folder)
+    assert found.pop("one.zip/a.ipynb") == found.pop("big.ipynb") == "too large"
+    assert len(found) == 3
+    assert all("would unpack to" in why for why in found.values())
+
+
+def test_a_zip_that_lies_about_a_size_gives_no_more_than_it_says(folder):
+    data = zipped({"a.ipynb": bytes(10**6)})
+    small, large = struct.pack("<I", 1000), struct.pack("<I", 10**6)
+    (folder / "liar.zip").write_bytes(data.replace(large, small))
+    assert seen(folder) == {
+        "liar.zip/a.ipynb": "it is damaged, or packed in a way that is unknown here"
+    }
+
+
+def test_damage_is_a_sentence(folder):
+    (folder / "text.zip").write_bytes(b"no zip")
+    (folder / "a.rar").write_bytes(b"Rar!")
+    data = zipped({"a.ipynb": bytes(range(256)) * 9})
+    content = zlib.compress(bytes(range(256)) * 9)[2:40]
+    (folder / "torn.zip").write_bytes(data.replace(content, bytes(len(content))))
+    locked = bytearray(zipped({"a.ipynb": b"secret"}))
+    locked[locked.index(b"PK\x01\x02") + 8] |= 1
+    (folder / "locked.zip").write_bytes(bytes(locked))
+    found = seen(folder)
+    assert found["text.zip"] == "it is no zip, or damaged"
+    assert "unpack it" in found["a.rar"]
+    assert "damaged" in found["torn.zip/a.ipynb"]
+    assert found["locked.zip/a.ipynb"] == "it is protected by a password"
+
+
+def test_names_in_utf8_that_the_zip_does_not_announce(folder):
+    data = zipped({"Zo_ M_ller/a.ipynb": b"a"}).replace(b"Zo_ M_ller", "Zoë Mller".encode())
+    (folder / "mac.zip").write_bytes(data)
+    assert list(seen(folder)) == ["mac.zip/Zoë Mller/a.ipynb"]
+
+
+def test_a_source_that_is_not_there(tmp_path):
+    with pytest.raises(CourseError, match="no such folder or zip"):
+        list(search(tmp_path / "gone.zip"))
+
+
+def test_a_single_file_is_taken(folder):
+    (folder / "ada_01.ipynb").write_bytes(b"a")
+    (one,) = search(folder / "ada_01.ipynb")
+    assert isinstance(one, File) and one.parts == ("ada_01.ipynb",)
