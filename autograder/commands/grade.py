@@ -127,7 +127,9 @@ def _work(batch: "Batch", handed: "list[Handed]", workers: Any) -> int:
                 result = batch.keep(one, outcome)
                 rate = number / (time.monotonic() - start)
                 bar.update(line, completed=number, rate=f"{rate:.1f} a second")
-                bar.console.print(_line(number, total, result), markup=False, highlight=False)
+                bar.console.print(
+                    _line(number, total, result, batch.counts[one]), markup=False, highlight=False
+                )
     except KeyboardInterrupt:
         left = len(handed) - len(batch.done)
         print(f"Stopped: {left} of {len(handed)} are left; run the same command to go on.")
@@ -154,9 +156,11 @@ def _progress() -> Progress:
     )
 
 
-def _line(number: int, total: int, result: "Result") -> str:
+def _line(number: int, total: int, result: "Result", counts: float) -> str:
     lost = ", ".join(one.name for one in result.exercises if one.score < one.max)
     why = result.problem.splitlines()[0] if result.problem else f"lost: {lost}" if lost else ""
+    if abs(counts - result.score) > 1e-6:  # by hand, or for being late
+        why = f"{counts:g} count{'; ' if why else ''}{why}"
     place = f"{number:>{len(str(total))}}/{total}"
     score = f"{result.score:g}/{result.max:g}"
     return f"{place}  {result.lesson}  {result.student:<16} {score:>7}  {why}".rstrip()
