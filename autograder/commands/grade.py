@@ -82,7 +82,7 @@ def _workers(options: argparse.Namespace) -> Any:
         return Cluster(options.cluster)
     from autograder.grading.pool import Pool
 
-    return Pool(max(1, options.workers or _cores()))
+    return Pool(max(1, options.workers or cores()))
 
 
 def _grade(
@@ -137,7 +137,8 @@ def _work(batch: "Batch", handed: "list[Handed]", workers: Any) -> int:
     return _sum_up(batch, handed, total, time.monotonic() - start)
 
 
-def _cores() -> int:
+def cores() -> int:
+    """How many cores this process may use."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1

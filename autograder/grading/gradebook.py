@@ -38,6 +38,7 @@ class GradebookError(CourseError):
 
 
 LOG = logging.getLogger("autograder.gradebook")
+LOG.addHandler(logging.NullHandler())  # nbgrader logs names
 
 
 @dataclass
@@ -183,7 +184,7 @@ class Book:
         names |= {"student": handed.student, "db_url": self._course.db_url}
         try:
             with _importable(self._course.root):
-                step = AssignLatePenalties(config=self._course.config)
+                step = AssignLatePenalties(config=self._course.config, log=LOG)
                 step.preprocess(nbformat.from_dict(notebook), {"nbgrader": names})
         except Exception as error:  # a plugin may be anyone's
             raise GradebookError(
