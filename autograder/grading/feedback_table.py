@@ -33,6 +33,7 @@ STYLE = """
 .summary a { color: #0b5394; text-decoration: underline; text-underline-offset: .25em }
 .summary p { margin: 0 0 .4em } .summary p:last-child { margin: 0 }
 .summary .comment { white-space: pre-line; width: auto; margin-top: 0 }
+.rendered_html img { max-width: 100%; height: auto }
 .problem { border-left: 4px solid #b3261e; padding: .4em .8em; margin: .5em 0 }
 @media (max-width: 600px) {
   .container, .panel-body, .panel-heading, div#notebook { padding-left: 4px; padding-right: 4px }
