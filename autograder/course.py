@@ -94,6 +94,11 @@ def configure(c: Config, root: Path | str) -> Config:
     c.ClearSolutions.code_stub = {"python": f"{STUB}()"}
     c.StubSolutions.code_stub = {"python": f"{STUB}()"}
     c.GenerateAssignment.preprocessors = GENERATE
+    c.GenerateFeedback.exporter_class = "autograder.grading.feedback_page.FeedbackExporter"
+    c.GenerateFeedback.preprocessors = [
+        "autograder.grading.feedback_page.Grades",
+        "nbconvert.preprocessors.CSSHTMLHeaderPreprocessor",
+    ]
     # nbgrader sees new work, but not a score or a comment that a person changed in the gradebook.
     c.GenerateFeedback.force = True
     c.ExportApp.plugin_class = "autograder.grading.spreadsheet.HarmlessCsv"

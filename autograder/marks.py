@@ -53,6 +53,12 @@ def exercise_called(name: str) -> str:
     return name.removeprefix(CHECK)
 
 
+def title(cell: Mapping[str, Any]) -> str:
+    """The heading under which the exercise of an assembled notebook's check stands, or ''."""
+    found = _notes(cell, "autograder").get("title")
+    return found if isinstance(found, str) else ""
+
+
 def run(cell: Mapping[str, Any]) -> str:
     """INSIDE, OUTSIDE or SKIP for a code cell of an assembled notebook, else ''."""
     return _notes(cell, "autograder").get("run", "")

@@ -10,19 +10,9 @@ from autograder import CourseError
 
 DESCRIPTION = "Build, verify, check and grade the notebooks of the attention course."
 COMMANDS = (
-    "build",
-    "verify",
-    "minutes",
-    "check",
-    "release",
-    "roster",
-    "due",
-    "receive",
-    "grade",
-    "grades",
-    "report",
-    "demo",
-    "data",
+    *("build", "verify", "minutes", "check"),  # lessons
+    *("release", "roster", "due", "receive", "grade", "feedback", "grades", "report"),  # a term
+    *("demo", "data"),
 )
 
 

@@ -93,7 +93,7 @@ def _workers(options: argparse.Namespace) -> Any:
         return Cluster(options.cluster)
     from autograder.grading.pool import Pool
 
-    return Pool(max(1, options.workers or _cores()))
+    return Pool(max(1, options.workers or cores()))
 
 
 def _grade(
@@ -138,7 +138,9 @@ def _work(batch: "Batch", handed: "list[Handed]", workers: Any) -> int:
                 result = batch.keep(one, outcome)
                 rate = number / (time.monotonic() - start)
                 bar.update(line, completed=number, rate=f"{rate:.1f} a second")
-                bar.console.print(_line(number, total, result), markup=False, highlight=False)
+                bar.console.print(
+                    _line(number, total, result, batch.counts[one]), markup=False, highlight=False
+                )
     except KeyboardInterrupt:
         left = len(handed) - len(batch.done)
         print(f"Stopped: {left} of {len(handed)} are left; run the same command to go on.")
@@ -146,7 +148,8 @@ def _work(batch: "Batch", handed: "list[Handed]", workers: Any) -> int:
     return _sum_up(batch, handed, total, time.monotonic() - start)
 
 
-def _cores() -> int:
+def cores() -> int:
+    """How many cores this process may use."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
@@ -165,9 +168,11 @@ def _progress() -> Progress:
     )
 
 
-def _line(number: int, total: int, result: "Result") -> str:
+def _line(number: int, total: int, result: "Result", counts: float) -> str:
     lost = ", ".join(one.name for one in result.exercises if one.score < one.max)
     why = result.problem.splitlines()[0] if result.problem else f"lost: {lost}" if lost else ""
+    if abs(counts - result.score) > 1e-6:  # by hand, or for being late
+        why = f"{counts:g} count{'; ' if why else ''}{why}"
     place = f"{number:>{len(str(total))}}/{total}"
     score = f"{result.score:g}/{result.max:g}"
     return f"{place}  {result.lesson}  {result.student:<16} {score:>7}  {why}".rstrip()

@@ -12,8 +12,8 @@ HELP = "a page of what a class earned, and why points were lost"
 DESCRIPTION = (
     "Read what `autograder grade` or `nbgrader autograde` left in class/autograded/ and write "
     "class.html and scores.csv: distribution, points by exercise, what went wrong how often, who "
-    "needs help, and the reason for every lost point. Scores that somebody changed by hand are in "
-    "nbgrader's gradebook only. No name of a student is printed."
+    "needs help, and the reason for every lost point. The scores are those that count: what was "
+    "changed by hand in nbgrader's gradebook is marked. No name of a student is printed."
 )
 
 
@@ -45,9 +45,18 @@ def run(options: argparse.Namespace) -> int:
 
 
 def graded(course: "Course", lessons: list[str] | None = None) -> list[dict[str, Any]]:
-    """What is kept of each graded submission of a course: see ``report``."""
-    from autograder.grading import records
+    """What is kept of each graded submission of a course, with the scores that count.
+
+    See ``report`` and ``counting``.
+    """
+    from autograder.grading import gradebook, records
+    from autograder.grading.counting import counting
 
     handed = course.submissions(lessons or ())
     kept = [records.load(course.autograded(one).parent) for one in handed]
-    return [result.as_dict() for result in kept if result is not None]
+    results = [result.as_dict() for result in kept if result is not None]
+    if not gradebook.exists(course):
+        return results
+    with gradebook.Book(course) as book:
+        counted = {lesson: book.counted(lesson) for lesson in {one.lesson for one in handed}}
+    return [counting(one, counted[one["lesson"]].get(one["student"])) for one in results]

@@ -6,12 +6,15 @@ retyping a cell changes nothing but, at worst, the student's own answer.
 """
 
 import hashlib
+import re
 from collections.abc import Sequence
 from typing import Any
 
 from autograder import marks
 from autograder.grading.prose import prose_cell
 from autograder.grading.submission import Cell, Submission
+
+HEADING = re.compile(r"^#{1,6} +(.+?) *$", re.MULTILINE)
 
 
 def assemble(master: dict[str, Any], submission: Submission) -> dict[str, Any]:
@@ -24,10 +27,11 @@ def assemble(master: dict[str, Any], submission: Submission) -> dict[str, Any]:
     answers, own = _sort(submission.cells, known)
     released = {digest(cell["source"]): cell for cell in master["cells"] if not _grade_id(cell)}
     cells = [_own_cell(cell, released) for cell in own.get("", ())]
+    titles = _titles(master["cells"])
     for cell in master["cells"]:
         name = _grade_id(cell)
         if name:
-            cells.append(_known_cell(cell, answers))
+            cells.append(_known_cell(cell, answers, titles.get(name, "")))
             cells += [_own_cell(one, released) for one in own.get(name, ())]
     for index, cell in enumerate(cells):
         cell["id"] = f"cell-{index}"
@@ -55,13 +59,24 @@ def _sort(cells: list[Cell], known: set[str]) -> tuple[dict[str, str], dict[str,
     return answers, own
 
 
-def _known_cell(master: dict[str, Any], answers: dict[str, str]) -> dict[str, Any]:
+def _titles(cells: Sequence[dict[str, Any]]) -> dict[str, str]:
+    """The last heading before each check and after the one before, by the check's grade_id."""
+    titles, heading = {}, ""
+    for cell in cells:
+        if cell["cell_type"] == "markdown":
+            heading = [heading, *HEADING.findall(cell["source"])][-1]
+        elif marks.is_check(cell):
+            titles[_grade_id(cell)], heading = heading, ""
+    return titles
+
+
+def _known_cell(master: dict[str, Any], answers: dict[str, str], title: str) -> dict[str, Any]:
     """A graded or locked cell: the master's, or for a solution the student's text in it."""
     nbgrader, name = {"nbgrader": {**master["metadata"]["nbgrader"]}}, _grade_id(master)
     if master["cell_type"] != "code":
         return {**master, "metadata": nbgrader}
     if marks.is_check(master):
-        made = _code_cell(master["source"], nbgrader | marks.to_run(marks.OUTSIDE))
+        made = _code_cell(master["source"], nbgrader | marks.to_run(marks.OUTSIDE, title=title))
         made["outputs"] = [error_output("NotGraded", ["This check has not been run."])]
         return made
     if marks.is_solution(master):

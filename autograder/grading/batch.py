@@ -9,7 +9,7 @@ from autograder.grading import companions, records
 from autograder.grading.assemble import assemble, error_output
 from autograder.grading.dependencies import PARTS, Dependencies
 from autograder.grading.folders import Course, Handed
-from autograder.grading.gradebook import Book
+from autograder.grading.gradebook import Book, GradebookError
 from autograder.grading.result import Exercise, Result
 from autograder.grading.submission import Submission, read
 from autograder.grading.task import Graded, Task
@@ -26,7 +26,8 @@ class Batch:
     ``regrading``  the name of a run that makes all results anew, save those that it has made
 
     ``done`` holds a Result for each submission that is graded. ``waiting`` holds the others, and
-    ``reasons`` in words why those of them wait that were graded before.
+    ``reasons`` in words why those of them wait that were graded before. ``counts`` has the points
+    that count of those graded now, which somebody may have changed by hand.
     """
 
     def __init__(
@@ -53,6 +54,7 @@ class Batch:
         self.done: dict[Handed, Result] = {}
         self.waiting: dict[Handed, dict[str, str]] = {}
         self.reasons: dict[Handed, str] = {}
+        self.counts: dict[Handed, float] = {}
         for one in handed:
             parts = depends[one.lesson].of(one)
             kept = records.load(course.autograded(one).parent)
@@ -84,7 +86,7 @@ class Batch:
         path = self._course.autograded(one)
         self._course.write_companions(one)
         records.save(path.parent, notebook, path.stem, result)
-        self._book.store(one, notebook)
+        self._store(one, notebook)
         self.done[one] = result
         return result
 
@@ -120,10 +122,17 @@ class Batch:
             return True
         try:
             notebook = records.read_notebook(self._course.autograded(one))
-            self._book.store(one, notebook)
+            self._store(one, notebook)
         except (OSError, ValueError, KeyError):
             return False
         return True
+
+    def _store(self, one: Handed, notebook: dict[str, Any]) -> None:
+        try:
+            self.counts[one] = self._book.store(one, notebook)
+        except GradebookError:
+            records.forget(self._course.autograded(one).parent)  # so that the next run grades it
+            raise
 
     def _ungraded(self, one: Handed, error: Exception) -> tuple[dict[str, Any], Result]:
         """No evidence, no points; without digests, the next run tries again."""

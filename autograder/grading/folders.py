@@ -53,6 +53,10 @@ class Course:
         """Path where the graded notebook is written."""
         return self._folder("autograded", handed) / f"{handed.lesson}.ipynb"
 
+    def feedback(self, handed: Handed) -> Path:
+        """Path of the page of feedback."""
+        return self._folder("feedback", handed) / f"{handed.lesson}.html"
+
     def timestamp(self, handed: Handed) -> str:
         """When it was submitted, as text, or '' if the file is missing or says no time."""
         return companions.timestamp(self._folder("submitted", handed))

@@ -1,7 +1,12 @@
 """nbgrader's gradebook, written by one process over one connection."""
 
+import contextlib
 import logging
+import sys
 import tempfile
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Self
 
 import nbformat
@@ -20,6 +25,8 @@ from nbgrader.api import (
 from nbgrader.converters import GenerateAssignment
 from nbgrader.coursedir import CourseDirectory
 from nbgrader.preprocessors import AssignLatePenalties
+from sqlalchemy.engine import make_url
+from sqlalchemy.exc import SQLAlchemyError
 
 from autograder import CourseError, marks
 from autograder.grading import records
@@ -27,10 +34,31 @@ from autograder.grading.folders import Course, Handed
 
 
 class GradebookError(CourseError):
-    """The gradebook cannot take the scores of a lesson; str() says why."""
+    """The gradebook cannot be read, or take the scores of a lesson; str() says why."""
 
 
 LOG = logging.getLogger("autograder.gradebook")
+LOG.addHandler(logging.NullHandler())  # nbgrader logs names
+
+
+@dataclass
+class Counted:
+    """What counts of one submission: changes by hand, extra points and the late penalty included.
+
+    ``scores``     by cell: points, points there are, and what its check gave (None: nothing)
+    ``comments``   by cell: the instructor's, else nbgrader's own, else None
+    ``unsettled``  whether somebody is to look at it again
+    """
+
+    scores: dict[str, tuple[float, float, float | None]] = field(default_factory=dict)
+    comments: dict[str, str | None] = field(default_factory=dict)
+    penalty: float = 0.0
+    unsettled: bool = False
+
+    @property
+    def score(self) -> float:
+        """All points together, less the penalty."""
+        return sum(score for score, _, _ in self.scores.values()) - self.penalty
 
 
 class Book:
@@ -38,7 +66,13 @@ class Book:
 
     def __init__(self, course: Course) -> None:
         self._course = course
-        self._book = Gradebook(course.db_url, course.id)
+        url = make_url(course.db_url)
+        try:
+            self._book = Gradebook(course.db_url, course.id)
+        except SQLAlchemyError as error:
+            raise GradebookError(
+                f"the gradebook {url!r} cannot be opened: {_cause(error)}"
+            ) from error
         self._names: dict[str, str] = {}  # of graded and solution cells, by id
         self._checksums: dict[str, dict[str, str]] = {}
 
@@ -78,22 +112,46 @@ class Book:
 
     def scores(self, lesson: str) -> dict[str, dict[str, float]]:
         """Automatic scores on record: student → exercise → points."""
-        rows = (
-            self._book.db.query(SubmittedAssignment.student_id, BaseCell.name, Grade.auto_score)
-            .join(SubmittedNotebook, SubmittedNotebook.assignment_id == SubmittedAssignment.id)
-            .join(Assignment, Assignment.id == SubmittedAssignment.assignment_id)
-            .join(Notebook, Notebook.id == SubmittedNotebook.notebook_id)
-            .join(Grade, Grade.notebook_id == SubmittedNotebook.id)
-            .join(BaseCell, BaseCell.id == Grade.cell_id)
-            .filter(Assignment.name == lesson, Notebook.name == lesson)
-        )
         found: dict[str, dict[str, float]] = {}
-        for student, name, score in rows:
+        for student, name, score in self._rows(lesson, Grade, Grade.auto_score):
             found.setdefault(student, {})[marks.exercise_called(name)] = score
         return found
 
-    def store(self, handed: Handed, notebook: dict[str, Any]) -> None:
-        """Record the scores of a graded notebook, the hint 'No response.', and any penalty."""
+    def counted(self, lesson: str) -> dict[str, Counted]:
+        """What counts of each submission of ``lesson``, by student; {} for a lesson not there."""
+        found: dict[str, Counted] = {}
+        columns = (Grade.score, Grade.max_score, Grade.auto_score, Grade.needs_manual_grade)
+        late = SubmittedNotebook.late_submission_penalty
+        for student, name, *scores, again, penalty in self._rows(lesson, Grade, *columns, late):
+            one = found.setdefault(student, Counted(penalty=penalty or 0))
+            one.scores[name] = tuple(scores)
+            one.unsettled = one.unsettled or again
+        for student, name, text in self._rows(lesson, Comment, Comment.comment):
+            found.setdefault(student, Counted()).comments[name] = text
+        return found
+
+    def _rows(self, lesson: str, kind: type[Grade] | type[Comment], *columns: Any) -> Iterable[Any]:
+        """Tuples (student, cell, *columns) of each grade or comment in a lesson."""
+        try:
+            return (
+                self._book.db.query(SubmittedAssignment.student_id, BaseCell.name, *columns)
+                .join(SubmittedNotebook, SubmittedNotebook.assignment_id == SubmittedAssignment.id)
+                .join(Assignment, Assignment.id == SubmittedAssignment.assignment_id)
+                .join(Notebook, Notebook.id == SubmittedNotebook.notebook_id)
+                .join(kind, kind.notebook_id == SubmittedNotebook.id)
+                .join(BaseCell, BaseCell.id == kind.cell_id)
+                .filter(Assignment.name == lesson, Notebook.name == lesson)
+                .all()
+            )
+        except SQLAlchemyError as error:
+            raise GradebookError(f"the gradebook cannot be read: {_cause(error)}") from error
+
+    def store(self, handed: Handed, notebook: dict[str, Any]) -> float:
+        """Record the scores of a graded notebook, the hint 'No response.', and any penalty.
+
+        Returns the points that count now: what somebody changed by hand stays. Raises
+        GradebookError where the penalty cannot be worked out.
+        """
         book, lesson = self._book, handed.lesson
         book.update_or_create_student(handed.student)
         timestamp = self._course.timestamp(handed)
@@ -118,13 +176,46 @@ class Book:
         book.db.commit()
         if late:
             self._penalise(handed, notebook)
+        book.db.refresh(submitted)
+        return float(submitted.score - (submitted.late_submission_penalty or 0))
 
     def _penalise(self, handed: Handed, notebook: dict[str, Any]) -> None:
         names = {"notebook": handed.lesson, "assignment": handed.lesson}
         names |= {"student": handed.student, "db_url": self._course.db_url}
-        step = AssignLatePenalties(config=self._course.config)
-        step.preprocess(nbformat.from_dict(notebook), {"nbgrader": names})
+        try:
+            with _importable(self._course.root):
+                step = AssignLatePenalties(config=self._course.config, log=LOG)
+                step.preprocess(nbformat.from_dict(notebook), {"nbgrader": names})
+        except Exception as error:  # a plugin may be anyone's
+            raise GradebookError(
+                f"{handed.lesson}: the late penalty of {handed.student} cannot be worked out "
+                f"({type(error).__name__}: {error}); see c.AssignLatePenalties.plugin_class in "
+                "nbgrader_config.py. Everyone graded before stays graded."
+            ) from error
         self._book.db.expire_all()
+
+
+def _cause(error: SQLAlchemyError) -> str:
+    """What the database said, without SQLAlchemy's query and link."""
+    return str(getattr(error, "orig", None) or error)
+
+
+def exists(course: Course) -> bool:
+    """Whether the course has a gradebook; opening one that is not there would make it."""
+    url = make_url(course.db_url)
+    if not url.drivername.startswith("sqlite"):
+        return True
+    return Path(url.database or "").is_file()
+
+
+@contextlib.contextmanager
+def _importable(folder: Path) -> Iterator[None]:
+    """Find modules beside nbgrader_config.py, as nbgrader's own commands do."""
+    sys.path.insert(0, str(folder))
+    try:
+        yield
+    finally:
+        sys.path.remove(str(folder))
 
 
 def _points(master: dict[str, Any]) -> dict[str, float]:

@@ -13,6 +13,10 @@ from attention.provided.files import write_aside
 from autograder.grading.result import Result
 
 REASONS = "reasons.json"
+ABOUT = (
+    "What the checks gave. Scores that somebody changed by hand, extra points and late penalties "
+    "are in nbgrader's gradebook, which is what counts."
+)
 
 
 def save(folder: Path, notebook: dict[str, Any], name: str, result: Result) -> None:
@@ -32,7 +36,8 @@ def read_notebook(path: Path | str) -> dict[str, Any]:
 
 def save_reasons(folder: Path, result: Result) -> None:
     """Write only the reasons."""
-    _write(folder / REASONS, json.dumps(result.as_dict(), indent=1, ensure_ascii=False))
+    told = {"about": ABOUT, **result.as_dict()}
+    _write(folder / REASONS, json.dumps(told, indent=1, ensure_ascii=False))
 
 
 def load(folder: Path) -> Result | None:
@@ -41,6 +46,11 @@ def load(folder: Path) -> Result | None:
         return Result.from_dict(json.loads((Path(folder) / REASONS).read_text(encoding="utf-8")))
     except (OSError, ValueError, KeyError, TypeError):
         return None
+
+
+def forget(folder: Path) -> None:
+    """Remove the reasons: what was graded is then graded again."""
+    (folder / REASONS).unlink(missing_ok=True)
 
 
 def _write(path: Path, text: str) -> None:

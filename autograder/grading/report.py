@@ -1,7 +1,8 @@
 """What a class earned: a table on the terminal, a CSV and a page for the instructor.
 
 All take ``results``: for each student and lesson a dict
-``{"student", "lesson", "exercises": [{"name", "score", "max", "reason"}, …]}``.
+``{"student", "lesson", "exercises": [{"name", "score", "max", "reason"}, …]}``, and what
+``counting`` adds where points were changed by hand or for being late.
 """
 
 import csv
@@ -37,6 +38,9 @@ pre { background: #f6f8fa; padding: .6rem; white-space: pre-wrap; font-size: .85
 """
 
 
+CHANGED = "* changed by hand in the gradebook, or by a late penalty"
+
+
 def lessons(results: Iterable[dict[str, Any]]) -> dict[str, list[dict[str, Any]]]:
     """The results grouped by lesson, lessons and students in order."""
     grouped: dict[str, list[dict[str, Any]]] = {}
@@ -56,8 +60,9 @@ def print_table(results: Iterable[dict[str, Any]], console: Console | None = Non
             table.add_column(_in_lines(part["name"]), justify="right", no_wrap=True)
         table.add_column("total", justify="right", no_wrap=True)
         for row in rows:
-            scores = [f"{part['score']:g}/{part['max']:g}" for part in row["exercises"]]
-            table.add_row(row["student"], *scores, "{:g}/{:g}".format(*total(row)))
+            scores = [_points(part, "/") for part in row["exercises"]]
+            earned = "{:g}/{:g}".format(*total(row)) + ("*" if row.get("penalty") else "")
+            table.add_row(row["student"], *scores, earned)
         # A table wider than the terminal is hard to read, but one without columns would be wrong.
         needed = table.__rich_measure__(console, console.options.update(max_width=10_000)).maximum
         console.width = max(width, needed)
@@ -68,19 +73,27 @@ def print_table(results: Iterable[dict[str, Any]], console: Console | None = Non
                 console.print(f"{row['student']} · {part['name']}", style="bold", highlight=False)
                 reason = _indented(part["reason"])
                 console.print(reason, markup=False, highlight=False, soft_wrap=True)
+        if any(_changed(row) for row in rows):
+            console.print(CHANGED, markup=False, highlight=False)
         console.print()
 
 
 def write_csv(results: Iterable[dict[str, Any]], path: Path) -> None:
-    """One row per student, lesson and exercise: score, points there are, reason."""
+    """One row per student, lesson and exercise: score, points there are, reason, automatic score.
+
+    A late penalty has a row of its own, so that the scores sum up to what counts.
+    """
     with open(path, "w", newline="", encoding="utf-8") as stream:
         writer = csv.writer(stream)
-        writer.writerow(["student", "lesson", "exercise", "score", "max", "reason"])
+        writer.writerow(["student", "lesson", "exercise", "score", "max", "reason", "automatic"])
         for rows in lessons(results).values():
             for row in rows:
+                names = [harmless(row["student"]), row["lesson"]]
                 for part in row["exercises"]:
-                    texts = [harmless(row["student"]), row["lesson"], part["name"]]
-                    writer.writerow([*texts, part["score"], part["max"], harmless(part["reason"])])
+                    told = [part["name"], part["score"], part["max"], harmless(part["reason"])]
+                    writer.writerow([*names, *told, part.get("automatic", part["score"])])
+                if late := row.get("penalty"):
+                    writer.writerow([*names, "late penalty", -late, 0, "handed in late", 0])
 
 
 def write_html(results: Iterable[dict[str, Any]], path: Path) -> None:
@@ -107,12 +120,12 @@ def _score_table(rows: list[dict[str, Any]]) -> str:
     lines = [f"<table><tr>{head}</tr>"]
     for row in rows:
         cells = "".join(_score_cell(part) for part in row["exercises"])
-        earned = "{:g} / {:g}".format(*total(row))
+        earned = "{:g} / {:g}".format(*total(row)) + ("*" if row.get("penalty") else "")
         lines.append(f"<tr><td>{html.escape(row['student'])}</td>{cells}<td>{earned}</td></tr>")
     solved, shares, apart = [], [], []
     for place in range(len(names)):
         column = [row["exercises"][place] for row in rows]
-        right = sum(part["score"] == part["max"] for part in column)
+        right = sum(part["score"] >= part["max"] for part in column)
         goes_with = tallies.discrimination(rows, place)
         solved.append(f"{right} of {len(column)}")
         shares.append(f"{tallies.share_earned(rows, place):.2f}")
@@ -120,6 +133,8 @@ def _score_table(rows: list[dict[str, Any]]) -> str:
     lines.append(_line("solved by", solved))
     lines.append(_line("share of its points", shares))
     lines.append(_line("goes with the rest", apart) + "</table>")
+    if any(_changed(row) for row in rows):
+        lines.append(f"<p>{CHANGED}</p>")
     lines.append(
         "<p>“Goes with the rest” is the correlation of an exercise’s points with all others’. "
         "Where it is near 0 or below, look at the exercise; of a few students it says little.</p>"
@@ -148,8 +163,18 @@ def _spread(rows: list[dict[str, Any]]) -> str:
 
 
 def _score_cell(part: dict[str, Any]) -> str:
-    kind = "full" if part["score"] == part["max"] else "none" if part["score"] == 0 else "part"
-    return f"<td class={kind}>{part['score']:g} / {part['max']:g}</td>"
+    kind = "full" if part["score"] >= part["max"] else "none" if part["score"] == 0 else "part"
+    return f"<td class={kind}>{_points(part, ' / ')}</td>"
+
+
+def _points(part: dict[str, Any], between: str) -> str:
+    """Points of points, with a star where they were changed by hand."""
+    return f"{part['score']:g}{between}{part['max']:g}" + ("*" if "automatic" in part else "")
+
+
+def _changed(row: dict[str, Any]) -> bool:
+    """Whether a star stands in the line of a student."""
+    return "penalty" in row or any("automatic" in part for part in row["exercises"])
 
 
 def _common(rows: list[dict[str, Any]]) -> str:

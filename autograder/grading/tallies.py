@@ -87,9 +87,9 @@ def discrimination(rows: Sequence[Row], place: int) -> float | None:
 
 
 def total(row: Row) -> tuple[float, float]:
-    """Pair (points earned, points there are) of one student's lesson."""
-    parts = row["exercises"]
-    return sum(part["score"] for part in parts), sum(part["max"] for part in parts)
+    """Pair (points that count, points there are) of one student's lesson."""
+    parts, late = row["exercises"], row.get("penalty", 0)
+    return sum(part["score"] for part in parts) - late, sum(part["max"] for part in parts)
 
 
 def in_need(rows: Iterable[Row]) -> list[Row]:
@@ -103,5 +103,5 @@ def spread(rows: Sequence[Row], bins: int = 10) -> list[int]:
     counts = [0] * bins
     for row in rows:
         earned, most = total(row)
-        counts[min(bins - 1, int(bins * earned / (most or 1)))] += 1
+        counts[max(0, min(bins - 1, int(bins * earned / (most or 1))))] += 1
     return counts

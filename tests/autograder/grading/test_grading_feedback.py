@@ -106,13 +106,13 @@ def test_solved_work_replaces_the_page_of_blank_work_and_is_released(course, api
     hand_in_blank(course)
     grade(course)
     feedback_on_what_is_new(api)
-    assert shown(page(course)) == "0.0 / 5.0"
+    assert shown(page(course)) == "0 / 5"
     hand_in(course, "ada")
     grade(course)
     nbgrader("generate_feedback", SLUG)
-    assert shown(page(course)) == "5.0 / 5.0"
+    assert shown(page(course)) == "5 / 5"
     nbgrader("release_feedback", SLUG)
-    assert [shown(path) for path in released(course)] == ["5.0 / 5.0"]
+    assert [shown(path) for path in released(course)] == ["5 / 5"]
 
 
 def test_nbgraders_own_rule_sees_each_grading_once(course, api):
@@ -125,14 +125,14 @@ def test_nbgraders_own_rule_sees_each_grading_once(course, api):
     hand_in(course, "ben", answers=WRONG)
     grade(course)
     feedback_on_what_is_new(api)
-    assert shown(page(course, "ben")) == "3.0 / 5.0"
+    assert shown(page(course, "ben")) == "3 / 5"
     succeed(api.release_feedback(SLUG))
     hand_in(course, "ben")
     succeed(api.autograde(SLUG, "ben", force=True))
     feedback_on_what_is_new(api)
-    assert shown(page(course, "ben")) == "5.0 / 5.0"
+    assert shown(page(course, "ben")) == "5 / 5"
     succeed(api.release_feedback(SLUG))
-    assert [shown(path) for path in released(course)] == ["5.0 / 5.0"]  # under the same name
+    assert [shown(path) for path in released(course)] == ["5 / 5"]  # under the same name
 
 
 @pytest.mark.parametrize("command", ["autograder grade", "nbgrader autograde"])
@@ -149,7 +149,7 @@ def test_collected_work_is_released_to_whoever_submitted_it(course, api, command
         succeed(api.autograde(SLUG, "ada", force=False))
     feedback_on_what_is_new(api)
     succeed(api.release_feedback(SLUG))
-    assert shown(page(course)) == "5.0 / 5.0"
+    assert shown(page(course)) == "5 / 5"
     name = notebook_hash(secret=SECRETS["late"], notebook_id=SLUG)
     assert [path.stem for path in released(course)] == [name]
     with Gradebook(Course(course).db_url, "attention") as book:
@@ -163,12 +163,12 @@ def test_a_score_changed_by_hand_reaches_the_page(course):
     config = Course(course).config
     config.CourseDirectory.assignment_id = SLUG
     GenerateFeedback(coursedir=CourseDirectory(config=config), config=config).start()
-    assert shown(page(course)) == "3.0 / 5.0"
+    assert shown(page(course)) == "3 / 5"
     with Gradebook(Course(course).db_url, "attention") as book:
         book.find_grade("check_softmax", SLUG, SLUG, "ada").manual_score = 1.5
         book.db.commit()
     GenerateFeedback(coursedir=CourseDirectory(config=config), config=config).start()
-    assert shown(page(course)) == "4.5 / 5.0"
+    assert shown(page(course)) == "4.5 / 5"
 
 
 def test_what_an_earlier_grading_left_out_is_written_without_grading_again(course, api):

@@ -1,0 +1,95 @@
+"""``autograder feedback``: make the pages that students read, and give them back."""
+
+import argparse
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:  # slow to import
+    from autograder.grading.feedback_pages import Pages
+    from autograder.grading.folders import Course, Handed
+
+HELP = "make the pages that students read, and give them back"
+DESCRIPTION = (
+    "Make class/feedback/<student>/<lesson>/<lesson>.html for what is graded, as nbgrader "
+    "generate_feedback does, but only where the graded notebook or the gradebook changed since. "
+    "With --to, write the pages into a folder, or a zip if the name ends in .zip: as "
+    "<student>/<lesson>.html (pages), under the names of an LMS, by which it takes feedback back "
+    "(canvas, moodle), or as one file a student (mail). Exit status 0 if "
+    "everyone graded has a page."
+)
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the options of ``autograder feedback``."""
+    add = parser.add_argument
+    add("--lesson", action="append", default=[], metavar="L", help="only this lesson; repeatable")
+    add("--student", action="append", default=[], metavar="S", help="only this student; repeatable")
+    add("--to", type=Path, metavar="FOLDER|ZIP", help="where to write the pages for students")
+    forms = ("pages", "canvas", "moodle", "mail")
+    add("--form", choices=forms, default="pages", help="how they go back (default: pages)")
+    add("--workers", type=int, metavar="N", help="processes that make pages (default: all cores)")
+    add("--db-url", metavar="URL", help="the gradebook (default: that of nbgrader_config.py)")
+    add("--course", metavar="DIR", help="folder with nbgrader_config.py (default: this one)")
+
+
+def run(options: argparse.Namespace) -> int:
+    """Make the pages and give them back; returns the exit status."""
+    from autograder.grading import gradebook, handing_back
+    from autograder.grading.feedback_pages import Pages
+    from autograder.grading.folders import Course
+
+    course = Course(options.course, options.db_url)
+    handed = course.submissions(options.lesson, options.student)
+    graded = [one for one in handed if course.autograded(one).is_file()]
+    if not graded or not gradebook.exists(course):
+        print(f"Nothing is graded in {course.root}: run autograder grade first.", file=sys.stderr)
+        return 1
+    handing_back.refuse(options.form, options.to, {one.lesson for one in graded})
+    pages = Pages(course, handed)
+    _make(pages, options.workers)
+    if options.to:
+        _give_back(course, pages, options, handed)
+    return _sum_up(pages)
+
+
+def _make(pages: "Pages", workers: int | None) -> None:
+    from autograder.commands.grade import cores
+
+    kept, total, start = len(pages.current), len(pages.stale), time.monotonic()
+    for done in pages.make(max(1, workers or cores())):
+        if sys.stdout.isatty():
+            print(f"\r{done} of {total} pages", end="", flush=True)
+    if sys.stdout.isatty() and total:
+        print("\r", end="")
+    made, seconds = len(pages.current) - kept, time.monotonic() - start
+    print(f"{made} pages made in {seconds:.1f} s; {kept} were current.")
+
+
+def _give_back(
+    course: "Course", pages: "Pages", options: argparse.Namespace, handed: "list[Handed]"
+) -> None:
+    from autograder.grading.handing_back import hand_back
+
+    there = set(pages.current)
+    gone = [one for one in handed if one not in there]
+    unknown = hand_back(course, options.form, options.to, pages.current, gone)
+    print(f"{options.to}: {len(pages.current)} pages")
+    if unknown:
+        print(
+            f"{unknown} of them have no name that {options.form.capitalize()} knows, for it is not "
+            "noted how they were collected; they are called STUDENT_LESSON.html"
+        )
+
+
+def _sum_up(pages: "Pages") -> int:
+    if pages.ungraded:
+        print(f"{pages.ungraded} are not graded yet and get no page.")
+    if pages.unsettled:
+        print(
+            f"{pages.unsettled} are to be looked at again: the formgrader says needs manual grade."
+        )
+    for one, why in sorted(pages.failed.items()):
+        print(f"no page for {one.student}, {one.lesson}: {why}", file=sys.stderr)
+    return 1 if pages.failed else 0
