@@ -1,6 +1,7 @@
 """Put what came back where the grading looks for it, and lose nothing on the way."""
 
 import hashlib
+import json
 import os
 import tempfile
 from collections.abc import Collection, Iterable
@@ -18,6 +19,7 @@ from autograder.collecting.search import File, NotOpened, Refused, is_junk, sear
 from autograder.grading import companions, records
 from autograder.grading.filenames import is_notebook
 from autograder.grading.folders import Course, Handed
+from autograder.grading.handing_back import RECEIVED
 from autograder.grading.submission import MAX_BYTES, place, read_bytes
 
 
@@ -186,6 +188,8 @@ def _put(course: Course, one: HandIn, when: datetime, due: datetime | None, how:
         corrected = due and before and one.clues.late not in (None, before > due)
         if not how.dry and (before is None or how.at or corrected):
             companions.write_time(folder, when)
+        if not how.dry:
+            _note(folder, one)
         return "same"
     if before and (how.at or one.file.moment) < before:
         raise Refused(f"a later hand-in, of {before:%Y-%m-%d %H:%M} UTC, is there already")
@@ -208,11 +212,17 @@ def _write(course: Course, one: HandIn, when: datetime, before: datetime | None,
         made.mkdir()
         write_aside(made / path.name, data)
         companions.write_time(made, when)
+        _note(made, one)
         if old:
             time = before or datetime.fromtimestamp(folder.stat().st_mtime, UTC)
             os.rename(folder, _free(top / "replaced" / one.student / one.lesson, time))
         folder.parent.mkdir(parents=True, exist_ok=True)
         os.rename(made, folder)  # an empty folder there gives way
+
+
+def _note(folder: Path, one: HandIn) -> None:
+    """Keep the path under which a hand-in came: an LMS takes feedback by that name."""
+    write_aside(folder / RECEIVED, json.dumps({"from": "/".join(one.file.parts)}).encode())
 
 
 def _free(folder: Path, time: datetime) -> Path:

@@ -68,3 +68,15 @@ def test_a_canvas_zip_becomes_grades_in_canvas(tmp_path, capsys):
     assert "grade --lesson 00_getting_started --regrade" in run("due", "0", "2040-01-01").out
     grade(course, "--regrade", "--student", "ben")
     assert grades() == ["5", "5", "3", ""]
+
+    where = ("--form", "canvas", "--to", str(course / "back.zip"))
+    run("feedback", *where)
+    with zipfile.ZipFile(course / "back.zip") as archive:  # Canvas knows whose they are
+        names = sorted(archive.namelist())
+        page = archive.read(names[1]).decode()
+    assert names == [
+        f"bauerben_LATE_102_90002_{SLUG}.html",
+        f"lovelaceada_101_90004_{SLUG}-2.html",
+        f"müllerzoë_103_90003_{SLUG} (1).html",
+    ]
+    assert "<caption" in page
