@@ -9,7 +9,10 @@ from collections.abc import Sequence
 from autograder import CourseError
 
 DESCRIPTION = "Build, verify, check and grade the notebooks of the attention course."
-COMMANDS = ("build", "verify", "minutes", "check", "release", "grade", "report", "demo", "data")
+COMMANDS = (
+    *("build", "verify", "minutes", "check", "release", "grade", "report", "mistake"),
+    *("demo", "data"),
+)
 
 
 def parser() -> argparse.ArgumentParser:

@@ -9,6 +9,7 @@ from rich.console import Console
 from autograder.commands import cli
 from autograder.grading import records, report, tallies
 from autograder.grading.result import Exercise, Result
+from autograder.reporting import page
 
 NAMES = ["soft_lookup", "distances", "nadaraya_watson", "LearnedBandwidth", "effective_neighbours"]
 
@@ -63,13 +64,13 @@ def test_the_csv_has_a_row_for_every_exercise(tmp_path):
 def test_the_page_shows_what_students_wrote_as_text(tmp_path):
     reason = "soft_lookup: <script>alert(1)</script>"
     results = [result("<b>zoe", NAMES[:1], reason), result("ada", NAMES[:1], reason)]
-    report.write_html(results, tmp_path / "class.html")
-    page = (tmp_path / "class.html").read_text(encoding="utf-8")
-    assert "<script>" not in page
-    assert "<b>zoe" not in page
-    told = "<td>soft_lookup</td><td>2</td><td>no hint</td><td>soft_lookup: &lt;script&gt;"
-    assert told in page, "the most frequent reasons"
-    assert "0 of 2" in page
+    page.write_html(results, tmp_path / "class.html")
+    written = (tmp_path / "class.html").read_text(encoding="utf-8")
+    assert "<script>" not in written
+    assert "<b>zoe" not in written
+    told = "<td>2</td><td>no hint</td><td class=said>soft_lookup: &lt;script&gt;"
+    assert told in written, "the most frequent reasons"
+    assert "0 of 2" in written
 
 
 HINTED = """softmax: the values are wrong.
