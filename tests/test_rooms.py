@@ -18,6 +18,7 @@ MAY_IMPORT = {
     "autograder.commands": {
         "releasing",
         "reporting",
+        "leaderboard",
         "building",
         "grading",
         "checking",
@@ -27,6 +28,7 @@ MAY_IMPORT = {
         "train",
     },
     "autograder.releasing": {"building", "grading", "checking", "sandbox", "inside", "provided"},
+    "autograder.leaderboard": {"reporting", "grading", "checking", "provided"},
     "autograder.reporting": {"grading", "checking", "provided"},
     FACE: {"grading", "checking", "inside", "top"},
     "autograder.grading": {"building", "sandbox", "checking", "inside", FACE, "provided"},

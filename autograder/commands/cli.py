@@ -11,7 +11,7 @@ from autograder import CourseError
 DESCRIPTION = "Build, verify, check and grade the notebooks of the attention course."
 COMMANDS = (
     *("build", "verify", "minutes", "check", "release", "grade", "report", "mistake"),
-    *("demo", "data"),
+    *("leaderboard", "demo", "data"),
 )
 
 

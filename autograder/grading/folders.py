@@ -64,7 +64,7 @@ class Course:
 
         Raises CourseError for a lesson or a student that there is not.
         """
-        found, chosen = [], lessons.choose(names, self._lessons())
+        found, chosen = [], lessons.choose(names, self.lessons())
         top = Path(self._folders.format_path(self._folders.submitted_directory, "*", "*"))
         known = list(self.root.glob(str(top.relative_to(self.root))))
         self._refuse_unknown(students, known, top.parent.parent)
@@ -77,7 +77,7 @@ class Course:
                 found.append(handed)
         return sorted(found)
 
-    def _lessons(self) -> list[str]:
+    def lessons(self) -> list[str]:
         """The lessons that have a solved notebook."""
         masters = self.root.glob(str(self.master("*").relative_to(self.root)))
         return [path.stem for path in masters if path.is_file() and path.stem == path.parent.name]

@@ -61,10 +61,10 @@ def write_csv(results: Iterable[dict[str, Any]], path: Path) -> None:
                 for part in row["exercises"]:
                     words = [row["student"], row["lesson"], part["name"]]
                     numbers = [part["score"], part["max"]]
-                    writer.writerow([*map(_cell, words), *numbers, _cell(part["reason"])])
+                    writer.writerow([*map(as_text, words), *numbers, as_text(part["reason"])])
 
 
-def _cell(text: str) -> str:
+def as_text(text: str) -> str:
     """``text`` so that a spreadsheet takes it for text, not for a formula."""
     return f"'{text}" if text.startswith(("=", "+", "-", "@", "\t", "\r")) else text
 

@@ -100,10 +100,11 @@ def _map(rows: list[dict[str, Any]]) -> str:
     ]
     pairs = sorted(zip(shares, names, strict=True), key=lambda pair: -sum(pair[0]))
     drawn = drawings.heat_map([name for _, name in pairs], [share for share, _ in pairs])
-    return _figure(drawn, "Who solved what: the easiest exercise above, the hardest below.")
+    return figure(drawn, "Who solved what: the easiest exercise above, the hardest below.")
 
 
-def _figure(drawn: str, caption: str) -> str:
+def figure(drawn: str, caption: str) -> str:
+    """A drawing with its caption."""
     return f"<figure>{drawn}<figcaption>{html.escape(caption)}</figcaption></figure>"
 
 
@@ -157,7 +158,7 @@ def _spread(rows: list[dict[str, Any]]) -> str:
         f"lowest {min(earned):g}, highest {max(earned):g}.</p>"
     )
     drawn = drawings.histogram(tallies.spread(rows), most)
-    return said + _figure(drawn, "How many students earned how many points.")
+    return said + figure(drawn, "How many students earned how many points.")
 
 
 def _score_cell(part: dict[str, Any]) -> str:
@@ -181,7 +182,7 @@ def _common(rows: list[dict[str, Any]]) -> str:
     caption = "What was named most often: how many students read which hint."
     head = "<tr><th>exercise</th><th>students</th><th></th><th>what they were told</th></tr>"
     return (
-        f"<h3>What went wrong most often</h3>{_figure(drawn, caption) if drawn else ''}"
+        f"<h3>What went wrong most often</h3>{figure(drawn, caption) if drawn else ''}"
         f"<table>{head}{lines}</table>"
     )
 
@@ -227,7 +228,7 @@ def _time(rows: list[dict[str, Any]]) -> str:
     ]
     drawn = drawings.bars(slow, "Median seconds to grade an exercise.", " s") if slow else ""
     caption = "The slowest exercises: median time of the student’s cell and its check."
-    return f"<h3>Time to grade</h3>{said}{_figure(drawn, caption) if drawn else ''}"
+    return f"<h3>Time to grade</h3>{said}{figure(drawn, caption) if drawn else ''}"
 
 
 def _in_need(rows: list[dict[str, Any]]) -> str:
