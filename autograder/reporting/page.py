@@ -16,6 +16,7 @@ from autograder.reporting import drawings
 from autograder.reporting.insight import Insight
 from autograder.reporting.likeness import Alike
 from autograder.reporting.unexplained import Cluster
+from autograder.reporting.written import unnamed
 
 STYLE = """
 body { font: 16px/1.5 system-ui, sans-serif; max-width: 70rem; margin: 2rem auto; padding: 0 1rem;
@@ -60,7 +61,7 @@ def write_html(
         f"<title>Class report</title><style>{STYLE}</style><h1>Class report</h1>"
     ]
     for lesson, graded in lessons(results).items():
-        rows, others = tallies.of_one_version(graded)
+        rows, others = tallies.of_one_version([*map(_unnamed, graded)] if anonymous else graded)
         insight = (insights or {}).get(lesson, Insight())
         parts += [f"<h2>{html.escape(lesson)}</h2>", _of_others(others), _spread(rows), _map(rows)]
         parts += [_exercises(rows), _common(rows)]
@@ -68,6 +69,14 @@ def write_html(
         if not anonymous:
             parts += [_in_need(rows), _alike(insight.alike), _scores(rows), _reasons(rows)]
     write_aside(path, "\n".join(part for part in parts if part).encode())
+
+
+def _unnamed(row: dict[str, Any]) -> dict[str, Any]:
+    """A row whose reasons, which may hold its student's own words, do not name the student."""
+    parts = [
+        part | {"reason": unnamed(part["reason"], row["student"])} for part in row["exercises"]
+    ]
+    return row | {"exercises": parts}
 
 
 def _of_others(count: int) -> str:

@@ -7,7 +7,7 @@ from typing import NamedTuple
 from autograder import lessons
 from autograder.checking import registry
 from autograder.grading.tallies import NUMBER, Row, said
-from autograder.reporting.written import Texts, example
+from autograder.reporting.written import Texts, example, unnamed
 
 # What is no answer cannot be stored as a wrong one.
 NO_ANSWER = (
@@ -74,7 +74,7 @@ def _cluster(exercise: str, told: Mapping[str, str], texts: Texts) -> Cluster:
     written = {one: texts.get(one, {}).get(exercise, "").strip() for one in students}
     shown = min(students, key=lambda one: (not written[one], len(written[one])))
     text = example(written[shown], shown)
-    return Cluster(exercise, students, told[shown][:TOLD_CHARS], shown, text)
+    return Cluster(exercise, students, unnamed(told[shown], shown)[:TOLD_CHARS], shown, text)
 
 
 def is_wrong_answer(row: Row, part: Row) -> bool:

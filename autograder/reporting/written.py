@@ -43,7 +43,11 @@ def example(source: str, student: str) -> str:
     lines = [line for line in _bare(source).splitlines() if line.strip()]
     if len(lines) > SHOWN_LINES:
         lines = [*lines[: SHOWN_LINES - 1], "…"]
-    text = clean("\n".join(line[:200] for line in lines))
+    return unnamed(clean("\n".join(line[:200] for line in lines)), student)
+
+
+def unnamed(text: str, student: str) -> str:
+    """``text`` without the name of its writer."""
     if len(student) < SHORTEST_NAME:
         return text
     return re.sub(re.escape(student), "…", text, flags=re.IGNORECASE)

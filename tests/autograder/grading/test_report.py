@@ -2,6 +2,7 @@
 
 import csv
 import io
+import re
 
 import pytest
 from rich.console import Console
@@ -144,3 +145,37 @@ def test_the_command_writes_the_page_and_prints_no_name(tmp_path, capsys):
     written = tmp_path / "class" / "report"
     assert "zoe" in (written / "class.html").read_text(encoding="utf-8")
     assert "softmax" in (written / "scores.csv").read_text(encoding="utf-8")
+
+
+def test_an_anonymous_page_names_nobody_not_even_in_their_own_words(tmp_path):
+    raised = "soft_lookup: your code raised ValueError.\n  got       {} was here"
+    results = [result(name, NAMES[:1], raised.format(name)) for name in ("zoe", "Zoe", "ada")]
+    page.write_html(results, tmp_path / "named.html")
+    page.write_html(results, tmp_path / "page.html", anonymous=True)
+    assert "zoe" in (tmp_path / "named.html").read_text(encoding="utf-8")
+    text = (tmp_path / "page.html").read_text(encoding="utf-8")
+    assert not {"zoe", "Zoe", "ada"} & set(re.findall(r"\w+", text))
+    assert "3 students" in text
+    assert text.count("role='img' aria-label=") == 2
+
+
+def test_results_of_another_version_are_left_out_and_counted(tmp_path):
+    older = result("zoe")
+    older["exercises"].pop()
+    page.write_html([result("ada"), result("ben"), older], tmp_path / "page.html")
+    text = (tmp_path / "page.html").read_text(encoding="utf-8")
+    assert "1 result is of the lesson with other exercises" in text
+    assert "2 of 2" in text
+
+
+def test_a_spreadsheet_takes_no_name_for_a_formula(tmp_path):
+    report.write_csv([result("=cmd|' /C calc'!A0")], tmp_path / "scores.csv")
+    with open(tmp_path / "scores.csv", newline="", encoding="utf-8") as stream:
+        assert next(csv.DictReader(stream))["student"] == "'=cmd|' /C calc'!A0"
+
+
+def test_the_slowest_exercises_come_first():
+    rows = [result("ada"), result("ben")]
+    for row, seconds in zip(rows, (1.0, 3.0), strict=True):
+        row["exercises"][1]["seconds"], row["exercises"][0]["seconds"] = seconds, 0.5
+    assert tallies.slowest(rows) == [("distances", 2.0, 3.0), ("soft_lookup", 0.5, 0.5)]
