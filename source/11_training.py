@@ -844,3 +844,31 @@ for count in (1, 3, 5):
 
 # %% [markdown]
 # These are the checkpoints of your training above. 1 is the last one, as it is.
+
+# %% [markdown]
+# ## Leaderboard ★
+# Nothing here earns points. With at most 6 600 sentences to learn from (steps × sentences in a
+# batch) and 200 000 parameters: which settings translate most numbers without any error? Give your
+# entry a name, not your own, and change what you like; "" takes no part. If your class has a
+# leaderboard, the settings are trained there on three seeds, and measured on numbers that nobody
+# has seen. The first ones are those of this lesson.
+
+# %%
+leaderboard = {
+    "name": "",
+    "d_model": 64,
+    "n_heads": 4,
+    "d_ff": 128,
+    "n_layers": 2,
+    "pre_norm": True,
+    "dropout": 0.0,
+    "steps": 120,
+    "sentences": 55,
+    "schedule": "noam",  # or "rise" or "constant"
+    "rate": 0.0073,  # the highest
+    "warmup": 40,
+    "smoothing": 0.1,
+    "max_norm": 1.0,
+    "weight_decay": 0.0,
+    "averaged": 1,  # the mean of so many last weights, 5 steps apart
+}

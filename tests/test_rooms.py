@@ -18,6 +18,8 @@ MAY_IMPORT = {
     "autograder.commands": {
         "collecting",
         "releasing",
+        "reporting",
+        "leaderboard",
         "building",
         "grading",
         "checking",
@@ -28,6 +30,8 @@ MAY_IMPORT = {
     },
     "autograder.releasing": {"building", "grading", "checking", "sandbox", "inside", "provided"},
     "autograder.collecting": {"grading", "provided"},
+    "autograder.leaderboard": {"reporting", "grading", "checking", "provided"},
+    "autograder.reporting": {"grading", "checking", "provided"},
     FACE: {"grading", "checking", "inside", "top"},
     "autograder.grading": {"building", "sandbox", "checking", "inside", FACE, "provided"},
     "autograder.building": {"checking", "inside", FACE, "provided"},

@@ -6,6 +6,7 @@ its wrong answers live in ``autograder/mistakes/<lesson>.py`` and register with 
 """
 
 import importlib
+import importlib.util
 import pkgutil
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -164,6 +165,14 @@ def _import_answers(lesson: str) -> None:
     except ModuleNotFoundError as error:
         if error.name != module:
             raise
+
+
+def source_of_answers(lesson: str) -> str:
+    """The text of the module with a lesson's stored answers, or '' if there is none."""
+    spec = importlib.util.find_spec(f"autograder.mistakes.{lesson}")
+    if spec is None or spec.origin is None:
+        return ""
+    return Path(spec.origin).read_text(encoding="utf-8")
 
 
 def strays(lesson: str) -> list[Answer]:

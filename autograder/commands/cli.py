@@ -11,8 +11,8 @@ from autograder import CourseError
 DESCRIPTION = "Build, verify, check and grade the notebooks of the attention course."
 COMMANDS = (
     *("build", "verify", "minutes", "check"),  # lessons
-    *("release", "roster", "due", "receive", "grade", "feedback", "grades", "report"),  # a term
-    *("demo", "data"),
+    *("release", "roster", "due", "receive", "grade", "feedback", "grades"),  # a term
+    *("report", "mistake", "leaderboard", "demo", "data"),
 )
 
 

@@ -11,9 +11,10 @@ if TYPE_CHECKING:  # slow to import
 HELP = "a page of what a class earned, and why points were lost"
 DESCRIPTION = (
     "Read what `autograder grade` or `nbgrader autograde` left in class/autograded/ and write "
-    "class.html and scores.csv: distribution, points by exercise, what went wrong how often, who "
-    "needs help, and the reason for every lost point. The scores are those that count: what was "
-    "changed by hand in nbgrader's gradebook is marked. No name of a student is printed."
+    "class.html and scores.csv: distribution, points by exercise, what went wrong how often, what "
+    "no stored mistake explains, answers that are strangely alike, time to grade, who needs help, "
+    "and the reason for every lost point. The scores are those that count: what was changed by "
+    "hand in nbgrader's gradebook is marked. No name of a student is printed."
 )
 
 
@@ -23,12 +24,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--lesson", action="append", default=[], metavar="L", help="only this lesson; repeatable")
     add("--course", metavar="DIR", help="folder with nbgrader_config.py (default: this one)")
     add("--to", metavar="DIR", help="where to write (default: class/report in the course)")
+    words = "write anonymous.html, a page to be shown: it names nobody; no table"
+    add("--anonymous", action="store_true", help=words)
 
 
 def run(options: argparse.Namespace) -> int:
     """Write the report; exit status 1 if nothing is graded."""
     from autograder.grading import report
     from autograder.grading.folders import Course
+    from autograder.reporting import page
+    from autograder.reporting.insight import insights
 
     course = Course(options.course)
     results = graded(course, options.lesson)
@@ -37,10 +42,14 @@ def run(options: argparse.Namespace) -> int:
         return 1
     folder = Path(options.to) if options.to else course.root / "class" / "report"
     folder.mkdir(parents=True, exist_ok=True)
-    report.write_csv(results, folder / "scores.csv")
-    report.write_html(results, folder / "class.html")
+    name = "anonymous.html" if options.anonymous else "class.html"
+    page.write_html(results, folder / name, insights(course, results), options.anonymous)
+    table = ""
+    if not options.anonymous:
+        report.write_csv(results, folder / "scores.csv")
+        table = " and scores.csv"
     count = len({result["student"] for result in results})
-    print(f"{count} students, {len(results)} submissions: {folder}/class.html and scores.csv")
+    print(f"{count} students, {len(results)} submissions: {folder}/{name}{table}")
     return 0
 
 

@@ -74,21 +74,22 @@ def cell_of(answer: registry.Answer) -> str:
     definitions = [node for node in module.body if isinstance(node, DEFINITION)]
     definition = next(node for node in definitions if node.name == name)
     module.body.remove(definition)
-    used = _used(definition, module.body)
+    helpers = used(definition, module.body)
     definition.name = answer.exercise
-    return "\n".join(ast.unparse(node) for node in [*used, definition])
+    return "\n".join(ast.unparse(node) for node in [*helpers, definition])
 
 
-def _used(definition: ast.stmt, body: list[ast.stmt]) -> list[ast.stmt]:
+def used(definition: ast.stmt, body: list[ast.stmt]) -> list[ast.stmt]:
     """The statements of a module that ``definition`` needs: imports, constants, helpers."""
     names = {node.id for node in ast.walk(definition) if isinstance(node, ast.Name)}
-    used: list[ast.stmt] = []
+    found: list[ast.stmt] = []
     size = -1
-    while size != len(used):  # a helper may need another one
-        size = len(used)
-        used = [node for node in body if names & _defines(node)]
-        names |= {part.id for node in used for part in ast.walk(node) if isinstance(part, ast.Name)}
-    return used
+    while size != len(found):  # a helper may need another one
+        size = len(found)
+        found = [node for node in body if names & defines(node)]
+        parts = [part for node in found for part in ast.walk(node)]
+        names |= {part.id for part in parts if isinstance(part, ast.Name)}
+    return found
 
 
 def _registers(decorator: ast.expr) -> bool:
@@ -96,7 +97,8 @@ def _registers(decorator: ast.expr) -> bool:
     return isinstance(called, ast.Name) and called.id in ("mistake", "alternative")
 
 
-def _defines(node: ast.stmt) -> set[str]:
+def defines(node: ast.stmt) -> set[str]:
+    """The names that a top statement defines: of a function, a class, imports, constants."""
     if isinstance(node, ast.Import | ast.ImportFrom):
         return {(alias.asname or alias.name).split(".")[0] for alias in node.names}
     if isinstance(node, DEFINITION):

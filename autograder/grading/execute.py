@@ -28,9 +28,9 @@ def execute(notebook: dict[str, Any], sandbox: Sandbox) -> list[Exercise]:
     """
     problem = notebook["metadata"]["autograder"]["problem"]
     session = _Session(sandbox)
-    graded = []
+    graded, taken = [], dict[str, float]()
     for cell in notebook["cells"]:
-        run = marks.run(cell)
+        run, start = marks.run(cell), time.monotonic()
         if run == marks.INSIDE and not problem:
             cell["outputs"] = session.run(cell)
         elif run == marks.OUTSIDE:
@@ -39,7 +39,11 @@ def execute(notebook: dict[str, Any], sandbox: Sandbox) -> list[Exercise]:
             lost = "" if failure is None else clean(str(failure))[:REASON_CHARS]
             cell["outputs"] = [_verdict(name, lost)]
             graded.append(Exercise(name, 0.0 if lost else points, points, lost))
+        name = marks.exercise(cell)
+        taken[name] = taken.get(name, 0.0) + time.monotonic() - start
     sandbox.stop()
+    for one in graded:
+        one.seconds = round(taken[one.name], 3)
     return graded
 
 

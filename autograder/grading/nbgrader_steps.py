@@ -5,6 +5,7 @@ it printed. Here its cells go into the master's notebook, and run in the sandbox
 """
 
 import atexit
+import time
 import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -130,11 +131,12 @@ class RunInSandbox(_Step):
         from autograder.grading.result import Result
 
         names = resources["nbgrader"]
-        box = self._box(names["notebook"])
+        box, start = self._box(names["notebook"]), time.monotonic()
         exercises = execute(nb, box)
+        seconds = round(time.monotonic() - start, 3)
         nb = nbformat.from_dict(nb)  # with outputs as nbgrader reads them
         problem = nb.metadata.autograder.problem
-        result = Result(names["student"], names["assignment"], exercises, problem)
+        result = Result(names["student"], names["assignment"], exercises, problem, seconds)
         result.sandbox, result.limits = box.kind, box.limits.as_dict()
         steps = ("submitted", "autograded", "feedback")
         folders = [self._path(resources, step).parent for step in steps]

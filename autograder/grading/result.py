@@ -9,12 +9,16 @@ CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
 @dataclass
 class Exercise:
-    """The score of one exercise. ``reason`` is empty only where no point was lost."""
+    """The score of one exercise. ``reason`` is empty only where no point was lost.
+
+    ``seconds`` is how long the student's cell and its check took: no part of the outcome.
+    """
 
     name: str
     score: float
     max: float
     reason: str = ""
+    seconds: float = field(default=0.0, compare=False)
 
 
 @dataclass

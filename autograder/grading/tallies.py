@@ -105,3 +105,22 @@ def spread(rows: Sequence[Row], bins: int = 10) -> list[int]:
         earned, most = total(row)
         counts[max(0, min(bins - 1, int(bins * earned / (most or 1))))] += 1
     return counts
+
+
+def of_one_version(rows: Sequence[Row]) -> tuple[list[Row], int]:
+    """Those rows that have the exercises that most have, and how many have others."""
+    names = [tuple((part["name"], part["max"]) for part in row["exercises"]) for row in rows]
+    (usual, _), *_ = Counter(names).most_common(1)
+    kept = [row for row, own in zip(rows, names, strict=True) if own == usual]
+    return kept, len(rows) - len(kept)
+
+
+def slowest(rows: Iterable[Row]) -> list[tuple[str, float, float]]:
+    """Triples (exercise, median seconds, most seconds), the slowest first; without a time, none."""
+    found: dict[str, list[float]] = {}
+    for row in rows:
+        for part in row["exercises"]:
+            if part.get("seconds"):
+                found.setdefault(part["name"], []).append(part["seconds"])
+    timed = [(name, statistics.median(taken), max(taken)) for name, taken in found.items()]
+    return sorted(timed, key=lambda one: -one[1])

@@ -2,6 +2,7 @@
 
 import csv
 import io
+import re
 
 import pytest
 from rich.console import Console
@@ -9,6 +10,7 @@ from rich.console import Console
 from autograder.commands import cli
 from autograder.grading import records, report, tallies
 from autograder.grading.result import Exercise, Result
+from autograder.reporting import page
 
 NAMES = ["soft_lookup", "distances", "nadaraya_watson", "LearnedBandwidth", "effective_neighbours"]
 
@@ -63,13 +65,13 @@ def test_the_csv_has_a_row_for_every_exercise(tmp_path):
 def test_the_page_shows_what_students_wrote_as_text(tmp_path):
     reason = "soft_lookup: <script>alert(1)</script>"
     results = [result("<b>zoe", NAMES[:1], reason), result("ada", NAMES[:1], reason)]
-    report.write_html(results, tmp_path / "class.html")
-    page = (tmp_path / "class.html").read_text(encoding="utf-8")
-    assert "<script>" not in page
-    assert "<b>zoe" not in page
-    told = "<td>soft_lookup</td><td>2</td><td>no hint</td><td>soft_lookup: &lt;script&gt;"
-    assert told in page, "the most frequent reasons"
-    assert "0 of 2" in page
+    page.write_html(results, tmp_path / "class.html")
+    written = (tmp_path / "class.html").read_text(encoding="utf-8")
+    assert "<script>" not in written
+    assert "<b>zoe" not in written
+    told = "<td>2</td><td>no hint</td><td class=said>soft_lookup: &lt;script&gt;"
+    assert told in written, "the most frequent reasons"
+    assert "0 of 2" in written
 
 
 HINTED = """softmax: the values are wrong.
@@ -149,3 +151,31 @@ def test_no_cell_of_the_csv_is_a_formula(tmp_path):
     report.write_csv([result("=1+1", NAMES[:1], "@SUM(A1)")], tmp_path / "scores.csv")
     first = list(csv.reader((tmp_path / "scores.csv").read_text().splitlines()))[1]
     assert (first[0], first[5]) == ("'=1+1", "'@SUM(A1)")
+
+
+def test_an_anonymous_page_names_nobody_not_even_in_their_own_words(tmp_path):
+    raised = "soft_lookup: your code raised ValueError.\n  got       {} was here"
+    results = [result(name, NAMES[:1], raised.format(name)) for name in ("zoe", "Zoe", "ada")]
+    page.write_html(results, tmp_path / "named.html")
+    page.write_html(results, tmp_path / "page.html", anonymous=True)
+    assert "zoe" in (tmp_path / "named.html").read_text(encoding="utf-8")
+    text = (tmp_path / "page.html").read_text(encoding="utf-8")
+    assert not {"zoe", "Zoe", "ada"} & set(re.findall(r"\w+", text))
+    assert "3 students" in text
+    assert text.count("role='img' aria-label=") == 2
+
+
+def test_results_of_another_version_are_left_out_and_counted(tmp_path):
+    older = result("zoe")
+    older["exercises"].pop()
+    page.write_html([result("ada"), result("ben"), older], tmp_path / "page.html")
+    text = (tmp_path / "page.html").read_text(encoding="utf-8")
+    assert "1 result is of the lesson with other exercises" in text
+    assert "2 of 2" in text
+
+
+def test_the_slowest_exercises_come_first():
+    rows = [result("ada"), result("ben")]
+    for row, seconds in zip(rows, (1.0, 3.0), strict=True):
+        row["exercises"][1]["seconds"], row["exercises"][0]["seconds"] = seconds, 0.5
+    assert tallies.slowest(rows) == [("distances", 2.0, 3.0), ("soft_lookup", 0.5, 0.5)]

@@ -1,0 +1,38 @@
+"""``autograder leaderboard``: train and rank the settings that a class chose."""
+
+import argparse
+
+HELP = "rank the settings that students chose, under a budget"
+DESCRIPTION = (
+    "Read the dict `leaderboard` in each notebook that was handed in for a lesson, train with its "
+    "settings on three seeds and rank them by what they achieve on numbers that nobody has seen. "
+    "Nothing of the students' is run: settings are plain data. What is measured is kept, so only "
+    "new settings are trained. Writes class/leaderboard/LESSON.html and LESSON.csv, with the names "
+    "that students gave their entries."
+)
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the options of ``autograder leaderboard``."""
+    parser.add_argument("lesson", metavar="LESSON", help="number or name of the lesson")
+    words = "folder with nbgrader_config.py (default: this one)"
+    parser.add_argument("--course", metavar="DIR", help=words)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Write the board; exit status 0 also where entries were refused: the page says why."""
+    from autograder import lessons
+    from autograder.grading.folders import Course
+    from autograder.leaderboard import shown
+    from autograder.leaderboard.board import TASKS, Board
+
+    course = Course(options.course)
+    (lesson,) = lessons.choose([options.lesson], course.lessons() or TASKS)
+    board = Board(course, lesson)
+    board.read()
+    new = board.measure(lambda done, total: print(f"{done + 1} of {total} is trained", flush=True))
+    shown.write(board)
+    entries = len(board.rows) - 1
+    print(f"{entries} entries, {new} trained now, {len(board.refused)} refused.")
+    print(f"{board.folder}/{lesson}.html and {lesson}.csv")
+    return 0

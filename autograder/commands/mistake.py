@@ -1,0 +1,43 @@
+"""``autograder mistake``: a student's wrong answer as the beginning of a stored mistake."""
+
+import argparse
+
+HELP = "print a student's wrong answer as a new stored mistake"
+DESCRIPTION = (
+    "Print a function @mistake(…) made of what a student handed in for an exercise, with all that "
+    "it uses, to be pasted into autograder/mistakes/LESSON.py once its hint is written. What "
+    "`autograder report` writes says for which answers this is worth while. Nothing is run."
+)
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the options of ``autograder mistake``."""
+    add = parser.add_argument
+    add("lesson", metavar="LESSON", help="number or name of the lesson")
+    add("exercise", metavar="EXERCISE", help="name of the exercise")
+    add("--from", dest="student", metavar="STUDENT", required=True, help="whose answer it is")
+    add("--course", metavar="DIR", help="folder with nbgrader_config.py (default: this one)")
+
+
+def run(options: argparse.Namespace) -> int:
+    """Print the stub; raises CourseError where there is no such submission or answer."""
+    from autograder import CourseError, lessons
+    from autograder.checking import registry
+    from autograder.grading import records
+    from autograder.grading.assemble import assemble
+    from autograder.grading.folders import Course
+    from autograder.grading.submission import read
+    from autograder.reporting import stubs
+
+    course = Course(options.course)
+    handed = course.submissions([options.lesson], [options.student])
+    if not handed:
+        raise CourseError(f"{options.student!r} handed in nothing for lesson {options.lesson}")
+    (one,) = handed
+    submission = read(course.submitted(one), own_folders=2)
+    if submission.problem:
+        raise CourseError(f"this submission holds no answers: {submission.problem}")
+    notebook = assemble(records.read_notebook(course.master(one.lesson)), submission)
+    stored = registry.source_of_answers(lessons.name_of(one.lesson))
+    print(stubs.stub(notebook, one.lesson, options.exercise, stored), end="")
+    return 0

@@ -1,0 +1,129 @@
+"""A lesson's board: whose settings are known, what they achieved, and in which order."""
+
+import hashlib
+import json
+import random
+import statistics
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from attention.provided.files import write_aside
+from autograder import CourseError
+from autograder.grading.folders import Course
+from autograder.grading.submission import read
+from autograder.leaderboard import numbers
+from autograder.leaderboard.entries import Refused, find
+
+TASKS: dict[str, ModuleType] = {"11_training": numbers}
+SEEDS = (0, 1, 2)
+LIBRARY = "as in the lesson"
+
+
+@dataclass
+class Row:
+    """One entry and what it achieved: a score for each seed, seconds of all, parameters."""
+
+    name: str
+    settings: dict[str, Any]
+    scores: list[float] = field(default_factory=list)
+    seconds: float = 0.0
+    parameters: int = 0
+
+    @property
+    def mean(self) -> float:
+        """The mean score of all seeds."""
+        return statistics.fmean(self.scores)
+
+
+class Board:
+    """The board of one lesson of a course; what was measured is kept in ``folder``.
+
+    ``rows`` are the entries, ranked; ``refused`` pairs of a name and a sentence. Nothing on the
+    board says whose an entry is but the name that its author chose.
+    """
+
+    def __init__(self, course: Course, lesson: str) -> None:
+        if lesson not in TASKS:
+            raise CourseError(f"{lesson} has no leaderboard; there are: {', '.join(TASKS)}")
+        self.lesson, self.task = lesson, TASKS[lesson]
+        self.folder = course.root / "class" / "leaderboard"
+        self.rows: list[Row] = [Row(LIBRARY, dict(self.task.USUAL))]
+        self.refused: list[tuple[str, str]] = []
+        self._course = course
+        self._kept = self._load()
+
+    def read(self) -> None:
+        """Find the entries in what was handed in; those over the budget are refused."""
+        for handed in self._course.submissions([self.lesson]):
+            cells = read(self._course.submitted(handed), own_folders=2).cells
+            name = ""
+            try:
+                entry = find(cells, self.task.KINDS, self.task.USUAL)
+                if entry is not None:
+                    name = self._free(entry.name)
+                    self.task.refuse(entry.settings)
+                    self.rows.append(Row(name, entry.settings))
+            except Refused as why:
+                self.refused.append((name or "without a name", str(why)))
+
+    def _free(self, name: str) -> str:
+        """``name``, with a number where somebody has it."""
+        taken = {row.name for row in self.rows} | {one for one, _ in self.refused}
+        found, number = name or "entry", 1
+        while found in taken:
+            number += 1
+            found = f"{name or 'entry'} ({number})"
+        return found
+
+    def measure(self, told: Callable[[int, int], None] = lambda done, total: None) -> int:
+        """Train and measure what is not known yet; returns how many entries that were.
+
+        ``told`` is called with (entries measured, entries to measure). Every outcome is kept at
+        once, so that a run that was stopped goes on where it was.
+        """
+        unknown = {self._key(row): row for row in self.rows if self._key(row) not in self._outcomes}
+        for number, (key, row) in enumerate(unknown.items()):
+            told(number, len(unknown))
+            start = time.monotonic()
+            scores = [self.task.score(row.settings, seed, self._kept["secret"]) for seed in SEEDS]
+            seconds = round(time.monotonic() - start, 1)
+            size = self.task.refuse(row.settings)
+            self._outcomes[key] = {"scores": scores, "seconds": seconds, "parameters": size}
+            self._save()
+        for row in self.rows:
+            for name, value in self._outcomes[self._key(row)].items():
+                setattr(row, name, value)
+        self.rows.sort(key=lambda row: (-row.mean, row.name))
+        return len(unknown)
+
+    @property
+    def _outcomes(self) -> dict[str, dict[str, Any]]:
+        return self._kept["outcomes"]
+
+    def _key(self, row: Row) -> str:
+        """The same for the same settings and budget, whoever chose them."""
+        said = json.dumps([row.settings, self.task.BUDGET, SEEDS], sort_keys=True)
+        return hashlib.sha256(said.encode()).hexdigest()[:16]
+
+    @property
+    def _file(self) -> Path:
+        return self.folder / f"{self.lesson}.json"
+
+    def _load(self) -> dict[str, Any]:
+        if not self._file.exists():
+            return {"secret": random.SystemRandom().randrange(2**62), "outcomes": {}}
+        try:
+            kept = json.loads(self._file.read_text(encoding="utf-8"))
+            return {"secret": int(kept["secret"]), "outcomes": dict(kept["outcomes"])}
+        except (OSError, ValueError, KeyError, TypeError):
+            raise CourseError(
+                f"{self._file} is damaged: restore it, or move it away to measure all anew"
+            ) from None
+
+    def _save(self) -> None:
+        self.folder.mkdir(parents=True, exist_ok=True)
+        write_aside(self._file, json.dumps(self._kept, indent=1).encode())

@@ -1,0 +1,115 @@
+"""The board of lesson 11: a Transformer learns to write numbers in German.
+
+Budget: so many sentences to learn from, and so many parameters. What is ranked is the share of
+held-out numbers that are translated without any error.
+"""
+
+import random
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from attention.provided import data, trainings, translators
+from autograder.leaderboard.entries import Kind, Refused
+
+SENTENCES, PARAMETERS = 6600, 200_000
+MEASURE = "numbers translated without any error"
+BUDGET = f"{SENTENCES} sentences (steps × sentences in a batch) and {PARAMETERS} parameters"
+DIGITS, EACH = (4, 5, 6), 100  # of the held-out numbers; of fewer digits too few are held out
+APART = 5  # steps between the weights that are averaged
+
+KINDS: dict[str, Kind] = {
+    "d_model": (int, 4, 256),
+    "n_heads": (int, 1, 64),
+    "d_ff": (int, 1, 1024),
+    "n_layers": (int, 1, 8),
+    "pre_norm": bool,
+    "dropout": (float, 0.0, 0.9),
+    "steps": (int, 1, SENTENCES),
+    "sentences": (int, 1, SENTENCES),
+    "schedule": ("noam", "rise", "constant"),
+    "rate": (float, 0.0, 1.0),
+    "warmup": (int, 1, SENTENCES),
+    "smoothing": (float, 0.0, 0.9),
+    "max_norm": (float, 1e-6, 1e9),
+    "weight_decay": (float, 0.0, 1.0),
+    "averaged": (int, 1, 20),
+}
+# The settings of the lesson itself, in the order of KINDS.
+LESSON = (64, 4, 128, 2, True, 0.0, 120, 55, "noam", 0.0073, 40, 0.1, 1.0, 0.0, 1)
+USUAL: dict[str, Any] = dict(zip(KINDS, LESSON, strict=True))
+SIZES = ("d_model", "n_heads", "d_ff", "n_layers", "pre_norm", "dropout")
+
+
+def refuse(settings: Mapping[str, Any]) -> int:
+    """The number of parameters of these settings. Raises Refused where they are over the budget."""
+    sentences = settings["steps"] * settings["sentences"]
+    if sentences > SENTENCES:
+        raise Refused(
+            f"{settings['steps']} steps of {settings['sentences']} sentences are {sentences} "
+            f"sentences, and the budget is {SENTENCES}"
+        )
+    if settings["d_model"] % settings["n_heads"]:
+        raise Refused(
+            f"n_heads={settings['n_heads']} does not divide d_model={settings['d_model']}"
+        )
+    try:
+        size = translators.size(_model(settings, 0))
+    except (ValueError, RuntimeError) as error:
+        raise Refused(f"no model can be built of these sizes: {error}") from None
+    if size > PARAMETERS:
+        raise Refused(f"the model has {size} parameters, and the budget is {PARAMETERS}")
+    return size
+
+
+def score(settings: Mapping[str, Any], seed: int, secret: int) -> float:
+    """Train with these settings from a seed; the share of right translations, from 0 to 1.
+
+    ``secret`` draws the held-out numbers.
+    """
+    with translators.one_thread():
+        corpus, model = data.numbers(), _trained(settings, seed)
+        pairs = held_out(secret)
+        texts = translators.translations(model, corpus, pairs)
+    right = sum(text == pair[2] for text, pair in zip(texts, pairs, strict=True))
+    return right / len(pairs)
+
+
+def held_out(secret: int) -> list[data.Pair]:
+    """Numbers that no training sees and no lesson measures on, as pairs of the corpus."""
+    draw, shown = random.Random(secret), {pair[0] for pair in data.numbers().test}
+    found: list[data.Pair] = []
+    for digits in DIGITS:
+        drawn = set[int]()
+        while len(drawn) < EACH:
+            number = draw.randrange(10 ** (digits - 1), 10**digits)
+            if data.is_test(number) and number not in shown:
+                drawn.add(number)
+        found += [(n, data.in_words(n, "en"), data.in_words(n, "de")) for n in sorted(drawn)]
+    return found
+
+
+def _model(settings: Mapping[str, Any], seed: int) -> nn.Module:
+    return trainings.fresh(data.numbers(), seed, **{name: settings[name] for name in SIZES})
+
+
+def _trained(settings: Mapping[str, Any], seed: int) -> nn.Module:
+    model, steps = _model(settings, seed), settings["steps"]
+    adam = torch.optim.AdamW(model.parameters(), 0.0, (0.9, 0.98), 1e-9, settings["weight_decay"])
+    kept: list[dict[str, Tensor]] = []
+    model.train()
+    batches = data.numbers().batches(settings["sentences"], steps, seed)
+    for step, batch in enumerate(batches, start=1):
+        rate = (settings["schedule"], settings["rate"], settings["warmup"])
+        adam.param_groups[0]["lr"] = trainings.rate(step, *rate)
+        adam.zero_grad()
+        trainings.loss_of(model, batch, settings["smoothing"]).backward()
+        nn.utils.clip_grad_norm_(model.parameters(), settings["max_norm"])
+        adam.step()
+        if (steps - step) % APART == 0 and (steps - step) // APART < settings["averaged"]:
+            kept.append({name: value.clone() for name, value in model.state_dict().items()})
+    mean = {name: torch.stack([one[name] for one in kept]).mean(0) for name in kept[-1]}
+    model.load_state_dict(mean)
+    return model.eval()

@@ -1,0 +1,66 @@
+"""A board as a page and as a table."""
+
+import csv
+import html
+import io
+
+from attention.provided.files import write_aside
+from autograder.grading.spreadsheet import harmless
+from autograder.leaderboard.board import LIBRARY, SEEDS, Board, Row
+from autograder.reporting import drawings
+from autograder.reporting.page import STYLE, figure
+
+
+def write(board: Board) -> None:
+    """Write LESSON.html and LESSON.csv into the board's folder."""
+    board.folder.mkdir(parents=True, exist_ok=True)
+    write_aside(board.folder / f"{board.lesson}.html", _page(board).encode())
+    write_aside(board.folder / f"{board.lesson}.csv", _table(board).encode())
+
+
+def _page(board: Board) -> str:
+    title = f"Leaderboard · {board.lesson}"
+    head = ["", "entry", "mean", "lowest", "highest", "parameters", "seconds", "what is changed"]
+    lines = [_line(head, "th")]
+    for place, row in enumerate(board.rows, start=1):
+        scores = [row.mean, min(row.scores), max(row.scores)]
+        numbers = [f"{score:.1%}" for score in scores] + [f"{row.parameters}", f"{row.seconds:g}"]
+        lines.append(_line([f"{place}", row.name, *numbers, _changed(row, board)]))
+    drawn = drawings.ranges(
+        [(row.name, row.scores) for row in board.rows], f"Share of {board.task.MEASURE}."
+    )
+    refused = "".join(
+        f"<li><b>{html.escape(name)}</b>: {html.escape(why)}.</li>" for name, why in board.refused
+    )
+    return (
+        f"<!doctype html><html lang=en><meta charset=utf-8><title>{title}</title>"
+        f"<style>{STYLE}</style><h1>{title}</h1><p>Ranked by the share of {board.task.MEASURE}, "
+        f"on numbers that nobody has seen. Budget: {board.task.BUDGET}. Every entry was trained on "
+        f"{len(SEEDS)} seeds.</p>"
+        + figure(drawn, "Each dot is a seed. Entries whose dots overlap may be equally good.")
+        + f"<table>{''.join(lines)}</table>"
+        + (f"<h3>Refused</h3><ul>{refused}</ul>" if refused else "")
+    )
+
+
+def _line(cells: list[str], kind: str = "td") -> str:
+    row = "".join(f"<{kind}>{html.escape(cell)}</{kind}>" for cell in cells)
+    return f"<tr>{row}</tr>"
+
+
+def _changed(row: Row, board: Board) -> str:
+    usual = board.task.USUAL
+    changed = [f"{key} {value}" for key, value in row.settings.items() if value != usual[key]]
+    return ", ".join(changed) or ("" if row.name == LIBRARY else "nothing")
+
+
+def _table(board: Board) -> str:
+    stream = io.StringIO()
+    writer = csv.writer(stream)
+    seeds = [f"seed {seed}" for seed in SEEDS]
+    writer.writerow(["place", "entry", "mean", *seeds, "parameters", "seconds", *board.task.USUAL])
+    for place, row in enumerate(board.rows, start=1):
+        measured = [round(score, 4) for score in (row.mean, *row.scores)]
+        words = [place, harmless(row.name), *measured, row.parameters, row.seconds]
+        writer.writerow([*words, *row.settings.values()])
+    return stream.getvalue()

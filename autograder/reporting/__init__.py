@@ -1,0 +1,1 @@
+"""What a graded class shows: a page to read, drawings, and what its answers have in common."""

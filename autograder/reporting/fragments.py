@@ -1,0 +1,82 @@
+"""A student's text as fragments that outlast renaming, other comments and another layout."""
+
+import ast
+import builtins
+import io
+import keyword
+import tokenize
+from typing import NamedTuple
+
+LENGTH = 8  # tokens of a fragment
+LEAST_WORDS = 3  # of a comment: "# mask" says nothing
+KEPT = frozenset([*keyword.kwlist, *dir(builtins)])
+DROPPED = (tokenize.COMMENT, tokenize.NL, tokenize.ENDMARKER, tokenize.INDENT, tokenize.DEDENT)
+Fragment = tuple[str, ...]
+
+
+class Fragments(NamedTuple):
+    """What a text consists of.
+
+    ``code``      each ``LENGTH`` tokens in a row, the names that it binds itself being all the same
+    ``names``     the names that it binds
+    ``comments``  its comments of a few words, in small letters
+    """
+
+    code: frozenset[Fragment] = frozenset()
+    names: frozenset[str] = frozenset()
+    comments: frozenset[str] = frozenset()
+
+
+def of(source: str) -> Fragments:
+    """The Fragments of a cell; none of one that is no Python."""
+    try:
+        tree = ast.parse(source)
+        for node in ast.walk(tree):
+            _without_docstring(node)
+        names = frozenset(_bound(tree))
+        code = _tokens(ast.unparse(tree), names)
+        comments = frozenset(_comments(source))
+    except (SyntaxError, ValueError, tokenize.TokenError, RecursionError, MemoryError):
+        return Fragments()
+    rows = range(len(code) - LENGTH + 1)
+    return Fragments(frozenset(tuple(code[n : n + LENGTH]) for n in rows), names, comments)
+
+
+def _without_docstring(node: ast.AST) -> None:
+    kinds = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.Module
+    if isinstance(node, kinds) and ast.get_docstring(node, clean=False) is not None:
+        node.body = node.body[1:] or [ast.Pass()]
+
+
+def _bound(tree: ast.AST) -> set[str]:
+    """Names that the text gives to its own things: variables, arguments, helpers."""
+    found = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            found.add(node.id)
+        elif isinstance(node, ast.arg):
+            found.add(node.arg)
+        elif isinstance(node, ast.FunctionDef | ast.ClassDef):
+            found.add(node.name)
+    return found - KEPT
+
+
+def _tokens(text: str, names: frozenset[str]) -> list[str]:
+    found, before = [], ""
+    for word in tokenize.generate_tokens(io.StringIO(text).readline):
+        if word.type in DROPPED:
+            continue
+        own = word.string in names and before != "."  # an attribute is somebody else's name
+        found.append("name" if own else "'text'" if word.type == tokenize.STRING else word.string)
+        before = word.string
+    return found
+
+
+def _comments(source: str) -> set[str]:
+    words = tokenize.generate_tokens(io.StringIO(source).readline)
+    found = {
+        " ".join(word.string.lstrip("# ").lower().split())
+        for word in words
+        if word.type == tokenize.COMMENT
+    }
+    return {one for one in found if len(one.split()) >= LEAST_WORDS}

@@ -1,0 +1,85 @@
+"""What students wrote, read back from their graded notebooks."""
+
+import ast
+import io
+import re
+import tokenize
+from collections.abc import Iterable
+from typing import Any
+
+from autograder import marks
+from autograder.grading import records
+from autograder.grading.folders import Course, Handed
+from autograder.grading.result import clean
+
+SHOWN_LINES = 15
+SHORTEST_NAME = 3  # a shorter name stands in many words by chance
+
+Texts = dict[str, dict[str, str]]  # student → exercise → the text of its cell
+
+
+def texts(course: Course, rows: Iterable[dict[str, Any]]) -> Texts:
+    """The text of every exercise's cell, of all ``rows`` of one lesson whose notebook is there."""
+    found: Texts = {}
+    for row in rows:
+        try:
+            handed = Handed(row["lesson"], row["student"])
+            notebook = records.read_notebook(course.autograded(handed))
+        except (OSError, ValueError, KeyError, TypeError):
+            continue  # the report is of the reasons; a text that is gone is not shown
+        found[row["student"]] = {
+            marks.exercise(cell): cell["source"]
+            for cell in notebook["cells"]
+            if marks.is_solution(cell)
+        }
+    return found
+
+
+def example(source: str, student: str) -> str:
+    """A text to be shown to others: without comments, docstrings or its writer's name, and short.
+
+    It is still a student's text: escape it.
+    """
+    lines = [line for line in _bare(source).splitlines() if line.strip()]
+    if len(lines) > SHOWN_LINES:
+        lines = [*lines[: SHOWN_LINES - 1], "…"]
+    return unnamed(clean("\n".join(line[:200] for line in lines)), student)
+
+
+def unnamed(text: str, student: str) -> str:
+    """``text`` without the name of its writer."""
+    if len(student) < SHORTEST_NAME:
+        return text
+    return re.sub(re.escape(student), "…", text, flags=re.IGNORECASE)
+
+
+def _bare(source: str) -> str:
+    """``source`` without comments and docstrings; as it is where it is no Python."""
+    try:
+        words = list(tokenize.generate_tokens(io.StringIO(source).readline))
+        strings = _docstrings(ast.parse(source))
+    except (SyntaxError, ValueError, tokenize.TokenError, RecursionError, MemoryError):
+        return source
+    lines = source.splitlines()
+    for word in words:
+        if word.type == tokenize.COMMENT:
+            row, column = word.start
+            lines[row - 1] = lines[row - 1][:column].rstrip()
+    for first, last in strings:
+        lines[first - 1 : last] = [""] * (last - first + 1)
+    return "\n".join(lines)
+
+
+def _docstrings(tree: ast.Module) -> list[tuple[int, int]]:
+    """First and last line of every docstring that stands on lines of its own."""
+    found = []
+    for node in ast.walk(tree):
+        body = getattr(node, "body", None)
+        if not isinstance(body, list) or len(body) < 2:
+            continue
+        first = body[0]
+        if isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant):
+            end = first.end_lineno or first.lineno
+            if body[1].lineno > end:
+                found.append((first.lineno, end))
+    return found
