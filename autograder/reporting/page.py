@@ -102,7 +102,7 @@ def _map(rows: list[dict[str, Any]]) -> str:
     names = [part["name"] for part in rows[0]["exercises"]]
     shares = [
         [
-            row["exercises"][place]["score"] / (row["exercises"][place]["max"] or 1)
+            min(1, row["exercises"][place]["score"] / (row["exercises"][place]["max"] or 1))
             for row in ordered
         ]
         for place in range(len(names))
@@ -182,7 +182,7 @@ def _common(rows: list[dict[str, Any]]) -> str:
         return ""
     lines = "".join(
         f"<tr><td>{_breakable(one.exercise)}</td><td>{one.students}</td>"
-        f"<td>{'hint' if one.hint else 'no hint'}</td>"
+        f"<td class=number>{'hint' if one.hint else 'no hint'}</td>"
         f"<td class=said>{html.escape(one.text)}</td></tr>"
         for one in found
     )
