@@ -22,10 +22,12 @@ def pytest_configure():
 
 @pytest.hookimpl(tryfirst=True)  # before xdist reads the groups
 def pytest_collection_modifyitems(items):
-    """With --dist loadgroup, those that keep the cores busy run one after another."""
+    """With --dist loadgroup, tests of a mark run one after another: those that keep the cores busy,
+    and beside them those in a browser, which mostly wait.
+    """
     for item in items:
-        if {"serial", "browser"} & {mark.name for mark in item.iter_markers()}:
-            item.add_marker(pytest.mark.xdist_group("serial"))
+        for name in {"serial", "browser"} & {mark.name for mark in item.iter_markers()}:
+            item.add_marker(pytest.mark.xdist_group(name))
 
 
 @pytest.hookimpl(wrapper=True)
