@@ -22,7 +22,7 @@ test: install   ## run all tests and checks
 	$(BIN)/autograder build --check
 	@mkdir -p .cache
 	$(MAKE) --no-print-directory -j 2 .verified .tested
-	$(BIN)/python -m pytest -n 2 --dist loadgroup -m "browser or serial" --last-skips
+	$(BIN)/python -m pytest -n 2 --dist loadscope -m "browser or serial" --last-skips
 
 # Side by side, since tests often wait for a program that they have started.
 .PHONY: .verified .tested

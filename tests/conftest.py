@@ -20,14 +20,20 @@ def pytest_configure():
     needs.hide()
 
 
-@pytest.hookimpl(tryfirst=True)  # before xdist reads the groups
-def pytest_collection_modifyitems(items):
-    """With --dist loadgroup, tests of a mark run one after another: those that keep the cores busy,
-    and beside them those in a browser, which mostly wait.
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config, log):
+    """With --dist loadscope, tests in a browser, which mostly wait, run one after another beside
+    the others, which keep the cores busy and run one after another as well.
     """
-    for item in items:
-        for name in {"serial", "browser"} & {mark.name for mark in item.iter_markers()}:
-            item.add_marker(pytest.mark.xdist_group(name))
+    if config.getvalue("dist") != "loadscope":
+        return None
+    from xdist.scheduler import LoadScopeScheduling
+
+    class TwoKinds(LoadScopeScheduling):
+        def _split_scope(self, nodeid):
+            return "browser" if nodeid.startswith("tests/browser/") else "serial"
+
+    return TwoKinds(config, log)
 
 
 @pytest.hookimpl(wrapper=True)
