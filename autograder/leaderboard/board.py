@@ -15,10 +15,14 @@ from attention.provided.files import write_aside
 from autograder import CourseError
 from autograder.grading.folders import Course
 from autograder.grading.submission import read
-from autograder.leaderboard import numbers, vision
+from autograder.leaderboard import numbers, searches, vision
 from autograder.leaderboard.entries import Refused, find
 
-TASKS: dict[str, ModuleType] = {"11_training": numbers, "16_encoders_and_vision": vision}
+TASKS: dict[str, ModuleType] = {
+    "11_training": numbers,
+    "14_translation": searches,
+    "16_encoders_and_vision": vision,
+}
 SEEDS = (0, 1, 2)
 LIBRARY = "as in the lesson"
 
