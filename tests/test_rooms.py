@@ -30,7 +30,7 @@ MAY_IMPORT = {
     },
     "autograder.releasing": {"building", "grading", "checking", "sandbox", "inside", "provided"},
     "autograder.collecting": {"grading", "provided"},
-    "autograder.leaderboard": {"reporting", "grading", "checking", "provided"},
+    "autograder.leaderboard": {"reporting", "grading", "checking", LESSON, "provided"},
     "autograder.reporting": {"grading", "checking", "provided"},
     FACE: {"grading", "checking", "inside", "top"},
     "autograder.grading": {"building", "sandbox", "checking", "inside", FACE, "provided"},

@@ -1,13 +1,14 @@
-"""``autograder leaderboard``: train and rank the settings that a class chose."""
+"""``autograder leaderboard``: measure and rank the settings that a class chose."""
 
 import argparse
 
 HELP = "rank the settings that students chose, under a budget"
 DESCRIPTION = (
-    "Read the dict `leaderboard` in each notebook that was handed in for a lesson, train with its "
-    "settings on three seeds and rank them by what they achieve on numbers that nobody has seen. "
+    "Read the dict `leaderboard` in each notebook that was handed in for lesson 11, 14 or 16, "
+    "train or search with its settings on three seeds and rank them by what they achieve on data "
+    "that were held out. "
     "Nothing of the students' is run: settings are plain data. What is measured is kept, so only "
-    "new settings are trained. Writes class/leaderboard/LESSON.html and LESSON.csv, with the names "
+    "new settings are run. Writes class/leaderboard/LESSON.html and LESSON.csv, with the names "
     "that students gave their entries."
 )
 
@@ -30,9 +31,9 @@ def run(options: argparse.Namespace) -> int:
     (lesson,) = lessons.choose([options.lesson], course.lessons() or TASKS)
     board = Board(course, lesson)
     board.read()
-    new = board.measure(lambda done, total: print(f"{done + 1} of {total} is trained", flush=True))
+    new = board.measure(lambda done, total: print(f"{done + 1} of {total} is measured", flush=True))
     shown.write(board)
     entries = len(board.rows) - 1
-    print(f"{entries} entries, {new} trained now, {len(board.refused)} refused.")
+    print(f"{entries} entries, {new} measured now, {len(board.refused)} refused.")
     print(f"{board.folder}/{lesson}.html and {lesson}.csv")
     return 0

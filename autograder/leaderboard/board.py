@@ -15,23 +15,27 @@ from attention.provided.files import write_aside
 from autograder import CourseError
 from autograder.grading.folders import Course
 from autograder.grading.submission import read
-from autograder.leaderboard import numbers
+from autograder.leaderboard import numbers, searches, vision
 from autograder.leaderboard.entries import Refused, find
 
-TASKS: dict[str, ModuleType] = {"11_training": numbers}
+TASKS: dict[str, ModuleType] = {
+    "11_training": numbers,
+    "14_translation": searches,
+    "16_encoders_and_vision": vision,
+}
 SEEDS = (0, 1, 2)
 LIBRARY = "as in the lesson"
 
 
 @dataclass
 class Row:
-    """One entry and what it achieved: a score for each seed, seconds of all, parameters."""
+    """One entry, its size as the task counts it, and what it achieved: scores, seconds of all."""
 
     name: str
     settings: dict[str, Any]
+    size: int
     scores: list[float] = field(default_factory=list)
     seconds: float = 0.0
-    parameters: int = 0
 
     @property
     def mean(self) -> float:
@@ -51,7 +55,8 @@ class Board:
             raise CourseError(f"{lesson} has no leaderboard; there are: {', '.join(TASKS)}")
         self.lesson, self.task = lesson, TASKS[lesson]
         self.folder = course.root / "class" / "leaderboard"
-        self.rows: list[Row] = [Row(LIBRARY, dict(self.task.USUAL))]
+        usual = dict(self.task.USUAL)
+        self.rows: list[Row] = [Row(LIBRARY, usual, self.task.refuse(usual))]
         self.refused: list[tuple[str, str]] = []
         self._course = course
         self._kept = self._load()
@@ -65,8 +70,8 @@ class Board:
                 entry = find(cells, self.task.KINDS, self.task.USUAL)
                 if entry is not None:
                     name = self._free(entry.name)
-                    self.task.refuse(entry.settings)
-                    self.rows.append(Row(name, entry.settings))
+                    size = self.task.refuse(entry.settings)
+                    self.rows.append(Row(name, entry.settings, size))
             except Refused as why:
                 self.refused.append((name or "without a name", str(why)))
 
@@ -80,7 +85,7 @@ class Board:
         return found
 
     def measure(self, told: Callable[[int, int], None] = lambda done, total: None) -> int:
-        """Train and measure what is not known yet; returns how many entries that were.
+        """Measure what is not known yet; returns how many entries that were.
 
         ``told`` is called with (entries measured, entries to measure). Every outcome is kept at
         once, so that a run that was stopped goes on where it was.
@@ -91,12 +96,11 @@ class Board:
             start = time.monotonic()
             scores = [self.task.score(row.settings, seed, self._kept["secret"]) for seed in SEEDS]
             seconds = round(time.monotonic() - start, 1)
-            size = self.task.refuse(row.settings)
-            self._outcomes[key] = {"scores": scores, "seconds": seconds, "parameters": size}
+            self._outcomes[key] = {"scores": scores, "seconds": seconds}
             self._save()
         for row in self.rows:
-            for name, value in self._outcomes[self._key(row)].items():
-                setattr(row, name, value)
+            known = self._outcomes[self._key(row)]
+            row.scores, row.seconds = known["scores"], known["seconds"]
         self.rows.sort(key=lambda row: (-row.mean, row.name))
         return len(unknown)
 

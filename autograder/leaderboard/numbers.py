@@ -12,10 +12,12 @@ import torch
 from torch import Tensor, nn
 
 from attention.provided import data, trainings, translators
-from autograder.leaderboard.entries import Kind, Refused
+from autograder.leaderboard import limits
+from autograder.leaderboard.entries import Kind
 
 SENTENCES, PARAMETERS = 6600, 200_000
-MEASURE = "numbers translated without any error"
+MEASURE = "the share of numbers translated without any error, of numbers that nobody has seen"
+UNIT, SIZE = "%", "parameters"  # of the score, and what the budget leaves free
 BUDGET = f"{SENTENCES} sentences (steps × sentences in a batch) and {PARAMETERS} parameters"
 DIGITS, EACH = (4, 5, 6), 100  # of the held-out numbers; of fewer digits too few are held out
 APART = 5  # steps between the weights that are averaged
@@ -45,23 +47,8 @@ SIZES = ("d_model", "n_heads", "d_ff", "n_layers", "pre_norm", "dropout")
 
 def refuse(settings: Mapping[str, Any]) -> int:
     """The number of parameters of these settings. Raises Refused where they are over the budget."""
-    sentences = settings["steps"] * settings["sentences"]
-    if sentences > SENTENCES:
-        raise Refused(
-            f"{settings['steps']} steps of {settings['sentences']} sentences are {sentences} "
-            f"sentences, and the budget is {SENTENCES}"
-        )
-    if settings["d_model"] % settings["n_heads"]:
-        raise Refused(
-            f"n_heads={settings['n_heads']} does not divide d_model={settings['d_model']}"
-        )
-    try:
-        size = translators.size(_model(settings, 0))
-    except (ValueError, RuntimeError) as error:
-        raise Refused(f"no model can be built of these sizes: {error}") from None
-    if size > PARAMETERS:
-        raise Refused(f"the model has {size} parameters, and the budget is {PARAMETERS}")
-    return size
+    limits.learned_from(settings, "sentences", SENTENCES)
+    return limits.parameters(lambda: _model(settings, 0), settings, PARAMETERS)
 
 
 def score(settings: Mapping[str, Any], seed: int, secret: int) -> float:

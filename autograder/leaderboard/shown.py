@@ -20,23 +20,24 @@ def write(board: Board) -> None:
 
 def _page(board: Board) -> str:
     title = f"Leaderboard · {board.lesson}"
-    head = ["", "entry", "mean", "lowest", "highest", "parameters", "seconds", "what is changed"]
+    unit, size = board.task.UNIT, board.task.SIZE
+    head = ["", "entry", "mean", "lowest", "highest", size, "seconds", "what is changed"]
     lines = [_line(head, "th")]
     for place, row in enumerate(board.rows, start=1):
         scores = [row.mean, min(row.scores), max(row.scores)]
-        numbers = [f"{score:.1%}" for score in scores] + [f"{row.parameters}", f"{row.seconds:g}"]
+        numbers = [f"{100 * score:.1f}{unit}" for score in scores]
+        numbers += [f"{row.size}", f"{row.seconds:g}"]
         lines.append(_line([f"{place}", row.name, *numbers, _changed(row, board)]))
     drawn = drawings.ranges(
-        [(row.name, row.scores) for row in board.rows], f"Share of {board.task.MEASURE}."
+        [(row.name, row.scores) for row in board.rows], f"Dots: {board.task.MEASURE}.", unit
     )
     refused = "".join(
         f"<li><b>{html.escape(name)}</b>: {html.escape(why)}.</li>" for name, why in board.refused
     )
     return (
         f"<!doctype html><html lang=en><meta charset=utf-8><title>{title}</title>"
-        f"<style>{STYLE}</style><h1>{title}</h1><p>Ranked by the share of {board.task.MEASURE}, "
-        f"on numbers that nobody has seen. Budget: {board.task.BUDGET}. Every entry was trained on "
-        f"{len(SEEDS)} seeds.</p>"
+        f"<style>{STYLE}</style><h1>{title}</h1><p>Ranked by {board.task.MEASURE}. "
+        f"Budget: {board.task.BUDGET}. Every entry was measured on {len(SEEDS)} seeds.</p>"
         + figure(drawn, "Each dot is a seed. Entries whose dots overlap may be equally good.")
         + f"<table>{''.join(lines)}</table>"
         + (f"<h3>Refused</h3><ul>{refused}</ul>" if refused else "")
@@ -58,9 +59,11 @@ def _table(board: Board) -> str:
     stream = io.StringIO()
     writer = csv.writer(stream)
     seeds = [f"seed {seed}" for seed in SEEDS]
-    writer.writerow(["place", "entry", "mean", *seeds, "parameters", "seconds", *board.task.USUAL])
+    writer.writerow(
+        ["place", "entry", "mean", *seeds, board.task.SIZE, "seconds", *board.task.USUAL]
+    )
     for place, row in enumerate(board.rows, start=1):
         measured = [round(score, 4) for score in (row.mean, *row.scores)]
-        words = [place, harmless(row.name), *measured, row.parameters, row.seconds]
+        words = [place, harmless(row.name), *measured, row.size, row.seconds]
         writer.writerow([*words, *row.settings.values()])
     return stream.getvalue()

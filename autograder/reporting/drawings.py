@@ -91,22 +91,29 @@ def bars(rows: Iterable[tuple[str, float, str]], alt: str, unit: str = "") -> st
     return _drawing(width, 12 + line * len(rows), f"{alt} {said}.", parts)
 
 
-def ranges(rows: Iterable[tuple[str, Sequence[float]]], alt: str) -> str:
-    """For each pair (label, shares from 0 to 1) a dot for each share, and a line between them."""
+def ranges(rows: Iterable[tuple[str, Sequence[float]]], alt: str, unit: str = "%") -> str:
+    """For each pair (label, shares from 0 to 1) a dot for each share, and a line between them.
+
+    The axis begins above 0 where all shares are high: dots, unlike bars, can be read so.
+    """
     rows = list(rows)
+    least = min(share for _, all_ in rows for share in all_)
+    low = max(start for start in (0.0, 0.5, 0.8, 0.9) if start <= max(0.0, least))
     left, long, bottom = 250, 620, 10 + ROW * len(rows)
     parts = []
-    for tenth in range(0, 11, 2):
-        x = left + long * tenth / 10
+    for tick in range(6):
+        x, value = left + long * tick / 5, 100 * (low + (1 - low) * tick / 5)
         parts.append(f"<path d='M{x:.0f} 4V{bottom}' stroke='{GRID}'/>")
-        parts.append(_text(x, bottom + 18, f"{tenth * 10} %", "middle"))
+        parts.append(_text(x, bottom + 18, f"{value:.0f} {unit}".strip(), "middle"))
     for place, (label, shares) in enumerate(rows):
-        y, places = 16 + place * ROW, [left + long * share for share in shares]
+        y, places = 16 + place * ROW, [left + long * (share - low) / (1 - low) for share in shares]
         parts.append(_text(left - 12, y + 5, _cut(label, 32), "end"))
         line = f"M{min(places):.1f} {y}H{max(places):.1f}"
         parts.append(f"<path d='{line}' stroke='{BLUE}' stroke-width='2'/>")
         parts += [f"<circle cx='{x:.1f}' cy='{y}' r='5' fill='{BLUE}'/>" for x in places]
-    said = "; ".join(f"{name}: {min(all_):.1%} to {max(all_):.1%}" for name, all_ in rows)
+    said = "; ".join(
+        f"{name}: {100 * min(all_):.1f}{unit} to {100 * max(all_):.1f}{unit}" for name, all_ in rows
+    )
     return _drawing(940, bottom + 28, f"{alt} {said}.", parts)
 
 

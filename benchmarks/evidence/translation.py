@@ -1,23 +1,17 @@
 """Lesson 14: wider beams and longer numbers, for early translators of three seeds."""
 
-import re
-
 import torch
 
 from attention.decoding import beam_search
 from attention.provided import data
 from attention.provided.early import early_translator
+from attention.provided.number_pieces import pieces_of
 from attention.translation import bleu, corpus_statistics, paired_bootstrap
 from benchmarks.evidence import Claim, Experiment
 
 SEEDS = (0, 1, 2)
 WIDTHS = (1, 2, 4, 8, 32)
 EACH = 20  # numbers of each length
-PARTS = (
-    "zwanzig dreißig hundert tausend sieben sechs zwölf eins fünf vier drei zwei acht neun zehn "
-    "null sech sieb ein elf und zig"
-)
-PIECE = re.compile("|".join([*PARTS.split(), "."]))  # as the lesson cuts German numbers
 
 
 def search_wider(seed):
@@ -64,7 +58,7 @@ def _translated(model, corpus, pairs, width, alpha):
 
 def _counted(texts, pairs):
     return corpus_statistics(
-        [PIECE.findall(text) for text in texts], [PIECE.findall(pair[2]) for pair in pairs]
+        [pieces_of(text) for text in texts], [pieces_of(pair[2]) for pair in pairs]
     )
 
 
