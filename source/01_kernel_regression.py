@@ -210,8 +210,8 @@ check.distances(distances)
 # s_{ij} = -\frac{\left(x_i - x^\text{train}_j\right)^2}{2h^2}$$
 #
 # This *is* a softmax, of the scores $s_{ij}$: the soft lookup of 1.1 with $\tau = 2h^2$. Predict
-# all queries at once. (Exercises do not depend on each other: compute the squared differences here
-# again.)
+# all queries at once. (Compute the squared differences here again: a mistake in 1.2 then costs
+# nothing in 1.3.)
 #
 # <details><summary>Hint 1 · the idea</summary>
 #
@@ -565,17 +565,18 @@ check.leave_one_out_loss(leave_one_out_loss)
 # gradient. This is the step from a method with a knob to a model with a parameter.
 #
 # ### Exercise 1.8 · `LearnedBandwidth`
-# ●●○ medium · 10 minutes · 3 points
+# ●●○ medium · 8 minutes · 3 points
 #
 # Write a module with one parameter, `log_bandwidth`, a scalar: the natural logarithm of the
 # bandwidth. Why the logarithm? Gradient descent may step anywhere, also below 0, where a bandwidth
 # makes no sense. The exponential of any number is positive. An `nn.Module` has an `__init__`, which
-# makes the parameters, and a `forward`, which computes: here it predicts as in 1.3.
+# makes the parameters, and a `forward`, which computes: here it predicts as in 1.3. You need not
+# write that a third time: if your `nadaraya_watson` is right, `forward` may call it.
 #
 # <details><summary>Hint 1 · the idea</summary>
 #
 # `nn.Parameter` around a tensor tells the module that this tensor is to be learned. `forward` first
-# gets the bandwidth back from its logarithm, then does what `nadaraya_watson` does.
+# gets the bandwidth back from its logarithm, then does what `nadaraya_watson` does, or calls it.
 # </details>
 # <details><summary>Hint 2 · the shapes</summary>
 #
@@ -590,7 +591,7 @@ check.leave_one_out_loss(leave_one_out_loss)
 # <details><summary>Hint 4 · “no gradient reaches log_bandwidth”</summary>
 #
 # `.item()`, `float(…)`, `math.exp(…)` and `.detach()` make plain numbers, which have no gradient.
-# Use the tensor's own methods.
+# Use the tensor's own methods, also in `nadaraya_watson` if you call it.
 # </details>
 
 # %% exercise="LearnedBandwidth"

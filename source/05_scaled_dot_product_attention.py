@@ -255,7 +255,7 @@ print("not divided, d = 4096, median:", f"{quarters['not divided'][1, -1]:.1e}")
 # Then the mask: which of your lines must it change, and is it `mask` or `~mask` that `masked_fill`
 # should fill?
 # </details>
-# <details><summary>Hint 4 · “RuntimeError: bitwise_not … only on integer and Boolean”</summary>
+# <details><summary>Hint 4 · “TypeError: ~ (operator.invert) is only implemented on …”</summary>
 #
 # `~` turns bools around. Is your mask already a tensor of numbers?
 # </details>

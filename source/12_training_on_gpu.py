@@ -788,9 +788,10 @@ else:
 # %% [markdown] answer=true
 # <details><summary>Answers to the open questions</summary>
 #
-# 1. For one layer of the paper's size and one sentence of 256 tokens, `kept_bytes` finds 8 392 704
-#    bytes without checkpointing and 524 288 with it, a sixteenth: the layer's input alone. Each
-#    layer is computed forward twice, so a step takes 4 products in place of 3.
+# 1. For one layer of the paper's size, not fused, and one sentence of 256 tokens, `kept_bytes`
+#    finds 8 392 704 bytes without checkpointing and 524 288 with it, a sixteenth: the layer's
+#    input alone. (`python -m benchmarks.evidence training_on_gpu` counts them again.) Each layer
+#    is computed forward twice, so a step takes 4 products in place of 3.
 # 2. For each token the other products take 12 d_model² multiplications (4 projections, 8 of the
 #    network), these 2 · T · d_model. So from T = 6 d_model on: 3 072 for the paper's base.
 # 3. Recorded is only the end of the range: with a scale of 2⁻¹⁶ and nearly nine of ten gradients

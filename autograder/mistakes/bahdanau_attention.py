@@ -454,6 +454,27 @@ def asks_with_the_new_state(tokens, state, annotations, lengths, weights):
     return logits, state, _attend(state, annotations, lengths, weights)[0]
 
 
+@mistake(
+    "attention_decoder_step",
+    hint="The decoder reads the letter before it looks back, and steps twice: the query is the "
+    "state that came in, and there is one step.",
+)
+def steps_before_it_looks(tokens, state, annotations, lengths, weights):
+    nothing = annotations.new_zeros(len(tokens), annotations.shape[2])
+    _, state = decoder_step(tokens, state, nothing, weights)
+    attention, context = _attend(state, annotations, lengths, weights)
+    return *decoder_step(tokens, state, context, weights), attention
+
+
+@mistake(
+    "attention_decoder_step",
+    hint="The attention weights come first. The order is logits, the new state, attention weights.",
+)
+def returns_the_weights_first(tokens, state, annotations, lengths, weights):
+    attention, context = _attend(state, annotations, lengths, weights)
+    return attention, *decoder_step(tokens, state, context, weights)
+
+
 @mistake("attention_decoder_step", hint="Padding is attended to: the lengths have no effect.")
 def attends_to_all(tokens, state, annotations, lengths, weights):
     everything = torch.full_like(lengths, annotations.shape[1])

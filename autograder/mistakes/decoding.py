@@ -7,6 +7,7 @@ from torch import nn
 from torch.nn import functional as F
 
 from attention.masked_attention import masked_attention
+from attention.multi_head_attention import merge_heads
 from autograder.checking.registry import alternative, mistake
 
 PAD, BOS, EOS = 0, 1, 2
@@ -37,6 +38,16 @@ def leaves_eos_out(table, max_length):
 
 @mistake(
     "greedy_path",
+    hint="The sentence stops before EOS, though what EOS costs is added. EOS is a token like the "
+    "others: it is written, too.",
+)
+def pays_for_eos_and_leaves_it_out(table, max_length):
+    ids, total = _path(table, max_length)
+    return [v for v in ids if v != EOS], total
+
+
+@mistake(
+    "greedy_path",
     hint="EOS is written, but what it costs is not added: its log-probability is missing.",
 )
 def ends_for_free(table, max_length):
@@ -50,6 +61,24 @@ def ends_for_free(table, max_length):
 def writes_bos(table, max_length):
     ids, total = _path(table, max_length)
     return [BOS, *ids], total
+
+
+@mistake(
+    "greedy_path",
+    hint="BOS stands at the beginning of the result, and is counted as one of its max_length "
+    "tokens. It is read first, but nobody writes it.",
+)
+def writes_and_counts_bos(table, max_length):
+    ids, total = _path(table, max_length - 1)
+    return [BOS, *ids], total
+
+
+@mistake(
+    "greedy_path",
+    hint="The row of BOS is read each time. After a token, read that token's row.",
+)
+def reads_one_row_only(table, max_length):
+    return _path(table, max_length, row=lambda table, token: table[BOS])
 
 
 @mistake(
@@ -224,6 +253,10 @@ def _drawn(probabilities, noise):
     return (probabilities.cumsum(1) <= noise[:, None]).sum(1)
 
 
+def _drawn_on_the_whole_line(probabilities, noise):
+    return _drawn(probabilities, noise * probabilities.cumsum(1)[:, -1])
+
+
 @mistake(
     "sample_tokens",
     hint="The scores are multiplied by the temperature. Divide: a high temperature brings them "
@@ -236,6 +269,15 @@ def multiplies_by_the_temperature(logits, noise, temperature=1.0):
 @mistake("sample_tokens", hint="The temperature is not used.")
 def ignores_the_temperature(logits, noise, temperature=1.0):
     return _drawn(logits.softmax(1), noise)
+
+
+@mistake(
+    "sample_tokens",
+    hint="The temperature changes nothing: it is not used, or divides the probabilities. Divide "
+    "the scores by it, before the softmax.",
+)
+def ignores_the_temperature_on_the_whole_line(logits, noise, temperature=1.0):
+    return _drawn_on_the_whole_line(logits.softmax(1), noise)
 
 
 @mistake(
@@ -295,6 +337,16 @@ def counts_the_other_side(logits, noise, temperature=1.0):
 
 @mistake(
     "sample_tokens",
+    hint="The sums that exceed the noise are counted. Count those that do not: that is how many "
+    "tokens come before the one drawn.",
+)
+def counts_those_beyond(logits, noise, temperature=1.0):
+    probabilities = (logits / temperature).softmax(1)
+    return logits.shape[1] - _drawn_on_the_whole_line(probabilities, noise)
+
+
+@mistake(
+    "sample_tokens",
     hint="This is the rank of a token, not its id: the probabilities were sorted. They are added "
     "up in the order of the ids.",
 )
@@ -346,6 +398,16 @@ def lays_the_largest_first(logits, noise, temperature=1.0):
 
 @mistake(
     "sample_tokens",
+    hint="The pieces lie in order of size. Keep the order of the ids.",
+)
+def lays_the_largest_first_on_the_whole_line(logits, noise, temperature=1.0):
+    probabilities, order = (logits / temperature).softmax(1).sort(dim=1, descending=True)
+    rank = _drawn_on_the_whole_line(probabilities, noise)
+    return order.gather(1, rank[:, None])[:, 0]
+
+
+@mistake(
+    "sample_tokens",
     hint="The pieces lie in order of size, the smallest first. Keep the order of the ids.",
 )
 def lays_the_smallest_first(logits, noise, temperature=1.0):
@@ -367,7 +429,7 @@ def compares_with_columns(logits, noise, temperature=1.0):
 @mistake(
     "sample_tokens",
     hint="No token is found, and the number of tokens comes back, which is no id: the rounded sums "
-    "end below 1 here, and the noise lies behind them. The line is as long as its last sum.",
+    "end below 1 here, and the noise lies beyond them. The line is as long as its last sum.",
 )
 def trusts_the_line_to_end_at_one(logits, noise, temperature=1.0):
     return _drawn((logits / temperature).softmax(1), noise)
@@ -562,12 +624,32 @@ def drops_the_token_that_crosses(logits, p):
 
 @mistake(
     "top_p_filter",
+    hint="The token that reaches p is dropped. Together the kept tokens should have at least p, so "
+    "it belongs to them.",
+)
+def drops_the_token_that_reaches(logits, p):
+    _, sums, order = _sorted(logits)
+    return _drop(logits, order, sums >= p)
+
+
+@mistake(
+    "top_p_filter",
     hint="The token that reaches p is dropped, unless it is the first. Together the kept tokens "
     "should have at least p.",
 )
 def always_keeps_the_first_only(logits, p):
     _, sums, order = _sorted(logits)
     return _drop(logits, order, (sums > p) & (torch.arange(sums.shape[1]) > 0))
+
+
+@mistake(
+    "top_p_filter",
+    hint="The token that reaches p is dropped, unless it is the first. Together the kept tokens "
+    "should have at least p.",
+)
+def keeps_the_first_in_any_case(logits, p):
+    _, sums, order = _sorted(logits)
+    return _drop(logits, order, (sums >= p) & (torch.arange(sums.shape[1]) > 0))
 
 
 @mistake(
@@ -614,6 +696,15 @@ def forgets_to_divide(logits, p):
             keep[row, token] = True
             reached += scores[token].exp().item()
     return logits.masked_fill(~keep, -math.inf)
+
+
+@mistake(
+    "top_p_filter",
+    hint="exp of the scores does not sum to 1. Use softmax.",
+)
+def adds_exponentials(logits, p):
+    weights, order = logits.exp().sort(dim=1, descending=True)
+    return _drop(logits, order, weights.cumsum(1) - weights >= p)
 
 
 @mistake(
@@ -757,6 +848,26 @@ def does_not_renormalise(logits, p):
 
 @mistake(
     "top_p_filter",
+    hint="What is kept comes back as probabilities. Scores go in, and scores come out: as they "
+    "were, or -inf.",
+)
+def keeps_probabilities(logits, p):
+    probabilities, sums, order = _sorted(logits)
+    return _drop(logits.softmax(1), order, sums - probabilities >= p)
+
+
+@mistake(
+    "top_p_filter",
+    hint="What is kept is made log-probabilities that sum to 1. Leave the scores as they were: the "
+    "softmax comes when a token is drawn.",
+)
+def divides_what_is_kept(logits, p):
+    probabilities, sums, order = _sorted(logits)
+    return _drop(logits, order, sums - probabilities >= p).log_softmax(1)
+
+
+@mistake(
+    "top_p_filter",
     hint="The scores are added up as if they were probabilities. Take the softmax first.",
 )
 def adds_scores(logits, p):
@@ -794,7 +905,7 @@ def adds_up_all_that_are_better(logits, p):
 def _ended(log_probs, finished, token=PAD):
     """What a finished beam may do: one token, at no cost."""
     only = torch.full_like(log_probs, -math.inf)
-    only[..., token] = 0
+    only[:, :, token] = 0  # not [..., token]: where there is no such token, the error names an axis
     return torch.where(finished[..., None], only, log_probs)
 
 
@@ -805,7 +916,7 @@ def _best(totals, K, V):
 
 @mistake(
     "beam_step",
-    hint="Finished beams are extended: they go on with tokens behind their EOS. They only add PAD, "
+    hint="Finished beams are extended: they go on with tokens after their EOS. They only add PAD, "
     "and keep their score.",
 )
 def extends_finished_beams(scores, log_probs, finished):
@@ -830,6 +941,28 @@ def loses_finished_beams(scores, log_probs, finished):
 def copies_finished_beams(scores, log_probs, finished):
     totals = scores[..., None] + log_probs.masked_fill(finished[..., None], 0.0)
     return _best(totals, *log_probs.shape[1:])
+
+
+@mistake(
+    "beam_step",
+    hint="PAD is free for a finished beam, but it may still go on with other tokens. These should "
+    "be impossible.",
+)
+def may_go_on_after_all(scores, log_probs, finished):
+    log_probs = log_probs.clone()
+    log_probs[..., PAD] = log_probs[..., PAD].masked_fill(finished, 0.0)
+    return _best(scores[..., None] + log_probs, *log_probs.shape[1:])
+
+
+@mistake(
+    "beam_step",
+    hint="A finished beam goes on with PAD alone, but pays what the model asks for it. PAD costs "
+    "0 then.",
+)
+def pays_for_padding(scores, log_probs, finished):
+    others = torch.arange(log_probs.shape[2], device=log_probs.device) != PAD
+    log_probs = log_probs.masked_fill(finished[..., None] & others, -math.inf)
+    return _best(scores[..., None] + log_probs, *log_probs.shape[1:])
 
 
 @mistake(
@@ -876,6 +1009,24 @@ def lets_every_beam_live(scores, log_probs, finished):
     values, tokens = (scores[..., None] + _ended(log_probs, finished)).max(2)
     values, origin = values.sort(dim=1, descending=True)
     return values, origin, tokens.gather(1, origin)
+
+
+@mistake(
+    "beam_step",
+    hint="Each beam keeps exactly one continuation, its best. The K best of *all* K · V should "
+    "stay: two may come from one beam, and none from another.",
+)
+def lets_every_beam_live_in_its_place(scores, log_probs, finished):
+    values, tokens = (scores[..., None] + _ended(log_probs, finished)).max(2)
+    return values, torch.arange(scores.shape[1]).expand_as(tokens), tokens
+
+
+@mistake("beam_step", hint="These are the K best, but not with the best first.")
+def forgets_to_rank(scores, log_probs, finished):
+    K, V = log_probs.shape[1:]
+    totals = (scores[..., None] + _ended(log_probs, finished)).flatten(1)
+    place = totals.topk(K, 1).indices.sort(1).values
+    return totals.gather(1, place), place // V, place % V
 
 
 @mistake(
@@ -1072,6 +1223,19 @@ def divides_whole_numbers(scores, lengths, alpha):
 
 @mistake(
     "length_normalised",
+    hint="(5 + length) is divided by 6 without a remainder: // cuts off what / keeps.",
+)
+def divides_whole_numbers_as_they_are(scores, lengths, alpha):
+    return scores / ((5 + lengths) // 6) ** alpha
+
+
+@mistake("length_normalised", hint="5 and 6 are exchanged: 5 is added, and 6 divides.")
+def exchanges_five_and_six(scores, lengths, alpha):
+    return scores / ((6 + lengths) / 5) ** alpha
+
+
+@mistake(
+    "length_normalised",
     hint="All sentences are divided by the penalty of the longest one. Each has a length of its "
     "own.",
 )
@@ -1201,6 +1365,41 @@ class RemembersTheFirst(_Cached):
 
 @mistake(
     "CachedAttention",
+    hint="The keys are joined and the values are not, so that there are more weights than values. "
+    "Join both.",
+)
+class RemembersKeysOnly(_Cached):
+    def remember(self, k, v):
+        self.keys, self.values = self.join(self.keys, k), v
+        return self.keys, self.values
+
+    def attend(self, q, k, v):
+        return masked_attention(q, k, v)
+
+
+@mistake(
+    "CachedAttention",
+    hint="The new key is put before the old ones and the new value after them, so that a weight "
+    "meets another position's value. Join both in the same order.",
+)
+class JoinsInTwoOrders(_Cached):
+    def remember(self, k, v):
+        self.keys = k if self.keys is None else torch.cat([k, self.keys], 2)
+        self.values = self.join(self.values, v)
+        return self.keys, self.values
+
+
+@mistake(
+    "CachedAttention",
+    hint="A tensor is neither true nor false. Ask whether there is one: `is not None`.",
+)
+class AsksATensor(_Cached):
+    def join(self, old, new):
+        return torch.cat([old, new], 2) if old else new
+
+
+@mistake(
+    "CachedAttention",
     hint="A position sees all before it but not itself: join the new key to the old ones first, "
     "then attend.",
 )
@@ -1273,7 +1472,7 @@ class TakesItselfForTheFirst(_Cached):
 @mistake(
     "CachedAttention",
     hint="All features are compared at once, as if there were a single head. Split queries, keys "
-    "and values into heads, and merge them behind.",
+    "and values into heads, and merge them afterwards.",
 )
 class HasOneHead(_Cached):
     def attend(self, q, k, v):
@@ -1284,7 +1483,7 @@ class HasOneHead(_Cached):
 @mistake(
     "CachedAttention",
     hint="All features are compared at once, as if there were a single head, though the scores are "
-    "divided by √d_head. Split into heads, and merge them behind.",
+    "divided by √d_head. Split into heads, and merge them afterwards.",
 )
 class HasOneHeadOfSmallScale(_Cached):
     def attend(self, q, k, v):
@@ -1301,6 +1500,9 @@ class UnpacksTheContext(_Cached):
     def attend(self, q, k, v):
         context, _ = masked_attention(q, k, v)
         return context
+
+    def merge(self, context):
+        return merge_heads(context)
 
 
 @mistake(
@@ -1370,6 +1572,25 @@ def steps_by_the_batch(cache, origin):
 
 @mistake(
     "follow_beams",
+    hint="The rows of a source begin at b · B instead of b · K.",
+)
+def steps_by_the_batch_and_beyond(cache, origin):
+    B = len(origin)
+    return cache[(B * torch.arange(B)[:, None] + origin).flatten()]
+
+
+@mistake(
+    "follow_beams",
+    hint="The first rows of the sources take turns along the flat origins: 0, K, 2K, …, 0, K, … "
+    "Each belongs to K origins in a row: add it as (B, 1), or use `repeat_interleave`.",
+)
+def repeats_in_turns(cache, origin):
+    B, K = origin.shape
+    return cache[(K * torch.arange(B)).repeat(K) + origin.flatten()]
+
+
+@mistake(
+    "follow_beams",
     hint="The rows are taken as if the beams came first: row j · B + b. They are ordered by "
     "source.",
 )
@@ -1409,6 +1630,19 @@ def overwrites(cache, origin):
         for j in range(K):
             cache[b * K + j] = cache[b * K + origin[b, j]]
     return cache
+
+
+@mistake(
+    "follow_beams",
+    hint="Rows are read from the new cache while it is being written. Read them from the old one.",
+)
+def reads_what_it_writes(cache, origin):
+    B, K = origin.shape
+    moved = cache.clone()
+    for b in range(B):
+        for j in range(K):
+            moved[b * K + j] = moved[b * K + origin[b, j]]
+    return moved
 
 
 @mistake(

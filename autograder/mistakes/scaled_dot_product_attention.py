@@ -737,6 +737,20 @@ def with_equal_values():
     return torch.randn(5, 6), torch.randn(7, 6), torch.ones(7, 4)
 
 
+@mistake(
+    "break_scaled_dot_product_attention",
+    hint="The best score of each query is so far ahead that its weight is 1 with either scale.",
+    where=lambda q, k, v, *rest: _saturated(q, k, q.shape[-1]) and _saturated(q, k, v.shape[-1]),
+)
+def with_saturated_scores():
+    return torch.eye(5) * 1e4, torch.eye(5), torch.randn(5, 3)
+
+
+def _saturated(q, k, d):
+    largest = (q @ k.mT / math.sqrt(d)).softmax(-1).amax(-1)
+    return (1 - largest < 1e-6).all().item()
+
+
 @alternative("break_scaled_dot_product_attention")
 def with_short_values_and_heads():
     generator = torch.Generator().manual_seed(0)

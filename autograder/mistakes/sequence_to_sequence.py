@@ -318,6 +318,24 @@ def averages_each_sequence_first(logits, target):
     return sum(means) / len(means)  # and of the batch
 
 
+@mistake(
+    "masked_cross_entropy",
+    hint="Each sequence is averaged first, then the batch: tokens of short sequences count more.",
+)
+def averages_each_row_first(logits, target):
+    mask = target != PAD
+    return ((_losses(logits, target) * mask).sum(1) / mask.sum(1)).mean()
+
+
+@mistake(
+    "masked_cross_entropy",
+    hint="There is a mean for each sequence. One mean over all true tokens is asked for.",
+)
+def returns_a_mean_for_each_sequence(logits, target):
+    mask = target != PAD
+    return (_losses(logits, target) * mask).sum(1) / mask.sum(1)
+
+
 @mistake("masked_cross_entropy", hint="This is the sum over the tokens. The mean is asked for.")
 def adds_up(logits, target):
     return (_losses(logits, target) * (target != PAD)).sum()

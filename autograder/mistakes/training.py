@@ -457,8 +457,8 @@ def _within(max_tokens):
 
 @mistake(
     "batch_by_tokens",
-    hint="The last batch is lost: it is not full when the sentences run out, but it has to be read "
-    "too.",
+    hint="The last batch is lost. A batch is closed when a sentence no longer fits, and after the "
+    "last one none comes: what is still open then is a batch, too.",
 )
 def drops_the_last_batch(lengths, max_tokens):
     _refuse(lengths, max_tokens)

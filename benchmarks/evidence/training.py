@@ -29,6 +29,10 @@ RATES = [
     {"n_layers": 2, "schedule": "noam", "peak": peak, "optimizer": "SGD"}
     for peak in (0.03, 0.1, 0.3, 1.0)
 ]
+MORE = {"n_pairs": 300, "smoothing": 0.0, "steps": 150}
+SHORT_MORE = MORE | {"seed": 0, "steps": 40}
+SOON = {"n_layers": 6, "schedule": "noam", "peak": 0.008, "warmup": 5}
+SHORT_SOON = SOON | {"seed": 0, "steps": 15}
 
 EXPERIMENTS = {
     "learning rates": Experiment(
@@ -51,6 +55,21 @@ EXPERIMENTS = {
         + [{"n_pairs": 60, "smoothing": 0.1, "seed": 0, "steps": 40}],
         run=trainings.few_sentences,
         again={"n_pairs": 60, "smoothing": 0.1, "seed": 0, "steps": 40},
+    ),
+    "more sentences": Experiment(
+        claim="with 300 sentences a model gets much further on held-out ones than with 60",
+        control="300 pairs, beside the 60 of “few sentences”; smoothing 0 and steps are kept",
+        points=[MORE | {"seed": seed} for seed in SEEDS] + [SHORT_MORE],
+        run=trainings.few_sentences,
+        again=SHORT_MORE,
+    ),
+    "a shorter warm-up": Experiment(
+        claim="at 6 + 6 layers and a rate of 0.008, 5 steps of warm-up end at a higher loss "
+        "than 20",
+        control="the steps of warm-up, beside the 20 of “learning rates”; all else is kept",
+        points=[SOON | {"seed": seed} for seed in SEEDS] + [SHORT_SOON],
+        run=trainings.first_steps,
+        again=SHORT_SOON,
     ),
     "a strange batch": Experiment(
         claim="what a strange batch undoes when AdamW trains, clipped and not",
