@@ -69,11 +69,14 @@ def run(options: argparse.Namespace) -> int:
 
 def _roster(options: argparse.Namespace, book: "Gradebook") -> "Roster":
     """The students of a CSV file, else those of the gradebook if it knows more than their ids."""
+    from autograder.collecting.enrolling import refuse_second_ids
     from autograder.collecting.roster import Roster, from_csv, of_gradebook
 
-    if options.roster:
-        return Roster(from_csv(options.roster, options.id))
     known = of_gradebook(book)
+    if options.roster:
+        given = from_csv(options.roster, options.id)
+        refuse_second_ids(given, known)
+        return Roster(given)
     return Roster(known if any(one.details() for one in known) else ())
 
 

@@ -185,7 +185,7 @@ def test_canvas_says_who_is_late(tmp_path, root, run, roster):
 
 
 def test_a_mailed_file_with_a_name_as_in_canvas_is_late_all_the_same(root, run, roster, came):
-    run("due", "0", "2020-01-01")
+    run("due", "0", "2020-01-01T00:00")
     folder = came({"lovelaceada_101_5555_00_mini.ipynb": OLD, "ben_00_mini.ipynb": OLD})
     assert f"2 of {FIRST} are late; due 2020-01-01" in run("receive", folder)[1]
 
