@@ -114,9 +114,8 @@ def owner(clues: Clues, roster: Roster) -> Owner:
     if len(certain) == 1 and (not doubtful or certain <= doubtful):
         return Owner(certain.pop())
     if certain or doubtful:
-        return Owner(
-            "", f"it may be {' or '.join(sorted(certain | doubtful))}'s: its path names both"
-        )
+        theirs = [f"{one}'s" for one in sorted(certain | doubtful)]
+        return Owner("", f"it may be {' or '.join(theirs)}")
     near = roster.nearest(clues.who)
     guess = f"; nearest: {', '.join(near)}" if near else ""
     return Owner("", f"no student of the roster is called {' or '.join(clues.who[:2])}{guess}")

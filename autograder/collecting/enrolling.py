@@ -1,11 +1,12 @@
 """Put a roster into nbgrader's gradebook."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 
 from nbgrader.api import Gradebook, SubmittedAssignment
 
-from autograder.collecting.roster import Student, of_gradebook
+from autograder import CourseError
+from autograder.collecting.roster import Student, of_gradebook, plain
 
 
 @dataclass
@@ -22,13 +23,26 @@ class Changes:
     handed_in: set[str] = field(default_factory=set)
 
 
-def enrol(book: Gradebook, students: Collection[Student], remove: bool = False) -> Changes:
+def enrol(
+    book: Gradebook,
+    students: Collection[Student],
+    remove: bool = False,
+    namesakes: bool = False,
+) -> Changes:
     """Add students or update what is known of them; return the Changes.
 
-    remove  take those out who are not in ``students`` and have handed in nothing
+    remove     take those out who are not in ``students`` and have handed in nothing
+    namesakes  who has a new id and seems to be there already is somebody else
+
+    Raises CourseError, and changes nothing, if somebody would be there twice.
     """
     known = {one.id: one for one in of_gradebook(book)}
     changes = Changes()
+    rows = book.db.query(SubmittedAssignment.student_id).distinct()
+    handed_in = {student for (student,) in rows}
+    stay = [one for one in known.values() if not remove or one.id in handed_in]
+    if not namesakes:
+        refuse_second_ids(students, stay, "--namesakes")
     for one in students:
         if one.id not in known:
             changes.new.append(one.id)
@@ -38,10 +52,61 @@ def enrol(book: Gradebook, students: Collection[Student], remove: bool = False) 
             changes.changed.append(one.id)
         book.update_or_create_student(one.id, **one.details())
     changes.missing = sorted(known.keys() - {one.id for one in students})
-    rows = book.db.query(SubmittedAssignment.student_id).distinct()
-    changes.handed_in = {student for (student,) in rows} & set(changes.missing)
+    changes.handed_in = handed_in & set(changes.missing)
     if remove:
         changes.removed = [one for one in changes.missing if one not in changes.handed_in]
         for student in changes.removed:
             book.remove_student(student)
     return changes
+
+
+def refuse_second_ids(
+    students: Iterable[Student], known: Collection[Student], unless: str = ""
+) -> None:
+    """Raise CourseError if a student has another id than in the gradebook, as by another column.
+
+    Whoever had two ids would be graded twice, and each half would lack the other's hand-ins.
+
+    unless  the option that says that they are other people
+    """
+    listed = {one.id: one for one in students}
+    new = [one for one in listed.values() if one.id not in {other.id for other in known}]
+    gone = [one for one in known if one.id not in listed]
+    keyed: dict[str, list[Student]] = {}
+    for one in gone:
+        for key in _keys(one):
+            keyed.setdefault(key, []).append(one)
+    pairs = [
+        (one.id, other.id)
+        for one in new
+        for other in {two.id: two for key in _keys(one) for two in keyed.get(key, ())}.values()
+        if not _contradict(one, other)
+    ]
+    if pairs:
+        shown = "; ".join(f"{one}, there {other}" for one, other in pairs[:5])
+        more = "; …" if len(pairs) > 5 else ""
+        count = len({one for one, _ in pairs})
+        other_people = (
+            f" --remove takes out the old ones without a hand-in. If they are other people, give "
+            f"{unless}."
+            if unless
+            else ""
+        )
+        raise CourseError(
+            f"{count} of the file are in the gradebook under another id: {shown}{more}. Nothing is "
+            f"changed. Give them the id that is there, or name its column with --id.{other_people}"
+        )
+
+
+def _keys(one: Student) -> set[str]:
+    """What two rows on one person have in common: address, the LMS's number, or the whole name."""
+    names = plain(one.first_name), plain(one.last_name)
+    told = {"email": one.email.casefold(), "lms": one.lms_user_id, "name": " ".join(sorted(names))}
+    return {f"{kind}:{text}" for kind, text in told.items() if text.strip()}
+
+
+def _contradict(one: Student, other: Student) -> bool:
+    """Whether two rows of one name are on two people: their addresses or numbers differ."""
+    pairs = ((one.email.casefold(), other.email.casefold()), (one.lms_user_id, other.lms_user_id))
+    both = [(a, b) for a, b in pairs if a and b]
+    return bool(both) and all(a != b for a, b in both)

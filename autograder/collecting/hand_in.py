@@ -15,6 +15,7 @@ from autograder.grading.filenames import is_notebook
 from autograder.grading.submission import Unreadable, content, parse
 
 SECOND = timedelta(seconds=1)
+NO_NOTEBOOK = "it is not a notebook (.ipynb)"
 
 
 @dataclass(frozen=True)
@@ -65,7 +66,7 @@ class Judge:
         shared  how many folders of its path are shared by all, and so no one's name
         """
         if not is_notebook(file.parts[-1]):
-            raise Refused("it is not a notebook (.ipynb)")
+            raise Refused(NO_NOTEBOOK)
         data = file.read()
         clues = names.read(file.parts[shared:], self._slugs, self._pattern)
         notebook, damage = _opened(data)

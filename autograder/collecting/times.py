@@ -1,6 +1,7 @@
 """Times as a person gives them."""
 
-from datetime import UTC, datetime
+import contextlib
+from datetime import UTC, date, datetime
 
 from autograder import CourseError
 
@@ -8,8 +9,12 @@ from autograder import CourseError
 def read_time(text: str) -> datetime:
     """A time in UTC without a zone, as nbgrader keeps it; without a zone, it is this machine's.
 
-    Raises CourseError for what is no time.
+    Raises CourseError for what is no time, and for a day alone.
     """
+    with contextlib.suppress(ValueError):
+        day = date.fromisoformat(text.strip())
+        # It would be its first minute, and who hands in on the day would be late.
+        raise CourseError(f"{text!r} is a day without a time: write it as {day}T23:59")
     try:
         moment = datetime.fromisoformat(text.strip().replace(" UTC", "+00:00"))
         return moment.astimezone(UTC).replace(tzinfo=None)

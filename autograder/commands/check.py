@@ -21,7 +21,12 @@ DESCRIPTION = (
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the notebooks."""
-    parser.add_argument("notebooks", nargs="+", metavar="NOTEBOOK", help="path of a notebook")
+    parser.add_argument(
+        "notebooks",
+        nargs="+",
+        metavar="NOTEBOOK",
+        help="path of a notebook, or a lesson in lessons/, as 01",
+    )
     parser.add_argument("--json", action="store_true", help="print one JSON object per notebook")
 
 
@@ -30,7 +35,7 @@ def run(options: argparse.Namespace) -> int:
     from autograder.grading.self_check import NotebookError, check_notebook
 
     console, passed = Console(), True
-    for path in options.notebooks:
+    for path in map(_path, options.notebooks):
         try:
             lines = check_notebook(path)
         except NotebookError as error:
@@ -43,6 +48,16 @@ def run(options: argparse.Namespace) -> int:
         else:
             _print(console, path, lines)
     return 0 if passed else 1
+
+
+def _path(named: str) -> str:
+    """The path of a lesson's notebook, for its number or name; a path stays what it is."""
+    from autograder import lessons
+
+    if Path(named).exists() or len(Path(named).parts) > 1 or named.endswith(".ipynb"):
+        return named
+    there = [one.stem for one in Path("lessons").glob("*/*.ipynb") if one.stem == one.parent.name]
+    return str(lessons.notebook("", "lessons", *lessons.choose([named], there)))
 
 
 def _as_dict(path: str, lines: "list[Line]") -> dict[str, Any]:

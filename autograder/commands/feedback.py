@@ -44,7 +44,11 @@ def run(options: argparse.Namespace) -> int:
     handed = course.submissions(options.lesson, options.student)
     graded = [one for one in handed if course.autograded(one).is_file()]
     if not graded or not gradebook.exists(course):
-        print(f"Nothing is graded in {course.root}: run autograder grade first.", file=sys.stderr)
+        what = f"of {', '.join(options.lesson)} " if options.lesson else ""
+        print(
+            f"Nothing {what}is graded in {course.root}: run autograder grade first.",
+            file=sys.stderr,
+        )
         return 1
     handing_back.refuse(options.form, options.to, {one.lesson for one in graded})
     pages = Pages(course, handed)
@@ -78,8 +82,8 @@ def _give_back(
     print(f"{options.to}: {len(pages.current)} pages")
     if unknown:
         print(
-            f"{unknown} of them have no name that {options.form.capitalize()} knows, for it is not "
-            "noted how they were collected; they are called STUDENT_LESSON.html"
+            f"{unknown} of them have no name that {options.form.capitalize()} knows: they were not "
+            "received from there, or two under one name. They are called STUDENT_LESSON.html"
         )
 
 

@@ -10,7 +10,7 @@ from autograder import CourseError
 
 if TYPE_CHECKING:  # slow to import
     from autograder.collecting.grades import Filled, How, Lesson
-    from autograder.collecting.roster import Roster
+    from autograder.collecting.roster import Roster, Student
 
 HELP = "write the scores in the form that an LMS imports"
 DESCRIPTION = (
@@ -57,7 +57,8 @@ def run(options: argparse.Namespace) -> int:
     how = grades.How(options.scale, options.zeros)
     to, like = Path(options.to), Path(options.like) if options.like else None
     if like is None:
-        content = grades.made_anew(options.form, roster.students.values(), found, how)
+        students = sorted(roster.students.values(), key=_by_name)
+        content = grades.made_anew(options.form, students, found, how)
         grades.save(to, content, like)
         print(f"{to}: {len(roster.students)} students; {', '.join(slugs)}")
         return _unfinished(found)
@@ -65,6 +66,12 @@ def run(options: argparse.Namespace) -> int:
     grades.save(to, content, like)
     _tell(to, done)
     return _unfinished(found) | int(bool(done.strangers or done.without_row))
+
+
+def _by_name(one: "Student") -> tuple[str, str, str]:
+    from autograder.collecting.roster import plain
+
+    return plain(one.last_name or one.first_name), plain(one.first_name), one.id
 
 
 def _filled(
@@ -103,7 +110,7 @@ def _tell(to: Path, done: "Filled") -> None:
     for one in done.strangers:
         print(f"not filled in: {one}", file=sys.stderr)
     for student in done.without_row:
-        print(f"no row: {student} has a score and is not in the file", file=sys.stderr)
+        print(f"no row is surely theirs: {student}, who has a score", file=sys.stderr)
 
 
 def _unfinished(found: "Sequence[Lesson]") -> int:

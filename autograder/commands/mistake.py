@@ -1,6 +1,7 @@
 """``autograder mistake``: a student's wrong answer as the beginning of a stored mistake."""
 
 import argparse
+import sys
 
 HELP = "print a student's wrong answer as a new stored mistake"
 DESCRIPTION = (
@@ -39,5 +40,11 @@ def run(options: argparse.Namespace) -> int:
         raise CourseError(f"this submission holds no answers: {submission.problem}")
     notebook = assemble(records.read_notebook(course.master(one.lesson)), submission)
     stored = registry.source_of_answers(lessons.name_of(one.lesson))
-    print(stubs.stub(notebook, one.lesson, options.exercise, stored), end="")
+    text = stubs.stub(notebook, one.lesson, options.exercise, stored)
+    graded = records.load(course.autograded(one).parent)
+    for exercise in graded.exercises if graded else ():
+        if exercise.name == options.exercise and exercise.score == exercise.max:
+            earned = f"{exercise.score:g} of {exercise.max:g} points"
+            print(f"The check took this answer for right: {earned}.", file=sys.stderr)
+    print(text, end="")
     return 0

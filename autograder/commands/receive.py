@@ -62,18 +62,21 @@ def run(options: argparse.Namespace) -> int:
     _times(done, dates, bool(at))
     _attempts(done)
     _missing(course, done, roster, options)
-    for line in _grouped(done.refused):
+    for line in _grouped(done):
         print(f"not taken: {line}", file=sys.stderr)
     return int(bool(done.refused))
 
 
 def _roster(options: argparse.Namespace, book: "Gradebook") -> "Roster":
     """The students of a CSV file, else those of the gradebook if it knows more than their ids."""
+    from autograder.collecting.enrolling import refuse_second_ids
     from autograder.collecting.roster import Roster, from_csv, of_gradebook
 
-    if options.roster:
-        return Roster(from_csv(options.roster, options.id))
     known = of_gradebook(book)
+    if options.roster:
+        given = from_csv(options.roster, options.id)
+        refuse_second_ids(given, known)
+        return Roster(given)
     return Roster(known if any(one.details() for one in known) else ())
 
 
@@ -149,8 +152,13 @@ def _missing(
         print(f"{len(missing)} of {total} have handed in nothing of {lesson}{told}.")
 
 
-def _grouped(refused: "list[NotOpened]") -> list[str]:
-    """A line for each file, or for many of one kind in one folder."""
+def _grouped(done: "Received") -> list[str]:
+    """A line for each file, or for many of one kind in one folder.
+
+    Figures and data beside notebooks that were taken are one line: they would hide what is lost.
+    """
+    beside = _beside(done)
+    refused = [one for one in done.refused if one not in beside]
     places = [(one.parts[0] if len(one.parts) > 1 else "", one.why) for one in refused]
     counts, lines = Counter(places), []
     for one, place in zip(refused, places, strict=True):
@@ -159,7 +167,29 @@ def _grouped(refused: "list[NotOpened]") -> list[str]:
     for (folder, why), count in counts.items():
         if count > SHOWN and folder:
             lines.append(f"{_printable(folder)}/ and below, {count} files: {why}")
+    if beside:
+        lines.append(f"beside notebooks that were taken, {len(beside)} files: {beside[0].why}")
     return lines
+
+
+def _beside(done: "Received") -> "list[NotOpened]":
+    """What is no notebook and lies in a folder or zip of one student's whose work was taken.
+
+    None if they are few.
+    """
+    from autograder.collecting.hand_in import NO_NOTEBOOK
+
+    whose = dict[tuple[str, ...], set[str]]()
+    for taken in done.all:
+        for depth in range(1, len(taken.file.parts)):
+            whose.setdefault(taken.file.parts[:depth], set()).add(taken.student)
+    found = [
+        one
+        for one in done.refused
+        if one.why == NO_NOTEBOOK
+        and any(len(whose.get(one.parts[:depth], ())) == 1 for depth in range(1, len(one.parts)))
+    ]
+    return found if len(found) > SHOWN else []
 
 
 def _name(one: "NotOpened | File") -> str:

@@ -17,6 +17,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("csv", metavar="CSV", help="the file; commas, semicolons or tabs")
     add("--id", metavar="COLUMN", help="the column with the ids (default: found by its name)")
     add("--remove", action="store_true", help="remove students that are not in the file")
+    words = "a new student who seems to be there under another id is somebody else"
+    add("--namesakes", action="store_true", help=words)
     add("--course", metavar="DIR", help="folder with nbgrader_config.py (default: this one)")
     add("--db-url", metavar="URL", help="the gradebook (default: that of nbgrader_config.py)")
 
@@ -32,7 +34,7 @@ def run(options: argparse.Namespace) -> int:
     students = from_csv(options.csv, options.id)
     course = Course(options.course, options.db_url)
     with Gradebook(course.db_url, course.id) as book:
-        changes = enrol(book, students, options.remove)
+        changes = enrol(book, students, options.remove, options.namesakes)
     print(f"{len(students)} students in {options.csv}.")
     _list("new", changes.new)
     _list("changed", changes.changed)

@@ -22,7 +22,7 @@ ONE_LESSON = (CANVAS, MOODLE)  # an LMS takes the feedback of one assignment at 
 # Canvas finds student and file by the first two numbers between underscores.
 CANVAS_NAME = re.compile(r"[^_]+(?:_LATE)?_\d+_\d+_.+")
 # Moodle finds the student by the name of the folder; a download without folders begins like it.
-MOODLE_NAME = re.compile(r"(.+_\d+_assignsubmission_file)_.*")
+MOODLE_NAME = re.compile(r"(.+_\d+_assignsubmission_file)(?:_.*)?")
 UNSAFE = re.compile(r'[\\/:*?"<>|]')  # not on every machine the part of a file's name
 
 

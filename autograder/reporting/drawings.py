@@ -67,7 +67,7 @@ def heat_map(names: Sequence[str], shares: Sequence[Sequence[float]]) -> str:
         f"{name} {sum(row) / count:.0%}" for name, row in zip(names, shares, strict=True)
     )
     alt = f"Heat map of {len(names)} exercises and {count} students; mean share of points: {means}."
-    width = max(left + count * cell + 60, left + 460)
+    width = max(left + count * cell + 60, left + 8 * len(legend))
     return _drawing(width, base + 56, alt, parts)
 
 

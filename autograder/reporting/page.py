@@ -25,7 +25,7 @@ h2 { margin-top: 3rem } h3 { margin-top: 2rem }
 table { border-collapse: collapse; margin: 1rem 0 2rem }
 th, td { border: 1px solid #d0d7de; padding: .3rem .6rem; text-align: center; font-size: .9rem;
          overflow-wrap: anywhere }
-th { overflow-wrap: normal } td.number { white-space: nowrap }
+th { overflow-wrap: normal } td.number, td.kind { white-space: nowrap }
 th:first-child, td:first-child, td.said { text-align: left }
 td.full { background: #e3f1e8 } td.none { background: #fbe5e1 } td.part { background: #fdf3d3 }
 svg { max-width: 100%; height: auto; display: block; font-family: system-ui, sans-serif }
@@ -182,7 +182,7 @@ def _common(rows: list[dict[str, Any]]) -> str:
         return ""
     lines = "".join(
         f"<tr><td>{_breakable(one.exercise)}</td><td>{one.students}</td>"
-        f"<td class=number>{'hint' if one.hint else 'no hint'}</td>"
+        f"<td class=kind>{'hint' if one.hint else 'no hint'}</td>"
         f"<td class=said>{html.escape(one.text)}</td></tr>"
         for one in found
     )

@@ -90,13 +90,13 @@ def test_students_with_a_score_and_no_row_are_listed(fill):
     rows = CANVAS.splitlines(keepends=True)
     status, _, _, err = fill("".join(rows[:4]), "--form", "canvas")
     assert status == 1
-    assert [line.split()[2] for line in err.splitlines()] == ["ben", "zoe"]
+    assert [line.split()[5] for line in err.splitlines()] == ["ben,", "zoe,"]
 
 
 def test_the_row_of_another_students_number_is_not_filled_in(fill):
     text = CANVAS.replace("101,ada", "101,zoe").replace(",zoe@uni.example", ",")
     status, written, _, err = fill(text, "--form", "canvas")
-    assert status == 1 and "row 4: it may be ada or zoe's" in err
+    assert status == 1 and "row 4: it may be ada's or zoe's" in err
     assert ",101,zoe," in written and '"A, B",=1+1,,2' in written
 
 
@@ -195,3 +195,15 @@ def test_a_second_row_of_one_student_is_not_filled_in(fill):
     status, written, _, err = fill(text, "--form", "canvas")
     assert status == 1 and "row 9: ada has row 4 already" in err
     assert written.endswith('"Lovelace, Ada",101,ada,B,,,,\r\n')
+
+
+def test_a_table_of_all_is_in_the_order_of_names(graded, run, tmp_path):
+    run("grades", "--to", tmp_path / "all.csv")
+    rows = (tmp_path / "all.csv").read_text().splitlines()
+    assert [row.split(",")[2] for row in rows] == [
+        "last_name",
+        "Bauer",
+        "Lovelace",
+        "Müller",
+        "Neu",
+    ]

@@ -118,7 +118,7 @@ def test_everything_that_is_not_taken_has_its_reason(run, roster, came, submitte
         "ada/00_mini.ipynb": f"it is of another lesson, {SECOND}",
         "ada/torn.ipynb": "it is not a notebook: it is not valid JSON, and its name does not say "
         "which lesson it is of",
-        "ben/ada_00_mini.ipynb": "it may be ada or ben's: its path names both",
+        "ben/ada_00_mini.ipynb": "it may be ada's or ben's",
         "00_mini.ipynb": "its name does not say whose it is",
     }
     assert status == 1 and submitted() == {}
@@ -128,10 +128,21 @@ def test_everything_that_is_not_taken_has_its_reason(run, roster, came, submitte
 
 def test_a_folder_full_of_other_files_is_one_line(run, roster, came):
     files = {f"ada/attention/{number}.py": b"" for number in range(9)}
-    _, _, err = run("receive", came({**files, "ada/00_mini.ipynb": OLD}))
+    _, _, err = run("receive", came({**files, "ada/00_mini.zip": b""}))
     assert (
         err.splitlines()[-1] == "not taken: ada/ and below, 9 files: it is not a notebook (.ipynb)"
     )
+
+
+def test_what_lies_beside_work_that_was_taken_does_not_hide_what_was_not(run, roster, came):
+    files = {f"all/ada/zip/figure{number}.png": b"" for number in range(9)}
+    lost = {"all/stranger/00_mini.ipynb": OLD, "all/stranger/a.py": b"", "all/notes.txt": b""}
+    kept = {"all/ada/zip/00_mini.ipynb": OLD, "all/ben/00_mini.ipynb": OLD}
+    status, said, err = run("receive", came({**files, **lost, **kept}))
+    assert status == 1 and "12 files were not taken" in said
+    told = [line.removeprefix("not taken: ").partition(":")[0] for line in err.splitlines()]
+    assert told.pop() == "beside notebooks that were taken, 9 files"
+    assert set(told) == set(lost)
 
 
 def test_a_lost_name_and_lost_metadata(run, roster, came, submitted):
@@ -185,7 +196,7 @@ def test_canvas_says_who_is_late(tmp_path, root, run, roster):
 
 
 def test_a_mailed_file_with_a_name_as_in_canvas_is_late_all_the_same(root, run, roster, came):
-    run("due", "0", "2020-01-01")
+    run("due", "0", "2020-01-01T00:00")
     folder = came({"lovelaceada_101_5555_00_mini.ipynb": OLD, "ben_00_mini.ipynb": OLD})
     assert f"2 of {FIRST} are late; due 2020-01-01" in run("receive", folder)[1]
 

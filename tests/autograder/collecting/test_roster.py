@@ -68,6 +68,7 @@ def test_new_changed_and_missing_students(root, run, write):
     _, said, _ = run("roster", write(NBGRADER))
     assert said.splitlines()[1:] == []
     later = NBGRADER.replace("Lovelace", "King").replace("zm7,", "yan,").replace("102", "")
+    later = later.replace("zoe@", "yan@").replace("Zoë", "Yan")
     _, said, _ = run("roster", write(later))
     assert "1 new: yan" in said and "1 changed: ada" in said
     assert "1 in the gradebook only: they stay unless you give --remove: zm7" in said
@@ -88,6 +89,46 @@ def test_nobody_who_handed_in_is_removed(root, run, write, book):
     assert "1 in the gradebook only, with work handed in: they stay: ada" in said
     book.db.expire_all()
     assert {one.id for one in book.students} == {"ada", "new"}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Username,Email\nADA@UNI,Ada@uni.example\n",
+        "Username,Canvas ID\nADA@UNI,101\n",
+        "Full name,Email address\nAda Lovelace,elsewhere@uni.example\n",  # with no number: known
+    ],
+)
+def test_nobody_is_there_twice_under_two_ids(run, write, book, text):
+    book.update_or_create_student("ada", first_name="Ada", last_name="Lovelace", lms_user_id="101")
+    if "Email\n" in text:
+        book.update_or_create_student("ada", email="ada@uni.example")
+    status, said, err = run("roster", write(text))
+    assert (status, said) == (1, "") and "1 of the file are in the gradebook under another" in err
+    status, _, err = run("receive", write(text), "--roster", write(text))
+    assert status == 1 and "under another id" in err
+    book.db.expire_all()
+    assert [one.id for one in book.students] == ["ada"]
+    assert run("roster", write(text), "--namesakes")[0] == 0
+    book.db.expire_all()
+    assert len(book.students) == 2
+
+
+def test_namesakes_with_other_addresses_and_a_mended_id_are_taken(run, write, book):
+    run("roster", write(NBGRADER))
+    other = write("id,first_name,last_name,email\nada2,Ada,Lovelace,ada2@uni.example\n")
+    assert "1 new: ada2" in run("roster", other)[1]
+    mended = write(NBGRADER.replace("zm7,", "zm77,"))
+    assert run("roster", mended)[0] == 1
+    status, said, _ = run("roster", mended, "--remove")  # nothing of the old one would be lost
+    assert status == 0 and "2 removed: ada2, zm7" in said
+    assert {one.id for one in book.students} == {"ada", "zm77"}
+
+
+def test_a_day_is_no_time_for_it_would_be_its_first_minute(run, book):
+    status, _, err = run("due", "mini", "2026-12-01")
+    assert status == 1 and "write it as 2026-12-01T23:59" in err
+    assert run("due", "mini", "20261201")[0] == 1
 
 
 def test_due_dates_are_set_shown_and_forgotten(run, book):

@@ -65,7 +65,7 @@ def test_a_canvas_zip_becomes_grades_in_canvas(tmp_path, capsys):
     grade(course)
     assert scores(course) == {"ada": 5, "ben": 5, "zm7": 3}
     assert grades() == ["5", "0", "3", ""]  # Ben's five points are the penalty
-    assert "grade --lesson 00_getting_started --regrade" in run("due", "0", "2040-01-01").out
+    assert "grade --lesson 00_getting_started --regrade" in run("due", "0", "2040-01-01T00:00").out
     grade(course, "--regrade", "--student", "ben")
     assert grades() == ["5", "5", "3", ""]
 

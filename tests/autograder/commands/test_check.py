@@ -145,3 +145,16 @@ def test_the_exit_status_is_one_unless_all_pass(said):
     solved = ROOT / "solutions" / SLUG / f"{SLUG}.ipynb"
     command = [sys.executable, "-m", "autograder.commands.cli", "check", solved]
     assert subprocess.run(command, capture_output=True).returncode == 0
+
+
+def test_a_lesson_of_the_folder_is_named_by_its_number(tmp_path):
+    path = tmp_path / "lessons" / SLUG / f"{SLUG}.ipynb"
+    path.parent.mkdir(parents=True)
+    nbformat.write(read("lessons"), path)
+    command = [sys.executable, "-m", "autograder.commands.cli", "check"]
+    done, unknown = (
+        subprocess.run([*command, name], cwd=tmp_path, capture_output=True, text=True)
+        for name in ("0", "07")
+    )
+    assert "0 of 5" in done.stdout and done.stderr == ""
+    assert f"no lesson is called '07'; there are: {SLUG}" in unknown.stderr

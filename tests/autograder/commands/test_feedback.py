@@ -184,6 +184,7 @@ def test_nothing_graded_and_places_that_cannot_be_written_are_sentences(course, 
         assert (status, out) == (1, "") and said in err
     shutil.rmtree(course / "class" / "autograded")
     assert "Nothing is graded" in feedback()[2]
+    assert f"Nothing of {SLUG} is graded" in feedback("--lesson", SLUG)[2]
 
 
 MOODLE = "Ada Love_17_assignsubmission_file_"
@@ -193,6 +194,7 @@ MOODLE = "Ada Love_17_assignsubmission_file_"
     ("form", "received", "expected"),
     [
         ("moodle", f"{MOODLE}/my work.ipynb", f"{MOODLE}/{SLUG}.html"),
+        ("moodle", f"{MOODLE[:-1]}/my work.ipynb", f"{MOODLE}/{SLUG}.html"),
         ("moodle", f"all.zip/{MOODLE}{SLUG}.ipynb", f"{MOODLE}/{SLUG}.html"),
         ("moodle", f"..\\..\\{MOODLE}\\x", f"{MOODLE}/{SLUG}.html"),
         ("canvas", "loveada_17_4711_work-1.ipynb", "loveada_17_4711_work-1.html"),

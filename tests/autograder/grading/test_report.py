@@ -10,7 +10,7 @@ from rich.console import Console
 from autograder.commands import cli
 from autograder.grading import records, report, tallies
 from autograder.grading.result import Exercise, Result
-from autograder.reporting import page
+from autograder.reporting import drawings, page
 
 NAMES = ["soft_lookup", "distances", "nadaraya_watson", "LearnedBandwidth", "effective_neighbours"]
 
@@ -69,7 +69,7 @@ def test_the_page_shows_what_students_wrote_as_text(tmp_path):
     written = (tmp_path / "class.html").read_text(encoding="utf-8")
     assert "<script>" not in written
     assert "<b>zoe" not in written
-    told = "<td>2</td><td>no hint</td><td class=said>soft_lookup: &lt;script&gt;"
+    told = "<td>2</td><td class=kind>no hint</td><td class=said>soft_lookup: &lt;script&gt;"
     assert told in written, "the most frequent reasons"
     assert "0 of 2" in written
 
@@ -179,3 +179,10 @@ def test_the_slowest_exercises_come_first():
     for row, seconds in zip(rows, (1.0, 3.0), strict=True):
         row["exercises"][1]["seconds"], row["exercises"][0]["seconds"] = seconds, 0.5
     assert tallies.slowest(rows) == [("distances", 2.0, 3.0), ("soft_lookup", 0.5, 0.5)]
+
+
+def test_the_legend_of_a_small_class_fits_into_its_drawing():
+    drawn = drawings.heat_map(["a"], [[1.0, 0.0]])
+    x, words = re.search(r"<text x='([\d.]+)'[^>]*>(each column[^<]*)<", drawn).groups()
+    width = float(re.search(r"viewBox='0 0 (\d+)", drawn)[1])
+    assert float(x) + 8 * len(words) <= width + 1  # a letter of 14 pixels is 8 wide at most

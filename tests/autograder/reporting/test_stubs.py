@@ -9,8 +9,9 @@ import pytest
 
 from autograder.checking import registry, run_check
 from autograder.commands import cli
-from autograder.grading import classroom
+from autograder.grading import classroom, records
 from autograder.grading.assemble import assemble
+from autograder.grading.result import Exercise, Result
 from autograder.grading.submission import parse
 from autograder.inside.answer import LocalAnswer
 from autograder.reporting import stubs
@@ -102,3 +103,20 @@ def test_the_command_prints_it_and_refuses_in_sentences(tmp_path, capsys):
     words[2] = "no_such"
     assert cli.main([*words, "zoe"]) == 1
     assert "no exercise 'no_such'" in capsys.readouterr().err
+
+
+def test_an_answer_that_earned_its_points_is_printed_with_a_word(tmp_path, capsys):
+    course = make_course(tmp_path)
+    hand_in(course, "zoe")
+    kept = Result("zoe", SLUG, [Exercise("softmax", 2, 2), Exercise("weighted_average", 0, 2, "x")])
+    folder = course / "class/autograded/zoe" / SLUG
+    folder.mkdir(parents=True)
+    records.save_reasons(folder, kept)
+    for exercise, told in (
+        ("softmax", "took this answer for right: 2 of 2"),
+        ("weighted_average", ""),
+    ):
+        assert cli.main(["mistake", "0", exercise, "--course", str(course), "--from", "zoe"]) == 0
+        said = capsys.readouterr()
+        assert f"def {exercise}_as_handed_in" in said.out and told in said.err
+        assert bool(said.err) == bool(told)
