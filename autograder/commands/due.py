@@ -21,15 +21,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Set or show; exit status 0."""
-    from nbgrader.api import Gradebook
-
     from autograder import lessons
     from autograder.collecting.times import read_time, shown
     from autograder.grading.folders import Course
+    from autograder.grading.gradebook import opened
 
     course = Course(options.course, options.db_url)
     chosen = lessons.choose([options.lesson] if options.lesson else [], course.lessons())
-    with Gradebook(course.db_url, course.id) as book:
+    with opened(course) as book:
         if options.time:
             due = None if options.time == "never" else read_time(options.time)
             book.update_or_create_assignment(chosen[0], duedate=due)

@@ -37,15 +37,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Write; exit status 1 if a row or a student was left over."""
-    from nbgrader.api import Gradebook
-
     from autograder import lessons
     from autograder.collecting import grades
     from autograder.collecting.roster import Roster, of_gradebook
     from autograder.grading.folders import Course
+    from autograder.grading.gradebook import opened
 
     course = Course(options.course, options.db_url)
-    with Gradebook(course.db_url, course.id) as book:
+    with opened(course) as book:
         there = [one.name for one in book.assignments if one.num_submissions]
         slugs = [one for one in lessons.choose(options.lesson, course.lessons()) if one in there]
         if not slugs:

@@ -44,15 +44,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Receive; exit status 1 if something was not taken."""
-    from nbgrader.api import Gradebook
-
     from autograder.collecting.receiving import Dates, How, receive
     from autograder.collecting.times import read_time
     from autograder.grading.folders import Course
+    from autograder.grading.gradebook import opened
 
     at = read_time(options.at) if options.at else None
     course = Course(options.course, options.db_url)
-    with Gradebook(course.db_url, course.id) as book:
+    with opened(course) as book:
         roster, dates = _roster(options, book), Dates(book)
     how = How(options.lesson, at, options.pattern, options.dry_run)
     done = receive(course, options.source, roster, dates, how)

@@ -25,15 +25,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Enrol; exit status 0."""
-    from nbgrader.api import Gradebook
-
     from autograder.collecting.enrolling import enrol
     from autograder.collecting.roster import from_csv
     from autograder.grading.folders import Course
+    from autograder.grading.gradebook import opened
 
     students = from_csv(options.csv, options.id)
     course = Course(options.course, options.db_url)
-    with Gradebook(course.db_url, course.id) as book:
+    with opened(course) as book:
         changes = enrol(book, students, options.remove, options.namesakes)
     print(f"{len(students)} students in {options.csv}.")
     _list("new", changes.new)

@@ -61,18 +61,33 @@ class Counted:
         return sum(score for score, _, _ in self.scores.values()) - self.penalty
 
 
+@contextlib.contextmanager
+def opened(course: Course) -> Iterator[Gradebook]:
+    """nbgrader's gradebook. Raises GradebookError where the database cannot be used."""
+    try:
+        with Gradebook(course.db_url, course.id) as book:
+            yield book
+    except SQLAlchemyError as error:
+        raise _unusable(course, error) from error
+
+
+def _unusable(course: Course, error: SQLAlchemyError) -> "GradebookError":
+    cause = _cause(error)
+    busy = "; something else is writing to it: try again" if "locked" in cause else ""
+    return GradebookError(
+        f"the gradebook {make_url(course.db_url)!r} cannot be opened: {cause}{busy}"
+    )
+
+
 class Book:
     """The scores of a course. ``store`` does to the database what ``nbgrader autograde`` does."""
 
     def __init__(self, course: Course) -> None:
         self._course = course
-        url = make_url(course.db_url)
         try:
             self._book = Gradebook(course.db_url, course.id)
         except SQLAlchemyError as error:
-            raise GradebookError(
-                f"the gradebook {url!r} cannot be opened: {_cause(error)}"
-            ) from error
+            raise _unusable(course, error) from error
         self._names: dict[str, str] = {}  # of graded and solution cells, by id
         self._checksums: dict[str, dict[str, str]] = {}
 

@@ -131,6 +131,21 @@ def test_a_day_is_no_time_for_it_would_be_its_first_minute(run, book):
     assert run("due", "mini", "20261201")[0] == 1
 
 
+@pytest.mark.parametrize("command", ["roster", "due", "receive", "grades"])
+def test_a_gradebook_that_cannot_be_used_is_one_sentence(root, run, write, came, command):
+    (root / "class" / "gradebook.db").write_bytes(b"no database at all" * 100)
+    table = write(NBGRADER)
+    words = {
+        "roster": [table],
+        "due": ["mini", "never"],
+        "receive": [came({})],
+        "grades": ["--to", root / "grades.csv"],
+    }
+    status, said, err = run(command, *words[command])
+    assert (status, said) == (1, "")
+    assert err.startswith("the gradebook sqlite") and "file is not a database" in err
+
+
 def test_due_dates_are_set_shown_and_forgotten(run, book):
     status, said, _ = run("due", "mini", "2026-12-01T23:59+01:00")
     assert status == 0 and "2026-12-01 22:59 UTC" in said
