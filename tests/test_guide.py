@@ -9,6 +9,7 @@ from unittest import mock
 
 import nbformat
 import pytest
+from nbgrader.apps.nbgraderapp import NbGraderApp
 
 from autograder import ROOT, lessons
 from autograder.commands import cli
@@ -111,6 +112,8 @@ def test_every_command_named_on_a_page_is_there(path):
     blocks = re.findall(r"^```sh\n(.*?)^```", path.read_text(encoding="utf-8"), re.M | re.S)
     named += re.findall(r"^autograder ([a-z]+)", "".join(blocks), re.M)
     assert [name for name in named if name not in cli.COMMANDS] == []
+    nbgraders = re.findall(r"`nbgrader ([a-z_]+)", path.read_text(encoding="utf-8"))
+    assert [name for name in nbgraders if name not in NbGraderApp.subcommands] == []
 
 
 @pytest.mark.parametrize("path", PAGES, ids=lambda path: path.name)

@@ -1,6 +1,7 @@
 """``autograder due``: when a lesson has to be handed in."""
 
 import argparse
+from datetime import UTC, datetime
 
 HELP = "set or show when lessons are due"
 DESCRIPTION = (
@@ -35,7 +36,8 @@ def run(options: argparse.Namespace) -> int:
         known = {one.name: one for one in book.assignments}
         for lesson in chosen:
             due = known[lesson].duedate if lesson in known else None
-            print(f"{lesson:<34}{shown(due) if due else 'no due date'}")
+            over = "  (has passed)" if due and due < datetime.now(UTC).replace(tzinfo=None) else ""
+            print(f"{lesson:<34}{shown(due) if due else 'no due date'}{over}")
         graded = known[chosen[0]].num_submissions if chosen and chosen[0] in known else 0
         if options.time and graded:
             print(

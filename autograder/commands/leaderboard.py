@@ -34,6 +34,9 @@ def run(options: argparse.Namespace) -> int:
     new = board.measure(lambda done, total: print(f"{done + 1} of {total} is measured", flush=True))
     shown.write(board)
     entries = len(board.rows) - 1
-    print(f"{entries} entries, {new} measured now, {len(board.refused)} refused.")
+    if entries or board.refused:
+        print(f"{entries} entries, {new} measured now, {len(board.refused)} refused.")
+    else:
+        print(f"No notebook of {lesson} has an entry yet: the lesson's own settings stand alone.")
     print(f"{board.folder}/{lesson}.html and {lesson}.csv")
     return 0

@@ -22,6 +22,7 @@ def run(options: argparse.Namespace) -> int:
     """Write; exit status 0."""
     from autograder.releasing.write import release
 
+    print("Recording what answers reply, and searching for lines of solutions …", flush=True)
     done = release(options.lessons, options.to)
     size = f"{done.count} files, {done.size / 2**20:.1f} MiB"
     print(f"{options.to}: {', '.join(done.lessons)}; {size}")

@@ -151,6 +151,8 @@ def test_due_dates_are_set_shown_and_forgotten(run, book):
     assert status == 0 and "2026-12-01 22:59 UTC" in said
     assert str(book.find_assignment(FIRST).duedate) == "2026-12-01 22:59:00"
     assert "no due date" in run("due")[1]  # of the other lesson
+    assert "has passed" not in said
+    assert "UTC  (has passed)" in run("due", "mini", "2020-12-01T23:59+01:00")[1]
     run("due", "mini", "never")
     book.db.expire_all()
     assert book.find_assignment(FIRST).duedate is None

@@ -2,6 +2,7 @@
 
 import csv
 import json
+import shutil
 
 import nbformat
 import pytest
@@ -119,6 +120,13 @@ def course(tmp_path, monkeypatch):
     (tmp_path / "solutions" / SLUG).mkdir(parents=True)
     (tmp_path / "solutions" / SLUG / f"{SLUG}.ipynb").write_text("{}")
     return tmp_path, trained
+
+
+def test_without_an_entry_the_command_says_so(course, capsys):
+    folder, _ = course
+    shutil.rmtree(folder / "class" / "submitted")
+    assert cli.main(["leaderboard", "11", "--course", str(folder)]) == 0
+    assert f"No notebook of {SLUG} has an entry yet" in capsys.readouterr().out
 
 
 def refused(settings):
