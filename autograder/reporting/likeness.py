@@ -104,7 +104,7 @@ def fisher(chances: Iterable[float], total: int) -> float:
 
     Those that are not among ``chances`` are 1.
 
-    >>> fisher([0.05], 1)
+    >>> round(fisher([0.05], 1), 6)
     0.05
     """
     surprise = -sum(math.log(one) for one in chances)
