@@ -53,5 +53,9 @@ def pytest_terminal_summary(terminalreporter, config):
     reasons = [needs.reason(report) for report in terminalreporter.getreports("skipped")]
     last = config.cache.get("course/skips", []) if config.getoption("last_skips") else []
     config.cache.set("course/skips", reasons)
-    for sentence in needs.sentences(last + reasons):
+    sentences = needs.sentences(last + reasons)
+    for sentence in sentences:
         terminalreporter.write_line(sentence, yellow=True)
+    if config.getoption("last_skips"):  # for the last lines of `make test`
+        lines = "".join(f"{sentence}\n" for sentence in sentences)
+        (config.rootpath / ".cache" / "skipped.txt").write_text(lines, encoding="utf-8")
