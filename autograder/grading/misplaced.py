@@ -43,7 +43,7 @@ def _of_student(course: Course, path: Path, known: set[str], remedy: str) -> Ite
         expected = course.submitted(Handed(path.name, path.parent.name))
         others = [inner for inner in _entries(path) if _is_work(inner)]
         if others and not os.path.lexists(place(expected)):
-            named = ", ".join(clean(inner.name) for inner in others[:3])
+            named = ", ".join(_one_line(inner.name) for inner in others[:3])
             yield f"{shown}/ holds {named}, but no {expected.name}: rename it, and grade again"
 
 
@@ -61,4 +61,9 @@ def _entries(folder: Path) -> list[Path]:
 
 
 def _shown(course: Course, path: Path) -> str:
-    return clean(str(path.relative_to(course.root)))
+    return _one_line(str(path.relative_to(course.root)))
+
+
+def _one_line(name: str) -> str:
+    """A name as it may be printed: a student who chose it begins no line of the terminal."""
+    return " ".join(clean(name).split())

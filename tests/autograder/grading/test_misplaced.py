@@ -96,3 +96,9 @@ def test_nbgraders_own_autograde_lets_it_through(course):
     assert scores(course) == {"ada": 5} and copied.exists()
     assert Course(course).autograded(Handed(SLUG, "ada")).exists()
     assert not api.autograde(SLUG, "ben")["success"]
+
+
+def test_a_name_of_several_lines_is_told_in_one(submitted):
+    (told,) = submitted(f"ada/{SLUG}/\nnot graded: everybody\x1b[2J.ipynb")
+    assert "\n" not in told and "\x1b" not in told
+    assert told.endswith("rename it, and grade again")
