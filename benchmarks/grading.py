@@ -52,14 +52,17 @@ def make_course(folder, students, stock):
         classroom.submit(notebook, folder, f"student-{number:03}", SLUG)
 
 
-def timed(command, folder):
-    """Run a command in ``folder``; return (seconds, peak bytes of the processes it started)."""
+def timed(command, folder, itself=False):
+    """Run a command in ``folder``; return (seconds, peak bytes of the processes it started).
+
+    itself  its own bytes count, too
+    """
     start = time.monotonic()
     process = subprocess.Popen(
         command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
     )
     peak = [0]
-    watcher = threading.Thread(target=_watch, args=(psutil.Process(process.pid), peak))
+    watcher = threading.Thread(target=_watch, args=(psutil.Process(process.pid), peak, itself))
     watcher.start()
     said = process.communicate()[0].decode()
     watcher.join()
@@ -68,14 +71,15 @@ def timed(command, folder):
     return time.monotonic() - start, peak[0]
 
 
-def _watch(process, peak):
+def _watch(process, peak, itself):
     """Keep the peak of what the processes below ``process`` use, shared pages divided."""
+    own = [process] if itself else []
     while process.is_running() and process.status() != psutil.STATUS_ZOMBIE:
         total = 0
         with contextlib.suppress(psutil.Error):
-            for child in process.children(recursive=True):
+            for one in (*own, *process.children(recursive=True)):
                 with contextlib.suppress(psutil.Error):
-                    total += child.memory_full_info().pss
+                    total += one.memory_full_info().pss
         peak[0] = max(peak[0], total)
         time.sleep(0.5)
 

@@ -8,36 +8,26 @@ say how many hand-ins are without a score.
 """
 
 import argparse
-import contextlib
 import csv
 import io
 import json
 import random
-import subprocess
 import sys
 import tempfile
-import threading
 import time
 import zipfile
 from collections import defaultdict
 from pathlib import Path
 
 import nbformat
-import psutil
 
 from autograder import ROOT
 from autograder.building.lesson import find
 from autograder.checking import registry
 from autograder.grading import classroom
+from benchmarks.grading import CONFIG, timed
 
 PROGRAM = str(Path(sys.executable).with_name("autograder"))
-CONFIG = """\
-from pathlib import Path
-
-from autograder.course import configure
-
-configure(get_config(), Path(__file__).resolve().parent)
-"""
 ENDS = 20  # one student in so many hands in a notebook that ends its process
 
 
@@ -75,16 +65,12 @@ def _notebook(slug, items, drawn, ends):
     answers = {}
     for name, item in items.items():
         kind = drawn.choice((None, None, registry.alternatives, registry.mistakes))
-        known = [one for one in kind(item) if _written_out(one)] if kind else []
+        known = [one for one in kind(item) if classroom.is_written_out(one)] if kind else []
         if known:
             answers[name] = drawn.choice(known)
     if ends:
         answers[next(iter(items))] = "import os\n\nos._exit(0)"
     return nbformat.writes(classroom.handed_in(slug, answers))
-
-
-def _written_out(answer):
-    return "<locals>" not in answer.target.__qualname__
 
 
 class Measured:
@@ -96,40 +82,16 @@ class Measured:
 
     def run(self, *command):
         """Run ``autograder`` with these arguments; returns the seconds that it took."""
-        before, start = self._disk(), time.monotonic()
-        process = subprocess.Popen(
-            [PROGRAM, *map(str, command)],
-            cwd=self._course,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-        )
-        peak = [0]
-        watcher = threading.Thread(target=_watch, args=(psutil.Process(process.pid), peak))
-        watcher.start()
-        said = process.communicate()[0].decode()
-        watcher.join()
-        if process.returncode:
-            sys.exit(f"autograder {' '.join(map(str, command))} failed:\n{said[-2000:]}")
-        seconds, row = time.monotonic() - start, self.rows[command[0]]
+        before = self._disk()
+        seconds, peak = timed([PROGRAM, *map(str, command)], self._course, itself=True)
+        row = self.rows[command[0]]
         row[0] += seconds
-        row[1] = max(row[1], peak[0])
+        row[1] = max(row[1], peak)
         row[2] += self._disk() - before
         return seconds
 
     def _disk(self):
         return sum(path.stat().st_size for path in self._course.rglob("*") if path.is_file())
-
-
-def _watch(process, peak):
-    """Keep the peak of what the process and those below it use, shared pages divided."""
-    while process.is_running() and process.status() != psutil.STATUS_ZOMBIE:
-        total = 0
-        with contextlib.suppress(psutil.Error):
-            for one in (process, *process.children(recursive=True)):
-                with contextlib.suppress(psutil.Error):
-                    total += one.memory_full_info().pss
-        peak[0] = max(peak[0], total)
-        time.sleep(0.5)
 
 
 def term(course, slugs, count, seed, sandbox, cluster):

@@ -59,6 +59,11 @@ def handed_in(
     return notebook
 
 
+def is_written_out(answer: registry.Answer) -> bool:
+    """Whether the answer stands in its module as it is, not made there by a function."""
+    return "<locals>" not in answer.target.__qualname__
+
+
 def cell_of(answer: registry.Answer) -> str:
     """The text of a stored answer as a student would have written it, with all that it uses.
 

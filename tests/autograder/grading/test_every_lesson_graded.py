@@ -22,14 +22,9 @@ def variants(slug):
     items = registry.of_lesson(slug[3:])
     other, wrong = {}, {}
     for name, item in items.items():
-        other[name] = next(filter(_written_out, reversed(registry.alternatives(item))))
-        wrong[name] = next(filter(_written_out, registry.mistakes(item)))
+        other[name] = next(filter(classroom.is_written_out, reversed(registry.alternatives(item))))
+        wrong[name] = next(filter(classroom.is_written_out, registry.mistakes(item)))
     return other, wrong
-
-
-def _written_out(answer):
-    """Whether the answer stands in its module as it is, not made there by a function."""
-    return "<locals>" not in answer.target.__qualname__
 
 
 @pytest.mark.parametrize("slug", SLUGS)
