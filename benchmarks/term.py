@@ -1,19 +1,25 @@
 """A term with a generated class, through every command: ``make bench-term``.
 
 Each of N students hands in each lesson once, as a zip that an LMS gives: right answers, answers
-right in another way, and stored mistakes; one in twenty ends the process that runs the notebook.
+right in another way, and stored mistakes; every tenth tries to take the grading down (`--hostile`).
 The class is received, graded, told its feedback and reported, lesson by lesson. For each command
 the table shows its time, the peak memory of its processes and what it left on disk. The last lines
-say how many hand-ins are without a score.
+say how many hand-ins are without a score, and how many lost points that they should have kept, or
+kept points that they should have lost.
+
+`--local-cluster 2` grades on two Dask workers of this machine; one is killed when the first hand-in
+is graded, and the other does the rest.
 """
 
 import argparse
+import contextlib
 import csv
 import io
 import json
 import random
 import sys
 import tempfile
+import threading
 import time
 import zipfile
 from collections import defaultdict
@@ -25,10 +31,11 @@ from autograder import ROOT
 from autograder.building.lesson import find
 from autograder.checking import registry
 from autograder.grading import classroom
+from benchmarks import hostile
 from benchmarks.grading import CONFIG, timed
+from benchmarks.local_cluster import local_cluster
 
 PROGRAM = str(Path(sys.executable).with_name("autograder"))
-ENDS = 20  # one student in so many hands in a notebook that ends its process
 
 
 def people(count):
@@ -47,30 +54,41 @@ def roster(count):
     return stream.getvalue()
 
 
-def hand_ins(slug, count, seed):
-    """A zip as Canvas gives it: a notebook of each student, some of them with mistakes."""
+def hand_ins(slug, count, seed, every):
+    """(A zip as Canvas gives it, {student: exercises that are wrong}).
+
+    every  so many students' notebook is hostile; 0: none
+    """
     drawn = random.Random(f"{seed} {slug}")
     items = registry.of_lesson(slug.partition("_")[2])
-    stream = io.BytesIO()
+    stream, wrong = io.BytesIO(), {}
     with zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as archive:
-        for number, (_, name) in enumerate(people(count)):
+        for number, (student, name) in enumerate(people(count)):
             who = "".join(name.lower().split(", "))
             path = f"{who}_{70_000 + number}_{900_000 + number}_{slug}.ipynb"
-            archive.writestr(path, _notebook(slug, items, drawn, number % ENDS == ENDS - 1))
-    return stream.getvalue()
+            attacks = every and number % every == every - 1
+            notebook, wrong[student] = _notebook(slug, items, drawn, attacks and number // every)
+            archive.writestr(path, notebook)
+    return stream.getvalue(), wrong
 
 
-def _notebook(slug, items, drawn, ends):
-    """Each exercise is right, right in another way, or wrong as somebody stored it."""
-    answers = {}
+def _notebook(slug, items, drawn, harm):
+    """(Its text, its wrong exercises): each right, right in another way, or wrong as stored.
+
+    harm  the number of what the first exercise's cell does to the grading, or False
+    """
+    answers, wrong = {}, set()
     for name, item in items.items():
         kind = drawn.choice((None, None, registry.alternatives, registry.mistakes))
         known = [one for one in kind(item) if classroom.is_written_out(one)] if kind else []
         if known:
             answers[name] = drawn.choice(known)
-    if ends:
-        answers[next(iter(items))] = "import os\n\nos._exit(0)"
-    return nbformat.writes(classroom.handed_in(slug, answers))
+            wrong |= {name} if kind is registry.mistakes else set()
+    if harm is not False:
+        first, names = next(iter(items)), list(hostile.HARMS)
+        answers[first] = hostile.cell(names[harm % len(names)], first)
+        wrong.add(first)
+    return nbformat.writes(classroom.handed_in(slug, answers)), wrong
 
 
 class Measured:
@@ -94,61 +112,116 @@ class Measured:
         return sum(path.stat().st_size for path in self._course.rglob("*") if path.is_file())
 
 
-def term(course, slugs, count, seed, sandbox, cluster):
-    """Take a class through the lessons; returns (Measured, seconds of grading by lesson)."""
-    (course / "nbgrader_config.py").write_text(CONFIG, encoding="utf-8")
-    (course / "solutions").symlink_to(ROOT / "solutions")
-    (course / "people.csv").write_text(roster(count), encoding="utf-8")
-    measured, grading = Measured(course), {}
-    measured.run("roster", "people.csv")
-    for slug in slugs:
-        archive = course / "download.zip"
-        archive.write_bytes(hand_ins(slug, count, seed))
-        measured.run("due", slug, "2030-01-01T00:00+00:00")
-        measured.run("receive", archive, "--lesson", slug)
+class Term:
+    """A class in a folder, and what its term was like.
+
+    grading  seconds of grading, by lesson
+    wrong    lesson → student → the exercises that were handed in wrong
+    """
+
+    def __init__(self, course, options):
+        self._course, self._options = course, options
+        self.measured, self.grading, self.wrong = Measured(course), {}, {}
+        (course / "nbgrader_config.py").write_text(CONFIG, encoding="utf-8")
+        (course / "solutions").symlink_to(ROOT / "solutions")
+        (course / "people.csv").write_text(roster(options.students), encoding="utf-8")
+        self.measured.run("roster", "people.csv")
+
+    def lesson(self, slug, cluster):
+        """Take the class through one lesson, from the zip to the feedback."""
+        options, run = self._options, self.measured.run
+        made = hand_ins(slug, options.students, options.seed, options.hostile)
+        content, self.wrong[slug] = made
+        archive = self._course / "download.zip"
+        archive.write_bytes(content)
+        run("due", slug, "2030-01-01T00:00+00:00")
+        run("receive", archive, "--lesson", slug)
         archive.unlink()
         more = ["--cluster", cluster] if cluster else []
-        grading[slug] = measured.run("grade", "--lesson", slug, "--sandbox", sandbox, *more)
-        measured.run("feedback", "--lesson", slug)
-        print(f"{slug}: {count} graded in {grading[slug]:.1f} s", flush=True)
-    measured.run("report")
-    measured.run("grades", "--to", "grades.csv")
-    return measured, grading
+        self.grading[slug] = run("grade", "--lesson", slug, "--sandbox", "required", *more)
+        run("feedback", "--lesson", slug)
+        each = self.grading[slug] / options.students
+        print(f"{slug:<32}{self.grading[slug]:>8.1f} s{each:>8.2f} s each", flush=True)
+
+    def end(self):
+        """The report and the table of grades."""
+        self.measured.run("report")
+        self.measured.run("grades", "--to", "grades.csv")
+
+    def kept(self):
+        """(lesson, student) → the exercises that lost points, of all that have a score."""
+        found = {}
+        for path in self._course.glob("class/autograded/*/*/reasons.json"):
+            kept = json.loads(path.read_text(encoding="utf-8"))
+            scores = {one["name"]: (one["score"], one["max"]) for one in kept["exercises"]}
+            if scores and all(score is not None for score, _ in scores.values()):
+                lost = {name for name, (score, most) in scores.items() if score < most}
+                found[kept["lesson"], kept["student"]] = lost
+        return found
 
 
-def without_a_score(course, slugs, count):
-    """Pairs (student, lesson) that have no reason on disk."""
-    found = set()
-    for path in course.glob("class/autograded/*/*/reasons.json"):
-        kept = json.loads(path.read_text(encoding="utf-8"))
-        if kept["exercises"] and all(one["score"] is not None for one in kept["exercises"]):
-            found.add((kept["student"], kept["lesson"]))
-    return {(student, slug) for student, _ in people(count) for slug in slugs} - found
+@contextlib.contextmanager
+def _cluster(options, course):
+    """The address of a scheduler or None; of a local cluster one worker is killed."""
+    if not options.local_cluster:
+        yield options.cluster
+        return
+    with local_cluster(options.local_cluster) as (address, workers):
+        over = threading.Event()
+
+        def kill():
+            while not over.is_set() and not any(course.glob("class/autograded/*/*/reasons.json")):
+                time.sleep(0.1)
+            workers[0].kill()
+            print("a worker of the cluster was killed", flush=True)
+
+        killer = threading.Thread(target=kill)
+        killer.start()
+        try:
+            yield address
+        finally:
+            over.set()
+            killer.join()
+
+
+def _parser():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    add = parser.add_argument
+    add("lessons", nargs="*", help="number or name; default: all")
+    add("--students", type=int, default=300)
+    add("--hostile", type=int, default=10, metavar="N", help="every Nth student is; 0: none")
+    add("--seed", type=int, default=1)
+    where = parser.add_mutually_exclusive_group()
+    where.add_argument("--cluster", help="the address of a Dask scheduler")
+    where.add_argument("--local-cluster", type=int, metavar="N", help="N Dask workers, one killed")
+    return parser
 
 
 def main():
     """Run the term and print its table."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("lessons", nargs="*", help="number or name; default: all")
-    parser.add_argument("--students", type=int, default=300)
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--sandbox", choices=("required", "auto"), default="required")
-    parser.add_argument("--cluster", help="the address of a Dask scheduler")
-    options = parser.parse_args()
+    options = _parser().parse_args()
     slugs = [path.stem for path in find(options.lessons)]
     with tempfile.TemporaryDirectory() as folder:
-        course, start = Path(folder), time.monotonic()
-        choice = (options.students, options.seed, options.sandbox, options.cluster)
-        measured, grading = term(course, slugs, *choice)
-        total = time.monotonic() - start
-        lost = without_a_score(course, slugs, options.students)
+        start, term = time.monotonic(), Term(Path(folder), options)
+        with _cluster(options, Path(folder)) as cluster:
+            for slug in slugs:
+                term.lesson(slug, cluster)
+        term.end()
+        total, kept = time.monotonic() - start, term.kept()
     print(f"\n{'command':<12}{'seconds':>10}{'peak MiB':>10}{'disk MiB':>10}")
-    for name, (seconds, peak, disk) in measured.rows.items():
+    for name, (seconds, peak, disk) in term.measured.rows.items():
         print(f"{name:<12}{seconds:>10.1f}{peak / 2**20:>10.0f}{disk / 2**20:>10.1f}")
-    hand_in_count = options.students * len(slugs)
-    print(f"\n{hand_in_count} hand-ins in {total:.0f} s: {sum(grading.values()):.0f} s of grading")
-    print(f"without a score and a reason: {len(lost)}")
-    return int(bool(lost))
+    print(f"\n{options.students * len(slugs)} hand-ins in {total:.0f} s")
+    print(f"seconds of grading: {sum(term.grading.values()):.0f}")
+    due = {(slug, one): lost for slug, of in term.wrong.items() for one, lost in of.items()}
+    missing = due.keys() - kept.keys()
+    print(f"without a score and a reason: {len(missing)}")
+    other = {key for key, lost in kept.items() if lost != due[key]}
+    print(f"other points lost than should be: {len(other)}")
+    for slug, student in sorted(other)[:10]:
+        lost, expected = sorted(kept[slug, student]), sorted(due[slug, student])
+        print(f"  {slug}, {student}: lost {lost}, but {expected} were wrong")
+    return int(bool(missing or other))
 
 
 if __name__ == "__main__":

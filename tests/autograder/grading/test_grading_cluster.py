@@ -14,6 +14,7 @@ from autograder import ROOT
 from autograder.checking import registry
 from autograder.commands import cli
 from autograder.grading import classroom
+from benchmarks.local_cluster import local_cluster
 from tests.needs import needs
 
 pytestmark = needs("distributed")
@@ -34,34 +35,10 @@ def course(tmp_path):
 
 
 @pytest.fixture
-def cluster(tmp_path):
+def cluster():
     """Address of a scheduler with two workers, and the workers' processes."""
-    where = tmp_path / "scheduler.json"
-    scheduler = _start("scheduler", "--host", "127.0.0.1", "--port", "0", "--scheduler-file", where)
-    workers = []
-    try:
-        address = _address(where)
-        workers = [_start("worker", address, "--nthreads", "1", "--no-nanny") for _ in range(2)]
-        yield address, workers
-    finally:
-        for process in [*workers, scheduler]:
-            process.kill()
-            process.wait()
-
-
-def _start(*arguments):
-    command = [sys.executable, "-m", "dask", *map(str, arguments), "--no-dashboard"]
-    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-    return subprocess.Popen(command, cwd="/", **quiet)
-
-
-def _address(path):
-    for _ in range(300):
-        try:
-            return json.loads(path.read_text())["address"]
-        except (OSError, ValueError):
-            time.sleep(0.1)
-    raise TimeoutError("the scheduler did not start")
+    with local_cluster(workers=2) as found:
+        yield found
 
 
 def _reasons(course):

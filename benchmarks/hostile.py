@@ -1,0 +1,65 @@
+"""Texts of cells that try to take a grading down, for generated classes of any lesson.
+
+Each stands in the cell of a lesson's first exercise, so that it costs that exercise and no other.
+They are for a grading in the sandbox only. The attacks that try to earn points are in
+``tests/autograder/attacks``.
+"""
+
+HARMS = {
+    "ends its process": "import os\n\nos._exit(0)",
+    "kills its parent": "import os\nimport signal\n\nos.kill(os.getppid(), signal.SIGKILL)",
+    "never ends": """
+import time
+
+until = time.time() + 120
+while time.time() < until:
+    try:
+        while time.time() < until:
+            pass
+    except BaseException:
+        pass
+""",
+    "takes all the memory": """
+kept = []
+for _ in range(4096):
+    kept.append(bytearray(2**20 * 4))
+""",
+    "starts processes without end": """
+import os
+import time
+
+for _ in range(5000):
+    if os.fork() == 0:
+        time.sleep(60)
+        os._exit(0)
+""",
+    "prints a gigabyte": "for _ in range(1024):\n    print('x' * 2**20)",
+    "fills the disk": """
+with open('large', 'wb') as file:
+    for _ in range(4096):
+        file.write(bytes(2**20))
+""",
+    "replies with millions of numbers": """
+import torch
+
+
+def @NAME@(*inputs, **named):
+    return torch.zeros(2**20, 4, dtype=torch.float64)
+""",
+    "replies with a list in lists": """
+def @NAME@(*inputs, **named):
+    reply = []
+    for _ in range(100_000):
+        reply = [reply]
+    return reply
+""",
+    "raises an error of a million letters": """
+def @NAME@(*inputs, **named):
+    raise RuntimeError('x' * 10**6)
+""",
+}
+
+
+def cell(name: str, exercise: str) -> str:
+    """The text of a cell that does the harm ``name`` in the place of an exercise's answer."""
+    return HARMS[name].strip().replace("@NAME@", exercise)
