@@ -80,6 +80,13 @@ def greedy_path(student, draw):
     ids, total = _several(student(table, 9), 2, pair)
     expect.equal(ids, [EOS], "where BOS is best followed by EOS, the ids are wrong")
     expect.close(total, -1.0, "where BOS is best followed by EOS, the log-probability is wrong")
+    table[BOS, EOS] = -math.inf
+    table[BOS, PAD], table[PAD, 4], table[4, BOS] = -0.5, -0.25, -2.0
+    ids, total = _several(student(table, 5), 2, pair)
+    what = "where BOS is best followed by PAD, PAD by 4 and 4 by BOS, the ids are wrong"
+    expect.equal(ids, [PAD, 4, BOS, PAD, 4], what)
+    what = "where BOS is best followed by PAD, PAD by 4 and 4 by BOS, the log-probability is wrong"
+    expect.close(total, -3.5, what)
     for V, most, ends in ((6, 12, 0.0), (9, 15, 1.0), (12, 20, 0.0), (7, 9, 2.0)):
         table = _table(draw, V, ends)
         ids, total = _several(student(draw.strided(table), most), 2, pair)

@@ -143,6 +143,39 @@ def writes_the_first_for_free(table, max_length):
     return ids, total - table[BOS, ids[0]].item()
 
 
+def _never(table, *tokens):
+    table = table.clone()
+    table[:, tokens] = -math.inf
+    return table
+
+
+@mistake("greedy_path", hint="PAD is never chosen. The table alone says what follows.")
+def never_chooses_pad(table, max_length):
+    return _path(_never(table, PAD), max_length)
+
+
+@mistake("greedy_path", hint="BOS is never chosen. The table alone says what follows.")
+def never_chooses_bos(table, max_length):
+    return _path(_never(table, BOS), max_length)
+
+
+@mistake("greedy_path", hint="PAD and BOS are never chosen. The table alone says what follows.")
+def never_chooses_pad_or_bos(table, max_length):
+    return _path(_never(table, PAD, BOS), max_length)
+
+
+@mistake(
+    "greedy_path",
+    hint="PAD ends the sentence, as EOS does. Only EOS and max_length end it.",
+)
+def ends_at_pad(table, max_length):
+    ids, total = _path(table, max_length)
+    if PAD in ids:
+        ids = ids[: ids.index(PAD) + 1]
+        total = sum(table[a, b].item() for a, b in zip([BOS, *ids], ids, strict=False))
+    return ids, total
+
+
 @mistake("greedy_path", hint="The least probable token is chosen each time.")
 def takes_the_worst(table, max_length):
     return _path(table, max_length, worst=True)

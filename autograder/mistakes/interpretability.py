@@ -1737,6 +1737,19 @@ class WeighsInSteps(_Importance):
 
 
 @alternative("HeadImportance")
+class WeighsWithAHistory(_Importance):
+    """The importances can be differentiated, too: nobody asked for that, nobody forbade it."""
+
+    def forward(self, source, target):
+        gates = self.begin(source)
+        with watch_attention(self.model, gates):
+            log_p = self.log_p(source, target)
+        loss, leaves = self.loss(log_p, target), list(gates.values())
+        gradients = torch.autograd.grad(loss, leaves, create_graph=True)
+        return {n: self.mean(g) for n, g in zip(gates, gradients, strict=True)}
+
+
+@alternative("HeadImportance")
 class WeighsSentenceBySentence(Explained):
     """One sentence, and one attention, at a time."""
 
