@@ -10,7 +10,7 @@ from autograder import CourseError
 
 DESCRIPTION = "Build, verify, check and grade the notebooks of the attention course."
 COMMANDS = (
-    *("build", "verify", "minutes", "check"),  # lessons
+    *("build", "verify", "minutes", "check", "status"),  # lessons
     *("release", "roster", "due", "receive", "grade", "feedback", "grades"),  # a term
     *("report", "mistake", "leaderboard", "demo", "data"),
 )

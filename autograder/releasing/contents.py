@@ -25,7 +25,10 @@ PAGES = Path(__file__).parent / "pages"
 ALWAYS = ("LICENSE", "LICENSE-TEXT", "constraints.txt")
 ROOM = "2 GB"  # `make bench-install` says how much it was
 # What a student's copy can run, besides the notebooks; others need what is not there.
-STARTS = ("autograder.check", "autograder.commands.cli", "autograder.commands.check")
+STARTS = (
+    *("autograder.check", "autograder.status"),
+    *(f"autograder.commands.{name}" for name in ("cli", "check", "status")),
+)
 COMMANDS = ("data",)
 PROGRAM = re.compile(r"python -m (attention[\w.]*)")
 PYPROJECT = """\

@@ -1,0 +1,188 @@
+"""How far a learner is: read from the notebooks in ``lessons/``, of which nothing is run.
+
+An exercise is done where the saved output of its check says so, and the check was run after the
+answer. ``autograder check`` runs the checks again, and does not believe what was saved.
+"""
+
+import io
+import json
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+from autograder import ROOT, CourseError, marks
+
+OPEN, BEGUN, DONE = "open", "begun", "done"
+SIGNS = {OPEN: "○", BEGUN: "◐", DONE: "●"}
+STUB = "raise NotImplementedError("
+WIDTH = 92
+# An exercise's heading, and the line below it: ●○○ easy · 8 minutes · 2 points
+HEADING = re.compile(r"^### Exercise (\S+) · .*?\n+[●○]+ .*?(\d+) minutes?", re.MULTILINE)
+TIME = re.compile(r"\*\*Time\*\* (\d+) minutes(?:,\s+★ (\d+) more)?")
+
+
+@dataclass(frozen=True)
+class Exercise:
+    """One exercise of a notebook: state is OPEN, BEGUN or DONE; minutes as its heading says."""
+
+    name: str
+    number: str
+    state: str
+    points: float
+    minutes: int
+
+
+@dataclass(frozen=True)
+class Lesson:
+    """A notebook: the minutes that its head gives it, and what is wrong with the file, if it is."""
+
+    slug: str
+    minutes: int = 0
+    exercises: Sequence[Exercise] = ()
+    problem: str = ""
+
+    @property
+    def done(self) -> list[Exercise]:
+        """The exercises that are done."""
+        return [one for one in self.exercises if one.state == DONE]
+
+    @property
+    def minutes_left(self) -> float:
+        """The lesson's minutes, by the share of its exercises' minutes that is not done."""
+        every = sum(one.minutes for one in self.exercises)
+        left = every - sum(one.minutes for one in self.done)
+        return self.minutes * left / every if every else 0.0
+
+
+@dataclass
+class _Cells:
+    """What is read of a notebook's cells on the way through."""
+
+    heading: tuple[str, int] = ("", 0)  # number and minutes of the exercise above
+    answers: dict[str, dict[str, Any]] = field(default_factory=dict)
+    exercises: list[Exercise] = field(default_factory=list)
+
+
+def read(folder: Path | str | None = None) -> list[Lesson]:
+    """The lessons in ``folder``, which is the course's own ``lessons/`` if none is given.
+
+    Raises CourseError if there is none.
+    """
+    folder = Path(folder) if folder else ROOT / "lessons"
+    paths = sorted(folder.glob("[0-9][0-9]_*/*.ipynb"))
+    found = [_lesson(path) for path in paths if path.stem == path.parent.name]
+    if not found:
+        raise CourseError(
+            f"{folder} holds no lesson: give the folder in which 00_getting_started/ lies"
+        )
+    return found
+
+
+def show() -> None:
+    """Print, in a notebook, the table of the lessons that lie beside it; no solved ones."""
+    here = Path.cwd()  # in a notebook, the folder in which it lies
+    if here.parent.name == "solutions" or not (here / f"{here.name}.ipynb").is_file():
+        print("In lessons/, this cell says how far you are.")
+    else:
+        print(table(read(here.parent)))
+
+
+def table(lessons: Iterable[Lesson]) -> str:
+    """The lessons in a table, and below it what is next."""
+    rows, every = Table(box=None, pad_edge=False), list(lessons)
+    rows.add_column("lesson")
+    rows.add_column("exercises")
+    for title in ("points", "minutes left"):
+        rows.add_column(title, justify="right")
+    for one in every:
+        rows.add_row(one.slug, one.problem or _signs(one), _points(one), f"{one.minutes_left:.0f}")
+    stream = io.StringIO()
+    Console(file=stream, width=WIDTH, force_jupyter=False, color_system=None).print(rows)
+    lines = [line.rstrip() for line in stream.getvalue().splitlines()]
+    return "\n".join([*lines, "", *_below(every)])
+
+
+def _signs(lesson: Lesson) -> str:
+    return "".join(SIGNS[one.state] for one in lesson.exercises)
+
+
+def _points(lesson: Lesson) -> str:
+    earned, most = (sum(one.points for one in some) for some in (lesson.done, lesson.exercises))
+    return f"{earned:g} of {most:g}"
+
+
+def _below(lessons: list[Lesson]) -> list[str]:
+    every = [one for lesson in lessons for one in lesson.exercises]
+    done = [one for one in every if one.state == DONE]
+    hours, minutes = divmod(round(sum(lesson.minutes_left for lesson in lessons)), 60)
+    earned, most = (sum(one.points for one in some) for some in (done, every))
+    total = f"{len(done)} of {len(every)} exercises, {earned:g} of {most:g} points; "
+    lines = [f"{total}{hours} h {minutes:02} min left.   ● done   ◐ begun   ○ open"]
+    following = next_one(lessons)
+    if following:
+        lesson, one = following
+        lines.append(f"Next: {one.number} {one.name} in {lesson.slug}, {one.minutes} minutes.")
+    return lines
+
+
+def next_one(lessons: Iterable[Lesson]) -> tuple[Lesson, Exercise] | None:
+    """The first exercise that is not done; None where all are."""
+    for lesson in lessons:
+        for one in lesson.exercises:
+            if one.state != DONE:
+                return lesson, one
+    return None
+
+
+def _lesson(path: Path) -> Lesson:
+    try:
+        notebook = json.loads(path.read_text(encoding="utf-8"))
+        cells = [cell for cell in notebook["cells"] if isinstance(cell, dict)]
+    except (OSError, ValueError, TypeError, KeyError):
+        return Lesson(path.stem, problem="this file is no notebook")
+    seen, minutes = _Cells(), 0
+    for cell in cells:
+        text = _text(cell.get("source"))
+        if cell.get("cell_type") == "markdown":
+            time, headings = TIME.search(text), HEADING.findall(text)
+            minutes = minutes or sum(int(part or 0) for part in time.groups()) if time else minutes
+            seen.heading = (headings[-1][0], int(headings[-1][1])) if headings else seen.heading
+        elif marks.is_solution(cell):
+            seen.answers[marks.exercise(cell)] = cell
+        elif marks.is_check(cell):
+            _note(cell, seen)
+    return Lesson(path.stem, minutes, seen.exercises)
+
+
+def _note(check: dict[str, Any], seen: _Cells) -> None:
+    """Take down an exercise when its check is reached; a second copy of it says nothing new."""
+    name = marks.exercise(check)
+    if name not in {one.name for one in seen.exercises}:
+        state = _state(name, seen.answers.get(name), check)
+        seen.exercises.append(
+            Exercise(name, seen.heading[0], state, marks.points(check), seen.heading[1])
+        )
+
+
+def _state(name: str, answer: dict[str, Any] | None, check: dict[str, Any]) -> str:
+    if answer is None or STUB in _text(answer.get("source")):
+        return OPEN
+    written, checked = answer.get("execution_count"), check.get("execution_count")
+    if isinstance(written, int) and isinstance(checked, int) and checked < written:
+        return BEGUN  # the answer was run again after its check
+    outputs = check.get("outputs")
+    said = [_text(one.get("text")) for one in outputs or () if isinstance(one, dict)]
+    passed = any(f"{name}: correct." in text.splitlines() for text in said)
+    return DONE if passed else BEGUN
+
+
+def _text(value: Any) -> str:
+    """A notebook's text, which may stand in lines."""
+    if isinstance(value, list):
+        return "".join(part for part in value if isinstance(part, str))
+    return value if isinstance(value, str) else ""

@@ -1,0 +1,127 @@
+"""How far a learner is, as their notebooks say."""
+
+import copy
+import json
+
+import nbformat
+import pytest
+
+from autograder import CourseError, status
+from autograder.commands import cli
+from autograder.grading import classroom
+
+SLUG = "00_getting_started"
+
+
+def execute(notebook, correct=(), wrong=()):
+    """Give the cells numbers as if run from top to bottom, and the checks these outcomes."""
+    for number, cell in enumerate(one for one in notebook.cells if one.cell_type == "code"):
+        cell.execution_count, cell.outputs = number + 1, []
+        name = cell.metadata.get("nbgrader", {}).get("grade_id", "").removeprefix("check_")
+        if cell.source.startswith("check.") and name in correct:
+            cell.outputs = [nbformat.v4.new_output("stream", text=f"{name}: correct.\n")]
+        elif cell.source.startswith("check.") and name in wrong:
+            cell.outputs = [nbformat.v4.new_output("error", ename="CheckFailed", evalue="no")]
+    return notebook
+
+
+def states(folder):
+    (lesson,) = status.read(folder)
+    return [one.state for one in lesson.exercises]
+
+
+@pytest.fixture
+def save(tmp_path):
+    """Writes a notebook where a student's lies; returns the folder of the lessons."""
+
+    def write(content):
+        (tmp_path / SLUG).mkdir(exist_ok=True)
+        text = content if isinstance(content, str) else nbformat.writes(content)
+        (tmp_path / SLUG / f"{SLUG}.ipynb").write_text(text, encoding="utf-8")
+        return tmp_path
+
+    return write
+
+
+def answer(notebook, name):
+    return next(c for c in notebook.cells if c.metadata.get("nbgrader", {}).get("grade_id") == name)
+
+
+def test_what_passed_is_done_what_failed_is_begun_and_a_stub_is_open(save):
+    notebook = execute(classroom.solved(SLUG), ["uniform_average"], ["softmax"])
+    stub = answer(classroom.blank(SLUG), "weighted_average").source
+    answer(notebook, "weighted_average").source = stub
+    folder = save(notebook)
+    assert states(folder) == ["done", "begun", "open"]
+    (lesson,) = status.read(folder)
+    every = sum(one.minutes for one in lesson.exercises)
+    left = every - lesson.exercises[0].minutes
+    assert lesson.minutes == 35
+    assert lesson.minutes_left == pytest.approx(35 * left / every)
+    assert status.next_one([lesson])[1].name == "softmax"
+
+
+def test_a_check_that_ran_before_its_answer_says_nothing(save):
+    notebook = execute(classroom.solved(SLUG), ["softmax"])
+    answer(notebook, "softmax").execution_count = 999
+    assert states(save(notebook)) == ["begun", "begun", "begun"]
+
+
+@pytest.mark.parametrize("name", ["softmax", "weighted_average"])
+def test_a_stub_below_an_old_success_is_open(save, name):
+    notebook = execute(classroom.blank(SLUG), [name])
+    assert states(save(notebook)) == ["open", "open", "open"]
+
+
+def test_a_second_copy_of_a_check_counts_once(save):
+    notebook = execute(classroom.solved(SLUG), ["softmax"])
+    twin = copy.deepcopy(answer(notebook, "check_softmax"))
+    twin.id = "twin"
+    notebook.cells.append(twin)
+    assert states(save(notebook)) == ["begun", "done", "begun"]
+
+
+@pytest.mark.parametrize("text", ["", "[]", '{"cells": 3}', '{"cells": [3, {"source": {}}]}'])
+def test_what_is_no_notebook_takes_nothing_with_it(save, text):
+    (lesson,) = status.read(save(text))
+    assert lesson.exercises in ([], ())
+    assert "0 of 0" in status.table([lesson])
+
+
+def test_the_course_s_own_notebooks_are_blank_and_solved():
+    """The lessons as they are handed out are open; a solved one saved its checks."""
+    table = status.table(status.read())
+    assert "● done" in table
+    assert "0 of " in table.splitlines()[-2]
+    assert "Next: 0.1 uniform_average" in table
+    solved = status.read(classroom.ROOT / "solutions")
+    assert {one.state for lesson in solved for one in lesson.exercises} == {"done"}
+    assert status.next_one(solved) is None
+    assert all(one.number and one.minutes for lesson in solved for one in lesson.exercises)
+
+
+def test_the_cell_shows_what_lies_beside_it(save, monkeypatch, capsys):
+    folder = save(execute(classroom.solved(SLUG), ["softmax"]))
+    monkeypatch.chdir(folder / SLUG)
+    status.show()
+    assert "1 of 3 exercises, 2 of 5 points" in capsys.readouterr().out
+
+
+def test_a_solved_notebook_shows_no_table(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    status.show()
+    assert capsys.readouterr().out == "In lessons/, this cell says how far you are.\n"
+
+
+def test_the_command(save, capsys):
+    folder = save(execute(classroom.solved(SLUG), ["softmax"]))
+    assert cli.main(["status", str(folder), "--json"]) == 0
+    said = json.loads(capsys.readouterr().out)
+    assert [one["state"] for one in said["exercises"]] == ["begun", "done", "begun"]
+    assert cli.main(["status", str(folder / SLUG)]) == 1
+    assert "holds no lesson" in capsys.readouterr().err
+
+
+def test_no_lesson_is_an_error(tmp_path):
+    with pytest.raises(CourseError, match="holds no lesson"):
+        status.read(tmp_path)
