@@ -14,6 +14,7 @@ from autograder.inside.rehearsal import Unrehearsable
 ROOM = 2e-3  # how far float32 may be from float64, in shares of the largest number
 EXACTLY = 1e-5  # and gradients in float64 from those of the right answer
 NOTHING = 1e-9  # a gradient below this is 0 but for rounding: of a bias of the keys, say
+SMALL = 1e-6  # what is left where terms cancel: its rounding is that of the terms, so this counts
 SUMMED = 1e-5  # rounding of float32 in a sum, in shares of the largest number that goes in
 WELL = 1e-4  # where the right answer itself is farther than this from float64, it proves nothing
 
@@ -170,12 +171,15 @@ def _refuse_gradient(one: Any, other: Any, name: str) -> None:
             "a gradient: every step stays a tensor operation",
         )
     room = EXACTLY if other.dtype == torch.float64 else ROOM
-    if one.shape != other.shape or not _near(one, other, room):
+    if one.shape != other.shape or not _near(one, other, room, SMALL):
         raise CheckFailed(f"the gradient of {name} is wrong", _worst(one, other), "autograd's")
 
 
-def _near(one: Any, other: Any, room: float) -> bool:
-    """Whether two tensors are equal up to ``room`` times the largest number in the right one."""
+def _near(one: Any, other: Any, room: float, least: float = 1e-30) -> bool:
+    """Whether two tensors are equal up to ``room`` times the largest number in the right one.
+
+    least  a largest number below this counts as this
+    """
     if not torch.equal(torch.isnan(one), torch.isnan(other)):
         return False
     finite = torch.isfinite(other)
@@ -183,7 +187,7 @@ def _near(one: Any, other: Any, room: float) -> bool:
         return False
     if not torch.isfinite(one[finite]).all():
         return False
-    scale = max(1e-30, other[finite].abs().max().item()) if finite.any() else 1.0
+    scale = max(least, other[finite].abs().max().item()) if finite.any() else 1.0
     return bool(((one[finite] - other[finite]).abs() <= room * scale).all())
 
 

@@ -40,3 +40,25 @@ def test_a_tensor_in_place_of_plain_numbers_is_not_said_to_be_left_on_the_cpu():
     question = Question(0, "call", ((),), probe="device")
     got = Replied("value", torch.zeros(3), (LEFT_BEHIND,))
     refuse(question, got, Replied("value", (0.1, 0.9, 1.0)), got)
+
+
+@pytest.mark.parametrize(
+    ("right", "given", "refused"),
+    [
+        (2.0e-9, 2.0006e-9, False),  # terms of size 1000 cancel: their rounding is left
+        (1.0e-3, 1.0003e-3, True),
+        (1.0e-3, 1.000001e-3, False),
+        (2.0e-9, 1.0e-7, True),
+    ],
+)
+def test_a_gradient_that_is_left_where_terms_cancel_has_their_rounding(right, given, refused):
+    question = Question(0, "call", ((torch.ones(1),),), probe="gradients")
+    got, wanted = (
+        Replied("value", ({"w": torch.tensor([1e-12, one], dtype=torch.float64)}, ()))
+        for one in (given, right)
+    )
+    if not refused:
+        refuse(question, got, wanted, wanted)
+        return
+    with pytest.raises(CheckFailed, match="the gradient of w is wrong"):
+        refuse(question, got, wanted, wanted)
