@@ -12,7 +12,7 @@ from autograder.inside.limits import Limits
 from autograder.sandbox.sandbox import Sandbox
 
 # The sandbox of this worker; at most one, of the lesson graded last.
-_boxes: dict[tuple[str, str, Limits, int], Sandbox] = {}
+_boxes: dict[tuple[str, str, Limits, tuple[str, ...], int], Sandbox] = {}
 
 
 def run(task: Task) -> Graded:
@@ -33,8 +33,8 @@ def close() -> None:
 
 
 def _box(task: Task) -> Sandbox:
-    key = task.lesson, task.sandbox, task.limits, os.getpid()
+    key = task.lesson, task.sandbox, task.limits, task.secrets, os.getpid()
     if key not in _boxes:
         close()
-        _boxes[key] = Sandbox(task.lesson, task.sandbox, task.limits)
+        _boxes[key] = Sandbox(task.lesson, task.sandbox, task.limits, task.secrets)
     return _boxes[key]
