@@ -29,7 +29,7 @@ class WorkFailed(Exception):
 
 
 class WorkerLost(WorkFailed):
-    """Each worker that was given a task ended before its outcome: nobody knows whose fault it is."""
+    """The workers that were given a task ended before its outcome: whose fault it is, none says."""
 
 
 class Pool:

@@ -21,8 +21,9 @@ class Channel:
     """Sends and receives whole messages over a stream socket.
 
     ``limit`` bounds the bytes of a message received; those of its JSON, which takes more memory
-    once it is read, count TEXT_WEIGHS times. A larger one is refused by its header. ``trusted`` is whether
-    what is received keeps the layout of its tensors, which may take more room than its bytes.
+    once it is read, count TEXT_WEIGHS times. A larger one is refused by its header. ``trusted`` is
+    whether what is received keeps the layout of its tensors, which may take more room than its
+    bytes.
     """
 
     def __init__(self, connection: socket.socket, limit: int, trusted: bool = False) -> None:

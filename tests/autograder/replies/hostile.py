@@ -1,4 +1,4 @@
-"""Plain values that a check does not expect: huge, odd, almost right. Each is made from the right."""
+"""Plain values that no check expects: huge, odd, almost right. Each is made from the right one."""
 
 import torch
 
@@ -135,8 +135,9 @@ VALUES = {
     "flattened": lambda right: _like(right, torch.flatten),
     "turned": lambda right: _like(right, lambda t: t.T.contiguous() if t.dim() == 2 else t),
     "with_an_axis_more": lambda right: _like(right, lambda t: t[None]),
-    "as_lists": lambda right: _like(right, lambda t: torch.view_as_real(t).tolist()
-                                    if t.is_complex() else t.tolist()),
+    "as_lists": lambda right: _like(
+        right, lambda t: torch.view_as_real(t).tolist() if t.is_complex() else t.tolist()
+    ),
     "one_more": _one_more,
     "one_less": _one_less,
     "slightly_wrong": _slightly,
@@ -162,7 +163,7 @@ GRADIENTS = {
     ),
     "gradients_too_few": lambda right: (right[0], right[1][:-1]),
     "gradients_no_names": lambda right: ({}, right[1]),
-    "gradients_none": lambda right: ({k: None for k in right[0]}, [None for _ in right[1]]),
+    "gradients_none": lambda right: (dict.fromkeys(right[0]), [None for _ in right[1]]),
     "gradients_numbers": lambda right: ([1.0], [1.0]),
 }
 # Of a module's parameters.
@@ -170,7 +171,7 @@ PARAMETERS = {
     "many_parameters": lambda right: {f"w{n}": torch.ones(1) for n in range(10_000)},
     "parameters_with_odd_names": lambda right: {ODD_TEXT * 1000: torch.ones(2), **right},
     "parameters_with_long_names": lambda right: {"w" * 10**6: torch.ones(2), **right},
-    "parameters_of_huge_shape": lambda right: {name: BIG for name in list(right)[:7]},
+    "parameters_of_huge_shape": lambda right: dict.fromkeys(list(right)[:7], BIG),
     "no_parameters": lambda right: {},
     "parameters_complex": lambda right: {k: v.to(torch.complex64) for k, v in right.items()},
 }
