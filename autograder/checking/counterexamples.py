@@ -15,7 +15,7 @@ import torch
 from autograder import CourseError
 from autograder.checking import recorded, registry
 from autograder.checking.expect import CheckFailed
-from autograder.checking.questions import reference
+from autograder.checking.questions import out_of_memory, reference
 from autograder.checking.run_check import run_check
 from autograder.checking.student import Student, called_with
 from autograder.checking.words import describe
@@ -200,6 +200,12 @@ def _outcome(target: Callable[..., Any], arguments: list[Any]) -> tuple[str, Any
         try:
             return "", plain(target(*copied(arguments)))
         except Exception as error:  # of any kind: it is what the wrong answer does
+            if out_of_memory(error):
+                raise CheckFailed(
+                    "the input is larger than it needs to be",
+                    f"called with {called_with(arguments, {})}, there is too little memory",
+                    "an input that is small enough to look at",
+                ) from None
             return type(error).__name__, str(error)
 
 

@@ -241,6 +241,11 @@ def _plain_words(message: str) -> str:
     return rest if mark and " " not in head else message
 
 
+def out_of_memory(error: BaseException) -> bool:
+    """Whether an exception, Python's or PyTorch's, says that there is no more memory."""
+    return isinstance(error, MemoryError) or NO_MEMORY in str(error)
+
+
 def agree(left: Iterable[Replied], right: Iterable[Replied], exactly: bool = False) -> bool:
     """Whether two lists of replies are the same as a whole; either may be an iterator."""
     pairs = itertools.zip_longest(left, right)  # one that was interrupted is shorter

@@ -6,7 +6,7 @@ from typing import Any
 from autograder.checking.diagnose import diagnose
 from autograder.checking.expect import CheckFailed, describe
 from autograder.checking.inputs import Draw
-from autograder.checking.questions import Replied, asked, replies, until_lost
+from autograder.checking.questions import Replied, asked, out_of_memory, replies, until_lost
 from autograder.checking.refusals import refuse, refuse_changes, refuse_numbers
 from autograder.checking.registry import Check
 from autograder.checking.student import Student
@@ -83,6 +83,8 @@ def _probed(item: Check, given: Sequence[Replied], seed: int) -> CheckFailed | N
 def _unusable(record: list[Any], error: Exception) -> CheckFailed:
     """The failure of an answer whose last result made the check itself stumble."""
     last = f"{describe(record[-1][1])}\n" if record else ""
+    if out_of_memory(error):
+        return CheckFailed("the check runs out of memory over the result", last.rstrip())
     reason = (str(error).splitlines() or [""])[0]
     return CheckFailed(
         "the check could not use the result", f"{last}{type(error).__name__}: {reason}"

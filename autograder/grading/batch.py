@@ -10,12 +10,13 @@ from autograder.grading.assemble import assemble, error_output
 from autograder.grading.dependencies import PARTS, Dependencies
 from autograder.grading.folders import Course, Handed
 from autograder.grading.gradebook import Book, GradebookError
+from autograder.grading.pool import WorkerLost
 from autograder.grading.result import Exercise, Result
 from autograder.grading.submission import Submission, read
 from autograder.grading.task import Graded, Task
 from autograder.inside.limits import DEFAULT, NONE, OWN, Limits
 
-UNGRADED = "this could not be graded, and the grader is to blame: "
+UNGRADED = "this could not be graded"
 
 
 class Batch:
@@ -70,7 +71,7 @@ class Batch:
         """Yield (Handed, Task) for each submission that waits."""
         for one in self.waiting:
             text = json.dumps(self._assemble(one))
-            yield one, Task(one.lesson, text, self._policy, self._limits)
+            yield one, Task(one.lesson, text, self._policy, self._limits, self._course.secrets)
 
     def keep(self, one: Handed, outcome: Graded | Exception) -> Result:
         """Write down what a task gave, a Graded or an error; return the Result."""
@@ -136,7 +137,8 @@ class Batch:
 
     def _ungraded(self, one: Handed, error: Exception) -> tuple[dict[str, Any], Result]:
         """No evidence, no points; without digests, the next run tries again."""
-        reason = UNGRADED + str(error).strip()[-400:]
+        blamed = "" if isinstance(error, WorkerLost) else ", and the grader is to blame"
+        reason = f"{UNGRADED}{blamed}: {str(error).strip()[-400:]}"
         notebook = assemble(self._masters[one.lesson], Submission(problem=reason))
         exercises = []
         for cell in notebook["cells"]:

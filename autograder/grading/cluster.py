@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any, Self, TypeVar
 
 from autograder import CourseError
-from autograder.grading.pool import WorkFailed
+from autograder.grading.pool import WorkerLost, WorkFailed
 from autograder.grading.task import Graded, Task
 from autograder.sandbox.sandbox import SandboxRefused
 
@@ -97,4 +97,6 @@ def _outcome(future: Any) -> Graded | WorkFailed:
     error = future.exception()
     if isinstance(error, SandboxRefused):
         raise error
+    if type(error).__name__ == "KilledWorker":
+        return WorkerLost("each worker of the cluster that had it was ended; grade it again")
     return WorkFailed(f"{type(error).__name__}: {error}")

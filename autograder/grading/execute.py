@@ -10,8 +10,10 @@ from typing import Any
 from autograder import marks
 from autograder.checking import registry
 from autograder.checking.expect import CheckFailed
+from autograder.checking.questions import out_of_memory
 from autograder.checking.run_check import run_check
 from autograder.grading.assemble import error_output
+from autograder.grading.own_memory import own_memory
 from autograder.grading.own_time import OutOfOwnTime, OwnTime, Waiting
 from autograder.grading.result import Exercise, clean
 from autograder.sandbox.process import StudentLost, StudentProcess
@@ -100,6 +102,11 @@ class _Session:
         except OutOfOwnTime:
             allowed = f"more than {self._limits.own_seconds:g} s of work with them"
             return _failed(name, "the check takes too long over your results", allowed)
+        except (MemoryError, RuntimeError) as error:
+            if not out_of_memory(error):
+                raise
+            allowed = f"more than {self._limits.own_bytes >> 20} MiB"
+            return _failed(name, "the check takes too much memory over your results", allowed)
         except CheckFailed as failure:
             failure.exercise = name
             return failure
@@ -122,7 +129,9 @@ class _Session:
                 "a definition in the exercise's own cell",
             )
         seed = _seed(item.name)
-        with warnings.catch_warnings(), OwnTime(self._limits.own_seconds) as clock:
+        limits = self._limits
+        bounded = own_memory(limits.own_bytes), OwnTime(limits.own_seconds)
+        with warnings.catch_warnings(), bounded[0], bounded[1] as clock:
             warnings.simplefilter("ignore")
             return run_check(item, Waiting(answer, clock), seed)
 

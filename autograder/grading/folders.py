@@ -36,6 +36,11 @@ class Course:
         self.db_url, self.id = self._folders.db_url, self._folders.course_id
 
     @property
+    def secrets(self) -> tuple[str, ...]:
+        """Paths of what no student's code may see: see ``secrets_of``."""
+        return secrets_of(self._folders)
+
+    @property
     def handed_in(self) -> Path:
         """The folder with a folder for each student."""
         return self._folder("submitted", Handed("*", "*")).parent.parent
@@ -101,6 +106,19 @@ class Course:
     def _folder(self, step: str, handed: Handed) -> Path:
         directory = getattr(self._folders, f"{step}_directory")
         return Path(self._folders.format_path(directory, handed.student, handed.lesson))
+
+
+def secrets_of(folders: CourseDirectory) -> tuple[str, ...]:
+    """The course's folder and, wherever they are, solutions, submissions, grades and feedback."""
+    steps = ("source", "submitted", "autograded", "feedback")
+    places = {Path(folders.root)}
+    for step in steps:
+        place = folders.format_path(getattr(folders, f"{step}_directory"), "*", "*")
+        places.add(Path(place).parent.parent)  # STEP/STUDENT/LESSON
+    scheme, _, path = folders.db_url.partition(":///")
+    if scheme == "sqlite":
+        places.add(Path(folders.root) / path)
+    return tuple(sorted(map(str, places)))
 
 
 def _config(root: Path) -> Config:

@@ -5,7 +5,7 @@ it printed. Here its cells go into the master's notebook, and run in the sandbox
 """
 
 import atexit
-import time
+import json
 import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,11 +16,13 @@ from nbgrader.preprocessors import NbGraderPreprocessor
 from traitlets import Enum
 from traitlets.config import Config
 
+from autograder import CourseError
 from autograder.grading.filenames import original
 from autograder.grading.submission import MAX_BYTES, place, read_bytes
 
 if TYPE_CHECKING:  # slow to import
-    from autograder.sandbox.sandbox import Sandbox
+    from autograder.grading.pool import Pool
+    from autograder.grading.task import Graded, Task
 
 SANITIZE = [
     "autograder.grading.nbgrader_steps.Assemble",
@@ -111,7 +113,11 @@ class Assemble(_Step):
 
 
 class RunInSandbox(_Step):
-    """Run the student's cells in the sandbox and the checks here; takes the place of Execute."""
+    """Run the student's cells in the sandbox, the checks outside; takes the place of Execute.
+
+    The checks run in a worker process, as those of `autograder grade` do: whatever happens to it,
+    nbgrader goes on with the next student.
+    """
 
     sandbox = Enum(
         ["required", "auto", "off"],
@@ -119,36 +125,42 @@ class RunInSandbox(_Step):
         help="Whether students' code must run in a sandbox, may run without one, or does.",
     ).tag(config=True)
 
-    _boxes: "dict[tuple[str, str], Sandbox]" = {}  # one for each lesson, kept for the whole batch
+    _pools: "list[Pool]" = []  # at most one, of one worker, kept for the whole batch
 
     def preprocess(
         self, nb: nbformat.NotebookNode, resources: dict[str, Any]
     ) -> tuple[nbformat.NotebookNode, dict[str, Any]]:
         """Fill in the outputs of ``nb``; write the reasons and the companions beside it."""
         from autograder.grading import companions
-        from autograder.grading.execute import execute
+        from autograder.grading.folders import secrets_of
         from autograder.grading.records import save_reasons
         from autograder.grading.result import Result
+        from autograder.grading.task import Task
 
-        names = resources["nbgrader"]
-        box, start = self._box(names["notebook"]), time.monotonic()
-        exercises = execute(nb, box)
-        seconds = round(time.monotonic() - start, 3)
-        nb = nbformat.from_dict(nb)  # with outputs as nbgrader reads them
+        names, folders = resources["nbgrader"], self.parent.parent.coursedir
+        task = Task(names["notebook"], json.dumps(nb), self.sandbox, secrets=secrets_of(folders))
+        graded = self._graded(task)
+        nb = nbformat.from_dict(json.loads(graded.notebook))  # with outputs as nbgrader reads them
         problem = nb.metadata.autograder.problem
-        result = Result(names["student"], names["assignment"], exercises, problem, seconds)
-        result.sandbox, result.limits = box.kind, box.limits.as_dict()
+        result = Result(names["student"], names["assignment"], graded.exercises, problem)
+        result.seconds, result.sandbox = graded.seconds, graded.sandbox
+        result.limits = task.limits.as_dict()
         steps = ("submitted", "autograded", "feedback")
-        folders = [self._path(resources, step).parent for step in steps]
-        companions.write(*folders)
-        save_reasons(folders[1], result)
+        places = [self._path(resources, step).parent for step in steps]
+        companions.write(*places)
+        save_reasons(places[1], result)
         return nb, resources
 
-    def _box(self, lesson: str) -> "Sandbox":
-        from autograder.sandbox.sandbox import Sandbox
+    def _graded(self, task: "Task") -> "Graded":
+        """What a worker made of the task; raises CourseError where it cannot be graded."""
+        from autograder.grading.pool import Pool, WorkFailed
+        from autograder.sandbox.policy import walls
 
-        key = lesson, self.sandbox
-        if key not in self._boxes:
-            self._boxes[key] = Sandbox(lesson, self.sandbox)
-            atexit.register(self._boxes[key].close)
-        return self._boxes[key]
+        if not self._pools:
+            walls(self.sandbox)  # refuses, or warns once
+            self._pools.append(Pool(1).__enter__())
+            atexit.register(self._pools[0].__exit__)
+        ((_, outcome),) = self._pools[0].map([(None, task)])
+        if isinstance(outcome, WorkFailed):
+            raise CourseError(f"this could not be graded: {outcome}")
+        return outcome

@@ -8,6 +8,7 @@ import sys
 import time
 import traceback
 import types
+import warnings
 from collections.abc import Iterable, Iterator
 from multiprocessing.connection import Connection, wait
 from multiprocessing.forkserver import ensure_running
@@ -25,6 +26,10 @@ Job = tuple[Any, Task, int]  # a key of the caller's, the task, and which try it
 
 class WorkFailed(Exception):
     """A task could not be graded although it was tried again; str() says why."""
+
+
+class WorkerLost(WorkFailed):
+    """The workers that were given a task ended before its outcome: whose fault it is, none says."""
 
 
 class Pool:
@@ -124,12 +129,12 @@ class _Worker:
         try:
             if self.connection.poll():
                 return self.connection.recv()
-            reason = "a worker did not answer in time"
+            reason = "a worker that took too long was ended"
         except (EOFError, OSError):
             self._process.join()
-            reason = f"a worker ended with status {self._process.exitcode}"
+            reason = f"its worker was ended {_how(self._process.exitcode)}"
         self.end()
-        return WorkFailed(reason)
+        return WorkerLost(f"{reason}, twice (is this machine short of memory?); grade it again")
 
     def end(self) -> None:
         """Kill the worker, and with it the sandbox."""
@@ -137,6 +142,16 @@ class _Worker:
         self._process.kill()
         self._process.join()
         self.connection.close()
+
+
+def _how(status: int | None) -> str:
+    """'by SIGKILL', say, from the exit status of a process."""
+    if status is None or status >= 0:
+        return f"with status {status}"
+    try:
+        return f"by {signal.Signals(-status).name}"
+    except ValueError:  # a real-time signal
+        return f"by signal {-status}"
 
 
 @contextlib.contextmanager
@@ -153,7 +168,9 @@ def _without_main() -> Iterator[None]:
 def _serve(connection: Connection) -> None:
     """A worker's life: grade what comes until nobody is there to ask."""
     from autograder.grading import worker
+    from autograder.sandbox.policy import UnprotectedWarning
 
+    warnings.simplefilter("ignore", UnprotectedWarning)  # the main process says so, once
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the main process's to handle
     if sys.platform == "linux":  # when the main process is killed, so is this one
         ctypes.CDLL(None).prctl(PARENT_DIED, signal.SIGKILL)

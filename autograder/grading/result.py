@@ -4,7 +4,10 @@ import re
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any, Self
 
-CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+# What a terminal would obey, and what would make a line read in another order than it is written.
+CONTROL = re.compile(
+    r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff]"
+)
 
 
 @dataclass
@@ -64,5 +67,5 @@ class Result:
 
 
 def clean(text: str) -> str:
-    """``text`` without control characters, which a terminal would obey."""
+    """``text`` without control characters: of a terminal's, and of the direction of writing."""
     return CONTROL.sub("", text.encode("utf-8", "replace").decode())

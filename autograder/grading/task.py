@@ -14,6 +14,7 @@ class Task:
     notebook: str
     sandbox: str = "required"
     limits: Limits = DEFAULT
+    secrets: tuple[str, ...] = ()  # paths of the class's data, which no student's code may see
 
 
 @dataclass(frozen=True)

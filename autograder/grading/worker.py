@@ -9,10 +9,11 @@ import torch
 from autograder.grading.execute import execute
 from autograder.grading.task import Graded, Task
 from autograder.inside.limits import Limits
+from autograder.sandbox import bubblewrap
 from autograder.sandbox.sandbox import Sandbox
 
 # The sandbox of this worker; at most one, of the lesson graded last.
-_boxes: dict[tuple[str, str, Limits, int], Sandbox] = {}
+_boxes: dict[tuple[str, str, Limits, tuple[str, ...], int], Sandbox] = {}
 
 
 def run(task: Task) -> Graded:
@@ -33,8 +34,9 @@ def close() -> None:
 
 
 def _box(task: Task) -> Sandbox:
-    key = task.lesson, task.sandbox, task.limits, os.getpid()
+    secrets = tuple(path for path in task.secrets if bubblewrap.seen_at(path))
+    key = task.lesson, task.sandbox, task.limits, secrets, os.getpid()
     if key not in _boxes:
         close()
-        _boxes[key] = Sandbox(task.lesson, task.sandbox, task.limits)
+        _boxes[key] = Sandbox(task.lesson, task.sandbox, task.limits, secrets)
     return _boxes[key]

@@ -6,6 +6,8 @@ from typing import Any
 
 from autograder.inside.codec import HEADER, ProtocolError, pack, unpack
 
+TEXT_WEIGHS = 16  # how much more memory a byte of JSON takes, once read, than one of a tensor
+
 
 class ChannelClosed(Exception):
     """The other side is gone."""
@@ -18,15 +20,17 @@ class TimedOut(Exception):
 class Channel:
     """Sends and receives whole messages over a stream socket.
 
-    ``limit`` bounds the bytes of a message received, and a sixteenth of it those of its JSON, which
-    takes more memory once it is read. A larger one is refused by its header. ``trusted`` is whether
-    what is received keeps the layout of its tensors, which may take more room than its bytes.
+    ``limit`` bounds the bytes of a message received; those of its JSON, which takes more memory
+    once it is read, count TEXT_WEIGHS times. A larger one is refused by its header. ``trusted`` is
+    whether what is received keeps the layout of its tensors, which may take more room than its
+    bytes.
     """
 
     def __init__(self, connection: socket.socket, limit: int, trusted: bool = False) -> None:
         self._connection = connection
         self._limit = limit
         self._trusted = trusted
+        self.received = 0  # bytes of all messages, those of their JSON counted TEXT_WEIGHS times
 
     def send(self, message: dict[str, Any], seconds: float | None = None) -> None:
         """Send ``message``; raise TimedOut when the other side does not read it in ``seconds``."""
@@ -42,8 +46,9 @@ class Channel:
         """The next message; raise TimedOut when it is not complete in ``seconds``."""
         deadline = None if seconds is None else time.monotonic() + seconds
         text_size, blob_size = HEADER.unpack(self._read(HEADER.size, deadline))
-        if text_size > self._limit // 16 or blob_size > self._limit:
+        if TEXT_WEIGHS * text_size > self._limit or blob_size > self._limit:
             raise ProtocolError(f"a result of more than {self._limit >> 20} MiB")
+        self.received += TEXT_WEIGHS * text_size + blob_size
         text, blob = self._read(text_size, deadline), self._read(blob_size, deadline)
         return unpack(text, blob, layouts=self._trusted)
 

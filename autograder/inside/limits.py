@@ -27,6 +27,8 @@ class Limits:
     output_chars: int = 20_000  # of one cell
     notebook_chars: int = 500_000  # of all cells together
     frame_bytes: int = 64 * MIB  # one message from the student's process
+    replies_bytes: int = 128 * MIB  # all that one check is told; right answers need 8 MiB
+    own_bytes: int = 1024 * MIB  # of the grader's memory, for one check's own work
 
     def as_dict(self) -> dict[str, Any]:
         """Plain values, to be handed to the process that applies them."""

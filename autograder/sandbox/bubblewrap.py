@@ -4,12 +4,16 @@ import os
 import shutil
 import site
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 
 from autograder import ROOT
 
+NOTHING = ["--ro-bind", "/dev/null"]  # in the place of a file
 COURSE, SCRATCH = "/course", "/scratch"
 SYSTEM = ("/usr", "/lib", "/lib32", "/lib64", "/libx32", "/bin", "/sbin")
+# Of the environment only what Python needs: its folder may hold a repository, or a class, as well.
+PYTHON = ("bin", "lib", "lib32", "lib64", "libexec", "include", "share", "ssl", "pyvenv.cfg")
 ETC = ("/etc/ld.so.cache", "/etc/localtime", "/etc/alternatives", "/etc/fonts")
 
 
@@ -18,8 +22,11 @@ def available() -> str | None:
     return shutil.which("bwrap") if sys.platform == "linux" else None
 
 
-def command(view: Path | str, program: list[str]) -> list[str]:
+def command(view: Path | str, program: list[str], secrets: Iterable[str] = ()) -> list[str]:
     """The command line that runs ``program`` in a sandbox that sees the folder ``view``.
+
+    The repository and the ``secrets``, paths of files and folders, are covered where they lie in a
+    folder that is visible.
 
     No network, no home, no repository; own pid, ipc and uts namespaces; everything read-only but
     an empty folder. An ordinary user gets a user namespace; for root, bubblewrap uses root's rights
@@ -32,18 +39,21 @@ def command(view: Path | str, program: list[str]) -> list[str]:
         arguments += ["--unshare-user", "--proc", "/proc"]
     else:
         arguments += ["--dir", "/proc"]  # mounted inside, where nothing will cover parts of it
-    hidden = _hidden()
-    for folder in _folders_above(_visible()):
+    hidden, visible = _hidden(secrets), _visible()
+    for folder in _folders_above(visible):
         arguments += ["--perms", "0755", "--dir", folder]  # inside, the reader may be another user
-    for path in sorted({*_visible(), *hidden}, key=len):  # outer folders first
-        arguments += ["--tmpfs", path] if path in hidden else ["--ro-bind-try", path, path]
+    for path in sorted({*visible, *hidden}, key=len):  # outer folders first
+        if path in hidden:
+            arguments += ["--tmpfs", path] if os.path.isdir(path) else NOTHING + [path]
+        else:
+            arguments += ["--ro-bind-try", path, path]
     arguments += ["--ro-bind", str(view), COURSE]
-    if "/tmp" not in _folders_above(_visible()):
+    if "/tmp" not in _folders_above(visible):
         arguments += ["--symlink", SCRATCH, "/tmp"]
     arguments += ["--dev", "/dev", "--perms", "1777", "--tmpfs", SCRATCH, "--chdir", SCRATCH]
     for name, value in environment(COURSE, f"{SCRATCH}/home").items():
         arguments += ["--setenv", name, value]
-    for path in [*hidden, "/dev", "/"]:
+    for path in [*filter(os.path.isdir, hidden), "/dev", "/"]:
         arguments += ["--remount-ro", path]
     return [*arguments, "--", *program]
 
@@ -69,10 +79,16 @@ def environment(view: Path | str, home: Path | str) -> dict[str, str]:
 
 
 def _visible() -> set[str]:
-    """The system's programs and libraries, and the folders of the Python environment."""
-    python = {sys.prefix, sys.base_prefix, sys.exec_prefix}
-    python.add(str(Path(sys.executable).resolve().parent.parent))
-    return {*SYSTEM, *ETC, *python}
+    """The system's programs and libraries, and of the Python environment what it needs to run."""
+    roots = {sys.prefix, sys.base_prefix, sys.exec_prefix, sys.base_exec_prefix}
+    roots.add(str(Path(sys.executable).resolve().parent.parent))
+    python = {os.path.join(root, part) for root in roots - {"/"} for part in PYTHON}
+    return {*SYSTEM, *ETC, *filter(os.path.exists, python)}
+
+
+def needed() -> set[str]:
+    """The visible places, by their names and by those that links lead to."""
+    return {name for path in _visible() for name in (path, os.path.realpath(path))}
 
 
 def _folders_above(paths: set[str]) -> list[str]:
@@ -81,15 +97,23 @@ def _folders_above(paths: set[str]) -> list[str]:
     return sorted(above - {"/"} - paths, key=len)
 
 
-def _hidden() -> set[str]:
-    """The course wherever it is in sight: installed as a plain package, or in a visible folder."""
+def _hidden(secrets: Iterable[str] = ()) -> set[str]:
+    """Where the course and the ``secrets`` are in sight, and so must be covered."""
     places = [Path(folder) for folder in (*site.getsitepackages(), site.getusersitepackages())]
-    course = {place / name for place in places for name in ("attention", "autograder")}
+    course = {str(place / name) for place in places for name in ("attention", "autograder")}
     visible = _visible()
-    return {
-        str(path)
-        for path in {*course, ROOT}
-        if os.path.isdir(path)  # False, too, where one may not look
-        and str(path) not in visible
-        and any(path.is_relative_to(root) for root in visible)
-    }
+    inside = {place for path in (*course, str(ROOT), *secrets) for place in seen_at(path)}
+    return {place for place in inside if place not in visible and os.path.exists(place)}
+
+
+def seen_at(path: str) -> set[str]:
+    """The places at which what lies at ``path`` is inside, were it not covered.
+
+    A visible folder may be a link, or be reached through one: then its name inside is another.
+    """
+    real, found = os.path.realpath(path), set()
+    for shown in _visible():
+        root = os.path.realpath(shown)
+        if real == root or real.startswith(root.rstrip("/") + "/"):
+            found.add(os.path.normpath(os.path.join(shown, os.path.relpath(real, root))))
+    return found

@@ -39,8 +39,9 @@ class StudentProcess:
         self.allow(limits.cell_seconds)
 
     def allow(self, seconds: float) -> None:
-        """Give the requests that follow, together, so much time."""
+        """Give the requests that follow, together, so much time and room for their replies."""
         self._allowed = seconds
+        self._received = self._channel.received
         self._deadline = min(self._end, time.monotonic() + seconds)
 
     def run(self, source: str) -> dict[str, Any]:
@@ -84,6 +85,9 @@ class StudentProcess:
             self._fail("it ended itself", dying=True)
         except ProtocolError as error:
             self._fail(f"it sent {error}")
+        if self._channel.received - self._received > self._limits.replies_bytes:
+            most = self._limits.replies_bytes >> 20
+            self._fail(f"its results took more than {most} MiB in one check")
         if type(reply.get("id")) is not int or reply["id"] != number:
             self._fail("it sent a message that nobody asked for")
         if "raised" in reply:

@@ -14,7 +14,7 @@ from typing import Any, Self
 
 from autograder.inside import channel
 from autograder.inside.limits import DEFAULT, NONE, OWN, SHARED, Limits
-from autograder.sandbox import bubblewrap, view
+from autograder.sandbox import bubblewrap, proof, view
 from autograder.sandbox.policy import SandboxRefused, walls
 from autograder.sandbox.process import StudentProcess
 
@@ -24,11 +24,18 @@ START_SECONDS = 60
 class Sandbox:
     """A place to run the submissions of one lesson, one after the other.
 
-    ``policy`` is 'required', 'auto' or 'off'; see ``policy.walls``.
+    ``policy`` is 'required', 'auto' or 'off'; see ``policy.walls``. ``secrets`` are paths that are
+    hidden inside, beside the repository's own. Raises SandboxRefused where one stays in sight.
     """
 
-    def __init__(self, lesson: str, policy: str = "required", limits: Limits = DEFAULT) -> None:
-        self.limits = limits
+    def __init__(
+        self,
+        lesson: str,
+        policy: str = "required",
+        limits: Limits = DEFAULT,
+        secrets: tuple[str, ...] = (),
+    ) -> None:
+        self.limits, self._secrets = limits, secrets
         self._walls = walls(policy)
         self._folder = _folder()
         self._zygote: Any = None  # a Popen, and its control socket, while it lives
@@ -36,6 +43,12 @@ class Sandbox:
         self._student: StudentProcess | None = None
         self._modules = view.imported_first(lesson)
         view.prepare(self._folder / "course", lesson)
+        if self._walls != NONE:
+            try:
+                proof.prove(secrets)
+            except SandboxRefused:
+                self.close()
+                raise
 
     def __enter__(self) -> Self:
         return self
@@ -117,7 +130,7 @@ class Sandbox:
         if self._walls == NONE:
             environment = bubblewrap.environment(self._folder / "course", home)
         else:
-            program = bubblewrap.command(self._folder / "course", program)
+            program = bubblewrap.command(self._folder / "course", program, self._secrets)
         self._zygote = subprocess.Popen(
             program,
             stdin=subprocess.DEVNULL,
@@ -146,8 +159,8 @@ class Sandbox:
             data = b""
         if not data:
             self._zygote.kill()
-            said = self._zygote.stderr.read().decode(errors="replace").strip() or "no reason given"
-            raise SandboxRefused(f"the sandbox does not start: {said.splitlines()[-1]}")
+            said = self._zygote.stderr.read().decode(errors="replace")
+            raise SandboxRefused(proof.does_not_start(said))
         return json.loads(data)
 
     def _end_zygote(self) -> None:

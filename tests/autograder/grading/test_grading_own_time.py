@@ -61,18 +61,53 @@ def test_the_time_of_an_answer_does_not_count():
             busy(10)
 
 
-def test_another_thread_is_left_alone():
-    done = []
+def on_a_thread(work):
+    """What ``work`` gives or raises on another thread, which gets no signals."""
+    found = []
 
-    def work():
-        with OwnTime(0.05) as clock:
-            busy(0.2)
-            done.append(Waiting(Slow(), clock).call(0))
+    def run():
+        try:
+            found.append(work())
+        except BaseException as error:
+            found.append(error)
 
-    thread = threading.Thread(target=work)
+    thread = threading.Thread(target=run)
     thread.start()
     thread.join()
-    assert done == ["called"]
+    return found[0]
+
+
+def test_another_thread_is_ended_as_well():
+    def work():
+        with OwnTime(0.2):
+            busy(10)
+
+    start = time.process_time()
+    assert isinstance(on_a_thread(work), OutOfOwnTime)
+    assert time.process_time() - start < 5
+
+
+def test_on_another_thread_too_the_time_of_an_answer_does_not_count():
+    def work():
+        with OwnTime(0.3) as clock:
+            called = Waiting(Slow(), clock).call(0.6)
+        busy(0.5)  # behind it, nothing is bounded
+        return called
+
+    assert on_a_thread(work) == "called"
+
+
+def test_where_a_thread_swallows_the_exception_it_comes_again():
+    def work():
+        with OwnTime(0.1):
+            try:
+                busy(10)
+            except BaseException:
+                busy(10)
+
+    start = time.process_time()
+    assert isinstance(on_a_thread(work), OutOfOwnTime)
+    assert time.process_time() - start < 8
 
 
 def test_a_check_that_takes_too_long_costs_its_exercise_and_no_other(monkeypatch):

@@ -214,16 +214,34 @@ class TestWalls:
         if os.getuid() != 0:
             return  # then all the tests above were run by one
         script = (
-            "import os\nos.setgroups([]); os.setresgid(1234, 1234, 1234)\n"
-            "os.setresuid(1234, 1234, 1234)\n"
             "from autograder.sandbox.sandbox import Sandbox\n"
             f"with Sandbox({LESSON!r}) as box:\n"
             "    process = box.start()\n"
             "    print(box._walls, process.run('import os; os.getuid()')['shown'])\n"
         )
-        command = [*_opened_up(), sys.executable, "-c", script]
-        done = subprocess.run(command, capture_output=True, text=True)
-        assert done.stdout.split() == ["own", "1234"], done.stderr
+        assert _as_an_ordinary_user(script) == ["own", "1234"]
+
+    @needs_bubblewrap
+    def test_an_ordinary_user_grades_a_submission(self):
+        path = ROOT / "solutions" / "00_getting_started" / "00_getting_started.ipynb"
+        script = (
+            "from autograder.grading.single import grade_notebook\n"
+            f"result = grade_notebook({str(path)!r}, {str(path)!r}, 'required')\n"
+            "print(result.score, result.max)\n"
+        )
+        assert _as_an_ordinary_user(script) == ["5.0", "5.0"]
+
+
+def _as_an_ordinary_user(script):
+    """The words that a script prints which is run by nobody in particular."""
+    drop = "import os\nos.setgroups([]); os.setresgid(1234, 1234, 1234)\n"
+    drop += "os.setresuid(1234, 1234, 1234)\n"
+    command = [sys.executable, "-c", script]
+    if os.getuid() == 0:
+        command = [*_opened_up(), sys.executable, "-c", drop + script]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.split()
 
 
 def _opened_up():

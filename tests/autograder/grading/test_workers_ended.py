@@ -1,0 +1,86 @@
+"""Workers that are killed: nobody else loses anything, and nobody is blamed for it."""
+
+import json
+import signal
+
+import pytest
+
+from autograder import CourseError
+from autograder.grading import classroom, pool, worker
+from autograder.grading.assemble import assemble
+from autograder.grading.nbgrader_steps import RunInSandbox
+from autograder.grading.pool import Pool, WorkerLost
+from autograder.grading.submission import parse
+from autograder.grading.task import Task
+from tests.autograder.small_class import SLUG, Here, grade, hand_in, kept, make_course, scores
+
+KILL = "__import__('os').kill(__import__('os').getpid(), 9)"
+
+
+class Deadly(str):
+    """A notebook that kills the worker that receives it."""
+
+    def __reduce__(self):
+        return eval, (KILL,)
+
+
+def task(notebook=None):
+    """The task of grading right answers, or that notebook."""
+    if notebook is None:
+        solved = classroom.solved(SLUG)
+        notebook = json.dumps(assemble(solved, parse(classroom.handed_in(SLUG))))
+    return Task(SLUG, notebook, "auto")
+
+
+def points(graded):
+    return sum(one.score for one in graded.exercises)
+
+
+def test_a_submission_whose_workers_are_killed_takes_nobody_along():
+    with Pool(1) as workers:
+        given = [("ada", task()), ("ben", task(Deadly())), ("cleo", task())]
+        found = dict(workers.map(given))
+    assert (points(found["ada"]), points(found["cleo"])) == (5, 5)
+    assert isinstance(found["ben"], WorkerLost)
+    assert "its worker was ended by SIGKILL, twice" in str(found["ben"])
+
+
+def test_how_a_worker_ended_has_a_name():
+    assert [pool._how(status) for status in (-9, -11, 3, None, -63)] == [
+        f"by {signal.SIGKILL.name}",
+        "by SIGSEGV",
+        "with status 3",
+        "with status None",
+        "by signal 63",
+    ]
+
+
+def test_nbgrader_autograde_outlives_its_worker_too():
+    step = RunInSandbox(sandbox="auto")
+    try:
+        with pytest.raises(CourseError, match="could not be graded: its worker was ended"):
+            step._graded(task(Deadly()))
+        assert points(step._graded(task())) == 5
+    finally:
+        RunInSandbox._pools.pop().__exit__()
+
+
+def test_nobody_is_blamed_for_a_worker_that_was_killed(tmp_path, monkeypatch):
+    course = make_course(tmp_path)
+    hand_in(course, "ada", "ben")
+
+    def lose_ben(self, tasks):
+        for key, one in tasks:
+            lost = key.student == "ben"
+            yield key, WorkerLost("its worker was ended by SIGKILL") if lost else worker.run(one)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Here, "map", lose_ben)
+        _, told, status = grade(course, check=False)
+    assert status == 1
+    assert "not graded: ben" in told
+    assert scores(course) == {"ada": 5, "ben": 0}
+    reason = kept(course, "ben").problem
+    assert reason == "this could not be graded: its worker was ended by SIGKILL"
+    grade(course)  # and the next run tries again
+    assert scores(course) == {"ada": 5, "ben": 5}

@@ -1,0 +1,1 @@
+"""Replies that no right answer gives, sent to every check: `python -m tests.autograder.replies`."""
