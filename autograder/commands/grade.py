@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
+from autograder.commands.turns import alone
+
 if TYPE_CHECKING:  # slow to import
     from autograder.grading.batch import Batch
     from autograder.grading.folders import Course, Handed
@@ -61,7 +63,7 @@ def run(options: argparse.Namespace) -> int:
         if not handed:
             print(f"There is no submission to grade in {course.root}.", file=sys.stderr)
             return _point_at_misplaced(course, options) or 1
-        with Book(course) as book:
+        with alone(course.root / "class"), Book(course) as book:
             status = _grade(course, book, handed, workers, options, needed)
         return status if status == STOPPED else _point_at_misplaced(course, options) or status
 
@@ -138,9 +140,9 @@ def _work(batch: "Batch", handed: "list[Handed]", workers: Any) -> int:
                 result = batch.keep(one, outcome)
                 rate = number / (time.monotonic() - start)
                 bar.update(line, completed=number, rate=f"{rate:.1f} a second")
-                bar.console.print(
-                    _line(number, total, result, batch.counts[one]), markup=False, highlight=False
-                )
+                if result:
+                    told = _line(number, total, result, batch.counts[one])
+                    bar.console.print(told, markup=False, highlight=False)
     except KeyboardInterrupt:
         left = len(handed) - len(batch.done)
         print(f"Stopped: {left} of {len(handed)} are left; run the same command to go on.")
@@ -184,7 +186,8 @@ def _sum_up(batch: "Batch", handed: "list[Handed]", total: int, seconds: float) 
         print(f"{total} graded in {seconds:.1f} s, {total / seconds:.1f} a second.")
     failed = [one for one in handed if one in batch.done and not batch.done[one].parts]
     for one in sorted({*incomplete, *failed}):
-        print(f"not graded: {one.student}, {one.lesson}; see its reasons.json", file=sys.stderr)
+        why = batch.unkept.get(one, "see its reasons.json")
+        print(f"not graded: {one.student}, {one.lesson}; {why}", file=sys.stderr)
     return 1 if incomplete or failed else 0
 
 
