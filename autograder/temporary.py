@@ -11,7 +11,6 @@ import shutil
 import stat
 import tempfile
 from pathlib import Path
-from typing import Self
 
 PREFIX = "autograder-"
 LONGEST_FOR_SOCKETS = 70  # bytes of a path; a socket's, with what is added to it, has 107

@@ -38,6 +38,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--lesson", action="append", default=[], metavar="L", help="only this lesson; repeatable")
     add("--student", action="append", default=[], metavar="S", help="only this student; repeatable")
     add("--workers", type=int, metavar="N", help="submissions at a time (default: all cores)")
+    add("--fix", action="store_true", help="first move work to where it surely belongs")
     add("--regrade", action="store_true", help="grade again what is graded and unchanged")
     add(
         "--sandbox",
@@ -56,16 +57,48 @@ def run(options: argparse.Namespace) -> int:
     needed = _walls(options)
     with _workers(options) as workers:
         from autograder.grading.folders import Course  # slow to import; the workers start meanwhile
-        from autograder.grading.gradebook import Book
 
         course = Course(options.course, options.db_url)
-        handed = course.submissions(options.lesson, options.student)
-        if not handed:
-            print(f"There is no submission to grade in {course.root}.", file=sys.stderr)
-            return _point_at_misplaced(course, options) or 1
-        with alone(course.root / "class"), Book(course) as book:
-            status = _grade(course, book, handed, workers, options, needed)
-        return status if status == STOPPED else _point_at_misplaced(course, options) or status
+        with alone(course.root / "class"):
+            return _take_turn(course, workers, options, needed)
+
+
+def _take_turn(course: "Course", workers: Any, options: argparse.Namespace, needed: str) -> int:
+    """Move what is to be moved, grade, and say who is not graded or not known."""
+    from autograder.grading.gradebook import Book
+    from autograder.grading.misplaced import fix
+
+    if options.fix:
+        for sentence in fix(course, options.lesson, options.student):
+            print(f"moved: {sentence}", flush=True)
+    handed = course.submissions(options.lesson, options.student)
+    if not handed:
+        print(f"There is no submission to grade in {course.root}.", file=sys.stderr)
+        return _point_at_misplaced(course, options) or 1
+    with Book(course) as book:
+        status = _grade(course, book, handed, workers, options, needed)
+        if status == STOPPED:
+            return status
+        strange = _compare(book, handed, options)
+    return _point_at_misplaced(course, options) or strange or status
+
+
+def _compare(book: "Book", handed: "list[Handed]", options: argparse.Namespace) -> int:
+    """Say how many handed in nothing, and who is not in the roster; exit status 1 for the latter.
+
+    Nobody who handed in nothing is named: what is printed may be kept in a log.
+    """
+    from autograder.grading.whose import absent, strangers
+
+    roster = book.roster()
+    if any(roster.values()) and not options.student:
+        for lesson in sorted({one.lesson for one in handed}):
+            if missing := len(absent(roster, handed, lesson)):
+                print(f"{missing} of the roster handed in nothing of {lesson}.")
+    sentences = list(strangers(roster, handed))
+    for sentence in sentences:
+        print(f"graded, but {sentence}", file=sys.stderr)
+    return int(bool(sentences))
 
 
 def _point_at_misplaced(course: "Course", options: argparse.Namespace) -> int:

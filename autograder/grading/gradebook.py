@@ -2,6 +2,7 @@
 
 import contextlib
 import logging
+import os
 import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
@@ -19,6 +20,7 @@ from nbgrader.api import (
     InvalidEntry,
     MissingEntry,
     Notebook,
+    Student,
     SubmittedAssignment,
     SubmittedNotebook,
 )
@@ -149,6 +151,17 @@ class Book:
             return {}
         return {cell.name: cell.max_score for cell in cells}
 
+    def roster(self) -> dict[str, bool]:
+        """Ids of all students, and whether more is known of them than the id: a name, an address.
+
+        Grading adds who is not there, by the id alone.
+        """
+        with _usable(self._course):
+            rows = self._book.db.query(
+                Student.id, Student.first_name, Student.last_name, Student.email
+            ).all()
+        return {student: any(told) for student, *told in rows}
+
     def scores(self, lesson: str) -> dict[str, dict[str, float]]:
         """Automatic scores on record: student → exercise → points."""
         found: dict[str, dict[str, float]] = {}
@@ -256,7 +269,7 @@ def exists(course: Course) -> bool:
     url = make_url(course.db_url)
     if not url.drivername.startswith("sqlite"):
         return True
-    return Path(url.database or "").is_file()
+    return os.path.lexists(url.database or "")
 
 
 @contextlib.contextmanager

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 import nbformat
 from nbconvert.exporters import NotebookExporter
-from nbgrader.converters.base import NbGraderException
 from nbgrader.converters import Autograde
+from nbgrader.converters.base import NbGraderException
 from nbgrader.preprocessors import NbGraderPreprocessor
 from traitlets import Enum
 from traitlets.config import Config

@@ -1,6 +1,5 @@
 """The sandbox: what a student's process may use, how it ends, and when there is no sandbox."""
 
-import os
 import time
 import warnings
 
