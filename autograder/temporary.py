@@ -1,6 +1,5 @@
 """Temporary folders that survive no run: what a killed process left is removed by the next one."""
 
-import atexit
 import contextlib
 import fcntl
 import functools
@@ -92,7 +91,8 @@ def for_processes() -> None:
     long that a socket's would be too long, they stay where they are.
     """
     aside = Temporary()
-    atexit.register(aside.close)
+    # After multiprocessing's own, which is at -100 and complains of what is gone.
+    multiprocessing.util.Finalize(None, aside.close, exitpriority=-200)
     if len(os.fsencode(aside.path)) <= LONGEST_FOR_SOCKETS:
         before, tempfile.tempdir = tempfile.tempdir, str(aside.path)
         try:

@@ -51,9 +51,9 @@ def _import_jsonschema_without_addresses() -> None:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; returns the exit status."""
-    options = parser().parse_args(arguments)
-    _import_jsonschema_without_addresses()
     try:
+        options = parser().parse_args(arguments)
+        _import_jsonschema_without_addresses()
         status = options.run(options)
         sys.stdout.flush()
         return status
