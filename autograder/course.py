@@ -1,5 +1,6 @@
 """The nbgrader configuration of the course, for nbgrader_config.py and for our own commands."""
 
+import contextlib
 import json
 import os
 import re
@@ -89,7 +90,8 @@ def configure(c: Config, root: Path | str) -> Config:
     c.CourseDirectory.solution_directory = "class/solution"
     c.CourseDirectory.db_url = f"sqlite:///{root}/class/gradebook.db"
     exchange = Path(root) / "class" / "exchange"
-    exchange.mkdir(parents=True, exist_ok=True)  # formgrader warns where it is missing
+    with contextlib.suppress(OSError):  # nbgrader would go on without this configuration
+        exchange.mkdir(parents=True, exist_ok=True)  # formgrader warns where it is missing
     c.Exchange.root = str(exchange)
     c.ClearSolutions.code_stub = {"python": f"{STUB}()"}
     c.StubSolutions.code_stub = {"python": f"{STUB}()"}

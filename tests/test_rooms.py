@@ -66,7 +66,7 @@ def room(name):
         return f"{package}.{rest[0]}"
     if rest == ["__main__"]:
         return f"{package}.commands"
-    if not rest or rest[0] in ("marks", "lessons", "imports"):
+    if not rest or rest[0] in ("marks", "lessons", "imports", "temporary"):
         return "top"
     return LESSON if package == "attention" else FACE
 

@@ -3,7 +3,6 @@
 import hashlib
 import json
 import os
-import tempfile
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -21,6 +20,7 @@ from autograder.grading.filenames import is_notebook
 from autograder.grading.folders import Course, Handed
 from autograder.grading.handing_back import RECEIVED
 from autograder.grading.submission import MAX_BYTES, place, read_bytes
+from autograder.temporary import Temporary
 
 
 @dataclass(frozen=True)
@@ -207,8 +207,8 @@ def _write(course: Course, one: HandIn, when: datetime, before: datetime | None,
     if hashlib.sha256(data).digest() != one.digest:
         raise Refused("it has changed since it was looked at: try again")
     top.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=top, prefix=".receiving-") as aside:
-        made = Path(aside) / "made"
+    with Temporary(top, ".receiving-") as aside:
+        made = aside / "made"
         made.mkdir()
         write_aside(made / path.name, data)
         companions.write_time(made, when)

@@ -11,6 +11,7 @@ from nbgrader.api import Gradebook
 
 from autograder import CourseError
 from autograder.collecting.table import Table
+from autograder.grading.filenames import plain
 
 # What the columns of a roster are called, in nbgrader, Canvas, Moodle and by hand: without blanks
 # and marks. Of several that may hold the id, the first counts.
@@ -32,7 +33,6 @@ COLUMNS = {
 CANVAS = {"sisloginid", "section"}  # beside these, ID is the number that Canvas gives to a user
 TEST_STUDENT = "Student, Test"  # of Canvas' own making, in every course
 NOT_IN_AN_ID = re.compile(r"[\x00-\x1f\x7f-\x9f/\\*?\[\]]|^\.|^\s|\s$|^$|^.{129}", re.DOTALL)
-LETTERS = str.maketrans({"ø": "o", "ł": "l", "đ": "d", "ı": "i", "æ": "ae", "œ": "oe", "þ": "th"})
 UMLAUTS = str.maketrans({"ä": "ae", "ö": "oe", "ü": "ue"})
 
 
@@ -49,12 +49,6 @@ class Student:
     def details(self) -> dict[str, str]:
         """All but the id, where there is something, for the gradebook."""
         return {name: text for name, text in asdict(self).items() if text and name != "id"}
-
-
-def plain(text: str) -> str:
-    """``text`` in small letters and digits only: without accents, blanks and punctuation."""
-    text = text.casefold().translate(LETTERS)
-    return "".join(letter for letter in unicodedata.normalize("NFKD", text) if letter.isalnum())
 
 
 class Roster:

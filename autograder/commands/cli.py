@@ -7,6 +7,7 @@ import sys
 from collections.abc import Sequence
 
 from autograder import CourseError
+from autograder.commands import faults
 
 DESCRIPTION = "Build, verify, check and grade the notebooks of the attention course."
 COMMANDS = (
@@ -14,6 +15,8 @@ COMMANDS = (
     *("release", "roster", "due", "receive", "grade", "feedback", "grades"),  # a term
     *("report", "mistake", "leaderboard", "demo", "data"),
 )
+
+NOBODY_READS = 141  # the exit status of a program whose output is closed, as a shell gives it
 
 
 def parser() -> argparse.ArgumentParser:
@@ -48,12 +51,20 @@ def _import_jsonschema_without_addresses() -> None:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; returns the exit status."""
-    options = parser().parse_args(arguments)
-    _import_jsonschema_without_addresses()
     try:
-        return options.run(options)
+        options = parser().parse_args(arguments)
+        _import_jsonschema_without_addresses()
+        status = options.run(options)
+        sys.stdout.flush()
+        return status
     except CourseError as error:
         print(error, file=sys.stderr)
+        return 1
+    except BrokenPipeError:
+        faults.nobody_reads()
+        return NOBODY_READS
+    except OSError as error:
+        print(faults.sentence(error), file=sys.stderr)
         return 1
     except KeyboardInterrupt:
         print("stopped", file=sys.stderr)

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
+from autograder.commands.turns import alone
+
 if TYPE_CHECKING:  # slow to import
     from autograder.grading.batch import Batch
     from autograder.grading.folders import Course, Handed
@@ -36,6 +38,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--lesson", action="append", default=[], metavar="L", help="only this lesson; repeatable")
     add("--student", action="append", default=[], metavar="S", help="only this student; repeatable")
     add("--workers", type=int, metavar="N", help="submissions at a time (default: all cores)")
+    add("--fix", action="store_true", help="first move work to where it surely belongs")
     add("--regrade", action="store_true", help="grade again what is graded and unchanged")
     add(
         "--sandbox",
@@ -54,16 +57,48 @@ def run(options: argparse.Namespace) -> int:
     needed = _walls(options)
     with _workers(options) as workers:
         from autograder.grading.folders import Course  # slow to import; the workers start meanwhile
-        from autograder.grading.gradebook import Book
 
         course = Course(options.course, options.db_url)
-        handed = course.submissions(options.lesson, options.student)
-        if not handed:
-            print(f"There is no submission to grade in {course.root}.", file=sys.stderr)
-            return _point_at_misplaced(course, options) or 1
-        with Book(course) as book:
-            status = _grade(course, book, handed, workers, options, needed)
-        return status if status == STOPPED else _point_at_misplaced(course, options) or status
+        with alone(course.root / "class"):
+            return _take_turn(course, workers, options, needed)
+
+
+def _take_turn(course: "Course", workers: Any, options: argparse.Namespace, needed: str) -> int:
+    """Move what is to be moved, grade, and say who is not graded or not known."""
+    from autograder.grading.gradebook import Book
+    from autograder.grading.misplaced import fix
+
+    if options.fix:
+        for sentence in fix(course, options.lesson, options.student):
+            print(f"moved: {sentence}", flush=True)
+    handed = course.submissions(options.lesson, options.student)
+    if not handed:
+        print(f"There is no submission to grade in {course.root}.", file=sys.stderr)
+        return _point_at_misplaced(course, options) or 1
+    with Book(course) as book:
+        status = _grade(course, book, handed, workers, options, needed)
+        if status == STOPPED:
+            return status
+        strange = _compare(book, handed, options)
+    return _point_at_misplaced(course, options) or strange or status
+
+
+def _compare(book: "Book", handed: "list[Handed]", options: argparse.Namespace) -> int:
+    """Say how many handed in nothing, and who is not in the roster; exit status 1 for the latter.
+
+    Nobody who handed in nothing is named: what is printed may be kept in a log.
+    """
+    from autograder.grading.whose import absent, strangers
+
+    roster = book.roster()
+    if any(roster.values()) and not options.student:
+        for lesson in sorted({one.lesson for one in handed}):
+            if missing := len(absent(roster, handed, lesson)):
+                print(f"{missing} of the roster handed in nothing of {lesson}.")
+    sentences = list(strangers(roster, handed))
+    for sentence in sentences:
+        print(f"graded, but {sentence}", file=sys.stderr)
+    return int(bool(sentences))
 
 
 def _point_at_misplaced(course: "Course", options: argparse.Namespace) -> int:
@@ -138,9 +173,9 @@ def _work(batch: "Batch", handed: "list[Handed]", workers: Any) -> int:
                 result = batch.keep(one, outcome)
                 rate = number / (time.monotonic() - start)
                 bar.update(line, completed=number, rate=f"{rate:.1f} a second")
-                bar.console.print(
-                    _line(number, total, result, batch.counts[one]), markup=False, highlight=False
-                )
+                if result:
+                    told = _line(number, total, result, batch.counts[one])
+                    bar.console.print(told, markup=False, highlight=False)
     except KeyboardInterrupt:
         left = len(handed) - len(batch.done)
         print(f"Stopped: {left} of {len(handed)} are left; run the same command to go on.")
@@ -184,7 +219,8 @@ def _sum_up(batch: "Batch", handed: "list[Handed]", total: int, seconds: float) 
         print(f"{total} graded in {seconds:.1f} s, {total / seconds:.1f} a second.")
     failed = [one for one in handed if one in batch.done and not batch.done[one].parts]
     for one in sorted({*incomplete, *failed}):
-        print(f"not graded: {one.student}, {one.lesson}; see its reasons.json", file=sys.stderr)
+        why = batch.unkept.get(one, "see its reasons.json")
+        print(f"not graded: {one.student}, {one.lesson}; {why}", file=sys.stderr)
     return 1 if incomplete or failed else 0
 
 

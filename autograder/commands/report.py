@@ -43,7 +43,11 @@ def run(options: argparse.Namespace) -> int:
     folder = Path(options.to) if options.to else course.root / "class" / "report"
     folder.mkdir(parents=True, exist_ok=True)
     name = "anonymous.html" if options.anonymous else "class.html"
-    page.write_html(results, folder / name, insights(course, results), options.anonymous)
+    found = insights(course, results)
+    if not options.anonymous:
+        for lesson, insight in found.items():
+            insight.absent = _absent(course, lesson)
+    page.write_html(results, folder / name, found, options.anonymous)
     table = ""
     if not options.anonymous:
         report.write_csv(results, folder / "scores.csv")
@@ -51,6 +55,17 @@ def run(options: argparse.Namespace) -> int:
     count = len({result["student"] for result in results})
     print(f"{count} students, {len(results)} submissions: {folder}/{name}{table}")
     return 0
+
+
+def _absent(course: "Course", lesson: str) -> list[str]:
+    """Ids of the students of the roster who handed in nothing of a lesson."""
+    from autograder.grading import gradebook
+    from autograder.grading.whose import absent
+
+    if not gradebook.exists(course):
+        return []
+    with gradebook.Book(course) as book:
+        return absent(book.roster(), course.submissions([lesson]), lesson)
 
 
 def graded(course: "Course", lessons: list[str] | None = None) -> list[dict[str, Any]]:

@@ -1,5 +1,6 @@
 """Grade many submissions: skip what is done, say why the rest is not, keep every outcome."""
 
+import errno
 import json
 from collections.abc import Collection, Iterator
 from typing import Any
@@ -16,6 +17,7 @@ from autograder.grading.submission import Submission, read
 from autograder.grading.task import Graded, Task
 from autograder.inside.limits import DEFAULT, NONE, OWN, Limits
 
+NOBODYS = {errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO}  # a disk's, not a folder's
 UNGRADED = "this could not be graded"
 
 
@@ -28,7 +30,8 @@ class Batch:
 
     ``done`` holds a Result for each submission that is graded. ``waiting`` holds the others, and
     ``reasons`` in words why those of them wait that were graded before. ``counts`` has the points
-    that count of those graded now, which somebody may have changed by hand.
+    that count of those graded now, which somebody may have changed by hand. ``unkept`` says of
+    those that could not be written down why.
     """
 
     def __init__(
@@ -56,6 +59,7 @@ class Batch:
         self.waiting: dict[Handed, dict[str, str]] = {}
         self.reasons: dict[Handed, str] = {}
         self.counts: dict[Handed, float] = {}
+        self.unkept: dict[Handed, str] = {}
         for one in handed:
             parts = depends[one.lesson].of(one)
             kept = records.load(course.autograded(one).parent)
@@ -73,8 +77,21 @@ class Batch:
             text = json.dumps(self._assemble(one))
             yield one, Task(one.lesson, text, self._policy, self._limits, self._course.secrets)
 
-    def keep(self, one: Handed, outcome: Graded | Exception) -> Result:
-        """Write down what a task gave, a Graded or an error; return the Result."""
+    def keep(self, one: Handed, outcome: Graded | Exception) -> Result | None:
+        """Write down what a task gave, a Graded or an error; return the Result.
+
+        None where the files of this one submission cannot be written; ``unkept`` says why then.
+        Raises OSError where the disk takes nobody's.
+        """
+        try:
+            return self._keep(one, outcome)
+        except OSError as error:
+            if error.errno in NOBODYS:
+                raise
+            self.unkept[one] = f"{error.filename}: {error.strerror}"
+            return None
+
+    def _keep(self, one: Handed, outcome: Graded | Exception) -> Result:
         if isinstance(outcome, Exception):
             notebook, result = self._ungraded(one, outcome)
         else:

@@ -9,6 +9,7 @@ release_feedback stops for the whole class where one of them is missing, so both
 
 import re
 import secrets
+import shutil
 from datetime import datetime, timedelta
 from pathlib import Path
 
@@ -41,6 +42,7 @@ def write(submitted: Path, autograded: Path, feedback: Path) -> None:
     """
     autograded.mkdir(parents=True, exist_ok=True)
     write_time(autograded, _later(moment(submitted), moment(feedback)))
+    _make_room(autograded / SECRET)
     secret = _own_secret(submitted) or _secret(feedback) or secrets.token_hex(64)
     write_aside(autograded / SECRET, secret.encode())
 
@@ -70,8 +72,15 @@ def _later(submitted: datetime | None, page: datetime | None) -> datetime:
 
 def write_time(folder: Path, time: datetime) -> None:
     """Write a time, in UTC without a zone, as the folder's timestamp.txt."""
+    _make_room(folder / TIMESTAMP)
     text = time.isoformat(sep=" ", timespec="microseconds") + " UTC"
     write_aside(folder / TIMESTAMP, text.encode())
+
+
+def _make_room(path: Path) -> None:
+    """Remove a folder that lies where the file belongs: nbgrader copies what a student made."""
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path)
 
 
 def _own_secret(submitted: Path) -> str:

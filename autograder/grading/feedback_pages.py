@@ -4,7 +4,6 @@ import logging
 import os
 import shutil
 import signal
-import tempfile
 from collections.abc import Collection, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
@@ -20,6 +19,7 @@ from autograder import CourseError
 from autograder.grading import companions, feedback_page
 from autograder.grading.folders import Course, Handed
 from autograder.grading.gradebook import Book, Counted
+from autograder.temporary import Temporary
 
 LOG = logging.getLogger("autograder.feedback")
 LOG.addHandler(logging.NullHandler())  # nbgrader logs names; what fails is said in words
@@ -117,8 +117,8 @@ def make(root: str, db_url: str, chosen: Sequence[Handed]) -> dict[Handed, str]:
     course = Course(root, db_url)
     top = course.feedback(chosen[0]).parents[3]  # on the same disk, and not where nbgrader looks
     top.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix=".feedback-", dir=top) as aside:
-        step = _Generate(course, chosen, Path(aside))
+    with Temporary(top, ".feedback-") as aside:
+        step = _Generate(course, chosen, aside)
         try:
             step.start()
         except Exception as error:  # nbgrader's own, after all others are made

@@ -1,6 +1,7 @@
-"""What a notebook was called before a browser, a desktop or a mail program renamed it."""
+"""What a file or a folder is called, and was before a browser or a mail program renamed it."""
 
 import re
+import unicodedata
 
 NOTEBOOK = re.compile(r"\.ipynb(?:\.(?:txt|json))?$", re.IGNORECASE)
 BEFORE = re.compile(r"^(?:copy of|kopie von|copie de|copia de|copia di) ", re.IGNORECASE)
@@ -10,6 +11,29 @@ AFTER = re.compile(
     r"|(?: - | )(?:copy|kopie|copie|copia)(?: ?\(?(?P<desktop>\d{1,4})\)?)?)$",
     re.IGNORECASE,
 )
+
+LETTERS = str.maketrans({"ø": "o", "ł": "l", "đ": "d", "ı": "i", "æ": "ae", "œ": "oe", "þ": "th"})
+# Control characters, halves of letters, ends of lines, and what turns the order of others around.
+NO_NAME = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff\u2028\u2029\u202a-\u202e\u2066-\u2069]")
+LONGEST_ID = 128  # characters, in nbgrader's gradebook
+
+
+def plain(text: str) -> str:
+    """``text`` in small letters and digits only: without accents, blanks and punctuation."""
+    text = text.casefold().translate(LETTERS)
+    return "".join(letter for letter in unicodedata.normalize("NFKD", text) if letter.isalnum())
+
+
+def not_an_id(name: str) -> str:
+    """Why a folder so called cannot be a student's, or ''.
+
+    Letters, blanks and signs of any script can: nbgrader and the gradebook take them.
+    """
+    if NO_NAME.search(name):
+        return "it holds characters that are no text"
+    if name.startswith("."):
+        return "it begins with a dot, and nbgrader passes over it"
+    return "it is too long for the gradebook" if len(name) > LONGEST_ID else ""
 
 
 def is_notebook(name: str) -> bool:

@@ -11,6 +11,7 @@ from traitlets.config.loader import PyFileConfigLoader
 from autograder import ROOT, CourseError, lessons
 from autograder.course import configure
 from autograder.grading import companions
+from autograder.grading.filenames import not_an_id
 
 CONFIG = "nbgrader_config.py"
 
@@ -76,6 +77,7 @@ class Course:
     ) -> list[Handed]:
         """All submissions, by lesson and student, or only those of some lessons and students.
 
+        None in a folder whose name the gradebook could not take: ``misplaced`` tells of those.
         Raises CourseError for a lesson or a student that there is not.
         """
         found, chosen = [], lessons.choose(names, self.lessons())
@@ -85,9 +87,8 @@ class Course:
         for folder in known:
             handed = Handed(folder.name, folder.parent.name)
             wanted = not students or handed.student in students
-            if folder.is_dir() and wanted and handed.lesson in chosen:
-                if not handed.student.isprintable():  # the gradebook could not take it
-                    raise CourseError(f"rename the folder {handed.student!r}: it is no name")
+            named = handed.lesson in chosen and not not_an_id(handed.student)
+            if wanted and named and folder.is_dir():
                 found.append(handed)
         return sorted(found)
 

@@ -2,8 +2,8 @@
 
 import contextlib
 import logging
+import os
 import sys
-import tempfile
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,8 +17,10 @@ from nbgrader.api import (
     Comment,
     Grade,
     Gradebook,
+    InvalidEntry,
     MissingEntry,
     Notebook,
+    Student,
     SubmittedAssignment,
     SubmittedNotebook,
 )
@@ -31,12 +33,19 @@ from sqlalchemy.exc import SQLAlchemyError
 from autograder import CourseError, marks
 from autograder.grading import records
 from autograder.grading.folders import Course, Handed
+from autograder.temporary import Temporary
 
 
 class GradebookError(CourseError):
     """The gradebook cannot be read, or take the scores of a lesson; str() says why."""
 
 
+REMEDIES = {
+    "locked": "something else is writing to it: try again",
+    "is full": "make room, and run the same command again",
+    "readonly": "make the file and its folder writable, and run the same command again",
+    "no such column": "another version of nbgrader made it: keep a copy, run `nbgrader db upgrade`",
+}
 LOG = logging.getLogger("autograder.gradebook")
 LOG.addHandler(logging.NullHandler())  # nbgrader logs names
 
@@ -64,18 +73,30 @@ class Counted:
 @contextlib.contextmanager
 def opened(course: Course) -> Iterator[Gradebook]:
     """nbgrader's gradebook. Raises GradebookError where the database cannot be used."""
+    with _usable(course), Gradebook(course.db_url, course.id) as book:
+        yield book
+
+
+@contextlib.contextmanager
+def _usable(course: Course) -> Iterator[None]:
+    """Turn what the database refuses into a GradebookError; nbgrader logs the whole traceback."""
+    logger = logging.getLogger("traitlets")
+    before, logger.disabled = logger.disabled, True
     try:
-        with Gradebook(course.db_url, course.id) as book:
-            yield book
-    except SQLAlchemyError as error:
+        yield
+    except (SQLAlchemyError, InvalidEntry) as error:
         raise _unusable(course, error) from error
+    finally:
+        logger.disabled = before
 
 
-def _unusable(course: Course, error: SQLAlchemyError) -> "GradebookError":
-    cause = _cause(error)
-    busy = "; something else is writing to it: try again" if "locked" in cause else ""
+def _unusable(course: Course, error: Exception) -> "GradebookError":
+    cause, remedy = _cause(error), ""
+    for words, what in REMEDIES.items():
+        if words in cause:
+            remedy = f"; {what}"
     return GradebookError(
-        f"the gradebook {make_url(course.db_url)!r} cannot be opened: {cause}{busy}"
+        f"the gradebook {make_url(course.db_url)!r} cannot be used: {cause}{remedy}"
     )
 
 
@@ -84,10 +105,8 @@ class Book:
 
     def __init__(self, course: Course) -> None:
         self._course = course
-        try:
+        with _usable(course):
             self._book = Gradebook(course.db_url, course.id)
-        except SQLAlchemyError as error:
-            raise _unusable(course, error) from error
         self._names: dict[str, str] = {}  # of graded and solution cells, by id
         self._checksums: dict[str, dict[str, str]] = {}
 
@@ -103,15 +122,22 @@ class Book:
         Raises GradebookError where nbgrader refuses, say because graded cells came or went.
         """
         master = records.read_notebook(self._course.master(lesson))
-        if self._known(lesson) != _points(master):
+        with _usable(self._course):
+            known = self._known(lesson)
+        if known != _points(master):
             try:
                 _register(self._course, lesson)
             except (SystemExit, Exception) as error:
+                _raise_faults(self._course, error)
                 raise GradebookError(
                     f"{lesson}: the gradebook has other exercises than the solved notebook, and "
                     f"nbgrader does not accept these: {error}"
                 ) from error
             self._book.db.expire_all()
+        with _usable(self._course):
+            self._note(lesson)
+
+    def _note(self, lesson: str) -> None:
         notebook = self._book.find_notebook(lesson, lesson)
         graded = [*notebook.grade_cells, *notebook.solution_cells, *notebook.task_cells]
         self._names |= {cell.id: cell.name for cell in graded}
@@ -124,6 +150,17 @@ class Book:
         except MissingEntry:
             return {}
         return {cell.name: cell.max_score for cell in cells}
+
+    def roster(self) -> dict[str, bool]:
+        """Ids of all students, and whether more is known of them than the id: a name, an address.
+
+        Grading adds who is not there, by the id alone.
+        """
+        with _usable(self._course):
+            rows = self._book.db.query(
+                Student.id, Student.first_name, Student.last_name, Student.email
+            ).all()
+        return {student: any(told) for student, *told in rows}
 
     def scores(self, lesson: str) -> dict[str, dict[str, float]]:
         """Automatic scores on record: student → exercise → points."""
@@ -147,7 +184,7 @@ class Book:
 
     def _rows(self, lesson: str, kind: type[Grade] | type[Comment], *columns: Any) -> Iterable[Any]:
         """Tuples (student, cell, *columns) of each grade or comment in a lesson."""
-        try:
+        with _usable(self._course):
             return (
                 self._book.db.query(SubmittedAssignment.student_id, BaseCell.name, *columns)
                 .join(SubmittedNotebook, SubmittedNotebook.assignment_id == SubmittedAssignment.id)
@@ -158,15 +195,17 @@ class Book:
                 .filter(Assignment.name == lesson, Notebook.name == lesson)
                 .all()
             )
-        except SQLAlchemyError as error:
-            raise GradebookError(f"the gradebook cannot be read: {_cause(error)}") from error
 
     def store(self, handed: Handed, notebook: dict[str, Any]) -> float:
         """Record the scores of a graded notebook, the hint 'No response.', and any penalty.
 
         Returns the points that count now: what somebody changed by hand stays. Raises
-        GradebookError where the penalty cannot be worked out.
+        GradebookError where the penalty cannot be worked out, or the database takes nothing.
         """
+        with _usable(self._course):
+            return self._store(handed, notebook)
+
+    def _store(self, handed: Handed, notebook: dict[str, Any]) -> float:
         book, lesson = self._book, handed.lesson
         book.update_or_create_student(handed.student)
         timestamp = self._course.timestamp(handed)
@@ -210,9 +249,19 @@ class Book:
         self._book.db.expire_all()
 
 
-def _cause(error: SQLAlchemyError) -> str:
+def _raise_faults(course: Course, error: BaseException | None) -> None:
+    """Raise what is behind an error of nbgrader's, if it is the database or a disk."""
+    while error is not None:
+        if isinstance(error, SQLAlchemyError | InvalidEntry):
+            raise _unusable(course, error) from error
+        if isinstance(error, OSError):
+            raise error
+        error = error.__cause__ or error.__context__
+
+
+def _cause(error: Exception) -> str:
     """What the database said, without SQLAlchemy's query and link."""
-    return str(getattr(error, "orig", None) or error)
+    return str(getattr(error, "orig", None) or error).splitlines()[0]
 
 
 def exists(course: Course) -> bool:
@@ -220,7 +269,7 @@ def exists(course: Course) -> bool:
     url = make_url(course.db_url)
     if not url.drivername.startswith("sqlite"):
         return True
-    return Path(url.database or "").is_file()
+    return os.path.lexists(url.database or "")
 
 
 @contextlib.contextmanager
@@ -240,10 +289,10 @@ def _points(master: dict[str, Any]) -> dict[str, float]:
 
 def _register(course: Course, lesson: str) -> None:
     """Run nbgrader's generate_assignment, with the released notebook going to nowhere."""
-    with tempfile.TemporaryDirectory() as folder:
+    with Temporary() as folder:
         config: Any = course.config.copy()
         config.CourseDirectory.assignment_id = lesson
-        config.CourseDirectory.release_directory = folder
+        config.CourseDirectory.release_directory = str(folder)
         config.CourseDirectory.db_url = course.db_url
         folders = CourseDirectory(config=config)
         GenerateAssignment(

@@ -3,7 +3,6 @@
 import hashlib
 import json
 import re
-import tempfile
 import zipfile
 from collections import Counter
 from collections.abc import Collection, Mapping
@@ -14,6 +13,7 @@ from autograder import CourseError
 from autograder.grading.folders import Course, Handed
 from autograder.grading.result import clean
 from autograder.grading.submission import read_bytes
+from autograder.temporary import Temporary
 
 RECEIVED = "received.json"  # beside a submission: {"from": the path under which it was collected}
 MAX_BYTES = 100_000
@@ -128,8 +128,8 @@ def _safe(name: str) -> str:
 
 def _write_zip(files: Mapping[str, Path], target: Path) -> None:
     """In one step: whoever reads it finds all of the old or all of the new."""
-    with tempfile.TemporaryDirectory(dir=target.resolve().parent) as folder:
-        aside = Path(folder) / target.name
+    with Temporary(target.resolve().parent, ".autograder-") as folder:
+        aside = folder / target.name
         with zipfile.ZipFile(aside, "w", zipfile.ZIP_DEFLATED) as archive:
             for name, page in files.items():
                 archive.write(page, name)

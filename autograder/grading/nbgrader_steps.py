@@ -5,6 +5,7 @@ it printed. Here its cells go into the master's notebook, and run in the sandbox
 """
 
 import atexit
+import fnmatch
 import json
 import warnings
 from pathlib import Path
@@ -12,13 +13,15 @@ from typing import TYPE_CHECKING, Any
 
 import nbformat
 from nbconvert.exporters import NotebookExporter
+from nbgrader.converters import Autograde
+from nbgrader.converters.base import NbGraderException
 from nbgrader.preprocessors import NbGraderPreprocessor
 from traitlets import Enum
 from traitlets.config import Config
 
 from autograder import CourseError
-from autograder.grading.filenames import original
-from autograder.grading.submission import MAX_BYTES, place, read_bytes
+from autograder.grading import companions
+from autograder.grading.submission import MAX_BYTES, read_bytes
 
 if TYPE_CHECKING:  # slow to import
     from autograder.grading.pool import Pool
@@ -43,26 +46,52 @@ def configure(c: Config) -> None:
     c.Autograde.exporter_class = "autograder.grading.nbgrader_steps.TolerantExporter"
     c.Autograde.sanitize_preprocessors = SANITIZE
     c.Autograde.autograde_preprocessors = AUTOGRADE
-    c.Autograde.pre_convert_hook = "autograder.grading.nbgrader_steps.expect_own_name"
     # nbgrader's own gradebook makes SQLAlchemy warn of objects that are added a line later.
     warnings.filterwarnings("ignore", "Object of type <Submitted.*> not in session")
 
 
-def expect_own_name(notebooks: list[str], **_: object) -> None:
-    """Let nbgrader look for a sole notebook that a browser renamed under the lesson's name.
+def prepare(step: Autograde) -> None:
+    """Let nbgrader's step grade everyone who has a folder of the lesson, and first of all.
 
-    It passes over names that the gradebook does not know. ``notebooks`` is its list of paths, which
-    is changed; no file is. The step Assemble then reads the renamed one.
+    nbgrader passes over who has no notebook of the right name, stops where a timestamp.txt says no
+    time, and knows no lesson that generate_assignment has not seen. Raises NbGraderException where
+    the gradebook cannot take the lesson.
     """
-    if len(notebooks) == 1:
-        path = Path(notebooks[0])
-        expected = path.with_name(f"{original(path.name)[0]}.ipynb")
-        if expected.stem == path.parent.name and place(expected) == path:
-            notebooks[0] = str(expected)
+    from autograder.grading.folders import Course
+    from autograder.grading.gradebook import Book
+    from autograder.grading.misplaced import misplaced
+
+    folders, lesson = step.coursedir, step.coursedir.assignment_id
+    folders.get_existing_timestamp = lambda path: companions.moment(Path(path))
+    course = Course(folders.root, folders.db_url)
+    if lesson not in course.lessons() or folders.notebook_id != "*":
+        return
+    try:
+        with Book(course) as book:
+            book.register(lesson)
+    except CourseError as error:
+        step.log.error("%s", error)
+        raise NbGraderException(str(error)) from error
+    chosen = [
+        one
+        for one in course.submissions([lesson])
+        if fnmatch.fnmatchcase(one.student, folders.student_id) or one.student == folders.student_id
+    ]
+    step.assignments = {
+        str(course.submitted(one).parent): [str(course.submitted(one))] for one in chosen
+    }
+    whose = () if folders.student_id == "*" else [one.student for one in chosen]
+    for sentence in misplaced(course, [lesson], whose):
+        step.log.error("not graded: %s", sentence)
 
 
 class TolerantExporter(NotebookExporter):
     """Reads any file: what is no notebook becomes an empty one, which then earns nothing."""
+
+    def __init__(self, *arguments: Any, **named: Any) -> None:
+        super().__init__(*arguments, **named)
+        if isinstance(self.parent, Autograde):  # which makes one, before it grades
+            prepare(self.parent)
 
     def from_filename(
         self, filename: str, resources: dict[str, Any] | None = None, **kw: Any
@@ -131,7 +160,6 @@ class RunInSandbox(_Step):
         self, nb: nbformat.NotebookNode, resources: dict[str, Any]
     ) -> tuple[nbformat.NotebookNode, dict[str, Any]]:
         """Fill in the outputs of ``nb``; write the reasons and the companions beside it."""
-        from autograder.grading import companions
         from autograder.grading.folders import secrets_of
         from autograder.grading.records import save_reasons
         from autograder.grading.result import Result

@@ -14,6 +14,7 @@ from multiprocessing.connection import Connection, wait
 from multiprocessing.forkserver import ensure_running
 from typing import Any, Self
 
+from autograder import temporary
 from autograder.grading.task import Graded, Task
 from autograder.sandbox.policy import SandboxRefused
 
@@ -41,6 +42,7 @@ class Pool:
     def __init__(self, count: int) -> None:
         self._context = multiprocessing.get_context("forkserver")
         self._context.set_forkserver_preload(["autograder.grading.worker"])
+        temporary.for_processes()
         with _without_main():
             ensure_running()  # it imports while the caller still looks for work
         self._count = count
@@ -52,6 +54,7 @@ class Pool:
     def __exit__(self, *_: object) -> None:
         for worker in self._workers:
             worker.end()
+        temporary.sweep()  # their sandboxes' folders: a killed process removes nothing
 
     def map(self, tasks: Iterable[tuple[Any, Task]]) -> Iterator[tuple[Any, Graded | WorkFailed]]:
         """Yield (key, Graded or WorkFailed) for each (key, task) as it ends, in no fixed order."""

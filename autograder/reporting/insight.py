@@ -22,6 +22,7 @@ class Insight:
 
     clusters: list[Cluster] = field(default_factory=list)
     alike: list[Alike] = field(default_factory=list)
+    absent: list[str] = field(default_factory=list)  # who of the roster handed in nothing
 
 
 def insights(course: Course, results: Iterable[dict[str, Any]]) -> dict[str, Insight]:

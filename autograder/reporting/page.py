@@ -67,7 +67,13 @@ def write_html(
         parts += [_exercises(rows), _common(rows)]
         parts += [_unexplained(lesson, insight.clusters, anonymous), _time(rows)]
         if not anonymous:
-            parts += [_in_need(rows), _alike(insight.alike), _scores(rows), _reasons(rows)]
+            parts += [
+                _absent(insight.absent),
+                _in_need(rows),
+                _alike(insight.alike),
+                _scores(rows),
+                _reasons(rows),
+            ]
     write_aside(path, "\n".join(part for part in parts if part).encode())
 
 
@@ -250,6 +256,14 @@ def _in_need(rows: list[dict[str, Any]]) -> str:
     if not items:
         return ""
     return f"<h3>Less than half of the points</h3><ul>{''.join(items)}</ul>"
+
+
+def _absent(students: list[str]) -> str:
+    """Who of the roster handed in nothing."""
+    if not students:
+        return ""
+    names = ", ".join(f"<b>{html.escape(name)}</b>" for name in students)
+    return f"<h3>Not handed in</h3><p>{len(students)} of the roster: {names}.</p>"
 
 
 def _alike(pairs: list[Alike]) -> str:

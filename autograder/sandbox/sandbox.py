@@ -1,15 +1,10 @@
 """The grader's handle on a sandbox: start students' processes in it, ask them, end them."""
 
-import contextlib
 import json
 import math
-import os
-import shutil
 import socket
 import subprocess
 import sys
-import tempfile
-from pathlib import Path
 from typing import Any, Self
 
 from autograder.inside import channel
@@ -17,6 +12,7 @@ from autograder.inside.limits import DEFAULT, NONE, OWN, SHARED, Limits
 from autograder.sandbox import bubblewrap, proof, view
 from autograder.sandbox.policy import SandboxRefused, walls
 from autograder.sandbox.process import StudentProcess
+from autograder.temporary import Temporary
 
 START_SECONDS = 60
 
@@ -37,7 +33,9 @@ class Sandbox:
     ) -> None:
         self.limits, self._secrets = limits, secrets
         self._walls = walls(policy)
-        self._folder = _folder()
+        self._temporary = Temporary()
+        self._folder = self._temporary.path
+        self._folder.chmod(0o755)  # inside, the reader may be another user
         self._zygote: Any = None  # a Popen, and its control socket, while it lives
         self._control: Any = None
         self._student: StudentProcess | None = None
@@ -115,7 +113,7 @@ class Sandbox:
             self._student.close()
             self._student = None
         self._end_zygote()
-        shutil.rmtree(self._folder, ignore_errors=True)
+        self._temporary.close()
 
     def _launch(self) -> None:
         self._end_zygote()
@@ -170,25 +168,6 @@ class Sandbox:
             self._zygote.stderr.close()
             self._control.close()
             self._zygote = self._control = None
-
-
-def _folder() -> Path:
-    """A new temporary folder; those of graders that were killed are removed on the way."""
-    for old in Path(tempfile.gettempdir()).glob("autograder-[0-9]*-*"):
-        with contextlib.suppress(OSError, ValueError):
-            if not _alive(int(old.name.split("-")[1])):
-                shutil.rmtree(old)
-    folder = Path(tempfile.mkdtemp(prefix=f"autograder-{os.getpid()}-"))
-    folder.chmod(0o755)  # inside, the reader may be another user
-    return folder
-
-
-def _alive(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    return True
 
 
 def _describe(status: int | None) -> str:

@@ -170,4 +170,4 @@ def test_a_gradebook_that_is_none_is_a_sentence(course, capsys):
     (course / "class" / "gradebook.db").write_text("not a database, whatever its name says" * 99)
     assert cli.main(["report", "--course", str(course)]) == 1
     said = capsys.readouterr().err
-    assert said.endswith("gradebook.db cannot be opened: file is not a database\n")
+    assert said.endswith("gradebook.db cannot be used: file is not a database\n")

@@ -6,13 +6,14 @@ import os
 
 import nbformat
 import pytest
+from nbgrader.apps import NbGraderAPI
 
-from autograder import CourseError
 from autograder.grading import classroom
 from autograder.grading.dependencies import Dependencies
 from autograder.grading.folders import Course, Handed
 from autograder.grading.nbgrader_steps import TolerantExporter
 from autograder.grading.submission import parse, read, read_bytes
+from tests.autograder.small_class import hand_in, kept, make_course, scores
 
 SLUG = "00_getting_started"
 NO_CHOICE = "there is no a.ipynb, only a (1).ipynb: it must keep its name"
@@ -158,9 +159,32 @@ def test_nbgraders_exporter_reads_an_empty_notebook_in_place_of_an_odd_file(tmp_
     assert json.loads(text)["cells"] == []
 
 
-def test_a_folder_whose_name_is_no_text_is_refused_before_the_grading(tmp_path):
+def test_a_folder_whose_name_is_no_text_costs_nobody_else(tmp_path):
     (tmp_path / "solutions" / SLUG).mkdir(parents=True)
     (tmp_path / "solutions" / SLUG / f"{SLUG}.ipynb").write_text("{}")
     (tmp_path / "class" / "submitted" / os.fsdecode(b"\xff") / SLUG).mkdir(parents=True)
-    with pytest.raises(CourseError, match="rename the folder"):
-        Course(tmp_path).submissions()
+    (tmp_path / "class" / "submitted" / "ada" / SLUG).mkdir(parents=True)
+    assert Course(tmp_path).submissions() == [Handed(SLUG, "ada")]
+
+
+@pytest.mark.parametrize("odd", [b"soon", b"\xff\xfe\x00", b"", b"9999-12-31 23:59:59 UTC", None])
+def test_nbgraders_autograde_needs_no_step_before_it_and_no_readable_time(tmp_path, odd):
+    course = make_course(tmp_path)
+    (course / "class" / "gradebook.db").unlink()
+    hand_in(course, "ada", "ben")
+    beside = course / "class" / "submitted" / "ada" / SLUG
+    (beside / "more.zip").write_bytes(b"PK")
+    (beside / f"{SLUG}.ipynb").write_text("no notebook")
+    if odd is None:
+        (beside / "timestamp.txt").unlink(missing_ok=True)
+        (beside / "timestamp.txt").mkdir()
+        (beside / "timestamp.txt" / "x").write_text("")
+    else:
+        (beside / "timestamp.txt").write_bytes(odd)
+    done = NbGraderAPI(config=Course(course).config).autograde(SLUG, "*")
+    assert done["success"], done["log"]
+    assert scores(course) == {"ada": 0, "ben": 5}
+    assert "not valid JSON" in kept(course, "ada").problem and kept(course, "ada").complete
+    assert NbGraderAPI(config=Course(course).config).generate_feedback(SLUG)["success"]
+    page = Course(course).feedback(Handed(SLUG, "ada")).read_text(encoding="utf-8")
+    assert "not valid JSON" in page

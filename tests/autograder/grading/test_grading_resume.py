@@ -1,9 +1,13 @@
 """Stopping a grading at any moment: nothing is lost, and nothing is graded twice."""
 
+import contextlib
 import os
+import pty
 import random
+import re
 import signal
 import subprocess
+import tempfile
 import time
 from pathlib import Path
 
@@ -79,15 +83,37 @@ def test_killed_at_random_moments_it_ends_with_everything_graded_once(course):
     assert not list(course.glob("class/autograded/*/*/*.tmp"))
 
 
-def test_ctrl_c_stops_and_the_next_run_goes_on(course):
-    process = start(course, workers=2)
-    first = process.stdout.readline()
-    os.killpg(process.pid, signal.SIGINT)
-    first += process.communicate(timeout=60)[0]
-    assert process.returncode == 130
-    assert "are left; run the same command to go on" in first
-    assert "Traceback" not in first
-    _wait_until(lambda: not _left_over(process.pid))
+def in_a_terminal(course, folder):
+    """Run the command in a terminal, with Ctrl-C after the first line of a student.
+
+    Returns (its session, exit status, all that the terminal showed).
+    """
+    session, terminal = pty.fork()
+    if not session:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+        command = [*PROGRAM, "--course", str(course), "--workers", "2"]
+        os.execve(command[0], command, {**os.environ, "TMPDIR": folder})
+    shown, pressed = b"", False
+    with contextlib.suppress(OSError):  # the terminal is closed
+        while more := os.read(terminal, 65536):
+            shown += more
+            if b"5/5" in shown and not pressed:
+                pressed = bool(os.write(terminal, b"\x03"))
+    os.close(terminal)
+    return session, os.waitstatus_to_exitcode(os.waitpid(session, 0)[1]), shown.decode()
+
+
+def test_ctrl_c_in_a_terminal_stops_and_the_next_run_goes_on(course):
+    with tempfile.TemporaryDirectory(prefix="t") as folder:
+        session, status, shown = in_a_terminal(course, folder)
+        _wait_until(lambda: not _left_over(session))
+        assert not os.listdir(folder)
+    assert status == 130
+    shown = re.sub(r"\x1b\[[?0-9;]*[A-Za-z]|\r", "", shown)
+    assert shown.count("are left; run the same command to go on") == 1
+    assert shown.endswith("go on.\n") and "Traceback" not in shown
+    first = "\n".join(re.findall(r"[0-9]+/6  0.*", shown))
+    assert LINE.findall(first)
     known = marks(course)
     again, _, _ = grade(course)
     assert known.items() <= marks(course).items()

@@ -1,14 +1,20 @@
 """Work in the wrong place is told of; a copy that a browser renamed is graded as what it is."""
 
+import shutil
+import unicodedata
+
+import nbformat
 import pytest
+from nbgrader.api import Gradebook
 from nbgrader.apps import NbGraderAPI
 
 from autograder import ROOT
+from autograder.commands import cli
 from autograder.grading import classroom
 from autograder.grading.folders import Course, Handed
-from autograder.grading.gradebook import Book
-from autograder.grading.misplaced import misplaced
-from tests.autograder.small_class import SLUG, grade, make_course, scores
+from autograder.grading.misplaced import fix, misplaced
+from autograder.grading.whose import strangers
+from tests.autograder.small_class import SLUG, grade, hand_in, kept, make_course, scores
 
 NAME = f"{SLUG}.ipynb"
 
@@ -43,7 +49,7 @@ def test_what_is_in_its_place_is_not_told_of(submitted):
 @pytest.mark.parametrize(
     ("name", "words"),
     [
-        (NAME, "lies in no student's folder: put it into class/submitted/STUDENT/LESSON/"),
+        (NAME, f"probably {SLUG} is meant: put it into class/submitted/STUDENT/LESSON/"),
         ("all.zip", "lies in no student's folder"),
         (f"ada/{NAME}", "lies in no lesson's folder"),
         ("ada/homework.zip", "lies in no lesson's folder"),
@@ -88,17 +94,131 @@ def test_a_renamed_copy_is_graded_and_the_exit_status_tells_of_the_rest(course):
 def test_nbgraders_own_autograde_lets_it_through(course):
     copied = rename(course, "ada", f"{SLUG}-Copy1.ipynb")
     rename(course, "ben", "final.ipynb")
+    (course / "class" / "submitted" / "cleo" / SLUG).mkdir(parents=True)
     api = NbGraderAPI(config=Course(course).config)
-    with Book(Course(course)) as book:
-        book.register(SLUG)
-    done = api.autograde(SLUG, "ada")
+    done = api.autograde(SLUG, "*")
     assert done["success"], done
-    assert scores(course) == {"ada": 5} and copied.exists()
+    assert scores(course) == {"ada": 5, "ben": 0, "cleo": 0} and copied.exists()
     assert Course(course).autograded(Handed(SLUG, "ada")).exists()
-    assert not api.autograde(SLUG, "ben")["success"]
+    assert "only final.ipynb: it must keep its name" in kept(course, "ben").problem
+    assert f"there is no {NAME}" in kept(course, "cleo").problem
+    assert "ben/00_getting_started/ holds final.ipynb" in done["log"]
 
 
 def test_a_name_of_several_lines_is_told_in_one(submitted):
     (told,) = submitted(f"ada/{SLUG}/\nnot graded: everybody\x1b[2J.ipynb")
     assert "\n" not in told and "\x1b" not in told
     assert told.endswith("rename it, and grade again")
+
+
+def work(course, *names, lesson=SLUG):
+    """Right answers to the lesson, below class/submitted/, as notebooks that say which it is."""
+    text = nbformat.writes(classroom.handed_in(SLUG))
+    for name in names:
+        path = course / "class" / "submitted" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+
+
+CERTAIN = [
+    f"ada/{NAME}",
+    f"ada/{SLUG.upper()}/{NAME}",
+    f"ada/{SLUG} /{NAME}",
+    f"ada/00/{NAME}",
+    f"ada/homework/{NAME}",
+    "ada/0_geting_startd/solution.ipynb",
+    f"ada/{SLUG}/final.ipynb",
+    f"ada/{SLUG}/{SLUG}/{NAME}",
+    f"ada/{SLUG}/a/b/mine.ipynb",
+]
+
+
+@pytest.mark.parametrize("name", CERTAIN)
+def test_what_is_certain_is_moved_once(course, name):
+    work(course, name)
+    one, target = Course(course), course / "class" / "submitted" / "ada" / SLUG / NAME
+    (told,) = misplaced(one)
+    assert f"surely is class/submitted/ada/{SLUG}/{NAME}, and autograder grade --fix" in told
+    content = (course / "class" / "submitted" / name).read_bytes()
+    (moved,) = fix(one)
+    assert moved.endswith(f"is now class/submitted/ada/{SLUG}/{NAME}")
+    assert target.read_bytes() == content
+    assert list(misplaced(one)) == fix(one) == []
+
+
+def test_a_swapped_folder_is_moved_to_a_student_who_is_there(course):
+    work(course, f"{SLUG}/ada/{NAME}", f"{SLUG}/ben/{NAME}", f"ben/01_other/{NAME}")
+    shutil.rmtree(course / "class" / "submitted" / "ben" / "01_other")
+    (told_ada, _), (moved,) = sorted(misplaced(Course(course)))[:2], fix(Course(course))
+    assert "has the lesson's folder outside and the student's inside; probably" in told_ada
+    assert moved.endswith(f"class/submitted/ben/{SLUG}/{NAME}")
+
+
+DOUBTFUL = {
+    "two notebooks": ([f"ada/{SLUG}/a.ipynb", f"ada/{SLUG}/b.ipynb"], "holds a.ipynb, b.ipynb"),
+    "two folders": ([f"ada/x/{NAME}", f"ada/y/{NAME}"], "no lesson is called so"),
+    "its place is taken": ([f"ada/{NAME}", f"ada/{SLUG}/{NAME}"], "lies in no lesson's folder"),
+    "another lesson": ([f"ada/01_other/{NAME}"], f"probably {SLUG} is meant"),
+    "a checkpoint": ([f"ada/{SLUG}/.ipynb_checkpoints/{SLUG}-checkpoint.ipynb"], "may be older"),
+    "nobody's": ([NAME], f"probably {SLUG} is meant"),
+}
+
+
+@pytest.mark.parametrize("names, words", DOUBTFUL.values(), ids=DOUBTFUL)
+def test_what_is_not_certain_is_told_of_and_stays(course, names, words):
+    (course / "solutions" / "01_other").mkdir()
+    (course / "solutions" / "01_other" / "01_other.ipynb").write_text("{}")
+    work(course, *names)
+    told = list(misplaced(Course(course)))
+    assert told and all(words in one for one in told), told
+    assert fix(Course(course)) == []
+    assert all((course / "class" / "submitted" / name).exists() for name in names)
+
+
+def test_links_empty_folders_and_names_that_are_none_are_told_of(course):
+    top = course / "class" / "submitted"
+    (top / "ada").mkdir(parents=True)
+    (top / "ada" / SLUG).symlink_to("nowhere")
+    (top / "ben").mkdir()
+    (top / "cleo").mkdir()
+    (top / "cleo" / "homework.pdf").write_text("")
+    work(course, f"\x1bdora/{SLUG}/{NAME}", f".eve/{SLUG}/{NAME}")
+    told = "\n".join(misplaced(Course(course)))
+    assert f"ada/{SLUG} is a link that leads nowhere" in told
+    assert "ben/ holds nothing: ask" in told and "cleo/ holds no notebook: ask" in told
+    assert "dora/ cannot be a student's folder: it holds characters" in told
+    assert ".eve/ cannot be a student's folder: it begins with a dot" in told
+    assert len(told.splitlines()) == 5
+
+
+def test_grade_moves_only_when_asked_and_then_grades(course):
+    work(course, f"ada/{NAME}")
+    hand_in(course, "ben")
+    _, told, status = grade(course, check=False)
+    assert (status, scores(course)) == (1, {"ben": 5}) and "--fix moves it there" in told
+    said, _, status = grade(course, "--fix")
+    assert f"moved: class/submitted/ada/{NAME} is now" in said
+    assert scores(course) == {"ada": 5, "ben": 5}
+
+
+def test_who_is_not_of_the_roster_is_graded_and_told_of(course, tmp_path):
+    with Gradebook(Course(course).db_url, "attention") as book:
+        for student in ("josé", "zoe"):
+            book.update_or_create_student(student, first_name=student)
+    hand_in(course, unicodedata.normalize("NFD", "josé"), "\u3000田中 太郎")
+    said, told, status = grade(course, check=False)
+    assert status == 1 and told.count("graded, but no student of the roster is called") == 2
+    assert "probably 'josé' is meant" in told
+    assert f"2 of the roster handed in nothing of {SLUG}." in said and "zoe" not in said
+    assert len(scores(course)) == 2
+    assert cli.main(["report", "--course", str(course)]) == 0
+    folder = course / "class" / "report"
+    assert "2 of the roster: <b>josé</b>, <b>zoe</b>" in (folder / "class.html").read_text()
+    assert cli.main(["report", "--course", str(course), "--anonymous"]) == 0
+    assert "zoe" not in (folder / "anonymous.html").read_text()
+
+
+def test_two_folders_of_one_name_are_told_of_without_a_roster():
+    pair = [Handed(SLUG, "Zoe"), Handed(SLUG, "zoe "), Handed(SLUG, "ben")]
+    (told,) = strangers({}, pair)
+    assert told == "'Zoe' and 'zoe ' look like one student: is it one?"

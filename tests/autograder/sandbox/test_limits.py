@@ -1,6 +1,5 @@
 """The sandbox: what a student's process may use, how it ends, and when there is no sandbox."""
 
-import os
 import time
 import warnings
 
@@ -10,7 +9,6 @@ from autograder.inside import system_calls
 from autograder.inside.limits import SHARED, Limits
 from autograder.inside.values import Foreign
 from autograder.sandbox import bubblewrap
-from autograder.sandbox import sandbox as sandbox_module
 from autograder.sandbox.policy import SandboxRefused, UnprotectedWarning
 from autograder.sandbox.process import StudentLost
 from autograder.sandbox.sandbox import Sandbox
@@ -184,12 +182,12 @@ class TestPolicies:
 
     def test_folders_of_graders_that_were_killed_are_removed(self, tmp_path, monkeypatch):
         monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-        old, new = tmp_path / "autograder-99999999-x", tmp_path / f"autograder-{os.getpid()}-x"
+        old = tmp_path / "autograder-99999999-abcdefgh"
         old.mkdir()
-        new.mkdir()
-        made = sandbox_module._folder()
-        assert not old.exists()
-        assert new.exists() and made.exists()
+        with Sandbox(LESSON, "off"):
+            (made,) = tmp_path.iterdir()
+            assert made != old
+        assert not list(tmp_path.iterdir())
 
     @needs_bubblewrap
     def test_a_sandbox_that_was_killed_between_two_students_is_started_again(self):

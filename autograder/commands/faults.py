@@ -1,0 +1,29 @@
+"""What a disk or a reader of our output may do at any moment: one sentence each, no traceback."""
+
+import contextlib
+import errno
+import os
+import sys
+
+FULL = {errno.ENOSPC, errno.EDQUOT}
+GOES_ON = "What is written stays: run the same command again, and it goes on."
+
+
+def sentence(error: OSError) -> str:
+    """What happened to which file, and what to do."""
+    where = f"{error.filename}: " if error.filename else ""
+    if error.errno in FULL:
+        return f"{where}the disk is full. Make room there. {GOES_ON}"
+    if error.errno == errno.EROFS:
+        return f"{where}this disk can only be read. Make it writable. {GOES_ON}"
+    if isinstance(error, PermissionError):
+        return f"{where}you may not read or change this: look at its owner and rights. {GOES_ON}"
+    return f"{where}{error.strerror or error}. {GOES_ON}"
+
+
+def nobody_reads() -> None:
+    """Our output was closed, as by ``| head``: let nothing that is left to print fail, too."""
+    with contextlib.suppress(OSError, ValueError):
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, sys.stdout.fileno())
+        os.close(nowhere)
