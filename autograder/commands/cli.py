@@ -46,6 +46,11 @@ def _import_jsonschema_without_addresses() -> None:
         del sys.modules[name]
 
 
+def _readable(text: str) -> str:
+    """``text`` on a terminal: a file's name in it, which may be a student's, commands nothing."""
+    return "".join(one if one.isprintable() or one in "\n\t" else "?" for one in text)
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; returns the exit status."""
     options = parser().parse_args(arguments)
@@ -53,7 +58,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         return options.run(options)
     except CourseError as error:
-        print(error, file=sys.stderr)
+        print(_readable(str(error)), file=sys.stderr)
         return 1
     except KeyboardInterrupt:
         print("stopped", file=sys.stderr)

@@ -13,6 +13,12 @@ from autograder.course import configure
 from autograder.grading import companions
 
 CONFIG = "nbgrader_config.py"
+MARKUP = '<>"'  # nbgrader's pages put the id of a student in as it is
+
+
+def cannot_be_an_id(student: str) -> bool:
+    """Whether the name of a student's folder would do harm in the gradebook or nbgrader's pages."""
+    return not student.isprintable() or any(letter in MARKUP for letter in student)
 
 
 @dataclass(frozen=True, order=True)
@@ -81,7 +87,7 @@ class Course:
             handed = Handed(folder.name, folder.parent.name)
             wanted = not students or handed.student in students
             if folder.is_dir() and wanted and handed.lesson in chosen:
-                if not handed.student.isprintable():  # the gradebook could not take it
+                if cannot_be_an_id(handed.student):
                     raise CourseError(f"rename the folder {handed.student!r}: it is no name")
                 found.append(handed)
         return sorted(found)

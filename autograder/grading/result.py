@@ -4,7 +4,8 @@ import re
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any, Self
 
-CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+# The last two ranges turn the order of what is read around: overrides and isolates of Unicode.
+CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 
 
 @dataclass
@@ -64,5 +65,5 @@ class Result:
 
 
 def clean(text: str) -> str:
-    """``text`` without control characters, which a terminal would obey."""
+    """``text`` without control characters, which a terminal or a reader's eye would obey."""
     return CONTROL.sub("", text.encode("utf-8", "replace").decode())
