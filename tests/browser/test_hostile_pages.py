@@ -51,7 +51,9 @@ def hostile():
     sources += [prefix + PAYLOADS[0] for prefix in BROWSER_PREFIXES]
     every = "\n".join(PAYLOADS)
     new = nbformat.v4
-    notebook = classroom.handed_in(SLUG, {"softmax": f"raise ValueError({every!r})"})
+    wrong = f"def uniform_average(values):\n    said = {every!r}\n    return values.sum() ** 2 - 3"
+    answers = {"softmax": f"raise ValueError({every!r})", "uniform_average": wrong}
+    notebook = classroom.handed_in(SLUG, answers)
     notebook.cells[1:1] = [new.new_markdown_cell(source) for source in sources]
     notebook.cells += [
         new.new_raw_cell(source, metadata={"raw_mimetype": "text/html"}) for source in sources[::4]
@@ -144,11 +146,10 @@ def stands_in(page):
 def test_payloads_do_harm_where_nothing_holds_them(browser):
     with browser() as first:
         for payload in PAYLOADS:
-            if payload[0] in WRITTEN_BY_HAND or "<javascript" in payload:
-                continue
-            page = first.context.browser.new_page()
-            assert does_harm(page, payload), payload
-            page.close()
+            if payload[0] not in WRITTEN_BY_HAND and "<javascript" not in payload:
+                page = first.context.browser.new_page()
+                assert does_harm(page, payload), payload
+                page.close()
 
 
 def does_harm(page, payload):
@@ -169,7 +170,7 @@ def test_the_pages_on_disk_are_harmless(browser, graded):
         for name in FILES:
             page.goto((graded / "class" / name).as_uri(), wait_until="load")
             assert harm(page, watched) == HARMLESS, name
-            assert "onerror" in text_of(page), name
+            assert f"<script>{RUNS}" in text_of(page), name
 
 
 def test_no_page_on_disk_would_run_what_was_not_escaped(browser, graded, tmp_path):
