@@ -124,7 +124,7 @@ def test_moodle_gets_its_own_worksheet_back(fill):
     status, text, _, err = fill(MOODLE, "--form", "moodle", "--lesson", "mini")
     assert (status, err) == (0, "")
     expected = MOODLE.replace(
-        'Submitted,,"10,00",-,', 'Submitted,"8","10,00",-,doubled 8/10;' =well &lt;done&gt;'
+        'Submitted,,"10,00",-,', 'Submitted,"8","10,00",-,doubled 8/10;\' =well &lt;done&gt;'
     )
     expected = expected.replace('Submitted,"8"', "Submitted,8")
     expected = expected.replace('"1,00"', '"5,5"').replace(
