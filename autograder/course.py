@@ -15,7 +15,7 @@ from nbgrader.preprocessors import ClearSolutions, NbGraderPreprocessor
 from traitlets.config import Config
 
 from autograder import marks
-from autograder.grading import nbgrader_steps, prose
+from autograder.grading import content_policy, nbgrader_steps, prose
 
 STUB = "raise NotImplementedError"
 # What a class's data are called. They once lay in autograder/.
@@ -106,6 +106,7 @@ def configure(c: Config, root: Path | str) -> Config:
     c.ExportApp.plugin_class = "autograder.grading.spreadsheet.HarmlessCsv"
     nbgrader_steps.configure(c)
     prose.configure(c)
+    content_policy.configure(c)
     c.NbGraderAPI.timezone = "UTC"
     return c
 

@@ -13,7 +13,7 @@ from nbgrader.api import Assignment, Gradebook, SubmittedAssignment
 from attention.provided.files import write_aside
 from autograder import lessons, marks
 from autograder.collecting.hand_in import HandIn, Judge
-from autograder.collecting.roster import NOT_IN_AN_ID, Roster
+from autograder.collecting.roster import Roster, cannot_name_a_folder
 from autograder.collecting.search import File, NotOpened, Refused, is_junk, search
 from autograder.grading import companions, records
 from autograder.grading.filenames import is_notebook
@@ -176,7 +176,7 @@ def _latest_first(attempts: list[HandIn]) -> list[HandIn]:
 
 def _put(course: Course, one: HandIn, when: datetime, due: datetime | None, how: How) -> str:
     """Put a hand-in in its place; return 'new', 'replacing' or 'same'. Raises Refused."""
-    if NOT_IN_AN_ID.search(one.student):
+    if cannot_name_a_folder(one.student):
         raise Refused(f"{one.student!r} cannot name a folder")
     path = course.submitted(Handed(one.lesson, one.student))
     folder = path.parent

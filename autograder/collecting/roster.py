@@ -11,7 +11,7 @@ from nbgrader.api import Gradebook
 
 from autograder import CourseError
 from autograder.collecting.table import Table
-from autograder.grading.filenames import plain
+from autograder.grading.filenames import not_an_id, plain
 
 # What the columns of a roster are called, in nbgrader, Canvas, Moodle and by hand: without blanks
 # and marks. Of several that may hold the id, the first counts.
@@ -49,6 +49,11 @@ class Student:
     def details(self) -> dict[str, str]:
         """All but the id, where there is something, for the gradebook."""
         return {name: text for name, text in asdict(self).items() if text and name != "id"}
+
+
+def cannot_name_a_folder(student: str) -> bool:
+    """Whether an id is none that a folder, a pattern of nbgrader's or its pages could take."""
+    return bool(NOT_IN_AN_ID.search(student) or not_an_id(student))
 
 
 class Roster:
@@ -112,7 +117,7 @@ def from_csv(path: Path | str, id_column: str | None = None) -> list[Student]:
     faults = []
     for row in student_rows(table):
         one = _student(table, row, columns)
-        if NOT_IN_AN_ID.search(one.id):
+        if cannot_name_a_folder(one.id):
             fault = f"{one.id!r} cannot name a folder" if one.id else "there is no id"
             faults.append(f"row {row + 1}: {fault}")
         elif one.id.casefold() in map(str.casefold, students):

@@ -49,6 +49,11 @@ def _import_jsonschema_without_addresses() -> None:
         del sys.modules[name]
 
 
+def _readable(text: str) -> str:
+    """``text`` on a terminal: a file's name in it, which may be a student's, commands nothing."""
+    return "".join(one if one.isprintable() or one in "\n\t" else "?" for one in text)
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; returns the exit status."""
     try:
@@ -58,7 +63,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sys.stdout.flush()
         return status
     except CourseError as error:
-        print(error, file=sys.stderr)
+        print(_readable(str(error)), file=sys.stderr)
         return 1
     except BrokenPipeError:
         faults.nobody_reads()

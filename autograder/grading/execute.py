@@ -209,5 +209,5 @@ def _notebook_outputs(outputs: dict[str, Any]) -> list[dict[str, Any]]:
         error = outputs["error"]
         head = clean(f"{error['name']}: {error['message']}").splitlines()
         lines = ["  " + clean(line) for line in error["lines"]]
-        made.append(error_output(error["name"], [*head, *lines]))
+        made.append(error_output(clean(error["name"]), [*head, *lines]))
     return made

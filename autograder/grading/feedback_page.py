@@ -28,7 +28,7 @@ from autograder.grading.submission import read_bytes
 TEMPLATE = """
 {%- extends 'index.html.j2' -%}
 {%- block header -%}
-{{ super() | replace('<html>', '<html lang="en">', 1)
+{{ super() | held | replace('<html>', '<html lang="en">', 1)
            | replace('<head>', '<head>' ~ resources.autograder.first, 1)
            | replace('</head>', resources.autograder.last ~ '</head>', 1) }}
 {%- endblock header -%}
@@ -51,7 +51,7 @@ TEMPLATE = """
 MADE_OF = re.compile(r"made-of:([0-9a-f]{64})")
 START = 2000  # characters of a page in which it says what it was made of
 MAX_PAGE = 200 * 2**20
-PARTS = ("feedback_page", "feedback_table", "prose", "prose_filter", "tallies")
+PARTS = ("content_policy", "feedback_page", "feedback_table", "prose", "prose_filter", "tallies")
 
 
 class Grades(GetGrades):

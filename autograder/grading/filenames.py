@@ -15,6 +15,7 @@ AFTER = re.compile(
 LETTERS = str.maketrans({"ø": "o", "ł": "l", "đ": "d", "ı": "i", "æ": "ae", "œ": "oe", "þ": "th"})
 # Control characters, halves of letters, ends of lines, and what turns the order of others around.
 NO_NAME = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff\u2028\u2029\u202a-\u202e\u2066-\u2069]")
+MARKUP = re.compile('[<>"]')  # nbgrader's pages put the id of a student in as it is
 LONGEST_ID = 128  # characters, in nbgrader's gradebook
 
 
@@ -27,10 +28,12 @@ def plain(text: str) -> str:
 def not_an_id(name: str) -> str:
     """Why a folder so called cannot be a student's, or ''.
 
-    Letters, blanks and signs of any script can: nbgrader and the gradebook take them.
+    Letters, blanks and nearly all signs of any script can: nbgrader and the gradebook take them.
     """
     if NO_NAME.search(name):
         return "it holds characters that are no text"
+    if MARKUP.search(name):
+        return "nbgrader's pages would take a part of it for HTML"
     if name.startswith("."):
         return "it begins with a dot, and nbgrader passes over it"
     return "it is too long for the gradebook" if len(name) > LONGEST_ID else ""

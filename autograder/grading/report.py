@@ -14,6 +14,7 @@ from typing import Any
 from rich import box
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 from autograder.grading.spreadsheet import harmless
 from autograder.grading.tallies import total
@@ -41,7 +42,7 @@ def print_table(results: Iterable[dict[str, Any]], console: Console | None = Non
         table.add_column("total", justify="right", no_wrap=True)
         for row in rows:
             scores = [points(part, "/") for part in row["exercises"]]
-            table.add_row(row["student"], *scores, earned(row, "/"))
+            table.add_row(Text(row["student"]), *scores, earned(row, "/"))
         # A table wider than the terminal is hard to read, but one without columns would be wrong.
         needed = table.__rich_measure__(console, console.options.update(max_width=10_000)).maximum
         console.width = max(width, needed)
@@ -49,7 +50,7 @@ def print_table(results: Iterable[dict[str, Any]], console: Console | None = Non
         console.width = width
         for row in rows:
             for part in lost(row):
-                console.print(f"{row['student']} · {part['name']}", style="bold", highlight=False)
+                console.print(Text(f"{row['student']} · {part['name']}", "bold"))
                 reason = _indented(part["reason"])
                 console.print(reason, markup=False, highlight=False, soft_wrap=True)
         if any(map(changed, rows)):

@@ -10,7 +10,9 @@ from sqlalchemy import select
 
 from autograder.grading.result import clean
 
-FORMULA = re.compile(r"\s*[=+\-@\uff1d\uff0b\uff0d\uff20]|[\t\r]")
+# Where a list is separated by semicolons, a spreadsheet opens our tables so: a cell then begins
+# after each of them, and after the end of a line within quotes.
+FORMULA = re.compile(r"(^|[;\t\n])(?=\s*[=+\-@\uff1d\uff0b\uff0d\uff20])|^(?=\t)")
 NBGRADERS: list[str] = [
     "assignment",
     "duedate",
@@ -24,13 +26,12 @@ NBGRADERS += ["raw_score", "late_submission_penalty", "score", "max_score"]
 
 
 def harmless(text: str | None) -> str:
-    """``text`` with a quote before it where a spreadsheet would take it for a formula.
+    """``text`` with a quote before what a spreadsheet would take for a formula.
 
-    >>> harmless("=1+1"), harmless("Zoë")
-    ("'=1+1", 'Zoë')
+    >>> harmless("=1+1"), harmless("Zoë"), harmless("Zoë;=1+1")
+    ("'=1+1", 'Zoë', "Zoë;'=1+1")
     """
-    text = clean(text or "")
-    return f"'{text}" if FORMULA.match(text) else text
+    return FORMULA.sub(lambda found: f"{found[1] or ''}'", clean(text or ""))
 
 
 class HarmlessCsv(CsvExportPlugin):

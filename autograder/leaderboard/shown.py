@@ -5,6 +5,7 @@ import html
 import io
 
 from attention.provided.files import write_aside
+from autograder.grading import content_policy
 from autograder.grading.spreadsheet import harmless
 from autograder.leaderboard.board import LIBRARY, SEEDS, Board, Row
 from autograder.reporting import drawings
@@ -35,7 +36,8 @@ def _page(board: Board) -> str:
         f"<li><b>{html.escape(name)}</b>: {html.escape(why)}.</li>" for name, why in board.refused
     )
     return (
-        f"<!doctype html><html lang=en><meta charset=utf-8><title>{title}</title>"
+        f"<!doctype html><html lang=en><meta charset=utf-8>{content_policy.of_page(STYLE)}"
+        f"<title>{title}</title>"
         f"<style>{STYLE}</style><h1>{title}</h1><p>Ranked by {board.task.MEASURE}. "
         f"Budget: {board.task.BUDGET}. Every entry was measured on {len(SEEDS)} seeds.</p>"
         + figure(drawn, "Each dot is a seed. Entries whose dots overlap may be equally good.")

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from attention.provided.files import write_aside
-from autograder.grading import tallies
+from autograder.grading import content_policy, tallies
 from autograder.grading.report import CHANGED, changed, earned, lessons, lost, points
 from autograder.grading.tallies import total
 from autograder.reporting import drawings
@@ -57,7 +57,7 @@ def write_html(
     An ``anonymous`` page names nobody and leaves out what is about single students.
     """
     parts = [
-        "<!doctype html><html lang=en><meta charset=utf-8>"
+        f"<!doctype html><html lang=en><meta charset=utf-8>{content_policy.of_page(STYLE)}"
         f"<title>Class report</title><style>{STYLE}</style><h1>Class report</h1>"
     ]
     for lesson, graded in lessons(results).items():

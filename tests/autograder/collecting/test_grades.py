@@ -2,6 +2,7 @@
 
 import csv
 import io
+import re
 
 import pytest
 from nbgrader.api import Gradebook
@@ -123,7 +124,7 @@ def test_moodle_gets_its_own_worksheet_back(fill):
     status, text, _, err = fill(MOODLE, "--form", "moodle", "--lesson", "mini")
     assert (status, err) == (0, "")
     expected = MOODLE.replace(
-        'Submitted,,"10,00",-,', 'Submitted,"8","10,00",-,doubled 8/10; =well &lt;done&gt;'
+        'Submitted,,"10,00",-,', 'Submitted,"8","10,00",-,doubled 8/10;\' =well &lt;done&gt;'
     )
     expected = expected.replace('Submitted,"8"', "Submitted,8")
     expected = expected.replace('"1,00"', '"5,5"').replace(
@@ -188,6 +189,12 @@ def test_nbgraders_export_is_the_same_but_for_formulas(graded, monkeypatch):
 def test_formulas_are_made_harmless(text):
     assert harmless(text).startswith("'") or not harmless(text).startswith(tuple("=+-@\t\r"))
     assert harmless("Ada-Marie") == "Ada-Marie"
+
+
+@pytest.mark.parametrize("between", [";", "\t", "\n", "; ", "\n  "])
+def test_nor_is_a_part_that_a_list_of_another_country_would_begin_a_cell_with(between):
+    assert not re.search(r"[;\t\n]\s*=", harmless(f"Ada{between}=1+1"))
+    assert harmless("got -1, -2; seed 3\nlikely a-b") == "got -1, -2; seed 3\nlikely a-b"
 
 
 def test_a_second_row_of_one_student_is_not_filled_in(fill):

@@ -54,6 +54,8 @@ def test_another_column_for_the_ids(write):
         ("id,first_name\nada,Ada\nADA,Ada\n", "row 3: the id 'ADA' is another row's"),
         ("id,first_name\n../x,Ada\n", "row 2: '../x' cannot name a folder"),
         ("id,first_name\na\x1b[2J,Ada\n", "cannot name a folder"),
+        ("id,first_name\n<img src=x onerror=alert(1)>,Ada\n", "cannot name a folder"),
+        ("id,first_name\na\u202eda,Ada\n", "cannot name a folder"),
         ("id,first_name\n,\n", "there is no student in it"),
     ],
 )

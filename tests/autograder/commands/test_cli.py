@@ -6,13 +6,14 @@ import sys
 
 import pytest
 
+from autograder import CourseError
 from autograder.building import build as build_module
 from autograder.building import lesson
 from autograder.building import verify as verify_module
 from autograder.building.build import build
 from autograder.building.release import ReleaseError
 from autograder.building.verify import verify
-from autograder.commands import cli
+from autograder.commands import check, cli
 
 
 @pytest.fixture
@@ -107,7 +108,7 @@ def test_the_installed_command_and_the_module_are_the_same():
 def test_no_grammar_is_built_for_addresses_that_no_notebook_has():
     code = """
 import sys
-from autograder.commands import cli
+from autograder.commands import check, cli
 cli.main(["build", "7777"])
 import nbformat
 assert "jsonschema" in sys.modules and "lark" not in sys.modules
@@ -115,3 +116,11 @@ import rfc3987_syntax  # who wants it, has it
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
+
+
+def test_what_an_error_names_commands_no_terminal(says, monkeypatch):
+    def fail(options):
+        raise CourseError("a\x1b[2J\u202eb.ipynb: no notebook")
+
+    monkeypatch.setattr(check, "run", fail)
+    assert says("check", "x.ipynb") == (1, "a?[2J?b.ipynb: no notebook\n")

@@ -277,6 +277,7 @@ def test_grade_notebook_takes_paths(tmp_path):
 
 def test_control_characters_never_reach_a_terminal():
     assert clean("a\x1b[2Jb\rc\nd\te\x9b\ud800") == "a[2Jbc\nd\te?"
+    assert clean("a\u202egnp.\u2066b\u2069") == "agnp.b", "it would be read in another order"
 
 
 def test_a_check_that_tests_nothing_gives_nothing(master, box):

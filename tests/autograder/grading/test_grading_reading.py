@@ -159,10 +159,11 @@ def test_nbgraders_exporter_reads_an_empty_notebook_in_place_of_an_odd_file(tmp_
     assert json.loads(text)["cells"] == []
 
 
-def test_a_folder_whose_name_is_no_text_costs_nobody_else(tmp_path):
+@pytest.mark.parametrize("name", [os.fsdecode(b"\xff"), "a\u202eb", "<img src=x onerror=a>"])
+def test_a_folder_whose_name_is_no_text_costs_nobody_else(tmp_path, name):
     (tmp_path / "solutions" / SLUG).mkdir(parents=True)
     (tmp_path / "solutions" / SLUG / f"{SLUG}.ipynb").write_text("{}")
-    (tmp_path / "class" / "submitted" / os.fsdecode(b"\xff") / SLUG).mkdir(parents=True)
+    (tmp_path / "class" / "submitted" / name / SLUG).mkdir(parents=True)
     (tmp_path / "class" / "submitted" / "ada" / SLUG).mkdir(parents=True)
     assert Course(tmp_path).submissions() == [Handed(SLUG, "ada")]
 

@@ -5,6 +5,7 @@ import pytest
 from bs4 import BeautifulSoup
 from nbconvert.exporters import HTMLExporter
 from nbconvert.filters import markdown2html
+from nbgrader.server_extensions.formgrader import handlers
 from traitlets.config import Config
 
 from autograder import ROOT
@@ -21,12 +22,14 @@ SLUG = "00_getting_started"
 @pytest.fixture
 def page(tmp_path):
     """Makes HTML of a notebook as the course's nbgrader does; gives what is in the cells."""
-    exporter = HTMLExporter(config=configure(Config(), tmp_path), template_name="classic")
+    config = configure(Config(), tmp_path)
+    names = {"template_name": "formgrade", "extra_template_basedirs": [handlers.template_path]}
+    exporter = HTMLExporter(config=config, **names)
 
     def make(cells):
         cells = [nbformat.v4.new_markdown_cell(**cell) for cell in cells]
         notebook = nbformat.v4.new_notebook(cells=cells)
-        html, _ = exporter.from_notebook_node(notebook)
+        html, _ = exporter.from_notebook_node(notebook, {"index": 0, "total": 1})
         return BeautifulSoup(html, "html.parser").select(".text_cell_render")
 
     return make

@@ -186,3 +186,9 @@ def test_the_legend_of_a_small_class_fits_into_its_drawing():
     x, words = re.search(r"<text x='([\d.]+)'[^>]*>(each column[^<]*)<", drawn).groups()
     width = float(re.search(r"viewBox='0 0 (\d+)", drawn)[1])
     assert float(x) + 8 * len(words) <= width + 1  # a letter of 14 pixels is 8 wide at most
+
+
+def test_a_name_is_no_markup_of_the_terminals():
+    console = Console(file=io.StringIO(), width=80)
+    report.print_table([result("[/] [red]zoe", NAMES[:1])], console)
+    assert console.file.getvalue().count("[/] [red]zoe") == 2

@@ -1,0 +1,260 @@
+"""What a student wrote runs nothing and asks for nothing in an instructor's browser."""
+
+import contextlib
+import itertools
+from types import SimpleNamespace
+from urllib.parse import quote
+
+import nbformat
+import pytest
+from nbconvert.exporters import HTMLExporter
+from nbgrader.api import Gradebook
+
+from autograder import ROOT
+from autograder.commands import cli
+from autograder.grading import classroom, content_policy
+from autograder.grading.folders import Course, Handed
+from autograder.grading.submission import Cell
+from autograder.leaderboard import board, entries, numbers, shown
+from tests.autograder.payloads import BROWSER_PREFIXES, LEAK, PAYLOADS, RUNS
+from tests.autograder.small_class import SLUG, grade, make_course
+from tests.browser import lab
+
+pytestmark = pytest.mark.browser
+
+STUDENT, OTHER = "mallory's&lt;b&gt;", "eve"  # an id may hold this much
+NAMES = {
+    "first_name": f"<img src=x onerror={RUNS}>",
+    "last_name": f"</script><script>{RUNS}</script>",
+    "email": f'"><svg onload={RUNS}></svg>',
+}
+FILES = [f"feedback/{STUDENT}/{SLUG}/{SLUG}.html", "report/class.html", "report/anonymous.html"]
+FILES += ["leaderboard/11_training.html"]
+WRITTEN_BY_HAND = "[!`$\\"  # how what a browser does not read begins: Markdown, formulas
+HARMLESS = {"ran": 0, "leaks": [], "live": [], "refused": []}
+OWN = ("toggle_name(true);", "toggle_name(false);", "createStudentModal();", "toggleAllNames()")
+OWN += ("createAssignmentModal();",)
+# What would run or ask where no policy holds: handlers, addresses that are scripts, frames.
+LIVE = """own => [...document.querySelectorAll('*')].filter(one =>
+    one.matches('iframe, object, embed, base, form, [http-equiv=refresh]')
+    || one.getAttributeNames().some(name =>
+        /^on/.test(name) && !own.includes(one.getAttribute(name))
+        || /^(href|src|action|xlink:href)$/.test(name)
+        && /^\\s*javascript:/i.test(one.getAttribute(name))))
+    .map(one => one.outerHTML.slice(0, 200))"""
+
+
+def hostile():
+    """A hand-in with the payloads in cells of every kind, in outputs, errors and reasons."""
+    each = zip(PAYLOADS, itertools.cycle(BROWSER_PREFIXES))  # all with all: see test_prose
+    sources = [*PAYLOADS, *(prefix + payload for payload, prefix in each)]
+    sources += [prefix + PAYLOADS[0] for prefix in BROWSER_PREFIXES]
+    every = "\n".join(PAYLOADS)
+    new = nbformat.v4
+    wrong = f"def uniform_average(values):\n    said = {every!r}\n    return values.sum() ** 2 - 3"
+    answers = {"softmax": f"raise ValueError({every!r})", "uniform_average": wrong}
+    notebook = classroom.handed_in(SLUG, answers)
+    notebook.cells[1:1] = [new.new_markdown_cell(source) for source in sources]
+    notebook.cells += [
+        new.new_raw_cell(source, metadata={"raw_mimetype": "text/html"}) for source in sources[::4]
+    ]
+    codes = [*PAYLOADS, "\v" + PAYLOADS[0], f"print({every!r})"]
+    codes += [f"{every!r}", f"raise type({PAYLOADS[0]!r}, (Exception,), {{}})({every!r})"]
+    codes += [f"from IPython.display import HTML, display\nfor _ in 'ab': display(HTML({every!r}))"]
+    notebook.cells += [new.new_code_cell(source) for source in codes]
+    rich = dict.fromkeys(RICH, every)
+    for cell in notebook.cells:
+        cell.metadata |= {"tags": PAYLOADS, "jupyter": {"source_hidden": True}}
+        if cell.cell_type == "code":
+            cell.outputs = [new.new_output("display_data", rich)]
+        else:
+            cell.attachments = {"a.svg": {"image/svg+xml": every}}
+    language = {"name": every, "mimetype": "text/html", "pygments_lexer": every}
+    notebook.metadata |= {"title": every, "widgets": {"application/x": every}}
+    notebook.metadata |= {"language_info": language | {"codemirror_mode": every}}
+    return notebook
+
+
+RICH = ["text/html", "text/markdown", "text/latex", "image/svg+xml", "application/javascript"]
+RICH += ["application/vnd.jupyter.widget-view+json", "application/geo+json", "text/plain"]
+
+
+@pytest.fixture(scope="module")
+def graded(tmp_path_factory):
+    """The folder of a course with the hand-in of two, graded, and all that is made of it."""
+    course = make_course(tmp_path_factory.mktemp("hostile"))
+    (course / "nbgrader_config.py").write_bytes((ROOT / "nbgrader_config.py").read_bytes())
+    for student in (STUDENT, OTHER):
+        classroom.submit(hostile(), course, student, SLUG)
+    with Gradebook(Course(course).db_url, "attention") as book:
+        book.update_or_create_student(STUDENT, **NAMES)
+    grade(course)
+    for command in (["feedback"], ["report"], ["report", "--anonymous"]):
+        assert cli.main([*command, "--course", str(course)]) == 0
+    write_board(course / "class" / "leaderboard")
+    return course
+
+
+def write_board(folder):
+    """A board with an entry for each payload, as far as a name is taken from it."""
+    rows, refused = [board.Row(board.LIBRARY, numbers.USUAL, 1, [0.1, 0.2])], []
+    for payload in PAYLOADS:
+        cell = Cell("code", f"leaderboard = {{'name': {payload!r}}}")
+        name = entries.find([cell], numbers.KINDS, numbers.USUAL).name
+        rows.append(board.Row(name, numbers.USUAL, 1, [0.1, 0.2]))
+        refused.append((payload, payload))
+    made = SimpleNamespace(
+        lesson="11_training", folder=folder, task=numbers, rows=rows, refused=refused
+    )
+    shown.write(made)
+
+
+def watch(page):
+    """Let the page load nothing from elsewhere; gives what it asks for there, and what it says."""
+    asked, said = [], []
+    page.route(
+        lambda url: not url.startswith(("file:", "data:", "http://127.0.0.1:")),
+        lambda route: (asked.append(route.request.url), route.abort()),
+    )
+    page.on("console", lambda message: said.append(message.text))
+    page.on("dialog", lambda dialog: (said.append("Content Security: dialog"), dialog.dismiss()))
+    return asked, said
+
+
+def harm(page, watched, wait=300):
+    """What went wrong in an open page until so many milliseconds later."""
+    page.wait_for_timeout(wait)
+    asked, said = watched
+    leaks = [url for url in asked if not url.startswith(content_policy.MATHJAX)]
+    if any(LEAK in url for url in leaks):  # the page itself may be on its way there
+        return {**HARMLESS, "leaks": leaks}
+    found = {"ran": page.evaluate("window.ran || 0"), "live": page.evaluate(LIVE, OWN)}
+    refused = [line for line in said if "Content Security" in line and "font" not in line]
+    return {**found, "leaks": leaks, "refused": refused}
+
+
+def text_of(page):
+    return page.locator("body").inner_text()
+
+
+def stands_in(page):
+    """Whether the payloads stand in the page, as text."""
+    text = text_of(page)
+    return all(payload.splitlines()[0] in text for payload in PAYLOADS)
+
+
+def test_payloads_do_harm_where_nothing_holds_them(browser):
+    with browser() as first:
+        for payload in PAYLOADS:
+            if payload[0] not in WRITTEN_BY_HAND and "<javascript" not in payload:
+                page = first.context.browser.new_page()
+                assert does_harm(page, payload), payload
+                page.close()
+
+
+def does_harm(page, payload):
+    watched, found = watch(page), HARMLESS
+    with contextlib.suppress(Exception):  # a refresh leads away while it is loaded
+        page.set_content(f"<body>{payload}</body>", wait_until="commit")
+    for number in range(15):
+        with contextlib.suppress(Exception):
+            found = harm(page, watched, wait=100 * number)
+        if found != HARMLESS:
+            return True
+    return False
+
+
+def test_the_pages_on_disk_are_harmless(browser, graded):
+    with browser() as page:
+        watched = watch(page)
+        for name in FILES:
+            page.goto((graded / "class" / name).as_uri(), wait_until="load")
+            assert harm(page, watched) == HARMLESS, name
+            assert f"<script>{RUNS}" in text_of(page), name
+
+
+def test_no_page_on_disk_would_run_what_was_not_escaped(browser, graded, tmp_path):
+    with browser() as page:
+        for name in FILES:
+            text = (graded / "class" / name).read_text(encoding="utf-8")
+            path = tmp_path / "page.html"
+            path.write_text(text + unescaped(), encoding="utf-8")
+            watched = watch(page)
+            page.goto(path.as_uri(), wait_until="load")
+            found = harm(page, watched)
+            assert (found["ran"], found["leaks"]) == (0, []), name
+            assert found["live"] and found["refused"], name
+
+
+def unescaped():
+    """The payloads as HTML. No policy in a page keeps it from being led away."""
+    return "\n".join(one for one in PAYLOADS if "refresh" not in one)
+
+
+def test_the_graded_notebook_is_harmless_where_nbconvert_shows_it(browser, graded, tmp_path):
+    source = Course(graded).autograded(Handed(SLUG, STUDENT))
+    html, _ = HTMLExporter().from_filename(str(source))
+    path = tmp_path / "page.html"
+    path.write_text(html, encoding="utf-8")
+    with browser() as page:
+        asked, said = watch(page)
+        page.goto(path.as_uri(), wait_until="load")
+        found = harm(page, ([url for url in asked if LEAK in url], said))
+        assert found == HARMLESS
+        assert stands_in(page)
+
+
+@pytest.fixture(scope="module")
+def server(graded, tmp_path_factory):
+    """The address of JupyterLab on the course."""
+    with lab.jupyter_lab(graded, tmp_path_factory.mktemp("home")) as address:
+        yield address
+
+
+def submission(course):
+    """The path of formgrader's page of the hostile hand-in."""
+    with Gradebook(Course(course).db_url, "attention") as book:
+        one = book.find_submission_notebook(SLUG, SLUG, STUDENT)
+        return f"submissions/{one.id}/?index=0"
+
+
+def test_the_formgrader_is_harmless(browser, graded, server):
+    person = f"manage_students/{quote(STUDENT)}"
+    places = ["manage_assignments", f"manage_submissions/{SLUG}", "gradebook", f"gradebook/{SLUG}"]
+    places += [f"gradebook/{SLUG}/{SLUG}", "manage_students", person, f"{person}/{SLUG}"]
+    with browser() as page:
+        watched = watch(page)
+        for place in [*places, submission(graded)]:
+            page.goto(f"{server}formgrader/{place}", wait_until="networkidle")
+            assert harm(page, watched) == HARMLESS, place
+            if place in ("manage_students", f"manage_submissions/{SLUG}"):
+                assert NAMES["first_name"] in text_of(page), place
+        assert stands_in(page)
+        page.locator(".glyphicon.name-hidden").click()
+        assert NAMES["first_name"] in text_of(page)  # its own scripts run
+
+
+def test_the_formgrader_would_not_run_what_was_not_escaped(browser, graded, server):
+    def spoil(route):
+        answer = route.fetch()
+        route.fulfill(response=answer, body=answer.text().replace("</body>", unescaped()))
+
+    with browser() as page:
+        watched = watch(page)
+        page.route("**/formgrader/submissions/*/?index=0", spoil)
+        page.goto(f"{server}formgrader/{submission(graded)}", wait_until="load")
+        found = harm(page, watched)
+    assert (found["ran"], found["leaks"]) == (0, [])
+    assert found["live"] and found["refused"]
+
+
+def test_the_graded_notebook_is_harmless_in_jupyterlab(browser, graded, server):
+    path = Course(graded).autograded(Handed(SLUG, STUDENT)).relative_to(graded)
+    with browser() as page:
+        watched = watch(page)
+        page.goto(f"{server}doc/tree/{quote(str(path))}?reset")
+        page.locator(".jp-NotebookPanel .jp-CodeCell").first.wait_for()
+        page.locator(".jp-MarkdownCell .jp-RenderedMarkdown pre").last.wait_for()
+        found = harm(page, watched, wait=1000)
+        assert {**found, "live": []} == HARMLESS
+        assert not [one for one in found["live"] if LEAK in one or "ran=" in one]
