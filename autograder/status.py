@@ -19,7 +19,7 @@ from autograder import ROOT, CourseError, marks
 
 OPEN, BEGUN, DONE = "open", "begun", "done"
 SIGNS = {OPEN: "○", BEGUN: "◐", DONE: "●"}
-STUB = "raise NotImplementedError("
+STUB = re.compile(r"^\s*raise NotImplementedError\(", re.MULTILINE)  # not in a comment
 WIDTH = 92
 # An exercise's heading, and the line below it: ●○○ easy · 8 minutes · 2 points
 HEADING = re.compile(r"^### Exercise (\S+) · .*?\n+[●○]+ .*?(\d+) minutes?", re.MULTILINE)
@@ -170,7 +170,7 @@ def _note(check: dict[str, Any], seen: _Cells) -> None:
 
 
 def _state(name: str, answer: dict[str, Any] | None, check: dict[str, Any]) -> str:
-    if answer is None or STUB in _text(answer.get("source")):
+    if answer is None or STUB.search(_text(answer.get("source"))):
         return OPEN
     written, checked = answer.get("execution_count"), check.get("execution_count")
     if isinstance(written, int) and isinstance(checked, int) and checked < written:

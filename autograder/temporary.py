@@ -29,9 +29,12 @@ class Temporary:
         sweep(folder, prefix)
         self._owner, lock = os.getpid(), None
         while lock is None:  # somebody may sweep between the making and the locking
-            made = tempfile.mkdtemp(prefix=f"{prefix}{self._owner}-", dir=folder)
-            self.path = Path(made)
-            lock = _locked(self.path)
+            self.path = Path(tempfile.mkdtemp(prefix=f"{prefix}{self._owner}-", dir=folder))
+            try:
+                lock = _locked(self.path)
+            except OSError:  # no descriptor is left, say, or this disk knows no locks
+                self.path.rmdir()
+                raise
         self._lock = lock
 
     def __enter__(self) -> Path:
@@ -68,18 +71,22 @@ def _remove(old: Path) -> None:
 
 
 def _locked(path: Path) -> int | None:
-    """A descriptor that locks a folder until it is closed; None if somebody else has it."""
+    """A descriptor that locks a folder until it is closed; None if it is gone or another's.
+
+    Raises OSError where it cannot be locked at all.
+    """
+    lock = None
     try:
         lock = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
-    except OSError:
-        return None
-    try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         if os.path.samestat(os.fstat(lock), os.lstat(path)):
-            return lock
-    except OSError:
+            kept, lock = lock, None
+            return kept
+    except (BlockingIOError, FileNotFoundError):
         pass
-    os.close(lock)
+    finally:
+        if lock is not None:
+            os.close(lock)
     return None
 
 

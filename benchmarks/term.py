@@ -66,7 +66,7 @@ def hand_ins(slug, count, seed, every):
         for number, (student, name) in enumerate(people(count)):
             who = "".join(name.lower().split(", "))
             path = f"{who}_{70_000 + number}_{900_000 + number}_{slug}.ipynb"
-            attacks = every and number % every == every - 1
+            attacks = every > 0 and number % every == every - 1
             notebook, wrong[student] = _notebook(slug, items, drawn, attacks and number // every)
             archive.writestr(path, notebook)
     return stream.getvalue(), wrong

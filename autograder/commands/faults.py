@@ -5,20 +5,23 @@ import errno
 import os
 import sys
 
+from autograder.grading.result import clean
+
 FULL = {errno.ENOSPC, errno.EDQUOT}
 GOES_ON = "What is written stays: run the same command again, and it goes on."
 
 
 def sentence(error: OSError) -> str:
     """What happened to which file, and what to do."""
-    where = f"{error.filename}: " if error.filename else ""
+    where = f"{clean(str(error.filename))}: " if error.filename else ""
     if error.errno in FULL:
         return f"{where}the disk is full. Make room there. {GOES_ON}"
     if error.errno == errno.EROFS:
         return f"{where}this disk can only be read. Make it writable. {GOES_ON}"
     if isinstance(error, PermissionError):
         return f"{where}you may not read or change this: look at its owner and rights. {GOES_ON}"
-    return f"{where}{error.strerror or error}. {GOES_ON}"
+    why = clean(str(error.strerror or error)) or type(error).__name__
+    return f"{where}{why}." + (f" {GOES_ON}" if error.errno == errno.EIO else "")
 
 
 def nobody_reads() -> None:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
+from autograder import CourseError
 from autograder.commands.turns import alone
 
 if TYPE_CHECKING:  # slow to import
@@ -26,7 +27,8 @@ DESCRIPTION = (
     "sandbox, the checks outside. Scores go into nbgrader's gradebook, graded notebooks and "
     "reasons into class/autograded/. What is graded is skipped until something changes that the "
     "result depends on; a run that was stopped is taken up by the next. Exit status 0 if every "
-    "submission has a score and a reason, and no other work lies in class/submitted/."
+    "submission has a score and a reason, every folder is of one student of the roster, and no "
+    "other work and no empty folder lies in class/submitted/."
 )
 
 STOPPED = 130  # the exit status after Ctrl-C
@@ -53,6 +55,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Run the command; returns the exit status."""
+    if options.course and not os.path.isdir(options.course):
+        raise CourseError(f"there is no folder {options.course}: --course names it")
     warnings.showwarning = _warn
     needed = _walls(options)
     with _workers(options) as workers:
@@ -70,7 +74,7 @@ def _take_turn(course: "Course", workers: Any, options: argparse.Namespace, need
 
     if options.fix:
         for sentence in fix(course, options.lesson, options.student):
-            print(f"moved: {sentence}", flush=True)
+            print(sentence, flush=True)
     handed = course.submissions(options.lesson, options.student)
     if not handed:
         print(f"There is no submission to grade in {course.root}.", file=sys.stderr)

@@ -11,6 +11,7 @@ from autograder import CourseError
 if TYPE_CHECKING:  # slow to import
     from autograder.collecting.grades import Filled, How, Lesson
     from autograder.collecting.roster import Roster, Student
+    from autograder.grading.folders import Course
 
 HELP = "write the scores in the form that an LMS imports"
 DESCRIPTION = (
@@ -53,6 +54,7 @@ def run(options: argparse.Namespace) -> int:
             raise CourseError("this is for one lesson at a time: name it with --lesson")
         found = [grades.of_lesson(book, one, options.form == "moodle") for one in slugs]
         roster = Roster(of_gradebook(book))
+    ungraded = sum(_leave_out(course, one) for one in found)
     how = grades.How(options.scale, options.zeros)
     to, like = Path(options.to), Path(options.like) if options.like else None
     if like is None:
@@ -60,11 +62,26 @@ def run(options: argparse.Namespace) -> int:
         content = grades.made_anew(options.form, students, found, how)
         grades.save(to, content, like)
         print(f"{to}: {len(roster.students)} students; {', '.join(slugs)}")
-        return _unfinished(found)
+        return _unfinished(found) | int(bool(ungraded))
     content, done = _filled(options, found, roster, how)
     grades.save(to, content, like)
     _tell(to, done)
-    return _unfinished(found) | int(bool(done.strangers or done.without_row))
+    return _unfinished(found) | int(bool(done.strangers or done.without_row or ungraded))
+
+
+def _leave_out(course: "Course", lesson: "Lesson") -> int:
+    """Leave out whose 0 points are nobody's doing, and say so; returns how many they are."""
+    from autograder.grading import records
+
+    ungraded = 0
+    for one in course.submissions([lesson.slug]):
+        kept, score = records.load(course.autograded(one).parent), lesson.scores.get(one.student)
+        if kept and kept.ungraded and score and not score.points:  # else somebody gave points
+            del lesson.scores[one.student]
+            why = "it could not be graded. Run autograder grade again"
+            print(f"no grade for {one.student}, {one.lesson}: {why}", file=sys.stderr)
+            ungraded += 1
+    return ungraded
 
 
 def _by_name(one: "Student") -> tuple[str, str, str]:

@@ -12,13 +12,12 @@ from autograder.grading.dependencies import PARTS, Dependencies
 from autograder.grading.folders import Course, Handed
 from autograder.grading.gradebook import Book, GradebookError
 from autograder.grading.pool import WorkerLost
-from autograder.grading.result import Exercise, Result
+from autograder.grading.result import UNGRADED, Exercise, Result
 from autograder.grading.submission import Submission, read
 from autograder.grading.task import Graded, Task
 from autograder.inside.limits import DEFAULT, NONE, OWN, Limits
 
 NOBODYS = {errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO}  # a disk's, not a folder's
-UNGRADED = "this could not be graded"
 
 
 class Batch:
@@ -88,7 +87,7 @@ class Batch:
         except OSError as error:
             if error.errno in NOBODYS:
                 raise
-            self.unkept[one] = f"{error.filename}: {error.strerror}"
+            self.unkept[one] = f"{error.filename or 'a file'}: {error.strerror or error}"
             return None
 
     def _keep(self, one: Handed, outcome: Graded | Exception) -> Result:
@@ -116,7 +115,7 @@ class Batch:
         if self._regrading and kept.regrading != self._regrading:
             return "--regrade asks for it"
         if not kept.parts:
-            if kept.problem.startswith(UNGRADED):
+            if kept.ungraded:
                 return "the grader failed before"
             return "graded by nbgrader or an older version before"
         changed = [words for part, words in PARTS.items() if kept.parts.get(part) != parts[part]]

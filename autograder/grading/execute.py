@@ -10,7 +10,7 @@ from typing import Any
 from autograder import marks
 from autograder.checking import registry
 from autograder.checking.expect import CheckFailed
-from autograder.checking.questions import out_of_memory
+from autograder.checking.questions import asked, out_of_memory
 from autograder.checking.run_check import run_check
 from autograder.grading.assemble import error_output
 from autograder.grading.own_memory import own_memory
@@ -129,6 +129,7 @@ class _Session:
                 "a definition in the exercise's own cell",
             )
         seed = _seed(item.name)
+        asked(item, seed)  # what the right answer replies takes no room of this one's
         limits = self._limits
         bounded = own_memory(limits.own_bytes), OwnTime(limits.own_seconds)
         with warnings.catch_warnings(), bounded[0], bounded[1] as clock:

@@ -16,7 +16,7 @@ from nbgrader.coursedir import CourseDirectory
 from sqlalchemy.exc import SQLAlchemyError
 
 from autograder import CourseError
-from autograder.grading import companions, feedback_page
+from autograder.grading import companions, feedback_page, records
 from autograder.grading.folders import Course, Handed
 from autograder.grading.gradebook import Book, Counted
 from autograder.temporary import Temporary
@@ -65,7 +65,8 @@ class Pages:
 
     def _sort(self, one: Handed, counted: Counted | None) -> None:
         notebook = self._course.autograded(one)
-        if not notebook.is_file():
+        kept = records.load(notebook.parent)
+        if not notebook.is_file() or kept and kept.ungraded:
             self.ungraded += 1
         elif counted is None:
             self.failed[one] = "it is not in the gradebook: run autograder grade"

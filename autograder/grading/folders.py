@@ -1,5 +1,6 @@
 """The folders and the gradebook of a course, as its nbgrader_config.py says."""
 
+import os
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,15 +26,25 @@ class Handed:
 
 
 class Course:
-    """A course on disk. ``root`` is the folder with nbgrader_config.py (default: this one)."""
+    """A course on disk. ``root`` is the folder with nbgrader_config.py (default: this one).
 
-    def __init__(self, root: Path | str | None = None, db_url: str | None = None) -> None:
+    folders  nbgrader's own directory, of one of its programs, in place of the configuration's
+    """
+
+    def __init__(
+        self,
+        root: Path | str | None = None,
+        db_url: str | None = None,
+        folders: CourseDirectory | None = None,
+    ) -> None:
+        if folders is not None:
+            root = folders.root
         root = Path(root) if root else Path.cwd() if Path(CONFIG).is_file() else ROOT
         self.root = root.resolve()
-        self.config = _config(self.root)
+        self.config = _config(self.root) if folders is None else folders.config
         if db_url:
             self.config.CourseDirectory.db_url = db_url
-        self._folders = CourseDirectory(config=self.config)
+        self._folders = folders or CourseDirectory(config=self.config)
         self.db_url, self.id = self._folders.db_url, self._folders.course_id
 
     @property
@@ -82,7 +93,7 @@ class Course:
         """
         found, chosen = [], lessons.choose(names, self.lessons())
         top = self.handed_in
-        known = list(self.root.glob(f"{top.relative_to(self.root)}/*/*"))
+        known = list(self.root.glob(f"{self.shown(top)}/*/*"))
         self._refuse_unknown(students, known, top)
         for folder in known:
             handed = Handed(folder.name, folder.parent.name)
@@ -94,15 +105,19 @@ class Course:
 
     def lessons(self) -> list[str]:
         """The lessons that have a solved notebook."""
-        masters = self.root.glob(str(self.master("*").relative_to(self.root)))
+        masters = self.root.glob(self.shown(self.master("*")))
         return [path.stem for path in masters if path.is_file() and path.stem == path.parent.name]
 
     def _refuse_unknown(self, students: Collection[str], known: Iterable[Path], top: Path) -> None:
         there = {folder.parent.name for folder in known}
         for student in students:
             if student not in there:
-                place = top.relative_to(self.root)
+                place = self.shown(top)
                 raise CourseError(f"no student is called {student!r}: {place}/ has no such folder")
+
+    def shown(self, path: Path) -> str:
+        """A path as it is shown to an instructor: from the course's folder."""
+        return os.path.relpath(path, self.root)
 
     def _folder(self, step: str, handed: Handed) -> Path:
         directory = getattr(self._folders, f"{step}_directory")

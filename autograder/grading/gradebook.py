@@ -256,12 +256,12 @@ def _raise_faults(course: Course, error: BaseException | None) -> None:
             raise _unusable(course, error) from error
         if isinstance(error, OSError):
             raise error
-        error = error.__cause__ or error.__context__
+        error = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
 
 
 def _cause(error: Exception) -> str:
     """What the database said, without SQLAlchemy's query and link."""
-    return str(getattr(error, "orig", None) or error).splitlines()[0]
+    return (str(getattr(error, "orig", None) or error).splitlines() or [type(error).__name__])[0]
 
 
 def exists(course: Course) -> bool:

@@ -1,5 +1,6 @@
 """Work that lies where the grading does not look for it: what was meant, and where it belongs."""
 
+import errno
 import os
 from collections import Counter
 from collections.abc import Collection, Iterator
@@ -52,22 +53,33 @@ def misplaced(
             yield f"{one.told}{meant}: {one.remedy}"
 
 
-def fix(course: Course, names: Collection[str] = (), students: Collection[str] = ()) -> list[str]:
-    """Move what surely belongs elsewhere; return a sentence for each notebook that was moved.
+def fix(
+    course: Course, names: Collection[str] = (), students: Collection[str] = ()
+) -> Iterator[str]:
+    """Move what surely belongs elsewhere; yield a sentence for each notebook, moved or not.
 
     Nothing is overwritten, removed or unpacked.
     """
-    moved = []
     for one in strays(course, names, students):
         if one.target and one.file:
             path = course.submitted(one.target)
-            path.parent.mkdir(parents=True, exist_ok=True)
-            time = one.file.with_name(TIMESTAMP)
-            os.rename(one.file, path)
-            if time.is_file() and not os.path.lexists(path.with_name(TIMESTAMP)):
-                os.rename(time, path.with_name(TIMESTAMP))
-            moved.append(f"{_shown(course, one.file)} is now {_shown(course, path)}")
-    return moved
+            try:
+                _move(one.file, path)
+            except OSError as error:
+                yield f"not moved: {_shown(course, one.file)}: {error.strerror or error}"
+            else:
+                yield f"moved: {_shown(course, one.file)} is now {_shown(course, path)}"
+
+
+def _move(file: Path, path: Path) -> None:
+    """Move a notebook, and its time where there is none yet; raises OSError."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if os.path.lexists(path):  # handed in meanwhile
+        raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(path))
+    os.rename(file, path)
+    time, beside = file.with_name(TIMESTAMP), path.with_name(TIMESTAMP)
+    if time.is_file() and not os.path.lexists(beside):
+        os.rename(time, beside)
 
 
 def strays(
@@ -207,7 +219,7 @@ def _entries(folder: Path) -> list[Path]:
 
 
 def _shown(course: Course, path: Path) -> str:
-    return _one_line(str(path.relative_to(course.root)))
+    return _one_line(course.shown(path))
 
 
 def _one_line(name: str) -> str:

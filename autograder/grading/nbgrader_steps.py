@@ -63,7 +63,7 @@ def prepare(step: Autograde) -> None:
 
     folders, lesson = step.coursedir, step.coursedir.assignment_id
     folders.get_existing_timestamp = lambda path: companions.moment(Path(path))
-    course = Course(folders.root, folders.db_url)
+    course = Course(folders=folders)  # as its command line and every configuration say
     if lesson not in course.lessons() or folders.notebook_id != "*":
         return
     try:
@@ -80,6 +80,9 @@ def prepare(step: Autograde) -> None:
     step.assignments = {
         str(course.submitted(one).parent): [str(course.submitted(one))] for one in chosen
     }
+    if not chosen:
+        where = course.shown(course.handed_in)
+        raise NbGraderException(f"{where} holds no submission of {lesson} that can be graded")
     whose = () if folders.student_id == "*" else [one.student for one in chosen]
     for sentence in misplaced(course, [lesson], whose):
         step.log.error("not graded: %s", sentence)
@@ -187,8 +190,17 @@ class RunInSandbox(_Step):
         if not self._pools:
             walls(self.sandbox)  # refuses, or warns once
             self._pools.append(Pool(1).__enter__())
-            atexit.register(self._pools[0].__exit__)
-        ((_, outcome),) = self._pools[0].map([(None, task)])
+            atexit.register(self._end_pools)
+        try:
+            ((_, outcome),) = self._pools[0].map([(None, task)])
+        except BaseException:  # interrupted: the worker still has this task
+            self._end_pools()
+            raise
         if isinstance(outcome, WorkFailed):
             raise CourseError(f"this could not be graded: {outcome}")
         return outcome
+
+    @classmethod
+    def _end_pools(cls) -> None:
+        while cls._pools:
+            cls._pools.pop().__exit__()

@@ -8,6 +8,7 @@ from typing import Any, Self
 CONTROL = re.compile(
     r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff]"
 )
+UNGRADED = "this could not be graded"
 
 
 @dataclass
@@ -54,6 +55,11 @@ class Result:
         return bool(self.exercises) and all(
             one.score == one.max or one.reason for one in self.exercises
         )
+
+    @property
+    def ungraded(self) -> bool:
+        """Whether its 0 points are nobody's doing, and stand until the next run."""
+        return not self.parts and self.problem.startswith(UNGRADED)
 
     def as_dict(self) -> dict[str, Any]:
         """Plain values, for JSON."""

@@ -9,7 +9,6 @@ import torch
 from autograder.grading.execute import execute
 from autograder.grading.task import Graded, Task
 from autograder.inside.limits import Limits
-from autograder.sandbox import bubblewrap
 from autograder.sandbox.sandbox import Sandbox
 
 # The sandbox of this worker; at most one, of the lesson graded last.
@@ -34,9 +33,8 @@ def close() -> None:
 
 
 def _box(task: Task) -> Sandbox:
-    secrets = tuple(path for path in task.secrets if bubblewrap.seen_at(path))
-    key = task.lesson, task.sandbox, task.limits, secrets, os.getpid()
+    key = task.lesson, task.sandbox, task.limits, task.secrets, os.getpid()
     if key not in _boxes:
         close()
-        _boxes[key] = Sandbox(task.lesson, task.sandbox, task.limits, secrets)
+        _boxes[key] = Sandbox(task.lesson, task.sandbox, task.limits, task.secrets)
     return _boxes[key]

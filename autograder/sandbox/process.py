@@ -85,6 +85,8 @@ class StudentProcess:
             self._fail("it ended itself", dying=True)
         except ProtocolError as error:
             self._fail(f"it sent {error}")
+        except MemoryError:  # in the middle of a message: what follows it cannot be read
+            self._fail("its results take more memory than there is")
         if self._channel.received - self._received > self._limits.replies_bytes:
             most = self._limits.replies_bytes >> 20
             self._fail(f"its results took more than {most} MiB in one check")

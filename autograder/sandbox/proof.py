@@ -3,6 +3,7 @@
 import functools
 import json
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Iterable, Iterator
@@ -13,6 +14,7 @@ from autograder.sandbox import bubblewrap
 from autograder.sandbox.policy import SandboxRefused
 
 SECONDS = 60
+FORBIDDEN = re.compile("namespace|permi", re.IGNORECASE)
 OURS = ("solutions", "source", "attention", "autograder/checks", "autograder/mistakes")
 # Run inside, with pairs (path, [device, number]) of files: prints the paths at which they are seen.
 LOOK = """
@@ -34,14 +36,17 @@ def prove(secrets: tuple[str, ...]) -> None:
     Raises SandboxRefused, with what is in sight, or why the sandbox does not start.
     """
     program = [sys.executable, "-I", "-S", "-c", LOOK]
-    done = subprocess.run(
-        bubblewrap.command("/usr", program, secrets),
-        input=json.dumps(list(_wanted(secrets))),
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=SECONDS,
-    )
+    try:
+        done = subprocess.run(
+            bubblewrap.command("/usr", program, secrets),
+            input=json.dumps(list(_wanted(secrets))),
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=SECONDS,
+        )
+    except subprocess.TimeoutExpired:
+        raise SandboxRefused(does_not_start("")) from None
     if done.returncode != 0:
         raise SandboxRefused(does_not_start(done.stderr))
     if done.stdout:
@@ -54,11 +59,15 @@ def prove(secrets: tuple[str, ...]) -> None:
 
 def does_not_start(said: str) -> str:
     """The sentence on a sandbox that does not start; ``said`` is what bubblewrap wrote."""
-    last = (said.strip() or "no reason given").splitlines()[-1]
+    if not said.strip():
+        return "the sandbox does not start, and says nothing: is the machine too busy? Try again"
+    last = said.strip().splitlines()[-1]
+    if not (last.startswith("bwrap:") and FORBIDDEN.search(last)):
+        return f"the sandbox does not start: {last}"
     return (
-        f"the sandbox does not start: {last}; allow user namespaces for bubblewrap (sysctl "
-        "kernel.unprivileged_userns_clone=1, or the container's settings), grade on another "
-        "machine, or choose --sandbox off to run students' code with your rights"
+        f"the sandbox does not start: {last}; allow user namespaces for bubblewrap (a setting of "
+        "the kernel or of the container), grade on another machine, or choose --sandbox off to "
+        "run students' code with your rights"
     )
 
 

@@ -35,18 +35,18 @@ class Sandbox:
         self._walls = walls(policy)
         self._temporary = Temporary()
         self._folder = self._temporary.path
-        self._folder.chmod(0o755)  # inside, the reader may be another user
         self._zygote: Any = None  # a Popen, and its control socket, while it lives
         self._control: Any = None
         self._student: StudentProcess | None = None
-        self._modules = view.imported_first(lesson)
-        view.prepare(self._folder / "course", lesson)
-        if self._walls != NONE:
-            try:
+        try:
+            self._folder.chmod(0o755)  # inside, the reader may be another user
+            self._modules = view.imported_first(lesson)
+            view.prepare(self._folder / "course", lesson)
+            if self._walls != NONE:
                 proof.prove(secrets)
-            except SandboxRefused:
-                self.close()
-                raise
+        except BaseException:
+            self.close()
+            raise
 
     def __enter__(self) -> Self:
         return self

@@ -73,6 +73,13 @@ def test_a_stub_below_an_old_success_is_open(save, name):
     assert states(save(notebook)) == ["open", "open", "open"]
 
 
+def test_a_stub_in_a_comment_above_a_right_answer_is_no_stub(save):
+    notebook = execute(classroom.solved(SLUG), ["softmax"])
+    cell = answer(notebook, "softmax")
+    cell.source += "\n    # raise NotImplementedError('softmax: write about 3 lines')"
+    assert states(save(notebook)) == ["begun", "done", "begun"]
+
+
 def test_a_second_copy_of_a_check_counts_once(save):
     notebook = execute(classroom.solved(SLUG), ["softmax"])
     twin = copy.deepcopy(answer(notebook, "check_softmax"))

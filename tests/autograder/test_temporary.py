@@ -1,6 +1,8 @@
 """Temporary folders go with their process or with the next one, and nobody else's does."""
 
+import errno
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -91,3 +93,14 @@ def test_a_forked_process_leaves_the_folder_to_its_parent(folder):
     assert held.path.is_dir()
     held.close()
     assert not held.path.exists()
+
+
+@pytest.mark.parametrize("number", [errno.EMFILE, errno.ENOLCK])
+def test_where_nothing_can_be_locked_no_folder_is_left(folder, monkeypatch, number):
+    def fail(*_):
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr("autograder.temporary.fcntl.flock", fail)
+    with pytest.raises(OSError, match=re.escape(os.strerror(number))):
+        Temporary()
+    assert not list(folder.iterdir())

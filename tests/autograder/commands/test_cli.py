@@ -118,6 +118,15 @@ import rfc3987_syntax  # who wants it, has it
     assert done.returncode == 0, done.stderr
 
 
+def test_a_file_that_an_error_names_commands_no_terminal(says, monkeypatch):
+    def fail(options):
+        raise PermissionError(13, "no", "a\x1b[2J\u202eb.ipynb")
+
+    monkeypatch.setattr(check, "run", fail)
+    status, said = says("check", "x.ipynb")
+    assert status == 1 and said.startswith("a[2Jb.ipynb: you may not read or change this")
+
+
 def test_what_an_error_names_commands_no_terminal(says, monkeypatch):
     def fail(options):
         raise CourseError("a\x1b[2J\u202eb.ipynb: no notebook")

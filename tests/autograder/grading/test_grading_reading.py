@@ -168,6 +168,17 @@ def test_a_folder_whose_name_is_no_text_costs_nobody_else(tmp_path, name):
     assert Course(tmp_path).submissions() == [Handed(SLUG, "ada")]
 
 
+def test_nbgraders_autograde_grades_where_its_own_configuration_says(tmp_path):
+    course = make_course(tmp_path)
+    hand_in(course, "ada")
+    (course / "class" / "submitted").rename(course / "handed")
+    config = Course(course).config
+    config.CourseDirectory.submitted_directory = "handed"
+    done = NbGraderAPI(config=config).autograde(SLUG, "*")
+    assert done["success"], done["log"]
+    assert scores(course) == {"ada": 5}
+
+
 @pytest.mark.parametrize("odd", [b"soon", b"\xff\xfe\x00", b"", b"9999-12-31 23:59:59 UTC", None])
 def test_nbgraders_autograde_needs_no_step_before_it_and_no_readable_time(tmp_path, odd):
     course = make_course(tmp_path)

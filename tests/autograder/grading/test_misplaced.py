@@ -1,5 +1,6 @@
 """Work in the wrong place is told of; a copy that a browser renamed is graded as what it is."""
 
+import os
 import shutil
 import unicodedata
 
@@ -143,7 +144,7 @@ def test_what_is_certain_is_moved_once(course, name):
     (moved,) = fix(one)
     assert moved.endswith(f"is now class/submitted/ada/{SLUG}/{NAME}")
     assert target.read_bytes() == content
-    assert list(misplaced(one)) == fix(one) == []
+    assert list(misplaced(one)) == list(fix(one)) == []
 
 
 def test_a_swapped_folder_is_moved_to_a_student_who_is_there(course):
@@ -171,7 +172,7 @@ def test_what_is_not_certain_is_told_of_and_stays(course, names, words):
     work(course, *names)
     told = list(misplaced(Course(course)))
     assert told and all(words in one for one in told), told
-    assert fix(Course(course)) == []
+    assert list(fix(Course(course))) == []
     assert all((course / "class" / "submitted" / name).exists() for name in names)
 
 
@@ -199,6 +200,28 @@ def test_grade_moves_only_when_asked_and_then_grades(course):
     said, _, status = grade(course, "--fix")
     assert f"moved: class/submitted/ada/{NAME} is now" in said
     assert scores(course) == {"ada": 5, "ben": 5}
+
+
+def test_what_cannot_be_moved_costs_nobody_else(course, monkeypatch):
+    work(course, f"ada/{NAME}", f"ben/{NAME}")
+    rename = os.rename
+
+    def refuse_ada(source, target):
+        if "ada" in str(source):
+            raise PermissionError(13, "Permission denied", str(source))
+        rename(source, target)
+
+    monkeypatch.setattr(os, "rename", refuse_ada)
+    assert sorted(fix(Course(course))) == [
+        f"moved: class/submitted/ben/{NAME} is now class/submitted/ben/{SLUG}/{NAME}",
+        f"not moved: class/submitted/ada/{NAME}: Permission denied",
+    ]
+
+
+def test_a_course_that_is_not_there_is_not_made(tmp_path):
+    _, told, status = grade(tmp_path / "typo", check=False)
+    assert status == 1 and "there is no folder" in told
+    assert not (tmp_path / "typo").exists()
 
 
 def test_who_is_not_of_the_roster_is_graded_and_told_of(course, tmp_path):

@@ -1,13 +1,16 @@
 """Workers that are killed: nobody else loses anything, and nobody is blamed for it."""
 
+import csv
 import json
 import signal
 
 import pytest
 
 from autograder import CourseError
+from autograder.commands import cli
 from autograder.grading import classroom, pool, worker
 from autograder.grading.assemble import assemble
+from autograder.grading.folders import Course, Handed
 from autograder.grading.nbgrader_steps import RunInSandbox
 from autograder.grading.pool import Pool, WorkerLost
 from autograder.grading.submission import parse
@@ -82,5 +85,15 @@ def test_nobody_is_blamed_for_a_worker_that_was_killed(tmp_path, monkeypatch):
     assert scores(course) == {"ada": 5, "ben": 0}
     reason = kept(course, "ben").problem
     assert reason == "this could not be graded: its worker was ended by SIGKILL"
+    to = str(tmp_path / "grades.csv")
+    assert cli.main(["feedback", "--course", str(course)]) == 0
+    assert [Course(course).feedback(Handed(SLUG, name)).is_file() for name in ("ada", "ben")] == [
+        True,
+        False,
+    ]
+    assert cli.main(["grades", "--course", str(course), "--to", to]) == 1
+    with open(to, newline="") as stream:
+        rows = {row[0]: row[-1] for row in csv.reader(stream)}
+    assert (rows["ada"], rows["ben"]) == ("5", "")
     grade(course)  # and the next run tries again
     assert scores(course) == {"ada": 5, "ben": 5}
