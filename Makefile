@@ -42,8 +42,9 @@ lab: install    ## open the lessons in JupyterLab
 build: install  ## make solutions/ and lessons/ from source/ and attention/
 	$(BIN)/autograder build
 
-attacks: install        ## let hostile notebooks try to earn points
+attacks: install        ## let hostile notebooks and replies try to earn points or to take the grading down
 	$(BIN)/python -m tests.autograder.attacks
+	$(BIN)/python -m tests.autograder.replies --kinds 1
 
 bench-grading: install  ## compare the speed of grading with stock nbgrader
 	$(BIN)/python benchmarks/grading.py

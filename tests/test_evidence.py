@@ -4,6 +4,7 @@ import json
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 
 from attention.provided import evidence
@@ -12,6 +13,9 @@ from benchmarks.evidence.__main__ import TABLE, lessons, read, table
 from benchmarks.evidence.running import as_stored, run_point
 
 LESSONS = lessons()
+# Another kind of processor rounds otherwise, and so moves the end of a training, as a seed does: by
+# so many times what lies between the seeds at most.
+CPUS = 3
 RECORDED = [
     (lesson, name)
     for lesson, module in LESSONS.items()
@@ -38,15 +42,20 @@ def test_a_claim_has_three_seeds(lesson, name):
 def test_a_point_comes_out_again(lesson, name):
     one = LESSONS[lesson].EXPERIMENTS[name]
     assert one.again in one.points
-    (recorded,) = [
-        row["result"]
-        for row in read(evidence.path_of(lesson))[name]
-        if row["point"] == as_stored(one.again)
-    ]
+    rows, point = read(evidence.path_of(lesson))[name], as_stored(one.again)
+    (recorded,) = [row["result"] for row in rows if row["point"] == point]
+    same = [row["result"] for row in rows if _without_seed(row["point"]) == _without_seed(point)]
     found = run_point(lesson, name, one.again)
     assert found.keys() == recorded.keys()
     for key, value in recorded.items():
-        assert found[key] == pytest.approx(value, rel=0.05, abs=0.05), key
+        numbers = np.atleast_1d(value)
+        allowed = 0.05 + 0.05 * np.abs(numbers) + CPUS * np.ptp([one[key] for one in same], axis=0)
+        assert np.shape(found[key]) == np.shape(value), key
+        assert (np.abs(np.atleast_1d(found[key]) - numbers) <= allowed).all(), (key, found[key])
+
+
+def _without_seed(point):
+    return {key: value for key, value in point.items() if key != "seed"}
 
 
 @pytest.mark.parametrize("lesson", LESSONS)

@@ -28,5 +28,6 @@ def write_aside(path: Path, content: bytes, sync: bool = False) -> None:
             os.unlink(aside)
             raise
     except OSError as error:
-        error.filename, error.filename2 = str(path), None  # not the name of the file aside
+        if error.errno is not None:
+            error.filename, error.filename2 = str(path), None  # not the name of the file aside
         raise
