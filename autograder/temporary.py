@@ -15,6 +15,13 @@ PREFIX = "autograder-"
 LONGEST_FOR_SOCKETS = 70  # bytes of a path; a socket's, with what is added to it, has 107
 
 
+def place(error: OSError) -> str:
+    """Which file or folder a disk's error is about, or ''; of a file written aside, its folder."""
+    path = Path(str(error.filename or ""))
+    aside = path.suffix == ".tmp" and path.name.startswith(tempfile.gettempprefix())
+    return str(path.parent if aside else path) if error.filename else ""
+
+
 class Temporary:
     """A folder that is removed by ``close``, at the end of ``with``, or by a later ``sweep``.
 

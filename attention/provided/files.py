@@ -12,22 +12,17 @@ def write_aside(path: Path, content: bytes, sync: bool = False) -> None:
 
     sync  wait until the disk has it, so that not even a power failure loses both
 
-    Raises OSError, with the name ``path``, if it fails; the old file stays then.
+    Raises OSError if it fails; the old file stays then.
     """
+    handle, aside = tempfile.mkstemp(dir=path.parent, suffix=".tmp")
     try:
-        handle, aside = tempfile.mkstemp(dir=path.parent, suffix=".tmp")
-        try:
-            with open(handle, "wb") as stream:
-                stream.write(content)
-                if sync:
-                    stream.flush()
-                    os.fsync(stream.fileno())
-            os.chmod(aside, 0o644)  # mkstemp makes files that only their owner may read
-            os.replace(aside, path)
-        except BaseException:
-            os.unlink(aside)
-            raise
-    except OSError as error:
-        if error.errno is not None:
-            error.filename, error.filename2 = str(path), None  # not the name of the file aside
+        with open(handle, "wb") as stream:
+            stream.write(content)
+            if sync:
+                stream.flush()
+                os.fsync(stream.fileno())
+        os.chmod(aside, 0o644)  # mkstemp makes files that only their owner may read
+        os.replace(aside, path)
+    except BaseException:
+        os.unlink(aside)
         raise

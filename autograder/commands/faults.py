@@ -6,6 +6,7 @@ import os
 import sys
 
 from autograder.grading.result import clean
+from autograder.temporary import place
 
 FULL = {errno.ENOSPC, errno.EDQUOT}
 GOES_ON = "What is written stays: run the same command again, and it goes on."
@@ -13,7 +14,7 @@ GOES_ON = "What is written stays: run the same command again, and it goes on."
 
 def sentence(error: OSError) -> str:
     """What happened to which file, and what to do."""
-    where = f"{clean(str(error.filename))}: " if error.filename else ""
+    where = f"{clean(place(error))}: " if place(error) else ""
     if error.errno in FULL:
         return f"{where}the disk is full. Make room there. {GOES_ON}"
     if error.errno == errno.EROFS:

@@ -16,6 +16,7 @@ from autograder.grading.result import UNGRADED, Exercise, Result
 from autograder.grading.submission import Submission, read
 from autograder.grading.task import Graded, Task
 from autograder.inside.limits import DEFAULT, NONE, OWN, Limits
+from autograder.temporary import place
 
 NOBODYS = {errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO}  # a disk's, not a folder's
 
@@ -87,7 +88,7 @@ class Batch:
         except OSError as error:
             if error.errno in NOBODYS:
                 raise
-            self.unkept[one] = f"{error.filename or 'a file'}: {error.strerror or error}"
+            self.unkept[one] = f"{place(error) or 'a file'}: {error.strerror or error}"
             return None
 
     def _keep(self, one: Handed, outcome: Graded | Exception) -> Result:

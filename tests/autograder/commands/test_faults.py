@@ -183,11 +183,15 @@ def test_every_fault_of_a_disk_names_the_file_and_what_to_do(number, words):
     assert said.startswith("class/x: ") and words in said and "run the same command again" in said
 
 
-def test_the_file_is_named_and_not_the_one_aside(tmp_path, monkeypatch):
+def test_of_a_file_that_is_written_aside_the_folder_is_named(tmp_path, monkeypatch):
+    def full(source, target):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), source)
+
     monkeypatch.setattr(os, "replace", full)
     with pytest.raises(OSError) as caught:
         files.write_aside(tmp_path / "x", b"")
-    assert caught.value.filename == str(tmp_path / "x") and not list(tmp_path.iterdir())
+    said = faults.sentence(caught.value)
+    assert said.startswith(f"{tmp_path}: the disk is full") and not list(tmp_path.iterdir())
 
 
 def test_two_gradings_at_once_are_refused(course, run):
