@@ -133,7 +133,7 @@ VALUES = {
     "nested": _nested,
     "ragged": _ragged,
     "flattened": lambda right: _like(right, torch.flatten),
-    "turned": lambda right: _like(right, lambda t: t.T.contiguous() if t.dim() == 2 else t),
+    "turned": lambda right: _like(right, lambda t: t.mT.contiguous() if t.dim() > 1 else t),
     "with_an_axis_more": lambda right: _like(right, lambda t: t[None]),
     "as_lists": lambda right: _like(
         right, lambda t: torch.view_as_real(t).tolist() if t.is_complex() else t.tolist()
@@ -185,4 +185,5 @@ RAISED = {
 }
 # Of functions these say nothing wrong: the gradients of their arguments are there, and right.
 HARMLESS = ("gradients_of_other_names", "gradients_no_names", "gradients_complex")
+HARMLESS += ("turned",)  # which changes nothing of one axis, or of what is symmetric
 KINDS = [*VALUES, *GRADIENTS, *PARAMETERS, *RAISED]
