@@ -23,6 +23,7 @@ STUB = re.compile(r"^\s*raise NotImplementedError\(", re.MULTILINE)  # not in a 
 WIDTH = 92
 # An exercise's heading, and the line below it: ●○○ easy · 8 minutes · 2 points
 HEADING = re.compile(r"^### Exercise (\S+) · .*?\n+[●○]+ .*?(\d+) minutes?", re.MULTILINE)
+# A lesson's minutes, in its first cell: those of its core, and those beyond it.
 TIME = re.compile(r"\*\*Time\*\* (\d+) minutes(?:,\s+★ (\d+) more)?")
 
 

@@ -1,6 +1,7 @@
 """Temporary folders that survive no run: what a killed process left is removed by the next one."""
 
 import contextlib
+import errno
 import fcntl
 import functools
 import multiprocessing.util
@@ -11,6 +12,7 @@ import stat
 import tempfile
 from pathlib import Path
 
+FULL = {errno.ENOSPC, errno.EDQUOT}  # a disk has no room
 PREFIX = "autograder-"
 LONGEST_FOR_SOCKETS = 70  # bytes of a path; a socket's, with what is added to it, has 107
 

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from autograder.building.excerpt import docstring_of, text_of
 from autograder.building.lesson import Lesson
 from autograder.building.source import Cell, SourceError
+from autograder.status import TIME
 
 PACE = 150  # words a minute, of a text that is to be understood
-STATED = re.compile(r"\*\*Time\*\* (\d+) minutes(?:,\s+★ (\d+) more)?")
 LABEL = re.compile(r"^●.*?(\d+) minutes", re.MULTILINE)
 HEADING = re.compile(r"^(#{1,3}) (.*)$", re.MULTILINE)
 # What is not read from beginning to end: folded hints, drawings, addresses, drawn rules of tables.
@@ -39,7 +39,7 @@ class Minutes:
 
 def count(lesson: Lesson) -> Minutes:
     """Count the minutes of a lesson; raises SourceError where its head states none."""
-    stated = STATED.search(lesson.cells[0].source)
+    stated = TIME.search(lesson.cells[0].source)
     if stated is None:
         raise SourceError(
             lesson.path,

@@ -6,9 +6,8 @@ import os
 import sys
 
 from autograder.grading.result import clean
-from autograder.temporary import place
+from autograder.temporary import FULL, place
 
-FULL = {errno.ENOSPC, errno.EDQUOT}
 GOES_ON = "What is written stays: run the same command again, and it goes on."
 
 

@@ -16,9 +16,9 @@ from autograder.grading.result import UNGRADED, Exercise, Result
 from autograder.grading.submission import Submission, read
 from autograder.grading.task import Graded, Task
 from autograder.inside.limits import DEFAULT, NONE, OWN, Limits
-from autograder.temporary import place
+from autograder.temporary import FULL, place
 
-NOBODYS = {errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO}  # a disk's, not a folder's
+NOBODYS = FULL | {errno.EROFS, errno.EIO}  # a disk's, not a folder's
 
 
 class Batch:
