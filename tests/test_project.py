@@ -1,0 +1,91 @@
+"""What surrounds the course in the repository: workflows, hooks, container, changelog."""
+
+import json
+import re
+import subprocess
+import tomllib
+
+import pytest
+import yaml
+
+from autograder import ROOT
+from tests.needs import skip_without
+
+WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+HOOKS = yaml.safe_load((ROOT / ".pre-commit-config.yaml").read_text(encoding="utf-8"))["repos"]
+
+
+def commands(job):
+    """The lines that a job runs."""
+    return [line for step in job["steps"] for line in step.get("run", "").splitlines()]
+
+
+def jobs():
+    """(file, job's name, job) of every workflow."""
+    for path in WORKFLOWS:
+        read = yaml.safe_load(path.read_text(encoding="utf-8"))
+        yield from ((path.name, name, job) for name, job in read["jobs"].items())
+
+
+@pytest.mark.parametrize(("file", "name", "job"), list(jobs()))
+def test_what_a_workflow_runs_is_there(file, name, job):
+    lines = commands(job)
+    assert lines
+    for target in re.findall(r"\bmake ([a-z-]+)", " ".join(lines)):
+        skip_without("make")
+        subprocess.run(["make", "-n", target], cwd=ROOT, check=True, capture_output=True)
+    for path in re.findall(r"(?<!\S)(\.ci/\S+)", " ".join(lines)):
+        assert (ROOT / path).exists()
+    assert all(re.search(r"@v\d+$", step["uses"]) for step in job["steps"] if "uses" in step)
+
+
+def test_the_workflow_has_the_steps_of_ci_and_the_other_pythons():
+    found = {name: job for file, name, job in jobs() if file == "tests.yml"}
+    assert any(line.endswith(".ci/run") for line in commands(found["all"]))
+    lowest = PROJECT["requires-python"].removeprefix(">=")
+    pythons = {
+        version
+        for job in found.values()
+        for step in job["steps"]
+        for version in [str(step.get("with", {}).get("python-version", ""))]
+    }
+    assert lowest in pythons
+    assert {"3.12", "3.13"} == set(found["python"]["strategy"]["matrix"]["python"])
+    assert "--resolution lowest-direct" in " ".join(commands(found["lowest"]))
+
+
+@pytest.mark.parametrize("hook", HOOKS[0]["hooks"], ids=lambda hook: hook["id"])
+def test_a_hook_calls_what_the_environment_has(hook):
+    program = ROOT / hook["entry"].split()[0]
+    if not program.exists():
+        pytest.skip("the environment is not in .venv")
+    called = [
+        *hook["entry"].split(),
+        *([] if hook.get("pass_filenames", True) is False else ["tests"]),
+    ]
+    if "build" in called:
+        called.append("--help")  # make test runs the comparison itself
+    done = subprocess.run(called, cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_the_container_is_made_with_a_target_that_exists():
+    text = (ROOT / ".devcontainer" / "devcontainer.json").read_text(encoding="utf-8")
+    container = json.loads(text)
+    assert container["postCreateCommand"].endswith("make install")
+    assert container["image"].endswith(PROJECT["requires-python"].removeprefix(">="))
+
+
+def test_the_changelog_begins_with_the_version_that_is_installed():
+    first = re.search(
+        r"^## (.*)", (ROOT / "CHANGELOG.md").read_text(encoding="utf-8"), re.MULTILINE
+    )
+    assert PROJECT["version"] in first[1]
+
+
+def test_the_changelog_counts_the_exercises_as_the_sources_do():
+    sources = [path.read_text(encoding="utf-8") for path in (ROOT / "source").glob("*.py")]
+    graded = sum(len(re.findall(r"^# %% check=", text, re.MULTILINE)) for text in sources)
+    changes = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+    assert f"{graded} graded exercises" in changes
