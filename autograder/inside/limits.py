@@ -10,6 +10,8 @@ OWN = "own"  # bubblewrap, and inside it namespaces of the student's own
 SHARED = "shared"  # bubblewrap, started anew for each student
 NONE = "none"  # nothing but the limits
 
+OUT_OF_MEMORY = 77  # a student's process ends so if not even a request or a reply has room
+
 
 @dataclass(frozen=True)
 class Limits:

@@ -17,7 +17,7 @@ from typing import Any
 
 from autograder.inside import isolation, server
 from autograder.inside.channel import Channel
-from autograder.inside.limits import NONE, OWN, Limits
+from autograder.inside.limits import NONE, OUT_OF_MEMORY, OWN, Limits
 
 WATCH_SECONDS = 0.1
 DYING_SECONDS = 1.0  # between a process's last word and its end
@@ -68,7 +68,12 @@ class Zygote:
     def _student(self, descriptor: int) -> None:
         connection = socket.socket(fileno=descriptor)
         channel = Channel(connection, limit=2**31, trusted=True)
-        server.Server(channel, self._shell, self._limits.output_chars).serve()
+        try:
+            server.Server(channel, self._shell, self._limits.output_chars).serve()
+        except (MemoryError, RuntimeError) as error:
+            if isinstance(error, MemoryError) or "allocate memory" in str(error):  # PyTorch's
+                os._exit(OUT_OF_MEMORY)
+            raise
 
     def _stop(self, patience: float) -> dict[str, Any]:
         deadline = time.monotonic() + patience

@@ -8,7 +8,7 @@ import sys
 from typing import Any, Self
 
 from autograder.inside import channel
-from autograder.inside.limits import DEFAULT, NONE, OWN, SHARED, Limits
+from autograder.inside.limits import DEFAULT, NONE, OUT_OF_MEMORY, OWN, SHARED, Limits
 from autograder.sandbox import bubblewrap, proof, view
 from autograder.sandbox.policy import SandboxRefused, walls
 from autograder.sandbox.process import StudentProcess
@@ -174,6 +174,8 @@ def _describe(status: int | None) -> str:
     """Say how a process ended by itself; '' if it was still running."""
     if status is None:
         return ""
+    if status == OUT_OF_MEMORY:
+        return "it had no memory left: what the notebook keeps in its variables counts, too"
     if status >= 0:
         return f"it ended itself with status {status}"
     return {-9: "it was killed (out of memory?)", -24: "it used too much CPU time"}.get(

@@ -4,6 +4,7 @@ import time
 import warnings
 
 import pytest
+import torch
 
 from autograder.inside import system_calls
 from autograder.inside.limits import SHARED, Limits
@@ -124,6 +125,15 @@ class TestLimits:
     def test_a_death_is_told_with_its_cause(self, box, source, reason):
         with pytest.raises(StudentLost, match=reason):
             box.start().run(source)
+
+    def test_what_a_notebook_keeps_is_named_where_no_request_has_room(self, box):
+        process = box.start()
+        process.run(
+            "def f(x): return x\nkept, size = [], 1 << 28\nwhile size > 1 << 15:\n"
+            "    try: kept.append(bytearray(size))\n    except MemoryError: size //= 2"
+        )
+        with pytest.raises(StudentLost, match="no memory left: what the notebook keeps"):
+            process.resolve("f")[0].call([torch.ones(1 << 20)], {})
 
     def test_a_result_of_a_thousand_million_elements_is_refused(self, box):
         process = box.start()
