@@ -149,6 +149,7 @@ def flash_attention(student, draw):
     q, k, v = draw.normal(2, 7, 6, scale=300.0), draw.normal(2, 7, 6), draw.normal(2, 7, 5)
     q[0, 3], k[0] = 50, torch.arange(7)[:, None] * 10.0  # each tile has larger scores
     q[1, 3], k[1] = 50, torch.arange(7, 0, -1)[:, None] * 10.0
+    q[1, 4] = -50  # all scores of a query lie far below 0
     _tiles(student, draw, (q, k, v, 2), False, "with large scores")
     _tiles(student, draw, (q, k, v, 2), True, "with large scores, causal,")
     given = {"causal": True}

@@ -46,6 +46,7 @@ REMEDIES = {
     "readonly": "make the file and its folder writable, and run the same command again",
     "no such column": "another version of nbgrader made it: keep a copy, run `nbgrader db upgrade`",
 }
+NBGRADER_LOGS = ("traitlets", "tornado.application")  # its applications', and its gradebook's
 LOG = logging.getLogger("autograder.gradebook")
 LOG.addHandler(logging.NullHandler())  # nbgrader logs names
 
@@ -80,24 +81,23 @@ def opened(course: Course) -> Iterator[Gradebook]:
 @contextlib.contextmanager
 def _usable(course: Course) -> Iterator[None]:
     """Turn what the database refuses into a GradebookError; nbgrader logs the whole traceback."""
-    logger = logging.getLogger("traitlets")
-    before, logger.disabled = logger.disabled, True
+    before = {log: log.disabled for log in map(logging.getLogger, NBGRADER_LOGS)}
     try:
+        for log in before:
+            log.disabled = True
         yield
     except (SQLAlchemyError, InvalidEntry) as error:
         raise _unusable(course, error) from error
     finally:
-        logger.disabled = before
+        for log, disabled in before.items():
+            log.disabled = disabled
 
 
 def _unusable(course: Course, error: Exception) -> "GradebookError":
-    cause, remedy = _cause(error), ""
-    for words, what in REMEDIES.items():
-        if words in cause:
-            remedy = f"; {what}"
-    return GradebookError(
-        f"the gradebook {make_url(course.db_url)!r} cannot be used: {cause}{remedy}"
-    )
+    cause = _cause(error)
+    remedy = "".join(f"; {what}" for words, what in REMEDIES.items() if words in cause)
+    where = f"the gradebook {make_url(course.db_url)!r}"
+    return GradebookError(f"{where} cannot be used: {cause}{remedy}")
 
 
 class Book:
@@ -295,6 +295,5 @@ def _register(course: Course, lesson: str) -> None:
         config.CourseDirectory.release_directory = str(folder)
         config.CourseDirectory.db_url = course.db_url
         folders = CourseDirectory(config=config)
-        GenerateAssignment(
-            coursedir=folders, config=config, log=LOG, create_assignment=True
-        ).start()
+        named: Any = {"coursedir": folders, "config": config, "log": LOG}
+        GenerateAssignment(**named, create_assignment=True).start()

@@ -128,6 +128,32 @@ def test_a_gradebook_that_is_locked_while_scores_are_stored(course, run, monkeyp
     assert scores(course) == {"ada": 5, "ben": 5}
 
 
+def small(*arguments, connect=sqlite3.dbapi2.connect, **named):
+    """A connection to a database that cannot grow."""
+    made = connect(*arguments, **named)
+    made.execute("PRAGMA max_page_count = 1")  # no fewer than there are
+    return made
+
+
+def test_a_gradebook_that_has_no_room_for_more_scores(course, run, monkeypatch, caplog):
+    """SQLite itself refuses, so that nbgrader logs what it logs on a disk that is full."""
+    filled = small(course / "class" / "gradebook.db", isolation_level=None)  # each is kept
+    with contextlib.suppress(sqlite3.OperationalError):
+        for number in range(10_000):
+            filled.execute("INSERT INTO student (id) VALUES (?)", (f"{number:0120}",))
+    filled.close()
+    for number in range(6):
+        hand_in(course, f"somebody{number}")
+    with monkeypatch.context() as patch:
+        patch.setattr(sqlite3.dbapi2, "connect", small)
+        status, said = run("grade")
+    assert status == 1 and len(said.splitlines()) == 1, said
+    assert "database or disk is full; make room, and run the same command again" in said
+    assert not caplog.records
+    assert run("grade") == (0, "")
+    assert len(scores(course)) == 8
+
+
 FULL_AT = {
     "the notebook": ("autograder.grading.records.write_aside", ["grade"]),
     "its companions": ("autograder.grading.companions.write_aside", ["grade"]),
