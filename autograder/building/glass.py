@@ -85,9 +85,11 @@ def lesson_titles(links: str | None) -> dict[str, dict[str, str]]:
 
 def settings(model: Any) -> dict[str, int]:
     """The sizes of a `Transformer` that the page's scripts and sentences need."""
+    attention = model.encoder.layers[0].attention
     return {
         "d_model": model.source_embedding.embedding_dim,
-        "n_heads": model.encoder.layers[0].attention.n_heads,
+        "n_heads": attention.n_heads,
+        "d_head": attention.d_head,
         "n_layers": len(model.encoder.layers),
     }
 

@@ -2,14 +2,14 @@
 "use strict";
 
 const STAGES = [
-  ["q", "q", "what each query asks: W_q of the row, this head's features"],
-  ["k", "k", "what each key offers: W_k of the row, this head's features"],
-  ["v", "v", "what each key hands over: W_v of the row, this head's features"],
-  ["scores", "scores", "the dot product of each query with each key"],
-  ["scaled", "scaled", "scores / √d_head, so that softmax does not saturate"],
-  ["masked", "masked", "−∞ where a query may not attend"],
-  ["weights", "weights", "softmax of each row: its weights sum to 1"],
-  ["context", "context", "for each query, the values averaged with its weights"],
+  ["q", "what each query asks: this head's part of W_q's output (T_q, d_head)"],
+  ["k", "what each key offers: this head's part of W_k's output (T_k, d_head)"],
+  ["v", "what each key hands over: this head's part of W_v's output (T_k, d_head)"],
+  ["scores", "the dot product of each query with each key (T_q, T_k)"],
+  ["scaled", "scores / √d_head, so that softmax does not saturate (T_q, T_k)"],
+  ["masked", "−∞ where a query may not attend (T_q, T_k)"],
+  ["weights", "softmax of each row: its weights sum to 1 (T_q, T_k)"],
+  ["context", "for each query, the values averaged with its weights (T_q, d_head)"],
 ];
 
 /** The pieces of an encoder layer, in the order of the computation. */
@@ -29,11 +29,11 @@ function decoderPieces(layer) {
   return [
     { name: "x", what: "what comes in", x: layer.x },
     { name: "norm_1", what: "each row: mean 0, variance 1, then scale and shift", x: layer.normed },
-    { name: "self-attention", what: "every letter looks back", attention: layer.self },
+    { name: "self-attention", what: "every letter looks at itself and at those before it", attention: layer.self },
     ...output("W_o", layer.self),
     { name: "x + self-attention", what: "the residual", x: layer.sum },
     { name: "norm_2", what: "each row normalised again", x: layer.asking },
-    { name: "cross-attention", what: "every letter looks at the source", attention: layer.cross,
+    { name: "cross-attention", what: "queries from the letters; keys and values from the memory", attention: layer.cross,
       crosses: true },
     ...output("W_o of cross-attention", layer.cross),
     { name: "x + cross-attention", what: "the residual", x: layer.both },
@@ -42,7 +42,7 @@ function decoderPieces(layer) {
 }
 
 function output(name, attention) {
-  return [{ name, what: "the heads' contexts side by side, then W_o", x: attention.output }];
+  return [{ name, what: "the heads' contexts merged side by side, then W_o", x: attention.output }];
 }
 
 function fedForward(fed, norm) {
@@ -107,20 +107,28 @@ function pressed(id, yes, click, ...content) {
     click }, ...content);
 }
 
+/** A place for arithmetic: `say` fills it, and its first line is read aloud when it changes. */
+function readout() {
+  const line = el("p", { "aria-live": "polite" }), rest = el("div");
+  const say = (number, where, steps) => {
+    line.replaceChildren(el("strong", {}, number), where);
+    rest.replaceChildren(...arithmetic(steps));
+  };
+  return { box: el("div", { class: "arithmetic" }, line, rest), say };
+}
+
 /** A map of features with the arithmetic of the chosen entry below it. */
 function mapPanel(x, labels, label, choice) {
   const spot = [Math.min(choice.spot[0], x.rows - 1), Math.min(choice.spot[1], x.cols - 1)];
-  const below = el("div", { class: "arithmetic", "aria-live": "polite" });
+  const { box, say } = readout();
   const choose = (row, col) => {
     choice.spot = [row, col];
-    below.replaceChildren(
-      el("p", {}, el("strong", {}, `${x.name}[${row}, ${col}] = ${shown(at(x, row, col))}`),
-        ` · position ${row}, “${labels[row]}”, feature ${col}`),
-      ...arithmetic(explain(x, row, col)));
+    say(`${x.name}[${row}, ${col}] = ${shown(at(x, row, col))}`,
+      ` · position ${row}, “${labels[row]}”, feature ${col}`, explain(x, row, col));
   };
   choose(...spot);
   return [...featureMap(x, labels, `${label}, ${x.rows} positions by ${x.cols} features`, spot,
-    choose), below];
+    choose), box];
 }
 
 /** All heads of one attention, the stages of the chosen one, and one of these. */
@@ -130,9 +138,9 @@ function attentionPanel(side, piece, labels, choice, change) {
   const choices = heads.map((one, number) => pressed(`${side}-head-${number}`,
     choice.head === number, () => change({ head: number, cell: null }),
     thumbnail(one.weights), `head ${number}`));
-  const stages = STAGES.map(([name, text]) => pressed(`${side}-stage-${name}`,
-    choice.stage === name, () => change({ stage: name }), text));
-  const about = STAGES.find(([name]) => name === choice.stage)[2];
+  const stages = STAGES.map(([name]) => pressed(`${side}-stage-${name}`,
+    choice.stage === name, () => change({ stage: name }), name));
+  const about = STAGES.find(([name]) => name === choice.stage)[1];
   const where = `${side}, layer ${choice.layer}, ${piece.name}, head ${choice.head}`;
   const x = head[choice.stage];
   const names = choice.stage === "k" || choice.stage === "v" ? keys : labels.rows;
@@ -143,7 +151,7 @@ function attentionPanel(side, piece, labels, choice, change) {
     el("div", { class: "heads", role: "group", "aria-label": "head; the picture shows its weights" },
       choices),
     el("div", { class: "row", role: "group", "aria-label": "stage of the head" }, stages),
-    el("p", { class: "soft" }, `${capital(about)}.`),
+    el("p", { class: "soft" }, `${capital(about)} = (${x.rows}, ${x.cols}).`),
     ...look,
   ];
 }
@@ -157,13 +165,11 @@ function largestOfFirst(weights) {
 function weightsPanel(head, x, queries, keys, where, choice) {
   let cell = choice.cell ?? largestOfFirst(head.weights);
   if (cell[0] >= x.rows || cell[1] >= x.cols) cell = largestOfFirst(head.weights);
-  const below = el("div", { class: "arithmetic", "aria-live": "polite" });
+  const { box, say } = readout();
   const choose = (row, col) => {
     choice.cell = [row, col];
-    below.replaceChildren(
-      el("p", {}, el("strong", {}, `query ${row}, “${queries[row]}”; key ${col}, “${keys[col]}”: `,
-        `weight ${shown(at(head.weights, row, col))}`)),
-      ...arithmetic(explainWeight(head, row, col, keys)));
+    say(`query ${row}, “${queries[row]}”; key ${col}, “${keys[col]}”: weight ` +
+      shown(at(head.weights, row, col)), "", explainWeight(head, row, col, keys));
   };
   choose(...cell);
   const isWeight = x.name === "weights", limit = limitOf(x);
@@ -171,7 +177,7 @@ function weightsPanel(head, x, queries, keys, where, choice) {
     ? legend("Keys across, queries down.", weightColour, ["0", "0.5", "1"])
     : legend("Keys across, queries down.", (share) => signedColour(share * 2 - 1, 1),
       [shown(-limit), "0", shown(limit)]);
-  return [weightTable(x, queries, keys, `${x.name}: ${where}`, cell, choose), scale, below];
+  return [weightTable(x, queries, keys, `${x.name}: ${where}`, cell, choose), scale, box];
 }
 
 /** An explanation as elements: its lines, and the tables of what was added. */

@@ -12,9 +12,9 @@ function showLetters(decoded, vocabulary, labels, choice, again) {
   const sum = order.reduce((total, id) =>
     total + (id === PAD || id === BOS ? 0 : Math.exp(at(logits, row, id) - top)), 0);
   const read = labels.slice(0, row + 1).join(" ");
-  const below = el("div", { class: "arithmetic", "aria-live": "polite" });
+  const { box, say } = readout();
   const chosen = vocabulary[choice.id] === undefined ? order[0] : choice.id;
-  explainLetter(below, decoded, vocabulary, row, chosen, { top, sum });
+  explainLetter(say, decoded, vocabulary, row, chosen, { top, sum });
   const rows = order.map((id) => el("tr", { class: id === order[0] ? "kept" : "" },
     el("th", { scope: "row", class: "letter" }, pressed(`token-${id}`, id === chosen,
       () => { choice.id = id; again(); }, tokenName(vocabulary[id]))),
@@ -30,20 +30,19 @@ function showLetters(decoded, vocabulary, labels, choice, again) {
         el("thead", {}, el("tr", {}, ["token", "id", "logit", "probability", "0 to 1"].map((text) =>
           el("th", { scope: "col" }, text)))),
         el("tbody", {}, rows))),
-      below),
+      box),
   ];
 }
 
-function explainLetter(below, decoded, vocabulary, row, id, { top, sum }) {
+function explainLetter(say, decoded, vocabulary, row, id, { top, sum }) {
   const { logits, probabilities } = decoded;
   const outside = id === PAD || id === BOS, logit = at(logits, row, id);
   const softmax = outside ? "no part of a sentence: its logit becomes −∞, its probability 0"
     : `exp(${shown(logit)} − ${inner(top)}) / Σ = ${shown(Math.exp(logit - top))} / ` +
       `${shown(sum)} = ${shown(at(probabilities, row, id))}`;
-  below.replaceChildren(
-    el("p", {}, el("strong", {}, `${tokenName(vocabulary[id])}: logit ${shown(logit)}, ` +
-      `probability ${shown(at(probabilities, row, id))}`)),
-    ...arithmetic([...explain(logits, row, id), { text: `softmax: ${softmax}` }]));
+  say(`${tokenName(vocabulary[id])}: logit ${shown(logit)}, ` +
+    `probability ${shown(at(probabilities, row, id))}`, "",
+  [...explain(logits, row, id), { text: `softmax: ${softmax}` }]);
 }
 
 function bar(share) {
@@ -62,7 +61,7 @@ function showGreedy(found, vocabulary) {
 }
 
 /** Beam search: its settings, the tree of beams, and one step with all its candidates. */
-function showBeams(found, vocabulary, choice, settle, again) {
+function showBeams(found, vocabulary, choice, verdict, settle, again) {
   choice.step = Math.min(choice.step, found.steps.length - 1);
   const move = (step) => { choice.step = step; again(); };
   return [
@@ -72,7 +71,8 @@ function showBeams(found, vocabulary, choice, settle, again) {
         (alpha) => settle({ alpha }))),
     el("p", {}, el("strong", {}, textOf(found.ids, vocabulary)), ` · log-probability ` +
       `${shown(found.total)}, divided by the penalty of ${found.ids.length} tokens ` +
-      `${shown(lengthPenalty(found.ids.length, choice.alpha))}: ${shown(found.value)}`),
+      `${shown(lengthPenalty(found.ids.length, choice.alpha))}: ${shown(found.value)}. `,
+    verdict),
     el("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "tree of beams" },
       tree(found, vocabulary, choice.step, move)),
     el("p", { class: "soft" }, "A column per step, the best beam at the top; the thick line leads " +
@@ -117,8 +117,8 @@ function showStep(found, vocabulary, choice) {
     el("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "candidates" },
       el("table", { class: "plain" },
         el("caption", {}, `step ${choice.step}: of each beam the ${choice.K} best continuations`),
-        el("thead", {}, el("tr", {}, heads.map((text) =>
-          el(text ? "th" : "td", { scope: text ? "col" : null }, text)))),
+        el("thead", {}, el("tr", {}, heads.map((text) => el(text ? "th" : "td",
+          { scope: text ? "col" : null, class: text === "beam" ? "text" : null }, text)))),
         el("tbody", {}, rows))),
     ended.length ? el("p", {}, "Finished, divided by the length penalty:") : null,
     ended.length ? el("ul", {}, ended) : null,

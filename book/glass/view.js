@@ -49,20 +49,27 @@ function put(id, ...content) {
   place.replaceChildren(...content.flat().filter(Boolean));
   const boxes = place.querySelectorAll(".scroll, .pieces");
   if (boxes.length === before.length) boxes.forEach((box, n) => box.scrollTo(...before[n]));
+  const chosen = place.querySelector(".pieces [aria-pressed=true]"); // on a telephone they are a strip
+  if (chosen && before.length === 0) chosen.closest(".pieces").scrollLeft = chosen.offsetLeft - 24;
   if (back) document.getElementById(back)?.focus({ preventScroll: true });
 }
 
 // The parts of the page
 
-function showSaid(number, german) {
+function showSaid(german) {
   const words = result.words.join(" ");
-  const right = number === null ? null : inGerman(number);
-  const verdict = right === null ? "Typed in words: the page does not judge it."
-    : german === right ? "✓ Right." : `✗ Wrong: it should be ${right}.`;
   put("said",
-    el("p", {}, `${words} →`),
+    el("p", {}, `${words} → by greedy search:`),
     el("p", { class: "german", lang: "de" }, german || "(nothing)"),
-    el("p", { class: right === null ? "soft" : german === right ? "good" : "bad" }, verdict));
+    el("p", {}, judged(german)));
+}
+
+/** Whether a translation of the number is right, in words and with a sign. */
+function judged(german) {
+  if (result.number === null) return el("span", { class: "soft" }, "Words are not judged.");
+  const right = inGerman(result.number);
+  return german === right ? el("span", { class: "good" }, "✓ Right.")
+    : el("span", { class: "bad" }, `✗ Wrong: it should be ${right}.`);
 }
 
 function showTokens() {
@@ -121,7 +128,13 @@ function showSearch() {
     result.beams = beamSearch(model, result.encoded.memory, K, alpha, MOST_LETTERS);
     showSearch();
   };
-  put("beams-body", showBeams(result.beams, data.target, choices.beams, settle, showSearch));
+  put("beams-body", showBeams(result.beams, data.target, choices.beams,
+    judged(textOf(result.beams.ids, data.target)), settle, showSearch));
+  const now = document.querySelector(".tree .now"), box = document.querySelector(".tree").parentElement;
+  const place = Number(now.getAttribute("x"));
+  if (place < box.scrollLeft || place + 34 > box.scrollLeft + box.clientWidth) {
+    box.scrollLeft = place - box.clientWidth / 2;
+  }
 }
 
 function showAll() {
@@ -138,8 +151,8 @@ function run() {
   document.getElementById("machine").hidden = Boolean(problem);
   field.setAttribute("aria-invalid", Boolean(problem));
   if (problem) return put("said", el("p", { class: "bad" }, problem));
-  result = translate(words, choices.beams.K, choices.beams.alpha);
-  showSaid(number, textOf(result.greedy.ids, data.target));
+  result = { number, ...translate(words, choices.beams.K, choices.beams.alpha) };
+  showSaid(textOf(result.greedy.ids, data.target));
   return showAll();
 }
 
