@@ -4,18 +4,33 @@
 /** What the cross-attentions look at: keys and values of the memory, projected once. */
 function startDecoder(model, memory) {
   const sources = model.decoder.layers.map(({ cross_attention: layer }) => ({
-    k: linear(memory, layer.W_k, "k"), v: linear(memory, layer.W_v, "v"),
+    k: rowsOf(linear(memory, layer.W_k)), v: rowsOf(linear(memory, layer.W_v)),
   }));
-  return { length: 0, sources, past: model.decoder.layers.map(() => null) };
+  return { length: 0, sources, past: model.decoder.layers.map(() => ({ k: [], v: [] })) };
 }
 
-/** The rows of x, and those of y below them. */
-function stack(x, y) {
-  if (!x) return y;
-  const out = matrix(x.rows + y.rows, x.cols, x.name, x.from);
-  out.data.set(x.data);
-  out.data.set(y.data, x.data.length);
-  return out;
+/** The rows of a matrix as a list. */
+function rowsOf(x) {
+  return Array.from({ length: x.rows }, (_, t) => x.data.subarray(t * x.cols, (t + 1) * x.cols));
+}
+
+/** All heads of one query, (1, d_model), over lists of keys and values: contexts side by side. */
+function attendRow(q, keys, values, n_heads) {
+  const merged = matrix(1, q.cols), d_head = q.cols / n_heads, scale = Math.sqrt(d_head);
+  for (let first = 0; first < q.cols; first += d_head) {
+    const scores = keys.map((key) => {
+      let sum = 0;
+      for (let d = first; d < first + d_head; d++) sum += q.data[d] * key[d];
+      return sum / scale;
+    });
+    const peak = Math.max(...scores), raised = scores.map((score) => Math.exp(score - peak));
+    const total = raised.reduce((sum, value) => sum + value, 0);
+    values.forEach((value, j) => {
+      const weight = raised[j] / total;
+      for (let d = first; d < first + d_head; d++) merged.data[d] += weight * value[d];
+    });
+  }
+  return merged;
 }
 
 /** Read one token; returns log-probabilities of the next one, and the state after it. */
@@ -24,16 +39,14 @@ function step(model, state, token) {
   let x = embedded([token], model.target_embedding, state.length).x;
   model.decoder.layers.forEach((layer, number) => {
     const normed = layerNorm(x, layer.norm_1), self = layer.attention;
-    const before = state.past[number];
-    const k = stack(before?.k, linear(normed, self.W_k));
-    const v = stack(before?.v, linear(normed, self.W_v));
+    const k = [...state.past[number].k, linear(normed, self.W_k).data];
+    const v = [...state.past[number].v, linear(normed, self.W_v).data];
     past.push({ k, v });
-    x = add(x, attendHeads(linear(normed, self.W_q), k, v, self, everything, n).output);
+    x = add(x, linear(attendRow(linear(normed, self.W_q), k, v, n), self.W_o));
     const cross = layer.cross_attention, source = state.sources[number];
     const q = linear(layerNorm(x, layer.norm_2), cross.W_q);
-    x = add(x, attendHeads(q, source.k, source.v, cross, everything, n).output);
+    x = add(x, linear(attendRow(q, source.k, source.v, n), cross.W_o));
     x = feedForward(x, layer.norm_3, layer.feed_forward, {}).out;
-    for (const one of [k, v]) one.from = null; // keep the numbers, not how they were made
   });
   const logits = linear(layerNorm(x, model.decoder.norm), model.generator);
   const log_probs = logSoftmax(onlyWords(logits).data);

@@ -195,5 +195,5 @@ function rowOfWeights({ masked, weights }, row, chosen, labels) {
   }
   rows.push(["Σ", "", shown(sum(sorted, raised)), shown(sum(sorted, weight))]);
   return { caption: "the row's keys, the largest weights first",
-    head: ["key", "score", "exp(score − largest)", "weight"], rows };
+    head: ["key", "score", "exp(score − max)", "weight"], rows };
 }

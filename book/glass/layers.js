@@ -166,12 +166,15 @@ function weightsPanel(head, x, queries, keys, where, choice) {
   let cell = choice.cell ?? largestOfFirst(head.weights);
   if (cell[0] >= x.rows || cell[1] >= x.cols) cell = largestOfFirst(head.weights);
   const { box, say } = readout();
-  const choose = (row, col) => {
-    choice.cell = [row, col];
+  const tell = (row, col) => {
     say(`query ${row}, “${queries[row]}”; key ${col}, “${keys[col]}”: weight ` +
       shown(at(head.weights, row, col)), "", explainWeight(head, row, col, keys));
   };
-  choose(...cell);
+  const choose = (row, col) => {
+    choice.cell = [row, col]; // from now on no longer the largest weight
+    tell(row, col);
+  };
+  tell(...cell);
   const isWeight = x.name === "weights", limit = limitOf(x);
   const scale = isWeight
     ? legend("Keys across, queries down.", weightColour, ["0", "0.5", "1"])

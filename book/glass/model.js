@@ -54,9 +54,14 @@ function sinusoidalPositions(T, d_model, first = 0) {
 
 /** x Wᵀ + b: (T, d_in) -> (T, d_out). */
 function linear(x, layer, name) {
-  const from = { op: "linear", x, layer };
-  return tabulate(x.rows, layer.weight.rows, name, from,
-    (t, i) => dot(x, t, layer.weight, i) + (layer.bias ? layer.bias.data[i] : 0));
+  const { weight, bias } = layer;
+  const out = matrix(x.rows, weight.rows, name, { op: "linear", x, layer });
+  for (let t = 0; t < x.rows; t++) { // without `tabulate`: here the page spends most of its time
+    for (let i = 0; i < weight.rows; i++) {
+      out.data[t * weight.rows + i] = dot(x, t, weight, i) + (bias ? bias.data[i] : 0);
+    }
+  }
+  return out;
 }
 
 function relu(x, name) {
@@ -127,8 +132,10 @@ function attendHead(q, k, v, mask) {
   return { q, k, v, scores, scaled, masked, weights, context };
 }
 
-/** All heads side by side, then W_o; k and v are projected already, as a cache keeps them. */
-function attendHeads(q, k, v, layer, mask, n_heads) {
+/** Project, let every head attend, put the heads' contexts side by side, then W_o. */
+function attention(query, memory, layer, mask, n_heads) {
+  const [q, k, v] = [[query, layer.W_q, "q"], [memory, layer.W_k, "k"], [memory, layer.W_v, "v"]]
+    .map(([x, projection, name]) => linear(x, projection, `${name} of all heads`));
   const d_head = q.cols / n_heads, heads = [];
   for (let h = 0; h < n_heads; h++) {
     const [qh, kh, vh] = [[q, "q"], [k, "k"], [v, "v"]].map(
@@ -138,12 +145,6 @@ function attendHeads(q, k, v, layer, mask, n_heads) {
   const merged = tabulate(q.rows, q.cols, "merged heads", { op: "merge", heads, d_head },
     (t, i) => at(heads[Math.floor(i / d_head)].context, t, i % d_head));
   return { heads, merged, output: linear(merged, layer.W_o, "W_o of the merged heads") };
-}
-
-function attention(query, memory, layer, mask, n_heads) {
-  const [q, k, v] = [[query, layer.W_q, "q"], [memory, layer.W_k, "k"], [memory, layer.W_v, "v"]]
-    .map(([x, projection, name]) => linear(x, projection, `${name} of all heads`));
-  return attendHeads(q, k, v, layer, mask, n_heads);
 }
 
 // Lesson 10: layers, stacks, the whole
@@ -228,7 +229,7 @@ function floats(text) {
 
 /** Build {encoder: {layers: [{attention: {W_q: {weight, bias}, …}, …}], norm}, …} from the data. */
 function unpack(packed) {
-  const numbers = floats(packed.numbers), model = { ...packed.settings };
+  const numbers = Float64Array.from(floats(packed.numbers)), model = { ...packed.settings };
   for (const { name, rows, cols, first } of packed.tensors) {
     const path = name.split("."), last = path.pop();
     let place = model;
