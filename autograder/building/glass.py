@@ -17,7 +17,7 @@ from torch import nn
 from attention.provided import translators
 from attention.provided.files import write_aside
 from autograder import ROOT, CourseError
-from autograder.building.lesson import find, read
+from autograder.building.lesson import find
 
 PARTS = ROOT / "book" / "glass"
 PAGE = ROOT / "book" / "_build" / "glass.html"
@@ -77,7 +77,8 @@ def lesson_titles(links: str | None) -> dict[str, dict[str, str]]:
     """The title of each lesson and the address of its page, by its two digits; see `write`."""
     found = {}
     for path in find():
-        title = read(path).cells[0].source.partition("\n")[0].removeprefix("# ")
+        with path.open(encoding="utf-8") as lines:  # "# %% [markdown]", then the title
+            title = next(line for line in lines if line.startswith("# # ")).strip()[4:]
         address = links.replace(PLACE, path.stem) if links else ""
         found[path.stem[:2]] = {"title": title, "address": address}
     return found
