@@ -19,7 +19,7 @@ function encoderPieces(layer) {
     { name: "norm_1", what: "each row: mean 0, variance 1, then scale and shift", x: layer.normed },
     { name: "self-attention", what: "every word looks at every word", attention: layer.self },
     ...output("W_o", layer.self),
-    { name: "x + attention", what: "the residual", x: layer.sum },
+    { name: "x + attention", what: "the residual: what came in, plus the update", x: layer.sum },
     ...fedForward(layer.fed, "norm_2"),
   ];
 }
@@ -31,12 +31,12 @@ function decoderPieces(layer) {
     { name: "norm_1", what: "each row: mean 0, variance 1, then scale and shift", x: layer.normed },
     { name: "self-attention", what: "every letter looks at itself and at those before it", attention: layer.self },
     ...output("W_o", layer.self),
-    { name: "x + self-attention", what: "the residual", x: layer.sum },
+    { name: "x + self-attention", what: "the residual: what came in, plus the update", x: layer.sum },
     { name: "norm_2", what: "each row normalised again", x: layer.asking },
     { name: "cross-attention", what: "queries from the letters; keys and values from the memory", attention: layer.cross,
       crosses: true },
     ...output("W_o of cross-attention", layer.cross),
-    { name: "x + cross-attention", what: "the residual", x: layer.both },
+    { name: "x + cross-attention", what: "the residual: what came in, plus the update", x: layer.both },
     ...fedForward(layer.fed, "norm_3"),
   ];
 }
@@ -48,7 +48,7 @@ function output(name, attention) {
 function fedForward(fed, norm) {
   return [
     { name: norm, what: "each row normalised again", x: fed.normed },
-    { name: "linear_1, ReLU", what: "d_ff hidden units; what is negative becomes 0", x: fed.hidden },
+    { name: "linear_1, ReLU", what: "hidden units, d_ff of them; what is negative becomes 0", x: fed.hidden },
     { name: "linear_2", what: "back to d_model features", x: fed.update },
     { name: "x + feed-forward", what: "the residual: what goes out", x: fed.out },
   ];
@@ -179,7 +179,7 @@ function weightsPanel(head, x, queries, keys, where, choice) {
   const scale = isWeight
     ? legend("Keys across, queries down.", weightColour, ["0", "0.5", "1"])
     : legend("Keys across, queries down.", (share) => signedColour(share * 2 - 1, 1),
-      [shown(-limit), "0", shown(limit)]);
+      [-limit, 0, limit].map((value) => brief(value, false)));
   return [weightTable(x, queries, keys, `${x.name}: ${where}`, cell, choose), scale, box];
 }
 

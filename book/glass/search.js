@@ -1,6 +1,8 @@
 // The end of the page: the next letter's probabilities, greedy search, and beams.
 "use strict";
 
+const LONGEST_SHOWN = 20; // letters of a beam
+
 /** The letters that the decoder read, as buttons, and what it says comes after the chosen one. */
 function showLetters(decoded, vocabulary, labels, choice, again) {
   const row = Math.min(choice.row, labels.length - 1), { logits, probabilities } = decoded;
@@ -105,7 +107,7 @@ function showStep(found, vocabulary, choice) {
   const { candidates, before, beams, hope, reached, stays } = found.steps[choice.step];
   const rows = candidates.map((one, rank) => el("tr", { class: one.kept ? "kept" : "dropped" },
     el("th", { scope: "row" }, String(rank)),
-    el("td", { class: "text" }, textOf(before[one.beam].ids, vocabulary) || "BOS"),
+    beamCell(textOf(before[one.beam].ids, vocabulary) || "BOS"),
     el("td", { class: "letter" }, before[one.beam].finished ? "ended" : tokenName(vocabulary[one.token])),
     el("td", {}, shown(before[one.beam].total)), el("td", {}, shown(one.log_p)),
     el("td", {}, shown(one.total)), el("td", {}, one.kept ? "kept" : "dropped")));
@@ -124,6 +126,12 @@ function showStep(found, vocabulary, choice) {
     ended.length ? el("ul", {}, ended) : null,
     el("p", {}, judgement(ended.length, hope, reached, stays)),
   ];
+}
+
+/** What a beam has written: its end, where it is long. */
+function beamCell(text) {
+  const end = text.length > LONGEST_SHOWN ? `…${text.slice(-LONGEST_SHOWN)}` : text;
+  return el("td", { class: "text", title: text }, end);
 }
 
 function judgement(ended, hope, reached, stays) {
@@ -169,7 +177,7 @@ function tree(found, vocabulary, now, choose) {
     nodes.push(svg("circle", { class: best, cx: x(step), cy: y(rank), r: 12 }));
     const letter = step && before[beam.origin].finished ? "·" : tokenName(vocabulary[beam.ids.at(-1)]);
     nodes.push(svg("text", { x: x(step), y: y(rank) + 4.5,
-      ...(letter.length > 1 && { class: "ranks" }) }, letter));
+      ...(letter.length > 1 && { class: "ends" }) }, letter));
   }));
   const numbers = found.steps.map((_, step) => svg("text", { class: "ranks", x: x(step),
     y: height - 4 }, String(step)));

@@ -310,6 +310,23 @@ def test_a_beam_search_is_followed_step_by_step(page, trained):
     assert EOS in ids[0]
 
 
+def test_what_the_page_tells_to_try_is_there_to_be_seen(page):
+    type_in(page, "931")
+    page.evaluate("window.weights = result.decoded.layers[1].cross.heads[3].weights")
+    looks = page.evaluate(
+        """names(result.decoded.ids, data.target).map((_, t) => {
+            const row = [...weights.data.slice(t * weights.cols, (t + 1) * weights.cols)];
+            return row.indexOf(Math.max(...row));
+        })"""
+    )
+    assert looks.index(3) < looks.index(2)  # one before thirty, which the source says first
+    type_in(page, "106837")
+    assert "✗ Wrong" in page.locator("#said").inner_text()
+    for K, verdict in (("1", "✗ Wrong"), ("3", "✓ Right")):
+        page.select_option("#beam-K", K)
+        assert verdict in page.locator("#beams-body").inner_text()
+
+
 # Who can use it, and what it may do
 
 
@@ -328,6 +345,8 @@ def test_nothing_is_wider_than_a_telephone(page):
     size = page.viewport_size
     page.set_viewport_size({"width": 380, "height": 800})
     type_in(page, "777777")
+    page.press("#step", "End")  # the beams that have ended, with all their letters
+    assert "Finished" in page.locator("#beams-body").inner_text()
     assert page.evaluate("document.documentElement.scrollWidth") <= 380
     page.set_viewport_size(size)
 
