@@ -16,6 +16,7 @@ from torch import nn
 
 from attention.provided import translators
 from attention.provided.files import write_aside
+from attention.provided.model_file import ModelFileError
 from autograder import ROOT, CourseError
 from autograder.building.lesson import find
 
@@ -37,7 +38,8 @@ def write(to: Path = PAGE, lesson_links: str | None = None) -> int:
     lesson_links  the address of a lesson's page, with {lesson} for its name, as in
                   "{lesson}.html" for 10_transformer.html; None: lessons are named and not linked
 
-    Raises GlassError for a folder in place of the file, or for links without {lesson}.
+    Raises GlassError for a folder in place of the file, for links without {lesson}, or if the
+    model's file is missing or damaged.
     """
     if to.is_dir():
         raise GlassError(f"{to} is a folder: name the file to write, as in {to / 'glass.html'}")
@@ -53,7 +55,10 @@ def page(lesson_links: str | None = None) -> str:
         raise GlassError(
             f"--lesson-links {lesson_links!r} holds no {PLACE}: where does a lesson's name go?"
         )
-    model, corpus = translators.trained(MODEL)
+    try:
+        model, corpus = translators.trained(MODEL)
+    except ModelFileError as error:
+        raise GlassError(str(error)) from error
     style = (PARTS / "style.css").read_text(encoding="utf-8")
     # One "use strict" at the top counts for all of them.
     script = "\n".join((PARTS / f"{name}.js").read_text(encoding="utf-8") for name in SCRIPTS)

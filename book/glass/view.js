@@ -174,4 +174,8 @@ for (const button of document.querySelectorAll(".examples button")) {
   });
 }
 prefersDark.addEventListener("change", () => result && showAll());
+
+// A link may choose the number: glass.html?number=931
+const asked = new URLSearchParams(location.search).get("number");
+if (asked !== null) document.getElementById("number").value = asked;
 run();

@@ -4,6 +4,7 @@ import re
 
 import pytest
 
+from attention.provided import translators
 from autograder.building import glass
 from autograder.commands import cli
 
@@ -62,6 +63,15 @@ def test_bad_options_get_a_sentence(options, sentence, tmp_path, monkeypatch, ca
     said = capsys.readouterr().err
     assert sentence in said
     assert said.count("\n") == 1
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_missing_model_gets_a_sentence_that_says_how_to_make_it(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(translators, "CHECKPOINTS", tmp_path)
+    assert cli.main(["glass", "--to", str(tmp_path / "glass.html")]) == 1
+    said = capsys.readouterr().err
+    assert f"{tmp_path / 'transformer.safetensors'} is missing" in said
+    assert "python -m attention.provided.translators transformer" in said
     assert list(tmp_path.iterdir()) == []
 
 
