@@ -118,7 +118,8 @@ function showStep(found, vocabulary, choice) {
   return [
     el("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "candidates" },
       el("table", { class: "plain" },
-        el("caption", {}, `step ${choice.step}: of each beam the ${choice.K} best continuations`),
+        el("caption", {}, `step ${choice.step}: of each beam the ${choice.K} best continuations; ` +
+          "a score is a log-probability"),
         el("thead", {}, el("tr", {}, heads.map((text) => el(text ? "th" : "td",
           { scope: text ? "col" : null, class: text === "beam" ? "text" : null }, text)))),
         el("tbody", {}, rows))),
