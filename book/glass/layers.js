@@ -18,7 +18,7 @@ function encoderPieces(layer) {
     { name: "x", what: "what comes in", x: layer.x },
     { name: "norm_1", what: "each row: mean 0, variance 1, then scale and shift", x: layer.normed },
     { name: "self-attention", what: "every word looks at every word", attention: layer.self },
-    ...output("W_o", layer.self),
+    ...output("", layer.self),
     { name: "x + attention", what: "the residual: what came in, plus the update", x: layer.sum },
     ...fedForward(layer.fed, "norm_2"),
   ];
@@ -30,19 +30,22 @@ function decoderPieces(layer) {
     { name: "x", what: "what comes in", x: layer.x },
     { name: "norm_1", what: "each row: mean 0, variance 1, then scale and shift", x: layer.normed },
     { name: "self-attention", what: "every letter looks at itself and at those before it", attention: layer.self },
-    ...output("W_o", layer.self),
+    ...output("", layer.self),
     { name: "x + self-attention", what: "the residual: what came in, plus the update", x: layer.sum },
     { name: "norm_2", what: "each row normalised again", x: layer.asking },
     { name: "cross-attention", what: "queries from the letters; keys and values from the memory", attention: layer.cross,
       crosses: true },
-    ...output("W_o of cross-attention", layer.cross),
+    ...output(" (cross)", layer.cross),
     { name: "x + cross-attention", what: "the residual: what came in, plus the update", x: layer.both },
     ...fedForward(layer.fed, "norm_3"),
   ];
 }
 
-function output(name, attention) {
-  return [{ name, what: "the heads' contexts merged side by side, then W_o", x: attention.output }];
+function output(which, { merged, output: update }) {
+  return [
+    { name: `merged heads${which}`, what: "the heads' contexts side by side", x: merged },
+    { name: `W_o${which}`, what: "W_o of the merged heads: the update", x: update },
+  ];
 }
 
 function fedForward(fed, norm) {

@@ -104,7 +104,9 @@ def test_every_piece_of_a_layer_says_where_its_numbers_come_from(page, glass_mod
         for key in ("Home", "PageUp", "ArrowRight"):
             drawn.press(key)
         lines = panel.locator(".arithmetic").inner_text().splitlines()
-        assert "[0, 1] = " in lines[0] and len(lines) > 1, piece
+        assert panel.locator(".panel h3").first.inner_text().endswith(piece.splitlines()[0])
+        number = lines[0].partition("[0, 1] = ")[2].partition(" ·")[0]
+        assert number and any(line.endswith(f"= {number}") for line in lines[1:]), piece
 
 
 def test_a_beam_search_is_followed_step_by_step(page, glass_model):
