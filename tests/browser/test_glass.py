@@ -40,7 +40,8 @@ MATRICES = """words => {
 SEARCHED = """([words, K, alpha]) => {
     const { greedy, beams } = translate(words, K, alpha);
     const steps = beams.steps.map(({ beams }) => beams.map(({ total, ids }) => [total, ids]));
-    return { greedy: [greedy.total, greedy.ids], beams: [beams.total, beams.ids], steps };
+    return { greedy: [greedy.total, greedy.ids], beams: [beams.total, beams.ids], steps,
+        value: beams.value };
 }"""
 
 
@@ -127,6 +128,8 @@ def test_the_searches_are_those_of_decoding(page, glass_model, text, beam, alpha
     ids, totals = decoding.beam_search(model, source, beam, alpha, return_scores=True)
     assert got["beams"][1] == ids[0].tolist()
     assert got["beams"][0] == pytest.approx(totals.item(), abs=1e-4)
+    value = decoding.length_normalised(totals[:, None], (ids != PAD).sum(1, keepdim=True), alpha)
+    assert got["value"] == pytest.approx(value.item(), abs=1e-5)
 
 
 @pytest.mark.parametrize("text", ["seven", ODD])
