@@ -1,7 +1,10 @@
 """Fixtures of the browser tests, which are skipped where there is no Chromium."""
 
 import pytest
+import torch
 
+from attention.provided import translators
+from autograder.building import glass
 from tests import needs
 from tests.browser import lab
 
@@ -28,3 +31,27 @@ def home(tmp_path):
     folder = tmp_path / "home"
     folder.mkdir()
     return folder
+
+
+@pytest.fixture(scope="module")
+def glass_page(browser, tmp_path_factory):
+    """The page, opened; what it asks for and what it complains of is in .asked and .said."""
+    path = tmp_path_factory.mktemp("glass") / "glass.html"
+    glass.write(path)
+    with browser() as opened:
+        opened.asked, opened.said = [], []
+        opened.on("requestfinished", lambda request: opened.asked.append(request.url))
+        opened.on("requestfailed", lambda one: opened.said.append(f"{one.failure}: {one.url}"))
+        opened.on("console", lambda message: opened.said.append(message.text))
+        opened.on("pageerror", lambda error: opened.said.append(str(error)))
+        opened.goto(path.as_uri())
+        opened.address = path.as_uri()
+        yield opened
+
+
+@pytest.fixture(scope="module")
+def glass_model():
+    """The model that runs in the glass page, and its corpus."""
+    model, corpus = translators.trained(glass.MODEL)
+    with translators.one_thread(), torch.no_grad():
+        yield model, corpus

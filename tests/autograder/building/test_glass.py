@@ -1,0 +1,80 @@
+"""The translator's page as a file: one, small, closed, with the links that were asked for."""
+
+import re
+
+import pytest
+
+from attention.provided import translators
+from autograder.building import glass
+from autograder.commands import cli
+
+LARGEST = 2_000_000  # bytes
+
+
+@pytest.fixture(scope="module")
+def text():
+    return glass.page()
+
+
+def test_the_command_writes_one_small_file_and_says_where(tmp_path, capsys):
+    path = tmp_path / "new folder" / "glass.html"
+    assert cli.main(["glass", "--to", str(path)]) == 0
+    assert path.stat().st_size < LARGEST
+    assert capsys.readouterr().out == f"{path}: {path.stat().st_size / 1e6:.2f} MB\n"
+    assert [one.name for one in path.parent.iterdir()] == ["glass.html"]
+
+
+def test_the_page_names_no_address_and_no_file(text):
+    outside = re.sub(r'<script type="application/json".*?</script>', "", text, flags=re.DOTALL)
+    addresses = set(re.findall(r"https?://[^\s\"'`]+", outside))
+    assert addresses == {"http://www.w3.org/2000/svg"}  # the name of a language, not a place
+    assert re.findall(r"\bsrc=|@import|url\(|<link|<iframe", outside) == []
+    assert "href=" not in outside.replace('href="#', "")
+
+
+def test_its_policy_allows_what_stands_in_it_and_nothing_else(text):
+    policy = re.search(r'Content-Security-Policy" content="([^"]*)"', text)[1].replace("&#39;", "'")
+    rules = dict(rule.split(" ", 1) for rule in policy.split("; "))
+    assert rules.pop("style-src").startswith("'sha256-")
+    assert rules.pop("script-src").startswith("'sha256-")
+    assert rules == dict.fromkeys(["default-src", "base-uri", "form-action"], "'none'")
+
+
+def test_lessons_are_named_and_linked_only_where_that_is_asked(text):
+    assert "Lesson 10 · How do the pieces make a translator?" in text
+    linked = glass.page("../{lesson}.html#top")
+    assert (
+        '<a href="../10_transformer.html#top">'
+        "Lesson 10 · How do the pieces make a translator?</a>" in linked
+    )
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        (["--to", "."], "is a folder: name the file to write, as in "),
+        (["--lesson-links", "lesson.html"], "'lesson.html' holds no {lesson}"),
+    ],
+)
+def test_bad_options_get_a_sentence(options, sentence, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(glass, "PAGE", tmp_path / "glass.html")
+    assert cli.main(["glass", *options]) == 1
+    said = capsys.readouterr().err
+    assert sentence in said
+    assert said.count("\n") == 1
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_missing_model_gets_a_sentence_that_says_how_to_make_it(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(translators, "CHECKPOINTS", tmp_path)
+    assert cli.main(["glass", "--to", str(tmp_path / "glass.html")]) == 1
+    said = capsys.readouterr().err
+    assert f"{tmp_path / 'transformer.safetensors'} is missing" in said
+    assert "python -m attention.provided.translators transformer" in said
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_parts_stay_short():
+    for path in glass.PARTS.iterdir():
+        assert len(path.read_text(encoding="utf-8").splitlines()) <= 300, path.name

@@ -1,0 +1,159 @@
+"""The page in which the shipped translator runs: all its numbers are PyTorch's."""
+
+import base64
+import math
+
+import pytest
+import torch
+
+from attention import decoding
+from attention.multi_head_attention import split_heads
+from attention.provided.data import BOS, PAD, in_words
+from attention.tokens_and_positions import sinusoidal_positions
+from attention.transformer import masks_from_tokens
+from tests.browser.glass import ODD, run_watched, source_of
+
+pytestmark = pytest.mark.browser
+
+
+@pytest.fixture
+def page(glass_page):
+    return glass_page
+
+
+CLOSE = {"rtol": 0, "atol": 1e-4}
+TEXTS = [in_words(number, "en") for number in (7, 231, 777777)] + [ODD, "zero " * 12]
+# Every matrix of a result, by its path in it: rows, columns, and float64 numbers in base64.
+MATRICES = """words => {
+    const text = numbers => btoa(Array.from(new Uint8Array(numbers.buffer),
+        byte => String.fromCharCode(byte)).join(""));
+    const found = {}, walk = (one, path) => {
+        if (one === null || typeof one !== "object") return;
+        if (one.data instanceof Float64Array) {
+            found[path] = [one.rows, one.cols, text(one.data)];
+        } else for (const key of Object.keys(one)) walk(one[key], path ? path + "." + key : key);
+    };
+    const { encoded, decoded } = translate(words, 1, 0);
+    walk({ encoded, decoded }, "");
+    return found;
+}"""
+SEARCHED = """([words, K, alpha]) => {
+    const { greedy, beams } = translate(words, K, alpha);
+    const steps = beams.steps.map(({ beams }) => beams.map(({ total, ids }) => [total, ids]));
+    return { greedy: [greedy.total, greedy.ids], beams: [beams.total, beams.ids], steps,
+        value: beams.value };
+}"""
+
+
+def attention_of(name, seen, n_heads, path):
+    """The matrices of one attention, as the page names them."""
+    into, out, all_weights, _ = seen
+    weights, causal = all_weights[name], name.startswith("decoder") and "cross" not in name
+    heads = {part: split_heads(out[f"{name}.W_{part}"][None], n_heads)[0] for part in "qkv"}
+    context = split_heads(into[f"{name}.W_o"][None], n_heads)[0]
+    scores = heads["q"] @ heads["k"].transpose(1, 2)
+    scaled = scores / math.sqrt(context.shape[2])
+    hidden = torch.ones_like(scores, dtype=torch.bool).triu(1) & causal
+    masked = scaled.masked_fill(hidden, -math.inf)
+    heads |= {"scores": scores, "scaled": scaled, "masked": masked}
+    heads |= {"weights": weights, "context": context}
+    found = {f"{path}.heads.{h}.{part}": x[h] for part, x in heads.items() for h in range(n_heads)}
+    return found | {f"{path}.merged": into[f"{name}.W_o"], f"{path}.output": out[f"{name}.W_o"]}
+
+
+def layer_of(name, seen, n_heads, path):
+    """The matrices of one layer, as the page names them."""
+    into, out, *_ = seen
+    crosses, last = name.startswith("decoder"), "norm_3" if name.startswith("decoder") else "norm_2"
+    fed = {
+        "normed": out[f"{name}.{last}"],
+        "hidden": into[f"{name}.feed_forward.linear_2"],
+        "update": out[f"{name}.feed_forward.linear_2"],
+        "out": out[name],
+    }
+    found = {f"fed.{part}": x for part, x in fed.items()}
+    found |= {"x": into[name], "normed": out[f"{name}.norm_1"], "out": out[name]}
+    found |= {"sum": into[f"{name}.norm_2"]}
+    if crosses:
+        found |= {"asking": out[f"{name}.norm_2"], "both": into[f"{name}.norm_3"]}
+    found = {f"{path}.{part}": x for part, x in found.items()}
+    found |= attention_of(f"{name}.attention", seen, n_heads, f"{path}.self")
+    if crosses:
+        found |= attention_of(f"{name}.cross_attention", seen, n_heads, f"{path}.cross")
+    return found
+
+
+def expected(model, source):
+    """Every matrix that the page shows for a source, from PyTorch: by its path in the page."""
+    seen = run_watched(model, source)
+    into, out, _, read = seen
+    found = {}
+    for path, side, ids in (("encoded", "encoder", source), ("decoded", "decoder", read)):
+        table = model.source_embedding if side == "encoder" else model.target_embedding
+        d_model = table.embedding_dim
+        positions = sinusoidal_positions(torch.arange(ids.shape[1], dtype=torch.float32), d_model)
+        found[f"{path}.scaled"] = table(ids[0]) * math.sqrt(d_model)
+        found[f"{path}.positions"] = positions
+        found[f"{path}.x"] = into[f"{side}.layers.0"]
+        for number, layer in enumerate(getattr(model, side).layers):
+            n_heads = layer.attention.n_heads
+            name = f"{side}.layers.{number}"
+            found |= layer_of(name, seen, n_heads, f"{path}.layers.{number}")
+    logits = out["generator"]
+    words = logits.clone()
+    words[:, [PAD, BOS]] = -math.inf
+    found |= {"encoded.memory": out["encoder.norm"], "decoded.output": out["decoder.norm"]}
+    return found | {"decoded.logits": logits, "decoded.probabilities": words.softmax(dim=1)}
+
+
+@pytest.mark.parametrize("text", TEXTS)
+def test_every_number_is_pytorchs(page, glass_model, text):
+    model, corpus = glass_model
+    wanted = expected(model, source_of(text, corpus))
+    got = page.evaluate(MATRICES, text.split())
+    assert set(got) == set(wanted)
+    for path, (rows, cols, numbers) in got.items():
+        shown = torch.frombuffer(bytearray(base64.b64decode(numbers)), dtype=torch.float64)
+        shown = shown.view(rows, cols).float()
+        torch.testing.assert_close(shown, wanted[path], **CLOSE, msg=lambda m, p=path: f"{p}: {m}")
+
+
+@pytest.mark.parametrize("text", TEXTS)
+@pytest.mark.parametrize(("beam", "alpha"), [(1, 0.0), (3, 0.6), (8, 1.0)])
+def test_the_searches_are_those_of_decoding(page, glass_model, text, beam, alpha):
+    model, corpus = glass_model
+    source = source_of(text, corpus)
+    got = page.evaluate(SEARCHED, [text.split(), beam, alpha])
+    assert got["greedy"][1] == decoding.greedy(model, source)[0].tolist()
+    ids, totals = decoding.beam_search(model, source, beam, alpha, return_scores=True)
+    assert got["beams"][1] == ids[0].tolist()
+    assert got["beams"][0] == pytest.approx(totals.item(), abs=1e-4)
+    value = decoding.length_normalised(totals[:, None], (ids != PAD).sum(1, keepdim=True), alpha)
+    assert got["value"] == pytest.approx(value.item(), abs=1e-5)
+
+
+@pytest.mark.parametrize("text", ["seven", ODD])
+def test_every_step_keeps_the_beams_of_the_plain_search(page, glass_model, text):
+    model, corpus = glass_model
+    source = source_of(text, corpus)
+    source_mask, _ = masks_from_tokens(source, source)
+    memory = model.encode(source, source_mask)
+
+    def next_log_probs(ids):
+        logits = model.decode(torch.tensor([ids]), memory, None, source_mask)[0, -1]
+        logits[[PAD, BOS]] = -math.inf
+        return logits.log_softmax(dim=0)
+
+    steps = page.evaluate(SEARCHED, [text.split(), 3, 0.6])["steps"]
+    for length in range(1, min(len(steps), 10) + 1):
+        wanted = decoding.plain_beam_search(next_log_probs, 3, length)
+        assert [ids for _, ids in steps[length - 1]] == [ids for _, ids in wanted]
+        totals = [total for total, _ in steps[length - 1]]
+        assert totals == pytest.approx([total for total, _ in wanted], abs=1e-4)
+
+
+def test_numbers_are_written_as_in_the_corpus(page, glass_model):
+    _, corpus = glass_model
+    numbers = [*range(1, 1200), *(pair[0] for pair in corpus.test), 100_000, 101_001, 999_999, 0]
+    got = page.evaluate("all => all.map(n => [inEnglish(n), inGerman(n)])", numbers)
+    assert got == [[in_words(n, "en"), in_words(n, "de")] for n in numbers]
