@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 import torch
 from torch import Tensor, distributed
 
+from attention.provided import mine
 from attention.provided.data import pad
 from attention.provided.model_file import put, weights_of
 from attention.provided.progress import Bar
@@ -62,7 +63,7 @@ class Trainer:
         self.first = rank() == 0
         torch.manual_seed(settings.seed)
         model = make_model(dataclasses.asdict(settings), pairs.source, pairs.target)
-        self.model = prepare(model, device)
+        self.model = model.to(device) if mine.placed() else prepare(model, device)
         if settings.compile:
             for stack in (self.model.encoder, self.model.decoder):
                 stack.compile(dynamic=True)
