@@ -31,6 +31,7 @@ from attention.train.run_folder import RunFolder, RunFolderError
 from attention.train.settings import Settings
 from attention.train.step import rank, world_size
 from attention.train.trainer import Diverged, Trainer
+from attention.train.translate import translate_with
 from attention.transformer import Transformer
 
 ERRORS = (CorpusError, Diverged, ModelFileError, RunFolderError, ValueError)  # say what to do
@@ -64,6 +65,10 @@ def parser() -> Parser:
         metavar="FOLDER",
         help="train with your own pieces, from `autograder collect` (default folder: mine)",
     )
+    made.add_argument(
+        "--translate", nargs="+", metavar="TEXT", help="do not train: translate with the run there"
+    )
+    made.add_argument("--draw", type=Path, metavar="FILE", help="and draw the first's attention")
     made.add_argument("--export", type=Path, help="copy the final weights to this file")
     settings.add_options(made)
     return made
@@ -95,6 +100,11 @@ def run(options: argparse.Namespace) -> int:
     device = choose_device(options.device)
     join(device)
     folder = RunFolder(options.folder or Path("runs") / options.corpus)
+    if options.translate:
+        translate_with(folder.path, options.translate, options.draw, device)
+        return 0
+    if options.draw:
+        raise ValueError("--draw shows a translation: give its text with --translate")
     chosen = resume(options, folder) if options.resume else settings.from_options(options)
     pairs = read(options, chosen)
     first = rank() == 0

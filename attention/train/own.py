@@ -59,18 +59,19 @@ def choose(
 def _without_wrong(trial: Trial, library: Outcome) -> Outcome:
     """The outcome with all pieces that do no harm; the others leave ``own`` with a sentence."""
     pieces = trial.pieces
-    suspects = list(pieces.own)
+    outcome, _, _ = _attempt(trial, list(pieces.own), library)
+    if outcome is not None:
+        return outcome
+    # An error may show in a piece that is handed what another made: each is tried by itself first.
+    for name in list(pieces.own):
+        _, problem, _ = _attempt(trial, [name], library)
+        if problem:
+            _give_up(pieces, name, problem)
     while True:
         outcome, problem, guilty = _attempt(trial, list(pieces.own), library)
         if outcome is not None:
             return outcome
-        if guilty is None:  # ask each by itself, once; then the last that is left to blame
-            alone = {name: _attempt(trial, [name], library)[1] for name in suspects}
-            found = {name: said for name, said in alone.items() if said}
-            guilty, suspects = (next(iter(found)) if found else suspects[-1]), suspects[:-1]
-            problem = found.get(guilty, f"together with your other pieces: {problem}")
-        _give_up(pieces, guilty, problem)
-        suspects = [name for name in suspects if name != guilty]
+        _give_up(pieces, guilty or list(pieces.own)[-1], f"with your other pieces, {problem}")
 
 
 def _attempt(
@@ -109,7 +110,7 @@ def _time(trial: Trial, name: str, together: Outcome) -> Timed:
     part = next(part for part, ran in together.ran.items() if name in ran)
     every = list(trial.pieces.own)
     without, within = list[str](), [name]
-    if name not in trial.run([name]).ran[part]:
+    if name not in trial.run([name], part).ran[part]:
         without, within = [other for other in every if other != name], every
     return Timed(name, part, *trial.seconds(without, within, part))
 
@@ -159,10 +160,10 @@ def report(
         console.print(f"{name}: {why}; the library's is used.", markup=False, soft_wrap=True)
     unused = [name for name in pieces.own if name not in {one.name for one in times}]
     if unused:
-        console.print(f"Collected, but no part of a training: {', '.join(unused)}.")
-    left = [one.name for one in pieces.every if not one.yours and one.name in NEEDED]
+        console.print(f"{len(unused)} more of your pieces are no part of a training.")
+    left = [name for name in NEEDED if name not in pieces.own and name not in pieces.why]
     if left:
-        console.print(f"Not collected, so the library's: {', '.join(left)}.")
+        console.print(f"The library's, for they are not collected: {', '.join(left)}.")
     yours, library = whole["yours"], whole["the library's"]
     console.print(
         f"A step on a whole batch: {1000 * yours:.0f} ms with yours, {1000 * library:.0f} ms with "

@@ -122,8 +122,8 @@ class Trial:
         _, step = self._step()
         return lambda: step([batch]).item()
 
-    def run(self, names: Collection[str]) -> Outcome:
-        """Run all parts with the student's pieces of these names.
+    def run(self, names: Collection[str], only: str = "") -> Outcome:
+        """Run all parts, or only one, with the student's pieces of these names.
 
         What a piece raises, or a part with it, is raised as it is.
         """
@@ -131,6 +131,8 @@ class Trial:
         found = Outcome()
         codes = {code: name for name in names for code in codes_of(self.pieces.own[name])}
         for part, work in self.parts().items():
+            if only not in ("", part):
+                continue
             with watched(codes) as ran:
                 found.results[part] = work()
             found.ran[part] = ran
@@ -150,7 +152,7 @@ class Trial:
             # Two steps begin with a new model, which is not what a training step takes.
             works.append(self.stepper(batch or self.batch) if part == STEP else self.parts()[part])
             works[-1]()
-        while len(taken[0]) < REPEATS and sum(taken[0]) + sum(taken[1]) < ENOUGH:
+        while not taken[0] or len(taken[0]) < REPEATS and sum(map(sum, taken)) < ENOUGH:
             for names, work, times in zip((one, other), works, taken, strict=True):
                 mine.put(self.pieces, names)
                 times.append(clocked(work))
@@ -197,7 +199,7 @@ def watched(codes: dict[CodeType, str]) -> Iterator[set[str]]:
     try:
         yield ran
     finally:
-        sys.setprofile(before)
+        sys.setprofile(before if callable(before) else None)
 
 
 def difference(right: Outcome, other: Outcome) -> str:

@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.table import Table
 
 if TYPE_CHECKING:  # slow to import
-    from attention.provided.mine import Piece
+    from autograder.grading.own_pieces import Piece
 
 HELP = "collect the pieces that you have built, to train with them"
 DESCRIPTION = (

@@ -1,0 +1,86 @@
+"""Translate texts with a finished run, and draw where its decoder looks."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from attention.decoding import beam_search
+from attention.provided.data import EOS
+from attention.provided.sublayers import watch_attention
+from attention.train import own
+from attention.train.corpora import Vocabulary, Words
+from attention.train.model import load_model
+from attention.train.run_folder import RunFolderError
+from attention.transformer import Transformer
+
+BEAM, ALPHA = 5, 1.0  # as a training translates at its end
+
+
+def translate_with(
+    folder: Path, texts: Sequence[str], drawing: Path | None, device: torch.device
+) -> None:
+    """Print the translation of each text, and draw the attention of the first into ``drawing``.
+
+    A run that was trained with a student's pieces translates with them, and that is said first.
+    Raises RunFolderError, ModelFileError or ValueError for what is missing or unknown.
+    """
+    if not (folder / "model.safetensors").exists():
+        raise RunFolderError(f"{folder} holds no finished training: train there first")
+    kept = own.use_kept(folder)
+    if kept:
+        print(f"with yours: {', '.join(piece.name for piece in kept)}")
+    model, source, target = load_model(folder / "model.safetensors")
+    model.to(device)
+    pictures = []
+    for text in texts:
+        read = torch.tensor([_encode(source, text)], device=device)  # (1, T_k)
+        written = beam_search(model, read, BEAM, ALPHA)  # (1, T_q)
+        print(f"{text} -> {target.decode(written[0].tolist())}")
+        pictures.append((read, written))
+    if drawing is not None:
+        draw(model, *pictures[0], source, target, drawing)
+        print(f"the attention of the last layer to the source is drawn in {drawing}")
+
+
+def _encode(vocabulary: Vocabulary, text: str) -> list[int]:
+    if isinstance(vocabulary, Words):
+        known = set(vocabulary.vocabulary.tokens)
+        parts = text.split() if vocabulary.unit == "words" else list(text)
+        unknown = [part for part in parts if part not in known]
+        if unknown:
+            raise ValueError(f"the run never read {unknown[0]!r}: write a number in words")
+    return vocabulary.encode(text)
+
+
+def draw(
+    model: Transformer,
+    read: Tensor,
+    written: Tensor,
+    source: Vocabulary,
+    target: Vocabulary,
+    path: Path,
+) -> None:
+    """Draw the weights of the decoder's last attention to the source, the mean over its heads.
+
+    read, written  (1, T_k), (1, T_q)  ids
+    """
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from attention.provided import plots
+
+    with torch.no_grad(), watch_attention(model) as weights:
+        model(read, written)
+    last = [name for name in weights if name.endswith("cross_attention")][-1]
+    mean = weights[last][0].mean(dim=0)  # (T_q, T_k)
+    axes = plots.heatmap(mean, queries=_labels(target, written), keys=_labels(source, read))
+    axes.tick_params(axis="x", rotation=60)
+    axes.figure.savefig(path, bbox_inches="tight", dpi=150)  # type: ignore[union-attr]
+
+
+def _labels(vocabulary: Vocabulary, ids: Tensor) -> list[str]:
+    return [
+        "EOS" if index == EOS else vocabulary.decode([index]) or "·" for index in ids[0].tolist()
+    ]
