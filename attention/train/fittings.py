@@ -29,27 +29,39 @@ class Update(nn.Module):
 
 
 def furnish(model: Transformer) -> Transformer:
-    """Put the student's LayerNorm, FeedForward and Residual, if in use, into a new model."""
+    """Put the student's LayerNorm, FeedForward and Residual, if in use, into a model; returns it.
+
+    They take over the weights. A masked_attention of the student's is asked, not PyTorch's kernel.
+    """
     norm = mine.own("LayerNorm")
     for module in list(model.modules()):
         if norm is not None:
             for name, child in list(module.named_children()):
                 if isinstance(child, nn.LayerNorm):
-                    setattr(module, name, norm(child.normalized_shape[0], child.eps))
+                    setattr(module, name, _with_weights(norm(len(child.weight), child.eps), child))
         if isinstance(module, Sublayers):
             _furnish_layer(module)
-    return model
+    return model.train(model.training)
 
 
 def _furnish_layer(layer: Any) -> None:
     feed_forward, residual = mine.own("FeedForward"), mine.own("Residual")
     if feed_forward is not None:
-        first: nn.Linear = layer.feed_forward.linear_1
-        made = feed_forward(first.in_features, first.out_features, layer.feed_forward.dropout.p)
-        made.load_state_dict(layer.feed_forward.state_dict())  # drawn by the library, once
-        layer.feed_forward = made
+        old = layer.feed_forward
+        first: nn.Linear = old.linear_1
+        made = feed_forward(first.in_features, first.out_features, old.dropout.p)
+        layer.feed_forward = _with_weights(made, old)
     if residual is not None:
         layer.dropout = Update(residual(layer.dropout.p))
+    if mine.own("masked_attention") is not None:
+        for attention in (layer.attention, getattr(layer, "cross_attention", None)):
+            if attention is not None:
+                attention.fused = False
+
+
+def _with_weights(made: Any, old: nn.Module) -> Any:
+    made.load_state_dict(old.state_dict())
+    return made
 
 
 class PlainLoss(ModelAndLoss):

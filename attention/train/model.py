@@ -4,9 +4,7 @@ import dataclasses
 from pathlib import Path
 from typing import Any
 
-from attention.provided import mine
 from attention.provided.model_file import load, put
-from attention.train import fittings
 from attention.train.corpora import Pairs, Vocabulary, vocabulary
 from attention.train.settings import Settings
 from attention.transformer import Transformer
@@ -17,8 +15,7 @@ SIZES = ("d_model", "n_heads", "d_ff", "n_layers", "dropout", "pre_norm", "tied"
 def make_model(settings: dict[str, Any], source: Vocabulary, target: Vocabulary) -> Transformer:
     """The untrained Transformer of some settings, a dict, for two vocabularies."""
     sizes = {name: settings[name] for name in SIZES}
-    fused = mine.own("masked_attention") is None  # PyTorch's kernel would pass it by
-    return fittings.furnish(Transformer(len(source), len(target), **sizes, fused=fused))
+    return Transformer(len(source), len(target), **sizes, fused=True)
 
 
 def about_model(settings: Settings, pairs: Pairs) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from attention.provided.data import EOS
 from attention.provided.sublayers import watch_attention
 from attention.train import own
 from attention.train.corpora import Vocabulary, Words
+from attention.train.fittings import furnish
 from attention.train.model import load_model
 from attention.train.run_folder import RunFolderError
 from attention.transformer import Transformer
@@ -32,7 +33,7 @@ def translate_with(
     if kept:
         print(f"with yours: {', '.join(piece.name for piece in kept)}")
     model, source, target = load_model(folder / "model.safetensors")
-    model.to(device)
+    furnish(model).to(device)
     pictures = []
     for text in texts:
         read = torch.tensor([_encode(source, text)], device=device)  # (1, T_k)

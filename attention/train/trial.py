@@ -27,6 +27,7 @@ from attention.provided.data import pad
 from attention.provided.mine import Pieces
 from attention.train import step as steps
 from attention.train.corpora import Pairs
+from attention.train.fittings import furnish
 from attention.train.model import make_model
 from attention.train.settings import Settings
 
@@ -73,9 +74,8 @@ class Trial:
         return made
 
     def _untrained(self) -> Any:
-        return make_model(
-            dataclasses.asdict(self.settings), self.pairs.source, self.pairs.target
-        ).to(self.device)
+        sizes = dataclasses.asdict(self.settings)
+        return furnish(make_model(sizes, self.pairs.source, self.pairs.target)).to(self.device)
 
     def parts(self) -> dict[str, Callable[[], Any]]:
         """What is to be run, by name; the models are made here, for nothing to be timed but use."""
