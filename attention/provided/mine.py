@@ -10,12 +10,15 @@ import hashlib
 import importlib
 import importlib.util
 import json
+import os
 import sys
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import ModuleType
 from typing import Any
+
+from attention.provided.files import ROOT
 
 FOLDER = "mine"
 RECORD = "collected.json"
@@ -196,3 +199,32 @@ def _build_on(cls: type, instead: dict[int, Any]) -> None:
     bases = tuple(instead.get(id(base), base) for base in cls.__bases__)
     if bases != cls.__bases__ and not any(issubclass(base, cls) for base in bases):
         cls.__bases__ = bases
+
+
+def show(text: str = "two hundred thirty one") -> None:
+    """Say in a notebook which pieces are collected; translate and draw with a run made of them.
+
+    The run is that of `python -m attention.train numbers --mine --folder runs/mine`. The notebook
+    goes on with the library's pieces. Where it is built or graded, only a line is printed.
+    """
+    folder, run = ROOT / FOLDER, ROOT / "runs" / FOLDER
+    nobody_reads = "NBGRADER_EXECUTION" in os.environ or "AUTOGRADER_SEED" in os.environ
+    if nobody_reads or not (folder / RECORD).exists():
+        print("None of your pieces are collected: `autograder collect` does it.")
+        return
+    every = read(folder)
+    names = [piece.name for piece in every if piece.yours]
+    print(f"{len(names)} of {len(every)} pieces are yours: {', '.join(names)}")
+    if not (run / "model.safetensors").exists():
+        print("Train with them: python -m attention.train numbers --mine --folder runs/mine")
+        return
+    import torch
+
+    from attention.train import translate
+
+    try:
+        translate.draw(*translate.translate_with(run, [text], torch.device("cpu")))
+    except ValueError as error:
+        print(error)
+    finally:
+        take_back()

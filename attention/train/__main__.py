@@ -31,7 +31,7 @@ from attention.train.run_folder import RunFolder, RunFolderError
 from attention.train.settings import Settings
 from attention.train.step import rank, world_size
 from attention.train.trainer import Diverged, Trainer
-from attention.train.translate import translate_with
+from attention.train.translate import save_drawing, translate_with
 from attention.transformer import Transformer
 
 ERRORS = (CorpusError, Diverged, ModelFileError, RunFolderError, ValueError)  # say what to do
@@ -101,7 +101,9 @@ def run(options: argparse.Namespace) -> int:
     join(device)
     folder = RunFolder(options.folder or Path("runs") / options.corpus)
     if options.translate:
-        translate_with(folder.path, options.translate, options.draw, device)
+        found = translate_with(folder.path, options.translate, device)
+        if options.draw:
+            save_drawing(found[0], options.draw)
         return 0
     if options.draw:
         raise ValueError("--draw shows a translation: give its text with --translate")

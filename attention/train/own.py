@@ -160,7 +160,7 @@ def report(
         console.print(f"{name}: {why}; the library's is used.", markup=False, soft_wrap=True)
     unused = [name for name in pieces.own if name not in {one.name for one in times}]
     if unused:
-        console.print(f"{len(unused)} more of your pieces are no part of a training.")
+        console.print(f"No part of a training: {len(unused)} more of your pieces.")
     left = [name for name in NEEDED if name not in pieces.own and name not in pieces.why]
     if left:
         console.print(f"The library's, for they are not collected: {', '.join(left)}.")

@@ -1,7 +1,9 @@
 """Translate texts with a finished run, and draw where its decoder looks."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -19,10 +21,19 @@ from attention.transformer import Transformer
 BEAM, ALPHA = 5, 1.0  # as a training translates at its end
 
 
-def translate_with(
-    folder: Path, texts: Sequence[str], drawing: Path | None, device: torch.device
-) -> None:
-    """Print the translation of each text, and draw the attention of the first into ``drawing``.
+@dataclass
+class Translated:
+    """A translation: ids (1, T_k) that were read and (1, T_q) that were written, by a model."""
+
+    model: Transformer
+    read: Tensor
+    written: Tensor
+    source: Vocabulary
+    target: Vocabulary
+
+
+def translate_with(folder: Path, texts: Sequence[str], device: torch.device) -> list[Translated]:
+    """Print the translation of each text by a finished run, and return them.
 
     A run that was trained with a student's pieces translates with them, and that is said first.
     Raises RunFolderError, ModelFileError or ValueError for what is missing or unknown.
@@ -34,15 +45,26 @@ def translate_with(
         print(f"with yours: {', '.join(piece.name for piece in kept)}")
     model, source, target = load_model(folder / "model.safetensors")
     furnish(model).to(device)
-    pictures = []
+    found = []
     for text in texts:
         read = torch.tensor([_encode(source, text)], device=device)  # (1, T_k)
         written = beam_search(model, read, BEAM, ALPHA)  # (1, T_q)
         print(f"{text} -> {target.decode(written[0].tolist())}")
-        pictures.append((read, written))
-    if drawing is not None:
-        draw(model, *pictures[0], source, target, drawing)
-        print(f"the attention of the last layer to the source is drawn in {drawing}")
+        found.append(Translated(model, read, written, source, target))
+    return found
+
+
+def save_drawing(one: Translated, path: Path) -> None:
+    """Draw a translation into a file; RunFolderError if it cannot be written."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    figure = draw(one).figure
+    try:
+        figure.savefig(path, bbox_inches="tight", dpi=150)
+    except (OSError, ValueError) as error:
+        raise RunFolderError(f"{path} cannot be drawn: {error}") from None
+    print(f"the attention of the last layer to the source is drawn in {path}")
 
 
 def _encode(vocabulary: Vocabulary, text: str) -> list[int]:
@@ -55,30 +77,18 @@ def _encode(vocabulary: Vocabulary, text: str) -> list[int]:
     return vocabulary.encode(text)
 
 
-def draw(
-    model: Transformer,
-    read: Tensor,
-    written: Tensor,
-    source: Vocabulary,
-    target: Vocabulary,
-    path: Path,
-) -> None:
-    """Draw the weights of the decoder's last attention to the source, the mean over its heads.
-
-    read, written  (1, T_k), (1, T_q)  ids
-    """
-    import matplotlib
-
-    matplotlib.use("Agg")
+def draw(one: Translated) -> Any:
+    """Draw the last attention to the source, the mean over its heads; returns the Axes."""
     from attention.provided import plots
 
-    with torch.no_grad(), watch_attention(model) as weights:
-        model(read, written)
+    with torch.no_grad(), watch_attention(one.model) as weights:
+        one.model(one.read, one.written)
     last = [name for name in weights if name.endswith("cross_attention")][-1]
     mean = weights[last][0].mean(dim=0)  # (T_q, T_k)
-    axes = plots.heatmap(mean, queries=_labels(target, written), keys=_labels(source, read))
+    queries, keys = _labels(one.target, one.written), _labels(one.source, one.read)
+    axes = plots.heatmap(mean, queries=queries, keys=keys)
     axes.tick_params(axis="x", rotation=60)
-    axes.figure.savefig(path, bbox_inches="tight", dpi=150)  # type: ignore[union-attr]
+    return axes
 
 
 def _labels(vocabulary: Vocabulary, ids: Tensor) -> list[str]:

@@ -34,8 +34,8 @@ from attention.train.settings import Settings
 ROWS = 16  # pairs of a small batch
 TRANSLATED = 4  # of them, at most LONGEST tokens each
 LONGEST = 16
-ENOUGH = 0.5  # seconds: what takes longer is timed once, all else up to REPEATS times
-REPEATS = 7
+ENOUGH = 1.0  # seconds: what takes longer is timed once, all else up to REPEATS times
+REPEATS = 9
 # The parts, in the order in which a piece's time is asked for: the first that uses it counts.
 STEP = "training step"
 

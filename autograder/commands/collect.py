@@ -1,6 +1,7 @@
 """``autograder collect``: what a student has passed, as a package of their own."""
 
 import argparse
+import itertools
 import sys
 from collections.abc import Iterable
 from pathlib import Path
@@ -70,13 +71,22 @@ def _paths(named: list[str]) -> list[Path]:
 
 
 def _print(pieces: "Iterable[Piece]", folder: Path) -> None:
+    from autograder.grading.own_pieces import NOT_WRITTEN
+
     pieces = list(pieces)
     table = Table(box=None, pad_edge=False)
     for title in ("lesson", "exercise", "whose", "why"):
         table.add_column(title, overflow="fold")
-    for one in pieces:
-        whose = "yours" if one.yours else "library"
-        table.add_row(one.notebook[:2], one.name, whose, one.why)
+    for notebook, of_lesson in itertools.groupby(pieces, key=lambda one: one.notebook):
+        waiting = []
+        for one in of_lesson:
+            if one.why == NOT_WRITTEN:
+                waiting.append(one.name)
+            else:
+                whose = "yours" if one.yours else "library"
+                table.add_row(notebook[:2], one.name, whose, one.why)
+        if waiting:  # in one row: at first that is most of the course
+            table.add_row(notebook[:2], ", ".join(waiting), "library", NOT_WRITTEN)
     console = Console(highlight=False, markup=False)
     console.print(table)
     yours = sum(one.yours for one in pieces)

@@ -91,9 +91,11 @@ def collect(path: Path | str) -> Collected:
 
 def _why(line: Line) -> str:
     """Why an exercise is not the student's, in one line."""
-    first = (line.parts.get("what") or line.message).splitlines()[0]
-    first = first.removeprefix(f"{line.name}: ").rstrip(".:")
-    return NOT_WRITTEN if first.startswith("nothing here yet") else first
+    first, got = (line.parts.get(key, "") for key in ("what", "got"))
+    first = (first or line.message).splitlines()[0].removeprefix(f"{line.name}: ").rstrip(".:")
+    if first.startswith("nothing here yet"):
+        return NOT_WRITTEN
+    return f"{first}: {got.splitlines()[0]}" if got and "raised" in first else first
 
 
 def _read_statements(notebook: Any, known: _Notebook) -> None:

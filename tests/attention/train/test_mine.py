@@ -117,7 +117,7 @@ def test_all_pieces_of_ones_own_have_the_losses_of_the_library(
     assert rows >= set(own.NEEDED)  # each was called, and stands in the table with its times
     assert not rows & {"split_heads", "merge_heads"}  # the library's attention does without
     assert sorted(own.NEEDED) == sorted(set(names) - {"split_heads", "merge_heads"})
-    assert "2 more of your pieces are no part of a training." in said
+    assert "No part of a training: 2 more of your pieces." in said
     assert "times as long" in said
 
     # What it was trained with is kept: to go on and to translate.
@@ -191,13 +191,6 @@ def test_a_wrong_piece_is_named_and_left_to_the_library(kind, every, tmp_path):
     assert "\n" not in pieces.why["masked_attention"]
     assert mine.own("masked_attention") is None
     assert mine.own("MultiHeadAttention") is not None  # the wrong one costs no other
-
-
-@pytest.fixture(scope="module")
-def numbers():
-    from attention.train import corpora
-
-    return corpora.numbers()
 
 
 def small():
