@@ -212,19 +212,24 @@ def show(text: str = "two hundred thirty one") -> None:
     if nobody_reads or not (folder / RECORD).exists():
         print("None of your pieces are collected: `autograder collect` does it.")
         return
-    every = read(folder)
-    names = [piece.name for piece in every if piece.yours]
-    print(f"{len(names)} of {len(every)} pieces are yours: {', '.join(names)}")
-    if not (run / "model.safetensors").exists():
-        print("Train with them: python -m attention.train numbers --mine --folder runs/mine")
-        return
+    try:
+        every = read(folder)
+        names = [piece.name for piece in every if piece.yours]
+        print(f"{len(names)} of {len(every)} pieces are yours: {', '.join(names)}")
+        if (run / "model.safetensors").exists():
+            _translate_and_draw(run, text)
+        else:
+            print("Train with them: python -m attention.train numbers --mine --folder runs/mine")
+    except (ValueError, RuntimeError) as error:  # their classes say what to do
+        print(error)
+
+
+def _translate_and_draw(run: Path, text: str) -> None:
     import torch
 
     from attention.train import translate
 
     try:
         translate.draw(*translate.translate_with(run, [text], torch.device("cpu")))
-    except ValueError as error:
-        print(error)
     finally:
         take_back()

@@ -79,6 +79,8 @@ def _encode(vocabulary: Vocabulary, text: str) -> list[int]:
 
 def draw(one: Translated) -> Any:
     """Draw the last attention to the source, the mean over its heads; returns the Axes."""
+    import matplotlib.pyplot as plt
+
     from attention.provided import plots
 
     with torch.no_grad(), watch_attention(one.model) as weights:
@@ -86,7 +88,8 @@ def draw(one: Translated) -> Any:
     last = [name for name in weights if name.endswith("cross_attention")][-1]
     mean = weights[last][0].mean(dim=0)  # (T_q, T_k)
     queries, keys = _labels(one.target, one.written), _labels(one.source, one.read)
-    axes = plots.heatmap(mean, queries=queries, keys=keys)
+    _, ax = plt.subplots(figsize=(5.2, min(1.5 + 0.2 * len(queries), 20.0)))
+    axes = plots.heatmap(mean, ax, queries=queries, keys=keys)
     axes.tick_params(axis="x", rotation=60)
     return axes
 

@@ -139,33 +139,41 @@ class Trial:
         return found
 
     def seconds(
-        self, one: Collection[str], other: Collection[str], part: str, batch: Any = None
+        self, one: Collection[str], other: Collection[str], part: str
     ) -> tuple[float, float]:
         """How long a part takes with these pieces, and with those: the least of a few times.
 
-        They take turns, so that a machine that is busy for a while is so for both.
+        On a CPU it is one core's time that counts, so a machine that is busy does not matter.
         """
+        threads = torch.get_num_threads()
+        torch.set_num_threads(1 if self.device.type == "cpu" else threads)
         works: list[Callable[[], Any]] = []
-        taken: tuple[list[float], list[float]] = ([], [])
         for names in (one, other):
             mine.put(self.pieces, names)
             # Two steps begin with a new model, which is not what a training step takes.
-            works.append(self.stepper(batch or self.batch) if part == STEP else self.parts()[part])
+            works.append(self.stepper(self.batch) if part == STEP else self.parts()[part])
             works[-1]()
+        taken: tuple[list[float], list[float]] = ([], [])
         while not taken[0] or len(taken[0]) < REPEATS and sum(map(sum, taken)) < ENOUGH:
             for names, work, times in zip((one, other), works, taken, strict=True):
                 mine.put(self.pieces, names)
-                times.append(clocked(work))
+                times.append(clocked(work, self.clock))
+        torch.set_num_threads(threads)
         return min(taken[0]), min(taken[1])
 
+    @property
+    def clock(self) -> Callable[[], float]:
+        """What a piece is timed by, in seconds."""
+        return time.thread_time if self.device.type == "cpu" else time.perf_counter
 
-def clocked(work: Callable[[], Any]) -> float:
-    """How many seconds one call takes."""
-    begin = time.perf_counter()
+
+def clocked(work: Callable[[], Any], clock: Callable[[], float] = time.perf_counter) -> float:
+    """How many seconds one call takes by a clock."""
+    begin = clock()
     work()
     if torch.cuda.is_available():
         torch.cuda.synchronize()
-    return time.perf_counter() - begin
+    return clock() - begin
 
 
 def _flat(model: torch.nn.Module) -> Tensor:

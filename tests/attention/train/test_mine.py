@@ -6,6 +6,7 @@ import json
 import shutil
 from pathlib import Path
 
+import matplotlib.pyplot as plt
 import pytest
 import torch
 
@@ -16,8 +17,7 @@ from attention.provided.mine import RECORD, MineError, Piece
 from attention.train import own, trial
 from attention.train.__main__ import main
 from attention.train.run_folder import RunFolder
-from autograder.mistakes import masked_attention, training, transformer_blocks
-from autograder.mistakes import transformer as masks
+from autograder.mistakes import masked_attention, training
 
 LIBRARY = Path(attention.__file__).parent
 LESSONS = {
@@ -80,10 +80,16 @@ def every(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def losses_of_the_library(tmp_path_factory):
+def library(tmp_path_factory):
+    """A run of the library's pieces."""
     folder = tmp_path_factory.mktemp("library") / "run"
     assert main(["numbers", *TINY, "--folder", str(folder)]) == 0
-    return losses(folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def losses_of_the_library(library):
+    return losses(library)
 
 
 @pytest.fixture(autouse=True)
@@ -140,9 +146,7 @@ def test_all_pieces_of_ones_own_have_the_losses_of_the_library(
     ("lesson", "name", "answer"),
     [
         ("masked_attention", "causal_mask", masked_attention.position_after_position),
-        ("transformer", "masks_from_tokens", masks.fills_in_loops),
         ("training", "label_smoothed_loss", training.loops_over_tokens),
-        ("transformer_blocks", "FeedForward", transformer_blocks.PositionAfterPosition),
     ],
 )
 def test_loops_are_slow_and_right(lesson, name, answer, losses_of_the_library, tmp_path, capsys):
@@ -157,17 +161,17 @@ def test_loops_are_slow_and_right(lesson, name, answer, losses_of_the_library, t
 
 ATTENTION = "def masked_attention(q, k, v, mask=None, return_weights=False):\n    "
 WRONG = {
-    "raises": (ATTENTION + "return [][1]\n", "it raises IndexError: list index out of range"),
-    "line": (ATTENTION + "return [][1]\n", "(mine/masked_attention.py, line 2)"),
+    "raises": (
+        ATTENTION + "return [][1]\n",
+        "it raises IndexError: list index out of range (mine/masked_attention.py, line 2)",
+    ),
     "shape": (ATTENTION + "return v[:, :, :1, :1], None\n", "it raises RuntimeError: "),
     "values": (
-        "import torch\n" + ATTENTION + "return torch.zeros_like(q), None\n",
+        ATTENTION + "return q * 0, None\n",
         "with it, the training step gives other results: losses ",
     ),
-    "nan": (
-        ATTENTION + "return q * float('nan'), None\n",
-        "with it, the training step gives other results: losses nan",
-    ),
+}
+UNREADABLE = {
     "syntax": ("def masked_attention(:\n", "cannot be imported: SyntaxError: "),
     "gone": ("", "masked_attention.py is missing"),
     "number": ("masked_attention = 3\n", "masked_attention.py cannot be called"),
@@ -177,20 +181,29 @@ WRONG = {
 @pytest.mark.parametrize("kind", WRONG)
 def test_a_wrong_piece_is_named_and_left_to_the_library(kind, every, tmp_path):
     text, sentence = WRONG[kind]
-    folder = tmp_path / "mine"
-    folder.mkdir()
+    folder = written(tmp_path / "mine", "masked_attention", "masked_attention", text)
     shutil.copy(every / "multi_head_attention.py", folder)
-    (folder / "masked_attention.py").write_text(text)
-    record(folder, {name: LESSONS[name] for name in ("multi_head_attention",)})
-    pieces = json.loads((folder / RECORD).read_text())["pieces"]
-    pieces.append(dataclasses.asdict(Piece("masked_attention", "masked_attention", "06_x.ipynb")))
-    (folder / RECORD).write_text(json.dumps({"pieces": pieces}))
+    record(
+        folder,
+        {
+            "multi_head_attention": LESSONS["multi_head_attention"],
+            "masked_attention": ("06", ["masked_attention"]),
+        },
+    )
     pieces = mine.load(folder)
     own.choose(pieces, *small())
     assert sentence in pieces.why["masked_attention"]
     assert "\n" not in pieces.why["masked_attention"]
     assert mine.own("masked_attention") is None
     assert mine.own("MultiHeadAttention") is not None  # the wrong one costs no other
+
+
+@pytest.mark.parametrize("kind", UNREADABLE)
+def test_what_is_no_piece_is_left_to_the_library(kind, tmp_path):
+    text, sentence = UNREADABLE[kind]
+    pieces = mine.load(written(tmp_path, "masked_attention", "masked_attention", text))
+    assert sentence in pieces.why["masked_attention"]
+    assert pieces.own == {}
 
 
 def small():
@@ -262,10 +275,31 @@ def test_what_cannot_be_used_is_one_sentence(every, tmp_path, capsys):
         mine.read(tmp_path)
 
 
-def test_a_run_that_began_without_goes_on_without(every, tmp_path, capsys):
-    folder = tmp_path / "run"
-    assert main(["numbers", *TINY, "--folder", str(folder)]) == 0
-    capsys.readouterr()
-    words = ["numbers", "--device", "cpu", "--folder", str(folder), "--resume"]
+def test_a_run_that_began_without_goes_on_without(every, library, capsys):
+    words = ["numbers", "--device", "cpu", "--folder", str(library), "--resume"]
     assert main([*words, "--mine", str(every)]) == 1
     assert "began without --mine" in capsys.readouterr().err
+
+
+def test_a_notebook_is_told_what_there_is(every, library, tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(mine, "ROOT", tmp_path)
+    for name in ("AUTOGRADER_SEED", "NBGRADER_EXECUTION"):
+        monkeypatch.delenv(name, raising=False)
+    none = "None of your pieces are collected: `autograder collect` does it.\n"
+    mine.show()
+    assert capsys.readouterr().out == none
+    shutil.copytree(every, tmp_path / "mine")
+    mine.show()
+    said = capsys.readouterr().out
+    assert said.startswith("28 of 28 pieces are yours: shift_right, ")
+    assert said.endswith("--mine --folder runs/mine\n")
+    shutil.copytree(library, tmp_path / "runs" / "mine")
+    own.keep(mine.load(every), RunFolder(tmp_path / "runs" / "mine"))
+    mine.show("seven")
+    assert "seven -> " in capsys.readouterr().out
+    assert plt.get_fignums()
+    plt.close("all")
+    assert mine.placed() is None
+    monkeypatch.setenv("NBGRADER_EXECUTION", "validate")
+    mine.show()
+    assert capsys.readouterr().out == none
