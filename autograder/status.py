@@ -76,7 +76,7 @@ def read(folder: Path | str | None = None) -> list[Lesson]:
     """
     folder = Path(folder) if folder else ROOT / "lessons"
     paths = sorted(folder.glob("[0-9][0-9]_*/*.ipynb"))
-    found = [_lesson(path) for path in paths if path.stem == path.parent.name]
+    found = [read_one(path) for path in paths if path.stem == path.parent.name]
     if not found:
         raise CourseError(
             f"{folder} holds no lesson: give the folder in which 00_getting_started/ lies"
@@ -140,7 +140,8 @@ def next_one(lessons: Iterable[Lesson]) -> tuple[Lesson, Exercise] | None:
     return None
 
 
-def _lesson(path: Path) -> Lesson:
+def read_one(path: Path) -> Lesson:
+    """What one notebook says."""
     try:
         notebook = json.loads(path.read_text(encoding="utf-8"))
         cells = [cell for cell in notebook["cells"] if isinstance(cell, dict)]

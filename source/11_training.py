@@ -729,7 +729,8 @@ for ax, (of, title) in zip(
 # %% [markdown]
 # ## Write the rest yourself ★
 # Four parts of the loop have only been used so far. The training command
-# `python -m attention.train` needs each of them.
+# `python -m attention.train` needs each of them. With `--mine` it takes those that you have passed:
+# `autograder collect` gathers them, from all lessons.
 #
 # ### Exercise 11.7 · `batch_by_tokens` ★
 # ●●○ medium · 18 minutes · 3 points

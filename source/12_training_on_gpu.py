@@ -756,7 +756,8 @@ else:
 # Weighted with their tokens, the processes agree with one up to the rounding of float32. The plain
 # mean is another step. `python -m attention.train numbers` trains from a terminal with the
 # functions of lesson 11, `python -m attention.train multi30k` on real sentences; under `torchrun`
-# both share each batch as you did.
+# both share each batch as you did. `autograder collect` gathers the pieces that you have passed;
+# with `--mine` the training takes them, and says how much slower each is.
 #
 # ## Summary
 # Counting comes first: FLOPs say how much of a machine a training uses, FLOPs for each byte whether

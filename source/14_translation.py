@@ -22,7 +22,7 @@ import sacrebleu
 import torch
 
 from attention.decoding import beam_search, greedy
-from attention.provided import evidence, plots, published, translators
+from attention.provided import evidence, mine, plots, published, translators
 from attention.provided.data import pad
 from attention.provided.early import early_translator
 from attention.provided.files import ROOT
@@ -446,6 +446,14 @@ else:
     print(f"BLEU on {len(found)} sentences: {bleu(*real):.1f}")
     for line, text in zip(some[:5], found, strict=False):
         print(f"\n{english[line]}\n{german[line]}\n{text}")
+
+# %% [markdown]
+# And your own? `autograder collect` gathers what you have passed, and
+# `python -m attention.train numbers --mine --folder runs/mine` trains with it and says how fast
+# each piece is. Then this cell translates with that run and draws where its decoder looks:
+
+# %% demo=true
+mine.show("two hundred thirty one")
 
 # %% [markdown]
 # Two trainings were recorded. The long one took an hour on two cores: 7 500 steps, 1 870 720

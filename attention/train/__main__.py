@@ -20,15 +20,18 @@ import torch
 from torch import distributed
 
 from attention.decoding import beam_search
+from attention.provided import mine
 from attention.provided.data import pad
+from attention.provided.mine import Pieces
 from attention.provided.model_file import ModelFileError
-from attention.train import corpora, multi30k, settings
+from attention.train import corpora, multi30k, own, settings
 from attention.train.corpora import Pairs
 from attention.train.multi30k import CorpusError
 from attention.train.run_folder import RunFolder, RunFolderError
 from attention.train.settings import Settings
 from attention.train.step import rank, world_size
 from attention.train.trainer import Diverged, Trainer
+from attention.train.translate import save_drawing, translate_with
 from attention.transformer import Transformer
 
 ERRORS = (CorpusError, Diverged, ModelFileError, RunFolderError, ValueError)  # say what to do
@@ -54,6 +57,18 @@ def parser() -> Parser:
     made.add_argument("--resume", action="store_true", help="go on with the training in the folder")
     made.add_argument("--data", type=Path, default=multi30k.FOLDER, help="folder of Multi30k")
     made.add_argument("--device", help="cuda, mps or cpu (default: the first there is)")
+    made.add_argument(
+        "--mine",
+        type=Path,
+        nargs="?",
+        const=Path(mine.FOLDER),
+        metavar="FOLDER",
+        help="train with your own pieces, from `autograder collect` (default folder: mine)",
+    )
+    made.add_argument(
+        "--translate", nargs="+", metavar="TEXT", help="do not train: translate with the run there"
+    )
+    made.add_argument("--draw", type=Path, metavar="FILE", help="and draw the first's attention")
     made.add_argument("--export", type=Path, help="copy the final weights to this file")
     settings.add_options(made)
     return made
@@ -66,6 +81,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return run(options)
     except ERRORS as error:
         print(f"{parser().prog}: {error}", file=sys.stderr)
+        return 1
+    except Exception as error:
+        if not (said := own.blame(error)):
+            raise
+        print(f"{parser().prog}: {said}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
         print("stopped; --resume goes on from the last save", file=sys.stderr)
@@ -80,11 +100,21 @@ def run(options: argparse.Namespace) -> int:
     device = choose_device(options.device)
     join(device)
     folder = RunFolder(options.folder or Path("runs") / options.corpus)
+    if options.translate:
+        found = translate_with(folder.path, options.translate, device)
+        if options.draw:
+            save_drawing(found[0], options.draw)
+        return 0
+    if options.draw:
+        raise ValueError("--draw shows a translation: give its text with --translate")
     chosen = resume(options, folder) if options.resume else settings.from_options(options)
     pairs = read(options, chosen)
     first = rank() == 0
+    pieces = prepare_pieces(options, chosen, pairs, folder, device)
     if first and not options.resume:
         folder.begin(dataclasses.asdict(chosen))
+        if pieces is not None:
+            own.keep(pieces, folder)
     if distributed.is_initialized():
         distributed.barrier()
     training = Trainer(chosen, pairs, folder, device, options.resume)
@@ -97,6 +127,39 @@ def run(options: argparse.Namespace) -> int:
                 options.export.name, (folder.path / "model.safetensors").read_bytes()
             )
     return 0
+
+
+def prepare_pieces(
+    options: argparse.Namespace,
+    chosen: Settings,
+    pairs: Pairs,
+    folder: RunFolder,
+    device: torch.device,
+) -> Pieces | None:
+    """Put a student's pieces in use, if the training is to have them, and say which these are.
+
+    A training that goes on has those with which it began. Raises MineError, a ValueError.
+    """
+    if options.mine is not None and (world_size() > 1 or chosen.compile):
+        raise ValueError("--mine trains in one process and without --compile: your pieces run")
+    if options.resume:
+        kept = own.use_kept(folder.path)
+        if options.mine is not None and not kept:
+            raise ValueError(
+                f"the training in {folder.path} began without --mine: resume without it, or train "
+                "in another --folder"
+            )
+        if kept:
+            print(f"with yours: {', '.join(piece.name for piece in kept)}")
+        return None
+    mine.take_back()
+    if options.mine is None:
+        return None
+    folder.refuse_second()
+    pieces = mine.load(options.mine)
+    print(f"trying your pieces in {pieces.folder} …", flush=True)
+    own.report(pieces, *own.choose(pieces, chosen, pairs, device), chosen)
+    return pieces
 
 
 def best_device() -> torch.device:

@@ -38,13 +38,17 @@ class RunFolder:
     def __init__(self, path: Path):
         self.path = path
 
-    def begin(self, config: dict[str, Any]) -> None:
-        """Make the folder; RunFolderError if there is a training in it already."""
+    def refuse_second(self) -> None:
+        """Raise RunFolderError if there is a training in the folder already."""
         if (self.path / "config.json").exists():
             raise RunFolderError(
                 f"{self.path} holds a training already: go on with --resume, or choose another "
                 "place with --folder"
             )
+
+    def begin(self, config: dict[str, Any]) -> None:
+        """Make the folder; RunFolderError if there is a training in it already."""
+        self.refuse_second()
         try:
             self.path.mkdir(parents=True, exist_ok=True)
         except OSError as error:

@@ -7,7 +7,9 @@ import torch
 from torch import Tensor, distributed, nn
 from torch.nn.parallel import DistributedDataParallel
 
+from attention.provided import mine
 from attention.provided.data import PAD
+from attention.train import fittings
 from attention.train.acceleration import FastLoss
 from attention.train.settings import Settings
 from attention.training import TrainStep, noam_learning_rate
@@ -48,15 +50,17 @@ class Step(TrainStep):
         device: torch.device,
         dtype: torch.dtype | None,
     ):
-        optimizer = torch.optim.AdamW(
-            model.parameters(),
+        optimizer = fittings.optimizer(
+            model,
+            fused=device.type != "mps",
             betas=(0.9, settings.beta2),
             eps=1e-9,
             weight_decay=settings.weight_decay,
-            fused=device.type != "mps",
         )
-        super().__init__(model, optimizer, settings.smoothing, settings.max_norm, dtype)
-        self.fast_loss: nn.Module = FastLoss(model, settings.smoothing, dtype)
+        max_norm = fittings.clip_before(optimizer, settings.max_norm)
+        super().__init__(model, optimizer, settings.smoothing, max_norm, dtype)
+        kind = fittings.PlainLoss if mine.placed() else FastLoss
+        self.fast_loss: nn.Module = kind(model, settings.smoothing, dtype)
         if distributed.is_initialized():  # then backward averages the gradients of the processes
             self.fast_loss = DistributedDataParallel(self.fast_loss)
 

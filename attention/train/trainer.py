@@ -11,11 +11,13 @@ from collections.abc import Iterable, Iterator, Sequence
 import torch
 from torch import Tensor, distributed
 
+from attention.provided import mine
 from attention.provided.data import pad
 from attention.provided.model_file import put, weights_of
 from attention.provided.progress import Bar
 from attention.train.acceleration import prepare
 from attention.train.corpora import Pairs
+from attention.train.fittings import furnish
 from attention.train.model import about_model, make_model
 from attention.train.run_folder import Row, RunFolder, RunFolderError
 from attention.train.settings import Settings
@@ -62,7 +64,7 @@ class Trainer:
         self.first = rank() == 0
         torch.manual_seed(settings.seed)
         model = make_model(dataclasses.asdict(settings), pairs.source, pairs.target)
-        self.model = prepare(model, device)
+        self.model = furnish(model).to(device) if mine.placed() else prepare(model, device)
         if settings.compile:
             for stack in (self.model.encoder, self.model.decoder):
                 stack.compile(dynamic=True)

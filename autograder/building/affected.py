@@ -9,7 +9,7 @@ from nbformat import NotebookNode
 def affected_names(notebook: NotebookNode, names: Iterable[str]) -> set[str]:
     """The names whose values may differ if those of ``names`` do: by who uses whom in the cells."""
     affected = set(names)
-    cells = [_flow(cell.source) for cell in notebook.cells if cell.cell_type == "code"]
+    cells = [flow(cell.source) for cell in notebook.cells if cell.cell_type == "code"]
     size = -1
     while size != len(affected):
         size = len(affected)
@@ -19,7 +19,7 @@ def affected_names(notebook: NotebookNode, names: Iterable[str]) -> set[str]:
     return affected
 
 
-def _flow(source: str) -> tuple[set[str], set[str]]:
+def flow(source: str) -> tuple[set[str], set[str]]:
     """The global names that a cell uses, and those that it assigns."""
     try:
         module = symtable.symtable(source, "cell", "exec")

@@ -35,7 +35,7 @@ def run(options: argparse.Namespace) -> int:
     from autograder.grading.self_check import NotebookError, check_notebook
 
     console, passed = Console(), True
-    for path in map(_path, options.notebooks):
+    for path in map(path_of, options.notebooks):
         try:
             lines = check_notebook(path)
         except NotebookError as error:
@@ -50,7 +50,7 @@ def run(options: argparse.Namespace) -> int:
     return 0 if passed else 1
 
 
-def _path(named: str) -> str:
+def path_of(named: str) -> str:
     """The path of a lesson's notebook, for its number or name; a path stays what it is."""
     from autograder import lessons
 

@@ -27,7 +27,7 @@ ROOM = "2 GB"  # `make bench-install` says how much it was
 # What a student's copy can run, besides the notebooks; others need what is not there.
 STARTS = (
     *("autograder.check", "autograder.status"),
-    *(f"autograder.commands.{name}" for name in ("cli", "check", "status")),
+    *(f"autograder.commands.{name}" for name in ("cli", "check", "status", "collect")),
 )
 COMMANDS = ("data",)
 PROGRAM = re.compile(r"python -m (attention[\w.]*)")

@@ -135,6 +135,28 @@ def test_check_works_there_with_and_without_json(handed_out, tmp_path):
     assert found["points"] - found["earned"] == lost[0]["points"]
 
 
+def test_what_passes_there_is_collected_without_the_library_of_the_lesson(handed_out, tmp_path):
+    path, folder = tmp_path / f"{SLUG}.ipynb", tmp_path / "mine"
+    notebook = nbformat.read(lessons.notebook(ROOT, "solutions", SLUG), as_version=4)
+    helper = "def products(q, k):\n    return (q * k).sum(dim=1)"
+    answer = (
+        "def dot_product_statistics(q, k):\n    found = products(q, k)\n"
+        "    return found.mean(), found.var(correction=0)"
+    )
+    for number, cell in enumerate(notebook.cells):
+        if cell.metadata.get("nbgrader", {}).get("grade_id") == "dot_product_statistics":
+            cell.source = answer
+            notebook.cells.insert(number, nbformat.v4.new_code_cell(helper))
+            break
+    nbformat.write(notebook, path)
+    command = ("-m", "autograder.commands.cli", "collect", path, "--to", folder)
+    said = run(handed_out, *command)
+    assert "7 of 7 pieces are yours" in said
+    text = (folder / f"{NAME}.py").read_text()
+    assert helper in text and answer in text
+    assert f"attention.{NAME}" not in text  # it is not there
+
+
 def test_validate_accepts_a_solved_notebook_there(handed_out, tmp_path):
     path = tmp_path / f"{SLUG}.ipynb"
     path.write_bytes(lessons.notebook(ROOT, "solutions", SLUG).read_bytes())

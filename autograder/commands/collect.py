@@ -1,0 +1,93 @@
+"""``autograder collect``: what a student has passed, as a package of their own."""
+
+import argparse
+import itertools
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rich.console import Console
+from rich.table import Table
+
+if TYPE_CHECKING:  # slow to import
+    from autograder.grading.own_pieces import Piece
+
+HELP = "collect the pieces that you have built, to train with them"
+DESCRIPTION = (
+    "Run your notebooks here, check them, and write your own text of each exercise that passes "
+    "into a folder, one module per lesson, with the imports and helpers that it uses. A table says "
+    "which pieces are yours, which are left to the library, and why. Exercises that ask for an "
+    "input are no pieces. `python -m attention.train numbers --mine` trains with the folder."
+)
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the notebooks and the folder."""
+    parser.add_argument(
+        "notebooks",
+        nargs="*",
+        metavar="NOTEBOOK",
+        help="a notebook, a folder of lessons, or a lesson in lessons/, as 01 (default: all there)",
+    )
+    parser.add_argument(
+        "--to", type=Path, default=Path("mine"), metavar="FOLDER", help="default: mine"
+    )
+
+
+def run(options: argparse.Namespace) -> int:
+    """Collect; exit status 0, or 1 if a notebook could not be read."""
+    from autograder.grading import own_pieces
+    from autograder.grading.self_check import NotebookError
+
+    own_pieces.refuse_other(options.to)
+    found, status = [], 0
+    for path in _paths(options.notebooks):
+        print(f"{path.name} …", flush=True)
+        try:
+            found.append(own_pieces.collect(path))
+        except NotebookError as error:
+            print(error, file=sys.stderr)
+            status = 1
+    if found:
+        anew = {one.lesson for one in found}
+        every = own_pieces.write(options.to, found)
+        _print([one for one in every if one.lesson in anew], options.to)
+    return status
+
+
+def _paths(named: list[str]) -> list[Path]:
+    """The notebooks that are named, or those of the course's own lessons."""
+    from autograder import ROOT
+    from autograder.commands.check import path_of
+
+    found: list[Path] = []
+    for name in named or [str(ROOT / "lessons")]:
+        path = Path(name if Path(name).is_dir() else path_of(name))
+        inside = sorted(path.glob("[0-9][0-9]_*/*.ipynb")) + sorted(path.glob("[0-9][0-9]_*.ipynb"))
+        found += [one for one in inside if one.parent == path or one.stem == one.parent.name]
+        found += [] if path.is_dir() else [path]
+    return found
+
+
+def _print(pieces: "Iterable[Piece]", folder: Path) -> None:
+    from autograder.grading.own_pieces import NOT_WRITTEN
+
+    pieces = list(pieces)
+    table = Table(box=None, pad_edge=False)
+    for title in ("lesson", "exercise", "whose", "why"):
+        table.add_column(title, overflow="fold")
+    for notebook, of_lesson in itertools.groupby(pieces, key=lambda one: one.notebook):
+        waiting = []
+        for one in of_lesson:
+            if one.why == NOT_WRITTEN:
+                waiting.append(one.name)
+            else:
+                whose = "yours" if one.yours else "library"
+                table.add_row(notebook[:2], one.name, whose, one.why)
+        if waiting:  # in one row: at first that is most of the course
+            table.add_row(notebook[:2], ", ".join(waiting), "library", NOT_WRITTEN)
+    console = Console(highlight=False, markup=False)
+    console.print(table)
+    yours = sum(one.yours for one in pieces)
+    console.print(f"{yours} of {len(pieces)} pieces are yours, in {folder}.", soft_wrap=True)
