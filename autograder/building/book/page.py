@@ -16,6 +16,7 @@ ORIGIN = re.compile(r"<!-- Made by .*?-->\n", re.DOTALL)
 DRAWING = re.compile(r"^\[(\w+)\]: data:image/(svg\+xml|png);base64,(\S+)$", re.MULTILINE)
 LINK = re.compile(r"\[([^\]]*)\]\(\.\./(\w+)/\2\.ipynb\)")
 CAPTION = re.compile(r"\*(?!\*)(.+?[.?!:])\*(?!\*)", re.DOTALL)  # the sentence below a plot
+MARKS = re.compile(r"^\s*### (?:BEGIN|END) SOLUTION.*\n?", re.MULTILINE)  # nbgrader's
 MARKUP = re.compile(r"\*\*|[*`$]")
 FOLDED = "<details><summary>Show the answer</summary>\n\n{}\n</details>"
 PROMPTS = {"code_prompt_show": "Show a solution", "code_prompt_hide": "Hide the solution"}
@@ -79,7 +80,7 @@ def _exercise(cell: NotebookNode, stub: str) -> list[NotebookNode]:
         stub, id=f"stub-{cell.id}"[:64], metadata={"tags": ["exercise"]}
     )
     answer = nbformat.v4.new_code_cell(
-        cell.source,
+        MARKS.sub("", cell.source).rstrip(),
         id=cell.id,
         outputs=cell.outputs,
         metadata={"tags": ["solution", "hide-input"], "mystnb": PROMPTS},

@@ -55,7 +55,7 @@ def _link_first_mentions(app: Sphinx, page: nodes.document) -> None:
     }
     for text in list(_texts(page)):
         parts = list(_parts(text.astext(), waiting, app.env.docname))
-        if len(parts) > 1:
+        if any(not isinstance(part, nodes.Text) for part in parts):
             text.parent.replace(text, parts)
 
 
