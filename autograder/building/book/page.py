@@ -11,6 +11,7 @@ import nbformat
 from nbformat import NotebookNode
 
 from autograder import CourseError, marks
+from autograder.building.notebook import KERNEL
 
 ORIGIN = re.compile(r"<!-- Made by .*?-->\n", re.DOTALL)
 DRAWING = re.compile(r"^\[(\w+)\]: data:image/(svg\+xml|png);base64,(\S+)$", re.MULTILINE)
@@ -52,7 +53,7 @@ def page(
             cells.append(nbformat.v4.new_markdown_cell(below_the_head, id="open"))
     made = nbformat.v4.new_notebook(cells=cells)
     made.metadata = nbformat.from_dict(
-        {name: solved.metadata[name] for name in ("kernelspec", "language_info")}
+        {"kernelspec": KERNEL, "language_info": {"name": "python"}}  # what Sphinx colours code by
     )
     return made, drawings
 
