@@ -3,6 +3,7 @@
 import json
 import re
 import shutil
+import sys
 from pathlib import Path
 
 import nbformat
@@ -12,6 +13,7 @@ import yaml
 from autograder import ROOT, CourseError
 from autograder.building.book import course, drawing, page, terms, write
 from autograder.commands import cli
+from autograder.imports import imported, modules
 from tests.needs import needs
 
 ADDRESS = "https://github.com/example/course"
@@ -217,6 +219,29 @@ def test_the_workflow_publishes_what_make_book_makes():
     made = Path(cli.parser().parse_args(["book"]).to) / "html"
     assert ROOT / upload["with"]["path"] == made
     assert jobs["publish"]["needs"] == "build"
+
+
+def test_colab_is_told_to_install_what_lessons_import_and_it_lacks(sources):
+    """Its list of what it has stands here: it cannot be asked."""
+    has = {"IPython", "ipywidgets", "matplotlib", "numpy", "pooch", "requests", "rich"}
+    has |= {"safetensors", "scipy", "sklearn", "torch", "traitlets"}
+    text = (sources / "open.md").read_text(encoding="utf-8")
+    assert f"!git clone --quiet --depth 1 {ADDRESS} /content/course\n%cd /content/course\n" in text
+    told = re.search(r"%pip install --quiet (.*)", text)[1].replace("-", "_").split()
+    code = [
+        "".join(cell["source"])
+        for slug in SLUGS
+        for cell in cells(sources, slug)
+        if cell["cell_type"] == "code"
+    ]
+    starts = set().union(*(imported(one) for one in code))
+    used = set()
+    for path in modules(starts, ROOT, ("attention", "autograder")):
+        package = ".".join(path.relative_to(ROOT).parent.parts)
+        used |= imported(path.read_text(encoding="utf-8"), package)
+    tops = {name.partition(".")[0] for name in starts | used if name}
+    others = tops - {"attention", "autograder"} - sys.stdlib_module_names
+    assert others - has <= set(told)
 
 
 def test_binder_installs_the_course_with_its_constraints():
