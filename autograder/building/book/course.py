@@ -20,6 +20,7 @@ from autograder.status import TIME
 TITLE = re.compile(r"^# (\d\d) · (.+)$", re.MULTILINE)
 # In a lesson's head: **You need** lessons 02 and 05 to 09
 NEED = re.compile(r"\*\*You need\*\*\s+lessons? ([^·\n]*(?:\n[^·\n]+)*)")
+CAPITALS = {"gpu": "GPU"}  # words of names that are not written small
 SPAN = re.compile(r"(\d\d)(?:\s+to\s+(\d\d))?")
 
 
@@ -52,8 +53,9 @@ class Chapter:
 
     @property
     def name(self) -> str:
-        """The lesson's name in words, 'scaled dot product attention'."""
-        return name_of(self.slug).replace("_", " ")
+        """The lesson's name in words, 'Scaled dot product attention'."""
+        first, *words = name_of(self.slug).split("_")
+        return " ".join([first.title(), *(CAPITALS.get(word, word) for word in words)])
 
 
 def read(root: Path, slugs: Iterable[str]) -> dict[int, Chapter]:

@@ -66,15 +66,18 @@ def _texts(page: nodes.document) -> Iterator[nodes.Text]:
         if isinstance(node, nodes.raw):
             html = node.astext()
             folded += html.count("<details") - html.count("</details")
-        elif isinstance(node, nodes.Text) and not folded and not _is_inside(node, ELSEWHERE):
+        elif isinstance(node, nodes.Text) and not folded and not _is_elsewhere(node):
             yield node
 
 
-def _is_inside(node: nodes.Node, kinds: tuple[type, ...]) -> bool:
-    parent = node.parent
-    while parent is not None and not isinstance(parent, kinds):
-        parent = parent.parent
-    return parent is not None
+def _is_elsewhere(node: nodes.Node) -> bool:
+    """Whether a text is no mention, or stands among a lesson's references, in a paper's title."""
+    while (node := node.parent) is not None:
+        if isinstance(node, ELSEWHERE):
+            return True
+        if isinstance(node, nodes.section) and "references" in node["names"]:
+            return True
+    return False
 
 
 def _parts(text: str, waiting: dict[str, str], docname: str) -> Iterable[nodes.Node]:
