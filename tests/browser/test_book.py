@@ -223,6 +223,9 @@ def test_the_first_mention_of_a_term_leads_to_the_glossary(book, page):
     addresses = [one.get_attribute("href") for one in mentions.all()]
     assert len(addresses) > 8
     assert len(addresses) == len(set(addresses))
+    elsewhere = ("em", "h2", "h3", "details", "#references", "pre")
+    for place in elsewhere:
+        assert page.locator(f"article {place} a[href*='glossary.html']").count() == 0
     whole = page.locator("article strong", has_text="scaled dot-product attention").first
     assert whole.locator("a").count() == 1  # a term that is all of a text
     page.locator("article a", has_text="softmax").first.click()

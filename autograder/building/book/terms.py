@@ -21,6 +21,7 @@ ELSEWHERE = (
     nodes.math,
     nodes.math_block,
     nodes.reference,
+    nodes.emphasis,  # a paper's title, or what a plot shows
     nodes.title,
     nodes.image,
     nodes.raw,

@@ -18,6 +18,7 @@ from autograder.building.book.page import page, to_open
 from autograder.lessons import choose
 
 NEEDED = ("sphinx", "myst_nb", "sphinx_book_theme", "mathjax")
+MADE = ("source", "html", "doctrees")  # the folders of a book
 WHERE = "Repository"  # the key in pyproject.toml's [project.urls]
 
 
@@ -35,7 +36,9 @@ def build(names: Collection[str], to: Path, root: Path = ROOT, repository: str =
             f"the book needs {', '.join(missing)}: "
             "pip install -c constraints.txt -e '.[book]' in the course's folder"
         )
-    for folder in ("source", "html", "doctrees"):
+    if to.exists() and {path.name for path in to.iterdir()} - set(MADE):
+        raise CourseError(f"{to} holds other things than a book: give an empty folder")
+    for folder in MADE:
         shutil.rmtree(to / folder, ignore_errors=True)
     write(names, to / "source", root, repository)
     folders = [str(to / "source"), str(to / "html")]

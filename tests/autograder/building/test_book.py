@@ -205,6 +205,14 @@ def test_without_sphinx_one_sentence_says_what_to_install(monkeypatch, capsys):
     )
 
 
+def test_a_folder_with_other_things_is_left_as_it_is(tmp_path, capsys):
+    (tmp_path / "source").mkdir()
+    (tmp_path / "README.md").touch()
+    assert cli.main(["book", "--to", str(tmp_path)]) == 1
+    assert "holds other things than a book: give an empty folder" in capsys.readouterr().err
+    assert (tmp_path / "source").is_dir()
+
+
 def test_the_terms_are_the_lines_of_the_glossary_that_begin_at_its_margin():
     text = "# G\n\n```{glossary}\nquery\n  What asks.\n\nmask\nmasks\n  May it?\n```\n\nno term\n"
     assert terms.terms(text) == ["query", "mask", "masks"]
