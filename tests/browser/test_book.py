@@ -7,7 +7,7 @@ from urllib.parse import unquote, urldefrag, urlsplit
 
 import pytest
 
-from autograder.building.book.write import build
+from autograder.building.book.write import MADE, build
 from tests import needs
 from tests.browser import lab
 
@@ -97,6 +97,11 @@ def go(page, path):
 def lesson(book, number):
     """The page of the lesson with this number."""
     return next(book.glob(f"{number}_*/{number}_*.html"))
+
+
+def test_a_book_can_be_built_again_where_it_is(book):
+    """Nothing else is left there, which the next build would refuse to touch."""
+    assert {path.name for path in book.parent.iterdir()} == set(MADE)
 
 
 def test_no_request_leaves_and_no_script_fails(seen):

@@ -18,7 +18,7 @@ from autograder.building.book.page import page, to_open
 from autograder.lessons import choose
 
 NEEDED = ("sphinx", "myst_nb", "sphinx_book_theme", "mathjax")
-MADE = ("source", "html", "doctrees")  # the folders of a book
+MADE = ("source", "html", "doctrees", "jupyter_execute")  # a book's folders; the last: MyST-NB's
 WHERE = "Repository"  # the key in pyproject.toml's [project.urls]
 
 
