@@ -7,7 +7,7 @@ IS_NEW_ENOUGH = import sys; sys.exit(None if sys.version_info >= (3, 11) else \
 	"The course needs Python 3.11 or newer, but $(PYTHON) is Python %d.%d: \
 	try again with, for example, PYTHON=python3.12 after make." % sys.version_info[:2])
 
-.PHONY: help install demo test lab build glass attacks bench-grading bench-attention bench-bpe bench-train bench-decoding bench-digits bench-language-models bench-checks bench-docstrings bench-interpretability bench-efficient-attention bench-evidence bench-install bench-term
+.PHONY: help install demo test lab build book glass attacks bench-grading bench-attention bench-bpe bench-train bench-decoding bench-digits bench-language-models bench-checks bench-docstrings bench-interpretability bench-efficient-attention bench-evidence bench-install bench-term
 
 help:           ## list the targets
 	@sed -n 's/^\([a-z-]*:\).*## /\1 /p' Makefile
@@ -41,6 +41,9 @@ lab: install    ## open the lessons in JupyterLab
 
 build: install  ## make solutions/ and lessons/ from source/ and attention/
 	$(BIN)/autograder build
+
+book: install   ## build the course as a web page, book/_build/html/index.html
+	$(BIN)/autograder book
 
 glass: install  ## write the page in which the shipped translator shows all that it computes
 	$(BIN)/autograder glass

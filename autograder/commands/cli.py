@@ -11,7 +11,7 @@ from autograder.commands import faults
 
 DESCRIPTION = "Build, verify, check and grade the notebooks of the attention course."
 COMMANDS = (
-    *("build", "verify", "minutes", "check", "status", "collect", "glass"),  # lessons
+    *("build", "verify", "minutes", "check", "status", "collect", "book", "glass"),  # lessons
     *("release", "roster", "due", "receive", "grade", "feedback", "grades"),  # a term
     *("report", "mistake", "leaderboard", "demo", "data"),
 )

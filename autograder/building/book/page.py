@@ -1,0 +1,120 @@
+"""A lesson's page: its solved notebook, told to someone who reads it.
+
+Where a learner's notebook has a gap, the page shows the gap, and folds the solution below it.
+"""
+
+import base64
+import re
+from collections.abc import Callable, Iterable, Mapping
+
+import nbformat
+from nbformat import NotebookNode
+
+from autograder import CourseError, marks
+from autograder.building.notebook import KERNEL
+
+ORIGIN = re.compile(r"<!-- Made by .*?-->\n", re.DOTALL)
+DRAWING = re.compile(r"^\[(\w+)\]: data:image/(svg\+xml|png);base64,(\S+)$", re.MULTILINE)
+LINK = re.compile(r"\[([^\]]*)\]\(\.\./(\w+)/\2\.ipynb\)")
+CAPTION = re.compile(r"\*(?!\*)(.+?[.?!:])\*(?!\*)", re.DOTALL)  # the sentence below a plot
+MARKS = re.compile(r"^\s*### (?:BEGIN|END) SOLUTION.*\n?", re.MULTILINE)  # nbgrader's
+MARKUP = re.compile(r"\*\*|[*`$]")
+FOLDED = "<details><summary>Show the answer</summary>\n\n{}\n</details>"
+PROMPTS = {"code_prompt_show": "Show a solution", "code_prompt_hide": "Hide the solution"}
+
+
+def page(
+    solved: NotebookNode,
+    blank: NotebookNode,
+    below_the_head: str,
+    link: Callable[[str, str], str],
+) -> tuple[NotebookNode, dict[str, bytes]]:
+    """The page of a lesson, and its drawings by file name.
+
+    solved, blank   the lesson's notebooks in solutions/ and lessons/
+    below_the_head  Markdown that is put below the first cell
+    link            gives the Markdown that leads, with a text, to the lesson with a slug
+    """
+    stubs = {cell.id: cell.source for cell in blank.cells if marks.is_solution(cell)}
+    drawings: dict[str, bytes] = {}
+    cells: list[NotebookNode] = []
+    for index, cell in enumerate(solved.cells):
+        if cell.cell_type == "markdown":
+            cells.append(_prose(cell, drawings, link))
+        elif marks.is_solution(cell):
+            if cell.id not in stubs:
+                raise CourseError(
+                    f"exercise {marks.grade_id(cell)!r} is not in lessons/: run `autograder build`"
+                )
+            cells += _exercise(cell, stubs[cell.id])
+        else:
+            cells.append(_code(cell, _caption(solved.cells[index + 1 :])))
+        if index == 0:
+            cells.append(nbformat.v4.new_markdown_cell(below_the_head, id="open"))
+    made = nbformat.v4.new_notebook(cells=cells)
+    made.metadata = nbformat.from_dict(
+        {"kernelspec": KERNEL, "language_info": {"name": "python"}}  # what Sphinx colours code by
+    )
+    return made, drawings
+
+
+def _prose(
+    cell: NotebookNode, drawings: dict[str, bytes], link: Callable[[str, str], str]
+) -> NotebookNode:
+    def put_aside(found: re.Match[str]) -> str:
+        name = f"{found[1]}.{'svg' if found[2].startswith('svg') else 'png'}"
+        drawings[name] = base64.b64decode(found[3])
+        return f"[{found[1]}]: figures/{name}"
+
+    text = ORIGIN.sub("", cell.source)
+    text = DRAWING.sub(put_aside, text)
+    text = LINK.sub(lambda found: link(found[1], found[2]), text)
+    if marks.ANSWER in cell.metadata.get("tags", ()) and not text.startswith("<details>"):
+        heading, _, rest = text.partition("\n") if text.startswith("#") else ("", "", text)
+        text = "\n\n".join(part for part in (heading, FOLDED.format(rest.strip())) if part)
+    return nbformat.v4.new_markdown_cell(text, id=cell.id)
+
+
+def _exercise(cell: NotebookNode, stub: str) -> list[NotebookNode]:
+    """What a learner is given, and below it, folded, what a solution is."""
+    given = nbformat.v4.new_code_cell(
+        stub, id=f"stub-{cell.id}"[:64], metadata={"tags": ["exercise"]}
+    )
+    answer = nbformat.v4.new_code_cell(
+        MARKS.sub("", cell.source).rstrip(),
+        id=cell.id,
+        outputs=cell.outputs,
+        metadata={"tags": ["solution", "hide-input"], "mystnb": PROMPTS},
+    )
+    return [given, answer]
+
+
+def _code(cell: NotebookNode, caption: str) -> NotebookNode:
+    made = nbformat.v4.new_code_cell(cell.source, id=cell.id, outputs=cell.outputs)
+    if marks.is_check(cell):
+        made.metadata["tags"] = ["check"]
+    if any("image/png" in output.get("data", {}) for output in cell.outputs):
+        made.metadata["mystnb"] = {"image": {"alt": caption or "A plot of the numbers above."}}
+    return made
+
+
+def _caption(following: Iterable[NotebookNode]) -> str:
+    """The sentence in italics that begins the next text: it says what a plot shows."""
+    texts = (cell.source for cell in following if cell.cell_type == "markdown")
+    found = CAPTION.match(next(texts, ""))
+    return " ".join(MARKUP.sub("", found[1]).split()) if found else ""
+
+
+def to_open(slug: str, repository: str) -> Mapping[str, str]:
+    """Ways to open a lesson, by name; without the address of a repository, none beyond one's own.
+
+    repository  'https://github.com/OWNER/NAME', or ''
+    """
+    path = f"lessons/{slug}/{slug}.ipynb"
+    place = repository.removeprefix("https://github.com/")
+    if not repository:
+        return {}
+    return {
+        "Colab": f"https://colab.research.google.com/github/{place}/blob/main/{path}",
+        "Binder": f"https://mybinder.org/v2/gh/{place}/main?urlpath=lab/tree/{path}",
+    }

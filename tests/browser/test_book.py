@@ -1,0 +1,249 @@
+"""The book in a browser: from disk, with every request refused that is not for one of its files."""
+
+import re
+from pathlib import Path
+from types import SimpleNamespace
+from urllib.parse import unquote, urldefrag, urlsplit
+
+import pytest
+
+from autograder.building.book.write import MADE, build
+from tests import needs
+from tests.browser import lab
+
+pytestmark = pytest.mark.browser
+
+LESSONS = ["00", "05", "06", "17"]  # wide formulas, drawings, a link between two, a script's page
+ADDRESS = "https://github.com/example/course"
+WIDTH, NARROW, HEIGHT = 1280, 380, 900
+READY = "() => window.MathJax?.startup?.promise?.then(() => null)"
+# An address in a drawing is no text in the page's own links.
+LINKS = """() => [...document.querySelectorAll('a[href]')].map(one =>
+    new URL(one.href.baseVal ?? one.href, location).href)"""
+PICTURES = """() => Promise.all([...document.querySelectorAll('img')].map(async one => {
+    one.loading = 'eager';
+    await one.decode().catch(() => {});
+    return [one.src.slice(-80), one.alt, one.naturalWidth];
+}))"""
+WIDEST = "document.documentElement.scrollWidth"
+
+
+@pytest.fixture(scope="module")
+def book(tmp_path_factory):
+    """The folder of a book with some lessons and all pages beside them."""
+    for name in ("playwright", "chromium", "sphinx", "axe_playwright_python"):
+        needs.skip_without(name)
+    return build(LESSONS, tmp_path_factory.mktemp("book"), repository=ADDRESS).parent
+
+
+@pytest.fixture(scope="module")
+def window(book):
+    """A page on the book; ``page.faults`` are refused requests and what scripts complain of."""
+    with lab.browser_page() as page:
+        page.faults = []
+
+        def admit(route):
+            if route.request.url.startswith((book.as_uri(), "data:")):
+                route.continue_()
+            else:
+                page.faults.append(route.request.url)
+                route.abort()
+
+        def hear(said):
+            if said.type == "error":
+                page.faults.append(said.text)
+
+        page.route("**/*", admit)
+        page.on("pageerror", lambda error: page.faults.append(str(error)))
+        page.on("console", hear)
+        page.on("requestfailed", lambda request: page.faults.append(request.url))
+        yield page
+
+
+@pytest.fixture
+def page(window):
+    """The page as whoever opens it first has it."""
+    window.set_viewport_size({"width": WIDTH, "height": HEIGHT})
+    window.emulate_media(color_scheme="light")
+    yield window
+    window.evaluate("localStorage.clear()")
+    window.faults.clear()
+
+
+@pytest.fixture(scope="module")
+def seen(book, window):
+    """What was seen of each page on a walk through all of them, by path."""
+    found = {}
+    for path in sorted([*book.glob("*.html"), *book.glob("[0-9]*/*.html")]):
+        window.set_viewport_size({"width": WIDTH, "height": HEIGHT})
+        go(window, path)
+        one = found[path] = SimpleNamespace()
+        one.pictures, one.links = window.evaluate(PICTURES), window.evaluate(LINKS)
+        one.formulas = window.locator(".math").count()
+        one.drawn = window.locator(".math mjx-container").count()
+        one.misread = window.locator("mjx-merror, [data-mjx-error]").count()
+        window.set_viewport_size({"width": NARROW, "height": HEIGHT})
+        one.widest = window.evaluate(WIDEST)
+        one.faults = list(window.faults)
+        window.faults.clear()
+    return found
+
+
+def go(page, path):
+    page.goto(path.as_uri())
+    page.evaluate(READY)
+
+
+def lesson(book, number):
+    """The page of the lesson with this number."""
+    return next(book.glob(f"{number}_*/{number}_*.html"))
+
+
+def test_a_book_can_be_built_again_where_it_is(book):
+    """Nothing else is left there, which the next build would refuse to touch."""
+    assert {path.name for path in book.parent.iterdir()} == set(MADE)
+
+
+def test_no_request_leaves_and_no_script_fails(seen):
+    assert {path.name: one.faults for path, one in seen.items() if one.faults} == {}
+
+
+def test_every_picture_is_there_and_has_words(seen):
+    pictures = [one for page in seen.values() for one in page.pictures]
+    assert [one for one in pictures if not one[1].strip() or not one[2]] == []
+    assert len(pictures) > 20
+
+
+def test_every_formula_is_drawn(seen):
+    assert [path.name for path, one in seen.items() if one.drawn != one.formulas] == []
+    assert [path.name for path, one in seen.items() if one.misread] == []
+    assert sum(one.formulas for one in seen.values()) > 20
+
+
+def test_no_page_is_wider_than_a_telephone(seen):
+    assert {path.name: one.widest for path, one in seen.items() if one.widest > NARROW} == {}
+
+
+def test_every_link_leads_somewhere(seen):
+    ids = {
+        path: set(re.findall(r'\bid="([^"]+)"', path.read_text(encoding="utf-8"))) for path in seen
+    }
+    broken, outside, followed = [], set(), 0
+    for path, one in seen.items():
+        for link in one.links:
+            address, anchor = urldefrag(link)
+            if not address.startswith("file:"):
+                outside.add(address)
+                continue
+            target, anchor = Path(unquote(urlsplit(address).path)), unquote(anchor)
+            followed += 1
+            if target not in ids or anchor and anchor not in ids[target]:
+                broken.append((path.name, link))
+    assert broken == []
+    assert followed > 200
+    slug = "05_scaled_dot_product_attention"
+    notebook = f"lessons/{slug}/{slug}.ipynb"
+    colab = "https://colab.research.google.com/github/example/course/blob/main/"
+    binder = "https://mybinder.org/v2/gh/example/course/main?urlpath=lab/tree/"
+    assert {colab + notebook, binder + notebook} <= outside
+
+
+@pytest.mark.parametrize("mode", ["light", "dark"])
+def test_axe_finds_nothing_serious(book, page, mode):
+    page.emulate_media(color_scheme=mode)
+    for path in (book / "path.html", lesson(book, "00")):
+        go(page, path)
+        assert page.evaluate("document.documentElement.dataset.theme") == mode
+        assert faults_for_assistance(page) == [], path
+
+
+def test_what_scrolls_on_a_telephone_is_reached_with_the_keyboard(book, page):
+    page.set_viewport_size({"width": NARROW, "height": HEIGHT})
+    go(page, lesson(book, "05"))
+    page.locator("mjx-container[tabindex]").first.wait_for()
+    assert faults_for_assistance(page, ["scrollable-region-focusable"]) == []
+
+
+def faults_for_assistance(page, rules=None):
+    """What axe calls serious or critical: rule and place."""
+    from axe_playwright_python.sync_playwright import Axe
+
+    only = {"runOnly": {"type": "rule", "values": rules}} if rules else {}
+    found = Axe().run(page, options={**only, "resultTypes": ["violations"]}).response
+    return [
+        (one["id"], node["target"], node["failureSummary"])
+        for one in found["violations"]
+        if one["impact"] in ("serious", "critical")
+        for node in one["nodes"]
+    ]
+
+
+def test_the_search_finds_a_word(book, page):
+    go(page, book / "index.html")
+    page.get_by_role("button", name="Search").first.click()
+    field = page.get_by_role("searchbox").locator("visible=true")
+    field.fill("saturated")
+    field.press("Enter")
+    result = page.locator("#search-results li a", has_text="05 · Why divide by √d?").first
+    result.click()
+    page.wait_for_url("**/05_scaled_dot_product_attention.html*")
+    assert page.faults == []
+
+
+def test_hints_and_solutions_are_folded_until_asked_for(book, page):
+    go(page, lesson(book, "05"))
+    solutions = page.locator(".tag_solution pre")
+    hints = page.locator("details", has=page.locator("summary", has_text="Hint 2"))
+    answers = page.locator("details", has=page.locator("summary", has_text="What we found"))
+    assert solutions.count() == page.locator(".tag_exercise").count() == 8
+    assert page.locator(".tag_exercise pre", has_text="NotImplementedError").count() == 8
+    for folded in (solutions, hints.locator("p"), answers.locator("li")):
+        assert folded.count()
+        assert not any(one.is_visible() for one in folded.all())
+    page.locator(".tag_solution summary").first.click()
+    assert solutions.first.is_visible()
+    assert "products.mean()" in solutions.first.inner_text()
+    hints.first.locator("summary").click()
+    assert hints.first.locator("p code").first.is_visible()  # the Markdown inside is rendered
+
+
+def test_one_goes_on_back_and_elsewhere(book, page):
+    go(page, lesson(book, "05"))
+    listed = page.locator(".bd-sidebar-primary li a").all_inner_texts()
+    assert [text for text in listed if re.match(r"\d\d · ", text)] == [
+        "00 · How does this course work?",
+        "05 · Why divide by √d?",
+        "06 · Who may look at whom?",
+        "17 · Does attention explain?",
+    ]
+    page.locator("a.right-next").click()
+    page.wait_for_url(lesson(book, "06").as_uri())
+    needed = page.locator("p", has=page.locator("strong", has_text="Needs")).get_by_role("link")
+    assert needed.all_inner_texts() == ["05 · Why divide by √d?"]
+    needed.click()
+    page.wait_for_url(lesson(book, "05").as_uri())
+
+
+def test_the_first_mention_of_a_term_leads_to_the_glossary(book, page):
+    go(page, lesson(book, "05"))
+    mentions = page.locator("article a[href*='glossary.html#term-']")
+    addresses = [one.get_attribute("href") for one in mentions.all()]
+    assert len(addresses) > 8
+    assert len(addresses) == len(set(addresses))
+    elsewhere = ("em", "h2", "h3", "details", "#references", "pre")
+    for place in elsewhere:
+        assert page.locator(f"article {place} a[href*='glossary.html']").count() == 0
+    whole = page.locator("article strong", has_text="scaled dot-product attention").first
+    assert whole.locator("a").count() == 1  # a term that is all of a text
+    page.locator("article a", has_text="softmax").first.click()
+    assert page.locator("dt:target").inner_text().startswith("softmax")
+
+
+def test_light_and_dark_are_chosen_with_a_button(book, page):
+    go(page, book / "index.html")
+    seen = {}
+    for mode in ("Light", "Dark"):
+        page.get_by_role("button", name="Color mode").locator("visible=true").click()
+        page.get_by_role("button", name=mode, exact=True).locator("visible=true").click()
+        seen[mode] = page.evaluate("getComputedStyle(document.body).backgroundColor")
+    assert seen["Light"] != seen["Dark"]
