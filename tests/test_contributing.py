@@ -54,7 +54,8 @@ def follow(steps, folder):
             assert before.count("\n".join(old)) == 1
             path.write_text(before.replace("\n".join(old), "\n".join(new)), encoding="utf-8")
         elif where.startswith("At the end"):
-            path.write_text(path.read_text(encoding="utf-8") + text, encoding="utf-8")
+            gap = "\n" if text.startswith("# %%") else "\n\n"
+            path.write_text(path.read_text(encoding="utf-8") + gap + text, encoding="utf-8")
         else:
             assert not path.exists()
             path.write_text(text, encoding="utf-8")

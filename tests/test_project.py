@@ -31,7 +31,7 @@ def jobs():
 @pytest.mark.parametrize(("file", "name", "job"), list(jobs()))
 def test_what_a_workflow_runs_is_there(file, name, job):
     lines = commands(job)
-    assert lines
+    assert lines or all("uses" in step for step in job["steps"])
     for target in re.findall(r"\bmake ([a-z-]+)", " ".join(lines)):
         skip_without("make")
         subprocess.run(["make", "-n", target], cwd=ROOT, check=True, capture_output=True)
