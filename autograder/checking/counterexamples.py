@@ -15,11 +15,12 @@ import torch
 from autograder import CourseError
 from autograder.checking import recorded, registry
 from autograder.checking.expect import CheckFailed
-from autograder.checking.questions import out_of_memory, reference
+from autograder.checking.questions import reference
 from autograder.checking.run_check import run_check
 from autograder.checking.student import Student, called_with
 from autograder.checking.words import describe
 from autograder.inside.answer import LocalAnswer
+from autograder.inside.limits import out_of_memory
 from autograder.inside.values import Foreign, copied, plain, same
 
 BREAK = "break_"

@@ -22,11 +22,11 @@ from autograder.checking.inputs import Draw
 from autograder.checking.registry import Check
 from autograder.checking.student import Student
 from autograder.inside.answer import AnswerLost, AnswerRaised, AnyAnswer, LocalAnswer, Reply
+from autograder.inside.limits import NO_MEMORY
 from autograder.inside.values import copied, same
 
 NUMBER = re.compile(r"-?\d+(?:\.\d+)?(?:e[-+]?\d+)?")
 DRAWN = 20_000  # from here on are the seeds of what an answer draws while it is asked
-NO_MEMORY = "can't allocate memory"
 SEEDED = ("call", "gradients")  # requests that come with a seed, as constructions do
 
 
@@ -239,11 +239,6 @@ def _plain_words(message: str) -> str:
         return NO_MEMORY  # the rest is of the machine
     head, mark, rest = message.partition("() ")
     return rest if mark and " " not in head else message
-
-
-def out_of_memory(error: BaseException) -> bool:
-    """Whether an exception, Python's or PyTorch's, says that there is no more memory."""
-    return isinstance(error, MemoryError) or NO_MEMORY in str(error)
 
 
 def agree(left: Iterable[Replied], right: Iterable[Replied], exactly: bool = False) -> bool:

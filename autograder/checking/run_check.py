@@ -6,11 +6,12 @@ from typing import Any
 from autograder.checking.diagnose import diagnose
 from autograder.checking.expect import CheckFailed, describe
 from autograder.checking.inputs import Draw
-from autograder.checking.questions import Replied, asked, out_of_memory, replies, until_lost
+from autograder.checking.questions import Replied, asked, replies, until_lost
 from autograder.checking.refusals import refuse, refuse_changes, refuse_numbers
 from autograder.checking.registry import Check
 from autograder.checking.student import Student
 from autograder.inside.answer import AnswerLost, AnyAnswer
+from autograder.inside.limits import out_of_memory
 
 
 def run_check(

@@ -10,12 +10,13 @@ from typing import Any
 from autograder import marks
 from autograder.checking import registry
 from autograder.checking.expect import CheckFailed
-from autograder.checking.questions import asked, out_of_memory
+from autograder.checking.questions import asked
 from autograder.checking.run_check import run_check
 from autograder.grading.assemble import error_output
 from autograder.grading.own_memory import own_memory
 from autograder.grading.own_time import OutOfOwnTime, OwnTime, Waiting
 from autograder.grading.result import Exercise, clean
+from autograder.inside.limits import out_of_memory
 from autograder.sandbox.process import StudentLost, StudentProcess
 from autograder.sandbox.sandbox import Sandbox
 

@@ -11,6 +11,12 @@ SHARED = "shared"  # bubblewrap, started anew for each student
 NONE = "none"  # nothing but the limits
 
 OUT_OF_MEMORY = 77  # a student's process ends so if not even a request or a reply has room
+NO_MEMORY = "can't allocate memory"  # PyTorch's words, in a RuntimeError
+
+
+def out_of_memory(error: BaseException) -> bool:
+    """Whether an exception, Python's or PyTorch's, says that there is no more memory."""
+    return isinstance(error, MemoryError) or NO_MEMORY in str(error)
 
 
 @dataclass(frozen=True)

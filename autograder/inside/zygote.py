@@ -17,7 +17,7 @@ from typing import Any
 
 from autograder.inside import isolation, server
 from autograder.inside.channel import Channel
-from autograder.inside.limits import NONE, OUT_OF_MEMORY, OWN, Limits
+from autograder.inside.limits import NONE, OUT_OF_MEMORY, OWN, Limits, out_of_memory
 
 WATCH_SECONDS = 0.1
 DYING_SECONDS = 1.0  # between a process's last word and its end
@@ -71,7 +71,7 @@ class Zygote:
         try:
             server.Server(channel, self._shell, self._limits.output_chars).serve()
         except (MemoryError, RuntimeError) as error:
-            if isinstance(error, MemoryError) or "allocate memory" in str(error):  # PyTorch's
+            if out_of_memory(error):
                 os._exit(OUT_OF_MEMORY)
             raise
 

@@ -7,9 +7,8 @@ import threading
 import pytest
 import torch
 
-from autograder.checking.questions import out_of_memory
 from autograder.grading.own_memory import own_memory
-from autograder.inside.limits import MIB
+from autograder.inside.limits import MIB, out_of_memory
 
 pytestmark = pytest.mark.skipif(
     sys.platform != "linux", reason="the memory of a process is bounded on Linux only"
