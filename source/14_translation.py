@@ -456,10 +456,10 @@ else:
 mine.show("two hundred thirty one")
 
 # %% [markdown]
-# Two trainings were recorded. The long one took an hour on two cores: 7 500 steps, 1 870 720
-# parameters, **38.7** BLEU on the 1 000 test sentences (`docs/training.md` has its command and its
-# curves; nearly twice the steps gave 39.7, the published Transformer-Tiny 41.0). Of the short one
-# we kept everything:
+# Two trainings on the real sentences were recorded. The long one took an hour on two cores: 7 500
+# steps, 1 870 720 parameters, **38.7** BLEU on the 1 000 test sentences (`docs/training.md` has its
+# command and its curves; nearly twice the steps gave 39.7, the published Transformer-Tiny 41.0). Of
+# the short one we kept everything:
 
 # %% demo=true
 short = evidence.read("multi30k", "training")[0]

@@ -21,7 +21,7 @@ from autograder import ROOT, CourseError
 from autograder.building.lesson import find
 
 PARTS = ROOT / "book" / "glass"
-PAGE = ROOT / "book" / "_build" / "glass.html"
+PAGE = ROOT / "book" / "_build" / "html" / "glass.html"  # where the book has it, too
 MODEL = "transformer"  # that of lesson 10, in data/checkpoints/
 # In the order in which they build on each other; they share one scope.
 SCRIPTS = ("model", "decoding", "numbers", "explain", "heat", "layers", "search", "view")

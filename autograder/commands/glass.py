@@ -16,7 +16,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--to",
         type=lambda text: Path(text).expanduser(),
         metavar="FILE",
-        help="(default: book/_build/glass.html in the course)",
+        help="(default: book/_build/html/glass.html in the course)",
     )
     parser.add_argument(
         "--lesson-links",

@@ -12,6 +12,7 @@ import nbformat
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, TemplateError
 
 from autograder import ROOT, CourseError
+from autograder.building import glass
 from autograder.building.book import course, drawing
 from autograder.building.book.course import Chapter
 from autograder.building.book.page import page, to_open
@@ -19,6 +20,7 @@ from autograder.lessons import choose
 
 NEEDED = ("sphinx", "myst_nb", "sphinx_book_theme", "mathjax")
 MADE = ("source", "html", "doctrees", "jupyter_execute")  # a book's folders; the last: MyST-NB's
+LESSON_PAGE = "{lesson}/{lesson}.html"
 WHERE = "Repository"  # the key in pyproject.toml's [project.urls]
 
 
@@ -51,6 +53,8 @@ def build(names: Collection[str], to: Path, root: Path = ROOT, repository: str =
     )
     if done.returncode:
         raise CourseError(f"Sphinx does not accept the book:\n{done.stderr.strip()}")
+    # Where lessons are left out, the page names them all and links none.
+    glass.write(to / "html" / glass.PAGE.name, None if names else LESSON_PAGE)
     return to / "html" / "index.html"
 
 
@@ -125,7 +129,7 @@ class Book:
     def address(self, number: int) -> str:
         """Where a lesson's page is, or '' if it has none."""
         slug = self.chapters[number].slug
-        return f"{slug}/{slug}.html" if number in self.chosen else ""
+        return LESSON_PAGE.format(lesson=slug) if number in self.chosen else ""
 
     def needed(self, number: int, start: str = "", short: bool = False) -> str:
         """Links to what a lesson needs: its titles, or in ``short`` its numbers."""

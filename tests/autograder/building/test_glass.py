@@ -6,6 +6,7 @@ import pytest
 
 from attention.provided import translators
 from autograder.building import glass
+from autograder.building.book.write import MADE
 from autograder.commands import cli
 
 LARGEST = 2_000_000  # bytes
@@ -78,3 +79,8 @@ def test_a_missing_model_gets_a_sentence_that_says_how_to_make_it(tmp_path, monk
 def test_parts_stay_short():
     for path in glass.PARTS.iterdir():
         assert len(path.read_text(encoding="utf-8").splitlines()) <= 300, path.name
+
+
+def test_where_the_page_is_written_a_book_can_be_built():
+    assert glass.PAGE.parent.name in MADE  # else the book would refuse a folder with other things
+    assert glass.PAGE.parent.parent == cli.parser().parse_args(["book"]).to
