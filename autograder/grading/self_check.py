@@ -106,6 +106,7 @@ def _released(path: Path | str, notebook: NotebookNode, root: Path) -> Path:
 def _shell() -> Any:
     made = quiet_shell()
     made.reset(new_session=False)  # the notebook before may have defined what this one lacks
+    made.user_ns["__spec__"] = None  # as in a kernel: whoever starts a process is asked for it
     return made
 
 

@@ -30,9 +30,17 @@ def answer(notebook, source):
 
 
 WRONG = "def softmax(scores, dim):\n    return scores.exp() / scores.exp().sum()"
+PROCESS = """
+import multiprocessing
+with multiprocessing.get_context("spawn").Pool(1) as pool:
+    assert pool.map(abs, [-1]) == [1]
+"""
 CHANGES = {
     "solved": lambda notebook: None,
     "wrong": lambda notebook: answer(notebook, WRONG),
+    "starts_processes": lambda notebook: answer(
+        notebook, PROCESS + notebook.cells[index(notebook, "softmax")].source
+    ),
     "syntax": lambda notebook: answer(notebook, "def softmax(scores, dim:\n    return 1"),
     "exits": lambda notebook: answer(notebook, "raise SystemExit"),
     "imported": lambda notebook: answer(notebook, "from attention.getting_started import softmax"),
@@ -95,7 +103,9 @@ FULL = {"uniform_average": 1, "softmax": 2, "weighted_average": 2, "together": 5
 LOST = {**FULL, "softmax": 0, "together": 3}
 
 
-@pytest.mark.parametrize("name", ["solved", "no_check", "edited_check", "more_points"])
+@pytest.mark.parametrize(
+    "name", ["solved", "no_check", "edited_check", "more_points", "starts_processes"]
+)
 def test_right_answers_earn_everything(said, name):
     assert points(said[1][name]) == FULL
     assert "softmax:" not in said[1][name]
