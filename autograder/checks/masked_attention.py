@@ -285,7 +285,7 @@ BOOL = "True and False have neither precision nor gradient"
 )
 def leaks(student, draw):
     """Finds who looks ahead, one step or many, from one position or all, through zeros too."""
-    x = draw.normal(6, 3)
+    x = _calm(draw)
     cases = [("C", x, 1), ("A", x, 5), ("A", x, 2), ("F", x, 3), ("B", x, 2), ("E", x, 3)]
     cases += [("G", x, 0), ("A", x, 0), ("D", x, 5), ("B", x, 4), ("D", x, 0)]
     # In these the future is 0 or constant: replacing it by that would change nothing.
@@ -296,14 +296,14 @@ def leaks(student, draw):
     same = x[:1].expand(6, 3).clone()
     cases += [("B", same, 2), ("F", same, 0), ("D", same, 3), ("A", same, 2)]
     # Query 0 looks at all but the position next to it, whose score is far too low.
-    beyond = draw.normal(6, 3)
+    beyond = _calm(draw)
     beyond[2] = -70 * beyond[0] / beyond[0].square().sum()
     cases += [("F", beyond, 1)]
-    one, row = draw.normal(5, 1) + 2, draw.normal(1, 3)
+    one, row = _calm(draw, 5, 1) + 1, draw.normal(1, 3)
     cases += [("B", one, 2), ("D", one, 1), ("A", one, 2), ("A", row, 0), ("D", row, 0)]
     cases += [("C", x.float(), 2), ("E", x.float(), 2), ("F", draw.strided(x), 1)]
     # Enough drawn cases that nobody guesses all the answers.
-    cases += [(draw.choice("ABCDEFG"), draw.normal(6, 3), draw.choice(range(6))) for _ in range(20)]
+    cases += [(draw.choice("ABCDEFG"), _calm(draw), draw.choice(range(6))) for _ in range(20)]
     for name, sequence, t in cases:
         expected = name in "BCDFG" and t < len(sequence) - 1
         said = student(name, sequence, t)
@@ -314,6 +314,11 @@ def leaks(student, draw):
             else f"layer {name} does not look beyond position {t}, and is accused"
         )
         expect.equal(said, expected, what)
+
+
+def _calm(draw, T=6, d=3):
+    """A sequence with which no softmax is so near to saturation that a leak is lost in rounding."""
+    return draw.normal(T, d).clamp(-1.5, 1.5)
 
 
 def _short_sequences(draw):
