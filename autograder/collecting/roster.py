@@ -136,6 +136,15 @@ def from_csv(path: Path | str, id_column: str | None = None) -> list[Student]:
     return list(students.values())
 
 
+def shared_keys(students: Iterable[Student]) -> dict[str, list[str]]:
+    """By address or LMS's number the ids of those who share it: by it, none of them is found."""
+    owners: dict[str, list[str]] = {}
+    for one in students:
+        for text in {one.email.casefold(), one.lms_user_id} - {""}:
+            owners.setdefault(text, []).append(one.id)
+    return {text: ids for text, ids in owners.items() if len(ids) > 1}
+
+
 def of_gradebook(book: Gradebook) -> list[Student]:
     """The students in nbgrader's gradebook."""
     return [

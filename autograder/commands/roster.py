@@ -26,7 +26,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Enrol; exit status 0."""
     from autograder.collecting.enrolling import enrol
-    from autograder.collecting.roster import from_csv
+    from autograder.collecting.roster import from_csv, shared_keys
     from autograder.grading.folders import Course
     from autograder.grading.gradebook import opened
 
@@ -42,6 +42,8 @@ def run(options: argparse.Namespace) -> int:
     _list("in the gradebook only, with work handed in: they stay", _of(left, changes.handed_in))
     rest = [one for one in left if one not in changes.handed_in]
     _list("in the gradebook only: they stay unless you give --remove", rest)
+    for text, ids in list(shared_keys(students).items())[:20]:
+        print(f"{', '.join(ids)} share {text}: by it alone no work can be told apart")
     return 0
 
 

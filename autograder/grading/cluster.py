@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any, Self, TypeVar
 
 from autograder import CourseError
+from autograder.grading.own_memory import MachineShort
 from autograder.grading.pool import WorkerLost, WorkFailed
 from autograder.grading.task import Graded, Task
 from autograder.sandbox.sandbox import SandboxRefused
@@ -99,4 +100,6 @@ def _outcome(future: Any) -> Graded | WorkFailed:
         raise error
     if type(error).__name__ == "KilledWorker":
         return WorkerLost("each worker of the cluster that had it was ended; grade it again")
+    if isinstance(error, MachineShort):
+        return WorkerLost(str(error))
     return WorkFailed(f"{type(error).__name__}: {error}")

@@ -6,7 +6,13 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+from autograder.inside.limits import out_of_memory
+
 HELD = re.compile(r"^VmData:\s+(\d+) kB", re.MULTILINE)
+
+
+class MachineShort(Exception):
+    """This process may take less memory than a check may; str() says what to do."""
 
 
 @contextlib.contextmanager
@@ -14,8 +20,9 @@ def own_memory(most: int) -> Iterator[None]:
     """Let this process take at most ``most`` bytes more than it holds now.
 
     What asks for more gets MemoryError or, from PyTorch, RuntimeError: an ordinary exception of the
-    check, and not the end of the process. Without Linux nothing is bounded here: what remains is
-    that the replies are small.
+    check, and not the end of the process. Raises MachineShort in its place where the machine allows
+    this process less than that: whoever is graded is not to blame. Without Linux nothing is bounded
+    here: what remains is that the replies are small.
     """
     found = HELD.search(Path("/proc/self/status").read_text()) if sys.platform == "linux" else None
     if found is None:
@@ -24,10 +31,17 @@ def own_memory(most: int) -> Iterator[None]:
     import resource
 
     soft, hard = resource.getrlimit(resource.RLIMIT_DATA)
-    bounds = (1024 * int(found[1]) + most, soft, hard)
-    least = min(bound for bound in bounds if bound != resource.RLIM_INFINITY)
-    resource.setrlimit(resource.RLIMIT_DATA, (least, hard))
+    wanted = 1024 * int(found[1]) + most
+    allowed = min((one for one in (soft, hard) if one != resource.RLIM_INFINITY), default=wanted)
+    resource.setrlimit(resource.RLIMIT_DATA, (min(wanted, allowed), hard))
     try:
         yield
+    except (MemoryError, RuntimeError) as error:
+        if allowed < wanted and out_of_memory(error):
+            raise MachineShort(
+                f"a limit of {allowed >> 20} MiB is set for the data of this process (ulimit -d), "
+                f"and a check may take {most >> 20} MiB: raise the limit and grade again"
+            ) from error
+        raise
     finally:
         resource.setrlimit(resource.RLIMIT_DATA, (soft, hard))

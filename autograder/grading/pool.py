@@ -15,6 +15,7 @@ from multiprocessing.forkserver import ensure_running
 from typing import Any, Self
 
 from autograder import temporary
+from autograder.grading.own_memory import MachineShort
 from autograder.grading.task import Graded, Task
 from autograder.sandbox.policy import SandboxRefused
 
@@ -184,6 +185,8 @@ def _serve(connection: Connection) -> None:
                 answer: Graded | Exception = worker.run(received)
             except SandboxRefused as error:
                 answer = error
+            except MachineShort as error:
+                answer = WorkerLost(str(error))
             except Exception:
                 answer = WorkFailed(traceback.format_exc())
             connection.send(answer)

@@ -82,6 +82,14 @@ def test_new_changed_and_missing_students(root, run, write):
         }
 
 
+def test_an_address_that_two_have_is_told(run, write):
+    rows = "id,email,lms_user_id\nada,Lab@uni.example,101\nbob,lab@uni.example,102\nzoe,,102\n"
+    status, told, _ = run("roster", write(rows))
+    assert status == 0
+    assert "ada, bob share lab@uni.example" in told
+    assert "bob, zoe share 102" in told
+
+
 def test_nobody_who_handed_in_is_removed(root, run, write, book):
     run("roster", write(NBGRADER))
     book.update_or_create_assignment(FIRST)
