@@ -56,7 +56,8 @@ class HierarchicalAttention(nn.Module):
 
     The parameters `word_query` and `sentence_query`, (d_model,) each, begin as zeros: every weight
     is the same at first.
-    Source: Yang et al. (2016), without their recurrent encoders below each level.
+    Source: Yang et al. (2016), without their recurrent encoders and their tanh layer below each
+    level, and with the division by √d_model.
 
     >>> document, sentence_weights, word_weights = HierarchicalAttention(6)(torch.zeros(2, 4, 5, 6))
     >>> document.shape, sentence_weights.shape, word_weights.shape

@@ -207,7 +207,7 @@ def top_k_gate(scores, k):
 
 
 def load_balance_loss(scores, gates):
-    """Tell how unevenly the tokens are spread over the experts: 1 if evenly, E if one gets all.
+    """Tell how unevenly the tokens are spread: 1 if evenly, E / k if all take the same k experts.
 
     scores   (N, E)  what the gate was made of
     gates    (N, E)  from `top_k_gate`: 0 where an expert was not chosen

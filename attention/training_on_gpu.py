@@ -65,7 +65,8 @@ def loss_scaling(gradients, scale, good_steps=0, patience=2000):
                 the next step; its good_steps
 
     A step that is skipped halves the scale, and good_steps begins at 0 again, as it does when the
-    scale is doubled. Source: Micikevicius et al. (2018), section 3.2.
+    scale is doubled. Source: Micikevicius et al. (2018), section 3.2, with the changing scale of
+    PyTorch's GradScaler.
 
     >>> loss_scaling([torch.tensor([8.0], dtype=torch.float16)], scale=1024.0, good_steps=5)
     ([tensor([0.0078])], 1024.0, 6)

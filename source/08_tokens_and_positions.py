@@ -367,10 +367,10 @@ for kind in ("docstrings", "numbers", "both"):
 
 # %% [markdown]
 # Each tokeniser is good at the text that it was made for. Numbers in words repeat a few long parts,
-# so their gain is huge; but to a tokeniser of docstrings they are a heap of syllables, and English
-# is a heap of letters to the tokeniser of numbers. One that learns from both shares its merges out.
-# Nothing fails, every text comes back; but it costs more tokens, so more time and memory, in a
-# language that the tokeniser was not made for.
+# so their gain is huge; but a tokeniser of docstrings cuts them into syllables, and the tokeniser
+# of numbers cuts English into letters. One that learns from both shares its merges out. Nothing
+# fails, every text comes back; but it costs more tokens, so more time and memory, in a language
+# that the tokeniser was not made for.
 #
 # ## A German compound
 # German writes its numbers as one word: 231 is *zweihunderteinunddreißig*. A second tokeniser
@@ -593,7 +593,7 @@ check.LearnedPositions(LearnedPositions)
 
 # %% [markdown]
 # ## Three tokens back
-# Do models make use of positions? One layer of attention, one head and a read-out, reads random
+# Do models make use of positions? One attention layer with one head and a read-out reads random
 # tokens of 16 kinds and should say, at each of them, the token three before. Four kinds of
 # positions: none, learned, sinusoidal, and **rotary** ones, which turn the queries and keys (★, at
 # the end). 300 steps on sequences of 24 tokens, or of 96; then a test at four lengths. The runs are
@@ -670,8 +670,8 @@ for row, scale in zip(axes, (0.0, 1.0), strict=True):
 
 # %% [markdown]
 # *Weights of the words on each other. Above, without positions, the right matrix is the left one
-# with its words in another order. Below, with positions, the weights are others.* The dog who bites
-# and the dog who is bitten are two different rows at last.
+# with its words in another order. Below, with positions, the weights differ.* The dog who bites and
+# the dog who is bitten are two different rows at last.
 #
 # ### Break it
 # Leave the root out. The sentence is “a rose is a rose is a rose”, and we look at the cosine of the

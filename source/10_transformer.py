@@ -220,10 +220,11 @@ check.Translator(Translator)
 # A stack of layers is called like a single one. So it can take the single layer's place, and
 # nothing around it changes.
 #
-# What is the second layer for, if one attention already reaches every word? It reads what the
-# first has *made*. In “nine hundred thirty one”, a vector of the first layer may say “hundred, with
-# nine before it”; a query of the second can ask for just that. One layer compares words, the next
-# compares what has been found out about them: a hierarchy, built by stacking.
+# What is the second layer for, if one attention already reaches every word? It reads what the first
+# has *made*. In “nine hundred thirty one”, a vector of the first layer may say “hundred, with nine
+# before it”; a query of the second can ask for just that. One layer compares words, the next can
+# compare what has been found out about them. That is what stacking makes possible. Whether a
+# trained model uses it is a question to measure, as lesson 17 does.
 #
 # ### Exercise 10.3 · `Encoder`
 # ●●○ medium · 10 minutes · 3 points
@@ -336,9 +337,9 @@ check.break_append_best(break_append_best)
 # %% [markdown]
 # ## The whole model
 # Stacks in the places of the layers, masks from tokens, and a loop that writes. Nothing else is
-# needed. Pre-norm is the default, because it trains without much care (lesson 09); `pre_norm=False`
-# is the paper's order. `translate` computes all earlier positions again at every step. Lesson 13
-# will remember them instead.
+# needed. Pre-norm is the default, because it trains without much care (lesson 09; Xiong et al.,
+# 2020); `pre_norm=False` is the paper's order. `translate` computes all earlier positions again at
+# every step. Lesson 13 will remember them instead.
 
 # %% given="Transformer"
 from attention.transformer import Transformer
@@ -495,7 +496,7 @@ for label, shares in curves.items():
 # ## The three uses of attention, in one forward pass
 # `watch_attention` of lesson 09 collects the weights of every head while the model runs.
 #
-# For 931: which of the three pictures has an empty upper right half?
+# **Predict first.** For 931: which of the three pictures has an empty upper right half?
 
 # %% demo=true
 model = models["Transformer (10)"]
@@ -522,8 +523,9 @@ for ax, (name, title, queries, keys) in zip(axes, drawn, strict=True):
 # *One head of four, number 3 of the last layers, for 931; queries down, keys across. Left: words
 # look at words. Middle: what is read looks at what was read before; the future is empty. Right: the
 # letter to be written looks at the words.* On the right is the alignment of lesson 03 again,
-# crossing included: *neun*, *hundert*, then the “e” of *ein* at *one*, and *dreißig* back at
-# *thirty*. But this is one head. Here are all of the cross-attention, layer by layer:
+# crossing included: *neun*, *hundert*, then *ein* at *one*, and *dreißig* back at *thirty*; some
+# letters in between look at *hundred* once more. But this is one head. Here are all of the
+# cross-attention, layer by layer:
 
 # %% demo=true
 axes = plots.panels(rows=2, columns=4, width=2.5, height=4.6)
@@ -670,7 +672,7 @@ print("wanted:", few[0][2], "  written:", translators.translations(other, corpus
 # <details><summary>Answers</summary>
 #
 # 1. Not tried here. Decoder-only language models learn without any positions nearly as well: with a
-#    causal mask each position sees another number of keys, and can count them (A. Haviv et al.,
+#    causal mask each position sees a different number of keys, and can count them (A. Haviv et al.,
 #    2022, [arXiv:2203.16634](https://arxiv.org/abs/2203.16634)). The encoder has no such mask.
 # 2. On three times 100 held-out numbers, of which the whole model gets .99 to 1.00: without one
 #    head of layer 0, .94 to 1.00 are right; of layer 1, .89 to .98, but .58 to .62 without head 2.
@@ -848,7 +850,8 @@ _ = ax.legend(fontsize=9)
 # being tied.
 #
 # With 24 letters there is nothing to win either. With 37 000 tokens, most of them rare, there is:
-# Press and Wolf found better models with fewer parameters. So `tied` is a choice.
+# Press and Wolf found better language models with fewer parameters, and translators that were as
+# good at about half the size. So `tied` is a choice.
 
 # %% [markdown]
 # **References**

@@ -180,7 +180,7 @@ for dtype in (torch.float32, torch.bfloat16):
 #
 # An operation can be no faster than the processor multiplies, and no faster than memory delivers:
 # speed ≤ min(peak, bandwidth · intensity). Drawn against the intensity, on logarithmic axes, this
-# is a slope and then a flat line: the **roofline**.
+# is a slope and then a flat line: the **roofline** (Williams et al., 2009).
 #
 # ### Predict first
 # The flat roof is the speed of the product of two 1024 × 1024 matrices (8192 on a GPU). From which
@@ -340,13 +340,13 @@ for dtype in (torch.float32, torch.bfloat16):
     print(f"1 + 100 times 0.001, step by step, in {dtype}: {weight.item():.3f}")
 
 # %% [markdown]
-# float16 is precise, but its range is short: what is below 6e-8 becomes 0, and what is above 65 504
-# infinite. **bfloat16** has the range of float32. But it is coarse: 1 + 0.001 is rounded back to 1.
-# Two remedies follow. In *mixed precision* weights, gradients and sums stay in float32, and only
-# the matrix products are done in bfloat16: PyTorch's `autocast`, which the `dtype` of lesson 11's
-# step switches on. And gradients in float16 are moved into its range by **loss scaling**: multiply
-# the loss by a large number, and divide the gradients by it in float32 before anything else is done
-# with them.
+# float16 is more precise than bfloat16, but its range is short: its smallest number is 6e-8, and
+# what is below half of that becomes 0; from 65 520 on it is infinite. **bfloat16** has the range of
+# float32. But it is coarse: 1 + 0.001 is rounded back to 1. Two remedies follow. In *mixed
+# precision* weights, gradients and sums stay in float32, and only the matrix products are done in
+# bfloat16: PyTorch's `autocast`, which the `dtype` of lesson 11's step switches on. And gradients
+# in float16 are moved into its range by **loss scaling**: multiply the loss by a large number, and
+# divide the gradients by it in float32 before anything else is done with them.
 #
 # How large are gradients? Here are those of the numbers translator, before and after its training:
 
@@ -465,7 +465,7 @@ rungs = {
     "torch.compile": {"compiled": True},
 }
 if device != "cuda":
-    rungs["torch.compile"] = "tried on NVIDIA's GPUs only"
+    rungs["torch.compile"] = "left to NVIDIA's GPUs"
 elif find_spec("triton") is None:
     rungs["torch.compile"] = "it needs the package triton"
 

@@ -587,9 +587,9 @@ print(f"one after the other took {seconds[0] / seconds[1]:.0f} times as long")
 print("the beams of the first:", *texts_of(corpus, [torch.tensor(ids) for _, ids in plain[0]]))
 
 # %% [markdown]
-# The same sentences come out, and short ones, since alpha is 0 here: to the early translator
-# *acht*, eight, is more probable for 816 than the right number, which is second. And the beams of a
-# source resemble each other.
+# The same sentences come out, and short ones: to the early translator *acht*, eight, is more
+# probable for 816 than the right number, which is second. Alpha is 0 here; a penalty would help a
+# little, but a model at this stage stops too soon. And the beams of a source resemble each other.
 #
 # What does the cache change?
 
@@ -644,7 +644,7 @@ compare(prediction, sorted(growth)[runs // 2], "without a cache, last ten / firs
 # hardly changes in a sentence this short: the new token does look at all keys, but the matrices of
 # the layers cost far more. Two things are kept here, the keys and values of what was written and
 # those of the source. What that costs is memory: two vectors of d_model for each written token,
-# layer and beam, and as much for the source, once.
+# layer and beam, and two in each layer for each source token.
 #
 # ## Break it
 # Let the beams change places, but leave what they remember where it was. A search adds up the
@@ -730,7 +730,7 @@ compare(prediction, better, "smoothed labels, temperature 1")
 # than a third, so the nucleus holds 15 letters, and three are better, though not good. So no filter
 # is best at every temperature.
 #
-# For a translation, where one answer is right, sampling is the wrong tool in any case. It is the
+# For these numbers, where one answer is right, sampling is the wrong tool in any case. It is the
 # right one where there are many good answers, as in lesson 15.
 #
 # ## Limits
@@ -740,8 +740,8 @@ compare(prediction, better, "smoothed labels, temperature 1")
 # other. A cache makes a token cheap, but tokens still come one after the other.
 #
 # ## Summary
-# Greedy takes the best next token, sampling a random one, and a beam keeps several beginnings.
-# The most probable sentence may be too short, so long ones get a handicap. Keys and values of what
+# Greedy takes the best next token, sampling a random one, and a beam keeps several beginnings. The
+# most probable sentence may be too short, so the score favours longer ones. Keys and values of what
 # was written never change, so they are kept, and a token costs almost the same early and late.
 # `autograder collect` gathers what you have passed, and `python -m attention.train numbers --mine`
 # trains with it: the search at its end is yours, too.

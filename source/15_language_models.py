@@ -58,7 +58,7 @@ for M in (200, 1000, 11000):
 # does everybody have to look at everybody?
 #
 # Both were asked by Liu et al. (2018), who let models write the first section of Wikipedia articles
-# from the pages that these cite: up to 11 000 tokens are read to write one.
+# from the pages that these cite and from search results: up to 11 000 tokens are read to write one.
 #
 # ## The idea
 # Write text and summary one after the other, with a sign between them, and train a decoder on that:
@@ -219,8 +219,8 @@ from attention.language_models import generate
 # %% [markdown]
 # ## A model of your own
 # It learns to spell numbers in English, letter by letter, from examples below ten thousand. One
-# number in ten is kept from it. There is no source and no summary here: every letter counts, and
-# without SEP its id, 3, serves for the space.
+# number in ten is kept from it. There is no source and no summary here: every letter counts, and no
+# SEP is needed here, so its id, 3, stands for the space.
 
 # %% demo=true
 LETTERS = " " + string.ascii_lowercase  # the id of a letter is its place here, plus 3
@@ -300,10 +300,10 @@ for temperature in (0.5, 1.0, 1.5):
     print("    e.g.", "; ".join(texts[:3]))
 
 # %% [markdown]
-# Numbers that were kept back come, too. They are one number in ten, and at temperature 1 about one
-# in eight of the numbers that are written: the model has learned how numbers are spelled, not a
-# list of those that it has read. With a high temperature improbable letters are drawn more often,
-# and a single one spoils the text.
+# Some of these numbers were held out. They are one number in ten, and at temperature 1 about one in
+# eight of the numbers that are written: the model has learned how numbers are spelled, not a list
+# of those that it has read. With a high temperature improbable letters are drawn more often, and a
+# single one spoils the text.
 #
 # ## What does it cost?
 # One sequence of M + N tokens takes (M + N)² scores. Encoder, cross-attention and decoder together
@@ -569,7 +569,7 @@ check.top_k_gate(top_k_gate)
 # ●●○ medium · 10 minutes · 1 point
 #
 # If all experts get as many tokens, with the same probabilities, it is 1; if all tokens surely go
-# to one of them, it is E.
+# to the same k of them, it is E / k.
 #
 # <details><summary>Hint 1 · the shares</summary>
 #

@@ -552,7 +552,8 @@ with torch.no_grad():
 # number for “one to the left”, in every place and for every image. Attention computes its weights
 # from the image. To compare, lay 4 · 4 patches out as 16 positions. Which weight does position *j*
 # have in the result at position *i*? For a convolution with a kernel that finds edges, we ask the
-# gradient. For attention, the first layer of the model tells.
+# gradient. For attention, the first layer of the model tells. (With enough heads and the right
+# positions, attention can do what any convolution does: Cordonnier et al., 2020.)
 
 # %% demo=true
 kernel = torch.tensor([[-1.0, 0, 1], [-2, 0, 2], [-1, 0, 1]]).view(1, 1, 3, 3)
@@ -589,7 +590,7 @@ for name, (one, two) in (("convolution", of_conv), ("attention", of_attention)):
 # The row of [CLS] in the last layer says how much each patch is looked at. Drawn over the image, it
 # looks like an explanation. Is it one? Then patches with much weight should matter. Whether a patch
 # matters can be tested without looking into the model: blank it, and see how much of the
-# probability of the right class is lost. This is **occlusion**.
+# probability of the right class is lost. This is **occlusion** (Zeiler and Fergus, 2014).
 #
 # ### Exercise 16.7 · `blank_each_patch`
 # ●●○ medium · 12 minutes · 2 points
@@ -695,8 +696,6 @@ for name, numbers in stored["correlation"].items():
 #   understanding.* [arXiv:1810.04805](https://arxiv.org/abs/1810.04805)
 # - A. Dosovitskiy et al. (2021). *An image is worth 16×16 words.*
 #   [arXiv:2010.11929](https://arxiv.org/abs/2010.11929)
-# - K. Xu et al. (2015). *Show, attend and tell: neural image caption generation with visual
-#   attention.* [arXiv:1502.03044](https://arxiv.org/abs/1502.03044)
 # - M. D. Zeiler, R. Fergus (2014). *Visualizing and understanding convolutional networks.*
 #   [arXiv:1311.2901](https://arxiv.org/abs/1311.2901)
 # - J.-B. Cordonnier, A. Loukas, M. Jaggi (2020). *On the relationship between self-attention and

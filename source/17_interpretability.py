@@ -100,7 +100,7 @@ for name, rows in stored["rearranged"].items():
 # |---|---|---|
 # | What does a head look at? | its weight at the places a role names | `role_scores`, given |
 # | Does a token matter? | how the answer changes when it is hidden | 17.1 |
-# | Could the weights be other ones? | the null space of the values | 17.2 to 17.5 |
+# | Could the weights be different? | the null space of the values | 17.2 to 17.5 |
 # | Is a hidden vector still that of its token? | nearest input; derivatives | 17.6, 17.7 |
 # | Which heads are needed? | the loss when a head's gate moves | 17.8 |
 #
@@ -181,6 +181,9 @@ for name, look in looks.items():
             scores = role_scores(look.weights, where).tolist()
             control = role_scores(roles.uniform(mask), where).item()
             print(f"{name:<26} {role:<9}", *(f"{s:.2f}" for s in scores), f"  equal {control:.2f}")
+            largest = F.one_hot(look.weights.argmax(-1), look.weights.shape[-1]).double()
+            there = role_scores(largest, where).tolist()
+            print(f"{'':<26} largest  ", *(f"{s:.2f}" for s in there))
 
 # %% demo=true
 mask = (batch.target != PAD).unsqueeze(2) & (batch.source != PAD).unsqueeze(1)
@@ -193,14 +196,16 @@ for name in (name for name in looks if "cross" in name):
 
 # %% [markdown]
 # Weight on a place, one number per head. In a Transformer trained for translation, Voita et al.
-# (2019) found *positional* heads, with nearly all weight on a neighbour. This model has none. The
-# highest score of the self-attentions is the previous letter in layer 1 of the decoder, five times
-# the control and still below a half. The clear role is *alignment*: at the first letter of a German
-# word, three of the four heads, in both layers, look at its English word, and less so at the other
-# letters. The last head of each layer does the reverse.
+# (2019) call a head *positional* if the largest weight of nine queries in ten lies at one and the
+# same neighbour. Such heads they found, and this model has none: in the rows *largest*, the share
+# of queries whose largest weight lies there, nothing comes near nine in ten. The highest score of
+# the self-attentions is the previous letter in layer 1 of the decoder, five times the control and
+# still below a half. The clear role is *alignment*: at the first letter of a German word, three of
+# the four heads, in both layers, look at its English word, and less so at the other letters. The
+# last head of each layer does the reverse.
 #
 # ## Does it matter?
-# A head looks at a word. Would the answer be another one without it? Hide the word and see.
+# A head looks at a word. Would the answer change without it? Hide the word and see.
 #
 # ### Exercise 17.1 · `LeaveOneOut`
 # ●●○ medium · 15 minutes · 2 points
@@ -292,11 +297,12 @@ print("attention less gradient · input", *(f"{x:+.3f}" for x in said[list(said)
 # **Wiegreffe and Pinter (2019)** answered: *Attention is not not explanation*. That other weights
 # give the same output for one input does not mean that a *model* with such weights can be trained;
 # and for several of the tasks a model with equal weights does as well, so attention had nothing to
-# explain. An explanation need not be the only one. What they ask for are controls, such as equal
-# weights and random ones. For this model the control stood at the beginning: with equal weights
-# hardly any number is right, so weights do matter here.
+# explain. An explanation need not be the only one. What they ask for are controls, such as a model
+# that is *trained* with equal weights. The control at the beginning of this lesson is a weaker one:
+# with equal weights in their place hardly any number is right, so this trained model depends on its
+# weights. It does not show that no model could learn without them.
 #
-# ## Could the weights be other ones?
+# ## Could the weights be different?
 # By hand it was easy to find weights with the same output. In a head, a row of T weights has to
 # keep d_head outputs and its sum.
 #
@@ -717,11 +723,11 @@ for ax in axes[:, 0]:
 # %% [markdown]
 # *Share of 500 held-out numbers of which every letter is right, given the true ones before (greedy
 # translation is right exactly then), as heads are silenced. A curve ends where nothing is right any
-# more.* All heads of the encoder can go:
-# together they cost one number of 500. In the fixed view above its words do look at each other;
-# nothing here depends on it, since each word of a number can be translated without the others. In
-# the decoder's self-attention, *least important first* is a trap: the first head that it takes
-# costs most of the numbers. The greedy order, which tries before it takes, avoids that. Among the
+# more.* All heads of the encoder can go: together they cost one number of 500. In the maps above
+# its words do look at each other, but this model translates without it. Another model of the same
+# task may not: that heads can go says how *this* training ended, not what the task needs. In the
+# decoder's self-attention, *least important first* is a trap: the first head that it takes costs
+# most of the numbers. The greedy order, which tries before it takes, avoids that. Among the
 # cross-attention heads, importance does no worse than chance. Among all 24 it does better at first:
 # it silences the eight of the encoder, which hardly costs anything, where every random order has
 # met heads that count. The ninth is the one of the trap, and most numbers are lost. So importance

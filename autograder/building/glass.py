@@ -32,24 +32,25 @@ class GlassError(CourseError):
     """The page cannot be made like this; str() says why, and what to do."""
 
 
-def write(to: Path = PAGE, lesson_links: str | None = None) -> int:
+def write(to: Path = PAGE, lesson_links: str | None = None, home: str = "") -> int:
     """Write the page to a file, whose folder is made; returns its size in bytes.
 
     lesson_links  the address of a lesson's page, with {lesson} for its name, as in
                   "{lesson}.html" for 10_transformer.html; None: lessons are named and not linked
+    home          the address of the course's first page, or ''
 
     Raises GlassError for a folder in place of the file, for links without {lesson}, or if the
     model's file is missing or damaged.
     """
     if to.is_dir():
         raise GlassError(f"{to} is a folder: name the file to write, as in {to / 'glass.html'}")
-    content = page(lesson_links).encode()
+    content = page(lesson_links, home).encode()
     to.parent.mkdir(parents=True, exist_ok=True)
     write_aside(to, content)
     return len(content)
 
 
-def page(lesson_links: str | None = None) -> str:
+def page(lesson_links: str | None = None, home: str = "") -> str:
     """The whole page as HTML; see `write`."""
     if lesson_links is not None and PLACE not in lesson_links:
         raise GlassError(
@@ -75,6 +76,7 @@ def page(lesson_links: str | None = None) -> str:
         model=MODEL,
         parameters=f"{translators.size(model):,}".replace(",", "\N{NO-BREAK SPACE}"),
         lessons=lesson_titles(lesson_links),
+        home=home,
     )
 
 

@@ -53,14 +53,16 @@ const MOST_WORDS = 12;
  */
 function readInput(text, vocabulary) {
   const typed = text.trim().toLowerCase();
-  if (!typed) return { problem: `Type a number from 0 to ${LARGEST}, or its English words.` };
-  if (/^\d+$/.test(typed)) {
-    const digits = typed.replace(/^0+(?=\d)/, "");
+  if (!typed) return { problem: `Type a number from 1 to ${LARGEST}, or its English words.` };
+  const joined = /^\d{1,3}([\s,.'’]\d{3})+$/.test(typed) ? typed.replace(/\D/g, "") : typed;
+  if (/^\d+$/.test(joined)) {
+    const digits = joined.replace(/^0+(?=\d)/, "");
+    if (digits === "0") return { problem: `The model has never seen zero: type a number from 1 on.` };
     if (digits.length <= 6) {
       return { number: Number(digits), words: inEnglish(Number(digits)).split(" ") };
     }
     return { problem: `This number has ${digits.length} digits, and the model has only seen ` +
-      `numbers of 1 to 6 digits: type one from 0 to ${LARGEST}.` };
+      `numbers of 1 to 6 digits: type one from 1 to ${LARGEST}.` };
   }
   const words = typed.split(/\s+/);
   const unknown = words.find((word) => vocabulary.indexOf(word) <= EOS);

@@ -38,11 +38,20 @@ def test_a_link_chooses_the_number(page):
     page.goto(page.address)
 
 
+@pytest.mark.parametrize("typed", ["20 000", "20,000", "20.000", "20’000", " 20000 "])
+def test_thousands_may_stand_apart(page, typed):
+    type_in(page, typed)
+    assert "twenty thousand → by" in page.locator("#said").inner_text()
+
+
 @pytest.mark.parametrize(
     ("typed", "sentence"),
     [
-        ("", "Type a number from 0 to 999999, or its English words."),
-        ("   ", "Type a number from 0 to 999999, or its English words."),
+        ("", "Type a number from 1 to 999999, or its English words."),
+        ("   ", "Type a number from 1 to 999999, or its English words."),
+        ("000", "The model has never seen zero: type a number from 1 on."),
+        ("1 000 000", "has 7 digits"),
+        ("1 00", "“1” is not in the model's vocabulary."),
         ("1000000", "has 7 digits, and the model has only seen numbers of 1 to 6 digits"),
         ("-5", "“-5” is not in the model's vocabulary: the character “-” stands in no word of it"),
         ("two hundert", "“hundert” is not in the model's vocabulary."),

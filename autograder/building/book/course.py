@@ -21,6 +21,11 @@ TITLE = re.compile(r"^# (\d\d) · (.+)$", re.MULTILINE)
 # In a lesson's head: **You need** lessons 02 and 05 to 09
 NEED = re.compile(r"\*\*You need\*\*\s+lessons? ([^·\n]*(?:\n[^·\n]+)*)")
 CAPITALS = {"gpu": "GPU"}  # words of names that are not written small
+HYPHENS = {
+    "Multi head": "Multi-head",
+    "Scaled dot product": "Scaled dot-product",
+    "Sequence to sequence": "Sequence-to-sequence",
+}
 SPAN = re.compile(r"(\d\d)(?:\s+to\s+(\d\d))?")
 
 
@@ -55,7 +60,15 @@ class Chapter:
     def name(self) -> str:
         """The lesson's name in words, 'Scaled dot product attention'."""
         first, *words = name_of(self.slug).split("_")
-        return " ".join([first.title(), *(CAPITALS.get(word, word) for word in words)])
+        said = " ".join([first.title(), *(CAPITALS.get(word, word) for word in words)])
+        for apart, joined in HYPHENS.items():
+            said = said.replace(apart, joined)
+        return said
+
+    @property
+    def entry(self) -> str:
+        """Number, name and question, as a list of all lessons shows them."""
+        return f"{self.number:02} · {self.name}: {self.question}"
 
 
 def read(root: Path, slugs: Iterable[str]) -> dict[int, Chapter]:

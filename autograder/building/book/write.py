@@ -54,7 +54,8 @@ def build(names: Collection[str], to: Path, root: Path = ROOT, repository: str =
     if done.returncode:
         raise CourseError(f"Sphinx does not accept the book:\n{done.stderr.strip()}")
     # Where lessons are left out, the page names them all and links none.
-    glass.write(to / "html" / glass.PAGE.name, None if names else LESSON_PAGE)
+    links = (None, "") if names else (LESSON_PAGE, "index.html")
+    glass.write(to / "html" / glass.PAGE.name, *links)
     return to / "html" / "index.html"
 
 
