@@ -63,13 +63,17 @@ def requirements():
 @pytest.mark.parametrize("words", commands(), ids=" ".join)
 def test_readme_command_exists(words):
     programs = {"make": dry_run, "autograder": has_help, "nbgrader": is_nbgrader}
-    programs |= {"conda": is_conda, "python": trains}
+    programs |= {"conda": is_conda, "python": trains, "jupyter": is_jupyter}
     if words[0] == "source":
         assert words == ["source", ".venv/bin/activate"]
     else:
         programs[words[0]](words)
     paths = [word for word in words[1:] if word.startswith("lessons/") or word.endswith(".yml")]
     assert all((ROOT / path).exists() for path in paths)
+
+
+def is_jupyter(words):
+    assert Path(sys.executable).with_name("-".join(words)).exists()
 
 
 def dry_run(words):
