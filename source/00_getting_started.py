@@ -24,23 +24,26 @@
 # | write an answer | replace the line `raise NotImplementedError(…)`; it says how much is missing |
 # | know if it is right | run the cell below your answer: it prints `correct`, or what is wrong |
 # | test the whole notebook | press **Validate** in the toolbar above, or see the line below |
-# | see the solution | open the same notebook in `solutions/`, best after trying |
+# | see the solution | best after trying: the same notebook in `solutions/`, where you have that folder |
 #
 # In a terminal, this prints a table of all exercises with your points:
 # ```
 # autograder check lessons/00_getting_started/00_getting_started.ipynb
 # ```
 # An exercise gives all of its points or none. It never depends on another exercise of the same
-# lesson, so you may skip one and come back. The pictures do use your functions: below a skipped
-# exercise some stop with `NotImplementedError`. Go on to the next exercise. Stars ★ mark exercises
-# that no later lesson needs.
+# lesson, so you may skip one and come back; only where you are asked to break an answer, yours has
+# to be right first. The pictures do use your functions: below a skipped exercise some stop with
+# `NotImplementedError`. Go on to the next exercise. Stars ★ mark exercises that no later lesson
+# needs.
 #
-# Two habits spare you trouble. Stay with tensor operations, without NumPy and `.item()`: gradients
-# must be able to flow through everything you write. And keep the dtype that comes in.
+# Three habits spare you trouble. Stay with tensor operations, without NumPy and `.item()`:
+# gradients must be able to flow through everything you write. Keep the dtype that comes in. And
+# make new tensors on the device of the inputs, with `x.new_zeros(…)` or `device=x.device`: what you
+# write here has to run on a GPU, too, and every check asks for that.
 
 # %% [markdown]
 # The next cell says how far you are in the whole course, and what comes next. It reads your
-# notebooks as they were last saved. In a terminal: `autograder status`.
+# notebooks as they were last run and saved. In a terminal: `autograder status`.
 
 # %% demo=true
 from autograder import status

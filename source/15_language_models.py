@@ -61,7 +61,8 @@ for M in (200, 1000, 11000):
 # from the pages that these cite and from search results: up to 11 000 tokens are read to write one.
 #
 # ## The idea
-# Write text and summary one after the other, with a sign between them, and train a decoder on that:
+# Write text and summary one after the other, with a separator between them, and train a decoder on
+# that:
 #
 # $$\text{text}\quad \texttt{SEP}\quad \text{summary}\quad \texttt{EOS}$$
 #
@@ -122,7 +123,7 @@ check.join_text_and_summary(join_text_and_summary)
 # ### Exercise 15.2 · `language_model_loss`
 # ●●○ medium · 15 minutes · 2 points
 #
-# The tokens are input and target at once, shifted by one. Whether a token counts is said of the
+# The tokens are input and target at once, shifted by one. Whether a token counts depends on the
 # token *that is to be predicted*.
 #
 # <details><summary>Hint 1 · the idea</summary>
@@ -618,8 +619,8 @@ print(keywords.text(texts[0]), "\n→", keywords.text(summaries[0]))
 # blocks of 32 and compression by 4 reads all 128 for 9 542. All models have d_model = 64, learn
 # from 600 batches of 16 texts, and are tested on 500 new ones, with three seeds. The
 # encoder-decoder has a layer on each side, the others have two layers. Scores are those of one
-# head, added up over the layers. All this takes minutes, so a command has measured it, and its file
-# is drawn here:
+# head, added up over the layers. All this takes minutes, so a command of the course's repository
+# has measured it, and its file is drawn here:
 #
 #     python -m benchmarks.language_models --jobs 2
 #
@@ -788,7 +789,8 @@ for name, rule in docstrings.RULES.items():
 # A `DecoderOnly` with three layers and the tokens of a byte-level BPE (lesson 08) is trained on
 # these rows. So that it knows no less than the rules, it reads the name, too, and then the
 # beginning of the rest; its first line is written greedily. That takes longer than this notebook
-# should, so a command has measured it, with three seeds, on 250 of the rows for testing:
+# should, so a command of the course's repository has measured it, with three seeds, on 250 of the
+# rows for testing:
 #
 #     python -m benchmarks.docstrings
 

@@ -273,8 +273,9 @@ for name, numbers in counted.items():
 # ### Predict first
 # The larger the block, the fewer bytes move, as long as a tile fits into the fast memory. How large
 # should it be? Here is the time of `flash_attention` at T = 2 048 with blocks from 32 to T, from
-# `data/efficient_attention.json`. `python -m benchmarks.efficient_attention` writes this file, and
-# `make bench-efficient-attention` measures all of it on your machine.
+# `data/efficient_attention.json`. In the course's repository `python -m
+# benchmarks.efficient_attention` writes this file, and `make bench-efficient-attention` measures
+# all of it on your machine.
 
 # %% demo=true
 stored = json.loads((ROOT / "data" / "efficient_attention.json").read_text(encoding="utf-8"))

@@ -45,8 +45,11 @@ def diagnose(item: registry.Check, given: Sequence[Replied], seed: int) -> str:
         return (hints.pop() or "") if len(hints) == 1 else ""
     # Many faults end in the same error: where there are no results, there are none to explain.
     results = any(got.kind == "value" and not got.agrees(right) for _, got, right in pairs)
-    likely = _relation(pairs) or (_slip(item, given, wanted, seed, device) if results else "")
-    return " ".join(part for part in (likely, where(pairs)) if part)
+    # With other parameters than those that were to be loaded, it computes with other numbers.
+    loaded = all(got.agrees(right) for one, got, right in pairs if one.request == "load")
+    likely = _relation(pairs) if loaded else ""
+    likely = likely or (_slip(item, given, wanted, seed, device) if results else "")
+    return " ".join(part for part in (likely, where(pairs) if loaded else "") if part)
 
 
 def _alike(

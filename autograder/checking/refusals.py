@@ -82,7 +82,7 @@ def _refuse_device(got: Replied, wanted: Replied) -> None:
     raise CheckFailed(
         "on a GPU this fails",
         "\n".join(part for part in (reason, where) if part),
-        "tensors made where an argument x is: pass device=x.device, or use x.new_zeros(…)",
+        "tensors made on the device of an argument x: pass device=x.device, or use x.new_zeros(…)",
     )
 
 

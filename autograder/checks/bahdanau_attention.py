@@ -323,7 +323,7 @@ def _steps(student, tokens, state, annotations, lengths, weights, what):
 
     scores = _scores(state[:, None], annotations, *(weights[name] for name in ("W_q", "W_k", "v")))
     expected = _shares(scores, lengths)
-    said = f"{what}the attention weights are wrong: each is the share of an annotation's score"
+    said = f"{what}the attention weights are wrong: they are the softmax of the scores"
     expect.close(attention, expected[:, 0], said + ", with the state before the step as query")
     context = _mixed(expected, annotations)[:, 0]
     read = torch.cat([weights["embedding"][tokens], context], 1)

@@ -614,7 +614,7 @@ def without_padding():
 
 @mistake(
     "break_masked_softmax",
-    hint="The padding is no louder than the loudest token, so that token keeps a good share of the "
+    hint="The padding scores no higher than the best real key, so that key keeps a good share of the "
     "weight, and dividing again repairs the rest.",
     where=lambda scores, lengths: _lead(scores, lengths) <= 0,
 )

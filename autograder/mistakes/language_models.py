@@ -619,7 +619,7 @@ def sees_the_whole_block(q, k, v, block):
 @mistake(
     "local_block_attention",
     hint="This is a window that slides: every position sees the `block` positions up to itself. "
-    "Here the blocks are fixed, and nobody sees beyond the edge of the own one.",
+    "Here the blocks are fixed, and nobody sees beyond the edge of its own block.",
 )
 def slides_a_window(q, k, v, block):
     return _dense(q, k, v, block, lambda t, s, b: (s <= t) & (t - s < b))
@@ -714,7 +714,7 @@ def forgets_the_mask_at_the_end(q, k, v, block):
 
 @mistake(
     "local_block_attention",
-    hint="The filled up positions at the end are still there. Give back T of them.",
+    hint="The padding at the end is still there. Return only the first T positions.",
 )
 def keeps_the_padding(q, k, v, block):
     q, k, v = (F.pad(x, (0, 0, 0, -x.shape[-2] % block)) for x in (q, k, v))
