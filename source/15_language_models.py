@@ -366,8 +366,9 @@ for ax, (name, mask) in zip(axes, masks.items(), strict=True):
 #
 # Do not make a (T, T) mask and hide most of it: then nothing would be saved. Make the blocks an
 # axis of their own. `masked_attention` of lesson 06 takes any number of axes in front. The check
-# asks for half a million positions, too: a loop over blocks is quick enough, one over positions is
-# not. From here on a tensor that you make belongs on the device of the arguments, `q.device`.
+# asks for half a million positions, too: a loop over blocks is quick enough; one over positions is
+# not, and the grading of a class stops it. From here on a tensor that you make belongs on the
+# device of the arguments, `q.device`.
 #
 # <details><summary>Hint 1 · the idea</summary>
 #

@@ -159,3 +159,32 @@ def test_gradients_are_blamed_only_if_they_are_wrong():
     assert where([pair(True, ROW), wrong]) == said
     assert where([pair(True, ROW), right]) == ""
     assert where([wrong]) == ""
+
+
+# Modules
+
+
+class Line(torch.nn.Module):
+    """A line through 0, whose weights are called ``name``."""
+
+    def __init__(self, name="map"):
+        super().__init__()
+        self.add_module(name, torch.nn.Linear(2, 1, bias=False, dtype=torch.float64))
+
+    def forward(self, x, shift=0.0):
+        (layer,) = self.children()
+        return layer(x) + shift
+
+
+def test_where_weights_cannot_be_loaded_nothing_is_said_of_calls(known):
+    def asks(student, draw):
+        line = student.build()
+        line.load({"map.weight": torch.tensor([[2.0, 3.0]], dtype=torch.float64)})
+        x = torch.zeros(1, 2, dtype=torch.float64)
+        expect.close(line(x), x[:, :1], "at zero it should be 0")
+        expect.close(line(x + 1, 1.0), x[:, :1] + 6, "with a shift it should be 6")
+
+    item = Check("line", "nowhere", asks, reference=Line)
+    failure = run_check(item, LocalAnswer(lambda: Line("weights")), 0)
+    assert failure.what == "the module has other parameters"
+    assert not failure.likely
