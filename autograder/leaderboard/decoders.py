@@ -20,7 +20,7 @@ from attention.provided.key_value_cache import evaluation
 from autograder.leaderboard import limits, numbers
 from autograder.leaderboard.entries import Kind
 
-STEPS = 80  # after 60, as in the lesson, hardly any number of six digits is right
+STEPS = 80  # after 60, as in the lesson, too few long numbers are right to rank by
 TOKENS, VOCABULARY = 400, 24
 MEASURE, UNIT, SIZE = numbers.MEASURE, numbers.UNIT, "tokens"
 BUDGET = f"{TOKENS} tokens a number (beam or samples × max_length)"
