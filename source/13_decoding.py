@@ -829,3 +829,28 @@ live.slider(draw, layer=(0, 1), head=(0, 3))
 #   [arXiv:1609.08144](https://arxiv.org/abs/1609.08144)
 # - A. Holtzman et al. (2020). *The curious case of neural text degeneration.*
 #   [arXiv:1904.09751](https://arxiv.org/abs/1904.09751)
+
+# %% [markdown]
+# ## Leaderboard ★
+# Nothing here earns points. Translators of three seeds learned for 80 steps instead of 300, and are
+# in doubt. Which way of writing gets most numbers out of them without any error, if at most 400
+# tokens may be written for each number? A beam counts beam × max_length tokens, sampling samples ×
+# max_length, greedy writing max_length. Of several samples, the one with the largest
+# length-normalised log-probability is taken, of those that end with EOS if any does. Give your
+# entry a name, not your own, and change what you like; "" takes no part. If your class has a
+# leaderboard, the translators write numbers of four to six digits there that nobody has seen. What
+# is drawn depends on the seed alone: the same settings get the same result. The first settings are
+# those of this lesson's beam.
+
+# %%
+leaderboard = {
+    "name": "",
+    "how": "beam",  # or "greedy" or "sample"
+    "max_length": 80,  # tokens, EOS included
+    "beam": 5,
+    "alpha": 1.0,  # of the length penalty, for beams and samples
+    "samples": 5,
+    "temperature": 1.0,  # of the samples
+    "top_k": 24,  # 24 keeps all tokens
+    "top_p": 1.0,  # 1 keeps all tokens
+}

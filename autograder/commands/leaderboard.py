@@ -4,9 +4,9 @@ import argparse
 
 HELP = "rank the settings that students chose, under a budget"
 DESCRIPTION = (
-    "Read the dict `leaderboard` in each notebook that was handed in for lesson 11, 14 or 16, "
-    "train or search with its settings on three seeds and rank them by what they achieve on data "
-    "that were held out. "
+    "Read the dict `leaderboard` in each notebook that was handed in for lesson 11, 12, 13, 14 or "
+    "16, train or decode with its settings on three seeds and rank them by what they achieve on "
+    "data that were held out. "
     "Nothing of the students' is run: settings are plain data. What is measured is kept, so only "
     "new settings are run. Writes class/leaderboard/LESSON.html and LESSON.csv, with the names "
     "that students gave their entries."

@@ -15,11 +15,13 @@ from attention.provided.files import write_aside
 from autograder import CourseError
 from autograder.grading.folders import Course
 from autograder.grading.submission import read
-from autograder.leaderboard import numbers, searches, vision
+from autograder.leaderboard import decoders, hardware, numbers, searches, vision
 from autograder.leaderboard.entries import Refused, find
 
 TASKS: dict[str, ModuleType] = {
     "11_training": numbers,
+    "12_training_on_gpu": hardware,
+    "13_decoding": decoders,
     "14_translation": searches,
     "16_encoders_and_vision": vision,
 }

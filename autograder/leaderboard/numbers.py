@@ -12,6 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from attention.provided import data, trainings, translators
+from attention.provided.held_out import share_right
 from autograder.leaderboard import limits
 from autograder.leaderboard.entries import Kind
 
@@ -57,11 +58,14 @@ def score(settings: Mapping[str, Any], seed: int, secret: int) -> float:
     ``secret`` draws the held-out numbers.
     """
     with translators.one_thread():
-        corpus, model = data.numbers(), _trained(settings, seed)
-        pairs = held_out(secret)
-        texts = translators.translations(model, corpus, pairs)
-    right = sum(text == pair[2] for text, pair in zip(texts, pairs, strict=True))
-    return right / len(pairs)
+        return right(_trained(settings, seed), secret)
+
+
+def right(model: nn.Module, secret: int) -> float:
+    """The share of the held-out numbers that a model translates without any error."""
+    pairs = held_out(secret)
+    texts = translators.translations(model, data.numbers(), pairs)
+    return share_right(texts, [pair[2] for pair in pairs])
 
 
 def held_out(secret: int) -> list[data.Pair]:

@@ -16,7 +16,8 @@ from attention.provided import data, translators
 from attention.provided.early import early_translator
 from attention.provided.number_pieces import pieces_of
 from attention.translation import corpus_bleu
-from autograder.leaderboard.entries import Kind, Refused
+from autograder.leaderboard import limits
+from autograder.leaderboard.entries import Kind
 from autograder.leaderboard.numbers import held_out
 
 TOKENS = 320
@@ -37,13 +38,7 @@ USUAL: dict[str, Any] = dict(zip(KINDS, LESSON, strict=True))
 
 def refuse(settings: Mapping[str, Any]) -> int:
     """The tokens that a search may write for a number. Raises Refused where they are too many."""
-    beam, longest = settings["beam"], settings["max_length"]
-    if beam * longest > TOKENS:
-        raise Refused(
-            f"{beam} beams of at most {longest} tokens are {beam * longest} tokens, and the budget "
-            f"is {TOKENS}"
-        )
-    return int(beam * longest)
+    return limits.tokens(settings["beam"], "beams", settings["max_length"], TOKENS)
 
 
 def score(settings: Mapping[str, Any], seed: int, secret: int) -> float:

@@ -1,0 +1,98 @@
+"""The board of lesson 13: how translators in doubt write: greedily, with a beam, or by chance.
+
+Budget: the translations written of a number times the longest that one may get. What is ranked is
+what the board of lesson 11 ranks.
+"""
+
+import functools
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from attention.decoding import beam_search, greedy, length_normalised, sample
+from attention.provided import data, trainings, translators
+from attention.provided.data import BOS, EOS, PAD
+from attention.provided.held_out import share_right, texts_of
+from attention.provided.key_value_cache import evaluation
+from autograder.leaderboard import limits, numbers
+from autograder.leaderboard.entries import Kind
+
+STEPS = 80  # after 60, as in the lesson, too few long numbers are right to rank by
+TOKENS, VOCABULARY = 400, 24
+MEASURE, UNIT, SIZE = numbers.MEASURE, numbers.UNIT, "tokens"
+BUDGET = f"{TOKENS} tokens a number (beam or samples × max_length)"
+
+KINDS: dict[str, Kind] = {
+    "how": ("greedy", "beam", "sample"),
+    "max_length": (int, 1, TOKENS),
+    "beam": (int, 1, TOKENS),
+    "alpha": (float, 0.0, 10.0),
+    "samples": (int, 1, TOKENS),
+    "temperature": (float, 0.05, 20.0),
+    "top_k": (int, 1, VOCABULARY),
+    "top_p": (float, 0.01, 1.0),
+}
+# The beam of the lesson, which samples at temperature 1, in the order of KINDS.
+LESSON = ("beam", 80, 5, 1.0, 5, 1.0, VOCABULARY, 1.0)
+USUAL: dict[str, Any] = dict(zip(KINDS, LESSON, strict=True))
+SIDE_BY_SIDE = {"beam": "beam", "sample": "samples"}  # how: the setting that says how many
+
+
+def refuse(settings: Mapping[str, Any]) -> int:
+    """The tokens that may be written for a number. Raises Refused where they are too many."""
+    of = SIDE_BY_SIDE.get(settings["how"])
+    words = {"beam": "beams", "samples": "samples", None: "translation"}[of]
+    return limits.tokens(settings[of] if of else 1, words, settings["max_length"], TOKENS)
+
+
+def score(settings: Mapping[str, Any], seed: int, secret: int) -> float:
+    """Let the translator of a seed write with these settings; the share of right translations.
+
+    ``secret`` draws the held-out numbers, ``seed`` what is sampled.
+    """
+    with translators.one_thread():
+        corpus, pairs = data.numbers(), numbers.held_out(secret)
+        ids = written(_translator(seed), corpus.batch(pairs).source, settings, seed)
+    return share_right(texts_of(corpus, ids), [pair[2] for pair in pairs])
+
+
+def written(model: Any, source: Tensor, settings: Mapping[str, Any], seed: int) -> Tensor:
+    """What a translator writes with these settings: (B, T_k) -> (B, T)."""
+    longest, alpha = settings["max_length"], settings["alpha"]
+    if settings["how"] == "greedy":
+        return greedy(model, source, longest)
+    if settings["how"] == "beam":
+        return beam_search(model, source, settings["beam"], alpha, longest)
+    filters = settings["temperature"], settings["top_k"], settings["top_p"]
+    filters = (*filters[:2], filters[2] if filters[2] < 1 else None)
+    drawn, values = [], []
+    for number in range(settings["samples"]):
+        ids = sample(model, source, *filters, seed * TOKENS + number, longest)
+        values.append(_value(model, source, ids, alpha))
+        drawn.append(F.pad(ids, (0, longest - ids.shape[1])))
+    best = torch.stack(values).argmax(dim=0)  # (B,), the first one if none has ended
+    return torch.stack(drawn)[best, torch.arange(len(source))]
+
+
+def _value(model: Any, source: Tensor, ids: Tensor, alpha: float) -> Tensor:
+    """What the model thinks of whole translations, length-normalised: (B,); -inf without EOS."""
+    with evaluation(model):
+        scores = model(source, ids).float()  # (B, T, V)
+    scores[:, :, [PAD, BOS]] = -torch.inf  # nobody writes these
+    log_p = scores.log_softmax(dim=2).gather(2, ids.unsqueeze(2)).squeeze(2)  # (B, T)
+    real = ids != PAD
+    total = log_p.masked_fill(~real, 0).sum(dim=1)
+    value: Tensor = length_normalised(total, real.sum(dim=1), alpha)
+    return value.masked_fill(~(ids == EOS).any(dim=1), -torch.inf)
+
+
+@functools.cache
+def _translator(seed: int) -> Any:
+    """The same for all entries of a board."""
+    corpus = data.numbers()
+    model = trainings.fresh(corpus, seed)
+    translators.train(model, corpus.batches(translators.BATCH, STEPS, seed), STEPS)
+    return model.eval()
