@@ -28,7 +28,6 @@ from attention.training_on_gpu import training_flops
 
 SECONDS = 20.0  # for which steps are measured
 STEPS = (5, 50)  # how many at least and, however quick they are, at most
-UNMEASURED = 2  # steps before, in which the machine warms up; the first has the largest batch
 
 
 @dataclasses.dataclass
@@ -45,6 +44,7 @@ class Forecast:
     step                seconds of a step of as many tokens as the mean
     save                seconds of an evaluation and a save, and how many there will be: saves
     seconds             of the whole training, without the translations at its end
+    cpu_seconds         likewise, of this process on all its cores: what a busy machine leaves alone
     """
 
     parameters: int
@@ -59,6 +59,7 @@ class Forecast:
     save: float
     saves: int
     seconds: float
+    cpu_seconds: float
 
 
 class Rehearsal(Trainer):
@@ -72,9 +73,11 @@ class Rehearsal(Trainer):
         activations = kept_bytes(
             lambda: self.step.fast_loss(*largest), list(self.model.parameters())
         )
-        measured, tokens = self._measure(largest)
-        step = sum(measured) / tokens * counted["tokens"]
-        saves, save = math.ceil(chosen.steps / chosen.every), self._time_of_a_save()
+        measured, tokens, cpu = self._measure(largest)
+        share = counted["tokens"] / tokens  # of a mean step in those that were measured
+        step = sum(measured) * share
+        saves = math.ceil(chosen.steps / chosen.every)
+        first, save = self._time_of_a_save(), self._time_of_a_save()  # the first imports what draws
         return Forecast(
             parameters=sum(parameter.numel() for parameter in self.model.parameters()),
             batches=len(self.batches),
@@ -83,9 +86,10 @@ class Rehearsal(Trainer):
             peak=peak_memory(self.device),
             measured=measured,
             step=step,
-            save=save,
+            save=save[0],
             saves=saves,
-            seconds=chosen.steps * step + saves * save,
+            seconds=chosen.steps * step + first[0] + (saves - 1) * save[0],
+            cpu_seconds=chosen.steps * cpu * share + first[1] + (saves - 1) * save[1],
         )
 
     def _count(self) -> dict[str, float]:
@@ -113,29 +117,34 @@ class Rehearsal(Trainer):
 
         return self._tensors([ids[index] for index in max(self.batches, key=places)])
 
-    def _measure(self, largest: Batch) -> tuple[list[float], int]:
-        """Take steps as the training will; returns the seconds of each, and their tokens."""
+    def _measure(self, largest: Batch) -> tuple[list[float], int, float]:
+        """Take steps as the training will.
+
+        Returns the seconds of each that is measured, and their tokens and processor seconds in all.
+        """
         self.step([largest] * self.settings.accumulate)
+        self._take_a_step()
+        cpu, begin = time.process_time(), time.perf_counter()
         measured: list[float] = []
-        begin = time.perf_counter()
-        for number in range(-UNMEASURED + 1, STEPS[1]):
-            if number >= STEPS[0] and time.perf_counter() - begin > SECONDS:
+        while len(measured) < STEPS[1]:
+            if len(measured) >= STEPS[0] and time.perf_counter() - begin > SECONDS:
                 break
             start = time.perf_counter()
-            self.rows.append(self._advance())
-            self._read_losses()  # waits for the device
-            self.rows[-1]["seconds"] = time.perf_counter() - begin
-            if number >= 0:
-                measured.append(time.perf_counter() - start)
-        return measured, sum(int(row["tokens"]) for row in self.rows[-len(measured) :])
+            self._take_a_step()
+            measured.append(time.perf_counter() - start)
+        tokens = sum(int(row["tokens"]) for row in self.rows[-len(measured) :])
+        return measured, tokens, time.process_time() - cpu
 
-    def _time_of_a_save(self) -> float:
-        """Seconds of an evaluation and a save, the second one: the first imports what draws."""
-        for _ in range(2):
-            start = time.perf_counter()
-            self._evaluate(self.rows[-1])
-            self._save()
-        return time.perf_counter() - start
+    def _take_a_step(self) -> None:
+        self.rows.append(self._advance())
+        self._read_losses()  # waits for the device
+
+    def _time_of_a_save(self) -> tuple[float, float]:
+        """Seconds, by the clock and of the processor, of an evaluation and a save."""
+        start, cpu = time.perf_counter(), time.process_time()
+        self._evaluate(self.rows[-1])
+        self._save()
+        return time.perf_counter() - start, time.process_time() - cpu
 
 
 def peak_memory(device: torch.device) -> int:
@@ -178,7 +187,8 @@ def show(found: Forecast, settings: Settings, pairs: Pairs, device: torch.device
         f"{slowest:.3g} s; {found.tokens / found.step:,.0f} tokens/s, "
         f"{found.flops / found.step:.3g} FLOP/s",
         "a save": f"{found.save:.3g} s with its evaluation; {found.saves} of them",
-        "time": f"{duration(found.seconds)}, and then {readable(judged)} translations to judge it",
+        "time": f"{duration(found.seconds)}, {duration(found.cpu_seconds)} of it the processor's; "
+        f"then {readable(judged)} translations to judge it",
     }
     for name, value in lines.items():
         print(f"{name:>12}  {value}")

@@ -69,6 +69,13 @@ def parser() -> Parser:
         metavar="TOKENS",
         help="of a translation, its end included (default: twice those of the source, and 60)",
     )
+    made.add_argument("--device", help="cuda, mps or cpu (default: the first there is)")
+    _add_outputs(made)
+    return made
+
+
+def _add_outputs(made: Parser) -> None:
+    """Give a parser the options for other outputs than one translation of each line."""
     made.add_argument(
         "--n-best",
         type=int,
@@ -96,8 +103,6 @@ def parser() -> Parser:
         metavar="NAME",
         help="sacrebleu's tokeniser for --score (default: none, as for a training)",
     )
-    made.add_argument("--device", help="cuda, mps or cpu (default: the first there is)")
-    return made
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
