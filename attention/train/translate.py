@@ -1,6 +1,7 @@
 """Translate texts with a run, finished or not, and draw where its decoder looks."""
 
 import json
+import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -80,8 +81,7 @@ def open_run(path: Path, device: torch.device) -> Run:
         weights, about = load(file)
         notes.append(
             f"{path} is unfinished: these are the weights of step {about['step']} of "
-            f"{RunFolder(path).config().get('steps')}; `python -m attention.train --resume "
-            f"--folder {path}` goes on"
+            f"{RunFolder(path).config().get('steps')}; `{_resume(path)}` goes on"
         )
         about = _of_the_folder(path)
     if kept := own.use_kept(path):
@@ -104,9 +104,15 @@ def _last_save(folder: Path) -> Path:
         every = RunFolder(folder).config().get("every")
         raise RunFolderError(
             f"the training in {folder} has saved no weights yet, which it does every {every} "
-            f"steps: wait, or go on with `python -m attention.train --resume --folder {folder}`"
+            f"steps: wait, or go on with `{_resume(folder)}`"
         )
     return saves[-1]
+
+
+def _resume(folder: Path) -> str:
+    """The command that goes on with the training in a folder."""
+    corpus = RunFolder(folder).config().get("corpus")
+    return f"python -m attention.train {corpus} --resume --folder {shlex.quote(str(folder))}"
 
 
 def _of_the_folder(folder: Path) -> dict[str, Any]:
@@ -117,7 +123,7 @@ def _of_the_folder(folder: Path) -> dict[str, Any]:
     except FileNotFoundError:
         raise RunFolderError(
             f"{path} is missing, as after a training that began with an earlier version of this "
-            f"program: `python -m attention.train --resume --folder {folder}` writes it"
+            f"program: `{_resume(folder)}` writes it"
         ) from None
     except (OSError, ValueError) as error:
         raise RunFolderError(f"{path} cannot be read: {error}") from None

@@ -226,7 +226,7 @@ def test_an_unfinished_training_translates_with_its_last_save(begun, reads, caps
     assert said.out.count("\n") == 2
     assert said.err == (
         f"{folder.path} is unfinished: these are the weights of step 6 of 9; "
-        f"`python -m attention.train --resume --folder {folder.path}` goes on\n"
+        f"`python -m attention.train numbers --resume --folder {folder.path}` goes on\n"
     )
     run = shared.open_run(folder.path, torch.device("cpu"))
     last, _ = folder.load("weights-00000006.safetensors")
