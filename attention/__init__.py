@@ -9,5 +9,6 @@ lesson runs on what a student wrote before: each exercise is graded on its own, 
 this library around it, so that one mistake costs one exercise, and a lesson that somebody missed
 does not close the next.
 
-`provided` is what lessons hand out ready-made; `train` is the command `python -m attention.train`.
+`provided` is what lessons hand out ready-made; `train` is the command `python -m attention.train`,
+`translate` the command `python -m attention.translate`.
 """

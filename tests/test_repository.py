@@ -20,6 +20,7 @@ from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
 
 from attention.train import __main__ as train
+from attention.translate import __main__ as translate
 from autograder.commands import cli
 from tests.needs import needs, skip_without
 
@@ -111,9 +112,11 @@ def is_nbgrader(words):
 
 
 def trains(words):
-    """The training command takes these words."""
-    assert words[1:3] == ["-m", "attention.train"]
-    train.parser().parse_args(words[3:])
+    """The command that trains, or the one that translates, takes these words."""
+    parsers = {"attention.train": train.parser(), "attention.translate": translate.parser()}
+    assert words[1] == "-m"
+    files = [place for place, word in enumerate(words) if word in ("<", ">")]
+    parsers[words[2]].parse_args(words[3 : min(files, default=None)])
 
 
 def is_conda(words):

@@ -40,6 +40,7 @@ MAY_IMPORT = {
     "autograder.checks": {"checking", "inside", LESSON, "provided"},
     "autograder.checking": {"inside"},
     "autograder.inside": set(),
+    "attention.translate": {"train", "provided", LESSON},
     "attention.train": {"provided", LESSON},
     LESSON: {"provided"},
     "attention.provided": {LESSON, "train", "inside"},  # the device to rehearse on

@@ -6,33 +6,27 @@ The same command runs on a GPU, on Apple's MPS and on a CPU, and on several of t
 
 import argparse
 import dataclasses
-import json
-import os
 import sys
-import time
 from collections.abc import Sequence
-from datetime import date
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import NoReturn
 
-import sacrebleu
 import torch
 from torch import distributed
 
-from attention.decoding import beam_search
 from attention.provided import mine
-from attention.provided.data import pad
 from attention.provided.mine import Pieces
 from attention.provided.model_file import ModelFileError
-from attention.train import corpora, multi30k, own, settings
+from attention.train import corpora, forecast, multi30k, own, settings
 from attention.train.corpora import Pairs
+from attention.train.devices import choose_device, join
+from attention.train.judging import measure, report
 from attention.train.multi30k import CorpusError
 from attention.train.run_folder import RunFolder, RunFolderError
 from attention.train.settings import Settings
 from attention.train.step import rank, world_size
 from attention.train.trainer import Diverged, Trainer
 from attention.train.translate import save_drawing, translate_with
-from attention.transformer import Transformer
 
 ERRORS = (CorpusError, Diverged, ModelFileError, RunFolderError, ValueError)  # say what to do
 
@@ -66,7 +60,15 @@ def parser() -> Parser:
         help="train with your own pieces, from `autograder collect` (default folder: mine)",
     )
     made.add_argument(
-        "--translate", nargs="+", metavar="TEXT", help="do not train: translate with the run there"
+        "--dry-run",
+        action="store_true",
+        help="do not train: say from a few steps what it takes, and write nothing to the folder",
+    )
+    made.add_argument(
+        "--translate",
+        nargs="+",
+        metavar="TEXT",
+        help="do not train: translate with the run there; attention.translate does so with files",
     )
     made.add_argument("--draw", type=Path, metavar="FILE", help="and draw the first's attention")
     made.add_argument("--export", type=Path, help="copy the final weights to this file")
@@ -103,18 +105,20 @@ def run(options: argparse.Namespace) -> int:
     if options.translate:
         found = translate_with(folder.path, options.translate, device)
         if options.draw:
-            save_drawing(found[0], options.draw)
+            print(save_drawing(found[0], options.draw))
         return 0
     if options.draw:
         raise ValueError("--draw shows a translation: give its text with --translate")
+    if options.dry_run and options.resume:
+        raise ValueError("--dry-run measures a training from its beginning: leave out --resume")
     chosen = resume(options, folder) if options.resume else settings.from_options(options)
     pairs = read(options, chosen)
     first = rank() == 0
     pieces = prepare_pieces(options, chosen, pairs, folder, device)
-    if first and not options.resume:
-        folder.begin(dataclasses.asdict(chosen))
-        if pieces is not None:
-            own.keep(pieces, folder)
+    if options.dry_run:
+        return predict(chosen, pairs, folder, device)
+    if first:
+        begin(folder, chosen, pairs, pieces, options.resume)
     if distributed.is_initialized():
         distributed.barrier()
     training = Trainer(chosen, pairs, folder, device, options.resume)
@@ -127,6 +131,29 @@ def run(options: argparse.Namespace) -> int:
                 options.export.name, (folder.path / "model.safetensors").read_bytes()
             )
     return 0
+
+
+def predict(chosen: Settings, pairs: Pairs, folder: RunFolder, device: torch.device) -> int:
+    """Print what a training would take; returns the exit status."""
+    if rank() == 0:
+        print(
+            f"a dry run: nothing is written to {folder.path}; a few steps are measured", flush=True
+        )
+    found = forecast.rehearse(chosen, pairs, device)
+    if rank() == 0:
+        forecast.show(found, chosen, pairs, device)
+    return 0
+
+
+def begin(
+    folder: RunFolder, chosen: Settings, pairs: Pairs, pieces: Pieces | None, resumed: bool
+) -> None:
+    """Make the folder of a training, with all that its first save will need to translate."""
+    if not resumed:
+        folder.begin(dataclasses.asdict(chosen))
+        if pieces is not None:
+            own.keep(pieces, folder)
+    folder.keep_vocabularies(pairs.source.description(), pairs.target.description())
 
 
 def prepare_pieces(
@@ -162,37 +189,6 @@ def prepare_pieces(
     return pieces
 
 
-def best_device() -> torch.device:
-    """CUDA if there is one, else Apple's MPS, else the CPU."""
-    for kind in ("cuda", "mps"):
-        if getattr(torch, kind).is_available():
-            return torch.device(kind)
-    return torch.device("cpu")
-
-
-def choose_device(name: str | None) -> torch.device:
-    """Return the torch.device called ``name``, or the best there is; ValueError if it is absent."""
-    if name is None:
-        device = best_device()
-    else:
-        if name not in ("cuda", "mps", "cpu"):
-            raise ValueError(f"--device must be cuda, mps or cpu, not {name!r}")
-        device = torch.device(name)
-        if name != "cpu" and not getattr(torch, name).is_available():
-            raise ValueError(f"--device {name}: this machine, or this PyTorch, has none")
-    if device.type == "cuda":
-        device = torch.device("cuda", int(os.environ.get("LOCAL_RANK", 0)))
-        torch.cuda.set_device(device)
-        torch.set_float32_matmul_precision("high")  # TF32 where something stays in float32
-    return device
-
-
-def join(device: torch.device) -> None:
-    """Join the processes that torchrun started, if it did."""
-    if int(os.environ.get("WORLD_SIZE", 1)) > 1:
-        distributed.init_process_group("nccl" if device.type == "cuda" else "gloo")
-
-
 def resume(options: argparse.Namespace, folder: RunFolder) -> Settings:
     """The settings of the training in the folder; ValueError if an option says otherwise."""
     stored = settings.stored(folder.config())
@@ -212,72 +208,6 @@ def read(options: argparse.Namespace, chosen: Settings) -> Pairs:
     if chosen.corpus == "numbers":
         return corpora.numbers()
     return corpora.translations(chosen.merges, options.data)
-
-
-def measure(
-    model: Transformer, pairs: Pairs, chosen: Settings, training: Trainer, seconds: float
-) -> dict[str, Any]:
-    """Translate validation and test sentences; returns a dict of all that was measured."""
-    result: dict[str, Any] = {
-        "corpus": chosen.corpus,
-        "metric": pairs.metric,
-        "parameters": sum(parameter.numel() for parameter in model.parameters()),
-        "steps": training.done,
-        "training_seconds": round(seconds, 1),
-        "cpu_seconds": round(training.cpu_seconds, 1),  # of this process
-        "tokens_per_second": round(sum(int(row["tokens"]) for row in training.rows) / seconds),
-        "device": describe(training.device),
-        "date": date.today().isoformat(),
-        "torch": torch.__version__,
-    }
-    for split in ("val", "test"):
-        begin = time.perf_counter()
-        judged = slice(chosen.judged or None)
-        references = [target for _, target in pairs.texts[split][judged]]
-        texts = translate(model, pairs, pairs.ids[split][judged], chosen.beam, chosen.alpha)
-        result[f"{split}_sentences"] = len(texts)
-        result[f"{split}_seconds"] = round(time.perf_counter() - begin, 1)
-        if pairs.metric == "BLEU":
-            metric = sacrebleu.BLEU(tokenize="none", force=True)
-            result[split] = round(metric.corpus_score(texts, [references]).score, 2)
-            result["signature"] = str(metric.get_signature())
-        else:
-            equal = sum(a == b for a, b in zip(texts, references, strict=True))
-            result[split] = equal / len(texts)
-    return result
-
-
-def translate(
-    model: Transformer,
-    pairs: Pairs,
-    ids: Sequence[tuple[list[int], list[int]]],
-    beam: int = 5,
-    alpha: float = 1.0,
-) -> list[str]:
-    """Translate by beam search; ids are pairs whose sources are read. Returns the texts."""
-    device = next(model.parameters()).device
-    source = pad([source for source, _ in ids]).to(device)
-    longest = max(len(target) for _, target in pairs.ids["train"])
-    found = beam_search(model, source, beam, alpha, max_length=round(1.2 * longest))
-    return [pairs.target.decode(row) for row in found.tolist()]
-
-
-def describe(device: torch.device) -> str:
-    """What the training ran on, for the table of results."""
-    processes = world_size()
-    if device.type == "cuda":
-        name = torch.cuda.get_device_name(device)
-    else:
-        name = f"{device.type}, {torch.get_num_threads()} threads"
-    return name if processes == 1 else f"{processes} processes: {name} each"
-
-
-def report(result: dict[str, Any], folder: RunFolder) -> None:
-    """Store and print what was measured."""
-    folder.write("result.json", json.dumps(result, indent=1).encode() + b"\n")
-    for name, value in result.items():
-        print(f"{name:>18}  {value}")
-    print(f"everything is in {folder.path}")
 
 
 if __name__ == "__main__":

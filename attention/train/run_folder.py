@@ -1,6 +1,7 @@
 """The folder of one training: what it is, how it goes, and all that is needed to go on.
 
     config.json           the settings
+    vocabularies.json     of source and target
     metrics.csv           one line per step
     curves.png, .svg      the learning curves
     state.safetensors     weights, optimiser and position: what --resume reads
@@ -25,6 +26,7 @@ from attention.provided.files import write_aside
 from attention.provided.model_file import Weights
 
 COLUMNS = ("step", "epoch", "learning_rate", "loss", "val_loss", "tokens", "seconds")
+VOCABULARIES = "vocabularies.json"
 Row = dict[str, Any]  # of the metrics: a step, by column
 
 
@@ -54,6 +56,15 @@ class RunFolder:
         except OSError as error:
             raise RunFolderError(f"{self.path} cannot be made: {error.strerror}") from None
         self.write("config.json", json.dumps(config, indent=1).encode() + b"\n")
+
+    def keep_vocabularies(self, source: dict[str, Any], target: dict[str, Any]) -> None:
+        """Write the descriptions of the vocabularies, if they are not there from earlier on.
+
+        A training that has not ended can translate with them.
+        """
+        if not (self.path / VOCABULARIES).exists():
+            both = {"source": source, "target": target}
+            self.write(VOCABULARIES, json.dumps(both).encode() + b"\n")
 
     def config(self) -> dict[str, Any]:
         """Return the settings of the training in the folder; RunFolderError if there is none."""

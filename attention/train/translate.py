@@ -1,7 +1,9 @@
-"""Translate texts with a finished run, and draw where its decoder looks."""
+"""Translate texts with a run, finished or not, and draw where its decoder looks."""
 
+import json
+import shlex
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -9,16 +11,42 @@ import torch
 from torch import Tensor
 
 from attention.decoding import beam_search
-from attention.provided.data import EOS
+from attention.provided.data import EOS, pad
+from attention.provided.model_file import load, put
 from attention.provided.sublayers import watch_attention
 from attention.train import own
-from attention.train.corpora import Vocabulary, Words
+from attention.train.corpora import Vocabulary, Words, vocabulary
 from attention.train.fittings import furnish
-from attention.train.model import load_model
-from attention.train.run_folder import RunFolderError
+from attention.train.model import make_model
+from attention.train.run_folder import VOCABULARIES, RunFolder, RunFolderError
 from attention.transformer import Transformer
 
-BEAM, ALPHA = 5, 1.0  # as a training translates at its end
+# A translation has at most twice the tokens of its source and 60 more: the longest number in words
+# is 9 words in English and 65 letters in German.
+LENGTHS = (2.0, 60.0)
+TOKENS, CHARACTERS = 512, 4000  # the most of a line: what is longer is no sentence
+ROOM = 4096  # tokens of the sources that are searched for at once, padding included
+ROWS = 64  # of these sources, at most
+
+
+@dataclass
+class Run:
+    """A model that translates, and what was said of it where it was trained.
+
+    settings  dict: beam and alpha are those with which the training translates at its end
+    notes     sentences that whoever uses it should read first
+    """
+
+    model: Transformer
+    source: Vocabulary
+    target: Vocabulary
+    settings: dict[str, Any]
+    notes: list[str] = field(default_factory=list)
+
+    @property
+    def device(self) -> torch.device:
+        """Where the model is."""
+        return next(self.model.parameters()).device
 
 
 @dataclass
@@ -32,49 +60,149 @@ class Translated:
     target: Vocabulary
 
 
-def translate_with(folder: Path, texts: Sequence[str], device: torch.device) -> list[Translated]:
-    """Print the translation of each text by a finished run, and return them.
+def open_run(path: Path, device: torch.device) -> Run:
+    """Return what the folder of a training, or a file of weights that it exported, translates with.
 
-    A run that was trained with a student's pieces translates with them, and that is said first.
+    A run that was trained with a student's pieces translates with them, which is a note. Of a
+    training that has not ended, it is the last save.
+    Raises RunFolderError, ModelFileError or ValueError for what is missing or cannot be used.
+    """
+    notes = []
+    if path.is_file():
+        file = path
+        weights, about = load(file)
+        if not {"settings", "source", "target"} <= about.keys():
+            raise RunFolderError(f"{path} is no translator of `python -m attention.train`")
+    elif (path / "model.safetensors").exists():
+        file = path / "model.safetensors"
+        weights, about = load(file)
+    else:
+        file = _last_save(path)
+        weights, about = load(file)
+        notes.append(
+            f"{path} is unfinished: these are the weights of step {about['step']} of "
+            f"{RunFolder(path).config().get('steps')}; `{_resume(path)}` goes on"
+        )
+        about = _of_the_folder(path)
+    if kept := own.use_kept(path):
+        notes.append(f"with yours: {', '.join(piece.name for piece in kept)}")
+    source, target = vocabulary(about["source"]), vocabulary(about["target"])
+    model = make_model(about["settings"], source, target).eval()
+    put(weights, model, file)
+    return Run(furnish(model).to(device), source, target, about["settings"], notes)
+
+
+def _last_save(folder: Path) -> Path:
+    """The newest weights of a training that has not ended; RunFolderError if there are none."""
+    if not (folder / "config.json").exists():
+        raise RunFolderError(
+            f"{folder} holds no training: `python -m attention.train numbers --folder {folder}` "
+            "begins one there"
+        )
+    saves = sorted(folder.glob("weights-*.safetensors"))
+    if not saves:
+        every = RunFolder(folder).config().get("every")
+        raise RunFolderError(
+            f"the training in {folder} has saved no weights yet, which it does every {every} "
+            f"steps: wait, or go on with `{_resume(folder)}`"
+        )
+    return saves[-1]
+
+
+def _resume(folder: Path) -> str:
+    """The command that goes on with the training in a folder."""
+    corpus = RunFolder(folder).config().get("corpus")
+    return f"python -m attention.train {corpus} --resume --folder {shlex.quote(str(folder))}"
+
+
+def _of_the_folder(folder: Path) -> dict[str, Any]:
+    """What the folder of a training says of its model, as model.safetensors does at the end."""
+    path = folder / VOCABULARIES
+    try:
+        return {"settings": RunFolder(folder).config(), **json.loads(path.read_text("utf-8"))}
+    except FileNotFoundError:
+        raise RunFolderError(
+            f"{path} is missing, as after a training that began with an earlier version of this "
+            f"program: `{_resume(folder)}` writes it"
+        ) from None
+    except (OSError, ValueError) as error:
+        raise RunFolderError(f"{path} cannot be read: {error}") from None
+
+
+def encode(run: Run, text: str) -> list[int]:
+    """The ids of a text, and EOS after them; ValueError if it has an unknown word, or too many."""
+    if len(text) > CHARACTERS:
+        raise ValueError(f"the text has {len(text)} characters, more than {CHARACTERS}: split it")
+    words = run.source
+    if isinstance(words, Words):
+        known = set(words.vocabulary.tokens)
+        parts = text.split() if words.unit == "words" else list(text)
+        unknown = [part for part in parts if part not in known]
+        if unknown:
+            raise ValueError(f"the run never read {unknown[0]!r}: write a number in words")
+    ids = words.encode(text)
+    if len(ids) > TOKENS:
+        raise ValueError(f"the text has {len(ids)} tokens, more than {TOKENS}: split it")
+    return ids
+
+
+def rows_at_once(ids: Sequence[Sequence[int]]) -> int:
+    """How many of these sources are searched for at once, so that their memory is bounded."""
+    return max(1, min(ROWS, ROOM // max(map(len, ids))))
+
+
+def translate(
+    run: Run,
+    ids: Sequence[list[int]],
+    beam: int,
+    alpha: float,
+    max_length: int | tuple[float, float] = LENGTHS,
+) -> list[list[int]]:
+    """Translate sources, lists of ids; returns the ids of each, up to the padding behind EOS."""
+    source = pad(list(ids)).to(run.device)
+    found = beam_search(run.model, source, beam, alpha, max_length, batch=rows_at_once(ids))
+    return [[int(token) for token in row] for row in found.tolist()]
+
+
+def translate_with(folder: Path, texts: Sequence[str], device: torch.device) -> list[Translated]:
+    """Print the notes of a run and its translation of each text, and return the translations.
+
     Raises RunFolderError, ModelFileError or ValueError for what is missing or unknown.
     """
-    if not (folder / "model.safetensors").exists():
-        raise RunFolderError(f"{folder} holds no finished training: train there first")
-    kept = own.use_kept(folder)
-    if kept:
-        print(f"with yours: {', '.join(piece.name for piece in kept)}")
-    model, source, target = load_model(folder / "model.safetensors")
-    furnish(model).to(device)
+    run = open_run(folder, device)
+    for note in run.notes:
+        print(note)
     found = []
     for text in texts:
-        read = torch.tensor([_encode(source, text)], device=device)  # (1, T_k)
-        written = beam_search(model, read, BEAM, ALPHA)  # (1, T_q)
-        print(f"{text} -> {target.decode(written[0].tolist())}")
-        found.append(Translated(model, read, written, source, target))
+        read = encode(run, text)
+        (written,) = translate(run, [read], run.settings["beam"], run.settings["alpha"])
+        print(f"{text} -> {run.target.decode(written)}")
+        found.append(translated(run, read, written))
     return found
 
 
-def save_drawing(one: Translated, path: Path) -> None:
-    """Draw a translation into a file; RunFolderError if it cannot be written."""
+def translated(run: Run, read: list[int], written: list[int]) -> Translated:
+    """One translation, to be drawn: ids that were read, and ids that were written."""
+    written = written[: written.index(EOS) + 1] if EOS in written else written
+    source, target = (torch.tensor([ids], device=run.device) for ids in (read, written))
+    return Translated(run.model, source, target, run.source, run.target)
+
+
+def save_drawing(one: Translated, path: Path) -> str:
+    """Draw a translation into a file, and return a sentence; RunFolderError if that fails."""
     import matplotlib
 
     matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+
     figure = draw(one).figure
     try:
         figure.savefig(path, bbox_inches="tight", dpi=150)
     except (OSError, ValueError) as error:
         raise RunFolderError(f"{path} cannot be drawn: {error}") from None
-    print(f"the attention of the last layer to the source is drawn in {path}")
-
-
-def _encode(vocabulary: Vocabulary, text: str) -> list[int]:
-    if isinstance(vocabulary, Words):
-        known = set(vocabulary.vocabulary.tokens)
-        parts = text.split() if vocabulary.unit == "words" else list(text)
-        unknown = [part for part in parts if part not in known]
-        if unknown:
-            raise ValueError(f"the run never read {unknown[0]!r}: write a number in words")
-    return vocabulary.encode(text)
+    finally:
+        plt.close(figure)
+    return f"the attention of the last layer to the source is drawn in {path}"
 
 
 def draw(one: Translated) -> Any:

@@ -268,7 +268,7 @@ def test_what_cannot_be_used_is_one_sentence(every, tmp_path, capsys):
         "--mine", str(every), "--compile"
     )
     assert "--draw shows a translation" in said("--draw", "x.png")
-    assert "holds no finished training" in said("--translate", "one")
+    assert "holds no training" in said("--translate", "one")
     (tmp_path / RECORD).write_text("[]")
     assert "cannot be read: run `autograder collect` again" in said("--mine", str(tmp_path))
     with pytest.raises(MineError):

@@ -60,8 +60,8 @@ def test_a_training_leaves_all_that_is_promised(tmp_path, capsys):
     assert main([*arguments(folder, "--steps", "8"), "--export", str(exported)]) == 0
     assert {path.name for path in folder.iterdir()} == {
         "config.json", "metrics.csv", "curves.png", "curves.svg", "state.safetensors",
-        "model.safetensors", "result.json", "weights-00000004.safetensors",
-        "weights-00000008.safetensors",
+        "model.safetensors", "result.json", "vocabularies.json",
+        "weights-00000004.safetensors", "weights-00000008.safetensors",
     }  # fmt: skip
     assert len(losses(folder, 8)) == 8
     result = json.loads((folder / "result.json").read_text())
@@ -69,6 +69,12 @@ def test_a_training_leaves_all_that_is_promised(tmp_path, capsys):
     assert result["parameters"] == sum(p.numel() for p in model.parameters())
     assert result["test_sentences"] == 4 and 0 <= result["test"] <= 1
     assert "step 8 of 8" in capsys.readouterr().out
+    # Had it been stopped before its end, it could translate as well.
+    (folder / "model.safetensors").unlink()
+    assert main(["--folder", str(folder), "--device", "cpu", "--translate", "one", "two"]) == 0
+    unfinished, *translations = capsys.readouterr().out.splitlines()
+    assert unfinished.startswith(f"{folder} is unfinished: these are the weights of step 8 of 8")
+    assert [line.split(" -> ")[0] for line in translations] == ["one", "two"]
 
 
 def test_a_training_that_was_killed_goes_on_as_if_nothing_had_been(tmp_path, one_thread):

@@ -1,0 +1,99 @@
+"""How good translations are: what is measured at the end of a training, and by `--score`."""
+
+import json
+import time
+from collections.abc import Mapping, Sequence
+from datetime import date
+from typing import Any
+
+import sacrebleu
+import torch
+
+from attention.decoding import beam_search
+from attention.provided.data import pad
+from attention.train.corpora import Pairs
+from attention.train.devices import describe
+from attention.train.run_folder import RunFolder
+from attention.train.settings import Settings
+from attention.train.trainer import Trainer
+from attention.transformer import Transformer
+
+TOKENIZE = "none"  # the corpora are tokenised, and their words are counted as they stand
+
+
+def bleu(
+    texts: Sequence[str], references: Sequence[str], tokenize: str = TOKENIZE
+) -> dict[str, Any]:
+    """Return BLEU, sacrebleu's signature, and how long the texts are beside the references."""
+    metric = sacrebleu.BLEU(tokenize=tokenize, force=True)
+    found = metric.corpus_score(texts, [references])
+    return {
+        "BLEU": round(found.score, 2),
+        "signature": str(metric.get_signature()),
+        "length_ratio": round(found.sys_len / found.ref_len, 3) if found.ref_len else None,
+    }
+
+
+def exact(texts: Sequence[str], references: Sequence[str]) -> float:
+    """The share of the texts that are their reference, word for word."""
+    return sum(a == b for a, b in zip(texts, references, strict=True)) / len(texts)
+
+
+def measure(
+    model: Transformer, pairs: Pairs, chosen: Settings, training: Trainer, seconds: float
+) -> dict[str, Any]:
+    """Translate validation and test sentences; returns a dict of all that was measured."""
+    result: dict[str, Any] = {
+        "corpus": chosen.corpus,
+        "metric": pairs.metric,
+        "parameters": sum(parameter.numel() for parameter in model.parameters()),
+        "steps": training.done,
+        "training_seconds": round(seconds, 1),
+        "cpu_seconds": round(training.cpu_seconds, 1),  # of this process
+        "tokens_per_second": round(sum(int(row["tokens"]) for row in training.rows) / seconds),
+        "device": describe(training.device),
+        "date": date.today().isoformat(),
+        "torch": torch.__version__,
+    }
+    for split in ("val", "test"):
+        begin = time.perf_counter()
+        judged = slice(chosen.judged or None)
+        references = [target for _, target in pairs.texts[split][judged]]
+        print(f"translating {len(references)} sentences to judge them: {split}", flush=True)
+        texts = translate(model, pairs, pairs.ids[split][judged], chosen.beam, chosen.alpha)
+        result[f"{split}_sentences"] = len(texts)
+        result[f"{split}_seconds"] = round(time.perf_counter() - begin, 1)
+        if pairs.metric == "BLEU":
+            found = bleu(texts, references)
+            result[split], result["signature"] = found["BLEU"], found["signature"]
+        else:
+            result[split] = exact(texts, references)
+    return result
+
+
+def translate(
+    model: Transformer,
+    pairs: Pairs,
+    ids: Sequence[tuple[list[int], list[int]]],
+    beam: int = 5,
+    alpha: float = 1.0,
+) -> list[str]:
+    """Translate by beam search; ids are pairs whose sources are read. Returns the texts."""
+    device = next(model.parameters()).device
+    source = pad([source for source, _ in ids]).to(device)
+    longest = max(len(target) for _, target in pairs.ids["train"])
+    found = beam_search(model, source, beam, alpha, max_length=round(1.2 * longest))
+    return [pairs.target.decode(row) for row in found.tolist()]
+
+
+def show(result: Mapping[str, Any]) -> None:
+    """Print what was measured, a line each."""
+    for name, value in result.items():
+        print(f"{name:>18}  {value}")
+
+
+def report(result: dict[str, Any], folder: RunFolder) -> None:
+    """Store and print what was measured."""
+    folder.write("result.json", json.dumps(result, indent=1).encode() + b"\n")
+    show(result)
+    print(f"everything is in {folder.path}")
