@@ -1,6 +1,6 @@
 """The library beside its peers: ``make bench-peers``.
 
-    python -m benchmarks.peers [training|attention|decoding …] [--sizes tiny …] [--rounds 7]
+    python -m benchmarks.peers [training|attention|decoding …] [--sizes tiny …] [--lengths 512 …]
 
 All contestants of a race do the same work, each in a process of its own, one after the other, in
 several rounds, and compute with one thread. Time is processor time: other programs that run beside
@@ -18,7 +18,7 @@ from datetime import date
 import torch
 
 from benchmarks.peers import attention, decoding, training
-from benchmarks.peers.racing import alone, present, race, ratios
+from benchmarks.peers.racing import differences, present, race, ratios
 
 CLOSE = 1e-3  # largest difference of logits of about 1 that is put down to rounding
 UNITS = {128: 40, 512: 12, 2048: 2}  # calls of an attention in a turn
@@ -40,11 +40,13 @@ def show(results, tokens=None, units=1):
         )
 
 
-def agrees(name, gap):
-    """Say how far a peer is from the course; returns whether that is rounding."""
-    fine = gap < CLOSE
-    print(f"  {name}: largest difference {gap:.0e}" + ("" if fine else ", which is too much"))
-    return fine
+def agree(module, contestants, *arguments):
+    """Say how far each peer is from the course; returns whether that is rounding everywhere."""
+    gaps = differences(module.difference, [one.name for one in contestants[1:]], *arguments)
+    for name, gap in gaps.items():
+        much = ", which is too much" if gap >= CLOSE else ""
+        print(f"  {name}: largest difference {gap:.0e}{much}", flush=True)
+    return all(gap < CLOSE for gap in gaps.values())
 
 
 def race_training(options):
@@ -60,8 +62,7 @@ def race_training(options):
             f"\ntraining, {name}: {sizes}; {real / count:,.0f} tokens a step, {count} steps a turn"
         )
         few = tuple(side[:8] for side in batches[0])
-        for one in contestants[1:]:
-            fine &= agrees(one.name, alone(training.difference, one.name, size, few))
+        fine &= agree(training, contestants, size, few)
         results = race(contestants, {"size": size, "batches": batches}, options.rounds)
         show(results, real, 1)
         for one in results:
@@ -74,12 +75,11 @@ def race_attention(options):
     """One layer of attention at every length, with and without a causal mask."""
     fine = True
     contestants = present(attention.CONTESTANTS)
-    for T in attention.LENGTHS:
+    for T in options.lengths:
         for causal in (False, True):
             shape = f"B={attention.BATCH}, d_model={attention.D_MODEL}, H={attention.N_HEADS}"
             print(f"\nattention, T={T}, {'causal' if causal else 'no mask'}, {shape}, both ways")
-            for one in contestants[1:]:
-                fine &= agrees(one.name, alone(attention.difference, one.name, T, causal))
+            fine &= agree(attention, contestants, T, causal)
             results = race(contestants, {"T": T, "causal": causal}, options.rounds, UNITS[T])
             show(results, units=UNITS[T])
     for name, note in attention.DIFFERS.items():
@@ -113,6 +113,7 @@ def main(arguments=None):
         "races", nargs="*", metavar="race", help=f"{', '.join(RACES)}; default: all"
     )
     parser.add_argument("--sizes", nargs="+", choices=training.SIZES, default=[*training.SIZES])
+    parser.add_argument("--lengths", nargs="+", type=int, choices=UNITS, default=[*UNITS])
     parser.add_argument("--rounds", type=int, default=7)
     options = parser.parse_args(arguments)
     if unknown := set(options.races) - set(RACES):

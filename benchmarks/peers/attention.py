@@ -9,7 +9,6 @@ from benchmarks.peers.racing import Contestant
 from benchmarks.peers.training import take_projections
 
 BATCH, D_MODEL, N_HEADS = 2, 256, 8
-LENGTHS = (128, 512, 2048)
 DIFFERS = {"x-transformers": "no biases; a causal layer is told so and is given no mask"}
 
 

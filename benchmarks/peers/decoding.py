@@ -29,7 +29,7 @@ def make(name, size, sentences, beam=BEAM):
     source = random_sources(sentences, size["vocab_size"], "cpu")
     model = model_of(size)
     if name == "course":
-        return lambda: words(beam_search(model, source, beam, LENGTH, alpha=0.0))
+        return lambda: words(beam_search(model, source, beam, alpha=0.0, max_length=LENGTH))
     from benchmarks.peers.marian import Marian
 
     marian = Marian(**size)

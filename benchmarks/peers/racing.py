@@ -116,10 +116,11 @@ class Runner:
             self.process.kill()
 
 
-def alone(function, *arguments):
-    """The result of a function, called in a process of its own."""
+def differences(function, names, *arguments):
+    """The results of function(name, *arguments), all from one process of its own: a dict."""
     with multiprocessing.get_context("spawn").Pool(1) as pool:
-        return pool.apply(function, arguments)
+        found = pool.starmap(function, [(name, *arguments) for name in names])
+    return dict(zip(names, found, strict=True))
 
 
 def _serve(pipe, contestant, settings, threads):

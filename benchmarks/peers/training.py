@@ -28,7 +28,7 @@ SIZES = {
     "small": {"d_model": 256, "n_heads": 4, "d_ff": 1024, "n_layers": 4, "vocab_size": 10_000},
     "base": training.SIZES["base"],
 }
-TOKENS = {"tiny": (2048, 4), "small": (2048, 2), "base": (1024, 1)}  # of a batch, a side; batches
+TOKENS = {"tiny": (2048, 4), "small": (1024, 1), "base": (512, 1)}  # of a batch, a side; batches
 BETAS, EPS, MAX_NORM = (0.9, 0.98), 1e-9, 1.0
 DIFFERS = {
     "nn.Transformer": "the same architecture",
