@@ -7,15 +7,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from attention.provided import data, mine
+from attention.provided import data
 from attention.provided.data import EOS, SPECIAL
 from attention.tokens_and_positions import (
     bpe_decode,
     bpe_encode,
     count_words,
     split_words,
+    train_bpe,
 )
-from attention.train import bpe, multi30k
+from attention.train import multi30k
 
 NAMES = ("numbers", "multi30k")
 Merges = list[Sequence[int]]  # pairs of tokens
@@ -163,7 +164,6 @@ def _merges(texts: Sequence[str], n_merges: int) -> Merges:
         return merges
     except (OSError, ValueError):
         words, counts = count_words(texts)
-        train_bpe = mine.own("train_bpe") or bpe.train_bpe
         merges = train_bpe(words, counts, n_merges)
     data.store(name, json.dumps(merges))
     return merges

@@ -1,14 +1,12 @@
-"""The merges of the training command are those of lesson 08, ties included."""
+"""The fast trainer's merges are those of lesson 08, ties included."""
 
 import random
 
 import pytest
 import torch
 
-from attention.provided import data, mine
 from attention.tokens_and_positions import count_words, docstrings
 from attention.tokens_and_positions import train_bpe as lesson
-from attention.train import corpora
 from attention.train.bpe import train_bpe
 
 
@@ -33,10 +31,3 @@ def test_merges_of_text_are_the_lessons():
 def test_it_ends_when_no_pair_is_left():
     assert train_bpe([], [], 5) == train_bpe([[97]], [3], 5) == []
     assert train_bpe([[97, 97, 97]], [2], 9) == [(97, 97), (256, 97)]
-
-
-def test_a_corpus_learns_with_a_students_piece_if_that_is_in_use(tmp_path, monkeypatch):
-    monkeypatch.setattr(data, "CACHE", tmp_path)
-    assert corpora._merges(["abab"], 1) == [(97, 98)]
-    monkeypatch.setattr(mine, "own", {"train_bpe": lambda words, counts, n: [(1, 2)]}.get)
-    assert corpora._merges(["abab again"], 1) == [(1, 2)]
