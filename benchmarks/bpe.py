@@ -3,9 +3,10 @@
 The corpus is given as files, or as a folder whose train.*.gz or train.* are taken, on the command
 line or in the variable CORPUS; without it, the docstrings of installed packages are used. The
 course's trainers, the lesson's and the fast one of attention.train.bpe, and that of the tokenizers
-package read the same lines on one core, each in a process of its own. Time is processor time, to which other
-programs that run beside add little. Then the corpus is encoded as the training command does it.
-The last line is ``ratio: R``, the time of the fast trainer over the package's.
+package read the same lines on one core, each in a process of its own. Time is processor time, to
+which other programs that run beside add little. Then the corpus is encoded as the training command
+does it. The last line is ``ratio: R``, the time of the fast trainer over the
+package's.
 """
 
 import argparse
