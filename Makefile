@@ -7,7 +7,7 @@ IS_NEW_ENOUGH = import sys; sys.exit(None if sys.version_info >= (3, 11) else \
 	"The course needs Python 3.11 or newer, but $(PYTHON) is Python %d.%d: \
 	try again with, for example, PYTHON=python3.12 after make." % sys.version_info[:2])
 
-.PHONY: help install demo test lab build book glass attacks bench-grading bench-attention bench-bpe bench-train bench-decoding bench-digits bench-language-models bench-checks bench-docstrings bench-interpretability bench-efficient-attention bench-evidence bench-install bench-term
+.PHONY: help install demo test lab build book glass attacks bench-grading bench-attention bench-bpe bench-train bench-decoding bench-digits bench-language-models bench-checks bench-docstrings bench-interpretability bench-efficient-attention bench-evidence bench-install bench-peers bench-scaling bench-term
 
 help:           ## list the targets
 	@sed -n 's/^\([a-z-]*:\).*## /\1 /p' Makefile
@@ -63,6 +63,13 @@ bench-bpe: install      ## train a tokeniser of 10 000 merges; CORPUS=folder nam
 
 bench-train: install    ## climb the speed ladder of training, beside nn.Transformer
 	$(BIN)/python -m benchmarks.training --compile
+
+bench-peers: install    ## race x-transformers, transformers and PyTorch's own: training, attention, decoding
+	$(BIN)/python -m pip install -q -c constraints.txt -e '.[dev,peers]'
+	$(BIN)/python -m benchmarks.peers
+
+bench-scaling: install  ## how time and memory of training grow with length, batch, layers and vocabulary
+	$(BIN)/python -m benchmarks.scaling
 
 bench-decoding: install ## time greedy and beam search, with and without a cache
 	$(BIN)/python benchmarks/decoding.py

@@ -4,15 +4,18 @@
 
 Every block is one run: its rows take turns, so that a busy machine slows all of them alike, and the
 ratios compare with its first row (below 1 is faster, or smaller). The layers have a block for each
-kind of mask, which all rows get. Time is the shortest of all repeats, since other programs can only
-add to it; backward computes the gradients of the inputs and of all parameters. Memory is the peak
-above what was allocated before, inputs and weights left out. On a CPU it is that of PyTorch's
-allocator, counted by its profiler.
+kind of mask, which all rows get, and the fused layer one more for shapes of masks. Plain attention
+is shown with tables (B, H, T, T) that are allocated anew, as they are, and with tables that are
+kept. Time is the shortest of all repeats, since other programs can only add to it; with --threads 1
+it is processor time. Backward computes the gradients of the inputs and of all parameters. Memory is
+the peak above what was allocated before, inputs and weights left out. On a CPU it is that of
+PyTorch's allocator, counted by its profiler.
 """
 
 import argparse
 import contextlib
 import functools
+import math
 import os
 import time
 
@@ -81,6 +84,40 @@ def layers(T, device, name="no mask"):
     }
 
 
+def shapes(T, device):
+    """Input x, and the fused layer under masks of every shape that hide nothing, as functions."""
+    inputs = [torch.randn(BATCH, T, D_MODEL, device=device, requires_grad=True)]
+    layer = MultiHeadAttention(D_MODEL, N_HEADS, fused=True).to(device)
+    parameters = list(layer.parameters())
+
+    def under(*shape):
+        mask = torch.ones(shape, dtype=torch.bool, device=device) if shape else None
+        return lambda x: layer(x, x, x, mask), parameters
+
+    return inputs, {
+        "fused, no mask": under(),
+        "fused, mask (T, T)": under(T, T),
+        "fused, mask (B, 1, T)": under(BATCH, 1, T),
+        "fused, mask (B, T, T)": under(BATCH, T, T),
+    }
+
+
+def tables(T, device):
+    """Inputs q, k, v, and plain attention as it is and in tables that nobody has to allocate."""
+    inputs, named = kernels(T, device)
+    scores, weights = torch.empty(2, BATCH, N_HEADS, T, T, device=device).unbind()
+
+    def kept(q, k, v):
+        torch.matmul(q / math.sqrt(q.shape[-1]), k.transpose(-2, -1), out=scores)
+        return torch.softmax(scores, dim=-1, out=weights) @ v
+
+    return inputs, {
+        "fused": named["F.scaled_dot_product_attention"],
+        "plain, new tables": named["masked_attention"],
+        "plain, kept tables": (kept, []),
+    }
+
+
 def action(function, parameters, inputs, backward):
     """A function without arguments that runs ``function``, with its gradients if ``backward``."""
     if not backward:
@@ -107,16 +144,18 @@ def wait(device):
 def times(actions, device, seconds, least=3):
     """Least milliseconds of each action; the actions take turns."""
     found = [[] for _ in actions]
+    alone = device == "cpu" and torch.get_num_threads() == 1
+    clock = time.process_time if alone else time.perf_counter
     for run in actions:  # warm up
         run()
     start = time.perf_counter()
     while time.perf_counter() - start < seconds or len(found[0]) < least:
         for run, samples in zip(actions, found, strict=True):
             wait(device)
-            begin = time.perf_counter()
+            begin = clock()
             run()
             wait(device)
-            samples.append(1000 * (time.perf_counter() - begin))
+            samples.append(1000 * (clock() - begin))
     return [min(samples) for samples in found]
 
 
@@ -195,7 +234,7 @@ def main(arguments=None):
         torch.set_num_threads(options.threads)
     seconds = 0.2 if options.quick else 2.0
     print(f"B={BATCH}, d_model={D_MODEL}, H={N_HEADS}, float32, torch {torch.__version__}")
-    summary = []
+    summary, masked = [], []
     for device in options.devices:
         threads = f"{torch.get_num_threads()} threads"
         print(f"\n=== {torch.cuda.get_device_name() if device == 'cuda' else f'CPU, {threads}'}")
@@ -207,8 +246,22 @@ def main(arguments=None):
                     ratios = block(f"layer, {name}", make, T, device, backward, seconds)
                     fused = ratios["MultiHeadAttention, fused"]
                     summary.append((device, f"T={T}", name, _way(backward), *fused))
-    print("\nMultiHeadAttention(fused=True) over nn.MultiheadAttention(need_weights=False):")
-    for device, T, name, way, spent, held in summary:
+                under = block("layer, shapes of masks", shapes, T, device, backward, seconds)
+                masked += [
+                    (device, f"T={T}", name, _way(backward), *ratio)
+                    for name, ratio in under.items()
+                ][1:]
+            block("attention, its tables", tables, T, device, False, seconds)
+    summarise(
+        "MultiHeadAttention(fused=True) over nn.MultiheadAttention(need_weights=False)", summary
+    )
+    summarise("MultiHeadAttention(fused=True), with a mask over without", masked)
+
+
+def summarise(title, rows):
+    """Print ratios: rows of (device, T, name, way, time ratio, memory ratio)."""
+    print(f"\n{title}:")
+    for device, T, name, way, spent, held in rows:
         print(f"  {device:<5} {T:<8} {name:<24}{way:<20} time {spent:.2f}   memory {held:.2f}")
 
 

@@ -7,7 +7,7 @@ import torch
 
 from benchmarks import attention_kernels
 
-MAKES = [attention_kernels.kernels] + [
+MAKES = [attention_kernels.kernels, attention_kernels.shapes, attention_kernels.tables] + [
     functools.partial(attention_kernels.layers, name=name)
     for name in attention_kernels.masks(16, "cpu")
 ]
@@ -35,5 +35,8 @@ def test_the_table_ends_with_the_fused_layer(capsys):
     shown = capsys.readouterr().out
     assert shown.count("F.scaled_dot_product_attention") == 2
     assert shown.count("loop over heads") == 2
-    assert shown.count("  cpu   T=16") == 6
+    over_pytorch, over_no_mask = shown.split("need_weights=False):")[1].split("over without:")
+    assert over_pytorch.count("  cpu   T=16") == 6
+    assert over_no_mask.count("  cpu   T=16") == 6
+    assert over_no_mask.count("mask (T, T)") == 2
     assert shown.count("layer, causal mask (T, T), cpu, T=16, forward") == 2

@@ -1,0 +1,179 @@
+"""Contestants that take turns, each in a process of its own, and what their turns cost."""
+
+import importlib
+import importlib.util
+import multiprocessing
+import os
+import resource
+import statistics
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+# name of a package → the module that is imported before memory is counted
+PACKAGES = {"x-transformers": "x_transformers", "transformers": "transformers"}
+INSTALL = "pip install -c constraints.txt -e '.[peers]'"
+
+
+@dataclass(frozen=True)
+class Contestant:
+    """One side of a race.
+
+    name     as the table shows it
+    make     (name, **settings) -> a function without arguments, one unit of work; it is called in
+             the contestant's process
+    package  the package that it needs besides the project's own, or None
+    """
+
+    name: str
+    make: Callable[..., Callable[[], Any]]
+    package: str | None = None
+
+
+@dataclass
+class Result:
+    """What the turns of a contestant cost, and what its last unit of work returned."""
+
+    name: str
+    cpu: list[float] = field(default_factory=list)  # seconds of processor time, a turn
+    wall: list[float] = field(default_factory=list)  # seconds of the clock, a turn
+    mib: float = 0.0  # peak of the process, above what it had after its imports
+    value: Any = None
+
+
+def present(contestants):
+    """The contestants whose package is installed; says in a sentence how to get the others."""
+    found = []
+    for one in contestants:
+        if one.package is None or importlib.util.find_spec(PACKAGES[one.package]) is not None:
+            found.append(one)
+        else:
+            print(f"{one.package} is not installed, so {one.name} is left out: {INSTALL}")
+    return found
+
+
+def race(contestants, settings, rounds, units=1, threads=1):
+    """Let the contestants take turns; returns a Result for each.
+
+    settings  keyword arguments of every `make`
+    rounds    turns of each; the one that comes first changes from round to round
+    units     how often a turn does the unit of work
+    """
+    runners = [Runner(one, settings, threads) for one in contestants]
+    results = [Result(one.name) for one in contestants]
+    try:
+        for runner in runners:
+            runner.ask(1)  # nobody pays for the start
+        for turn in range(rounds):
+            order = [(turn + place) % len(runners) for place in range(len(runners))]
+            for place in order:
+                cpu, wall, value = runners[place].ask(units)
+                results[place].cpu.append(cpu)
+                results[place].wall.append(wall)
+                results[place].value = value
+        for runner, result in zip(runners, results, strict=True):
+            result.mib = runner.ask(None)
+    finally:
+        for runner in runners:
+            runner.end()
+    return results
+
+
+def ratios(results, of="cpu"):
+    """How many times as long each takes as the first: (median, least, most) over the rounds."""
+    first = getattr(results[0], of)
+    each = [[a / b for a, b in zip(getattr(one, of), first, strict=True)] for one in results]
+    return [(statistics.median(found), min(found), max(found)) for found in each]
+
+
+class Runner:
+    """A contestant's process."""
+
+    def __init__(self, contestant, settings, threads):
+        context = multiprocessing.get_context("spawn")
+        self.name = contestant.name
+        self.pipe, other = context.Pipe()
+        arguments = (other, contestant, settings, threads)
+        self.process = context.Process(target=_serve, args=arguments, daemon=True)
+        self.process.start()
+        other.close()
+
+    def ask(self, units):
+        """Let it do some units of work: (cpu, wall, value); None asks for its peak in MiB."""
+        try:
+            self.pipe.send(units)
+            return self.pipe.recv()
+        except (EOFError, BrokenPipeError):
+            raise SystemExit(f"{self.name} ended before its turn; see above") from None
+
+    def end(self):
+        """End the process."""
+        self.pipe.close()
+        self.process.join(timeout=10)
+        if self.process.is_alive():
+            self.process.kill()
+
+
+def differences(function, names, *arguments):
+    """The results of function(name, *arguments), all from one process of its own: a dict."""
+    with multiprocessing.get_context("spawn").Pool(1) as pool:
+        found = pool.starmap(function, [(name, *arguments) for name in names])
+    return dict(zip(names, found, strict=True))
+
+
+def _serve(pipe, contestant, settings, threads):
+    """What a contestant's process does: it works whenever it is asked, until the pipe closes."""
+    import torch
+
+    torch.set_num_threads(threads)
+    if contestant.package is not None:
+        importlib.import_module(PACKAGES[contestant.package])
+    before = resident_mib()
+    run = contestant.make(contestant.name, **settings)
+    forget_peak()
+    while True:
+        try:
+            units = pipe.recv()
+        except EOFError:
+            return
+        if units is None:
+            pipe.send(peak_mib() - before)
+            continue
+        begin, used = time.perf_counter(), time.process_time()
+        for _ in range(units):
+            value = run()
+        pipe.send((time.process_time() - used, time.perf_counter() - begin, value))
+
+
+def _status(name):
+    """A number of KiB from Linux's account of this process, as MiB; None elsewhere."""
+    try:
+        with open("/proc/self/status", encoding="ascii") as lines:
+            found = [line.split()[1] for line in lines if line.startswith(name)]
+    except OSError:
+        return None
+    return int(found[0]) / 2**10 if found else None
+
+
+def resident_mib():
+    """Memory of this process now; where that is not known, its peak so far."""
+    now = _status("VmRSS:")
+    return peak_mib() if now is None else now
+
+
+def peak_mib():
+    """The largest memory that this process had."""
+    peak = _status("VmHWM:")
+    if peak is not None:
+        return peak
+    most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss  # KiB; bytes on a Mac
+    return most / (2**20 if sys.platform == "darwin" else 2**10)
+
+
+def forget_peak():
+    """Let the peak count from now on, where Linux allows it."""
+    if os.path.exists("/proc/self/clear_refs"):
+        with open("/proc/self/clear_refs", "w", encoding="ascii") as file:
+            file.write("5")

@@ -1,0 +1,135 @@
+"""The races against other libraries: fair, complete, and without those that are not installed."""
+
+import importlib.util
+import re
+
+import pytest
+import torch
+
+from attention.provided.data import PAD
+from benchmarks import scaling
+from benchmarks.peers import __main__ as peers
+from benchmarks.peers import attention, decoding, racing, training
+
+SIZE = {"d_model": 16, "n_heads": 2, "d_ff": 24, "n_layers": 2, "vocab_size": 40}
+INSTALLED = [
+    one.name
+    for one in training.CONTESTANTS[1:]
+    if one.package is None or importlib.util.find_spec(racing.PACKAGES[one.package])
+]
+
+
+def made(name):
+    """A function that counts its calls, as contestants are made in their processes."""
+    calls = []
+    return lambda: calls.append(name) or len(calls)
+
+
+def test_contestants_take_turns_and_tell_what_they_made():
+    contestants = [racing.Contestant(name, made) for name in ("a", "b")]
+    results = racing.race(contestants, {}, rounds=2, units=3)
+    assert [one.name for one in results] == ["a", "b"]
+    assert [one.value for one in results] == [1 + 2 * 3] * 2  # one call to warm up
+    assert all(len(one.cpu) == len(one.wall) == 2 for one in results)
+
+
+def test_a_ratio_is_of_the_same_round_and_shown_with_its_spread():
+    results = [racing.Result("a", cpu=[1.0, 2.0, 1.0]), racing.Result("b", cpu=[2.0, 2.0, 4.0])]
+    assert racing.ratios(results) == [(1, 1, 1), (2, 1, 4)]
+
+
+def test_memory_counts_from_the_imports_on():
+    def fill(name):
+        kept = torch.ones(64 * 2**18)  # 64 MiB
+        return lambda: float(kept[0])
+
+    before = racing.resident_mib()
+    run = fill("a")
+    run()
+    assert racing.peak_mib() - before > 50
+
+
+def test_a_missing_package_is_left_out_with_the_way_to_install_it(capsys, monkeypatch):
+    monkeypatch.setitem(racing.PACKAGES, "x-transformers", "no_such_module")
+    found = racing.present(training.CONTESTANTS[:3])
+    assert [one.name for one in found] == ["course", "nn.Transformer"]
+    assert capsys.readouterr().out == (
+        "x-transformers is not installed, so x-transformers is left out: "
+        "pip install -c constraints.txt -e '.[peers]'\n"
+    )
+
+
+@pytest.mark.parametrize("name", INSTALLED)
+def test_a_peer_with_the_courses_weights_gives_its_logits(name):
+    batches = training.make_batches(SIZE, 64, 1)
+    assert training.difference(name, SIZE, batches[0]) < 1e-4
+
+
+def test_a_peer_with_other_weights_is_noticed(monkeypatch):
+    batches = training.make_batches(SIZE, 64, 1)
+    monkeypatch.setattr(training.NNTransformer, "take", lambda self, model: None)
+    assert training.difference("nn.Transformer", SIZE, batches[0]) > peers.CLOSE
+
+
+def test_the_courses_step_learns_as_the_peers_step_does(monkeypatch):
+    """Without dropout, and from the same weights, the losses of several steps are the same."""
+    monkeypatch.setattr(training, "DROPOUT", 0.0)
+    monkeypatch.setattr("benchmarks.training.DROPOUT", 0.0)
+    batches = training.make_batches(SIZE, 64, 3)
+    model, run = training.step_of_course(SIZE, batches)
+    peer, run_peer = training.step_of_peer(training.NNTransformer, SIZE, batches)
+    peer.take(training.course(SIZE, dropout=0.0))
+    assert sum(p.numel() for p in model.parameters()) == sum(p.numel() for p in peer.parameters())
+    ours = run()
+    assert ours == pytest.approx(run_peer(), rel=1e-4)
+    assert len(set(ours)) == 3
+
+
+def test_batches_are_cut_as_in_training():
+    batches = training.make_batches(SIZE, 64, 3)
+    assert len(batches) == 3
+    for source, target in batches:
+        assert len(source) == len(target)
+        assert len(source) * max(source.shape[1], target.shape[1]) <= 64
+    assert training.real_tokens(batches) == sum((ids != PAD).sum() for b in batches for ids in b)
+
+
+@pytest.mark.parametrize("causal", [False, True])
+def test_pytorchs_attention_gives_the_courses_output(causal):
+    assert attention.difference("nn.MultiheadAttention", 16, causal) < 1e-5
+
+
+def test_beam_search_writes_as_many_tokens_as_it_may():
+    found = decoding.make("course", SIZE, sentences=3, beam=2)()
+    assert len(found) == 3 and all(0 < len(row) <= decoding.LENGTH for row in found)
+
+
+def test_the_table_of_a_race_has_a_row_for_each(capsys, monkeypatch):
+    monkeypatch.setitem(training.SIZES, "tiny", SIZE)
+    monkeypatch.setitem(training.TOKENS, "tiny", (64, 1))
+    monkeypatch.setattr(training, "CONTESTANTS", training.CONTESTANTS[:1])
+    assert peers.main(["training", "--sizes", "tiny", "--rounds", "2"]) == 0
+    shown = capsys.readouterr().out
+    assert re.search(r"^  course .* 1\.00 \(1\.00–1\.00\) .* 1\.00$", shown, re.MULTILINE)
+    assert "parameters" in shown
+
+
+def test_an_unknown_race_is_refused(capsys):
+    with pytest.raises(SystemExit):
+        peers.main(["swimming"])
+    assert "there is no race swimming; there are: training" in capsys.readouterr().err
+
+
+def test_exponents_are_those_of_a_power_law():
+    values = (2, 4, 8, 16)
+    assert scaling.exponent(values, [5 * value**1.5 for value in values]) == pytest.approx(1.5)
+
+
+def test_each_sweep_prints_its_exponents(capsys, monkeypatch):
+    monkeypatch.setattr(torch, "set_num_threads", lambda threads: None)
+    monkeypatch.setattr(scaling, "BASE", SIZE)
+    monkeypatch.setattr(scaling, "SWEEPS", dict.fromkeys(("length", "layers"), (2, 4)))
+    assert scaling.main(["--rounds", "1"]) == 0
+    shown = capsys.readouterr().out
+    assert shown.count("CPU ms") == shown.count("MiB") == 2
+    assert re.search(r"^layers +2 +4  exponent  last two$", shown, re.MULTILINE)
