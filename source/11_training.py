@@ -480,7 +480,7 @@ ax = seeds.dots(likeness, xlabel="cosine with the gradient of 1 000 pairs")
 #
 # ![Two batches of 3 and 17 real tokens. Each passes through the model, its mean loss is multiplied
 # by its share of all tokens, 3/20 and 17/20, and backward adds to the same gradients. Then these
-# are clipped, and the optimizer changes the weights once.](figures/training_step.svg)
+# are clipped, and the optimiser changes the weights once.](figures/training_step.svg)
 #
 # Training and evaluation share a model and its loss. That part is given. (`dtype` is for lesson 12;
 # here it stays None.)
