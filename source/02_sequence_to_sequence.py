@@ -551,6 +551,7 @@ print("with the true ends:          ", *translators.translations(model, corpus, 
 # 2. Of the letters of six-digit numbers 94 % are right when the true ones before are given, and a
 #    number has about 52 of them, EOS included. If errors came independently, 0.935 to the power of
 #    52, or 3 %, of the numbers would be right.
+#
 # </details>
 
 # %% [markdown]

@@ -555,6 +555,7 @@ attend = careful
 # 2. *vierundsiebzig*, as before, and so with all 732 test numbers of this kind. Attention does not
 #    know the order of its keys (lesson 01: permuting pairs of keys and values changes nothing).
 #    What comes first is written in the annotations themselves, by the RNN.
+#
 # </details>
 
 # %% [markdown]

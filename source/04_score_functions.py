@@ -408,6 +408,7 @@ print(
 # 2. Both do, after the same 150 steps, with all six pairs and three seeds (mean weight on the
 #    wanted key at least 0.998 and 0.996). A score without parameters is not a score without
 #    learning.
+#
 # </details>
 
 # %% [markdown]

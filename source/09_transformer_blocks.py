@@ -743,6 +743,7 @@ for name, runs in named.items():
 #    fails first, but one step is no proof. Liu and others (2020) take this as the reason: small
 #    changes of all layers add up to more in post-norm.
 # 3. No: 0.01 in all runs, with 6 layers and with 3. How bold a rate is depends on the depth.
+#
 # </details>
 
 # %% [markdown]

@@ -707,6 +707,7 @@ for ax, (of, title) in zip(
 # 1. 300 are enough to see the difference: after 150 steps the held-out loss is 0.05 to 0.06, and
 #    the loss on the 300 is under 0.02. With 60 the held-out loss ends at 0.52 to 0.60.
 # 2. Longer than 5 steps: the loss ends at 0.86 to 1.13 then, and at 0.40 to 0.63 with 20.
+#
 # </details>
 
 # %% [markdown]
