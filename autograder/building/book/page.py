@@ -15,6 +15,7 @@ from autograder.building.notebook import KERNEL
 
 ORIGIN = re.compile(r"<!-- Made by .*?-->\n", re.DOTALL)
 DRAWING = re.compile(r"^\[(\w+)\]: data:image/(svg\+xml|png);base64,(\S+)$", re.MULTILINE)
+WORDS = re.compile(r"!\[[^\]]*\]")  # for a drawing
 LINK = re.compile(r"\[([^\]]*)\]\(\.\./(\w+)/\2\.ipynb\)")
 MARKS = re.compile(r"^\s*### (?:BEGIN|END) SOLUTION.*\n?", re.MULTILINE)  # nbgrader's
 FOLDED = "<details><summary>Show the answer</summary>\n\n{}\n</details>"
@@ -66,6 +67,8 @@ def _prose(
 
     text = ORIGIN.sub("", cell.source)
     text = DRAWING.sub(put_aside, text)
+    # MyST leaves out a line's end within these words, and so would join two of them.
+    text = WORDS.sub(lambda found: " ".join(found[0].split()), text)
     text = LINK.sub(lambda found: link(found[1], found[2]), text)
     if marks.ANSWER in cell.metadata.get("tags", ()) and not text.startswith("<details>"):
         heading, _, rest = text.partition("\n") if text.startswith("#") else ("", "", text)
