@@ -1,18 +1,30 @@
-"""Make the README's picture: a lesson in JupyterLab with a wrong answer and what its check says.
+"""Make the README's pictures, and the PNG beside each of the lessons' drawings; needs Chromium.
 
-    python docs/make_pictures.py
+    python docs/make_pictures.py                # all
+    python docs/make_pictures.py drawings       # source/figures/*.png, from the SVG beside them
+    python docs/make_pictures.py lesson         # a wrong answer and what its check says
+    python docs/make_pictures.py translation    # where a trained translator looks
 
-It is a screenshot of the real thing, so it needs Chromium. Run it again when the lesson changes.
+Run it again when a drawing, the lesson or the model changes.
 """
 
+import argparse
+import io
 import os
 import sys
 import tempfile
 from pathlib import Path
 
+import torch
+from PIL import Image
+from PIL.PngImagePlugin import PngInfo
+
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
+from attention.provided import plots, translators  # noqa: E402
+from attention.provided.sublayers import watch_attention  # noqa: E402
+from autograder.building import pictures  # noqa: E402
 from tests import needs  # noqa: E402
 from tests.browser import lab  # noqa: E402
 
@@ -20,11 +32,40 @@ SLUG = "01_kernel_regression"
 EXERCISE = "attention_weights"
 WRONG = "return similarity / similarity.sum(dim=0, keepdim=True)"
 
+# Pixels of a drawing's PNG for each of the SVG's. Of more it would be sharper, but also larger on a
+# wide page: no PNG tells a browser at which size to show it.
+SCALE = 1.5
+COLOURS = 64  # of a drawing's PNG: flat colours and the edges between them
+BARE = "<style>body { margin: 0 } svg { display: block }</style>"
 
-def main():
-    """Write docs/lesson_with_feedback.png."""
-    if why := needs.missing("chromium"):
-        sys.exit(why)
+
+def draw_drawings():
+    """Write source/figures/*.png for the SVGs whose PNG is missing or out of date."""
+    with lab.browser_page(scale=SCALE) as page:
+        for drawing in sorted((ROOT / "source" / "figures").glob("*.svg")):
+            png = drawing.with_suffix(".png")
+            if png.is_file() and pictures.is_current(drawing):
+                continue
+            page.set_content(BARE + drawing.read_text(encoding="utf-8"))
+            shot = page.locator("svg").screenshot(omit_background=True)
+            save(Image.open(io.BytesIO(shot)), png, pictures.digest(drawing))
+
+
+def save(image, path, digest):
+    """Save a drawing as a small PNG that names its source."""
+    said = PngInfo()
+    said.add_text(pictures.KEYWORD, digest)
+    few = image.quantize(COLOURS, method=Image.Quantize.FASTOCTREE, dither=Image.Dither.NONE)
+    near = few.getpalette("RGBA")
+    for start in range(0, len(near), 4):  # the reduction leaves white a little grey
+        if min(near[start : start + 3]) > 249:
+            near[start : start + 3] = [255, 255, 255]
+    few.putpalette(near, "RGBA")
+    few.save(path, optimize=True, pnginfo=said)
+
+
+def draw_lesson():
+    """Write docs/lesson_with_feedback.png, a screenshot of JupyterLab."""
     os.environ["AUTOGRADER_SEED"] = "1"  # the same numbers in every picture
     with tempfile.TemporaryDirectory() as folder:
         course, home = Path(folder) / "course", Path(folder) / "home"
@@ -44,6 +85,42 @@ def main():
                 "heading => heading.scrollIntoView()"
             )
             page.screenshot(path=ROOT / "docs" / "lesson_with_feedback.png")
+
+
+def draw_translation():
+    """Write docs/translation.png: the cross-attention of the last layer, head by head, for 931."""
+    model, corpus = translators.trained("transformer")
+    pair = (931, "nine hundred thirty one", "neunhunderteinunddreißig")
+    batch = corpus.batch([pair])
+    with watch_attention(model) as weights, torch.no_grad():
+        written = model(batch.source, batch.target).argmax(dim=2)  # (B, T)
+    assert torch.equal(written, batch.target), "the model translates 931 wrongly"
+    heads = weights["decoder.layers.1.cross_attention"][0]  # (H, T_q, T_k)
+    words, letters = [*pair[1].split(), "end"], [*pair[2], "end"]
+    axes = plots.panels(columns=len(heads), width=2.15, height=4.8)
+    for number, (ax, head) in enumerate(zip(axes, heads, strict=True)):
+        plots.heatmap(head, ax, f"head {number}", letters, words, colorbar=ax is axes[-1])
+        ax.set(xlabel="", ylabel="letter to be written" if number == 0 else "")
+        ax.tick_params(axis="x", rotation=60)
+        ein = pair[2].index("ein", 1)
+        ax.axhspan(ein - 0.5, ein + 2.5, fill=False, edgecolor=plots.VERMILION, linewidth=1.5)
+    axes[0].figure.savefig(ROOT / "docs" / "translation.png", dpi=180)
+
+
+PICTURES = {"drawings": draw_drawings, "lesson": draw_lesson, "translation": draw_translation}
+
+
+def main():
+    """Make the pictures that are named, or all."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("names", nargs="*", metavar="NAME", help=", ".join(PICTURES))
+    names = parser.parse_args().names
+    if unknown := [name for name in names if name not in PICTURES]:
+        parser.error(f"no picture is called {unknown[0]!r}; there are: {', '.join(PICTURES)}")
+    if why := needs.missing("chromium"):
+        sys.exit(why)
+    for name in names or PICTURES:
+        PICTURES[name]()
 
 
 if __name__ == "__main__":

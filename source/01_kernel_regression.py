@@ -732,6 +732,7 @@ compare(prediction, max(factors), "largest of the three factors")
 # 2. Over 200 draws, the answer is 7.57 ± 0.21 m (standard deviation) with a spread of 0.1, 7.2 ±
 #    1.4 m with 0.3, and 6.5 ± 3.3 m with 1. The real features differ by some tenths, so noise of
 #    this size is as loud as they are.
+#
 # </details>
 
 # %% [markdown]

@@ -349,7 +349,7 @@ check.greedy_decode(greedy_decode)
 
 # %% [markdown]
 # ## The whole translator
-# Encoder, bottleneck, decoder. `nn.Embedding` is a table with one learnt vector for each id:
+# Encoder, bottleneck, decoder. `nn.Embedding` is a table with one learned vector for each id:
 # looking up a row turns a word into something that a network can read. `nn.GRU` does what `run_gru`
 # does, in compiled code. The rest is yours (`reverse_source` belongs to the starred part).
 
@@ -390,7 +390,7 @@ for (number, _, german), text in zip(
 # %% [markdown]
 # Up to four digits these are right. (All but 0: it is a test number, so the word "zero" never came
 # up in training.) The long ones begin well and go astray: the spelling is German, the number is
-# another. It has learnt the language, but not to keep the source.
+# another. It has learned the language, but not to keep the source.
 #
 # ## The bottleneck, measured
 # How many numbers does it translate without any error, by length?
@@ -481,7 +481,7 @@ for name in ("before", "after"):
 # last word being 1; the vertical scale is logarithmic.* Before training, every five words divide
 # the influence by about ten: for the encoding, a word 20 steps back might as well not be there.
 # After 300 steps it keeps about a tenth of the last word's influence, with every seed. The gates
-# have learnt to hold on, but all words share the same 64 numbers.
+# have learned to hold on, but all words share the same 64 numbers.
 #
 # ## And a slow one
 # State t needs state t − 1. No number of processors changes that: the steps must be taken one after
@@ -529,7 +529,7 @@ print("with the true ends:          ", *translators.translations(model, corpus, 
 # errors give no message, and a training run hides them well.
 #
 # ## Limits
-# One vector of fixed size for sources of any length: what does not fit, or was not learnt to be
+# One vector of fixed size for sources of any length: what does not fit, or was not learned to be
 # kept, is lost before the first letter is written. Nothing in the model says which word a letter
 # came from. The steps cannot be taken side by side, neither in training nor in use. And numbers are
 # a friendly language: a few dozen words, no ambiguity. Results on sentences are in lesson 14.
@@ -551,6 +551,7 @@ print("with the true ends:          ", *translators.translations(model, corpus, 
 # 2. Of the letters of six-digit numbers 94 % are right when the true ones before are given, and a
 #    number has about 52 of them, EOS included. If errors came independently, 0.935 to the power of
 #    52, or 3 %, of the numbers would be right.
+#
 # </details>
 
 # %% [markdown]
@@ -558,7 +559,7 @@ print("with the true ends:          ", *translators.translations(model, corpus, 
 # An encoder reads a sequence of any length into one vector, and a decoder writes from it, trained
 # with the true letters shifted right and a loss that leaves padding out. After 300 steps accuracy
 # falls steeply with the length of the source. A wider model and longer training both move the
-# fall to longer numbers: what is scarce is not room alone, but a packing that has been learnt. A
+# fall to longer numbers: what is scarce is not room alone, but a packing that has been learned. A
 # recurrent network also needs as many steps as there are words, both for information to travel and
 # for the computer to wait.
 #

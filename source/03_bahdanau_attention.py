@@ -116,7 +116,7 @@ check.bidirectional_annotations(bidirectional_annotations)
 # ## Scores from a small network
 # In lesson 01 keys and queries lived in the same space, and near meant similar. A decoder state and
 # an annotation do not even have the same length, and nobody says what "near" should mean. So let it
-# be **learnt**: bring both to the same length, add, squash, and weigh the features.
+# be **learned**: bring both to the same length, add, squash, and weigh the features.
 #
 # $$e_{ij} = v^\top \tanh(W_q\, q_i + W_k\, k_j)$$
 #
@@ -245,14 +245,14 @@ ax = plots.lines(k.flatten(), named, xlabel="key", ylabel="weight")
 # %% [markdown]
 # *Weights on keys from −4 to 4 for three queries: steps, not hills.* One tanh makes a soft step,
 # and the query moves it: the score changes its sign where $q + k = 0$. With many features, $v$ adds
-# up many such steps, rising and falling, and can build a hill. What similarity means is learnt.
+# up many such steps, rising and falling, and can build a hill. What similarity means is learned.
 #
 # ## What stays, and what changes with every letter
 # Your two functions, one after the other, and a weighted average: this is all of additive
 # attention, and the course has it ready as `attend`, so that nobody has to write it again. It wants
 # queries and keys **already projected**, for a reason:
 #
-# | | depends on | how often |
+# | what is computed | depends on | how often |
 # |---|---|---|
 # | $W_k\, h_j$, and which keys are padding | the source | once per sentence |
 # | $W_q\, s_{i-1}$, tanh, scores, softmax, context | the letter, too | once per letter |
@@ -440,7 +440,7 @@ for ax, (number, parts) in zip(axes, chosen, strict=True):
 # *Alignments of three test numbers: letters of the German word down, English words across. Framed:
 # the crossing of ones and tens.* The beginning roughly follows the diagonal. At the end it jumps:
 # the ones begin while the last English word is looked at, or EOS after it, and the tens while the
-# word before it is. Nobody told the model; the weights were learnt from the translations alone.
+# word before it is. Nobody told the model; the weights were learned from the translations alone.
 #
 # But look inside the frames: in "dreißig" of 931, the d and the ß look at *thirty*, the e and the i
 # at EOS. Three pictures are only three, so count. Of all letters that stand in such a frame, in
@@ -555,6 +555,7 @@ attend = careful
 # 2. *vierundsiebzig*, as before, and so with all 732 test numbers of this kind. Attention does not
 #    know the order of its keys (lesson 01: permuting pairs of keys and values changes nothing).
 #    What comes first is written in the annotations themselves, by the RNN.
+#
 # </details>
 
 # %% [markdown]

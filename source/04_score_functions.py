@@ -388,14 +388,14 @@ print(
 # A score looks at one query and one key, and at nothing else: whether *another* key fits better is
 # left to the softmax, and relations of three are out of reach of a single layer. All scores here
 # still make a table of $T_q \cdot T_k$ numbers (lessons 06 and 18 shrink it). And the comparison
-# above is one task, one size and 300 steps: it says which similarity is learnt *fast* here, not
+# above is one task, one size and 300 steps: it says which similarity is learned *fast* here, not
 # which is best.
 #
 # ## Open questions
 # 1. In the crossing, how many pairs can rank 1 hold, and how many rank 2? Change the number of
 #    queries and keys in `crossing`, and take more steps.
-# 2. The dot product had nothing to learn in the crossing. In a network, learnt layers make queries
-#    and keys. Let `q` and `k` in `crossing` be learnt themselves (`requires_grad_()`, and into the
+# 2. The dot product had nothing to learn in the crossing. In a network, learned layers make queries
+#    and keys. Let `q` and `k` in `crossing` be learned themselves (`requires_grad_()`, and into the
 #    optimizer): will the dot product draw the crossing, and the scaled one?
 
 # %% [markdown] answer=true
@@ -408,6 +408,7 @@ print(
 # 2. Both do, after the same 150 steps, with all six pairs and three seeds (mean weight on the
 #    wanted key at least 0.998 and 0.996). A score without parameters is not a score without
 #    learning.
+#
 # </details>
 
 # %% [markdown]
@@ -479,7 +480,7 @@ check.local_window(local_window)
 #
 # The weights of local-p: a softmax over the keys inside the window, times a Gaussian around the
 # centre with $\sigma = D/2$. Through this factor a gradient reaches the centre, so that $W_p$ and
-# $v_p$ could be learnt; the window alone gives none.
+# $v_p$ could be learned; the window alone gives none.
 #
 # $$w_{ij} = \text{softmax}_{\,j \text{ in window}}(\text{scores}_{ij})
 # \cdot \exp\!\left(-\frac{(j - p_i)^2}{2\sigma^2}\right)$$
@@ -587,8 +588,9 @@ ax = plots.bars((weights @ values)[0], "0123", axes[3], "soft attention")
 # since $\partial w = w\,\partial \log w$. The right-hand side is an *expectation* under the
 # weights: sample positions, and average $R \cdot \partial \log w$. This is **REINFORCE** (Williams,
 # 1992). It never asks for the reward of a key that was not chosen. Subtracting a **baseline** $b$
-# from all rewards changes nothing on average, because $\sum_j w_j\,\partial \log w_j = \partial
-# \sum_j w_j = 0$, but it makes the estimates scatter less.
+# from all rewards changes nothing on average, because
+# $\sum_j w_j\,\partial \log w_j = \partial \sum_j w_j = 0$, but it makes the estimates scatter
+# less.
 #
 # ### Exercise 4.9 · `reinforce_gradient` ★
 # ●●● hard · 15 minutes · 3 points

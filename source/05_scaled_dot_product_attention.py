@@ -731,6 +731,7 @@ print("attention takes longer, here: T =", slower[0] if slower else f"> {lengths
 # 3. Hardly: 0.93 after 120 steps, at both lengths, for seeds 0 to 2 (divided by √*d*: 0.002 at 512,
 #    0.12 to 0.30 at 64). The scores start too small, and so do the gradients. With a rate *d* times
 #    larger it learns: 0.002 at 512, 0.04 to 0.08 at 64.
+#
 # </details>
 
 # %% [markdown]

@@ -515,6 +515,7 @@ legend = ax.legend(fontsize=8)
 # 2. It is one for writing: the loss is 0.03 to 0.08, and 0 to 23 % of the words are numbers. A
 #    letter between known letters is easy, but when the model writes, the letters after it do not
 #    exist. It can fill gaps in a text that is there. Models that read are trained so (lesson 16).
+#
 # </details>
 
 # %% [markdown]

@@ -538,6 +538,7 @@ for name, keys in (("cached:", k), ("handed out:", shared)):
 # 2. Not here: two heads end at a loss of 0.001 for seeds 0 to 2 without it, as with it. The
 #    read-out is a matrix over all heads as well, and two linear maps in a row are one. In a
 #    Transformer no such map follows at once: there `W_o` is what lets the heads meet.
+#
 # </details>
 
 # %% [markdown]

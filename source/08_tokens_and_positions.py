@@ -759,6 +759,7 @@ legend = ax.legend(fontsize=9, loc="upper left", bbox_to_anchor=(1, 1))
 # 3. No. Sinusoidal positions take 80 to 100 steps until the loss is below 0.5, for 1, 3 or 10 back;
 #    rotary ones 40 to 50; learned ones 200 to 220 (seeds 0, 1, 2; at least .997 right at 24
 #    tokens). To attention no place is farther than another.
+#
 # </details>
 
 # %% [markdown]

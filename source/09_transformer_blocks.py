@@ -343,7 +343,7 @@ check.FeedForward(FeedForward)
 # Now join the parts. A class called `Sublayers` makes them, so that what you write is the drawing:
 # the order of the parts, and nothing else.
 #
-# | part | called as | |
+# | part | called as | what it is |
 # |---|---|---|
 # | `self.attention` | `(query, key, value, mask)` | the `MultiHeadAttention` of lesson 07 |
 # | `self.feed_forward` | `(x)` | finished, made of PyTorch's parts |
@@ -679,7 +679,7 @@ legend = axes[1].legend(fontsize=9, loc="upper left", bbox_to_anchor=(1, 1))
 
 # %% [markdown]
 # *Loss of the last ten steps, three runs of each; 2.3 is guessing.* Without skip connections
-# nothing is learnt, with any norm, at any of these rates. With them, and without norms, twelve
+# nothing is learned, with any norm, at any of these rates. With them, and without norms, twelve
 # layers do learn at the two lower rates; at the higher ones some runs blow up. Add makes the stack
 # learn; norms, in pre-norm, make it learn at bold rates.
 #
@@ -743,6 +743,7 @@ for name, runs in named.items():
 #    fails first, but one step is no proof. Liu and others (2020) take this as the reason: small
 #    changes of all layers add up to more in post-norm.
 # 3. No: 0.01 in all runs, with 6 layers and with 3. How bold a rate is depends on the depth.
+#
 # </details>
 
 # %% [markdown]

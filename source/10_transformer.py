@@ -684,6 +684,7 @@ print("wanted:", few[0][2], "  written:", translators.translations(other, corpus
 #    (“words reversed” of the same command).
 # 4. Below; it is also the file `docs/transformer_on_one_page.py`, which a test compares with the
 #    library: same weights, same scores, same gradients.
+#
 # </details>
 
 # %% [markdown] answer=true

@@ -480,7 +480,7 @@ ax = seeds.dots(likeness, xlabel="cosine with the gradient of 1 000 pairs")
 #
 # ![Two batches of 3 and 17 real tokens. Each passes through the model, its mean loss is multiplied
 # by its share of all tokens, 3/20 and 17/20, and backward adds to the same gradients. Then these
-# are clipped, and the optimizer changes the weights once.](figures/training_step.svg)
+# are clipped, and the optimiser changes the weights once.](figures/training_step.svg)
 #
 # Training and evaluation share a model and its loss. That part is given. (`dtype` is for lesson 12;
 # here it stays None.)
@@ -707,6 +707,7 @@ for ax, (of, title) in zip(
 # 1. 300 are enough to see the difference: after 150 steps the held-out loss is 0.05 to 0.06, and
 #    the loss on the 300 is under 0.02. With 60 the held-out loss ends at 0.52 to 0.60.
 # 2. Longer than 5 steps: the loss ends at 0.86 to 1.13 then, and at 0.40 to 0.63 with 20.
+#
 # </details>
 
 # %% [markdown]

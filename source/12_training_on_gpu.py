@@ -610,6 +610,7 @@ for rehearsed in (
 #   `scores.softmax(dim=-1).max().item()`.
 # - `self.register_buffer("factors", torch.linspace(0.5, 2.0, d_model))`: now it moves with the
 #   module, and is stored with it.
+#
 # </details>
 
 # %% [markdown]
@@ -797,6 +798,7 @@ else:
 #    network), these 2 · T · d_model. So from T = 6 d_model on: 3 072 for the paper's base.
 # 3. Recorded is only the end of the range: with a scale of 2⁻¹⁶ and nearly nine of ten gradients
 #    lost, the loss after 60 steps is twice as large.
+#
 # </details>
 
 # %% [markdown]

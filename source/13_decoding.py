@@ -771,6 +771,7 @@ compare(prediction, better, "smoothed labels, temperature 1")
 #    price of one sample, gets -8.1 to -9.2.
 # 3. On four numbers, two beams of a source have 75 to 78 % of their letters in common (`ratio` of
 #    Python's `difflib`), two samples 51 to 55 %.
+#
 # </details>
 
 # %% [markdown]

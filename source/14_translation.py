@@ -579,6 +579,7 @@ for ax, (title, systems) in zip(axes, published.TABLE_2.items(), strict=True):
 #    beam of 4 get 69.4; by parts it was 22.1 against 37.6. The
 #    beam writes 30.8 letters a number, greedy search 35.7, the references 37.2: what was left out
 #    costs more when letters are counted. The choice of the tokens is a choice of what counts.
+#
 # </details>
 
 # %% [markdown]

@@ -346,7 +346,7 @@ for r in (row, other):
 # end. Which one? BERT (Devlin et al., 2019) puts an extra token in front, **[CLS]**, a learned
 # vector that stands for no word. It is the learned query again, but it asks anew in every layer.
 #
-# | | who sees what | trained to | good for |
+# | kind | who sees what | trained to | good for |
 # |---|---|---|---|
 # | **encoder-only**: BERT | all see all | fill in hidden words | a class, a tag, a vector |
 # | **decoder-only**: GPT | each its past | say the next token | going on with a text |

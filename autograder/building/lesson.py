@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from autograder import ROOT
+from autograder.building import pictures
 from autograder.building.source import Cell, SourceError, parse, read_text, split
 from autograder.lessons import UnknownLesson, choose, name_of
 
@@ -138,6 +139,8 @@ def _refuse_bad_figures(lesson: Lesson, cell: Cell) -> None:
             problem = (
                 f"{figure} has no words for those who cannot see it: ![what it shows]({figure})"
             )
+        elif not pictures.is_current(lesson.path.parent / figure):
+            problem = f"{figure} has changed since its PNG was made: {pictures.COMMAND}"
         else:
             continue
         raise SourceError(lesson.path, cell.line, problem)

@@ -158,12 +158,20 @@ def _raised(kind: str, message: str, where: str = "") -> dict[str, Any]:
     return {"raised": {"kind": kind, "message": message, "where": where}}
 
 
+# Magics that only a notebook's kernel has; none changes what a name stands for.
+KERNEL_MAGICS = ("autosave", "clear", "cls", "connect_info", "less", "man", "more", "qtconsole")
+
+
 def shell() -> Any:
-    """An IPython shell that shows nothing by itself: no history, no figures, no tracebacks."""
+    """An IPython shell that shows nothing by itself: no history, no figures, no tracebacks.
+
+    Magics do what they do in a notebook, or nothing where they choose how something is shown.
+    """
     import matplotlib
 
     matplotlib.use("Agg")
     from IPython.core.interactiveshell import InteractiveShell
+    from matplotlib_inline.config import InlineBackend
 
     made: Any = InteractiveShell.instance()
     made.history_manager.enabled = False
@@ -171,5 +179,11 @@ def shell() -> Any:
     made.showtraceback = made.showsyntaxerror = lambda *_, **__: None
     made.displayhook.write_output_prompt = lambda: None
     made.displayhook.write_format_data = lambda *_: None
+    # For `%matplotlib inline` and `%config InlineBackend.…`: figures stay with Agg.
+    made.enable_gui = lambda *_: None
+    made.enable_matplotlib = lambda gui=None: (gui, "agg")
+    made.configurables.append(InlineBackend.instance(parent=made))
+    for name in KERNEL_MAGICS:
+        made.register_magic_function(lambda line: None, "line", name)
     made.run_cell("pass", store_history=False)
     return made

@@ -114,6 +114,14 @@ def test_every_picture_is_there_and_has_words(seen):
     assert len(pictures) > 20
 
 
+def test_a_fold_is_called_what_it_says(book, page):
+    go(page, lesson(book, "05"))
+    folds = page.locator("details.hide > summary")
+    assert folds.count() > 5
+    assert page.locator("details.hide > summary[aria-label]").count() == 0
+    assert folds.first.inner_text().strip() == "Show a solution"
+
+
 def test_every_formula_is_drawn(seen):
     assert [path.name for path, one in seen.items() if one.drawn != one.formulas] == []
     assert [path.name for path, one in seen.items() if one.misread] == []

@@ -5,7 +5,7 @@ Where a learner's notebook has a gap, the page shows the gap, and folds the solu
 
 import base64
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 
 import nbformat
 from nbformat import NotebookNode
@@ -15,10 +15,9 @@ from autograder.building.notebook import KERNEL
 
 ORIGIN = re.compile(r"<!-- Made by .*?-->\n", re.DOTALL)
 DRAWING = re.compile(r"^\[(\w+)\]: data:image/(svg\+xml|png);base64,(\S+)$", re.MULTILINE)
+WORDS = re.compile(r"!\[[^\]]*\]")  # for a drawing
 LINK = re.compile(r"\[([^\]]*)\]\(\.\./(\w+)/\2\.ipynb\)")
-CAPTION = re.compile(r"\*(?!\*)(.+?[.?!:])\*(?!\*)", re.DOTALL)  # the sentence below a plot
 MARKS = re.compile(r"^\s*### (?:BEGIN|END) SOLUTION.*\n?", re.MULTILINE)  # nbgrader's
-MARKUP = re.compile(r"\*\*|[*`$]")
 FOLDED = "<details><summary>Show the answer</summary>\n\n{}\n</details>"
 PROMPTS = {"code_prompt_show": "Show a solution", "code_prompt_hide": "Hide the solution"}
 
@@ -48,7 +47,7 @@ def page(
                 )
             cells += _exercise(cell, stubs[cell.id])
         else:
-            cells.append(_code(cell, _caption(solved.cells[index + 1 :])))
+            cells.append(_code(cell))
         if index == 0:
             cells.append(nbformat.v4.new_markdown_cell(below_the_head, id="open"))
     made = nbformat.v4.new_notebook(cells=cells)
@@ -68,6 +67,8 @@ def _prose(
 
     text = ORIGIN.sub("", cell.source)
     text = DRAWING.sub(put_aside, text)
+    # MyST leaves out a line's end within these words, and so would join two of them.
+    text = WORDS.sub(lambda found: " ".join(found[0].split()), text)
     text = LINK.sub(lambda found: link(found[1], found[2]), text)
     if marks.ANSWER in cell.metadata.get("tags", ()) and not text.startswith("<details>"):
         heading, _, rest = text.partition("\n") if text.startswith("#") else ("", "", text)
@@ -89,20 +90,14 @@ def _exercise(cell: NotebookNode, stub: str) -> list[NotebookNode]:
     return [given, answer]
 
 
-def _code(cell: NotebookNode, caption: str) -> NotebookNode:
+def _code(cell: NotebookNode) -> NotebookNode:
     made = nbformat.v4.new_code_cell(cell.source, id=cell.id, outputs=cell.outputs)
     if marks.is_check(cell):
         made.metadata["tags"] = ["check"]
     if any("image/png" in output.get("data", {}) for output in cell.outputs):
-        made.metadata["mystnb"] = {"image": {"alt": caption or "A plot of the numbers above."}}
+        words = cell.metadata.get("alt", "A plot of the numbers above.")
+        made.metadata["mystnb"] = {"image": {"alt": words}}
     return made
-
-
-def _caption(following: Iterable[NotebookNode]) -> str:
-    """The sentence in italics that begins the next text: it says what a plot shows."""
-    texts = (cell.source for cell in following if cell.cell_type == "markdown")
-    found = CAPTION.match(next(texts, ""))
-    return " ".join(MARKUP.sub("", found[1]).split()) if found else ""
 
 
 def to_open(slug: str, repository: str) -> Mapping[str, str]:

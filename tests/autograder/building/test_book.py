@@ -48,6 +48,7 @@ def test_a_page_shows_each_gap_and_folds_what_fills_it(sources, slug):
     code = [cell for cell in shown if cell["cell_type"] == "code"]
     text = "".join("".join(cell["source"]) for cell in shown)
     assert not re.search("BEGIN SOLUTION|END SOLUTION|Made by|data:image", text)
+    assert not re.search(r"!\[[^\]]*\n", text)  # MyST would join the words around it
     plots = [
         cell for cell in code if any("image/png" in one.get("data", {}) for one in cell["outputs"])
     ]

@@ -37,6 +37,31 @@ class TestCells:
     def test_magics_work(self, box):
         assert printed(box.start(), "%precision 3\n!echo hello") == "hello"
 
+    def test_magics_of_a_notebook_stop_no_cell(self, box):
+        """Those that choose how something is shown do nothing; what stands beside them runs."""
+        process = box.start()
+        for magic in (
+            "%matplotlib inline",
+            "%matplotlib",
+            "%matplotlib widget",
+            "%config InlineBackend.figure_format = 'retina'",
+            "%pylab inline",
+            "%gui",
+            "%load_ext autoreload\n%autoreload 2",
+            "%autosave 60",
+            "%clear",
+            "%pip --version",
+            "!false",
+            "len?",
+            "%%capture said",
+            "%%time",
+        ):
+            outputs = process.run(f"{magic}\nimport matplotlib.pyplot as plt\nplt.plot([1, 2])")
+            assert "error" not in outputs, (magic, outputs)
+        assert printed(process, "print(plt.get_backend().lower())") == "agg"
+        unknown = process.run("%no_such_magic")["error"]  # a notebook stops there as well
+        assert unknown["name"] == "UsageError" and "no_such_magic" in unknown["message"]
+
     def test_each_student_starts_afresh(self, box):
         box.start().run("x = 1; import builtins; builtins.y = 2")
         assert box.start().run("x")["error"]["name"] == "NameError"
