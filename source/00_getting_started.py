@@ -24,7 +24,7 @@
 # | write an answer | replace the line `raise NotImplementedError(…)`; it says how much is missing |
 # | know if it is right | run the cell below your answer: it prints `correct`, or what is wrong |
 # | test the whole notebook | press **Validate** in the toolbar above, or see the line below |
-# | see the solution | best after trying: the same notebook in `solutions/`, where you have that folder |
+# | see the solution | after trying: the same notebook in `solutions/`, if you have that folder |
 #
 # In a terminal, this prints a table of all exercises with your points:
 # ```

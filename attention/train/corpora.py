@@ -2,21 +2,15 @@
 
 import hashlib
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from attention.provided import data
+from attention.provided import data, mine
 from attention.provided.data import EOS, SPECIAL
-from attention.tokens_and_positions import (
-    bpe_decode,
-    bpe_encode,
-    count_words,
-    split_words,
-    train_bpe,
-)
-from attention.train import multi30k
+from attention.tokens_and_positions import bpe_decode, bpe_encode, count_words, split_words
+from attention.train import bpe, multi30k
 
 NAMES = ("numbers", "multi30k")
 Merges = list[Sequence[int]]  # pairs of tokens
@@ -164,6 +158,7 @@ def _merges(texts: Sequence[str], n_merges: int) -> Merges:
         return merges
     except (OSError, ValueError):
         words, counts = count_words(texts)
-        merges = train_bpe(words, counts, n_merges)
+        learn: Callable[..., Any] = mine.own("train_bpe") or bpe.train_bpe
+        merges = learn(words, counts, n_merges)
     data.store(name, json.dumps(merges))
     return merges

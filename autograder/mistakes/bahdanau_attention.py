@@ -614,8 +614,8 @@ def without_padding():
 
 @mistake(
     "break_masked_softmax",
-    hint="The padding scores no higher than the best real key, so that key keeps a good share of the "
-    "weight, and dividing again repairs the rest.",
+    hint="The padding scores no higher than the best real key, so that key keeps a good share of "
+    "the weight, and dividing again repairs the rest.",
     where=lambda scores, lengths: _lead(scores, lengths) <= 0,
 )
 def quiet_padding():
