@@ -2,7 +2,7 @@
 # # 10 · How do the pieces make a translator?
 #
 # Attention, heads, masks, embeddings, positions, norms, layers: all the parts are there. In this
-# lesson they become one model, the Transformer of Vaswani and colleagues (2017), and within half a
+# lesson they become one model, the Transformer of Vaswani and colleagues (2017), and in about a
 # minute it learns to write numbers in German.
 #
 # **After this lesson** you can

@@ -163,7 +163,7 @@ peaks, n = {}, 1024 if device == "cpu" else 8192
 for dtype in (torch.float32, torch.bfloat16):
     square = torch.randn(n, n, device=device).to(dtype)
     peaks[dtype] = 2 * n**3 / seconds(lambda square=square: square @ square)
-    print(f"a product of two {n} × {n} matrices in {dtype}: {peaks[dtype] / 1e12:.2f} TFLOP/s")
+    print(f"a product of two {n} × {n} matrices in {dtype}: {peaks[dtype] / 1e9:,.0f} GFLOP/s")
 
 # %% [markdown]
 # (What the GPUs could do is how the paper's table 2 gets at its “training cost”.)
@@ -465,7 +465,7 @@ rungs = {
     "torch.compile": {"compiled": True},
 }
 if device != "cuda":
-    rungs["torch.compile"] = "left to NVIDIA's GPUs"
+    rungs["torch.compile"] = "used on NVIDIA's GPUs only"
 elif find_spec("triton") is None:
     rungs["torch.compile"] = "it needs the package triton"
 

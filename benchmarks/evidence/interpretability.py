@@ -21,7 +21,7 @@ CLAIMS = [
         claim="Where T is larger than the rank, other weights give the same output",
         control="a random direction; rows short enough to have no null space",
         seeds="one model, 200 sentences",
-        where="Could the weights be other ones?",
+        where="Could the weights be different?",
     ),
     Claim(
         claim="The token can be read from every layer; what the layers bring in is the "

@@ -219,10 +219,10 @@ def test_one_goes_on_back_and_elsewhere(book, page):
     go(page, lesson(book, "05"))
     listed = page.locator(".bd-sidebar-primary li a").all_inner_texts()
     assert [text for text in listed if re.match(r"\d\d · ", text)] == [
-        "00 · How does this course work?",
-        "05 · Why divide by √d?",
-        "06 · Who may look at whom?",
-        "17 · Does attention explain?",
+        "00 · Getting started: How does this course work?",
+        "05 · Scaled dot-product attention: Why divide by √d?",
+        "06 · Masked attention: Who may look at whom?",
+        "17 · Interpretability: Does attention explain?",
     ]
     page.locator("a.right-next").click()
     page.wait_for_url(lesson(book, "06").as_uri())
