@@ -176,6 +176,8 @@ def faults_for_assistance(page, rules=None):
     """What axe calls serious or critical: rule and place."""
     from axe_playwright_python.sync_playwright import Axe
 
+    # A colour that is still changing, as after a change of theme, has any contrast.
+    page.add_style_tag(content="* { transition: none !important; animation: none !important }")
     only = {"runOnly": {"type": "rule", "values": rules}} if rules else {}
     found = Axe().run(page, options={**only, "resultTypes": ["violations"]}).response
     return [
