@@ -5,8 +5,7 @@ line or in the variable CORPUS; without it, the docstrings of installed packages
 course's trainers, the lesson's and the fast one of attention.train.bpe, and that of the tokenizers
 package read the same lines on one core, each in a process of its own. Time is processor time, to
 which other programs that run beside add little. Then the corpus is encoded as the training command
-does it. The last line is ``ratio: R``, the time of the fast trainer over the
-package's.
+does it. The last line is ``ratio: R``, the time of the fast trainer over the package's.
 """
 
 import argparse

@@ -12,6 +12,7 @@ in a step above that.
 import argparse
 import math
 import os
+import statistics
 import sys
 import time
 from datetime import date
@@ -65,9 +66,7 @@ def measure(sweep, values, rounds):
 def exponent(values, found):
     """The slope of the straight line that fits the logarithms best."""
     x, y = ([math.log(number) for number in numbers] for numbers in (values, found))
-    mean_x, mean_y = sum(x) / len(x), sum(y) / len(y)
-    above = sum((a - mean_x) * (b - mean_y) for a, b in zip(x, y, strict=True))
-    return above / sum((a - mean_x) ** 2 for a in x)
+    return statistics.linear_regression(x, y).slope
 
 
 def main(arguments=None):

@@ -9,7 +9,6 @@ import dataclasses
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NoReturn
 
 import torch
 from torch import distributed
@@ -22,6 +21,7 @@ from attention.train.corpora import Pairs
 from attention.train.devices import choose_device, join
 from attention.train.judging import measure, report
 from attention.train.multi30k import CorpusError
+from attention.train.options import Parser
 from attention.train.run_folder import RunFolder, RunFolderError
 from attention.train.settings import Settings
 from attention.train.step import rank, world_size
@@ -29,14 +29,6 @@ from attention.train.trainer import Diverged, Trainer
 from attention.train.translate import save_drawing, translate_with
 
 ERRORS = (CorpusError, Diverged, ModelFileError, RunFolderError, ValueError)  # say what to do
-
-
-class Parser(argparse.ArgumentParser):
-    """Says in one sentence what is wrong with the options."""
-
-    def error(self, message: str) -> NoReturn:
-        """Print the message and end the program."""
-        self.exit(2, f"{self.prog}: {message} (--help lists the options)\n")
 
 
 def parser() -> Parser:

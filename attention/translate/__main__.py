@@ -13,7 +13,6 @@ import os
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import NoReturn
 
 import sacrebleu
 
@@ -21,6 +20,7 @@ from attention.provided.data import pad
 from attention.provided.model_file import ModelFileError
 from attention.train import judging, own
 from attention.train.devices import choose_device
+from attention.train.options import Parser
 from attention.train.run_folder import RunFolderError
 from attention.train.translate import (
     LENGTHS,
@@ -41,14 +41,6 @@ ERRORS = (ModelFileError, RunFolderError, ValueError)  # say what to do
 NOBODY_READS = 141  # the exit status of a program whose output is closed, as a shell gives it
 PROGRAM = "python -m attention.translate"
 ENDS = str.maketrans("\n\r\t", "   ")  # what a model might write that is no part of a line
-
-
-class Parser(argparse.ArgumentParser):
-    """Says in one sentence what is wrong with the options."""
-
-    def error(self, message: str) -> NoReturn:
-        """Print the message and end the program."""
-        self.exit(2, f"{self.prog}: {message} (--help lists the options)\n")
 
 
 def parser() -> Parser:

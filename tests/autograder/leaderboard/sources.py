@@ -1,6 +1,11 @@
-"""What a lesson's source says of its board."""
+"""What a lesson's source says of its board, and a board with one entry."""
+
+import csv
+
+import nbformat
 
 from autograder import ROOT
+from autograder.commands import cli
 from autograder.grading.submission import Cell
 from autograder.leaderboard import entries
 
@@ -15,3 +20,17 @@ def in_source(slug, task):
     found = entries.find([Cell("code", cell)], task.KINDS, {})
     assert found.name == "a"
     return found.settings
+
+
+def ranked(tmp_path, slug, source):
+    """Hand in a cell and run the command: the rows of the table by entry, and the page."""
+    folder = tmp_path / "class" / "submitted" / "zoe" / slug
+    folder.mkdir(parents=True)
+    cell = nbformat.v4.new_code_cell(source)
+    nbformat.write(nbformat.v4.new_notebook(cells=[cell]), folder / f"{slug}.ipynb")
+    (tmp_path / "solutions" / slug).mkdir(parents=True)
+    (tmp_path / "solutions" / slug / f"{slug}.ipynb").write_text("{}")
+    assert cli.main(["leaderboard", slug[:2], "--course", str(tmp_path)]) == 0
+    table = tmp_path / "class" / "leaderboard" / f"{slug}.csv"
+    rows = csv.DictReader(table.read_text(encoding="utf-8").splitlines())
+    return {row["entry"]: row for row in rows}, table.with_suffix(".html").read_text("utf-8")

@@ -1,18 +1,15 @@
 """The board of ways to write: budgets hold, every setting counts, what is drawn is repeatable."""
 
-import csv
 from types import SimpleNamespace
 
-import nbformat
 import pytest
 import torch
 
 from attention.decoding import beam_search, greedy, length_normalised
 from attention.provided import data, trainings
 from attention.provided.data import EOS, PAD
-from autograder.commands import cli
 from autograder.leaderboard import decoders, entries
-from tests.autograder.leaderboard.sources import in_source
+from tests.autograder.leaderboard.sources import in_source, ranked
 
 SLUG = "13_decoding"
 
@@ -123,19 +120,10 @@ def test_the_score_is_the_share_of_right_texts(translator, monkeypatch):
 
 
 def test_the_command_writes_and_ranks_an_entry(translator, tmp_path):
-    folder = tmp_path / "class" / "submitted" / "zoe" / SLUG
-    folder.mkdir(parents=True)
-    text = 'leaderboard = {"name": "dice", "how": "sample", "samples": 2, "max_length": 9}'
-    cell = nbformat.v4.new_code_cell(text)
-    nbformat.write(nbformat.v4.new_notebook(cells=[cell]), folder / f"{SLUG}.ipynb")
-    (tmp_path / "solutions" / SLUG).mkdir(parents=True)
-    (tmp_path / "solutions" / SLUG / f"{SLUG}.ipynb").write_text("{}")
-    assert cli.main(["leaderboard", "13", "--course", str(tmp_path)]) == 0
-    table = tmp_path / "class" / "leaderboard" / f"{SLUG}.csv"
-    rows = {row["entry"]: row for row in csv.DictReader(table.read_text().splitlines())}
+    entry = 'leaderboard = {"name": "dice", "how": "sample", "samples": 2, "max_length": 9}'
+    rows, page = ranked(tmp_path, SLUG, entry)
     assert {name: row["tokens"] for name, row in rows.items()} == {
         "as in the lesson": "400",
         "dice": "18",
     }
-    page = table.with_suffix(".html").read_text(encoding="utf-8")
     assert "how sample, max_length 9, samples 2" in page

@@ -1,9 +1,7 @@
 """The board of searches: budgets hold, every setting counts, and the score is the lesson's BLEU."""
 
-import csv
 from types import SimpleNamespace
 
-import nbformat
 import pytest
 import torch
 
@@ -11,10 +9,9 @@ from attention.decoding import beam_search
 from attention.provided import data, trainings
 from attention.provided.number_pieces import pieces_of
 from attention.translation import corpus_bleu
-from autograder.commands import cli
 from autograder.grading.submission import Cell
 from autograder.leaderboard import entries, searches
-from tests.autograder.leaderboard.sources import in_source
+from tests.autograder.leaderboard.sources import in_source, ranked
 
 SLUG = "14_translation"
 
@@ -100,19 +97,11 @@ def test_every_setting_reaches_the_search_and_the_translator_stays_as_it_is(
 
 
 def test_the_command_searches_and_ranks_an_entry(translator, tmp_path):
-    folder = tmp_path / "class" / "submitted" / "zoe" / SLUG
-    folder.mkdir(parents=True)
-    cell = nbformat.v4.new_code_cell('leaderboard = {"name": "short", "max_length": 9}')
-    nbformat.write(nbformat.v4.new_notebook(cells=[cell]), folder / f"{SLUG}.ipynb")
-    (tmp_path / "solutions" / SLUG).mkdir(parents=True)
-    (tmp_path / "solutions" / SLUG / f"{SLUG}.ipynb").write_text("{}")
-    assert cli.main(["leaderboard", "14", "--course", str(tmp_path)]) == 0
-    table = tmp_path / "class" / "leaderboard" / f"{SLUG}.csv"
-    rows = {row["entry"]: row for row in csv.DictReader(table.read_text().splitlines())}
+    entry = 'leaderboard = {"name": "short", "max_length": 9}'
+    rows, page = ranked(tmp_path, SLUG, entry)
     assert {name: row["tokens"] for name, row in rows.items()} == {
         "as in the lesson": "320",
         "short": "36",
     }
-    page = table.with_suffix(".html").read_text(encoding="utf-8")
     assert "Ranked by the BLEU of translations" in page
     assert "%</td>" not in page

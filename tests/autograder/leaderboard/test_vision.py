@@ -1,15 +1,11 @@
 """The board of digits: budgets hold, held-out images are of no training and of no lesson."""
 
-import csv
-
-import nbformat
 import pytest
 import torch
 
 from attention.provided import digits
-from autograder.commands import cli
 from autograder.leaderboard import entries, vision
-from tests.autograder.leaderboard.sources import in_source
+from tests.autograder.leaderboard.sources import in_source, ranked
 
 SLUG = "16_encoders_and_vision"
 TINY = {"d_model": 8, "n_heads": 2, "d_ff": 8, "n_layers": 1, "steps": 3, "images": 16}
@@ -104,17 +100,9 @@ def test_the_rate_rises_to_its_peak_and_falls_to_nearly_nothing():
 
 def test_the_command_trains_and_ranks_an_entry(tmp_path, monkeypatch):
     monkeypatch.setattr(vision, "USUAL", vision.USUAL | TINY)
-    folder = tmp_path / "class" / "submitted" / "zoe" / SLUG
-    folder.mkdir(parents=True)
-    cell = nbformat.v4.new_code_cell('leaderboard = {"name": "larger", "patch_size": 4}')
-    nbformat.write(nbformat.v4.new_notebook(cells=[cell]), folder / f"{SLUG}.ipynb")
-    (tmp_path / "solutions" / SLUG).mkdir(parents=True)
-    (tmp_path / "solutions" / SLUG / f"{SLUG}.ipynb").write_text("{}")
-    assert cli.main(["leaderboard", "16", "--course", str(tmp_path)]) == 0
-    table = tmp_path / "class" / "leaderboard" / f"{SLUG}.csv"
-    rows = list(csv.DictReader(table.read_text(encoding="utf-8").splitlines()))
-    assert {row["entry"] for row in rows} == {"larger", "as in the lesson"}
-    assert all(0 <= float(row["mean"]) <= 0.6 for row in rows)
-    page = table.with_suffix(".html").read_text(encoding="utf-8")
+    entry = 'leaderboard = {"name": "larger", "patch_size": 4}'
+    rows, page = ranked(tmp_path, SLUG, entry)
+    assert rows.keys() == {"larger", "as in the lesson"}
+    assert all(0 <= float(row["mean"]) <= 0.6 for row in rows.values())
     assert "the share of digits read right" in page
     assert "patch_size 4" in page
