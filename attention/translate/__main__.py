@@ -52,7 +52,10 @@ def parser() -> Parser:
         "sentence on standard error and, at the end, the exit status 1.",
     )
     made.add_argument("run", type=Path, metavar="RUN", help="folder of a training, or its --export")
-    made.add_argument("files", type=Path, nargs="*", metavar="FILE", help="default: standard input")
+    # Without the empty default argparse would say that a file is required.
+    made.add_argument(
+        "files", type=Path, nargs="*", default=[], metavar="FILE", help="default: standard input"
+    )
     made.add_argument("--beam", type=int, help="width of the search (default: the training's)")
     made.add_argument("--alpha", type=float, help="of the length penalty (default: the training's)")
     made.add_argument(

@@ -281,3 +281,10 @@ def test_a_reader_that_has_enough_ends_it_without_a_word():
         process.stdin.close()
         assert process.wait(60) == 141
         assert process.stderr.read() == b""
+
+
+def test_only_a_run_is_required(capsys):
+    with pytest.raises(SystemExit):
+        translate.parser().parse_args([])
+    assert "the following arguments are required: RUN (" in capsys.readouterr().err
+    assert translate.parser().parse_args(["runs/numbers"]).files == []
