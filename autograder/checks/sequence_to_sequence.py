@@ -270,17 +270,22 @@ def _counting_decoder():
     return weights
 
 
-def _write_one(state, context, weights, max_length, carry=True):
-    """Greedy decoding of one sequence: a list of ids that ends with EOS or at max_length."""
-    token, written = BOS, []
+def _write(states, contexts, weights, max_length, carry=True):
+    """Greedy decoding of sequences that never wait for one another: a list of ids for each.
+
+    It ends with EOS or at max_length. Without ``carry`` every step begins at the first state.
+    """
+    tokens, columns, state = torch.full((len(states),), BOS), [], states
     gates = [weights[name] for name in ("W_x", "W_h", "b_x", "b_h")]
-    while len(written) < max_length and token != EOS:
-        x = torch.cat([weights["embedding"][token], context])
-        new = torch.gru_cell(x[None], state[None], *gates)[0]
-        token = int((weights["W_out"] @ torch.cat([new, context]) + weights["b_out"]).argmax())
-        state = new if carry else state
-        written.append(token)
-    return written
+    for _ in range(max_length):
+        x = torch.cat([weights["embedding"][tokens], contexts], dim=1)
+        new = torch.gru_cell(x, state, *gates)
+        scores = torch.cat([new, contexts], dim=1) @ weights["W_out"].T + weights["b_out"]
+        tokens = scores.argmax(1)
+        state = new if carry else states
+        columns.append(tokens)
+    rows = torch.stack(columns, dim=1).tolist()
+    return [row[: row.index(EOS) + 1] if EOS in row else row for row in rows]
 
 
 def _translations(draw, max_length):
@@ -292,9 +297,10 @@ def _translations(draw, max_length):
         weights = _decoder(draw, 4, 2, 7)
         states, contexts = draw.normal(12, 4, scale=2.0), draw.normal(12, 2)
         rows = {}
-        for state, context in zip(states, contexts, strict=True):
-            row = _write_one(state, context, weights, max_length)
-            if PAD not in row and row != _write_one(state, context, weights, max_length, False):
+        with_state = _write(states, contexts, weights, max_length)
+        without = _write(states, contexts, weights, max_length, carry=False)
+        for state, context, row, other in zip(states, contexts, with_state, without, strict=True):
+            if PAD not in row and row != other:
                 rows[len(row)] = state, context, row
         # All of them end before max_length, so that whoever goes on is seen.
         lengths = sorted(length for length in rows if length < max_length)
