@@ -32,8 +32,10 @@ def run_check(
     failure.exercise = item.name
     drawn = item.has_one_right_answer and (failure.got or failure.expected)
     failure.seed = seed if drawn else None
-    said = failure.likely or (_likely(item, given, seed) if asks_on else "")
-    failure.likely = said if explain else ""
+    if not explain:
+        failure.likely = ""
+    elif asks_on:
+        failure.likely = failure.likely or _likely(item, given, seed)
     return failure
 
 
