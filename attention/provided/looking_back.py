@@ -7,6 +7,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from attention.provided.descent import take_steps
+
 ANSWERS = "tokens_and_positions"  # the lesson whose exercises this would answer
 BACK, TOKENS, D_MODEL = 3, 16, 64
 MOST = 96  # positions that a learned table has
@@ -84,15 +86,14 @@ def train_one(
     """
     torch.manual_seed(seed)
     model = LooksBack(kind, **options)
-    optimizer, losses = torch.optim.Adam(model.parameters(), lr=0.003), []
-    for _ in range(steps):
+    optimizer = torch.optim.Adam(model.parameters(), lr=0.003)
+
+    def loss() -> Tensor:
         ids = torch.randint(TOKENS, (32, length))
         first = int(torch.randint(MOST - length + 1, ())) if random_start else 0
-        loss = F.cross_entropy(model(ids, first)[:, BACK:].mT, ids[:, :-BACK])
-        optimizer.zero_grad()
-        loss.backward()
-        optimizer.step()
-        losses.append(loss.item())
+        return F.cross_entropy(model(ids, first)[:, BACK:].mT, ids[:, :-BACK])
+
+    losses = list(take_steps((loss() for _ in range(steps)), optimizer))
     return {
         "lengths": list(LENGTHS),
         "right": [round(_right(model, T), 3) for T in LENGTHS],

@@ -9,6 +9,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from attention.provided.descent import take_steps
+
 SCORES = ("dot", "scaled dot", "additive")
 ITEMS, CONTENT = 8, 4  # of the second task: items in a row, numbers that each item holds
 
@@ -31,18 +33,17 @@ def find_keys(score: str, d: int, rate: float, seed: int, steps: int = 120) -> f
     )
     parameters = [W_q, W_k, v] if score == "additive" else [W_q, W_k]
     optimizer = torch.optim.Adam(parameters, lr=rate)
-    loss = torch.zeros(())
-    for _ in range(steps):
+
+    def loss() -> Tensor:
         q, k = queries @ W_q, keys @ W_k  # (16, d)
         if score == "additive":
             scores = torch.tanh(q[:, None] + k) @ v  # (16, 16)
         else:
             scores = q @ k.T / (math.sqrt(d) if score == "scaled dot" else 1.0)
-        loss = (scores.softmax(dim=1) - torch.eye(16)).square().sum(dim=1).mean()
-        optimizer.zero_grad()
-        loss.backward()
-        optimizer.step()
-    return loss.item()
+        return (scores.softmax(dim=1) - torch.eye(16)).square().sum(dim=1).mean()
+
+    *_, last = take_steps((loss() for _ in range(steps)), optimizer)
+    return last
 
 
 def pointing_items(batch: int, generator: torch.Generator) -> tuple[Tensor, Tensor]:
@@ -91,12 +92,10 @@ def fetch(roles: str, seed: int, steps: int = 300) -> list[float]:
     generator = torch.Generator().manual_seed(seed + 100)
     model = Fetcher(roles)
     optimizer = torch.optim.AdamW(model.parameters(), lr=0.01, weight_decay=0.0)
-    losses = []
-    for _ in range(steps):
+
+    def loss() -> Tensor:
         x, y = pointing_items(32, generator)
-        loss = (model(x) - y).square().mean()
-        optimizer.zero_grad()
-        loss.backward()
-        optimizer.step()
-        losses.append(loss.item())
-    return losses
+        error: Tensor = model(x) - y
+        return error.square().mean()
+
+    return list(take_steps((loss() for _ in range(steps)), optimizer))

@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from attention.provided.data import BOS, PAD, Vocabulary, in_words, is_test
+from attention.provided.descent import take_steps
 
 WORDS = [in_words(number, "de") for number in range(1, 1000)]
 TRAINED_ON = [word for number, word in enumerate(WORDS, 1) if not is_test(number)]
@@ -72,15 +73,13 @@ def train_speller(attend: Attend, seed: int, steps: int = 300) -> Report:
         row[: len(ids)] = ids
     model = Speller(attend)
     optimizer = torch.optim.AdamW(model.parameters(), lr=0.01)
-    losses = []
-    for _ in range(steps):
+
+    def loss() -> Tensor:
         batch = rows[torch.randint(len(rows), (48,))]
         scores = model(batch[:, :-1])
-        loss = F.cross_entropy(scores.flatten(0, 1), batch[:, 1:].flatten(), ignore_index=PAD)
-        optimizer.zero_grad()
-        loss.backward()
-        optimizer.step()
-        losses.append(loss.item())
+        return F.cross_entropy(scores.flatten(0, 1), batch[:, 1:].flatten(), ignore_index=PAD)
+
+    losses = list(take_steps((loss() for _ in range(steps)), optimizer))
     wrote = write(model)
     return Report(losses, sum(word in WORDS for word in wrote) / len(wrote), wrote[:4])
 

@@ -4,6 +4,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from attention.provided.descent import take_steps
+
 ITEMS, CONTENT = 8, 4
 D_MODEL = 3 * ITEMS + CONTENT  # 28: three names, one-hot, and the content
 
@@ -32,15 +34,14 @@ def train(layer: nn.Module, read_out: nn.Module, seed: int, steps: int = 240) ->
     """
     generator = torch.Generator().manual_seed(seed + 1)
     parameters = [*layer.parameters(), *read_out.parameters()]
-    optimizer, losses = torch.optim.AdamW(parameters, lr=0.01, weight_decay=0.0), []
-    for _ in range(steps):
+    optimizer = torch.optim.AdamW(parameters, lr=0.01, weight_decay=0.0)
+
+    def loss() -> Tensor:
         x, y = two_pointers(32, generator)
-        loss = (read_out(layer(x, x, x)) - y).square().mean()
-        optimizer.zero_grad()
-        loss.backward()
-        optimizer.step()
-        losses.append(loss.item())
-    return losses
+        error: Tensor = read_out(layer(x, x, x)) - y
+        return error.square().mean()
+
+    return list(take_steps((loss() for _ in range(steps)), optimizer))
 
 
 def errors(layer: nn.Module, read_out: nn.Module, gates: Tensor | None = None) -> list[float]:
