@@ -708,11 +708,11 @@ _ = axes[0].set_ylabel("largest share")
 
 # %% [markdown]
 # *The part of all choices that fell on the most chosen of four experts, on the test texts. A point
-# is a seed; dashed: an even spread.* In the second layer all three seeds are more even with the
-# loss (0.28 to 0.33) than without it (0.35 to 0.46). In the first layer there is no such
-# difference. And even without the loss all experts have work: with four of them, of which two are
-# chosen, nothing has collapsed in 600 steps. The table above would not have told: a share is one
-# more thing to measure.
+# is a seed; dashed: an even spread. The titles count the layers from 1.* In the second layer all
+# three seeds are more even with the loss (0.28 to 0.33) than without it (0.35 to 0.46). In the
+# first layer there is no such difference. And even without the loss all experts have work: with
+# four of them, of which two are chosen, nothing has collapsed in 600 steps. The table above would
+# not have told: a share is one more thing to measure.
 #
 # ## Summaries that people wrote
 # The topic words were made up, so that every error could be counted. Here is a corpus that was not
@@ -860,9 +860,10 @@ for begin in beginnings:
 # a stretch may be seen when it has ended, and not before. A mixture of experts adds weights without
 # adding work for a token, and a second loss spreads the tokens more evenly.
 #
-# **Next** In lesson 16 the decoder goes and the encoder stays: What else has tokens?
+# **Next** [16 · What else has tokens?](../16_encoders_and_vision/16_encoders_and_vision.ipynb) The
+# decoder goes and the encoder stays: it reads documents and images, and decides.
 #
-# **References**
+# ## References
 # - P. J. Liu et al. (2018). *Generating Wikipedia by summarizing long sequences.*
 #   [arXiv:1801.10198](https://arxiv.org/abs/1801.10198)
 # - N. Shazeer et al. (2017). *Outrageously large neural networks: the sparsely-gated

@@ -686,20 +686,8 @@ for name, numbers in stored["correlation"].items():
 # of sentences, or patches of an image, whose order it knows from positions alone. A map of
 # attention is a claim about the model, and needs a control before it is believed.
 #
-# **Next** Lesson 17, *Does attention explain?*, goes on where this one ends: what weights tell
-# about a trained translator, and what they hide.
-#
-# **References**
-# - Z. Yang et al. (2016). *Hierarchical attention networks for document classification.*
-#   [aclanthology.org/N16-1174](https://aclanthology.org/N16-1174/)
-# - J. Devlin et al. (2019). *BERT: pre-training of deep bidirectional transformers for language
-#   understanding.* [arXiv:1810.04805](https://arxiv.org/abs/1810.04805)
-# - A. Dosovitskiy et al. (2021). *An image is worth 16×16 words.*
-#   [arXiv:2010.11929](https://arxiv.org/abs/2010.11929)
-# - M. D. Zeiler, R. Fergus (2014). *Visualizing and understanding convolutional networks.*
-#   [arXiv:1311.2901](https://arxiv.org/abs/1311.2901)
-# - J.-B. Cordonnier, A. Loukas, M. Jaggi (2020). *On the relationship between self-attention and
-#   convolutional layers.* [arXiv:1911.03584](https://arxiv.org/abs/1911.03584)
+# **Next** [17 · Does attention explain?](../17_interpretability/17_interpretability.ipynb) It goes
+# on where this one ends: what weights tell about a trained translator, and what they hide.
 
 # %% [markdown]
 # ## Leaderboard ★
@@ -729,3 +717,16 @@ leaderboard = {
     "smoothing": 0.0,
     "shift": 0,  # pixels, at most, by which an image is moved at random; 0, 1 or 2
 }
+
+# %% [markdown]
+# ## References
+# - Z. Yang et al. (2016). *Hierarchical attention networks for document classification.*
+#   [aclanthology.org/N16-1174](https://aclanthology.org/N16-1174/)
+# - J. Devlin et al. (2019). *BERT: pre-training of deep bidirectional transformers for language
+#   understanding.* [arXiv:1810.04805](https://arxiv.org/abs/1810.04805)
+# - A. Dosovitskiy et al. (2021). *An image is worth 16×16 words.*
+#   [arXiv:2010.11929](https://arxiv.org/abs/2010.11929)
+# - M. D. Zeiler, R. Fergus (2014). *Visualizing and understanding convolutional networks.*
+#   [arXiv:1311.2901](https://arxiv.org/abs/1311.2901)
+# - J.-B. Cordonnier, A. Loukas, M. Jaggi (2020). *On the relationship between self-attention and
+#   convolutional layers.* [arXiv:1911.03584](https://arxiv.org/abs/1911.03584)

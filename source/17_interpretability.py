@@ -158,10 +158,10 @@ for row, (title, name) in zip(axes, shown.items(), strict=True):
         ax.set(xlabel="", ylabel=title if head == 0 else "")
 
 # %% [markdown]
-# *Some of the maps of 231, drawn once and for all; tokens are counted from 0.* Some heads seem to
-# have a favourite place. An eye finds patterns in anything, so give each role a number: the share
-# of its weight that a head puts where the role would look. The control is a head with equal
-# weights.
+# *Some of the maps of 231, drawn once and for all. Layers, heads and tokens are counted from 0, as
+# in the code.* Some heads seem to have a favourite place. An eye finds patterns in anything, so
+# give each role a number: the share of its weight that a head puts where the role would look. The
+# control is a head with equal weights.
 
 # %% given="role_scores"
 from attention.interpretability import role_scores
@@ -800,6 +800,7 @@ else:
     print("No translator in runs/multi30k: `python -m attention.train multi30k` trains one there.")
 
 # %% [markdown]
+#
 # ## Limits
 # - One model, one task with hardly any ambiguity. What is measured here holds for it; that maps,
 #   null spaces and gradients *can* differ from what matters holds in general.
@@ -817,10 +818,11 @@ else:
 # with what matters, as gradients do, so each is evidence and none is proof. What makes the
 # difference is the control: random weights, equal weights, an untrained model, a random order.
 #
-# **Next** Lesson 18, *Where does the quadratic go?*, computes the same weights with less memory, or
-# others in less time.
+# **Next** [18 · Where does the quadratic
+# go?](../18_efficient_attention/18_efficient_attention.ipynb) It computes the same contexts with
+# less memory, or others in less time.
 #
-# **References**
+# ## References
 # - G. Brunner et al. (2020). *On identifiability in Transformers.*
 #   [arXiv:1908.04211](https://arxiv.org/abs/1908.04211)
 # - S. Jain, B. C. Wallace (2019). *Attention is not explanation.*

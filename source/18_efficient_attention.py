@@ -684,6 +684,38 @@ print(f"state of linear attention{state:9.2f} GiB {state:10.2f} GiB")
 # the speed of multi-query. (The last line is what a state of this lesson would take at these sizes,
 # whatever T is. Such a model was not trained.)
 #
+# ## Limits
+# - The stored times hold for one machine, one thread of a CPU and float32; nothing in the file was
+#   measured on a GPU. The counts hold everywhere.
+# - Linear attention was given one feature map. Others come nearer to the exponential, with more
+#   features (Choromanski et al., 2021).
+# - Recall was tested with one layer that was trained for some hundred steps, on one task.
+# - What sharing keys costs in quality is cited here, not measured.
+#
+# **To try** (ungraded): With a causal mask half of all tiles are hidden as a whole: skip them, and
+# measure. Give linear attention features of your own: which recall more at d_k = 16? At which T
+# does the window in blocks overtake the fused kernel on your machine?
+#
+# ## Summary
+# The quadratic is in three places: in what is held, in what is moved, and in what is computed.
+# Tiles with a running maximum remove the first, exactly, and make the second smaller; the third
+# goes only if another function is computed, by a window that does not look far or by a state that
+# does not hold much. Sharing keys and values among heads leaves all that as it is and makes the
+# cache of a decoder smaller.
+#
+# ## The whole course in a few sentences
+# You began with a weighted average of examples, whose weights come from a similarity. Making query,
+# key and value three learned views of a token, dividing by √d, hiding what must not be seen and
+# doing it several times side by side gave attention; positions, residuals and norms made it a deep
+# model; training, decoding and honest measurement made it a translator, a language model and a
+# reader of images. Here the average came back, and the question of what may be left out of it.
+#
+# **Where to go next.** Train something of your own: `python -m attention.train` with your
+# sentences, or lesson 15's language model on your texts. Read a paper of the list below beside your
+# code. Write the tiles as one kernel, in Triton on a GPU. And whenever a result is claimed, ask for
+# what was asked here: next to what, over how many seeds, and what would refute it?
+
+# %% [markdown]
 # ## The way back ★
 # Training needs gradients. Lesson 05 computed them from the weights: the table again. Flash
 # attention computes each tile a second time, from q, k and the T numbers of *lse*, and pays with
@@ -740,38 +772,7 @@ for T in (1024, fewer(2048, 1024)):
 # This is how long sequences are trained: `F.scaled_dot_product_attention`, or `fused=True` in
 # lesson 07, does it for you.
 #
-# ## Limits
-# - The stored times hold for one machine, one thread of a CPU and float32; nothing in the file was
-#   measured on a GPU. The counts hold everywhere.
-# - Linear attention was given one feature map. Others come nearer to the exponential, with more
-#   features (Choromanski et al., 2021).
-# - Recall was tested with one layer that was trained for some hundred steps, on one task.
-# - What sharing keys costs in quality is cited here, not measured.
-#
-# **To try** (ungraded): With a causal mask half of all tiles are hidden as a whole: skip them, and
-# measure. Give linear attention features of your own: which recall more at d_k = 16? At which T
-# does the window in blocks overtake the fused kernel on your machine?
-#
-# ## Summary
-# The quadratic is in three places: in what is held, in what is moved, and in what is computed.
-# Tiles with a running maximum remove the first, exactly, and make the second smaller; the third
-# goes only if another function is computed, by a window that does not look far or by a state that
-# does not hold much. Sharing keys and values among heads leaves all that as it is and makes the
-# cache of a decoder smaller.
-#
-# ## The whole course in a few sentences
-# You began with a weighted average of examples, whose weights come from a similarity. Making query,
-# key and value three learned views of a token, dividing by √d, hiding what must not be seen and
-# doing it several times side by side gave attention; positions, residuals and norms made it a deep
-# model; training, decoding and honest measurement made it a translator, a language model and a
-# reader of images. Here the average came back, and the question of what may be left out of it.
-#
-# **Where to go next.** Train something of your own: `python -m attention.train` with your
-# sentences, or lesson 15's language model on your texts. Read a paper of the list below beside your
-# code. Write the tiles as one kernel, in Triton on a GPU. And whenever a result is claimed, ask for
-# what was asked here: next to what, over how many seeds, and what would refute it?
-#
-# **References**
+# ## References
 # - M. Milakov, N. Gimelshein (2018). *Online normalizer calculation for softmax.*
 #   [arXiv:1805.02867](https://arxiv.org/abs/1805.02867)
 # - M. N. Rabe, C. Staats (2021). *Self-attention does not need O(n²) memory.*
