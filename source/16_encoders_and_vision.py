@@ -699,6 +699,31 @@ for name, numbers in stored["correlation"].items():
 #
 # **Next** [17 · Does attention explain?](../17_interpretability/17_interpretability.ipynb) It goes
 # on where this one ends: what weights tell about a trained translator, and what they hide.
+#
+# ## Open questions
+# No points, no check; the notebook has what is needed.
+# 1. Does the reader with a tanh between the means still learn with 8 numbers for each word in place
+#    of 32, or with 4? And the one with two levels of attention?
+# 2. Is the map of the *first* layer nearer to the drop than that of the last?
+# 3. Does the ViT gain from images that are moved by up to a pixel in training, each time anew? And
+#    the CNN?
+
+# %% [markdown] answer=true
+# <details><summary>Answers</summary>
+#
+# All with the seeds 0, 1 and 2.
+#
+# 1. With 8 it learns, but later: after 300 steps 0.24 to 0.35 of the documents are right, after
+#    1 000 steps 0.83 to 1.00, after 3 000 steps 0.998 or more. With 4 it gets 0.68 to 0.79 right
+#    after 3 000 steps. Two levels of attention, with 8 numbers, get all right after 300 steps.
+# 2. No. Its correlation with the drop is 0.09, 0.00 and 0.14; that of the last layer, in the same
+#    models, 0.16, 0.08 and −0.16.
+# 3. With images moved by −1, 0 or 1 pixel in both directions (what leaves the image is cut off),
+#    drawn anew for each batch, and the same 920 steps, the ViT loses: 0.930, 0.925 and 0.936 of the test images are right, in place of
+#    0.975, 0.978 and 0.986. The CNN gets 0.994, 0.992 and 0.989, in place of 0.989, 0.994 and
+#    0.986: no clear difference. Why they differ, and what more steps would do, was not tried.
+#
+# </details>
 
 # %% [markdown]
 # ## Leaderboard ★
