@@ -719,9 +719,10 @@ for name, numbers in stored["correlation"].items():
 # 2. No. Its correlation with the drop is 0.09, 0.00 and 0.14; that of the last layer, in the same
 #    models, 0.16, 0.08 and −0.16.
 # 3. With images moved by −1, 0 or 1 pixel in both directions (what leaves the image is cut off),
-#    drawn anew for each batch, and the same 920 steps, the ViT loses: 0.930, 0.925 and 0.936 of the test images are right, in place of
-#    0.975, 0.978 and 0.986. The CNN gets 0.994, 0.992 and 0.989, in place of 0.989, 0.994 and
-#    0.986: no clear difference. Why they differ, and what more steps would do, was not tried.
+#    drawn anew for each batch, and the same 920 steps, the ViT loses: 0.930, 0.925 and 0.936 of the
+#    test images are right, in place of 0.975, 0.978 and 0.986. The CNN gets 0.994, 0.992 and 0.989,
+#    in place of 0.989, 0.994 and 0.986: no clear difference. Why they differ, and what more steps
+#    would do, was not tried.
 #
 # </details>
 
