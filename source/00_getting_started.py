@@ -362,7 +362,7 @@ for person, (temperature, humidity) in zip(people, context.tolist(), strict=True
 # **Next** [01 · How do you predict y at x from examples you have
 # seen?](../01_kernel_regression/01_kernel_regression.ipynb) There the scores come from distances.
 #
-# **References**
+# ## References
 # - D. Bahdanau, K. Cho, Y. Bengio (2014). *Neural machine translation by jointly learning to align
 #   and translate.* [arXiv:1409.0473](https://arxiv.org/abs/1409.0473)
 # - A. Vaswani et al. (2017). *Attention is all you need.*

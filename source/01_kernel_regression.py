@@ -713,9 +713,10 @@ compare(prediction, max(factors), "largest of the three factors")
 # attention is can be learned from the examples alone, though not perfectly, because the Gaussian is
 # differentiable.
 #
-# **Next** In lesson 02 a network must press a whole sentence into one vector, and fails when the
-# sentence is long. Lesson 03 lets it look back, with what you have built here; there the scores,
-# too, are learned.
+# **Next** [02 · What fits into one
+# vector?](../02_sequence_to_sequence/02_sequence_to_sequence.ipynb) A network must press a whole
+# sentence into one vector, and fails when the sentence is long. Lesson 03 lets it look back, with
+# what you have built here; there the scores, too, are learned.
 #
 # ## Open questions
 # 1. Predict the river at 8, 20 and 1000 hours. What comes out, and why exactly this?
@@ -779,6 +780,7 @@ bottom = ax.set_ylim(bottom=0)
 # more examples. At each bandwidth the count falls towards the ends, where neighbours are missing on
 # one side. Around the gap the two narrower kernels rest on few readings; in its middle the count
 # rises a little, because both sides are equally far.
+
 # %% [markdown]
 # ## References
 # - E. A. Nadaraya (1964). *On estimating regression.* Theory of Probability and Its Applications

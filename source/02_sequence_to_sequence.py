@@ -534,6 +534,18 @@ print("with the true ends:          ", *translators.translations(model, corpus, 
 # came from. The steps cannot be taken side by side, neither in training nor in use. And numbers are
 # a friendly language: a few dozen words, no ambiguity. Results on sentences are in lesson 14.
 #
+# ## Summary
+# An encoder reads a sequence of any length into one vector, and a decoder writes from it, trained
+# with the true letters shifted right and a loss that leaves padding out. After 300 steps accuracy
+# falls steeply with the length of the source. A wider model and longer training both move the
+# fall to longer numbers: what is scarce is not room alone, but a packing that has been learned. A
+# recurrent network also needs as many steps as there are words, both for information to travel and
+# for the computer to wait.
+#
+# **Next** [03 · What if the decoder could look
+# back?](../03_bahdanau_attention/03_bahdanau_attention.ipynb) The same data, the same steps, and a
+# context of its own for every letter.
+#
 # ## Open questions
 # 1. How exactly must the decoder know the 64 numbers? Round the encoding to multiples of 0.1, 0.25
 #    or 0.5 before decoding (rebind `encode`, as "Break it" does), and measure the accuracy by
@@ -555,26 +567,6 @@ print("with the true ends:          ", *translators.translations(model, corpus, 
 # </details>
 
 # %% [markdown]
-# ## Summary
-# An encoder reads a sequence of any length into one vector, and a decoder writes from it, trained
-# with the true letters shifted right and a loss that leaves padding out. After 300 steps accuracy
-# falls steeply with the length of the source. A wider model and longer training both move the
-# fall to longer numbers: what is scarce is not room alone, but a packing that has been learned. A
-# recurrent network also needs as many steps as there are words, both for information to travel and
-# for the computer to wait.
-#
-# **Next** [03 · What if the decoder could look
-# back?](../03_bahdanau_attention/03_bahdanau_attention.ipynb) The same data, the same steps, and a
-# context of its own for every letter.
-#
-# **References**
-# - I. Sutskever, O. Vinyals, Q. V. Le (2014). *Sequence to sequence learning with neural networks.*
-#   [arXiv:1409.3215](https://arxiv.org/abs/1409.3215)
-# - K. Cho et al. (2014). *Learning phrase representations using RNN encoder–decoder for statistical
-#   machine translation.* [arXiv:1406.1078](https://arxiv.org/abs/1406.1078)
-# - K. Cho, B. van Merriënboer, D. Bahdanau, Y. Bengio (2014). *On the properties of neural machine
-#   translation: encoder–decoder approaches.* [arXiv:1409.1259](https://arxiv.org/abs/1409.1259)
-#
 # ## ★ Read it backwards
 # Sutskever and colleagues read the source *backwards*: the decoder writes the beginning first, and
 # now the beginning of the source is what the encoder has read last. Their error fell. They write
@@ -628,3 +620,11 @@ for label, runs in found.items():
 # else is the same: the median of three seeds, and the band from the worst to the best.* At four
 # digits every reversed run is better than every other; at five little is gained. The experiment
 # says *that* it helps here, not why.
+#
+# ## References
+# - I. Sutskever, O. Vinyals, Q. V. Le (2014). *Sequence to sequence learning with neural networks.*
+#   [arXiv:1409.3215](https://arxiv.org/abs/1409.3215)
+# - K. Cho et al. (2014). *Learning phrase representations using RNN encoder–decoder for statistical
+#   machine translation.* [arXiv:1406.1078](https://arxiv.org/abs/1406.1078)
+# - K. Cho, B. van Merriënboer, D. Bahdanau, Y. Bengio (2014). *On the properties of neural machine
+#   translation: encoder–decoder approaches.* [arXiv:1409.1259](https://arxiv.org/abs/1409.1259)

@@ -539,6 +539,16 @@ attend = careful
 # same for any source. A softmax must put its weight somewhere, so a query that needs nothing still
 # looks at something. And a large weight says that a word was read, not that it decided the letter.
 #
+# ## Summary
+# Instead of one vector for the whole source, every step of the decoder makes its own context: a
+# softmax over scores of its state against all annotations, and the average under these weights.
+# With everything else equal, this translates five digits after 300 steps, and one vector does not,
+# with a backward RNN or without. The weights can be looked at, and show an alignment,
+# crossings included: of what was read, not of what was needed.
+#
+# **Next** [04 · Which similarity?](../04_score_functions/04_score_functions.ipynb) The small
+# network is one way to score. There are simpler ones, and a faster one.
+#
 # ## Open questions
 # 1. Let every letter look at *one* word, the one with the largest weight: replace the weights
 #    inside `attend`, as "Break it" does, by a 1 at the largest and 0 elsewhere. What becomes of the
@@ -559,17 +569,7 @@ attend = careful
 # </details>
 
 # %% [markdown]
-# ## Summary
-# Instead of one vector for the whole source, every step of the decoder makes its own context: a
-# softmax over scores of its state against all annotations, and the average under these weights.
-# With everything else equal, this translates five digits after 300 steps, and one vector does not,
-# with a backward RNN or without. The weights can be looked at, and show an alignment,
-# crossings included: of what was read, not of what was needed.
-#
-# **Next** [04 · Which similarity?](../04_score_functions/04_score_functions.ipynb) The small
-# network is one way to score. There are simpler ones, and a faster one.
-#
-# **References**
+# ## References
 # - D. Bahdanau, K. Cho, Y. Bengio (2014). *Neural machine translation by jointly learning to align
 #   and translate.* [arXiv:1409.0473](https://arxiv.org/abs/1409.0473)
 # - M. Schuster, K. K. Paliwal (1997). *Bidirectional recurrent neural networks.* IEEE Transactions

@@ -391,6 +391,16 @@ print(
 # above is one task, one size and 300 steps: it says which similarity is learned *fast* here, not
 # which is best.
 #
+# ## Summary
+# A score function turns a query and a key into a number. Multiplicative ones are all bilinear, with
+# W free, of low rank, or the identity, and the dot product is the Gaussian kernel for keys of equal
+# length. In the translator, after 300 steps, the seed decides more than the kind. Additive scores
+# keep a hidden layer for each pair and cost far more memory.
+#
+# **Next** [05 · Why divide by
+# √d?](../05_scaled_dot_product_attention/05_scaled_dot_product_attention.ipynb) The dot product has
+# won, but in long vectors it grows too large.
+#
 # ## Open questions
 # 1. In the crossing, how many pairs can rank 1 hold, and how many rank 2? Change the number of
 #    queries and keys in `crossing`, and take more steps.
@@ -410,29 +420,6 @@ print(
 #    learning.
 #
 # </details>
-
-# %% [markdown]
-# ## Summary
-# A score function turns a query and a key into a number. Multiplicative ones are all bilinear, with
-# W free, of low rank, or the identity, and the dot product is the Gaussian kernel for keys of equal
-# length. In the translator, after 300 steps, the seed decides more than the kind. Additive scores
-# keep a hidden layer for each pair and cost far more memory.
-#
-# **Next** [05 · Why divide by
-# √d?](../05_scaled_dot_product_attention/05_scaled_dot_product_attention.ipynb) The dot product has
-# won, but in long vectors it grows too large.
-#
-# **References**
-# - M.-T. Luong, H. Pham, C. D. Manning (2015). *Effective approaches to attention-based neural
-#   machine translation.* [arXiv:1508.04025](https://arxiv.org/abs/1508.04025)
-# - K. Xu et al. (2015). *Show, attend and tell: neural image caption generation with visual
-#   attention.* [arXiv:1502.03044](https://arxiv.org/abs/1502.03044)
-# - R. J. Williams (1992). *Simple statistical gradient-following algorithms for connectionist
-#   reinforcement learning.* Machine Learning 8.
-#   [doi:10.1007/BF00992696](https://doi.org/10.1007/BF00992696)
-# - D. Britz, A. Goldie, M.-T. Luong, Q. Le (2017). *Massive exploration of neural machine
-#   translation architectures* (additive and multiplicative scores compared).
-#   [arXiv:1703.03906](https://arxiv.org/abs/1703.03906)
 
 # %% [markdown]
 # ## ★ Must a query look everywhere?
@@ -663,3 +650,15 @@ for ax, (name, b) in zip(axes, baselines.items(), strict=True):
 # close to the exact gradient. Without one every choice looks good, since all rewards are positive:
 # whatever happened to be chosen is pushed up, and three of five runs settle on less. Soft attention
 # has the exact gradient for free.
+#
+# ## References
+# - M.-T. Luong, H. Pham, C. D. Manning (2015). *Effective approaches to attention-based neural
+#   machine translation.* [arXiv:1508.04025](https://arxiv.org/abs/1508.04025)
+# - K. Xu et al. (2015). *Show, attend and tell: neural image caption generation with visual
+#   attention.* [arXiv:1502.03044](https://arxiv.org/abs/1502.03044)
+# - R. J. Williams (1992). *Simple statistical gradient-following algorithms for connectionist
+#   reinforcement learning.* Machine Learning 8.
+#   [doi:10.1007/BF00992696](https://doi.org/10.1007/BF00992696)
+# - D. Britz, A. Goldie, M.-T. Luong, Q. Le (2017). *Massive exploration of neural machine
+#   translation architectures* (additive and multiplicative scores compared).
+#   [arXiv:1703.03906](https://arxiv.org/abs/1703.03906)

@@ -686,7 +686,6 @@ from attention.masked_attention import sliding_window_attention
 # %% check="sliding_window_attention" points=2
 check.sliding_window_attention(sliding_window_attention)
 
-
 # %% demo=true
 lengths = [256, 512, 1024, 2048, 4096]
 clock = {"dense, then masked": [], "sliding window": []}

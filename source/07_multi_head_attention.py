@@ -521,8 +521,8 @@ for name, keys in (("cached:", k), ("handed out:", shared)):
 # then moves the heads before the positions, merging is the reverse, and $W_o$ lets the heads meet.
 # Groups of heads can share their keys and values, which makes the cache smaller.
 #
-# **Next** In lesson 08 the rows of *x* become tokens with positions: attention alone does not know
-# the order of the words.
+# **Next** [08 · What are the rows of X?](../08_tokens_and_positions/08_tokens_and_positions.ipynb)
+# They become tokens with positions: attention alone does not know the order of the words.
 #
 # ## Open questions
 # 1. One head stops at nearly half of the variance. Is it a matter of time? Train it four times as

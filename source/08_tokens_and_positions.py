@@ -594,10 +594,15 @@ check.LearnedPositions(LearnedPositions)
 # %% [markdown]
 # ## Three tokens back
 # Do models make use of positions? One attention layer with one head and a read-out reads random
-# tokens of 16 kinds and should say, at each of them, the token three before. Four kinds of
-# positions: none, learned, sinusoidal, and **rotary** ones, which turn the queries and keys (★, at
-# the end). 300 steps on sequences of 24 tokens, or of 96; then a test at four lengths. The runs are
-# recorded; `python -m benchmarks.evidence tokens_and_positions` makes them again.
+# tokens of 16 kinds and should say, at each of them, the token three before. There are four kinds
+# of positions: none, learned, sinusoidal, and a kind that you have not met yet. **Rotary
+# positions** add nothing to the rows. They turn each query and each key by angles that grow with
+# its position, as the hands of the clocks do. Any query and key that stand equally far apart are
+# then turned against each other by the same angles, so their score depends on the two contents and
+# the distance. (You can write this yourself at the end, ★.)
+#
+# A run takes 300 steps on sequences of 24 tokens, or of 96; then comes a test at four lengths. The
+# runs are recorded; `python -m benchmarks.evidence tokens_and_positions` makes them again.
 #
 # ### Predict first
 # Trained on 24 tokens with sinusoidal positions, what share is right in sequences of 96?
@@ -638,8 +643,9 @@ compare(prediction, sum(measured) / 3, "sinusoidal, 24 tokens in training, 96 in
 # Beyond 24 places the rows of a learned table have never been trained. Sinusoids are there, and a
 # matrix that would do at all places exists, but training on 24 places did not find it. (The right
 # panel is the control: nothing is wrong with 96 places.) With rotary positions a score depends on
-# contents and distance only, so what is learned at one place holds at all. This is one task for one
-# layer. Lesson 10 gives the same four kinds to a translator, and there sinusoidal ones do best.
+# contents and distance only, so what is learned at one place holds at every other. This is one task
+# for one layer. Lesson 10 gives the same four kinds to a translator, and there sinusoidal ones do
+# best.
 #
 # Any run can be made here, in a second or two. Try a seed that nobody has tried:
 
@@ -732,8 +738,9 @@ legend = ax.legend(fontsize=9, loc="upper left", bbox_to_anchor=(1, 1))
 # row or turned into the queries and keys. Without positions attention cannot know the order; with
 # clocks as positions a shift is a rotation.
 #
-# **Next** [Lesson 09](../09_transformer_blocks/09_transformer_blocks.ipynb): the rows of *X* go
-# through many layers. What holds such a deep stack together?
+# **Next** [09 · What holds a deep stack
+# together?](../09_transformer_blocks/09_transformer_blocks.ipynb) The rows of *X* go through many
+# layers.
 #
 # ## Open questions
 # No points, no check; the notebook has what is needed.
@@ -839,9 +846,8 @@ for seed in range(3):
 # diagonal. Right, added sinusoids: a diagonal band on top of stripes. The pair is number 1 of
 # three.* Only on the left does the score depend on *m* − *n* alone. Added positions also multiply
 # with the content.
-
-# %% [markdown]
-# **References**
+#
+# ## References
 # - P. Gage (1994). *A new algorithm for data compression.* The C Users Journal 12(2), 23–38.
 # - R. Sennrich, B. Haddow, A. Birch (2016). *Neural machine translation of rare words with subword
 #   units.* [arXiv:1508.07909](https://arxiv.org/abs/1508.07909)

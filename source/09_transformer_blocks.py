@@ -747,7 +747,7 @@ for name, runs in named.items():
 # </details>
 
 # %% [markdown]
-# **References**
+# ## References
 # - J. L. Ba, J. R. Kiros, G. E. Hinton (2016). *Layer normalization.*
 #   [arXiv:1607.06450](https://arxiv.org/abs/1607.06450)
 # - K. He, X. Zhang, S. Ren, J. Sun (2016). *Deep residual learning for image recognition.*

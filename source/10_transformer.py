@@ -520,12 +520,13 @@ for ax, (name, title, queries, keys) in zip(axes, drawn, strict=True):
     ax.tick_params(axis="x", rotation=60 if keys is words else 90)
 
 # %% [markdown]
-# *One head of four, number 3 of the last layers, for 931; queries down, keys across. Left: words
-# look at words. Middle: what is read looks at what was read before; the future is empty. Right: the
-# letter to be written looks at the words.* On the right is the alignment of lesson 03 again,
-# crossing included: *neun*, *hundert*, then *ein* at *one*, and *dreißig* back at *thirty*; some
-# letters in between look at *hundred* once more. But this is one head. Here are all of the
-# cross-attention, layer by layer:
+# *One head of four, head 3 of layer 1 in each stack, for 931 (layers and heads are counted from 0,
+# here and in all later lessons, as in the code: layer 1 is the second and last); queries down, keys
+# across. Left: words look at words. Middle: what is read looks at what was read before; the future
+# is empty. Right: the letter to be written looks at the words.* On the right is the alignment of
+# lesson 03 again, crossing included: *neun*, *hundert*, then *ein* at *one*, and *dreißig* back at
+# *thirty*; some letters in between look at *hundred* once more. But this is one head. Here are all
+# of the cross-attention, layer by layer:
 
 # %% demo=true
 axes = plots.panels(rows=2, columns=4, width=2.5, height=4.6)
@@ -544,10 +545,10 @@ for head, shares in enumerate(last.tolist()):
 print("mean:  ", *(f"{share:.2f}" for share in last.mean(dim=0).tolist()))
 
 # %% [markdown]
-# *Cross-attention of both layers, all heads, for 931.* Look at the “e” of *ein* in the last layer:
-# two heads look at *thirty*, two at *one*, each with nearly all its weight. Their mean would show a
-# letter that looks at both words half and half, and no head does that. Look at the heads before you
-# average them. What each of them is for, a picture cannot tell; lesson 17 asks.
+# *Cross-attention of both layers, all heads, for 931.* Look at the “e” of *ein* in layer 1, the
+# last: two heads look at *thirty*, two at *one*, each with nearly all its weight. Their mean would
+# show a letter that looks at both words half and half, and no head does that. Look at the heads
+# before you average them. What each of them is for, a picture cannot tell; lesson 17 asks.
 
 
 # %% demo=true
@@ -853,9 +854,8 @@ _ = ax.legend(fontsize=9)
 # With 24 letters there is nothing to win either. With 37 000 tokens, most of them rare, there is:
 # Press and Wolf found better language models with fewer parameters, and translators that were as
 # good at about half the size. So `tied` is a choice.
-
-# %% [markdown]
-# **References**
+#
+# ## References
 # - A. Vaswani et al. (2017). *Attention is all you need.*
 #   [arXiv:1706.03762](https://arxiv.org/abs/1706.03762)
 # - O. Press, L. Wolf (2017). *Using the output embedding to improve language models.*

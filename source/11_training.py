@@ -677,6 +677,14 @@ for ax, (of, title) in zip(
 # the last three checkpoints has more letters right than the last of them; with random batches
 # there is nothing left to gain.
 #
+# ## Limits
+# All of this was measured on a small model and a regular language, of which it hardly sees a
+# sentence twice. Dropout, weight decay and smoothing are there against over-fitting, so what they
+# are worth depends on how much text there is. A sweep over one number at a time misses how rate,
+# depth and size of the batches depend on each other. Held-out numbers are made like the others;
+# text from elsewhere may fare worse. And a low perplexity is not yet a good translation (lesson
+# 14).
+#
 # ## Summary
 # A training is a loop around the model. AdamW gives each weight a step of its own size. A warm-up
 # widens the range of rates that work, and lets deep post-norm models use higher ones. Smoothing
@@ -685,13 +693,9 @@ for ax, (of, title) in zip(
 # learning is said by text that it does not learn from, without dropout and without smoothing. And
 # not every reason that is commonly given survives its experiment: change one thing, and look.
 #
-# ## Limits
-# All of this was measured on a small model and a regular language, of which it hardly sees a
-# sentence twice. Dropout, weight decay and smoothing are there against over-fitting, so what they
-# are worth depends on how much text there is. A sweep over one number at a time misses how rate,
-# depth and size of the batches depend on each other. Held-out numbers are made like the others;
-# text from elsewhere may fare worse. And a low perplexity is not yet a good translation (lesson
-# 14).
+# **Next** [12 · What does the hardware
+# want?](../12_training_on_gpu/12_training_on_gpu.ipynb) The same step again: how much work it is,
+# how fast a machine does it, and how to stop and go on.
 #
 # ## Open questions
 # 1. How many numbers does this model need so that it learns the language and not the numbers?
@@ -709,23 +713,6 @@ for ax, (of, title) in zip(
 # 2. Longer than 5 steps: the loss ends at 0.86 to 1.13 then, and at 0.40 to 0.63 with 20.
 #
 # </details>
-
-# %% [markdown]
-# **Next** [12 · What does the hardware
-# want?](../12_training_on_gpu/12_training_on_gpu.ipynb) The same step again: how much work it is,
-# how fast a machine does it, and how to stop and go on.
-#
-# **References**
-# - A. Vaswani et al. (2017). *Attention is all you need*, sections 5 and 6.
-#   [arXiv:1706.03762](https://arxiv.org/abs/1706.03762)
-# - C. Szegedy et al. (2016). *Rethinking the Inception architecture for computer vision*,
-#   section 7. [arXiv:1512.00567](https://arxiv.org/abs/1512.00567)
-# - R. Pascanu, T. Mikolov, Y. Bengio (2013). *On the difficulty of training recurrent neural
-#   networks.* [arXiv:1211.5063](https://arxiv.org/abs/1211.5063)
-# - D. P. Kingma, J. Ba (2015). *Adam: a method for stochastic optimization.*
-#   [arXiv:1412.6980](https://arxiv.org/abs/1412.6980)
-# - I. Loshchilov, F. Hutter (2019). *Decoupled weight decay regularization.*
-#   [arXiv:1711.05101](https://arxiv.org/abs/1711.05101)
 
 # %% [markdown]
 # ## Write the rest yourself ★
@@ -875,3 +862,16 @@ leaderboard = {
     "weight_decay": 0.0,
     "averaged": 1,  # the mean of so many last weights, 5 steps apart
 }
+
+# %% [markdown]
+# ## References
+# - A. Vaswani et al. (2017). *Attention is all you need*, sections 5 and 6.
+#   [arXiv:1706.03762](https://arxiv.org/abs/1706.03762)
+# - C. Szegedy et al. (2016). *Rethinking the Inception architecture for computer vision*,
+#   section 7. [arXiv:1512.00567](https://arxiv.org/abs/1512.00567)
+# - R. Pascanu, T. Mikolov, Y. Bengio (2013). *On the difficulty of training recurrent neural
+#   networks.* [arXiv:1211.5063](https://arxiv.org/abs/1211.5063)
+# - D. P. Kingma, J. Ba (2015). *Adam: a method for stochastic optimization.*
+#   [arXiv:1412.6980](https://arxiv.org/abs/1412.6980)
+# - I. Loshchilov, F. Hutter (2019). *Decoupled weight decay regularization.*
+#   [arXiv:1711.05101](https://arxiv.org/abs/1711.05101)

@@ -760,6 +760,14 @@ else:
 # both share each batch as you did. `autograder collect` gathers the pieces that you have passed;
 # with `--mine` the training takes them, and says how much slower each is.
 #
+# ## Limits
+# Operations and bytes are counted here on paper or on small models; caches, launch times and the
+# links between machines are not in the counts, and on large clusters these decide. A model that
+# does not fit on one device has to be cut itself (tensor or pipeline parallelism, sharded
+# optimisers): data parallelism copies all of it to each process. The rehearsal device shows what a
+# GPU refuses, but not how fast or how exact it is. And what was timed here was timed on your
+# machine: none of it says how another one would do.
+#
 # ## Summary
 # Counting comes first: FLOPs say how much of a machine a training uses, FLOPs for each byte whether
 # it waits for memory, and bytes whether it fits: weights four times over with AdamW in float32, and
@@ -768,13 +776,8 @@ else:
 # and position together are the state of a training, and processes that share a batch make the same
 # step if each counts by its tokens.
 #
-# ## Limits
-# Operations and bytes are counted here on paper or on small models; caches, launch times and the
-# links between machines are not in the counts, and on large clusters these decide. A model that
-# does not fit on one device has to be cut itself (tensor or pipeline parallelism, sharded
-# optimisers): data parallelism copies all of it to each process. The rehearsal device shows what a
-# GPU refuses, but not how fast or how exact it is. And what was timed here was timed on your
-# machine: none of it says how another one would do.
+# **Next** [13 · How do you get a sentence out?](../13_decoding/13_decoding.ipynb) The trained model
+# writes: greedily, by chance, and with several beams.
 #
 # ## Open questions
 # 1. The activations of 16 long sentences do not fit. You may forget those of each layer, keep only
@@ -800,18 +803,6 @@ else:
 #    lost, the loss after 60 steps is twice as large.
 #
 # </details>
-
-# %% [markdown]
-# **Next** [13 · How do you get a sentence out?](../13_decoding/13_decoding.ipynb) The trained model
-# writes: greedily, by chance, and with several beams.
-#
-# **References**
-# - A. Vaswani et al. (2017). *Attention is all you need*, sections 5 and 6.
-#   [arXiv:1706.03762](https://arxiv.org/abs/1706.03762)
-# - P. Micikevicius et al. (2018). *Mixed precision training.*
-#   [arXiv:1710.03740](https://arxiv.org/abs/1710.03740)
-# - S. Williams, A. Waterman, D. Patterson (2009). *Roofline: an insightful visual performance model
-#   for multicore architectures.* Communications of the ACM 52(4).
 
 # %% [markdown]
 # ## Leaderboard ★
@@ -866,3 +857,12 @@ def taken(
 
 
 print("{} of 200 GFLOPs, {} of 8000 kB".format(*taken(**leaderboard)))
+
+# %% [markdown]
+# ## References
+# - A. Vaswani et al. (2017). *Attention is all you need*, sections 5 and 6.
+#   [arXiv:1706.03762](https://arxiv.org/abs/1706.03762)
+# - P. Micikevicius et al. (2018). *Mixed precision training.*
+#   [arXiv:1710.03740](https://arxiv.org/abs/1710.03740)
+# - S. Williams, A. Waterman, D. Patterson (2009). *Roofline: an insightful visual performance model
+#   for multicore architectures.* Communications of the ACM 52(4).

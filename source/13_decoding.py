@@ -804,13 +804,13 @@ for layer in (0, 1):
     print(f"layer {layer}, weight on EOS, {len(source)} numbers:", *(f"{x:.2f}" for x in shares))
 
 # %% [markdown]
-# *Cross-attention of both layers, all heads, for 382: letters written down, words read across.*
-# Head 1 of layer 0 shows the alignment of lessons 03 and 10, crossing included: *zwei* at *two*,
-# then back to *eighty*. The others do other things. In layer 1, look at the “u” of *und*: one
-# head looks at EOS, one at *two*, one at *eighty* and one at *three*. The mean of the heads would
-# show a letter that looks everywhere a little, and none does. Where the letters before say
-# enough, heads 0 and 2 of layer 1 rest on EOS: over 80 numbers it gets .29 and .40 of their
-# weight. A picture does not say whether a head is needed; lesson 17 asks.
+# *Cross-attention of both layers, all heads, for 382: letters written down, words read across.
+# Layers and heads are counted from 0.* Head 1 of layer 0 shows the alignment of lessons 03 and 10,
+# crossing included: *zwei* at *two*, then back to *eighty*. The others do other things. In layer 1,
+# look at the “u” of *und*: one head looks at EOS, one at *two*, one at *eighty* and one at *three*.
+# The mean of the heads would show a letter that looks everywhere a little, and none does. Where the
+# letters before say enough, heads 0 and 2 of layer 1 rest on EOS: over 80 numbers it gets .29 and
+# .40 of their weight. A picture does not say whether a head is needed; lesson 17 asks.
 
 
 # %% demo=true
@@ -821,15 +821,6 @@ def draw(layer, head):
 
 
 live.slider(draw, layer=(0, 1), head=(0, 3))
-
-# %% [markdown]
-# **References**
-# - I. Sutskever, O. Vinyals, Q. Le (2014). *Sequence to sequence learning with neural networks.*
-#   [arXiv:1409.3215](https://arxiv.org/abs/1409.3215)
-# - Y. Wu et al. (2016). *Google's neural machine translation system.*
-#   [arXiv:1609.08144](https://arxiv.org/abs/1609.08144)
-# - A. Holtzman et al. (2020). *The curious case of neural text degeneration.*
-#   [arXiv:1904.09751](https://arxiv.org/abs/1904.09751)
 
 # %% [markdown]
 # ## Leaderboard ★
@@ -855,3 +846,12 @@ leaderboard = {
     "top_k": 24,  # 24 keeps all tokens
     "top_p": 1.0,  # 1 keeps all tokens
 }
+
+# %% [markdown]
+# ## References
+# - I. Sutskever, O. Vinyals, Q. Le (2014). *Sequence to sequence learning with neural networks.*
+#   [arXiv:1409.3215](https://arxiv.org/abs/1409.3215)
+# - Y. Wu et al. (2016). *Google's neural machine translation system.*
+#   [arXiv:1609.08144](https://arxiv.org/abs/1609.08144)
+# - A. Holtzman et al. (2020). *The curious case of neural text degeneration.*
+#   [arXiv:1904.09751](https://arxiv.org/abs/1904.09751)

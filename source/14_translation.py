@@ -561,6 +561,22 @@ for ax, (title, systems) in zip(axes, published.TABLE_2.items(), strict=True):
 # one training, with its own tokens and its own search: no ranges are given, and the costs are the
 # authors' estimates. The two panels must not be compared: another language, another test set.
 #
+# ## Limits
+# BLEU compares with one reference, so a good translation in other words gets a low score. It counts
+# a lost *not* like a lost comma. The bootstrap knows only the sentences that are there: it says
+# nothing about another kind of text, and nothing about another seed of the training. Two scores can
+# be compared only with the same references, the same tokens and the same signature. To know whether
+# a translation is good, somebody has to read it.
+#
+# ## Summary
+# BLEU pools clipped n-gram counts over a corpus; it is useful, and no more than a count. A score
+# has noise, and two systems on the same sentences are compared by drawing the same sentences for
+# both. What is most probable is not always best: a wide beam
+# without a length penalty finds more probable translations, and shorter ones.
+#
+# **Next** [15 · What if there is only a decoder?](../15_language_models/15_language_models.ipynb)
+# The encoder goes: a model that only continues texts, and what it can do.
+#
 # ## Open questions
 # 1. BLEU takes the geometric mean. Take the arithmetic one instead: does the order of the beams
 #    change for the early translator?
@@ -583,35 +599,6 @@ for ax, (title, systems) in zip(axes, published.TABLE_2.items(), strict=True):
 # </details>
 
 # %% [markdown]
-# ## Limits
-# BLEU compares with one reference, so a good translation in other words gets a low score. It counts
-# a lost *not* like a lost comma. The bootstrap knows only the sentences that are there: it says
-# nothing about another kind of text, and nothing about another seed of the training. Two scores can
-# be compared only with the same references, the same tokens and the same signature. To know whether
-# a translation is good, somebody has to read it.
-#
-# ## Summary
-# BLEU pools clipped n-gram counts over a corpus; it is useful, and no more than a count. A score
-# has noise, and two systems on the same sentences are compared by drawing the same sentences for
-# both. What is most probable is not always best: a wide beam
-# without a length penalty finds more probable translations, and shorter ones.
-#
-# **Next** [15 · What if there is only a decoder?](../15_language_models/15_language_models.ipynb)
-# The encoder goes: a model that only continues texts, and what it can do.
-#
-# **References**
-# - K. Papineni et al. (2002). *BLEU: a method for automatic evaluation of machine translation.*
-#   [aclanthology.org/P02-1040](https://aclanthology.org/P02-1040/)
-# - P. Koehn (2004). *Statistical significance tests for machine translation evaluation.*
-#   [aclanthology.org/W04-3250](https://aclanthology.org/W04-3250/)
-# - D. Elliott et al. (2016). *Multi30K: multilingual English-German image descriptions.*
-#   [arXiv:1605.00459](https://arxiv.org/abs/1605.00459)
-# - M. Post (2018). *A call for clarity in reporting BLEU scores.*
-#   [arXiv:1804.08771](https://arxiv.org/abs/1804.08771)
-# - A. Vaswani et al. (2017). *Attention is all you need.*
-#   [arXiv:1706.03762](https://arxiv.org/abs/1706.03762)
-
-# %% [markdown]
 # ## Leaderboard ★
 # Nothing here earns points. Early translators of three seeds are in doubt: which search gets the
 # highest BLEU out of them, if beam × max_length may be at most 320 tokens? A wider beam has to be
@@ -627,3 +614,16 @@ leaderboard = {
     "max_length": 80,  # tokens, EOS included
     "temperature": 1.0,  # the scores are divided by it before the softmax
 }
+
+# %% [markdown]
+# ## References
+# - K. Papineni et al. (2002). *BLEU: a method for automatic evaluation of machine translation.*
+#   [aclanthology.org/P02-1040](https://aclanthology.org/P02-1040/)
+# - P. Koehn (2004). *Statistical significance tests for machine translation evaluation.*
+#   [aclanthology.org/W04-3250](https://aclanthology.org/W04-3250/)
+# - D. Elliott et al. (2016). *Multi30K: multilingual English-German image descriptions.*
+#   [arXiv:1605.00459](https://arxiv.org/abs/1605.00459)
+# - M. Post (2018). *A call for clarity in reporting BLEU scores.*
+#   [arXiv:1804.08771](https://arxiv.org/abs/1804.08771)
+# - A. Vaswani et al. (2017). *Attention is all you need.*
+#   [arXiv:1706.03762](https://arxiv.org/abs/1706.03762)

@@ -206,6 +206,17 @@ def layout():
     return paths
 
 
+@pytest.mark.parametrize("path", sorted((ROOT / "source").glob("*.py")), ids=lambda path: path.stem)
+def test_every_lesson_ends_in_the_same_order(path):
+    headings = re.findall(r"^# ## (.*)$", path.read_text(encoding="utf-8"), re.MULTILINE)
+    parts = ["Limits", "Summary", "Open questions", "References"]
+    wanted = parts if path.stem[:2] != "00" else ["Summary", "References"]  # the tour of the tools
+    assert [heading for heading in headings if heading in parts] == wanted
+    starred = [place for place, heading in enumerate(headings) if "★" in heading]
+    assert all(headings.index(wanted[-2]) < place for place in starred)
+    assert headings[-1] == "References"
+
+
 def test_the_tree_in_the_readme_is_true():
     assert [path for path in layout() if not (ROOT / path).exists()] == []
     assert [path for path in layout() if path.endswith("/") != (ROOT / path).is_dir()] == []

@@ -107,7 +107,7 @@ def score(student, draw):
     expect.gradients(student, reference, "bilinear", q, k, square, cotangent=cotangent, what=what)
 
 
-@check(without={"gradients": "what is asked for is the matrix: nothing is learnt through it"})
+@check(without={"gradients": "what is asked for is the matrix: nothing is learned through it"})
 def as_bilinear(student, draw):
     """qᵀ W k equals the score of the other kind."""
     for d in (9, 6, 1):

@@ -849,7 +849,7 @@ def key_by_key(scores, chosen, rewards, baseline):
 _BOOL = "True and False have no gradient"
 _THREE_AXES = "of three axes the last is axis 2"
 _DISTANCE = "only the distance counts, and its square: they have no sign"
-_NUMBERS = "what is asked for is the matrix: nothing is learnt through it"
+_NUMBERS = "what is asked for is the matrix: nothing is learned through it"
 _EYE = "one-hot rows hold 0 and 1 exactly in any dtype, and minus the weights they take theirs"
 _TOGETHER = "all arguments live on one device"
 _ONE_AXIS = "of one axis the first is the last"

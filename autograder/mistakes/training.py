@@ -1562,7 +1562,7 @@ class ForgetsTheEarlierBatches(_Step):
 
 @mistake(
     "TrainStep",
-    hint="Nothing is learnt: either the optimizer makes no step, or the gradients were set to zero "
+    hint="Nothing is learned: either the optimizer makes no step, or the gradients were set to zero "
     "after `backward`, so that it has nothing to go by.",
 )
 class ZeroesTooLate(_Step):

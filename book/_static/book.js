@@ -6,12 +6,33 @@ addEventListener("DOMContentLoaded", () => {
   for (const one of document.querySelectorAll("details.hide > summary")) one.removeAttribute("aria-label");
 });
 
-// What scrolls sideways can be reached with the keyboard.
+// What scrolls sideways can be reached with the keyboard, and says what it is.
+const WHAT = { "div.math, mjx-container": "formula", ".output.text_html": "output" };
 addEventListener("load", () => {
-  const reach = () => document.querySelectorAll("div.math, mjx-container, .output.text_html").forEach((one) => {
-    if (one.scrollWidth > one.clientWidth) one.tabIndex = 0;
-    else one.removeAttribute("tabindex");
-  });
+  const scrolls = (one) => one.scrollWidth > one.clientWidth && getComputedStyle(one).overflowX === "auto";
+  const reach = () => {
+    for (const [where, what] of Object.entries(WHAT)) {
+      for (const one of document.querySelectorAll(where)) {
+        if (scrolls(one)) {
+          one.tabIndex = 0;
+          one.setAttribute("role", "group");
+          one.setAttribute("aria-label", `${what}, wider than the page`);
+        } else if (one.tabIndex === 0) {
+          for (const name of ["tabindex", "role", "aria-label"]) one.removeAttribute(name);
+        }
+      }
+    }
+  };
   (window.MathJax?.startup?.promise ?? Promise.resolve()).then(reach);
   addEventListener("resize", reach);
 });
+
+// The theme takes the focus from a button that opens or closes a sidebar. It is given back at once,
+// before a sidebar that covers the page opens, so that it is there again when that closes.
+addEventListener("click", (event) => {
+  const button = event.target.closest?.("button.sidebar-toggle");
+  if (!button) return;
+  const back = () => button.focus();
+  button.addEventListener("blur", back, { once: true });
+  setTimeout(() => button.removeEventListener("blur", back));
+}, true);

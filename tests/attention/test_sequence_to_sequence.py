@@ -58,7 +58,7 @@ def test_teacher_forcing_scores_what_greedy_decoding_writes():
     assert torch.equal(logits.argmax(2)[before_end], written[before_end])
 
 
-def test_one_batch_can_be_learnt_by_heart():
+def test_one_batch_can_be_learned_by_heart():
     torch.manual_seed(0)
     corpus = numbers()
     batch = corpus.batch(corpus.train[:8])

@@ -121,7 +121,7 @@ def test_no_future_leaks_and_padding_changes_nothing(pre_norm, fused):
     torch.testing.assert_close(alone, scores[1:2])
 
 
-def test_one_batch_is_learnt_by_heart():
+def test_one_batch_is_learned_by_heart():
     torch.manual_seed(0)
     model = Transformer(9, 11, **SIZES)
     source, target = batch()

@@ -25,6 +25,20 @@ PICTURES = """() => Promise.all([...document.querySelectorAll('img')].map(async 
     await one.decode().catch(() => {});
     return [one.src.slice(-80), one.alt, one.naturalWidth];
 }))"""
+# Where the keyboard is: what stands there, its name, and whether it is seen, with a ring.
+STOP = """() => {
+    const one = document.activeElement, style = getComputedStyle(one);
+    const box = one.getBoundingClientRect();
+    if (one === document.body) return null;
+    return {
+        what: one.matches('a.right-next') ? 'right-next' : one.localName,
+        name: one.ariaLabel || one.title || one.innerText.trim(),
+        ring: parseFloat(style.outlineWidth) > 1 && style.outlineStyle === 'solid'
+            || /0px 0px 0px 3px/.test(style.boxShadow),
+        seen: box.bottom > 0 && box.top < innerHeight && box.right > 0 && box.left < innerWidth,
+    };
+}"""
+STILL = "* { transition: none !important; animation: none !important }"
 WIDEST = "document.documentElement.scrollWidth"
 
 
@@ -172,12 +186,48 @@ def test_what_scrolls_on_a_telephone_is_reached_with_the_keyboard(book, page):
     assert faults_for_assistance(page, ["scrollable-region-focusable"]) == []
 
 
+def test_the_keyboard_goes_through_a_lesson_and_one_sees_where_it_is(book, page):
+    go(page, lesson(book, "05"))
+    page.add_style_tag(content=STILL)
+    stops = []
+    for _ in range(300):
+        page.keyboard.press("Tab")
+        stop = page.evaluate(STOP)
+        if stop is None:
+            break
+        stops.append(stop)
+    assert [one for one in stops if not (one["name"] and one["ring"] and one["seen"])] == []
+    named = [one["name"] for one in stops]
+    assert named[0] == "Skip to main content"
+    controls = ["Search", "Toggle primary sidebar", "Color mode"]
+    places = [next(n for n, name in enumerate(named) if name.startswith(one)) for one in controls]
+    assert places == sorted(places)
+    folds = page.locator("article summary")
+    assert [one["name"] for one in stops if one["what"] == "summary"] == folds.all_inner_texts()
+    assert "right-next" in [one["what"] for one in stops]
+    assert not [one for one in stops if one["what"] == "mjx-container"]  # nothing scrolls so wide
+
+
+@pytest.mark.parametrize("width", [WIDTH, NARROW])
+def test_a_sidebar_that_closes_leaves_the_focus_on_its_button(book, page, width):
+    page.set_viewport_size({"width": width, "height": HEIGHT})
+    go(page, lesson(book, "05"))
+    button = page.get_by_role("button", name="Toggle primary sidebar").locator("visible=true")
+    button.focus()
+    page.keyboard.press("Enter")
+    if width == NARROW:
+        page.locator("dialog[open]").wait_for()
+        page.keyboard.press("Escape")
+        page.locator("dialog[open]").wait_for(state="hidden")
+    assert button.evaluate("one => one === document.activeElement")
+
+
 def faults_for_assistance(page, rules=None):
     """What axe calls serious or critical: rule and place."""
     from axe_playwright_python.sync_playwright import Axe
 
     # A colour that is still changing, as after a change of theme, has any contrast.
-    page.add_style_tag(content="* { transition: none !important; animation: none !important }")
+    page.add_style_tag(content=STILL)
     only = {"runOnly": {"type": "rule", "values": rules}} if rules else {}
     found = Axe().run(page, options={**only, "resultTypes": ["violations"]}).response
     return [
