@@ -14,6 +14,7 @@ from autograder.checking import registry
 from autograder.checking.questions import Question, Replied, agree, asked, floating_places
 from autograder.checking.refusals import has_gradient
 from autograder.checking.relations import between
+from autograder.checking.relations_of_items import ALONE
 from autograder.checking.remembered import (
     Remembered,
     leading_to,
@@ -47,7 +48,7 @@ def diagnose(item: registry.Check, given: Sequence[Replied], seed: int) -> str:
     results = any(got.kind == "value" and not got.agrees(right) for _, got, right in pairs)
     # With other parameters than those that were to be loaded, it computes with other numbers.
     loaded = all(got.agrees(right) for one, got, right in pairs if one.request == "load")
-    likely = _relation(pairs) if loaded else ""
+    likely = _not_of_pairs(_relation(pairs), pairs) if loaded else ""
     likely = likely or (_slip(item, given, wanted, seed, device) if results else "")
     return " ".join(part for part in (likely, where(pairs) if loaded else "") if part)
 
@@ -122,6 +123,27 @@ def _relation(pairs: list[tuple[Question, Replied, Replied]]) -> str:
     if len({one.partition(" (")[0] for one in said}) == 1:
         return said[0] if len(set(said)) == 1 else said[0].partition(" (")[0].rstrip(".") + "."
     return f"In one of the calls, {said[0][0].lower()}{said[0][1:]}"  # others, other numbers
+
+
+def _not_of_pairs(said: str, pairs: list[tuple[Question, Replied, Replied]]) -> str:
+    """The sentence that an item should be returned alone, without the calls that ask for more."""
+    calls = [
+        (one, right.value)
+        for one, _, right in pairs
+        if one.request == "call" and right.kind == "value"
+    ]
+    several = [one for one, right in calls if isinstance(right, tuple)]
+    if ALONE not in said or not several:
+        return said
+    alone = [one for one, right in calls if not isinstance(right, tuple)]
+    switches = set().union(*map(_switched_on, several)) - set().union(*map(_switched_on, alone))
+    unless = f"unless {switches.pop()}=True" if len(switches) == 1 else "where no more is asked for"
+    return said.replace(ALONE, f"{ALONE} {unless}")
+
+
+def _switched_on(question: Question) -> set[str]:
+    """The arguments by name that are True."""
+    return {name for name, value in question.details[1].items() if value is True}
 
 
 def _is_wrong(request: str, question: Question, got: Replied, expected: Replied) -> bool:
