@@ -228,3 +228,35 @@ def test_a_pair_within_a_pair_is_said_to_be_one(known):
         "Of the result's items only the first is wrong: it is a tuple, of which the first item "
         "alone belongs there."
     )
+
+
+def test_weights_drawn_at_random_hide_no_mistake(known):
+    """Whoever makes the wrong layers in another order than the stored mistake draws others."""
+
+    class Right(torch.nn.Module):
+        def __init__(self, bias=True, further=0):
+            super().__init__()
+            for _ in range(further):
+                torch.nn.Linear(3, 3)
+            self.W = torch.nn.Linear(3, 2, bias=bias)
+
+        def forward(self, x):
+            return self.W(x)
+
+    class Hasty(Right):
+        def forward(self, x):
+            return 2 * self.W(x)
+
+    def asks(student, draw):
+        layer = student.build()
+        layer.load({"W.weight": draw.normal(2, 3).float(), "W.bias": draw.normal(2).float()})
+        for size in (1, 4):
+            expect.tensor(layer(draw.normal(size, 3).float()))
+
+    item = Check("layer", "nowhere", asks, reference=Right)
+    known.append(Answer("no bias", "layer", lambda: Right(bias=False, further=1), "no bias"))
+    known.append(Answer("twice", "layer", Hasty, "twice"))
+    assert run_check(item, LocalAnswer(lambda: Right(bias=False)), 7).likely == "no bias"
+    assert run_check(item, LocalAnswer(lambda: Right(bias=False, further=2)), 7).likely == "no bias"
+    lost = run_check(item, LocalAnswer(torch.nn.Identity), 7)
+    assert lost.likely != "no bias"
