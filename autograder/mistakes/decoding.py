@@ -1154,15 +1154,6 @@ def stays_with_itself(scores, log_probs, finished):
 
 @mistake(
     "beam_step",
-    hint="The old scores are left out: these are the log-probabilities of one token. That of a "
-    "beam is its old score plus that of the new token.",
-)
-def forgets_the_old_scores(scores, log_probs, finished):
-    return _best(_ended(log_probs, finished, PAD), *log_probs.shape[1:])
-
-
-@mistake(
-    "beam_step",
     hint="Old scores and log-probabilities are multiplied. Logarithms are added where "
     "probabilities are multiplied.",
 )
