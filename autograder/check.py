@@ -17,6 +17,7 @@ from autograder.checking import recorded, registry
 from autograder.checking.expect import CheckFailed
 from autograder.checking.questions import reference
 from autograder.checking.run_check import run_check
+from autograder.checking.waiting import SECONDS, somebody_waits, word_after
 from autograder.inside.answer import LocalAnswer
 
 PRINTED_LIMIT = 2000
@@ -65,13 +66,17 @@ def refuse_imported(item: registry.Check, answer: object) -> CheckFailed | None:
 def check_quietly(item: registry.Check, answer: object) -> CheckFailed | None:
     """Run the check; print, shortened, what the answer printed. Warnings cost nothing."""
     printed = _Limited()
+    local = LocalAnswer(answer)
+    told = somebody_waits()
+    waiting = word_after(SECONDS, item.name, local) if told else contextlib.nullcontext(local)
     with (
+        waiting as asked,
         warnings.catch_warnings(),
         contextlib.redirect_stdout(printed),
         contextlib.redirect_stderr(printed),
     ):
         warnings.simplefilter("ignore")
-        failure = run_check(item, LocalAnswer(answer), _seed(item))
+        failure = run_check(item, asked, _seed(item))
     if printed.getvalue():
         print(printed.getvalue().rstrip("\n"))
     if printed.dropped:

@@ -11,9 +11,17 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from autograder.checking import registry
-from autograder.checking.questions import Question, Replied, agree, asked, floating_places
+from autograder.checking.questions import (
+    SEEDED,
+    Question,
+    Replied,
+    agree,
+    asked,
+    floating_places,
+)
 from autograder.checking.refusals import has_gradient
 from autograder.checking.relations import between
+from autograder.checking.relations_of_items import ALONE
 from autograder.checking.remembered import (
     Remembered,
     leading_to,
@@ -36,10 +44,15 @@ def diagnose(item: registry.Check, given: Sequence[Replied], seed: int) -> str:
     pairs = _telling(list(zip(questions, given, wanted, strict=True)))
     given, device = [reply for _, reply, _ in pairs], len(pairs) == len(questions)
     stored = _alike(item, pairs, seed, device)
-    found = [(known, replies) for known, replies in stored if agree(replies, given)]
+    chance = _by_chance(pairs)
+
+    def fits(replies: Iterable[Replied], exactly: bool = False) -> bool:
+        return agree(_without(replies, chance), _without(given, chance), exactly)
+
+    found = [(known, replies) for known, replies in stored if fits(replies)]
     found = found or _but_for_refusals(item, pairs, seed, device)
     if len({known.hint for known, _ in found}) > 1:
-        found = [pair for pair in found if agree(pair[1], given, exactly=True)]
+        found = [pair for pair in found if fits(pair[1], exactly=True)]
     hints = {known.hint for known, _ in found}
     if hints:
         return (hints.pop() or "") if len(hints) == 1 else ""
@@ -47,9 +60,28 @@ def diagnose(item: registry.Check, given: Sequence[Replied], seed: int) -> str:
     results = any(got.kind == "value" and not got.agrees(right) for _, got, right in pairs)
     # With other parameters than those that were to be loaded, it computes with other numbers.
     loaded = all(got.agrees(right) for one, got, right in pairs if one.request == "load")
-    likely = _relation(pairs) if loaded else ""
+    likely = _not_of_pairs(_relation(pairs), pairs) if loaded else ""
     likely = likely or (_slip(item, given, wanted, seed, device) if results else "")
     return " ".join(part for part in (likely, where(pairs) if loaded else "") if part)
+
+
+def _by_chance(pairs: list[tuple[Question, Replied, Replied]]) -> set[int]:
+    """The numbers of the replies of objects that could not load the weights they were given.
+
+    They compute with weights drawn at random, in the order in which their layers are made.
+    """
+    failed: set[int] = set()
+    found = set()
+    for number, (question, got, _) in enumerate(pairs):
+        if question.request == "load" and got.kind == "raised":
+            failed.add(question.handle)
+        elif question.handle in failed and question.request in SEEDED:
+            found.add(number)
+    return found
+
+
+def _without(replies: Iterable[Replied], some: set[int]) -> Iterable[Replied]:
+    return (reply for number, reply in enumerate(replies) if number not in some)
 
 
 def _alike(
@@ -122,6 +154,27 @@ def _relation(pairs: list[tuple[Question, Replied, Replied]]) -> str:
     if len({one.partition(" (")[0] for one in said}) == 1:
         return said[0] if len(set(said)) == 1 else said[0].partition(" (")[0].rstrip(".") + "."
     return f"In one of the calls, {said[0][0].lower()}{said[0][1:]}"  # others, other numbers
+
+
+def _not_of_pairs(said: str, pairs: list[tuple[Question, Replied, Replied]]) -> str:
+    """The sentence that an item should be returned alone, without the calls that ask for more."""
+    calls = [
+        (one, right.value)
+        for one, _, right in pairs
+        if one.request == "call" and right.kind == "value"
+    ]
+    several = [one for one, right in calls if isinstance(right, tuple)]
+    if ALONE not in said or not several:
+        return said
+    alone = [one for one, right in calls if not isinstance(right, tuple)]
+    switches = set().union(*map(_switched_on, several)) - set().union(*map(_switched_on, alone))
+    unless = f"unless {switches.pop()}=True" if len(switches) == 1 else "where no more is asked for"
+    return said.replace(ALONE, f"{ALONE} {unless}")
+
+
+def _switched_on(question: Question) -> set[str]:
+    """The arguments by name that are True."""
+    return {name for name, value in question.details[1].items() if value is True}
 
 
 def _is_wrong(request: str, question: Question, got: Replied, expected: Replied) -> bool:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy
 import torch
 
-from autograder.checking.words import describe, number, two_numbers
+from autograder.checking.words import describe, describe_both, number, two_numbers
 
 # Right answers differ by rounding, which depends on the precision: smaller tolerances than these
 # are raised to them. (rtol, atol)
@@ -135,7 +135,7 @@ def rows_sum_to_one(weights: Any, dim: int = -1, what: str = "the weights do not
 def equal(got: Any, expected: Any, what: str) -> None:
     """``got == expected`` for plain values other than tensors, and of the same types."""
     if not _identical(got, expected):
-        raise CheckFailed(what, describe(got), describe(expected))
+        raise CheckFailed(what, *describe_both(got, expected))
 
 
 def _identical(got: Any, expected: Any) -> bool:

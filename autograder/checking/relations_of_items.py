@@ -8,6 +8,7 @@ import torch
 from autograder.checking.alike import same, unpacked
 
 ORDINALS = ("first", "second", "third", "fourth")
+ALONE = "It should be returned alone"
 
 
 def of_lists(got: Any, expected: Any) -> str:
@@ -87,10 +88,15 @@ def of_tuples(got: Any, expected: Any, between: Callable[[Any, Any], str]) -> st
         return f"The {first} and the {second} item of the result are exchanged."
     if len(wrong) != 1 or wrong[0] >= len(ORDINALS):
         return ""
-    said = between(got[wrong[0]], expected[wrong[0]])
+    pair = got[wrong[0]], expected[wrong[0]]
+    only = f"Of the result's items only the {ORDINALS[wrong[0]]} is wrong: "
+    if isinstance(pair[0], tuple) and not isinstance(pair[1], tuple):
+        inner = _which_is_right(*pair)
+        return inner and f"{only}it is a tuple, of which the {inner} item alone belongs there."
+    said = between(*pair)
     if said and not said.startswith(("True", "NaN")):
         said = said[0].lower() + said[1:]
-    return said and f"Of the result's items only the {ORDINALS[wrong[0]]} is wrong: {said}"
+    return said and only + said
 
 
 def _exchanged(got: Any, expected: Any, one: int, other: int) -> bool:
@@ -99,10 +105,14 @@ def _exchanged(got: Any, expected: Any, one: int, other: int) -> bool:
 
 
 def _of_which_one_is_right(got: Any, expected: Any) -> str:
-    for name, part in zip(ORDINALS, got, strict=False):
-        if _like(part, expected):
-            return f"The {name} item of the result is right. It should be returned alone."
-    return ""
+    name = _which_is_right(got, expected)
+    return name and f"The {name} item of the result is right. {ALONE}."
+
+
+def _which_is_right(got: Any, expected: Any) -> str:
+    """'first', if that item of a tuple is what belongs in its place, or ''."""
+    found = (name for name, part in zip(ORDINALS, got, strict=False) if _like(part, expected))
+    return next(found, "")
 
 
 def _like(one: Any, other: Any) -> bool:

@@ -1,6 +1,6 @@
 """Values in a few words, for messages."""
 
-import itertools
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import torch
@@ -8,6 +8,7 @@ import torch
 from autograder.inside.values import Foreign
 
 SHOWN = 60  # characters of a value in a message
+WHOLE = 8  # items of a result of several parts: so many are shown, however long each is
 
 
 def describe(value: Any) -> str:
@@ -19,22 +20,105 @@ def describe(value: Any) -> str:
     if value is None:
         return "None (is there a return?)"
     kind = type(value).__name__
-    return f"{'an' if kind == 'int' else 'a'} {kind}: {short(show(value))}"
+    return f"{'an' if kind == 'int' else 'a'} {kind}: {show(value)}"
 
 
-def show(value: Any) -> str:
-    """Like repr, but tensors are described and only the first items of a container shown."""
-    if isinstance(value, list | tuple):
-        items = ", ".join(show(item) for item in value[: SHOWN // 2])
-        return f"[{items}]" if isinstance(value, list) else f"({items})"
-    if isinstance(value, dict):
-        first = itertools.islice(value.items(), SHOWN // 2)
-        return "{" + ", ".join(f"{key!r}: {show(item)}" for key, item in first) + "}"
-    if isinstance(value, torch.Tensor | Foreign):
-        return describe(value)
+def show(value: Any, room: int = SHOWN) -> str:
+    """Like repr, but tensors are described, and what is long ends behind an item: '… 7 more'.
+
+    ``room``, in characters, is what the items of a list, or the parts of a dict, may take.
+    """
+    if isinstance(value, list | tuple | dict):
+        if room == SHOWN and len(value) <= WHOLE and _has_parts(value):
+            room = WHOLE * 100
+        items = _entries(value) if isinstance(value, dict) else iter(value)
+        shown = _items(items, len(value), room)
+        if isinstance(value, tuple):
+            return f"({shown},)" if len(value) == 1 else f"({shown})"
+        return f"[{shown}]" if isinstance(value, list) else f"{{{shown}}}"
+    if isinstance(value, torch.Tensor):  # without commas, which here are between items
+        return f"tensor {tuple(value.shape)} {str(value.dtype).removeprefix('torch.')}"
+    if isinstance(value, Foreign):
+        return short(value.description)
+    if isinstance(value, str):
+        return _text(value, room)
     if type(value) is int and value.bit_length() > 200:
         return f"a number of {value.bit_length()} bits"
     return repr(value)
+
+
+def _has_parts(value: list[Any] | tuple[Any, ...] | dict[str, Any]) -> bool:
+    """Whether a container is a result of several parts: a tuple, or one that holds tensors."""
+    items = value.values() if isinstance(value, dict) else value
+    return isinstance(value, tuple) or any(isinstance(item, torch.Tensor) for item in items)
+
+
+def _items(items: Iterable[Any], count: int, room: int) -> str:
+    """The first of ``count`` items, as many as find room but at least one, and how many follow."""
+    shown: list[str] = []
+    taken = 0
+    for item in items:
+        text = item if isinstance(item, _Entry) else show(item, max(min(room, SHOWN) // 2, 10))
+        taken += len(text) + 2
+        if shown and taken > room:
+            break
+        shown.append(text)
+    more = [f"… {count - len(shown)} more"] if len(shown) < count else []
+    return ", ".join(shown + more)
+
+
+class _Entry(str):
+    """A key of a dict with its value, as they are shown."""
+
+
+def _entries(table: dict[str, Any]) -> Iterator[_Entry]:
+    return (_Entry(f"{_text(key, SHOWN)}: {show(item, SHOWN // 2)}") for key, item in table.items())
+
+
+def _text(value: str, room: int) -> str:
+    if len(value) <= room:
+        return repr(value)
+    return f"{value[: room - 1]!r}… {len(value) - room + 1} more characters"
+
+
+def describe_both(got: Any, expected: Any) -> tuple[str, str]:
+    """Both in a few words; where these hide what differs, the first item that does is added."""
+    pair = describe(got), describe(expected)
+    path = _difference(got, expected)
+    if not path or not any("… " in text for text in pair):
+        return pair
+    return _with_item(pair[0], got, path), _with_item(pair[1], expected, path)
+
+
+def _with_item(text: str, value: Any, path: list[Any]) -> str:
+    place = "".join(f"[{_text(key, SHOWN) if isinstance(key, str) else key}]" for key in path)
+    for key in path:
+        if not _has(value, key):
+            return f"{text}\nno item {place}"
+        value = value[key]
+    return f"{text}\n{place} = {show(value, SHOWN - 1)}"
+
+
+def _has(value: Any, key: Any) -> bool:
+    return key in value if isinstance(value, dict) else key < len(value)
+
+
+def _difference(got: Any, expected: Any) -> list[Any] | None:
+    """The way to the first item that differs: [] if that is the value itself, None if none does."""
+    if type(got) is not type(expected):
+        return []
+    if isinstance(expected, torch.Tensor):
+        return None if got.dtype == expected.dtype and torch.equal(got, expected) else []
+    if not isinstance(expected, list | tuple | dict):
+        return None if got == expected else []
+    tables = isinstance(expected, dict)
+    for key in [*expected, *got] if tables else range(max(len(got), len(expected))):
+        if not _has(got, key) or not _has(expected, key):
+            return [key]
+        inner = _difference(got[key], expected[key])
+        if inner is not None:
+            return [key, *inner]
+    return None
 
 
 def short(text: str) -> str:

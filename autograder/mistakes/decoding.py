@@ -1152,6 +1152,47 @@ def stays_with_itself(scores, log_probs, finished):
     return values, torch.arange(K).repeat(B, 1), tokens
 
 
+@mistake(
+    "beam_step",
+    hint="Old scores and log-probabilities are multiplied. Logarithms are added where "
+    "probabilities are multiplied.",
+)
+def multiplies_the_scores(scores, log_probs, finished):
+    return _best(scores[..., None] * _ended(log_probs, finished, PAD), *log_probs.shape[1:])
+
+
+@mistake(
+    "beam_step",
+    hint="The candidates are put side by side token by token, (B, V · K), but taken apart as if "
+    "they stood beam by beam.",
+)
+def flattens_token_by_token(scores, log_probs, finished):
+    totals = (scores[..., None] + _ended(log_probs, finished, PAD)).mT.flatten(1)
+    new, place = totals.topk(log_probs.shape[1], dim=1)
+    return new, place // log_probs.shape[2], place % log_probs.shape[2]
+
+
+@mistake(
+    "beam_step",
+    hint="The scores that come back are the old ones of the beams that are kept. They lack the "
+    "token that was added.",
+)
+def returns_the_scores_before(scores, log_probs, finished):
+    totals = scores[..., None] + _ended(log_probs, finished, PAD)
+    _, beam, token = _best(totals, *log_probs.shape[1:])
+    return scores.gather(1, beam), beam, token
+
+
+@mistake(
+    "beam_step",
+    hint="log_softmax is taken of the log-probabilities once more: they come in as they should be "
+    "added.",
+)
+def normalises_once_more(scores, log_probs, finished):
+    totals = scores[..., None] + _ended(log_probs.log_softmax(-1), finished, PAD)
+    return _best(totals, *log_probs.shape[1:])
+
+
 @alternative("beam_step")
 def takes_the_best_of_each_beam_first(scores, log_probs, finished):
     K, V = log_probs.shape[1:]

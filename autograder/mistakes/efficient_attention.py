@@ -726,6 +726,247 @@ def returns_the_last_block(q, k, v, block, causal=False):
     return _by_maximum(q, k, v, block, causal, -INF, torch.maximum)[-1]
 
 
+def _tiles(q, k, v, block, causal, shrink=(True, True), finish=None, fresh=True, outer=None):
+    """The two loops with running maximum, total and context, and steps that can be changed.
+
+    ``shrink`` says whether total and context shrink, ``finish`` makes (context, lse) of the three
+    numbers, ``fresh`` whether they begin anew for each block of queries.
+    """
+    contexts, sums, numbers = [], [], None
+    for i in range(0, q.shape[-2], block):
+        if fresh or numbers is None:
+            numbers = torch.full_like(q[..., i : i + block, :1], -INF), 0.0, 0.0
+        for j in range(0, k.shape[-2], block):
+            if causal and outer and j > 0 and outer(i, j):
+                break
+            scores, (old, total, context) = _tile(q, k, i, j, block, causal), numbers
+            new = old.maximum(scores.amax(-1, keepdim=True))
+            powers, factor = torch.exp(scores - new), torch.exp(old - new)
+            total = (factor if shrink[0] else 1) * total + powers.sum(-1, keepdim=True)
+            context = (factor if shrink[1] else 1) * context + powers @ v[..., j : j + block, :]
+            numbers = new, total, context
+        found = (finish or _finished)(*numbers, scores)
+        contexts.append(found[0])
+        sums.append(found[1].squeeze(-1))
+    return torch.cat(contexts, -2), torch.cat(sums, -1)
+
+
+def _finished(largest, total, context, scores):
+    return context / total, largest + total.log()
+
+
+@mistake(
+    "flash_attention",
+    hint="Total and context are taken over as they are. They were made with the old maximum: when "
+    "it grows, both must shrink by exp(old maximum - new maximum).",
+)
+def shrinks_nothing(q, k, v, block, causal=False):
+    return _tiles(q, k, v, block, causal, (False, False))
+
+
+@mistake(
+    "flash_attention",
+    hint="Only the context shrinks with the new maximum. The total is a sum of the same powers: it "
+    "must shrink, too.",
+)
+def shrinks_only_the_running_context(q, k, v, block, causal=False):
+    return _tiles(q, k, v, block, causal, (False, True))
+
+
+@mistake(
+    "flash_attention",
+    hint="Only the total shrinks with the new maximum. The context is a sum of the same powers: it "
+    "must shrink, too.",
+)
+def shrinks_only_the_running_total(q, k, v, block, causal=False):
+    return _tiles(q, k, v, block, causal, (True, False))
+
+
+@mistake(
+    "flash_attention",
+    hint="For lse the maximum is subtracted. The total is a sum of exp(score - maximum): multiply "
+    "it by exp(maximum), then take the logarithm.",
+)
+def subtracts_the_maximum_from_lse(q, k, v, block, causal=False):
+    def finish(largest, total, context, scores):
+        return context / total, total.log() - largest
+
+    return _tiles(q, k, v, block, causal, finish=finish)
+
+
+@mistake(
+    "flash_attention",
+    hint="lse is the logarithm of the total alone. The total is a sum of exp(score - maximum), so "
+    "the maximum is missing.",
+)
+def forgets_the_maximum_in_lse(q, k, v, block, causal=False):
+    def finish(largest, total, context, scores):
+        return context / total, total.log()
+
+    return _tiles(q, k, v, block, causal, finish=finish)
+
+
+@mistake(
+    "flash_attention",
+    hint="For lse, maximum and logarithm are multiplied. The logarithm of a product is a sum.",
+)
+def multiplies_for_lse(q, k, v, block, causal=False):
+    def finish(largest, total, context, scores):
+        return context / total, largest * total.log()
+
+    return _tiles(q, k, v, block, causal, finish=finish)
+
+
+@mistake(
+    "flash_attention",
+    hint="What is returned as lse is the total as it is: neither multiplied by exp(maximum), nor "
+    "its logarithm.",
+)
+def returns_the_total(q, k, v, block, causal=False):
+    def finish(largest, total, context, scores):
+        return context / total, total
+
+    return _tiles(q, k, v, block, causal, finish=finish)
+
+
+@mistake(
+    "flash_attention",
+    hint="lse is the maximum plus the total. It is the total's logarithm that belongs there.",
+)
+def adds_the_total_to_the_maximum(q, k, v, block, causal=False):
+    def finish(largest, total, context, scores):
+        return context / total, largest + total
+
+    return _tiles(q, k, v, block, causal, finish=finish)
+
+
+@mistake(
+    "flash_attention",
+    hint="lse is the logarithm of exp(maximum) · total, computed as it stands: exp overflows for "
+    "large scores. The logarithm of a product is a sum of logarithms.",
+)
+def overflows_in_lse(q, k, v, block, causal=False):
+    def finish(largest, total, context, scores):
+        return context / total, (largest.exp() * total).log()
+
+    return _tiles(q, k, v, block, causal, finish=finish)
+
+
+@mistake("flash_attention", hint="lse is that of the last tile of keys. All keys belong to it.")
+def takes_lse_of_the_last_tile(q, k, v, block, causal=False):
+    def finish(largest, total, context, scores):
+        return context / total, scores.logsumexp(-1, keepdim=True)
+
+    return _tiles(q, k, v, block, causal, finish=finish)
+
+
+@mistake(
+    "flash_attention",
+    hint="The context is never divided by the total: it is a sum, not an average.",
+)
+def never_divides(q, k, v, block, causal=False):
+    def finish(largest, total, context, scores):
+        return context, largest + total.log()
+
+    return _tiles(q, k, v, block, causal, finish=finish)
+
+
+@mistake(
+    "flash_attention",
+    hint="The context is divided by lse. Divide by the total, the sum of the powers themselves.",
+)
+def divides_by_lse(q, k, v, block, causal=False):
+    def finish(largest, total, context, scores):
+        lse = largest + total.log()
+        return context / lse, lse
+
+    return _tiles(q, k, v, block, causal, finish=finish)
+
+
+@mistake(
+    "flash_attention",
+    hint="With causal, the tile on the diagonal is skipped: only the tiles wholly before the "
+    "queries are seen, and the first. A query sees itself, and what its own tile has before it.",
+)
+def skips_the_diagonal(q, k, v, block, causal=False):
+    return _tiles(q, k, v, block, causal, outer=lambda i, j: j >= i)
+
+
+@mistake(
+    "flash_attention",
+    hint="Maximum, total and context begin once for all. Each block of queries begins with its "
+    "own.",
+)
+def begins_only_once(q, k, v, block, causal=False):
+    return _tiles(q, k, v, block, causal, fresh=False)
+
+
+@mistake(
+    "flash_attention",
+    hint="The maximum, the total or the context are made for `block` queries. The last block may "
+    "have fewer: a slice of q knows how many.",
+)
+def begins_with_whole_blocks(q, k, v, block, causal=False):
+    parts = []
+    for i in range(0, q.shape[-2], block):
+        largest = q.new_full((*q.shape[:-2], block), -INF)
+        numbers = q.new_zeros(*largest.shape, v.shape[-1]), torch.zeros_like(largest), largest
+        for j in range(0, k.shape[-2], block):
+            scores = _tile(q, k, i, j, block, causal)
+            numbers = _merge(*numbers, scores, v[..., j : j + block, :])
+        parts.append((numbers[0] / numbers[1][..., None], numbers[2] + numbers[1].log()))
+    return _join(parts)
+
+
+@mistake(
+    "flash_attention",
+    hint="The context begins with d_k features. It is made of values, which have d_v.",
+)
+def begins_with_the_features_of_q(q, k, v, block, causal=False):
+    parts = []
+    for i in range(0, q.shape[-2], block):
+        rows = q[..., i : i + block, :]
+        largest = torch.full_like(rows[..., 0], -INF)
+        numbers = torch.zeros_like(rows), torch.zeros_like(largest), largest
+        for j in range(0, k.shape[-2], block):
+            scores = _tile(q, k, i, j, block, causal)
+            numbers = _merge(*numbers, scores, v[..., j : j + block, :])
+        parts.append((numbers[0] / numbers[1][..., None], numbers[2] + numbers[1].log()))
+    return _join(parts)
+
+
+@mistake(
+    "flash_attention",
+    hint="A part is kept for every tile. Divide and keep behind the inner loop: once for each "
+    "block of queries.",
+)
+def keeps_every_tile(q, k, v, block, causal=False):
+    parts = []
+    for i in range(0, q.shape[-2], block):
+        for stop in range(block, k.shape[-2] + block, block):
+            seen = _tiles(q[..., : i + block, :], k[..., :stop, :], v, block, causal)
+            parts.append((seen[0][..., i:, :], seen[1][..., i:]))
+    return _join(parts)
+
+
+@mistake(
+    "flash_attention",
+    hint="The keys go as far as there are queries: what lies behind position T_q is never seen. "
+    "There are T_k keys.",
+)
+def cuts_the_keys_to_the_queries(q, k, v, block, causal=False):
+    T_q = q.shape[-2]
+    return _tiles(q, k[..., :T_q, :], v[..., :T_q, :], block, causal)
+
+
+@mistake(
+    "flash_attention",
+    hint="causal is used the wrong way around: False hides what comes later, True does not.",
+)
+def inverts_causal(q, k, v, block, causal=False):
+    return _tiles(q, k, v, block, not causal)
+
+
 @alternative("flash_attention")
 def keeps_sum_and_maximum(q, k, v, block, causal=False):
     parts = []

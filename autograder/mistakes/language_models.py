@@ -322,6 +322,227 @@ def counts_bits(logits, tokens, counted=None):
     return _loss(logits, tokens, counted) / math.log(2)
 
 
+NOT_SHIFTED = (
+    "The tokens are not shifted against the scores: both are cut at the same end. The scores at "
+    "position t are for the token at t + 1."
+)
+
+
+@mistake("language_model_loss", hint=NOT_SHIFTED)
+def cuts_both_at_the_end(logits, tokens, counted=None):
+    counted = None if counted is None else counted[:, :-1]
+    return _loss(logits[:, :-1], tokens[:, :-1], counted, shift=0)
+
+
+@mistake("language_model_loss", hint=NOT_SHIFTED)
+def cuts_both_at_the_beginning(logits, tokens, counted=None):
+    counted = None if counted is None else counted[:, 1:]
+    return _loss(logits[:, 1:], tokens[:, 1:], counted, shift=0)
+
+
+@mistake(
+    "language_model_loss",
+    hint="The tokens are shifted by two. The scores at position t are for the token at t + 1.",
+)
+def shifts_by_two(logits, tokens, counted=None):
+    return _loss(logits[:, :-1], tokens[:, 1:], None if counted is None else counted[:, 1:])
+
+
+@mistake(
+    "language_model_loss",
+    hint="The second token is never asked for. Only the first one is not predicted by anything.",
+)
+def forgets_the_second_token(logits, tokens, counted=None):
+    return _loss(logits[:, 1:], tokens[:, 1:], None if counted is None else counted[:, 1:])
+
+
+@mistake(
+    "language_model_loss",
+    hint="The tokens are rolled in a circle: behind the last token the first one is asked for. "
+    "Drop that position.",
+)
+def rolls_in_a_circle(logits, tokens, counted=None):
+    counted = None if counted is None else counted.roll(-1, 1)
+    return _loss(logits, tokens.roll(-1, 1), counted, shift=0)
+
+
+@mistake(
+    "language_model_loss",
+    hint="The batch is flattened before it is shifted: behind the last token of a sequence, the "
+    "first one of the next sequence is asked for.",
+)
+def shifts_across_sequences(logits, tokens, counted=None):
+    counted = None if counted is None else counted.reshape(1, -1)
+    return _loss(logits.flatten(0, 1)[None], tokens.reshape(1, -1), counted)
+
+
+@mistake(
+    "language_model_loss",
+    hint="Padding is looked for among the tokens that are read. It is the token to be predicted "
+    "that must not be PAD.",
+)
+def looks_for_padding_among_the_read(logits, tokens, counted=None):
+    keep = tokens[:, :-1] != PAD if counted is None else (tokens[:, :-1] != PAD) & counted[:, 1:]
+    return _loss(logits, tokens, keep, pad=False, where=lambda keep: keep)
+
+
+@mistake(
+    "language_model_loss",
+    hint="Whether a token counts is looked up at the token that is read. It depends on the token "
+    "to be predicted: its PAD, and its `counted`.",
+)
+def looks_at_what_is_read(logits, tokens, counted=None):
+    keep = tokens != PAD if counted is None else (tokens != PAD) & counted
+    return _loss(logits, tokens, keep[:, :-1], pad=False, where=lambda keep: keep)
+
+
+@mistake(
+    "language_model_loss",
+    hint="The mean is taken over all positions, those that do not count as zeros. Divide by how "
+    "many count; where there are none, it is NaN.",
+)
+def takes_the_mean_of_all(logits, tokens, counted=None):
+    return _loss(logits, tokens, counted, mean=lambda loss, counts: loss.mean())
+
+
+@mistake(
+    "language_model_loss",
+    hint="The sum is divided by the number of all tokens but PAD, the first ones among them. "
+    "Divide by how many count.",
+)
+def divides_by_all_but_padding(logits, tokens, counted=None):
+    words = max(1, int((tokens != PAD).sum()))
+    return _loss(logits, tokens, counted, mean=lambda loss, counts: loss.sum() / words)
+
+
+@mistake(
+    "language_model_loss",
+    hint="The sum is divided by B · T. Divide by how many tokens count.",
+)
+def divides_by_the_size_of_the_batch(logits, tokens, counted=None):
+    return _loss(logits, tokens, counted, mean=lambda loss, _: loss.sum() / tokens.numel())
+
+
+@mistake(
+    "language_model_loss",
+    hint="The sum is divided by the number of sequences. Divide by how many tokens count.",
+)
+def divides_by_the_sequences(logits, tokens, counted=None):
+    return _loss(logits, tokens, counted, mean=lambda loss, _: loss.sum() / len(tokens))
+
+
+@mistake(
+    "language_model_loss",
+    hint="With `counted`, PAD is among those by which the sum is divided. It never counts.",
+)
+def divides_by_counted_padding(logits, tokens, counted=None):
+    def mean(loss, counts):
+        counts = counts if counted is None else counted[:, 1:]
+        return loss.sum() / counts.sum().clamp(min=1)
+
+    return _loss(logits, tokens, counted, mean=mean)
+
+
+@mistake(
+    "language_model_loss",
+    hint="`counted` is read the other way around: True means that the token counts.",
+)
+def inverts_counted(logits, tokens, counted=None):
+    return _loss(logits, tokens, None if counted is None else ~counted)
+
+
+@mistake(
+    "language_model_loss",
+    hint="It is PAD that counts here, and nothing else: the condition is the wrong way around.",
+)
+def counts_only_padding(logits, tokens, counted=None):
+    keep = (tokens == PAD) if counted is None else (tokens == PAD) & counted
+    return _loss(logits, tokens, keep, pad=False)
+
+
+@mistake(
+    "language_model_loss",
+    hint="Every position counts: neither PAD nor `counted` is looked at. And where there is "
+    "nothing to predict, 0 is divided by 0.",
+)
+def counts_every_position(logits, tokens, counted=None):
+    return _loss(logits, tokens, None, pad=False, mean=lambda loss, counts: loss.mean())
+
+
+@mistake(
+    "language_model_loss",
+    hint="One loss comes back for each position. Average those that count.",
+)
+def returns_every_loss(logits, tokens, counted=None):
+    return _loss(logits, tokens, counted, mean=lambda loss, counts: loss)
+
+
+@mistake(
+    "language_model_loss",
+    hint="One mean comes back for each sequence. One is asked for, over all tokens that count.",
+)
+def returns_a_mean_per_sequence(logits, tokens, counted=None):
+    return _loss(logits, tokens, counted, mean=_mean_per_sequence)
+
+
+def _mean_per_sequence(loss, counts):
+    return loss.sum(1) / counts.sum(1).clamp(min=1)
+
+
+@mistake(
+    "language_model_loss",
+    hint="This is a mean of the sequences' means, and a sequence without any token that counts is "
+    "among them, with 0. One mean over all tokens that count.",
+)
+def averages_all_sequences(logits, tokens, counted=None):
+    return _loss(logits, tokens, counted, mean=lambda *both: _mean_per_sequence(*both).mean())
+
+
+@mistake(
+    "language_model_loss",
+    hint="softmax is taken twice: what goes into log_softmax, or into F.cross_entropy, are scores, "
+    "not probabilities.",
+)
+def takes_softmax_of_probabilities(logits, tokens, counted=None):
+    return _loss(logits.softmax(-1), tokens, counted)
+
+
+LOG_OF_ZERO = (
+    "A softmax and its logarithm are taken one after the other: in float32 a small probability "
+    "becomes 0, and its logarithm -inf. log_softmax does both at once."
+)
+
+
+def _unlikely(logits, tokens, counted, keep):
+    counts = tokens[:, 1:] != PAD if counted is None else (tokens[:, 1:] != PAD) & counted[:, 1:]
+    log_p = logits[:, :-1].softmax(-1).log()
+    loss = -log_p.gather(2, tokens[:, 1:, None]).squeeze(2)
+    return keep(loss, counts).sum() / counts.sum().clamp(min=1)
+
+
+@mistake("language_model_loss", hint=LOG_OF_ZERO)
+def takes_the_log_of_zero(logits, tokens, counted=None):
+    return _unlikely(logits, tokens, counted, lambda loss, counts: loss.masked_fill(~counts, 0.0))
+
+
+@mistake("language_model_loss", hint=LOG_OF_ZERO)
+def multiplies_the_log_of_zero(logits, tokens, counted=None):
+    return _unlikely(logits, tokens, counted, lambda loss, counts: loss * counts)
+
+
+@mistake(
+    "language_model_loss",
+    hint="The scores are reshaped to (B, vocab_size, T - 1), which mixes positions with ids. "
+    "F.cross_entropy wants these axes exchanged: transpose, or flatten both tensors.",
+)
+def reshapes_for_cross_entropy(logits, tokens, counted=None):
+    target = tokens[:, 1:]
+    counts = target != PAD if counted is None else (target != PAD) & counted[:, 1:]
+    B, T, V = logits[:, :-1].shape
+    loss = F.cross_entropy(logits[:, :-1].reshape(B, V, T), target, reduction="none")
+    return (loss * counts).sum() / counts.sum().clamp(min=1)
+
+
 def _how_many(logits, tokens, counted=None):
     """Of each sequence, how many of its tokens count."""
     keep = tokens != PAD if counted is None else (tokens != PAD) & counted

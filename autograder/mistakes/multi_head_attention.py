@@ -460,11 +460,13 @@ class DropsTwice(_Heads):
         return F.dropout(context, self.rate()), weights
 
 
-@mistake(
-    "MultiHeadAttention",
-    hint="Dropout falls on the context of the heads. It belongs to the weights: hand the "
-    "probability to `attend`.",
+DROPS_THE_CONTEXT = (
+    "Dropout falls on the context of the heads. It belongs to the weights: hand the probability to "
+    "`attend`."
 )
+
+
+@mistake("MultiHeadAttention", hint=DROPS_THE_CONTEXT)
 class DropsTheContext(_Heads):
     def attend(self, q, k, v, mask):
         context, weights = attend(q, k, v, mask)
@@ -549,6 +551,235 @@ class LosesTheWeightsWhenFused(_Heads):
         return attend(q, k, v, mask, self.rate(), self.fused)
 
 
+class _Given(_Heads):
+    """With the lines of `forward` that are given."""
+
+    def __init__(self, d_model, n_heads, dropout=0.0, fused=False):
+        super().__init__(d_model, n_heads, dropout, fused)
+        self.fused = fused
+
+    def split(self, x):
+        return x.unflatten(-1, (self.n_heads, -1)).transpose(1, 2)
+
+    def merge(self, x):
+        return x.transpose(1, 2).flatten(2)
+
+    def forward(self, query, key, value, mask=None, head_mask=None, return_weights=False):
+        if mask is not None and mask.dim() == 3:
+            mask = mask.unsqueeze(1)
+        self.by_kernel = self.fused and not return_weights
+        q, k, v = (self.split(x) for x in self.project(query, key, value))
+        context, weights = self.attend(q, k, v, mask)
+        output = self.finish(self.merge(self.gate(context, head_mask)))
+        return (output, weights) if return_weights else output
+
+
+@mistake(
+    "MultiHeadAttention",
+    hint="The features are split into (d_head, heads): a head gets every n_heads-th feature. It "
+    "should get d_head neighbours, as in 7.1.",
+)
+class TakesEveryNthFeature(_Heads):
+    def split(self, x):
+        return x.unflatten(-1, (-1, self.n_heads)).permute(0, 3, 1, 2)
+
+
+@mistake(
+    "MultiHeadAttention",
+    hint="Head h works with the features h, h + n_heads and so on: they are split so, and merged "
+    "so. A head has d_head neighbours, as in 7.1, and other weights fit to other features.",
+)
+class InterleavesTheHeads(TakesEveryNthFeature):
+    def merge(self, x):
+        return x.permute(0, 2, 3, 1).flatten(2)
+
+
+@mistake(
+    "MultiHeadAttention",
+    hint="After the merge the heads take turns, feature by feature. Before the last two axes are "
+    "joined, they should be (H, d_head), in this order.",
+)
+class MergesFeatureByFeature(_Heads):
+    def merge(self, x):
+        return x.permute(0, 2, 3, 1).flatten(2)
+
+
+@mistake(
+    "MultiHeadAttention",
+    hint="The merge joins the positions of a head with its features: the heads still stand before "
+    "the positions. Swap these two axes back first.",
+)
+class JoinsPositionsAndFeatures(_Given):
+    def merge(self, x):
+        return x.flatten(2)
+
+
+@mistake(
+    "MultiHeadAttention",
+    hint="The merge joins positions and heads. In (B, T_q, H, d_head) it is the last two axes that "
+    "belong together.",
+)
+class JoinsPositionsAndHeads(_Given):
+    def merge(self, x):
+        return x.transpose(1, 2).flatten(1, 2)
+
+
+@mistake(
+    "MultiHeadAttention",
+    hint="The weights that come back are multiplied by head_mask. It silences what a head says, "
+    "not where it looks: they are those without it.",
+)
+class GatesTheWeights(_Heads):
+    def forward(self, query, key, value, mask=None, head_mask=None, return_weights=False):
+        output, weights = super().forward(query, key, value, mask, head_mask, True)
+        weights = weights if head_mask is None else weights * head_mask[..., None, None]
+        return (output, weights) if return_weights else output
+
+
+@mistake(
+    "MultiHeadAttention",
+    hint="`if head_mask` asks several numbers at once whether they are true, which PyTorch "
+    "refuses. Ask whether it is None.",
+)
+class AsksWhetherTheGatesAreTrue(_Given):
+    def gate(self, context, head_mask):
+        return context * head_mask[..., None, None] if head_mask else context
+
+
+@mistake(
+    "MultiHeadAttention",
+    hint="A gate only opens or shuts here. It is any number, and the head's context is multiplied "
+    "by it.",
+)
+class OpensOrShuts(_Heads):
+    def gate(self, context, head_mask):
+        return context if head_mask is None else context * (head_mask[..., None, None] != 0)
+
+
+@mistake(
+    "MultiHeadAttention",
+    hint="With fused=True nothing is dropped in training. `attend` takes the probability in both "
+    "cases.",
+)
+class DropsOnlyUnfused(_Given):
+    def attend(self, q, k, v, mask):
+        return attend(q, k, v, mask, 0.0 if self.by_kernel else self.rate())
+
+
+@mistake("MultiHeadAttention", hint=DROPS_THE_CONTEXT)
+class DropsTheKernelsContext(_Given):
+    def attend(self, q, k, v, mask):
+        context, weights = attend(q, k, v, mask, 0.0, self.by_kernel)
+        return F.dropout(context, self.rate()), weights
+
+
+@mistake(
+    "MultiHeadAttention",
+    hint="`fused` is handed to `attend` where the probability of dropout belongs: with fused=True "
+    "all weights are dropped, without it none.",
+)
+class HandsOnFusedAsDropout(_Given):
+    def attend(self, q, k, v, mask):
+        return attend(q, k, v, mask, self.by_kernel)
+
+
+@mistake(
+    "MultiHeadAttention",
+    hint="The mask gets an axis for the heads twice: the given lines have done it already.",
+)
+class UnsqueezesTheMaskAgain(_Given):
+    def attend(self, q, k, v, mask):
+        mask = None if mask is None else mask.unsqueeze(1)
+        return attend(q, k, v, mask, self.rate(), self.by_kernel)
+
+
+@mistake(
+    "MultiHeadAttention",
+    hint="query is added to the output. That is not part of this layer: lesson 09 adds it around "
+    "the layer.",
+)
+class AddsTheQuery(_Heads):
+    def forward(self, query, key, value, mask=None, head_mask=None, return_weights=False):
+        output, weights = super().forward(query, key, value, mask, head_mask, True)
+        return (query + output, weights) if return_weights else query + output
+
+
+@mistake("MultiHeadAttention", hint="W_v exists, but the values are made with W_k.")
+class MakesValuesWithWk(_Heads):
+    def project(self, query, key, value):
+        return self.W_q(query), self.W_k(key), self.W_k(value)
+
+
+@mistake(
+    "MultiHeadAttention", hint="W_k and W_v exist, but keys and values are made with W_q, too."
+)
+class MakesAllWithWq(_Heads):
+    def project(self, query, key, value):
+        return self.W_q(query), self.W_q(key), self.W_q(value)
+
+
+@mistake(
+    "MultiHeadAttention",
+    hint="W_q, W_k and W_v exist, but query, key and value do not pass through them.",
+)
+class SkipsTheProjections(_Heads):
+    def project(self, query, key, value):
+        return query, key, value
+
+
+@mistake("MultiHeadAttention", hint="W_v exists, but value does not pass through it.")
+class SkipsWv(_Heads):
+    def project(self, query, key, value):
+        return self.W_q(query), self.W_k(key), value
+
+
+@mistake(
+    "MultiHeadAttention",
+    hint="The weights of W_q, W_k and W_v are used transposed: nn.Linear stores (out, in). Call "
+    "the layers.",
+)
+class UsesTransposedWeights(_Heads):
+    def project(self, query, key, value):
+        pairs = ((self.W_q, query), (self.W_k, key), (self.W_v, value))
+        return (x @ layer.weight + layer.bias for layer, x in pairs)
+
+
+ONE_HEAD = (
+    "Nothing is split: this is one head over all d_model features. Each of the n_heads has d_head "
+    "of them, and weights of its own."
+)
+
+
+@mistake("MultiHeadAttention", hint=ONE_HEAD)
+class HasOneHead(_Given):
+    def split(self, x):
+        return x
+
+    def merge(self, x):
+        return x
+
+
+@mistake("MultiHeadAttention", hint=ONE_HEAD)
+class HasOneHeadWithAnAxis(_Given):
+    def split(self, x):
+        return x.unsqueeze(1)
+
+
+@mistake("MultiHeadAttention", hint="W_o has no bias. All four layers have one.")
+class ForgetsTheOutputBias(_Heads):
+    def __init__(self, d_model, n_heads, dropout=0.0, fused=False):
+        super().__init__(d_model, n_heads, dropout, fused)
+        self.W_o = nn.Linear(d_model, d_model, bias=False)
+
+
+@mistake("MultiHeadAttention", hint="W_q, W_k and W_v have no bias. All four layers have one.")
+class ForgetsTheInnerBiases(_Heads):
+    def __init__(self, d_model, n_heads, dropout=0.0, fused=False):
+        super().__init__(d_model, n_heads, dropout, fused)
+        for name in self.layers[:3]:
+            setattr(self, name, nn.Linear(d_model, d_model, bias=False))
+
+
 @alternative("MultiHeadAttention")
 class HeadAfterHead(_Heads):
     def attend(self, q, k, v, mask):
@@ -623,6 +854,151 @@ def takes_a_square_output(d_model, n_heads, d_head, bias=True):
 @mistake("attention_parameters", hint="The biases are counted even if bias is False.")
 def always_counts_biases(d_model, n_heads, d_head, bias=True):
     return 4 * d_model * n_heads * d_head + 3 * n_heads * d_head + d_model
+
+
+@mistake(
+    "attention_parameters",
+    hint="Four biases of d_model are counted. A bias is as long as its layer's output: "
+    "n_heads · d_head for the first three.",
+)
+def gives_all_biases_the_model_size(d_model, n_heads, d_head, bias=True):
+    return 4 * d_model * n_heads * d_head + (4 * d_model if bias else 0)
+
+
+@mistake("attention_parameters", hint="The bias of W_o is missing: d_model numbers.")
+def forgets_the_output_bias(d_model, n_heads, d_head, bias=True):
+    return (4 * d_model + 3 * bias) * n_heads * d_head
+
+
+@mistake(
+    "attention_parameters",
+    hint="Only W_o's bias is counted. W_q, W_k and W_v have one each as well.",
+)
+def forgets_the_inner_biases(d_model, n_heads, d_head, bias=True):
+    return 4 * d_model * n_heads * d_head + (d_model if bias else 0)
+
+
+@mistake(
+    "attention_parameters",
+    hint="The lengths of the biases are exchanged. A bias is as long as its layer's output: "
+    "n_heads · d_head for the first three, d_model for W_o.",
+)
+def takes_the_biases_of_the_inputs(d_model, n_heads, d_head, bias=True):
+    inner = n_heads * d_head
+    return 4 * d_model * inner + (3 * d_model + inner if bias else 0)
+
+
+@mistake(
+    "attention_parameters",
+    hint="The first three biases are counted for one head: each is n_heads · d_head long.",
+)
+def counts_the_biases_of_one_head(d_model, n_heads, d_head, bias=True):
+    return 4 * d_model * n_heads * d_head + (3 * d_head + d_model if bias else 0)
+
+
+@mistake(
+    "attention_parameters",
+    hint="W_o's bias is counted once for each head. All heads share W_o, and its one bias.",
+)
+def gives_each_head_an_output_bias(d_model, n_heads, d_head, bias=True):
+    return n_heads * (4 * d_model * d_head + (3 * d_head + d_model if bias else 0))
+
+
+@mistake(
+    "attention_parameters",
+    hint="W_o is counted for one head. It reads all heads side by side: n_heads · d_head features.",
+)
+def counts_the_output_of_one_head(d_model, n_heads, d_head, bias=True):
+    inner = n_heads * d_head
+    return 3 * d_model * inner + d_model * d_head + (3 * inner + d_model if bias else 0)
+
+
+@mistake(
+    "attention_parameters",
+    hint="d_head is made from d_model, whatever is given. n_heads · d_head need not be d_model.",
+)
+def computes_the_head_size(d_model, n_heads, d_head, bias=True):
+    inner = d_model // n_heads * n_heads
+    return 4 * d_model * inner + (3 * inner + d_model if bias else 0)
+
+
+@mistake(
+    "attention_parameters",
+    hint="The heads are counted twice: n_heads · d_head is the width of all of them already.",
+)
+def counts_the_heads_twice(d_model, n_heads, d_head, bias=True):
+    inner = n_heads * d_head
+    return n_heads * 4 * d_model * inner + (3 * inner + d_model if bias else 0)
+
+
+@mistake(
+    "attention_parameters",
+    hint="W_q, W_k and W_v are taken to be square. They lead from d_model to n_heads · d_head.",
+)
+def takes_square_projections(d_model, n_heads, d_head, bias=True):
+    return 3 * (d_model + bias) * d_model + (n_heads * d_head + bias) * d_model
+
+
+W_O_OF_THE_HEADS = (
+    "W_o is taken to have (n_heads · d_head)² weights. It leads from n_heads · d_head back to "
+    "d_model."
+)
+
+
+@mistake("attention_parameters", hint=W_O_OF_THE_HEADS)
+def takes_an_output_of_the_heads(d_model, n_heads, d_head, bias=True):
+    inner = n_heads * d_head
+    return 3 * (d_model + bias) * inner + (inner + bias) * inner
+
+
+@mistake("attention_parameters", hint=W_O_OF_THE_HEADS)
+def takes_an_output_of_the_heads_with_its_bias(d_model, n_heads, d_head, bias=True):
+    inner = n_heads * d_head
+    return 3 * (d_model + bias) * inner + inner * inner + d_model * bias
+
+
+@mistake(
+    "attention_parameters", hint="bias is read the other way around: True means that it is there."
+)
+def reads_bias_inverted(d_model, n_heads, d_head, bias=True):
+    inner = n_heads * d_head
+    return 4 * d_model * inner + (0 if bias else 3 * inner + d_model)
+
+
+@mistake(
+    "attention_parameters",
+    hint="Without bias W_o is lost. In `a + b if bias else c` the condition decides on all of "
+    "a + b: put parentheses around what it is about.",
+)
+def loses_the_output_without_bias(d_model, n_heads, d_head, bias=True):
+    inner = n_heads * d_head
+    return 3 * (d_model + 1) * inner + (inner + 1) * d_model if bias else 3 * d_model * inner
+
+
+@mistake(
+    "attention_parameters",
+    hint="Without bias the count is 0. In `a + b if bias else 0` the condition decides on all of "
+    "a + b: put parentheses around what it is about.",
+)
+def counts_nothing_without_bias(d_model, n_heads, d_head, bias=True):
+    inner = n_heads * d_head
+    return 4 * d_model * inner + 3 * inner + d_model if bias else 0
+
+
+@mistake(
+    "attention_parameters",
+    hint="A bias is counted as one number. It has one for each output of its layer.",
+)
+def counts_a_bias_as_one_number(d_model, n_heads, d_head, bias=True):
+    return 4 * d_model * n_heads * d_head + (4 if bias else 0)
+
+
+@mistake(
+    "attention_parameters", hint="The count is right, but a float. Counting needs no division."
+)
+def returns_a_float(d_model, n_heads, d_head, bias=True):
+    inner = n_heads * d_head
+    return float(4 * d_model * inner + (3 * inner + d_model if bias else 0))
 
 
 @alternative("attention_parameters")

@@ -1,5 +1,7 @@
 """Why an answer fails: only what is true of all its replies."""
 
+import dataclasses
+
 import pytest
 import torch
 
@@ -188,3 +190,73 @@ def test_where_weights_cannot_be_loaded_nothing_is_said_of_calls(known):
     failure = run_check(item, LocalAnswer(lambda: Line("weights")), 0)
     assert failure.what == "the module has other parameters"
     assert not failure.likely
+
+
+def product(x, return_weights=False, loud=False):
+    weights = torch.softmax(x, -1)
+    return (x * weights, weights) if return_weights else x * weights
+
+
+def asks_for_pairs(student, draw):
+    x = draw.normal(3, 5)
+    for keywords in ({}, {"loud": True}, {"return_weights": True}):
+        expect.true(expect._identical(student(x, **keywords), product(x, **keywords)), "wrong")
+
+
+def test_what_should_be_returned_alone_is_not_said_of_the_calls_that_ask_for_a_pair(known):
+    item = Check("product", "nowhere", asks_for_pairs, reference=product)
+    said = run_check(item, LocalAnswer(lambda x, **_: product(x, True)), 7).likely
+    assert said == (
+        "The first item of the result is right. It should be returned alone unless "
+        "return_weights=True."
+    )
+    never = Check(
+        "product", "nowhere", lambda student, draw: expect.tensor(student(draw.normal(3)))
+    )
+    never = dataclasses.replace(never, reference=product)
+    said = run_check(never, LocalAnswer(lambda x: product(x, True)), 7).likely
+    assert said == "The first item of the result is right. It should be returned alone."
+
+
+def test_a_pair_within_a_pair_is_said_to_be_one(known):
+    def nests(x, return_weights=False, loud=False):
+        found = product(x, True)
+        return (found, found[1]) if return_weights else found[0]
+
+    item = Check("product", "nowhere", asks_for_pairs, reference=product)
+    assert run_check(item, LocalAnswer(nests), 7).likely.startswith(
+        "Of the result's items only the first is wrong: it is a tuple, of which the first item "
+        "alone belongs there."
+    )
+
+
+def test_weights_drawn_at_random_hide_no_mistake(known):
+    """Whoever makes the wrong layers in another order than the stored mistake draws others."""
+
+    class Right(torch.nn.Module):
+        def __init__(self, bias=True, further=0):
+            super().__init__()
+            for _ in range(further):
+                torch.nn.Linear(3, 3)
+            self.W = torch.nn.Linear(3, 2, bias=bias)
+
+        def forward(self, x):
+            return self.W(x)
+
+    class Hasty(Right):
+        def forward(self, x):
+            return 2 * self.W(x)
+
+    def asks(student, draw):
+        layer = student.build()
+        layer.load({"W.weight": draw.normal(2, 3).float(), "W.bias": draw.normal(2).float()})
+        for size in (1, 4):
+            expect.tensor(layer(draw.normal(size, 3).float()))
+
+    item = Check("layer", "nowhere", asks, reference=Right)
+    known.append(Answer("no bias", "layer", lambda: Right(bias=False, further=1), "no bias"))
+    known.append(Answer("twice", "layer", Hasty, "twice"))
+    assert run_check(item, LocalAnswer(lambda: Right(bias=False)), 7).likely == "no bias"
+    assert run_check(item, LocalAnswer(lambda: Right(bias=False, further=2)), 7).likely == "no bias"
+    lost = run_check(item, LocalAnswer(torch.nn.Identity), 7)
+    assert lost.likely != "no bias"

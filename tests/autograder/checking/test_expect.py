@@ -15,6 +15,7 @@ from autograder.inside.values import Foreign
 from tests.autograder.values import f64, failure
 
 F64, F32 = torch.float64, torch.float32
+PAIR = "tensor (2, 3) float32, tensor (4, 5, 6, 7) int64"
 NAN, INF = math.nan, math.inf
 
 
@@ -55,18 +56,46 @@ def test_zero_is_worth_saying():
         (True, "a bool: True"),
         ("a", "a str: 'a'"),
         ([1, 2], "a list: [1, 2]"),
-        ((1,), "a tuple: (1)"),
+        ((1,), "a tuple: (1,)"),
         ({"a": 1}, "a dict: {'a': 1}"),
         (torch.ones(2, 3), "a tensor of shape (2, 3), float32"),
         (Foreign("a set"), "a set"),
-        ([torch.ones(2)], "a list: [a tensor of shape (2,), float32]"),
+        ([torch.ones(2)], "a list: [tensor (2,) float32]"),
         ([Foreign("a set")], "a list: [a set]"),
         (10**999, "an int: a number of 3319 bits"),
-        ([0] * 10**5, "a list: [" + 19 * "0, " + "0…"),
+        ([0] * 10**5, "a list: [" + 20 * "0, " + "… 99980 more]"),
+        ([[1.5, 2.5]] * 9, "a list: [" + 5 * "[1.5, 2.5], " + "… 4 more]"),
+        ("ab" * 99, "a str: '" + 29 * "ab" + "a'… 139 more characters"),
+        ((torch.ones(2, 3), torch.ones(4, 5, 6, 7).long()), "a tuple: (" + PAIR + ")"),
+        (
+            ([0.25] * 99, torch.ones(2, 3), torch.ones(4, 5, 6, 7).long(), {"a": 1}),
+            "a tuple: ([" + 5 * "0.25, " + "… 94 more], " + PAIR + ", {'a': 1})",
+        ),
+        ((1,) * 99, "a tuple: (" + 20 * "1, " + "… 79 more)"),
     ],
 )
 def test_values_are_described_in_a_few_words(value, words):
     assert expect.describe(value) == words
+
+
+def test_where_the_first_items_are_alike_the_one_that_differs_is_shown():
+    items = list(range(50))
+    short = "a list: [" + "".join(f"{n}, " for n in items[:17])
+    other = [*items[:40], 3, *items[41:]]
+    assert failure(expect.equal, other, items, "wrong")[1:] == (
+        f"{short}… 33 more]\n[40] = 3",
+        f"{short}… 33 more]\n[40] = 40",
+    )
+    assert failure(expect.equal, items[:49], items, "wrong")[1:] == (
+        f"{short}… 32 more]\nno item [49]",
+        f"{short}… 33 more]\n[49] = 49",
+    )
+    nested = failure(expect.equal, {"a": [[7] * 30, other]}, {"a": [[7] * 30, items]}, "wrong")
+    assert nested[1].endswith("\n['a'][1][40] = 3")
+    assert failure(expect.equal, [1, 2], [1, 3], "wrong")[1:] == (
+        "a list: [1, 2]",
+        "a list: [1, 3]",
+    )
 
 
 # tensor, shape, dtype, finite

@@ -41,7 +41,7 @@ BAD_RESULTS = {
     "float": (lambda x: 0.5, "the result is not a tensor.", "a float: 0.5"),
     "list": (lambda x: half(x).tolist(), "the result is not a tensor.", "a list: [[1.0, 2.0, 3.5"),
     "ragged": (lambda x: [[1.0], [2.0, 3.5]], "the result is not a tensor.", "a list: [[1.0], [2"),
-    "tuple": (lambda x: (half(x), 1), "the result is not a tensor.", "a tuple: (a tensor of sha"),
+    "tuple": (lambda x: (half(x), 1), "the result is not a tensor.", "a tuple: (tensor (1, 3) fl"),
     "text": (lambda x: "1 2 3.5", "the result is not a tensor.", "a str: '1 2 3.5'"),
     "shape": (lambda x: half(x).T, "the shape is wrong.", "shape (3, 1)"),
     "empty": (lambda x: half(x)[:0], "the shape is wrong.", "shape (0, 3)"),
