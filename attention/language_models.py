@@ -47,8 +47,8 @@ def language_model_loss(logits, tokens, counted=None):
     counted  None, or bool (B, T): only tokens with True count
     returns  ()                  one mean over the batch, in nats
 
-    The first token is not predicted by anything, and PAD never counts. If no token counts, the loss
-    is 0.
+    The first token is not predicted by anything, and PAD never counts. What does not count may have
+    an infinite loss. If no token counts, the loss is 0.
 
     >>> logits = torch.zeros(1, 4, 8)
     >>> logits[0, 1, 5] = 100.0  # behind the second token it is sure of a 5

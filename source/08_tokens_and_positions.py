@@ -779,6 +779,10 @@ legend = ax.legend(fontsize=9, loc="upper left", bbox_to_anchor=(1, 1))
 # Turn a query by *m* steps and a key by *n*: their dot product sees only the angle between them,
 # so it depends on *m* − *n*. The lengths of the vectors stay as they are.
 #
+# Models often compute in bfloat16, which keeps 8 binary digits of a number: after 256 comes 258. So
+# x may be bfloat16, but the positions are float32 or float64, and so are the angles. Only the
+# result is rounded to x's dtype.
+#
 # <details><summary>Hint 1 · the idea</summary>
 #
 # Angles as in exercise 8.8. Take the first and the second feature of all pairs apart, apply the
@@ -803,6 +807,11 @@ legend = ax.legend(fontsize=9, loc="upper left", bbox_to_anchor=(1, 1))
 #
 # Some libraries pair feature *i* with *i* + d_head / 2 instead. Both are rotary positions, but a
 # model trained with one cannot be run with the other. Here neighbours are pairs.
+# </details>
+# <details><summary>Hint 5 · x in bfloat16</summary>
+#
+# `torch.arange(0, d_head, 2)` takes a `dtype`: that of the positions. A product of bfloat16 and
+# float32 is float32; `.to(x.dtype)` at the end rounds it.
 # </details>
 
 # %% exercise="rotary"

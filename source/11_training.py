@@ -270,6 +270,9 @@ legend = axes[0].legend(fontsize=8)
 # Return the mean of this loss over all real tokens. Where the target is PAD there is no loss,
 # neither from the first part nor from the second.
 #
+# A score may be −∞: that rules a token out. Its log-probability is −∞ too, and 0 · ∞ is NaN. So
+# where a loss does not count, leave it out; do not multiply it by 0.
+#
 # <details><summary>Hint 1 · the idea</summary>
 #
 # Log-probabilities first. From them, one number per token for each of the two parts. Then the mean
@@ -284,6 +287,11 @@ legend = axes[0].legend(fontsize=8)
 #
 # Begin with smoothing = 0 and a batch without PAD: then the loss of lesson 02 should come out.
 # Which one term does ε add? And by what do you divide when some of the targets are PAD?
+# </details>
+# <details><summary>Hint 4 · NaN</summary>
+#
+# A mask of zeros times an infinite loss is NaN; `loss[mask]` has only what is chosen. And
+# smoothing = 0 times an infinite mean is NaN: add the second part only where there is some.
 # </details>
 
 # %% exercise="label_smoothed_loss"

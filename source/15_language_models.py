@@ -148,7 +148,9 @@ check.join_text_and_summary(join_text_and_summary)
 # </details>
 # <details><summary>Hint 4 · NaN</summary>
 #
-# If no token counts, sum and number are both 0. `clamp(min=1)` keeps the divisor above 0.
+# If no token counts, sum and number are both 0. `clamp(min=1)` keeps the divisor above 0. And where
+# a score is -inf, so is a log-probability: 0 times it is NaN. `masked_fill` or `torch.where` put a
+# 0 there, whatever stood there before.
 # </details>
 
 # %% exercise="language_model_loss"
