@@ -538,7 +538,7 @@ for t in (40, 80, 120):
     dots = P[t + shifts] @ P[t]  # (61,)
     right.plot(shifts, dots, label=f"t = {t}", linewidth=7 - t / 20)
 right.set(title="dot product of rows t and t + shift", xlabel="shift")
-legend = right.legend()
+legend = plots.legend(right)
 
 # %% [markdown]
 # *Left: rows are positions; the first columns change at every step, the last hardly at all. Right:
@@ -625,7 +625,7 @@ for ax, length in zip(axes, (24, 96), strict=True):
     ax.set_xticks(row["lengths"], row["lengths"])
     ax.minorticks_off()
 axes[0].set_ylabel("share right")
-axes[1].legend(fontsize=9, loc="upper left", bbox_to_anchor=(1, 1))
+plots.legend(axes[1], fontsize=9, loc="upper left", bbox_to_anchor=(1, 1))
 measured = [row["right"][-1] for row in seeds.where(recorded, kind="sinusoidal", length=24)]
 compare(prediction, sum(measured) / 3, "sinusoidal, 24 tokens in training, 96 in the test")
 
@@ -710,7 +710,7 @@ for row in evidence.read("tokens_and_positions", "root"):
     named.setdefault(label, []).append(row["losses"])
 ax = seeds.curves(named, range(5, 300, 10), plots.panels(width=6.0, height=3.0))
 ax.set(xlabel="step", ylabel="nats a token")
-legend = ax.legend(fontsize=9, loc="upper left", bbox_to_anchor=(1, 1))
+legend = plots.legend(ax, fontsize=9, loc="upper left", bbox_to_anchor=(1, 1))
 
 # %% [markdown]
 # *Loss against step: means of ten steps; bands from the least to the largest of three seeds.* Small

@@ -589,7 +589,7 @@ for number, kind in enumerate(("sinusoidal", "learned", "rotary", "none")):
         ax.plot(x, row["by digits"], "o", color=line.get_color(), markersize=4)
     print(f"{kind:<11} right: {'  '.join(f'{share:.3f}' for share in right[kind])}")
 ax.set(xlabel="digits of the number", ylabel="without error", ylim=(-0.04, 1.06), xticks=DIGITS)
-ax.legend(fontsize=9, loc="center left", bbox_to_anchor=(1, 0.5))
+plots.legend(ax, fontsize=9, loc="center left", bbox_to_anchor=(1, 0.5))
 without = [row for row in rows if row["source"] == "none"]
 for row in without:
     print(f"of {row['wrong']} errors, the same words in another order: {row['same words']}")
@@ -840,7 +840,7 @@ for kind, colour in (("its own", plots.GREY), ("tied", plots.VERMILION)):
         ax.plot(range(10, 301, 10), row["losses"], color=colour, label=label)
         print(f"{kind:<7}  seed {row['seed']}  right, with 2 to 6 digits:", *row["by digits"])
 ax.set(yscale="log", xlabel="step", ylabel="nats a letter")
-_ = ax.legend(fontsize=9)
+_ = plots.legend(ax, fontsize=9)
 
 # %% [markdown]
 # *Loss against step, the mean of every ten, with a generator of its own and with a tied one; a line

@@ -651,7 +651,7 @@ for (name, (share, _)), style in zip(found["baselines"].items(), (":", "--"), st
 ax.set_yticks(range(len(found["models"])), found["models"])
 ax.invert_yaxis()
 ax.set(xlim=(0, 1.02), xlabel="share of the topic words found")
-_ = ax.legend(fontsize=8, loc="upper center", bbox_to_anchor=(0.35, 1.18), ncols=2)
+_ = plots.legend(ax, fontsize=8, loc="upper center", bbox_to_anchor=(0.35, 1.18), ncols=2)
 
 # %% [markdown]
 # *A point is one seed: share of the topic words that are found in 500 new texts. Dotted: always the
@@ -809,7 +809,7 @@ for (name, score), style in zip(
     ax.axhline(score, color=plots.GREY, linestyle=style, linewidth=1.2, label=label)
 ax.set(xscale="log", xlabel="minutes of training on one core", ylabel="ROUGE-L", ylim=(0, None))
 ax.set_xticks([0.1, 1, 3, 10], ["0.1", "1", "3", "10"])
-_ = ax.legend(fontsize=8, loc="upper left", bbox_to_anchor=(1, 1), title="rules")
+_ = plots.legend(ax, fontsize=8, loc="upper left", bbox_to_anchor=(1, 1), title="rules")
 
 # %% [markdown]
 # *ROUGE-L of 250 first lines against the minutes of training. A point is one seed; the lines are
