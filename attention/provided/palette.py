@@ -50,10 +50,10 @@ def _colour(line: Line2D) -> str:
 def _mark(line: Line2D, number: int) -> None:
     """Mark some places of a line; ``number`` shifts them, lest those of two lines coincide."""
     if line.get_marker() == "None":
-        line.set_markersize(5)
+        line.set_markersize(7)
         if numpy.size(line.get_xdata()) > FEW:
             line.set_markevery((0.02 + 0.025 * (number % 5), 0.14))
     else:
-        line.set_markersize(min(5, line.get_markersize()))
+        line.set_markersize(max(5, line.get_markersize()))
     line.set_marker(SHAPES[_colour(line)])
     line.set(markeredgecolor="white", markeredgewidth=0.5)

@@ -172,7 +172,7 @@ def accuracy(
     named  label → {number of digits: share of numbers translated without error}
     """
     ax = ax or panels(width=5.2, height=3.0)
-    for (label, shares), marker in zip(named.items(), "osD^v", strict=False):
+    for (label, shares), marker in zip(named.items(), "os^Dv", strict=False):
         ax.plot(list(shares), list(shares.values()), marker + "-", label=label)
     ax.set(ylim=(-0.04, 1.06), yticks=[0, 0.5, 1], title=title)
     ax.set(xlabel="digits of the number", ylabel="translated without error")
