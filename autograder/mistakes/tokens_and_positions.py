@@ -1195,6 +1195,17 @@ def computes_the_speeds_in_the_dtype_of_x(x, positions):
 
 @mistake(
     "rotary",
+    hint="It is right where x and the positions are of one dtype. Where x is bfloat16 and they are "
+    "float32, the speeds are rounded to bfloat16, and the result is float32. It should be the "
+    "other way round.",
+)
+def takes_the_dtypes_for_one(x, positions):
+    d_head = x.shape[-1]
+    return _turn(x, positions, exponents=_counted(x, 0, d_head, 2) / d_head)
+
+
+@mistake(
+    "rotary",
     hint="The angles are rounded to x's dtype before their sines and cosines are taken. Round "
     "nothing but the result.",
 )
