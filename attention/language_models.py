@@ -94,13 +94,14 @@ class DecoderOnly(nn.Module):
         """Score what follows each token: (B, T) ids -> (B, T, vocab_size).
 
         What goes into the layers is √d_model times the rows of the table, plus sinusoidal
-        positions, which count from 0.
+        positions, which count from 0 in float32 or wider, whatever the table's dtype is.
         """
-        # exercise: about 5 lines
+        # exercise: about 6 lines
         x = embed(tokens, self.embedding.weight)  # (B, T, d_model)
         T, d_model = x.shape[1:]
-        positions = torch.arange(T, dtype=x.dtype, device=x.device)
-        x = x + sinusoidal_positions(positions, d_model)
+        wide = torch.promote_types(x.dtype, torch.float32)  # bfloat16 cannot count beyond 256
+        positions = torch.arange(T, dtype=wide, device=x.device)
+        x = x + sinusoidal_positions(positions, d_model).to(x.dtype)
         x = self.stack(x, causal_mask(T, x.device))  # (B, T, d_model)
         return self.generator(x)
 

@@ -194,8 +194,7 @@ for ax, title in zip(axes, ("source_mask, the same for all queries", "target_mas
 # <details><summary>Hint 3 · the shapes</summary>
 #
 # An embedding turns `(B, T)` into `(B, T, d_model)`. `sinusoidal_positions` of lesson 08 takes the
-# positions 0.0, 1.0, … as a floating tensor, of the dtype of the vectors, and gives
-# `(T, d_model)`.
+# positions 0.0, 1.0, … as a floating tensor and gives `(T, d_model)`, of their dtype.
 # </details>
 # <details><summary>Hint 4 · smaller steps</summary>
 #
@@ -203,7 +202,13 @@ for ax, title in zip(axes, ("source_mask, the same for all queries", "target_mas
 # `decode` then need it once each: with which table? A decoder layer takes its arguments in the
 # order target, memory, target's mask, memory's mask. Which of the figure's boxes come after it?
 # </details>
-# <details><summary>Hint 5 · “the module has other parameters … also generator.weight”</summary>
+# <details><summary>Hint 5 · dtypes</summary>
+#
+# Models are also run in bfloat16, which cannot count beyond 256: 257 becomes 256. And the checks
+# compare in float64. `torch.promote_types(x.dtype, torch.float32)` is the wider of the two: count
+# in that, and bring the sinusoids to the dtype of `x`.
+# </details>
+# <details><summary>Hint 6 · “the module has other parameters … also generator.weight”</summary>
 #
 # The check loads one table for all tied uses. If your generator asks for one of its own, it is not
 # tied.
