@@ -94,7 +94,7 @@ class DecoderOnly(nn.Module):
         """Score what follows each token: (B, T) ids -> (B, T, vocab_size).
 
         What goes into the layers is √d_model times the rows of the table, plus sinusoidal
-        positions, which count from 0 in float32 or wider, whatever the table's dtype is.
+        positions, which count from 0.
         """
         # exercise: about 6 lines
         x = embed(tokens, self.embedding.weight)  # (B, T, d_model)

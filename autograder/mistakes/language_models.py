@@ -1312,7 +1312,13 @@ def counts_expert_by_expert(scores, gates):
     return total * scores.shape[1]
 
 
+IN_FLOAT32 = "the check's models are float32"
 EQUIVALENT = {
+    "DecoderOnly: with one call of `promote_types` left out: wide = x.dtype": IN_FLOAT32,
+    "DecoderOnly: with two arguments of one call of `promote_types` exchanged: wide = "
+    "torch.promote_types(torch.float32, x.dtype)": "the wider of two dtypes has no order",
+    "DecoderOnly: with one call of `to` left out: x = x + sinusoidal_positions(positions, "
+    "d_model)": IN_FLOAT32,
     "join_text_and_summary: without `strict` in one call of `zip`: rows = [[*text, SEP, "
     "*summary, EOS] for text, summary in zip(texts, summaries)]": (
         "there are as many summaries as texts"

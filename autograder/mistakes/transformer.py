@@ -1259,6 +1259,8 @@ def has_one_polynomial(
 
 
 EQUIVALENT = {
+    "Translator: with two arguments of one call of `promote_types` exchanged: wide = "
+    "torch.promote_types(torch.float32, x.dtype)": "the wider of two dtypes has no order",
     "masks_from_tokens: whose result is cut off from the gradient: return (source_mask.detach(), "
     "(target_mask & causal_mask(target.shape[1], target.device)).detach())": "masks are bool",
     "masks_from_tokens: with `source` once where `target` belongs: return (source_mask, "
