@@ -48,12 +48,16 @@ def _colour(line: Line2D) -> str:
 
 
 def _mark(line: Line2D, number: int) -> None:
-    """Mark some places of a line; ``number`` shifts them, lest those of two lines coincide."""
+    """Mark a line; ``number`` shifts the marks of a long one, lest those of two lines coincide.
+
+    Hollow marks stand out from a noisy line, and are not taken for measured points.
+    """
     if line.get_marker() == "None":
-        line.set_markersize(7)
-        if numpy.size(line.get_xdata()) > FEW:
-            line.set_markevery((0.02 + 0.025 * (number % 5), 0.14))
+        line.set(markersize=7, markerfacecolor="white", markeredgewidth=1.4)
+        points = numpy.size(line.get_xdata())
+        if points > FEW:  # by number: a share of the length would crowd a noisy line
+            step = points // 8
+            line.set_markevery((step * (1 + number % 5) // 6, step))
     else:
-        line.set_markersize(max(5, line.get_markersize()))
+        line.set(markersize=max(5, line.get_markersize()), markeredgecolor="white")
     line.set_marker(SHAPES[_colour(line)])
-    line.set(markeredgecolor="white", markeredgewidth=0.5)
