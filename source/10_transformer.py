@@ -205,8 +205,8 @@ for ax, title in zip(axes, ("source_mask, the same for all queries", "target_mas
 # <details><summary>Hint 5 · dtypes</summary>
 #
 # The result has the dtype of the rows: the check compares in float64, and once in bfloat16. Mind
-# that bfloat16 cannot count beyond 256, where 257 becomes 256. For long texts count in the wider
-# type, `torch.promote_types(x.dtype, torch.float32)`, and bring the sinusoids to the dtype of `x`.
+# that bfloat16 cannot count beyond 256, where 257 becomes 256. For long texts count in that dtype
+# or in float32, whichever is wider (`torch.promote_types` finds it), and convert the sinusoids.
 # </details>
 # <details><summary>Hint 6 · “the module has other parameters … also generator.weight”</summary>
 #

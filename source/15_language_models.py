@@ -204,7 +204,7 @@ check.break_language_model_loss(break_language_model_loss)
 #
 # `embed(ids, table)` wants the table itself, `self.embedding.weight`, and scales by √d_model.
 # `sinusoidal_positions(positions, d_model)` wants the positions as floating numbers: 0.0, 1.0, …
-# In bfloat16 257 would be 256, so `torch.promote_types(x.dtype, torch.float32)`, as in lesson 10.
+# In bfloat16 257 would be 256; `torch.promote_types` finds the wider of two dtypes (lesson 10).
 # </details>
 # <details><summary>Hint 3 · tensors on two devices</summary>
 #
