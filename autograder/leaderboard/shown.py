@@ -9,7 +9,7 @@ from autograder.grading import content_policy
 from autograder.grading.spreadsheet import harmless
 from autograder.leaderboard.board import LIBRARY, SEEDS, Board, Row
 from autograder.reporting import drawings
-from autograder.reporting.page import STYLE, figure
+from autograder.reporting.page import STYLE, figure, table
 
 
 def write(board: Board) -> None:
@@ -22,7 +22,7 @@ def write(board: Board) -> None:
 def _page(board: Board) -> str:
     title = f"Leaderboard · {board.lesson}"
     unit, size = board.task.UNIT, board.task.SIZE
-    head = ["", "entry", "mean", "lowest", "highest", size, "seconds", "what is changed"]
+    head = ["place", "entry", "mean", "lowest", "highest", size, "seconds", "what is changed"]
     lines = [_line(head, "th")]
     for place, row in enumerate(board.rows, start=1):
         scores = [row.mean, min(row.scores), max(row.scores)]
@@ -41,7 +41,7 @@ def _page(board: Board) -> str:
         f"<style>{STYLE}</style><h1>{title}</h1><p>Ranked by {board.task.MEASURE}. "
         f"Budget: {board.task.BUDGET}. Every entry was measured on {len(SEEDS)} seeds.</p>"
         + figure(drawn, "Each dot is a seed. Entries whose dots overlap may be equally good.")
-        + f"<table>{''.join(lines)}</table>"
+        + table("".join(lines), "Entries, the best first")
         + (f"<h3>Refused</h3><ul>{refused}</ul>" if refused else "")
     )
 

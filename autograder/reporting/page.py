@@ -25,18 +25,22 @@ h2 { margin-top: 3rem } h3 { margin-top: 2rem }
 table { border-collapse: collapse; margin: 1rem 0 2rem }
 th, td { border: 1px solid #d0d7de; padding: .3rem .6rem; text-align: center; font-size: .9rem;
          overflow-wrap: anywhere }
-th { overflow-wrap: normal } td.number, td.kind { white-space: nowrap }
+th { overflow-wrap: normal } td:first-child { overflow-wrap: break-word; min-width: 6rem }
+td.number, td.kind { white-space: nowrap }
 th:first-child, td:first-child, td.said { text-align: left }
 td.full { background: #e3f1e8 } td.none { background: #fbe5e1 } td.part { background: #fdf3d3 }
 svg { max-width: 100%; height: auto; display: block; font-family: system-ui, sans-serif }
-figure { margin: 1rem 0 } figcaption { font-size: .9rem; color: #57606a }
+.wide { overflow-x: auto; margin: 1rem 0 2rem } .wide table, .wide svg { margin: 0 }
+figure { margin: 1rem 0 } figure .wide { margin: 0 } figcaption { font-size: .9rem; color: #57606a }
 pre { background: #f6f8fa; padding: .6rem; white-space: pre-wrap; font-size: .85rem;
       margin: .3rem 0; text-align: left }
+@media (max-width: 40rem) { .wide svg { max-width: none; width: 38rem } }
 @page { size: A4; margin: 14mm }
 @media print {
   body { max-width: none; margin: 0; padding: 0; font-size: 11pt;
          print-color-adjust: exact; -webkit-print-color-adjust: exact }
-  h2 { break-before: page } h3 { break-after: avoid } figure, tr, pre { break-inside: avoid }
+  .wide { overflow: visible }
+  h2 { break-before: page } h1 + h2 { break-before: auto } h3 { break-after: avoid } figure, tr, pre { break-inside: avoid }
 }
 """
 HINTS, CLUSTERS = 12, 12  # the most that are drawn or shown
@@ -120,7 +124,19 @@ def _map(rows: list[dict[str, Any]]) -> str:
 
 def figure(drawn: str, caption: str) -> str:
     """A drawing with its caption."""
-    return f"<figure>{drawn}<figcaption>{html.escape(caption)}</figcaption></figure>"
+    wide = _wide(drawn, caption)
+    return f"<figure>{wide}<figcaption>{html.escape(caption)}</figcaption></figure>"
+
+
+def _wide(content: str, label: str) -> str:
+    """What scrolls by itself where the page is narrow, by keyboard, too."""
+    label = html.escape(label.rstrip("."))
+    return f"<div class=wide role=group tabindex=0 aria-label='{label}'>{content}</div>"
+
+
+def table(rows: str, label: str) -> str:
+    """The lines of a table, for which ``label`` stands where it is read aloud."""
+    return _wide(f"<table>{rows}</table>", label)
 
 
 def _exercises(rows: list[dict[str, Any]]) -> str:
@@ -136,7 +152,7 @@ def _exercises(rows: list[dict[str, Any]]) -> str:
         lines.append(_line(_breakable(part["name"]), cells))
     heads = ["solved by", "share of its points", "goes with the rest"]
     return (
-        f"<table>{_line('exercise', heads, 'th')}{''.join(lines)}</table>"
+        f"{table(_line('exercise', heads, 'th') + ''.join(lines), 'How hard each exercise was')}"
         "<p>“Goes with the rest” is the correlation of an exercise’s points with all others’. "
         "Where it is near 0 or below, look at the exercise; of a few students it says little.</p>"
     )
@@ -151,7 +167,7 @@ def _scores(rows: list[dict[str, Any]]) -> str:
         name, sum_ = html.escape(row["student"]), earned(row, " / ")
         lines.append(f"<tr><td>{name}</td>{cells}<td class=number>{sum_}</td></tr>")
     note = f"<p>{CHANGED}</p>" if any(map(changed, rows)) else ""
-    return f"<h3>Scores</h3><table>{''.join(lines)}</table>{note}"
+    return f"<h3>Scores</h3>{table(''.join(lines), 'Points by student and exercise')}{note}"
 
 
 def _breakable(name: str) -> str:
@@ -195,10 +211,10 @@ def _common(rows: list[dict[str, Any]]) -> str:
     hints = [(one.exercise, one.students, one.text) for one in found if one.hint][:HINTS]
     drawn = drawings.bars(hints, "Students by the hint that they read.") if hints else ""
     caption = "What was named most often: how many students read which hint."
-    head = "<tr><th>exercise</th><th>students</th><th></th><th>what they were told</th></tr>"
+    heads = ["students", "hint or not", "what they were told"]
     return (
         f"<h3>What went wrong most often</h3>{figure(drawn, caption) if drawn else ''}"
-        f"<table>{head}{lines}</table>"
+        f"{table(_line('exercise', heads, 'th') + lines, 'What students were told')}"
     )
 
 

@@ -204,6 +204,19 @@ def test_the_graded_notebook_is_harmless_where_nbconvert_shows_it(browser, grade
         assert stands_in(page)
 
 
+def test_the_reports_scroll_downwards_only_on_a_telephone(browser, graded):
+    """Wide tables and drawings scroll by themselves, and whoever has no mouse can reach them."""
+    with browser() as page:
+        page.set_viewport_size({"width": 380, "height": 800})
+        for name in ("report/class.html", "report/anonymous.html"):
+            page.goto((graded / "class" / name).as_uri())
+            assert page.evaluate("document.documentElement.scrollWidth") <= 380, name
+            loose = "[...document.querySelectorAll('table, svg')].filter(e => !e.closest('.wide'))"
+            assert page.evaluate(f"{loose}.length") == 0, name
+        wide = page.locator(".wide[tabindex='0'][aria-label]")
+        assert wide.count() == page.locator(".wide").count() > 0
+
+
 @pytest.fixture(scope="module")
 def server(graded, tmp_path_factory):
     """The address of JupyterLab on the course."""
