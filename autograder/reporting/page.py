@@ -40,7 +40,8 @@ pre { background: #f6f8fa; padding: .6rem; white-space: pre-wrap; font-size: .85
   body { max-width: none; margin: 0; padding: 0; font-size: 11pt;
          print-color-adjust: exact; -webkit-print-color-adjust: exact }
   .wide { overflow: visible }
-  h2 { break-before: page } h1 + h2 { break-before: auto } h3 { break-after: avoid } figure, tr, pre { break-inside: avoid }
+  h2 { break-before: page } h1 + h2 { break-before: auto }
+  h3 { break-after: avoid } figure, tr, pre { break-inside: avoid }
 }
 """
 HINTS, CLUSTERS = 12, 12  # the most that are drawn or shown
