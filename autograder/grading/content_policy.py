@@ -19,12 +19,18 @@ from traitlets.config import Config
 
 # The version that nbconvert names evaluates text as a script, which a policy would have to allow
 # to all. This one does not, and it does not touch <pre>, where all is that a student wrote.
-MATHJAX = "https://cdnjs.cloudflare.com/ajax/libs/mathjax/3.2.2/es5/"
+MATHJAX = "https://cdn.jsdelivr.net/npm/mathjax@3.2.2/es5/tex-svg.js"
+# Of es5/tex-svg.js in the package mathjax 3.2.2 of npm, which is what that address gives; one file
+# with all that it needs. A browser runs nothing else that may come from there.
+INTEGRITY = "sha384-KKWa9jJ1MZvssLeOoXG6FiOAZfAgmzsIIfw8BXwI9+kYm0lPCbC6yTQPBC00F1/L"
 SETTINGS = (
     r"MathJax = {tex: {inlineMath: [['$', '$'], ['\\(', '\\)']], processEscapes: true, "
     r"tags: 'ams'}, options: {enableMenu: false, ignoreHtmlClass: 'mathjax_ignore|summary'}};"
 )
-FORMULAS = f'<script>{SETTINGS}</script><script async src="{MATHJAX}tex-svg.js"></script>'
+FORMULAS = (
+    f'<script>{SETTINGS}</script><script async src="{MATHJAX}" integrity="{INTEGRITY}" '
+    'crossorigin="anonymous"></script>'
+)
 OLD_FORMULAS = re.compile(r"<!-- Load mathjax -->.*?<!-- End of mathjax configuration -->", re.S)
 INLINE = re.compile(r"<script(?![^>]*\bsrc=)[^>]*>(.*?)</script>", re.S)
 HANDLER = re.compile(r'\bon[a-z]+="([^"]*)"')

@@ -1,6 +1,8 @@
 """What a student wrote runs nothing and asks for nothing in an instructor's browser."""
 
+import base64
 import contextlib
+import hashlib
 import itertools
 from types import SimpleNamespace
 from urllib.parse import quote
@@ -202,6 +204,27 @@ def test_the_graded_notebook_is_harmless_where_nbconvert_shows_it(browser, grade
         found = harm(page, ([url for url in asked if LEAK in url], said))
         assert found == HARMLESS
         assert stands_in(page)
+
+
+@pytest.mark.parametrize("is_the_file", [True, False])
+def test_formulas_are_set_by_the_one_file_whose_hash_is_known(
+    browser, tmp_path, monkeypatch, is_the_file
+):
+    script = b"window.ran = 1"
+    digest = base64.b64encode(hashlib.sha384(script).digest()).decode()
+    ours = content_policy.FORMULAS
+    if is_the_file:
+        ours = ours.replace(content_policy.INTEGRITY, f"sha384-{digest}")
+    monkeypatch.setattr(content_policy, "FORMULAS", ours)
+    head = "<head><!-- Load mathjax --><!-- End of mathjax configuration --></head>"
+    path = tmp_path / "page.html"
+    path.write_text(f"<!doctype html>{content_policy.held(head)}<body>", encoding="utf-8")
+    answer = {"body": script, "content_type": "text/javascript"}
+    answer["headers"] = {"Access-Control-Allow-Origin": "*"}
+    with browser() as page:
+        page.route(content_policy.MATHJAX, lambda route: route.fulfill(**answer))
+        page.goto(path.as_uri(), wait_until="networkidle")
+        assert page.evaluate("window.ran || 0") == is_the_file
 
 
 def test_the_reports_scroll_downwards_only_on_a_telephone(browser, graded):
