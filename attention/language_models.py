@@ -47,8 +47,8 @@ def language_model_loss(logits, tokens, counted=None):
     counted  None, or bool (B, T): only tokens with True count
     returns  ()                  one mean over the batch, in nats
 
-    The first token is not predicted by anything, and PAD never counts. If no token counts, the loss
-    is 0.
+    The first token is not predicted by anything, and PAD never counts. What does not count may have
+    an infinite loss. If no token counts, the loss is 0.
 
     >>> logits = torch.zeros(1, 4, 8)
     >>> logits[0, 1, 5] = 100.0  # behind the second token it is sure of a 5
@@ -96,11 +96,12 @@ class DecoderOnly(nn.Module):
         What goes into the layers is √d_model times the rows of the table, plus sinusoidal
         positions, which count from 0.
         """
-        # exercise: about 5 lines
+        # exercise: about 6 lines
         x = embed(tokens, self.embedding.weight)  # (B, T, d_model)
         T, d_model = x.shape[1:]
-        positions = torch.arange(T, dtype=x.dtype, device=x.device)
-        x = x + sinusoidal_positions(positions, d_model)
+        wide = torch.promote_types(x.dtype, torch.float32)  # bfloat16 cannot count beyond 256
+        positions = torch.arange(T, dtype=wide, device=x.device)
+        x = x + sinusoidal_positions(positions, d_model).to(x.dtype)
         x = self.stack(x, causal_mask(T, x.device))  # (B, T, d_model)
         return self.generator(x)
 

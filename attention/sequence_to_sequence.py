@@ -105,7 +105,8 @@ def masked_cross_entropy(logits, target):
     """Average -log p(true token) over all tokens that are not padding.
 
     logits   (B, T, vocab_size)  scores, before the softmax
-    target   (B, T)              the true ids; positions with PAD do not count
+    target   (B, T)              the true ids; positions with PAD do not count, not even where the
+                                 score of PAD is -inf
     returns  ()                  one mean over all true tokens of the batch, in nats
 
     >>> logits = torch.zeros(1, 2, 4)

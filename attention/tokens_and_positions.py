@@ -240,7 +240,8 @@ def embed(ids, table):
 def sinusoidal_positions(positions, d_model):
     """Describe each position by sines and cosines of d_model / 2 wavelengths.
 
-    positions  (T,)          floating, usually 0.0, 1.0, …
+    positions  (T,)          float32 or float64, usually 0.0, 1.0, …; bfloat16 cannot count
+                             beyond 256
     d_model    an even number
     returns    (T, d_model)  column 2i: sin(position / 10000^(2i / d_model)); column 2i + 1: cos of
                              the same; of the positions' dtype
@@ -291,10 +292,11 @@ def rotary(x, positions):
     """Turn each pair of features by an angle that grows with the position.
 
     x          (..., T, d_head)  queries or keys, d_head even
-    positions  (T,)              floating, of x's dtype, usually 0.0, 1.0, …
+    positions  (T,)              float32 or float64, whatever x is, usually 0.0, 1.0, …
     returns    (..., T, d_head)  (x[2i], x[2i + 1]) turned by position / 10000^(2i / d_head),
-                                 from the first axis towards the second
+                                 from the first axis towards the second; of x's dtype
 
+    The angles are computed in the positions' dtype: bfloat16 cannot count beyond 256.
     The dot product of a query and a key turned so depends on the difference of their positions.
     Source: Su et al. (2021), RoFormer, section 3.2.
 
@@ -304,12 +306,12 @@ def rotary(x, positions):
     """
     # exercise: about 6 lines
     d_head = x.shape[-1]
-    exponents = torch.arange(0, d_head, 2, dtype=x.dtype, device=x.device)
+    exponents = torch.arange(0, d_head, 2, dtype=positions.dtype, device=x.device)
     angles = positions[:, None] / 10000 ** (exponents / d_head)  # (T, d_head / 2)
     first, second = x[..., 0::2], x[..., 1::2]  # (..., T, d_head / 2) each
     cos, sin = angles.cos(), angles.sin()
     turned = torch.stack([first * cos - second * sin, first * sin + second * cos], dim=-1)
-    return turned.flatten(start_dim=-2)  # (..., T, d_head)
+    return turned.flatten(start_dim=-2).to(x.dtype)  # (..., T, d_head)
 
 
 def docstrings(*modules):

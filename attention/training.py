@@ -40,18 +40,21 @@ def label_smoothed_loss(logits, target, smoothing=0.1):
     smoothing  share of the probability that is spread evenly over the whole vocabulary
     returns    ()
 
+    A score of -inf rules a token out. The loss is infinite only where that token is asked for: not
+    where PAD stands nor, with smoothing=0, where another token is right.
     Source: Szegedy et al. (2016), section 7.
 
     >>> logits, target = torch.zeros(1, 2, 4), torch.tensor([[3, 0]])
     >>> label_smoothed_loss(logits, target)  # log 4
     tensor(1.3863)
     """
-    # exercise: about 5 lines
+    # exercise: about 6 lines
     log_p = torch.log_softmax(logits, dim=-1)  # (B, T, vocab_size)
-    chosen = log_p.gather(-1, target.unsqueeze(-1)).squeeze(-1)  # (B, T)
-    loss = -(1 - smoothing) * chosen - smoothing * log_p.mean(dim=-1)  # (B, T)
+    loss = -log_p.gather(-1, target.unsqueeze(-1)).squeeze(-1)  # (B, T)
+    if smoothing > 0:  # 0 times an infinite mean is NaN
+        loss = (1 - smoothing) * loss - smoothing * log_p.mean(dim=-1)
     real = target != PAD
-    return (loss * real).sum() / real.sum()
+    return loss[real].mean()  # selected, for 0 times an infinite loss is NaN, too
 
 
 def batch_by_tokens(lengths, max_tokens):

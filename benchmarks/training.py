@@ -54,8 +54,10 @@ class PyTorchTransformer(nn.Module):
 
     def embed(self, tokens):
         x = self.table(tokens)
-        positions = torch.arange(x.shape[1], dtype=x.dtype, device=x.device)
-        return self.dropout(x * math.sqrt(x.shape[2]) + sinusoidal_positions(positions, x.shape[2]))
+        wide = torch.promote_types(x.dtype, torch.float32)
+        positions = torch.arange(x.shape[1], dtype=wide, device=x.device)
+        places = sinusoidal_positions(positions, x.shape[2]).to(x.dtype)
+        return self.dropout(x * math.sqrt(x.shape[2]) + places)
 
     def forward(self, source, target):
         read = shift_right(target)

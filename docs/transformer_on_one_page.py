@@ -26,10 +26,10 @@ class MultiHeadAttention(nn.Module):  # lesson 07
         return self.W_o(context.transpose(1, 2).flatten(2))  # (B, T_q, d_model)
 
 
-def sinusoidal_positions(x):  # lesson 08
-    speeds = 10000 ** (torch.arange(0, x.shape[2], 2).to(x) / x.shape[2])  # (d_model / 2,)
-    angles = torch.arange(x.shape[1]).to(x)[:, None] / speeds  # (T, d_model / 2)
-    return torch.stack([angles.sin(), angles.cos()], dim=-1).flatten(1)  # (T, d_model)
+def sinusoidal_positions(x):  # lesson 08; bfloat16 itself cannot count beyond 256
+    count = torch.arange(max(x.shape)).to(x.device, torch.promote_types(x.dtype, torch.float32))
+    angles = count[: x.shape[1], None] / 10000 ** (count[: x.shape[2] : 2] / x.shape[2])
+    return torch.stack([angles.sin(), angles.cos()], -1).flatten(1).to(x.dtype)  # (T, d_model)
 
 
 class LayerNorm(nn.Module):  # lesson 09, and all of the next three

@@ -631,7 +631,7 @@ ax = plots.lines(
     grid, {"all bandwidths": losses}, xlabel="bandwidth (h)", ylabel="leave-one-out loss", log=True
 )
 ax.plot(*zip(*path, strict=True), ".", color=plots.VERMILION, label="steps of training")
-legend = ax.legend()
+legend = plots.legend(ax)
 
 # %% [markdown]
 # *Leave-one-out loss against the bandwidth (line) and the steps of training (dots).* The loss is
@@ -689,7 +689,7 @@ for seed, ax in enumerate(axes):
     print(f"closest to the truth: {best:.3f} h; factor {factors[-1]:.2f}", end="   ")
     print(f"at 1.5 h {wide / from_truth.min():.1f}")
 axes[0].set(ylabel="mean squared error")
-legend = axes[0].legend(fontsize=7, loc="upper left")
+legend = plots.legend(axes[0], fontsize=7, loc="upper left")
 compare(prediction, max(factors), "largest of the three factors")
 
 # %% [markdown]

@@ -250,6 +250,8 @@ check.shift_right(shift_right)
 # -\log\,\text{softmax}(\text{logits}_{bt})_{\text{target}_{bt}}$$
 #
 # with $N$ the number of letters that are not padding. `F.cross_entropy` can do this; write it out.
+# Leave out what does not count; do not multiply it by 0. A model may forbid PAD with a score of −∞.
+# Then the loss at padding is ∞, and 0 · ∞ is NaN.
 #
 # <details><summary>Hint 1 · the idea</summary>
 #
@@ -426,7 +428,7 @@ axes = plots.panels(1, 2, width=3.9, height=2.8)
 for ax, (title, points) in zip(axes, designs.items(), strict=True):
     found = {f"{d}, {n} steps": seeds.where(rows, d_state=d, steps=n) for d, n in points}
     seeds.bands(found, ax, f"changed: {title}", legend=False)
-    ax.legend(fontsize=8, loc="lower left")
+    plots.legend(ax, fontsize=8, loc="lower left")
     for label, runs in found.items():
         shown = "   ".join(f"{share:.2f}" for share in seeds.at_digits(runs, 5))
         print(f"{label:<16} at five digits, seeds 0, 1, 2:  {shown}")

@@ -415,7 +415,7 @@ for score, marker in zip(matching.SCORES, "osD", strict=True):
         ax.plot(sizes, best, marker + "-", color=colour, label=label, linewidth=1, markersize=4)
 ax.set(xscale="log", xlabel="d", ylabel="loss after 120 steps", xticks=sizes, xticklabels=sizes)
 ax.minorticks_off()
-legend = ax.legend(fontsize=8)
+legend = plots.legend(ax, fontsize=8)
 print("one run, now:", round(matching.find_keys("additive", 64, rate=0.003, seed=0), 4))
 
 # %% [markdown]

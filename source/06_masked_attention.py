@@ -475,7 +475,7 @@ for name, marker in zip(names, "os^D", strict=True):
     ax.plot([r["loss"] for r in mine], [r["known"] for r in mine], marker, label=name, alpha=0.8)
     print(f"{name:<20}", [(round(row["loss"], 3), round(row["known"], 2)) for row in mine])
 ax.set(xlabel="training loss per letter", ylabel="share of German numbers", ylim=(-0.04, 1.04))
-legend = ax.legend(fontsize=8)
+legend = plots.legend(ax, fontsize=8)
 
 # %% [markdown]
 # *Share of German numbers among 300 written words against the training loss, one dot for each of

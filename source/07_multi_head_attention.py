@@ -422,7 +422,7 @@ for name, (each, together) in curves.items():
 axes[0].set(title="each head: 7 at most (mean)", ylabel="captured variance", ylim=(0, 1.05))
 axes[1].set(title="all heads together: 28 at most", ylim=(0, 1.05))
 line = axes[1].axvline(7, color=plots.GREY, linestyle="--", linewidth=1.2)
-axes[1].legend(fontsize=8, loc="lower right")
+plots.legend(axes[1], fontsize=8, loc="lower right")
 print("share of the 7 strongest directions of all heads together (recorded, seeds 0 to 2):")
 for n_heads in (1, 2, 4):
     mine = [(row["before"], row["after"]) for row in rows if row["n_heads"] == n_heads]

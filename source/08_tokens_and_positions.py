@@ -538,7 +538,7 @@ for t in (40, 80, 120):
     dots = P[t + shifts] @ P[t]  # (61,)
     right.plot(shifts, dots, label=f"t = {t}", linewidth=7 - t / 20)
 right.set(title="dot product of rows t and t + shift", xlabel="shift")
-legend = right.legend()
+legend = plots.legend(right)
 
 # %% [markdown]
 # *Left: rows are positions; the first columns change at every step, the last hardly at all. Right:
@@ -630,7 +630,7 @@ for ax, length in zip(axes, (24, 96), strict=True):
     ax.set_xticks(row["lengths"], row["lengths"])
     ax.minorticks_off()
 axes[0].set_ylabel("share right")
-axes[1].legend(fontsize=9, loc="upper left", bbox_to_anchor=(1, 1))
+plots.legend(axes[1], fontsize=9, loc="upper left", bbox_to_anchor=(1, 1))
 measured = [row["right"][-1] for row in seeds.where(recorded, kind="sinusoidal", length=24)]
 compare(prediction, sum(measured) / 3, "sinusoidal, 24 tokens in training, 96 in the test")
 
@@ -716,7 +716,7 @@ for row in evidence.read("tokens_and_positions", "root"):
     named.setdefault(label, []).append(row["losses"])
 ax = seeds.curves(named, range(5, 300, 10), plots.panels(width=6.0, height=3.0))
 ax.set(xlabel="step", ylabel="nats a token")
-legend = ax.legend(fontsize=9, loc="upper left", bbox_to_anchor=(1, 1))
+legend = plots.legend(ax, fontsize=9, loc="upper left", bbox_to_anchor=(1, 1))
 
 # %% [markdown]
 # *Loss against step: means of ten steps; bands from the least to the largest of three seeds.* Small
@@ -786,6 +786,10 @@ legend = ax.legend(fontsize=9, loc="upper left", bbox_to_anchor=(1, 1))
 # Turn a query by *m* steps and a key by *n*: their dot product sees only the angle between them,
 # so it depends on *m* − *n*. The lengths of the vectors stay as they are.
 #
+# Models often compute in bfloat16, which keeps 8 binary digits of a number: after 256 comes 258. So
+# x may be bfloat16, but the positions are float32 or float64, and so are the angles. Only the
+# result is rounded to x's dtype.
+#
 # <details><summary>Hint 1 · the idea</summary>
 #
 # Angles as in exercise 8.8. Take the first and the second feature of all pairs apart, apply the
@@ -810,6 +814,11 @@ legend = ax.legend(fontsize=9, loc="upper left", bbox_to_anchor=(1, 1))
 #
 # Some libraries pair feature *i* with *i* + d_head / 2 instead. Both are rotary positions, but a
 # model trained with one cannot be run with the other. Here neighbours are pairs.
+# </details>
+# <details><summary>Hint 5 · x in bfloat16</summary>
+#
+# `torch.arange(0, d_head, 2)` takes a `dtype`: that of the positions. A product of bfloat16 and
+# float32 is float32; `.to(x.dtype)` at the end rounds it.
 # </details>
 
 # %% exercise="rotary"

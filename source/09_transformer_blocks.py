@@ -110,7 +110,7 @@ curves = {
 }
 ax = seeds.curves(curves, range(1, 49), plots.panels(width=6.5, height=3.0))
 ax.set(xlabel="layer", ylabel="norm of the gradient", yscale="log")
-ax.legend(fontsize=9, loc="upper left", bbox_to_anchor=(1, 1))
+plots.legend(ax, fontsize=9, loc="upper left", bbox_to_anchor=(1, 1))
 for name, runs in curves.items():
     print(f"{name:<22} first layer", *(f"{run[0]:.0e}" for run in runs), end="")
     print("   last layer", *(f"{run[-1]:.0e}" for run in runs))
@@ -574,7 +574,7 @@ seeds.curves(every, range(1, 49), axes[1], "of every one of 48 layers")
 for ax, label in zip(axes, ("number of layers", "layer"), strict=True):
     ax.set(yscale="log", xlabel=label, xticks=(1, 12, 24, 36, 48))
 axes[0].set(ylabel="norm of the gradient")
-axes[1].legend(fontsize=9, loc="upper left", bbox_to_anchor=(1, 1))
+plots.legend(axes[1], fontsize=9, loc="upper left", bbox_to_anchor=(1, 1))
 print("48 layers, three stacks:  first layer's gradient      last layer's                cosines")
 for name, runs in every.items():
     ends = ("  ".join(f"{run[layer]:6.3f}" for run in runs) for layer in (0, -1))
@@ -633,7 +633,7 @@ for ax, norm in zip(axes, ("post", "pre"), strict=True):
     ax.axhline(math.log(10), color=plots.GREY, linestyle="--", linewidth=1.2)
     ax.set(title=f"{norm}-norm", xlabel="learning rate")
 axes[0].set(ylabel="loss at the end", ylim=(-0.05, 2.6))
-axes[1].legend(fontsize=9, loc="upper left", bbox_to_anchor=(1, 1))
+plots.legend(axes[1], fontsize=9, loc="upper left", bbox_to_anchor=(1, 1))
 half = [row["last"] for row in seeds.where(swept, norm="post", warm_up=1, rate=0.003)]
 compare(prediction, sum(half) / 3, "post-norm, constant 0.003, mean of three")
 
@@ -675,7 +675,7 @@ for ax, skip in zip(axes, (True, False), strict=True):
         xlabel="learning rate",
     )
 axes[0].set(ylabel="loss at the end, at most 4", ylim=(-0.05, 4.1))
-legend = axes[1].legend(fontsize=9, loc="upper left", bbox_to_anchor=(1, 1))
+legend = plots.legend(axes[1], fontsize=9, loc="upper left", bbox_to_anchor=(1, 1))
 
 # %% [markdown]
 # *Loss of the last ten steps, three runs of each; 2.3 is guessing.* Without skip connections
@@ -694,7 +694,7 @@ for row in evidence.read("transformer_blocks", "layers taken out"):
     named.setdefault(name, []).append(row["right"])
 ax = seeds.curves(named, range(13), plots.panels(width=6.0, height=3.0))
 ax.set(xlabel="layers taken out of 12", ylabel="digits right", ylim=(0, 1.05))
-ax.legend(fontsize=9, loc="upper left", bbox_to_anchor=(1, 1))
+plots.legend(ax, fontsize=9, loc="upper left", bbox_to_anchor=(1, 1))
 for name, runs in named.items():
     shown = (f"without {n}: " + " ".join(f"{run[n]:.2f}" for run in runs) for n in (1, 3, 6))
     print(f"{name:<19}", *shown, sep="   ")

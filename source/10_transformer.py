@@ -194,8 +194,7 @@ for ax, title in zip(axes, ("source_mask, the same for all queries", "target_mas
 # <details><summary>Hint 3 · the shapes</summary>
 #
 # An embedding turns `(B, T)` into `(B, T, d_model)`. `sinusoidal_positions` of lesson 08 takes the
-# positions 0.0, 1.0, … as a floating tensor, of the dtype of the vectors, and gives
-# `(T, d_model)`.
+# positions 0.0, 1.0, … as a floating tensor and gives `(T, d_model)`, of their dtype.
 # </details>
 # <details><summary>Hint 4 · smaller steps</summary>
 #
@@ -203,7 +202,13 @@ for ax, title in zip(axes, ("source_mask, the same for all queries", "target_mas
 # `decode` then need it once each: with which table? A decoder layer takes its arguments in the
 # order target, memory, target's mask, memory's mask. Which of the figure's boxes come after it?
 # </details>
-# <details><summary>Hint 5 · “the module has other parameters … also generator.weight”</summary>
+# <details><summary>Hint 5 · dtypes</summary>
+#
+# The result has the dtype of the rows: the check compares in float64, and once in bfloat16. Mind
+# that bfloat16 cannot count beyond 256, where 257 becomes 256. For long texts count in that dtype
+# or in float32, whichever is wider (`torch.promote_types` finds it), and convert the sinusoids.
+# </details>
+# <details><summary>Hint 6 · “the module has other parameters … also generator.weight”</summary>
 #
 # The check loads one table for all tied uses. If your generator asks for one of its own, it is not
 # tied.
@@ -590,7 +595,7 @@ for number, kind in enumerate(("sinusoidal", "learned", "rotary", "none")):
         ax.plot(x, row["by digits"], "o", color=line.get_color(), markersize=4)
     print(f"{kind:<11} right: {'  '.join(f'{share:.3f}' for share in right[kind])}")
 ax.set(xlabel="digits of the number", ylabel="without error", ylim=(-0.04, 1.06), xticks=DIGITS)
-ax.legend(fontsize=9, loc="center left", bbox_to_anchor=(1, 0.5))
+plots.legend(ax, fontsize=9, loc="center left", bbox_to_anchor=(1, 0.5))
 without = [row for row in rows if row["source"] == "none"]
 for row in without:
     print(f"of {row['wrong']} errors, the same words in another order: {row['same words']}")
@@ -719,10 +724,10 @@ print("wanted:", few[0][2], "  written:", translators.translations(other, corpus
 #         return self.W_o(context.transpose(1, 2).flatten(2))  # (B, T_q, d_model)
 #
 #
-# def sinusoidal_positions(x):  # lesson 08
-#     speeds = 10000 ** (torch.arange(0, x.shape[2], 2).to(x) / x.shape[2])  # (d_model / 2,)
-#     angles = torch.arange(x.shape[1]).to(x)[:, None] / speeds  # (T, d_model / 2)
-#     return torch.stack([angles.sin(), angles.cos()], dim=-1).flatten(1)  # (T, d_model)
+# def sinusoidal_positions(x):  # lesson 08; bfloat16 itself cannot count beyond 256
+#     count = torch.arange(max(x.shape)).to(x.device, torch.promote_types(x.dtype, torch.float32))
+#     angles = count[: x.shape[1], None] / 10000 ** (count[: x.shape[2] : 2] / x.shape[2])
+#     return torch.stack([angles.sin(), angles.cos()], -1).flatten(1).to(x.dtype)  # (T, d_model)
 #
 #
 # class LayerNorm(nn.Module):  # lesson 09, and all of the next three
@@ -841,7 +846,7 @@ for kind, colour in (("its own", plots.GREY), ("tied", plots.VERMILION)):
         ax.plot(range(10, 301, 10), row["losses"], color=colour, label=label)
         print(f"{kind:<7}  seed {row['seed']}  right, with 2 to 6 digits:", *row["by digits"])
 ax.set(yscale="log", xlabel="step", ylabel="nats a letter")
-_ = ax.legend(fontsize=9)
+_ = plots.legend(ax, fontsize=9)
 
 # %% [markdown]
 # *Loss against step, the mean of every ten, with a generator of its own and with a tied one; a line

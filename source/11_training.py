@@ -151,7 +151,7 @@ for number, optimizer in enumerate(("SGD", "Adam")):
 ax.axhline(entropy, color=plots.GREY, linestyle="--", linewidth=1, label="entropy of the letters")
 ax.set(xlabel="highest learning rate", ylabel="loss, last 5 of 60 steps", ylim=(0, 4))
 ax.tick_params(axis="x", rotation=45)
-legend = ax.legend(fontsize=8, loc="upper left", bbox_to_anchor=(1, 1))
+legend = plots.legend(ax, fontsize=8, loc="upper left", bbox_to_anchor=(1, 1))
 
 # %% [markdown]
 # *Loss after 60 steps against the learning rate, three seeds each, for gradient descent with
@@ -214,10 +214,10 @@ rates = {"0.005": [0.005] * n_steps, "0.02": [0.02] * n_steps, "warm-up": warm}
 runs = {name: trainings.losses_at(rate, label=name) for name, rate in rates.items()}
 axes = plots.panels(columns=2, width=4.4, height=3.0, share=False)
 plots.lines(steps, schedules, axes[0], "learning rate", "step")
-axes[0].legend(fontsize=8)
+plots.legend(axes[0], fontsize=8)
 axes[0].set_xticks((0, 16_000, 32_000))
 plots.lines(range(1, n_steps + 1), runs, axes[1], "loss, nats a letter", "step")
-axes[1].legend(fontsize=8)
+plots.legend(axes[1], fontsize=8)
 ends = {name: sum(losses[-5:]) / 5 for name, losses in runs.items()}
 for name, end in ends.items():
     print(f"{name:<8} mean loss of the last 5 steps {end:.2f}")
@@ -243,7 +243,7 @@ for ax, n_layers in zip(axes, (2, 6), strict=True):
         seeds.sweep(chosen, "peak", "loss", ax, label, number=number)
     ax.set(title=f"{n_layers} + {n_layers} layers, post-norm", xlabel="highest learning rate")
 axes[0].set(ylabel="loss, last 5 of 60 steps", ylim=(0, 3.2))
-legend = axes[0].legend(fontsize=8)
+legend = plots.legend(axes[0], fontsize=8)
 
 # %% [markdown]
 # *Loss after 60 steps against the highest learning rate, with a constant rate and with a warm-up,
@@ -270,6 +270,9 @@ legend = axes[0].legend(fontsize=8)
 # Return the mean of this loss over all real tokens. Where the target is PAD there is no loss,
 # neither from the first part nor from the second.
 #
+# A score may be −∞: that rules a token out. Its log-probability is −∞ too, and 0 · ∞ is NaN. So
+# where a loss does not count, leave it out; do not multiply it by 0.
+#
 # <details><summary>Hint 1 · the idea</summary>
 #
 # Log-probabilities first. From them, one number per token for each of the two parts. Then the mean
@@ -284,6 +287,11 @@ legend = axes[0].legend(fontsize=8)
 #
 # Begin with smoothing = 0 and a batch without PAD: then the loss of lesson 02 should come out.
 # Which one term does ε add? And by what do you divide when some of the targets are PAD?
+# </details>
+# <details><summary>Hint 4 · NaN</summary>
+#
+# A mask of zeros times an infinite loss is NaN; `loss[mask]` has only what is chosen. And
+# smoothing = 0 times an infinite mean is NaN: add the second part only where there is some.
 # </details>
 
 # %% exercise="label_smoothed_loss"
@@ -368,7 +376,7 @@ for ax, (name, title) in zip(
 ):
     seeds.curves({e: [row[name] for row in group] for e, group in runs.items()}, every, ax, title)
     ax.set(xlabel="step")
-axes[0].legend(fontsize=8)
+plots.legend(axes[0], fontsize=8)
 for label, group in runs.items():
     lowest = [min(row["held_out"]) for row in group]
     last = [row["held_out"][-1] for row in group]
@@ -433,7 +441,7 @@ named = {
 }
 ax = seeds.curves(named, [0, 1, 11, 21], plots.panels(width=5.2, height=2.8))
 ax.set(xlabel="steps from the strange batch on", ylabel="held-out loss")
-ax.legend(fontsize=8)
+plots.legend(ax, fontsize=8)
 ratios = [row["norm"] for row in rows if row["before"] == 60]
 print(f"gradient of the strange batch: {min(ratios)} to {max(ratios)} times as long as before it")
 
@@ -623,7 +631,7 @@ ax = plots.lines(
 )
 ax.plot(list(outside), list(outside.values()), "o-", label="held out, not smoothed")
 ax.axhline(floor, color=plots.GREY, linestyle="--", linewidth=1.2, label="smallest possible")
-ax.legend(fontsize=9)
+plots.legend(ax, fontsize=9)
 print(f"smallest possible with ε = 0.1: {floor:.3f}   last loss in training: {losses[-1]:.3f}")
 print(f"held-out perplexity: {math.exp(outside[n_updates]):.3f}")
 compare(prediction, round(outside[n_updates], 3), "held-out loss")

@@ -204,7 +204,7 @@ roof = sorted([2.0**-5, peak / bandwidth, 2.0**10])  # the two ends, and where i
 ax.plot(roof, [min(peak, bandwidth * one) for one in roof], color=plots.GREY, label="roof")
 ax.plot(list(found), list(found.values()), "o", color=plots.BLUE, label="measured")
 ax.set(xscale="log", yscale="log", xlabel="FLOPs a byte", ylabel="FLOP/s")
-ax.legend(fontsize=8)
+plots.legend(ax, fontsize=8)
 print(
     f"memory {bandwidth / 1e9:.0f} GB/s; the roof is flat from {peak / bandwidth:.1f} FLOPs a byte"
 )
@@ -354,19 +354,20 @@ for dtype in (torch.float32, torch.bfloat16):
 corpus = translators.data.numbers()
 batch = corpus.batch(corpus.train[::200])
 ax = plots.panels(width=6.0, height=2.8)
-for label, one in (
-    ("untrained", trainings.fresh(corpus)),
-    ("trained", translators.trained("transformer")[0]),
+for label, one, width in (
+    ("untrained", trainings.fresh(corpus), 1.0),
+    ("trained", translators.trained("transformer")[0], 2.2),
 ):
     gradients = precision.nonzero_gradients(one, batch)
     exponents = gradients.abs().log2()
-    ax.hist(exponents, bins=range(-50, 1), histtype="step", density=True, label=label)
+    style = {"histtype": "step", "linewidth": width}
+    ax.hist(exponents, bins=range(-50, 1), density=True, label=label, **style)
     for scale in (1.0, 2.0**16):
         lost = ((gradients * scale).half() == 0).float().mean()
         print(f"{label:<9} scale {scale:7,.0f}: {lost:6.2%} of the gradients become 0 in float16")
 ax.axvline(-24, color=plots.GREY, linestyle="--", label="smallest number in float16")
 ax.set(xlabel="log₂ of the gradient's size", ylabel="share", yticks=[])
-legend = ax.legend(fontsize=8, loc="upper left")
+legend = plots.legend(ax, fontsize=8, loc="upper left")
 
 # %% [markdown]
 # *How large the gradients are (those that are exactly 0 are left out), and the smallest number
@@ -508,7 +509,7 @@ for (kind, peak), style in zip(peaks.items(), ("--", ":"), strict=True):
     ax.axvline(T * peak / flops, color=plots.VERMILION, linestyle=style, linewidth=1.2, label=label)
 ax.invert_yaxis()
 ax.set(xlabel="target tokens/s", title="training on this machine")
-legend = ax.legend(fontsize=8, loc="upper left", bbox_to_anchor=(1, 1))
+legend = plots.legend(ax, fontsize=8, loc="upper left", bbox_to_anchor=(1, 1))
 
 # %% [markdown]
 # *Target tokens per second of each rung, on your machine once you have run the cells. Dashed and

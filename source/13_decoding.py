@@ -345,7 +345,7 @@ for sureness, name, colour in ((1, "in doubt", plots.GREY), (3, "sure", plots.BL
         shares = share_found(plain_beam_search, sureness, seed, widths)
         ax.plot(widths, shares, ".-", color=colour, label=label)
 ax.set(ylim=(0, 1.05), xlabel="beam", ylabel="best sentence found")
-_ = ax.legend(fontsize=9)
+_ = plots.legend(ax, fontsize=9)
 
 # %% [markdown]
 # *Share of 200 random languages in which the best sentence is found, against the width of the beam;
@@ -413,7 +413,7 @@ for ax, what in zip(axes, ("log-probability", "letters"), strict=True):
     ax.set_xticks(widths, widths)
     ax.minorticks_off()
 axes[1].axhline(records[0]["letters_wanted"], color=plots.GREY, linestyle="--")
-_ = axes[0].legend(fontsize=9)
+_ = plots.legend(axes[0], fontsize=9)
 
 # %% [markdown]
 # *Mean log-probability and mean number of letters of 80 translations, against the width of the
@@ -634,7 +634,7 @@ for (label, run), shortest in curves.items():
     name = label if run == 0 else None
     ax.plot(range(every, length + 1, every), shortest, color=colour, label=name)
 ax.set(xlabel="tokens", ylabel="ms a token", ylim=(0, None))
-_ = ax.legend(fontsize=9)
+_ = plots.legend(ax, fontsize=9)
 growth = [(shortest[-1] / shortest[0]).item() for shortest in curves.values()][:runs]
 compare(prediction, sorted(growth)[runs // 2], "without a cache, last ten / first ten")
 
@@ -716,7 +716,7 @@ for ax, smoothing in zip(axes, (0.0, 0.1), strict=True):
     ax.set(ylim=(-0.03, 1.05), xticks=temperatures, xlabel="temperature")
     ax.set_title(f"labels {'smoothed' if smoothing else 'not smoothed'}")
 axes[0].set_ylabel("without error")
-axes[1].legend(fontsize=9)
+plots.legend(axes[1], fontsize=9)
 right = {name: sum(row[name][1] for row in records if row["smoothing"]) for name in colours}
 better = "A" if right["the 3 best"] > right["nucleus of 0.9"] else "B"
 compare(prediction, better, "smoothed labels, temperature 1")

@@ -362,7 +362,7 @@ for ax, title in zip(axes, ("BLEU", "letters written"), strict=True):
     ax.set(title=title, xlabel="beam", xscale="log")
     ax.set_xticks(widths, widths)
     ax.minorticks_off()
-_ = axes[0].legend(fontsize=9)
+_ = plots.legend(axes[0], fontsize=9)
 
 # %% [markdown]
 # *Left: BLEU against the width of the beam, for three seeds and two length penalties. Right: the
@@ -383,7 +383,7 @@ for K, colour in ((1, plots.GREY), (4, plots.BLUE)):
         label = f"beam of {K}" if record["seed"] == 0 else None
         ax.plot(digits, record[f"by length, beam {K}"], ".-", color=colour, label=label)
 ax.set(ylim=(0, 100), xticks=digits, xlabel="digits of the number", ylabel="BLEU")
-_ = ax.legend(fontsize=9)
+_ = plots.legend(ax, fontsize=9)
 
 # %% [markdown]
 # *BLEU of the three early translators against the number of digits, greedy and with a beam of 4,
@@ -480,7 +480,7 @@ checked = [row for row in curve if "val_loss" in row]
 losses = [row["val_loss"] for row in checked]
 ax.plot([row["step"] for row in checked], losses, "o", label="validation")
 ax.set(xlabel="step", ylabel="loss per token (nats)")
-_ = ax.legend(fontsize=9)
+_ = plots.legend(ax, fontsize=9)
 
 # %% [markdown]
 # *Loss against the step: in training, with smoothed labels, and on the validation sentences.*

@@ -148,7 +148,9 @@ check.join_text_and_summary(join_text_and_summary)
 # </details>
 # <details><summary>Hint 4 · NaN</summary>
 #
-# If no token counts, sum and number are both 0. `clamp(min=1)` keeps the divisor above 0.
+# If no token counts, sum and number are both 0. `clamp(min=1)` keeps the divisor above 0. And where
+# a score is -inf, so is a log-probability: 0 times it is NaN. `masked_fill` or `torch.where` put a
+# 0 there, whatever stood there before.
 # </details>
 
 # %% exercise="language_model_loss"
@@ -202,6 +204,7 @@ check.break_language_model_loss(break_language_model_loss)
 #
 # `embed(ids, table)` wants the table itself, `self.embedding.weight`, and scales by √d_model.
 # `sinusoidal_positions(positions, d_model)` wants the positions as floating numbers: 0.0, 1.0, …
+# In bfloat16 257 would be 256; `torch.promote_types` finds the wider of two dtypes (lesson 10).
 # </details>
 # <details><summary>Hint 3 · tensors on two devices</summary>
 #
@@ -651,7 +654,7 @@ for (name, (share, _)), style in zip(found["baselines"].items(), (":", "--"), st
 ax.set_yticks(range(len(found["models"])), found["models"])
 ax.invert_yaxis()
 ax.set(xlim=(0, 1.02), xlabel="share of the topic words found")
-_ = ax.legend(fontsize=8, loc="upper center", bbox_to_anchor=(0.35, 1.18), ncols=2)
+_ = plots.legend(ax, fontsize=8, loc="upper center", bbox_to_anchor=(0.35, 1.18), ncols=2)
 
 # %% [markdown]
 # *A point is one seed: share of the topic words that are found in 500 new texts. Dotted: always the
@@ -813,7 +816,7 @@ for (name, score), style in zip(
     ax.axhline(score, color=plots.GREY, linestyle=style, linewidth=1.2, label=label)
 ax.set(xscale="log", xlabel="minutes of training on one core", ylabel="ROUGE-L", ylim=(0, None))
 ax.set_xticks([0.1, 1, 3, 10], ["0.1", "1", "3", "10"])
-_ = ax.legend(fontsize=8, loc="upper left", bbox_to_anchor=(1, 1), title="rules")
+_ = plots.legend(ax, fontsize=8, loc="upper left", bbox_to_anchor=(1, 1), title="rules")
 
 # %% [markdown]
 # *ROUGE-L of 250 first lines against the minutes of training. A point is one seed; the lines are

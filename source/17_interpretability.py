@@ -447,7 +447,7 @@ for name, colour in (("random", plots.GREY), ("search", plots.BLUE)):
     axes.hist(found[name], bins=26, range=(0, 0.6), color=colour, alpha=0.7, label=name)
     mean, largest = found[f"{name}, mean and largest"]
     print(f"{name:<7} mean {mean:.3f}   largest {largest:.3f}")
-axes.legend()
+plots.legend(axes)
 axes.set(xlabel="share of the weight that can be moved", ylabel="heads and sentences")
 print(
     "rows:", found["rows"], "  largest error of the output:", found["largest error of the output"]
@@ -586,7 +586,7 @@ for ax, question in zip(axes, asked, strict=True):
     ax.axhline(probes["trained"][0][f"{question}, most frequent"], color=plots.BLACK, linewidth=1)
     ax.set_xticks(range(len(layers)), [layer.split(", ")[1] for layer in layers], rotation=45)
     ax.set(title=question, ylim=(0, 1.04))
-axes[0].legend(fontsize=8, loc="center right")
+plots.legend(axes[0], fontsize=8, loc="center right")
 label = axes[0].set(ylabel="read correctly")
 
 # %% [markdown]
@@ -720,7 +720,7 @@ for ax, (group, curves) in zip(axes.flat, pruned["curves"].items(), strict=True)
             min([n for n, s in enumerate(c) if s < 0.99], default=len(c)) - 1 for c in curves[name]
         ]
         print(f"{title:<33} {name:<22} heads that can go while 0.99 stay right:", *few)
-axes[0, 0].legend(fontsize=8, loc="lower left")
+plots.legend(axes[0, 0], fontsize=8, loc="lower left")
 for ax in axes[:, 0]:
     ax.set_ylabel("numbers right")
 
@@ -758,7 +758,7 @@ for (part, head), colour in (((name, least), plots.VERMILION), (first_off, plots
     slope = importance[part][head]
     ax.plot(steps, losses, "o-", color=colour, label=f"{part}, head {head}: {slope:.3f}")
 ax.set(xlabel="gate", ylabel="loss per number")
-legend = ax.legend(fontsize=8, title="importance: mean size of the slopes at 1")
+legend = plots.legend(ax, fontsize=8, title="importance: mean size of the slopes at 1")
 
 # %% [markdown]
 # *Loss per number as one gate is turned. The importance is the mean **size** of the slopes of

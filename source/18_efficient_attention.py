@@ -482,7 +482,7 @@ for ax, label in zip(axes, ("milliseconds", "peak MiB"), strict=True):
     ax.set(xscale="log", yscale="log", xlabel="T", ylabel=label)
     ax.set_xticks([512, 2048, 8192, 32768], ["512", "2 048", "8 192", "32 768"])
     ax.minorticks_off()
-legend = axes[0].legend(fontsize=8)
+legend = plots.legend(axes[0], fontsize=8)
 
 # %% [markdown]
 # *Four heads, d = 32, float32, forward only. Dashed: the budget; dense attention stops where it
@@ -531,13 +531,16 @@ for name, attention in (("dense", masked_attention), ("linear", linear_attention
 rows = [row for row in stored["recall"] if row["steps"] == settings["steps"]]
 axes = plots.panels(columns=3, width=3.4, height=3.2, share=False)
 colours = {"dense": plots.BLUE, "linear": plots.VERMILION, "window": plots.GREEN}
+shapes = {"dense": "o", "linear": "s", "window": "^"}
 beside = {"dense": 0.93, "linear": 1.0, "window": 1.07}  # so that no dot hides another
 for row in rows:
     kind, d_k, dot = row["kind"], row["d_k"], {"color": colours[row["kind"]], "alpha": 0.6}
-    axes[0].plot(d_k * beside[kind], row["right"]["32"], "o", **dot)
+    axes[0].plot(d_k * beside[kind], row["right"]["32"], shapes[kind], **dot)
     if d_k == 16:
         counts = [int(pairs) * beside[kind] for pairs in row["right"]]
-        axes[1].plot(counts, row["right"].values(), "o-", markersize=4, linewidth=1, **dot)
+        axes[1].plot(
+            counts, row["right"].values(), shapes[kind] + "-", markersize=4, linewidth=1, **dot
+        )
         distance = range(1, len(row["by distance"]) + 1)
         axes[2].plot(distance, row["by distance"], linewidth=1, label=kind, **dot)
 titles = ("32 pairs", "d_k = 16", "d_k = 16, 32 pairs")
@@ -550,6 +553,7 @@ for ax, ticks in ((axes[0], (8, 16, 32, 64, 128)), (axes[1], (4, 8, 16, 32))):
     ax.set_xticks(ticks, ticks)
     ax.minorticks_off()
 axes[0].set_ylabel("right")
+plots.tell_apart(axes[2])
 handles = {line.get_label(): line for line in axes[2].lines[:-1]}
 legend = axes[0].figure.legend(
     handles.values(), handles, fontsize=8, ncols=3, loc="outside upper center"

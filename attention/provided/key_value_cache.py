@@ -102,8 +102,9 @@ class CachedDecoder(RepeatingDecoder):
     def step(self, tokens: Tensor) -> Tensor:
         """Read one token per row, (B·K,), and score the next: (B·K, vocab_size)."""
         x = self.model.target_embedding(tokens).unsqueeze(1)  # (B·K, 1, d_model)
-        position = torch.full((1,), self.length, dtype=x.dtype, device=x.device)
-        x = x * math.sqrt(x.shape[2]) + sinusoidal_positions(position, x.shape[2])
+        wide = torch.promote_types(x.dtype, torch.float32)
+        position = torch.full((1,), self.length, dtype=wide, device=x.device)
+        x = x * math.sqrt(x.shape[2]) + sinusoidal_positions(position, x.shape[2]).to(x.dtype)
         x = self.decoder(x, self.memory, None, self.source_mask)  # (B·K, 1, d_model)
         self.length += 1
         return _only_words(self.model.generator(x[:, 0]))

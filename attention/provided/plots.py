@@ -14,12 +14,11 @@ from matplotlib.ticker import MaxNLocator
 from numpy.typing import NDArray
 
 from attention.provided.convex_hull import convex_hull
+from attention.provided.palette import BLACK, BLUE, GREEN, GREY, ORANGE, PURPLE, SKY, VERMILION
+from attention.provided.palette import legend as legend
+from attention.provided.palette import tell_apart as tell_apart
 
 Numbers = Any  # a tensor, an array or a list of numbers
-
-# Okabe and Ito's palette: distinguishable with every common kind of colour blindness.
-BLUE, ORANGE, GREEN, VERMILION = "#0072B2", "#E69F00", "#009E73", "#D55E00"
-PURPLE, SKY, GREY, BLACK = "#CC79A7", "#56B4E9", "#8A8A8A", "#222222"
 
 STYLE: Any = {
     "figure.dpi": 110,
@@ -38,6 +37,7 @@ STYLE: Any = {
     "image.cmap": "YlGnBu",
 }
 plt.rcParams.update(STYLE)
+OUTLINES = (1.0, 2.2, 3.6, 5.0)  # widths: the steps of a histogram have no room for dashes
 
 
 def panels(
@@ -160,7 +160,7 @@ def lines(
         ax.plot(_array(x), _array(y), label=label)
     ax.set(title=title, xlabel=xlabel, ylabel=ylabel, xscale="log" if log else "linear")
     if len(named) > 1:
-        ax.legend(fontsize=9, loc="upper left", bbox_to_anchor=(1, 1))
+        legend(ax, fontsize=9, loc="upper left", bbox_to_anchor=(1, 1))
     return ax
 
 
@@ -172,7 +172,7 @@ def accuracy(
     named  label → {number of digits: share of numbers translated without error}
     """
     ax = ax or panels(width=5.2, height=3.0)
-    for (label, shares), marker in zip(named.items(), "osD^v", strict=False):
+    for (label, shares), marker in zip(named.items(), "os^Dv", strict=False):
         ax.plot(list(shares), list(shares.values()), marker + "-", label=label)
     ax.set(ylim=(-0.04, 1.06), yticks=[0, 0.5, 1], title=title)
     ax.set(xlabel="digits of the number", ylabel="translated without error")
@@ -191,9 +191,10 @@ def histograms(
 ) -> Axes:
     """Draw how numbers are distributed: one outline per entry of ``named`` (label → numbers)."""
     ax = ax or panels(width=5.2, height=3.0)
-    for label, numbers in named.items():
+    for number, (label, numbers) in enumerate(named.items()):
         numbers = torch.as_tensor(numbers).detach().flatten().tolist()
-        ax.hist(numbers, bins=bins, range=span, density=True, histtype="step", label=label)
+        style: Any = {"histtype": "step", "linewidth": OUTLINES[number % len(OUTLINES)]}
+        ax.hist(numbers, bins=bins, range=span, density=True, label=label, **style)
     ax.set(title=title, xlabel=xlabel, ylabel="density")
     ax.legend(fontsize=9)
     return ax

@@ -44,7 +44,7 @@ def positioned(base: Any, source: str = "sinusoidal", target: str = "sinusoidal"
             if side in self.positions:
                 x = self.positions[side](x)
             elif (source if side == "source" else target) == "sinusoidal":
-                x = x + sinusoidal_positions(_positions(x), x.shape[2])
+                x = x + sinusoidal_positions(_positions(x), x.shape[2]).to(x.dtype)
             return self.dropout(x)
 
     return Positioned
@@ -68,8 +68,9 @@ def _turning(d_head: int) -> Any:
 
 
 def _positions(x: Tensor) -> Tensor:
-    """The positions 0.0, 1.0, … of (B, T, d_model), of its dtype."""
-    return torch.arange(x.shape[1], dtype=x.dtype, device=x.device)
+    """The positions 0.0, 1.0, … of (B, T, d_model), in float32 or wider."""
+    wide = torch.promote_types(x.dtype, torch.float32)
+    return torch.arange(x.shape[1], dtype=wide, device=x.device)
 
 
 def same_words(number: int, german: str) -> bool:

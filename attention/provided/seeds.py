@@ -10,7 +10,7 @@ from matplotlib.ticker import MaxNLocator
 from attention.provided import plots
 
 Row = Mapping[str, Any]  # settings and results of one training
-MARKERS = "osD^v"
+MARKERS = "os^Dv"
 
 
 def where(rows: Sequence[Row], **wanted: Any) -> list[Row]:

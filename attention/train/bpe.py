@@ -57,15 +57,16 @@ def _most_frequent(queue: list[tuple[int, str]], totals: dict[str, int]) -> str 
 def _merge(
     text: str, pair: str, new: str, count: int, totals: dict[str, int]
 ) -> tuple[str, list[str]]:
-    """Put `new` in the place of a pair, from left to right, and keep the totals right.
+    """Put `new` in the place of a pair, from left to right, and keep the other pairs' totals right.
 
-    Returns the new word, and the pairs in it that hold `new`.
+    The pair's own total is read no more: each pair stands in the queue once, this one has left it,
+    and pairs that arise from now on hold a newer token. Returns the new word, and the pairs in it
+    that hold `new`.
     """
     made = []
     start = text.find(pair)
     while start >= 0:
         before, after = text[start - 1 : start], text[start + 2 : start + 3]
-        totals[pair] -= count
         if before:
             totals[before + pair[0]] -= count
             totals[before + new] += count

@@ -75,7 +75,7 @@ def _node(path: Path, name: str) -> tuple[list[str], Definition]:
 
 
 def _refuse_stray_markers(path: Path, lines: list[str], tree: ast.Module) -> None:
-    """Every ``# exercise:`` comment is spelled so and stands in the body of a function or method."""
+    """Every ``# exercise:`` comment is spelled so and stands in a function's or method's body."""
     inside = {
         number
         for top in tree.body

@@ -90,6 +90,7 @@ def language_model_loss(student, draw):
         expected = _cross_entropy(logits, tokens, counted)
         what = f"{where}, padding and counted it differs from F.cross_entropy"
         expect.close(student(logits, tokens, draw.strided(counted)), expected, what)
+    _infinite_where_nothing_counts(student, draw)
     nothing = torch.zeros(2, 3, dtype=torch.bool)
     logits, tokens = draw.normal(2, 3, 7), draw.integers(1, 7, 2, 3)
     zero = _tensor(0.0)[0]
@@ -98,6 +99,18 @@ def language_model_loss(student, draw):
     expect.close(
         student(logits, tokens), zero, "with one token nothing is predicted: it should be 0"
     )
+
+
+def _infinite_where_nothing_counts(student, draw):
+    """The next token has a score of -inf: PAD, and one that is not counted."""
+    logits, tokens = draw.normal(2, 5, 7), draw.integers(1, 7, 2, 5)
+    tokens[1, 3:] = PAD
+    counted = torch.ones(2, 5, dtype=torch.bool)
+    counted[0, 2] = False
+    logits[1, 2:4, PAD] = logits[0, 1, tokens[0, 2]] = -math.inf
+    expected = _cross_entropy(logits, tokens, counted)
+    what = "with a score of -inf for tokens that do not count it differs from F.cross_entropy"
+    expect.close(student(logits, tokens, counted), expected, what)
 
 
 def _cross_entropy(logits, tokens, counted=None):

@@ -229,6 +229,10 @@ def masked_cross_entropy(student, draw):
     expect.close(loss, expected, "the loss differs from a loop over the true tokens")
     longer = functional.pad(logits, (0, 0, 0, 3), value=1.0), functional.pad(target, (0, 3))
     expect.close(student(*longer), expected, "three more columns of padding change the loss")
+    forbidden = logits.clone()
+    forbidden[..., PAD] = logits[..., PAD].masked_fill(target == PAD, -math.inf)
+    what = "with a score of -inf for PAD where the target is PAD the loss is wrong"
+    expect.close(student(forbidden, target), expected, what)
 
     def reference(logits, target):
         return functional.cross_entropy(logits.transpose(1, 2), target, ignore_index=PAD)

@@ -443,10 +443,23 @@ def rotary(student, draw):
     what = "for numbers in the hundreds the result is wrong"
     expect.close(student(loud, far), _turned(loud, far), what, atol=0.05)
     _sees_differences(student, draw)
+    _counts_beyond_bfloat16(student, draw)
     q, m, cotangent = draw.normal(5, 6), draw.uniform(5, high=30.0), draw.normal(5, 6)
     got = student.gradients(q, m, cotangent=cotangent)[0]
     expect.true(got is not None, "no gradient flows back to x")
     _close_waves(got, _turned(cotangent, -m), "the gradient of x is wrong")
+
+
+def _counts_beyond_bfloat16(student, draw):
+    """x is a bfloat16, the positions are not: counted in bfloat16, 257 would be 256."""
+    x, positions = draw.uniform(2, 600, 6, low=-1.0).bfloat16(), torch.arange(600.0)
+    got = student(x, positions)
+    expect.shape(got, x.shape)
+    what = "with x in bfloat16 and positions in float32 the result should be of x's dtype"
+    expect.true(got.dtype == x.dtype, what, str(got.dtype), str(x.dtype))
+    expected = _turned(x.double(), positions.double()).bfloat16()
+    what = "with x in bfloat16 and positions 0.0 to 599.0 in float32 the values are wrong"
+    expect.close(got, expected, what, atol=0.05)
 
 
 def _sees_differences(student, draw):

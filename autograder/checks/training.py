@@ -66,7 +66,22 @@ def label_smoothed_loss(student, draw):
     far = 500 * logits
     what = "with scores of ± 1000 the loss differs from F.cross_entropy"
     expect.close(student(far, target), oracle(far, target), what)
+    _infinite_where_nobody_asks(student, oracle, logits, target)
     expect.gradients(student, oracle, logits, target, what="the gradient of the scores is wrong")
+
+
+def _infinite_where_nobody_asks(student, oracle, logits, target):
+    """Scores of -inf, of PAD where there is padding, and of a token where another one is right."""
+    ruled_out = logits.clone()
+    ruled_out[..., PAD] = logits[..., PAD].masked_fill(target == PAD, -math.inf)
+    what = "with a score of -inf for PAD where the target is PAD the loss differs from that of "
+    what += "F.cross_entropy"
+    expect.close(student(ruled_out, target), oracle(ruled_out, target), what)
+    ruled_out = logits.clone()
+    ruled_out[..., 4] = logits[..., 4].masked_fill(target != 4, -math.inf)
+    what = "with smoothing=0.0 and a score of -inf for token 4 where others are right the loss "
+    what += "differs from that of F.cross_entropy"
+    expect.close(student(ruled_out, target, 0.0), oracle(ruled_out, target, 0.0), what)
 
 
 def _scores_and_targets(logits, target, smoothing=0.1):

@@ -9,6 +9,7 @@ from torch.nn import functional as F
 from attention.masked_attention import causal_mask, masked_attention
 from attention.tokens_and_positions import embed, sinusoidal_positions
 from attention.transformer import Encoder
+from autograder.checking import registry
 from autograder.checking.registry import alternative, mistake
 
 PAD, EOS, SEP = 0, 2, 3
@@ -540,6 +541,34 @@ def reshapes_for_cross_entropy(logits, tokens, counted=None):
     counts = target != PAD if counted is None else (target != PAD) & counted[:, 1:]
     B, T, V = logits[:, :-1].shape
     loss = F.cross_entropy(logits[:, :-1].reshape(B, V, T), target, reduction="none")
+    return (loss * counts).sum() / counts.sum().clamp(min=1)
+
+
+def _times_a_mask(known):
+    """The same mistake, where a token that does not count has a score of -inf: 0 times that."""
+
+    def answer(logits, tokens, counted=None):
+        keep = tokens != PAD if counted is None else (tokens != PAD) & counted
+        log_p = logits[:, :-1].gather(2, tokens[:, 1:, None])[..., 0]
+        return known.target(logits, tokens, counted) + 0 * log_p[~keep[:, 1:]].sum()
+
+    answer.__name__ = f"{known.name}_times_a_mask"
+    return answer
+
+
+# Learners leave tokens out in one way or the other, whatever else is wrong.
+for _known in registry.mistakes(registry.find("language_model_loss")):
+    mistake("language_model_loss", hint=_known.hint)(_times_a_mask(_known))
+
+
+@mistake(
+    "language_model_loss",
+    hint="A token that does not count may have an infinite loss, and 0 times infinity is NaN. Put "
+    "zeros there, with masked_fill or torch.where, instead of multiplying by them.",
+)
+def multiplies_by_zeros(logits, tokens, counted=None):
+    counts = tokens[:, 1:] != PAD if counted is None else (tokens[:, 1:] != PAD) & counted[:, 1:]
+    loss = -logits[:, :-1].log_softmax(-1).gather(2, tokens[:, 1:, None])[..., 0]
     return (loss * counts).sum() / counts.sum().clamp(min=1)
 
 
@@ -1504,7 +1533,13 @@ def counts_expert_by_expert(scores, gates):
     return total * scores.shape[1]
 
 
+IN_FLOAT32 = "the check's models are float32"
 EQUIVALENT = {
+    "DecoderOnly: with one call of `promote_types` left out: wide = x.dtype": IN_FLOAT32,
+    "DecoderOnly: with two arguments of one call of `promote_types` exchanged: wide = "
+    "torch.promote_types(torch.float32, x.dtype)": "the wider of two dtypes has no order",
+    "DecoderOnly: with one call of `to` left out: x = x + sinusoidal_positions(positions, "
+    "d_model)": IN_FLOAT32,
     "join_text_and_summary: without `strict` in one call of `zip`: rows = [[*text, SEP, "
     "*summary, EOS] for text, summary in zip(texts, summaries)]": (
         "there are as many summaries as texts"

@@ -5,6 +5,7 @@ from torch.nn import functional
 
 from attention.provided.data import BOS, EOS, PAD
 from attention.sequence_to_sequence import decoder_step
+from autograder.checking import registry
 from autograder.checking.registry import alternative, mistake
 
 
@@ -398,6 +399,35 @@ def takes_the_log_of_a_rounded_probability(logits, target):
     return -p.log()[target != PAD].mean()
 
 
+def _selecting_or_multiplying(known, multiplies):
+    """The same mistake, where PAD has a score of -inf: padding chosen, or multiplied by 0."""
+
+    def answer(logits, target):
+        of_pad = logits[..., PAD][target == PAD]
+        loss = known.target(logits.clamp(min=-1e30), target)
+        return loss + 0 * of_pad.sum() if multiplies else loss
+
+    answer.__name__ = f"{known.name}_{'times_a_mask' if multiplies else 'selected'}"
+    return answer
+
+
+# Learners leave padding out in one way or the other, whatever else is wrong.
+for _known in registry.mistakes(registry.find("masked_cross_entropy")):
+    for _multiplies in (False, True):
+        _answer = _selecting_or_multiplying(_known, _multiplies)
+        mistake("masked_cross_entropy", hint=_known.hint)(_answer)
+
+
+@mistake(
+    "masked_cross_entropy",
+    hint="Where the score of PAD is -inf the loss at padding is infinite, and 0 times infinity is "
+    "NaN. Choose the true tokens, losses[mask], instead of multiplying by a mask.",
+)
+def multiplies_by_the_mask(logits, target):
+    mask = target != PAD
+    return (_losses(logits, target) * mask).sum() / mask.sum()
+
+
 @alternative("masked_cross_entropy")
 def with_ignore_index(logits, target):
     return functional.cross_entropy(logits.flatten(0, 1), target.flatten(), ignore_index=PAD)
@@ -407,10 +437,8 @@ def with_ignore_index(logits, target):
 def sum_over_count(logits, target):
     mask = (target != PAD).to(logits.dtype)
     log_p = logits - logits.logsumexp(2, keepdim=True)
-    picked = torch.einsum(
-        "btv,btv->bt", log_p, functional.one_hot(target, logits.shape[2]).to(log_p)
-    )
-    return -(picked * mask).sum() / mask.sum()
+    picked = log_p.masked_fill(functional.one_hot(target, logits.shape[2]) == 0, 0.0).sum(2)
+    return -picked.masked_fill(mask == 0, 0.0).sum() / mask.sum()
 
 
 def _decode(

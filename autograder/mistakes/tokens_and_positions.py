@@ -9,6 +9,7 @@ import torch
 from torch import nn
 
 from attention.tokens_and_positions import PairIndex, split_words
+from autograder.checking import registry
 from autograder.checking.registry import alternative, mistake
 
 
@@ -1058,7 +1059,7 @@ class RowAfterRow(_Positions):
 
 
 def _turn(x, positions, sign=1.0, exponents=None, base=10000.0):
-    angles = sign * _angles(positions.to(x.dtype), x.shape[-1], exponents, base)
+    angles = sign * _angles(positions, x.shape[-1], exponents, base)
     first, second, cos, sin = x[..., 0::2], x[..., 1::2], angles.cos(), angles.sin()
     return _interleaved(first * cos - second * sin, first * sin + second * cos)
 
@@ -1129,7 +1130,7 @@ def turns_all_pairs_alike(x, positions):
 @mistake("rotary", hint="The exponent is i / d_head. It should be 2i / d_head.")
 def halves_the_exponent(x, positions):
     d_head = x.shape[-1]
-    return _turn(x, positions, exponents=_counted(x, d_head // 2) / d_head)
+    return _turn(x, positions, exponents=_counted(positions, d_head // 2) / d_head)
 
 
 @mistake("rotary", hint="The base is 1000. It should be 10000.")
@@ -1154,26 +1155,106 @@ def uses_the_new_first(x, positions):
     hint="The positions 0, 1, 2, … are made anew from the length. Use those that are given.",
 )
 def turns_by_its_own_count(x, positions):
-    return _turn(x, _counted(x, x.shape[-2]))
+    return _turn(x, _counted(positions, x.shape[-2]))
+
+
+def _in_bfloat16(known, cast):
+    """The same mistake, with the dtype of the result or that of the angles brought to x's."""
+
+    def answer(x, positions):
+        if cast == "result":
+            return known.target(x, positions).to(x.dtype)
+        return known.target(x, positions.to(x.dtype))
+
+    answer.__name__ = f"{known.name}_and_casts_the_{cast}"
+    return answer
+
+
+# As they are, they leave the result in the dtype of the angles. Learners may do this or that.
+for _known in registry.mistakes(registry.find("rotary")):
+    for _cast in ("result", "angles"):
+        mistake("rotary", hint=_known.hint)(_in_bfloat16(_known, _cast))
+
+
+IN_ITS_DTYPE = (
+    "The angles are computed in x's dtype, and bfloat16 cannot count beyond 256: 257 becomes 256. "
+    "Compute them in the dtype of the positions."
+)
+
+
+@mistake("rotary", hint=IN_ITS_DTYPE)
+def computes_the_angles_in_the_dtype_of_x(x, positions):
+    return _turn(x, positions.to(x.dtype))
+
+
+@mistake("rotary", hint=IN_ITS_DTYPE)
+def computes_the_speeds_in_the_dtype_of_x(x, positions):
+    d_head = x.shape[-1]
+    return _turn(x, positions, exponents=_counted(x, 0, d_head, 2) / d_head).to(x.dtype)
+
+
+@mistake(
+    "rotary",
+    hint="It is right where x and the positions are of one dtype. Where x is bfloat16 and they are "
+    "float32, the speeds are rounded to bfloat16, and the result is float32. It should be the "
+    "other way round.",
+)
+def takes_the_dtypes_for_one(x, positions):
+    d_head = x.shape[-1]
+    return _turn(x, positions, exponents=_counted(x, 0, d_head, 2) / d_head)
+
+
+@mistake(
+    "rotary",
+    hint="The angles are rounded to x's dtype before their sines and cosines are taken. Round "
+    "nothing but the result.",
+)
+def rounds_the_angles(x, positions):
+    angles = _angles(positions, x.shape[-1]).to(x.dtype)
+    first, second, cos, sin = x[..., 0::2], x[..., 1::2], angles.cos(), angles.sin()
+    return _interleaved(first * cos - second * sin, first * sin + second * cos)
+
+
+@mistake(
+    "rotary",
+    hint="x is bfloat16, and the result has the dtype of the angles. Bring it back to x's: "
+    "`.to(x.dtype)`.",
+)
+def leaves_the_dtype_of_the_angles(x, positions):
+    return _turn(x, positions)
 
 
 @alternative("rotary")
 def with_complex_numbers(x, positions):
     angles = _angles(positions, x.shape[-1])
-    pairs = torch.complex(x[..., 0::2].contiguous(), x[..., 1::2].contiguous())
+    pairs = torch.complex(x[..., 0::2].to(angles.dtype), x[..., 1::2].to(angles.dtype))
     turned = pairs * torch.complex(angles.cos(), angles.sin())
-    return torch.stack([turned.real, turned.imag], dim=-1).reshape(x.shape)
+    return torch.stack([turned.real, turned.imag], dim=-1).reshape(x.shape).to(x.dtype)
 
 
 @alternative("rotary")
 def with_doubled_angles(x, positions):
     angles = _angles(positions, x.shape[-1]).repeat_interleave(2, dim=-1)
     other = torch.stack([-x[..., 1::2], x[..., 0::2]], dim=-1).reshape(x.shape)
-    return x * angles.cos() + other * angles.sin()
+    return x * angles.cos().to(x.dtype) + other * angles.sin().to(x.dtype)  # rounded before
+
+
+@alternative("rotary")
+def in_float64_throughout(x, positions):
+    rows = []
+    for row, position in zip(x.double().unbind(-2), positions.tolist(), strict=True):
+        turned = row.clone()
+        for i in range(0, x.shape[-1], 2):
+            angle = position / 10000 ** (i / x.shape[-1])
+            cos, sin = math.cos(angle), math.sin(angle)
+            turned[..., i] = row[..., i] * cos - row[..., i + 1] * sin
+            turned[..., i + 1] = row[..., i] * sin + row[..., i + 1] * cos
+        rows.append(turned)
+    return torch.stack(rows, dim=-2).to(x.dtype)
 
 
 ONE_COUNT_A_WORD = "there are as many counts as words"
-SAME_KIND = "x and its positions are of one precision and on one device"
+ONE_DEVICE = "x and its positions are on one device"
 FLOAT32_SPEEDS = "the speeds may be of float32: the angles change by 1e-5 at most"
 EQUIVALENT = {
     "count_pairs: without `strict` in one call of `zip`: for word, count in zip(words, counts): "
@@ -1192,9 +1273,7 @@ EQUIVALENT = {
     "sinusoidal_positions: whose result is cut off from the gradient: return "
     "pairs.flatten(start_dim=1).detach()": "positions are counted, not learned",
     "rotary: with `positions` once where `x` belongs: exponents = torch.arange(0, d_head, 2, "
-    "dtype=positions.dtype, device=x.device)": SAME_KIND,
-    "rotary: with `positions` once where `x` belongs: exponents = torch.arange(0, d_head, 2, "
-    "dtype=x.dtype, device=positions.device)": SAME_KIND,
+    "dtype=positions.dtype, device=positions.device)": ONE_DEVICE,
     "rotary: with one bound of a slice left out: first, second = (x[..., ::2], x[..., 1::2])": "a "
     "slice begins at 0 anyway",
 }

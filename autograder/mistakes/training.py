@@ -8,9 +8,11 @@ from torch import nn
 from torch.nn import functional as F
 
 from attention.training import ModelAndLoss
+from autograder.checking import registry
 from autograder.checking.registry import alternative, mistake
 
 PAD = 0
+LOW = -1e30  # 0 times it is 0
 
 
 @mistake(
@@ -355,11 +357,62 @@ def asks_pytorch_with_other_axes(logits, target, smoothing=0.1):
     return F.cross_entropy(logits, target, ignore_index=PAD, label_smoothing=smoothing)
 
 
+def _with_fewer_zeros(known, everywhere):
+    """The same mistake, without NaN at padding, or without any, where a score is -inf.
+
+    As it is, it may multiply an infinite loss by 0.
+    """
+
+    def answer(logits, target, smoothing=0.1):
+        there = (target == PAD).unsqueeze(-1) | everywhere
+        return known.target(torch.where(there, logits.clamp(min=LOW), logits), target, smoothing)
+
+    answer.__name__ = f"{known.name}_{'without_zeros' if everywhere else 'of_selected_tokens'}"
+    return answer
+
+
+for _known in registry.mistakes(registry.find("label_smoothed_loss")):
+    for _everywhere in (False, True):
+        mistake("label_smoothed_loss", hint=_known.hint)(_with_fewer_zeros(_known, _everywhere))
+
+
+@mistake(
+    "label_smoothed_loss",
+    hint="Where PAD stands the loss may be infinite, and 0 times infinity is NaN. Choose the real "
+    "tokens, loss[real], instead of multiplying by 0.",
+)
+def multiplies_by_the_mask(logits, target, smoothing=0.1):
+    log_p, loss, real = _parts(logits, target)
+    if smoothing > 0:
+        loss = (1 - smoothing) * loss + smoothing * log_p.mean(-1)
+    return _per_token(-loss, real)
+
+
+@mistake(
+    "label_smoothed_loss",
+    hint="Where a token is ruled out the mean of the log-probabilities is -inf, and 0 times "
+    "infinity is NaN. With smoothing=0 leave the smoothed part out.",
+)
+def multiplies_by_a_smoothing_of_0(logits, target, smoothing=0.1):
+    log_p, chosen, real = _parts(logits, target)
+    return (-(1 - smoothing) * chosen - smoothing * log_p.mean(-1))[real].mean()
+
+
+@mistake(
+    "label_smoothed_loss",
+    hint="0 times infinity is NaN, and a score may be -inf. Choose the real tokens, loss[real], "
+    "instead of multiplying by 0; and with smoothing=0 leave the smoothed part out.",
+)
+def multiplies_both_by_0(logits, target, smoothing=0.1):
+    log_p, chosen, real = _parts(logits, target)
+    return _per_token(-(1 - smoothing) * chosen - smoothing * log_p.mean(-1), real)
+
+
 @alternative("label_smoothed_loss")
 def builds_the_wanted_distribution(logits, target, smoothing=0.1):
     vocab_size = logits.shape[-1]
     wanted = (1 - smoothing) * F.one_hot(target, vocab_size).to(logits) + smoothing / vocab_size
-    loss = -(wanted * F.log_softmax(logits, -1)).sum(-1)
+    loss = -(wanted * F.log_softmax(logits, -1)).masked_fill(wanted == 0, 0.0).sum(-1)
     return loss[target != PAD].mean()
 
 
@@ -370,8 +423,23 @@ def loops_over_tokens(logits, target, smoothing=0.1):
         for row, wanted in zip(scores, ids, strict=True):
             if wanted != PAD:
                 log_p = row - torch.logsumexp(row, 0)
-                losses.append(-(1 - smoothing) * log_p[wanted] - smoothing * log_p.mean())
+                loss = -(1 - smoothing) * log_p[wanted]
+                losses.append(loss - smoothing * log_p.mean() if smoothing else loss)
     return torch.stack(losses).mean()
+
+
+@alternative("label_smoothed_loss")
+def fills_with_zeros(logits, target, smoothing=0.1):
+    log_p, chosen, real = _parts(logits, target)
+    spread = 0.0 if smoothing == 0 else smoothing * log_p.mean(-1)
+    loss = torch.where(real, (smoothing - 1) * chosen - spread, 0.0)
+    return loss.sum() / real.sum()
+
+
+@alternative("label_smoothed_loss")
+def lets_pytorch_do_it(logits, target, smoothing=0.1):
+    options = {"ignore_index": PAD, "label_smoothing": smoothing}
+    return F.cross_entropy(logits.transpose(1, 2), target, **options)
 
 
 @mistake(
@@ -1562,8 +1630,8 @@ class ForgetsTheEarlierBatches(_Step):
 
 @mistake(
     "TrainStep",
-    hint="Nothing is learned: either the optimizer makes no step, or the gradients were set to zero "
-    "after `backward`, so that it has nothing to go by.",
+    hint="Nothing is learned: either the optimizer makes no step, or the gradients were set to "
+    "zero after `backward`, so that it has nothing to go by.",
 )
 class ZeroesTooLate(_Step):
     def end(self):

@@ -155,6 +155,12 @@ def fills_in_loops(source, target):
     return torch.stack([row != PAD for row in source]).unsqueeze(1), allowed
 
 
+def _counted(places, d_model, like):
+    """Sinusoids of some places, counted in float32 or wider, in another tensor's dtype."""
+    wide = torch.float64 if like.dtype == torch.float64 else torch.float32
+    return sinusoidal_positions(places.to(wide), d_model).to(like.dtype)
+
+
 class _Front(nn.Module):
     """A right Translator in small methods; a mistake overrides what it gets wrong."""
 
@@ -179,7 +185,7 @@ class _Front(nn.Module):
             self.source_embedding.weight = self.target_embedding.weight
 
     def places(self, T, d_model, like):
-        return sinusoidal_positions(torch.arange(T).to(like), d_model)
+        return _counted(torch.arange(T, device=like.device), d_model, like)
 
     def rows(self, tokens, embedding):
         return embed(tokens, embedding.weight)
@@ -290,7 +296,7 @@ class UsesBareRows(_Front):
 @mistake("Translator", hint="Positions are counted from 1. They begin at 0.")
 class CountsFromOne(_Front):
     def places(self, T, d_model, like):
-        return sinusoidal_positions(torch.arange(1, T + 1).to(like), d_model)
+        return _counted(torch.arange(1, T + 1, device=like.device), d_model, like)
 
 
 @mistake(
@@ -530,8 +536,8 @@ class RollsTheTarget(_Front):
 
 
 IN_FLOAT32 = (
-    "The positions are float32 whatever the rows are. Count them in the dtype of the rows: "
-    "torch.arange takes a dtype."
+    "The positions are float32 whatever the rows are. Where the rows are float64, count in "
+    "float64: torch.arange takes a dtype."
 )
 
 
@@ -546,6 +552,12 @@ class CountsInFloat32First(_Front):
     def places(self, T, d_model, like):
         places = torch.arange(T, dtype=torch.float32, device=like.device)
         return sinusoidal_positions(places, d_model).to(like)
+
+
+@alternative("Translator")
+class CountsInTheDtypeOfTheRows(_Front):
+    def places(self, T, d_model, like):
+        return sinusoidal_positions(torch.arange(T, dtype=like.dtype, device=like.device), d_model)
 
 
 @alternative("Translator")
@@ -567,8 +579,8 @@ class WritesAllInForward(_Front):
             tokens = tokens if embedding is not None else tokens[:, :-1]
             table = (embedding or self.target_embedding).weight
             scaled = table[tokens] * table.shape[1] ** 0.5
-            place = torch.arange(tokens.shape[1]).to(table)
-            vectors.append(self.dropout(scaled + sinusoidal_positions(place, table.shape[1])))
+            place = torch.arange(tokens.shape[1], device=table.device)
+            vectors.append(self.dropout(scaled + _counted(place, table.shape[1], table)))
         memory = self.encoder(vectors[0], source_mask)
         y = self.decoder(vectors[1], memory, mask=target_mask, memory_mask=source_mask)
         return y @ self.generator.weight.T
@@ -1242,7 +1254,11 @@ def has_one_polynomial(
     return total + d_model * (shares[0] * source_size + shares[1] * target_size)
 
 
+SHORT = "no sentence of the check goes beyond position 256, up to which bfloat16 counts"
 EQUIVALENT = {
+    "Translator: with one call of `promote_types` left out: wide = x.dtype": SHORT,
+    "Translator: with two arguments of one call of `promote_types` exchanged: wide = "
+    "torch.promote_types(torch.float32, x.dtype)": "the wider of two dtypes has no order",
     "masks_from_tokens: whose result is cut off from the gradient: return (source_mask.detach(), "
     "(target_mask & causal_mask(target.shape[1], target.device)).detach())": "masks are bool",
     "masks_from_tokens: with `source` once where `target` belongs: return (source_mask, "

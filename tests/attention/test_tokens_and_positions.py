@@ -254,6 +254,18 @@ def test_rotary_is_a_product_of_complex_numbers():
     torch.testing.assert_close(rotary(x, positions), torch.view_as_real(turned).flatten(-2))
 
 
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16, torch.float32])
+def test_rotary_counts_far_and_keeps_the_dtype(dtype):
+    """In bfloat16 there is no 257: angles in x's dtype would be off by radians."""
+    x = torch.randn(2, 3000, 12, generator=torch.Generator().manual_seed(0)).to(dtype)
+    turned = rotary(x, torch.arange(3000.0))
+    assert turned.dtype == dtype
+    exact = rotary(x.double(), torch.arange(3000, dtype=F64))
+    room = {torch.bfloat16: 0.02, torch.float16: 0.005, torch.float32: 0.005}[dtype]
+    assert (turned.double() - exact).abs().max() < room
+    assert rotary(x.double(), torch.arange(3000.0)).dtype == F64
+
+
 def test_docstrings_are_taken_once():
     texts = docstrings(math, math)
     assert len(texts) == len(set(texts)) > 40

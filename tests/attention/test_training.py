@@ -64,6 +64,23 @@ def test_smoothed_loss_equals_pytorchs(smoothing):
     )
 
 
+@pytest.mark.parametrize("smoothing", [0.0, 0.1])
+@pytest.mark.parametrize("everywhere", [False, True])
+def test_smoothed_loss_equals_pytorchs_where_scores_are_infinite(smoothing, everywhere):
+    """PAD is ruled out where it is the target, or everywhere."""
+    logits, (_, target) = torch.randn(3, 5, 11, dtype=torch.float64), pairs(3)
+    there = (target == PAD) | everywhere
+    logits[..., PAD] = logits[..., PAD].masked_fill(there, -math.inf)
+    options = {"ignore_index": PAD, "label_smoothing": smoothing}
+    expected = F.cross_entropy(logits.mT, target, **options)
+    got = label_smoothed_loss(logits.requires_grad_(), target, smoothing)
+    torch.testing.assert_close(got, expected)
+    assert got.isfinite() == (smoothing == 0 or not everywhere)
+    if got.isfinite():
+        (gradient,) = torch.autograd.grad(got, logits)
+        assert gradient.isfinite().all()
+
+
 def test_batches_hold_every_sentence_once_and_waste_little():
     lengths = [random.Random(0).randint(1, 40) for _ in range(2000)]
     batches = batch_by_tokens(lengths, 400)

@@ -3,7 +3,9 @@
 import pytest
 import torch
 
+from attention.language_models import DecoderOnly
 from attention.provided.data import in_words
+from attention.provided.key_value_cache import CachedDecoder
 from attention.provided.positions import number_of, positioned, same_words
 from attention.transformer import Transformer
 
@@ -24,6 +26,35 @@ def test_sinusoidal_positions_are_those_of_the_library():
     torch.manual_seed(0)
     library = Transformer(9, 11, **SIZES).double().eval()
     torch.testing.assert_close(build("sinusoidal", "sinusoidal")(*batch()), library(*batch()))
+
+
+def embedded(kind, dtype):
+    """What the first layer of a model reads of 300 times the same token, (300, 12)."""
+    ids, seen = torch.full((1, 300), 4), []
+    torch.manual_seed(0)
+    model = DecoderOnly(11, 12, 3, 20, 1, 0.0) if kind == "language model" else None
+    model = model or (positioned(Transformer) if kind == "positioned" else Transformer)(
+        9, 11, **SIZES
+    )
+    model = model.to(dtype).eval()
+    if kind == "cached":
+        decoder = CachedDecoder(model, torch.full((1, 3), 4))
+        layer = decoder.decoder.layers[0]
+        layer.register_forward_pre_hook(lambda _, given: seen.append(given[0][0, 0]))
+        for _ in range(300):
+            decoder.step(ids[0, :1])
+        return torch.stack(seen)
+    stack = model.stack if kind == "language model" else model.decoder
+    stack.layers[0].register_forward_pre_hook(lambda _, given: seen.append(given[0][0]))
+    model(ids) if kind == "language model" else model(ids[:, :3], ids)
+    return seen[0]
+
+
+@pytest.mark.parametrize("kind", ["library", "positioned", "cached", "language model"])
+def test_models_with_weights_in_bfloat16_count_beyond_256(kind):
+    rough, exact = (embedded(kind, dtype) for dtype in (torch.bfloat16, torch.float64))
+    assert rough.dtype == torch.bfloat16
+    assert (rough.double() - exact).abs().max() < 0.05
 
 
 def test_without_positions_the_order_of_the_source_does_not_matter():
