@@ -400,7 +400,7 @@ def looks_at_what_is_read(logits, tokens, counted=None):
 @mistake(
     "language_model_loss",
     hint="The mean is taken over all positions, those that do not count as zeros. Divide by how "
-    "many count; where there are none, it is NaN.",
+    "many count.",
 )
 def takes_the_mean_of_all(logits, tokens, counted=None):
     return _loss(logits, tokens, counted, mean=lambda loss, counts: loss.mean())

@@ -360,8 +360,8 @@ class _CrossHead(_Head):
 
 @mistake(
     "SelfAttentionHead",
-    hint="Queries and keys are made by the same matrix, so the scores are symmetric: A looks at B "
-    "as much as B at A. W_q and W_k are two layers.",
+    hint="Queries and keys are made by the same matrix, so the scores are symmetric: A scores B as "
+    "B scores A. W_q and W_k are two layers.",
 )
 class SharesOneProjection(_SelfHead):
     def project(self, d_model, d_memory, d_head):

@@ -1029,7 +1029,11 @@ def rotary_10(x, positions):
     return torch.stack([first * cos - second * sin, first * sin + second * cos], -1).flatten(-2)
 
 
-@right("rotary", how="a product of complex numbers")
+@wrong(
+    "rotary",
+    cause="views x itself as complex numbers, which bfloat16 cannot be, so x in bfloat16 fails",
+    kind="dtype",
+)
 def rotary_11(x, positions):
     d_head = x.shape[-1]
     i = torch.arange(d_head // 2, device=x.device, dtype=positions.dtype)
@@ -1039,10 +1043,35 @@ def rotary_11(x, positions):
     return torch.view_as_real(turned).flatten(-2)
 
 
-@right("rotary", how="x times cos plus the swapped neighbours times sin")
+@wrong(
+    "rotary",
+    cause="the exponents have x's dtype, not that of the positions, and the result is not brought "
+    "back to x's, so x in bfloat16 gives coarse angles and a float32 result",
+    kind="dtype",
+)
 def rotary_12(x, positions):
     d_head = x.shape[-1]
     exponents = torch.arange(0, d_head, 2, dtype=x.dtype, device=x.device) / d_head
     angles = (positions[:, None] / 10000**exponents).repeat_interleave(2, dim=-1)
     swapped = torch.stack((-x[..., 1::2], x[..., ::2]), dim=-1).reshape(x.shape)
     return x * torch.cos(angles) + swapped * torch.sin(angles)
+
+
+@right("rotary", how="a product of complex numbers of the wider dtype, brought back to x's")
+def rotary_13(x, positions):
+    d_head = x.shape[-1]
+    i = torch.arange(d_head // 2, device=x.device, dtype=positions.dtype)
+    angles = torch.outer(positions, 10000.0 ** (-2 * i / d_head))
+    wide = x.to(torch.promote_types(x.dtype, positions.dtype))
+    numbers = torch.view_as_complex(wide.unflatten(-1, (d_head // 2, 2)).contiguous())
+    turned = numbers * torch.polar(torch.ones_like(angles), angles)
+    return torch.view_as_real(turned).flatten(-2).to(x.dtype)
+
+
+@right("rotary", how="x times cos plus the swapped neighbours times sin, brought back to x's dtype")
+def rotary_14(x, positions):
+    d_head = x.shape[-1]
+    exponents = torch.arange(0, d_head, 2, dtype=positions.dtype, device=x.device) / d_head
+    angles = (positions[:, None] / 10000**exponents).repeat_interleave(2, dim=-1)
+    swapped = torch.stack((-x[..., 1::2], x[..., ::2]), dim=-1).reshape(x.shape)
+    return (x * torch.cos(angles) + swapped * torch.sin(angles)).to(x.dtype)

@@ -171,14 +171,29 @@ def label_smoothed_loss_11(logits, target, smoothing=0.1):
     )
 
 
-@right(
-    "label_smoothed_loss", how="logsumexp less the mixture of the scores, real rows picked first"
+@wrong(
+    "label_smoothed_loss",
+    cause="with smoothing 0 it adds 0 times the mean of the scores: NaN where a score is -inf",
+    kind="extreme",
 )
 def label_smoothed_loss_12(logits, target, smoothing=0.1):
     real = target != PAD
     rows, ids = logits[real], target[real]
     right_ = rows[torch.arange(len(ids), device=ids.device), ids]
     mixed = (1 - smoothing) * right_ + smoothing * rows.mean(dim=1)
+    return (rows.logsumexp(dim=1) - mixed).mean()
+
+
+@right(
+    "label_smoothed_loss",
+    how="logsumexp less the mixture of the scores, mixed only if there is smoothing",
+)
+def label_smoothed_loss_13(logits, target, smoothing=0.1):
+    real = target != PAD
+    rows, ids = logits[real], target[real]
+    mixed = rows[torch.arange(len(ids), device=ids.device), ids]
+    if smoothing:
+        mixed = (1 - smoothing) * mixed + smoothing * rows.mean(dim=1)
     return (rows.logsumexp(dim=1) - mixed).mean()
 
 
