@@ -8,6 +8,7 @@ differently passes · 5 no solution line stands in lessons/ · 6 generated files
 
 import contextlib
 import functools
+import gc
 import io
 import multiprocessing
 import warnings
@@ -87,6 +88,7 @@ def _drawn(verdict: Verdict) -> Sequence[int]:
 
 def _use_one_core() -> None:
     torch.set_num_threads(1)
+    gc.set_threshold(50_000, 20, 50)  # models come and go: looked for less often, they cost less
 
 
 def _verify(path: Path, root: Path, seeds: int, with_mutants: bool) -> Verdict:

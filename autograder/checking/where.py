@@ -22,7 +22,8 @@ def where(pairs: Sequence[tuple[Question, Replied, Replied]]) -> str:
     if any(got.kind == "raised" and got.value[0] in OWN_ERRORS for _, got, _ in calls):
         return ""  # a name or a key that is missing: the error says more than the calls it ends
     wrong = [question for question, got, expected in calls if not got.agrees(expected)]
-    right = [question for question, got, expected in calls if got.agrees(expected)]
+    # What is rightly refused, by an object that was never built even, separates nothing.
+    right = [one for one, got, due in calls if due.kind == "value" and got.agrees(due)]
     if not wrong:
         slopes = any(_other_gradients(*pair) for pair in pairs)
         return "The results are right, the gradients are not." if slopes and right else ""

@@ -1,5 +1,6 @@
 """Stored answers of lesson 08: wrong ones with their hints, and right ones written differently."""
 
+import contextvars
 import functools
 import math
 from collections import Counter
@@ -730,7 +731,11 @@ def _counted(positions, *bounds):
 
 def _angles(positions, d, exponents=None, base=10000.0):
     exponents = _counted(positions, 0, d, 2) / d if exponents is None else exponents
-    return positions[:, None] / base**exponents
+    return positions[:, None] / base ** exponents.to(_SPEEDS.get() or exponents.dtype)
+
+
+# The dtype in which speeds are computed, where that is not theirs.
+_SPEEDS = contextvars.ContextVar("_SPEEDS", default=None)
 
 
 def _interleaved(first, second):
@@ -1159,11 +1164,17 @@ def turns_by_its_own_count(x, positions):
 
 
 def _in_bfloat16(known, cast):
-    """The same mistake, with the dtype of the result or that of the angles brought to x's."""
+    """The same mistake, with the result, the angles or only the speeds in x's dtype."""
 
     def answer(x, positions):
         if cast == "result":
             return known.target(x, positions).to(x.dtype)
+        if cast == "speeds":
+            token = _SPEEDS.set(x.dtype)
+            try:
+                return known.target(x, positions)
+            finally:
+                _SPEEDS.reset(token)
         return known.target(x, positions.to(x.dtype))
 
     answer.__name__ = f"{known.name}_and_casts_the_{cast}"
@@ -1172,7 +1183,7 @@ def _in_bfloat16(known, cast):
 
 # As they are, they leave the result in the dtype of the angles. Learners may do this or that.
 for _known in registry.mistakes(registry.find("rotary")):
-    for _cast in ("result", "angles"):
+    for _cast in ("result", "angles", "speeds"):
         mistake("rotary", hint=_known.hint)(_in_bfloat16(_known, _cast))
 
 
@@ -1195,9 +1206,8 @@ def computes_the_speeds_in_the_dtype_of_x(x, positions):
 
 @mistake(
     "rotary",
-    hint="It is right where x and the positions are of one dtype. Where x is bfloat16 and they are "
-    "float32, the speeds are rounded to bfloat16, and the result is float32. It should be the "
-    "other way round.",
+    hint="Where x is bfloat16 and the positions are float32, the speeds are rounded to bfloat16, "
+    "and the result is float32. It should be the other way round.",
 )
 def takes_the_dtypes_for_one(x, positions):
     d_head = x.shape[-1]
