@@ -720,8 +720,8 @@ for name, numbers in stored["correlation"].items():
 #    models, 0.16, 0.08 and −0.16.
 # 3. With images moved by −1, 0 or 1 pixel in both directions (what leaves the image is cut off),
 #    drawn anew for each batch, and the same 920 steps, the ViT loses: 0.930, 0.925 and 0.936 of the
-#    test images are right, in place of 0.975, 0.978 and 0.986. The CNN gets 0.994, 0.992 and 0.989,
-#    in place of 0.989, 0.994 and 0.986: no clear difference. Why they differ, and what more steps
+#    test images are right, in place of 0.978, 0.975 and 0.989. The CNN gets 0.994, 0.992 and 0.989,
+#    in place of 0.989, 0.994 and 0.989: no clear difference. Why they differ, and what more steps
 #    would do, was not tried.
 #
 # </details>

@@ -738,7 +738,7 @@ print(f"state of linear attention{state:9.2f} GiB {state:10.2f} GiB")
 # 1. At T = 2 048 with blocks of 256, 36 of 64 tiles are left, and those of the upper triangle are
 #    skipped: on one core of a CPU it took half of the time.
 # 2. Of five others, only twice as many features recalled more. Shares right after 500 steps,
-#    seeds 0, 1 and 2: elu(x) + 1 0.70, 0.70, 0.70; its square 0.66, 0.68, 0.67; its fourth
+#    seeds 0, 1 and 2: elu(x) + 1 0.70, 0.70, 0.70; its square 0.66, 0.67, 0.67; its fourth
 #    power 0.63, 0.65, 0.59; exp(x) 0.56, 0.54, 0.55; the softmax of x 0.52, 0.52, 0.49; exp(x) and
 #    exp(−x) side by side, 32 features, 0.78, 0.82, 0.79. A state with more rows has more room, as
 #    with a larger d_k.

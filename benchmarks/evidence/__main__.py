@@ -98,6 +98,8 @@ def table(found):
         "`python -m benchmarks.evidence --table`.",
         "The recorded results are in `data/evidence/`; `python -m benchmarks.evidence LESSON` runs",
         "them again. The others are shown in the notebook itself, under the heading that is named.",
+        "Figures in the answers of lessons 15, 17 and 18 for which nothing is trained are counted",
+        "or measured by `python -m benchmarks.answers`, in minutes.",
         "",
         "| lesson | claim | control | seeds | shown |",
         "|---|---|---|---|---|",
