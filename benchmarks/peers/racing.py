@@ -39,7 +39,8 @@ class Result:
     name: str
     cpu: list[float] = field(default_factory=list)  # seconds of processor time, a turn
     wall: list[float] = field(default_factory=list)  # seconds of the clock, a turn
-    mib: float = 0.0  # peak of the process, above what it had after its imports
+    mib: float = 0.0  # peak above what there was after the imports: of the process, on CUDA of
+    # PyTorch's allocator
     value: Any = None
 
 
@@ -54,14 +55,15 @@ def present(contestants):
     return found
 
 
-def race(contestants, settings, rounds, units=1, threads=1):
+def race(contestants, settings, rounds, units=1, threads=1, device="cpu"):
     """Let the contestants take turns; returns a Result for each.
 
     settings  keyword arguments of every `make`
     rounds    turns of each; the one that comes first changes from round to round
     units     how often a turn does the unit of work
+    device    "cpu" or "cuda": where the work is done, and so how time and memory are taken
     """
-    runners = [Runner(one, settings, threads) for one in contestants]
+    runners = [Runner(one, settings, threads, device) for one in contestants]
     results = [Result(one.name) for one in contestants]
     try:
         for runner in runners:
@@ -91,11 +93,11 @@ def ratios(results, of="cpu"):
 class Runner:
     """A contestant's process."""
 
-    def __init__(self, contestant, settings, threads):
+    def __init__(self, contestant, settings, threads, device):
         context = multiprocessing.get_context("spawn")
         self.name = contestant.name
         self.pipe, other = context.Pipe()
-        arguments = (other, contestant, settings, threads)
+        arguments = (other, contestant, settings, threads, device)
         self.process = context.Process(target=_serve, args=arguments, daemon=True)
         self.process.start()
         other.close()
@@ -123,28 +125,70 @@ def differences(function, names, *arguments):
     return dict(zip(names, found, strict=True))
 
 
-def _serve(pipe, contestant, settings, threads):
+def _serve(pipe, contestant, settings, threads, device):
     """What a contestant's process does: it works whenever it is asked, until the pipe closes."""
     import torch
 
     torch.set_num_threads(threads)
     if contestant.package is not None:
         importlib.import_module(PACKAGES[contestant.package])
-    before = resident_mib()
+    meter = CudaMeter() if device == "cuda" else Meter()
     run = contestant.make(contestant.name, **settings)
-    forget_peak()
+    meter.forget_peak()
     while True:
         try:
             units = pipe.recv()
         except EOFError:
             return
         if units is None:
-            pipe.send(peak_mib() - before)
+            pipe.send(meter.peak_mib())
             continue
+        meter.wait()
         begin, used = time.perf_counter(), time.process_time()
         for _ in range(units):
             value = run()
+        meter.wait()
         pipe.send((time.process_time() - used, time.perf_counter() - begin, value))
+
+
+class Meter:
+    """Counts the memory of this process from now on."""
+
+    def __init__(self):
+        self.before = resident_mib()
+
+    def wait(self):
+        """Return when all work is done: on a CPU it is."""
+
+    def forget_peak(self):
+        """Let the peak count from now on."""
+        forget_peak()
+
+    def peak_mib(self):
+        """The peak above what there was at first."""
+        return peak_mib() - self.before
+
+
+class CudaMeter:
+    """Counts what PyTorch's allocator gives out on a GPU, and waits for the GPU's work."""
+
+    def __init__(self):
+        import torch
+
+        self.cuda = torch.cuda
+        self.before = self.cuda.memory_allocated()
+
+    def wait(self):
+        """Return when the GPU has done all that it was given."""
+        self.cuda.synchronize()
+
+    def forget_peak(self):
+        """Let the peak count from now on."""
+        self.cuda.reset_peak_memory_stats()
+
+    def peak_mib(self):
+        """The peak above what there was at first."""
+        return (self.cuda.max_memory_allocated() - self.before) / 2**20
 
 
 def _status(name):
