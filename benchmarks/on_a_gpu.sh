@@ -36,7 +36,7 @@ if ! has 'import attention.train.__main__, benchmarks.decoding'; then
     echo "installing what the course needs" >&2
     install . || { echo "on_a_gpu: $python lacks what the course needs, and it cannot be installed" >&2; exit 1; }
 fi
-if ! has 'import transformers, x_transformers'; then
+if ! has 'import sys, importlib.util as u; sys.exit(not all(map(u.find_spec, ("transformers", "x_transformers"))))'; then
     echo "installing the other libraries" >&2
     install '.[peers]' || echo "on_a_gpu: the other libraries cannot be installed; they are left out" >&2
 fi
