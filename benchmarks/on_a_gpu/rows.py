@@ -1,6 +1,8 @@
 """What was measured, as Markdown with the columns of docs/training.md, and its place there."""
 
 import re
+import shlex
+import textwrap
 
 from attention.train.download import readable
 from benchmarks.on_a_gpu import machine, readings
@@ -13,12 +15,33 @@ TRAINING = (
 LADDER = "rung|tokens/s|ratio|MiB|MFU"
 PEERS = "size|library|parameters|largest difference of a logit|time|MiB|memory"
 DECODING = "search|time|processor time|tokens/s"
+WIDTH = 100
 SECTION = "## On a GPU"
 BEGIN, END = (f"<!-- {word} of what benchmarks/on_a_gpu.sh wrote -->" for word in ("begin", "end"))
 BLEU = (
     "BLEU, its text and the length penalty are as above; tokens are those of both sides, without "
     "padding."
 )
+
+
+def prose(*sentences):
+    """A paragraph in lines of the page's width, and an empty line."""
+    text = " ".join(sentences)
+    lines = textwrap.wrap(text, WIDTH, break_long_words=False, break_on_hyphens=False)
+    return [*lines, ""] if text else []
+
+
+def folded(line):
+    """A command in lines of the page's width, each but the last with a backslash."""
+    words = [shlex.quote(word).replace(" ", "\0") for word in shlex.split(line)]
+    lines = textwrap.wrap(
+        " ".join(words),
+        WIDTH - 2,
+        subsequent_indent="    ",
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+    return " \\\n".join(lines).replace("\0", " ")
 
 
 def table(columns, rows):
@@ -51,7 +74,7 @@ def of_training(plan):
     ]
     judged = result["val_seconds"] + result["test_seconds"]
     said = f"`{result['signature']}`. {BLEU} The translations took {judged:.0f} s."
-    return [*table(TRAINING, [row]), *chosen(outcome), said, ""]
+    return [*table(TRAINING, [row]), *prose(*chosen(outcome), said)]
 
 
 def chosen(outcome):
@@ -87,7 +110,7 @@ def of_ladder(plan):
         return []
     measured = ", ".join(f"{number} TFLOP/s in {dtype}" for dtype, number in peaks.items())
     about = f"The model is {readings.head(text)}. The peak behind the MFU: {measured}."
-    return [*table(LADDER, rows), about, ""]
+    return [*table(LADDER, rows), *prose(about)]
 
 
 def of_peers(plan):
@@ -115,7 +138,7 @@ def of_peers(plan):
         how = "Time is that of the clock, memory the peak of PyTorch's allocator"
     else:
         how = "Time is processor time, memory the peak of the process"
-    return [*table(PEERS, rows), f"{how}. Tokens of a step, both sides: {steps}.", ""]
+    return [*table(PEERS, rows), *prose(f"{how}.", f"Tokens of a step, both sides: {steps}.")]
 
 
 def of_decoding(plan):
@@ -128,12 +151,12 @@ def of_decoding(plan):
     ]
     if not rows:
         return []
-    first = text.splitlines()[0].replace(",", "\u2009")
+    first = re.sub(r"(?<=\d),(?=\d)", " ", text.splitlines()[0])
     scaled = next((note for *_, note in searches if note), "")
     said = [f"Without a cache: {scaled}."] if scaled else []
     if ratio:
         said.append(f"A beam search without a cache takes {ratio} times as long as with one.")
-    return [*table(DECODING, rows), f"{first}.".replace("\u2009 ", ", "), *said, ""]
+    return [*table(DECODING, rows), *prose(f"{first}.", *said)]
 
 
 def spaced(number):
@@ -167,7 +190,7 @@ def rows(plan, facts, why):
     """
     known = {step.name: plan.results.of(step.name) for step in STEPS}
     days = sorted({outcome.date for outcome in known.values() if outcome})
-    lines = [f"Measured on {', '.join(days)}: {machine.sentence(facts)}.", ""]
+    lines = prose(f"Measured on {', '.join(days)}: {machine.sentence(facts)}.")
     if plan.small:
         lines[:0] = ["A rehearsal, with a small corpus and small sizes: nothing here counts.", ""]
     for title, (steps, made) in PARTS.items():
@@ -176,7 +199,7 @@ def rows(plan, facts, why):
         if commands:
             lines += ["```sh", *commands, "```", ""]
         found = [why.get(step) or (known[step] and known[step].why) for step in steps]
-        lines += [line for one in found if one for line in (f"Not whole: {one}.", "")]
+        lines += [line for one in found if one for line in prose(f"Not whole: {one}.")]
         if not commands and not any(found):
             lines += ["Not measured yet.", ""]
     return "\n".join(lines).rstrip() + "\n"
@@ -190,7 +213,7 @@ def typed(plan, outcome):
     lines = [as_typed(command) for command in commands]
     if plan.corpus:  # where the texts were is nobody's business
         lines = [line.replace(plan.corpus.resolve().as_uri(), "file:///FOLDER") for line in lines]
-    return lines
+    return [folded(line) for line in lines]
 
 
 def put(text, made):

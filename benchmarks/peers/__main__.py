@@ -8,7 +8,8 @@ several rounds, and compute with one thread. Time is processor time: other progr
 add less to it than to the clock. A ratio compares with the course in the same round; shown are the
 median and, in brackets, the least and the most. Above 1 the course is faster, or smaller. Memory is
 the peak of the process above what it had after its imports. Before a race, the peers get the
-course's weights, and what they compute is compared: exit status 1 if it is not the same.
+course's weights, and what they compute is compared: exit status 1 if it is not the same, or if a
+peer fails.
 
 On CUDA, time is that of the clock, from a GPU that has nothing to do to one that has done its work,
 and memory the peak of PyTorch's allocator. Training multiplies matrices in bfloat16 there, as the
@@ -50,7 +51,7 @@ def agree(module, contestants, *arguments):
     """Say how far each peer is from the course; returns whether that is rounding everywhere."""
     gaps = differences(module.difference, [one.name for one in contestants[1:]], *arguments)
     for name, gap in gaps.items():
-        much = ", which is too much" if gap >= CLOSE else ""
+        much = "" if gap < CLOSE else ", which is too much"
         print(f"  {name}: largest difference {gap:.0e}{much}", flush=True)
     return all(gap < CLOSE for gap in gaps.values())
 
@@ -74,7 +75,8 @@ def race_training(options):
         show(results, options.device, real)
         for one in results:
             note = training.DIFFERS.get(one.name, "")
-            print(f"  {one.name}: {one.value[0]:,} parameters{note and ', ' + note}")
+            print(f"  {one.name}: {one.value[0]:,} parameters{note and ', ' + note}", flush=True)
+        fine &= len(results) == len(contestants)
     return fine
 
 
@@ -91,6 +93,7 @@ def race_attention(options):
             units, device = UNITS[T], options.device
             results = race(contestants, settings, options.rounds, units, device=device)
             show(results, device, units=units)
+            fine &= len(results) == len(contestants)
     for name, note in attention.DIFFERS.items():
         print(f"  {name}: {note}")
     return fine
@@ -110,6 +113,7 @@ def race_decoding(options):
             same = sum(a == b for a, b in zip(results[0].value, one.value, strict=True))
             print(f"  {one.name}: {same} of {sentences} translations are the course's")
             fine &= same >= 0.9 * sentences
+        fine &= len(results) == len(contestants)
     return fine
 
 
@@ -135,7 +139,10 @@ def main(arguments=None):
     load = f", load average {os.getloadavg()[0]:.1f}" if hasattr(os, "getloadavg") else ""
     print(f"{date.today()}, {card}, 1 thread, torch {torch.__version__}{load}")
     print(f"{options.rounds} rounds; median (least–most)")
-    return max(int(not RACES[name](options)) for name in options.races or RACES)
+    fine = [RACES[name](options) for name in options.races or RACES]
+    if not all(fine):
+        print("a peer failed, or computes something else than the course: see above")
+    return int(not all(fine))
 
 
 if __name__ == "__main__":

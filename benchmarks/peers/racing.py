@@ -2,6 +2,7 @@
 
 import importlib
 import importlib.util
+import math
 import multiprocessing
 import os
 import resource
@@ -62,12 +63,15 @@ def race(contestants, settings, rounds, units=1, threads=1, device="cpu"):
     rounds    turns of each; the one that comes first changes from round to round
     units     how often a turn does the unit of work
     device    "cpu" or "cuda": where the work is done, and so how time and memory are taken
+
+    A contestant that fails at the start is left out, with a sentence, unless it is the first.
     """
     runners = [Runner(one, settings, threads, device) for one in contestants]
-    results = [Result(one.name) for one in contestants]
+    started = list(runners)
     try:
-        for runner in runners:
-            runner.ask(1)  # nobody pays for the start
+        runners[0].ask(1)  # nobody pays for the start
+        runners = [runners[0], *(one for one in runners[1:] if one.starts())]
+        results = [Result(one.name) for one in runners]
         for turn in range(rounds):
             order = [(turn + place) % len(runners) for place in range(len(runners))]
             for place in order:
@@ -78,7 +82,7 @@ def race(contestants, settings, rounds, units=1, threads=1, device="cpu"):
         for runner, result in zip(runners, results, strict=True):
             result.mib = runner.ask(None)
     finally:
-        for runner in runners:
+        for runner in started:
             runner.end()
     return results
 
@@ -110,6 +114,15 @@ class Runner:
         except (EOFError, BrokenPipeError):
             raise SystemExit(f"{self.name} ended before its turn; see above") from None
 
+    def starts(self):
+        """Do a unit of work that nobody counts; whether that went well."""
+        try:
+            self.ask(1)
+        except SystemExit as error:
+            print(f"  {error}; it is left out", flush=True)
+            return False
+        return True
+
     def end(self):
         """End the process."""
         self.pipe.close()
@@ -119,10 +132,20 @@ class Runner:
 
 
 def differences(function, names, *arguments):
-    """The results of function(name, *arguments), all from one process of its own: a dict."""
+    """The results of function(name, *arguments), all from one process of its own: a dict.
+
+    What fails is said in a sentence, and its result is NaN.
+    """
+    found = {}
     with multiprocessing.get_context("spawn").Pool(1) as pool:
-        found = pool.starmap(function, [(name, *arguments) for name in names])
-    return dict(zip(names, found, strict=True))
+        for name in names:
+            try:
+                found[name] = pool.apply(function, (name, *arguments))
+            except Exception as error:
+                first = str(error).partition("\n")[0]
+                print(f"  {name} failed: {type(error).__name__}: {first}", flush=True)
+                found[name] = math.nan
+    return found
 
 
 def _serve(pipe, contestant, settings, threads, device):

@@ -84,8 +84,9 @@ def test_the_rows_have_the_columns_of_the_page(rehearsed):
 
 def test_each_command_is_one_that_can_be_typed(rehearsed):
     text = (rehearsed[0] / "rows.md").read_text(encoding="utf-8")
-    typed = [line for block in re.findall(r"```sh\n(.*?)```", text, re.DOTALL) for line in
-             block.splitlines()]  # fmt: skip
+    text = text.replace(" \\\n    ", " ")
+    blocks = re.findall(r"```sh\n(.*?)```", text, re.DOTALL)
+    typed = [line for block in blocks for line in block.splitlines()]
     assert len(typed) == 4
     assert all(shlex.split(line)[:2] == ["python", "-m"] for line in typed)
 
@@ -115,6 +116,13 @@ def test_the_rows_go_between_two_marks_once(rehearsed, tmp_path, capsys):
     assert outside[0] == outside[1]
     assert call(out, "--write") == 1
     assert "--small is a rehearsal" in capsys.readouterr().err
+
+
+def test_a_long_command_is_folded_between_its_words():
+    line = "python -m train --folder 'a b " + "c" * 80 + "' --steps 20 --dropout 0.3"
+    folded = rows.folded(line)
+    assert folded.count(" \\\n") == 2
+    assert shlex.split(folded.replace("\\\n", "")) == shlex.split(line)
 
 
 def test_marks_are_made_in_their_section_and_filled_anew():

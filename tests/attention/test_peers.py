@@ -33,6 +33,19 @@ def test_contestants_take_turns_and_tell_what_they_made():
     assert all(len(one.cpu) == len(one.wall) == 2 for one in results)
 
 
+def fails(name, *arguments):
+    raise RuntimeError("no kernel\nfor this")
+
+
+def test_a_contestant_that_fails_is_left_out(capsys):
+    contestants = [racing.Contestant("a", made), racing.Contestant("b", fails)]
+    assert [one.name for one in racing.race(contestants, {}, rounds=1)] == ["a"]
+    assert "b ended before its turn; see above; it is left out" in capsys.readouterr().out
+    found = racing.differences(fails, ["b"], 3)
+    assert found["b"] != found["b"]
+    assert capsys.readouterr().out == "  b failed: RuntimeError: no kernel\n"
+
+
 def test_a_ratio_is_of_the_same_round_and_shown_with_its_spread():
     results = [racing.Result("a", cpu=[1.0, 2.0, 1.0]), racing.Result("b", cpu=[2.0, 2.0, 4.0])]
     assert racing.ratios(results) == [(1, 1, 1), (2, 1, 4)]
