@@ -27,7 +27,7 @@ install() {
     pins=constraints.txt
     if has 'import torch'; then # this one knows the machine's driver
         pins=$(mktemp)
-        grep -Ev '^(torch|triton|nvidia|cuda)(==|-)' constraints.txt >"$pins"
+        grep -Ev '^(torch|triton|nvidia-.*|cuda-.*)==' constraints.txt >"$pins"
     fi
     "$python" -m pip install -q --retries 1 --timeout 15 -c "$pins" -e "$1"
 }

@@ -1,6 +1,6 @@
 """The speed ladder of training, beside nn.Transformer: ``make bench-train``.
 
-    python -m benchmarks.training [--size tiny|base] [--device cpu|cuda] [--compile] [--quick]
+    python -m benchmarks.training [--size mini|tiny|base] [--device cpu|cuda] [--compile] [--quick]
         [--seconds S] [--product N]
 
 Each rung adds one thing to the rungs below it. All train the same model, with dropout, on the same
@@ -31,6 +31,7 @@ from attention.transformer import Transformer
 from benchmarks.attention_kernels import peak_mib, wait
 
 SIZES = {
+    "mini": {"d_model": 16, "n_heads": 2, "d_ff": 16, "n_layers": 1, "vocab_size": 300},  # a try
     "tiny": {"d_model": 128, "n_heads": 4, "d_ff": 256, "n_layers": 4, "vocab_size": 9700},
     "base": {"d_model": 512, "n_heads": 8, "d_ff": 2048, "n_layers": 6, "vocab_size": 37000},
 }

@@ -17,7 +17,7 @@ JUDGING = 0.15  # of a training's time is left for the translations at its end, 
 LONGEST_JUDGING = 60.0  # seconds
 SMALL = {  # options of the training in a rehearsal
     "--d-model": 16, "--n-heads": 2, "--d-ff": 16, "--n-layers": 1, "--merges": 60,
-    "--max-tokens": 512, "--every": 5, "--judged": 4, "--beam": 2,
+    "--max-tokens": 512, "--every": 10, "--judged": 4, "--beam": 2,
 }  # fmt: skip
 
 
@@ -164,14 +164,14 @@ def ladder(plan, seconds):
     if plan.device == "cuda":
         words.append("--compile")
     if plan.small:
-        words += ["--size", "tiny", "--tokens", "256", "--seconds", "0.05", "--product", "256"]
+        words += ["--size", "mini", "--tokens", "256", "--seconds", "0.01", "--product", "256"]
     return [python("benchmarks.training", *words)], {}
 
 
 def peers(plan, seconds):
     """Race the other libraries' training steps."""
     sizes = ["tiny", "small", "base"] if plan.device == "cuda" else ["tiny", "small"]
-    words = ["--sizes", *(sizes[:1] if plan.small else sizes)]
+    words = ["--sizes", *(["mini"] if plan.small else sizes)]
     words += ["--rounds", 1 if plan.small else 3, "--device", plan.device]
     return [python("benchmarks.peers", "training", *words)], {}
 

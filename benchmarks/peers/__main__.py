@@ -126,7 +126,8 @@ def main(arguments=None):
     parser.add_argument(
         "races", nargs="*", metavar="race", help=f"{', '.join(RACES)}; default: all"
     )
-    parser.add_argument("--sizes", nargs="+", choices=training.SIZES, default=[*training.SIZES])
+    sizes = [name for name in training.SIZES if name != "mini"]
+    parser.add_argument("--sizes", nargs="+", choices=training.SIZES, default=sizes)
     parser.add_argument("--lengths", nargs="+", type=int, choices=UNITS, default=[*UNITS])
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")

@@ -23,12 +23,19 @@ from benchmarks.peers.racing import Contestant
 from benchmarks.training import DROPOUT, SMOOTHING, PyTorchTransformer
 
 SIZES = {
+    "mini": training.SIZES["mini"],  # to try whether all works: default races leave it out
     "tiny": training.SIZES["tiny"],
     "small": {"d_model": 256, "n_heads": 4, "d_ff": 1024, "n_layers": 4, "vocab_size": 10_000},
     "base": training.SIZES["base"],
 }
-TOKENS = {"tiny": (2048, 4), "small": (1024, 1), "base": (512, 1)}  # of a batch, a side; batches
-ON_CUDA = {"tiny": (8192, 8), "small": (8192, 8), "base": (8192, 4)}  # likewise, to fill a GPU
+TOKENS = {  # of a batch on each side, and how many batches a turn has
+    "mini": (128, 2),
+    "tiny": (2048, 4),
+    "small": (1024, 1),
+    "base": (512, 1),
+}
+# Likewise, to fill a GPU.
+ON_CUDA = TOKENS | {"tiny": (8192, 8), "small": (8192, 8), "base": (8192, 4)}
 BETAS, EPS, MAX_NORM = (0.9, 0.98), 1e-9, 1.0
 DIFFERS = {
     "nn.Transformer": "the same architecture",
