@@ -111,7 +111,7 @@ class Runner:
         try:
             self.pipe.send(units)
             return self.pipe.recv()
-        except (EOFError, BrokenPipeError):
+        except (EOFError, ConnectionError):
             raise SystemExit(f"{self.name} ended before its turn; see above") from None
 
     def starts(self):
