@@ -7,7 +7,7 @@ IS_NEW_ENOUGH = import sys; sys.exit(None if sys.version_info >= (3, 11) else \
 	"The course needs Python 3.11 or newer, but $(PYTHON) is Python %d.%d: \
 	try again with, for example, PYTHON=python3.12 after make." % sys.version_info[:2])
 
-.PHONY: help install demo test lab build book glass attacks bench-grading bench-attention bench-bpe bench-train bench-decoding bench-digits bench-language-models bench-checks bench-docstrings bench-interpretability bench-efficient-attention bench-evidence bench-install bench-peers bench-scaling bench-term
+.PHONY: help install demo test lab build book glass attacks bench-grading bench-attention bench-bpe bench-train bench-decoding bench-digits bench-language-models bench-checks bench-docstrings bench-interpretability bench-efficient-attention bench-evidence bench-gpu bench-install bench-peers bench-scaling bench-term
 
 help:           ## list the targets
 	@sed -n 's/^\([a-z-]*:\).*## /\1 /p' Makefile
@@ -97,6 +97,9 @@ bench-term: install     ## take a generated class of 300 through all lessons, fr
 
 bench-evidence: install ## train again what is not recorded of the lessons' claims; see docs/evidence.md
 	$(BIN)/python -m benchmarks.evidence
+
+bench-gpu: install      ## on a machine with CUDA, train, judge and time all in ten minutes: docs/training.md
+	benchmarks/on_a_gpu.sh --python $(BIN)/python
 
 bench-install: install  ## what a student's first installation costs, in time and disk
 	$(BIN)/python -m benchmarks.install

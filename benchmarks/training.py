@@ -1,6 +1,7 @@
 """The speed ladder of training, beside nn.Transformer: ``make bench-train``.
 
-    python -m benchmarks.training [--size tiny|base] [--device cpu|cuda] [--compile] [--quick]
+    python -m benchmarks.training [--size mini|tiny|base] [--device cpu|cuda] [--compile] [--quick]
+        [--seconds S] [--product N]
 
 Each rung adds one thing to the rungs below it. All train the same model, with dropout, on the same
 batches in the same loop: zero the gradients, loss, backward, clip, AdamW. A rung takes turns with
@@ -30,6 +31,7 @@ from attention.transformer import Transformer
 from benchmarks.attention_kernels import peak_mib, wait
 
 SIZES = {
+    "mini": {"d_model": 16, "n_heads": 2, "d_ff": 16, "n_layers": 1, "vocab_size": 300},  # a try
     "tiny": {"d_model": 128, "n_heads": 4, "d_ff": 256, "n_layers": 4, "vocab_size": 9700},
     "base": {"d_model": 512, "n_heads": 8, "d_ff": 2048, "n_layers": 6, "vocab_size": 37000},
 }
@@ -141,11 +143,11 @@ def seconds(steps, batch, device, budget):
     return [min(spent) for spent in found]
 
 
-def peak_flops(device, dtype):
-    """The most floating-point operations per second of a large matrix product."""
-    n = 8192 if device.type == "cuda" else 2048
+def peak_flops(device, dtype, n=None):
+    """The most floating-point operations per second of a product of large (n, n) matrices."""
+    n = n or (8192 if device.type == "cuda" else 2048)
     a, b = (torch.randn(n, n, device=device, dtype=dtype) for _ in range(2))
-    (spent,) = seconds([lambda a, b: a @ b], (a, b), device, budget=1.0)
+    (spent,) = seconds([lambda a, b: a @ b], (a, b), device, budget=1.0 if n > 1000 else 0.0)
     return 2 * n**3 / spent
 
 
@@ -165,7 +167,7 @@ def rungs(device, compiled):
 class Ladder:
     """Measures rungs of one size on one device, and prints each as soon as it is known."""
 
-    def __init__(self, size, device, tokens, length, budget):
+    def __init__(self, size, device, tokens, length, budget, product=None):
         self.size, self.device, self.budget = size, device, budget
         shape = (tokens // length, length)
         draw = torch.Generator().manual_seed(0)
@@ -175,7 +177,8 @@ class Ladder:
         self.tokens = 2 * shape[0] * length
         sizes = {name: value for name, value in size.items() if name != "n_heads"}
         self.flops = shape[0] * training_flops(length, length, **sizes)
-        self.peaks = {dtype: peak_flops(device, dtype) for dtype in (torch.float32, torch.bfloat16)}
+        dtypes = (torch.float32, torch.bfloat16)
+        self.peaks = {dtype: peak_flops(device, dtype, product) for dtype in dtypes}
 
     def measure(self, *chosen):
         """The seconds of a step for each of the rungs."""
@@ -223,6 +226,8 @@ def main(arguments=None):
     parser.add_argument("--length", type=int, default=16, help="of a sentence (default: 16)")
     parser.add_argument("--compile", action="store_true", help="climb the rung of torch.compile")
     parser.add_argument("--quick", action="store_true", help="shorter runs, for a first look")
+    parser.add_argument("--seconds", type=float, help="of a measurement (default: 5; 1 if quick)")
+    parser.add_argument("--product", type=int, help="side of the matrices behind the MFU")
     options = parser.parse_args(arguments)
     device = torch.device(options.device or ("cuda" if torch.cuda.is_available() else "cpu"))
     size = options.size or ("base" if device.type == "cuda" else "tiny")
@@ -230,8 +235,8 @@ def main(arguments=None):
     shown = torch.cuda.get_device_name() if device.type == "cuda" else "CPU"
     print(f"{shown}, {torch.get_num_threads()} threads, torch {torch.__version__}, {size} model,")
     print(f"{tokens} tokens a side in sentences of {options.length}")
-    budget = 1.0 if options.quick else 5.0
-    ladder = Ladder(SIZES[size], device, tokens, options.length, budget)
+    budget = options.seconds or (1.0 if options.quick else 5.0)
+    ladder = Ladder(SIZES[size], device, tokens, options.length, budget, options.product)
     for dtype, peak in ladder.peaks.items():
         print(f"matrix product in {str(dtype)[6:]}: {peak / 1e12:.2f} TFLOP/s")
     print(f"  {'':<30}{'tokens/s':>12}{'ratio':>9}{'MiB':>10}{'MFU':>8}")

@@ -1,13 +1,19 @@
 """The library beside its peers: ``make bench-peers``.
 
     python -m benchmarks.peers [training|attention|decoding …] [--sizes tiny …] [--lengths 512 …]
+        [--device cpu|cuda]
 
 All contestants of a race do the same work, each in a process of its own, one after the other, in
 several rounds, and compute with one thread. Time is processor time: other programs that run beside
 add less to it than to the clock. A ratio compares with the course in the same round; shown are the
 median and, in brackets, the least and the most. Above 1 the course is faster, or smaller. Memory is
 the peak of the process above what it had after its imports. Before a race, the peers get the
-course's weights, and what they compute is compared: exit status 1 if it is not the same.
+course's weights, and what they compute is compared: exit status 1 if it is not the same, or if a
+peer fails.
+
+On CUDA, time is that of the clock, from a GPU that has nothing to do to one that has done its work,
+and memory the peak of PyTorch's allocator. Training multiplies matrices in bfloat16 there, as the
+training command does; attention and decoding stay in float32. The batches are larger.
 """
 
 import argparse
@@ -24,14 +30,15 @@ CLOSE = 1e-3  # largest difference of logits of about 1 that is put down to roun
 UNITS = {128: 40, 512: 12, 2048: 2}  # calls of an attention in a turn
 
 
-def show(results, tokens=None, units=1):
+def show(results, device, tokens=None, units=1):
     """Print a table of a race; `tokens` are those of one unit of work."""
+    of = "wall" if device == "cuda" else "cpu"
     speed = "tokens/s" if tokens else ""
     heads = f"{speed:>10}{'CPU ms':>10}{'wall ms':>10}{'time ×':>22}{'MiB':>9}{'memory ×':>10}"
     print(f"  {'':<24}{heads}")
-    for one, (middle, least, most) in zip(results, ratios(results), strict=True):
+    for one, (middle, least, most) in zip(results, ratios(results, of), strict=True):
         cpu, wall = (sorted(spent)[len(spent) // 2] / units for spent in (one.cpu, one.wall))
-        rate = f"{tokens / cpu:,.0f}" if tokens else ""
+        rate = f"{tokens / {'cpu': cpu, 'wall': wall}[of]:,.0f}" if tokens else ""
         spread = f"{middle:.2f} ({least:.2f}–{most:.2f})"
         print(
             f"  {one.name:<24}{rate:>10}{1000 * cpu:>10,.1f}{1000 * wall:>10,.1f}{spread:>22}"
@@ -44,7 +51,7 @@ def agree(module, contestants, *arguments):
     """Say how far each peer is from the course; returns whether that is rounding everywhere."""
     gaps = differences(module.difference, [one.name for one in contestants[1:]], *arguments)
     for name, gap in gaps.items():
-        much = ", which is too much" if gap >= CLOSE else ""
+        much = "" if gap < CLOSE else ", which is too much"
         print(f"  {name}: largest difference {gap:.0e}{much}", flush=True)
     return all(gap < CLOSE for gap in gaps.values())
 
@@ -54,7 +61,7 @@ def race_training(options):
     fine = True
     contestants = present(training.CONTESTANTS)
     for name in options.sizes:
-        size, (tokens, count) = training.SIZES[name], training.TOKENS[name]
+        size, (tokens, count) = training.SIZES[name], training.tokens_of(name, options.device)
         batches = training.make_batches(size, tokens, count)
         real = training.real_tokens(batches)
         sizes = ", ".join(f"{key}={value}" for key, value in size.items())
@@ -62,12 +69,14 @@ def race_training(options):
             f"\ntraining, {name}: {sizes}; {real / count:,.0f} tokens a step, {count} steps a turn"
         )
         few = tuple(side[:8] for side in batches[0])
-        fine &= agree(training, contestants, size, few)
-        results = race(contestants, {"size": size, "batches": batches}, options.rounds)
-        show(results, real, 1)
+        fine &= agree(training, contestants, size, few, options.device)
+        settings = {"size": size, "batches": batches, "device": options.device}
+        results = race(contestants, settings, options.rounds, device=options.device)
+        show(results, options.device, real)
         for one in results:
             note = training.DIFFERS.get(one.name, "")
-            print(f"  {one.name}: {one.value[0]:,} parameters{note and ', ' + note}")
+            print(f"  {one.name}: {one.value[0]:,} parameters{note and ', ' + note}", flush=True)
+        fine &= len(results) == len(contestants)
     return fine
 
 
@@ -79,9 +88,12 @@ def race_attention(options):
         for causal in (False, True):
             shape = f"B={attention.BATCH}, d_model={attention.D_MODEL}, H={attention.N_HEADS}"
             print(f"\nattention, T={T}, {'causal' if causal else 'no mask'}, {shape}, both ways")
-            fine &= agree(attention, contestants, T, causal)
-            results = race(contestants, {"T": T, "causal": causal}, options.rounds, UNITS[T])
-            show(results, units=UNITS[T])
+            fine &= agree(attention, contestants, T, causal, options.device)
+            settings = {"T": T, "causal": causal, "device": options.device}
+            units, device = UNITS[T], options.device
+            results = race(contestants, settings, options.rounds, units, device=device)
+            show(results, device, units=units)
+            fine &= len(results) == len(contestants)
     for name, note in attention.DIFFERS.items():
         print(f"  {name}: {note}")
     return fine
@@ -94,12 +106,14 @@ def race_decoding(options):
     for name in options.sizes:
         size, sentences = training.SIZES[name], 8 if name == "base" else 64
         print(f"\nbeam search, {name}: {sentences} sentences, beam of {decoding.BEAM}")
-        results = race(contestants, {"size": size, "sentences": sentences}, options.rounds)
-        show(results, sum(map(len, results[0].value)))
+        settings = {"size": size, "sentences": sentences, "device": options.device}
+        results = race(contestants, settings, options.rounds, device=options.device)
+        show(results, options.device, sum(map(len, results[0].value)))
         for one in results[1:]:
             same = sum(a == b for a, b in zip(results[0].value, one.value, strict=True))
             print(f"  {one.name}: {same} of {sentences} translations are the course's")
             fine &= same >= 0.9 * sentences
+        fine &= len(results) == len(contestants)
     return fine
 
 
@@ -112,16 +126,24 @@ def main(arguments=None):
     parser.add_argument(
         "races", nargs="*", metavar="race", help=f"{', '.join(RACES)}; default: all"
     )
-    parser.add_argument("--sizes", nargs="+", choices=training.SIZES, default=[*training.SIZES])
+    sizes = [name for name in training.SIZES if name != "mini"]
+    parser.add_argument("--sizes", nargs="+", choices=training.SIZES, default=sizes)
     parser.add_argument("--lengths", nargs="+", type=int, choices=UNITS, default=[*UNITS])
     parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
     options = parser.parse_args(arguments)
     if unknown := set(options.races) - set(RACES):
         parser.error(f"there is no race {', '.join(unknown)}; there are: {', '.join(RACES)}")
+    if options.device == "cuda" and not torch.cuda.is_available():
+        parser.error("--device cuda: this machine, or this PyTorch, has none")
+    card = torch.cuda.get_device_name() if options.device == "cuda" else "CPU"
     load = f", load average {os.getloadavg()[0]:.1f}" if hasattr(os, "getloadavg") else ""
-    print(f"{date.today()}, CPU, 1 thread, torch {torch.__version__}{load}")
+    print(f"{date.today()}, {card}, 1 thread, torch {torch.__version__}{load}")
     print(f"{options.rounds} rounds; median (least–most)")
-    return max(int(not RACES[name](options)) for name in options.races or RACES)
+    fine = [RACES[name](options) for name in options.races or RACES]
+    if not all(fine):
+        print("a peer failed, or computes something else than the course: see above")
+    return int(not all(fine))
 
 
 if __name__ == "__main__":

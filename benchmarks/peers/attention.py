@@ -12,6 +12,12 @@ BATCH, D_MODEL, N_HEADS = 2, 256, 8
 DIFFERS = {"x-transformers": "no biases; a causal layer is told so and is given no mask"}
 
 
+def given(T, device):
+    """Random x (B, T, d_model)."""
+    draw = torch.Generator().manual_seed(0)
+    return torch.randn(BATCH, T, D_MODEL, generator=draw).to(device)
+
+
 def course():
     """The course's layer with PyTorch's kernel, without biases in effect: they are zero."""
     torch.manual_seed(0)
@@ -41,25 +47,24 @@ def x_transformers(layer, causal):
     return peer
 
 
-def function(name, T, causal):
+def function(name, T, causal, device="cpu"):
     """A contestant's layer as a function of x (B, T, d_model), and its parameters."""
-    layer = course()
-    mask = causal_mask(T) if causal else None
+    layer = course().to(device)
+    mask = causal_mask(T, device) if causal else None
     if name == "course":
         return lambda x: layer(x, x, x, mask), layer
     if name == "nn.MultiheadAttention":
-        peer, hidden = pytorch(layer), ~mask if causal else None
+        peer, hidden = pytorch(layer).to(device), ~mask if causal else None
         options = {"attn_mask": hidden, "is_causal": causal, "need_weights": False}
         return lambda x: peer(x, x, x, **options)[0], peer
-    peer = x_transformers(layer, causal)
+    peer = x_transformers(layer, causal).to(device)
     return peer, peer
 
 
-def make(name, T, causal):
+def make(name, T, causal, device="cpu"):
     """One call with the gradients of x and of all parameters; returns the sum of the output."""
-    attend, layer = function(name, T, causal)
-    x = torch.randn(BATCH, T, D_MODEL, generator=torch.Generator().manual_seed(0))
-    x.requires_grad_()
+    attend, layer = function(name, T, causal, device)
+    x = given(T, device).requires_grad_()
 
     def run():
         layer.zero_grad()
@@ -70,11 +75,11 @@ def make(name, T, causal):
     return run
 
 
-def difference(name, T, causal):
+def difference(name, T, causal, device="cpu"):
     """The largest difference of a number of the output from the course's."""
-    x = torch.randn(BATCH, T, D_MODEL, generator=torch.Generator().manual_seed(0))
+    x = given(T, device)
     with torch.no_grad():
-        ours, theirs = (function(one, T, causal)[0](x) for one in ("course", name))
+        ours, theirs = (function(one, T, causal, device)[0](x) for one in ("course", name))
     return (ours - theirs).abs().max().item()
 
 

@@ -24,15 +24,15 @@ def model_of(size):
     return model
 
 
-def make(name, size, sentences, beam=BEAM):
+def make(name, size, sentences, beam=BEAM, device="cpu"):
     """The search of one batch as a function; returns its ids as lists without PAD and EOS."""
-    source = random_sources(sentences, size["vocab_size"], "cpu")
-    model = model_of(size)
+    source = random_sources(sentences, size["vocab_size"], device)
+    model = model_of(size).to(device)
     if name == "course":
         return lambda: words(beam_search(model, source, beam, alpha=0.0, max_length=LENGTH))
     from benchmarks.peers.marian import Marian
 
-    marian = Marian(**size)
+    marian = Marian(**size).to(device)
     marian.take(model)
     inner = marian.inner.eval()
     options = {

@@ -2,6 +2,7 @@
 
 import importlib
 import importlib.util
+import math
 import multiprocessing
 import os
 import resource
@@ -39,7 +40,8 @@ class Result:
     name: str
     cpu: list[float] = field(default_factory=list)  # seconds of processor time, a turn
     wall: list[float] = field(default_factory=list)  # seconds of the clock, a turn
-    mib: float = 0.0  # peak of the process, above what it had after its imports
+    mib: float = 0.0  # peak above what there was after the imports: of the process, on CUDA of
+    # PyTorch's allocator
     value: Any = None
 
 
@@ -54,18 +56,22 @@ def present(contestants):
     return found
 
 
-def race(contestants, settings, rounds, units=1, threads=1):
+def race(contestants, settings, rounds, units=1, threads=1, device="cpu"):
     """Let the contestants take turns; returns a Result for each.
 
     settings  keyword arguments of every `make`
     rounds    turns of each; the one that comes first changes from round to round
     units     how often a turn does the unit of work
+    device    "cpu" or "cuda": where the work is done, and so how time and memory are taken
+
+    A contestant that fails at the start is left out, with a sentence, unless it is the first.
     """
-    runners = [Runner(one, settings, threads) for one in contestants]
-    results = [Result(one.name) for one in contestants]
+    runners = [Runner(one, settings, threads, device) for one in contestants]
+    started = list(runners)
     try:
-        for runner in runners:
-            runner.ask(1)  # nobody pays for the start
+        runners[0].ask(1)  # nobody pays for the start
+        runners = [runners[0], *(one for one in runners[1:] if one.starts())]
+        results = [Result(one.name) for one in runners]
         for turn in range(rounds):
             order = [(turn + place) % len(runners) for place in range(len(runners))]
             for place in order:
@@ -76,7 +82,7 @@ def race(contestants, settings, rounds, units=1, threads=1):
         for runner, result in zip(runners, results, strict=True):
             result.mib = runner.ask(None)
     finally:
-        for runner in runners:
+        for runner in started:
             runner.end()
     return results
 
@@ -91,11 +97,11 @@ def ratios(results, of="cpu"):
 class Runner:
     """A contestant's process."""
 
-    def __init__(self, contestant, settings, threads):
+    def __init__(self, contestant, settings, threads, device):
         context = multiprocessing.get_context("spawn")
         self.name = contestant.name
         self.pipe, other = context.Pipe()
-        arguments = (other, contestant, settings, threads)
+        arguments = (other, contestant, settings, threads, device)
         self.process = context.Process(target=_serve, args=arguments, daemon=True)
         self.process.start()
         other.close()
@@ -105,8 +111,17 @@ class Runner:
         try:
             self.pipe.send(units)
             return self.pipe.recv()
-        except (EOFError, BrokenPipeError):
+        except (EOFError, ConnectionError):
             raise SystemExit(f"{self.name} ended before its turn; see above") from None
+
+    def starts(self):
+        """Do a unit of work that nobody counts; whether that went well."""
+        try:
+            self.ask(1)
+        except SystemExit as error:
+            print(f"  {error}; it is left out", flush=True)
+            return False
+        return True
 
     def end(self):
         """End the process."""
@@ -117,34 +132,86 @@ class Runner:
 
 
 def differences(function, names, *arguments):
-    """The results of function(name, *arguments), all from one process of its own: a dict."""
+    """The results of function(name, *arguments), all from one process of its own: a dict.
+
+    What fails is said in a sentence, and its result is NaN.
+    """
+    found = {}
     with multiprocessing.get_context("spawn").Pool(1) as pool:
-        found = pool.starmap(function, [(name, *arguments) for name in names])
-    return dict(zip(names, found, strict=True))
+        for name in names:
+            try:
+                found[name] = pool.apply(function, (name, *arguments))
+            except Exception as error:
+                first = str(error).partition("\n")[0]
+                print(f"  {name} failed: {type(error).__name__}: {first}", flush=True)
+                found[name] = math.nan
+    return found
 
 
-def _serve(pipe, contestant, settings, threads):
+def _serve(pipe, contestant, settings, threads, device):
     """What a contestant's process does: it works whenever it is asked, until the pipe closes."""
     import torch
 
     torch.set_num_threads(threads)
     if contestant.package is not None:
         importlib.import_module(PACKAGES[contestant.package])
-    before = resident_mib()
+    meter = CudaMeter() if device == "cuda" else Meter()
     run = contestant.make(contestant.name, **settings)
-    forget_peak()
+    meter.forget_peak()
     while True:
         try:
             units = pipe.recv()
         except EOFError:
             return
         if units is None:
-            pipe.send(peak_mib() - before)
+            pipe.send(meter.peak_mib())
             continue
+        meter.wait()
         begin, used = time.perf_counter(), time.process_time()
         for _ in range(units):
             value = run()
+        meter.wait()
         pipe.send((time.process_time() - used, time.perf_counter() - begin, value))
+
+
+class Meter:
+    """Counts the memory of this process from now on."""
+
+    def __init__(self):
+        self.before = resident_mib()
+
+    def wait(self):
+        """Return when all work is done: on a CPU it is."""
+
+    def forget_peak(self):
+        """Let the peak count from now on."""
+        forget_peak()
+
+    def peak_mib(self):
+        """The peak above what there was at first."""
+        return peak_mib() - self.before
+
+
+class CudaMeter:
+    """Counts what PyTorch's allocator gives out on a GPU, and waits for the GPU's work."""
+
+    def __init__(self):
+        import torch
+
+        self.cuda = torch.cuda
+        self.before = self.cuda.memory_allocated()
+
+    def wait(self):
+        """Return when the GPU has done all that it was given."""
+        self.cuda.synchronize()
+
+    def forget_peak(self):
+        """Let the peak count from now on."""
+        self.cuda.reset_peak_memory_stats()
+
+    def peak_mib(self):
+        """The peak above what there was at first."""
+        return (self.cuda.max_memory_allocated() - self.before) / 2**20
 
 
 def _status(name):

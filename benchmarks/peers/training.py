@@ -22,13 +22,20 @@ from benchmarks import training
 from benchmarks.peers.racing import Contestant
 from benchmarks.training import DROPOUT, SMOOTHING, PyTorchTransformer
 
-CPU = torch.device("cpu")
 SIZES = {
+    "mini": training.SIZES["mini"],  # to try whether all works: default races leave it out
     "tiny": training.SIZES["tiny"],
     "small": {"d_model": 256, "n_heads": 4, "d_ff": 1024, "n_layers": 4, "vocab_size": 10_000},
     "base": training.SIZES["base"],
 }
-TOKENS = {"tiny": (2048, 4), "small": (1024, 1), "base": (512, 1)}  # of a batch, a side; batches
+TOKENS = {  # of a batch on each side, and how many batches a turn has
+    "mini": (128, 2),
+    "tiny": (2048, 4),
+    "small": (1024, 1),
+    "base": (512, 1),
+}
+# Likewise, to fill a GPU.
+ON_CUDA = TOKENS | {"tiny": (8192, 8), "small": (8192, 8), "base": (8192, 4)}
 BETAS, EPS, MAX_NORM = (0.9, 0.98), 1e-9, 1.0
 DIFFERS = {
     "nn.Transformer": "the same architecture",
@@ -152,13 +159,32 @@ def _take_packed(ours, theirs):
     theirs.out_proj.load_state_dict(ours.W_o.state_dict())
 
 
-def step_of_course(size, batches):
+def tokens_of(name, device):
+    """Tokens of a batch on each side, and how many batches a turn has, of a size by its name."""
+    return (ON_CUDA if device == "cuda" else TOKENS)[name]
+
+
+def autocast_dtype(device):
+    """The type in which the training command multiplies matrices of its own accord, or None."""
+    return torch.bfloat16 if device == "cuda" and torch.cuda.is_bf16_supported() else None
+
+
+def prepare_device(device, batches):
+    """Set what the training command sets on a GPU; returns the batches on the device."""
+    if device == "cuda":
+        torch.set_float32_matmul_precision("high")
+    return [tuple(side.to(device) for side in batch) for batch in batches]
+
+
+def step_of_course(size, batches, device="cpu"):
     """The step of `python -m attention.train`, with its model."""
+    batches, place = prepare_device(device, batches), torch.device(device)
     sizes = {name: value for name, value in size.items() if name != "vocab_size"}
     settings = Settings(
         **sizes, dropout=DROPOUT, smoothing=SMOOTHING, tied="all", max_norm=MAX_NORM
     )
-    step = Step(prepare(course(size, dropout=DROPOUT), CPU), settings, CPU, None)
+    model = prepare(course(size, dropout=DROPOUT), place)
+    step = Step(model, settings, place, autocast_dtype(device))
 
     def run():
         return [step([batch]).item() for batch in batches]
@@ -166,11 +192,12 @@ def step_of_course(size, batches):
     return step.model, run
 
 
-def step_of_peer(kind, size, batches):
+def step_of_peer(kind, size, batches, device="cpu"):
     """The usual loop of PyTorch around a peer's model."""
+    batches = prepare_device(device, batches)
     torch.manual_seed(0)
-    model = kind(**size)
-    loss = ModelAndLoss(model, SMOOTHING, None).loss
+    model = kind(**size).to(device)
+    loss = ModelAndLoss(model, SMOOTHING, autocast_dtype(device)).loss
     optimizer = torch.optim.AdamW(
         model.parameters(), betas=BETAS, eps=EPS, weight_decay=0.0, fused=True
     )
@@ -198,16 +225,18 @@ def kind_of(name):
     return {"nn.Transformer": NNTransformer, "x-transformers": XTransformers}[name]
 
 
-def make(name, size, batches):
+def make(name, size, batches, device="cpu"):
     """One pass over the batches as a function; it returns (parameters, loss of each step)."""
-    made = step_of_course(size, batches) if name == "course" else None
-    model, run = made or step_of_peer(kind_of(name), size, batches)
+    made = step_of_course(size, batches, device) if name == "course" else None
+    model, run = made or step_of_peer(kind_of(name), size, batches, device)
     count = sum(parameter.numel() for parameter in model.parameters() if parameter.requires_grad)
     return lambda: (count, run())
 
 
-def difference(name, size, batch):
+def difference(name, size, batch, device="cpu"):
     """The largest difference of a logit from the course's, with its weights and out of training.
+
+    Both compute in float32.
 
     What the peer does not have, biases in the case of x-transformers, is zero in the course's.
     """
@@ -220,7 +249,8 @@ def difference(name, size, batch):
                     if hasattr(layer, part):
                         getattr(layer, part).bias.zero_()
         peer.take(model)
-        source, target = batch
+        model, peer = model.to(device), peer.to(device)
+        source, target = (side.to(device) for side in batch)
         gaps = (model(source, target) - peer(source, target)).abs().amax(dim=2)  # (B, T_q)
     return gaps[target != PAD].max().item()
 

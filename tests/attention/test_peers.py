@@ -33,6 +33,19 @@ def test_contestants_take_turns_and_tell_what_they_made():
     assert all(len(one.cpu) == len(one.wall) == 2 for one in results)
 
 
+def fails(name, *arguments):
+    raise RuntimeError("no kernel\nfor this")
+
+
+def test_a_contestant_that_fails_is_left_out(capsys):
+    contestants = [racing.Contestant("a", made), racing.Contestant("b", fails)]
+    assert [one.name for one in racing.race(contestants, {}, rounds=1)] == ["a"]
+    assert "b ended before its turn; see above; it is left out" in capsys.readouterr().out
+    found = racing.differences(fails, ["b"], 3)
+    assert found["b"] != found["b"]
+    assert capsys.readouterr().out == "  b failed: RuntimeError: no kernel\n"
+
+
 def test_a_ratio_is_of_the_same_round_and_shown_with_its_spread():
     results = [racing.Result("a", cpu=[1.0, 2.0, 1.0]), racing.Result("b", cpu=[2.0, 2.0, 4.0])]
     assert racing.ratios(results) == [(1, 1, 1), (2, 1, 4)]
@@ -118,6 +131,99 @@ def test_an_unknown_race_is_refused(capsys):
     with pytest.raises(SystemExit):
         peers.main(["swimming"])
     assert "there is no race swimming; there are: training" in capsys.readouterr().err
+
+
+# On a GPU, as far as that can be tested without one
+
+
+class Pipe:
+    """One end of a pipe, with all that will be asked."""
+
+    def __init__(self, *asked):
+        self.asked, self.sent = list(asked), []
+
+    def recv(self):
+        if not self.asked:
+            raise EOFError
+        return self.asked.pop(0)
+
+    def send(self, what):
+        self.sent.append(what)
+
+
+def test_on_cuda_the_clock_waits_for_the_gpu_and_its_allocator_counts(monkeypatch):
+    done = []
+    for name, value in {
+        "synchronize": lambda: done.append("wait"),
+        "reset_peak_memory_stats": lambda: done.append("forget"),
+        "memory_allocated": lambda: 2**20,
+        "max_memory_allocated": lambda: 5 * 2**20,
+    }.items():
+        monkeypatch.setattr(torch.cuda, name, value)
+    monkeypatch.setattr(torch, "set_num_threads", lambda threads: None)
+    pipe = Pipe(2, None)
+    contestant = racing.Contestant("a", lambda name: lambda: done.append("work") or 7)
+    racing._serve(pipe, contestant, {}, 1, "cuda")
+    assert done == ["forget", "wait", "work", "work", "wait"]
+    (_, _, value), mib = pipe.sent
+    assert (value, mib) == (7, 4.0)
+
+
+def test_on_cuda_all_races_are_run_there(capsys, monkeypatch):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "get_device_name", lambda: "A card")
+    monkeypatch.setattr(training, "ON_CUDA", {"tiny": (64, 3)})
+    monkeypatch.setitem(training.SIZES, "tiny", SIZE)
+    monkeypatch.setattr(peers, "present", lambda contestants: contestants[:1])
+    told = []
+
+    def differences(function, names, *arguments):
+        told.append(arguments[-1])
+        return {}
+
+    def race(contestants, settings, rounds, units=1, device="cpu"):
+        told.append((device, settings["device"]))
+        value = [[1, 2]] if "sentences" in settings else (1234, [])
+        return [racing.Result("course", [1.0], [2.0], 8.0, value)]
+
+    monkeypatch.setattr(peers, "differences", differences)
+    monkeypatch.setattr(peers, "race", race)
+    words = ["--sizes", "tiny", "--lengths", "128", "--rounds", "1", "--device", "cuda"]
+    assert peers.main(words) == 0
+    shown = capsys.readouterr().out
+    assert told == ["cuda", ("cuda", "cuda")] * 3 + [("cuda", "cuda")]
+    assert "A card, 1 thread" in shown and "3 steps a turn" in shown
+    # Two tokens in two seconds of the clock, though the processor worked for one.
+    assert re.search(r"^  course +1 +1,000\.0 +2,000\.0 +1\.00 \(", shown, re.MULTILINE)
+
+
+def test_on_cuda_a_ratio_is_of_the_clock(capsys):
+    results = [racing.Result("a", [1.0], [2.0], 8.0), racing.Result("b", [1.0], [5.0], 4.0)]
+    peers.show(results, "cuda")
+    assert "2.50 (2.50–2.50)" in capsys.readouterr().out
+    peers.show(results, "cpu")
+    assert "2.50 (2.50–2.50)" not in capsys.readouterr().out
+
+
+def test_without_a_gpu_cuda_is_refused(capsys, monkeypatch):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    with pytest.raises(SystemExit):
+        peers.main(["decoding", "--device", "cuda"])
+    assert "--device cuda: this machine, or this PyTorch, has none" in capsys.readouterr().err
+    assert training.autocast_dtype("cpu") is None
+
+
+@pytest.mark.parametrize("name", ["course", *INSTALLED])
+def test_steps_in_bfloat16_learn_as_those_in_float32(name, monkeypatch):
+    monkeypatch.setattr(training, "DROPOUT", 0.0)
+    monkeypatch.setattr("benchmarks.training.DROPOUT", 0.0)
+    batches = training.make_batches(SIZE, 64, 2)
+    _, exact = training.make(name, SIZE, batches)()
+    monkeypatch.setattr(training, "autocast_dtype", lambda device: torch.bfloat16)
+    _, found = training.make(name, SIZE, batches)()
+    # MarianMT's dropouts are its own: its losses differ by them as well.
+    assert found == pytest.approx(exact, rel=0.05 if name == "MarianMT" else 0.01)
+    assert found != exact
 
 
 def test_exponents_are_those_of_a_power_law():

@@ -12,7 +12,7 @@ SIZE = {"d_model": 16, "n_heads": 2, "d_ff": 16, "n_layers": 1, "vocab_size": 40
 
 def test_all_rungs_of_a_cpu_are_printed(capsys, monkeypatch):
     monkeypatch.setitem(training.SIZES, "tiny", SIZE)
-    monkeypatch.setattr(training, "peak_flops", lambda device, dtype: 1e9)
+    monkeypatch.setattr(training, "peak_flops", lambda device, dtype, n: 1e9)
     training.main(["--size", "tiny", "--device", "cpu", "--tokens", "64", "--quick"])
     lines = capsys.readouterr().out.splitlines()
     wanted = [name for name, _ in training.rungs(torch.device("cpu"), compiled=False)]

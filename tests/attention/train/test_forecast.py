@@ -1,11 +1,16 @@
 """`--dry-run`: what it counts is what a training does, and the folder stays as it was."""
 
 import dataclasses
+import json
+import os
+import subprocess
+import sys
 
 import pytest
 import torch
 from torch import nn
 
+from attention.provided import mine
 from attention.provided.kept import kept_bytes
 from attention.train import forecast
 from attention.train.__main__ import main
@@ -86,23 +91,89 @@ def test_twice_the_tokens_of_a_batch_need_twice_the_memory(found, pairs):
     assert large.parameters == found.parameters
 
 
-def test_the_command_writes_nothing_and_says_it(tmp_path, capsys):
-    folder = tmp_path / "run"
+LINES = [
+    "device", "parameters", "steps", "tokens", "operations", "memory", "peak", "a step", "a save",
+    "time",
+]  # fmt: skip
+
+
+def dry_run(folder, *more):
+    """The words of a small dry run."""
     words = ["numbers", "--d-model", "16", "--n-heads", "2", "--d-ff", "16", "--n-layers", "1"]
     words += ["--max-tokens", "512", "--device", "cpu", "--folder", str(folder), "--dry-run"]
+    return [*words, *more]
+
+
+def test_the_command_writes_nothing_and_says_it(tmp_path, capsys):
+    folder = tmp_path / "run"
+    words = dry_run(folder)
     assert main(words) == 0
     said = capsys.readouterr().out
     assert said.startswith(f"a dry run: nothing is written to {folder}")
     rows = {line[:12].strip(): line[14:] for line in said.splitlines()[1:]}
-    assert list(rows) == [
-        "device", "parameters", "steps", "tokens", "operations", "memory", "peak", "a step",
-        "a save", "time",
-    ]  # fmt: skip
+    assert list(rows) == LINES
     assert rows["a save"].endswith("; 8 of them")
     assert rows["time"].endswith("then 1 000 translations to judge it")
     assert list(tmp_path.iterdir()) == []
     assert main([*words, "--resume"]) == 1
     assert "leave out --resume" in capsys.readouterr().err
+
+
+PIECE = """
+import torch
+CALLS = []
+def causal_mask(T, device=None):
+    CALLS.append(T)
+    return torch.ones(T, T, dtype=torch.bool, device=device).tril()
+"""
+
+
+def test_it_measures_a_students_pieces_and_writes_nothing(tmp_path, capsys, monkeypatch):
+    pieces, folder = tmp_path / "mine", tmp_path / "run"
+    pieces.mkdir()
+    (pieces / "masked_attention.py").write_text(PIECE)
+    piece = mine.Piece("causal_mask", "masked_attention", "06_masked_attention.ipynb")
+    (pieces / mine.RECORD).write_text(json.dumps({"pieces": [dataclasses.asdict(piece)]}))
+    before = {path: path.stat().st_mtime_ns for path in pieces.iterdir()}
+    calls = []
+
+    def watched(*arguments):
+        calls.append(len(mine.own("causal_mask").__globals__["CALLS"]))
+        found = rehearse(*arguments)
+        calls.append(len(mine.own("causal_mask").__globals__["CALLS"]))
+        return found
+
+    monkeypatch.setattr(forecast, "rehearse", watched)
+    try:
+        assert main(dry_run(folder, "--mine", str(pieces))) == 0
+        said = capsys.readouterr().out
+    finally:
+        mine.take_back()
+    tried, _, shown = said.partition(f"a dry run: nothing is written to {folder}")
+    assert "trying your pieces in" in tried and "causal_mask" in tried
+    assert [line[:12].strip() for line in shown.splitlines()[1:]] == LINES
+    assert calls[0] < calls[1]  # not only when the piece was tried
+    assert not folder.exists()
+    assert before.items() <= {path: path.stat().st_mtime_ns for path in pieces.iterdir()}.items()
+
+
+def test_of_two_processes_one_prints_and_none_writes(tmp_path):
+    folder = tmp_path / "run"
+    start = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
+    done = subprocess.run(
+        [*start, "-m", "attention.train", *dry_run(folder, "--max-tokens", "256")],
+        capture_output=True,
+        text=True,
+        timeout=300,
+        env=os.environ | {"OMP_NUM_THREADS": "1", "TMPDIR": str(tmp_path)},
+    )
+    assert done.returncode == 0, done.stderr
+    first, *rest = done.stdout.splitlines()
+    assert first.startswith(f"a dry run: nothing is written to {folder}")
+    assert [line[:12].strip() for line in rest] == LINES
+    assert "2 processes" in rest[0]
+    assert not folder.exists()
+    assert [path for path in tmp_path.rglob("*") if path.suffix in (".safetensors", ".csv")] == []
 
 
 @pytest.mark.parametrize(
