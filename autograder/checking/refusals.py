@@ -15,6 +15,7 @@ ROOM = 2e-3  # how far float32 may be from float64, in shares of the largest num
 EXACTLY = 1e-5  # and gradients in float64 from those of the right answer
 NOTHING = 1e-9  # a gradient below this is 0 but for rounding: of a bias of the keys, say
 SMALL = 1e-6  # what is left where terms cancel: its rounding is that of the terms, so this counts
+FAINT = 1e-2  # of the largest gradient: a smaller one in float32 counts as so large
 SUMMED = 1e-5  # rounding of float32 in a sum, in shares of the largest number that goes in
 WELL = 1e-4  # where the right answer itself is farther than this from float64, it proves nothing
 
@@ -150,10 +151,14 @@ def _refuse_gradients(got: Replied, wanted: Replied, places: list[int]) -> None:
         raise CheckFailed("asked for gradients, your code raises", ": ".join(got.value[:2]))
     if not isinstance(got.value, tuple):
         raise CheckFailed("the result is not a tensor, so it has no gradient")
+    # In float32 a gradient that is 0 but for rounding, such as a key's bias has, is as large as
+    # rounding makes it of the others.
+    others = [*wanted.value[0].values(), *wanted.value[1]]
+    least = FAINT * max((_largest(one) for one in others if one is not None), default=0.0)
     for name, other in wanted.value[0].items():
-        _refuse_gradient(got.value[0].get(name), other, name)
+        _refuse_gradient(got.value[0].get(name), other, name, least)
     for place, one, other in zip(places, got.value[1], wanted.value[1], strict=False):
-        _refuse_gradient(one, other, f"argument {place}")
+        _refuse_gradient(one, other, f"argument {place}", least)
 
 
 def has_gradient(right: Any) -> bool:
@@ -161,7 +166,7 @@ def has_gradient(right: Any) -> bool:
     return right is not None and bool((right.abs() > NOTHING).any())
 
 
-def _refuse_gradient(one: Any, other: Any, name: str) -> None:
+def _refuse_gradient(one: Any, other: Any, name: str, least: float) -> None:
     if not has_gradient(other):
         return
     if one is None:
@@ -170,8 +175,8 @@ def _refuse_gradient(one: Any, other: Any, name: str) -> None:
             "no gradient (detached, or rebuilt from plain numbers)",
             "a gradient: every step stays a tensor operation",
         )
-    room = EXACTLY if other.dtype == torch.float64 else ROOM
-    if one.shape != other.shape or not _near(one, other, room, SMALL):
+    room, least = (EXACTLY, SMALL) if other.dtype == torch.float64 else (ROOM, max(SMALL, least))
+    if one.shape != other.shape or not _near(one, other, room, least):
         raise CheckFailed(f"the gradient of {name} is wrong", _worst(one, other), "autograd's")
 
 
