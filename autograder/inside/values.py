@@ -15,6 +15,8 @@ import torch
 FLOATS = {torch.float64, torch.float32, torch.float16, torch.bfloat16}
 INTEGERS = {torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8}
 DTYPES = FLOATS | INTEGERS | {torch.bool, torch.complex64}
+# 8 or 11 binary digits, after several steps: in shares of the largest number.
+HALF = {torch.bfloat16: 2e-2, torch.float16: 2e-3}
 MAX_DEPTH = 8  # containers within containers
 MAX_ITEMS = 100_000  # in all containers together
 # The right answers of all lessons need a size of 1 000 000 (a window over that many tokens).
@@ -120,13 +122,12 @@ def copied(value: Any) -> Any:
     return value
 
 
-def _rounding(x: torch.Tensor) -> tuple[float, float]:
-    """(rtol, atol) of what is computed in the dtype of ``x``."""
-    if x.dtype in (torch.bfloat16, torch.float16):  # 8 or 11 binary digits, after several steps
-        step = 2e-2 if x.dtype == torch.bfloat16 else 2e-3
-        finite = x[x.isfinite()].abs()
-        return step, step * (finite.max().item() if finite.numel() else 1.0)
-    return (1e-4, 1e-5) if x.dtype in (torch.float32, torch.complex64) else (1e-7, 1e-10)
+def _rounding(left: torch.Tensor, right: torch.Tensor) -> tuple[float, float]:
+    """(rtol, atol) of what was computed in the dtype of both."""
+    if right.dtype in HALF:
+        finite = (one[one.isfinite()].abs().max() for one in (left, right) if one.isfinite().any())
+        return 0.0, HALF[right.dtype] * max((one.item() for one in finite), default=0.0)
+    return (1e-4, 1e-5) if right.dtype in (torch.float32, torch.complex64) else (1e-7, 1e-10)
 
 
 def same(left: Any, right: Any) -> bool:
@@ -140,7 +141,7 @@ def same(left: Any, right: Any) -> bool:
             return False
         if torch.equal(left, right):
             return True  # as mostly, behind a call; twenty times quicker than what follows
-        rtol, atol = _rounding(right)
+        rtol, atol = _rounding(left, right)
         return torch.allclose(left, right, rtol=rtol, atol=atol, equal_nan=True)
     if type(left) is not type(right):
         return False

@@ -10,8 +10,7 @@ import torch
 from torch import nn
 
 from attention.tokens_and_positions import PairIndex, split_words
-from autograder.checking import registry
-from autograder.checking.registry import alternative, mistake
+from autograder.checking.registry import again, alternative, mistake
 
 
 def _totals(words, counts, pairs_of=pairwise):
@@ -1182,9 +1181,9 @@ def _in_bfloat16(known, cast):
 
 
 # As they are, they leave the result in the dtype of the angles. Learners may do this or that.
-for _known in registry.mistakes(registry.find("rotary")):
-    for _cast in ("result", "angles", "speeds"):
-        mistake("rotary", hint=_known.hint)(_in_bfloat16(_known, _cast))
+again(
+    "rotary", *(functools.partial(_in_bfloat16, cast=one) for one in ("result", "angles", "speeds"))
+)
 
 
 IN_ITS_DTYPE = (

@@ -11,6 +11,7 @@ from torch.nn import functional as F
 
 from attention.encoders_and_vision import HierarchicalAttention, mean_pooling, occlusion_map
 from attention.provided import digits, documents
+from attention.provided.descent import take_steps
 from attention.provided.sublayers import watch_attention
 from benchmarks.digits import PATCH, correlation, vision_transformer
 from benchmarks.evidence import Claim, Experiment
@@ -52,13 +53,13 @@ def read_narrow(reader, d_model, seed, steps):
     torch.manual_seed(seed)
     model, right, losses = Reader(reader == "two levels", d_model), [], []
     optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
-    for step in range(1, steps + 1):
+
+    def loss():
         rows = torch.randint(len(train_set.words), (64,))
-        loss = F.cross_entropy(model(train_set.words[rows]), train_set.cities[rows])
-        optimizer.zero_grad()
-        loss.backward()
-        optimizer.step()
-        losses.append(loss.item())
+        return F.cross_entropy(model(train_set.words[rows]), train_set.cities[rows])
+
+    for step, value in enumerate(take_steps((loss() for _ in range(steps)), optimizer), start=1):
+        losses.append(value)
         if step in (*MARKS, steps):
             right.append(round(digits.accuracy(model, test_set.words, test_set.cities), 3))
     return {"right": right, "loss": round(sum(losses[-20:]) / len(losses[-20:]), 3)}

@@ -155,6 +155,11 @@ def test_a_feature_that_right_calls_have_too_separates_nothing():
     assert where([pair(False, narrow), pair(False, narrow)]) == ""
 
 
+def test_what_is_rightly_refused_separates_nothing():
+    refusal = Replied("raised", ("ValueError", "no"))
+    assert where([(pair(True, ROW)[0], refusal, refusal), pair(False, torch.ones(1))]) == ""
+
+
 def test_gradients_are_blamed_only_if_they_are_wrong():
     said = "The results are right, the gradients are not."
     right, wrong = pair(True, ROW, request="gradients"), pair(False, ROW, request="gradients")

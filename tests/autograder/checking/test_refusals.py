@@ -62,3 +62,18 @@ def test_a_gradient_that_is_left_where_terms_cancel_has_their_rounding(right, gi
         return
     with pytest.raises(CheckFailed, match="the gradient of w is wrong"):
         refuse(question, got, wanted, wanted)
+
+
+@pytest.mark.parametrize(("off", "refused"), [(9e-6, False), (9e-3, True)])
+def test_in_float32_a_gradient_that_is_0_is_as_large_as_the_rounding_of_the_others(off, refused):
+    """A bias of the keys changes no weight: what arrives there is rounding."""
+    question = Question(0, "call", ((torch.ones(1),),), probe="gradients")
+    got, wanted = (
+        Replied("value", ({"weight": torch.tensor([3.0]), "bias": torch.tensor([one])}, ()))
+        for one in (off, 2e-8)
+    )
+    if not refused:
+        refuse(question, got, wanted, got)
+    else:
+        with pytest.raises(CheckFailed, match="the gradient of bias is wrong"):
+            refuse(question, got, wanted, got)

@@ -23,6 +23,23 @@ def test_same_is_symmetric(left, right):
     assert same(left, right) == same(right, left)
 
 
+@pytest.mark.parametrize(
+    ("dtype", "off", "alike"),
+    [
+        (torch.bfloat16, 0.01, True),  # of the largest number: after a few steps of 8 binary digits
+        (torch.bfloat16, 0.04, False),
+        (torch.float16, 0.001, True),
+        (torch.float16, 0.01, False),
+        (torch.float32, 0.001, False),
+    ],
+)
+def test_half_precision_is_compared_as_such(dtype, off, alike):
+    one = torch.tensor([2.0, 0.25, -1.0])
+    other = one + torch.tensor([0.0, 2 * off, 0.0])
+    one, other = one.to(dtype), other.to(dtype)
+    assert same(one, other) is same(other, one) is alike
+
+
 @pytest.mark.parametrize("kind", NOT_PLAIN)
 def test_anything_else_is_only_described(kind):
     make, words = NOT_PLAIN[kind]
