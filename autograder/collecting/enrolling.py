@@ -7,6 +7,7 @@ from nbgrader.api import Gradebook, SubmittedAssignment
 
 from autograder import CourseError
 from autograder.collecting.roster import Student, of_gradebook, plain
+from autograder.grading.extensions import handed_in
 
 
 @dataclass
@@ -38,9 +39,9 @@ def enrol(
     """
     known = {one.id: one for one in of_gradebook(book)}
     changes = Changes()
-    rows = book.db.query(SubmittedAssignment.student_id).distinct()
-    handed_in = {student for (student,) in rows}
-    stay = [one for one in known.values() if not remove or one.id in handed_in]
+    rows = book.db.query(SubmittedAssignment.student_id).filter(handed_in()).distinct()
+    at_work = {student for (student,) in rows}
+    stay = [one for one in known.values() if not remove or one.id in at_work]
     if not namesakes:
         refuse_second_ids(students, stay, "--namesakes")
     for one in students:
@@ -52,7 +53,7 @@ def enrol(
             changes.changed.append(one.id)
         book.update_or_create_student(one.id, **one.details())
     changes.missing = sorted(known.keys() - {one.id for one in students})
-    changes.handed_in = handed_in & set(changes.missing)
+    changes.handed_in = at_work & set(changes.missing)
     if remove:
         changes.removed = [one for one in changes.missing if one not in changes.handed_in]
         for student in changes.removed:

@@ -14,6 +14,7 @@ from autograder import CourseError, lessons, marks
 from autograder.collecting import clues
 from autograder.collecting.roster import Roster, Student, find_columns, plain, student_rows
 from autograder.collecting.table import Table
+from autograder.grading.extensions import handed_in
 from autograder.grading.spreadsheet import harmless
 
 # Who a row is about, the surest first, as Canvas and Moodle call it.
@@ -75,7 +76,7 @@ def of_lesson(book: Gradebook, slug: str, words: bool = False) -> Lesson:
     one = SubmittedAssignment
     rows = book.db.query(
         one.student_id, one.score, one.late_submission_penalty, one.needs_manual_grade
-    ).filter(one.assignment_id == assignment.id)
+    ).filter(one.assignment_id == assignment.id, handed_in())
     told = _words(book, slug) if words else {}
     scores = {
         student: Score(max(0.0, raw - (late or 0.0)), bool(manual), told.get(student, ""))

@@ -2,12 +2,17 @@
 
 import argparse
 from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from nbgrader.api import Gradebook
 
 HELP = "set or show when lessons are due"
 DESCRIPTION = (
     "Set the due date of a lesson in nbgrader's gradebook, from which nbgrader and this course say "
-    "what is late; without a time, show it, and without a lesson, show all. A penalty for late "
-    "work is chosen in nbgrader_config.py. Work that is graded already gets it with --regrade."
+    "what is late; without a time, show it, and without a lesson, show all. With --student, set a "
+    "later one for that student alone. A penalty for late work is chosen in nbgrader_config.py. "
+    "Work that is graded already gets it with --regrade."
 )
 
 
@@ -16,32 +21,60 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("lesson", nargs="?", metavar="LESSON", help="number or name of a lesson")
     add("time", nargs="?", metavar="TIME", help="as 2026-12-01T23:59+01:00, or 'never'")
+    add(
+        "--student",
+        action="append",
+        metavar="ID",
+        help="only for this student, who may be given more time; 'usual' in place of the time "
+        "takes it back; may be given several times",
+    )
     add("--course", metavar="DIR", help="folder with nbgrader_config.py (default: this one)")
     add("--db-url", metavar="URL", help="the gradebook (default: that of nbgrader_config.py)")
 
 
 def run(options: argparse.Namespace) -> int:
     """Set or show; exit status 0."""
-    from autograder import lessons
-    from autograder.collecting.times import read_time, shown
+    from autograder import CourseError, lessons
+    from autograder.collecting.times import read_time
+    from autograder.grading.extensions import count_handed_in, grant
     from autograder.grading.folders import Course
-    from autograder.grading.gradebook import opened
+    from autograder.grading.gradebook import Book, opened
 
     course = Course(options.course, options.db_url)
     chosen = lessons.choose([options.lesson] if options.lesson else [], course.lessons())
+    if options.student and not options.time:
+        raise CourseError("--student needs a lesson and a time, or 'usual' in place of the time")
+    if options.student:
+        due = None if options.time == "usual" else read_time(options.time)
+        with Book(course) as registering:
+            registering.register(chosen[0])
     with opened(course) as book:
-        if options.time:
+        if options.student:
+            grant(book, chosen[0], options.student, due)
+        elif options.time:
             due = None if options.time == "never" else read_time(options.time)
             book.update_or_create_assignment(chosen[0], duedate=due)
-        known = {one.name: one for one in book.assignments}
-        for lesson in chosen:
-            due = known[lesson].duedate if lesson in known else None
-            over = "  (has passed)" if due and due < datetime.now(UTC).replace(tzinfo=None) else ""
-            print(f"{lesson:<34}{shown(due) if due else 'no due date'}{over}")
-        graded = known[chosen[0]].num_submissions if chosen and chosen[0] in known else 0
+        _show(book, chosen)
+        graded = sum(
+            count_handed_in(book, chosen[0], one) for one in options.student or [None] if chosen
+        )
         if options.time and graded:
             print(
                 f"{graded} of it are in the gradebook already. Penalties follow the new date with: "
                 f"autograder grade --lesson {chosen[0]} --regrade"
             )
     return 0
+
+
+def _show(book: "Gradebook", chosen: list[str]) -> None:
+    """Print when each lesson is due, and for whom later."""
+    from autograder.collecting.times import shown
+    from autograder.grading.extensions import given
+
+    dates = {one.name: one.duedate for one in book.assignments}
+    for lesson in chosen:
+        due = dates.get(lesson)
+        over = "  (has passed)" if due and due < datetime.now(UTC).replace(tzinfo=None) else ""
+        print(f"{lesson:<34}{shown(due) if due else 'no due date'}{over}")
+        for student, later in given(book, lesson).items():
+            print(f"  {student:<32}{shown(later)}")

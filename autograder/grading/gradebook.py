@@ -32,6 +32,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from autograder import CourseError, marks
 from autograder.grading import records
+from autograder.grading.extensions import handed_in
 from autograder.grading.folders import Course, Handed
 from autograder.temporary import Temporary
 
@@ -192,7 +193,7 @@ class Book:
                 .join(Notebook, Notebook.id == SubmittedNotebook.notebook_id)
                 .join(kind, kind.notebook_id == SubmittedNotebook.id)
                 .join(BaseCell, BaseCell.id == kind.cell_id)
-                .filter(Assignment.name == lesson, Notebook.name == lesson)
+                .filter(Assignment.name == lesson, Notebook.name == lesson, handed_in())
                 .all()
             )
 

@@ -29,15 +29,16 @@ def strangers(roster: Mapping[str, bool], handed: Collection[Handed]) -> Iterato
     for student in sorted({one.student for one in handed}):
         shown, same = clean(student), unicodedata.normalize("NFKC", student).casefold().strip()
         if enrolled and student not in enrolled:
-            nearest = _nearest(student, enrolled)
-            meant = f"; probably {clean(nearest)!r} is meant" if nearest else ""
+            close = nearest(student, enrolled)
+            meant = f"; probably {clean(close)!r} is meant" if close else ""
             yield f"no student of the roster is called {shown!r}{meant}: rename it, or enrol"
         elif same in seen:
             yield f"{clean(seen[same])!r} and {shown!r} look like one student: is it one?"
         seen.setdefault(same, student)
 
 
-def _nearest(student: str, enrolled: Collection[str]) -> str:
+def nearest(student: str, enrolled: Collection[str]) -> str:
+    """The id that is most like ``student``, or '' where none is alike."""
     known = {plain(one) or one: one for one in enrolled}
     found = difflib.get_close_matches((plain(student) or student)[:80], known, 1, ALIKE)
     return known[found[0]] if found else ""
