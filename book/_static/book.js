@@ -7,7 +7,7 @@ addEventListener("DOMContentLoaded", () => {
 });
 
 // What scrolls sideways can be reached with the keyboard, and says what it is.
-const WHAT = { "div.math, mjx-container": "formula", ".output.text_html": "output" };
+const WHAT = { "div.math, mjx-container": "formula", ".output.text_html": "output", ".cell_output": "figure" };
 addEventListener("load", () => {
   const scrolls = (one) => one.scrollWidth > one.clientWidth && getComputedStyle(one).overflowX === "auto";
   const reach = () => {

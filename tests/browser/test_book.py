@@ -186,6 +186,18 @@ def test_what_scrolls_on_a_telephone_is_reached_with_the_keyboard(book, page):
     assert faults_for_assistance(page, ["scrollable-region-focusable"]) == []
 
 
+def test_a_wide_figure_scrolls_on_a_telephone_instead_of_shrinking(book, page):
+    page.set_viewport_size({"width": NARROW, "height": HEIGHT})
+    go(page, lesson(book, "05"))
+    figures = page.locator(".cell_output > img").all()
+    sizes = [one.evaluate("one => [one.width, one.naturalWidth]") for one in figures]
+    assert len(sizes) > 2
+    assert [one for one in sizes if one[0] < min(one[1], 440)] == []
+    shown = page.get_by_role("group", name="figure, wider than the page")
+    assert shown.count() > 2
+    assert page.evaluate(WIDEST) <= NARROW
+
+
 def test_the_keyboard_goes_through_a_lesson_and_one_sees_where_it_is(book, page):
     go(page, lesson(book, "05"))
     page.add_style_tag(content=STILL)
