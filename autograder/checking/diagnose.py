@@ -6,11 +6,12 @@ construction: how the replies relate to the right ones, where they differ, and a
 one slip that replies in the same way.
 """
 
+import itertools
 import time
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from autograder.checking import registry
+from autograder.checking import loosely, registry
 from autograder.checking.questions import (
     SEEDED,
     Question,
@@ -51,6 +52,7 @@ def diagnose(item: registry.Check, given: Sequence[Replied], seed: int) -> str:
 
     found = [(known, replies) for known, replies in stored if fits(replies)]
     found = found or _but_for_refusals(item, pairs, seed, device)
+    found = found or _in_another_form(item, pairs, seed, device, chance)
     if len({known.hint for known, _ in found}) > 1:
         found = [pair for pair in found if fits(pair[1], exactly=True)]
     hints = {known.hint for known, _ in found}
@@ -126,6 +128,37 @@ def _but_for_refusals(
             yield right if is_free and reply.refuses() else reply
 
     return [(one, replies) for one, replies in stored if agree(freed(replies), given)]
+
+
+def _in_another_form(
+    item: registry.Check,
+    pairs: list[tuple[Question, Replied, Replied]],
+    seed: int,
+    device: bool,
+    chance: set[int],
+) -> list[tuple[registry.Answer, Remembered[Replied]]]:
+    """Those whose wrong numbers are the answer's, as a float for a tensor or in another precision.
+
+    There are none for an answer whose numbers are right: its form alone is at fault.
+    """
+    places = range(len(pairs))
+    place = next((n for n in places if not loosely.replied(*pairs[n][1:], pairs[n][2])), None)
+    if place is None:
+        return []
+
+    def fits(replies: Iterable[Replied], numbers: Iterable[int]) -> bool:
+        for number, reply in itertools.zip_longest(numbers, replies):
+            if number is None or reply is None:
+                return False
+            if number not in chance and not loosely.replied(reply, *pairs[number][1:]):
+                return False
+        return True
+
+    leading = leading_to(place, [question for question, _, _ in pairs])
+    known = of_answers_at(mistakes_of(item, seed), item, seed, device, place)
+    near = [one for one, replies in known if fits(replies, leading)]
+    stored = [of_answer(one, item, seed, device) for one in near]
+    return [(one, replies) for one, replies in stored if fits(replies, places)]
 
 
 def _telling(
@@ -216,10 +249,14 @@ def _slip(
     """A right answer with one slip that gives the same replies throughout."""
     if all(isinstance(right.value, bool) for right in wanted if right.kind == "value"):
         return ""  # yes and no say too little to tell one slip from another fault
+    right = list(wanted)
+    if all(map(loosely.replied, given, right, right)):
+        return ""  # its form alone is at fault, and slips that change no number have it, too
     end = time.process_time() + SECONDS
     for slip, replies in of_slips(item, seed, device):
         if time.process_time() > end:
             return ""
-        if agree(replies, given):
+        both = itertools.zip_longest(replies, given, right)
+        if all(all(three) and loosely.replied(*three) for three in both):
             return f"Your results are those of a right answer {slip.words}."
     return ""

@@ -187,8 +187,8 @@ def loss_scaling(student, draw):
 def _one_step(got, gradients, scale, good_steps, case):
     found, new_scale, count = expect.parts(got, "unscaled", "scale", "good_steps")
     if gradients is None:
-        shown = "gradients" if found is not None else "None"
-        expect.true(found is None, f"{case}: this step should be skipped", shown, "None")
+        what = f"{case}: the step should be skipped, and unscaled is wrong"
+        expect.true(found is None, what, expect.describe(found), "None")
     else:
         fits = isinstance(found, list | tuple) and len(found) == len(gradients)
         expected = f"a list of {len(gradients)} tensors"

@@ -802,6 +802,41 @@ def divides_twice(gradients, tokens):
 
 @mistake(
     "data_parallel_gradients",
+    hint="Gradients times tokens are added up, and the sum is divided by the number of processes. "
+    "Divide it by the number of all tokens.",
+)
+def divides_by_the_number_of_processes(gradients, tokens):
+    return _joined(gradients, [count / len(tokens) for count in tokens])
+
+
+@mistake(
+    "data_parallel_gradients",
+    hint="The shares are rounded down to whole numbers: `//` leaves 0 of them, unless one process "
+    "has all tokens.",
+)
+def rounds_the_shares_down(gradients, tokens):
+    return _joined(gradients, [count // sum(tokens) for count in tokens])
+
+
+@mistake(
+    "data_parallel_gradients",
+    hint="The tokens are made shares by a softmax, which exaggerates differences. A share is the "
+    "tokens of one process divided by all tokens.",
+)
+def takes_a_softmax_of_the_tokens(gradients, tokens):
+    return _joined(gradients, torch.tensor(tokens, dtype=torch.float64).softmax(0).tolist())
+
+
+@mistake(
+    "data_parallel_gradients",
+    hint="The gradients are divided by the largest number of tokens, not by that of all.",
+)
+def divides_by_the_largest_share(gradients, tokens):
+    return _joined(gradients, [count / max(tokens) for count in tokens])
+
+
+@mistake(
+    "data_parallel_gradients",
     hint="Each share is multiplied by the number of processes. That is right before an average "
     "over them; here they are added up.",
 )
@@ -836,6 +871,14 @@ def adds_up_the_parameters(gradients, tokens):
         sum(one.sum() * count / sum(tokens) for one in process)
         for process, count in zip(gradients, tokens, strict=True)
     ]
+
+
+@mistake(
+    "data_parallel_gradients",
+    hint="The first process is left out.",
+)
+def leaves_the_first_process_out(gradients, tokens):
+    return _joined(gradients, [0, *(count / sum(tokens) for count in tokens[1:])])
 
 
 @alternative("data_parallel_gradients")

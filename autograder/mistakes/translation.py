@@ -35,6 +35,18 @@ def does_not_clip(hypothesis, reference):
 
 @mistake(
     "ngram_matches",
+    hint="Of the two counts of an n-gram that stands in both, the larger one is taken. It is the "
+    "smaller one.",
+)
+def takes_the_larger_count(hypothesis, reference):
+    def larger(ours, theirs):
+        return sum(max(ours.count(g), theirs.count(g)) for g in set(ours) & set(theirs))
+
+    return _count(hypothesis, reference, larger)
+
+
+@mistake(
+    "ngram_matches",
     hint="Each n-gram counts once, however often it stands in both. Count occurrences, not kinds.",
 )
 def counts_kinds(hypothesis, reference):
@@ -514,6 +526,18 @@ def divides_by_no_tokens(*statistics):
     return 100 * brevity * _mean_log(_exp_smoothed(m, t))
 
 
+@mistake(
+    "bleu",
+    hint="This is the harmonic mean of the precisions. It should be the geometric one: the fourth "
+    "root of their product.",
+)
+def takes_the_harmonic_mean(*statistics):
+    m, t, c, r = _pooled(*statistics)
+    if not any(m) or not all(t):
+        return 0.0
+    return 100 * _brevity(c, r) * 4 / sum(1 / one for one in _exp_smoothed(m, t))
+
+
 @alternative("bleu")
 def works_with_logarithms(matches, totals, lengths, reference_lengths):
     c, r = int(lengths.sum()), int(reference_lengths.sum())
@@ -642,6 +666,37 @@ def counts_in_percent(ours, theirs, rows):
 def counts_the_wins(ours, theirs, rows):
     low, high, share = _told(_scores(ours, rows) - _scores(theirs, rows))
     return low, high, share * len(rows)
+
+
+@mistake(
+    "paired_bootstrap",
+    hint="A test set on which both have the same score counts as half a win. It is none: ours has "
+    "to be higher.",
+)
+def halves_the_ties(ours, theirs, rows):
+    differences = _scores(ours, rows) - _scores(theirs, rows)
+    return *_ends(differences), ((differences > 0).double() + (differences >= 0)).mean() / 2
+
+
+@mistake(
+    "paired_bootstrap",
+    hint="The third number is the share of test sets that theirs wins. It is to be that of ours.",
+)
+def counts_the_wins_of_theirs(ours, theirs, rows):
+    differences = _scores(ours, rows) - _scores(theirs, rows)
+    return *_ends(differences), (differences < 0).double().mean()
+
+
+@mistake(
+    "paired_bootstrap",
+    hint="Low and high are 1.96 standard deviations from the mean, as if the differences were "
+    "normally distributed. Take their quantiles.",
+)
+def assumes_a_normal_distribution(ours, theirs, rows):
+    differences = _scores(ours, rows) - _scores(theirs, rows)
+    away = 1.96 * differences.std()
+    centre = differences.mean()
+    return centre - away, centre + away, (differences > 0).double().mean()
 
 
 @alternative("paired_bootstrap")
