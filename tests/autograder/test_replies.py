@@ -44,6 +44,15 @@ def test_a_right_answer_is_accepted_through_the_same_harness():
     assert (outcome.verdict, outcome.hostile) == ("accepted", False)
 
 
+@pytest.mark.parametrize(
+    ("name", "kind"), [("bpe_decode", "bytes"), ("bigbird_mask", "truth"), ("softmax", "turned")]
+)
+def test_what_comes_out_as_it_went_in_is_not_hostile(name, kind):
+    outcome = harness.judge(registry.find(name), kind, 0)
+    assert outcome.hostile == (name == "softmax")
+    assert outcome.faults(MOST_MIB, MOST_SECONDS) == []
+
+
 def test_all_that_one_check_is_told_is_bounded():
     """Each reply is small enough, but there are many of them."""
     limits = replace(DEFAULT, replies_bytes=MIB, frame_bytes=MIB)
