@@ -189,6 +189,8 @@ class Assemble(_Step):
         from autograder.grading.assemble import assemble
         from autograder.grading.submission import read
 
+        # nbgrader has copied what lies beside the notebook, and may be killed before it has graded.
+        records.forget(self._path(resources, "autograded").parent)
         master = records.read_notebook(self._path(resources, "source"))
         made = assemble(master, read(self._path(resources, "submitted"), own_folders=2))
         return nbformat.from_dict(made), resources

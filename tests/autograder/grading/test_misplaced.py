@@ -12,9 +12,9 @@ import pytest
 from nbgrader.api import Gradebook
 from nbgrader.apps import NbGraderAPI
 
-from autograder import ROOT
+from autograder import ROOT, CourseError
 from autograder.commands import cli
-from autograder.grading import classroom
+from autograder.grading import classroom, nbgrader_steps
 from autograder.grading.folders import Course, Handed
 from autograder.grading.misplaced import fix, misplaced
 from autograder.grading.whose import strangers
@@ -120,6 +120,28 @@ def test_formgraders_button_gives_who_has_no_notebook_0_and_a_reason(course):
     assert scores(course) == {"cleo": 0, "dora": 0}
     for one in kept(course, "cleo").exercises:
         assert one.score == 0 and f"there is no {NAME} in the submission" in one.reason
+
+
+@pytest.mark.parametrize("kind", ["a file", "a folder"])
+def test_a_students_own_reasons_are_not_taken_for_the_graders(course, monkeypatch, kind):
+    """nbgrader copies them; were it killed then, they would say that all is graded."""
+    hand_in(course, "ada")
+    own = course / "class" / "submitted" / "ada" / SLUG / "reasons.json"
+    if kind == "a file":
+        own.write_text("{}")
+    else:
+        own.mkdir()
+        (own / "more").write_text("")
+    seen = []
+
+    def run(step, nb, resources):
+        folder = Course(course).autograded(Handed(SLUG, "ada")).parent
+        seen.append((folder / "reasons.json").exists())
+        raise CourseError("killed")
+
+    monkeypatch.setattr(nbgrader_steps.RunInSandbox, "preprocess", run)
+    NbGraderAPI(config=Course(course).config).autograde(SLUG, "ada")
+    assert seen == [False]
 
 
 def test_nbgraders_own_command_says_the_same_and_fails(course):
