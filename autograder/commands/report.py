@@ -5,6 +5,8 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from autograder.temporary import sweep_aside
+
 if TYPE_CHECKING:  # slow to import
     from autograder.grading.folders import Course
 
@@ -42,6 +44,10 @@ def run(options: argparse.Namespace) -> int:
         return 1
     folder = Path(options.to) if options.to else course.root / "class" / "report"
     folder.mkdir(parents=True, exist_ok=True)
+    if not options.to:  # elsewhere, files of other programs may be called so
+        sweep_aside(folder)
+    if not options.to:  # elsewhere, other programs' files may be called so
+        sweep_aside(folder)
     name = "anonymous.html" if options.anonymous else "class.html"
     found = insights(course, results)
     if not options.anonymous:

@@ -16,7 +16,7 @@ from autograder.grading.result import UNGRADED, Exercise, Result
 from autograder.grading.submission import Submission, read
 from autograder.grading.task import Graded, Task
 from autograder.inside.limits import DEFAULT, NONE, OWN, Limits
-from autograder.temporary import FULL, place
+from autograder.temporary import FULL, place, sweep_aside
 
 NOBODYS = FULL | {errno.EROFS, errno.EIO}  # a disk's, not a folder's
 
@@ -62,6 +62,7 @@ class Batch:
         self.unkept: dict[Handed, str] = {}
         for one in handed:
             parts = depends[one.lesson].of(one)
+            sweep_aside(course.autograded(one).parent)
             kept = records.load(course.autograded(one).parent)
             reason = kept and (self._stale(kept, parts) or self._lost(one, kept))
             if kept and not reason:

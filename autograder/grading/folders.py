@@ -28,7 +28,8 @@ class Handed:
 class Course:
     """A course on disk. ``root`` is the folder with nbgrader_config.py (default: this one).
 
-    folders  nbgrader's own directory, of one of its programs, in place of the configuration's
+    folders, config  nbgrader's own directory and configuration, of one of its programs, in place
+                     of what nbgrader_config.py says
     """
 
     def __init__(
@@ -36,12 +37,13 @@ class Course:
         root: Path | str | None = None,
         db_url: str | None = None,
         folders: CourseDirectory | None = None,
+        config: Config | None = None,
     ) -> None:
         if folders is not None:
             root = folders.root
         root = Path(root) if root else Path.cwd() if Path(CONFIG).is_file() else ROOT
         self.root = root.resolve()
-        self.config = _config(self.root) if folders is None else folders.config
+        self.config = _config(self.root) if config is None else config
         if db_url:
             self.config.CourseDirectory.db_url = db_url
         self._folders = folders or CourseDirectory(config=self.config)

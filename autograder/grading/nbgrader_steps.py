@@ -9,7 +9,7 @@ import fnmatch
 import json
 import warnings
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import nbformat
 from nbconvert.exporters import NotebookExporter
@@ -17,13 +17,14 @@ from nbgrader.converters import Autograde
 from nbgrader.converters.base import NbGraderException
 from nbgrader.preprocessors import NbGraderPreprocessor
 from traitlets import Enum
-from traitlets.config import Config
+from traitlets.config import Application, Config
 
 from autograder import CourseError
 from autograder.grading import companions
 from autograder.grading.submission import MAX_BYTES, read_bytes
 
 if TYPE_CHECKING:  # slow to import
+    from autograder.grading.folders import Course
     from autograder.grading.pool import Pool
     from autograder.grading.task import Graded, Task
 
@@ -41,60 +42,109 @@ AUTOGRADE = [
 ]
 
 
+_find_notebooks, _convert_notebooks = Autograde.init_notebooks, Autograde.convert_notebooks
+
+
 def configure(c: Config) -> None:
-    """Make ``nbgrader autograde`` and the formgrader's button grade in the sandbox."""
+    """Make ``nbgrader autograde`` and the formgrader's button grade in the sandbox.
+
+    Two methods of nbgrader's converter are replaced, for no setting does what they do here:
+    ``find_notebooks`` and ``convert_notebooks``.
+    """
     c.Autograde.exporter_class = "autograder.grading.nbgrader_steps.TolerantExporter"
     c.Autograde.sanitize_preprocessors = SANITIZE
     c.Autograde.autograde_preprocessors = AUTOGRADE
+    setattr(Autograde, "init_notebooks", find_notebooks)  # noqa: B010  (mypy forbids the other way)
+    setattr(Autograde, "convert_notebooks", convert_notebooks)  # noqa: B010
     # nbgrader's own gradebook makes SQLAlchemy warn of objects that are added a line later.
     warnings.filterwarnings("ignore", "Object of type <Submitted.*> not in session")
 
 
-def prepare(step: Autograde) -> None:
-    """Let nbgrader's step grade everyone who has a folder of the lesson, and first of all.
+def find_notebooks(step: Autograde) -> None:
+    """Let nbgrader's converter grade everyone who has a folder of the lesson, and first of all.
 
     nbgrader passes over who has no notebook of the right name, stops where a timestamp.txt says no
     time, and knows no lesson that generate_assignment has not seen. Raises NbGraderException where
-    the gradebook cannot take the lesson.
+    there is nobody, or where the gradebook cannot take the lesson.
     """
-    from autograder.grading.folders import Course
     from autograder.grading.gradebook import Book
-    from autograder.grading.misplaced import misplaced
 
+    course = _course(step)
+    if course is None:
+        _find_notebooks(step)
+        return
     folders, lesson = step.coursedir, step.coursedir.assignment_id
     folders.get_existing_timestamp = lambda path: companions.moment(Path(path))
-    course = Course(folders=folders)  # as its command line and every configuration say
-    if lesson not in course.lessons() or folders.notebook_id != "*":
-        return
-    try:
-        with Book(course) as book:
-            book.register(lesson)
-    except CourseError as error:
-        step.log.error("%s", error)
-        raise NbGraderException(str(error)) from error
     chosen = [
         one
         for one in course.submissions([lesson])
         if fnmatch.fnmatchcase(one.student, folders.student_id) or one.student == folders.student_id
     ]
+    if not chosen:
+        _point_at_misplaced(step, course)
+        where = course.shown(course.handed_in)
+        _refuse(step, f"{where} holds no submission of {lesson} that can be graded")
+    try:
+        with Book(course) as book:
+            book.register(lesson)
+    except CourseError as error:
+        _refuse(step, str(error))
+    step.notebooks = []
     step.assignments = {
         str(course.submitted(one).parent): [str(course.submitted(one))] for one in chosen
     }
-    if not chosen:
-        where = course.shown(course.handed_in)
-        raise NbGraderException(f"{where} holds no submission of {lesson} that can be graded")
-    whose = () if folders.student_id == "*" else [one.student for one in chosen]
-    for sentence in misplaced(course, [lesson], whose):
+
+
+def convert_notebooks(step: Autograde) -> None:
+    """Grade, and say at the end which work is not graded for want of its place.
+
+    Raises NbGraderException then, for the exit status of the command; formgrader would show its
+    user a traceback, and gets the sentences alone.
+    """
+    course, found = _course(step), False
+    try:
+        _convert_notebooks(step)
+    finally:
+        if course is not None:
+            found = _point_at_misplaced(step, course)
+    if found and isinstance(step.parent, Application):
+        raise NbGraderException("some work is not graded")
+
+
+def _course(step: Autograde) -> "Course | None":
+    """The course of a converter that this module has configured, if it is to grade a lesson of it.
+
+    It is as the command line and every configuration say.
+    """
+    from autograder.grading.folders import Course
+
+    folders = step.coursedir
+    if not issubclass(step.exporter_class, TolerantExporter) or folders.notebook_id != "*":
+        return None
+    course = Course(folders=folders, config=step.config)
+    return course if folders.assignment_id in course.lessons() else None
+
+
+def _point_at_misplaced(step: Autograde, course: "Course") -> bool:
+    """Say which work is not graded for want of its place; whether there is some."""
+    from autograder.grading.misplaced import misplaced
+
+    wanted = step.coursedir.student_id
+    sentences = list(
+        misplaced(course, [step.coursedir.assignment_id], () if wanted == "*" else [wanted])
+    )
+    for sentence in sentences:
         step.log.error("not graded: %s", sentence)
+    return bool(sentences)
+
+
+def _refuse(step: Autograde, sentence: str) -> NoReturn:
+    step.log.error("%s", sentence)  # whoever catches what is raised here does not print it
+    raise NbGraderException(sentence)
 
 
 class TolerantExporter(NotebookExporter):
     """Reads any file: what is no notebook becomes an empty one, which then earns nothing."""
-
-    def __init__(self, *arguments: Any, **named: Any) -> None:
-        super().__init__(*arguments, **named)
-        if isinstance(self.parent, Autograde):  # which makes one, before it grades
-            prepare(self.parent)
 
     def from_filename(
         self, filename: str, resources: dict[str, Any] | None = None, **kw: Any
@@ -139,6 +189,8 @@ class Assemble(_Step):
         from autograder.grading.assemble import assemble
         from autograder.grading.submission import read
 
+        # nbgrader has copied what lies beside the notebook, and may be killed before it has graded.
+        records.forget(self._path(resources, "autograded").parent)
         master = records.read_notebook(self._path(resources, "source"))
         made = assemble(master, read(self._path(resources, "submitted"), own_folders=2))
         return nbformat.from_dict(made), resources

@@ -6,6 +6,7 @@ recognises unchanged work.
 """
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -49,8 +50,12 @@ def load(folder: Path) -> Result | None:
 
 
 def forget(folder: Path) -> None:
-    """Remove the reasons: what was graded is then graded again."""
-    (folder / REASONS).unlink(missing_ok=True)
+    """Remove the reasons, also a student's own of that name: what was graded is graded again."""
+    path = folder / REASONS
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path)
+    else:
+        path.unlink(missing_ok=True)
 
 
 def _write(path: Path, text: str) -> None:

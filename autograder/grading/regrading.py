@@ -6,6 +6,7 @@ from typing import Any
 
 from attention.provided.files import write_aside
 from autograder.grading.folders import Course
+from autograder.temporary import sweep_aside
 
 MARKER = "regrading.json"
 
@@ -44,4 +45,5 @@ class Regrading:
 
     def _write(self, begun: dict[str, str]) -> None:
         self._path.parent.mkdir(exist_ok=True)
+        sweep_aside(self._path.parent)
         write_aside(self._path, (json.dumps(begun, indent=1) + "\n").encode())

@@ -17,6 +17,7 @@ from autograder.grading.folders import Course
 from autograder.grading.submission import read
 from autograder.leaderboard import decoders, hardware, numbers, searches, vision
 from autograder.leaderboard.entries import Refused, find
+from autograder.temporary import sweep_aside
 
 TASKS: dict[str, ModuleType] = {
     "11_training": numbers,
@@ -132,4 +133,5 @@ class Board:
 
     def _save(self) -> None:
         self.folder.mkdir(parents=True, exist_ok=True)
+        sweep_aside(self.folder)
         write_aside(self._file, json.dumps(self._kept, indent=1).encode())

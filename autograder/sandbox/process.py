@@ -12,6 +12,7 @@ from autograder.inside.answer import AnswerRaised, Reply
 from autograder.inside.channel import Channel, ChannelClosed, TimedOut
 from autograder.inside.codec import ProtocolError
 from autograder.inside.limits import Limits
+from autograder.inside.values import Foreign
 
 
 class StudentLost(BaseException):
@@ -124,7 +125,11 @@ class RemoteAnswer:
     ) -> Reply:
         """Differentiate; Reply of (parameter gradients, inputs')."""
         details = {"args": list(args), "kwargs": kwargs, "cotangent": cotangent}
-        return _reply(self._ask("gradients", **details, **how))
+        reply = _reply(self._ask("gradients", **details, **how))
+        count = sum(isinstance(item, torch.Tensor) and item.is_floating_point() for item in args)
+        if not _are_gradients(reply.value, count):
+            reply.value = Foreign("no set of gradients")
+        return reply
 
     def build(self, args: Sequence[Any], kwargs: dict[str, Any], **how: Any) -> "RemoteAnswer":
         """Construct the class; return the instance as an answer of its own."""
@@ -157,6 +162,22 @@ def _reply(reply: dict[str, Any]) -> Reply:
     if type(modified) is not list:
         modified = ["the arguments"]
     return Reply(reply["value"], [str(name)[:50] for name in modified[:10]])
+
+
+def _are_gradients(value: Any, count: int) -> bool:
+    """Whether it is ({name: gradient}, [gradient of each of ``count`` inputs]), or says why not.
+
+    A gradient that is left out would be compared with nothing.
+    """
+    if isinstance(value, Foreign):
+        return True
+    if type(value) is not tuple or [type(part) for part in value] != [dict, list]:
+        return False
+    named, others = value
+    allowed = (torch.Tensor, Foreign, type(None))
+    return len(others) == count and all(
+        isinstance(one, allowed) for one in (*named.values(), *others)
+    )
 
 
 def _raised(content: Any) -> AnswerRaised:

@@ -15,6 +15,7 @@ from autograder.sandbox.policy import SandboxRefused
 
 SECONDS = 60
 FORBIDDEN = re.compile("namespace|permi", re.IGNORECASE)
+NO_MOUNT = "PermissionError: [Errno 1] mount:"  # of a container's root, who may not mount anything
 OURS = ("solutions", "source", "attention", "autograder/checks", "autograder/mistakes")
 # Run inside, with pairs (path, [device, number]) of files: prints the paths at which they are seen.
 LOOK = """
@@ -62,7 +63,7 @@ def does_not_start(said: str) -> str:
     if not said.strip():
         return "the sandbox does not start, and says nothing: is the machine too busy? Try again"
     last = said.strip().splitlines()[-1]
-    if not (last.startswith("bwrap:") and FORBIDDEN.search(last)):
+    if not (last.startswith(("bwrap:", NO_MOUNT)) and FORBIDDEN.search(last)):
         return f"the sandbox does not start: {last}"
     return (
         f"the sandbox does not start: {last}; allow user namespaces for bubblewrap (a setting of "

@@ -25,6 +25,8 @@ SAMPLE = [
     ("weighted_average", "pair_at_the_bound", 2),
     ("weighted_average", "long_dict", 0),
     ("weighted_average", "odd_texts", 0),
+    ("softmax", "gradients_too_few", 0),
+    ("weighted_average", "gradients_too_few", 0),
     ("LearnedBandwidth", "parameters_with_long_names", 0),
     ("LearnedBandwidth", "gradients_of_huge_shape", 0),
 ]
@@ -40,6 +42,15 @@ def test_a_reply_costs_the_grader_only_what_the_limits_allow(name, kind, after):
 def test_a_right_answer_is_accepted_through_the_same_harness():
     outcome = harness.judge(registry.find("softmax"), "", 0)
     assert (outcome.verdict, outcome.hostile) == ("accepted", False)
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"), [("bpe_decode", "bytes"), ("bigbird_mask", "truth"), ("softmax", "turned")]
+)
+def test_what_comes_out_as_it_went_in_is_not_hostile(name, kind):
+    outcome = harness.judge(registry.find(name), kind, 0)
+    assert outcome.hostile == (name == "softmax")
+    assert outcome.faults(MOST_MIB, MOST_SECONDS) == []
 
 
 def test_all_that_one_check_is_told_is_bounded():

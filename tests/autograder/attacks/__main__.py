@@ -1,4 +1,7 @@
-"""``make attacks``: every attack against stock nbgrader and against this course's grading."""
+"""``make attacks``: every attack against stock nbgrader and against this course's grading.
+
+Then the attempts on ``--sandbox required`` itself, a line each.
+"""
 
 import argparse
 import json
@@ -12,22 +15,49 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeElapsedColumn
 from rich.table import Table
 
-from . import ATTACKS, ground, ours, stock
+from . import ATTACKS, ground, ours, required, stock
 
-DESCRIPTION = "Play every attack against stock nbgrader and against this course's grading."
+DESCRIPTION = (
+    "Play every attack against stock nbgrader and against this course's grading, and every attempt "
+    "on --sandbox required."
+)
+REQUIRED = "required"
 
 
 def main(arguments=None):
-    """Play the attacks, print the table; exit status 0 if none earned or left anything."""
+    """Play what is asked for; exit status 0 if nobody earned, left or got through anything."""
     options = _parser().parse_args(arguments)
+    wanted = set(options.attacks)
     chosen = [
-        attack
-        for attack in ATTACKS.values()
-        if not options.attacks or {attack.name, attack.group} & set(options.attacks)
+        attack for attack in ATTACKS.values() if not wanted or {attack.name, attack.group} & wanted
     ]
     if shutil.which("bwrap") is None:
         print("bubblewrap is not installed: nothing here is run without it.", file=sys.stderr)
         return 2
+    status = 0
+    if chosen or REQUIRED not in wanted:
+        status |= _play_attacks(chosen, options)
+    if not wanted or REQUIRED in wanted:
+        status |= play_required()
+    return status
+
+
+def play_required():
+    """Play the attempts on `--sandbox required`, a line each; exit status 1 if any gets through."""
+    print("attempts on --sandbox required", flush=True)
+    through = 0
+    with tempfile.TemporaryDirectory() as folder:
+        for number, title in enumerate(required.ATTEMPTS):
+            held, told = required.play(title, Path(folder) / str(number))
+            through += not held
+            verdict = "held" if held else "GOT THROUGH"
+            print(f"  {verdict:<11}  {title}: {' '.join(told.split())[:200]}", flush=True)
+    print(f"got through: {through} of {len(required.ATTEMPTS)}")
+    return int(bool(through))
+
+
+def _play_attacks(chosen, options):
+    """Play the attacks, print the table; exit status 0 if none earned or left anything."""
     start = time.monotonic()
     with tempfile.TemporaryDirectory() as folder:
         outcomes, report = ours.play(chosen, Path(folder) / "ours", workers=options.workers)
@@ -59,7 +89,7 @@ def main(arguments=None):
 def _parser():
     parser = argparse.ArgumentParser(prog="python -m tests.autograder.attacks")
     parser.description = DESCRIPTION
-    parser.add_argument("attacks", nargs="*", help="names or groups (default: all)")
+    parser.add_argument("attacks", nargs="*", help="names or groups, as in required (default: all)")
     parser.add_argument("--recorded", action="store_true", help="stock's outcomes from stock.json")
     parser.add_argument("--record", action="store_true", help="write stock's outcomes there")
     parser.add_argument(

@@ -2,16 +2,19 @@
 
 import os
 import shutil
+import subprocess
+import sys
 import unicodedata
+from pathlib import Path
 
 import nbformat
 import pytest
 from nbgrader.api import Gradebook
 from nbgrader.apps import NbGraderAPI
 
-from autograder import ROOT
+from autograder import ROOT, CourseError
 from autograder.commands import cli
-from autograder.grading import classroom
+from autograder.grading import classroom, nbgrader_steps
 from autograder.grading.folders import Course, Handed
 from autograder.grading.misplaced import fix, misplaced
 from autograder.grading.whose import strangers
@@ -104,6 +107,66 @@ def test_nbgraders_own_autograde_lets_it_through(course):
     assert "only final.ipynb: it must keep its name" in kept(course, "ben").problem
     assert f"there is no {NAME}" in kept(course, "cleo").problem
     assert "ben/00_getting_started/ holds final.ipynb" in done["log"]
+
+
+def test_formgraders_button_gives_who_has_no_notebook_0_and_a_reason(course):
+    (course / "class" / "submitted" / "cleo" / SLUG).mkdir(parents=True)
+    work(course, f"dora/{SLUG}/final.ipynb")
+    api = NbGraderAPI(config=Course(course).config)
+    for student in ("cleo", "dora"):
+        done = api.autograde(SLUG, student)
+        assert done["success"] and "error" not in done, done
+        assert (f"{SLUG}/ holds final.ipynb, but" in done["log"]) == (student == "dora")
+    assert scores(course) == {"cleo": 0, "dora": 0}
+    for one in kept(course, "cleo").exercises:
+        assert one.score == 0 and f"there is no {NAME} in the submission" in one.reason
+
+
+@pytest.mark.parametrize("kind", ["a file", "a folder"])
+def test_a_students_own_reasons_are_not_taken_for_the_graders(course, monkeypatch, kind):
+    """nbgrader copies them; were it killed then, they would say that all is graded."""
+    hand_in(course, "ada")
+    own = course / "class" / "submitted" / "ada" / SLUG / "reasons.json"
+    if kind == "a file":
+        own.write_text("{}")
+    else:
+        own.mkdir()
+        (own / "more").write_text("")
+    seen = []
+
+    def run(step, nb, resources):
+        folder = Course(course).autograded(Handed(SLUG, "ada")).parent
+        seen.append((folder / "reasons.json").exists())
+        raise CourseError("killed")
+
+    monkeypatch.setattr(nbgrader_steps.RunInSandbox, "preprocess", run)
+    NbGraderAPI(config=Course(course).config).autograde(SLUG, "ada")
+    assert seen == [False]
+
+
+def test_nbgraders_own_command_says_the_same_and_fails(course):
+    shutil.copy(ROOT / "nbgrader_config.py", course)
+    (course / "class" / "gradebook.db").unlink()
+    program = Path(sys.executable).with_name("nbgrader")
+
+    def autograde():
+        command = [program, "autograde", SLUG]
+        done = subprocess.run(command, cwd=course, capture_output=True, text=True)
+        assert "Traceback" not in done.stderr
+        return done.returncode, done.stderr
+
+    work(course, f"ada/{NAME}")
+    status, said = autograde()
+    (told,) = misplaced(Course(course))
+    assert status == 1 and f"not graded: {told}" in said
+    assert f"class/submitted holds no submission of {SLUG} that can be graded" in said
+    list(fix(Course(course)))
+    assert autograde()[0] == 0
+    assert scores(course) == {"ada": 5}  # of a lesson that no other command has registered
+    work(course, f"ben/{NAME}")
+    status, said = autograde()
+    (told,) = misplaced(Course(course))
+    assert status == 1 and said.rstrip().endswith(f"not graded: {told}")
 
 
 def test_a_name_of_several_lines_is_told_in_one(submitted):

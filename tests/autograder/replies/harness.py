@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from unittest import mock
 
+import torch
+
 from autograder.checking import registry
 from autograder.checking.questions import reference
 from autograder.grading import execute
@@ -94,10 +96,25 @@ class _Liar:
                 made = make(value)
             except (TypeError, ValueError, IndexError, AttributeError, RuntimeError):
                 return found
+            if _same(made, value):
+                return found
             self.told[0] = 1
             return made if request == "parameters" else Reply(made, found.modified)
 
         setattr(LocalAnswer, request, reply)
+
+
+def _same(one, other):
+    """Whether a value came out as it went in, as a text does that is to be bytes."""
+    if type(one) is not type(other):
+        return False
+    if isinstance(one, torch.Tensor):
+        return one.dtype == other.dtype and torch.equal(one, other)
+    if type(one) is dict:
+        return list(one) == list(other) and _same([*one.values()], [*other.values()])
+    if type(one) in (list, tuple):
+        return len(one) == len(other) and all(map(_same, one, other))
+    return one == other
 
 
 class _Shell:

@@ -1,0 +1,318 @@
+"""Attempts to have students' code graded behind less than `--sandbox required` promises.
+
+Each is a function of an empty folder. It returns what became of the attempt, or raises GotThrough.
+``python -m tests.autograder.attacks`` prints them, tests/autograder/sandbox plays them one by one.
+"""
+
+import contextlib
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from autograder import ROOT
+from autograder.inside.limits import SHARED
+from autograder.sandbox import bubblewrap, proof
+from autograder.sandbox.policy import SandboxRefused
+from autograder.sandbox.sandbox import Sandbox
+from tests.autograder import small_class
+from tests.autograder.sandbox.boxes import LESSON, LIMITS, as_an_ordinary_user, printed
+
+from .paper import ATTACKS, BASIC, Paper, Traps
+
+READ = """
+import json, sys
+def read(path):
+    try:
+        return open(path).read()
+    except OSError:
+        return None
+print(json.dumps([read(path) for path in sys.argv[1:]]))
+"""
+START = f"""
+from autograder.sandbox.sandbox import Sandbox
+from autograder.sandbox.policy import SandboxRefused
+try:
+    with Sandbox({LESSON!r}, "required") as box:
+        process = box.start()
+        print(box.kind, process.run("import os; os.getuid()")["shown"],
+              process.run("import os; os.path.exists({str(ROOT / "source")!r})")["shown"])
+except SandboxRefused as error:
+    print("refused:", error)
+"""
+GRADE = f"""
+from autograder.grading.single import grade_notebook
+path = {str(ROOT / "solutions" / BASIC / f"{BASIC}.ipynb")!r}
+result = grade_notebook(path, path, "required")
+print(result.score, result.max)
+"""
+# Where a class lies, seen from the folder of the Python environment.
+PLACES = {
+    "made with python -m venv . in the repository": ".",
+    "around the class": "class",
+    "whose libraries hold the class": "lib/class",
+    "whose packages hold the class": "lib/python3/site-packages/course/class",
+    "whose shared files hold the class": "share/class",
+    "inside the repository": "..",
+}
+ATTEMPTS = {}
+
+
+class GotThrough(AssertionError):
+    """The attempt succeeded; str() says at what."""
+
+
+def attempt(title):
+    """Register a function as an attempt of this name."""
+
+    def keep(function):
+        ATTEMPTS[title] = function
+        return function
+
+    return keep
+
+
+def play(title, folder):
+    """Play an attempt in a new ``folder``; return (whether the sandbox held, what became of it)."""
+    folder.mkdir(parents=True)
+    try:
+        return True, ATTEMPTS[title](folder)
+    except GotThrough as error:
+        return False, str(error)
+    except Exception as error:  # nothing is proved by an attempt that broke
+        return False, f"{type(error).__name__}: {error}"
+
+
+def demand(held, told):
+    """Raise GotThrough unless the sandbox ``held``."""
+    if not held:
+        raise GotThrough(told)
+
+
+def refused(policy="required", secrets=()):
+    """Why a sandbox of this policy is refused; GotThrough if it is not."""
+    try:
+        Sandbox(LESSON, policy, secrets=secrets).close()
+    except SandboxRefused as error:
+        return str(error)
+    raise GotThrough(f"with {policy}, students' code would run")
+
+
+@contextlib.contextmanager
+def environment(folder):
+    """A Python environment in ``folder``, beside the one that Python really runs from."""
+    prefix = folder / "home" / "environment"
+    for name in ("bin", "lib/python3/site-packages", "share"):
+        (prefix / name).mkdir(parents=True)
+    (prefix / "lib" / "needed").write_text("needed")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sys, "executable", os.path.realpath(sys.executable))
+        patch.setattr(sys, "prefix", str(prefix))
+        patch.setattr(sys, "exec_prefix", str(prefix))
+        yield prefix, patch
+
+
+def class_in(folder):
+    """The secrets of a class in ``folder``: the files that nobody may read."""
+    files = [folder / "gradebook.db", folder / "solutions" / "one.ipynb"]
+    files.append(folder / "submitted" / "ben" / "one.ipynb")
+    for path in files:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("secret")
+    return files
+
+
+def hidden(files, secrets, needed):
+    """Demand that nothing but ``needed`` of these files is read inside; returns what was done."""
+    proof.prove(secrets)
+    program = [sys.executable, "-I", "-S", "-c", READ, *map(str, files), str(needed)]
+    command = bubblewrap.command("/usr", program, secrets)
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        raise RuntimeError(done.stderr)
+    *found, seen = json.loads(done.stdout)
+    demand("secret" not in found, "the class was read inside")
+    if seen != "needed":
+        raise RuntimeError("what Python needs is not in sight")
+    return "the class is out of sight, what Python needs is not"
+
+
+def _environment_at(place):
+    def play(folder):
+        with environment(folder) as (prefix, _):
+            around = Path(os.path.normpath(prefix / place))
+            return hidden(class_in(around), (str(around),), prefix / "lib" / "needed")
+
+    return play
+
+
+for words, place in PLACES.items():
+    attempt(f"an environment {words}")(_environment_at(place))
+
+
+@attempt("an environment behind a link, with the class among its libraries")
+def behind_links(folder):
+    """By the link's name and by its own."""
+    with environment(folder) as (prefix, patch):
+        link = folder / "link"
+        link.symlink_to(prefix)
+        patch.setattr(sys, "prefix", str(link))
+        patch.setattr(sys, "exec_prefix", str(link))
+        class_in(prefix / "lib" / "class")
+        files = [link / "lib" / "class" / "gradebook.db"]
+        for inside in (link, prefix):
+            told = hidden(files, (str(inside / "lib" / "class"),), link / "lib" / "needed")
+        return told
+
+
+@attempt("a gradebook that is elsewhere, among the libraries")
+def gradebook_elsewhere(folder):
+    """A single file is covered, too."""
+    with environment(folder) as (prefix, _):
+        book = prefix / "lib" / "grades.db"
+        book.write_text("secret")
+        return hidden([book], (str(book),), prefix / "lib" / "needed")
+
+
+@attempt("an environment that is the root of the disk")
+def root_as_environment(folder):
+    """Then its folders are the system's."""
+    files = class_in(folder / "class")
+    (folder / "needed").write_text("needed")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sys, "executable", os.path.realpath(sys.executable))
+        patch.setattr(sys, "prefix", "/")
+        patch.setattr(sys, "exec_prefix", "/")
+        seen = bubblewrap._visible() | {str(folder / "needed")}
+        patch.setattr(bubblewrap, "_visible", lambda: seen)
+        return hidden(files, (str(folder / "class"),), folder / "needed")
+
+
+@attempt("a visible root: the class in a folder that Python itself needs")
+def cannot_be_hidden(folder):
+    """It cannot be covered."""
+    with environment(folder) as (prefix, _):
+        class_in(prefix / "lib")
+        told = refused(secrets=(str(prefix / "lib"),))
+        demand("/environment/lib/" in told and "move it" in told, told)
+        return f"refused: {told}"
+
+
+@attempt("a visible root: nothing is covered")
+def nothing_covered(folder):
+    """Whatever the reason: what is in sight is found before anything runs."""
+    with environment(folder) as (prefix, patch):
+        class_in(prefix / "share" / "class")
+        patch.setattr(bubblewrap, "_hidden", lambda secrets=(): set())
+        for one in ("required", "auto"):
+            told = refused(one, (str(prefix / "share" / "class"), f"/nowhere/at/all/{one}"))
+            demand("students' code would see" in told, told)
+        return f"refused: {told}"
+
+
+@attempt("no bubblewrap")
+def no_bubblewrap(_):
+    """The package is not installed."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(bubblewrap, "available", lambda: None)
+        told = refused()
+        demand("bubblewrap is not installed" in told, told)
+        return f"refused: {told}"
+
+
+@attempt("missing namespaces: bubblewrap may make none")
+def no_namespaces(folder):
+    """As in a container; its own words come with what to do."""
+    program = folder / "bwrap"
+    program.write_text(
+        "#!/bin/sh\necho 'bwrap: No permissions to create new namespace' >&2\nexit 1"
+    )
+    program.chmod(0o755)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(bubblewrap, "available", lambda: str(program))
+        for one in ("required", "auto"):
+            told = refused(one, (str(folder / one),))
+            demand("No permissions" in told and "allow user namespaces" in told, told)
+        return f"refused: {told}"
+
+
+@attempt("missing namespaces: a machine that forbids them, for an ordinary user")
+def forbidden_to_a_user(_):
+    """A real one, made with bubblewrap."""
+    return _in_a_machine_without_namespaces("--uid", "1234", "--gid", "1234")
+
+
+@attempt("missing namespaces: a machine that forbids them, for a root without rights")
+def forbidden_to_root(_):
+    """As in a container whose root is nobody outside."""
+    return _in_a_machine_without_namespaces("--uid", "0", "--gid", "0")
+
+
+def _in_a_machine_without_namespaces(*options):
+    known = subprocess.run([bubblewrap.available(), "--help"], capture_output=True, text=True)
+    if "--disable-userns" not in known.stdout + known.stderr:
+        return "not tried: this bubblewrap cannot make such a machine"
+    machine = [bubblewrap.available(), "--unshare-user", "--disable-userns", *options]
+    machine += ["--bind", "/", "/", "--dev", "/dev", "--"]
+    done = subprocess.run(
+        [*machine, sys.executable, "-c", START], capture_output=True, text=True, cwd=ROOT
+    )
+    if done.returncode != 0:
+        raise RuntimeError(done.stderr)
+    demand(done.stdout.startswith("refused: the sandbox does not start"), done.stdout)
+    demand("allow user namespaces" in done.stdout, done.stdout)
+    return done.stdout.strip()
+
+
+@attempt("missing namespaces: none within the sandbox, so that one student's files might stay")
+def no_nested_namespaces(_):
+    """Each student gets a sandbox."""
+    with Sandbox(LESSON, "required", LIMITS) as box:
+        box._walls = SHARED
+        for _ in range(2):
+            told = printed(box.start(), "import os\nprint(os.path.exists('/scratch/x'))")
+            demand(told == "False", "a student's file was there for the next one")
+            printed(box.start(), "open('/scratch/x', 'x')")
+        return f"a sandbox for each student: {box.kind}"
+
+
+@attempt("an ordinary user grades: are the walls the same?")
+def ordinary_user(_):
+    """Who gets a user namespace in place of root's rights."""
+    words = as_an_ordinary_user(START)
+    demand(words[0] == "bubblewrap" and words[1] != "0" and words[2] == "False", " ".join(words))
+    return f"{words[0]}, as user {words[1]} inside, the repository out of sight"
+
+
+@attempt("an ordinary user grades: does an honest answer keep its points?")
+def ordinary_user_grades(_):
+    """In the sandbox as well."""
+    words = as_an_ordinary_user(GRADE)
+    demand(words == ["5.0", "5.0"], " ".join(words))
+    return f"{words[0]} of {words[1]} points"
+
+
+@attempt("results made with --sandbox off, then graded with required")
+def made_without(folder):
+    """A thief who earns points without walls loses them."""
+    course, name = small_class.make_course(folder), "gradebook_readable"
+    paper = Paper(name, BASIC, Traps(course=str(course)))
+    ATTACKS[name].build(paper)
+    paper.write(course / "class" / "submitted" / name / BASIC)
+    small_class.hand_in(course, "honest")
+    small_class.grade(course, "--sandbox", "off")
+    before = small_class.scores(course)
+    if not before[name]:
+        raise RuntimeError("without a sandbox, the thief got nothing: nothing is proved")
+    said, _, _ = small_class.grade(course, "--sandbox", "required")
+    after = small_class.scores(course)
+    demand("2 of 2 graded again: graded without a sandbox before." in said, said)
+    demand(after == {name: 0, "honest": before["honest"]}, f"the thief has {after[name]:g} points")
+    kept = {small_class.kept(course, student).sandbox for student in after}
+    demand(kept == {"bubblewrap"}, f"reasons.json says {kept}")
+    again, _, _ = small_class.grade(course, "--sandbox", "required")
+    demand("2 of 2 are graded and unchanged" in again, again)
+    return f"graded again: {before[name]:g} points before, {after[name]:g} after"

@@ -1,0 +1,48 @@
+"""`--sandbox required` means it: every attempt to be graded behind less than it promises fails.
+
+The attempts, and what each demands, are those that `make attacks` prints.
+"""
+
+import pytest
+
+from tests.autograder.attacks import __main__ as command
+from tests.autograder.attacks import required
+from tests.autograder.sandbox.boxes import LESSON
+from tests.needs import needs
+
+TITLES = [
+    pytest.param(title, marks=[] if title == "no bubblewrap" else needs("bubblewrap"))
+    for title in required.ATTEMPTS
+]
+
+
+@pytest.mark.parametrize("title", TITLES)
+def test_no_attempt_gets_through(title, tmp_path):
+    assert required.ATTEMPTS[title](tmp_path)
+
+
+def get_through(_):
+    required.demand(False, "the class was read inside")
+
+
+def break_off(_):
+    raise OSError(f"no {LESSON}")
+
+
+@pytest.mark.parametrize("attempt", [get_through, break_off])
+def test_the_command_fails_where_an_attempt_gets_through_or_proves_nothing(
+    attempt, monkeypatch, capsys
+):
+    monkeypatch.setattr(required, "ATTEMPTS", {"a window": lambda _: "closed", "a door": attempt})
+    assert command.play_required() == 1
+    said = capsys.readouterr().out
+    assert "held         a window: closed" in said and "GOT THROUGH  a door: " in said
+    assert "got through: 1 of 2" in said
+
+
+def test_the_command_plays_only_these_where_it_is_asked_to(monkeypatch, capsys):
+    monkeypatch.setattr(required, "ATTEMPTS", {"a window": lambda _: "closed"})
+    monkeypatch.setattr(command.ours, "play", None)
+    monkeypatch.setattr(command.shutil, "which", lambda _: "bwrap")
+    assert command.main(["required"]) == 0
+    assert "got through: 0 of 1" in capsys.readouterr().out
