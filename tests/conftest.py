@@ -1,6 +1,7 @@
 """Settings of all tests: what was skipped is told at the end, or fails where REQUIRE_ALL is set."""
 
 import os
+import re
 
 import pytest
 
@@ -8,6 +9,8 @@ from tests import needs
 
 # Reasons that no installation mends: who runs the tests, and on which machine.
 MAY_BE_SKIPPED = ("root", "GPU")
+ONLY_MARKED = "browser or serial"  # as `make test` asks for them
+MARKED = re.compile(r"\bmark\.(browser|serial)\b|add_marker")
 
 
 def pytest_addoption(parser):
@@ -18,6 +21,17 @@ def pytest_addoption(parser):
 def pytest_configure():
     """Do without what HIDE_PACKAGES names."""
     needs.hide()
+
+
+def pytest_ignore_collect(collection_path, config):
+    """Where only tests with marks are asked for, do not import files that name none of the marks.
+
+    Each process of a run imports all that it collects, which takes it longer than some tests.
+    """
+    if config.option.markexpr == ONLY_MARKED and collection_path.suffix == ".py":
+        text = collection_path.read_text(encoding="utf-8")
+        return None if MARKED.search(text) else True
+    return None
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -1,5 +1,6 @@
 """Which parts of a notebook depend on a name: verify runs only the checks that may be affected."""
 
+import functools
 import symtable
 from collections.abc import Iterable
 
@@ -19,12 +20,13 @@ def affected_names(notebook: NotebookNode, names: Iterable[str]) -> set[str]:
     return affected
 
 
-def flow(source: str) -> tuple[set[str], set[str]]:
-    """The global names that a cell uses, and those that it assigns."""
+@functools.lru_cache(maxsize=1000)
+def flow(source: str) -> tuple[frozenset[str], frozenset[str]]:
+    """The global names that a cell uses, and those that it assigns; kept, for each mistake asks."""
     try:
         module = symtable.symtable(source, "cell", "exec")
     except SyntaxError:
-        return set(), set()
+        return frozenset(), frozenset()
     symbols = module.get_symbols()
     used = {one.get_name() for one in symbols if one.is_referenced()}
     assigned = {one.get_name() for one in symbols if one.is_assigned()}
@@ -32,4 +34,4 @@ def flow(source: str) -> tuple[set[str], set[str]]:
     for table in inner:  # grows while it is walked
         inner += table.get_children()
         used |= {one.get_name() for one in table.get_symbols() if one.is_global()}
-    return used, assigned
+    return frozenset(used), frozenset(assigned)

@@ -1,6 +1,7 @@
 """Cut a function or class out of the library and mark where the student's part begins and ends."""
 
 import ast
+import functools
 import re
 from pathlib import Path
 
@@ -65,13 +66,19 @@ def solution_lines(path: Path, name: str) -> list[str]:
 
 
 def _node(path: Path, name: str) -> tuple[list[str], Definition]:
-    text = path.read_text(encoding="utf-8")
-    lines, tree = text.split("\n"), parse(path, text)
-    _refuse_stray_markers(path, lines, tree)
+    lines, tree = _parsed(path, path.read_text(encoding="utf-8"))
     for node in tree.body:
         if isinstance(node, Definition) and node.name == name:
             return lines, node
     raise SourceError(path, 1, f"there is no function or class {name!r} at the top level")
+
+
+@functools.lru_cache(maxsize=32)
+def _parsed(path: Path, text: str) -> tuple[list[str], ast.Module]:
+    """The lines of a module and its tree, kept: each of its exercises asks for them."""
+    lines, tree = text.split("\n"), parse(path, text)
+    _refuse_stray_markers(path, lines, tree)
+    return lines, tree
 
 
 def _refuse_stray_markers(path: Path, lines: list[str], tree: ast.Module) -> None:

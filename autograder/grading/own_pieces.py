@@ -124,8 +124,8 @@ def statements(source: str, cell: int = 0, given: bool = False) -> Iterator[Stat
         for text in _texts(node, lines):
             uses, binds = flow(text)
             if isinstance(node, ast.Import | ast.ImportFrom):
-                binds = {text.split()[-1].partition(".")[0]}
-            yield Statement(text, frozenset(binds), frozenset(uses), (cell, number), given)
+                binds = frozenset({text.split()[-1].partition(".")[0]})
+            yield Statement(text, binds, uses, (cell, number), given)
 
 
 def _texts(node: ast.stmt, lines: list[str]) -> list[str]:

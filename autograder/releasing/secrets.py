@@ -33,11 +33,11 @@ def leaks(files: Mapping[str, bytes], slugs: Sequence[str]) -> list[str]:
     secret = secrets(slugs)
     said = {f"{path} is compiled code" for path in files if path.endswith(COMPILED)}
     for path, content in files.items():
-        compact = _compact(path.rpartition("/")[2], content)
+        found = _shown(path.rpartition("/")[2], content)
         said |= {
-            f"{path} shows a line of {name}'s solution: {line}"
-            for line, name in secret.items()
-            if line in compact
+            f"{path} shows a line of {secret[line]}'s solution: {line}"
+            for line in found
+            if line in secret
         }
     return sorted(said)
 
@@ -61,15 +61,31 @@ def secrets(slugs: Sequence[str], root: Path = ROOT) -> dict[str, str]:
     seen = {one.slug: _notebook(one, root) for one in known if one.slug <= max(slugs)}
     return {
         line: name
-        for lesson in known
-        if lesson.slug >= min(slugs)
+        for slug, name, line in _solutions(root)
+        if slug >= min(slugs)
+        and line not in public
+        and not any(line in text for text in before)
+        and not any(line in text for other, text in seen.items() if other != slug)
+    }
+
+
+@functools.lru_cache(maxsize=4)
+def _solutions(root: Path) -> tuple[tuple[str, str, str], ...]:
+    """Triples (lesson, exercise, compact line) of all solutions, read once like the lessons."""
+    return tuple(
+        (lesson.slug, name, line)
+        for lesson in all_lessons(root)
         for name in lesson.exercises
         for line in normalised(solution_lines(lesson.library, name))
         if len(line) > LEAST_LINE
-        and line not in public
-        and not any(line in text for text in before)
-        and not any(line in text for slug, text in seen.items() if slug != lesson.slug)
-    }
+    )
+
+
+@functools.lru_cache(maxsize=500)
+def _shown(name: str, content: bytes) -> frozenset[str]:
+    """The lines of solutions, of whatever lesson, in a file: most files are in every release."""
+    compact = _compact(name, content)
+    return frozenset(line for line in {line for _, _, line in _solutions(ROOT)} if line in compact)
 
 
 def _notebook(lesson: Lesson, root: Path) -> str:
