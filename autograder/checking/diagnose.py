@@ -63,7 +63,7 @@ def diagnose(item: registry.Check, given: Sequence[Replied], seed: int) -> str:
     # With other parameters than those that were to be loaded, it computes with other numbers.
     loaded = all(got.agrees(right) for one, got, right in pairs if one.request == "load")
     likely = _not_of_pairs(_relation(pairs), pairs) if loaded else ""
-    likely = likely or (_slip(item, given, wanted, seed, device) if results else "")
+    likely = likely or (_slip(item, pairs, seed, device) if results else "")
     return " ".join(part for part in (likely, where(pairs) if loaded else "") if part)
 
 
@@ -142,7 +142,9 @@ def _in_another_form(
     There are none for an answer whose numbers are right: its form alone is at fault.
     """
     places = range(len(pairs))
-    place = next((n for n in places if not loosely.replied(*pairs[n][1:], pairs[n][2])), None)
+    free = chance | _shaped_by_the_form(pairs)
+    wrong = (n for n in places if not loosely.replied(*pairs[n][1:], pairs[n][2]))
+    place = next((n for n in wrong if n not in free), None)
     if place is None:
         return []
 
@@ -150,7 +152,7 @@ def _in_another_form(
         for number, reply in itertools.zip_longest(numbers, replies):
             if number is None or reply is None:
                 return False
-            if number not in chance and not loosely.replied(reply, *pairs[number][1:]):
+            if number not in free and not loosely.replied(reply, *pairs[number][1:]):
                 return False
         return True
 
@@ -159,6 +161,19 @@ def _in_another_form(
     near = [one for one, replies in known if fits(replies, leading)]
     stored = [of_answer(one, item, seed, device) for one in near]
     return [(one, replies) for one, replies in stored if fits(replies, places)]
+
+
+def _shaped_by_the_form(pairs: list[tuple[Question, Replied, Replied]]) -> set[int]:
+    """The numbers of the gradients, if results are no tensors where they should be: of a list none
+    arrive, or those of its first item."""
+    forms = [
+        (type(got.value), type(right.value))
+        for one, got, right in pairs
+        if one.request == "call" and got.kind == right.kind == "value"
+    ]
+    if all(got is right for got, right in forms):
+        return set()
+    return {number for number, (one, _, _) in enumerate(pairs) if one.request == "gradients"}
 
 
 def _telling(
@@ -240,23 +255,18 @@ def _of_gradients(got: Any, expected: Any, question: Question) -> str:
 
 
 def _slip(
-    item: registry.Check,
-    given: Sequence[Replied],
-    wanted: Iterable[Replied],
-    seed: int,
-    device: bool,
+    item: registry.Check, pairs: list[tuple[Question, Replied, Replied]], seed: int, device: bool
 ) -> str:
     """A right answer with one slip that gives the same replies throughout."""
-    if all(isinstance(right.value, bool) for right in wanted if right.kind == "value"):
+    if all(isinstance(right.value, bool) for _, _, right in pairs if right.kind == "value"):
         return ""  # yes and no say too little to tell one slip from another fault
-    right = list(wanted)
-    if all(map(loosely.replied, given, right, right)):
+    if all(loosely.replied(got, right, right) for _, got, right in pairs):
         return ""  # its form alone is at fault, and slips that change no number have it, too
     end = time.process_time() + SECONDS
     for slip, replies in of_slips(item, seed, device):
         if time.process_time() > end:
             return ""
-        both = itertools.zip_longest(replies, given, right)
-        if all(all(three) and loosely.replied(*three) for three in both):
+        both = itertools.zip_longest(replies, pairs)
+        if all(one and pair and loosely.replied(one, *pair[1:]) for one, pair in both):
             return f"Your results are those of a right answer {slip.words}."
     return ""

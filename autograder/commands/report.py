@@ -46,8 +46,6 @@ def run(options: argparse.Namespace) -> int:
     folder.mkdir(parents=True, exist_ok=True)
     if not options.to:  # elsewhere, files of other programs may be called so
         sweep_aside(folder)
-    if not options.to:  # elsewhere, other programs' files may be called so
-        sweep_aside(folder)
     name = "anonymous.html" if options.anonymous else "class.html"
     found = insights(course, results)
     if not options.anonymous:

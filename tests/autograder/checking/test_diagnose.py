@@ -50,6 +50,25 @@ def test_a_mistake_is_named_only_if_all_its_replies_fit(known):
     assert likely(once) != "scale"
 
 
+@pytest.mark.parametrize(
+    "form", [torch.Tensor.tolist, torch.Tensor.float, lambda x: tuple(x), lambda x: list(x)]
+)
+def test_a_mistake_in_another_form_is_named_and_a_right_answer_in_it_is_not(known, form):
+    known.append(stored(forgets_the_scale, "scale"))
+    known.append(stored(lambda x, scale=1.0: centred(x, scale).half(), "half"))
+    assert likely(lambda x, scale=1.0: form(centred(x))) == "scale"
+    assert likely(lambda x, scale=1.0: form(1.01 * centred(x))) != "scale"
+    said = run_check(CENTRED, LocalAnswer(lambda x, scale=1.0: form(centred(x, scale))), 7)
+    assert said is None or said.likely not in ("scale", "half")
+
+
+def test_a_slip_that_changes_no_number_is_no_reason_for_another_form(known):
+    def in_a_list(x, scale=1.0):
+        return centred(x, scale).tolist()
+
+    assert "Your results are those of a right answer" not in likely(in_a_list)
+
+
 def test_the_words_of_a_refusal_hide_no_mistake(known, monkeypatch):
     def refusing(answer, words):
         def refuses(x, scale=1.0):
