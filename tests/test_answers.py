@@ -1,42 +1,14 @@
-"""Answers to open questions: their figures are those that the commands find, or have recorded."""
+"""Answers of lessons 15 to 18: their figures are those that commands find, or have recorded."""
 
 import json
-import re
 
 import pytest
 import torch
 
-from attention.provided import evidence
 from autograder import ROOT
-from benchmarks import answers
-
-
-def said(lesson):
-    """The answers of a lesson, by its number, in one line."""
-    (path,) = (ROOT / "source").glob(f"{lesson}_*.py")
-    found = re.search(r"<summary>Answers</summary>(.*?)</details>", path.read_text("utf-8"), re.S)
-    return " ".join(found[1].replace("#", " ").split())
-
-
-def recorded(lesson, name, key, place=None, **setting):
-    """One result of all full runs of a setting, in the order of the seeds."""
-    rows = [
-        row
-        for row in evidence.read(lesson, name)
-        if all(row.get(what) == value for what, value in setting.items())
-    ]
-    return [row[key] if place is None else row[key][place] for row in rows]
-
-
-def listed(values, digits, last=" and "):
-    """The values as a text says them: 0.16, 0.08 and −0.16."""
-    *first, end = (f"{value:.{digits}f}".replace("-", "−") for value in values)
-    return last.join([", ".join(first), end])
-
-
-def span(values, digits=0):
-    """The least and the largest, as a text says them."""
-    return f"{min(values):.{digits}f} to {max(values):.{digits}f}"
+from benchmarks.answers import efficient_attention, interpretability, language_models
+from benchmarks.answers.__main__ import ANSWERS, main
+from tests.answers import listed, recorded, said, span
 
 
 def spelled(key):
@@ -53,7 +25,7 @@ def test_lesson_15_says_what_was_written():
 
 
 def test_lesson_15_says_which_layers_connect_what():
-    pairs, text = answers.reached(), said("15")
+    pairs, text = language_models.reached(), said("15")
     assert f"Of the {pairs['all pairs']} pairs" in text
     assert f"two local layers connect {pairs['local, then local']}:" in text
     assert f"Two compressed layers connect {pairs['compressed, then compressed']}:" in text
@@ -113,7 +85,7 @@ def test_lesson_17_says_how_far_first_letters_agree():
     assert f"in place of {mean:.3f} ({low:.3f} to {high:.3f})" in text
     for name in ("gradient · input", "length of the gradient"):
         assert f"in place of {whole[name][0]:.3f}" in text
-    found = answers.agreement(2)
+    found = interpretability.agreement(2)
     for name in ("attention", "gradient · input", "length of the gradient"):
         every, first = (found[f"{name}, {which}"] for which in ("all letters", "first letters"))
         assert 0 < every[1] <= every[0] <= every[2] < 1
@@ -121,7 +93,7 @@ def test_lesson_17_says_how_far_first_letters_agree():
 
 
 def test_lesson_17_says_that_equal_weights_can_be_moved():
-    found = answers.moved(1)
+    found = interpretability.moved(1)
     assert found["rows"] == 8
     assert found["equal weights"] > 4 * found["the model's weights"] > 0
     assert found["equal weights"] == pytest.approx(0.23, abs=0.03)
@@ -129,14 +101,14 @@ def test_lesson_17_says_that_equal_weights_can_be_moved():
 
 
 def test_lesson_18_says_how_many_tiles_are_left():
-    found = answers.skipped(T=64, block=8, rounds=1)
+    found = efficient_attention.skipped(T=64, block=8, rounds=1)
     assert f"{found['left']} of {found['tiles']} tiles are left" in said("18")
 
 
 def test_tiles_that_are_skipped_change_nothing():
     torch.manual_seed(0)
     q, k, v = (torch.randn(2, 11, 4) for _ in range(3))
-    context, tiles = answers.skipping(q, k, v, 4)
+    context, tiles = efficient_attention.skipping(q, k, v, 4)
     whole = torch.nn.functional.scaled_dot_product_attention(q, k, v, is_causal=True)
     torch.testing.assert_close(context, whole)
     assert tiles == 6
@@ -159,7 +131,7 @@ def test_lesson_18_says_what_features_recall(features, start):
 
 
 def test_lesson_18_says_where_the_window_overtakes_the_kernel():
-    before, after = answers.overtaken().values()
+    before, after = efficient_attention.overtaken().values()
     text, longer = said("18"), f"{after['T']:,d}".replace(",", " ")
     assert f"between T = {before['T']}, where the window takes {before['window']} ms" in text
     assert f"and the fused kernel {before['fused kernel']}, and T = {longer}, " in text
@@ -167,5 +139,13 @@ def test_lesson_18_says_where_the_window_overtakes_the_kernel():
 
 
 def test_an_unknown_lesson_is_refused(capsys):
-    assert answers.main(["99"]) == 1
-    assert capsys.readouterr().err == "nothing to measure for 99; there are: 15, 17, 18\n"
+    assert main(["99"]) == 1
+    there = ", ".join(ANSWERS)
+    assert capsys.readouterr().err == f"nothing to measure for 99; there are: {there}\n"
+
+
+def test_the_command_prints_each_figure(capsys):
+    assert main(["15", "08"]) == 0
+    out = capsys.readouterr().out
+    assert "lesson 15, 2 · two layers\n    local, then local: 84\n" in out
+    assert "lesson 08, 2 · rows alike\n" in out
