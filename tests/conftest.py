@@ -65,8 +65,10 @@ def pytest_runtest_makereport(item):
 def pytest_terminal_summary(terminalreporter, config):
     """Say how many tests were skipped for want of what."""
     reasons = [needs.reason(report) for report in terminalreporter.getreports("skipped")]
-    last = config.cache.get("course/skips", []) if config.getoption("last_skips") else []
-    config.cache.set("course/skips", reasons)
+    cache = getattr(config, "cache", None)  # -p no:cacheprovider leaves it out
+    last = cache.get("course/skips", []) if cache and config.getoption("last_skips") else []
+    if cache:
+        cache.set("course/skips", reasons)
     sentences = needs.sentences(last + reasons)
     for sentence in sentences:
         terminalreporter.write_line(sentence, yellow=True)

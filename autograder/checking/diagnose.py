@@ -139,11 +139,13 @@ def _in_another_form(
 ) -> list[tuple[registry.Answer, Remembered[Replied]]]:
     """Those whose wrong numbers are the answer's, as a float for a tensor or in another precision.
 
-    There are none for an answer whose numbers are right: its form alone is at fault.
+    There are none for an answer whose results are right, but for their form, their gradients or
+    their device: a mistake with another form may share that fault, and be known for its form.
     """
     places = range(len(pairs))
     free = chance | _shaped_by_the_form(pairs)
-    wrong = (n for n in places if not loosely.replied(*pairs[n][1:], pairs[n][2]))
+    results = (n for n in places if pairs[n][0].request == "call" and pairs[n][0].probe != "device")
+    wrong = (n for n in results if not loosely.replied(*pairs[n][1:], pairs[n][2]))
     place = next((n for n in wrong if n not in free), None)
     if place is None:
         return []

@@ -62,6 +62,12 @@ def test_a_mistake_in_another_form_is_named_and_a_right_answer_in_it_is_not(know
     assert said is None or said.likely not in ("scale", "half")
 
 
+def test_a_mistake_known_for_its_form_is_not_named_for_gradients_that_both_lack(known):
+    known.append(stored(lambda x, scale=1.0: centred(x, scale).float().detach(), "float32"))
+    answer = lambda x, scale=1.0: centred(x, scale).detach()  # noqa: E731
+    assert "No gradient reaches argument 1." in likely(answer)
+
+
 def test_a_slip_that_changes_no_number_is_no_reason_for_another_form(known):
     def in_a_list(x, scale=1.0):
         return centred(x, scale).tolist()
