@@ -125,7 +125,7 @@ def test_lesson_05_says_what_dividing_by_d_does():
 
 def test_lesson_07_says_what_time_and_the_identity_change():
     module, text = "multi_head_attention", said("07")
-    assert set(by_seed(module, "one head for longer", "loss")) == {"0.44"}
+    assert set(by_seed("answers", "07 one head for longer", "loss")) == {"0.44"}
     usual = recorded(module, "how many heads", "loss", n_heads=1)
     assert "after 960 steps its loss is 0.44 for seeds 0 to 2" in text
     assert f"after 240 it was {span(usual, 2)}." in text

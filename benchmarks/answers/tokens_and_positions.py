@@ -21,6 +21,6 @@ def alike():
         away = (torch.arange(ROWS) - ROW).abs() > FAR
         near_best = away & (products > products[away].max() - 0.005)
         found[f"base {base}"] = {
-            row: round(products[row].item(), 4) for row in near_best.nonzero().flatten().tolist()
+            row: round(products[row].item(), 5) for row in near_best.nonzero().flatten().tolist()
         }
     return found
