@@ -761,7 +761,7 @@ legend = plots.legend(ax, fontsize=9, loc="upper left", bbox_to_anchor=(1, 1))
 # 2. At 10000, rows 15 and 65, with 20.1 of 32: all rows are somewhat alike, since the slow clocks
 #    have hardly moved. At 10, no row so far away gets more than 5.6: a sharper place, and still no
 #    other row is taken for it. At 1 all clocks are one: row 84 gets 31.99, for in 44 steps a hand
-#    makes nearly seven whole turns, and others get as much. So the clocks must differ; for 400
+#    makes almost exactly seven turns, and others get as much. So the clocks must differ; for 400
 #    places the slowest need not be that slow.
 # 3. No. Sinusoidal positions take 80 to 100 steps until the loss is below 0.5, for 1, 3 or 10 back;
 #    rotary ones 40 to 50; learned ones 200 to 220 (seeds 0, 1, 2; at least .997 right at 24

@@ -1,5 +1,6 @@
 """What the answers to open questions say, and what is recorded for them."""
 
+import json
 import re
 
 from attention.provided import evidence
@@ -33,3 +34,11 @@ def listed(values, digits, last=" and "):
 def span(values, digits=0):
     """The least and the largest, as a text says them."""
     return f"{min(values):.{digits}f} to {max(values):.{digits}f}"
+
+
+def printed(lesson):
+    """All that the cells of a lesson print, as its notebook with solutions holds it."""
+    (path,) = (ROOT / "solutions").glob(f"{lesson}_*/{lesson}_*.ipynb")
+    cells = json.loads(path.read_text("utf-8"))["cells"]
+    texts = [out.get("text", "") for cell in cells for out in cell.get("outputs", [])]
+    return "".join("".join(text) for text in texts)

@@ -16,14 +16,15 @@ class Experiment:
     control  which factor is changed, and what is kept
     points   settings, each a dict of keyword arguments of ``run``; the seed is one of them
     run      (**point) -> dict of numbers, strings and lists of them
-    again    one of the points that takes seconds: a test runs it and compares with the record
+    again    one of the points that takes seconds: a test runs it and compares with the record;
+             None where each takes longer, or much like it is run again elsewhere
     """
 
     claim: str
     control: str
     points: list[dict[str, Any]]
     run: Callable[..., dict[str, Any]]
-    again: dict[str, Any]
+    again: dict[str, Any] | None
 
     @property
     def seeds(self) -> str:

@@ -28,10 +28,13 @@ TABLE = ROOT / "docs" / "evidence.md"
 
 
 def lessons():
-    """{name of a lesson's module: the module with its experiments}, in the course's order."""
+    """{name of a lesson's module: the module with its experiments}, in the course's order.
+
+    The last one, "answers", is of no lesson: trainings for answers to open questions.
+    """
     found = {info.name for info in pkgutil.iter_modules(benchmarks.evidence.__path__)}
     paths = sorted((ROOT / "source").glob("[0-9][0-9]_*.py"))
-    order = [path.stem[3:] for path in paths if path.stem[3:] in found]
+    order = [path.stem[3:] for path in paths if path.stem[3:] in found] + ["answers"]
     return {name: importlib.import_module(f"benchmarks.evidence.{name}") for name in order}
 
 
@@ -98,8 +101,9 @@ def table(found):
         "`python -m benchmarks.evidence --table`.",
         "The recorded results are in `data/evidence/`; `python -m benchmarks.evidence LESSON` runs",
         "them again. The others are shown in the notebook itself, under the heading that is named.",
-        "Figures in answers to open questions for which nothing is trained are counted or measured",
-        "by `python -m benchmarks.answers`, in minutes.",
+        "Trainings for answers to open questions stand under `answers`, with the number of their",
+        "lesson; figures for which nothing is trained are counted or measured by",
+        "`python -m benchmarks.answers`, in minutes.",
         "",
         "| lesson | claim | control | seeds | shown |",
         "|---|---|---|---|---|",

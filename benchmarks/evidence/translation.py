@@ -23,8 +23,8 @@ def search_wider(seed):
     rows = torch.randint(len(pairs), (500, len(pairs)), generator=torch.Generator().manual_seed(0))
     told = {"letters_wanted": sum(len(pair[2]) for pair in pairs) / len(pairs)}
     for alpha in (0.0, 1.0):
-        found = {width: _translated(model, corpus, pairs, width, alpha) for width in WIDTHS}
-        counts = {width: _counted(one[0], pairs) for width, one in found.items()}
+        found = {width: translated(model, corpus, pairs, width, alpha) for width in WIDTHS}
+        counts = {width: counted(one[0], pairs) for width, one in found.items()}
         told |= {
             f"bleu, {alpha}": [bleu(*counts[width]) for width in WIDTHS],
             f"log-probability, {alpha}": [one[1] for one in found.values()],
@@ -35,7 +35,7 @@ def search_wider(seed):
         }
     for width in (1, 4):  # alpha is 1 here
         told[f"by length, beam {width}"] = _by_length(counts[width], groups)
-    return _rounded(told)
+    return rounded(told)
 
 
 def _by_length(counts, groups):
@@ -48,7 +48,7 @@ def _by_length(counts, groups):
     return scores
 
 
-def _translated(model, corpus, pairs, width, alpha):
+def translated(model, corpus, pairs, width, alpha):
     """Texts, and the mean of their log-probabilities."""
     source = corpus.batch(pairs).source
     ids, scores = beam_search(model, source, width, alpha, max_length=80, return_scores=True)
@@ -56,7 +56,7 @@ def _translated(model, corpus, pairs, width, alpha):
     return texts, scores.mean().item()
 
 
-def _counted(texts, pairs):
+def counted(texts, pairs):
     return corpus_statistics(
         [pieces_of(text) for text in texts], [pieces_of(pair[2]) for pair in pairs]
     )
@@ -66,7 +66,7 @@ def _exact(texts, pairs):
     return sum(text == pair[2] for text, pair in zip(texts, pairs, strict=True)) / len(pairs)
 
 
-def _rounded(told):
+def rounded(told):
     return {
         name: round(value, 3) if isinstance(value, float) else [round(one, 3) for one in value]
         for name, value in told.items()
