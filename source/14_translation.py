@@ -595,8 +595,8 @@ for ax, (title, systems) in zip(axes, published.TABLE_2.items(), strict=True):
 #    sentences halve it.
 # 3. Here even the winner changes. With alpha = 1 the greedy translations get 73.8 and those of the
 #    beam of 4 69.4; by parts it was 22.1 against 38.0. The beam writes 30.8 letters a number,
-#    greedy search 35.7, the references 37.2. By letters its brevity is 0.81, by parts 1.00, probably
-#    because an error breaks a part into several tokens, which make up for what was left out. The
+#    greedy search 35.7, the references 37.2. By letters its brevity is 0.81, by parts 1.00, for an
+#    error probably breaks a part into several tokens, which make up for what was left out. The
 #    choice of the tokens is a choice of what counts.
 #
 # </details>

@@ -478,7 +478,7 @@ def empty_rows_become_uniform(q, k, v, mask=None, return_weights=False):
 
 @mistake(
     "masked_attention",
-    hint="Forbidden scores become 0, and exp(0) is 1: a weight like any other.",
+    hint="Forbidden scores become 0, or nearly 0, where exp is 1: a weight like any other.",
 )
 def fills_with_zero(q, k, v, mask=None, return_weights=False):
     return _attend(q, k, v, mask, return_weights, fill=0.0)

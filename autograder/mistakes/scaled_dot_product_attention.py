@@ -255,8 +255,8 @@ def mask_multiplied_after_softmax(q, k, v, mask=None, return_weights=False):
 
 @mistake(
     "scaled_dot_product_attention",
-    hint="Forbidden scores become 0, and exp(0) is 1: a weight like any other. Which score gives "
-    "the weight 0?",
+    hint="Forbidden scores become 0, or nearly 0, where exp is 1: a weight like any other. Which "
+    "score gives the weight 0?",
 )
 def mask_fills_with_zero(q, k, v, mask=None, return_weights=False):
     return _attention(q, k, v, mask, return_weights, fill=0.0)
