@@ -257,6 +257,8 @@ def started():
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         env=os.environ | {"OMP_NUM_THREADS": "1"},
+        # What a shell starts in the background may ignore SIGINT.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
 
 
