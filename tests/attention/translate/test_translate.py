@@ -268,9 +268,7 @@ def test_a_line_is_answered_before_the_next_and_ctrl_c_is_one_word():
             process.stdin.write(word)
             process.stdin.flush()
             assert process.stdout.readline().decode() == wanted
-        for _ in range(
-            12
-        ):  # Python notices one that comes just before it waits for a line after it
+        for _ in range(12):  # one that comes just before Python waits is noticed only after it
             process.send_signal(signal.SIGINT)
             with contextlib.suppress(subprocess.TimeoutExpired):
                 process.wait(5)
