@@ -594,7 +594,7 @@ for ax, (title, systems) in zip(axes, published.TABLE_2.items(), strict=True):
 # 2. With 20, 40 and 80 sentences the middle 95 % are 24.7, 16.6 and 12.2 wide: four times as many
 #    sentences halve it.
 # 3. Here even the winner changes. With alpha = 1 the greedy translations get 73.8 and those of the
-#    beam of 4 69.4; by parts it was 22.1 against 38.0. The beam writes 30.8 letters a number,
+#    beam of 4 get 69.4; by parts it was 22.1 against 38.0. The beam writes 30.8 letters a number,
 #    greedy search 35.7, the references 37.2. By letters its brevity is 0.81, by parts 1.00, for an
 #    error probably breaks a part into several tokens, which make up for what was left out. The
 #    choice of the tokens is a choice of what counts.

@@ -198,7 +198,8 @@ def test_lesson_14_says_what_letters_change():
     greedy, beam = scored("by letters")
     text = said("14")
     assert (
-        f"the greedy translations get {greedy:.1f} and those of the beam of 4 {beam:.1f};" in text
+        f"the greedy translations get {greedy:.1f} and those of the beam of 4 get {beam:.1f};"
+        in text
     )
     greedy, beam = scored("by parts")
     assert f"by parts it was {greedy:.1f} against {beam:.1f}" in text
