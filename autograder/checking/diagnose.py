@@ -8,7 +8,7 @@ one slip that replies in the same way.
 
 import itertools
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
 from autograder.checking import loosely, registry
@@ -150,19 +150,32 @@ def _in_another_form(
     if place is None:
         return []
 
-    def fits(replies: Iterable[Replied], numbers: Iterable[int]) -> bool:
-        for number, reply in itertools.zip_longest(numbers, replies):
-            if number is None or reply is None:
-                return False
-            if number not in free and not loosely.replied(reply, *pairs[number][1:]):
-                return False
-        return True
-
     leading = leading_to(place, [question for question, _, _ in pairs])
-    known = of_answers_at(mistakes_of(item, seed), item, seed, device, place)
-    near = [one for one, replies in known if fits(replies, leading)]
+    near = [
+        one
+        for one, replies in of_answers_at(mistakes_of(item, seed), item, seed, device, place)
+        if _fit_loosely(replies, pairs, leading, free)
+    ]
     stored = [of_answer(one, item, seed, device) for one in near]
-    return [(one, replies) for one, replies in stored if fits(replies, places)]
+    return [pair for pair in stored if _fit_loosely(pair[1], pairs, places, free)]
+
+
+def _fit_loosely(
+    replies: Iterable[Replied],
+    pairs: list[tuple[Question, Replied, Replied]],
+    places: Iterable[int],
+    free: Collection[int] = (),
+) -> bool:
+    """Whether these are the answer's replies to the questions at ``places``, in whatever form.
+
+    free  the numbers of questions to which any reply fits
+    """
+    for place, reply in itertools.zip_longest(places, replies):
+        if place is None or reply is None:  # one of the two was interrupted
+            return False
+        if place not in free and not loosely.replied(reply, *pairs[place][1:]):
+            return False
+    return True
 
 
 def _shaped_by_the_form(pairs: list[tuple[Question, Replied, Replied]]) -> set[int]:
@@ -268,7 +281,6 @@ def _slip(
     for slip, replies in of_slips(item, seed, device):
         if time.process_time() > end:
             return ""
-        both = itertools.zip_longest(replies, pairs)
-        if all(one and pair and loosely.replied(one, *pair[1:]) for one, pair in both):
+        if _fit_loosely(replies, pairs, range(len(pairs))):
             return f"Your results are those of a right answer {slip.words}."
     return ""

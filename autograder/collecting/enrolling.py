@@ -3,11 +3,11 @@
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 
-from nbgrader.api import Gradebook, SubmittedAssignment
+from nbgrader.api import Gradebook
 
 from autograder import CourseError
 from autograder.collecting.roster import Student, of_gradebook, plain
-from autograder.grading.extensions import handed_in
+from autograder.grading.extensions import who_handed_in
 
 
 @dataclass
@@ -39,9 +39,8 @@ def enrol(
     """
     known = {one.id: one for one in of_gradebook(book)}
     changes = Changes()
-    rows = book.db.query(SubmittedAssignment.student_id).filter(handed_in()).distinct()
-    at_work = {student for (student,) in rows}
-    stay = [one for one in known.values() if not remove or one.id in at_work]
+    handed_in = who_handed_in(book)
+    stay = [one for one in known.values() if not remove or one.id in handed_in]
     if not namesakes:
         refuse_second_ids(students, stay, "--namesakes")
     for one in students:
@@ -53,7 +52,7 @@ def enrol(
             changes.changed.append(one.id)
         book.update_or_create_student(one.id, **one.details())
     changes.missing = sorted(known.keys() - {one.id for one in students})
-    changes.handed_in = at_work & set(changes.missing)
+    changes.handed_in = handed_in & set(changes.missing)
     if remove:
         changes.removed = [one for one in changes.missing if one not in changes.handed_in]
         for student in changes.removed:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from nbgrader.api import Assignment, Gradebook, SubmittedAssignment
+from nbgrader.api import Assignment, Gradebook
 
 from attention.provided.files import write_aside
 from autograder import lessons, marks
@@ -16,6 +16,7 @@ from autograder.collecting.hand_in import HandIn, Judge
 from autograder.collecting.roster import Roster, cannot_name_a_folder
 from autograder.collecting.search import File, NotOpened, Refused, is_junk, search
 from autograder.grading import companions, records
+from autograder.grading.extensions import spans
 from autograder.grading.filenames import is_notebook
 from autograder.grading.folders import Course, Handed
 from autograder.grading.handing_back import RECEIVED
@@ -65,14 +66,7 @@ class Dates:
         self.due: dict[str, datetime | None] = dict(
             book.db.query(Assignment.name, Assignment.duedate).all()
         )
-        rows = (
-            book.db.query(
-                Assignment.name, SubmittedAssignment.student_id, SubmittedAssignment.extension
-            )
-            .join(Assignment, Assignment.id == SubmittedAssignment.assignment_id)
-            .filter(SubmittedAssignment.extension.isnot(None))
-        )
-        self._more: dict[tuple[str, str], timedelta] = {(a, b): more for a, b, more in rows}
+        self._more = spans(book)
 
     def of(self, one: HandIn) -> datetime | None:
         """The due date of a student's lesson, in UTC without a zone."""

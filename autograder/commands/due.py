@@ -36,7 +36,7 @@ def run(options: argparse.Namespace) -> int:
     """Set or show; exit status 0."""
     from autograder import CourseError, lessons
     from autograder.collecting.times import read_time
-    from autograder.grading.extensions import count_handed_in, grant
+    from autograder.grading.extensions import grant, who_handed_in
     from autograder.grading.folders import Course
     from autograder.grading.gradebook import Book, opened
 
@@ -55,13 +55,13 @@ def run(options: argparse.Namespace) -> int:
             due = None if options.time == "never" else read_time(options.time)
             book.update_or_create_assignment(chosen[0], duedate=due)
         _show(book, chosen)
-        graded = sum(
-            count_handed_in(book, chosen[0], one) for one in options.student or [None] if chosen
-        )
-        if options.time and graded:
+        graded = who_handed_in(book, chosen[0]) if options.time else set()
+        if options.student:
+            graded &= set(options.student)
+        if graded:
             print(
-                f"{graded} of it are in the gradebook already. Penalties follow the new date with: "
-                f"autograder grade --lesson {chosen[0]} --regrade"
+                f"{len(graded)} of it are in the gradebook already. Penalties follow the new date "
+                f"with: autograder grade --lesson {chosen[0]} --regrade"
             )
     return 0
 
@@ -69,12 +69,14 @@ def run(options: argparse.Namespace) -> int:
 def _show(book: "Gradebook", chosen: list[str]) -> None:
     """Print when each lesson is due, and for whom later."""
     from autograder.collecting.times import shown
-    from autograder.grading.extensions import given
+    from autograder.grading.extensions import spans
 
     dates = {one.name: one.duedate for one in book.assignments}
+    extended = sorted(spans(book).items())
     for lesson in chosen:
         due = dates.get(lesson)
         over = "  (has passed)" if due and due < datetime.now(UTC).replace(tzinfo=None) else ""
         print(f"{lesson:<34}{shown(due) if due else 'no due date'}{over}")
-        for student, later in given(book, lesson).items():
-            print(f"  {student:<32}{shown(later)}")
+        for (slug, student), more in extended:
+            if due and slug == lesson:
+                print(f"  {student:<32}{shown(due + more)}")

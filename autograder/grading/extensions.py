@@ -6,7 +6,7 @@ is nobody's work: what reads scores leaves it out.
 
 import contextlib
 from collections.abc import Collection
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from nbgrader.api import (
     Assignment,
@@ -32,28 +32,25 @@ def handed_in() -> ColumnElement[bool]:
     return or_(one.extension.is_(None), one.timestamp.isnot(None), score)
 
 
-def given(book: Gradebook, lesson: str) -> dict[str, datetime]:
-    """By student with an extension: when the lesson is due, in UTC without a zone."""
+def spans(book: Gradebook) -> dict[tuple[str, str], timedelta]:
+    """By (lesson, student) with an extension: how much later the lesson is due."""
     rows = (
         book.db.query(
-            SubmittedAssignment.student_id, Assignment.duedate, SubmittedAssignment.extension
+            Assignment.name, SubmittedAssignment.student_id, SubmittedAssignment.extension
         )
         .join(Assignment, Assignment.id == SubmittedAssignment.assignment_id)
-        .filter(Assignment.name == lesson, SubmittedAssignment.extension.isnot(None))
+        .filter(SubmittedAssignment.extension.isnot(None))
     )
-    return {student: due + more for student, due, more in sorted(rows) if due}
+    return {(lesson, student): more for lesson, student, more in rows}
 
 
-def count_handed_in(book: Gradebook, lesson: str, student: str | None = None) -> int:
-    """How many submissions of a lesson the gradebook holds, of all or of one student."""
-    rows = (
-        book.db.query(SubmittedAssignment.id)
-        .join(Assignment, Assignment.id == SubmittedAssignment.assignment_id)
-        .filter(Assignment.name == lesson, handed_in())
-    )
-    if student is not None:
-        rows = rows.filter(SubmittedAssignment.student_id == student)
-    return int(rows.count())
+def who_handed_in(book: Gradebook, lesson: str | None = None) -> set[str]:
+    """Ids of the students of whom the gradebook holds something handed in, in one lesson or any."""
+    rows = book.db.query(SubmittedAssignment.student_id).filter(handed_in())
+    if lesson is not None:
+        rows = rows.join(Assignment, Assignment.id == SubmittedAssignment.assignment_id)
+        rows = rows.filter(Assignment.name == lesson)
+    return {student for (student,) in rows}
 
 
 def grant(book: Gradebook, lesson: str, students: Collection[str], due: datetime | None) -> None:
@@ -79,16 +76,12 @@ def grant(book: Gradebook, lesson: str, students: Collection[str], due: datetime
             f"{due:%Y-%m-%d %H:%M} UTC is not after {usual:%Y-%m-%d %H:%M} UTC, when {lesson} is "
             "due for everyone: an extension gives more time"
         )
+    stay = who_handed_in(book, lesson)
     for student in students:
-        if due is None:
-            _take_back(book, lesson, student)
-        else:
+        if due is not None:
             book.update_or_create_submission(lesson, student, extension=due - usual)
-
-
-def _take_back(book: Gradebook, lesson: str, student: str) -> None:
-    if count_handed_in(book, lesson, student):
-        book.update_or_create_submission(lesson, student, extension=None)
-        return
-    with contextlib.suppress(MissingEntry):
-        book.remove_submission(lesson, student)
+        elif student in stay:
+            book.update_or_create_submission(lesson, student, extension=None)
+        else:
+            with contextlib.suppress(MissingEntry):
+                book.remove_submission(lesson, student)

@@ -3,7 +3,7 @@
 One module a lesson, with EXPERIMENTS that are recorded and CLAIMS that the notebook itself shows.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -40,3 +40,8 @@ class Claim:
     control: str
     seeds: str
     where: str
+
+
+def seeded(seeds: Iterable[int], **setting: Any) -> list[dict[str, Any]]:
+    """A setting's points, one for each seed."""
+    return [{**setting, "seed": seed} for seed in seeds]

@@ -14,7 +14,7 @@ from attention.provided import digits, documents
 from attention.provided.descent import take_steps
 from attention.provided.sublayers import watch_attention
 from benchmarks.digits import PATCH, correlation, vision_transformer
-from benchmarks.evidence import Claim, Experiment
+from benchmarks.evidence import Claim, Experiment, seeded
 
 SEEDS = (0, 1, 2)
 MARKS = (300, 1000, 3000)  # steps after which a reader is tested
@@ -115,10 +115,6 @@ def move(model, pixels, seed, epochs=digits.EPOCHS):
     return {"right": round(right, 4), "loss": round(losses[-1], 4)}
 
 
-def _seeds(**setting):
-    return [{**setting, "seed": seed} for seed in SEEDS]
-
-
 TANH, LEVELS = {"reader": "tanh between"}, {"reader": "two levels"}
 SHORT_LOOK = {"seed": 0, "epochs": 1}
 SHORT_MOVE = {"model": "CNN", "pixels": 1, "seed": 0, "epochs": 4}
@@ -129,9 +125,9 @@ EXPERIMENTS = {
         "with 4 not all; two levels of attention learn sooner",
         control="the numbers for a word, and the reader; documents and rate kept",
         points=[
-            *_seeds(**TANH, d_model=8, steps=MARKS[-1]),
-            *_seeds(**TANH, d_model=4, steps=MARKS[-1]),
-            *_seeds(**LEVELS, d_model=8, steps=MARKS[0]),
+            *seeded(SEEDS, **TANH, d_model=8, steps=MARKS[-1]),
+            *seeded(SEEDS, **TANH, d_model=4, steps=MARKS[-1]),
+            *seeded(SEEDS, **LEVELS, d_model=8, steps=MARKS[0]),
         ],
         run=read_narrow,
         again=LEVELS | {"d_model": 8, "seed": 0, "steps": MARKS[0]},
@@ -139,7 +135,7 @@ EXPERIMENTS = {
     "map of the first layer": Experiment(
         claim="The map of the ViT's first layer is no nearer to the drop than that of its last",
         control="the layer; model and test images kept",
-        points=[*_seeds(), SHORT_LOOK],
+        points=[*seeded(SEEDS), SHORT_LOOK],
         run=look,
         again=SHORT_LOOK,
     ),
@@ -148,9 +144,9 @@ EXPERIMENTS = {
         "images, and make no clear difference to the CNN",
         control="moved or not (ViT, not moved: “map of the first layer”); split and 920 steps kept",
         points=[
-            *_seeds(model="ViT", pixels=1),
-            *_seeds(model="CNN", pixels=1),
-            *_seeds(model="CNN", pixels=0),
+            *seeded(SEEDS, model="ViT", pixels=1),
+            *seeded(SEEDS, model="CNN", pixels=1),
+            *seeded(SEEDS, model="CNN", pixels=0),
             SHORT_MOVE,
         ],
         run=move,

@@ -9,7 +9,7 @@ from torch import nn
 from attention.provided.data import in_words
 from attention.provided.looking_back import SMALL, train_one
 from attention.tokens_and_positions import bpe_encode, count_words, docstrings, train_bpe
-from benchmarks.evidence import Claim, Experiment
+from benchmarks.evidence import Claim, Experiment, seeded
 
 SEEDS = (0, 1, 2)
 KINDS = ("none", "learned", "sinusoidal", "rotary")
@@ -33,10 +33,6 @@ def train_tokeniser(learns_from, seed, merges=2000):
     return result
 
 
-def _seeds(**setting):
-    return [{**setting, "seed": seed} for seed in SEEDS]
-
-
 EXPERIMENTS = {
     "whose merges": Experiment(
         claim="A tokeniser needs fewer tokens for the kind of text that it learned from, English "
@@ -46,7 +42,7 @@ EXPERIMENTS = {
         points=[
             point
             for kind in ("docstrings", "numbers", "both")
-            for point in _seeds(learns_from=kind)
+            for point in seeded(SEEDS, learns_from=kind)
         ],
         run=train_tokeniser,
         again={"learns_from": "docstrings", "seed": 0},
@@ -61,7 +57,7 @@ EXPERIMENTS = {
             point
             for length in (24, 96)
             for kind in KINDS
-            for point in _seeds(kind=kind, length=length)
+            for point in seeded(SEEDS, kind=kind, length=length)
         ],
         run=train_one,
         again={"kind": "sinusoidal", "length": 24, "seed": 0},
@@ -73,7 +69,7 @@ EXPERIMENTS = {
         points=[
             point
             for kind, steps in (("learned", 300), ("learned", 900), ("sinusoidal", 300))
-            for point in _seeds(kind=kind, steps=steps, random_start=True)
+            for point in seeded(SEEDS, kind=kind, steps=steps, random_start=True)
         ],
         run=train_one,
         again={"kind": "learned", "steps": 300, "random_start": True, "seed": 0},
@@ -87,7 +83,7 @@ EXPERIMENTS = {
             point
             for start in (SMALL, 1.0)
             for root in (True, False)
-            for point in _seeds(kind="sinusoidal", root=root, start=start)
+            for point in seeded(SEEDS, kind="sinusoidal", root=root, start=start)
         ],
         run=train_one,
         again={"kind": "sinusoidal", "root": False, "start": 1.0, "seed": 0},

@@ -9,7 +9,7 @@ from attention.provided.data import PAD
 from attention.provided.positions import positioned, same_words
 from attention.provided.sublayers import watch_attention
 from attention.transformer import Transformer, shift_right
-from benchmarks.evidence import Claim, Experiment
+from benchmarks.evidence import Claim, Experiment, seeded
 
 SEEDS = (0, 1, 2)
 STEPS = translators.STEPS
@@ -104,10 +104,6 @@ def _share(model, corpus, pairs):
     return sum(text == pair[2] for text, pair in zip(written, pairs, strict=True)) / len(pairs)
 
 
-def _seeds(**setting):
-    return [{**setting, "seed": seed} for seed in SEEDS]
-
-
 PLACES = [
     ("sinusoidal", "sinusoidal"),
     ("none", "sinusoidal"),
@@ -123,7 +119,7 @@ EXPERIMENTS = {
         claim="Without positions on the source most numbers go wrong, and most of the wrong ones "
         "are other numbers of the same words; sinusoidal, learned and rotary positions all do",
         control="the kind of positions on each side; data, steps, sizes and seeds are kept",
-        points=[point for one, other in PLACES for point in _seeds(source=one, target=other)]
+        points=[point for one, other in PLACES for point in seeded(SEEDS, source=one, target=other)]
         + [SHORT_POINT],
         run=train_positions,
         again=SHORT_POINT,
@@ -133,7 +129,8 @@ EXPERIMENTS = {
         "more of its numbers go wrong than with a table of its own",
         control="the generator's table, its own or the target embedding; data, steps, sizes and "
         "seeds are kept",
-        points=[point for kind in GENERATORS for point in _seeds(generator=kind)] + [SHORT_TIED],
+        points=[point for kind in GENERATORS for point in seeded(SEEDS, generator=kind)]
+        + [SHORT_TIED],
         run=train_tables,
         again=SHORT_TIED,
     ),
@@ -141,7 +138,7 @@ EXPERIMENTS = {
         claim="Most single heads of the cross-attention can be switched off at little cost; no "
         "layer of them can",
         control="gates of the shipped model's cross-attention; the seed draws 100 held-out numbers",
-        points=_seeds(),
+        points=seeded(SEEDS),
         run=without_heads,
         again={"seed": 0},
     ),
@@ -149,7 +146,7 @@ EXPERIMENTS = {
         claim="With the source reversed hardly a number is right, and many of the wrong ones are "
         "other numbers of the same words",
         control="the order of the English words; the seed draws 100 held-out numbers",
-        points=_seeds(),
+        points=seeded(SEEDS),
         run=reverse_the_source,
         again={"seed": 0},
     ),

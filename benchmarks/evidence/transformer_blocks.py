@@ -1,14 +1,10 @@
 """Lesson 09: what warm-up, skip connections and norms do for a stack of twelve layers."""
 
 from attention.provided.reversal import NORMS, first_step, train_and_thin, train_one
-from benchmarks.evidence import Claim, Experiment
+from benchmarks.evidence import Claim, Experiment, seeded
 
 SEEDS = (1, 2, 3)
 RATES = (0.001, 0.003, 0.006, 0.012)
-
-
-def _seeds(**setting):
-    return [{**setting, "seed": seed} for seed in SEEDS]
 
 
 EXPERIMENTS = {
@@ -23,7 +19,7 @@ EXPERIMENTS = {
             for norm in ("pre", "post")
             for warm_up in (1, 60)
             for rate in RATES
-            for point in _seeds(norm=norm, warm_up=warm_up, rate=rate)
+            for point in seeded(SEEDS, norm=norm, warm_up=warm_up, rate=rate)
         ],
         run=train_one,
         again={"norm": "pre", "warm_up": 1, "rate": 0.003, "seed": 1},
@@ -37,7 +33,7 @@ EXPERIMENTS = {
             point
             for norm, skip in (("none", True), *((norm, False) for norm in NORMS))
             for rate in RATES
-            for point in _seeds(norm=norm, skip=skip, rate=rate)
+            for point in seeded(SEEDS, norm=norm, skip=skip, rate=rate)
         ],
         run=train_one,
         again={"norm": "none", "skip": True, "rate": 0.003, "seed": 1},
@@ -48,7 +44,7 @@ EXPERIMENTS = {
         points=[
             point
             for factor in (0.01, 1.0, 100.0)
-            for point in _seeds(norm="post", rate=0.003, factor=factor)
+            for point in seeded(SEEDS, norm="post", rate=0.003, factor=factor)
         ],
         run=train_one,
         again={"norm": "post", "rate": 0.003, "factor": 100.0, "seed": 1},
@@ -61,7 +57,7 @@ EXPERIMENTS = {
             point
             for norm in NORMS
             for rate in (0.0001, 0.001, 0.006)
-            for point in _seeds(norm=norm, rate=rate)
+            for point in seeded(SEEDS, norm=norm, rate=rate)
         ],
         run=first_step,
         again={"norm": "post", "rate": 0.001, "seed": 1},
@@ -71,7 +67,7 @@ EXPERIMENTS = {
         "without one of them",
         control="how many layers are missing, mean of ten choices; pre-norm, and post-norm with a "
         "warm-up",
-        points=[*_seeds(norm="pre", warm_up=1), *_seeds(norm="post", warm_up=60)],
+        points=[*seeded(SEEDS, norm="pre", warm_up=1), *seeded(SEEDS, norm="post", warm_up=60)],
         run=train_and_thin,
         again={"norm": "pre", "warm_up": 1, "seed": 1},
     ),

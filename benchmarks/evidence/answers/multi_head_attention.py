@@ -5,7 +5,7 @@ from torch import nn
 
 from attention.multi_head_attention import MultiHeadAttention
 from attention.provided.two_pointers import CONTENT, D_MODEL, train
-from benchmarks.evidence import Experiment
+from benchmarks.evidence import Experiment, seeded
 
 SEEDS = (0, 1, 2)
 
@@ -28,7 +28,7 @@ EXPERIMENTS = {
     "07 one head for longer": Experiment(
         claim="One head still stops at nearly half of the variance after four times as many steps",
         control="the steps; compared with one head of lesson 07's “how many heads”",
-        points=[{"n_heads": 1, "steps": 960, "seed": seed} for seed in SEEDS],
+        points=seeded(SEEDS, n_heads=1, steps=960),
         run=train_other,
         again={"n_heads": 1, "steps": 960, "seed": 0},
     ),
@@ -36,7 +36,7 @@ EXPERIMENTS = {
         claim="Where a linear read-out follows, two heads solve the task without W_o",
         control="W_o learned, or the identity; compared with two heads of lesson 07's “how many "
         "heads”",
-        points=[{"n_heads": 2, "mixed": False, "seed": seed} for seed in SEEDS],
+        points=seeded(SEEDS, n_heads=2, mixed=False),
         run=train_other,
         again={"n_heads": 2, "mixed": False, "seed": 0},
     ),

@@ -5,7 +5,7 @@ import torch
 from attention.provided.descent import take_steps
 from attention.provided.matching import fetch
 from attention.scaled_dot_product_attention import scaled_dot_product_attention
-from benchmarks.evidence import Experiment
+from benchmarks.evidence import Experiment, seeded
 
 SEEDS = (0, 1, 2)
 
@@ -37,10 +37,6 @@ def divided_by(power, d, seed, times=1, steps=120, n=16):
     return {"loss": round(last, 5)}
 
 
-def _seeds(**setting):
-    return [{**setting, "seed": seed} for seed in SEEDS]
-
-
 EXPERIMENTS = {
     "05 fetch without a matrix": Experiment(
         claim="Items are fetched without W_v as with it; without W_q they are after 1200 steps",
@@ -49,7 +45,7 @@ EXPERIMENTS = {
         points=[
             point
             for roles, steps in (("q k v", 300), ("q k", 300), ("k v", 300), ("k v", 1200))
-            for point in _seeds(roles=roles, steps=steps)
+            for point in seeded(SEEDS, roles=roles, steps=steps)
         ],
         run=fetch_items,
         again={"roles": "q k", "steps": 300, "seed": 0},
@@ -62,7 +58,7 @@ EXPERIMENTS = {
             point
             for d in (512, 64)
             for power, times in ((0.5, 1), (1, 1), (1, d))
-            for point in _seeds(power=power, d=d, times=times)
+            for point in seeded(SEEDS, power=power, d=d, times=times)
         ],
         run=divided_by,
         again={"power": 1, "d": 64, "times": 1, "seed": 0},

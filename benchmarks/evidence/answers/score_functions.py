@@ -4,7 +4,7 @@ import torch
 
 from attention.provided.descent import take_steps
 from attention.score_functions import score
-from benchmarks.evidence import Experiment
+from benchmarks.evidence import Experiment, seeded
 
 SEEDS = (0, 1, 2)
 CROSSINGS = (4, 5, 6)  # seeds of the lesson's own
@@ -44,10 +44,6 @@ def crossing(kind, pairs, seed, r=1, steps=150, learned=False):
     }
 
 
-def _crossings(seeds, **setting):
-    return [{**setting, "seed": seed} for seed in seeds]
-
-
 EXPERIMENTS = {
     "04 pairs that a rank holds": Experiment(
         claim="Rank 1 lets two queries find their key, of 3 pairs and of 4; rank 2 lets all of 4 "
@@ -56,7 +52,7 @@ EXPERIMENTS = {
         points=[
             point
             for r, pairs in ((1, 3), (1, 4), (2, 4), (2, 8), (2, 12))
-            for point in _crossings(SEEDS, kind="reduced_rank", r=r, pairs=pairs, steps=1000)
+            for point in seeded(SEEDS, kind="reduced_rank", r=r, pairs=pairs, steps=1000)
         ],
         run=crossing,
         again={"kind": "reduced_rank", "r": 1, "pairs": 3, "steps": 1000, "seed": 0},
@@ -69,7 +65,7 @@ EXPERIMENTS = {
         points=[
             point
             for kind in ("dot", "scaled_dot")
-            for point in _crossings(CROSSINGS, kind=kind, pairs=6, learned=True)
+            for point in seeded(CROSSINGS, kind=kind, pairs=6, learned=True)
         ],
         run=crossing,
         again={"kind": "dot", "pairs": 6, "learned": True, "seed": 4},

@@ -1,8 +1,10 @@
 """Answers of lesson 08: a token that is farther back."""
 
+from unittest import mock
+
 from attention.provided import looking_back
 from attention.provided.looking_back import train_one
-from benchmarks.evidence import Experiment
+from benchmarks.evidence import Experiment, seeded
 
 SEEDS = (0, 1, 2)
 
@@ -13,18 +15,11 @@ def farther(kind, back, seed, steps=300):
     returns  "right", at 24 tokens, and "steps", the first ten steps with such a mean loss, by
              their last one; 0 if there are none
     """
-    usual, looking_back.BACK = looking_back.BACK, back
-    try:
+    with mock.patch.object(looking_back, "BACK", back):
         found = train_one(kind, seed, steps=steps)
-    finally:
-        looking_back.BACK = usual
     below = [10 * (i + 1) for i, loss in enumerate(found["losses"]) if loss < 0.5]
     right = found["right"][found["lengths"].index(24)]
     return {"right": right, "steps": below[0] if below else 0}
-
-
-def _seeds(**setting):
-    return [{**setting, "seed": seed} for seed in SEEDS]
 
 
 EXPERIMENTS = {
@@ -36,7 +31,7 @@ EXPERIMENTS = {
             point
             for kind in ("learned", "sinusoidal", "rotary")
             for back in (1, 3, 10)
-            for point in _seeds(kind=kind, back=back)
+            for point in seeded(SEEDS, kind=kind, back=back)
         ],
         run=farther,
         again={"kind": "rotary", "back": 10, "seed": 0},
