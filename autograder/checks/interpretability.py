@@ -125,6 +125,9 @@ def perturb_attention(student, draw):
         what = "the weight that is 0 first falls slowly"
         what += "" if scale == 1 else f", and the direction is {scale:g} times as long"
         expect.close(got, _tensor(0, 0.199 + 1 / 3, 0.8 - 0.997 / 3), f"{what}: wrong", **NEAR)
+    what = "of two weights that fall, the larger one is 0 first: wrong"
+    got = student(_tensor(0.1, 0.6, 0.3), equal[:3], _tensor(-0.01, -1, 1.01))
+    expect.close(got, _tensor(0.094, 0, 0.906), what, **NEAR)
     for T, d, rank, scale in ((7, 3, 3, 1), (9, 5, 5, 100), (40, 32, 32, 1), (6, 1, 1, 1)):
         _check_change(student, draw, scale * _low_rank(draw, T, d, rank=rank))
     values = _low_rank(draw, 8, 3, rank=3)
@@ -267,6 +270,11 @@ def token_identifiability(student, draw):
         got = student(_tensor([[4, 1], [1, 4], [4, 1]]), inputs, mask, cosine=cosine)
         what = f"with cosine={cosine} padding that is nearer than the own input should not count"
         expect.close(got, torch.tensor([[True, True, False]]), what)
+    inputs = torch.tensor([[[1, 0], [0, 1]], [[2, 1], [1, 2]]], dtype=F64)
+    hidden, real = inputs[[1, 1]], torch.ones(2, 2).bool()
+    for cosine in (True, False):
+        what = f"with cosine={cosine} inputs of another sentence that are nearer should not count"
+        expect.close(student(hidden, inputs, real, cosine=cosine), real, what)
     for B, T, d in ((3, 5, 7), (2, 9, 3), (4, 1, 2), (1, 6, 5), (5, 2, 1)):
         for cosine in (True, False)[d == 1 :]:  # numbers have no angle
             inputs, mask = _spread(draw, B, T, d), draw.uniform(B, T) < 0.7
