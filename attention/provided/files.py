@@ -12,7 +12,7 @@ def write_aside(path: Path, content: bytes, sync: bool = False) -> None:
 
     sync  wait until the disk has it, so that not even a power failure loses both
 
-    Raises OSError if it fails; the old file stays then.
+    Raises OSError, with the path, if it fails; the old file stays then.
     """
     handle, aside = tempfile.mkstemp(dir=path.parent, suffix=".tmp")
     try:
@@ -23,6 +23,8 @@ def write_aside(path: Path, content: bytes, sync: bool = False) -> None:
                 os.fsync(stream.fileno())
         os.chmod(aside, 0o644)  # mkstemp makes files that only their owner may read
         os.replace(aside, path)
-    except BaseException:
+    except BaseException as error:
         os.unlink(aside)
+        if isinstance(error, OSError):  # where a disk is full, it says no name
+            error.filename = error.filename or str(path)
         raise

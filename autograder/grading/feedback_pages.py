@@ -1,5 +1,6 @@
 """Make the pages of feedback that are not there or stale, with nbgrader's own GenerateFeedback."""
 
+import contextlib
 import logging
 import os
 import shutil
@@ -19,7 +20,7 @@ from autograder import CourseError
 from autograder.grading import companions, feedback_page, records
 from autograder.grading.folders import Course, Handed
 from autograder.grading.gradebook import Book, Counted
-from autograder.temporary import Temporary
+from autograder.temporary import FULL, Temporary
 
 LOG = logging.getLogger("autograder.feedback")
 LOG.addHandler(logging.NullHandler())  # nbgrader logs names; what fails is said in words
@@ -114,7 +115,10 @@ def _quiet() -> None:
 
 
 def make(root: str, db_url: str, chosen: Sequence[Handed]) -> dict[Handed, str]:
-    """Make the pages of some submissions anew; returns those that failed, and why."""
+    """Make the pages of some submissions anew; returns those that failed, and why.
+
+    Raises OSError where the disk is full; what was made by then is in its place.
+    """
     course = Course(root, db_url)
     top = course.feedback(chosen[0]).parents[3]  # on the same disk, and not where nbgrader looks
     top.mkdir(parents=True, exist_ok=True)
@@ -124,7 +128,10 @@ def make(root: str, db_url: str, chosen: Sequence[Handed]) -> dict[Handed, str]:
             step.start()
         except Exception as error:  # nbgrader's own, after all others are made
             LOG.debug("%s", error)
-        return {one: why for one in chosen if (why := step.move(one))}
+        failed = {one: why for one in chosen if (why := step.move(one))}
+    if step.full:
+        raise OSError(step.full.errno, step.full.strerror, str(top))
+    return failed
 
 
 class _Generate(GenerateFeedback):
@@ -141,6 +148,7 @@ class _Generate(GenerateFeedback):
         super().__init__(coursedir=CourseDirectory(config=config), config=config, log=LOG)
         self._course, self._chosen = course, chosen
         self._errors: dict[str, str] = {}
+        self.full: OSError | None = None  # what a disk without room said
 
     def init_notebooks(self) -> None:
         """The notebooks of those who were chosen."""
@@ -151,18 +159,29 @@ class _Generate(GenerateFeedback):
         """Copy the companions of the graded notebook."""
         folder = self._course.autograded(Handed(assignment_id, student_id)).parent
         aside = Path(self._format_dest(assignment_id, student_id))
-        aside.mkdir(parents=True)
-        for name in (companions.SECRET, companions.TIMESTAMP):
-            shutil.copyfile(folder / name, aside / name, follow_symlinks=False)
+        with self._minding_room():
+            aside.mkdir(parents=True)
+            for name in (companions.SECRET, companions.TIMESTAMP):
+                shutil.copyfile(folder / name, aside / name, follow_symlinks=False)
 
     def convert_single_notebook(self, notebook_filename: str) -> None:
         """Make one page; keep in words why it fails, if it does."""
         try:
-            super().convert_single_notebook(notebook_filename)
+            with self._minding_room():
+                super().convert_single_notebook(notebook_filename)
         except Exception as error:
             self._errors[notebook_filename] = f"{type(error).__name__}: {error}"
             if isinstance(error, SQLAlchemyError):  # nbgrader would stop for all the others
                 raise RuntimeError(str(error)) from error
+            raise
+
+    @contextlib.contextmanager
+    def _minding_room(self) -> Iterator[None]:
+        """Keep what a full disk says: nbgrader says it in its log alone, and goes on."""
+        try:
+            yield
+        except OSError as error:
+            self.full = error if error.errno in FULL else self.full
             raise
 
     def move(self, one: Handed) -> str:

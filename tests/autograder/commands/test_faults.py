@@ -159,6 +159,11 @@ FULL_AT = {
     "its companions": ("autograder.grading.companions.write_aside", ["grade"]),
     "a temporary folder": ("tempfile.mkdtemp", ["feedback"]),
     "a page of feedback": ("autograder.grading.feedback_pages.os.replace", ["feedback"]),
+    "a page that nbgrader makes": (
+        "autograder.grading.feedback_pages.GenerateFeedback.convert_single_notebook",
+        ["feedback"],
+    ),
+    "a page's companions": ("autograder.grading.feedback_pages.shutil.copyfile", ["feedback"]),
     "the report": ("autograder.reporting.page.write_aside", ["report"]),
     "the table": ("csv.writer", ["report"]),
     "a zip": ("zipfile.ZipFile", ["feedback", "--to", "back.zip"]),
@@ -218,6 +223,19 @@ def test_of_a_file_that_is_written_aside_the_folder_is_named(tmp_path, monkeypat
         files.write_aside(tmp_path / "x", b"")
     said = faults.sentence(caught.value)
     assert said.startswith(f"{tmp_path}: the disk is full") and not list(tmp_path.iterdir())
+
+
+def test_a_file_that_no_longer_fits_is_named_and_its_old_one_stays(tmp_path, monkeypatch):
+    def nameless(*_):  # as write(2) says it
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    path = tmp_path / "x"
+    files.write_aside(path, b"old")
+    monkeypatch.setattr(os, "fsync", nameless)
+    with pytest.raises(OSError) as caught:
+        files.write_aside(path, b"new", sync=True)
+    assert faults.sentence(caught.value).startswith(f"{path}: the disk is full")
+    assert path.read_bytes() == b"old" and [*tmp_path.iterdir()] == [path]
 
 
 def test_what_a_killed_run_was_writing_is_removed_a_day_later(course, run):
