@@ -1,5 +1,6 @@
 """Write a release into a folder or a zip, after a search for solutions."""
 
+import io
 import zipfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -43,10 +44,7 @@ def release(names: Sequence[str], target: Path | str) -> Released:
     if target.suffix == ".zip":
         _write_zip(files, target)
     else:
-        for path, content in files.items():
-            if path not in kept:
-                (target / path).parent.mkdir(parents=True, exist_ok=True)
-                write_aside(target / path, content)
+        _write_folder({path: files[path] for path in files if path not in kept}, target)
     size = sum(map(len, files.values()))
     return Released(slugs, len(files), size, len(secrets.secrets(slugs)), kept)
 
@@ -75,10 +73,23 @@ def _worked_in(files: Mapping[str, bytes], folder: Path) -> list[str]:
     return kept
 
 
+def _write_folder(files: Mapping[str, bytes], target: Path) -> None:
+    """Wherever it stops, as on a full disk, the same command goes on.
+
+    By RELEASED it knows the folder, and whose notebooks nobody has touched: its files come last.
+    """
+    (target / RELEASED).mkdir(parents=True, exist_ok=True)
+    for path in sorted(files, key=lambda path: path.startswith(f"{RELEASED}/")):
+        (target / path).parent.mkdir(parents=True, exist_ok=True)
+        write_aside(target / path, files[path])
+
+
 def _write_zip(files: Mapping[str, bytes], target: Path) -> None:
     """The same bytes for the same files: no dates."""
-    with zipfile.ZipFile(target, "w") as archive:
+    stream = io.BytesIO()
+    with zipfile.ZipFile(stream, "w") as archive:
         for path, content in files.items():
             entry = zipfile.ZipInfo(f"{INSIDE}/{path}")
             entry.compress_type, entry.external_attr = zipfile.ZIP_DEFLATED, 0o644 << 16
             archive.writestr(entry, content)
+    write_aside(target, stream.getvalue())

@@ -1,5 +1,6 @@
 """`autograder release`: what students get works, names mistakes, and holds no solution."""
 
+import errno
 import json
 import os
 import subprocess
@@ -12,7 +13,8 @@ import pytest
 from autograder import ROOT, lessons
 from autograder.building.lesson import find
 from autograder.checking import registry
-from autograder.releasing import secrets
+from autograder.grading.self_check import RELEASED
+from autograder.releasing import secrets, write
 from autograder.releasing.contents import ReleaseError, contents
 from autograder.releasing.write import release
 from tests.autograder.releasing import asked_there
@@ -186,6 +188,48 @@ def test_a_zip_is_the_same_each_time_and_opens_in_one_folder(monkeypatch, tmp_pa
     assert (tmp_path / "one.zip").read_bytes() == (tmp_path / "two.zip").read_bytes()
     with zipfile.ZipFile(tmp_path / "one.zip") as archive:
         assert {name.partition("/")[0] for name in archive.namelist()} == {"attention-course"}
+
+
+class FullDisk:
+    """Writes so many files; then there is no room."""
+
+    def __init__(self, room):
+        self.room = room
+
+    def write(self, path, content):
+        if not self.room:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path))
+        self.room -= 1
+        path.write_bytes(content)
+
+
+def test_wherever_a_full_disk_stops_a_release_the_same_command_goes_on(monkeypatch, tmp_path):
+    course = ["README.md", "lessons/a/a.ipynb", f"{RELEASED}/a/a.ipynb", "x/y.py"]
+    first, second = (dict.fromkeys(course, text) for text in (b"1", b"2"))
+    monkeypatch.setattr(write.secrets, "leaks", lambda *_: [])
+    monkeypatch.setattr(write.secrets, "secrets", lambda *_: [])
+    for room in range(len(course)):
+        folder = tmp_path / str(room)
+        for files in (first, second):
+            monkeypatch.setattr(write, "contents", lambda _, files=files: files)
+            with monkeypatch.context() as patch:
+                patch.setattr(write, "write_aside", FullDisk(room).write)
+                with pytest.raises(OSError):
+                    release(["00"], folder)
+            assert release(["00"], folder).kept == []
+            assert {path: (folder / path).read_bytes() for path in course} == files
+
+
+def test_a_zip_that_finds_no_room_leaves_the_one_before(monkeypatch, tmp_path):
+    monkeypatch.setattr(write, "contents", lambda _: {"README.md": b"1"})
+    release(["00"], tmp_path / "a.zip")
+    before = (tmp_path / "a.zip").read_bytes()
+    monkeypatch.setattr(write, "contents", lambda _: {"README.md": b"2"})
+    with monkeypatch.context() as patch:
+        patch.setattr("attention.provided.files.open", FullDisk(0).write, raising=False)
+        with pytest.raises(OSError):
+            release(["00"], tmp_path / "a.zip")
+    assert (tmp_path / "a.zip").read_bytes() == before
 
 
 def test_bad_requests_are_refused_in_a_sentence(tmp_path):
