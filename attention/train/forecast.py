@@ -15,6 +15,7 @@ import time
 from pathlib import Path
 
 import torch
+from torch import distributed
 
 from attention.provided.kept import kept_bytes
 from attention.train.corpora import Pairs
@@ -127,13 +128,20 @@ class Rehearsal(Trainer):
         cpu, begin = time.process_time(), time.perf_counter()
         measured: list[float] = []
         while len(measured) < STEPS[1]:
-            if len(measured) >= STEPS[0] and time.perf_counter() - begin > SECONDS:
+            if len(measured) >= STEPS[0] and self._is_late(begin):
                 break
             start = time.perf_counter()
             self._take_a_step()
             measured.append(time.perf_counter() - start)
         tokens = sum(int(row["tokens"]) for row in self.rows[-len(measured) :])
         return measured, tokens, time.process_time() - cpu
+
+    def _is_late(self, begin: float) -> bool:
+        """Whether the first process has measured for long enough: a step needs all of them."""
+        late = torch.tensor(float(time.perf_counter() - begin > SECONDS), device=self.device)
+        if distributed.is_initialized():
+            distributed.broadcast(late, 0)
+        return bool(late)
 
     def _take_a_step(self) -> None:
         self.rows.append(self._advance())

@@ -157,11 +157,21 @@ def test_it_measures_a_students_pieces_and_writes_nothing(tmp_path, capsys, monk
     assert before.items() <= {path: path.stat().st_mtime_ns for path in pieces.iterdir()}.items()
 
 
+OF_TWO = """
+import os, sys
+from attention.train import forecast
+from attention.train.__main__ import main
+forecast.SECONDS = 1e9 * float(os.environ["RANK"])  # the second alone would measure for long
+sys.exit(main(sys.argv[1:]))
+"""
+
+
 def test_of_two_processes_one_prints_and_none_writes(tmp_path):
     folder = tmp_path / "run"
+    (tmp_path / "of_two.py").write_text(OF_TWO)
     start = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
     done = subprocess.run(
-        [*start, "-m", "attention.train", *dry_run(folder, "--max-tokens", "256")],
+        [*start, str(tmp_path / "of_two.py"), *dry_run(folder, "--max-tokens", "256")],
         capture_output=True,
         text=True,
         timeout=300,
@@ -171,7 +181,7 @@ def test_of_two_processes_one_prints_and_none_writes(tmp_path):
     first, *rest = done.stdout.splitlines()
     assert first.startswith(f"a dry run: nothing is written to {folder}")
     assert [line[:12].strip() for line in rest] == LINES
-    assert "2 processes" in rest[0]
+    assert "2 processes" in rest[0] and "of 5 measured" in done.stdout
     assert not folder.exists()
     assert [path for path in tmp_path.rglob("*") if path.suffix in (".safetensors", ".csv")] == []
 
