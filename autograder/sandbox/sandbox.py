@@ -2,9 +2,12 @@
 
 import json
 import math
+import re
+import shutil
 import socket
 import subprocess
 import sys
+import tempfile
 from typing import Any, Self
 
 from autograder.inside import channel
@@ -21,7 +24,8 @@ class Sandbox:
     """A place to run the submissions of one lesson, one after the other.
 
     ``policy`` is 'required', 'auto' or 'off'; see ``policy.walls``. ``secrets`` are paths that are
-    hidden inside, beside the repository's own. Raises SandboxRefused where one stays in sight.
+    hidden inside, beside the repository's own. Raises SandboxRefused where one stays in sight, and
+    where the temporary folder cannot take what the sandbox shows, as on a full disk.
     """
 
     def __init__(
@@ -33,7 +37,7 @@ class Sandbox:
     ) -> None:
         self.limits, self._secrets = limits, secrets
         self._walls = walls(policy)
-        self._temporary = Temporary()
+        self._temporary = _folder()
         self._folder = self._temporary.path
         self._zygote: Any = None  # a Popen, and its control socket, while it lives
         self._control: Any = None
@@ -44,8 +48,10 @@ class Sandbox:
             view.prepare(self._folder / "course", lesson)
             if self._walls != NONE:
                 proof.prove(secrets)
-        except BaseException:
+        except BaseException as error:
             self.close()
+            if isinstance(error, OSError):
+                raise _no_place(error) from None
             raise
 
     def __enter__(self) -> Self:
@@ -168,6 +174,23 @@ class Sandbox:
             self._zygote.stderr.close()
             self._control.close()
             self._zygote = self._control = None
+
+
+def _folder() -> Temporary:
+    try:
+        return Temporary()
+    except OSError as error:
+        raise _no_place(error) from None
+
+
+def _no_place(error: OSError) -> SandboxRefused:
+    """What is said of a temporary folder that is full, or that nobody may write."""
+    said = error.args[0][0][2] if isinstance(error, shutil.Error) else str(error)
+    why = re.sub(r"^\[Errno \d+\] ([^:]*).*", r"\1", said)
+    return SandboxRefused(
+        f"no sandbox can be made in {tempfile.gettempdir()}: {why}. Make room there, or let TMPDIR "
+        "name another folder, and run the same command again"
+    )
 
 
 def _describe(status: int | None) -> str:

@@ -1,5 +1,9 @@
 """The sandbox: what a student's process sees, what it may use, and how it ends."""
 
+import errno
+import os
+import shutil
+import tempfile
 import time
 from pathlib import Path
 
@@ -8,6 +12,7 @@ import torch
 
 from autograder.inside.answer import AnswerRaised
 from autograder.sandbox import bubblewrap, view
+from autograder.sandbox.policy import SandboxRefused
 from autograder.sandbox.sandbox import Sandbox
 from tests.autograder.sandbox.boxes import LESSON, LIMITS, printed
 from tests.needs import needs
@@ -131,6 +136,28 @@ class TestAnswers:
         process = box.start()
         process.run("from torch.nn.functional import mse_loss")
         assert process.resolve("mse_loss")[1] == "torch.nn.functional"
+
+
+@pytest.mark.parametrize("made", ["tempfile.mkdtemp", "pathlib.Path.mkdir", "shutil.copytree"])
+@pytest.mark.parametrize("policy", ["required", "auto", "off"])
+@pytest.mark.parametrize("several", [False, True])
+def test_a_temporary_folder_without_room_refuses_the_class(
+    monkeypatch, tmp_path, made, policy, several
+):
+    full = OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), "x")
+
+    def fill(*_, **__):
+        raise shutil.Error([("a", "b", str(full)), ("c", "d", str(full))]) if several else full
+
+    monkeypatch.setattr("autograder.sandbox.sandbox.walls", lambda policy: "none")
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    monkeypatch.setattr(made, fill)
+    with pytest.raises(SandboxRefused) as refused:
+        Sandbox(LESSON, policy)
+    assert str(refused.value).startswith(
+        f"no sandbox can be made in {tmp_path}: No space left on device. Make room there"
+    )
+    assert not [*tmp_path.iterdir()]
 
 
 class TestView:
