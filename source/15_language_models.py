@@ -33,6 +33,7 @@ from attention.provided.data import BOS, EOS, PAD, in_words, is_test
 from attention.provided.descent import fewer
 from attention.provided.files import ROOT
 from attention.provided.keywords import SEP
+from attention.provided.predictions import compare
 from attention.provided.progress import Bar
 from attention.tokens_and_positions import embed, sinusoidal_positions
 from attention.transformer import Encoder
@@ -284,7 +285,10 @@ for begin in ("", "seven hundred", "forty thousand", "nine thousand e", "twenty 
 # ### Predict first
 # Now it draws each letter at random from its probabilities, sharpened or flattened by a temperature
 # (lesson 13). Of 200 texts at temperature 1, how many are numbers, spelled rightly to the last
-# letter? And how many of those were kept from it: none, or about one in ten? Decide, then run.
+# letter? (And how many of those were kept from it: none, or about one in ten?)
+
+# %%
+prediction = None  # a number from 0 to 200; None skips this
 
 # %% demo=true
 noise, numbers = torch.Generator().manual_seed(0), unseen | set(known)
@@ -302,6 +306,9 @@ for temperature in (0.5, 1.0, 1.5):
     right, new = sum(text in numbers for text in texts), sum(text in unseen for text in texts)
     print(f"temperature {temperature}: {right} of {count} are numbers, {new} of those kept back")
     print("    e.g.", "; ".join(texts[:3]))
+    if temperature == 1:
+        at_one = right
+compare(prediction, at_one, f"numbers among {count} texts at temperature 1")
 
 # %% [markdown]
 # At temperature 1 about seven texts in eight are numbers. Some of them were held out: one number in
@@ -632,7 +639,10 @@ print(keywords.text(texts[0]), "\n→", keywords.text(summaries[0]))
 # ### Predict first
 # Which share of the topic words does a model find that reads only half of each text? (Whoever says
 # the same four words every time finds 0.34.) And does a decoder that reads all the text coarsely
-# find more than that, or less? Decide, then run.
+# find more than that, or less?
+
+# %%
+prediction = None  # share of topic words from half of each text, from 0 to 1; None skips this
 
 # %% demo=true
 found = json.loads((ROOT / "data" / "language_models.json").read_text(encoding="utf-8"))
@@ -644,6 +654,8 @@ for name, row in found["models"].items():
     print(f"{name:<34}{numbers}  {seconds:5.0f}  {shares[0]:<18}  {shares[1]}")
 for name, (share, exact) in found["baselines"].items():
     print(f"{name:<65}{share:<18.2f}  {exact:.2f}")
+half = sorted(found["models"]["decoder only, short"]["found"])[1]
+compare(prediction, half, "found by the decoder that reads half, median of three seeds")
 
 # %% demo=true
 _, ax = plots.plt.subplots(figsize=(7.5, 3.6))
@@ -739,8 +751,11 @@ for row in (next(row for row in rows if row.name == name) for name in ("merge", 
 # ### Predict first
 # Functions are copied and changed a little, and their docstrings with them. Two rows are *near
 # twins* if they share at least half of their runs of five words. One row in ten is kept for tests.
-# What share of those has a near twin in training, if they are drawn at random? And if no function
-# name may be on both sides, is it half as large, or a tenth? Decide, then run.
+# What share of those has a near twin in training, if they are drawn at random? (And if no function
+# name may be on both sides, is it half as large, or a tenth?)
+
+# %%
+prediction = None  # a share from 0 to 1; None skips this
 
 # %%
 pairs = docstrings.twins(rows)
@@ -753,6 +768,9 @@ for how, key in docstrings.SPLITS.items():
     test_places = {i for i, row in enumerate(rows) if docstrings.is_test(key(row))}
     leaked = sum(bool(near[i] - test_places) for i in test_places)
     print(f"{how:<14}  {len(test_places):9}  {leaked / len(test_places):.1%}")
+    if how == "at random":
+        at_random = leaked / len(test_places)
+compare(prediction, at_random, "share with a near twin in training, drawn at random")
 
 # %% [markdown]
 # Of the rows drawn at random 9.1 % have a near twin in training, and splitting by name hardly
@@ -779,17 +797,23 @@ for written in ("Return the tensor.", "Return the mean of a tensor.", "Tensor me
 # ### Predict first
 # Before anything is trained: what do rules reach that learn nothing? One takes the first words of
 # the rest; one the name of the function, cut into words; one writes “Return the” before that name.
-# Which of the three is best? Decide, then run.
+# Which of the three is best, and what does it reach? (ROUGE-L is 1 for the same words in the same
+# order.)
+
+# %%
+prediction = None  # ROUGE-L of the best rule, from 0 to 1; None skips this
 
 # %% demo=true
 learn, test = docstrings.split(rows)
 print(f"{len(learn)} rows to learn from, {len(test)} to test\n")
-draw = torch.Generator().manual_seed(0)
+draw, reached = torch.Generator().manual_seed(0), []
 for name, rule in docstrings.RULES.items():
     scores = torch.tensor(docstrings.rouge_l([rule(row) for row in test], test))
     again = scores[torch.randint(len(test), (1000, len(test)), generator=draw)].mean(dim=1)
     low, high = again.quantile(torch.tensor([0.025, 0.975])).tolist()
     print(f"{name:<28} {scores.mean():.3f}   95 %: {low:.3f} to {high:.3f}")
+    reached.append(scores.mean().item())
+compare(prediction, max(reached), "ROUGE-L of the best rule")
 
 # %% [markdown]
 # “Return the” and the name is best, with 0.244, 0.03 above the name alone, for two words that are

@@ -27,6 +27,7 @@ from attention.masked_attention import masked_attention
 from attention.provided import digits, documents, plots
 from attention.provided.descent import fewer
 from attention.provided.files import ROOT
+from attention.provided.predictions import compare
 from attention.provided.progress import Bar
 from attention.provided.sublayers import watch_attention
 from attention.provided.summary import summary
@@ -239,7 +240,10 @@ def mean_with_tanh(reader, x, mask):
 #   the mean of these is taken.
 #
 # In a document each city occurs at most once. Which of the four readers can find Ada's, and which
-# can only guess among the cities that occur? Decide, then run.
+# can only guess among the cities that occur? How many of the four can?
+
+# %%
+prediction = None  # a number from 0 to 4; None skips this
 
 
 # %% demo=true
@@ -286,6 +290,8 @@ for line, (name, runs) in zip(ax.lines, curves.items(), strict=True):
 sizes = (test_set.words != 0).any(dim=2).sum(dim=1)  # (B,): how many cities a document has
 guess = ax.axhline((1 / sizes).mean(), color=plots.GREY, linestyle="--", linewidth=1.2)
 limits = ax.set_ylim(0, 1.05)
+able = sum(runs[:, -1].amin().item() > 0.9 for runs in curves.values())
+compare(prediction, able, "readers that are right for 0.9 of the documents, with every seed")
 
 # %% [markdown]
 # *Share of 500 test documents that are answered correctly, against training step: means and ranges
@@ -505,9 +511,10 @@ print(summary(model, data.test_images[:1]))
 # ### Predict first
 # - Put the 16 patches of every image into another order, the same for all images, in training and
 #   test. How many of the 359 test images will that cost the ViT, and how many the CNN?
-# - Take the positions away instead. Which share is still right: 0.98, 0.78 or 0.10?
-#
-# Decide, then run.
+# - Take the positions away instead. Which share is still right?
+
+# %%
+prediction = None  # the share without positions, from 0 to 1; None skips this
 
 # %% demo=true
 stored = json.loads((ROOT / "data" / "digits.json").read_text(encoding="utf-8"))
@@ -523,6 +530,8 @@ ax.invert_yaxis()
 ax.set(xscale="log", xlabel=f"wrong, of {n_test} test images")
 ticks = ax.set_xticks([2, 5, 10, 20, 50, 100], [2, 5, 10, 20, 50, 100])
 ax.minorticks_off()
+without = sorted(rows["ViT, no positions"]["right"])[1]
+compare(prediction, without, "right without positions, median of three seeds")
 
 # %% [markdown]
 # *Wrong test images, on a logarithmic scale, one dot per seed. Logistic regression draws nothing at
@@ -656,7 +665,10 @@ for ax, name in zip(axes[:, 0], ("image", "attention", "occlusion"), strict=True
 # ### Predict first
 # Blank one patch of every test image: a random one, the most attended one, or the one with most
 # ink. Most ink needs no model at all: it is the **control**. Put the three in order: which costs
-# most of the right answers, which least? Decide, then run.
+# most of the right answers, which least? And how many stay right without the most attended patch?
+
+# %%
+prediction = None  # the share without the most attended patch, from 0 to 1; None skips this
 
 # %% demo=true
 left, seeds = stored["right with one patch blank"], stored["settings"]["seeds"]
@@ -670,6 +682,8 @@ ax.invert_yaxis()
 label = ax.set(xlabel="still right, of all test images", ylabel="which patch is blank")
 for name, numbers in stored["correlation"].items():
     print(f"correlation of {name:<19}", *(f"{number:+.2f}" for number in numbers))
+attended = sorted(left["most attended"])[1]
+compare(prediction, attended, "right without the most attended patch, median of three seeds")
 
 # %% [markdown]
 # *Share of the test images that is still right with one patch blank; a sign per seed. “Largest

@@ -34,6 +34,7 @@ from attention.provided.data import PAD
 from attention.provided.descent import fewer
 from attention.provided.explorer import Sentence, explorer
 from attention.provided.files import ROOT
+from attention.provided.predictions import compare
 from attention.provided.sublayers import watch_attention
 from attention.sequence_to_sequence import shift_right
 from attention.transformer import Encoder, Transformer, Translator, masks_from_tokens
@@ -240,7 +241,10 @@ check.LeaveOneOut(LeaveOneOut)
 # %% [markdown]
 # ### Predict first
 # For 231: at which letters will hiding *thirty* matter? At all seven of *dreißig*, or at some of
-# them? And at any letter outside? Decide, then run.
+# them? And at any letter outside? At how many letters in all will it cost more than one nat?
+
+# %%
+prediction = None  # a number of letters; None skips this
 
 # %% demo=true
 lost = LeaveOneOut(model)(one.source, one.target)[0]
@@ -252,6 +256,8 @@ for ax in axes:
     ax.set(xlabel="words", ylabel="letter to be written")
 top = lost[:-1].max(dim=1)
 print(*(f"{a}:{size:.1f}" for a, size in zip(letters, top.values.tolist(), strict=False)))
+mattered = (lost[:-1, words.index("thirty")] > 1).sum().item()
+compare(prediction, mattered, "letters that lose more than one nat without thirty")
 
 # %% [markdown]
 # *Left: the map of before. Right: how much log-probability each letter loses without each word, as
@@ -366,7 +372,10 @@ check.break_null_space_dimension(break_null_space_dimension)
 # ### Predict first
 # Heads have 32 features. From which T on must there be a null space? And which of the three
 # attentions gets there with a number of six digits, which has at most 9 words and EOS: the
-# encoder's, the decoder's, the cross-attention? Decide, then run.
+# encoder's, the decoder's, the cross-attention?
+
+# %%
+prediction = None  # the least T with a null space, whatever the values are; None skips this
 
 # %% demo=true
 long = sorted(corpus.test, key=lambda pair: -len(pair[2]))[:1]
@@ -378,6 +387,8 @@ for name, look in long_looks.items():
 found = stored["null space"]
 print(f"targets of more than 33 tokens: {found['targets of more than 33 tokens']:.0%}", end="   ")
 print("longest source:", found["longest source"])
+least = look.values.shape[-1] + 2  # one more than the conditions: features, and the sum
+compare(prediction, least, "least T with a null space, whatever the values are")
 
 # %% [markdown]
 # There must be one from T = 34 on: 32 features and the sum make 33 conditions. In the longest
@@ -554,13 +565,18 @@ check.token_identifiability(token_identifiability)
 # %% [markdown]
 # ### Predict first
 # After two trained layers, what share of the hidden vectors is still nearest to its own token? And
-# is it larger or smaller in a model of the same sizes that was never trained? Decide, then run.
+# is it larger or smaller in a model of the same sizes that was never trained?
+
+# %%
+prediction = None  # the share in the trained model, from 0 to 1; None skips this
 
 # %% demo=true
 rows = stored["identifiability"]
 for row in rows["trained"][0]:
     controls = " ".join(f"{control[row]:.3f}" for control in rows["untrained"])
     print(f"{row:<29} trained {rows['trained'][0][row]:.3f}   untrained, three seeds {controls}")
+own = rows["trained"][0]["layer 1, cosine"]
+compare(prediction, own, "nearest to the own token after two trained layers")
 
 # %% [markdown]
 # Share of source tokens of 200 sentences whose nearest input is their own. It is 1 after both
@@ -700,7 +716,10 @@ for name, sizes in importance.items():
 #
 # ### Predict first
 # Each of encoder, decoder's self-attention and cross-attention has eight heads. How many can each
-# of them lose, least important first, while 99 % of the numbers stay right? Decide, then run.
+# of them lose, least important first, while 99 % of the numbers stay right?
+
+# %%
+prediction = None  # heads of the encoder that can go, from 0 to 8; None skips this
 
 # %% demo=true
 pruned = stored["pruning"]
@@ -720,6 +739,8 @@ for ax, (group, curves) in zip(axes.flat, pruned["curves"].items(), strict=True)
             min([n for n, s in enumerate(c) if s < 0.99], default=len(c)) - 1 for c in curves[name]
         ]
         print(f"{title:<33} {name:<22} heads that can go while 0.99 stay right:", *few)
+        if (group, name) == ("encoder", "least important first"):
+            compare(prediction, few[0], title + ", least important first")
 plots.legend(axes[0, 0], fontsize=8, loc="lower left")
 for ax in axes[:, 0]:
     ax.set_ylabel("numbers right")

@@ -30,6 +30,7 @@ from attention.provided import plots, recall
 from attention.provided.cost import device_at_hand, peak_mib, shortest
 from attention.provided.descent import fewer
 from attention.provided.files import ROOT
+from attention.provided.predictions import compare
 from attention.scaled_dot_product_attention import attention_multiplications
 from autograder import check
 
@@ -214,7 +215,10 @@ check.flash_attention(flash_attention)
 # Dense attention, your tiles of 256 · 256, and PyTorch's fused kernel, which works in tiles as
 # well, at T = 4 096. Your tiles do the same multiplications as dense attention, and a few more, in
 # Python loops. By which factor do they need less memory? And are they slower than dense attention,
-# or quicker? Decide, then run.
+# or quicker?
+
+# %%
+prediction = None  # the time of your tiles, if that of dense attention is 1; None skips this
 
 # %% demo=true
 T = fewer(4096, 1024)
@@ -224,11 +228,15 @@ ways = {
     "tiles": lambda: flash_attention(q, k, v, 256)[0],
     "fused kernel": lambda: F.scaled_dot_product_attention(q, k, v),
 }
+clocks = {}
 with torch.no_grad():
     expected = ways["fused kernel"]()
     for name, way in ways.items():
         off, clock = (way() - expected).abs().max().item(), shortest(way, device, least=2)
         print(f"{name:<13} {clock:7.1f} ms   peak {mib(peak_mib(way, device))}   off by {off:.0e}")
+        clocks[name] = clock
+tiles = clocks["tiles"] / clocks["dense"]
+compare(prediction, tiles, "time of your tiles, dense attention = 1, here and now")
 
 # %% [markdown]
 # The same numbers up to rounding, from a small part of the memory: on a CPU dense attention takes
@@ -275,11 +283,13 @@ for name, numbers in counted.items():
 #
 # ### Predict first
 # The larger the block, the fewer bytes move, as long as a tile fits into the fast memory. How large
-# should it be: 32, 256 or 2 048? And is the best block quicker than dense attention? Here is the
-# time of `flash_attention` at T = 2 048 with blocks from 32 to T, from
-# `data/efficient_attention.json`. In the course's repository `python -m
-# benchmarks.efficient_attention` writes this file, and `make bench-efficient-attention` measures
-# all of it on your machine. Decide, then run.
+# should it be? And is the best block quicker than dense attention? Here is the time of
+# `flash_attention` at T = 2 048 with blocks from 32 to T, from `data/efficient_attention.json`. In
+# the course's repository `python -m benchmarks.efficient_attention` writes this file, and
+# `make bench-efficient-attention` measures all of it on your machine.
+
+# %%
+prediction = None  # the quickest block, from 32 to 2048; None skips this
 
 # %% demo=true
 stored = json.loads((ROOT / "data" / "efficient_attention.json").read_text(encoding="utf-8"))
@@ -294,6 +304,7 @@ ax.set_xticks(blocks, blocks)
 ax.minorticks_off()
 limits = ax.set_ylim(0)
 print(*(f"{block}: {ms / dense:.2f}" for block, ms in stored["blocks"][1:]), sep="   ")
+compare(prediction, blocks[clock.index(min(clock))], "quickest block")
 
 # %% [markdown]
 # *Time of the same multiplications against the block. Dashed: dense attention.* Small tiles pay for
@@ -459,10 +470,13 @@ from attention.efficient_attention import window_in_blocks
 # %% [markdown]
 # ### Predict first
 # Five ways, on doubly logarithmic axes: dense, tiles, fused kernel, window, linear. Which of them
-# rise with slope 2 in time, and which in memory? (The others have slope 1.) Decide, then run.
+# rise with slope 2 in time, and which in memory? (The others have slope 1.)
+
+# %%
+prediction = None  # how many of the five have slope 2 in time; None skips this
 
 # %% demo=true
-axes = plots.panels(columns=2, width=4.2, height=3.4, share=False)
+axes, slopes = plots.panels(columns=2, width=4.2, height=3.4, share=False), []
 for name, rows in stored["cost"].items():
     lengths, clock, peaks = zip(*rows, strict=True)
     axes[0].plot(lengths, clock, "o-", markersize=3, label=name)
@@ -472,6 +486,7 @@ for name, rows in stored["cost"].items():
     shown = f"{clock[-1]:9.1f} ms   peak {mib(peaks[-1])}"
     power = math.log(clock[-1] / clock[-4], lengths[-1] / lengths[-4])
     print(f"{name:<13} T = {lengths[-1]:6,d} {shown}   last points: time ∝ T^{power:.1f}")
+    slopes.append(power)
 once, again = (dict(row[:2] for row in stored["cost"][name])[2048] for name in ("tiles", "dense"))
 ratios = once / again, dict(stored["blocks"])[256] / dict(stored["blocks"])[0]
 print("tiles of 256 ÷ dense at T = 2 048: {:.2f} here, {:.2f} above".format(*ratios))
@@ -483,6 +498,7 @@ for ax, label in zip(axes, ("milliseconds", "peak MiB"), strict=True):
     ax.set_xticks([512, 2048, 8192, 32768], ["512", "2 048", "8 192", "32 768"])
     ax.minorticks_off()
 legend = plots.legend(axes[0], fontsize=8)
+compare(prediction, sum(slope > 1.5 for slope in slopes), "ways with slope 2 in time")
 
 # %% [markdown]
 # *Four heads, d = 32, float32, forward only. Dashed: the budget; dense attention stops where it
@@ -513,8 +529,11 @@ print("answers ", *answers[0].tolist())
 #
 # ### Predict first
 # With d_k = 16, 32 pairs and a window of 32 on each side: which share will dense, linear and window
-# attention get right? (Chance is 0.06.) Decide, then run: here is one seed of the first two, live,
-# with *your* functions:
+# attention get right? (Chance is 0.06.) Here is one seed of the first two, live, with *your*
+# functions:
+
+# %%
+prediction = None  # the share that the window gets right, from 0 to 1; None skips this
 
 # %% demo=true
 for name, attention in (("dense", masked_attention), ("linear", linear_attention)):
@@ -529,6 +548,7 @@ for name, attention in (("dense", masked_attention), ("linear", linear_attention
 
 # %% demo=true
 rows = [row for row in stored["recall"] if row["steps"] == settings["steps"]]
+window = [row["right"]["32"] for row in rows if (row["kind"], row["d_k"]) == ("window", 16)]
 axes = plots.panels(columns=3, width=3.4, height=3.2, share=False)
 colours = {"dense": plots.BLUE, "linear": plots.VERMILION, "window": plots.GREEN}
 shapes = {"dense": "o", "linear": "s", "window": "^"}
@@ -558,6 +578,7 @@ handles = {line.get_label(): line for line in axes[2].lines[:-1]}
 legend = axes[0].figure.legend(
     handles.values(), handles, fontsize=8, ncols=3, loc="outside upper center"
 )
+compare(prediction, sorted(window)[1], "window, d_k = 16, 32 pairs: right, median of three seeds")
 
 # %% demo=true
 for kind in colours:
