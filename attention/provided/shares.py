@@ -34,7 +34,8 @@ def main() -> None:
     plain = [gradient / world for gradient in own]
     for gradient in weighted + plain:
         distributed.all_reduce(gradient)
-    print(f"process {rank} of {world}: {tokens} of {total} tokens", flush=True)
+    # One write, so that the two processes do not write into each other's line.
+    print(f"process {rank} of {world}: {tokens} of {total} tokens\n", end="", flush=True)
     distributed.barrier()
     if rank == 0:
         whole = trainings.gradients_of(model, corpus.batch(pairs))

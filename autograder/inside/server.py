@@ -4,6 +4,7 @@ Nothing here is trusted by the grader: the student's code shares this process an
 it. All it can do is send wrong answers.
 """
 
+import gc
 import sys
 import traceback
 from typing import Any
@@ -52,11 +53,24 @@ class Server:
         result = self._shell.run_cell(source, store_history=False)
         error = result.error_before_exec or result.error_in_exec
         reply = {} if error is None else {"error": describe(error)}
+        if error is not None:
+            self._let_go(error)
         if error is None and result.result is not None:
             reply["shown"] = self._shell.display_formatter.format(result.result)[0].get(
                 "text/plain", ""
             )[: self._output_chars]
         return reply
+
+    def _let_go(self, error: BaseException) -> None:
+        """Free what the frames of a failed cell hold: else the cells after it might lack memory.
+
+        The shell keeps its last result, which refers to its own frame: that lasts until a
+        collection.
+        """
+        self._shell.last_execution_result = None
+        traceback.clear_frames(error.__traceback__)
+        if isinstance(error, MemoryError):
+            gc.collect()
 
     def _resolve(self, id: int, name: str) -> dict[str, Any]:
         """Find what the notebook calls ``name``; reply with a number for it, and its module."""

@@ -107,6 +107,8 @@ def test_two_real_processes_agree_with_one():
     weighted = re.search(r"weighted with its tokens: (\S+)", done.stdout)
     plain = re.search(r"plain mean of the processes: +(\S+)", done.stdout)
     assert weighted, done.stderr
+    lines = re.findall(r"^process ([01]) of 2: \d+ of \d+ tokens$", done.stdout, re.MULTILINE)
+    assert sorted(lines) == ["0", "1"], done.stdout
     assert float(weighted[1]) < 1e-5 < 0.1 < float(plain[1])
 
 

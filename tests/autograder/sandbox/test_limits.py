@@ -135,6 +135,18 @@ class TestLimits:
         with pytest.raises(StudentLost, match="no memory left: what the notebook keeps"):
             process.resolve("f")[0].call([torch.ones(1 << 20)], {})
 
+    @pytest.mark.parametrize("last", ["raise", "raise ValueError", "raise ValueError from error"])
+    def test_what_a_failed_cell_took_is_there_for_the_next(self, box, last):
+        process = box.start()
+        process.run("import gc; gc.disable()")  # else it depends on when garbage is collected
+        failed = process.run(
+            "def take():\n    kept = []\n    try:\n"
+            "        while True: kept.append(bytearray(1 << 22))\n"
+            f"    except MemoryError as error: {last}\ntake()"
+        )
+        assert failed["error"]["name"] in ("MemoryError", "ValueError")
+        assert printed(process, "print(len(bytearray(3 << 29)))") == str(3 << 29)
+
     def test_a_result_of_a_thousand_million_elements_is_refused(self, box):
         process = box.start()
         process.run("import torch\ndef f(): return torch.zeros(1).expand(10 ** 9)")
