@@ -1,6 +1,7 @@
 """Which modules of the course some code imports, directly or through others: found by reading."""
 
 import ast
+import itertools
 from collections.abc import Container, Iterable
 from functools import lru_cache
 from pathlib import Path
@@ -39,6 +40,8 @@ def modules(
 def imported(code: str, package: str = "", at_once: bool = False) -> frozenset[str]:
     """Dotted names of all that ``code``, of a module of ``package``, may import.
 
+    What it runs as a program of its own counts, too, where ``"-m"`` and the name stand in a list.
+
     at_once  only what is needed to import the code itself: nothing that its functions import
     """
     found: set[str] = set()
@@ -52,8 +55,18 @@ def imported(code: str, package: str = "", at_once: bool = False) -> frozenset[s
             start = ".".join([*above, *([node.module] if node.module else [])])
             found |= {start, *(f"{start}.{alias.name}" for alias in node.names)}
         elif not (at_once and isinstance(node, LATER)):
+            found |= _run_as_programs(node) if isinstance(node, ast.List) else set()
             waiting += ast.iter_child_nodes(node)
     return frozenset(found)
+
+
+def _run_as_programs(node: ast.List) -> set[str]:
+    words = [getattr(element, "value", None) for element in node.elts]
+    return {
+        name
+        for option, name in itertools.pairwise(words)
+        if option == "-m" and isinstance(name, str)
+    }
 
 
 def _named(text: str) -> list[str]:

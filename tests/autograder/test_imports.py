@@ -36,6 +36,9 @@ def root(tmp_path):
         ("import attention.late", {"late", "leaf"}),
         ("import attention.named, attention.words", {"named", "words"}),
         ("import torch, autograder, attention", set()),
+        ("run([python, '-m', 'attention.late', '-q'])", {"late", "leaf"}),
+        ("def later():\n    return ['-m', 'attention.leaf']", {"leaf"}),
+        ("print('-m', 'attention.leaf', ['-m'], ['-m', 2])", set()),
     ],
 )
 def test_imports_are_followed(root, code, expected):
