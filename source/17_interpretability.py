@@ -740,7 +740,8 @@ for ax, (group, curves) in zip(axes.flat, pruned["curves"].items(), strict=True)
         ]
         print(f"{title:<33} {name:<22} heads that can go while 0.99 stay right:", *few)
         if (group, name) == ("encoder", "least important first"):
-            compare(prediction, few[0], title + ", least important first")
+            of_encoder = few[0]
+compare(prediction, of_encoder, "heads of the encoder that can go, least important first")
 plots.legend(axes[0, 0], fontsize=8, loc="lower left")
 for ax in axes[:, 0]:
     ax.set_ylabel("numbers right")

@@ -240,11 +240,11 @@ compare(prediction, tiles, "time of your tiles, dense attention = 1, here and no
 
 # %% [markdown]
 # The same numbers up to rounding, from a small part of the memory: on a CPU dense attention takes
-# about eighty times as much as the tiles. And in spite of the loops the tiles are *quicker*, at
-# about 0.6 of the time in the recorded measurement below. All three make each score once and use it
-# once, and the tiles have little more to multiply. So the times differ for other reasons. One is
-# where the numbers are in between; another, how many calls Python makes: the fused kernel is a
-# single one. This measurement does not tell them apart.
+# forty to eighty times as much as the tiles, as the run goes. And in spite of the loops the tiles
+# are *quicker*, at about 0.6 of the time in the recorded measurement below. All three make each
+# score once and use it once, and the tiles have little more to multiply. So the times differ for
+# other reasons. One is where the numbers are in between; another, how many calls Python makes: the
+# fused kernel is a single one. This measurement does not tell them apart.
 #
 # ## Operations and bytes
 # A processor multiplies faster than its main memory delivers numbers. So two things are to be
