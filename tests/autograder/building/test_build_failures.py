@@ -1,5 +1,6 @@
 """A build that fails: the file and line, and everything as it was."""
 
+import errno
 import os
 
 import nbformat
@@ -12,7 +13,7 @@ from autograder.building.source import SourceError
 
 
 def broken_replace(*_):
-    raise OSError("no space left on device")
+    raise OSError(errno.ENOSPC, "no space left on device")
 
 
 def stderr(cell):
