@@ -102,4 +102,6 @@ def _outcome(future: Any) -> Graded | WorkFailed:
         return WorkerLost("each worker of the cluster that had it was ended; grade it again")
     if isinstance(error, MachineShort):
         return WorkerLost(str(error))
+    if error is None:  # its status is 'lost' or 'cancelled': a worker ended with what it had done
+        return WorkerLost("the cluster lost it with a worker; grade it again")
     return WorkFailed(f"{type(error).__name__}: {error}")
