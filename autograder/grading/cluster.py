@@ -93,15 +93,14 @@ def grade(task: Task) -> Graded:
 
 
 def _outcome(future: Any) -> Graded | WorkFailed:
-    if future.status == "finished":
+    """What an ended task gave; waits again where a worker was lost with what it had done."""
+    try:
         return future.result()
-    error = future.exception()
-    if isinstance(error, SandboxRefused):
-        raise error
-    if type(error).__name__ == "KilledWorker":
-        return WorkerLost("each worker of the cluster that had it was ended; grade it again")
-    if isinstance(error, MachineShort):
+    except SandboxRefused:
+        raise
+    except MachineShort as error:
         return WorkerLost(str(error))
-    if error is None:  # its status is 'lost' or 'cancelled': a worker ended with what it had done
-        return WorkerLost("the cluster lost it with a worker; grade it again")
-    return WorkFailed(f"{type(error).__name__}: {error}")
+    except Exception as error:
+        if type(error).__name__ == "KilledWorker":
+            return WorkerLost("each worker of the cluster that had it was ended; grade it again")
+        return WorkFailed(f"{type(error).__name__}: {error}")

@@ -37,21 +37,17 @@ class Sandbox:
     ) -> None:
         self.limits, self._secrets = limits, secrets
         self._walls = walls(policy)
-        self._temporary = _folder()
+        self._temporary = _filled(lesson)
         self._folder = self._temporary.path
         self._zygote: Any = None  # a Popen, and its control socket, while it lives
         self._control: Any = None
         self._student: StudentProcess | None = None
         try:
-            self._folder.chmod(0o755)  # inside, the reader may be another user
             self._modules = view.imported_first(lesson)
-            view.prepare(self._folder / "course", lesson)
             if self._walls != NONE:
                 proof.prove(secrets)
-        except BaseException as error:
+        except BaseException:
             self.close()
-            if isinstance(error, OSError):
-                raise _no_place(error) from None
             raise
 
     def __enter__(self) -> Self:
@@ -176,11 +172,19 @@ class Sandbox:
             self._zygote = self._control = None
 
 
-def _folder() -> Temporary:
+def _filled(lesson: str) -> Temporary:
+    """A temporary folder with what the sandbox shows."""
     try:
-        return Temporary()
+        made = Temporary()
+        try:
+            made.path.chmod(0o755)  # inside, the reader may be another user
+            view.prepare(made.path / "course", lesson)
+        except BaseException:
+            made.close()
+            raise
     except OSError as error:
         raise _no_place(error) from None
+    return made
 
 
 def _no_place(error: OSError) -> SandboxRefused:

@@ -14,6 +14,8 @@ from autograder import ROOT
 from autograder.checking import registry
 from autograder.commands import cli
 from autograder.grading import classroom
+from autograder.grading.cluster import _outcome
+from autograder.grading.task import Graded
 from benchmarks.local_cluster import local_cluster
 from tests.needs import needs
 
@@ -39,6 +41,22 @@ def cluster():
     """Address of a scheduler with two workers, and the workers' processes."""
     with local_cluster(workers=2) as found:
         yield found
+
+
+class Again:
+    """A future that had ended; its worker was lost before it told, and another does the work."""
+
+    status = "lost"
+
+    def exception(self):
+        return None  # it waits until there is a result
+
+    def result(self):
+        return Graded("{}", [], 0.1)
+
+
+def test_what_was_lost_with_a_worker_is_waited_for_again():
+    assert _outcome(Again()) == Graded("{}", [], 0.1)
 
 
 def _reasons(course):
