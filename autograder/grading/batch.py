@@ -11,7 +11,7 @@ from autograder.grading.assemble import assemble, error_output
 from autograder.grading.dependencies import PARTS, Dependencies
 from autograder.grading.folders import Course, Handed
 from autograder.grading.gradebook import Book, GradebookError
-from autograder.grading.pool import WorkerLost
+from autograder.grading.pool import WorkerLost, WorkFailed
 from autograder.grading.result import UNGRADED, Exercise, Result
 from autograder.grading.submission import Submission, read
 from autograder.grading.task import Graded, Task
@@ -78,7 +78,7 @@ class Batch:
             text = json.dumps(self._assemble(one))
             yield one, Task(one.lesson, text, self._policy, self._limits, self._course.secrets)
 
-    def keep(self, one: Handed, outcome: Graded | Exception) -> Result | None:
+    def keep(self, one: Handed, outcome: Graded | WorkFailed) -> Result | None:
         """Write down what a task gave, a Graded or an error; return the Result.
 
         None where the files of this one submission cannot be written; ``unkept`` says why then.
@@ -92,8 +92,8 @@ class Batch:
             self.unkept[one] = f"{place(error) or 'a file'}: {error.strerror or error}"
             return None
 
-    def _keep(self, one: Handed, outcome: Graded | Exception) -> Result:
-        if isinstance(outcome, Exception):
+    def _keep(self, one: Handed, outcome: Graded | WorkFailed) -> Result:
+        if isinstance(outcome, WorkFailed):
             notebook, result = self._ungraded(one, outcome)
         else:
             notebook = json.loads(outcome.notebook)
@@ -153,14 +153,15 @@ class Batch:
             records.forget(self._course.autograded(one).parent)  # so that the next run grades it
             raise
 
-    def _ungraded(self, one: Handed, error: Exception) -> tuple[dict[str, Any], Result]:
+    def _ungraded(self, one: Handed, error: WorkFailed) -> tuple[dict[str, Any], Result]:
         """No evidence, no points; without digests, the next run tries again."""
         blamed = "" if isinstance(error, WorkerLost) else ", and the grader is to blame"
-        reason = f"{UNGRADED}{blamed}: {str(error).strip()[-400:]}"
+        reason = f"{UNGRADED}{blamed}: {str(error)[:400]}"
         notebook = assemble(self._masters[one.lesson], Submission(problem=reason))
         exercises = []
         for cell in notebook["cells"]:
             if marks.run(cell) == marks.OUTSIDE:
                 cell["outputs"] = [error_output("NotGraded", ["This could not be graded."])]
                 exercises.append(Exercise(marks.exercise(cell), 0.0, marks.points(cell), reason))
-        return notebook, Result("", "", exercises, reason)
+        # Where the grader failed is for whoever mends it; the student's feedback has the sentence.
+        return notebook, Result("", "", exercises, f"{reason}\n{error.trace}".rstrip())

@@ -103,4 +103,4 @@ def _outcome(future: Any) -> Graded | WorkFailed:
     except Exception as error:
         if type(error).__name__ == "KilledWorker":
             return WorkerLost("each worker of the cluster that had it was ended; grade it again")
-        return WorkFailed(f"{type(error).__name__}: {error}")
+        return WorkFailed.by(error)

@@ -27,7 +27,16 @@ Job = tuple[Any, Task, int]  # a key of the caller's, the task, and which try it
 
 
 class WorkFailed(Exception):
-    """A task could not be graded although it was tried again; str() says why."""
+    """A task could not be graded although it was tried again; str() says why, ``trace`` where."""
+
+    trace = ""
+
+    @classmethod
+    def by(cls, error: Exception) -> Self:
+        """That a worker failed with ``error``, in one line."""
+        made = cls(" ".join("".join(traceback.format_exception_only(error)).split()))
+        made.trace = "".join(traceback.format_exception(error))
+        return made
 
 
 class WorkerLost(WorkFailed):
@@ -187,7 +196,7 @@ def _serve(connection: Connection) -> None:
                 answer = error
             except MachineShort as error:
                 answer = WorkerLost(str(error))
-            except Exception:
-                answer = WorkFailed(traceback.format_exc())
+            except Exception as error:
+                answer = WorkFailed.by(error)
             connection.send(answer)
     worker.close()

@@ -1,8 +1,11 @@
 """Workers that are killed: nobody else loses anything, and nobody is blamed for it."""
 
 import csv
+import itertools
 import json
+import pickle
 import signal
+import time
 
 import pytest
 
@@ -12,10 +15,19 @@ from autograder.grading import classroom, pool, worker
 from autograder.grading.assemble import assemble
 from autograder.grading.folders import Course, Handed
 from autograder.grading.nbgrader_steps import RunInSandbox
-from autograder.grading.pool import Pool, WorkerLost
+from autograder.grading.pool import Pool, WorkerLost, WorkFailed
 from autograder.grading.submission import parse
 from autograder.grading.task import Task
-from tests.autograder.small_class import SLUG, Here, grade, hand_in, kept, make_course, scores
+from tests.autograder.small_class import (
+    SLUG,
+    WRONG,
+    Here,
+    grade,
+    hand_in,
+    kept,
+    make_course,
+    scores,
+)
 
 KILL = "__import__('os').kill(__import__('os').getpid(), 9)"
 
@@ -97,3 +109,41 @@ def test_nobody_is_blamed_for_a_worker_that_was_killed(tmp_path, monkeypatch):
     assert (rows["ada"], rows["ben"]) == ("5", "")
     grade(course)  # and the next run tries again
     assert scores(course) == {"ada": 5, "ben": 5}
+
+
+def test_the_graders_own_failure_is_one_line_and_its_trace_is_kept(tmp_path, monkeypatch):
+    course = make_course(tmp_path)
+    hand_in(course, "ada")
+
+    def fail(self, tasks):
+        for key, _ in tasks:
+            try:
+                json.loads("?\n" * 3)
+            except ValueError as error:
+                yield key, pickle.loads(pickle.dumps(WorkFailed.by(error)))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Here, "map", fail)
+        told, _, _ = grade(course, check=False)
+    sentence = (
+        "this could not be graded, and the grader is to blame: json.decoder.JSONDecodeError: "
+        "Expecting value: line 1 column 1 (char 0)"
+    )
+    assert f"0/5  {sentence}\n" in told
+    result = kept(course, "ada")
+    assert {one.reason for one in result.exercises} == {sentence}
+    first, second, *_ = result.problem.splitlines()
+    assert (first, second) == (sentence, "Traceback (most recent call last):")
+    assert '"?\\n" * 3' in result.problem
+
+
+def test_a_clock_that_is_set_in_mid_run_costs_nobody_anything(tmp_path, monkeypatch):
+    course = make_course(tmp_path)
+    hand_in(course, "ada", "ben")
+    hand_in(course, "cleo", answers=WRONG)
+    true, days = time.time, itertools.cycle((1000, -3000, 0, 20_000))
+    with monkeypatch.context() as patch:
+        patch.setattr("time.time", lambda: true() + next(days) * 86_400)
+        grade(course)
+    assert scores(course) == {"ada": 5, "ben": 5, "cleo": 3}
+    assert "3 of 3 are graded and unchanged" in grade(course)[0]
