@@ -47,6 +47,7 @@ class Played:
     def __init__(self, folder):
         self.folder = folder
         self.outcomes, self.report = ours.play(list(ATTACKS.values()), folder)
+        self.faults = ours.faults(folder, self.report)
         self.output = (folder / "output.txt").read_text(errors="replace")
 
 
@@ -76,9 +77,9 @@ def test_the_run_ends_well_and_the_grader_stays_small(played):
     told = re.findall(r"^not graded: .*", played.output, re.MULTILINE)
     places = [line.split()[2] for line in told]
     # What has no name that may be printed is told of; all others have a score and a reason.
-    assert places == ["class/submitted/unprintable_names/00_getting_started/"]
+    assert places == [f"class/submitted/{ours.NAMELESS}/{BASIC}/"]
     assert told[0].endswith("rename it, and grade again")
-    assert played.report["status"] == 1
+    assert (played.report["status"], played.faults) == (1, [])
     assert played.report["peak_mib"] < 2000
 
 

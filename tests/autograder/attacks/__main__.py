@@ -61,6 +61,7 @@ def _play_attacks(chosen, options):
     start = time.monotonic()
     with tempfile.TemporaryDirectory() as folder:
         outcomes, report = ours.play(chosen, Path(folder) / "ours", workers=options.workers)
+        faults = ours.faults(Path(folder) / "ours", report)
         ours_seconds = time.monotonic() - start
         if options.recorded:
             theirs = stock.recorded()
@@ -77,13 +78,14 @@ def _play_attacks(chosen, options):
     for trace in loose:
         print(f"left: {trace}")
     ungraded = [attack.name for attack in chosen if outcomes[attack.name].points is None]
-    if report["status"] != 0 or ungraded:
-        print(f"THE GRADING FAILED: no score for {', '.join(ungraded) or 'nobody'}")
+    faults += [f"no score for {name}" for name in ungraded]
+    for fault in faults:
+        print(f"THE GRADING FAILED: {fault}")
     earners = [attack for attack in chosen if outcomes[attack.name].points]
     robbed = [attack for attack in chosen if (theirs.get(attack.name) or {}).get("points")]
     print(f"stock nbgrader gave points to {len(robbed)} of {len(chosen)}")
     print(f"earned: {len(earners)} of {len(chosen)}")
-    return int(bool(earners or loose or ungraded or report["status"] or not honest))
+    return int(bool(earners or loose or faults or not honest))
 
 
 def _parser():

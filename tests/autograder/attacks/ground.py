@@ -101,7 +101,8 @@ def watched(folder, wanted, prefix=(), inside=None):
         subprocess.run(command, cwd="/", timeout=wanted["seconds"] + 60, check=False)
         return json.loads((folder / "report.json").read_text())
     except (OSError, ValueError, subprocess.TimeoutExpired):
-        return {"status": "nothing came back", "seconds": 0.0, "peak_mib": 0, "traces": []}
+        lost = "report: none came back"
+        return {"status": "nothing came back", "seconds": 0.0, "peak_mib": 0, "traces": [lost]}
 
 
 def scores(course, lesson):

@@ -1,5 +1,6 @@
 """The attacks against this course's grading: all attackers are one class, graded in one run."""
 
+import re
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -17,6 +18,8 @@ QUICK = Limits(cell_seconds=6.0, check_seconds=4.0, notebook_seconds=24.0, cpu_s
 HURRIED = replace(QUICK, cell_seconds=2.5, notebook_seconds=12.0)
 SECONDS = 1800
 WORKERS = 4  # many attacks wait for a limit, and keep no core busy
+# What has no name that may be printed cannot be graded, and is told of.
+NAMELESS = "unprintable_names"
 
 
 def play(attacks, folder, sandbox="required", workers=WORKERS):
@@ -37,6 +40,17 @@ def play(attacks, folder, sandbox="required", workers=WORKERS):
     for lesson in ground.LESSONS:
         outcomes[lesson] = _outcome(course, earned, "honest", lesson)
     return outcomes, report
+
+
+def faults(folder, report):
+    """What the grading of ``folder`` told or did that it should not have, a line each."""
+    output = (Path(folder) / "output.txt").read_text(errors="replace")
+    told = re.findall(r"^not graded: .*", output, re.MULTILINE)
+    place = f"class/submitted/{NAMELESS}/{BASIC}/"
+    found = [line for line in told if line.split()[2] != place]
+    if report["status"] != int(bool(told)):
+        found.append(f"exit status {report['status']}")
+    return found
 
 
 def grade(folder, traps, *options):

@@ -88,7 +88,7 @@ def _one(attack, template):
         wanted = ground.settings(INSIDE, command, traps, SECONDS)
         report = ground.watched(folder, wanted, _container(folder), INSIDE)
         points = ground.scores(course, attack.lesson).get(attack.name)
-        kept = ("process: ", "connection: ", "listener: ", "file: ", "changed: ")
+        kept = ("process: ", "connection: ", "listener: ", "file: ", "changed: ", "report: ")
         traces = [trace for trace in report["traces"] if trace.startswith(kept)]
         return ground.Outcome(points, str(report["status"]), traces, report["seconds"])
 
