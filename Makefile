@@ -52,8 +52,8 @@ attacks: install        ## let hostile notebooks and replies try to earn points 
 	$(BIN)/python -m tests.autograder.attacks
 	$(BIN)/python -m tests.autograder.replies --kinds 1
 
-bench-grading: install  ## compare the speed of grading with stock nbgrader
-	$(BIN)/python benchmarks/grading.py
+bench-grading: install  ## compare the speed of grading with stock nbgrader, and one worker with two
+	$(BIN)/python -m benchmarks.grading
 
 bench-attention: install  ## compare the course's attention with PyTorch's
 	$(BIN)/python benchmarks/attention_kernels.py

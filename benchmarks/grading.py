@@ -1,14 +1,19 @@
 """How much faster than stock nbgrader a class is graded: ``make bench-grading``.
 
 Both grade the same 40 honest submissions of lesson 01 on the same cores, one after the other:
-`nbgrader autograde` as it comes, and `autograder grade` with the sandbox on, with one worker and
-with two. Two workers are timed before and after stock nbgrader and the slower time counts, so that
-other work on the machine favours neither. The last line is ``ratio: R``, the throughput of two
-workers over that of stock nbgrader.
+`nbgrader autograde` as it comes, and `autograder grade` with the sandbox on and two workers. These
+are timed before and after stock nbgrader and the slower time counts, so that other work on the
+machine favours neither. The line ``ratio: R`` is the throughput of two workers over that of stock
+nbgrader.
+
+Then a class of 120 shows what a second worker brings: processes of this machine's own, and workers
+of a Dask cluster. Two are timed before and after one, and again the slower time counts. The line
+before them says what a second process brings to a loop of plain Python on this machine.
 """
 
 import argparse
 import contextlib
+import multiprocessing
 import os
 import shutil
 import subprocess
@@ -23,6 +28,7 @@ import psutil
 from autograder import ROOT
 from autograder.checking import registry
 from autograder.grading import classroom
+from benchmarks.local_cluster import local_cluster
 
 SLUG = "01_kernel_regression"
 CONFIG = """\
@@ -32,6 +38,9 @@ from autograder.course import configure
 
 c = configure(get_config(), Path(__file__).resolve().parent)
 """
+PROGRAMS = Path(sys.executable).parent
+NBGRADER = str(PROGRAMS / "nbgrader")
+GRADE = [str(PROGRAMS / "autograder"), "grade", "--sandbox", "required", "--regrade"]
 STOCK = """\
 del c["Autograde"]  # nbgrader's own steps: clean, execute in a kernel, save
 """
@@ -86,47 +95,95 @@ def _watch(process, peak, itself):
 
 def scores(folder):
     """The scores of the gradebook, as nbgrader exports them."""
-    program = str(Path(sys.executable).parent / "nbgrader")
-    subprocess.run(
-        [program, "export", "--to", "out.csv"], cwd=folder, check=True, capture_output=True
-    )
+    export = [NBGRADER, "export", "--to", "out.csv"]
+    subprocess.run(export, cwd=folder, check=True, capture_output=True)
     rows = (folder / "out.csv").read_text().splitlines()[1:]
     return sorted((row.split(",")[3], row.split(",")[9]) for row in rows)
 
 
 def main():
-    """Run both and print the comparison."""
+    """Run both and print the comparisons."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--students", type=int, default=40)
-    count = parser.parse_args().students
-    programs = Path(sys.executable).parent
-    nbgrader = str(programs / "nbgrader")
-    grade = [str(programs / "autograder"), "grade", "--sandbox", "required", "--regrade"]
+    parser.add_argument("--students", type=int, default=40, help="for nbgrader; 0: leave it out")
+    parser.add_argument("--class-size", type=int, default=120, help="for the scaling; 0: leave out")
+    options = parser.parse_args()
+    print("load of the machine before: {:.1f} {:.1f} {:.1f}".format(*os.getloadavg()))
     with tempfile.TemporaryDirectory() as folder:
-        stock, ours = Path(folder) / "stock", Path(folder) / "ours"
-        for course in (stock, ours):
-            make_course(course, count, stock=course == stock)
-            release = [nbgrader, "generate_assignment", SLUG]
-            subprocess.run(release, cwd=course, check=True, capture_output=True)
-        print("load of the machine before: {:.1f} {:.1f} {:.1f}".format(*os.getloadavg()))
-        pair = [*grade, "--workers", "2"]
-        two = report("two workers", count, *timed(pair, ours), workers=2)
-        before = report("nbgrader autograde", count, *timed([nbgrader, "autograde", SLUG], stock))
-        two = max(two, report("two workers again", count, *timed(pair, ours), workers=2))
-        one = report("one worker", count, *timed([*grade, "--workers", "1"], ours))
-        if scores(stock) != scores(ours):
-            sys.exit("the scores differ")
-    print(f"The same scores for all {count}. Two workers do {one / two:.2f} times as much as one.")
+        if options.students:
+            against_stock(Path(folder), options.students)
+        if options.class_size:
+            scaling(Path(folder), options.class_size)
+
+
+def against_stock(folder, count):
+    """Grade the same class with stock nbgrader and with two workers."""
+    stock, ours = folder / "stock", folder / "ours"
+    for course in (stock, ours):
+        _released(course, count, stock=course == stock)
+    pair = [*GRADE, "--workers", "2"]
+    two = report("two workers", count, *timed(pair, ours), workers=2)
+    before = report("nbgrader autograde", count, *timed([NBGRADER, "autograde", SLUG], stock))
+    two = max(two, report("two workers again", count, *timed(pair, ours), workers=2))
+    if scores(stock) != scores(ours):
+        sys.exit("the scores differ")
+    print(f"The same scores for all {count}.")
     print(f"ratio: {before / two:.1f}")
+
+
+def scaling(folder, count):
+    """Grade one class with one worker and with two, of this machine's own and of a cluster."""
+    course = folder / "scaling"
+    _released(course, count, stock=False)
+    print(f"Two loops of plain Python at once do {_loops():.2f} times as much as one.")
+    for kind, grade in {"own": _own, "Dask": _on_cluster}.items():
+        seconds = []
+        for workers in (2, 1, 2):
+            spent = grade(course, workers)
+            seconds.append(report(f"{workers} {kind} worker(s)", count, *spent, workers))
+        gain = seconds[1] / max(seconds[0], seconds[2])
+        print(f"Two {kind} workers do {gain:.2f} times as much as one.", flush=True)
+
+
+def _own(course, workers):
+    return timed([*GRADE, "--workers", str(workers)], course)
+
+
+def _on_cluster(course, workers):
+    with local_cluster(workers) as (address, _):
+        return timed([*GRADE, "--cluster", address], course)[0], None  # its memory is not ours
+
+
+def _loops(steps=20_000_000):
+    """What two processes do together, as a multiple of what one does alone."""
+    spent = []
+    for count in (1, 2):
+        start = time.monotonic()
+        loops = [multiprocessing.Process(target=_loop, args=(steps,)) for _ in range(count)]
+        for one in loops:
+            one.start()
+        for one in loops:
+            one.join()
+        spent.append(time.monotonic() - start)
+    return 2 * spent[0] / spent[1]
+
+
+def _loop(steps):
+    total = 0
+    for number in range(steps):
+        total += number * number
+
+
+def _released(course, count, stock):
+    """A course whose assignment nbgrader knows, with a class's hand-ins."""
+    make_course(course, count, stock)
+    release = [NBGRADER, "generate_assignment", SLUG]
+    subprocess.run(release, cwd=course, check=True, capture_output=True)
 
 
 def report(what, count, seconds, peak, workers=1):
     """Print one line of the comparison; return the seconds."""
-    memory = peak / workers / 2**20
-    print(
-        f"{what:<20} {seconds:7.1f} s  {count / seconds:6.2f} a second  {memory:6.0f} MiB a worker",
-        flush=True,
-    )
+    memory = "" if peak is None else f"  {peak / workers / 2**20:6.0f} MiB a worker"
+    print(f"{what:<20} {seconds:7.1f} s  {count / seconds:6.2f} a second{memory}", flush=True)
     return seconds
 
 
