@@ -33,8 +33,8 @@
 # An exercise gives all of its points or none. It never depends on another exercise of the same
 # lesson, so you may skip one and come back; only where you are asked to break an answer, yours has
 # to be right first. The pictures do use your functions: below a skipped exercise some stop with
-# `NotImplementedError`. Go on to the next exercise. Stars ★ mark exercises that no later lesson
-# needs.
+# `NotImplementedError`. Go on to the next exercise. Stars ★ mark exercises that you may leave
+# out: what a later lesson needs of them is imported there.
 #
 # Three habits spare you trouble. Stay with tensor operations, without NumPy and `.item()`:
 # gradients must be able to flow through everything you write. Keep the dtype that comes in. And
@@ -60,8 +60,8 @@ from autograder import check
 
 # %% [markdown]
 # ### CPU or GPU?
-# Lessons 00 to 10 run on any laptop. In lesson 12 a GPU saves you hours. This is what PyTorch
-# finds here:
+# Every lesson runs on any laptop. A GPU saves hours where a model is trained on real sentences, as
+# lessons 12 and 14 offer. This is what PyTorch finds here:
 
 # %%
 if torch.cuda.is_available():
@@ -146,8 +146,8 @@ check.preview("uniform_average", first_try)
 # %% [markdown]
 # Read it from top to bottom:
 # - the first line says **what** is wrong;
-# - `got` and `expected` show the place where it is seen best; `[0, 2]` is row 0, column 2, as
-#   Python counts;
+# - `got` and `expected` show what differs: here the shapes, elsewhere the place where it is seen
+#   best; `[0, 2]` is row 0, column 2, as Python counts;
 # - `likely` appears only if your answer does exactly what a known mistake does;
 # - `seed` is the number from which the random inputs were drawn. They differ from run to run,
 #   and a right answer passes on all of them. To see the same inputs again, run a cell with
@@ -169,7 +169,7 @@ check.preview("uniform_average", first_try)
 #
 # Axis 0 counts the vectors and disappears. Axis 1 holds the features and stays.
 # </details>
-# <details><summary>Hint 3 · “the shape is wrong: got (), expected (4,)”</summary>
+# <details><summary>Hint 3 · “got shape (), expected shape (5,)”</summary>
 #
 # Without an axis, `mean` averages all the numbers. Tell it along which axis to go (`dim`).
 # </details>

@@ -118,7 +118,7 @@ check.soft_lookup(soft_lookup)
 # %% [markdown]
 # ### Predict first
 # The drawing used a temperature of 0.1, and *Counting Words*, the nearest book, had a weight of
-# 0.61. What happens at 0.001? And which weight has it at 100? To see the weights themselves, we
+# 0.61. What happens at 0.001? And what is its weight at 100? To see the weights themselves, we
 # look up one-hot values: book *j* answers with a 1 at index *j*.
 
 # %%
@@ -540,7 +540,8 @@ for ax, bandwidth in zip(axes, (0.001, 100.0), strict=True):
 # <details><summary>Hint 2 · the shapes</summary>
 #
 # Scores `(T_k, T_k)`: example *i* as query down, example *j* as key across. What must go is the
-# diagonal. `torch.eye` with `dtype=torch.bool` marks it, and `masked_fill` fills what is marked.
+# diagonal. `torch.eye` with `dtype=torch.bool` and the device of the data marks it, and
+# `masked_fill` fills what is marked.
 # </details>
 # <details><summary>Hint 3 · a smaller step</summary>
 #

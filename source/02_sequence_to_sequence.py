@@ -228,7 +228,7 @@ check.encode(encode)
 # A column of BOS is `(B, 1)`, the target without its last column `(B, T - 1)`. Side by side they
 # are `(B, T)` again. `torch.full_like` makes a tensor like another one.
 # </details>
-# <details><summary>Hint 3 · “the first token that the decoder reads is not BOS”</summary>
+# <details><summary>Hint 3 · “the input for the target 5 6 EOS is wrong”</summary>
 #
 # `roll` moves the last column round to the front. What should stand there?
 # </details>
@@ -440,20 +440,20 @@ five = seeds.at_digits(seeds.where(rows, d_state=64, steps=1000), 5)
 compare(prediction, sorted(five)[1], "five digits, 64 numbers, 1000 steps")
 
 # %% [markdown]
-# *Share translated without error against digits, for three sizes of the vector, and for three
-# numbers of steps: the median of three seeds, and the band from the worst to the best.* Either
-# helps, in every seed. A model twice as wide lifts five digits from at most 0.06 to 0.33 or more
-# (with a wider decoder, too: lesson 03 compares with the decoder kept); the *same* 64 numbers,
-# trained for 1000 steps, to 0.43 or more. So room is not what the 300-step model lacks: 64 numbers
-# can hold five digits. What is hard is to *learn* such a packing and its unpacking, and a longer
-# source needs a wider model, or more steps, or both.
+# *Share translated without error against digits, for three sizes of the vector, and for two numbers
+# of steps: the median of three seeds, and the band from the worst to the best. 3000 steps are
+# printed only, for one seed.* Either helps, in every seed. A model twice as wide lifts five digits
+# from at most 0.06 to 0.33 or more (with a wider decoder, too: lesson 03 compares with the decoder
+# kept); the *same* 64 numbers, trained for 1000 steps, to 0.43 or more. So room is not what the
+# 300-step model lacks: 64 numbers can hold five digits. What is hard is to *learn* such a packing
+# and its unpacking, and a longer source needs a wider model, or more steps, or both.
 #
 # ## A long way
 # ![A chain of seven states. What the first word says reaches the last word only after six steps,
 # each of which waits for the one before.](figures/interaction_distance.svg)
 #
-# Between two words that are far apart lie as many steps as there are words between them. This is
-# the **linear interaction distance** of recurrent networks. How much does a word still matter n
+# What one word says reaches another after as many steps as they are places apart. This is the
+# **linear interaction distance** of recurrent networks. How much does a word still matter n
 # steps later? Ask the gradient: how strongly does the encoding change if that word changes?
 #
 # Let the encoder read 64 rows of 40 random words, once as it was before training and once as it is

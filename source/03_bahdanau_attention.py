@@ -84,7 +84,8 @@ for digits in (3, 5, 6):
 # ●●○ medium · 12 minutes · 3 points
 #
 # Use `run_gru` twice: a forward and a backward RNN. The backward RNN must begin at the last *true*
-# word, not in the padding. `run_gru` and `reverse_source` of lesson 02 are imported.
+# word, not in the padding. `run_gru` and `reverse_source` of lesson 02 are imported;
+# `reverse_source(x, lengths)` reverses each sequence within its length.
 #
 # <details><summary>Hint 1 · the idea</summary>
 #
@@ -125,7 +126,7 @@ check.bidirectional_annotations(bidirectional_annotations)
 # | `q` | `(B, T_q, d_q)` | decoder states; one at a time when decoding |
 # | `k` | `(B, T_k, d_k)` | annotations |
 # | `W_q`, `W_k` | `(d_attention, d_q)`, `(d_attention, d_k)` | as in `nn.Linear`: outputs first |
-# | `v` | `(d_attention,)` | how much each hidden feature counts |
+# | `v` | `(d_attention,)` | how much each hidden feature counts; not the values |
 # | scores | `(B, T_q, T_k)` | any size and sign |
 #
 # This is **additive** attention. By hand, with one hidden feature, one query and three keys:
@@ -192,7 +193,7 @@ check.additive_scores(additive_scores)
 # For `lengths = [2, 3]` and `T_k = 3`, write the mask down as a table of True and False. Which
 # comparison of 0, 1, 2 with the lengths gives it?
 # </details>
-# <details><summary>Hint 4 · “the weights of a query do not sum to 1”</summary>
+# <details><summary>Hint 4 · “… of which two are true, the weights are wrong”</summary>
 #
 # Multiplying by the mask *after* the softmax takes weight away and gives it to nobody.
 # </details>

@@ -262,8 +262,8 @@ if point is not None:
 # a query, so it **cancels** (lesson 00: adding a number to all scores changes no weight). The term
 # with $\lVert k \rVert^2$ differs from key to key, unless all keys have **the same length**; then
 # it cancels too. What is left is $q \cdot k / h^2$: Gaussian kernel regression with keys of equal
-# length *is* dot-product attention, with $h^2$ as the temperature. For $h^2 = \sqrt{d_k}$ it is the
-# scaled one.
+# length *is* dot-product attention, with its scores divided by $h^2$. For $h^2 = \sqrt{d_k}$ it is
+# the scaled one.
 #
 # ### Exercise 4.4 · `gaussian_scores`
 # ●●○ medium · 8 minutes · 2 points
@@ -398,8 +398,8 @@ print(
 # keep a hidden layer for each pair and cost far more memory.
 #
 # **Next** [05 · Why divide by
-# √d?](../05_scaled_dot_product_attention/05_scaled_dot_product_attention.ipynb) The dot product has
-# won, but in long vectors it grows too large.
+# √d?](../05_scaled_dot_product_attention/05_scaled_dot_product_attention.ipynb) The dot
+# product is the cheapest, but in long vectors it grows too large.
 #
 # ## Open questions
 # 1. In the crossing, how many pairs can rank 1 hold, and how many rank 2? Change the number of
@@ -593,7 +593,7 @@ ax = plots.bars((weights @ values)[0], "0123", axes[3], "soft attention")
 # <details><summary>Hint 2 · the shapes</summary>
 #
 # One-hot rows `(N, T_k)` minus weights `(T_k,)`, times `(N, 1)`. The mean over trials is `(T_k,)`.
-# Rows of `torch.eye(T_k)`, picked by `chosen`, are one-hot.
+# Rows of `torch.eye(T_k, device=scores.device)`, picked by `chosen`, are one-hot.
 # </details>
 # <details><summary>Hint 3 · a smaller step</summary>
 #

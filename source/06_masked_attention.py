@@ -121,8 +121,8 @@ check.padding_mask(padding_mask)
 # </details>
 # <details><summary>Hint 2 · the functions</summary>
 #
-# Either compare positions, as a column and as a row, or start from a matrix of True
-# (`torch.ones` with `dtype=torch.bool`) and cut its upper part off. `triu` keeps the upper part;
+# Either compare positions, as a column and as a row, or start from a matrix of True (`torch.ones`
+# with `dtype=torch.bool`, `device=device`) and cut its upper part off. `triu` keeps the upper part;
 # which one keeps the lower?
 # </details>
 
@@ -349,8 +349,8 @@ for name in "ABCDEFG":
 # ### Exercise 6.6 · `leaks`
 # ●●○ medium · 12 minutes · 3 points
 #
-# Write the test. Run the layer on `x`, and on a copy whose positions after `t` are others. Does any
-# output at or before `t` differ?
+# Write the test. Run the layer on `x`, and on a copy whose positions after `t` hold other vectors
+# of a like size. Does any output at or before `t` differ?
 #
 # <details><summary>Hint 1 · the idea</summary>
 #
@@ -359,8 +359,9 @@ for name in "ABCDEFG":
 # </details>
 # <details><summary>Hint 2 · what to change it to</summary>
 #
-# Into something that is certainly different, whatever `x` was. Not the same number for all
-# features, either: a layer may look at differences only.
+# Into something that is certainly different, whatever `x` was. Not by the same number for all
+# features: a layer may look at differences only. And not by much: a key whose score falls to
+# −1000 gets the weight 0, and the leak does not show.
 # </details>
 # <details><summary>Hint 3 · a smaller step</summary>
 #

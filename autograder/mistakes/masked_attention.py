@@ -626,6 +626,15 @@ def silences_the_future(name, x, t):
     return not all(torch.allclose(one, two) for one, two in pairs[: t + 1])
 
 
+@mistake(
+    "leaks",
+    hint="The future changes by so much that a key's score falls far below all others. Its weight "
+    "is 0 then, and the leak does not show. Change it by a few units.",
+)
+def deafens_the_future(name, x, t):
+    return _leaks(name, x, t, change=lambda future: future - 1000 - torch.arange(x.shape[1]))
+
+
 @mistake("leaks", hint="True and False are swapped: True means that the layer leaks.")
 def answers_the_opposite(name, x, t):
     return not _leaks(name, x, t)
@@ -653,6 +662,11 @@ def asks_the_gradient(name, x, t):
         leaf = x.detach().clone().requires_grad_()
         rows = torch.autograd.functional.jacobian(lambda x: suspect(name, x)[: t + 1], leaf)
     return bool(rows[:, :, t + 1 :].abs().sum() > 0)
+
+
+@alternative("leaks")
+def makes_the_future_loud(name, x, t):
+    return _leaks(name, x, t, change=lambda future: future + 100 * (1 + torch.arange(x.shape[1])))
 
 
 @alternative("leaks")
