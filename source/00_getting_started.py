@@ -169,7 +169,7 @@ check.preview("uniform_average", first_try)
 #
 # Axis 0 counts the vectors and disappears. Axis 1 holds the features and stays.
 # </details>
-# <details><summary>Hint 3 · “got shape (), expected shape (5,)”</summary>
+# <details><summary>Hint 3 · “… got shape ()”</summary>
 #
 # Without an axis, `mean` averages all the numbers. Tell it along which axis to go (`dim`).
 # </details>

@@ -385,7 +385,7 @@ check.kernel_values(kernel_values)
 # For the rows (0, 2, 2) and (0, 0, 0): what should come out? Which rows are empty, as a column of
 # True and False, and with what must an empty row be filled so that the same division serves both?
 # </details>
-# <details><summary>Hint 4 · “weights that are not numbers: nan”</summary>
+# <details><summary>Hint 4 · “… gets weights that are not numbers”</summary>
 #
 # 0 / 0 is NaN. Adding a small number everywhere hides this, but it also changes honest rows whose
 # similarities are small.

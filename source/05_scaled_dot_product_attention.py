@@ -104,9 +104,9 @@ for i, query in enumerate(q_by_hand):
 # `(n, d_k)` times `(n, d_k)`, entry by entry, is `(n, d_k)`. One axis is summed away: `(n,)`. Mean
 # and variance of these have the shape `()`.
 # </details>
-# <details><summary>Hint 3 · “the variance of the products is wrong”, but only slightly</summary>
+# <details><summary>Hint 3 · “the variance of the products 3, -1, 6, 4 is wrong”</summary>
 #
-# `var` divides by *n* − 1 unless told otherwise. Here it is *n*.
+# `var` divides by *n* − 1 unless told otherwise, which gives 8.66667 here. It should be *n*.
 # </details>
 
 # %% exercise="dot_product_statistics"
@@ -288,7 +288,7 @@ from autograder.mistakes.scaled_dot_product_attention import divides_by_the_root
 # Compare line by line with the formula. Which size is taken from the wrong tensor, and when does
 # that make no difference?
 # </details>
-# <details><summary>Hint 2 · “both answers are equal here”</summary>
+# <details><summary>Hint 2 · “here … is right: … gives the same”</summary>
 #
 # Another scale shows only if the scores of a query differ, and the values, too.
 # </details>
@@ -598,7 +598,7 @@ compare(prediction, "same" if same else "another", "context of Sam")
 # `x` is `(B, T_q, d_model)`, `memory` is `(B, T_k, d_memory)`. After the projections all have the
 # length `d_head`, and the result has one row per query: `(B, T_q, d_head)`.
 # </details>
-# <details><summary>Hint 3 · “mat1 and mat2 shapes cannot be multiplied (14x10 and 12x4)”</summary>
+# <details><summary>Hint 3 · “RuntimeError: mat1 and mat2 … (14x10 and 12x4)”</summary>
 #
 # A layer built for `d_model` = 12 received vectors of length `d_memory` = 10.
 # </details>
@@ -772,7 +772,7 @@ print("attention takes longer, here: T =", slower[0] if slower else f"> {lengths
 # over the keys does the softmax's rule need, and which of the two factors 1/√d_k and the softmax
 # did the forward pass apply last?
 # </details>
-# <details><summary>Hint 4 · “The size of tensor a (7) must match …”</summary>
+# <details><summary>Hint 4 · “RuntimeError: The size of tensor a (7) must match …”</summary>
 #
 # The sum over the keys lost its axis: `(T_q,)` lines up with the keys. Keep it as `(T_q, 1)`.
 # </details>

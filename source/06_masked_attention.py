@@ -97,7 +97,7 @@ for score, power in zip(masked, powers, strict=True):
 #
 # Positions `(T,)` compared with lengths `(B, 1)` give `(B, T)`. Then an axis in the middle.
 # </details>
-# <details><summary>Hint 3 · “The size of tensor a (5) must match …”</summary>
+# <details><summary>Hint 3 · “RuntimeError: The size of tensor a (5) must match …”</summary>
 #
 # `(T,)` and `(B,)` do not line up. `lengths[:, None]` is `(B, 1)`.
 # </details>
@@ -410,7 +410,7 @@ from autograder.mistakes.masked_attention import silences_the_future
 #
 # The test changes the future into something else, it hopes. For which `x` is nothing changed?
 # </details>
-# <details><summary>Hint 2 · “both answers are equal here”</summary>
+# <details><summary>Hint 2 · “here … is right: … gives the same”</summary>
 #
 # Is there a leak to be missed? It takes a layer that leaks, and a future after `t`.
 # </details>
@@ -579,7 +579,7 @@ check.longformer_mask(longformer_mask)
 # block that is seen already from winning? And which repetition keeps the copies of a block
 # together?
 # </details>
-# <details><summary>Hint 4 · “the mask is wrong” only for n_random=4</summary>
+# <details><summary>Hint 4 · “the mask for … is wrong”, only with n_random=4</summary>
 #
 # With few blocks there are fewer than `n_random` left to draw. Drawing a seen one does no harm.
 # </details>

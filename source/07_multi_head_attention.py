@@ -483,7 +483,7 @@ from autograder.mistakes.multi_head_attention import repeats_the_whole
 # For 2 heads of keys and 4 of queries, write down by hand which query head gets which keys, in your
 # function and in this one.
 # </details>
-# <details><summary>Hint 2 · “both answers are equal here”</summary>
+# <details><summary>Hint 2 · “here … is right: … gives the same”</summary>
 #
 # An exchange shows only if what is exchanged differs: are the heads of your `x` different?
 # </details>

@@ -80,7 +80,7 @@ for slope in (0.7, 0.9, 1.0, 1.1, 1.5):
 # return its norm, layer by layer
 # ```
 # </details>
-# <details><summary>Hint 4 · “you can only change requires_grad flags of leaf variables”</summary>
+# <details><summary>Hint 4 · “RuntimeError: you can only change … flags of leaf variables”</summary>
 #
 # The flag goes to a tensor that was made by no operation. `detach().clone()` gives you one.
 # </details>
@@ -177,7 +177,7 @@ print("divided by 3/4:", [round(k / 0.75, 2) for k in kept], "  mean", sum(kept)
 # `noise >= self.p` is a table of True and False, as large as the update. Multiplied with numbers
 # they count as 1 and 0.
 # </details>
-# <details><summary>Hint 3 · “with the noise 0.1, 0.2, 0.9, 0.19 the sum is wrong”</summary>
+# <details><summary>Hint 3 · “… the noise 0.1, 0.2, 0.9, 0.19 the sum is wrong”</summary>
 #
 # `F.dropout` and `nn.Dropout` draw noise of their own. Here the noise is given: compare it with
 # `self.p`.

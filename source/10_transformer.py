@@ -249,7 +249,7 @@ check.Translator(Translator)
 # for example from a comprehension. `nn.Identity()` hands on what it gets. The attributes are called
 # `layers` and `norm`.
 # </details>
-# <details><summary>Hint 3 · “three layers of weights expected, one found”</summary>
+# <details><summary>Hint 3 · “the module has other parameters … without layers.1.”</summary>
 #
 # `[layer] * 6` is a list of six references to *one* object. Build a new layer each time.
 # </details>

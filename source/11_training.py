@@ -120,7 +120,7 @@ for gradient in (5.0, 0.005):
 #
 # The corrected means are for this step only. Which *m* and *v* does the next step need?
 # </details>
-# <details><summary>Hint 3 · “the first step is not 0.1 long”</summary>
+# <details><summary>Hint 3 · “the first step should go as far as the learning rate”</summary>
 #
 # With step = 1 both corrections must cancel the factors 1 − β exactly. Put t = 1 into the formula
 # with m = v = 0 and see what is left. Is ε inside or outside of the root?

@@ -388,7 +388,7 @@ legend = plots.legend(ax, fontsize=8, loc="upper left")
 # Infinite ones of either sign, and NaN. `isfinite` asks each number; a sum in float16 can overflow
 # although all its terms are finite.
 # </details>
-# <details><summary>Hint 3 · “the tensor is 0, or is wrong in the third digit”</summary>
+# <details><summary>Hint 3 · “a gradient of 0.001 with scale 65536, …: tensor 0 is wrong”</summary>
 #
 # In which dtype is 0.001 / 65536 computed? What is the smallest number it has?
 # </details>

@@ -226,7 +226,7 @@ check.sample_tokens(sample_tokens)
 # The k-th best score of a row is a bar. Whoever is below it drops out. `topk` returns the best in
 # order, and refuses to return more than there are.
 # </details>
-# <details><summary>Hint 2 · “only k - 1 are left”</summary>
+# <details><summary>Hint 2 · “with k=4 not every row keeps four scores … [3, 3, 3]”</summary>
 #
 # The k-th best stands exactly at the bar. It is not below it.
 # </details>

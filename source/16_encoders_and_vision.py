@@ -398,7 +398,7 @@ for r in (row, other):
 # Everybody may look at the extra token, so every row of the mask gets one more True. At which end?
 # `F.pad` lengthens an axis, `torch.cat` joins two tensors. And if mask is None?
 # </details>
-# <details><summary>Hint 4 · “The size of tensor a … must match the size of tensor b”</summary>
+# <details><summary>Hint 4 · “RuntimeError: The size of tensor a … must match …”</summary>
 #
 # With T = 5 there are 6 tokens now. Is the mask as long as x? And does it have the axis of length 1
 # that stands for all queries?

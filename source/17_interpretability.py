@@ -413,7 +413,7 @@ compare(prediction, least, "least T with a null space, whatever the values are")
 # `basis` is (T, n). From the direction, (T,), to n lengths, and back to (T,). The step is one
 # number: which of the weights limits it?
 # </details>
-# <details><summary>Hint 3 · “min(): Expected reduction dim … numel() == 0”, or NaN</summary>
+# <details><summary>Hint 3 · “RuntimeError: min(): … numel() == 0”, or NaN</summary>
 #
 # Without a null space nothing changes, nor with a direction of 0, so nothing limits the step. What
 # should come back then?
@@ -629,11 +629,11 @@ label = axes[0].set(ylabel="read correctly")
 # batch at once: a sentence's result does not depend on the others, so a sum over the batch may be
 # differentiated. Per i, sizes (B, T); T of them make (B, T, T).
 # </details>
-# <details><summary>Hint 3 · “Trying to backward through the graph a second time”</summary>
+# <details><summary>Hint 3 · “RuntimeError: Trying to backward … a second time”</summary>
 #
 # The graph is freed after one use unless you ask for it to be retained.
 # </details>
-# <details><summary>Hint 4 · “element 0 of tensors does not require grad”</summary>
+# <details><summary>Hint 4 · “RuntimeError: element 0 of tensors does not require grad”</summary>
 #
 # x came in without a history. A detached copy that requires a gradient is a fresh start.
 # </details>
@@ -692,7 +692,7 @@ for name, rows in list(stored["attribution"].items())[:2]:
 # `log_p` is (B, T_q), with padding in it that must not count. Each gradient is (B, H), each result
 # (H,).
 # </details>
-# <details><summary>Hint 3 · “… appears to not have been used in the graph”</summary>
+# <details><summary>Hint 3 · “RuntimeError: … appears to not have been used in the graph”</summary>
 #
 # The gates work only inside the `with`, and only if they are handed over there.
 # </details>

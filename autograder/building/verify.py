@@ -28,6 +28,7 @@ from autograder.building.affected import affected_names
 from autograder.building.build import build
 from autograder.building.leaks import leaks
 from autograder.building.lesson import Lesson, find, read
+from autograder.building.quotes import unsaid
 from autograder.checking import registry
 from autograder.checking.expect import CheckFailed
 from autograder.checking.run_check import run_check
@@ -169,28 +170,28 @@ def _points(lesson: Lesson, failures: Collection[str]) -> int:
 def _stored_answers(
     lesson: Lesson, solved: NotebookNode, broken: Collection[str], verdict: Verdict
 ) -> None:
-    checks = registry.of_lesson(lesson.name)
+    checks, fail = registry.of_lesson(lesson.name), verdict.failures.append
     for known in registry.strays(lesson.name):
-        verdict.failures.append(
-            f"{known.name} answers {known.exercise!r}, which is no exercise of this lesson"
-        )
+        fail(f"{known.name} answers {known.exercise!r}, which is no exercise of this lesson")
     for name in lesson.exercises:
         item = checks[name]
         wrong, right = registry.mistakes(item), registry.alternatives(item)
         if len(wrong) < LEAST_MISTAKES or len(right) < LEAST_ALTERNATIVES:
-            verdict.failures.append(
+            fail(
                 f"{name} has {len(wrong)} named mistakes and {len(right)} alternatives; it needs "
                 f"at least {LEAST_MISTAKES} and {LEAST_ALTERNATIVES}"
             )
         lucky, refused = _surprises(item, wrong, right, _drawn(verdict))
+        told = []
         for known in wrong:
             costs = _play(lesson, solved, {name: known.target}, skipped=name).keys() - broken
-            # a right answer is needed to name a wrong one
-            _mistake(item, known, costs, name not in broken, lucky.get(known.name), verdict)
+            named = name not in broken  # a right answer is needed to name a wrong one
+            told.append(_mistake(item, known, costs, named, lucky.get(known.name), verdict))
+        verdict.failures += unsaid(lesson, name, told)
         verdict.alternatives += len(right)
         verdict.accepted += len(right) - len(refused)
         for known_name, failure in refused.items():
-            verdict.failures.append(f"the right answer {known_name} is refused: {failure}")
+            fail(f"the right answer {known_name} is refused: {failure}")
 
 
 def _surprises(
@@ -223,8 +224,8 @@ def _mistake(
     named: bool,
     lucky: int | None,
     verdict: Verdict,
-) -> None:
-    """Gate 3: the mistake fails, with its own hint where answers are ``named``.
+) -> str:
+    """Gate 3: the mistake fails, with its own hint if ``named``; returns what its student reads.
 
     ``costs`` are the other exercises that fail where it is made; on the seed ``lucky`` it passes.
     """
@@ -236,7 +237,7 @@ def _mistake(
         verdict.failures.append(
             f"{item.name}: the mistake {known.name} passes the check (seed {passed})"
         )
-        return
+        return ""
     verdict.rejected += not costs
     if costs:
         verdict.failures.append(
@@ -249,6 +250,7 @@ def _mistake(
             f"{item.name}: the mistake {known.name} is rejected, but read as "
             f"{failure.likely or 'nothing known'!r} (seed {first})"
         )
+    return str(failure)
 
 
 def _play(

@@ -1,5 +1,8 @@
 """Gates 1 to 4: on a good lesson all are open, and a planted fault closes exactly its own."""
 
+import pytest
+
+from autograder.building.quotes import unsaid
 from autograder.building.verify import SEEDS, verify
 from tests.autograder.verdicts import AGAIN, CORRECT, GOOD, add, changes
 
@@ -88,6 +91,37 @@ def doubled(student, draw):
 
 
 def _doubled(student, draw):"""
+
+
+def test_a_hint_that_quotes_what_nobody_is_told(built, verdict):
+    _with_hint(built, "the double is wrong")
+    (failure,) = verdict()["failures"]
+    assert failure == (
+        "doubled: “Hint 1 · “the double is wrong”” quotes what no stored mistake is told; "
+        "quote the check's own words"
+    )
+
+
+@pytest.mark.parametrize(
+    ("quote", "said"),
+    [
+        ("the double of [1, 3] is wrong", True),
+        ("the double … got [1]", True),  # a longer gap, over the end of a line
+        ("the double of [1, 3] is right", False),
+        ("the double … expected", False),
+        ("RuntimeError: what no stored mistake raises", True),
+    ],
+)
+def test_what_counts_as_said(course, quote, said):
+    _with_hint(course, quote)
+    told = ["doubled: the double of [1, 3] is wrong.\n  got       [1] = 15"]
+    assert bool(unsaid(course.read(), "doubled", told)) is not said
+
+
+def _with_hint(course, quote):
+    """Put a hint with this title before the first exercise."""
+    hint = f"# <details><summary>Hint 1 · “{quote}”</summary>\n#\n# Twice.\n# </details>\n\n"
+    course.edit(course.source, '# %% exercise="doubled"', hint + '# %% exercise="doubled"')
 
 
 def test_a_mistake_with_the_record_of_another(built, verdict):
