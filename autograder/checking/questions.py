@@ -10,7 +10,7 @@ import functools
 import importlib
 import itertools
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,13 +21,20 @@ from autograder.checking.expect import CheckFailed
 from autograder.checking.inputs import Draw
 from autograder.checking.registry import Check
 from autograder.checking.student import Student
+from autograder.inside import surroundings
 from autograder.inside.answer import AnswerLost, AnswerRaised, AnyAnswer, LocalAnswer, Reply
 from autograder.inside.limits import NO_MEMORY
 from autograder.inside.values import copied, same
 
 NUMBER = re.compile(r"-?\d+(?:\.\d+)?(?:e[-+]?\d+)?")
+KEPT = 16  # exercises with a seed: more than a lesson has, since a class goes through all of them
 DRAWN = 20_000  # from here on are the seeds of what an answer draws while it is asked
 SEEDED = ("call", "gradients")  # requests that come with a seed, as constructions do
+OF_A_SEED = (
+    surroundings.SEEDED,
+    surroundings.DRAWN_FROM,
+    surroundings.MODE,
+)  # for probes to refuse
 
 
 @dataclass(frozen=True)
@@ -41,6 +48,11 @@ class Question:
     how: tuple[Any, ...] = ()  # on which device, drawing from which seed
     probe: str = ""  # '' if the check itself asks it
     origin: int = -1  # of a probe: the number of the check's question that it is made from
+
+    @property
+    def form(self) -> tuple[Any, ...]:
+        """All of it but the arguments."""
+        return self.handle, self.request, self.built, self.how, self.probe
 
 
 @dataclass(frozen=True)
@@ -89,40 +101,61 @@ def _same_signs(one: Any, other: Any) -> bool:
 
 
 class _Recorder:
-    """A right answer that notes what it is asked, and what it replies."""
+    """An answer that notes what it is asked, and what it replies."""
 
-    def __init__(self, answer: AnyAnswer, session: "_Session", handle: int = 0) -> None:
+    def __init__(self, answer: AnyAnswer, session: "Session", handle: int = 0) -> None:
         self._answer, self._session, self._handle = answer, session, handle
+        self.target = getattr(answer, "target", None)
 
     def __getattr__(self, request: str) -> Callable[..., Any]:
         def ask(*details: Any) -> Any:
             found = self._session.ask(self._handle, request, details)
             if request == "build":
                 return _Recorder(found, self._session, self._session.count)
-            return Reply(found.value, list(found.modified)) if request in SEEDED else found.value
+            if request not in SEEDED:
+                return found.value
+            return Reply(found.value, [name for name in found.modified if name not in OF_A_SEED])
 
         return ask
 
 
-class _Session:
-    """The questions of a check to a right answer and the objects that it builds, with replies."""
+class Session:
+    """The questions of a check to an answer and to the objects that it builds, with the replies.
 
-    def __init__(self, answer: AnyAnswer) -> None:
+    ``keeps`` is whether the questions are kept as they were asked, whatever becomes of the tensors.
+    """
+
+    def __init__(self, answer: AnyAnswer, keeps: bool = False) -> None:
         self.objects: dict[int, Any] = {0: answer}
         self.questions: list[Question] = []
         self.replies: list[Replied] = []
         self.count = 0  # of the objects that were built, or should have been
+        self._keeps = keeps
 
     def recorder(self) -> _Recorder:
         """What stands in the place of the answer."""
         return _Recorder(self.objects[0], self, 0)
+
+    def all_replies(self, questions: Sequence[Question]) -> Iterator[Replied]:
+        """Yield the replies to ``questions``: those that were given, then those to the rest.
+
+        All of them are asked anew where others were asked, or in another order.
+        """
+        given = zip(self.questions, questions, strict=False)
+        if len(self.questions) > len(questions) or any(one.form != two.form for one, two in given):
+            yield from replies(self.objects[0], questions)
+        else:
+            yield from self.replies
+            yield from _replies(self.objects, questions[len(self.questions) :])
 
     def ask(self, handle: int, request: str, details: Any) -> Any:
         """Put a question, which draws from a seed of its own; raises what the answer raises."""
         self.count += request == "build"
         built = self.count if request == "build" else 0
         how = (("seed", DRAWN + len(self.questions)),) if request in (*SEEDED, "build") else ()
-        question = Question(handle, request, copied(details), built, how)
+        question = Question(
+            handle, request, copied(details) if self._keeps else details, built, how
+        )
         self.questions.append(question)
         try:
             reply = _put(question, self.objects[handle], self.objects)
@@ -143,7 +176,7 @@ def reference(item: Check) -> Callable[..., Any] | None:
         return None
 
 
-@functools.lru_cache(maxsize=8)
+@functools.lru_cache(maxsize=KEPT)
 def asked(item: Check, seed: int) -> tuple[tuple[Question, ...], tuple[Replied, ...]]:
     """Pair (questions, right replies): what every answer is asked, the probes' questions last.
 
@@ -160,7 +193,7 @@ def asked_of(
     """The same pair, of an answer that is right."""
     from autograder.checking.probes import answerable, probes_of
 
-    session = _Session(answer)
+    session = Session(answer, keeps=True)
     try:
         item.run(Student(session.recorder()), Draw(seed))
     except CheckFailed:

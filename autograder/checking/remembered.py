@@ -8,13 +8,12 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Generic, TypeVar
 
 from autograder.checking import recorded, registry
-from autograder.checking.questions import Question, Replied, asked, reference, replies
+from autograder.checking.questions import KEPT, Question, Replied, asked, reference, replies
 from autograder.checking.registry import Answer, Check
 from autograder.checking.sketches import fits
 from autograder.checking.slips import Slip, may_not_end, slips
 from autograder.inside.answer import LocalAnswer
 
-KEPT = 16  # exercises with a seed
 T = TypeVar("T")
 
 
