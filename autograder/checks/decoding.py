@@ -131,10 +131,10 @@ def sample_tokens(student, draw):
     what = "a token with the score -inf is drawn, at noise 0 or just below 1"
     expect.close(got, torch.tensor([1, 2]), what)
 
-    loud = _tensor([[-1000.0, 1000.0, 999.0], [1000.0, -1000.0, 1000.0]])
-    what = "with scores of 1000 and -1000 in one row it draws wrongly"
-    got = student(loud, _tensor([0.7, 0.6]))
-    expect.close(got, torch.tensor([1, 2]), what)
+    loud = _tensor([[-1000.0, 1000.0, 999.0], [1000.0, -1000.0, 1000.0], [3.0, 3.0, 3.0]])
+    what = "with scores of 1000 and -1000 in one row, and of 3 in another, it draws wrongly"
+    got = student(loud, _tensor([0.7, 0.6, 0.5]))
+    expect.close(got, torch.tensor([1, 2, 1]), what)
     got = student(loud[:1], _tensor([0.8]))
     expect.close(got, torch.tensor([2]), "with one row it draws wrongly")
     got = student(_tensor([[0.5], [3.0]]), _tensor([0.0, 0.99]))
@@ -250,6 +250,10 @@ def top_p_filter(student, draw):
     left = (halves > -math.inf).sum().item()
     what = "of two tokens with probability 0.5 each, one reaches p=0.5"
     expect.true(left == 1, what, f"{left} kept", "1 kept")
+    exact = _tensor([[0.5, 0.25, 0.125, 0.125]]).log()
+    what = "of 0.5, 0.25, 0.125 and 0.125 the first alone reaches p=0.5"
+    expected = exact.masked_fill(torch.tensor([[0, 1, 1, 1]]).bool(), -math.inf)
+    expect.close(student(exact, 0.5), expected, what)
     expected = _kept(logits.tolist(), lambda row: _nucleus(row, 0.7))
     expect.close(kept, expected, "with p=0.7 it differs from adding token after token")
     for p in (0.001, 0.35, 0.9, 0.999):

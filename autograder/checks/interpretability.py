@@ -265,6 +265,10 @@ def token_identifiability(student, draw):
     what = "hidden vectors nearer to 0 than to any input, by distance, with padding: wrong"
     got = student(hidden, inputs, mask, cosine=False)
     expect.close(got, torch.tensor([[True, False, False]]), what)
+    alone, far = torch.tensor([[True, False]]), _tensor([[1e12, 0], [0, 0]])
+    got = student(far, _tensor([[0, 0], [9, 9]]), alone, cosine=False)
+    what = "the only input of a sentence is the nearest, also at a distance of 1e12, with padding"
+    expect.close(got, alone, f"{what}: wrong")
     inputs = _tensor([[4, 0], [0, 4], [4, 1]])
     for cosine in (True, False):
         got = student(_tensor([[4, 1], [1, 4], [4, 1]]), inputs, mask, cosine=cosine)

@@ -82,6 +82,10 @@ def _infinite_where_nobody_asks(student, oracle, logits, target):
     what = "with smoothing=0.0 and a score of -inf for token 4 where others are right the loss "
     what += "differs from that of F.cross_entropy"
     expect.close(student(ruled_out, target, 0.0), oracle(ruled_out, target, 0.0), what)
+    what = (
+        "with a score of -inf for a token, smoothing asks for it everywhere: the loss is infinite"
+    )
+    expect.close(student(ruled_out, target), oracle(ruled_out, target), what)
 
 
 def _scores_and_targets(logits, target, smoothing=0.1):
@@ -129,6 +133,8 @@ def batch_by_tokens(student, draw):
     # Padded to 3, the four shortest fill the 12 exactly.
     what = f"lengths {lengths} with max_tokens=12 are batched wrongly"
     expect.equal(others, [[4, 0, 6, 1], [3, 2], [5]], what)
+    what = "lengths 9, 1 with max_tokens=12 are batched wrongly"
+    expect.equal(student([9, 1], 12), [[1], [0]], what)
     lengths = draw.integers(1, 25, 90).tolist()
     batches = student(lengths, 60)
     _every_sentence_once(batches, 90, "90 random lengths")

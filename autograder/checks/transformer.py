@@ -484,7 +484,7 @@ def transformer_parameters(student, draw):
     what = "with 5 and 7 tokens, d_model=2, d_ff=3, one post-norm layer each, the count is wrong"
     expect.close(count, 72 + 34 + 20 + 38, what)
     expect.equal(count, 164, "the count should be an int")
-    what = "with pre_norm=True there is one more norm behind each stack"
+    what = "with pre_norm=True there is one more norm after each stack"
     expect.close(student(5, 7, 2, 3, 1), 164 + 8, what)
     expect.close(student(5, 7, 2, 3, 1, tied="target"), 172 - 14, 'tied="target" is counted wrong')
     expect.close(student(7, 7, 2, 3, 1, tied="all"), 172 - 38 + 14, 'tied="all" is counted wrong')

@@ -324,6 +324,16 @@ def cools_the_probabilities(logits, noise, temperature=1.0):
 
 @mistake(
     "sample_tokens",
+    hint="The largest score of all rows is subtracted. Beside a row of loud scores another's "
+    "exponentials become 0: each row has its own maximum.",
+)
+def subtracts_the_maximum_of_all_rows(logits, noise, temperature=1.0):
+    sums = ((logits - logits.max()) / temperature).exp().cumsum(1)
+    return (sums <= noise[:, None] * sums[:, -1:]).sum(1)
+
+
+@mistake(
+    "sample_tokens",
     hint="The best token is taken each time, whatever the noise says. That is greedy.",
 )
 def takes_the_best(logits, noise, temperature=1.0):
@@ -522,6 +532,15 @@ def _top(logits, k):
 def keeps_the_smallest(logits, k):
     largest = logits.topk(min(k, logits.shape[1]), dim=1, largest=False).values[:, -1:]
     return logits.masked_fill(logits > largest, -math.inf)
+
+
+@mistake(
+    "top_k_filter",
+    hint="The scores come back as they came in: nothing is dropped. masked_fill, without _, leaves "
+    "its tensor alone and makes a new one; is that what is returned?",
+)
+def drops_nothing(logits, k):
+    return logits
 
 
 @mistake(
@@ -789,6 +808,18 @@ def random_scores():
 def waits_until_p_is_exceeded(logits, p):
     probabilities, sums, order = _sorted(logits)
     return _drop(logits, order, sums - probabilities > p)
+
+
+@mistake(
+    "top_p_filter",
+    hint="Tokens are kept by their probability, all that are as probable as the last one needed. "
+    "Of equal ones no more are kept than p needs: decide by their places in the order.",
+)
+def keeps_all_equals(logits, p):
+    probabilities = logits.softmax(1)
+    descending = probabilities.sort(1, descending=True).values
+    last = (descending.cumsum(1) < p).sum(1, keepdim=True).clamp(max=logits.shape[1] - 1)
+    return logits.masked_fill(probabilities < descending.gather(1, last), -math.inf)
 
 
 @mistake(

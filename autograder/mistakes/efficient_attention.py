@@ -937,7 +937,7 @@ def begins_with_the_features_of_q(q, k, v, block, causal=False):
 
 @mistake(
     "flash_attention",
-    hint="A part is kept for every tile. Divide and keep behind the inner loop: once for each "
+    hint="A part is kept for every tile. Divide and keep after the inner loop: once for each "
     "block of queries.",
 )
 def keeps_every_tile(q, k, v, block, causal=False):
@@ -951,7 +951,7 @@ def keeps_every_tile(q, k, v, block, causal=False):
 
 @mistake(
     "flash_attention",
-    hint="The keys go as far as there are queries: what lies behind position T_q is never seen. "
+    hint="The keys go as far as there are queries: those from position T_q on are never seen. "
     "There are T_k keys.",
 )
 def cuts_the_keys_to_the_queries(q, k, v, block, causal=False):
@@ -1681,6 +1681,28 @@ def the_same_in_all_heads():
 
 @mistake(
     "break_grouped_query_attention",
+    hint="All values of a sequence are the same, so their mean is that, whatever the weights are: "
+    "which keys are looked at does not show.",
+    where=lambda q, k, v, mask=None: bool((v == v[:, :1, :1]).all()),
+)
+def only_the_keys_differ():
+    k = torch.arange(20.0).view(1, 2, 5, 2)
+    return torch.ones(1, 4, 3, 2), k, torch.ones(1, 2, 5, 3)
+
+
+@mistake(
+    "break_grouped_query_attention",
+    hint="All queries are zeros, so every key gets the same weight, and all heads have the same "
+    "values: neither shows which head is looked at.",
+    where=lambda q, k, v, mask=None: not q.any() and bool((v == v[:, :1]).all()),
+)
+def queries_of_zeros():
+    v = torch.arange(10.0).view(1, 1, 5, 2).expand(1, 2, 5, 2)
+    return torch.zeros(1, 4, 3, 2), torch.arange(20.0).view(1, 2, 5, 2), v
+
+
+@mistake(
+    "break_grouped_query_attention",
     hint="No query may attend to anything, so every result is 0.",
     where=lambda q, k, v, mask=None: mask is not None and not mask.any(),
 )
@@ -1699,6 +1721,17 @@ def only_the_values_differ():
     v = torch.arange(16.0).view(1, 2, 4, 2)
     mask = torch.ones(3, 4, dtype=torch.bool).tril()
     return torch.ones(1, 4, 3, 2), torch.ones(1, 2, 4, 2), v, mask
+
+
+@mistake(
+    "grouped_query_attention",
+    hint="PyTorch's function refuses a mask with one axis. A mask of shape (T_k,) broadcasts over "
+    "the queries too: give it an axis for them.",
+)
+def hands_on_any_mask(q, k, v, mask=None):
+    if q.shape[1] % k.shape[1]:
+        raise ValueError(f"{k.shape[1]} heads of keys do not divide {q.shape[1]} of queries")
+    return F.scaled_dot_product_attention(q, k, v, attn_mask=mask, enable_gqa=True)
 
 
 @mistake(

@@ -451,7 +451,7 @@ def passes_the_mask_as_it_is(x, query, mask=None):
 
 @mistake(
     "attention_pooling",
-    hint="The mask's new axis stands behind the tokens: (..., T, 1). The one query comes before "
+    hint="The mask's new axis stands after the tokens: (..., T, 1). The one query comes before "
     "them: (..., 1, T).",
 )
 def puts_the_query_axis_last(x, query, mask=None):
@@ -690,6 +690,15 @@ class UsesOneQuery(_Hierarchy):
 class UsesTheOtherQuery(_Hierarchy):
     def words(self, x, mask):
         return self.pool(x, self.sentence_query, mask)
+
+
+@mistake(
+    "HierarchicalAttention",
+    hint="The scores are divided by √d_model at neither level.",
+)
+class NeverScales(_Hierarchy):
+    def pool(self, x, query, mask):
+        return super().pool(x, query * math.sqrt(len(query)), mask)
 
 
 @mistake(
@@ -1175,7 +1184,7 @@ class Appends(_Classifier):
 
 
 BEHIND = (
-    "`cls` has the position behind the last token, T, as if it stood at the end, and the tokens "
+    "`cls` has the position after the last token, T, as if it stood at the end, and the tokens "
     "begin with 0. It stands in front, where position 0 is its own."
 )
 
@@ -1271,7 +1280,7 @@ class ForgetsTheQueryAxis(_Classifier):
 
 @mistake(
     "EncoderClassifier",
-    hint="The mask's new axis stands behind the tokens, so it silences queries in place of keys. "
+    hint="The mask's new axis stands after the tokens, so it silences queries in place of keys. "
     "The encoder takes (B, 1, 1 + T).",
 )
 class PutsTheQueryAxisLast(_Classifier):
@@ -1441,7 +1450,7 @@ def reshapes_what_unfold_gives(images, size):
 
 @mistake(
     "patchify",
-    hint="The batch is mixed in: the axis B comes behind those of the patches, so a row holds "
+    hint="The batch is mixed in: the axis B comes after those of the patches, so a row holds "
     "patches of several images. B stays the first axis.",
 )
 def mixes_the_batch_in(images, size):

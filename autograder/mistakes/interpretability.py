@@ -231,7 +231,7 @@ def columns_at_random():
 
 @mistake(
     "break_null_space_dimension",
-    hint="The columns are as many as the tokens, and independent. Nothing can be changed, and this "
+    hint="The rank of the values is T, the number of tokens. Nothing can be changed, and this "
     "answer says so, too.",
     where=lambda values, tolerance=TOLERANCE: bool(
         (_rank(values, tolerance) == values.shape[-2]).all()
@@ -731,6 +731,16 @@ NEAR_PADDING = (
 @mistake("token_identifiability", hint=NEAR_PADDING)
 def looks_at_padding(hidden, inputs, mask, cosine=True):
     return (_distances(hidden, inputs, cosine).argmin(-1) == _own(hidden)) & mask
+
+
+@mistake(
+    "token_identifiability",
+    hint="Padding gets a large distance, but a finite one, and is nearer than an input that is "
+    "farther away still. Put it at inf.",
+)
+def puts_padding_at_a_finite_distance(hidden, inputs, mask, cosine=True):
+    far = _distances(hidden, inputs, cosine).masked_fill(~mask.unsqueeze(1), 1e9)
+    return (far.argmin(-1) == _own(hidden)) & mask
 
 
 @mistake(

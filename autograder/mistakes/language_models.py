@@ -11,7 +11,7 @@ from attention.tokens_and_positions import embed, sinusoidal_positions
 from attention.transformer import Encoder
 from autograder.checking.registry import again, alternative, mistake
 
-PAD, EOS, SEP = 0, 2, 3
+PAD, BOS, EOS, SEP = 0, 1, 2, 3
 
 
 def _joined(texts, summaries, row, first, last=len, pad=PAD, left=False):
@@ -35,7 +35,7 @@ def _whole(text, summary):
 
 @mistake(
     "join_text_and_summary",
-    hint="EOS is missing behind the summary: the model would never learn to stop.",
+    hint="EOS is missing after the summary: the model would never learn to stop.",
 )
 def forgets_eos(texts, summaries):
     return _joined(texts, summaries, lambda t, s: [*t, SEP, *s], lambda t: len(t) + 1)
@@ -51,7 +51,7 @@ def forgets_sep(texts, summaries):
 
 @mistake(
     "join_text_and_summary",
-    hint="SEP is counted. It comes with the question; what is to be learned begins behind it.",
+    hint="SEP is counted. It comes with the question; what is to be learned begins after it.",
 )
 def counts_sep(texts, summaries):
     return _joined(texts, summaries, _whole, len)
@@ -67,7 +67,7 @@ def does_not_count_eos(texts, summaries):
 
 @mistake(
     "join_text_and_summary",
-    hint="The first token of the summary is not counted. It stands right behind SEP.",
+    hint="The first token of the summary is not counted. It stands right after SEP.",
 )
 def misses_the_first(texts, summaries):
     return _joined(texts, summaries, _whole, lambda t: len(t) + 2)
@@ -80,7 +80,7 @@ def counts_everything(texts, summaries):
 
 @mistake(
     "join_text_and_summary",
-    hint="This counts the padding behind EOS, too.",
+    hint="This counts the padding after EOS, too.",
 )
 def counts_the_padding(texts, summaries):
     tokens, _ = _joined(texts, summaries, _whole, len)
@@ -212,7 +212,7 @@ def shifts_backwards(logits, tokens, counted=None):
 
 @mistake(
     "language_model_loss",
-    hint="Padding counts. What a model says behind the end of a text does not matter.",
+    hint="Padding counts. What a model says after the end of a text does not matter.",
 )
 def counts_padding(logits, tokens, counted=None):
     return _loss(logits, tokens, counted, pad=False)
@@ -358,7 +358,7 @@ def forgets_the_second_token(logits, tokens, counted=None):
 
 @mistake(
     "language_model_loss",
-    hint="The tokens are rolled in a circle: behind the last token the first one is asked for. "
+    hint="The tokens are rolled in a circle: after the last token the first one is asked for. "
     "Drop that position.",
 )
 def rolls_in_a_circle(logits, tokens, counted=None):
@@ -368,7 +368,7 @@ def rolls_in_a_circle(logits, tokens, counted=None):
 
 @mistake(
     "language_model_loss",
-    hint="The batch is flattened before it is shifted: behind the last token of a sequence, the "
+    hint="The batch is flattened before it is shifted: after the last token of a sequence, the "
     "first one of the next sequence is asked for.",
 )
 def shifts_across_sequences(logits, tokens, counted=None):
@@ -695,6 +695,36 @@ class SeesTheFuture(_Decoder):
 class DoesNotSeeItself(_Decoder):
     def mask(self, tokens):
         return super().mask(tokens).tril(-1)
+
+
+SHIFTS_INSIDE = (
+    "The tokens are shifted inside the model: position t has read the tokens before t, and not "
+    "token t itself. It reads them as they are; `language_model_loss` does the shifting."
+)
+
+
+@mistake("DecoderOnly", hint=SHIFTS_INSIDE)
+class ShiftsWhatItReads(_Decoder):
+    first = BOS
+
+    def forward(self, tokens):
+        first = torch.full_like(tokens[:, :1], self.first)
+        return super().forward(torch.cat([first, tokens[:, :-1]], 1))
+
+
+@mistake("DecoderOnly", hint=SHIFTS_INSIDE)
+class ShiftsByPadding(ShiftsWhatItReads):
+    first = PAD
+
+
+@mistake(
+    "DecoderOnly",
+    hint="There are scores for T - 1 positions. After the last token, too, the model says what "
+    "follows; it is the loss that leaves it out.",
+)
+class LeavesTheLastOut(_Decoder):
+    def forward(self, tokens):
+        return super().forward(tokens[:, :-1])
 
 
 @mistake("DecoderOnly", hint="The positions are missing: the order of the past would be lost.")
@@ -1106,6 +1136,16 @@ def convolves_what_is_too_short(x, weight):
     rows = x.reshape(-1, *x.shape[-2:]).mT
     made = F.conv1d(rows, weight.permute(2, 1, 0), stride=len(weight)).mT
     return made.reshape(*x.shape[:-2], *made.shape[1:])
+
+
+@mistake(
+    "compress",
+    hint="unfold refuses a sequence that is shorter than a stretch. Then nothing remains: a result "
+    "with an axis of size 0.",
+)
+def unfolds_what_is_too_short(x, weight):
+    stretches = x.unfold(-2, len(weight), len(weight))  # (..., n, d_in, stride)
+    return torch.einsum("...nds,sde->...ne", stretches, weight)
 
 
 @mistake(

@@ -89,6 +89,16 @@ def folds_heads_into_the_batch(x, n_heads):
 
 @mistake(
     "split_heads",
+    hint="The heads are the first axis, before the batch: (H, B, T, d_head). The batch stays in "
+    "front, and the heads come after it.",
+)
+@_refuses_uneven_pieces
+def puts_the_heads_before_the_batch(x, n_heads):
+    return torch.stack(x.chunk(n_heads, -1))
+
+
+@mistake(
+    "split_heads",
     hint="The axis of d_model was cut into pieces of n_heads features. There should be n_heads "
     "pieces.",
 )
@@ -427,6 +437,20 @@ class GatesOneBatchOnly(_Heads):
         return context if head_mask is None else context * head_mask[:, None, None]
 
 
+@mistake(
+    "MultiHeadAttention",
+    hint="The gates change a head's scores, and so where it looks: with a gate of 0 all of them "
+    "are equal, and the head still speaks. It is what a head has found that is multiplied.",
+)
+class GatesTheQueries(_Heads):
+    def forward(self, query, key, value, mask=None, head_mask=None, return_weights=False):
+        self.gates = head_mask
+        return super().forward(query, key, value, mask, None, return_weights)
+
+    def attend(self, q, k, v, mask):
+        return super().attend(self.gate(q, self.gates), k, v, mask)
+
+
 @mistake("MultiHeadAttention", hint="return_weights is not looked at: only the output comes back.")
 class NeverReturnsWeights(_Heads):
     def forward(self, query, key, value, mask=None, head_mask=None, return_weights=False):
@@ -539,7 +563,7 @@ class ReturnsTheWeightsFirst(_Heads):
 
 @mistake(
     "MultiHeadAttention",
-    hint="With fused=True the weights come back as None: PyTorch's kernel never stores them. When "
+    hint="With fused=True the weights come back as None: PyTorch's kernel returns none. When "
     "they are asked for, the other way has to be taken.",
 )
 class LosesTheWeightsWhenFused(_Heads):
@@ -1038,6 +1062,42 @@ def does_not_add_up(matrix):
 @mistake("captured_variance", hint="The sums are not divided by the total: the last should be 1.")
 def forgets_the_total(matrix):
     return _energy(matrix).cumsum(-1)
+
+
+@mistake(
+    "captured_variance",
+    hint="The sums are divided by the smallest of the squares. A share is one of the sum of all.",
+)
+def divides_by_the_weakest(matrix):
+    return _energy(matrix).cumsum(-1) / _energy(matrix)[..., -1:]
+
+
+@mistake(
+    "captured_variance",
+    hint="The sums are divided by the squares at [-1]: for one matrix that is its smallest square, "
+    "for several it is all squares of the last matrix. A share is one of the sum of all squares.",
+)
+def divides_by_the_last_squares(matrix):
+    return _energy(matrix).cumsum(-1) / _energy(matrix)[-1]
+
+
+@mistake(
+    "captured_variance",
+    hint="The last of the sums is the total, but [-1] counts along the first axis: for several "
+    "matrices it is all the sums of the last one. Each matrix has a total of its own.",
+)
+def divides_by_the_last_sums(matrix):
+    sums = _energy(matrix).cumsum(-1)
+    return sums / sums[-1]
+
+
+@mistake(
+    "captured_variance",
+    hint="With several matrices the totals have lost an axis, and meet the wrong one of the sums. "
+    "Keep it, so that every matrix is divided by its own.",
+)
+def loses_the_axis_of_the_totals(matrix):
+    return _energy(matrix).cumsum(-1) / _energy(matrix).sum(-1)
 
 
 @mistake("captured_variance", hint="The smallest come first. Begin with the strongest direction.")

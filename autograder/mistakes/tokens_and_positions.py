@@ -321,13 +321,27 @@ def never_updates_the_counts(words, counts, n_merges):
     return [pair for pair, _ in _ranked(_totals(words, counts))][:n_merges]
 
 
-@mistake(
-    "train_bpe",
-    hint="The same pair is merged again and again, because the words do not change, or their pairs "
-    "are never counted anew. For each word that holds the pair: remove, merge, add, in this order.",
+FOR_EVER = (
+    "The same pair is merged again and again: when the next one is chosen, its count has not "
+    "fallen. For each word that holds the pair: remove, merge, add, in this order."
 )
+
+
+@mistake("train_bpe", hint=FOR_EVER)
 def merges_the_same_pair_for_ever(words, counts, n_merges):
     return [PairIndex(words, counts).most_frequent()] * n_merges
+
+
+@mistake("train_bpe", hint=FOR_EVER)
+def removes_after_the_word_has_changed(words, counts, n_merges):
+    index, merges = PairIndex(words, counts), []
+    while len(merges) < n_merges and (pair := index.most_frequent()):
+        for place in index.where(pair):
+            index.words[place] = _merged(index.words[place], pair, 256 + len(merges))
+            index.remove(place)
+            index.add(place)
+        merges.append(pair)
+    return merges
 
 
 def _indexed(words, counts, n_merges, remove=True, add=True, numbered=256):
@@ -797,6 +811,33 @@ def counts_the_two_twice(positions, d_model):
     return _sinusoids(_angles(positions, d_model, exponents))
 
 
+FROM_0_TO_1 = (
+    "The exponents run from 0 to 1: i is divided by one less than the number of pairs, as in "
+    "tensor2tensor. In the paper they end before 1: 2i / d_model."
+)
+
+
+@mistake("sinusoidal_positions", hint=FROM_0_TO_1)
+@_refuses_odd_sizes
+def divides_by_one_pair_less(positions, d_model):
+    exponents = _counted(positions, d_model // 2) / (d_model / 2 - 1)  # 0 / 0 with one pair
+    return _sinusoids(_angles(positions, d_model, exponents))
+
+
+@mistake("sinusoidal_positions", hint=FROM_0_TO_1)
+@_refuses_odd_sizes
+def divides_a_number_by_one_pair_less(positions, d_model):
+    step = 1 / (d_model / 2 - 1)  # with one pair, an error of Python's
+    return _sinusoids(_angles(positions, d_model, _counted(positions, d_model // 2) * step))
+
+
+@mistake("sinusoidal_positions", hint=FROM_0_TO_1)
+@_refuses_odd_sizes
+def divides_by_one_pair_less_or_by_one(positions, d_model):
+    exponents = _counted(positions, d_model // 2) / max(d_model // 2 - 1, 1)
+    return _sinusoids(_angles(positions, d_model, exponents))
+
+
 @mistake(
     "sinusoidal_positions",
     hint="A cosine has another wavelength than the sine beside it: its exponent is (2i + 1) / "
@@ -852,11 +893,24 @@ def counts_by_itself(positions, d_model):
 
 @mistake(
     "sinusoidal_positions",
-    hint="torch.zeros and .float() make float32 whatever the positions are. Take over their dtype.",
+    hint="Something is float32 whatever the positions are, as torch.zeros, .float() or a division "
+    "of whole numbers make it. Take over their dtype, and their device.",
 )
 @_refuses_odd_sizes
 def falls_back_to_float32(positions, d_model):
     return _sinusoids(_angles(positions.float(), d_model))
+
+
+@mistake(
+    "sinusoidal_positions",
+    hint="The exponents are float32, and on the CPU: so torch.arange and torch.tensor make them "
+    "unless told otherwise. On a GPU the positions cannot meet them: take over their device, and "
+    "their dtype.",
+)
+@_refuses_odd_sizes
+def counts_whole_numbers_on_the_cpu(positions, d_model):
+    exponents = torch.arange(0, d_model, 2) / d_model
+    return _sinusoids(_angles(positions, d_model, exponents))
 
 
 @mistake(
@@ -1090,6 +1144,30 @@ def pairs_the_halves(x, positions):
 
 @mistake(
     "rotary",
+    hint="Two layouts are mixed: feature i is turned towards feature i + d_head / 2, but the "
+    "angles stand as for neighbours: both features of a pair need the same. Here neighbours are "
+    "pairs.",
+)
+def turns_halves_by_angles_of_neighbours(x, positions):
+    angles = _angles(positions, x.shape[-1]).repeat_interleave(2, -1)
+    first, second = x.chunk(2, -1)
+    return x * angles.cos() + torch.cat([-second, first], -1) * angles.sin()
+
+
+@mistake(
+    "rotary",
+    hint="Two layouts are mixed: neighbours are pairs, as they should be, but the angles stand as "
+    "for two halves, first one for each pair, then all of them again. Both features of a pair need "
+    "the same.",
+)
+def turns_neighbours_by_angles_of_halves(x, positions):
+    angles = torch.cat([_angles(positions, x.shape[-1])] * 2, -1)
+    other = _interleaved(-x[..., 1::2], x[..., 0::2])
+    return x * angles.cos() + other * angles.sin()
+
+
+@mistake(
+    "rotary",
     hint="The pairs are turned, but put together as two halves. Each turned pair goes back to its "
     "own two places: torch.stack and flatten.",
 )
@@ -1126,7 +1204,10 @@ def adds_the_sinusoids(x, positions):
     return x + _sinusoids(_angles(positions, x.shape[-1]))
 
 
-@mistake("rotary", hint="All pairs turn at the same speed. Pair i has 10000^(2i / d_head).")
+@mistake(
+    "rotary",
+    hint="All pairs turn at the same speed. Pair i turns by the position over 10000^(2i / d_head).",
+)
 def turns_all_pairs_alike(x, positions):
     return _turn(x, positions, exponents=x.new_zeros(x.shape[-1] // 2))
 

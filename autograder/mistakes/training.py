@@ -164,6 +164,18 @@ def spreads_over_the_others(logits, target, smoothing=0.1):
 
 @mistake(
     "label_smoothed_loss",
+    hint="Log-probabilities are bounded from below, so that a token which is ruled out, and asked "
+    "for, costs something finite. Its loss is infinite.",
+)
+def bounds_the_logarithms(logits, target, smoothing=0.1):
+    log_p, _, real = _parts(logits, target)
+    log_p = log_p.clamp(min=-1e4)
+    chosen = log_p.gather(-1, target.unsqueeze(-1)).squeeze(-1)
+    return _per_token(-(1 - smoothing) * chosen - smoothing * log_p.mean(-1), real)
+
+
+@mistake(
+    "label_smoothed_loss",
     hint="PAD gets no share of the smoothed probability. It is spread over the whole vocabulary; "
     "what PAD is left out of are the positions.",
 )
@@ -610,6 +622,20 @@ def stays_below(lengths, max_tokens):
 def measures_with_the_shortest(lengths, max_tokens):
     _refuse(lengths, max_tokens)
     return _fill(_by_length(lengths), lengths, lambda group: len(group) * min(group) <= max_tokens)
+
+
+@mistake(
+    "batch_by_tokens",
+    hint="The sentence that comes is counted with the shortest length of the batch. It makes all "
+    "of them as long as itself.",
+)
+def counts_the_newcomer_as_the_shortest(lengths, max_tokens):
+    _refuse(lengths, max_tokens)
+    return _fill(
+        _by_length(lengths),
+        lengths,
+        lambda group: (len(group) - 1) * group[-1] + group[0] <= max_tokens,
+    )
 
 
 @mistake(
@@ -1263,6 +1289,29 @@ def corrects_m_only(*args, **options):
 @mistake("adamw_step", hint="Only v is corrected. m begins at 0, too.")
 def corrects_v_only(*args, **options):
     return _adamw(*args, **options, correct=(False, True))
+
+
+ONE_BETA = "m and v are corrected with the same beta. Each mean has one of its own."
+
+
+@mistake("adamw_step", hint=ONE_BETA)
+def corrects_both_with_the_first_beta(
+    parameter, gradient, m, v, step, learning_rate, betas=(0.9, 0.98), eps=1e-9, weight_decay=0.0
+):
+    _, m, v = _adamw(parameter, gradient, m, v, step, learning_rate, betas)
+    share = 1 - betas[0] ** step
+    parameter = parameter * (1 - learning_rate * weight_decay)
+    return parameter - learning_rate * m / share / ((v / share).sqrt() + eps), m, v
+
+
+@mistake("adamw_step", hint=ONE_BETA)
+def corrects_both_with_the_second_beta(
+    parameter, gradient, m, v, step, learning_rate, betas=(0.9, 0.98), eps=1e-9, weight_decay=0.0
+):
+    _, m, v = _adamw(parameter, gradient, m, v, step, learning_rate, betas)
+    share = 1 - betas[1] ** step
+    parameter = parameter * (1 - learning_rate * weight_decay)
+    return parameter - learning_rate * m / share / ((v / share).sqrt() + eps), m, v
 
 
 @mistake(

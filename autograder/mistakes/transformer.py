@@ -653,6 +653,14 @@ class _NormsAfterEveryLayer(_Stack):
         return x
 
 
+class _NormsBeforeTheLayers(_Stack):
+    def forward(self, x, *others):
+        x = self.norm(x)
+        for layer in self.layers:
+            x = layer(x, *others)
+        return x
+
+
 class _FeedsTheInputAgain(_Stack):
     def forward(self, x, *others):
         for layer in self.layers:
@@ -691,8 +699,10 @@ _IN_BOTH = {
     _SkipsTheFinalNorm: "The final norm exists, but the output does not pass through it.",
     _AlwaysNorms: "There is a final norm also with pre_norm=False. Post-norm layers end with a "
     "norm already.",
-    _NormsAfterEveryLayer: "The final norm is applied after every layer. It stands once, behind "
+    _NormsAfterEveryLayer: "The final norm is applied after every layer. It stands once, after "
     "the last.",
+    _NormsBeforeTheLayers: "The final norm is applied to what goes into the first layer, and what "
+    "comes out of the last one is not normalised. It is the last step of the stack.",
     _MakesPostNormLayers: "The layers are post-norm although pre_norm=True: hand all sizes on.",
     _LeavesDropoutOut: "The layers get no dropout.",
     _FeedsTheInputAgain: "Every layer gets the input of the stack, so only the last one counts. "

@@ -349,7 +349,7 @@ class DropsUnitsInEvaluation(_Wide):
         return self.linear_2(F.dropout(torch.relu(self.linear_1(x)), self.p))
 
 
-@mistake("FeedForward", hint="Dropout is not used: self.dropout belongs behind the ReLU.")
+@mistake("FeedForward", hint="Dropout is not used: self.dropout belongs after the ReLU.")
 class NeverDropsUnits(_Wide):
     def forward(self, x):
         return self.linear_2(torch.relu(self.linear_1(x)))
@@ -364,7 +364,7 @@ class DropsTheOutput(_Wide):
         return self.dropout(self.linear_2(torch.relu(self.linear_1(x))))
 
 
-@mistake("FeedForward", hint="The input is dropped. Dropout belongs behind the ReLU.")
+@mistake("FeedForward", hint="The input is dropped. Dropout belongs after the ReLU.")
 class DropsTheInput(_Wide):
     def forward(self, x):
         return self.linear_2(torch.relu(self.linear_1(self.dropout(x))))
@@ -505,7 +505,7 @@ class DropsTheBorder(_Sum):
 
 @mistake(
     "Residual",
-    hint="Dropout is on the sum, so x is dropped too. The way past the layer stays untouched.",
+    hint="Dropout is on the sum, so x is dropped too. The skip connection stays untouched.",
 )
 class DropsTheSum(_Sum):
     def forward(self, x, update, noise=None):
@@ -632,7 +632,7 @@ class _Layer(Sublayers):
 
 @mistake(
     "EncoderLayer",
-    hint="It is always pre-norm. With pre_norm=False the norm comes behind the sum.",
+    hint="It is always pre-norm. With pre_norm=False the norm comes after the sum.",
 )
 class IsAlwaysPreNorm(_Layer):
     def join(self, number, x, sublayer):
@@ -658,8 +658,8 @@ class SwapsPreAndPost(_Layer):
 
 @mistake(
     "EncoderLayer",
-    hint="In the pre-norm layer the update is added to the normalised x. Then nothing passes by "
-    "the norms. Add it to x as it came in.",
+    hint="In the pre-norm layer the update is added to the normalised x. Then every path leads "
+    "through the norms. Add it to x as it came in.",
 )
 class AddsToTheNormed(_Layer):
     def join(self, number, x, sublayer):
@@ -700,11 +700,13 @@ class UsesOneNorm(_Layer):
         return self.norm_1(x)
 
 
-@mistake(
-    "EncoderLayer",
-    hint="In the post-norm layer the update is normalised by itself, then added. The norm belongs "
-    "to the sum.",
+NORMS_THE_UPDATE = (
+    "In the post-norm layer the update is normalised by itself, then added. The norm belongs to "
+    "the sum."
 )
+
+
+@mistake("EncoderLayer", hint=NORMS_THE_UPDATE)
 class NormalisesTheUpdate(_Layer):
     def join(self, number, x, sublayer):
         if self.pre_norm:
@@ -712,14 +714,30 @@ class NormalisesTheUpdate(_Layer):
         return x + self.drop(self.before(number, sublayer(x)))
 
 
-@mistake(
-    "EncoderLayer",
-    hint="Updates are normalised by themselves, in both cases. Post-norm normalises the sum, "
-    "pre-norm what goes into the sublayer.",
+@mistake("EncoderLayer", hint=NORMS_THE_UPDATE)
+class NormalisesWhatIsLeftOfTheUpdate(_Layer):
+    def join(self, number, x, sublayer):
+        if self.pre_norm:
+            return super().join(number, x, sublayer)
+        return x + self.before(number, self.drop(sublayer(x)))
+
+
+NORMS_EVERY_UPDATE = (
+    "Updates are normalised by themselves, in both cases. Post-norm normalises the sum, pre-norm "
+    "what goes into the sublayer."
 )
+
+
+@mistake("EncoderLayer", hint=NORMS_EVERY_UPDATE)
 class NormalisesEveryUpdate(_Layer):
     def join(self, number, x, sublayer):
         return x + self.drop(self.before(number, sublayer(x)))
+
+
+@mistake("EncoderLayer", hint=NORMS_EVERY_UPDATE)
+class NormalisesWhatIsLeftOfEveryUpdate(_Layer):
+    def join(self, number, x, sublayer):
+        return x + self.before(number, self.drop(sublayer(x)))
 
 
 @mistake(
@@ -763,6 +781,45 @@ class RunsInParallel(_Layer):
         if self.pre_norm:
             return first + self.drop(self.feed_forward(self.norm_2(x)))
         return self.norm_2(first + self.drop(self.feed_forward(x)))
+
+
+FROM_THE_FIRST_NORM = (
+    "In the pre-norm layer the feed-forward network starts from what went into the attention, and "
+    "never sees what that has added. It works on the sum, normalised anew."
+)
+
+
+@mistake("EncoderLayer", hint=FROM_THE_FIRST_NORM)
+class NormalisesTheNormedAgain(_Layer):
+    def second(self, h):
+        return self.norm_2(h)
+
+    def forward(self, x, mask=None):
+        if not self.pre_norm:
+            return super().forward(x, mask)
+        h = self.norm_1(x)
+        x = x + self.drop(self.look(h, mask))
+        return x + self.drop(self.feed_forward(self.second(h)))
+
+
+@mistake("EncoderLayer", hint=FROM_THE_FIRST_NORM)
+class FeedsTheFirstNormForward(NormalisesTheNormedAgain):
+    def second(self, h):
+        return h
+
+
+@mistake(
+    "EncoderLayer",
+    hint="In the post-norm layer only the feed-forward network gets the output of norm_1: its "
+    "update is added to the sum from before that norm. The normalised sum takes the place of x for "
+    "good.",
+)
+class KeepsTheFirstSum(_Layer):
+    def forward(self, x, mask=None):
+        if self.pre_norm:
+            return super().forward(x, mask)
+        x = x + self.drop(self.look(x, mask))
+        return self.norm_2(x + self.drop(self.feed_forward(self.norm_1(x))))
 
 
 @mistake("EncoderLayer", hint="The feed-forward network comes first. Attention does.")
@@ -1029,6 +1086,16 @@ class NormalisesTheMemory(_Decoder):
         return self.cross_attention(h, memory, memory, mask)
 
 
+@mistake(
+    "DecoderLayer",
+    hint="In the pre-norm layer the query of the cross-attention is not normalised. Only memory "
+    "goes into a sublayer as it is.",
+)
+class AsksWithoutANorm(_Decoder):
+    def before(self, number, x):
+        return x if self.pre_norm and number == 2 else super().before(number, x)
+
+
 @mistake("DecoderLayer", hint="The cross-attention is missing: memory is never looked at.")
 class ForgetsTheSource(_Decoder):
     def forward(self, x, memory, mask=None, memory_mask=None):
@@ -1072,8 +1139,8 @@ class CrossesWithoutResidual(_Decoder):
 
 @mistake(
     "DecoderLayer",
-    hint="In the pre-norm layer the update is added to the normalised x. Then nothing passes by "
-    "the norms. Add it to x as it came in.",
+    hint="In the pre-norm layer the update is added to the normalised x. Then every path leads "
+    "through the norms. Add it to x as it came in.",
 )
 class AddsUpdatesToTheNormed(_Decoder):
     def join(self, number, x, sublayer):
