@@ -51,7 +51,7 @@ def language_model_loss(logits, tokens, counted=None):
     an infinite loss. If no token counts, the loss is 0.
 
     >>> logits = torch.zeros(1, 4, 8)
-    >>> logits[0, 1, 5] = 100.0  # behind the second token it is sure of a 5
+    >>> logits[0, 1, 5] = 100.0  # after the second token it is sure of a 5
     >>> tokens = torch.tensor([[7, 6, 5, PAD]])
     >>> language_model_loss(logits, tokens)  # log 8 for the 6, 0 for the 5
     tensor(1.0397)
@@ -114,7 +114,7 @@ def generate(model, tokens, choose, max_length):
     tokens      (B, T)  what stands there already, the same number of tokens in each row
     choose      a function that picks a token for each row of scores: (B, vocab_size) -> (B,)
     max_length  the largest number of new tokens
-    returns     (B, at most max_length)  the new tokens, filled up with PAD behind EOS
+    returns     (B, at most max_length)  the new tokens, filled up with PAD after EOS
     """
     first, ended = tokens.shape[1], torch.zeros_like(tokens[:, 0], dtype=torch.bool)  # (B,)
     while tokens.shape[1] < first + max_length and not ended.all():
@@ -208,7 +208,7 @@ def top_k_gate(scores, k):
 
 
 def load_balance_loss(scores, gates):
-    """Tell how unevenly the tokens are spread: 1 if evenly, E / k if all take the same k experts.
+    """Tell how unevenly the tokens are spread: 1 if evenly, E / k if k experts surely get them all.
 
     scores   (N, E)  what the gate was made of
     gates    (N, E)  from `top_k_gate`: 0 where an expert was not chosen

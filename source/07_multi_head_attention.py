@@ -69,7 +69,7 @@ print("two heads, side by side:", two_heads.tolist())
 # No loop over heads is needed: all $W_q^h$ stand side by side in one matrix, and the heads are an
 # axis like the batch.
 #
-# By hand, one vector with two heads. Each head scores its own half of the features:
+# By hand, one query and one key with two heads. Each head scores its own half of the features:
 
 # %%
 q_by_hand, k_by_hand = [1.0, 2.0, 0.0, 3.0], [2.0, 1.0, 5.0, 1.0]
@@ -87,13 +87,13 @@ for h in range(2):
 # (*h* + 1) · d_head − 1 of **every** position. The test of the sizes is given.
 #
 # ![Left: four positions with six features. Middle: three heads, each with two features of all four
-# positions. Right: a view alone has the same shape, but each "head" holds all features of one or
+# positions. Right: a view alone has the same shape, but each "head" holds neighbouring numbers of
 # two positions.](figures/split_heads.svg)
 #
 # <details><summary>Hint 1 · the idea</summary>
 #
-# The last axis is what is cut. Cut it first, then bring the axes into order. A reshape reads the
-# numbers on in the same order as before; only a transpose changes this order.
+# The last axis is what is cut. Cut it first, then bring the axes into order. A reshape keeps the
+# order in which the numbers are read; only a transpose changes it.
 # </details>
 # <details><summary>Hint 2 · the shapes</summary>
 #
@@ -101,7 +101,8 @@ for h in range(2):
 # </details>
 # <details><summary>Hint 3 · “RuntimeError: view size is not compatible …”</summary>
 #
-# `view` needs numbers that lie one after the other in memory. `reshape` copies if it must.
+# A `view` that only splits the last axis never fails. Yours does something else; `reshape` would
+# silence the error, and the values would stand in the wrong places.
 # </details>
 
 # %% exercise="split_heads"
@@ -112,7 +113,7 @@ check.split_heads(split_heads)
 
 # %% [markdown]
 # ### Break it
-# The popular mistake has the right shape and trains without any error message. What does the check
+# The common mistake has the right shape and trains without any error message. What does the check
 # say?
 
 
@@ -127,9 +128,9 @@ def only_a_view(x, n_heads):
 check.preview("split_heads", only_a_view)
 
 # %% [markdown]
-# A model with it does learn a little: every “head” is then attention *within* a few positions. And
-# once the heads are merged, position 0 holds numbers of later positions: in a causal model that is
-# a leak, as the test of lesson 06 would show.
+# With it every “head” is attention *within* a few positions. And once the heads are merged,
+# position 0 holds numbers of later positions: in a causal model that is a leak, as the test of
+# lesson 06 would show.
 #
 # ### Exercise 7.2 · `merge_heads`
 # ●○○ easy · 5 minutes · 1 point
@@ -154,8 +155,9 @@ check.merge_heads(merge_heads)
 # %% [markdown]
 # ## The layer
 # The attention between the heads' queries and keys is that of lesson 06, with dropout on the
-# weights. With `fused=True` PyTorch's kernel does it: it computes the same in tiles, and never
-# stores a `(T_q, T_k)` table. Train with it, and use the other one to look at the weights.
+# weights. With `fused=True` PyTorch's kernel does it: it computes the same in tiles, and stores no
+# `(T_q, T_k)` table. (With dropout in training, on a CPU, it stores them all the same.) Train with
+# it, and use the other one to look at the weights.
 
 # %% given="attend"
 from attention.multi_head_attention import attend
@@ -228,9 +230,9 @@ print("equals the fused kernel: ", torch.allclose(ours, fused, atol=1e-6))
 # %% [markdown]
 # ### Predict first
 # Now the problem of the beginning, learned. Eight items stand in a row. Each has a *name*, a
-# *content* of four numbers, and the names of **two other items**, whose contents it must report. We
-# train one layer with 1, 2 and 4 heads. All have the same number of parameters. Always saying 0 has
-# a loss of 1; where will one head end?
+# *content* of four numbers, and the names of **two items**, whose contents it must report (drawn at
+# random: in one of eight cases both are the same). We train one layer with 1, 2 and 4 heads. All
+# have the same number of parameters. Always saying 0 has a loss of 1; where will one head end?
 
 # %%
 prediction = None  # the loss of one head, from 0 to 1; None skips this
@@ -254,9 +256,10 @@ compare(prediction, sum(curves["heads: 1"][-10:]) / 10, "loss of one head")
 
 # %% [markdown]
 # *Loss against training step for 1, 2 and 4 heads: one head stops at nearly half of the variance,
-# two and four reach 0.* One head with 28 dimensions can fetch one content, or a weighted sum of
-# two. Two heads with 14 dimensions fetch both. Then the more the better? Three seeds, up to 28
-# heads of one dimension:
+# two and four come near 0.* One head with 28 dimensions can fetch one content, or a weighted sum of
+# two. The mean of two explains half of their variance, and all of it where both are the same, so
+# that 7/16 = 0.44 remains. Two heads with 14 dimensions fetch both. Then the more the better? Three
+# seeds, up to 28 heads of one dimension:
 
 # %% demo=true
 rows = evidence.read("multi_head_attention", "how many heads")
@@ -273,8 +276,8 @@ print({n: [row["loss"] for row in rows if row["n_heads"] == n] for n in counts})
 # %% [markdown]
 # *Loss after 240 steps against the number of heads, one line for each of three seeds (recorded).*
 # From two to seven heads the task is solved. With 14 heads of two dimensions a loss of 0.04 to 0.07
-# remains, with 28 heads of one dimension 0.31 to 0.39: in so few dimensions, eight keys are hard to
-# tell apart.
+# remains, with 28 heads of one dimension 0.31 to 0.39. It may be that in so few dimensions eight
+# keys are hard to tell apart.
 #
 # Where do the two heads look?
 
@@ -312,9 +315,9 @@ for n_heads in (2, 4):
 # %% [markdown]
 # With two heads the report that the silent one had fetched is lost (an error of 1 is that of always
 # saying 0), and the other stays nearly as good as it was, for every seed. With four heads it
-# depends on the seed: in one of the three, the silence of head 0 hardly shows. In trained language
-# models one finds both as well: heads with a task, for the previous token, for syntax, for rare
-# words, and many whose silence hardly shows (lesson 17).
+# depends on the seed: in one of the three, the silence of head 0 hardly shows. Voita and others
+# (2019) found both in trained translators: heads with a task, for the neighbouring token, for
+# syntax, for rare words, and many that can be removed at little cost (lesson 17).
 #
 # ## How large is it?
 # ### Exercise 7.4 · `attention_parameters`
@@ -372,12 +375,12 @@ compare(prediction, asked_for["weights stored"][-1] / asked_for["weights stored"
 # %% [markdown]
 # *Memory that one call asks for, all its tensors added, against the number of heads; the parameters
 # are the same at each.* The tables are *H* · T_q · T_k numbers, and soon they are nearly all there
-# is. The fused kernel never stores them, so that there heads are free in memory, too.
+# is. The fused kernel does not store them here, so there heads are free in memory, too.
 #
 # ## Do the heads ask different questions?
-# The scores of head *h* are $x\,W_q^h W_k^{h\top} x^\top$. The matrix $W_q^h W_k^{h\top}$ is
-# (d_model, d_model), but of rank d_head at most. All heads together have d_model directions. Do
-# they use them?
+# The scores of head *h*, scale and biases aside, are $x\,W_q^h W_k^{h\top} x^\top$. The matrix
+# $W_q^h W_k^{h\top}$ is (d_model, d_model), but of rank d_head at most. All heads together have
+# d_model directions. Do they use them?
 #
 # ### Exercise 7.5 · `captured_variance`
 # ●●○ medium · 8 minutes · 2 points
@@ -431,23 +434,24 @@ for n_heads in (1, 2, 4):
 # %% [markdown]
 # *Captured variance against the number of directions, before and after training. Left: the single
 # heads, which spread over several of their 7. Right: all heads together, whose curve reaches 1 at 7
-# of 28 (dashed) when trained, and not before.* Together they use few directions: they ask with the
-# same features. But one head does so, too, as the printed numbers show: it is the **task** that
-# needs no more. Eight names need seven directions, for the eighth is what remains. Cordonnier and
-# others report the same picture for BERT, a large trained model: no head has a low rank by itself,
-# but the product of the concatenated projections has.
+# of 28 (dashed) after training, and only near 20 before it.* Together they use few directions: they
+# ask with the same features. But one head does so, too, as the printed numbers show: it is the
+# **task** that needs no more. Eight names need seven directions, because a number that is added to
+# all scores of a row changes no weight. Cordonnier and others report a similar picture for BERT, a
+# large trained model: no head has a low rank by itself, but the product of the concatenated
+# projections has.
 
 # %% [markdown]
 # ## Fewer keys to remember
 # When a model writes a text, it keeps the keys and values of all tokens so far: the *KV cache*.
-# For long texts it outgrows the model itself. **Grouped-query attention** lets groups of query
+# For long texts it can outgrow the model itself. **Grouped-query attention** lets groups of query
 # heads share one head of keys and values; **multi-query attention** has a single one for all.
 #
 # ### Exercise 7.6 · `share_heads`
 # ●○○ easy · 5 minutes · 2 points
 #
-# Hand out the `H_kv` heads of keys (or values) to `n_heads` query heads. Neighbours share: with 6
-# and 3 it is 0, 0, 1, 1, 2, 2.
+# Hand out the `H_kv` heads of keys (or values) to `n_heads` query heads. Neighbours share: of 3
+# heads of keys, 6 query heads get 0, 0, 1, 1, 2, 2.
 #
 # <details><summary>Hint 1 · the idea</summary>
 #
@@ -469,8 +473,8 @@ check.share_heads(share_heads)
 # ### Exercise 7.7 · Break this answer
 # ●○○ easy · 5 minutes · 1 point
 #
-# A classmate has tried this with one head of keys for all, and with as many as there are queries.
-# Both results were right.
+# A classmate has tried this with one head of keys for all, and with as many as there are query
+# heads. Both results were right.
 
 # %% broken="repeats_the_whole"
 from autograder.mistakes.multi_head_attention import repeats_the_whole
@@ -506,14 +510,14 @@ for name, keys in (("cached:", k), ("handed out:", shared)):
     print(f"  {name:<12}keys {tuple(keys.shape)}   {keys.nbytes / 2**20:.0f} MiB at 4 bytes")
 
 # %% [markdown]
-# Only the small tensor is cached. A kernel made for it need not even make the large one: PyTorch
-# leaves it the choice with `F.scaled_dot_product_attention(…, enable_gqa=True)`.
+# Only the small tensor is cached. A kernel made for it need not even build the large one:
+# `F.scaled_dot_product_attention(…, enable_gqa=True)` takes keys and values of fewer heads.
 #
 # ## Limits
 # Several heads fetch several things, but each of them still makes an average. How many are needed
-# depends on the task, and nothing in the layer says how many that is. Heads that are too small
-# cannot tell the keys apart. That heads *may* look at different things does not mean that they do:
-# many turn out to be alike. And what a head looks at is not yet what the model does with it.
+# depends on the task, and nothing in the layer says how many that is. Heads that are too small did
+# worse here. That heads *may* look at different things does not mean that they do: trained models
+# can do without many (lesson 17). And what a head looks at is not yet what the model does with it.
 #
 # ## Summary
 # One head makes one average per position; several, side by side, fetch several things at once, with

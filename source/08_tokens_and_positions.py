@@ -9,8 +9,8 @@
 # - learn a **byte-level BPE** tokeniser, encode any text with it, and get the text back,
 # - say why it never meets an unknown word, and what its cuts depend on,
 # - turn ids into rows by **embedding**, and say what the factor √d_model is for,
-# - give rows a place by **sinusoidal** and **learned positions** (★ and **rotary** ones), and say
-#   at which lengths each of them was seen to work.
+# - tell rows their place by **sinusoidal** and **learned positions** (★ and **rotary** ones), and
+#   say at which lengths each of them was seen to work.
 #
 # **Time** 120 minutes, ★ 15 more · **Points** 21 · **GPU** not needed · **You need** lessons 00
 # and 05
@@ -36,7 +36,7 @@ WORD = re.compile(r" ?[^\W\d]+| ?\d+| ?[^\w\s]+|\s+(?!\S)|\s+")
 
 # %% [markdown]
 # ## What fails without this idea
-# The plainest way is one id per word. Let us number the words of a sentence, and read another one:
+# The simplest way is one id per word. Let us number the words of a sentence, and read another one:
 
 # %%
 seen = "a dog bites a man and the man bites back"
@@ -47,13 +47,14 @@ for sentence in ("the man bites a dog", "the man bit two dogs"):
 # %% [markdown]
 # “bit” and “dogs” are as foreign as “two”, although “bites” and “dog” are known. German makes new
 # words out of old ones every day; no list holds them all. The other extreme, one id per letter,
-# knows everything, but the sequences get long, and attention pays for length with its square.
+# knows every word, but the sequences get long, and the cost of attention grows with the square of
+# their length.
 #
 # ## The idea
 # Start from **bytes**: every text is a sequence of bytes in UTF-8, and there are only 256 of them.
 # Then **merge**. Find the pair of neighbouring tokens that is most frequent, make it a new token,
 # and repeat. Frequent words become single tokens, rare ones stay in pieces. This is **byte-pair
-# encoding** (BPE), once invented to compress data.
+# encoding** (BPE), invented to compress data.
 #
 # ![Three words, drei 4 times, zwei 3 times and dreißig 2 times, as bytes. The pair e, i occurs 9
 # times and becomes token 256. Then d, r, 6 times, becomes 257, and dr, ei, 6 times, becomes 258,
@@ -114,7 +115,7 @@ except ValueError as error:
 # ### Exercise 8.1 · `count_pairs`
 # ●○○ easy · 8 minutes · 2 points
 #
-# Count all pairs of neighbours, and return them in the order in which they would be merged.
+# Count all pairs of neighbours, and return them sorted: the one to be merged next comes first.
 #
 # <details><summary>Hint 1 · the idea</summary>
 #
@@ -128,7 +129,7 @@ except ValueError as error:
 # <details><summary>Hint 3 · the order</summary>
 #
 # `sorted(…, key=…)` runs upwards. You want the counts to run downwards and the pairs upwards: what
-# can you do to a number to turn its order round? A key may be a tuple.
+# can you do to numbers to reverse their order? A key may be a tuple.
 # </details>
 
 # %% exercise="count_pairs"
@@ -150,7 +151,7 @@ check.count_pairs(count_pairs)
 # </details>
 # <details><summary>Hint 2 · a while loop</summary>
 #
-# The step is 2 after a merge and 1 otherwise, so a `for` over all places does not do. The last
+# The step is 2 after a merge and 1 otherwise, so a `for` over all places will not do. The last
 # token has no right neighbour: a slice `ids[place : place + 2]` is then just shorter, without an
 # error.
 # </details>
@@ -211,7 +212,7 @@ from attention.tokens_and_positions import PairIndex
 #
 # Learn the merges. The index is made for you, from lists of its own, so you may change
 # `index.words`. Keep it true: before a word changes, its old pairs must go, and afterwards its new
-# ones must come in. (Exercises do not depend on each other: merge within the word here again.)
+# ones must come in. (Exercises do not depend on each other: write the merging within a word again.)
 #
 # <details><summary>Hint 1 · the idea</summary>
 #
@@ -246,7 +247,7 @@ check.train_bpe(train_bpe)
 # %% [markdown]
 # Now a real text. Every machine with this course on it has one: the docstrings of PyTorch and
 # NumPy. The first fifty are kept aside. (If your trainer counts everything again for each merge, it
-# is right as well, but this cell takes it several minutes.)
+# is right as well, but it needs minutes for this cell.)
 
 # %% given="docstrings"
 from attention.tokens_and_positions import docstrings
@@ -260,7 +261,7 @@ print("the first merges:", *merges[:6])
 
 # %% [markdown]
 # 32 is the space. Docstrings are indented, so two spaces are the most frequent pair; next come a
-# space with a *t*, then *in* and *or*.
+# space with a *t*, *in*, a space with an *a*, and *or*.
 #
 # ### Exercise 8.5 · `bpe_encode`
 # ●●○ medium · 12 minutes · 3 points
@@ -352,10 +353,10 @@ compare(prediction, curves["docstrings, kept aside"][-1], "bytes per token, docs
 
 # %% [markdown]
 # *Bytes per token against the number of merges: steep at first, then flatter.* The first tokens are
-# spaces and pairs of common letters; whole words follow, most with their space in front. Each merge
-# is rarer than the one before, so each helps less. The German text gains little. Is that German, or
-# is it the tokeniser? Exchange the text that it learns from: docstrings, German numbers in words,
-# or both, 2000 merges each, and three draws of what is kept aside.
+# spaces and pairs of common letters; whole words follow, most with their space in front. The pairs
+# that are merged get rarer and rarer, so merges help less and less. The German text gains little.
+# Is that German, or is it the tokeniser? Exchange the text that it learns from: docstrings, German
+# numbers in words, or both, 2000 merges each, and three draws of what is kept aside.
 
 # %% demo=true
 recorded = evidence.read("tokens_and_positions", "whose merges")
@@ -367,14 +368,14 @@ for kind in ("docstrings", "numbers", "both"):
 
 # %% [markdown]
 # Each tokeniser is good at the text that it was made for. Numbers in words repeat a few long parts,
-# so their gain is huge; but a tokeniser of docstrings cuts them into syllables, and the tokeniser
-# of numbers cuts English into letters. One that learns from both shares its merges out. Nothing
-# fails, every text comes back; but it costs more tokens, so more time and memory, in a language
-# that the tokeniser was not made for.
+# so their gain is huge; but a tokeniser of docstrings cuts them into pieces of less than two bytes,
+# and the tokeniser of numbers cuts English into letters. One that learns from both divides its
+# merges between them. Nothing fails, every text comes back; but it costs more tokens, so more time
+# and memory, in a language that the tokeniser was not made for.
 #
 # ## A German compound
-# German writes its numbers as one word: 231 is *zweihunderteinunddreißig*. A second tokeniser
-# learns from the numbers 1 to 999 in words, each once, first 28 merges, then 60.
+# German writes its numbers as one word: 231 is *zweihunderteinunddreißig*. Two more tokenisers
+# learn from the numbers 1 to 999 in words, each once: one of them 28 merges, the other 60.
 
 
 # %% demo=true
@@ -406,9 +407,9 @@ for ax, word in zip(axes, (in_german(231), in_german(717), "Donaudampfschifffahr
 # *Three words, cut by three tokenisers; � is a token that is half of a character.* Nobody told the
 # first one what *hundert*, *und* or *drei* is; it found them, because they are frequent. But the
 # cuts follow frequency, not meaning: with 60 merges *zweihundert* is one token, and *siebzehn* ends
-# in *zeh* and *n*. To the tokeniser of docstrings German is nearly a heap of letters, and so is to
-# the others a word unlike all numbers. Large models use the same algorithm with more merges: GPT-2
-# has 256 bytes, 50 000 merges and one special token, 50 257 ids in all.
+# in *zeh* and *n*. To the tokeniser of docstrings German is little more than a heap of letters, and
+# to the other two so is a word that is unlike any number. Many large models use the same algorithm
+# with more merges: GPT-2 has 256 bytes, 50 000 merges and one special token, 50 257 ids in all.
 #
 # ## From ids to rows
 # An id is a name, not a quantity: 301 is not more than 300. So each id gets a vector of its own, a
@@ -479,7 +480,8 @@ for seed in range(3):
     print(f"weights {seed}: each word the same in both:", all(g.abs().max() < 1e-5 for g in gaps))
 
 # %% [markdown]
-# Who bites whom makes no difference, with any weights. The rows must say where they stand.
+# Who bites whom makes no difference, whatever the weights are (lesson 05). The rows must say where
+# they stand.
 #
 # ### Exercise 8.8 · `sinusoidal_positions`
 # ●●○ medium · 12 minutes · 2 points
@@ -495,7 +497,7 @@ for seed in range(3):
 # $$P_{t,\,2i} = \sin\frac{t}{10000^{2i/d_\text{model}}}, \qquad
 # P_{t,\,2i+1} = \cos\frac{t}{10000^{2i/d_\text{model}}}$$
 #
-# The drawing is $d_\text{model} = 8$. Mind that sines and cosines **take turns**. (Some programs
+# The drawing has $d_\text{model} = 8$. Mind that sines and cosines **take turns**. (Some programs
 # put all sines first. That is as good, but a model trained with one cannot be run with the other.)
 #
 # <details><summary>Hint 1 · the idea</summary>
@@ -504,7 +506,7 @@ for seed in range(3):
 # </details>
 # <details><summary>Hint 2 · the shapes</summary>
 #
-# Positions `(T, 1)` over speeds `(d_model / 2,)` are angles `(T, d_model / 2)`.
+# Positions `(T, 1)` times speeds `(d_model / 2,)` are angles `(T, d_model / 2)`.
 # `torch.arange(0, d_model, 2)` counts 0, 2, 4, …; give it the dtype of the positions.
 # </details>
 # <details><summary>Hint 3 · interleaving</summary>
@@ -548,7 +550,7 @@ legend = plots.legend(right)
 # ## A shift is a rotation
 # Move every position by the same number, and each hand turns by the same angle, wherever it stood.
 # A rotation is a matrix. So **one** matrix, made from the shift alone, leads from any position to
-# the one that is so many steps on. A head that looks “three tokens back” could do with that matrix.
+# the one that many steps ahead. A head that looks “three tokens back” could use that matrix.
 
 # %% demo=true
 shift, d_model = 5.0, 8
@@ -594,8 +596,8 @@ check.LearnedPositions(LearnedPositions)
 # %% [markdown]
 # ## Three tokens back
 # Do models make use of positions? One attention layer with one head and a read-out reads random
-# tokens of 16 kinds and should say, at each of them, the token three before. There are four kinds
-# of positions: none, learned, sinusoidal, and a kind that you have not met yet. **Rotary
+# tokens of 16 kinds and should say, at each from the fourth on, the token three before. There are
+# four kinds of positions: none, learned, sinusoidal, and one that you have not met yet. **Rotary
 # positions** add nothing to the rows. They turn each query and each key by angles that grow with
 # its position, as the hands of the clocks do. Any query and key that stand equally far apart are
 # then turned against each other by the same angles, so their score depends on the two contents and
@@ -637,17 +639,17 @@ compare(prediction, sum(measured) / 3, "sinusoidal, 24 tokens in training, 96 in
 # %% [markdown]
 # *Share of tokens right against the length of the test, on a logarithmic scale. Dots: single runs,
 # three of each, moved apart a little; lines: their mean.* Without positions the layer knows at best
-# which tokens there are. With any of the three it does the lengths of its training; the learned
-# ones need more than 300 steps for 96 places.
+# which tokens there are. With any of the three it does the lengths of its training; only the
+# learned ones are not there yet after 300 steps, for 96 places.
 #
 # Beyond 24 places the rows of a learned table have never been trained. Sinusoids are there, and a
 # matrix that would do at all places exists, but training on 24 places did not find it. (The right
 # panel is the control: nothing is wrong with 96 places.) With rotary positions a score depends on
 # contents and distance only, so what is learned at one place holds at every other. This is one task
-# for one layer. Lesson 10 gives the same four kinds to a translator, and there sinusoidal ones do
-# best.
+# for one layer. Lesson 10 gives the same four kinds to a translator, and there the sinusoidal ones
+# are a little ahead.
 #
-# Any run can be made here, in a second or two. Try a seed that nobody has tried:
+# Any run can be made here, in seconds. Try a seed that nobody has tried:
 
 # %% demo=true
 point = None  # for example {"kind": "sinusoidal", "length": 24, "seed": 3}
@@ -676,8 +678,8 @@ for row, scale in zip(axes, (0.0, 1.0), strict=True):
 
 # %% [markdown]
 # *Weights of the words on each other. Above, without positions, the right matrix is the left one
-# with its words in another order. Below, with positions, the weights differ.* The dog who bites and
-# the dog who is bitten are two different rows at last.
+# with its words in another order. Below, with positions, the weights differ.* The dog that bites
+# and the dog that is bitten are two different rows at last.
 #
 # ### Break it
 # Leave the root out. The sentence is “a rose is a rose is a rose”, and we look at the cosine of the
@@ -726,7 +728,7 @@ legend = plots.legend(ax, fontsize=9, loc="upper left", bbox_to_anchor=(1, 1))
 #
 # ## Limits
 # The merges are those of one training text. A text of another kind or language falls into more, and
-# smaller, pieces. What stands together often is merged, which need not be what means something.
+# smaller, pieces. What often stands together is merged, whether it means something or not.
 # Learned positions end with their table. Sinusoidal and rotary ones can be computed for any length,
 # but that a value exists does not mean that a model can use it. And one layer that counts to three
 # says little about large models at lengths that they have never seen.
@@ -744,13 +746,13 @@ legend = plots.legend(ax, fontsize=9, loc="upper left", bbox_to_anchor=(1, 1))
 #
 # ## Open questions
 # No points, no check; the notebook has what is needed.
-# 1. Let every training sequence begin at a random position: `train_one(kind, seed=0,
+# 1. Let every training batch begin at a random position: `train_one(kind, seed=0,
 #    random_start=True)`, imported as in “Three tokens back”. Do 24 tokens now teach 96 places to
 #    sinusoidal positions? And to learned ones, after 300 steps, or after 900 (`steps=900`)?
 # 2. Replace 10000 by 10, then by 1 in your `sinusoidal_positions`. Which rows, more than 20 away,
 #    are most like row 40? (Take the dot products with 400 rows of 64 columns.)
-# 3. Is farther harder? Set `BACK` in the module `attention.provided.looking_back` to 1, then to 10,
-#    and call its `train_one`.
+# 3. Is farther away harder? Set `BACK` in the module `attention.provided.looking_back` to 1, then
+#    to 10, and call its `train_one`.
 
 # %% [markdown] answer=true
 # <details><summary>Answers</summary>
@@ -765,7 +767,7 @@ legend = plots.legend(ax, fontsize=9, loc="upper left", bbox_to_anchor=(1, 1))
 #    places the slowest need not be that slow.
 # 3. No. Sinusoidal positions take 80 to 100 steps until the loss is below 0.5, for 1, 3 or 10 back;
 #    rotary ones 40 to 50; learned ones 200 to 220 (seeds 0, 1, 2; at least .997 right at 24
-#    tokens). To attention no place is farther than another.
+#    tokens). To this layer no place is farther than another.
 #
 # </details>
 
@@ -775,7 +777,7 @@ legend = plots.legend(ax, fontsize=9, loc="upper left", bbox_to_anchor=(1, 1))
 # ●●○ medium · 12 minutes · 2 points
 #
 # If a shift is a rotation, why add anything? **Rotary positions** turn the queries and keys
-# themselves: each pair of features $(x_{2i}, x_{2i+1})$ by the angle of the *i*-th clock. Most
+# themselves: each pair of features $(x_{2i}, x_{2i+1})$ by the angle of the *i*-th clock. Many
 # large language models of today do it like this.
 #
 # $$\begin{pmatrix} x'_{2i} \\ x'_{2i+1} \end{pmatrix} =
@@ -810,10 +812,10 @@ legend = plots.legend(ax, fontsize=9, loc="upper left", bbox_to_anchor=(1, 1))
 # interleave the two along the last axis
 # ```
 # </details>
-# <details><summary>Hint 4 · the values are right, but in other places</summary>
+# <details><summary>Hint 4 · “for (1, 0, 2, 0) at position π/2 the result is wrong”</summary>
 #
-# Some libraries pair feature *i* with *i* + d_head / 2 instead. Both are rotary positions, but a
-# model trained with one cannot be run with the other. Here neighbours are pairs.
+# Here neighbours are pairs. Some libraries pair feature *i* with *i* + d_head / 2 instead. Both are
+# rotary positions, but a model trained with one cannot be run with the other.
 # </details>
 # <details><summary>Hint 5 · x in bfloat16</summary>
 #

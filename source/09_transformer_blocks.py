@@ -2,9 +2,9 @@
 # # 09 · What holds a deep stack together?
 #
 # One attention layer mixes the positions once. A translator needs many such layers, each working on
-# what the one before has made. Stacked as they are, they hardly learn. Three simple ideas make the
-# stack hold: a connection that skips every layer, vectors that keep their size, and noise that is
-# switched off in time.
+# what the one before has made. Stacked as they are, they hardly learn. Two simple ideas make the
+# stack hold: a connection that skips every layer, and vectors that keep their size. Dropout, which
+# is noise in training only, and a small network for every position complete the layer.
 #
 # **After this lesson** you can
 # - measure the **gradient** that reaches every layer, and say why it fades,
@@ -33,7 +33,7 @@ torch.set_num_threads(1)  # matrices as small as those of this lesson are faster
 
 # %% [markdown]
 # ## What fails without this idea
-# A gradient comes back through a stack layer by layer, and each layer multiplies it with its slope.
+# A gradient comes back through a stack layer by layer, and each layer multiplies it by its slope.
 # Take layers of a single number. How much of a gradient of 1 is left after 48 of them?
 
 # %%
@@ -41,14 +41,14 @@ for slope in (0.7, 0.9, 1.0, 1.1, 1.5):
     print(f"slope {slope}:  after 6 layers {slope**6:8.3f}   after 48 layers {slope**48:.1e}")
 
 # %% [markdown]
-# Only a slope very near 1 survives. A layer with random weights has no reason to be there. Now let
-# the layer compute an **update**, and add it to what came in:
+# The gradient survives only if the slope is very near 1. A layer with random weights has no reason
+# to have such a slope. Now let the layer compute an **update**, and add it to what came in:
 #
 # $$h_{l+1} = h_l + f_l(h_l), \qquad \frac{\partial h_{l+1}}{\partial h_l} = 1 + f_l'(h_l)$$
 #
 # The slope is 1 plus something. A layer that has learned nothing yet, $f_l \approx 0$, hands on
 # everything that it gets, in both directions. This is a **residual connection**, or **skip
-# connection**: the layer learns the difference, the residue, not the whole.
+# connection**: the layer learns the difference, the residual, not the whole.
 #
 # ### Exercise 9.1 · `gradient_norms`
 # ●●○ medium · 12 minutes · 3 points
@@ -80,9 +80,10 @@ for slope in (0.7, 0.9, 1.0, 1.1, 1.5):
 # return its norm, layer by layer
 # ```
 # </details>
-# <details><summary>Hint 4 · “RuntimeError: you can only change … flags of leaf variables”</summary>
+# <details><summary>Hint 4 · “RuntimeError: element 0 of tensors does not require grad …”</summary>
 #
-# The flag goes to a tensor that was made by no operation. `detach().clone()` gives you one.
+# The stack was run on weights that record nothing. `requires_grad_()` makes a detached copy record;
+# the loop has to use this copy.
 # </details>
 
 # %% exercise="gradient_norms"
@@ -158,8 +159,8 @@ print("kept:          ", kept, "  mean", sum(kept) / 8)
 print("divided by 3/4:", [round(k / 0.75, 2) for k in kept], "  mean", sum(kept) / 0.75 / 8)
 
 # %% [markdown]
-# Without the division the updates of the trained model would suddenly be a third larger in use than
-# in training, in every layer.
+# Without the division the updates of the trained model would on average be a third larger in use
+# than in training, in every layer.
 #
 # ### Exercise 9.2 · `Residual`
 # ●○○ easy · 8 minutes · 2 points
@@ -213,7 +214,7 @@ for mode in (True, False):
 
 # %% [markdown]
 # ## Vectors that keep their size
-# A sum of many updates grows. In the stack of the first figure the numbers that come out:
+# A sum of many updates grows. Here are the sizes of the numbers in the stacks of the first figure:
 
 # %% demo=true
 for seed, (stream, weights) in enumerate(stacks):  # those above, whose layers add tanh(h W)
@@ -283,7 +284,7 @@ check.LayerNorm(LayerNorm)
 
 # %% [markdown]
 # ### Break it
-# A popular slip is to take mean and variance over the **batch**. It is even a method of its own
+# A common slip is to take mean and variance over the **batch**. It is even a method of its own
 # (batch normalisation, good with images). What does it do to a sentence whose neighbour changes?
 
 
@@ -372,10 +373,8 @@ check.FeedForward(FeedForward)
 # if pre-norm:
 #     h = first norm of x
 #     x = x + dropout of attention(h, h, h, mask)
-#     return x + dropout of the network of (second norm of x)
-# else:
-#     x = first norm of (x + dropout of attention(x, x, x, mask))
-#     return second norm of (x + dropout of the network of x)
+#     the same once more, with the second norm and the network
+# else: attention and network get x as it is. What do the norms get?
 # ```
 # </details>
 # <details><summary>Hint 4 · “the pre-norm layer differs …”</summary>
@@ -437,7 +436,7 @@ check.EncoderLayer(EncoderLayer)
 # post-norm: three times the norm of (x + update)
 # ```
 # </details>
-# <details><summary>Hint 4 · “RuntimeError: The size of tensor a (7) must match … b (5)”</summary>
+# <details><summary>Hint 4 · “RuntimeError: The size of tensor a … must match … b …”</summary>
 #
 # A mask has met the wrong keys. The source has T_k = 7 positions, the target T_q = 5.
 # </details>
@@ -506,7 +505,7 @@ check.layer_parameters(layer_parameters)
 # </details>
 # <details><summary>Hint 2 · a smaller question</summary>
 #
-# What do the two models of the paper have in common, that a layer need not have?
+# What do the two models of the paper have in common that a layer need not have?
 # </details>
 
 # %% broken="takes_four_times_d_model"
@@ -583,8 +582,8 @@ for name, runs in every.items():
 # %% [markdown]
 # *Norm of the gradient, mean and band of three random stacks, on a logarithmic scale. Left: of the
 # first layer, against the number of layers. Right: of each of 48 layers.* With skip connections the
-# first of 48 layers gets about as large a gradient as a single layer alone. Without them it gets
-# a hundred to several thousand times less than the last. Norms by themselves do not hold the stack.
+# first of 48 layers gets about as large a gradient as a single layer alone. Without them it gets 80
+# to 2600 times less than the last. Norms by themselves do not hold the stack.
 #
 # The cosines show what happens there. Attention averages; averaged again and again, all positions
 # become the same vector (cosine 1.00), and what went in is forgotten. The residual stream carries
@@ -592,7 +591,7 @@ for name, runs in every.items():
 # after 48 layers the positions are almost alike.
 #
 # ## Which of them learn?
-# Now train 12 layers to turn a sequence of digits round: 3 1 4 1 5 9 becomes 9 5 1 4 1 3. Your own
+# Now train 12 layers to reverse a sequence of digits: 3 1 4 1 5 9 becomes 9 5 1 4 1 3. Your own
 # layers, 90 steps of Adam, a rather bold learning rate of 0.006. Three runs: pre-norm, post-norm,
 # and post-norm with a **warm-up**: the rate rises from 0 during the first 60 steps. Which ones
 # learn?
@@ -643,7 +642,7 @@ compare(prediction, sum(half) / 3, "post-norm, constant 0.003, mean of three")
 # in all. A warm-up makes 0.006 its best rate, and 0.012 a poor one instead of a hopeless one. At
 # 0.001 it only costs time. Pre-norm trains at all four rates without it. So in this stack a warm-up
 # is what a *bold* rate needs in post-norm. The paper's Transformer is post-norm and warms up for
-# 4000 steps (lesson 11). Most models since are pre-norm, which forgives more.
+# 4000 steps (lesson 11). Most large models since are pre-norm, which forgives more.
 #
 # Are the gradients the reason? Xiong and others point to the large ones in post-norm's last layers.
 # But Adam divides every gradient by its own size. Make them all a hundred times smaller or larger:
@@ -655,8 +654,9 @@ for factor in (0.01, 1.0, 100.0):
     print(f"post-norm, constant 0.003, gradients times {factor:<6g}  loss at the end {shown}")
 
 # %% [markdown]
-# Nothing changes. So the norm of a gradient says whether a signal arrives; with Adam its size alone
-# cannot say which step is too large. (How far a step moves the *scores* is an open question below.)
+# Hardly anything changes. So the norm of a gradient says whether a signal arrives; with Adam its
+# size alone cannot say which step is too large. (How far a step moves the *scores* is an open
+# question below.)
 #
 # ### Add & Norm taken apart
 # Which of the two does the work? The same task with each switched off, at constant rates:
@@ -679,9 +679,9 @@ legend = plots.legend(axes[1], fontsize=9, loc="upper left", bbox_to_anchor=(1, 
 
 # %% [markdown]
 # *Loss of the last ten steps, three runs of each; 2.3 is guessing.* Without skip connections
-# nothing is learned, with any norm, at any of these rates. With them, and without norms, twelve
-# layers do learn at the two lower rates; at the higher ones some runs blow up. Add makes the stack
-# learn; norms, in pre-norm, make it learn at bold rates.
+# nothing is learned, whatever the norm, at any of these rates. With them, and without norms, twelve
+# layers do learn at the two lower rates; at the higher ones some runs blow up. *Add* makes the
+# stack learn; *Norm*, placed as in pre-norm, makes it learn at bold rates.
 #
 # ### Break it
 # Take whole layers out of a trained model, chosen at random: what they would have added to the
@@ -702,8 +702,8 @@ for name, runs in named.items():
 # %% [markdown]
 # *Share of digits right against the number of layers taken out, mean of ten choices; bands of three
 # trained models.* Without one layer next to nothing is lost, and without half of them at least
-# three of four digits are still right. Here the layers are additions to a stream, and the task
-# does not need all twelve. In image networks with skip connections Veit and others found the same.
+# three in four digits are still right. Here the layers are additions to a stream, and the task does
+# not need all twelve. In image networks with skip connections Veit and others found much the same.
 #
 # ## Limits
 # Everything here was seen in small stacks, at the start or after 90 steps; which norm is better at
@@ -727,8 +727,8 @@ for name, runs in named.items():
 # 1. Pre-norm trains at 0.012. Double the rate until it fails.
 # 2. How far does **one** step of Adam move the scores of an untrained stack?
 #    `reversal.first_step(norm, seed, rate)` says it. Compare the norms at 0.0001 and 0.001.
-# 3. Post-norm fails at a constant 0.006 with 12 layers. Does it with 6, or 3? (Set
-#    `reversal.N_LAYERS`.)
+# 3. At a constant 0.006 post-norm fails in two runs of three with 12 layers. Does it with 6, or 3?
+#    (Set `reversal.N_LAYERS`.)
 
 # %% [markdown] answer=true
 # <details><summary>What we found</summary>
@@ -738,10 +738,10 @@ for name, runs in named.items():
 #    and 2.25, 2.31 and 2.29 at 0.096. There it has learned nothing: guessing has ln 10 = 2.30.
 # 2. In standard deviations of the scores: at 0.0001 pre-norm 0.03, 0.04 and 0.04, post-norm 0.05,
 #    0.09 and 0.06, no norm 0.06, 0.09 and 0.10; at 0.001 0.27, 0.40, 0.37 against 0.47, 0.78, 0.62
-#    and 0.51, 0.75, 0.84. So the same rate moves a post-norm stack about 1.6 to 2.2 times as far as
-#    a pre-norm one, and the same stack without norms as far as post-norm. That agrees with who
-#    fails first, but one step is no proof. Liu and others (2020) take this as the reason: small
-#    changes of all layers add up to more in post-norm.
+#    and 0.51, 0.75, 0.84. So these rates move a post-norm stack about 1.6 to 2.2 times as far as a
+#    pre-norm one, and a stack without norms about as far as post-norm, or farther. That agrees with
+#    which of them fails first, but one step is no proof. Liu and others (2020) take this as the
+#    reason: small changes of all layers add up to more in post-norm.
 # 3. No: below 0.01 in all runs, with 6 layers and with 3. How bold a rate is depends on the depth.
 #
 # </details>

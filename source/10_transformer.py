@@ -41,7 +41,7 @@ DIGITS = (2, 3, 4, 5, 6)
 # ## What fails without this idea
 # The translator of lesson 03 looks back at all words, but it still *reads* and *writes* with a
 # recurrent network: each state waits for the one before. How many steps must be taken one after the
-# other, to train on one batch of it?
+# other to train it on one batch?
 
 # %% demo=true
 corpus = translators.data.numbers()
@@ -136,7 +136,7 @@ print("says      " + "".join(f"{token:<5}" for token in letters))
 # </details>
 # <details><summary>Hint 3 · a smaller step</summary>
 #
-# Take one target, `torch.tensor([[1, 8, 0]])`. Which three columns may its last row see? Print
+# Take one target, `torch.tensor([[1, 8, 0]])`. Which of the columns may its last row see? Print
 # your two conditions before you join them: which of them hides which column?
 # </details>
 
@@ -237,7 +237,7 @@ check.Translator(Translator)
 # `n_layers` layers, one after the other, each with **weights of its own**. With pre-norm, every
 # layer normalises what goes *in*, so nothing has normalised the sum that comes out of the last one:
 # a final norm does. Post-norm layers end with a norm already. `sizes` is given: all that a layer of
-# lesson 09 wants.
+# lesson 09 needs.
 #
 # <details><summary>Hint 1 · the idea</summary>
 #
@@ -350,7 +350,7 @@ check.break_append_best(break_append_best)
 from attention.transformer import Transformer
 
 # %% [markdown]
-# `print(model)` shows names. A table of modules, with the shape that leaves each of them and the
+# `print(model)` shows names. A table of modules, with the shape of what leaves each of them and the
 # parameters in it, shows more. This is the model that we will train:
 
 # %% demo=true
@@ -374,7 +374,7 @@ print(summary(model, batch.source, batch.target))
 # Count one attention, one feed-forward network, one norm. How many of each are in an encoder layer,
 # and how many in a decoder layer? The figure shows the sublayers; each has a norm.
 # </details>
-# <details><summary>Hint 2 · the numbers of heads</summary>
+# <details><summary>Hint 2 · the number of heads</summary>
 #
 # n_heads · d_head = d_model, so one head of d_model counts like eight heads of d_model / 8.
 # </details>
@@ -382,7 +382,7 @@ print(summary(model, batch.source, batch.target))
 #
 # Untied: three tables. Target tied: two. All tied: one.
 # </details>
-# <details><summary>Hint 4 · by 2 · d_model or 4 · d_model too few</summary>
+# <details><summary>Hint 4 · “with pre_norm=True there is one more norm …”</summary>
 #
 # A norm has a scale and a shift. With pre-norm there is a final norm after each of the two stacks.
 # </details>
@@ -493,10 +493,10 @@ for label, shares in curves.items():
 # %% [markdown]
 # *Left: share of held-out numbers translated without error, by their number of digits. Right: loss
 # in training, on a logarithmic scale. Same data, same 300 steps, one run of each.* Both translators
-# that look back get nearly everything right; the Transformer's loss ends lower, in this run. (More
-# runs of it come below.) That alone would be no reason to change: both can look at any word. What
-# is new is that no word has to wait for another, which pays on long sentences, and on hardware that
-# computes many things at once (lesson 12).
+# that look back get nearly everything right; the Transformer, with more parameters, ends at a lower
+# loss in this run. (More runs of it come below.) That alone would be no reason to change: both can
+# look at any word. What is new is that no word has to wait for another, which pays on long
+# sentences, and on hardware that computes many things at once (lesson 12).
 #
 # ## The three uses of attention, in one forward pass
 # `watch_attention` of lesson 09 collects the weights of every head while the model runs.
@@ -527,11 +527,12 @@ for ax, (name, title, queries, keys) in zip(axes, drawn, strict=True):
 # %% [markdown]
 # *One head of four, head 3 of layer 1 in each stack, for 931 (layers and heads are counted from 0,
 # here and in all later lessons, as in the code: layer 1 is the second and last); queries down, keys
-# across. Left: words look at words. Middle: what is read looks at what was read before; the future
-# is empty. Right: the letter to be written looks at the words.* On the right is the alignment of
-# lesson 03 again, crossing included: *neun*, *hundert*, then *ein* at *one*, and *dreißig* back at
-# *thirty*; some letters in between look at *hundred* once more. But this is one head. Here are all
-# of the cross-attention, layer by layer:
+# across. Left: words look at words. Middle: what is read looks at itself and at what was read
+# before; the future is empty. Right: the letter to be written looks at the words.* On the right is
+# the alignment of lesson 03 again, crossing included: *neun* looks at *nine*, *hundert* (but for
+# its first letter) at *hundred*, then the “e” of *ein* at *one*, and *dreißig* back at *thirty*;
+# most letters in between look at *hundred* once more. But this is one head. Here are all of the
+# cross-attention, layer by layer:
 
 # %% demo=true
 axes = plots.panels(rows=2, columns=4, width=2.5, height=4.6)
@@ -553,7 +554,7 @@ print("mean:  ", *(f"{share:.2f}" for share in last.mean(dim=0).tolist()))
 # *Cross-attention of both layers, all heads, for 931.* Look at the “e” of *ein* in layer 1, the
 # last: two heads look at *thirty*, two at *one*, each with nearly all its weight. Their mean would
 # show a letter that looks at both words half and half, and no head does that. Look at the heads
-# before you average them. What each of them is for, a picture cannot tell; lesson 17 asks.
+# before you average them. A picture cannot tell what each of them is for; lesson 17 asks.
 
 
 # %% demo=true
@@ -606,13 +607,13 @@ compare(prediction, sum(right["none"]) / len(right["none"]), "without positions,
 # %% [markdown]
 # *Share of the held-out numbers translated without error, by their number of digits. Dots: single
 # runs, three of each kind, moved apart a little; lines: their mean.* All three kinds of positions
-# do; after these 300 steps the sinusoidal ones are a little ahead in all runs, and the learned ones
-# a little behind. Without positions on the source, numbers of two
-# digits are still right, since the words say it all: *thirty* and *one* can only be 31. But “nine
-# hundred thirty one” and “one hundred thirty nine” hold the same words, so the encoder cannot tell
-# them apart, and the model guesses: about half of three digits are right, and fewer the more orders
-# there are. At least three of four errors are correct German for another order of exactly these
-# words. The decoder kept its positions, so the letters come out in a good order all the same.
+# work; after these 300 steps the sinusoidal ones are a little ahead in all runs, and the learned
+# ones a little behind. Without positions on the source, numbers of two digits are still right,
+# since the words say it all: *thirty* and *one* can only be 31. But “nine hundred thirty one” and
+# “one hundred thirty nine” hold the same words, so the encoder cannot tell them apart, and the
+# model guesses: about half of the numbers of three digits are right, and fewer of the longer ones,
+# whose words allow more orders. At least three in four errors are correct German for another order
+# of exactly these words. The decoder kept its positions, and the letters come out in a good order.
 #
 # ## Break it: no shift
 # Leave out the shift: let the decoder read the very letters that it should say. What will the loss
@@ -641,7 +642,7 @@ print("wanted:", few[0][2], "  written:", translators.translations(other, corpus
 # %% [markdown]
 # Without the shift the loss is nearly 0 after 25 steps: to copy is easy. In translation there is no
 # true letter to copy. The model guesses a first one, reads it, and says it again until it is
-# stopped. A loss that is too good is a reason to look for a leak, and the loss alone never shows
+# stopped. A loss that is too good is a reason to look for a leak, but the loss alone does not prove
 # one. The first of the three tests above does.
 #
 # ## Limits
@@ -656,9 +657,10 @@ print("wanted:", few[0][2], "  written:", translators.translations(other, corpus
 # An encoder describes the source, a decoder reads what is written so far and looks at that
 # description in every layer, and three tables lead from tokens to vectors and back. Attention is
 # used in three ways, which differ only in where queries, keys and masks come from; without
-# positions it mixes up the order of the words. Targets are shifted right, so that all positions
-# learn at once and none sees what it should say. `autograder collect` gathers what you have passed:
-# with the lessons up to 13, it can be trained as a Transformer of your own.
+# positions it mixes up the order of the words. Targets are shifted right, and the future is
+# masked, so that all positions learn at once and none sees what it should say. `autograder collect`
+# gathers what you have passed: with the lessons up to 13, it can be trained as a Transformer of
+# your own.
 #
 # **Next** [11 · What does it take to train one?](../11_training/11_training.ipynb) A learning-rate
 # schedule, batches counted in tokens, and a step that stays the same however it is divided.
@@ -667,7 +669,7 @@ print("wanted:", few[0][2], "  written:", translators.translations(other, corpus
 # No points, no check; the notebook has what is needed.
 # 1. Take the positions away from the *decoder* instead (`embed` knows which table it was given).
 #    Does it lose as much as the source did? What does the causal mask tell it?
-# 2. `watch_attention(model, {name: gates})` multiplies each head with a gate. Which single head of
+# 2. `watch_attention(model, {name: gates})` multiplies each head by a gate. Which single head of
 #    the cross-attention costs most when it is switched off? And a whole layer of them?
 # 3. Give the trained model the English words in reverse order. What does it write?
 # 4. **The model on one page.** You have written every piece in lessons 05 to 10. Put them together
@@ -683,7 +685,7 @@ print("wanted:", few[0][2], "  written:", translators.translations(other, corpus
 # 2. On three times 100 held-out numbers, of which the whole model gets .99 to 1.00: without one
 #    head of layer 0, .94 to 1.00 are right; of layer 1, .89 to .98, but .58 to .62 without head 2.
 #    Without all heads of layer 0, .25 to .41 are right, of layer 1 at most .03. Most single heads
-#    can be missed, a layer cannot (`python -m benchmarks.evidence transformer`, “heads switched
+#    can be spared, a layer cannot (`python -m benchmarks.evidence transformer`, “heads switched
 #    off”); lesson 17 goes on from here.
 # 3. Hardly a number is right: 6, 2 and 0 of three times 100. But 37, 40 and 45 of the others are
 #    translations of other numbers with exactly these words. The model reads both, words and order
@@ -858,7 +860,7 @@ _ = plots.legend(ax, fontsize=9)
 #
 # With 24 letters there is nothing to win either. With 37 000 tokens, most of them rare, there is:
 # Press and Wolf found better language models with fewer parameters, and translators that were as
-# good at about half the size. So `tied` is a choice.
+# good at less than half the size. So `tied` is a choice.
 #
 # ## References
 # - A. Vaswani et al. (2017). *Attention is all you need.*

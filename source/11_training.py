@@ -41,8 +41,9 @@ sizes = len(corpus.source_vocabulary), len(corpus.target_vocabulary)
 # %% [markdown]
 # ## What fails without this idea
 # Plain gradient descent moves every weight by the learning rate times its gradient. Its rate must
-# suit all weights at once. The paper's Transformer is post-norm (lesson 09), two layers on each
-# side here. Let us train it on the numbers of lesson 10 with two rates.
+# suit all weights at once. The paper's Transformer is post-norm (lesson 09); ours has two layers on
+# each side. Let us train it on the numbers of lesson 10 with two rates. (With a momentum of 0.9, as
+# is usual: each step repeats nine tenths of the one before it.)
 
 # %% demo=true
 # What is ready-made here answers exercises 11.7 and 11.10: it is not there while they are graded.
@@ -81,9 +82,9 @@ print(f"entropy of how frequent the letters are: {entropy:.2f}")
 #
 # ## A step size for each weight
 # **AdamW** keeps two running means for each weight: *m*, of its gradient, and *v*, of its gradient
-# squared. The step is their quotient, *m* over the root of *v*. A weight whose gradient keeps its
-# sign moves by about the learning rate at every step, however small that gradient is. If the sign
-# keeps changing, *m* is small beside √*v*, and the weight hardly moves.
+# squared. The step is their quotient, *m* over the root of *v*. A weight whose gradient stays about
+# the same moves by about the learning rate at every step, however small that gradient is. If its
+# sign keeps changing, *m* is small beside √*v*, and the weight hardly moves.
 #
 # $$m \leftarrow \beta_1 m + (1 - \beta_1)\,g \qquad v \leftarrow \beta_2 v + (1 - \beta_2)\,g^2$$
 # $$\theta \leftarrow \theta - \eta\,\lambda\,\theta -
@@ -177,7 +178,7 @@ for step in (1, 2, 4, 9, 16):
 # ### Exercise 11.2 · `noam_learning_rate`
 # ●○○ easy · 8 minutes · 2 points
 #
-# The schedule is called after Noam Shazeer, one of the paper's authors. Steps are counted from 1.
+# The schedule is named after Noam Shazeer, one of the paper's authors. Steps are counted from 1.
 #
 # <details><summary>Hint 1 · the idea</summary>
 #
@@ -198,7 +199,7 @@ check.noam_learning_rate(noam_learning_rate)
 # %% [markdown]
 # ### Predict first
 # The same model, 30 steps, Adam: with a constant rate of 0.005, with a constant rate of 0.02, and
-# with your schedule, whose highest rate is that same 0.02 (step 40). Which one ends lowest?
+# with your schedule, whose highest rate is that same 0.02 (at step 20). Which one ends lowest?
 
 # %%
 prediction = None  # "0.005", "0.02" or "warm-up"; None skips this
@@ -250,7 +251,7 @@ legend = plots.legend(axes[0], fontsize=8)
 # three seeds each.* With two layers it makes no difference at the best rate: a constant 0.005 is
 # as good as the warm-up at 0.01. What the warm-up changes is the range of rates that work: at 0.02
 # the warm-up still trains, but the constant rate has failed. (On two of three seeds its loss is
-# near the letters' entropy: that model knows how frequent each letter is, and no more.)
+# near the letters' entropy: no better than knowing how frequent each letter is.)
 #
 # With six layers the constant rate fails at 0.008 already, and its best is worse than the
 # warm-up's on each of the three seeds. So the warm-up lets a deep post-norm model use a rate that
@@ -421,8 +422,8 @@ for name, lengths in (("numbers, letters", german), ("docstrings, words", lines)
 # %% [markdown]
 # Now the batches come in the order of their lengths. They have to be read in a new random order in
 # each **epoch**, as one pass over the data is called: if they come from the shortest to the
-# longest instead, the training forgets the short ones (figure below). Both functions, the batches
-# and the order, are exercises at the end of this lesson.
+# longest instead, the model ends far worse (figure below). Both functions, the batches and the
+# order, are exercises at the end of this lesson.
 #
 # ## Short gradients
 # Now and then a batch gives a gradient much longer than usual. **Clipping** keeps its direction and
@@ -448,9 +449,9 @@ print(f"gradient of the strange batch: {min(ratios)} to {max(ratios)} times as l
 # %% [markdown]
 # *Held-out loss before and after one strange batch, with and without clipping; mean and range of
 # three seeds.* The strange batch costs more without clipping, but ten steps later both are below
-# where they were: it undoes a few steps, not a hundred. AdamW protects itself: a long gradient
-# also makes *v* large, by which its step is divided. What clipping does here shows before the
-# strange batch has come: with it, 60 ordinary steps lead further.
+# where they were: it undoes at most ten steps, not a hundred. AdamW protects itself: a long
+# gradient also makes *v* large, by whose root its step is divided. What clipping does here shows
+# before the strange batch has come: with it, 60 ordinary steps lead further.
 #
 # ## One step from many batches
 # The gradient of a small batch is a noisy estimate of that of all the data. How noisy?
@@ -480,11 +481,11 @@ ax = seeds.dots(likeness, xlabel="cosine with the gradient of 1 000 pairs")
 
 # %% [markdown]
 # *Cosine between the gradient of a batch and that of 1 000 pairs, six batches of each size, before
-# any training.* Small batches point in different directions, large ones agree. The paper's batches
-# held about 25 000 tokens on each side, on eight GPUs. If only 2 500 fit into your memory, take
-# ten batches, add up their gradients, and make one step. This is **gradient accumulation**.
-# PyTorch adds gradients up by itself: `backward` adds to what is there, which is why they have to
-# be set to zero.
+# any training.* Single pairs scatter, and one of the six points far away; from 64 pairs on, the
+# directions hardly differ. The paper's batches held about 25 000 tokens on each side, on eight
+# GPUs. If only 2 500 fit into your memory, take ten batches, add up their gradients, and make one
+# step. This is **gradient accumulation**. PyTorch adds gradients up by itself: `backward` adds to
+# what is there, which is why they have to be set to zero.
 #
 # ![Two batches of 3 and 17 real tokens. Each passes through the model, its mean loss is multiplied
 # by its share of all tokens, 3/20 and 17/20, and backward adds to the same gradients. Then these
@@ -564,8 +565,8 @@ print(f"largest difference between the weights after the step: {apart:.0e}")
 # ### Exercise 11.6 · `Evaluation`
 # ●●○ medium · 12 minutes · 2 points
 #
-# The loss per real token over all batches. That the model gets back into the mode in which it was
-# is taken care of.
+# The loss per real token over all batches. Switching the model back to the mode that it was in is
+# taken care of.
 #
 # <details><summary>Hint 1 · the idea</summary>
 #
@@ -643,7 +644,8 @@ compare(prediction, round(outside[n_updates], 3), "held-out loss")
 # to learn.
 #
 # ## Which parts were needed?
-# The same training, with one part changed at a time and everything else kept, three seeds each.
+# The same training, for 120 steps, with one part changed at a time and everything else kept, three
+# seeds each.
 
 # %% demo=true
 rows = evidence.read("training", "one part changed")
@@ -676,14 +678,15 @@ for ax, (of, title) in zip(
 # %% [markdown]
 # *After 120 steps, for held-out numbers: loss and share of right letters with the last weights,
 # and share of right letters with the mean of the last three checkpoints (one every 10 steps). Each
-# dot is a seed.* Four things are to be seen. *Order*: from the shortest to the longest is by far
-# the worst. But batches drawn at random, with all their padding, learn most for each step:
-# sentences of one length are too much alike. Buckets save work, and cost some learning; both have
-# to be weighed. *Smoothing*: without it the loss is lower, which says little, since a smoothed
-# model is never certain; of the letters about one in a hundred fewer is right. *Clipping*: without
-# it slightly fewer letters are right. *Averaging*: where the weights still jump about, the mean of
-# the last three checkpoints has more letters right than the last of them; with random batches
-# there is nothing left to gain.
+# dot is a seed.* Four things can be seen. *Order*: from the shortest to the longest is by far the
+# worst. But from batches drawn at random, with all their padding, the model learns most for each
+# step, probably because sentences of one length are too much alike. Buckets save work, and cost
+# some learning; both have to be weighed. *Smoothing*: without it the loss is lower, which says
+# little, since a smoothed model is never certain; of the letters about one in a hundred fewer is
+# right. *Clipping*: without it slightly fewer letters are right. *Averaging*: in the first three
+# rows the mean of the last three checkpoints has more letters right than the last of them, with
+# every seed; with random batches there is next to nothing left to gain, and with the shortest first
+# it helps one seed of three.
 #
 # ## Limits
 # All of this was measured on a small model and a regular language, of which it hardly sees a
@@ -694,11 +697,11 @@ for ax, (of, title) in zip(
 # 14).
 #
 # ## Summary
-# A training is a loop around the model. AdamW gives each weight a step of its own size. A warm-up
+# Training is a loop around the model. AdamW gives each weight a step of its own size. A warm-up
 # widens the range of rates that work, and lets deep post-norm models use higher ones. Smoothing
 # makes a model less certain; length buckets save padding, and make batches more alike; gradients
 # of several batches add up to those of one if each counts by its tokens. Whether a model is
-# learning is said by text that it does not learn from, without dropout and without smoothing. And
+# learning shows on text that it does not learn from, without dropout and without smoothing. And
 # not every reason that is commonly given survives its experiment: change one thing, and look.
 #
 # **Next** [12 · What does the hardware
@@ -706,7 +709,7 @@ for ax, (of, title) in zip(
 # how fast a machine does it, and how to stop and go on.
 #
 # ## Open questions
-# 1. How many numbers does this model need so that it learns the language and not the numbers?
+# 1. From how many numbers does this model learn the language, and not those numbers by heart?
 #    `trainings.few_sentences(60, 0.0, seed=0)` trains on 60; try more.
 # 2. How long must a warm-up be? Six layers, highest rate 0.008, 60 steps: try 5 in place of 20.
 #    (`trainings.first_steps(6, "noam", 0.008, seed=0, warmup=5)`)
@@ -746,9 +749,9 @@ for ax, (of, title) in zip(
 # </details>
 # <details><summary>Hint 3 · a smaller step</summary>
 #
-# Lengths 3, 9, 2, 5 and 9 tokens: which sentence comes first, and how large is a batch of the first
-# two when padded? When you know that, what has to be asked before the third goes in, and what if
-# there is no batch yet?
+# Lengths 3, 9, 2, 5, and 9 tokens at most: which sentence comes first, and how large is a batch of
+# the first two when padded? When you know that, what has to be asked before the third goes in, and
+# what if there is no batch yet?
 # </details>
 
 # %% exercise="batch_by_tokens"
@@ -761,8 +764,8 @@ check.batch_by_tokens(batch_by_tokens)
 # ### Exercise 11.8 · `epoch_order` ★
 # ●○○ easy · 8 minutes · 1 point
 #
-# An order at random, which can be asked for again: from seed and epoch alone. Who resumes in the
-# middle of epoch 3 asks for the order of epoch 3, and goes on where it broke off.
+# A random order that can be asked for again: it depends on seed and epoch alone. A training that
+# resumes in the middle of epoch 3 asks for the order of epoch 3, and goes on where it broke off.
 #
 # <details><summary>Hint 1 · the idea</summary>
 #
@@ -841,7 +844,8 @@ for count in (1, 3, 5):
         print(f"{count:11d}  {Evaluation(model)(held_out).item():13.4f}")
 
 # %% [markdown]
-# These are the checkpoints of your training above. 1 is the last one, as it is.
+# These are the checkpoints of your training above. 1 is the last one, as it is. Five reach back to
+# step 40, where the held-out loss was still about twice as high.
 
 # %% [markdown]
 # ## Leaderboard ★

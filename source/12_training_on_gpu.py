@@ -6,7 +6,7 @@
 # power fails in the middle?
 #
 # **After this lesson** you can
-# - count the **operations** and the **bytes** of a training, and say which share of a machine it
+# - count the **operations** and the **bytes** of a training run, and say what share of a machine it
 #   uses,
 # - read a **roofline**, and say whether an operation waits for numbers or for products,
 # - multiply in **16 bits** where that is safe, and scale a loss whose gradients would vanish,
@@ -52,7 +52,7 @@ device = "mps" if torch.backends.mps.is_available() else device
 # only.
 #
 # ## What fails without this idea
-# The plainest training takes one sentence, makes a step, and takes the next sentence. How many
+# The plainest way to train: take one sentence, make a step, and take the next sentence. How many
 # tokens does it learn from in a second, and how many if 8 or 64 sentences are taken at once?
 
 
@@ -88,8 +88,8 @@ for size in (1, 8, 64):
 # running. To say how well it is used, one has to count.
 #
 # ## The idea
-# A processor multiplies faster than its memory can deliver numbers, and it is fastest at large
-# products of short numbers. So:
+# A processor multiplies faster than its memory can deliver numbers. It is fastest at large
+# products, and, if it has units for them, at those of short numbers. So:
 #
 # | question | what we do |
 # |---|---|
@@ -222,7 +222,7 @@ compare(prediction, min(half, default=1024), "half of the peak from n =")
 # at hand, can save so much. And it is why a batch should be large.
 #
 # ## Does it fit?
-# Four things take memory in a training: the weights, a gradient for each of them, AdamW's two
+# Four things take memory in training: the weights, a gradient for each of them, AdamW's two
 # moments for each, and the **activations**: all that the forward pass computes and the backward
 # pass will need. A product needs both of its factors to compute their gradients, so both are kept
 # until then.
@@ -241,8 +241,8 @@ compare(prediction, min(half, default=1024), "half of the peak from n =")
 # </details>
 # <details><summary>Hint 2 · the shapes</summary>
 #
-# Nearly all of them are `(B, T, something)`, so count for one token first. The exception are the
-# attention's weights, `(B, H, T, T)`: how many numbers is that for one token?
+# Nearly all of them are `(B, T, something)`, so count for one token first. The exception is the
+# table of attention weights, `(B, H, T, T)`: how many numbers is that for one token?
 # </details>
 # <details><summary>Hint 3 · a smaller step</summary>
 #
@@ -314,12 +314,12 @@ logarithmic(ax, (64, 256, 1024))
 
 # %% [markdown]
 # *Time of one attention, forward and backward, against T: 2 sentences, 4 heads of 32.* The kernel
-# does more operations, but writes fewer bytes. Which of the two counts, you see above for your
-# machine; lesson 18 builds such a kernel.
+# does more operations, but writes fewer bytes. The figure says which of the two counts for more on
+# your machine; lesson 18 builds such a kernel.
 #
 # ## Numbers with few bits
 # Numbers of 16 bits take half the memory, and machines that have units for them multiply them
-# faster. (Yours? The two products measured above say so.) But 16 bits must be divided between
+# faster. (Does yours? Compare the two products measured above.) But 16 bits must be divided between
 # *range* and *precision*. There are two ways to do it:
 
 # %% demo=true
@@ -513,7 +513,8 @@ legend = plots.legend(ax, fontsize=8, loc="upper left", bbox_to_anchor=(1, 1))
 
 # %% [markdown]
 # *Target tokens per second of each rung, on your machine once you have run the cells. Dashed and
-# dotted: what the step would reach if all of it ran as fast as one large matrix product.* Whether
+# dotted: what the step would reach if all of it ran as fast as one large matrix product.* A bar
+# that passes its line says that the step's own products ran faster than that large one. Whether
 # bfloat16 helps depends on the machine: one with units for bfloat16 gets faster, others have to
 # convert. The two products above tell which yours is. `make bench-train` climbs with more patience,
 # and `docs/training.md` has its figures.
@@ -546,18 +547,18 @@ logarithmic(ax, lengths)
 
 # %% [markdown]
 # *Time for each token against the length of the sentences.* A recurrent layer's time for each token
-# does not rise with T: each is one more step after the others. The plain encoder layer's rises when
+# hardly depends on T: each is one more step after the others. The plain encoder layer's rises when
 # the T² scores begin to outweigh the rest. The fused one keeps no scores, but it computes them all,
 # so its time has to rise as well, if later. The two layers do not do the same amount of work, so
 # what to compare is how the lines run, not their heights. One core works through everything one
 # after the other, so on a CPU “all positions at once” saves only the starting of small operations.
-# A machine with thousands of units can use it; lessons that were only run on a CPU cannot show by
+# A machine with thousands of units can use it; a lesson that was only run on a CPU cannot show by
 # how much.
 #
 # ## A rehearsal for those without a GPU
 # A GPU has a memory of its own, and refuses to compute with tensors that lie in the CPU's. Whether
 # a program obeys shows only there, unless there is a device that refuses the same things. The
-# grader has one: every answer that you handed in so far was called on it, too. `rehearse(function,
+# grader has one: every answer of yours that passed was called on it, too. `rehearse(function,
 # …)` calls a function with its arguments moved to that device. Three pieces of code that work on a
 # CPU:
 
@@ -595,7 +596,7 @@ for rehearsed in (
 
 # %% [markdown]
 # Read the three errors; then mend the three pieces in the cell above, and run both again until all
-# of them work. (Not graded. You need one word, one call and one line.)
+# of them work. (Not graded. You need one argument, one call and one line.)
 #
 # <details><summary>Hint</summary>
 #
@@ -620,7 +621,7 @@ for rehearsed in (
 # tensor or `if` on one waits, too, so a loop that looks at each loss can be slow.
 #
 # ## Stop and resume
-# Trainings are interrupted: power fails, machines are wanted by others. To go on *exactly* takes
+# Training gets interrupted: the power fails, or others want the machine. To go on *exactly* takes
 # more than the weights. The optimiser has a memory, and the position in the data is part of the
 # state too. (So is the random generator, where there is dropout.)
 #
@@ -683,7 +684,7 @@ with translators.one_thread(), tempfile.TemporaryDirectory() as folder:
 
 # %% [markdown]
 # With all of the state the losses agree to the last digit. Without the optimiser's memory the first
-# loss is right, for it comes from the weights alone. Then the ways part: a new AdamW takes its
+# loss is right, for it comes from the weights alone. Then the two part: a new AdamW takes its
 # first steps at a rate for which the old one was warmed up. Nothing raises an error. Only the
 # losses tell, to those who look.
 #
@@ -717,7 +718,7 @@ check.data_parallel_gradients(data_parallel_gradients)
 # ●○○ easy · 5 minutes · 1 point
 #
 # A classmate's answer to the exercise before, and what PyTorch's `DistributedDataParallel` does of
-# its own accord. It is right for many batches. Find gradients and numbers of tokens for which it is
+# its own accord. It is right for some batches. Find gradients and numbers of tokens for which it is
 # wrong.
 #
 # <details><summary>Hint 1 · where to look</summary>
@@ -763,19 +764,19 @@ else:
 #
 # ## Limits
 # Operations and bytes are counted here on paper or on small models; caches, launch times and the
-# links between machines are not in the counts, and on large clusters these decide. A model that
-# does not fit on one device has to be cut itself (tensor or pipeline parallelism, sharded
+# links between machines are not in the counts, and on large clusters these may decide. A model that
+# does not fit on one device has to be split itself (tensor or pipeline parallelism, sharded
 # optimisers): data parallelism copies all of it to each process. The rehearsal device shows what a
 # GPU refuses, but not how fast or how exact it is. And what was timed here was timed on your
 # machine: none of it says how another one would do.
 #
 # ## Summary
-# Counting comes first: FLOPs say how much of a machine a training uses, FLOPs for each byte whether
+# Counting comes first: FLOPs say how much of a machine training uses, FLOPs for each byte whether
 # it waits for memory, and bytes whether it fits: weights four times over with AdamW in float32, and
 # activations that grow with the batch and, in plain attention, with T². Products may have 16 bits
 # where weights and sums keep 32; gradients in float16 need a scale that adapts. Weights, optimiser
-# and position together are the state of a training, and processes that share a batch make the same
-# step if each counts by its tokens.
+# and position together are the state of a training run, and processes that share a batch make the
+# same step if each counts by its tokens.
 #
 # **Next** [13 · How do you get a sentence out?](../13_decoding/13_decoding.ipynb) The trained model
 # writes: greedily, by chance, and with several beams.
@@ -797,7 +798,7 @@ else:
 # 1. For one layer of the paper's size, not fused, and one sentence of 256 tokens, `kept_bytes`
 #    finds 8 392 704 bytes without checkpointing and 524 288 with it, a sixteenth: the layer's
 #    input alone. (`python -m benchmarks.evidence training_on_gpu` counts them again.) Each layer
-#    is computed forward twice, so a step takes 4 products in place of 3.
+#    is computed forward twice, so by count a step takes 4 products in place of 3.
 # 2. For each token the other products take 12 d_model² multiplications (4 projections, 8 of the
 #    network), these 2 · T · d_model. So from T = 6 d_model on: 3 072 for the paper's base.
 # 3. Recorded is only the end of the range: with a scale of 2⁻¹⁶ and nearly nine of ten gradients

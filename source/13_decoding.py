@@ -63,7 +63,8 @@ for first, p in follows["BOS"].items():
 
 # %% [markdown]
 # *the* is the better first word, *dog* the best word after it, and together they have 0.22. But
-# “a fox” has 0.36. Whoever decides word by word cannot know that a good start leads nowhere good.
+# “a fox” has 0.36. Whoever decides word by word cannot know whether a good start leads to a good
+# end.
 #
 # ![A tree. From BOS two words follow: the with 0.55, a with 0.45. After the: dog 0.4, cat 0.35,
 # fox 0.25. After a: dog 0.1, cat 0.1, fox 0.8. Greedy search follows the dog and ends with 0.22. A
@@ -94,8 +95,9 @@ for first, p in follows["BOS"].items():
 # ### Exercise 13.1 · `greedy_path`
 # ●○○ easy · 6 minutes · 1 point
 #
-# Write one sentence in a language like the one above. It comes as a table of log-probabilities: row
-# i says what follows token i. Return the ids after BOS, and the log-probability of the sentence.
+# Write one sentence in a language like the one above. The language comes as a table of
+# log-probabilities: row i says what follows token i. Return the ids after BOS, and the
+# log-probability of the sentence.
 #
 # <details><summary>Hint 1 · the idea</summary>
 #
@@ -104,7 +106,7 @@ for first, p in follows["BOS"].items():
 # </details>
 # <details><summary>Hint 2 · from tensors to numbers</summary>
 #
-# `row.max(dim=0)` gives the largest entry and its place. `.item()` makes a plain number of each.
+# `row.max(dim=0)` gives the largest entry and its index. `.item()` makes a plain number of each.
 # </details>
 
 # %% exercise="greedy_path"
@@ -142,8 +144,8 @@ for number in (40, 382, 816):
     print(f"{number}  wanted {pair_of[number][2]:<24} written {text}")
 
 # %% [markdown]
-# It has learned what German numbers look like, and often says the wrong one. What does it think may
-# follow “achthundert” in 816, *achthundertsechzehn*?
+# It has roughly learned what German numbers look like, and often says a wrong one. What does it
+# think may follow “achthundert” in 816, *achthundertsechzehn*?
 
 # %% demo=true
 one = corpus.batch([pair_of[816]])
@@ -223,7 +225,7 @@ check.sample_tokens(sample_tokens)
 #
 # <details><summary>Hint 1 · the idea</summary>
 #
-# The k-th best score of a row is a bar. Whoever is below it drops out. `topk` returns the best in
+# The k-th best score of a row is a bar. What is below it drops out. `topk` returns the best in
 # order, and refuses to return more than there are.
 # </details>
 # <details><summary>Hint 2 · “with k=4 not every row keeps four scores … [3, 3, 3]”</summary>
@@ -278,8 +280,7 @@ check.top_p_filter(top_p_filter)
 # ### Exercise 13.5 · `break_top_p_filter` · Break this answer
 # ●○○ easy · 5 minutes · 1 point
 #
-# This answer keeps the right tokens of some scores. Find scores and a p for which it keeps others
-# than it should.
+# For some scores this answer keeps the right tokens. Find scores and a p for which it does not.
 #
 # <details><summary>Hint 1 · where to look</summary>
 #
@@ -287,8 +288,8 @@ check.top_p_filter(top_p_filter)
 # </details>
 # <details><summary>Hint 2 · a smaller question</summary>
 #
-# Four tokens, all with a score of 0. How many of them are needed for p = 0.9, and how many does
-# this answer keep?
+# What does this answer add up for a token whose score is 0, and after how many of them has it
+# reached any p?
 # </details>
 
 # %% broken="forgets_to_divide"
@@ -376,8 +377,8 @@ _ = plots.legend(ax, fontsize=9)
 # </details>
 # <details><summary>Hint 3 · whose token is it?</summary>
 #
-# In K rows of V, laid end to end, place 0 … V - 1 is beam 0, the next V are beam 1. Which division
-# gives the beam, and what gives the token?
+# In K rows of V, laid end to end, places 0 … V - 1 are beam 0, the next V are beam 1. Which
+# division gives the beam, and what gives the token?
 # </details>
 # <details><summary>Hint 4 · pseudocode</summary>
 #
@@ -419,8 +420,8 @@ _ = plots.legend(axes[0], fontsize=9)
 # *Mean log-probability and mean number of letters of 80 translations, against the width of the
 # beam; dashed, the letters that are wanted.* For all three, a wider beam finds more probable
 # translations, and shorter ones: too short. The search is not at fault. It finds what the model
-# thinks. Wu and colleagues (2016) divide the log-probability by a penalty that grows with the
-# length:
+# thinks probable. Wu and colleagues (2016) divide the log-probability by a penalty that grows with
+# the length:
 #
 # $$s(y) = \frac{\log p(y \mid x)}{\left(\frac{5 + |y|}{6}\right)^{\alpha}}$$
 #
@@ -495,7 +496,7 @@ check.CachedAttention(CachedAttention)
 # %% [markdown]
 # No mask was needed: what is not yet read is not there.
 #
-# In a beam search the beams change places after every step: new beam 0 may go on from old beam 1.
+# In a beam search the beams may change places at every step: new beam 0 may go on from old beam 1.
 # What is remembered must go with it, or a beam continues its sentence with another's past.
 #
 # ### Exercise 13.9 · `follow_beams`
@@ -523,7 +524,7 @@ check.follow_beams(follow_beams)
 
 # %% [markdown]
 # ## Writing
-# `CachedDecoder` puts such attentions in the places of the model's own, in all layers, and computes
+# `CachedDecoder` puts such attentions in place of the model's own, in all layers, and computes
 # the keys and values of the source once. `step` reads a token for each row and returns the scores
 # of the next. PAD and BOS get the score -inf, since no sentence contains them. `RepeatingDecoder`
 # has the same methods, and computes everything again at each step. With either:
@@ -554,7 +555,8 @@ from attention.decoding import beam_search
 
 # %% [markdown]
 # ### The same sentences?
-# Five sources, one after the other with the plain search, which has no cache either, and at once.
+# Five sources: one after the other with the plain search, which has no cache either, and then all
+# at once.
 
 
 # %% demo=true
@@ -588,8 +590,9 @@ print("the beams of the first:", *texts_of(corpus, [torch.tensor(ids) for _, ids
 
 # %% [markdown]
 # The same sentences come out, and short ones: to the early translator *acht*, eight, is more
-# probable for 816 than the right number, which is second. Alpha is 0 here; a penalty would help a
-# little, but a model at this stage stops too soon. And the beams of a source resemble each other.
+# probable for 816 than the right number, which is second. Alpha is 0 here; with alpha = 1 a
+# model at this stage writes more, but still too little (lesson 14). And the beams of a source
+# resemble each other.
 #
 # What does the cache change?
 
@@ -727,11 +730,11 @@ compare(prediction, better, "smoothed labels, temperature 1")
 # smoothing, and with it hardly any: there, all letters but the best have 9 % together, without
 # smoothing 0.1 %. The tenth is what is drawn. At 1 the nucleus cuts most of it off and keeps 1.3
 # letters on average; three are too many where the model is sure. At 1.5 the tail has grown to more
-# than a third, so the nucleus holds 15 letters, and three are better, though not good. So no filter
-# is best at every temperature.
+# than a third, so the nucleus holds 15 letters, and three are better, though not good. With
+# smoothed labels, then, neither filter is best at every temperature.
 #
-# For these numbers, where one answer is right, sampling is the wrong tool in any case. It is the
-# right one where there are many good answers, as in lesson 15.
+# For these numbers, where one answer is right, there is nothing to gain by sampling. It is the tool
+# for tasks with many good answers, as in lesson 15.
 #
 # ## Limits
 # No search is better than its model: a beam finds what the model thinks probable, right or wrong.
@@ -764,8 +767,9 @@ compare(prediction, better, "smoothed labels, temperature 1")
 #
 # 1. For the three best it makes no difference: a division does not change which are the best. For
 #    the nucleus it does. The sharp translator at temperature 2: filtered after the division, as
-#    `sample` does it, 0 of 80 numbers are right with all three seeds; before it, .95 to .99. Then
-#    the nucleus is that of the model itself, without the tail that the temperature has raised.
+#    `sample` does it, none of 80 numbers is right with any of the three seeds; before it, 76 to 79
+#    are. Then the nucleus is that of the model itself, without the tail that the temperature has
+#    raised.
 # 2. No. With the early translators the mean log-probability is -22 to -24 for one sample, -11.0 to
 #    -11.7 for the best of eight, and -5.8 to -6.2 for the beam of 8. Even greedy search, at a
 #    price of one sample, gets -8.1 to -9.2.
@@ -808,9 +812,10 @@ for layer in (0, 1):
 # Layers and heads are counted from 0.* Head 1 of layer 0 shows the alignment of lessons 03 and 10,
 # crossing included: *zwei* at *two*, then back to *eighty*. The others do other things. In layer 1,
 # look at the “u” of *und*: one head looks at EOS, one at *two*, one at *eighty* and one at *three*.
-# The mean of the heads would show a letter that looks everywhere a little, and none does. Where the
-# letters before say enough, heads 0 and 2 of layer 1 rest on EOS: over 80 numbers it gets .29 and
-# .40 of their weight. A picture does not say whether a head is needed; lesson 17 asks.
+# The mean of the heads would show a letter that looks at all four, while each head looks mainly at
+# one. Heads 0 and 2 of layer 1 often rest on EOS: over 80 numbers it gets .29 and .40 of their
+# weight, and at most .12 of any other head's. A picture does not say whether a head is needed;
+# lesson 17 asks.
 
 
 # %% demo=true

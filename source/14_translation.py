@@ -7,8 +7,8 @@
 # **After this lesson** you can
 # - count matching **n-grams**, and say why the counts are clipped,
 # - compute **BLEU** from counts, equal to sacrebleu, and say what it does and does not measure,
-# - say how far the score is **noise**, and compare two systems by a **paired bootstrap**,
-# - show when a wider beam writes better, and when only more probable, translations,
+# - say how much of a score is **noise**, and compare two systems by a **paired bootstrap**,
+# - show when a wider beam writes better translations, and when only more probable ones,
 # - read the translations of real sentences, and sort their errors.
 #
 # **Time** 80 minutes · **Points** 8 · **GPU** not needed · **You need** lessons 10 and 13
@@ -51,8 +51,8 @@ for written in ("zweihunderteinunddreisig", "zweihundertdreißig", "vierzig", ""
 #
 # ## The idea
 # **BLEU** counts pieces: which **n-grams**, runs of n tokens for n = 1 … 4, of the translation, the
-# *hypothesis*, stand in the *reference* too? More common pieces, and longer ones, mean a better
-# translation.
+# *hypothesis*, stand in the *reference* too? The more pieces the two share, and the longer these
+# are, the higher the score.
 #
 # | name | shape | what it is |
 # |---|---|---|
@@ -130,7 +130,8 @@ check.break_ngram_matches(break_ngram_matches)
 # For each n, matches divided by totals is the **precision**. From the counts to a score, there are
 # four decisions:
 # - **Pool**: add matches and totals over the whole corpus, then divide. Not the mean of sentences.
-# - **Geometric mean** of the four precisions: a poor one cannot be made up for by a good one.
+# - **Geometric mean** of the four precisions: one near 0 pulls it down, however good the others
+#   are.
 # - **Brevity penalty**: precision alone would reward saying only what is certain. If the hypotheses
 #   have fewer tokens in all, $c$, than the references, $r$, multiply by $\exp(1 - r/c)$.
 # - **Smoothing**, where no n-gram of some order matches: the mean would be 0. sacrebleu's default,
@@ -234,7 +235,7 @@ print("signature:", metric.get_signature())
 # would.
 #
 # ### Predict first
-# Of 500 such scores, how far are the middle 95 % apart, from the lowest to the highest?
+# Of 500 such scores, how wide is the range that holds the middle 95 %?
 
 # %%
 prediction = None  # a width in points of BLEU; None skips this
@@ -248,7 +249,7 @@ print(f"BLEU {ours:.1f}; 95 % of the 500 scores are between {low:.1f} and {high:
 compare(prediction, high - low, "width of the range, in BLEU")
 
 # %% [markdown]
-# The statistics of a sentence are counted once, so 500 such scores take no time.
+# The statistics of a sentence are counted once, so 500 such scores take hardly any time.
 #
 # Now two systems: does B write better than A? Their two ranges may overlap although one is better
 # on almost every test set: both find the same numbers hard, so a lucky draw helps both. The
@@ -389,9 +390,9 @@ _ = plots.legend(ax, fontsize=9)
 # *BLEU of the three early translators against the number of digits, greedy and with a beam of 4,
 # alpha = 1; twenty numbers for each point.* For all three, the numbers of three digits are
 # translated best. From four to six digits no order holds for all, and it does not hold either that
-# the beam gains more on long numbers: twenty numbers a point are too few to tell.
-# Numbers of one or two digits are left out: with fewer than four pieces they have no 4-grams, and
-# BLEU would be 0 however good they are. It is a measure for whole corpora, not for short sentences.
+# the beam gains more on long numbers: twenty numbers a point are too few to tell. Numbers of one or
+# two digits are left out: with fewer than four pieces they have no 4-grams, and their BLEU would be
+# 0 however good they are. It is a measure for whole corpora, not for short sentences.
 #
 # ## Two measures
 # Numbers can also be counted as right or wrong. Do the two measures agree? And what of translators
@@ -421,14 +422,14 @@ for record in records:
 # not agree, so say before the experiment which one counts. BLEU does not know what matters:
 # *siebenhundert* for *neunhundert* is one wrong piece, while a typing error that breaks a piece
 # into letters costs several. Yet if the number is a sum of money, the first error is the worse one.
-# Numbers can be checked exactly; for most texts, BLEU or a measure like it is what there is.
+# Numbers can be checked exactly; for most texts there is BLEU, or a measure like it, or a reader.
 #
 # ## Real sentences
 # **Multi30k** (Elliott and others, 2016) has 31 014 English descriptions of photographs and their
 # German translations. The command that trained the sharp translator trains on it as well, with the
 # subwords of lesson 08 as tokens, one vocabulary for both languages. The corpus is not part of the
-# course: `autograder data fetch multi30k` fetches it. With it, and a training of yours, this cell
-# translates:
+# course: `autograder data fetch multi30k` fetches it. With it, and a model that you trained, this
+# cell translates:
 
 # %% demo=true
 path = ROOT / "runs" / "multi30k" / "model.safetensors"
@@ -456,10 +457,10 @@ else:
 mine.show("two hundred thirty one")
 
 # %% [markdown]
-# Two trainings on the real sentences were recorded. The long one took an hour on two cores: 7 500
-# steps, 1 870 720 parameters, **38.7** BLEU on the 1 000 test sentences (`docs/training.md` has its
-# command and its curves; nearly twice the steps gave 39.7, the published Transformer-Tiny 41.0). Of
-# the short one we kept everything:
+# Two training runs on the real sentences were recorded. The long one, of 7 500 steps, took an hour
+# on two cores: 1 870 720 parameters, **38.7** BLEU on the 1 000 test sentences (`docs/training.md`
+# has its command and its curves; nearly twice the steps, with more dropout, gave 39.7, the
+# published Transformer-Tiny 41.0). Of the short one we kept everything:
 
 # %% demo=true
 short = evidence.read("multi30k", "training")[0]
@@ -486,8 +487,8 @@ _ = plots.legend(ax, fontsize=9)
 # *Loss against the step: in training, with smoothed labels, and on the validation sentences.*
 # This is a beginner, and the losses say so: it was stopped early, after 1.4 million tokens
 # where the long training read 35.6 million, and its validation loss, 3.03, is far from the 1.59 of
-# the long one. On these 200 sentences the beam gains, and it writes fewer words. But it is one
-# training: how much a beam gains in another, this does not say.
+# the long one. On these 200 sentences the beam gains, and it writes fewer words. But this is one
+# model: it does not say how much a beam gains with another.
 #
 # ### Read, and sort
 # A score says how many pieces match, not what is wrong. Read the translations before you look at
@@ -505,7 +506,7 @@ for number, row in enumerate(samples):
 #
 # | kind | sentences | for example |
 # |---|---|---|
-# | something is lost | 0, 2, 5, 6, 8, 10, 11 | 8: nobody takes a photo |
+# | something is lost | 0, 2, 3, 4, 5, 6, 8, 9, 10, 11 | 8: nobody takes a photo |
 # | another meaning | 2, 3, 4, 5, 9, 10, 11 | 4: *männern*, men, for *children* |
 # | grammar: an ending, no verb | 0, 1, 5, 9, 10, 11 | 1: *der brauner hund* |
 # | said twice | 10, 11 | 11: *auf dem kopf auf dem kopf* |
@@ -514,9 +515,8 @@ for number, row in enumerate(samples):
 # | right, in other words | 8, 9, 10, 11 | 9: *mantel* for *jacke*, which BLEU counts as wrong |
 #
 # The last kind is no error of the translator but one of the measure. And the first kinds are not
-# equal: a wrong ending is read over, and a lost clause cannot be noticed by
-# those who read only the German. BLEU
-# counts both in the same coin.
+# equal: a reader passes over a wrong ending, while a lost clause cannot be noticed by those who
+# read only the German. BLEU counts both in the same coin.
 #
 # ### What photographs cannot teach
 # The short training could be made longer. But some things no training on this corpus can teach. In
@@ -554,12 +554,13 @@ for ax, (title, systems) in zip(axes, published.TABLE_2.items(), strict=True):
 
 # %% [markdown]
 # *BLEU on WMT 2014 against the cost of the training, as cited in table 2 of Vaswani and others
-# (2017); the two Transformers in red.* English to German, the base model passed all ensembles
-# before it at a third of the cost of the cheapest system; the big one reached **28.4**. English to
-# French the big one reached **41.8** at a quarter of the cheapest cost cited, and the base model,
-# 38.1, was below all others. The Transformers wrote with a beam of 4 and alpha = 0.6. Each point is
-# one training, with its own tokens and its own search: no ranges are given, and the costs are the
-# authors' estimates. The two panels must not be compared: another language, another test set.
+# (2017); the two Transformers in orange.* English to German, the base model passed all ensembles
+# before it at a third of the cost of the cheapest earlier system; the big one reached **28.4**.
+# English to French the big one reached **41.8** at a quarter of the cost of the cheapest earlier
+# system, and the base model, 38.1, was below all others. The Transformers wrote with a beam of 4
+# and alpha = 0.6. Each point is one system, with its own tokens and its own search: no ranges are
+# given, and the costs are the authors' estimates. The two panels must not be compared: another
+# language, another test set.
 #
 # ## Limits
 # BLEU compares with one reference, so a good translation in other words gets a low score. It counts
@@ -571,8 +572,8 @@ for ax, (title, systems) in zip(axes, published.TABLE_2.items(), strict=True):
 # ## Summary
 # BLEU pools clipped n-gram counts over a corpus; it is useful, and no more than a count. A score
 # has noise, and two systems on the same sentences are compared by drawing the same sentences for
-# both. What is most probable is not always best: a wide beam
-# without a length penalty finds more probable translations, and shorter ones.
+# both. What is most probable is not always best: a wide beam without a length penalty finds more
+# probable translations, and shorter ones.
 #
 # **Next** [15 · What if there is only a decoder?](../15_language_models/15_language_models.ipynb)
 # The encoder goes: a model that only continues texts, and what it can do.

@@ -90,9 +90,9 @@ for t in range(len(row) - 1):
     print(f"{t:2}  {' '.join(row[: t + 1]):<30} {asked:<14} {'yes' if counts else ''}")
 
 # %% [markdown]
-# A pure language model counts all of these, and so do Liu et al. Here only those behind SEP count:
+# A pure language model counts all of these, and so do Liu et al. Here only those after SEP count:
 # when the model is used, the text is given, and nobody asks it to invent one. Where the words of a
-# text are drawn at random, as further below, there would be nothing to learn from them either.
+# text are drawn at random, as further below, there would be little to learn from them, too.
 #
 # ### Exercise 15.1 · `join_text_and_summary`
 # ●○○ easy · 10 minutes · 1 point
@@ -106,8 +106,8 @@ for t in range(len(row) - 1):
 # </details>
 # <details><summary>Hint 2 · what counts</summary>
 #
-# The text has `len(text)` tokens, so SEP stands at place `len(text)` and the summary begins one
-# behind it. EOS counts: the model should learn to stop. The padding does not.
+# The text has `len(text)` tokens, so SEP stands at index `len(text)` and the summary begins one
+# later. EOS counts: the model should learn to stop. The padding does not.
 # </details>
 # <details><summary>Hint 3 · the dtypes</summary>
 #
@@ -129,7 +129,7 @@ check.join_text_and_summary(join_text_and_summary)
 #
 # <details><summary>Hint 1 · the idea</summary>
 #
-# Behind the last token nothing is asked for, and nothing asks for the first token. So drop the last
+# After the last token nothing is asked for, and nothing asks for the first token. So drop the last
 # position of one tensor and the first position of the other.
 # </details>
 # <details><summary>Hint 2 · the shapes</summary>
@@ -204,7 +204,7 @@ check.break_language_model_loss(break_language_model_loss)
 # <details><summary>Hint 2 · the pieces</summary>
 #
 # `embed(ids, table)` wants the table itself, `self.embedding.weight`, and scales by √d_model.
-# `sinusoidal_positions(positions, d_model)` wants the positions as floating numbers: 0.0, 1.0, …
+# `sinusoidal_positions(positions, d_model)` wants the positions in floating point: 0.0, 1.0, …
 # In bfloat16 257 would be 256; `torch.promote_types` finds the wider of two dtypes (lesson 10).
 # </details>
 # <details><summary>Hint 3 · tensors on two devices</summary>
@@ -268,8 +268,8 @@ ax = plots.lines(range(1, steps + 1), {"loss": losses}, xlabel="step", ylabel="n
 _ = ax.set_ylim(0, None)
 
 # %% [markdown]
-# *Loss against training step, in nats a letter.* It does not fall to 0, and it cannot: where a
-# number goes on, several letters are right. Now let it write. Greedily, it goes on from a
+# *Loss against training step, in nats a letter.* It does not fall to 0, and it cannot: at many
+# places more than one letter can come next. Now let it write. Greedily, it goes on from a
 # beginning:
 
 # %% demo=true
@@ -280,11 +280,11 @@ for begin in ("", "seven hundred", "forty thousand", "nine thousand e", "twenty 
 
 # %% [markdown]
 # A number below ten thousand cannot begin like the third and the fifth. A language model goes on
-# anyway: it has no way to say that a beginning is wrong.
+# anyway: nothing in what it writes says that the beginning is wrong.
 #
 # ### Predict first
 # Now it draws each letter at random from its probabilities, sharpened or flattened by a temperature
-# (lesson 13). Of 200 texts at temperature 1, how many are numbers, spelled rightly to the last
+# (lesson 13). Of 200 texts at temperature 1, how many are numbers, spelled correctly to the last
 # letter? (And how many of those were kept from it: none, or about one in ten?)
 
 # %%
@@ -343,7 +343,7 @@ for name, (q, k) in runs.items():
     print(f"{name:<22}{q.shape[2] * k.shape[2]:10,}{numbers}")
 
 # %% [markdown]
-# Nothing is saved there by leaving out the encoder: for M much larger than N both are about M², in
+# Nothing is saved here by leaving out the encoder: for M much larger than N both are about M², in
 # scores and in time. What is saved is one of two sets of weights. The fused kernel is quicker in
 # both directions, and computes as many scores. So the second question remains. Who has to look at
 # whom?
@@ -389,7 +389,7 @@ for ax, (name, mask) in zip(axes, masks.items(), strict=True):
 # <details><summary>Hint 2 · the rest</summary>
 #
 # T need not be a multiple of block. `F.pad(x, (0, 0, 0, extra))` adds rows of zeros at the end of
-# the second to last axis; `-T % block` says how many are missing. Can a real position see them?
+# the second-to-last axis; `-T % block` says how many are missing. Can a real position see them?
 # </details>
 # <details><summary>Hint 3 · pseudocode</summary>
 #
@@ -530,10 +530,10 @@ for ax in axes[:2]:
 # %% [markdown]
 # *Time and memory asked for against length, all axes logarithmic. The times are those of one run
 # on one machine, and jump where it had other things to do; the memory is counted, that of every
-# tensor that is made.* Compressed by 3, the curve of the memory lies lower than the dense one,
-# and is as steep: a third of T² still is quadratic. The local curve is less steep. And the fused
-# kernel, which computes the dense result without ever storing its scores (lesson 18), asks for
-# the least memory by far, backward as well. In 2018 there was no such kernel. Beside it,
+# tensor that is made.* Compressed by 3, the curve of the memory lies lower than the dense one, and
+# is nearly as steep: a third of T² still is quadratic. The local curve is less steep. And the
+# fused kernel, which computes the dense result without ever storing its scores (lesson 18), asks
+# for the least memory by far, backward as well. In 2018 there was no such kernel. Beside it,
 # compression saves no memory; it still computes fewer scores.
 #
 # ## More weights, not more work
@@ -568,21 +568,21 @@ from attention.language_models import top_k_gate
 check.top_k_gate(top_k_gate)
 
 # %% [markdown]
-# Nothing keeps the router from sending all tokens to the same experts: whoever is chosen learns,
-# and who has learned is chosen more often. So a second loss is added, with a small factor. For the
+# Nothing keeps the router from sending all tokens to the same experts: an expert that is chosen
+# learns, and may be chosen the more often. So a second loss is added, with a small factor. For the
 # share
 # $f_e$ of choices that fell on expert e and its mean probability $P_e$ (Fedus et al., 2022):
 #
 # $$L_\text{balance} = E \sum_e f_e\, P_e$$
 #
-# Counts have no gradient, probabilities do: pressing the sum down lowers the probability of those
-# who are chosen too often.
+# Counts have no gradient, probabilities do: pressing the sum down lowers the probability of the
+# experts that are chosen too often.
 #
 # ### Exercise 15.9 · `load_balance_loss`
 # ●●○ medium · 10 minutes · 1 point
 #
-# If all experts get as many tokens, with the same probabilities, it is 1; if all tokens surely go
-# to the same k of them, it is E / k.
+# If all experts get equally many tokens, with the same probabilities, it is 1; if the same k of
+# them get all tokens and all of the probability, it is E / k.
 #
 # <details><summary>Hint 1 · the shares</summary>
 #
@@ -626,7 +626,7 @@ texts, summaries = keywords.make(1, 128, torch.Generator().manual_seed(3))
 print(keywords.text(texts[0]), "\n→", keywords.text(summaries[0]))
 
 # %% [markdown]
-# The question is the paper's: with about the same number of scores for a step, who finds more? A
+# The question is the paper's: with about the same number of scores for a text, who finds more? A
 # dense decoder that reads the first 64 words takes 9 800 scores, one that takes turns between local
 # blocks of 32 and compression by 4 reads all 128 for 9 542. All models have d_model = 64, learn
 # from 600 batches of 16 texts, and are tested on 500 new ones, with three seeds. The
@@ -675,10 +675,10 @@ _ = plots.legend(ax, fontsize=8, loc="upper center", bbox_to_anchor=(0.35, 1.18)
 # encoder or without: what they do not see, they can only guess. The dense decoder that reads all
 # finds nearly everything, for 3.7 times as many scores. *Local, then compressed* takes no more
 # scores than the short decoder, and is above the dashed line with all three seeds: 0.96, 0.99, and
-# far behind them 0.80. So on this task, for a decoder with a fixed number of scores, reading more
-# coarsely beats reading less, which is the paper's argument. (The encoder-decoder takes less than
-# half as many scores for the same words. What it would find if it read on for the rest was not
-# measured.)
+# far behind them 0.80. So on this task, for a decoder with a fixed number of scores, reading all of
+# it coarsely beats reading half, which is the paper's argument. (The encoder-decoder takes less
+# than half as many scores for the same words. What it would find if it read on for the rest was
+# not measured.)
 #
 # What else does the table show?
 # - **Local alone** cannot work, and does not. The block in which the summary is written holds no
@@ -728,16 +728,17 @@ _ = axes[0].set_ylabel("largest share")
 # *The part of all choices that fell on the most chosen of four experts, on the test texts. A point
 # is a seed; dashed: an even spread. The titles count the layers from 1.* In the second layer all
 # three seeds are more even with the loss (0.28 to 0.33) than without it (0.35 to 0.46). In the
-# first layer there is no such difference. And even without the loss all experts have work: with
-# four of them, of which two are chosen, nothing has collapsed in 600 steps. The table above would
-# not have told: a share is one more thing to measure.
+# first layer there is no such difference. With two of four chosen, a share is 0.5 at most: then
+# every token takes that expert. Without the loss one comes near, 0.46; what is left for the least
+# chosen experts was not recorded. The table above would not have told: a share is one more thing
+# to measure.
 #
 # ## Summaries that people wrote
 # The topic words were made up, so that every error could be counted. Here is a corpus that was not
 # made for a lesson. The first line of a docstring sums up the rest: that is a convention of Python
-# (PEP 257). So the rest is a text, and the first line its summary. The course brings such pairs
+# (PEP 257). So the rest is a text, and the first line its summary. The course comes with such pairs
 # from Python's standard library, numpy and PyTorch, the same for every machine; data/README.md says
-# how they were chosen, and under which licences they stand.
+# how they were chosen, and which licences they are under.
 
 # %%
 rows = docstrings.load()
@@ -757,7 +758,7 @@ for row in (next(row for row in rows if row.name == name) for name in ("merge", 
 # %%
 prediction = None  # a share from 0 to 1; None skips this
 
-# %%
+# %% demo=true
 pairs = docstrings.twins(rows)
 near = {place: set() for place in range(len(rows))}
 for i, j in pairs:
@@ -781,11 +782,11 @@ compare(prediction, at_random, "share with a near twin in training, drawn at ran
 #
 # ### How good is a first line?
 # There are many right ones, so counting errors will not do. **ROUGE-L** (Lin, 2004) takes the
-# longest row of words that both lines have in the same order, with gaps allowed, divides its length
-# by that of either line, and gives the harmonic mean F1 of the two shares. Google's library
-# `rouge-score` computes it:
+# *longest common subsequence*, the most words that both lines have in the same order, gaps allowed.
+# It divides its length by that of each line, and gives the harmonic mean F1 of the two shares.
+# Google's library `rouge-score` computes it:
 
-# %%
+# %% demo=true
 row = rows[0]._replace(summary="Return the mean of a tensor.")
 for written in ("Return the tensor.", "Return the mean of a tensor.", "Tensor mean."):
     print(f"{docstrings.rouge_l([written], [row])[0]:.3f}  {written}")
@@ -867,7 +868,7 @@ for place, row in enumerate(record["shown"]):
 # that: read what a model writes, and put a rule beside its score.
 #
 # ## Your model writes
-# In the end, something of your own. The speller of numbers from above is your `DecoderOnly`, and
+# Finally, something of your own. The speller of numbers from above is your `DecoderOnly`, and
 # your loss has trained it. Give it beginnings, and let it write. Change the beginnings, the
 # temperature and the seed.
 
@@ -885,7 +886,7 @@ for begin in beginnings:
 
 # %% [markdown]
 # That is all there is to a language model: it reads what stands there and draws what comes next.
-# What it can say, it has from what it read.
+# What it can say comes from what it has read.
 #
 # ## Limits
 # The topic words are a task in which one word says all by itself: it tells what a reader has seen,
@@ -899,7 +900,7 @@ for begin in beginnings:
 # A decoder alone can read and write, if text and summary are one sequence and the loss counts what
 # is to be written. Local blocks and compressed keys let it read more for the same number of scores;
 # a stretch may be seen when it has ended, and not before. A mixture of experts adds weights without
-# adding work for a token, and a second loss spreads the tokens more evenly.
+# adding work for a token, and a second loss pushes towards an even spread of the tokens.
 #
 # **Next** [16 · What else has tokens?](../16_encoders_and_vision/16_encoders_and_vision.ipynb) The
 # decoder goes and the encoder stays: it reads documents and images, and decides.
@@ -908,7 +909,7 @@ for begin in beginnings:
 # No points, no check; the notebook has what is needed.
 # 1. Keep every number with “seven hundred” in it from the speller, in place of one number in ten
 #    (`known` and `unseen` are made in one cell). Will it write such numbers by itself? And will it
-#    go on rightly when “seven hundred” is given to it?
+#    go on correctly when “seven hundred” is given to it?
 # 2. In the pictures of who may look at whom, with 24 positions: which earlier positions can reach a
 #    position through two local layers, through two compressed ones, or through one of each? Does it
 #    matter which comes first?

@@ -89,8 +89,8 @@ for name, rows in stored["rearranged"].items():
 
 # %% [markdown]
 # (200 sentences; three shuffles. “First letters” are those of a German number word, “inside” are
-# the others, “und” left out.) With the weights on wrong words no number is right, and hardly a
-# first letter. But of the letters inside the words nearly nine of ten still are: after *dreiß*
+# the others, “und” left out.) With the weights on wrong words no number is right, and one first
+# letter in ten. But of the letters inside the words nearly nine of ten still are: after *dreiß*
 # comes *ig*, whatever the source says. For these letters a map with much weight on *thirty* is
 # drawn all the same. A map exists for every letter, whether the letter depends on it or not.
 #
@@ -260,20 +260,20 @@ mattered = (lost[:-1, words.index("thirty")] > 1).sum().item()
 compare(prediction, mattered, "letters that lose more than one nat without thirty")
 
 # %% [markdown]
-# *Left: the map of before. Right: how much log-probability each letter loses without each word, as
-# a share of the largest loss. Printed above: behind each letter its largest loss, in nats.* Without
+# *Left: the map from above. Right: how much log-probability each letter loses without each word, as
+# a share of the largest loss. Printed: after each letter its largest loss, in nats.* Without
 # *thirty*, three letters of *dreißig* lose much, d, r and ß, and so does one outside, the *u* of
 # *und*, which is written only where tens follow. The pictures are alike where something is at
 # stake: where a word begins, or could go on in several ways, as after *z* (*zwei*, *zehn*) or after
-# *drei* (*dreißig*, *dreizehn*). At most other letters hardly anything is lost, and there the map
-# looks as definite as elsewhere.
+# *drei* (*dreißig*, *dreizehn*). At most other letters hardly anything is lost, and the map puts
+# its weight somewhere all the same.
 #
 # Now in numbers, for 200 held-out sentences. **Kendall's τ** compares two orders of the same words:
 # 1 is the same order, 0 no relation, −1 the reverse. For each letter, the words are ordered by how
 # much is lost without them, and by what is said to explain it: the mean of all cross-attention
-# weights; the *gradient* of log p by a word's vector, its length; or the gradient multiplied with
-# that vector, which estimates what is lost if the vector becomes 0. Losses and products count by
-# their size, without sign.
+# weights; the length of the *gradient* of log p with respect to a word's vector; or the gradient
+# multiplied with that vector, which estimates what is lost if the vector becomes 0. Losses and
+# products count by their size, without sign.
 
 # %% demo=true
 said = stored["explanation"]
@@ -299,7 +299,7 @@ print("attention less gradient · input", *(f"{x:+.3f}" for x in said[list(said)
 # or replaced by very different ones, with nearly the same output. Their title: *Attention is not
 # explanation*. Why does this model differ? Most of theirs are recurrent: one attention layer over
 # states that have each read the whole sentence, so that one state can stand for another, and one
-# answer per text. Here each letter needs one particular word, and the encoder keeps its words
+# answer per text. Here a letter needs one particular word, if any, and the encoder keeps its words
 # apart, as you will see. (With an encoder that looks at each word alone, they saw more agreement,
 # too.) That is a reason, not a proof: two models differ in many ways.
 #
@@ -319,7 +319,7 @@ print("attention less gradient · input", *(f"{x:+.3f}" for x in said[list(said)
 # ●●○ medium · 10 minutes · 1 point
 #
 # How many independent changes are free? Some of the conditions may say the same, so count them by a
-# rank. Numbers are rounded: say from which strength on a direction counts.
+# rank. Numbers are rounded: `tolerance` says from which strength on a direction counts.
 #
 # <details><summary>Hint 1 · the idea</summary>
 #
@@ -328,7 +328,7 @@ print("attention less gradient · input", *(f"{x:+.3f}" for x in said[list(said)
 # </details>
 # <details><summary>Hint 2 · the shapes</summary>
 #
-# (..., T, d) and one more column: (..., T, d + 1). T less its rank is left.
+# (..., T, d) and one more column: (..., T, d + 1). T minus its rank is left.
 # </details>
 # <details><summary>Hint 3 · faint directions count, though they should not</summary>
 #
@@ -395,13 +395,13 @@ compare(prediction, least, "least T with a null space, whatever the values are")
 # number the values of the decoder use all 32 features, and 65 − 33 = 32 directions are free. The
 # encoder and the cross-attention have no null space there: with these values, their weights are the
 # *only* ones with this output. The decoder's self-attention has one in the later rows of long
-# numbers. With thousands of tokens and heads of 64 features there must always be one.
+# numbers. With heads of 64 features, every row that sees 66 tokens or more has one.
 #
 # ### Exercise 17.4 · `perturb_attention`
 # ●●● hard · 20 minutes · 3 points
 #
-# Walk from the weights in a direction, but only in its part that changes nothing, as far as no
-# weight gets negative. The null space itself is given below: orthonormal columns.
+# Walk from the weights in a direction, but only in its part that changes nothing, and only until
+# the first weight is 0. The null space itself is given below: orthonormal columns.
 #
 # <details><summary>Hint 1 · the idea</summary>
 #
@@ -465,17 +465,17 @@ print(
 )
 
 # %% [markdown]
-# *Above: the last row of one head for the longest number, three times with one output. Below: how
-# much weight can be moved in the last rows of all 8 heads for 25 long numbers; the best of 20
+# *Above: the last row of one head for the longest number, three times with the same output. Below:
+# how much weight can be moved in the last rows of all 8 heads for 25 long numbers; the best of 20
 # random directions, and the search.* With the search more than a quarter of the weight can be moved
 # on average, and in some rows about half. From the output of the head nobody could tell. The search
-# need not have found the farthest weights, so more may be possible. Non-negative weights are not
-# all equally reachable, though: a softmax gives them only if queries and keys do.
+# need not have found the farthest weights, so more may be possible. Whether the model could give
+# such weights is another question: its softmax takes what queries and keys score.
 #
 # ### Exercise 17.5 · `effective_attention`
 # ●●○ medium · 10 minutes · 1 point
 #
-# Brunner et al. (2020) suggest to take away what makes no difference: of all weights with the same
+# Brunner et al. (2020) suggest taking away what makes no difference: of all weights with the same
 # output, the *shortest* row. Here the sum is free, too.
 #
 # <details><summary>Hint 1 · the idea</summary>
@@ -516,8 +516,8 @@ print(f"largest distance up to T = 32: {max(distance[:32]):.1e}")
 # %% [markdown]
 # *Raw against effective weights, by how many positions a row sees, mean of four heads.* Up to 32
 # they are the same, but for rounding: there is nothing to take away. Beyond, they part. Are the
-# effective ones nearer to what matters? Leave out each letter that the decoder has read before, and
-# compare, in rows with 40 positions and more:
+# effective ones nearer to what matters? Leave out each earlier letter, one at a time, and compare,
+# in rows with 40 positions and more (mean of the heads of both layers):
 
 # %% demo=true
 prefixes = stored["prefixes"]
@@ -580,11 +580,12 @@ compare(prediction, own, "nearest to the own token after two trained layers")
 
 # %% [markdown]
 # Share of source tokens of 200 sentences whose nearest input is their own. It is 1 after both
-# layers, by angle and by distance, and *also in the untrained models*. So it says nothing about
-# what was learned: the residual connection carries the input past every layer, and what the layers
-# add, x_out − x_in, stays shorter than it (“length of the change”: the mean, as a share of the
-# input's). More telling is the direction of the change alone, compared with the inputs (“change
-# only”): there the trained model stands far above the control.
+# layers, by angle and by distance, and *also in the untrained models*. (Three decimals; *norm* is
+# the encoder's final LayerNorm.) So it says nothing about what was learned: the residual connection
+# carries the input past every layer, and what the layers add, x_out − x_in, stays shorter than it
+# (“length of the change”: the mean, as a share of the input's). More telling is the direction of
+# the change alone, compared with the inputs (“change only”): there the trained model stands far
+# above the control.
 #
 # A vector can also hold its token where no distance shows it. A **linear probe** asks: can a linear
 # classifier, trained on 400 other sentences, read it?
@@ -608,15 +609,16 @@ label = axes[0].set(ylabel="read correctly")
 # %% [markdown]
 # *Share of held-out tokens for which the probe is right, by layer; the black line is the most
 # frequent answer.* The token itself can be read everywhere, trained or not. What the layers bring
-# in is the word *before*: from the input alone it can be guessed a little, as words follow each
-# other. An untrained layer mixes some of it in already, since it looks at everything; the layers of
-# this trained model do more.
+# in is the word *before*: from the input alone it can be guessed in part, as some words often
+# follow others. An untrained layer mixes some of it in already, since it looks at everything; the
+# layers of this trained model do more.
 #
 # ### Exercise 17.7 · `HiddenTokenAttribution`
 # ●●● hard · 20 minutes · 2 points
 #
 # How much of each input token is in a hidden vector? Ask how strongly the vector moves when the
-# token's input moves: the size of a derivative, (d_model, d_model) numbers, as a share of all.
+# token's input moves: the size of a derivative, (d_model, d_model) numbers, as a share of the sum
+# over all input tokens.
 #
 # <details><summary>Hint 1 · the idea</summary>
 #
@@ -668,8 +670,8 @@ for name, rows in list(stored["attribution"].items())[:2]:
 # are fair. In deeper models the own token can lose its place: Brunner et al. report that for BERT.
 #
 # ## Which heads are needed?
-# Lesson 07 gave every head a gate: 1 keeps it, 0 silences it. The derivative of the loss by a gate
-# costs one backward pass for all heads together. Is it a good guess of what happens at 0?
+# Lesson 07 gave every head a gate: 1 keeps it, 0 silences it. The derivatives of the loss with
+# respect to all gates cost one backward pass together. Are they a good guess of what happens at 0?
 #
 # ### Exercise 17.8 · `HeadImportance`
 # ●●○ medium · 12 minutes · 2 points
@@ -684,7 +686,7 @@ for name, rows in list(stored["attribution"].items())[:2]:
 #
 # <details><summary>Hint 1 · the idea</summary>
 #
-# With gates in place, ask for log p, make it a loss, and differentiate that by all gates at once.
+# With gates in place, ask for log p, make it a loss, and take its gradients for all gates at once.
 # Why does one sum over all sentences do, though each sentence's derivative is wanted?
 # </details>
 # <details><summary>Hint 2 · the shapes</summary>
@@ -758,7 +760,7 @@ for ax in axes[:, 0]:
 # cross-attention heads, importance does no worse than chance. Among all 24 it does better at first:
 # it silences the eight of the encoder, which hardly costs anything, where every random order has
 # met heads that count. The ninth is the one of the trap, and most numbers are lost. So importance
-# tells the parts of this model apart, and not the heads of the decoder.
+# tells the parts of this model apart, and not the heads of the decoder's self-attention.
 #
 # ### Break it
 # Where does the derivative go wrong? Turn one gate slowly from 1 to 0 and watch the loss: for the
@@ -798,9 +800,9 @@ legend = plots.legend(ax, fontsize=8, title="importance: mean size of the slopes
 # of numbers has little syntax and no rare words to show the other two.
 #
 # ## On real sentences
-# If you have trained a translator with `python -m attention.train multi30k` (lesson 11), this cell
-# finds it and asks the same: roles, leave-one-out, importance. Five sentences are an
-# illustration, no measurement.
+# If you have trained a translator with `python -m attention.train multi30k` (lessons 12 and 14),
+# this cell finds it and asks for two of the same things: roles in the encoder, and importance. Five
+# sentences are an illustration, not a measurement.
 
 # %% demo=true
 path = ROOT / "runs" / "multi30k" / "model.safetensors"
@@ -832,16 +834,16 @@ else:
 # ## Limits
 # - One model, one task with hardly any ambiguity. What is measured here holds for it; that maps,
 #   null spaces and gradients *can* differ from what matters holds in general.
-# - Leave-one-out is no last word either: a source without a word is one that the model never saw,
+# - Leave-one-out is no last word either: the model was never trained on sources with a hidden word,
 #   and two words that can replace each other both seem not to matter.
 # - Null space and effective attention look at one head and hold all others still.
 #
 # ## Summary
 # Attention weights say where a head looks, which is true and not yet an explanation: many letters
-# do not depend on them, and with more tokens than features other weights do the same. In the model
-# that was measured they go along with what matters, as gradients do; each is evidence, and none is
-# proof. What makes the difference is the control: random weights, equal weights, an untrained
-# model, a random order.
+# do not depend on them, and with more tokens than features other weights can do the same. In the
+# model that was measured they go along with what matters, as gradients do; each is evidence, and
+# none is proof. What makes the difference is the control: random weights, equal weights, an
+# untrained model, a random order.
 #
 # **Next** [18 · Where does the quadratic
 # go?](../18_efficient_attention/18_efficient_attention.ipynb) It computes the same contexts with

@@ -6,7 +6,7 @@
 # And what does one lose by giving up the comparison itself?
 #
 # **After this lesson** you can
-# - compute a softmax over blocks of which none knows the others, and exact attention with it,
+# - compute a softmax over blocks none of which knows the others, and exact attention with it,
 #   without ever storing T² numbers (**flash attention**),
 # - turn attention into a **recurrent network** by choosing another similarity,
 # - say what linear attention and sliding windows forget, from a task that needs it,
@@ -44,7 +44,7 @@ device = device_at_hand()
 # beyond its inputs?
 
 
-# %%
+# %% demo=true
 def qkv(T, heads=4, d=32):
     """Queries, keys and values, (1, heads, T, d) each."""
     torch.manual_seed(0)
@@ -134,7 +134,8 @@ print("softmax all at once ", round((weights * torch.tensor(values)).sum().item(
 #
 # −∞ − (−∞) is NaN. What is subtracted need not be the maximum itself, if that is −∞: any finite
 # number gives exp(−∞) = 0. `masked_fill` makes one of it. The maximum that is returned stays −∞.
-# To replace NaN afterwards does not help the gradients, and `clamp` would also change low scores.
+# To replace NaN afterwards does not help the gradients, and `clamp` also raises every maximum below
+# its bound.
 # </details>
 
 # %% exercise="online_softmax"
@@ -182,8 +183,8 @@ from attention.efficient_attention import tile_scores
 #
 # For each block of queries, go over the blocks of keys with the three running numbers; then divide.
 # Return the contexts, and beside them the logarithm of each query's sum of exponentials, *lse*. It
-# takes T numbers, and the way back will need it. With `causal=True` key 0 is in the first tile and
-# every query may see it, so after the first tile no query has seen nothing.
+# takes T numbers, and the backward pass will need it. With `causal=True` key 0 is in the first tile
+# and every query may see it, so after the first tile no query has seen nothing.
 #
 # The check compares with PyTorch's kernel. What it cannot see is how much memory you use: that is
 # measured below it.
@@ -240,11 +241,11 @@ compare(prediction, tiles, "time of your tiles, dense attention = 1, here and no
 
 # %% [markdown]
 # The same numbers up to rounding, from a small part of the memory: on a CPU dense attention takes
-# forty to eighty times as much as the tiles, as the run goes. And in spite of the loops the tiles
-# are *quicker*, at about 0.6 of the time in the recorded measurement below. All three make each
-# score once and use it once, and the tiles have little more to multiply. So the times differ for
-# other reasons. One is where the numbers are in between; another, how many calls Python makes: the
-# fused kernel is a single one. This measurement does not tell them apart.
+# thirty to eighty times as much as the tiles, varying from run to run. And in spite of the loops
+# the tiles are *quicker*, at about 0.6 of the time in the recorded measurement below. All three
+# make each score once and use it once, and the tiles have little more to multiply. So the times
+# differ for other reasons. One is where the numbers are kept in between; another, how many calls
+# Python makes: the fused kernel is a single one. This measurement does not tell them apart.
 #
 # ## Operations and bytes
 # A processor multiplies faster than its main memory delivers numbers. So two things are to be
@@ -457,7 +458,7 @@ for dtype, rows in stored["step"]["error"].items():
 # %% [markdown]
 # *Time for one more token of one layer of four heads, d = 32, both axes logarithmic.* The recurrent
 # form takes the same time however much was read. With a cache every token must look at all before
-# it; at short lengths that is no dearer, or even cheaper.
+# it; after 256 tokens that is still the cheaper way.
 #
 # ## What it costs
 # All of it together: time and peak memory of one forward pass. *Window* is lesson 06's sliding
@@ -470,7 +471,7 @@ from attention.efficient_attention import window_in_blocks
 # %% [markdown]
 # ### Predict first
 # Five ways, on doubly logarithmic axes: dense, tiles, fused kernel, window, linear. Which of them
-# rise with slope 2 in time, and which in memory? (The others have slope 1.)
+# rise with slope 2 in time, and which in memory? (The others: about 1, or less.)
 
 # %%
 prediction = None  # how many of the five have slope 2 in time; None skips this
@@ -506,12 +507,13 @@ compare(prediction, sum(slope > 1.5 for slope in slopes), "ways with slope 2 in 
 # tiles take 0.6 of the time of dense attention and the fused kernel a quarter, but these are
 # factors, and the slope stays 2. In memory only dense attention is quadratic. Window and linear
 # attention are about linear in both. The last line compares your tiles with dense attention in the
-# two measurements. The exponents are rough, from four points each, and a single point can be off by
-# a factor: dense attention at T = 1 024 lies above the line through its neighbours. Another machine
-# moves the lines and their crossings, so measure on yours.
+# two measurements. The exponents are rough, from two points each, at lengths that differ by a
+# factor of 8, and a single point can be off by a factor: dense attention at T = 1 024 lies above
+# the line through its neighbours. Another machine moves the lines and their crossings, so measure
+# on yours.
 #
 # ## What is given up
-# A window does not see beyond its reach. A state of fixed size cannot hold any number of things.
+# A window does not see beyond its reach. A state of fixed size cannot hold arbitrarily much.
 # Both are obvious; how much does it matter? Here is a task made to need it, **associative recall**.
 # A sequence shows 32 pairs of a key and a value, then the 32 keys again, in another order. For
 # each, the model is to say the value that stood beside it: one of 16, so chance is 1 in 16.
@@ -610,8 +612,8 @@ print(f"beyond: {min(far):.3f} to {max(far):.3f}   chance: {1 / settings['values
 #   pair is not there. (Several layers would carry it further, by one reach each, as in lesson
 #   06.)
 # - **Linear** attention sees all distances equally well, and not well enough where the pairs are
-#   many for its width. With d_k, the one thing that differs between its models, it comes up to
-#   dense, and with fewer pairs the narrow ones do better. Four times as many steps change little.
+#   many for its width. As d_k grows, the one thing that differs between its models, it reaches
+#   dense, and at d_k = 16 it does better with fewer pairs. Four times as many steps change little.
 #   So it is not the distance, and hardly the training, but room: the state holds a sum of φ(key)
 #   valueᵀ, a table of rank d_k at most. Pairs are read out mixed unless their features are nearly
 #   orthogonal. No more than d_k vectors can be orthogonal, and positive ones never quite are: they
@@ -714,8 +716,8 @@ print(f"state of linear attention{state:9.2f} GiB {state:10.2f} GiB")
 # %% [markdown]
 # *One sequence, 2 bytes a number; counted.* The cache shrinks by the factor of sharing, and stays
 # proportional to T. What does it cost in quality? Ainslie et al. report that grouped-query models,
-# made from a trained multi-head model with 5 % of its training once more, come close to its quality
-# at nearly the speed of multi-query. (The last line is what a state of this lesson would take at
+# made from a trained multi-head model by training it 5 % longer, come close to its quality at
+# nearly the speed of multi-query. (The last line is what a state of this lesson would take at
 # these sizes, whatever T is. Such a model was not trained.)
 #
 # ## Limits
@@ -741,9 +743,9 @@ print(f"state of linear attention{state:9.2f} GiB {state:10.2f} GiB")
 # reader of images. Here the average came back, and the question of what may be left out of it.
 #
 # **Where to go next.** Train something of your own: `python -m attention.train` with your
-# sentences, or lesson 15's language model on your texts. Read a paper of the list below beside your
-# code. Write the tiles as one kernel, in Triton on a GPU. And whenever a result is claimed, ask for
-# what was asked here: next to what, over how many seeds, and what would refute it?
+# sentences, or lesson 15's language model on your texts. Read a paper from the list below beside
+# your code. Write the tiles as one kernel, in Triton on a GPU. And whenever a result is claimed,
+# ask for what was asked here: next to what, over how many seeds, and what would refute it?
 #
 # ## Open questions
 # No points, no check; the notebook has what is needed.
@@ -777,8 +779,8 @@ print(f"state of linear attention{state:9.2f} GiB {state:10.2f} GiB")
 # ### Exercise 18.8 · `flash_attention_backward` ★
 # ●●● hard · 25 minutes · 3 points
 #
-# For each tile: weights = exp(scores − lse). Then as in exercise 5.8. What the weights of a row
-# share, Σⱼ weightᵢⱼ · grad_weightᵢⱼ, is over *all* tiles of the row, but it equals
+# For each tile: weights = exp(scores − lse). Then as in exercise 5.8. The number that the weights
+# of a row share, Σⱼ weightᵢⱼ · grad_weightᵢⱼ, is a sum over *all* tiles of the row, but it equals
 # contextᵢ · grad_contextᵢ, which is known beforehand. As in 18.2, the check cannot see how much
 # memory you use: one table of everything would pass, and miss the point.
 #
