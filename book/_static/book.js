@@ -6,6 +6,17 @@ addEventListener("DOMContentLoaded", () => {
   for (const one of document.querySelectorAll("details.hide > summary")) one.removeAttribute("aria-label");
 });
 
+// Read aloud, a program and what it printed are one run of words unless each says what it is.
+const CELL = { ".cell_input": "code", ".cell_output": "output" };
+const called = (one, name) => {
+  if (name) one.setAttribute("aria-label", name), one.setAttribute("role", "group");
+  else one.removeAttribute("aria-label"), one.removeAttribute("role");
+};
+const ordinarily = (one) => CELL[Object.keys(CELL).find((where) => one.matches(where))];
+addEventListener("DOMContentLoaded", () => {
+  for (const one of document.querySelectorAll(Object.keys(CELL))) called(one, ordinarily(one));
+});
+
 // What scrolls sideways can be reached with the keyboard, and says what it is.
 const WHAT = { "div.math, mjx-container": "formula", ".output.text_html": "output", ".cell_output": "figure" };
 addEventListener("load", () => {
@@ -15,10 +26,10 @@ addEventListener("load", () => {
       for (const one of document.querySelectorAll(where)) {
         if (scrolls(one)) {
           one.tabIndex = 0;
-          one.setAttribute("role", "group");
-          one.setAttribute("aria-label", `${what}, wider than the page`);
+          called(one, `${what}, wider than the page`);
         } else if (one.tabIndex === 0) {
-          for (const name of ["tabindex", "role", "aria-label"]) one.removeAttribute(name);
+          one.removeAttribute("tabindex");
+          called(one, ordinarily(one));
         }
       }
     }

@@ -1,5 +1,6 @@
 """The book in a browser: from disk, with every request refused that is not for one of its files."""
 
+import itertools
 import re
 from pathlib import Path
 from types import SimpleNamespace
@@ -7,6 +8,7 @@ from urllib.parse import unquote, urldefrag, urlsplit
 
 import pytest
 
+from autograder import ROOT
 from autograder.building.book.write import MADE, build
 from tests import needs
 from tests.browser import lab
@@ -134,6 +136,30 @@ def test_a_fold_is_called_what_it_says(book, page):
     assert folds.count() > 5
     assert page.locator("details.hide > summary[aria-label]").count() == 0
     assert folds.first.inner_text().strip() == "Show a solution"
+
+
+def test_a_lesson_read_aloud_goes_from_top_to_bottom(book, page):
+    """What a screen reader gets, in its order: the tree of names and roles, not the picture."""
+    go(page, lesson(book, "05"))
+    said = page.locator("article").aria_snapshot()
+    headings = re.findall(r'- heading "(.*)" \[level=(\d)\]', said)
+    (source,) = (ROOT / "source").glob("05_*.py")
+    written = re.findall(r"^# (#+) (.+)$", source.read_text(encoding="utf-8"), re.MULTILINE)
+    plain = [re.sub("[`*]", "", words) for _, words in written]
+    assert [words for words, _ in headings] == plain
+    levels = [int(level) for _, level in headings]
+    assert levels[0] == 1
+    assert all(after <= before + 1 for before, after in itertools.pairwise(levels))
+
+    lines = [line.strip() for line in said.splitlines()]
+    assert [one for one in lines if re.fullmatch(r'- (img|math|link|button)( "")?:?', one)] == []
+    tables, heads = lines.count("- table:"), sum("- columnheader" in one for one in lines)
+    assert heads >= 2 * tables > 2
+    kinds = [one for one in lines if re.match(r'- group "(code|output)', one)]
+    programs = page.locator(".cell_input:visible").count()  # solutions are folded
+    assert sum('"code' in one for one in kinds) == programs > 20
+    # An output is read after its code: no two outputs follow one another.
+    assert all("code" in before for before, one in itertools.pairwise(kinds) if "output" in one)
 
 
 def test_every_formula_is_drawn(seen):
