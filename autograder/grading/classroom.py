@@ -5,6 +5,7 @@ The demonstration, the tests and the benchmark of the grading all take their cla
 
 import ast
 import copy
+import functools
 import importlib
 import inspect
 from collections.abc import Mapping
@@ -21,13 +22,22 @@ DEFINITION = ast.FunctionDef | ast.ClassDef
 
 def solved(slug: str, root: Path = ROOT) -> NotebookNode:
     """The solved notebook of a lesson, without outputs."""
-    notebook = nbformat.read(lessons.notebook(root, "solutions", slug), as_version=4)
-    return without_outputs(notebook)
+    return without_outputs(_read(lessons.notebook(root, "solutions", slug)))
 
 
 def blank(slug: str, root: Path = ROOT) -> NotebookNode:
     """The notebook as it is released to students."""
-    return nbformat.read(lessons.notebook(root, "lessons", slug), as_version=4)
+    return copy.deepcopy(_read(lessons.notebook(root, "lessons", slug)))
+
+
+def _read(path: Path) -> NotebookNode:
+    """The notebook at ``path``, to be copied before anything in it is changed."""
+    return _parsed(path, path.stat().st_mtime_ns)
+
+
+@functools.lru_cache(maxsize=64)
+def _parsed(path: Path, changed: int) -> NotebookNode:
+    return nbformat.read(path, as_version=4)
 
 
 def without_outputs(notebook: NotebookNode) -> NotebookNode:
@@ -64,6 +74,7 @@ def is_written_out(answer: registry.Answer) -> bool:
     return "<locals>" not in answer.target.__qualname__
 
 
+@functools.lru_cache(maxsize=2000)
 def cell_of(answer: registry.Answer) -> str:
     """The text of a stored answer as a student would have written it, with all that it uses.
 
