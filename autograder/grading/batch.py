@@ -49,21 +49,21 @@ class Batch:
         self._walls = walls or (OWN if policy == "required" else NONE)
         self._masters: dict[str, dict[str, Any]] = {}
         self._scores: dict[str, dict[str, dict[str, float]]] = {}
-        depends = {}
+        self._depends: dict[str, Dependencies] = {}
         for lesson in sorted({one.lesson for one in handed}):
             book.register(lesson)
             self._masters[lesson] = records.read_notebook(course.master(lesson))
             self._scores[lesson] = book.scores(lesson)
-            depends[lesson] = Dependencies(course, lesson, self._masters[lesson])
+            self._depends[lesson] = Dependencies(course, lesson, self._masters[lesson])
         self.done: dict[Handed, Result] = {}
-        self.waiting: dict[Handed, dict[str, str]] = {}
+        self.waiting: dict[Handed, dict[str, str]] = {}  # what their results depend on, once known
         self.reasons: dict[Handed, str] = {}
         self.counts: dict[Handed, float] = {}
         self.unkept: dict[Handed, str] = {}
         for one in handed:
-            parts = depends[one.lesson].of(one)
             sweep_aside(course.autograded(one).parent)
             kept = records.load(course.autograded(one).parent)
+            parts = self._depends[one.lesson].of(one) if kept else {}
             reason = kept and (self._stale(kept, parts) or self._lost(one, kept))
             if kept and not reason:
                 self.done[one] = kept
@@ -74,7 +74,8 @@ class Batch:
 
     def tasks(self) -> Iterator[tuple[Handed, Task]]:
         """Yield (Handed, Task) for each submission that waits."""
-        for one in self.waiting:
+        for one, parts in self.waiting.items():
+            self.waiting[one] = parts or self._depends[one.lesson].of(one)
             text = json.dumps(self._assemble(one))
             yield one, Task(one.lesson, text, self._policy, self._limits, self._course.secrets)
 

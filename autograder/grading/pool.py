@@ -2,6 +2,7 @@
 
 import contextlib
 import ctypes
+import itertools
 import multiprocessing
 import signal
 import sys
@@ -68,25 +69,30 @@ class Pool:
 
     def map(self, tasks: Iterable[tuple[Any, Task]]) -> Iterator[tuple[Any, Graded | WorkFailed]]:
         """Yield (key, Graded or WorkFailed) for each (key, task) as it ends, in no fixed order."""
-        waiting = iter(tasks)
-        again: list[Job] = []
-        while self._give_out(waiting, again):
+        waiting: Iterator[Job] = ((*pair, 1) for pair in tasks)
+        ready: list[Job] = []  # those to be tried again, then some for workers that are soon free
+        while self._give_out(waiting, ready):
+            ready += itertools.islice(waiting, max(0, self._count - len(ready)))
+            ended: list[tuple[Any, Graded | WorkFailed]] = []
             for worker in self._ended():
                 assert worker.job is not None
                 key, task, tries = worker.job
                 outcome = worker.outcome()
                 if isinstance(outcome, SandboxRefused):
+                    yield from ended
                     raise outcome
                 if isinstance(outcome, WorkFailed) and tries < TRIES:
-                    again.append((key, task, tries + 1))
+                    ready.insert(0, (key, task, tries + 1))
                 else:
-                    yield key, outcome
+                    ended.append((key, outcome))
+            self._give_out(waiting, ready)  # nobody waits while the caller writes outcomes down
+            yield from ended
 
-    def _give_out(self, waiting: Iterator[tuple[Any, Task]], again: list[Job]) -> bool:
+    def _give_out(self, waiting: Iterator[Job], ready: list[Job]) -> bool:
         """Give every free worker a job; return whether anyone works."""
         self._workers = [worker for worker in self._workers if worker.alive]
         while self._busy() < self._count:
-            job = again.pop() if again else next(((*pair, 1) for pair in waiting), None)
+            job = ready.pop(0) if ready else next(waiting, None)
             if job is None:
                 break
             self._free().give(job)

@@ -60,6 +60,23 @@ def test_a_submission_whose_workers_are_killed_takes_nobody_along():
     assert "its worker was ended by SIGKILL, twice" in str(found["ben"])
 
 
+def test_a_worker_has_its_next_task_while_the_last_outcome_is_written_down():
+    drawn = []
+
+    def tasks():
+        for name in ("ada", "ben", "cleo", "dan", "eva"):
+            drawn.append(name)
+            yield name, task()
+
+    with Pool(1) as workers:
+        outcomes = workers.map(tasks())
+        assert next(outcomes)[0] == "ada"
+        assert workers._busy() == 1
+        assert len(drawn) <= 3  # one that was graded, one that is, and one that is prepared
+        assert [name for name, _ in outcomes] == ["ben", "cleo", "dan", "eva"]
+        assert workers._busy() == 0
+
+
 def test_how_a_worker_ended_has_a_name():
     assert [pool._how(status) for status in (-9, -11, 3, None, -63)] == [
         f"by {signal.SIGKILL.name}",
