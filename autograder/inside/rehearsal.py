@@ -16,6 +16,7 @@ from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from autograder.inside.loose import loose_tensors
+from autograder.inside.rehearsed_torch import in_its_type, replaced
 
 DEVICE = torch.device("meta")
 CPU = torch.device("cpu")
@@ -72,6 +73,20 @@ class Rehearsed(torch.Tensor):
         """As a CUDA tensor's: plain numbers."""
         return self.held.tolist()
 
+    def untyped_storage(self) -> Any:
+        """That of its numbers: it has an address and a size."""
+        return self.held.untyped_storage()
+
+    @property
+    def data(self) -> torch.Tensor:
+        """The same numbers, outside of the graph; what takes their place comes with its own."""
+        return torch.Tensor.data.__get__(self)  # type: ignore[attr-defined]
+
+    @data.setter
+    def data(self, value: torch.Tensor) -> None:
+        torch.Tensor.data.__set__(self, value)  # type: ignore[attr-defined]
+        self.held = _held(value)
+
     def numpy(self, *_: object, **__: object) -> Any:
         """Refused, as for a CUDA tensor."""
         raise TypeError(
@@ -94,7 +109,7 @@ _Factories.__torch_dispatch__ = _dispatch  # type: ignore[method-assign]
 
 
 class _Literals(TorchFunctionMode):
-    """``torch.tensor(…, device=…)`` never reaches the dispatcher with its device."""
+    """What the dispatcher sees too late: ``torch.tensor(…, device=…)``, and autocast."""
 
     def __torch_function__(
         self,
@@ -114,14 +129,7 @@ class _Literals(TorchFunctionMode):
             del kwargs["device"]
             made = func(*args, **kwargs)
             return made if isinstance(made, Rehearsed) else rehearsed(made)
-        return func(*args, **kwargs)
-
-
-class _Autocast(torch.autocast):
-    """PyTorch has no autocast for "meta": here it is that of the CPU."""
-
-    def __init__(self, device_type: str, *args: Any, **kwargs: Any) -> None:
-        super().__init__(CPU.type if device_type == DEVICE.type else device_type, *args, **kwargs)
+        return func(*in_its_type(func, args), **in_its_type(func, kwargs))
 
 
 def _indices(index: Any) -> Any:
@@ -146,13 +154,8 @@ def _new_tensor(
 @contextlib.contextmanager
 def rehearsal() -> Iterator[torch.device]:
     """Let tensors be made on the rehearsal device meanwhile."""
-    known = torch.autocast
-    torch.autocast = _Autocast  # type: ignore[misc]
-    try:
-        with _Literals(), _Factories():
-            yield DEVICE
-    finally:
-        torch.autocast = known  # type: ignore[misc]
+    with replaced(), _Literals(), _Factories():
+        yield DEVICE
 
 
 def rehearsed(value: Any) -> Any:
