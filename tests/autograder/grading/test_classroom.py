@@ -1,0 +1,30 @@
+"""Classes that are made up: what their members hand in is what is stored."""
+
+import ast
+
+import pytest
+
+from autograder.grading import classroom
+
+# Right answers that use their own name, and their exercises.
+OWN_NAME = {
+    "calls_itself": ("13_decoding", "greedy_path"),
+    "pools_in_a_loop": ("16_encoders_and_vision", "attention_pooling"),
+    "PositionAfterPosition": ("09_transformer_blocks", "FeedForward"),
+}
+
+
+@pytest.mark.parametrize("name", OWN_NAME)
+def test_an_answer_that_uses_its_own_name_has_that_of_its_exercise(name):
+    slug, exercise = OWN_NAME[name]
+    tree = ast.parse(classroom.cell_of(classroom.stored(slug, exercise, name)))
+    used = [node.id for node in ast.walk(tree) if isinstance(node, ast.Name)]
+    assert exercise in used
+    assert name not in used
+
+
+def test_a_notebook_that_is_changed_changes_no_other():
+    slug = "00_getting_started"
+    classroom.handed_in(slug).cells[0].source = "mine"
+    assert classroom.handed_in(slug).cells[0].source != "mine"
+    assert classroom.blank(slug).cells[0].source != "mine"
