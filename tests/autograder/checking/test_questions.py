@@ -162,6 +162,19 @@ def test_all_is_asked_anew_where_the_check_asks_something_else():
     assert agree(given, replies(LocalAnswer(lambda x, factor=1.0: -x * factor), questions))
 
 
+def test_all_is_asked_anew_where_the_check_hands_on_what_came_back():
+    def check(student, draw):
+        student(student(torch.ones(2)))
+
+    item = Check("twice", "nowhere", check, reference=lambda x: x * 2)
+    questions, _ = asked(item, 7)
+    session = Session(LocalAnswer(lambda x: x * 3))
+    item.run(Student(session.recorder()), Draw(7))
+    given = list(session.all_replies(questions))
+    assert given[1].value.tolist() == [6, 6]  # of the right answer's 2, as all are asked
+    assert agree(given, replies(LocalAnswer(lambda x: x * 3), questions))
+
+
 def test_what_a_check_does_to_a_result_changes_no_reply():
     def check(student, draw):
         student(torch.ones(2)).zero_()
