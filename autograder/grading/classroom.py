@@ -92,9 +92,9 @@ def cell_of(answer: registry.Answer) -> str:
     module.body.remove(definition)
     helpers = used(definition, module.body)
     definition.name = answer.exercise
-    for node in ast.walk(definition):  # one that calls itself does so by its new name
-        if isinstance(node, ast.Name) and node.id == name:
-            node.id = answer.exercise
+    for part in ast.walk(definition):  # one that calls itself does so by its new name
+        if isinstance(part, ast.Name) and part.id == name:
+            part.id = answer.exercise
     return "\n".join(ast.unparse(node) for node in [*helpers, definition])
 
 
