@@ -10,7 +10,7 @@ import functools
 import importlib
 import itertools
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,6 +21,7 @@ from autograder.checking.expect import CheckFailed
 from autograder.checking.inputs import Draw
 from autograder.checking.registry import Check
 from autograder.checking.student import Student
+from autograder.inside import surroundings
 from autograder.inside.answer import AnswerLost, AnswerRaised, AnyAnswer, LocalAnswer, Reply
 from autograder.inside.limits import NO_MEMORY
 from autograder.inside.values import copied, same
@@ -29,6 +30,11 @@ NUMBER = re.compile(r"-?\d+(?:\.\d+)?(?:e[-+]?\d+)?")
 KEPT = 16  # exercises with a seed: more than a lesson has, since a class goes through all of them
 DRAWN = 20_000  # from here on are the seeds of what an answer draws while it is asked
 SEEDED = ("call", "gradients")  # requests that come with a seed, as constructions do
+OF_A_SEED = (
+    surroundings.SEEDED,
+    surroundings.DRAWN_FROM,
+    surroundings.MODE,
+)  # for probes to refuse
 
 
 @dataclass(frozen=True)
@@ -42,6 +48,11 @@ class Question:
     how: tuple[Any, ...] = ()  # on which device, drawing from which seed
     probe: str = ""  # '' if the check itself asks it
     origin: int = -1  # of a probe: the number of the check's question that it is made from
+
+    @property
+    def form(self) -> tuple[Any, ...]:
+        """All of it but the arguments."""
+        return self.handle, self.request, self.built, self.how, self.probe
 
 
 @dataclass(frozen=True)
@@ -90,40 +101,63 @@ def _same_signs(one: Any, other: Any) -> bool:
 
 
 class _Recorder:
-    """A right answer that notes what it is asked, and what it replies."""
+    """An answer that notes what it is asked, and what it replies."""
 
-    def __init__(self, answer: AnyAnswer, session: "_Session", handle: int = 0) -> None:
+    def __init__(self, answer: AnyAnswer, session: "Session", handle: int = 0) -> None:
         self._answer, self._session, self._handle = answer, session, handle
+        self.target = getattr(answer, "target", None)
 
     def __getattr__(self, request: str) -> Callable[..., Any]:
         def ask(*details: Any) -> Any:
             found = self._session.ask(self._handle, request, details)
             if request == "build":
                 return _Recorder(found, self._session, self._session.count)
-            return Reply(found.value, list(found.modified)) if request in SEEDED else found.value
+            if request not in SEEDED:
+                return found.value
+            return Reply(found.value, [name for name in found.modified if name not in OF_A_SEED])
 
         return ask
 
 
-class _Session:
-    """The questions of a check to a right answer and the objects that it builds, with replies."""
+class Session:
+    """The questions of a check to an answer and to the objects that it builds, with the replies.
 
-    def __init__(self, answer: AnyAnswer) -> None:
+    ``keeps`` is whether the questions are kept as they were asked, whatever becomes of the tensors.
+    """
+
+    def __init__(self, answer: AnyAnswer, keeps: bool = False) -> None:
         self.objects: dict[int, Any] = {0: answer}
         self.questions: list[Question] = []
         self.replies: list[Replied] = []
         self.count = 0  # of the objects that were built, or should have been
+        self._keeps = keeps
 
     def recorder(self) -> _Recorder:
         """What stands in the place of the answer."""
         return _Recorder(self.objects[0], self, 0)
+
+    def all_replies(self, questions: Sequence[Question]) -> Iterator[Replied]:
+        """Yield the replies to ``questions``: those that were given, then those to the rest.
+
+        All of them are asked anew where others were asked: what a check asks may depend on what
+        came back, as where it hands on the state that a step returned.
+        """
+        given = zip(self.questions, questions, strict=False)
+        fits = all(one.form == two.form and same(one.details, two.details) for one, two in given)
+        if fits and len(self.questions) <= len(questions):
+            yield from self.replies
+            yield from _replies(self.objects, questions[len(self.questions) :])
+        else:
+            yield from replies(self.objects[0], questions)
 
     def ask(self, handle: int, request: str, details: Any) -> Any:
         """Put a question, which draws from a seed of its own; raises what the answer raises."""
         self.count += request == "build"
         built = self.count if request == "build" else 0
         how = (("seed", DRAWN + len(self.questions)),) if request in (*SEEDED, "build") else ()
-        question = Question(handle, request, copied(details), built, how)
+        question = Question(
+            handle, request, copied(details) if self._keeps else details, built, how
+        )
         self.questions.append(question)
         try:
             reply = _put(question, self.objects[handle], self.objects)
@@ -161,7 +195,7 @@ def asked_of(
     """The same pair, of an answer that is right."""
     from autograder.checking.probes import answerable, probes_of
 
-    session = _Session(answer)
+    session = Session(answer, keeps=True)
     try:
         item.run(Student(session.recorder()), Draw(seed))
     except CheckFailed:

@@ -6,7 +6,7 @@ from typing import Any
 from autograder.checking.diagnose import diagnose
 from autograder.checking.expect import CheckFailed, describe
 from autograder.checking.inputs import Draw
-from autograder.checking.questions import Replied, asked, replies, until_lost
+from autograder.checking.questions import Replied, Session, asked, until_lost
 from autograder.checking.refusals import refuse, refuse_changes, refuse_numbers
 from autograder.checking.registry import Check
 from autograder.checking.student import Student
@@ -22,10 +22,11 @@ def run_check(
     ``answer`` is a LocalAnswer, or the grader's remote one. ``seed`` draws the inputs; it never
     decides whether a right answer passes. Without ``explain`` nothing is said to be likely.
     """
-    failure = _trial(item, answer, seed)
+    session = Session(answer)
+    failure = _trial(item, session, seed)
     asks_on = failure is None or explain and not failure.is_stub
     questions, _ = asked(item, seed) if asks_on else ((), ())
-    given = (list if failure is None else until_lost)(replies(answer, questions))
+    given = (list if failure is None else until_lost)(session.all_replies(questions))
     failure = failure or _probed(item, given, seed)
     if failure is None:
         return None
@@ -48,8 +49,8 @@ def _likely(item: Check, given: Sequence[Replied], seed: int) -> str:
         return ""
 
 
-def _trial(item: Check, answer: AnyAnswer, seed: int) -> CheckFailed | None:
-    student = Student(answer)
+def _trial(item: Check, session: Session, seed: int) -> CheckFailed | None:
+    student = Student(session.recorder())
     try:
         item.run(student, Draw(seed))
         _refuse_modified_inputs(student.record)

@@ -7,7 +7,6 @@ import torch
 
 from autograder.checking.expect import CheckFailed, describe
 from autograder.inside.answer import AnswerRaised, AnyAnswer
-from autograder.inside.values import plain
 
 CALLS = ("call", "gradients", "build")
 FEW, SHORT = 8, 40  # items and characters of what is shown of an argument
@@ -76,7 +75,7 @@ class Student:
     def _ask(self, request: str, *details: Any) -> Any:
         """Send a request whose reply is a value, and record it."""
         reply = self._exchange(request, *details)
-        self.record.append((request, plain(reply.value), reply.modified))
+        self.record.append((request, reply.value, reply.modified))
         return reply.value
 
     def _exchange(self, request: str, *details: Any) -> Any:

@@ -77,7 +77,7 @@ def keeps_state():
 
     def answer(x, scale):
         seen.append(x)
-        return squares(x, scale) + (len(seen) > 9)
+        return squares(x, scale) + (len(seen) > 6)
 
     return answer
 

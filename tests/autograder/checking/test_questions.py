@@ -4,8 +4,19 @@ import torch
 from torch import nn
 
 from autograder.building import lesson
-from autograder.checking.questions import KEPT, Replied, agree, asked, replies, until_lost
+from autograder.checking.inputs import Draw
+from autograder.checking.questions import (
+    KEPT,
+    Replied,
+    Session,
+    agree,
+    asked,
+    replies,
+    until_lost,
+)
 from autograder.checking.registry import Check
+from autograder.checking.run_check import run_check
+from autograder.checking.student import Student
 from autograder.inside.answer import AnswerLost, LocalAnswer
 from tests.autograder.half import GAIN, HALF, Gain, half
 
@@ -97,6 +108,82 @@ def test_tiny_numbers_count_only_where_replies_are_compared_exactly():
     none, tiny = (Replied("value", torch.tensor([one, 1.0]).double()) for one in (0.0, 1e-12))
     assert none.agrees(tiny)
     assert not none.agrees(tiny, exactly=True)
+
+
+class Counted(LocalAnswer):
+    """A function that counts how often it is asked."""
+
+    def __init__(self, target):
+        super().__init__(target)
+        self.times = 0
+
+    def call(self, *details, **how):
+        self.times += 1
+        return super().call(*details, **how)
+
+    def gradients(self, *details, **how):
+        self.times += 1
+        return super().gradients(*details, **how)
+
+
+def test_whether_right_or_wrong_an_answer_is_asked_each_question_once(known):
+    questions, _ = asked(HALF, 7)
+    for target in (half, lambda x: x / 3):
+        answer = Counted(target)
+        failure = run_check(HALF, answer, 7)
+        assert (failure is None) == (target is half)
+        assert answer.times == len(questions)
+
+
+def test_replies_of_the_check_and_those_asked_for_later_are_those_of_a_fresh_start():
+    for item, right in ((HALF, half), (GAIN, Gain)):
+        questions, wanted = asked(item, 7)
+        session = Session(LocalAnswer(right))
+        item.run(Student(session.recorder()), Draw(7))
+        assert agree(session.all_replies(questions), wanted)
+
+
+def test_all_is_asked_anew_where_the_check_asks_something_else():
+    """A check may look at a result before it goes on: what came back then answers no question."""
+
+    def check(student, draw):
+        x = torch.ones(2)
+        if student(x).sum() > 0:
+            student(x, 2.0)
+        else:
+            student.gradients(x)
+
+    item = Check("sign", "nowhere", check, reference=lambda x, factor=1.0: x * factor)
+    questions, _ = asked(item, 7)
+    session = Session(LocalAnswer(lambda x, factor=1.0: -x * factor))
+    item.run(Student(session.recorder()), Draw(7))
+    given = list(session.all_replies(questions))
+    assert [one.value.tolist() for one in given[:2]] == [[-1, -1], [-2, -2]]
+    assert agree(given, replies(LocalAnswer(lambda x, factor=1.0: -x * factor), questions))
+
+
+def test_all_is_asked_anew_where_the_check_hands_on_what_came_back():
+    def check(student, draw):
+        student(student(torch.ones(2)))
+
+    item = Check("twice", "nowhere", check, reference=lambda x: x * 2)
+    questions, _ = asked(item, 7)
+    session = Session(LocalAnswer(lambda x: x * 3))
+    item.run(Student(session.recorder()), Draw(7))
+    given = list(session.all_replies(questions))
+    assert given[1].value.tolist() == [6, 6]  # of the right answer's 2, as all are asked
+    assert agree(given, replies(LocalAnswer(lambda x: x * 3), questions))
+
+
+def test_what_a_check_does_to_a_result_changes_no_reply():
+    def check(student, draw):
+        student(torch.ones(2)).zero_()
+
+    item = Check("same", "nowhere", check, reference=lambda x: x * 1)
+    questions, _ = asked(item, 7)
+    session = Session(LocalAnswer(lambda x: x * 1))
+    item.run(Student(session.recorder()), Draw(7))
+    assert next(session.all_replies(questions)).value.tolist() == [1, 1]
 
 
 def test_the_questions_of_a_whole_lesson_are_kept():
