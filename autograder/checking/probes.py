@@ -58,9 +58,10 @@ def answerable(
 ) -> list[Pair]:
     """Pairs (question, reply) of those that the right answer has a reply to that proves something.
 
-    ``first`` are its replies to the check's own questions.
+    ``first`` are its replies to the check's own questions. Of an object that is built for a probe
+    nothing is kept behind a question that is not: another step would then be its second.
     """
-    kept = []
+    kept, incomplete = [], set()
     for question, reply in zip(further, answered, strict=True):
         narrow = question.probe == "float32" and question.request == "call"
         fit = not narrow or proves(reply.value, first[question.origin].value)
@@ -68,8 +69,10 @@ def answerable(
             fit = reply.agrees(first[question.origin])
         if question.probe == "gradients":
             fit = reply.kind == "value" and _has_gradient(reply.value)
-        if reply.kind == "value" and fit:
+        if reply.kind == "value" and fit and question.handle not in incomplete:
             kept.append((question, reply))
+        elif question.handle >= OFFSET:
+            incomplete.add(question.handle)
     return kept
 
 

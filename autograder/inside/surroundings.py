@@ -6,6 +6,7 @@ the next cell of the notebook, the next exercise, the check itself.
 
 import contextlib
 import random
+import threading
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -14,6 +15,8 @@ import torch
 SEEDED = "PyTorch's global random generator"
 DRAWN_FROM = "Python's global random generator"
 MODE = "the module's training mode"
+DRAWING = ("random", "getrandbits")  # all other methods draw by these two
+SETTING = ("seed", "setstate")
 SWITCHES: dict[str, tuple[Callable[[], Any], Callable[[Any], object]]] = {
     "torch.is_grad_enabled()": (torch.is_grad_enabled, torch.set_grad_enabled),
     "torch.get_default_dtype()": (torch.get_default_dtype, torch.set_default_dtype),
@@ -53,15 +56,52 @@ def _drawing(seed: int | None, changed: list[str]) -> Iterator[None]:
         yield
         return
     before = random.getstate()
-    with torch.random.fork_rng(devices=[]):
+    with torch.random.fork_rng(devices=[]), _noting_draws() as drew:
         # Not torch.manual_seed: without a GPU it keeps a stack trace per call, and grows for ever.
         torch.default_generator.manual_seed(seed)
         yield
         if torch.initial_seed() != seed:
             changed.append(SEEDED)
-    if random.getstate() != before:
+    # A notebook's kernel and a worker of a cluster have threads that draw, too, whenever they like.
+    if random.getstate() != before and (drew or threading.active_count() == 1):
         changed.append(DRAWN_FROM)
         random.setstate(before)
+
+
+@contextlib.contextmanager
+def _noting_draws() -> Iterator[list[str]]:
+    """Note what this thread draws from Python's own generator, or sets it to.
+
+    What was imported by its own name before, as in ``from random import random``, goes unnoticed.
+    """
+    module, generator = vars(random), vars(random._inst)  # whose methods the module's functions are
+    drew: list[str] = []
+    places = [(module, name) for name in DRAWING + SETTING] + [
+        (generator, name) for name in DRAWING
+    ]
+    before = [(place, name, place.get(name), getattr(random, name)) for place, name in places]
+    for place, name, _, method in before:
+        place[name] = _noting(method, name, drew)
+    try:
+        yield drew
+    finally:
+        for place, name, earlier, _ in before:
+            if earlier is None:
+                del place[name]
+            else:
+                place[name] = earlier
+
+
+def _noting(method: Callable[..., Any], name: str, drew: list[str]) -> Callable[..., Any]:
+    """The same method, which adds its name to ``drew`` where the thread that is here calls it."""
+    here = threading.get_ident()
+
+    def noted(*args: Any, **kwargs: Any) -> Any:
+        if threading.get_ident() == here:
+            drew.append(name)
+        return method(*args, **kwargs)
+
+    return noted
 
 
 def _modes(target: Any) -> list[Any]:

@@ -1,10 +1,13 @@
 """What every answer is asked beyond its check: each fault ends in its own sentence."""
 
+import random
+
 import pytest
 import torch
 from torch import nn
 
 from autograder.checking import expect
+from autograder.checking.questions import asked
 from autograder.checking.registry import Check
 from autograder.checking.run_check import run_check
 from autograder.inside.answer import LocalAnswer
@@ -253,6 +256,24 @@ def test_objects_that_share_something_are_refused(known, answer):
 
 def test_objects_that_share_nothing_pass(known):
     assert run_check(ADDS, LocalAnswer(Adds), 7) is None
+
+
+def test_an_object_is_asked_in_turn_all_that_it_was_asked_alone_or_nothing(known):
+    class Once(Adds):
+        """Right as well; the first of all calls here changes something, as a thread may."""
+
+        def forward(self, x):
+            """Add x, and more."""
+            if not seen:
+                seen.append(True)
+                random.random()
+            return super().forward(x)
+
+    seen = []
+    item = Check("adds", "nowhere", adds_check, reference=Once)
+    assert run_check(item, LocalAnswer(Adds), 7) is None
+    first, *_ = (reply for reply in asked(item, 7)[1] if reply.value is not None)
+    assert first.modified == ("Python's global random generator",)
 
 
 class LeavesTraining(nn.Module):

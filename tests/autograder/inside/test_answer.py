@@ -1,6 +1,8 @@
 """An answer in this process: five requests, and whatever a learner's code does in them."""
 
 import math
+import random
+import threading
 
 import pytest
 import torch
@@ -323,3 +325,75 @@ def test_a_constructor_that_fails_is_reported():
 
     with pytest.raises(AnswerRaised, match="cannot assign parameters before Module.__init__"):
         LocalAnswer(Forgetful).build([], {})
+
+
+# Python's own generator, which all threads of a process share
+
+
+def drawing(*also):
+    """A function that waits for another thread to draw, and does ``also`` what it is given."""
+
+    def answer(x):
+        other = threading.Thread(target=random.random)
+        other.start()
+        other.join()
+        for draw in also:
+            draw()
+        return 2 * x
+
+    return answer
+
+
+@pytest.fixture
+def another_thread():
+    """A process that has one, as a kernel and a worker of a cluster have."""
+    ended = threading.Event()
+    thread = threading.Thread(target=ended.wait)
+    thread.start()
+    yield
+    ended.set()
+    thread.join()
+
+
+def changed(function):
+    return LocalAnswer(function).call([torch.ones(2)], {}, seed=3).modified
+
+
+def test_what_another_thread_draws_is_not_the_answers(another_thread):
+    assert changed(drawing()) == []
+
+
+@pytest.mark.parametrize(
+    "draw",
+    [
+        random.random,
+        lambda: random.random(),
+        lambda: random.shuffle([1, 2, 3]),
+        lambda: random.gauss(0, 1),
+        lambda: random.choice("ab"),
+        lambda: random.seed(3),
+        lambda: random.setstate(random.Random(3).getstate()),
+    ],
+)
+def test_what_an_answer_draws_itself_is_noticed_and_taken_back(draw, another_thread):
+    before = random.getstate()
+    named = changed(lambda x: (draw(), 2 * x)[1])
+    if draw is random.random:  # imported by its own name before the call
+        assert named == []
+    else:
+        assert named == ["Python's global random generator"]
+        assert random.getstate() == before
+
+
+def test_without_another_thread_every_draw_is_noticed(monkeypatch):
+    monkeypatch.setattr(threading, "active_count", lambda: 1)  # the tests' own runner has some
+    assert changed(lambda x: (draw(), 2 * x)[1]) == ["Python's global random generator"]
+
+
+draw = random.random
+
+
+def test_the_generator_is_left_as_it_was():
+    held = random.random, random.seed, dict(vars(random._inst))
+    changed(lambda x: 2 * x)
+    assert (random.random, random.seed, dict(vars(random._inst))) == held
