@@ -6,9 +6,10 @@ are timed before and after stock nbgrader and the slower time counts, so that ot
 machine favours neither. The line ``ratio: R`` is the throughput of two workers over that of stock
 nbgrader.
 
-Then a class of 120 shows what a second worker brings: processes of this machine's own, and workers
-of a Dask cluster. Two are timed before and after one, and again the slower time counts. The line
-before them says what a second process brings to a loop of plain Python on this machine.
+Then a class of 300 shows what a second worker brings: processes of this machine's own, and workers
+of a Dask cluster. Two are timed before and after one, and again the slower time counts. One hand-in
+alone shows the start of it all, PyTorch's imports above all, which a second worker cannot share. The
+line before them says what a second process brings to a loop of plain Python on this machine.
 """
 
 import argparse
@@ -106,7 +107,7 @@ def main():
     """Run both and print the comparisons."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--students", type=int, default=40, help="for nbgrader; 0: leave it out")
-    parser.add_argument("--class-size", type=int, default=120, help="for the scaling; 0: leave out")
+    parser.add_argument("--class-size", type=int, default=300, help="for the scaling; 0: leave out")
     options = parser.parse_args()
     print("load of the machine before: {:.1f} {:.1f} {:.1f}".format(*os.getloadavg()))
     with tempfile.TemporaryDirectory() as folder:
@@ -133,10 +134,12 @@ def against_stock(folder, count):
 
 def scaling(folder, count):
     """Grade one class with one worker and with two, of this machine's own and of a cluster."""
-    course = folder / "scaling"
+    course, alone = folder / "scaling", folder / "alone"
     _released(course, count, stock=False)
+    _released(alone, 1, stock=False)
     print(f"Two loops of plain Python at once do {_loops():.2f} times as much as one.")
     for kind, grade in {"own": _own, "Dask": _on_cluster}.items():
+        report(f"1 {kind} worker", 1, *grade(alone, 1))
         seconds = []
         for workers in (2, 1, 2):
             spent = grade(course, workers)
@@ -184,7 +187,8 @@ def _released(course, count, stock):
 def report(what, count, seconds, peak, workers=1):
     """Print one line of the comparison; return the seconds."""
     memory = "" if peak is None else f"  {peak / workers / 2**20:6.0f} MiB a worker"
-    print(f"{what:<20} {seconds:7.1f} s  {count / seconds:6.2f} a second{memory}", flush=True)
+    rate = f"{count:>4} in {seconds:7.1f} s  {count / seconds:6.2f} a second"
+    print(f"{what:<20} {rate}{memory}", flush=True)
     return seconds
 
 
