@@ -5,9 +5,6 @@ A part of `benchmarks.interpretability`.
 
 import numpy
 import torch
-from sklearn.linear_model import LogisticRegression
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
 from torch import nn
 
 from attention.interpretability import HiddenTokenAttribution, token_identifiability
@@ -74,6 +71,10 @@ def _with_controls(model, corpus):
 @torch.no_grad()
 def probes(model, corpus, count):
     """How often a linear model reads from a hidden vector what stands where."""
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import StandardScaler
+
     train = sentences(corpus.train, corpus, PROBED, seed=1)
     test, found = sentences(corpus.test, corpus, count), {}
     for name, one in _with_controls(model, corpus):

@@ -6,7 +6,6 @@ from typing import Any, NamedTuple
 
 import numpy
 import torch
-from scipy.optimize import linprog
 from torch import Tensor, nn
 
 from attention.multi_head_attention import MultiHeadAttention
@@ -144,6 +143,8 @@ def largest_change(
     From a random direction on: a linear programme finds the weights farthest in a direction, and
     the next direction is the signs of their change. Each round gets at least as far as the last.
     """
+    from scipy.optimize import linprog  # slow to import
+
     both = torch.cat([values, torch.ones_like(values[:, :1])], dim=1).numpy()
     old, best = weights.numpy(), weights.numpy()
     random = numpy.random.default_rng(seed)

@@ -6,7 +6,6 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.stats import kendalltau
 
 from attention.interpretability import (
     HeadImportance,
@@ -78,6 +77,8 @@ def test_the_search_gets_farther_than_random_directions():
 
 
 def test_tau_is_scipys():
+    from scipy.stats import kendalltau  # slow to import
+
     torch.manual_seed(0)
     for _ in range(20):
         x, y = torch.randint(0, 5, (2, 7)).double()
