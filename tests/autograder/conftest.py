@@ -16,10 +16,12 @@ from autograder.building.build import build
 from autograder.building.verify import verify
 from autograder.checking import registry
 from autograder.checking.run_check import run_check
+from autograder.grading.nbgrader_steps import RunInSandbox
 from autograder.inside.answer import LocalAnswer
 from tests.autograder import mini
 from tests.autograder.half import HALF
 from tests.autograder.mini_files import FILES
+from tests.autograder.small_class import Here
 
 # For every new gradebook nbgrader runs a program that prints the version of its tables: three
 # seconds, a hundred times, for what never changes.
@@ -105,6 +107,12 @@ def two(course, client):
     assert client.started == ["00_mini", "01_more"]
     client.started.clear()
     return course
+
+
+@pytest.fixture
+def nbgraders_steps_here(monkeypatch):
+    """Let nbgrader's autograde, called in this process, grade in it instead of in a worker."""
+    monkeypatch.setattr(RunInSandbox, "_pools", [Here(1)])
 
 
 @pytest.fixture

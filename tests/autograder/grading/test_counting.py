@@ -126,6 +126,7 @@ def test_the_kept_reasons_say_that_they_are_automatic(course):
     assert "gradebook" in told["about"] and told["score"] == 3
 
 
+@pytest.mark.usefixtures("nbgraders_steps_here")
 @pytest.mark.parametrize("way", ["autograder grade", "nbgrader autograde"])
 def test_what_was_done_by_hand_survives_a_regrade_and_a_new_hand_in(course, way, monkeypatch):
     change(course, by_hand)

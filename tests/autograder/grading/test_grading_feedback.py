@@ -14,11 +14,11 @@ from nbgrader.converters import GenerateFeedback
 from nbgrader.coursedir import CourseDirectory
 from nbgrader.utils import notebook_hash
 
-from autograder.grading import classroom, companions, worker
+from autograder.grading import classroom, companions
 from autograder.grading.batch import Batch
 from autograder.grading.folders import Course
 from autograder.grading.gradebook import Book
-from tests.autograder.small_class import SLUG, WRONG, hand_in, make_course
+from tests.autograder.small_class import SLUG, WRONG, hand_in, make_course, run
 
 CONFIG = """
 from pathlib import Path
@@ -37,8 +37,7 @@ def empty(tmp_path_factory):
     (made / "nbgrader_config.py").write_text(CONFIG)
     with Book(Course(made)) as book:
         book.register(SLUG)
-    yield made
-    worker.close()
+    return made
 
 
 @pytest.fixture
@@ -47,7 +46,7 @@ def course(empty, tmp_path):
 
 
 @pytest.fixture
-def api(course):
+def api(course, nbgraders_steps_here):
     return NbGraderAPI(config=Course(course).config)
 
 
@@ -61,7 +60,7 @@ def grade(course, regrade=False):
     with Book(where) as book:
         again = secrets.token_hex() if regrade else ""
         made = Batch(where, book, where.submissions(), "auto", regrading=again)
-        return [made.keep(one, worker.run(task)).student for one, task in made.tasks()]
+        return [made.keep(one, run(task)).student for one, task in made.tasks()]
 
 
 def succeed(outcome):

@@ -168,6 +168,7 @@ def test_a_folder_whose_name_is_no_text_costs_nobody_else(tmp_path, name):
     assert Course(tmp_path).submissions() == [Handed(SLUG, "ada")]
 
 
+@pytest.mark.usefixtures("nbgraders_steps_here")
 def test_nbgraders_autograde_grades_where_its_own_configuration_says(tmp_path):
     course = make_course(tmp_path)
     hand_in(course, "ada")
@@ -179,6 +180,7 @@ def test_nbgraders_autograde_grades_where_its_own_configuration_says(tmp_path):
     assert scores(course) == {"ada": 5}
 
 
+@pytest.mark.usefixtures("nbgraders_steps_here")
 @pytest.mark.parametrize("odd", [b"soon", b"\xff\xfe\x00", b"", b"9999-12-31 23:59:59 UTC", None])
 def test_nbgraders_autograde_needs_no_step_before_it_and_no_readable_time(tmp_path, odd):
     course = make_course(tmp_path)

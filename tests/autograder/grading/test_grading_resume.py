@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from autograder.grading import batch, records, worker
+from autograder.grading import batch, records
 from autograder.grading.folders import Course
 from autograder.grading.gradebook import Book
 from tests.autograder.small_class import (
@@ -24,6 +24,7 @@ from tests.autograder.small_class import (
     hand_in,
     kept,
     make_course,
+    run,
     scores,
 )
 
@@ -158,13 +159,6 @@ def _dies_before(owner, name, call):
     return action
 
 
-@pytest.fixture(scope="module")
-def outcome():
-    """Grades one submission after the other in this process."""
-    yield lambda task: worker.run(task)
-    worker.close()
-
-
 @pytest.mark.parametrize(
     ("owner", "name", "call"),
     [
@@ -178,11 +172,11 @@ def outcome():
         (batch.records, "save", 2),  # after the first student's, before the second's
     ],
 )
-def test_death_between_any_two_steps_loses_nothing(course, monkeypatch, outcome, owner, name, call):
+def test_death_between_any_two_steps_loses_nothing(course, monkeypatch, owner, name, call):
     handed = Course(course).submissions(students=STUDENTS[-2:])
     with Book(Course(course)) as book:
         made = batch.Batch(Course(course), book, handed, "auto")
-        pairs = [(one, outcome(task)) for one, task in made.tasks()]
+        pairs = [(one, run(task)) for one, task in made.tasks()]
         with monkeypatch.context() as patch, pytest.raises(Killed):
             patch.setattr(owner, name, _dies_before(owner, name, call))
             for one, graded in pairs:
@@ -192,7 +186,7 @@ def test_death_between_any_two_steps_loses_nothing(course, monkeypatch, outcome,
         made = batch.Batch(Course(course), book, handed, "auto")
         assert {one.student for one in made.done} == set(known)
         for one, task in made.tasks():
-            made.keep(one, outcome(task))
+            made.keep(one, run(task))
     assert known.items() <= marks(course).items()
     assert scores(course) == {STUDENTS[-2]: 5, STUDENTS[-1]: 3}
 

@@ -95,6 +95,7 @@ def test_a_renamed_copy_is_graded_and_the_exit_status_tells_of_the_rest(course):
     assert status == 1 and f"not graded: class/submitted/ben/{NAME} lies in no lesson's" in told
 
 
+@pytest.mark.usefixtures("nbgraders_steps_here")
 def test_nbgraders_own_autograde_lets_it_through(course):
     copied = rename(course, "ada", f"{SLUG}-Copy1.ipynb")
     rename(course, "ben", "final.ipynb")
@@ -109,6 +110,7 @@ def test_nbgraders_own_autograde_lets_it_through(course):
     assert "ben/00_getting_started/ holds final.ipynb" in done["log"]
 
 
+@pytest.mark.usefixtures("nbgraders_steps_here")
 def test_formgraders_button_gives_who_has_no_notebook_0_and_a_reason(course):
     (course / "class" / "submitted" / "cleo" / SLUG).mkdir(parents=True)
     work(course, f"dora/{SLUG}/final.ipynb")

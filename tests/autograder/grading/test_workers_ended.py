@@ -11,7 +11,7 @@ import pytest
 
 from autograder import CourseError
 from autograder.commands import cli
-from autograder.grading import classroom, pool, worker
+from autograder.grading import classroom, pool
 from autograder.grading.assemble import assemble
 from autograder.grading.folders import Course, Handed
 from autograder.grading.nbgrader_steps import RunInSandbox
@@ -26,6 +26,7 @@ from tests.autograder.small_class import (
     hand_in,
     kept,
     make_course,
+    run,
     scores,
 )
 
@@ -104,7 +105,7 @@ def test_nobody_is_blamed_for_a_worker_that_was_killed(tmp_path, monkeypatch):
     def lose_ben(self, tasks):
         for key, one in tasks:
             lost = key.student == "ben"
-            yield key, WorkerLost("its worker was ended by SIGKILL") if lost else worker.run(one)
+            yield key, WorkerLost("its worker was ended by SIGKILL") if lost else run(one)
 
     with monkeypatch.context() as patch:
         patch.setattr(Here, "map", lose_ben)
