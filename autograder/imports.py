@@ -23,11 +23,16 @@ def modules(
     by_name   follow importlib too, by the names of modules that stand as strings in such a module
     """
     found: set[Path] = set()
+    seen: set[str] = set()
     waiting = list(names)
     while waiting:
-        package, *rest = waiting.pop().split(".")
+        name = waiting.pop()
+        package, *rest = name.split(".")
+        if package not in packages or name in seen:  # most are others', or come again
+            continue
+        seen.add(name)
         path = root.joinpath(package, *rest).with_suffix(".py")
-        if package not in packages or path in found or path in hidden or not path.is_file():
+        if path in found or path in hidden or not path.is_file():
             continue
         found.add(path)
         text = path.read_text(encoding="utf-8")
@@ -69,10 +74,11 @@ def _run_as_programs(node: ast.List) -> set[str]:
     }
 
 
-def _named(text: str) -> list[str]:
+@lru_cache(maxsize=1000)
+def _named(text: str) -> tuple[str, ...]:
     """The modules of ``attention`` that a module which uses importlib may mean by a string."""
-    if "importlib" not in imported(text):
-        return []
+    if "importlib" not in text or "importlib" not in imported(text):  # few say the word at all
+        return ()
     nodes = ast.walk(ast.parse(text))
     texts = {node.value for node in nodes if isinstance(node, ast.Constant)}
-    return [f"attention.{one}" for one in texts if isinstance(one, str) and one.isidentifier()]
+    return tuple(f"attention.{one}" for one in texts if isinstance(one, str) and one.isidentifier())

@@ -43,7 +43,7 @@ def leaks(files: Mapping[str, bytes], slugs: Sequence[str]) -> list[str]:
 
 
 @functools.lru_cache(maxsize=4)
-def all_lessons(root: Path = ROOT) -> tuple[Lesson, ...]:
+def all_lessons(root: Path) -> tuple[Lesson, ...]:
     """The course's lessons, read once: that takes seconds."""
     return tuple(read(path) for path in find(root=root))
 
