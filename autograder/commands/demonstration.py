@@ -44,12 +44,12 @@ def demonstrate(folder: Path | str, names: Collection[str]) -> int:
     course = Path(folder).resolve()
     console = Console()
     chosen = [read(path) for path in find(names)]
-    lessons = [read(path) for path in find()]
+    lessons = [path.stem for path in find()]
     _prepare(course, lessons)
     api = NbGraderAPI(config=configure(Config(), course))
     with _quiet():
-        for lesson in lessons:
-            _expect_success(api.generate_assignment(lesson.slug))
+        for slug in lessons:
+            _expect_success(api.generate_assignment(slug))
     console.print(f"Released {len(lessons)} lessons with nbgrader generate_assignment.")
     students = _hand_in(course, chosen)
     slugs = " and ".join(lesson.slug for lesson in chosen)
@@ -70,13 +70,13 @@ def demonstrate(folder: Path | str, names: Collection[str]) -> int:
     return status
 
 
-def _prepare(course: Path, lessons: list[Lesson]) -> None:
+def _prepare(course: Path, lessons: list[str]) -> None:
     """An empty course folder: the solved notebooks and nbgrader's configuration."""
     shutil.rmtree(course, ignore_errors=True)
     course.mkdir(parents=True)
     (course / "nbgrader_config.py").write_text(CONFIG, encoding="utf-8")
-    for lesson in lessons:
-        shutil.copytree(ROOT / "solutions" / lesson.slug, course / "solutions" / lesson.slug)
+    for slug in lessons:
+        shutil.copytree(ROOT / "solutions" / slug, course / "solutions" / slug)
 
 
 def _hand_in(course: Path, lessons: list[Lesson]) -> list[str]:
