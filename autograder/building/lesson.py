@@ -115,6 +115,7 @@ def _refuse_unknown_names(lesson: Lesson) -> None:
     """Names exist in the library and the checks, and each marked cell has the body it must have."""
     library = _top_level(lesson.library)
     checks = _top_level(lesson.checks) if lesson.exercises else {}
+    mistakes: dict[str, ast.stmt] = {}  # parsed where they are asked for
     for cell in lesson.cells:
         if cell.kind in ("exercise", "given"):
             _refuse_unknown(lesson, cell, library, lesson.library)
@@ -123,7 +124,7 @@ def _refuse_unknown_names(lesson: Lesson) -> None:
             _refuse_unknown(lesson, cell, checks, lesson.checks)
             _refuse_body(lesson, cell, f"check.{cell.name}({cell.name})")
         elif cell.kind == "broken":
-            mistakes = _top_level(lesson.mistakes)
+            mistakes = mistakes or _top_level(lesson.mistakes)
             _refuse_unknown(lesson, cell, mistakes, lesson.mistakes)
             _refuse_body(lesson, cell, f"from autograder.mistakes.{lesson.name} import {cell.name}")
             _refuse_strangers(lesson, cell, mistakes[cell.name])

@@ -86,9 +86,10 @@ def _first_lines(path: Path, text: str) -> list[int]:
         for token in tokenize.generate_tokens(io.StringIO(text).readline)
         if token.type == tokenize.COMMENT
     }
-    lines = [number for number, row in enumerate(text.split("\n"), 1) if CELL.match(row)]
+    rows = text.split("\n")
+    lines = [number for number, row in enumerate(rows, 1) if CELL.match(row)]
     for number in lines:
-        row = text.split("\n")[number - 1]
+        row = rows[number - 1]
         if number not in comments:
             raise SourceError(
                 path, number, f"a line of a string looks like a new cell: {row.strip()}; rewrite it"
