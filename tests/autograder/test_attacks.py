@@ -18,11 +18,6 @@ pytestmark = [
     pytest.mark.serial,
     needs("bubblewrap"),
 ]
-TOTAL = {
-    lesson: sum(read(path).exercises.values())
-    for lesson in ground.LESSONS
-    for path in find([lesson])
-}
 
 # Tricks that stock nbgrader falls for, one of each kind.
 FOOLS_STOCK = [
@@ -39,6 +34,12 @@ NEEDS_WALLS = [
     "call_the_machine",
     "abstract_socket",
 ]
+
+
+def total(lesson):
+    """The points of all exercises of a lesson."""
+    (path,) = find([lesson])
+    return sum(read(path).exercises.values())
 
 
 class Played:
@@ -64,9 +65,9 @@ def test_attack_earns_nothing_and_leaves_nothing(played, name):
     assert outcome.traces == []
 
 
-@pytest.mark.parametrize("lesson", TOTAL)
+@pytest.mark.parametrize("lesson", ground.LESSONS)
 def test_honest_student_in_the_same_class_earns_everything(played, lesson):
-    assert played.outcomes[lesson].points == TOTAL[lesson]
+    assert played.outcomes[lesson].points == total(lesson)
 
 
 def test_nothing_is_left_behind(played):
@@ -124,7 +125,7 @@ def test_the_same_attacks_earn_nothing_through_nbgrader_autograde(tmp_path):
     assert {name: points.get(name) for name in ATTACKS if name in points} == {
         attack.name: 0 for attack in chosen
     }
-    assert points["honest"] == TOTAL[BASIC]
+    assert points["honest"] == total(BASIC)
     assert report["traces"] == []
 
 
@@ -144,7 +145,7 @@ def without_walls(tmp_path_factory):
 
 @pytest.mark.parametrize("name", NEEDS_WALLS)
 def test_canary_without_the_sandbox_the_attack_succeeds(without_walls, name):
-    assert without_walls[0][name].points == TOTAL[BASIC]
+    assert without_walls[0][name].points == total(BASIC)
 
 
 @pytest.fixture(scope="module")
@@ -160,7 +161,7 @@ def test_canary_stock_nbgrader_gives_points_for_the_attack(in_stock, name):
 
 
 def test_canary_stock_nbgrader_gives_an_honest_student_everything(tmp_path):
-    assert stock.honest(tmp_path) == TOTAL[BASIC]
+    assert stock.honest(tmp_path) == total(BASIC)
 
 
 def test_the_record_of_stock_nbgrader_covers_every_attack():
