@@ -8,6 +8,7 @@ import nbformat
 import pytest
 
 from autograder import ROOT
+from autograder.commands import cli
 
 SLUG = "00_getting_started"
 EXERCISES = ("uniform_average", "softmax", "weighted_average")
@@ -153,18 +154,16 @@ def test_what_is_no_notebook_is_refused_in_one_sentence(said, name, sentence):
 def test_the_exit_status_is_one_unless_all_pass(said):
     assert said[0] == 1
     solved = ROOT / "solutions" / SLUG / f"{SLUG}.ipynb"
-    command = [sys.executable, "-m", "autograder.commands.cli", "check", solved]
-    assert subprocess.run(command, capture_output=True).returncode == 0
+    assert cli.main(["check", str(solved)]) == 0
 
 
-def test_a_lesson_of_the_folder_is_named_by_its_number(tmp_path):
+def test_a_lesson_of_the_folder_is_named_by_its_number(tmp_path, monkeypatch, capsys):
     path = tmp_path / "lessons" / SLUG / f"{SLUG}.ipynb"
     path.parent.mkdir(parents=True)
     nbformat.write(read("lessons"), path)
-    command = [sys.executable, "-m", "autograder.commands.cli", "check"]
-    done, unknown = (
-        subprocess.run([*command, name], cwd=tmp_path, capture_output=True, text=True)
-        for name in ("0", "07")
-    )
-    assert "0 of 5" in done.stdout and done.stderr == ""
-    assert f"no lesson is called '07'; there are: {SLUG}" in unknown.stderr
+    monkeypatch.chdir(tmp_path)
+    cli.main(["check", "0"])
+    done = capsys.readouterr()
+    assert "0 of 5" in done.out and done.err == ""
+    cli.main(["check", "07"])
+    assert f"no lesson is called '07'; there are: {SLUG}" in capsys.readouterr().err
