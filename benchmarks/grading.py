@@ -8,8 +8,8 @@ nbgrader.
 
 Then a class of 300 shows what a second worker brings: processes of this machine's own, and workers
 of a Dask cluster. Two are timed before and after one, and again the slower time counts. One hand-in
-alone shows the start of it all, PyTorch's imports above all, which a second worker cannot share. The
-line before them says what a second process brings to a loop of plain Python on this machine.
+alone shows what the start costs, mostly imports, which a second worker cannot share. The line
+before them says what a second process brings to a loop of plain Python on this machine.
 """
 
 import argparse
