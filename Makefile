@@ -20,6 +20,9 @@ test: install   ## run all tests and checks
 	$(MAKE) --no-print-directory -j 3 .checked .verified .tested
 	@cat .cache/skipped.txt
 
+# Each of pytest's processes would rewrite the assertions of all tests anew, which takes it 6 s.
+unexport PYTHONDONTWRITEBYTECODE
+
 # Side by side, since tests often wait for a program that they have started. The tests that keep the
 # cores busy come last, when only the rest of the verification is beside them.
 .PHONY: .checked .verified .tested
