@@ -70,10 +70,13 @@ def settings(folder, command, traps, seconds):
     """What watch.py is told: run ``command`` on the course in ``folder``."""
     folder = Path(folder)
     course, home = folder / "course", folder / "home"
+    environment = {"HOME": str(home), "PATH": PROGRAMS, "PGPASSWORD": SECRET}
+    # What the grader's own processes compile would look like a trace.
+    environment["PYTHONDONTWRITEBYTECODE"] = "1"
     return {
         "command": [str(part) for part in command],
         "cwd": str(course),
-        "environment": {"HOME": str(home), "PATH": PROGRAMS, "PGPASSWORD": SECRET},
+        "environment": environment,
         "seconds": seconds,
         "most_mib": 4000,
         "traps": asdict(traps),
