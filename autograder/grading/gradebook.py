@@ -124,8 +124,8 @@ class Book:
         """
         master = records.read_notebook(self._course.master(lesson))
         with _usable(self._course):
-            known = self._known(lesson)
-        if known != _points(master):
+            known = self._knows(lesson, master["cells"])
+        if not known:
             try:
                 _register(self._course, lesson)
             except (SystemExit, Exception) as error:
@@ -144,13 +144,25 @@ class Book:
         self._names |= {cell.id: cell.name for cell in graded}
         self._checksums[lesson] = {cell.name: cell.checksum for cell in notebook.source_cells}
 
-    def _known(self, lesson: str) -> dict[str, float]:
-        """Points by name of the graded cells on record."""
+    def _knows(self, lesson: str, cells: list[dict[str, Any]]) -> bool:
+        """Whether all these cells are on record, with their points.
+
+        nbgrader writes one after the other down: a run that is killed then leaves some of them out.
+        """
         try:
-            cells = self._book.find_notebook(lesson, lesson).grade_cells
+            notebook = self._book.find_notebook(lesson, lesson)
         except MissingEntry:
-            return {}
-        return {cell.name: cell.max_score for cell in cells}
+            return False
+        points = {
+            marks.grade_id(cell): marks.points(cell) for cell in cells if marks.is_check(cell)
+        }
+        solutions = {marks.grade_id(cell) for cell in cells if marks.is_solution(cell)}
+        sources = {marks.grade_id(cell) for cell in cells if marks.is_known(cell)}
+        return (
+            points == {cell.name: cell.max_score for cell in notebook.grade_cells}
+            and solutions <= {cell.name for cell in notebook.solution_cells}
+            and sources <= {cell.name for cell in notebook.source_cells}
+        )
 
     def roster(self) -> dict[str, bool]:
         """Ids of all students, and whether more is known of them than the id: a name, an address.
@@ -281,11 +293,6 @@ def _importable(folder: Path) -> Iterator[None]:
         yield
     finally:
         sys.path.remove(str(folder))
-
-
-def _points(master: dict[str, Any]) -> dict[str, float]:
-    cells = master["cells"]
-    return {marks.grade_id(cell): marks.points(cell) for cell in cells if marks.is_check(cell)}
 
 
 def _register(course: Course, lesson: str) -> None:

@@ -12,6 +12,7 @@ import time
 from pathlib import Path
 
 import pytest
+from nbgrader.api import Gradebook
 
 from autograder.grading import batch, records
 from autograder.grading.folders import Course
@@ -19,6 +20,7 @@ from autograder.grading.gradebook import Book
 from tests.autograder.small_class import (
     LINE,
     PROGRAM,
+    SLUG,
     WRONG,
     grade,
     hand_in,
@@ -157,6 +159,17 @@ def _dies_before(owner, name, call):
         return real(*arguments, **named)
 
     return action
+
+
+@pytest.mark.parametrize("kind", ["grade", "solution", "source"])
+@pytest.mark.parametrize("call", [1, 2])
+def test_death_while_nbgrader_takes_a_lesson_down_loses_nothing(course, monkeypatch, kind, call):
+    name = f"update_or_create_{kind}_cell"
+    with Book(Course(course)) as book, monkeypatch.context() as patch, pytest.raises(Killed):
+        patch.setattr(Gradebook, name, _dies_before(Gradebook, name, call))
+        book.register(SLUG)
+    assert grade(course)[2] == 0
+    assert scores(course) == EXPECTED
 
 
 @pytest.mark.parametrize(
