@@ -97,8 +97,8 @@ def _usable(course: Course) -> Iterator[None]:
 def _unusable(course: Course, error: Exception) -> "GradebookError":
     cause = _cause(error)
     remedy = "".join(f"; {what}" for words, what in REMEDIES.items() if words in cause)
-    where = f"the gradebook {make_url(course.db_url)!r}"
-    return GradebookError(f"{where} cannot be used: {cause}{remedy}")
+    url = make_url(course.db_url)
+    return GradebookError(f"the gradebook {url!r} cannot be used: {cause}{remedy}")
 
 
 class Book:
@@ -145,24 +145,17 @@ class Book:
         self._checksums[lesson] = {cell.name: cell.checksum for cell in notebook.source_cells}
 
     def _knows(self, lesson: str, cells: list[dict[str, Any]]) -> bool:
-        """Whether all these cells are on record, with their points.
-
-        nbgrader writes one after the other down: a run that is killed then leaves some of them out.
-        """
+        """Whether all these cells are on record: nbgrader may be killed between two of them."""
         try:
             notebook = self._book.find_notebook(lesson, lesson)
         except MissingEntry:
             return False
-        points = {
-            marks.grade_id(cell): marks.points(cell) for cell in cells if marks.is_check(cell)
-        }
-        solutions = {marks.grade_id(cell) for cell in cells if marks.is_solution(cell)}
-        sources = {marks.grade_id(cell) for cell in cells if marks.is_known(cell)}
-        return (
-            points == {cell.name: cell.max_score for cell in notebook.grade_cells}
-            and solutions <= {cell.name for cell in notebook.solution_cells}
-            and sources <= {cell.name for cell in notebook.source_cells}
-        )
+        known = {marks.grade_id(cell): cell for cell in cells if marks.is_known(cell)}
+        points = {name: marks.points(cell) for name, cell in known.items() if marks.is_check(cell)}
+        solutions = {name for name, cell in known.items() if marks.is_solution(cell)}
+        missing = solutions - {cell.name for cell in notebook.solution_cells}
+        missing |= known.keys() - {cell.name for cell in notebook.source_cells}
+        return not missing and points == {one.name: one.max_score for one in notebook.grade_cells}
 
     def roster(self) -> dict[str, bool]:
         """Ids of all students, and whether more is known of them than the id: a name, an address.
