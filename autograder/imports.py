@@ -32,7 +32,7 @@ def modules(
             continue
         seen.add(name)
         path = root.joinpath(package, *rest).with_suffix(".py")
-        if path in found or path in hidden or not path.is_file():
+        if path in hidden or not path.is_file():
             continue
         found.add(path)
         text = path.read_text(encoding="utf-8")

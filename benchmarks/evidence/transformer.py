@@ -8,6 +8,7 @@ import torch
 from attention.decoding import greedy
 from attention.provided import translators
 from attention.provided.data import PAD
+from attention.provided.held_out import share_right, texts_of
 from attention.provided.positions import positioned, same_words
 from attention.transformer import Transformer, shift_right
 from benchmarks.evidence import Claim, Experiment, seeded
@@ -117,9 +118,8 @@ def _trained(seed):
 
 
 def _share(model, corpus, pairs):
-    ids = greedy(model, corpus.batch(pairs).source)
-    written = ["".join(corpus.target_vocabulary.decode(row)) for row in ids]
-    return sum(text == pair[2] for text, pair in zip(written, pairs, strict=True)) / len(pairs)
+    written = texts_of(corpus, greedy(model, corpus.batch(pairs).source))
+    return share_right(written, [german for _, _, german in pairs])
 
 
 PLACES = [

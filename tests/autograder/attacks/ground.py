@@ -70,9 +70,12 @@ def settings(folder, command, traps, seconds):
     """What watch.py is told: run ``command`` on the course in ``folder``."""
     folder = Path(folder)
     course, home = folder / "course", folder / "home"
-    environment = {"HOME": str(home), "PATH": PROGRAMS, "PGPASSWORD": SECRET}
-    # What the grader's own processes compile would look like a trace.
-    environment["PYTHONDONTWRITEBYTECODE"] = "1"
+    environment = {
+        "HOME": str(home),
+        "PATH": PROGRAMS,
+        "PGPASSWORD": SECRET,
+        "PYTHONDONTWRITEBYTECODE": "1",  # what the grader compiles would look like a trace
+    }
     return {
         "command": [str(part) for part in command],
         "cwd": str(course),

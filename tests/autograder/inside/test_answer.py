@@ -330,18 +330,15 @@ def test_a_constructor_that_fails_is_reported():
 # Python's own generator, which all threads of a process share
 
 
-def drawing(*also):
-    """A function that waits for another thread to draw, and does ``also`` what it is given."""
+draw = random.random  # as after ``from random import random``
 
-    def answer(x):
-        other = threading.Thread(target=random.random)
-        other.start()
-        other.join()
-        for draw in also:
-            draw()
-        return 2 * x
 
-    return answer
+def waits_for_a_draw(x):
+    """Draws nothing, but another thread does while it is called."""
+    other = threading.Thread(target=random.random)
+    other.start()
+    other.join()
+    return 2 * x
 
 
 @pytest.fixture
@@ -360,13 +357,12 @@ def changed(function):
 
 
 def test_what_another_thread_draws_is_not_the_answers(another_thread):
-    assert changed(drawing()) == []
+    assert changed(waits_for_a_draw) == []
 
 
 @pytest.mark.parametrize(
-    "draw",
+    "draws",
     [
-        random.random,
         lambda: random.random(),
         lambda: random.shuffle([1, 2, 3]),
         lambda: random.gauss(0, 1),
@@ -375,22 +371,19 @@ def test_what_another_thread_draws_is_not_the_answers(another_thread):
         lambda: random.setstate(random.Random(3).getstate()),
     ],
 )
-def test_what_an_answer_draws_itself_is_noticed_and_taken_back(draw, another_thread):
+def test_what_an_answer_draws_itself_is_noticed_and_taken_back(draws, another_thread):
     before = random.getstate()
-    named = changed(lambda x: (draw(), 2 * x)[1])
-    if draw is random.random:  # imported by its own name before the call
-        assert named == []
-    else:
-        assert named == ["Python's global random generator"]
-        assert random.getstate() == before
+    assert changed(lambda x: (draws(), 2 * x)[1]) == ["Python's global random generator"]
+    assert random.getstate() == before
+
+
+def test_a_function_that_was_imported_before_is_not_noticed_beside_a_thread(another_thread):
+    assert changed(lambda x: (draw(), 2 * x)[1]) == []
 
 
 def test_without_another_thread_every_draw_is_noticed(monkeypatch):
     monkeypatch.setattr(threading, "active_count", lambda: 1)  # the tests' own runner has some
     assert changed(lambda x: (draw(), 2 * x)[1]) == ["Python's global random generator"]
-
-
-draw = random.random
 
 
 def test_the_generator_is_left_as_it_was():
