@@ -63,14 +63,18 @@ class Temporary:
             os.close(self._lock)
 
 
-def sweep(folder: Path | str | None = None, prefix: str = PREFIX) -> None:
-    """Remove what killed processes of this user left in ``folder``, and nothing else."""
+def sweep(folder: Path | str | None = None, prefix: str = PREFIX, patience: float = 0.0) -> None:
+    """Remove what killed processes of this user left in ``folder``, and nothing else.
+
+    ``patience`` is for how many seconds what cannot be removed is tried again: a process that is
+    just ending may still write there.
+    """
     folder = Path(folder or tempfile.gettempdir())
     ours = re.compile(rf"{re.escape(prefix)}[0-9]{{1,10}}-[a-z0-9_]{{8}}")
     with contextlib.suppress(OSError):
         for name in filter(ours.fullmatch, os.listdir(folder)):
             with contextlib.suppress(OSError):
-                _remove(folder / name)
+                _remove(folder / name, time.monotonic() + patience)
 
 
 def sweep_aside(folder: Path) -> None:
@@ -90,12 +94,15 @@ def sweep_aside(folder: Path) -> None:
                     os.unlink(entry.path)
 
 
-def _remove(old: Path) -> None:
+def _remove(old: Path, end: float) -> None:
     about = old.lstat()
     if stat.S_ISDIR(about.st_mode) and about.st_uid == os.geteuid():
         lock = _locked(old)
         if lock is not None:
             shutil.rmtree(old, ignore_errors=True)
+            while old.exists() and time.monotonic() < end:
+                time.sleep(0.02)
+                shutil.rmtree(old, ignore_errors=True)
             os.close(lock)
 
 

@@ -22,6 +22,7 @@ from autograder.sandbox.policy import SandboxRefused
 
 TRIES = 2
 SPARE_SECONDS = 60  # for the checks' own work, beyond the student's limit
+SWEEP_SECONDS = 2.0  # for sandboxes that end a little after their worker
 PARENT_DIED = 1  # prctl's PR_SET_PDEATHSIG
 
 Job = tuple[Any, Task, int]  # a key of the caller's, the task, and which try it is
@@ -65,7 +66,8 @@ class Pool:
     def __exit__(self, *_: object) -> None:
         for worker in self._workers:
             worker.end()
-        temporary.sweep()  # their sandboxes' folders: a killed process removes nothing
+        # Their sandboxes' folders: a killed process removes nothing.
+        temporary.sweep(patience=SWEEP_SECONDS)
 
     def map(self, tasks: Iterable[tuple[Any, Task]]) -> Iterator[tuple[Any, Graded | WorkFailed]]:
         """Yield (key, Graded or WorkFailed) for each (key, task) as it ends, in no fixed order."""

@@ -23,6 +23,7 @@ NEW_MOUNTS, NEW_IPC, NEW_USER, NEW_PID = 0x20000, 0x8000000, 0x10000000, 0x20000
 NOSUID, NODEV, NOEXEC = 2, 4, 8
 SET_DUMPABLE, DROP_BOUND, NO_NEW_PRIVILEGES = 4, 24, 38
 SET_CHILD_SUBREAPER = 36
+PARENT_DEATH_SIGNAL = 1
 SCRATCH = "/scratch"
 
 
@@ -43,6 +44,12 @@ def drop_root() -> None:
     os.setresgid(NOBODY, NOBODY, NOBODY)
     os.setresuid(NOBODY, NOBODY, NOBODY)
     _libc("prctl", SET_DUMPABLE, 1, 0, 0, 0)  # lets it write its own uid_map later
+
+
+def end_with_parent(signalled: int = signal.SIGKILL) -> None:
+    """Be killed when this process's parent ends, even if it is killed; ``signalled`` 0: no more."""
+    if sys.platform == "linux":
+        _libc("prctl", PARENT_DEATH_SIGNAL, signalled, 0, 0, 0)
 
 
 def hide_editable_installs() -> None:
@@ -150,6 +157,8 @@ def _become_student(action: Callable[[int], None], keep: int, limits: Limits, wa
     status = 1
     try:
         os.setpgid(0, 0)
+        if walls == NONE:  # elsewhere its namespace ends it
+            end_with_parent()
         signal.signal(signal.SIGINT, signal.default_int_handler)
         os.dup2(keep, 3)
         os.closerange(4, os.sysconf("SC_OPEN_MAX"))

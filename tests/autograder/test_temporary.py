@@ -3,6 +3,7 @@
 import errno
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -51,6 +52,24 @@ def test_what_a_killed_process_left_goes_with_the_next(folder, tmp_path):
     subprocess.run(program, check=True)
     sweep(tmp_path, ".aside-")
     assert not [*folder.iterdir(), *tmp_path.iterdir()]
+
+
+@pytest.mark.parametrize("patience", [0, 5])
+def test_what_a_process_writes_as_it_ends_is_waited_for(folder, monkeypatch, patience):
+    old = folder / "autograder-99999999-abcdefgh"
+    old.mkdir()
+    removed, real = [], shutil.rmtree
+
+    def remove(path, **named):
+        real(path, **named)
+        if len(removed) < 3:
+            (path / "home").mkdir(parents=True)
+        removed.append(path)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(shutil, "rmtree", remove)
+        sweep(patience=patience)
+    assert (removed, old.exists()) == (([old] * 4, False) if patience else ([old], True))
 
 
 @pytest.mark.parametrize(

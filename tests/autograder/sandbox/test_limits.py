@@ -1,11 +1,15 @@
 """The sandbox: what a student's process may use, how it ends, and when there is no sandbox."""
 
+import subprocess
+import sys
 import time
 import warnings
+from pathlib import Path
 
 import pytest
 import torch
 
+from autograder import ROOT
 from autograder.inside import system_calls
 from autograder.inside.limits import Limits
 from autograder.inside.values import Foreign
@@ -206,3 +210,50 @@ class TestPolicies:
             box._zygote.kill()
             box._zygote.wait()
             assert printed(box.start(), "print(2)") == "2"
+
+
+def _ends(pid, seconds=10):
+    """Whether a process ends, by itself or by others, within some seconds."""
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        try:
+            state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+        except (FileNotFoundError, ProcessLookupError):
+            return True
+        if state == "Z":  # whoever adopted it has not looked yet
+            return True
+        time.sleep(0.01)
+    return False
+
+
+class TestUnprotected:
+    """Without namespaces nothing but the processes themselves sees to it that they end."""
+
+    def test_what_still_imports_ends_with_its_grader(self, tmp_path):
+        slow = "import os, time\nopen('pid.new', 'w').write(str(os.getpid()))\n"
+        slow += "os.rename('pid.new', 'pid')\ntime.sleep(60)\n"
+        (tmp_path / "slow.py").write_text(slow.replace("'pid", f"'{tmp_path}/pid"))
+        script = (
+            "from autograder.sandbox import bubblewrap, sandbox, view\n"
+            "view.imported_first = lambda _: ['slow']\n"
+            "real = bubblewrap.environment\n"
+            "def environment(*arguments):\n"
+            "    made = real(*arguments)\n"
+            f"    return {{**made, 'PYTHONPATH': made['PYTHONPATH'] + ':' + {str(tmp_path)!r}}}\n"
+            "bubblewrap.environment = environment\n"
+            f"sandbox.Sandbox({LESSON!r}, 'off').start()\n"
+        )
+        grader = subprocess.Popen([sys.executable, "-c", script], cwd=ROOT)
+        while not (tmp_path / "pid").exists():
+            assert grader.poll() is None
+            time.sleep(0.01)
+        grader.kill()
+        grader.wait()
+        assert _ends(int((tmp_path / "pid").read_text()))
+
+    def test_an_endless_loop_ends_with_its_sandbox(self):
+        with Sandbox(LESSON, "off") as box:
+            process = box.start()
+            pid = int(process.run("import os; os.getpid()")["shown"])
+            process._channel.send({"id": 0, "do": "run", "source": "while True: pass"}, 5)
+        assert _ends(pid)
