@@ -4,6 +4,7 @@ import collections
 import glob
 import importlib.util
 import os
+import re
 import shutil
 import tempfile
 from pathlib import Path
@@ -21,6 +22,7 @@ PROGRAMS = {
 OFF_THE_PATH = {"postgresql": "/usr/lib/postgresql/[0-9]*/bin/initdb"}
 # Packages that the tests are to do without, as on a machine that lacks them: HIDE_PACKAGES="make"
 HIDDEN = os.environ.get("HIDE_PACKAGES", "").split()
+NO_SANDBOX = re.compile(r"^WARNING: bubblewrap is not installed: .*\n", re.MULTILINE)
 LINKS = []  # folders that are removed when this process ends
 
 
@@ -55,6 +57,11 @@ def skip_without(name):
     """The same as ``needs`` for a fixture: skips the tests that use it."""
     if reason := missing(name):
         pytest.skip(reason)
+
+
+def besides(said):
+    """What a command says on stderr, besides that there is no bubblewrap on this machine."""
+    return NO_SANDBOX.sub("", said) if missing("bubblewrap") else said
 
 
 def hide():

@@ -16,6 +16,7 @@ from autograder.commands import cli
 from autograder.grading import classroom, pool, records, worker
 from autograder.grading.folders import Course, Handed
 from autograder.sandbox import bubblewrap
+from tests.needs import besides
 
 SLUG = "00_getting_started"
 PROGRAM = [str(Path(sys.executable).parent / "autograder"), "grade"]
@@ -85,7 +86,7 @@ def grade(course, *options, check=True):
     ):
         status = cli.main(["grade", "--course", str(course), "--workers", "1", *options])
     assert not check or status == 0, out.getvalue() + err.getvalue()
-    return out.getvalue(), err.getvalue(), status
+    return out.getvalue(), besides(err.getvalue()), status
 
 
 def scores(course):
