@@ -13,8 +13,8 @@ from autograder.checking.slips import Slip, slips
 from autograder.inside.answer import LocalAnswer
 
 # Of CPU: a mutant that takes longer does not end, or might as well not: it is rejected. Those that
-# end take less than half of it, and those that do not would be half of a verification of lesson 08.
-SECONDS = 2
+# end take two thirds of it at most, and those that do not are half of a verification of lesson 08.
+SECONDS = 1
 
 
 class Endless(KeyboardInterrupt):

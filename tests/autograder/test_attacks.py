@@ -151,7 +151,7 @@ def test_canary_without_the_sandbox_the_attack_succeeds(without_walls, name):
 @pytest.fixture(scope="module")
 def in_stock(tmp_path_factory):
     chosen = [ATTACKS[name] for name in FOOLS_STOCK]
-    return stock.play(chosen, tmp_path_factory.mktemp("stock"))
+    return stock.play([*chosen, stock.honest()], tmp_path_factory.mktemp("stock"))
 
 
 @pytest.mark.parametrize("name", FOOLS_STOCK)
@@ -160,8 +160,8 @@ def test_canary_stock_nbgrader_gives_points_for_the_attack(in_stock, name):
     assert stock.recorded()[name]["points"] > 0
 
 
-def test_canary_stock_nbgrader_gives_an_honest_student_everything(tmp_path):
-    assert stock.honest(tmp_path) == total(BASIC)
+def test_canary_stock_nbgrader_gives_an_honest_student_everything(in_stock):
+    assert in_stock["solved"].points == total(BASIC)
 
 
 def test_the_record_of_stock_nbgrader_covers_every_attack():

@@ -13,9 +13,9 @@ from .paper import BASIC, Paper
 from .relay import accomplice
 
 # Only times are shorter than in a real grading: there are many endless loops among the attacks.
-QUICK = Limits(cell_seconds=6.0, check_seconds=4.0, notebook_seconds=15.0, cpu_seconds=30)
+QUICK = Limits(cell_seconds=4.0, check_seconds=2.5, notebook_seconds=12.0, cpu_seconds=30)
 # Honest work takes 2 s of them on a machine of its own.
-HURRIED = replace(QUICK, cell_seconds=2.5, notebook_seconds=12.0)
+HURRIED = replace(QUICK, cell_seconds=2.5)
 SECONDS = 1800
 WORKERS = 4  # many attacks wait for a limit, and keep no core busy
 # What has no name that may be printed cannot be graded, and is told of.

@@ -13,7 +13,7 @@ import tempfile
 from pathlib import Path
 
 from . import ground
-from .paper import BASIC, Paper
+from .paper import BASIC, Attack, Paper
 
 RECORD = Path(__file__).with_name("stock.json")
 INSIDE = "/tmp/stock"
@@ -40,7 +40,7 @@ def play(attacks, folder, workers=2, ended=None):
     template = Path(folder) / "template"
     course = ground.make_course(template, CONFIG)
     (course / "class").mkdir()  # for the gradebook
-    for lesson in ground.LESSONS:
+    for lesson in dict.fromkeys(attack.lesson for attack in attacks if attack.stock):
         ground.nbgrader(course, "generate_assignment", lesson, "--force")
     shutil.rmtree(course / "lessons")
     shutil.copytree(ground.ROOT / "lessons", course / "lessons")
@@ -54,15 +54,13 @@ def play(attacks, folder, workers=2, ended=None):
     return outcomes
 
 
-def honest(folder):
-    """The points that stock nbgrader gives the solved notebook of lesson 00."""
-    from .paper import Attack
+def honest():
+    """The solved notebook of lesson 00, as an attack without a trick."""
 
     def solved(paper):
         paper.notebook = paper.solved
 
-    attack = Attack("solved", "canary", "no trick", solved, BASIC)
-    return play([attack], folder)["solved"].points
+    return Attack("solved", "canary", "no trick", solved, BASIC)
 
 
 def recorded():
