@@ -62,6 +62,7 @@ def race_training(options):
     contestants = present(training.CONTESTANTS)
     for name in options.sizes:
         size, (tokens, count) = training.SIZES[name], training.tokens_of(name, options.device)
+        tokens = options.tokens or tokens
         batches = training.make_batches(size, tokens, count)
         real = training.real_tokens(batches)
         sizes = ", ".join(f"{key}={value}" for key, value in size.items())
@@ -128,12 +129,17 @@ def main(arguments=None):
     )
     sizes = [name for name in training.SIZES if name != "mini"]
     parser.add_argument("--sizes", nargs="+", choices=training.SIZES, default=sizes)
+    parser.add_argument(
+        "--tokens", type=int, metavar="N", help="tokens of a training batch on each side"
+    )
     parser.add_argument("--lengths", nargs="+", type=int, choices=UNITS, default=[*UNITS])
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
     options = parser.parse_args(arguments)
     if unknown := set(options.races) - set(RACES):
         parser.error(f"there is no race {', '.join(unknown)}; there are: {', '.join(RACES)}")
+    if options.tokens is not None and options.tokens < 64:
+        parser.error(f"--tokens {options.tokens}: a batch has no room for a sentence; at least 64")
     if options.device == "cuda" and not torch.cuda.is_available():
         parser.error("--device cuda: this machine, or this PyTorch, has none")
     card = torch.cuda.get_device_name() if options.device == "cuda" else "CPU"

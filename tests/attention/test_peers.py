@@ -127,6 +127,25 @@ def test_the_table_of_a_race_has_a_row_for_each(capsys, monkeypatch):
     assert "parameters" in shown
 
 
+def test_a_step_has_the_tokens_that_are_asked_for(capsys, monkeypatch):
+    monkeypatch.setitem(training.SIZES, "tiny", SIZE)
+    monkeypatch.setattr(training, "CONTESTANTS", training.CONTESTANTS[:0])
+    monkeypatch.setattr(peers, "race", lambda *_, **__: [])
+    monkeypatch.setattr(peers, "show", lambda *_: None)
+    counts = []
+    for tokens in (64, 640):
+        peers.main(["training", "--sizes", "tiny", "--tokens", str(tokens)])
+        shown = capsys.readouterr().out
+        counts.append(int(re.search(r"; ([0-9,]+) tokens a step", shown)[1].replace(",", "")))
+    assert 8 < counts[1] / counts[0] < 14
+
+
+def test_too_few_tokens_for_a_sentence_are_refused(capsys):
+    with pytest.raises(SystemExit):
+        peers.main(["training", "--tokens", "3"])
+    assert "--tokens 3: a batch has no room for a sentence" in capsys.readouterr().err
+
+
 def test_an_unknown_race_is_refused(capsys):
     with pytest.raises(SystemExit):
         peers.main(["swimming"])
