@@ -66,15 +66,15 @@ class Temporary:
 def sweep(folder: Path | str | None = None, prefix: str = PREFIX, patience: float = 0.0) -> None:
     """Remove what killed processes of this user left in ``folder``, and nothing else.
 
-    ``patience`` is for how many seconds what cannot be removed is tried again: a process that is
-    just ending may still write there.
+    ``patience`` is for how many seconds in all what cannot be removed is tried again: a process
+    that is just ending may still write there.
     """
-    folder = Path(folder or tempfile.gettempdir())
+    folder, end = Path(folder or tempfile.gettempdir()), time.monotonic() + patience
     ours = re.compile(rf"{re.escape(prefix)}[0-9]{{1,10}}-[a-z0-9_]{{8}}")
     with contextlib.suppress(OSError):
         for name in filter(ours.fullmatch, os.listdir(folder)):
             with contextlib.suppress(OSError):
-                _remove(folder / name, time.monotonic() + patience)
+                _remove(folder / name, end)
 
 
 def sweep_aside(folder: Path) -> None:

@@ -1,7 +1,6 @@
 """Workers on this machine: processes that outlive no one and may die at any time."""
 
 import contextlib
-import ctypes
 import itertools
 import multiprocessing
 import signal
@@ -18,12 +17,12 @@ from typing import Any, Self
 from autograder import temporary
 from autograder.grading.own_memory import MachineShort
 from autograder.grading.task import Graded, Task
+from autograder.inside import isolation
 from autograder.sandbox.policy import SandboxRefused
 
 TRIES = 2
 SPARE_SECONDS = 60  # for the checks' own work, beyond the student's limit
 SWEEP_SECONDS = 2.0  # for sandboxes that end a little after their worker
-PARENT_DIED = 1  # prctl's PR_SET_PDEATHSIG
 
 Job = tuple[Any, Task, int]  # a key of the caller's, the task, and which try it is
 
@@ -193,8 +192,7 @@ def _serve(connection: Connection) -> None:
 
     warnings.simplefilter("ignore", UnprotectedWarning)  # the main process says so, once
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the main process's to handle
-    if sys.platform == "linux":  # when the main process is killed, so is this one
-        ctypes.CDLL(None).prctl(PARENT_DIED, signal.SIGKILL)
+    isolation.end_with_parent()
     with contextlib.suppress(EOFError, OSError):
         while True:
             received = connection.recv()

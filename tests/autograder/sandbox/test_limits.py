@@ -230,9 +230,13 @@ class TestUnprotected:
     """Without namespaces nothing but the processes themselves sees to it that they end."""
 
     def test_what_still_imports_ends_with_its_grader(self, tmp_path):
-        slow = "import os, time\nopen('pid.new', 'w').write(str(os.getpid()))\n"
-        slow += "os.rename('pid.new', 'pid')\ntime.sleep(60)\n"
-        (tmp_path / "slow.py").write_text(slow.replace("'pid", f"'{tmp_path}/pid"))
+        told = tmp_path / "pid"
+        (tmp_path / "slow.py").write_text(
+            "import os, time\n"
+            f"with open({str(told)!r}, 'w') as file:\n"
+            "    file.write(f'{os.getpid()}\\n')\n"
+            "time.sleep(60)\n"
+        )
         script = (
             "from autograder.sandbox import bubblewrap, sandbox, view\n"
             "view.imported_first = lambda _: ['slow']\n"
@@ -244,12 +248,12 @@ class TestUnprotected:
             f"sandbox.Sandbox({LESSON!r}, 'off').start()\n"
         )
         grader = subprocess.Popen([sys.executable, "-c", script], cwd=ROOT)
-        while not (tmp_path / "pid").exists():
+        while not (told.exists() and told.read_text().endswith("\n")):
             assert grader.poll() is None
             time.sleep(0.01)
         grader.kill()
         grader.wait()
-        assert _ends(int((tmp_path / "pid").read_text()))
+        assert _ends(int(told.read_text()))
 
     def test_an_endless_loop_ends_with_its_sandbox(self):
         with Sandbox(LESSON, "off") as box:
