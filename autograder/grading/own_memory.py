@@ -1,14 +1,10 @@
 """A bound on the memory that a check takes on the grader's own side."""
 
 import contextlib
-import re
-import sys
 from collections.abc import Iterator
-from pathlib import Path
 
+from autograder.inside.isolation import data_held
 from autograder.inside.limits import out_of_memory
-
-HELD = re.compile(r"^VmData:\s+(\d+) kB", re.MULTILINE)
 
 
 class MachineShort(Exception):
@@ -24,14 +20,14 @@ def own_memory(most: int) -> Iterator[None]:
     this process less than that: whoever is graded is not to blame. Without Linux nothing is bounded
     here: what remains is that the replies are small.
     """
-    found = HELD.search(Path("/proc/self/status").read_text()) if sys.platform == "linux" else None
-    if found is None:
+    held = data_held()
+    if held is None:
         yield
         return
     import resource
 
     soft, hard = resource.getrlimit(resource.RLIMIT_DATA)
-    wanted = 1024 * int(found[1]) + most
+    wanted = held + most
     allowed = min((one for one in (soft, hard) if one != resource.RLIM_INFINITY), default=wanted)
     resource.setrlimit(resource.RLIMIT_DATA, (min(wanted, allowed), hard))
     try:

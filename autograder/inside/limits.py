@@ -23,7 +23,7 @@ def out_of_memory(error: BaseException) -> bool:
 class Limits:
     """Bounds on one student's process; times are wall-clock seconds unless named otherwise."""
 
-    memory_bytes: int = 2048 * MIB  # of the process and everything it starts, together
+    memory_bytes: int = 2048 * MIB  # of the process and all it starts, beside the imports
     processes: int = 32
     open_files: int = 64  # of each process
     cpu_seconds: int = 120

@@ -35,6 +35,8 @@ class Zygote:
         for name in options["modules"]:
             with contextlib.suppress(ImportError):  # the notebook says what it cannot import
                 importlib.import_module(name)
+        # What is imported before a notebook starts is not counted as the notebook's.
+        self._most_memory = self._limits.memory_bytes + isolation.in_use()
         self._child: int | None = None
         self._verdict = ""
 
@@ -96,8 +98,8 @@ class Zygote:
         return os.waitstatus_to_exitcode(status) if ended else None
 
     def _watch(self) -> None:
-        used = isolation.usage(os.getpid(), self._limits.memory_bytes)
-        if used.memory > self._limits.memory_bytes:
+        used = isolation.usage(os.getpid(), self._most_memory)
+        if used.memory > self._most_memory:
             self._verdict = f"it used more than {self._limits.memory_bytes >> 20} MiB of memory"
         elif used.processes > self._limits.processes:
             self._verdict = f"it started more than {self._limits.processes} processes"

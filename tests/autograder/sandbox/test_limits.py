@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from autograder import ROOT
-from autograder.inside import system_calls
+from autograder.inside import system_calls, zygote
 from autograder.inside.limits import Limits
 from autograder.inside.values import Foreign
 from autograder.sandbox import bubblewrap
@@ -54,6 +54,12 @@ class TestLimits:
         )
         with pytest.raises(StudentLost, match="2048 MiB of memory"):
             walled.start().run(source)
+
+    def test_what_is_imported_before_a_notebook_starts_does_not_count(self, walled):
+        process = walled.start()
+        process.run("x = b'x' * (2000 << 20)")  # the imports are more than the 48 MiB to the limit
+        time.sleep(5 * zygote.WATCH_SECONDS)
+        assert printed(process, "print(len(x))") == str(2000 << 20)
 
     def test_shared_memory_counts(self, walled):
         source = (
