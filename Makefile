@@ -36,7 +36,7 @@ unexport PYTHONDONTWRITEBYTECODE
 	nice $(BIN)/autograder verify --seeds 2 >.cache/verified.txt 2>&1; status=$$?; cat .cache/verified.txt; exit $$status
 
 .tested:
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 3 --dist worksteal -m "not browser and not serial"
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal -m "not browser and not serial"
 	$(BIN)/python -m pytest -n 2 --dist loadscope -m "browser or serial" --last-skips tests
 
 lab: install    ## open the lessons in JupyterLab
