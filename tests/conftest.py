@@ -1,5 +1,6 @@
 """Settings of all tests: what was skipped is told at the end, or fails where REQUIRE_ALL is set."""
 
+import gc
 import os
 import re
 
@@ -19,8 +20,9 @@ def pytest_addoption(parser):
 
 
 def pytest_configure():
-    """Do without what HIDE_PACKAGES names."""
+    """Do without what HIDE_PACKAGES names; seldom look for garbage among thousands of tests."""
     needs.hide()
+    gc.set_threshold(50_000, 20, 50)  # an eighth of what the tests of checks took
 
 
 def pytest_ignore_collect(collection_path, config):
