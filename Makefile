@@ -37,7 +37,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .tested:
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal -m "not browser and not serial"
-	$(BIN)/python -m pytest -n 2 --dist loadscope -m "browser or serial" --last-skips tests
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadscope -m "browser or serial" --last-skips tests
 
 lab: install    ## open the lessons in JupyterLab
 	$(BIN)/jupyter lab --LabApp.default_url=/lab/tree/lessons $(LAB_OPTIONS)

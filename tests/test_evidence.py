@@ -1,15 +1,13 @@
 """The recorded experiments: that they are complete, and that one point of each comes out again."""
 
 import json
-import subprocess
-import sys
 
 import numpy as np
 import pytest
 
 from attention.provided import evidence
 from autograder import ROOT
-from benchmarks.evidence.__main__ import TABLE, lessons, read, table
+from benchmarks.evidence.__main__ import TABLE, lessons, main, read, table
 from benchmarks.evidence.running import as_stored, run_point
 
 LESSONS = lessons()
@@ -87,14 +85,11 @@ def test_what_is_missing_is_run_and_what_is_not_asked_for_is_dropped(tmp_path):
     stray = {"point": {"seed": 99}, "result": {}}
     path.write_text(json.dumps({"experiments": {name: [*known, stray]}}), encoding="utf-8")
     seed = str(again["seed"])
-    command = [sys.executable, "-m", "benchmarks.evidence", lesson, "--only", name]
-    subprocess.run([*command, "--seeds", seed, "--to", str(path)], check=True, capture_output=True)
+    assert main([lesson, "--only", name, "--seeds", seed, "--to", str(path)]) == 0
     found = [row["point"] for row in read(path)[name]]
     assert found == [row["point"] for row in recorded[name]]
 
 
-def test_an_unknown_lesson_is_refused():
-    command = [sys.executable, "-m", "benchmarks.evidence", "no_such_lesson"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.returncode == 1
-    assert done.stderr.startswith("no experiments for no_such_lesson; there are:")
+def test_an_unknown_lesson_is_refused(capsys):
+    assert main(["no_such_lesson"]) == 1
+    assert capsys.readouterr().err.startswith("no experiments for no_such_lesson; there are:")
