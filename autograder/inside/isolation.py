@@ -119,7 +119,7 @@ def usage(zygote: int, enough: int) -> Usage:
 def data_held() -> int | None:
     """Bytes of data that this process holds, as RLIMIT_DATA counts them; None if not on Linux.
 
-    PyTorch built for CUDA takes 560 MiB more of them than PyTorch for the CPU and touches few.
+    PyTorch built for CUDA takes about 550 MiB more of them than the CPU build, and touches few.
     """
     if sys.platform != "linux":
         return None
