@@ -52,7 +52,7 @@ class Pool:
 
     def __init__(self, count: int) -> None:
         self._context = multiprocessing.get_context("forkserver")
-        self._context.set_forkserver_preload(["autograder.grading.worker"])
+        self._context.set_forkserver_preload(["autograder.grading.preload"])
         temporary.for_processes()
         with _without_main():
             ensure_running()  # it imports while the caller still looks for work

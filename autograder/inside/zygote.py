@@ -123,6 +123,7 @@ def main(control_fd: str, options: str) -> None:
     if settings["walls"] == OWN:
         isolation.adopt_orphans()
     isolation.hide_editable_installs()
+    gc.disable()  # imports leave little garbage: to look for it took a sixth of the start
     import matplotlib.pyplot  # noqa: F401
     import numpy  # noqa: F401
     import safetensors.torch  # noqa: F401
@@ -130,8 +131,8 @@ def main(control_fd: str, options: str) -> None:
 
     torch.set_num_threads(1)
     zygote = Zygote(control, settings)
-    gc.collect()
     gc.freeze()  # a collection in a child would copy every page it shares
+    gc.enable()
     if settings["walls"] == NONE:
         isolation.end_with_parent(0)  # from here on it sees the end itself, and ends the student
     zygote.serve()
