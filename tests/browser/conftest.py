@@ -9,12 +9,13 @@ from tests import needs
 from tests.browser import lab
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def browser():
-    """Opens pages: ``with browser() as page``."""
+    """Opens pages of one Chromium, a new user's each: ``with browser() as page``."""
     needs.skip_without("playwright")
     needs.skip_without("chromium")
-    return lab.browser_page
+    with lab.chromium() as opened:
+        yield opened
 
 
 @pytest.fixture

@@ -31,21 +31,37 @@ SETTINGS = {
 
 
 @contextlib.contextmanager
-def browser_page(width=1280, height=1000, scale=1):
-    """Open a page in a headless Chromium."""
+def chromium():
+    """Start a headless Chromium; gives a function: ``with opened() as page``, a new user's each."""
     from playwright.sync_api import sync_playwright
 
     arguments = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
     with sync_playwright() as playwright:
         program = needs.program("chromium")
         browser = playwright.chromium.launch(executable_path=program, args=arguments)
-        size = {"width": width, "height": height}
-        page = browser.new_page(viewport=size, device_scale_factor=scale)
-        page.set_default_timeout(60_000)
+
+        @contextlib.contextmanager
+        def opened(width=1280, height=1000, scale=1):
+            size = {"width": width, "height": height}
+            context = browser.new_context(viewport=size, device_scale_factor=scale)
+            page = context.new_page()
+            page.set_default_timeout(60_000)
+            try:
+                yield page
+            finally:
+                context.close()
+
         try:
-            yield page
+            yield opened
         finally:
             browser.close()
+
+
+@contextlib.contextmanager
+def browser_page(**size):
+    """Open a page in a headless Chromium of its own."""
+    with chromium() as opened, opened(**size) as page:
+        yield page
 
 
 def copy_course(folder):

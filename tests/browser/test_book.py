@@ -11,7 +11,6 @@ import pytest
 from autograder import ROOT
 from autograder.building.book.write import MADE, build
 from tests import needs
-from tests.browser import lab
 
 pytestmark = pytest.mark.browser
 
@@ -53,9 +52,9 @@ def book(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def window(book):
+def window(book, browser):
     """A page on the book; ``page.faults`` are refused requests and what scripts complain of."""
-    with lab.browser_page() as page:
+    with browser() as page:
         page.faults = []
 
         def admit(route):
