@@ -1,7 +1,6 @@
 """Lesson 13: what sampling costs, what it finds, and searches whose caches do not follow."""
 
 import difflib
-import functools
 import itertools
 import math
 
@@ -21,10 +20,10 @@ from attention.decoding import (
 )
 from attention.provided import data, trainings, translators
 from attention.provided.data import BOS, PAD
-from attention.provided.early import early_translator
 from attention.provided.held_out import long_numbers, share_right, texts_of
 from attention.provided.key_value_cache import evaluation
 from benchmarks.evidence import Claim, Experiment
+from benchmarks.evidence.early import early
 
 SEEDS = (0, 1, 2)
 STEPS = translators.STEPS
@@ -32,13 +31,6 @@ SHORT = 20  # steps of the point that a test runs again
 EACH = 20  # numbers of each length
 TEMPERATURES = (0.5, 1.0, 1.5, 2.0)
 FILTERS = {"all letters": {}, "the 3 best": {"top_k": 3}, "nucleus of 0.9": {"top_p": 0.9}}
-
-
-@functools.cache
-def _early(seed):
-    """The early translator of a seed, and the corpus."""
-    corpus = data.numbers()
-    return early_translator(corpus, seed)[0], corpus
 
 
 def sample_smoothed(smoothing, seed, steps=STEPS):
@@ -78,7 +70,7 @@ def _tail(model, batch):
 
 def leave_the_cache(seed):
     """Search with caches that follow their beams and with some that stay; what the model says."""
-    model, corpus = _early(seed)
+    model, corpus = early(seed)
     source, wanted = long_numbers(corpus, EACH)
     whole, found = attention.decoding.follow_beams, {}
     for name, follow in (("follows", whole), ("stays", lambda rows, origin: rows)):
@@ -119,7 +111,7 @@ def exchange(seed):
 
 def draw_or_search(seed):
     """Eight samples of each number against a beam of 8; and how alike five of each are."""
-    model, corpus = _early(seed)
+    model, corpus = early(seed)
     source, _ = long_numbers(corpus, EACH)
     drawn = [sample(model, source, seed=8 * seed + i, max_length=80) for i in range(8)]
     said = torch.stack([_asked(model, source, ids) for ids in drawn])  # (8, B)

@@ -3,11 +3,10 @@
 import torch
 
 from attention.decoding import beam_search
-from attention.provided import data
-from attention.provided.early import early_translator
 from attention.provided.number_pieces import pieces_of
 from attention.translation import bleu, corpus_statistics, paired_bootstrap
 from benchmarks.evidence import Claim, Experiment
+from benchmarks.evidence.early import early
 
 SEEDS = (0, 1, 2)
 WIDTHS = (1, 2, 4, 8, 32)
@@ -16,8 +15,7 @@ EACH = 20  # numbers of each length
 
 def search_wider(seed):
     """Search with wider and wider beams: BLEU, letters, log-probability, accuracy, by alpha."""
-    corpus = data.numbers()
-    model, _ = early_translator(corpus, seed)
+    model, corpus = early(seed)
     groups = {d: some for d, some in corpus.test_by_digits(EACH).items() if d > 2}
     pairs = [pair for some in groups.values() for pair in some]
     rows = torch.randint(len(pairs), (500, len(pairs)), generator=torch.Generator().manual_seed(0))

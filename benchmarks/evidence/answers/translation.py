@@ -4,10 +4,9 @@ import math
 
 import torch
 
-from attention.provided import data
-from attention.provided.early import early_translator
 from attention.translation import bleu, corpus_statistics
 from benchmarks.evidence import Experiment
+from benchmarks.evidence.early import early
 from benchmarks.evidence.translation import EACH, SEEDS, counted, rounded, translated
 
 
@@ -20,8 +19,7 @@ def score_otherwise(seed, each=EACH):
              letters", the brevity in both, and "letters", their mean number; "widths", of the
              middle 95 % of BLEU on 500 test sets of 20, 40 and 80 drawn sentences, greedy
     """
-    corpus = data.numbers()
-    model, _ = early_translator(corpus, seed)
+    model, corpus = early(seed)
     groups = corpus.test_by_digits(each)
     pairs = [pair for digits, some in groups.items() if digits > 2 for pair in some]
     wanted = [pair[2] for pair in pairs]
