@@ -149,7 +149,7 @@ def test_payloads_do_harm_where_nothing_holds_them(browser):
     with browser() as first:
         for payload in PAYLOADS:
             if payload[0] not in WRITTEN_BY_HAND and "<javascript" not in payload:
-                page = first.context.browser.new_page()
+                page = first.context.new_page()
                 assert does_harm(page, payload), payload
                 page.close()
 
