@@ -130,6 +130,9 @@ def sample_tokens(student, draw):
     got = student(blocked, _tensor([0.0, 1 - 1e-9]))
     what = "a token with the score -inf is drawn, at noise 0 or just below 1"
     expect.close(got, torch.tensor([1, 2]), what)
+    what = "with probabilities 1 - 1e-8 and 1e-8, noise 1 - 2e-8 and 1 - 1e-9 draws wrongly"
+    got = student(_tensor([[0.0, math.log(1e-8)]] * 2), _tensor([1 - 2e-8, 1 - 1e-9]))
+    expect.close(got, torch.tensor([0, 1]), what)
 
     loud = _tensor([[-1000.0, 1000.0, 999.0], [1000.0, -1000.0, 1000.0], [3.0, 3.0, 3.0]])
     what = "with scores of 1000 and -1000 in one row, and of 3 in another, it draws wrongly"

@@ -497,6 +497,15 @@ def takes_the_last_for_none(logits, noise, temperature=1.0):
     return _drawn((logits / temperature).softmax(1), noise).clamp(max=logits.shape[1] - 1)
 
 
+@mistake(
+    "sample_tokens",
+    hint="The noise is kept away from 1, so a token at the very end of the line is never drawn. "
+    "The line is as long as its last sum: measure the noise by that.",
+)
+def keeps_the_noise_away_from_one(logits, noise, temperature=1.0):
+    return _drawn((logits / temperature).softmax(1), noise.clamp(max=1 - 1e-6))
+
+
 @alternative("sample_tokens")
 def searches_the_sums(logits, noise, temperature=1.0):
     sums = torch.softmax(logits / temperature, dim=1).cumsum(dim=1)
