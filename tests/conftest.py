@@ -38,8 +38,8 @@ def pytest_ignore_collect(collection_path, config):
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config, log):
-    """With --dist loadscope, tests in a browser, which mostly wait, run one after another beside
-    the others, which keep the cores busy and run one after another as well.
+    """With --dist loadscope, the tests that keep the cores busy run one after another, beside them
+    the files of tests in a browser, which mostly wait; whoever is done first takes the next file.
     """
     if config.getvalue("dist") != "loadscope":
         return None
@@ -47,7 +47,8 @@ def pytest_xdist_make_scheduler(config, log):
 
     class TwoKinds(LoadScopeScheduling):
         def _split_scope(self, nodeid):
-            return "browser" if nodeid.startswith("tests/browser/") else "serial"
+            path = nodeid.partition("::")[0]
+            return path if path.startswith("tests/browser/") else "serial"
 
     return TwoKinds(config, log)
 
