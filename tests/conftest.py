@@ -11,6 +11,7 @@ from tests import needs
 # Reasons that no installation mends: who runs the tests, and on which machine.
 MAY_BE_SKIPPED = ("root", "GPU")
 ONLY_MARKED = "browser or serial"  # as `make test` asks for them
+NBGRADERS_STEPS = ("test_canary_stock", "test_the_same_attacks_earn_nothing_through_nbgrader")
 MARKED = re.compile(r"\bmark\.(browser|serial)\b|add_marker")
 
 
@@ -38,8 +39,8 @@ def pytest_ignore_collect(collection_path, config):
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config, log):
-    """With --dist loadscope, the tests that keep the cores busy run one after another, beside them
-    the files of tests in a browser, which mostly wait; whoever is done first takes the next file.
+    """With --dist loadscope, the tests that keep the cores busy run one after another; beside them
+    go those that keep one busy at most, in a browser or in nbgrader's own steps, a file at a time.
     """
     if config.getvalue("dist") != "loadscope":
         return None
@@ -47,8 +48,10 @@ def pytest_xdist_make_scheduler(config, log):
 
     class TwoKinds(LoadScopeScheduling):
         def _split_scope(self, nodeid):
-            path = nodeid.partition("::")[0]
-            return path if path.startswith("tests/browser/") else "serial"
+            path, _, test = nodeid.partition("::")
+            if path.startswith("tests/browser/"):
+                return path
+            return "nbgrader's steps" if test.startswith(NBGRADERS_STEPS) else "serial"
 
     return TwoKinds(config, log)
 
