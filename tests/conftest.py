@@ -40,7 +40,7 @@ def pytest_ignore_collect(collection_path, config):
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config, log):
     """With --dist loadscope, the tests that keep the cores busy run one after another; beside them
-    go those that keep one busy at most, in a browser or in nbgrader's own steps, a file at a time.
+    go those that wait more, in a browser or for nbgrader's own steps, a file at a time.
     """
     if config.getvalue("dist") != "loadscope":
         return None
