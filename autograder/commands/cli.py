@@ -57,7 +57,7 @@ def _readable(text: str) -> str:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; returns the exit status."""
-    gc.set_threshold(50_000, 20, 50)  # imports leave little garbage: a sixth of a command's start
+    gc.set_threshold(50_000, 20, 50)  # imports leave little garbage to look for
     try:
         options = parser().parse_args(arguments)
         _import_jsonschema_without_addresses()

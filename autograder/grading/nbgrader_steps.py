@@ -7,6 +7,7 @@ it printed. Here its cells go into the master's notebook, and run in the sandbox
 import atexit
 import fnmatch
 import json
+import os
 import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -100,11 +101,15 @@ def convert_notebooks(step: Autograde) -> None:
 
     Raises NbGraderException then, for the exit status of the command; formgrader would show its
     user a traceback, and gets the sentences alone.
+
+    nbgrader leaves NBGRADER_EXECUTION set where a grading fails. Under formgrader every notebook
+    that is opened later would inherit it, and shorten its trainings.
     """
     course, found = _course(step), False
     try:
         _convert_notebooks(step)
     finally:
+        os.environ.pop("NBGRADER_EXECUTION", None)
         if course is not None:
             found = _point_at_misplaced(step, course)
     if found and isinstance(step.parent, Application):

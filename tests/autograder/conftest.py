@@ -132,10 +132,3 @@ def nbgrader(built):
         return done.stdout + done.stderr
 
     return run
-
-
-@pytest.fixture(autouse=True)
-def no_trace_of_a_grading():
-    """nbgrader's NBGRADER_EXECUTION outlives a grading that fails, and shortens later trainings."""
-    yield
-    os.environ.pop("NBGRADER_EXECUTION", None)

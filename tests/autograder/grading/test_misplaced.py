@@ -146,6 +146,20 @@ def test_a_students_own_reasons_are_not_taken_for_the_graders(course, monkeypatc
     assert seen == [False]
 
 
+def test_a_grading_that_fails_leaves_the_environment_as_it_was(course, monkeypatch):
+    """formgrader's server hands it on to every notebook, whose trainings would be cut short."""
+    hand_in(course, "ada")
+
+    def run(step, nb, resources):
+        assert "NBGRADER_EXECUTION" in os.environ
+        raise CourseError("killed")
+
+    monkeypatch.setattr(nbgrader_steps.RunInSandbox, "preprocess", run)
+    done = NbGraderAPI(config=Course(course).config).autograde(SLUG, "ada")
+    assert not done["success"] and "killed" in done["log"]
+    assert "NBGRADER_EXECUTION" not in os.environ
+
+
 def test_nbgraders_own_command_says_the_same_and_fails(course):
     shutil.copy(ROOT / "nbgrader_config.py", course)
     (course / "class" / "gradebook.db").unlink()
