@@ -58,7 +58,12 @@ class PackedAttention(MultiHeadAttention):
         if mask is not None and mask.dim() == 3:  # PyTorch's fast kernel takes 2 or 4 axes
             mask = mask.unsqueeze(1)  # (B, 1, T_q, T_k)
         dropout = self.dropout if self.training else 0.0
-        context, _ = attend(q, k, v, mask, dropout, fused=True)  # (B, H, T_q, d_head)
+        if q.dtype == torch.bfloat16 and q.device.type == "cpu":
+            # PyTorch's kernel for CPUs takes ten times as long to go back in bfloat16.
+            with torch.autocast("cpu", enabled=False):
+                context, _ = attend(q.float(), k.float(), v.float(), mask, dropout, fused=True)
+        else:
+            context, _ = attend(q, k, v, mask, dropout, fused=True)  # (B, H, T_q, d_head)
         return self.W_o(context.transpose(1, 2).flatten(2))
 
     def _project(self, x: Tensor, *layers: nn.Linear) -> tuple[Tensor, ...]:
@@ -123,26 +128,35 @@ class FastLoss(ModelAndLoss):
             y = self.model.decoder(y, memory, target_mask, source_mask)  # (B, T_q, d_model)
         real, table = target != PAD, self.model.generator.weight
         rows = y[real].to(table.dtype)  # (n, d_model)
-        return LinearCrossEntropy.apply(rows, table, target[real], self.smoothing)
+        return LinearCrossEntropy.apply(rows, table, target[real], self.smoothing, self.dtype)
 
 
 class LinearCrossEntropy(torch.autograd.Function):
     """Mean label-smoothed cross-entropy of x @ table.T, without ever storing all the logits.
 
-    Called as apply(x (n, d_model), table (vocab_size, d_model), target (n,), smoothing). Both
-    gradients are worked out on the way, a few rows at a time.
+    Called as apply(x (n, d_model), table (vocab_size, d_model), target (n,), smoothing, dtype).
+    Both gradients are worked out on the way, a few rows at a time. dtype is that of the matrix
+    products, None for that of x.
     """
 
     @staticmethod
-    def forward(ctx: Any, x: Tensor, table: Tensor, target: Tensor, smoothing: float) -> Tensor:
+    def forward(
+        ctx: Any,
+        x: Tensor,
+        table: Tensor,
+        target: Tensor,
+        smoothing: float,
+        dtype: torch.dtype | None = None,
+    ) -> Tensor:
         """Return the loss, ()."""
         n, vocab_size = len(x), len(table)
+        left, right = x.to(dtype or x.dtype), table.to(dtype or x.dtype)
         grad_x, grad_table = torch.empty_like(x), torch.zeros_like(table)
         total = x.new_zeros(())
-        for start in range(0, len(x), ROWS):
+        for start in range(0, n, ROWS):
             rows = slice(start, start + ROWS)
             chosen = target[rows, None]  # (ROWS, 1)
-            logits = x[rows] @ table.T  # (ROWS, vocab_size)
+            logits = (left[rows] @ right.T).to(x.dtype)  # (ROWS, vocab_size)
             logits -= logits.amax(dim=1, keepdim=True)
             total -= (1 - smoothing) * logits.gather(1, chosen).sum()
             total -= smoothing / vocab_size * logits.sum()
@@ -152,13 +166,18 @@ class LinearCrossEntropy(torch.autograd.Function):
             logits /= sums
             logits -= smoothing / vocab_size
             logits.scatter_add_(1, chosen, logits.new_full(chosen.shape, smoothing - 1))
-            torch.mm(logits, table, out=grad_x[rows])
-            grad_table.addmm_(logits.T, x[rows])
+            logits = logits.to(right.dtype)
+            if dtype is None:
+                torch.mm(logits, right, out=grad_x[rows])
+                grad_table.addmm_(logits.T, left[rows])
+            else:  # a sum in bfloat16 would forget small gradients
+                grad_x[rows] = logits @ right
+                grad_table += logits.T @ left[rows]
         ctx.save_for_backward(grad_x / n, grad_table / n)
         return total / n
 
     @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor, None, None]:
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
         """Scale the gradients that `forward` worked out."""
         grad_x, grad_table = ctx.saved_tensors
-        return grad * grad_x, grad * grad_table, None, None
+        return grad * grad_x, grad * grad_table, None, None, None

@@ -4,8 +4,10 @@ import pytest
 import torch
 from torch.nn import functional as F
 
+from attention import multi_head_attention
 from attention.multi_head_attention import MultiHeadAttention
 from attention.provided.data import PAD
+from attention.train import acceleration
 from attention.train.acceleration import (
     ByteDropout,
     FastLoss,
@@ -72,6 +74,28 @@ class TestLinearCrossEntropy:
         loss = LinearCrossEntropy.apply(x, table, torch.tensor([1]), 0.0)
         assert loss.item() == 2000
 
+    def test_products_in_bfloat16_are_close(self):
+        torch.manual_seed(0)
+        x, table = torch.randn(2000, 8), torch.randn(17, 8)
+        target, found = torch.randint(17, (2000,)), []
+        for dtype in (None, torch.bfloat16):
+            inputs = [x.clone().requires_grad_(), table.clone().requires_grad_()]
+            loss = LinearCrossEntropy.apply(*inputs, target, 0.1, dtype)
+            found.append([loss, *torch.autograd.grad(loss, inputs)])
+        for exact, rounded in zip(*found, strict=True):
+            assert rounded.dtype == torch.float32 and not torch.equal(rounded, exact)
+            assert (rounded - exact).norm() < 0.01 * exact.norm()
+
+    def test_the_tables_gradient_is_summed_in_float32(self):
+        n = 1000 * acceleration.ROWS  # a sum of so many equal parts stands still in bfloat16
+        table = torch.tensor([[1.0], [-1.0]], requires_grad=True)
+        x, target = torch.ones(n, 1), torch.zeros(n, dtype=torch.int64)
+        found = [
+            torch.autograd.grad(LinearCrossEntropy.apply(x, table, target, 0.0, dtype), table)
+            for dtype in (None, torch.bfloat16)
+        ]
+        torch.testing.assert_close(*found, rtol=0.01, atol=0)
+
 
 class TestFastLoss:
     @pytest.mark.parametrize("by_rows", [True, False])
@@ -114,6 +138,24 @@ class TestPackedAttention:
         torch.testing.assert_close(attention(x, memory, memory, mask), wanted)
         given = attention(x, memory, memory, mask, torch.ones(3), return_weights=True)
         torch.testing.assert_close(given, (wanted, weights))
+
+    def test_in_bfloat16_only_the_projections_are(self, monkeypatch):
+        seen = []
+
+        def attend(q, k, v, *others, **options):
+            seen.extend([q.dtype, k.dtype, v.dtype, torch.is_autocast_enabled("cpu")])
+            return multi_head_attention.attend(q, k, v, *others, **options)
+
+        monkeypatch.setattr(acceleration, "attend", attend)
+        torch.manual_seed(0)
+        attention, x = MultiHeadAttention(12, 3, fused=True), torch.randn(2, 5, 12)
+        attention.__class__ = PackedAttention
+        exact = attention(x, x, x)
+        seen.clear()
+        with torch.autocast("cpu", torch.bfloat16):
+            rounded = attention(x, x, x)
+        assert seen == [torch.float32] * 3 + [False] and rounded.dtype == torch.bfloat16
+        torch.testing.assert_close(rounded.float(), exact, atol=0.02, rtol=0)
 
 
 class TestPrepare:
