@@ -1,7 +1,7 @@
 """The library beside its peers: ``make bench-peers``.
 
     python -m benchmarks.peers [training|attention|decoding …] [--sizes tiny …] [--lengths 512 …]
-        [--device cpu|cuda]
+        [--dtype bfloat16 float32] [--device cpu|cuda]
 
 All contestants of a race do the same work, each in a process of its own, one after the other, in
 several rounds, and compute with one thread. Time is processor time: other programs that run beside
@@ -13,7 +13,9 @@ peer fails.
 
 On CUDA, time is that of the clock, from a GPU that has nothing to do to one that has done its work,
 and memory the peak of PyTorch's allocator. Training multiplies matrices in bfloat16 there, as the
-training command does; attention and decoding stay in float32. The batches are larger.
+training command does; attention and decoding stay in float32. The batches are larger. ``--dtype``
+sets the type in training; with two types each library runs in both, so that each can be judged by
+the one that suits it.
 """
 
 import argparse
@@ -23,6 +25,7 @@ from datetime import date
 
 import torch
 
+from attention.train.settings import DTYPES
 from benchmarks.peers import attention, decoding, training
 from benchmarks.peers.racing import differences, present, race, ratios
 
@@ -59,7 +62,8 @@ def agree(module, contestants, *arguments):
 def race_training(options):
     """Training steps at every size; returns whether all compute the same."""
     fine = True
-    contestants = present(training.CONTESTANTS)
+    libraries = present(training.CONTESTANTS)
+    contestants = training.in_types(libraries, options.dtype)
     for name in options.sizes:
         size, (tokens, count) = training.SIZES[name], training.tokens_of(name, options.device)
         tokens = options.tokens or tokens
@@ -70,12 +74,12 @@ def race_training(options):
             f"\ntraining, {name}: {sizes}; {real / count:,.0f} tokens a step, {count} steps a turn"
         )
         few = tuple(side[:8] for side in batches[0])
-        fine &= agree(training, contestants, size, few, options.device)
+        fine &= agree(training, libraries, size, few, options.device)
         settings = {"size": size, "batches": batches, "device": options.device}
         results = race(contestants, settings, options.rounds, device=options.device)
         show(results, options.device, real)
         for one in results:
-            note = training.DIFFERS.get(one.name, "")
+            note = training.DIFFERS.get(one.name.partition(",")[0], "")
             print(f"  {one.name}: {one.value[0]:,} parameters{note and ', ' + note}", flush=True)
         fine &= len(results) == len(contestants)
     return fine
@@ -131,6 +135,14 @@ def main(arguments=None):
     parser.add_argument("--sizes", nargs="+", choices=training.SIZES, default=sizes)
     parser.add_argument(
         "--tokens", type=int, metavar="N", help="tokens of a training batch on each side"
+    )
+    parser.add_argument(
+        "--dtype",
+        nargs="+",
+        choices=DTYPES,
+        default=["auto"],
+        help="of the matrix products in training; of several, all take part in one race, and the "
+        "ratios compare with the course in the first",
     )
     parser.add_argument("--lengths", nargs="+", type=int, choices=UNITS, default=[*UNITS])
     parser.add_argument("--rounds", type=int, default=7)

@@ -5,6 +5,7 @@ one table for both embeddings and the output. None drops weights of the attentio
 PyTorch's attention kernel. Where an architecture differs, DIFFERS says so.
 """
 
+import functools
 import random
 
 import torch
@@ -164,9 +165,14 @@ def tokens_of(name, device):
     return (ON_CUDA if device == "cuda" else TOKENS)[name]
 
 
-def autocast_dtype(device):
-    """The type in which the training command multiplies matrices of its own accord, or None."""
-    return torch.bfloat16 if device == "cuda" and torch.cuda.is_bf16_supported() else None
+def autocast_dtype(device, dtype="auto"):
+    """The type of the matrix products, None for float32: auto is what the training command takes.
+
+    dtype  one of attention.train.settings.DTYPES
+    """
+    if dtype == "auto":
+        return torch.bfloat16 if device == "cuda" and torch.cuda.is_bf16_supported() else None
+    return torch.bfloat16 if dtype == "bfloat16" else None
 
 
 def prepare_device(device, batches):
@@ -176,7 +182,7 @@ def prepare_device(device, batches):
     return [tuple(side.to(device) for side in batch) for batch in batches]
 
 
-def step_of_course(size, batches, device="cpu"):
+def step_of_course(size, batches, device="cpu", dtype="auto"):
     """The step of `python -m attention.train`, with its model."""
     batches, place = prepare_device(device, batches), torch.device(device)
     sizes = {name: value for name, value in size.items() if name != "vocab_size"}
@@ -184,7 +190,7 @@ def step_of_course(size, batches, device="cpu"):
         **sizes, dropout=DROPOUT, smoothing=SMOOTHING, tied="all", max_norm=MAX_NORM
     )
     model = prepare(course(size, dropout=DROPOUT), place)
-    step = Step(model, settings, place, autocast_dtype(device))
+    step = Step(model, settings, place, autocast_dtype(device, dtype))
 
     def run():
         return [step([batch]).item() for batch in batches]
@@ -192,12 +198,12 @@ def step_of_course(size, batches, device="cpu"):
     return step.model, run
 
 
-def step_of_peer(kind, size, batches, device="cpu"):
+def step_of_peer(kind, size, batches, device="cpu", dtype="auto"):
     """The usual loop of PyTorch around a peer's model."""
     batches = prepare_device(device, batches)
     torch.manual_seed(0)
     model = kind(**size).to(device)
-    loss = ModelAndLoss(model, SMOOTHING, autocast_dtype(device)).loss
+    loss = ModelAndLoss(model, SMOOTHING, autocast_dtype(device, dtype)).loss
     optimizer = torch.optim.AdamW(
         model.parameters(), betas=BETAS, eps=EPS, weight_decay=0.0, fused=True
     )
@@ -225,10 +231,10 @@ def kind_of(name):
     return {"nn.Transformer": NNTransformer, "x-transformers": XTransformers}[name]
 
 
-def make(name, size, batches, device="cpu"):
+def make(name, size, batches, device="cpu", dtype="auto"):
     """One pass over the batches as a function; it returns (parameters, loss of each step)."""
-    made = step_of_course(size, batches, device) if name == "course" else None
-    model, run = made or step_of_peer(kind_of(name), size, batches, device)
+    made = step_of_course(size, batches, device, dtype) if name == "course" else None
+    model, run = made or step_of_peer(kind_of(name), size, batches, device, dtype)
     count = sum(parameter.numel() for parameter in model.parameters() if parameter.requires_grad)
     return lambda: (count, run())
 
@@ -261,3 +267,20 @@ CONTESTANTS = [
     Contestant("x-transformers", make, "x-transformers"),
     Contestant("MarianMT", make, "transformers"),
 ]
+
+
+def in_types(contestants, dtypes):
+    """Each contestant once for every dtype, which its name tells if there are several."""
+    return [
+        Contestant(
+            f"{one.name}, {dtype}" if len(dtypes) > 1 else one.name,
+            functools.partial(_make_in, one.name, dtype),
+            one.package,
+        )
+        for dtype in dtypes
+        for one in contestants
+    ]
+
+
+def _make_in(name, dtype, _, **settings):
+    return make(name, **settings, dtype=dtype)

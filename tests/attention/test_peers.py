@@ -121,10 +121,22 @@ def test_the_table_of_a_race_has_a_row_for_each(capsys, monkeypatch):
     monkeypatch.setitem(training.SIZES, "tiny", SIZE)
     monkeypatch.setitem(training.TOKENS, "tiny", (64, 1))
     monkeypatch.setattr(training, "CONTESTANTS", training.CONTESTANTS[:1])
-    assert peers.main(["training", "--sizes", "tiny", "--rounds", "2"]) == 0
+    types = ["--dtype", "bfloat16", "float32"]
+    assert peers.main(["training", "--sizes", "tiny", "--rounds", "2", *types]) == 0
     shown = capsys.readouterr().out
-    assert re.search(r"^  course .* 1\.00 \(1\.00–1\.00\) .* 1\.00$", shown, re.MULTILINE)
+    first = r"^  course, bfloat16 .* 1\.00 \(1\.00–1\.00\) .* 1\.00$"
+    assert re.search(first, shown, re.MULTILINE)
+    assert re.search(r"^  course, float32 .*\)", shown, re.MULTILINE)
     assert "parameters" in shown
+
+
+def test_contestants_are_named_by_their_type_only_if_there_are_several():
+    names = [one.name for one in training.CONTESTANTS]
+    assert [one.name for one in training.in_types(training.CONTESTANTS, ["auto"])] == names
+    both = training.in_types(training.CONTESTANTS[:2], ["bfloat16", "float32"])
+    assert [one.name for one in both] == [
+        "course, bfloat16", "nn.Transformer, bfloat16", "course, float32", "nn.Transformer, float32"
+    ]  # fmt: skip
 
 
 def test_a_step_has_the_tokens_that_are_asked_for(capsys, monkeypatch):
@@ -237,9 +249,9 @@ def test_steps_in_bfloat16_learn_as_those_in_float32(name, monkeypatch):
     monkeypatch.setattr(training, "DROPOUT", 0.0)
     monkeypatch.setattr("benchmarks.training.DROPOUT", 0.0)
     batches = training.make_batches(SIZE, 64, 2)
-    _, exact = training.make(name, SIZE, batches)()
-    monkeypatch.setattr(training, "autocast_dtype", lambda device: torch.bfloat16)
-    _, found = training.make(name, SIZE, batches)()
+    (_, exact), (_, found) = (
+        training.make(name, SIZE, batches, dtype=dtype)() for dtype in ("auto", "bfloat16")
+    )
     # MarianMT's dropouts are its own: its losses differ by them as well.
     assert found == pytest.approx(exact, rel=0.05 if name == "MarianMT" else 0.01)
     assert found != exact
