@@ -59,10 +59,9 @@ class PackedAttention(MultiHeadAttention):
             mask = mask.unsqueeze(1)  # (B, 1, T_q, T_k)
         dropout = self.dropout if self.training else 0.0
         if q.dtype == torch.bfloat16 and q.device.type == "cpu":
-            # PyTorch's kernel for CPUs takes ten times as long to go back in bfloat16.
-            with torch.autocast("cpu", enabled=False):
-                context, _ = attend(q.float(), k.float(), v.float(), mask, dropout, fused=True)
-        else:
+            # PyTorch's kernel for CPUs takes several times as long to go back in bfloat16.
+            q, k, v = q.float(), k.float(), v.float()
+        with torch.autocast(q.device.type, enabled=False):  # which would shorten them again
             context, _ = attend(q, k, v, mask, dropout, fused=True)  # (B, H, T_q, d_head)
         return self.W_o(context.transpose(1, 2).flatten(2))
 
@@ -167,12 +166,8 @@ class LinearCrossEntropy(torch.autograd.Function):
             logits -= smoothing / vocab_size
             logits.scatter_add_(1, chosen, logits.new_full(chosen.shape, smoothing - 1))
             logits = logits.to(right.dtype)
-            if dtype is None:
-                torch.mm(logits, right, out=grad_x[rows])
-                grad_table.addmm_(logits.T, left[rows])
-            else:  # a sum in bfloat16 would forget small gradients
-                grad_x[rows] = logits @ right
-                grad_table += logits.T @ left[rows]
+            grad_x[rows] = logits @ right
+            grad_table += logits.T @ left[rows]  # a sum in bfloat16 would forget small gradients
         ctx.save_for_backward(grad_x / n, grad_table / n)
         return total / n
 

@@ -33,6 +33,15 @@ def choose_device(name: str | None) -> torch.device:
     return device
 
 
+def dtype_of_products(setting: str, device: torch.device) -> torch.dtype | None:
+    """The type in which a training multiplies matrices: None is float32.
+
+    setting  one of settings.DTYPES; auto is bfloat16 on a GPU that has it, else float32
+    """
+    has = device.type == "cuda" and torch.cuda.is_bf16_supported()
+    return torch.bfloat16 if setting == "bfloat16" or (setting == "auto" and has) else None
+
+
 def join(device: torch.device) -> None:
     """Join the processes that torchrun started, if it did."""
     if int(os.environ.get("WORLD_SIZE", 1)) > 1:

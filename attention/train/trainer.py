@@ -17,6 +17,7 @@ from attention.provided.model_file import put, weights_of
 from attention.provided.progress import Bar
 from attention.train.acceleration import prepare
 from attention.train.corpora import Pairs
+from attention.train.devices import dtype_of_products
 from attention.train.fittings import furnish
 from attention.train.model import about_model, make_model
 from attention.train.run_folder import Row, RunFolder, RunFolderError
@@ -68,10 +69,7 @@ class Trainer:
         if settings.compile:
             for stack in (self.model.encoder, self.model.decoder):
                 stack.compile(dynamic=True)
-        bfloat16 = settings.dtype == "bfloat16" or (
-            settings.dtype == "auto" and device.type == "cuda" and torch.cuda.is_bf16_supported()
-        )
-        dtype = torch.bfloat16 if bfloat16 else None
+        dtype = dtype_of_products(settings.dtype, device)
         self.step = Step(self.model, settings, device, dtype)
         self.evaluation = Evaluation(self.model, dtype=dtype)
         self.batches, self.held_out = self._cut("train"), self._cut("val")

@@ -15,6 +15,7 @@ from torch.nn import functional as F
 from attention.provided.data import EOS, PAD, pad
 from attention.sequence_to_sequence import shift_right
 from attention.train.acceleration import prepare
+from attention.train.devices import dtype_of_products
 from attention.train.settings import Settings
 from attention.train.step import Step
 from attention.training import ModelAndLoss, batch_by_tokens
@@ -165,16 +166,6 @@ def tokens_of(name, device):
     return (ON_CUDA if device == "cuda" else TOKENS)[name]
 
 
-def autocast_dtype(device, dtype="auto"):
-    """The type of the matrix products, None for float32: auto is what the training command takes.
-
-    dtype  one of attention.train.settings.DTYPES
-    """
-    if dtype == "auto":
-        return torch.bfloat16 if device == "cuda" and torch.cuda.is_bf16_supported() else None
-    return torch.bfloat16 if dtype == "bfloat16" else None
-
-
 def prepare_device(device, batches):
     """Set what the training command sets on a GPU; returns the batches on the device."""
     if device == "cuda":
@@ -190,7 +181,7 @@ def step_of_course(size, batches, device="cpu", dtype="auto"):
         **sizes, dropout=DROPOUT, smoothing=SMOOTHING, tied="all", max_norm=MAX_NORM
     )
     model = prepare(course(size, dropout=DROPOUT), place)
-    step = Step(model, settings, place, autocast_dtype(device, dtype))
+    step = Step(model, settings, place, dtype_of_products(dtype, place))
 
     def run():
         return [step([batch]).item() for batch in batches]
@@ -203,7 +194,8 @@ def step_of_peer(kind, size, batches, device="cpu", dtype="auto"):
     batches = prepare_device(device, batches)
     torch.manual_seed(0)
     model = kind(**size).to(device)
-    loss = ModelAndLoss(model, SMOOTHING, autocast_dtype(device, dtype)).loss
+    products = dtype_of_products(dtype, torch.device(device))
+    loss = ModelAndLoss(model, SMOOTHING, products).loss
     optimizer = torch.optim.AdamW(
         model.parameters(), betas=BETAS, eps=EPS, weight_decay=0.0, fused=True
     )

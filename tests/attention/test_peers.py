@@ -7,6 +7,7 @@ import pytest
 import torch
 
 from attention.provided.data import PAD
+from attention.train.devices import dtype_of_products
 from benchmarks import scaling
 from benchmarks.peers import __main__ as peers
 from benchmarks.peers import attention, decoding, racing, training
@@ -241,7 +242,7 @@ def test_without_a_gpu_cuda_is_refused(capsys, monkeypatch):
     with pytest.raises(SystemExit):
         peers.main(["decoding", "--device", "cuda"])
     assert "--device cuda: this machine, or this PyTorch, has none" in capsys.readouterr().err
-    assert training.autocast_dtype("cpu") is None
+    assert dtype_of_products("auto", torch.device("cpu")) is None
 
 
 @pytest.mark.parametrize("name", ["course", *INSTALLED])

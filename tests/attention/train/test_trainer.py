@@ -93,6 +93,16 @@ def test_it_learns(pairs, tmp_path):
     assert len(validation) == 3 and validation[-1] < validation[0]
 
 
+def test_in_bfloat16_the_losses_are_those_of_float32_but_for_rounding(pairs, tmp_path):
+    exact, short = (
+        train(pairs, tmp_path / dtype, dtype=dtype, dropout=0.0) for dtype in ("auto", "bfloat16")
+    )
+    assert short.step.dtype == short.evaluation.dtype == torch.bfloat16
+    assert losses(short.rows) != losses(exact.rows)
+    assert losses(short.rows) == pytest.approx(losses(exact.rows), rel=0.02)
+    assert {parameter.dtype for parameter in short.model.parameters()} == {torch.float32}
+
+
 def test_every_epoch_reads_every_sentence_once(pairs, tmp_path):
     made = trainer(pairs, tmp_path)
     for epoch in range(3):
