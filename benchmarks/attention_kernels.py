@@ -6,10 +6,11 @@ Every block is one run: its rows take turns, so that a busy machine slows all of
 ratios compare with its first row (below 1 is faster, or smaller). The layers have a block for each
 kind of mask, which all rows get, and the fused layer one more for shapes of masks. Plain attention
 is shown with tables (B, H, T, T) that are allocated anew, as they are, and with tables that are
-kept. Time is the shortest of all repeats, since other programs can only add to it; with --threads 1
-it is processor time. Backward computes the gradients of the inputs and of all parameters. Memory is
-the peak above what was allocated before, inputs and weights left out. On a CPU it is that of
-PyTorch's allocator, counted by its profiler.
+kept, the fused kernel in float32 and, with the conversions, in bfloat16. Time is the shortest of
+all repeats, since other programs can only add to it; with --threads 1 it is processor time.
+Backward computes the gradients of the inputs and of all parameters. Memory is the peak above what
+was allocated before, inputs and weights left out. On a CPU it is that of PyTorch's allocator,
+counted by its profiler.
 """
 
 import argparse
@@ -116,6 +117,17 @@ def tables(T, device):
         "plain, new tables": named["masked_attention"],
         "plain, kept tables": (kept, []),
     }
+
+
+def types(T, device):
+    """Inputs q, k, v in float32, and the fused kernel in that type and in bfloat16."""
+    inputs, named = kernels(T, device)
+    fused, _ = named["F.scaled_dot_product_attention"]
+
+    def short(q, k, v):
+        return fused(q.bfloat16(), k.bfloat16(), v.bfloat16()).float()
+
+    return inputs, {"fused, float32": (fused, []), "fused, bfloat16": (short, [])}
 
 
 def action(function, parameters, inputs, backward):
@@ -246,6 +258,7 @@ def main(arguments=None):
                     ratios = block(f"layer, {name}", make, T, device, backward, seconds)
                     fused = ratios["MultiHeadAttention, fused"]
                     summary.append((device, f"T={T}", name, _way(backward), *fused))
+                block("attention, its type", types, T, device, backward, seconds)
                 under = block("layer, shapes of masks", shapes, T, device, backward, seconds)
                 masked += [
                     (device, f"T={T}", name, _way(backward), *ratio)

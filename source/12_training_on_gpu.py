@@ -516,8 +516,10 @@ legend = plots.legend(ax, fontsize=8, loc="upper left", bbox_to_anchor=(1, 1))
 # dotted: what the step would reach if all of it ran as fast as one large matrix product.* A bar
 # that passes its line says that the step's own products ran faster than that large one. Whether
 # bfloat16 helps depends on the machine: one with units for bfloat16 gets faster, others have to
-# convert. The two products above tell which yours is. `make bench-train` climbs with more patience,
-# and `docs/training.md` has its figures.
+# convert. The two products above tell which yours is. And where bfloat16 is kept on a CPU, fused
+# attention may be taken off: there PyTorch's kernel goes back slowly in that type unless sentences
+# are long, which is why the training command leaves attention in float32. `make bench-train` climbs
+# with more patience, and `docs/training.md` has its figures.
 #
 # ## Recurrent or attention: the clock
 # Lesson 02 said that a recurrent network cannot work on all positions at once, and lesson 10 that a

@@ -59,7 +59,7 @@ class PackedAttention(MultiHeadAttention):
             mask = mask.unsqueeze(1)  # (B, 1, T_q, T_k)
         dropout = self.dropout if self.training else 0.0
         if q.dtype == torch.bfloat16 and q.device.type == "cpu":
-            # PyTorch's kernel for CPUs takes several times as long to go back in bfloat16.
+            # For sentences, PyTorch's kernel for CPUs goes back many times as slowly in bfloat16.
             q, k, v = q.float(), k.float(), v.float()
         with torch.autocast(q.device.type, enabled=False):  # which would shorten them again
             context, _ = attend(q, k, v, mask, dropout, fused=True)  # (B, H, T_q, d_head)

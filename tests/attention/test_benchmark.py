@@ -40,3 +40,8 @@ def test_the_table_ends_with_the_fused_layer(capsys):
     assert over_no_mask.count("  cpu   T=16") == 6
     assert over_no_mask.count("mask (T, T)") == 2
     assert shown.count("layer, causal mask (T, T), cpu, T=16, forward") == 2
+
+
+def test_the_kernel_in_bfloat16_gives_the_same_but_for_rounding():
+    inputs, named = attention_kernels.types(16, "cpu")
+    assert 0 < attention_kernels.agree([function for function, _ in named.values()], inputs) < 0.05
