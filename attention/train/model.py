@@ -15,7 +15,12 @@ SIZES = ("d_model", "n_heads", "d_ff", "n_layers", "dropout", "pre_norm", "tied"
 def make_model(settings: dict[str, Any], source: Vocabulary, target: Vocabulary) -> Transformer:
     """The untrained Transformer of some settings, a dict, for two vocabularies."""
     sizes = {name: settings[name] for name in SIZES}
-    return Transformer(len(source), len(target), **sizes, fused=True)
+    made = Transformer(len(source), len(target), **sizes, fused=True)
+    if not settings.get("drop_hidden", True):  # which files of earlier versions do not say
+        layers: list[Any] = [*made.encoder.layers, *made.decoder.layers]
+        for layer in layers:
+            layer.feed_forward.dropout.p = 0.0
+    return made
 
 
 def about_model(settings: Settings, pairs: Pairs) -> dict[str, Any]:

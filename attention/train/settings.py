@@ -28,6 +28,7 @@ class Settings:
     d_ff: int = setting(256, "hidden units of the feed-forward networks", low=1)
     n_layers: int = setting(2, "layers of the encoder, and of the decoder", low=1)
     dropout: float = setting(0.1, "probability of dropout", low=0.0, below=1.0)
+    drop_hidden: bool = setting(True, "dropout of the feed-forward networks' hidden units, too")
     pre_norm: bool = setting(True, "LayerNorm before the sublayers")
     tied: str = setting("none", f"which tables are one: {', '.join(TIED)}")
     steps: int = setting(1000, "how many steps to take", low=1)

@@ -178,6 +178,16 @@ def test_a_training_that_diverges_between_two_looks_names_the_step(pairs, tmp_pa
         made._evaluate(made.rows[-1])
 
 
+@pytest.mark.parametrize("drop_hidden", [True, False])
+def test_hidden_units_are_dropped_unless_one_says_otherwise(pairs, tmp_path, drop_hidden):
+    made = trainer(pairs, tmp_path, drop_hidden=drop_hidden).model.train()
+    x = torch.ones(5, 16)
+    for layer in (*made.encoder.layers, *made.decoder.layers):
+        feed_forward = layer.feed_forward
+        assert torch.equal(feed_forward(x), feed_forward.eval()(x)) is not drop_hidden
+        assert not layer.dropout(x).all()  # updates are dropped in any case
+
+
 def test_the_state_of_another_model_is_refused(pairs, tmp_path):
     train(pairs, tmp_path / "run", steps=3)
     with pytest.raises(ModelFileError, match="state.safetensors holds weights of another model"):
