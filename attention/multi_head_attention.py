@@ -53,7 +53,7 @@ def attend(q, k, v, mask=None, dropout=0.0, fused=False):
     q, k, v  (B, H, T_q, d_head), (B, H, T_k, d_head), (B, H, T_k, d_head)
     mask     None, or bool that broadcasts to (B, H, T_q, T_k); True = may attend
     dropout  probability that a weight is dropped in this call
-    fused    use PyTorch's kernel: faster, and it never stores the weights, so these are None
+    fused    use PyTorch's kernel, often faster; it does not return the weights: they are None
     """
     if fused:
         return F.scaled_dot_product_attention(q, k, v, attn_mask=mask, dropout_p=dropout), None
