@@ -509,6 +509,7 @@ for (kind, peak), style in zip(peaks.items(), ("--", ":"), strict=True):
     ax.axvline(T * peak / flops, color=plots.VERMILION, linestyle=style, linewidth=1.2, label=label)
 ax.invert_yaxis()
 ax.set(xlabel="target tokens/s", title="training on this machine")
+ax.locator_params(axis="x", nbins=5)  # else long numbers run into one another
 legend = plots.legend(ax, fontsize=8, loc="upper left", bbox_to_anchor=(1, 1))
 
 # %% [markdown]

@@ -4,7 +4,10 @@ import dataclasses
 from pathlib import Path
 from typing import Any
 
+from torch import nn
+
 from attention.provided.model_file import load, put
+from attention.provided.sublayers import Sublayers
 from attention.train.corpora import Pairs, Vocabulary, vocabulary
 from attention.train.settings import Settings
 from attention.transformer import Transformer
@@ -17,9 +20,9 @@ def make_model(settings: dict[str, Any], source: Vocabulary, target: Vocabulary)
     sizes = {name: settings[name] for name in SIZES}
     made = Transformer(len(source), len(target), **sizes, fused=True)
     if not settings.get("drop_hidden", True):  # which files of earlier versions do not say
-        layers: list[Any] = [*made.encoder.layers, *made.decoder.layers]
-        for layer in layers:
-            layer.feed_forward.dropout.p = 0.0
+        for module in made.modules():
+            if isinstance(module, Sublayers):
+                module.feed_forward.dropout = nn.Dropout(0.0)
     return made
 
 
