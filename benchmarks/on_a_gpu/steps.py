@@ -100,7 +100,7 @@ def settings(plan, steps):
     options |= SMALL if plan.small else {}
     if every != EVERY:
         options["--every"] = every
-    return [word for pair in options.items() for word in pair]
+    return [*(word for pair in options.items() for word in pair), "--no-drop-hidden"]
 
 
 def saved_every(plan):
