@@ -335,9 +335,9 @@ for name, (q, k) in runs.items():
     for attend in (masked_attention, F.scaled_dot_product_attention):
         run = lambda attend=attend, q=q, k=k: attend(q, k, k)  # noqa: E731
         with torch.no_grad():
-            forward = measure.milliseconds(run, repeats=3)
+            forward = measure.milliseconds(run, repeats=5)
         inputs = [q] if q is k else [q, k]
-        spent.append((forward, measure.milliseconds(measure.both_ways(run, inputs), repeats=3)))
+        spent.append((forward, measure.milliseconds(measure.both_ways(run, inputs), repeats=5)))
     (dense, dense_both), (fused, fused_both) = spent
     numbers = f"{dense:9.1f}  {fused:6.1f}{dense_both:13.1f}  {fused_both:6.1f}"
     print(f"{name:<22}{q.shape[2] * k.shape[2]:10,}{numbers}")

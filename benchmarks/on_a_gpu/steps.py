@@ -91,6 +91,7 @@ def settings(plan, steps):
     """The options of a training of so many steps: with 8 000, those of docs/training.md."""
     every = min(saved_every(plan), steps)
     options = {
+        "--merges": 10000,
         "--dropout": 0.3,
         "--steps": steps,
         "--max-tokens": 8192,
