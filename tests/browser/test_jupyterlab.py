@@ -106,7 +106,9 @@ def test_instructor_reads_a_score_in_formgrader(browser, course, home):
         form.get_by_role("row", name=SLUG).wait_for()
         assert form.get_by_text("exchange directory").count() == 0, "formgrader warns"
         form.get_by_role("link", name="Manual Grading").click()
-        for _ in ("the assignment", "its notebook"):
+        # A click does not wait for its page, and the page before has such a link, too.
+        for column in ("Assignment ID", "Notebook ID"):
+            form.get_by_role("columnheader", name=column).wait_for()
             form.get_by_role("row", name=SLUG).get_by_role("link", name=SLUG).click()
         form.get_by_role("button", name="Show All Names").wait_for()
         rows = form.locator("tbody tr")
