@@ -16,6 +16,8 @@ from attention.provided import mine
 from attention.provided.mine import RECORD, MineError, Piece
 from attention.train import own, trial
 from attention.train.__main__ import main
+from attention.train.fittings import furnish
+from attention.train.model import make_model
 from attention.train.run_folder import RunFolder
 from autograder.mistakes import masked_attention, training
 
@@ -253,6 +255,17 @@ def test_pieces_are_put_in_place_and_taken_back(every):
     assert mha["merge_heads"] is other.library["merge_heads"]
     mine.take_back()
     assert (transformer.Translator, multi_head_attention.MultiHeadAttention) == before
+
+
+@pytest.mark.parametrize("drop_hidden", [True, False])
+def test_hidden_units_of_ones_own_are_dropped_as_the_settings_say(every, drop_hidden):
+    pieces, (settings, pairs, _) = mine.load(every), small()
+    mine.put(pieces, ["FeedForward"])
+    settings = dataclasses.replace(settings, dropout=0.5, drop_hidden=drop_hidden)
+    made = furnish(make_model(dataclasses.asdict(settings), pairs.source, pairs.target))
+    feed_forward, x = made.encoder.layers[0].feed_forward, torch.ones(5, 16)
+    assert type(feed_forward) is pieces.own["FeedForward"]
+    assert torch.equal(feed_forward.train()(x), feed_forward.eval()(x)) is not drop_hidden
 
 
 def test_what_cannot_be_used_is_one_sentence(every, tmp_path, capsys):
