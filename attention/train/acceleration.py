@@ -8,6 +8,7 @@ from torch.nn import functional as F
 
 from attention.multi_head_attention import MultiHeadAttention, attend
 from attention.provided.data import PAD
+from attention.provided.sublayers import Sublayers
 from attention.sequence_to_sequence import shift_right
 from attention.training import ModelAndLoss
 from attention.transformer import Transformer, masks_from_tokens
@@ -29,10 +30,65 @@ class ByteDropout(nn.Module):
         """Drop entries of x (...) and scale the others up; out of training, return x."""
         if not self.training or not self.threshold:
             return x
+        return Dropped.apply(x, *self._draw(x))
+
+    def _draw(self, x: Tensor) -> tuple[Tensor, float]:
+        """Which entries of x to keep, 1 or 0 in a byte each, and what to multiply them with."""
         n = x.numel()
         noise = torch.empty(n // 8 + 1, dtype=torch.int64).random_(-(2**63), None)
-        kept = noise.view(torch.uint8)[:n].view(x.shape) >= self.threshold
-        return x * (kept * (256 / (256 - self.threshold))).to(x.dtype)
+        kept = noise.view(torch.uint8)[:n].view(x.shape)
+        # In place, so that they stay numbers: PyTorch is many times as slow with bool.
+        return kept.ge_(self.threshold), 256 / (256 - self.threshold)
+
+
+class Dropped(torch.autograd.Function):
+    """Dropout that remembers one byte for each number: apply(x (...), kept (...) uint8, scale)."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, kept: Tensor, scale: float) -> Tensor:
+        """Return x times the scale where it is kept, 0 elsewhere, (...)."""
+        ctx.save_for_backward(kept)
+        ctx.scale = scale
+        return kept.to(x.dtype).mul_(x).mul_(scale)
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+        """Treat the gradient likewise."""
+        (kept,) = ctx.saved_tensors
+        return kept.to(grad.dtype).mul_(grad).mul_(ctx.scale), None, None
+
+
+class ByteDropoutOfReLU(ByteDropout):
+    """ReLU and ByteDropout in one, which remembers nothing but what it returns."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return the positive entries of x (...), in training those of them that are kept."""
+        if not self.training or not self.threshold:
+            return torch.relu(x)
+        return DroppedReLU.apply(x, *self._draw(x))
+
+
+class DroppedReLU(torch.autograd.Function):
+    """ReLU, then dropout: apply(x (...), kept (...) uint8, scale).
+
+    The next layer remembers the result anyway, and only where that is positive does a gradient
+    pass, so there is nothing else to remember.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, kept: Tensor, scale: float) -> Tensor:
+        """Return x times the scale where it is kept and positive, 0 elsewhere, (...)."""
+        y = kept.to(x.dtype).mul_(x).mul_(scale).relu_()
+        ctx.save_for_backward(y)
+        ctx.scale = scale
+        return y
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+        """Let the gradient pass where the number passed, as ReLU does."""
+        (y,) = ctx.saved_tensors
+        passed: Tensor = torch.ops.aten.threshold_backward(grad, y, 0)
+        return passed.mul_(ctx.scale), None, None
 
 
 class PackedAttention(MultiHeadAttention):
@@ -85,6 +141,9 @@ def prepare(model: Transformer, device: torch.device) -> Transformer:
             attention.dropout = 0.0
     if device.type == "cpu":
         for module in list(model.modules()):
+            if isinstance(module, Sublayers):
+                parts: Any = module.feed_forward
+                parts.relu, parts.dropout = nn.Identity(), ByteDropoutOfReLU(parts.dropout.p)
             for name, child in module.named_children():
                 if isinstance(child, nn.Dropout):
                     setattr(module, name, ByteDropout(child.p))
@@ -167,12 +226,15 @@ class LinearCrossEntropy(torch.autograd.Function):
             logits.scatter_add_(1, chosen, logits.new_full(chosen.shape, smoothing - 1))
             logits = logits.to(right.dtype)
             grad_x[rows] = logits @ right
-            grad_table += logits.T @ left[rows]  # a sum in bfloat16 would forget small gradients
-        ctx.save_for_backward(grad_x / n, grad_table / n)
+            if logits.dtype == grad_table.dtype:
+                grad_table.addmm_(logits.T, left[rows])
+            else:  # a sum in bfloat16 would forget small gradients
+                grad_table += logits.T @ left[rows]
+        ctx.save_for_backward(grad_x.div_(n), grad_table.div_(n))
         return total / n
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
-        """Scale the gradients that `forward` worked out."""
+        """Scale the gradients that `forward` worked out, in place: once, else PyTorch complains."""
         grad_x, grad_table = ctx.saved_tensors
-        return grad * grad_x, grad * grad_table, None, None, None
+        return grad_x.mul_(grad), grad_table.mul_(grad), None, None, None

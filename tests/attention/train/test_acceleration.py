@@ -10,6 +10,7 @@ from attention.provided.data import PAD
 from attention.train import acceleration
 from attention.train.acceleration import (
     ByteDropout,
+    ByteDropoutOfReLU,
     FastLoss,
     LinearCrossEntropy,
     PackedAttention,
@@ -25,6 +26,21 @@ def small(**options):
     torch.manual_seed(0)
     sizes = {"d_model": 16, "n_heads": 2, "d_ff": 24, "n_layers": 2, "dropout": 0.5} | options
     return Transformer(11, 13, **sizes)
+
+
+def remembered(forward):
+    """Bytes of all that autograd keeps of a forward pass for the backward pass, each once."""
+    kept = {}
+
+    def note(tensor):
+        storage = tensor.untyped_storage()
+        kept[storage.data_ptr()] = storage.nbytes(), tensor
+        return tensor
+
+    with torch.autograd.graph.saved_tensors_hooks(note, lambda tensor: tensor):
+        result = forward()
+    assert result.requires_grad
+    return sum(size for size, _ in kept.values())
 
 
 class TestByteDropout:
@@ -54,6 +70,38 @@ class TestByteDropout:
         x = torch.randn(3, 5)
         assert ByteDropout(p).train(training)(x) is x
 
+    def test_remembers_a_byte_for_each_number(self):
+        x = torch.ones(30, 40, requires_grad=True)
+        assert 30 * 40 <= remembered(lambda: ByteDropout(0.5)(x)) <= 30 * 40 + 8
+
+
+class TestByteDropoutOfReLU:
+    @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+    def test_is_byte_dropout_after_relu(self, dtype):
+        found = []
+        for module in (
+            torch.nn.Sequential(torch.nn.ReLU(), ByteDropout(0.25)),
+            ByteDropoutOfReLU(0.25),
+        ):
+            torch.manual_seed(0)
+            x = torch.randn(30, 40).to(dtype).requires_grad_()
+            y = module(x)
+            found.append((y, *torch.autograd.grad((y * y).sum(), x)))
+        (y, _), _ = found
+        assert 0.3 < (y > 0).float().mean().item() < 0.45  # half are positive, a quarter is dropped
+        torch.testing.assert_close(found[1], found[0], rtol=0, atol=0)
+
+    @pytest.mark.parametrize("p, training", [(0.5, False), (0.0, True)])
+    def test_is_relu_in_evaluation_and_for_p_0(self, p, training):
+        x = torch.randn(3, 5)
+        assert torch.equal(ByteDropoutOfReLU(p).train(training)(x), x.relu())
+
+    @pytest.mark.parametrize("p", [0.0, 0.5])
+    def test_a_feed_forward_network_remembers_its_hidden_units_once(self, p):
+        layer = prepare(small(dropout=p), CPU).encoder.layers[0].feed_forward
+        x = torch.randn(30, 16)
+        assert remembered(lambda: layer(x)) == 4 * 30 * (16 + 24) + 4 * 16 * 24
+
 
 class TestLinearCrossEntropy:
     @pytest.mark.parametrize("n", [1, 5, 300])
@@ -73,6 +121,13 @@ class TestLinearCrossEntropy:
         x, table = torch.tensor([[1000.0]]), torch.tensor([[1.0], [-1.0]])
         loss = LinearCrossEntropy.apply(x, table, torch.tensor([1]), 0.0)
         assert loss.item() == 2000
+
+    def test_going_back_twice_is_an_error_and_not_a_wrong_gradient(self):
+        x, table = torch.ones(3, 2, requires_grad=True), torch.ones(5, 2)
+        loss = 2 * LinearCrossEntropy.apply(x, table, torch.tensor([1, 2, 4]), 0.1)
+        loss.backward(retain_graph=True)
+        with pytest.raises(RuntimeError, match="inplace"):
+            loss.backward()
 
     def test_products_in_bfloat16_are_close(self):
         torch.manual_seed(0)
