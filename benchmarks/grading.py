@@ -9,10 +9,13 @@ nbgrader.
 Then a class of 300 shows what a second worker brings: processes of this machine's own, and workers
 of a Dask cluster, which have graded before. Two are timed before and after one, and again the
 slower time counts. Four hand-ins alone show what the start costs, mostly imports, which a second
-worker cannot share. The first line says what a second process brings to a loop of plain Python.
+worker cannot share. What the machine itself allows, two lines before say: what a second process
+brings to a loop of plain Python, and what two gradings of half the class by one worker each, which
+share nothing but the machine, do at once.
 """
 
 import argparse
+import concurrent.futures
 import contextlib
 import multiprocessing
 import os
@@ -135,9 +138,11 @@ def against_stock(folder, count):
 def scaling(folder, count):
     """Grade one class with one worker and with two, of this machine's own and of a cluster."""
     course, alone = folder / "scaling", folder / "alone"
-    _released(course, count, stock=False)
-    _released(alone, 4, stock=False)
+    halves = [folder / "half", folder / "other half"]
+    for place, size in {course: count, alone: 4, **dict.fromkeys(halves, count // 2)}.items():
+        _released(place, size, stock=False)
     print(f"Two loops of plain Python at once do {_loops():.2f} times as much as one.")
+    print(f"Two gradings apart do {_apart(halves):.2f} times as much as one.", flush=True)
     for kind, grade in {"own": _own, "Dask": _on_cluster}.items():
         report(f"1 {kind} worker", 4, *grade(alone, 1))
         seconds = []
@@ -173,6 +178,17 @@ def _loops(steps=20_000_000):
             one.join()
         spent.append(time.monotonic() - start)
     return 2 * spent[0] / spent[1]
+
+
+def _apart(courses):
+    """What gradings of two courses do together, one worker each, as a multiple of one alone."""
+    spent = []
+    for some in (courses, courses[:1], courses):
+        start = time.monotonic()
+        with concurrent.futures.ThreadPoolExecutor(len(some)) as pool:
+            list(pool.map(lambda course: _own(course, 1), some))
+        spent.append(time.monotonic() - start)
+    return 2 * spent[1] / max(spent[0], spent[2])
 
 
 def _loop(steps):
