@@ -26,6 +26,7 @@ class ByteDropout(nn.Module):
         super().__init__()
         self.threshold = round(256 * p)
 
+    @torch.compiler.disable  # it cannot draw in place
     def forward(self, x: Tensor) -> Tensor:
         """Drop entries of x (...) and scale the others up; out of training, return x."""
         if not self.training or not self.threshold:
@@ -61,6 +62,7 @@ class Dropped(torch.autograd.Function):
 class ByteDropoutOfReLU(ByteDropout):
     """ReLU and ByteDropout in one, which remembers nothing but what it returns."""
 
+    @torch.compiler.disable
     def forward(self, x: Tensor) -> Tensor:
         """Return the positive entries of x (...), in training those of them that are kept."""
         if not self.training or not self.threshold:
@@ -114,11 +116,11 @@ class PackedAttention(MultiHeadAttention):
         if mask is not None and mask.dim() == 3:  # PyTorch's fast kernel takes 2 or 4 axes
             mask = mask.unsqueeze(1)  # (B, 1, T_q, T_k)
         dropout = self.dropout if self.training else 0.0
-        if q.dtype == torch.bfloat16 and q.device.type == "cpu":
-            # For sentences, PyTorch's kernel for CPUs goes back many times as slowly in bfloat16.
-            q, k, v = q.float(), k.float(), v.float()
-        with torch.autocast(q.device.type, enabled=False):  # which would shorten them again
-            context, _ = attend(q, k, v, mask, dropout, fused=True)  # (B, H, T_q, d_head)
+        with torch.autocast(q.device.type, enabled=False):
+            if q.dtype == torch.bfloat16 and q.device.type == "cpu":
+                context = attend_in_float32(q, k, v, mask, dropout)
+            else:
+                context, _ = attend(q, k, v, mask, dropout, fused=True)  # (B, H, T_q, d_head)
         return self.W_o(context.transpose(1, 2).flatten(2))
 
     def _project(self, x: Tensor, *layers: nn.Linear) -> tuple[Tensor, ...]:
@@ -127,6 +129,31 @@ class PackedAttention(MultiHeadAttention):
         y = F.linear(x, weight, torch.cat([layer.bias for layer in layers]))
         y = y.unflatten(-1, (len(layers), self.n_heads, self.d_head))  # (B, T, n, H, d_head)
         return y.permute(2, 0, 3, 1, 4).unbind()
+
+
+def attend_in_float32(
+    q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, dropout: float
+) -> Tensor:
+    """Attend to tensors in bfloat16 as if they were in float32: (B, H, T_q, d_head), in float32.
+
+    For sentences, PyTorch's kernel for CPUs goes back many times as slowly in bfloat16. What is
+    remembered of q, k and v, (B, H, T, d_head) each, stays in bfloat16: that loses nothing.
+    """
+    q32, k32, v32 = q.float(), k.float(), v.float()
+    if torch.compiler.is_compiling():  # which knows no hooks
+        compiled: Tensor = attend(q32, k32, v32, mask, dropout, fused=True)[0]
+        return compiled
+    short = {q32.data_ptr(): q, k32.data_ptr(): k, v32.data_ptr(): v}
+
+    def remember(x: Tensor) -> Tensor:
+        return short.get(x.data_ptr(), x)
+
+    def recall(x: Tensor) -> Tensor:
+        return x.float() if x.dtype == torch.bfloat16 else x
+
+    with torch.autograd.graph.saved_tensors_hooks(remember, recall):
+        context: Tensor = attend(q32, k32, v32, mask, dropout, fused=True)[0]
+    return context
 
 
 def prepare(model: Transformer, device: torch.device) -> Transformer:

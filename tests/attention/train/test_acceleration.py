@@ -1,5 +1,7 @@
 """Dropout from bytes, and the loss without its logits: the same as PyTorch's, only faster."""
 
+import weakref
+
 import pytest
 import torch
 from torch.nn import functional as F
@@ -14,6 +16,7 @@ from attention.train.acceleration import (
     FastLoss,
     LinearCrossEntropy,
     PackedAttention,
+    attend_in_float32,
     prepare,
 )
 from attention.training import label_smoothed_loss
@@ -213,6 +216,34 @@ class TestPackedAttention:
         torch.testing.assert_close(rounded.float(), exact, atol=0.02, rtol=0)
 
 
+class TestAttendInFloat32:
+    def test_is_attention_to_what_was_made_longer(self):
+        torch.manual_seed(0)
+        inputs = [torch.randn(2, 3, 5, 4).bfloat16().requires_grad_() for _ in range(3)]
+        mask = torch.rand(2, 1, 5, 5) < 0.7
+        found = []
+        for context in (
+            acceleration.attend(*(x.float() for x in inputs), mask, 0.0, fused=True)[0],
+            attend_in_float32(*inputs, mask, 0.0),
+        ):
+            found.append((context, *torch.autograd.grad(context.square().sum(), inputs)))
+        assert found[1][0].dtype == torch.float32
+        torch.testing.assert_close(found[1], found[0], rtol=0, atol=0)
+
+    def test_what_was_made_longer_is_not_remembered(self, monkeypatch):
+        longer = []
+
+        def attend(*inputs, **options):
+            longer.extend(weakref.ref(x) for x in inputs[:3])
+            return multi_head_attention.attend(*inputs, **options)
+
+        monkeypatch.setattr(acceleration, "attend", attend)
+        inputs = [torch.randn(2, 3, 5, 4).bfloat16().requires_grad_() for _ in range(3)]
+        context = attend_in_float32(*inputs, None, 0.0)
+        assert context.requires_grad
+        assert [x() for x in longer] == [None] * 3
+
+
 class TestPrepare:
     def test_only_weights_of_the_attention_are_never_dropped(self):
         model = prepare(small(), CPU)
@@ -225,3 +256,16 @@ class TestPrepare:
         model, other = small().eval(), prepare(small(), CPU).eval()
         source, target = torch.randint(3, 11, (4, 5)), torch.randint(3, 13, (4, 7))
         torch.testing.assert_close(other(source, target), model(source, target))
+
+    def test_a_compiled_stack_learns_the_same(self):
+        source, target = torch.randint(3, 11, (4, 5)), torch.randint(3, 13, (4, 7))
+        found = []
+        for compiled in (False, True):
+            model = prepare(small(n_layers=1, fused=True), CPU)
+            if compiled:
+                model.encoder.compile(dynamic=True, backend="aot_eager")
+            torch.manual_seed(0)
+            loss = FastLoss(model, 0.1, torch.bfloat16)(source, target)
+            found.append([loss, *torch.autograd.grad(loss, list(model.parameters()))])
+        torch.compiler.reset()
+        torch.testing.assert_close(found[1], found[0])
