@@ -26,12 +26,16 @@ class ByteDropout(nn.Module):
         super().__init__()
         self.threshold = round(256 * p)
 
-    @torch.compiler.disable  # it cannot draw in place
     def forward(self, x: Tensor) -> Tensor:
         """Drop entries of x (...) and scale the others up; out of training, return x."""
         if not self.training or not self.threshold:
             return x
-        return Dropped.apply(x, *self._draw(x))
+        return self._dropped(x)
+
+    @torch.compiler.disable  # it cannot draw in place
+    def _dropped(self, x: Tensor) -> Tensor:
+        dropped: Tensor = Dropped.apply(x, *self._draw(x))
+        return dropped
 
     def _draw(self, x: Tensor) -> tuple[Tensor, float]:
         """Which entries of x to keep, 1 or 0 in a byte each, and what to multiply them with."""
@@ -62,12 +66,16 @@ class Dropped(torch.autograd.Function):
 class ByteDropoutOfReLU(ByteDropout):
     """ReLU and ByteDropout in one, which remembers nothing but what it returns."""
 
-    @torch.compiler.disable
     def forward(self, x: Tensor) -> Tensor:
         """Return the positive entries of x (...), in training those of them that are kept."""
         if not self.training or not self.threshold:
             return torch.relu(x)
-        return DroppedReLU.apply(x, *self._draw(x))
+        return self._dropped(x)
+
+    @torch.compiler.disable
+    def _dropped(self, x: Tensor) -> Tensor:
+        dropped: Tensor = DroppedReLU.apply(x, *self._draw(x))
+        return dropped
 
 
 class DroppedReLU(torch.autograd.Function):
