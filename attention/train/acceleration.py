@@ -30,20 +30,16 @@ class ByteDropout(nn.Module):
         """Drop entries of x (...) and scale the others up; out of training, return x."""
         if not self.training or not self.threshold:
             return x
-        return self._dropped(x)
+        return self._drop(x, Dropped)
 
     @torch.compiler.disable  # it cannot draw in place
-    def _dropped(self, x: Tensor) -> Tensor:
-        dropped: Tensor = Dropped.apply(x, *self._draw(x))
-        return dropped
-
-    def _draw(self, x: Tensor) -> tuple[Tensor, float]:
-        """Which entries of x to keep, 1 or 0 in a byte each, and what to multiply them with."""
+    def _drop(self, x: Tensor, function: type[torch.autograd.Function]) -> Any:
+        """Apply Dropped or DroppedReLU to x and to bytes, 1 or 0, that say what to keep."""
         n = x.numel()
         noise = torch.empty(n // 8 + 1, dtype=torch.int64).random_(-(2**63), None)
         kept = noise.view(torch.uint8)[:n].view(x.shape)
         # In place, so that they stay numbers: PyTorch is many times as slow with bool.
-        return kept.ge_(self.threshold), 256 / (256 - self.threshold)
+        return function.apply(x, kept.ge_(self.threshold), 256 / (256 - self.threshold))
 
 
 class Dropped(torch.autograd.Function):
@@ -70,12 +66,7 @@ class ByteDropoutOfReLU(ByteDropout):
         """Return the positive entries of x (...), in training those of them that are kept."""
         if not self.training or not self.threshold:
             return torch.relu(x)
-        return self._dropped(x)
-
-    @torch.compiler.disable
-    def _dropped(self, x: Tensor) -> Tensor:
-        dropped: Tensor = DroppedReLU.apply(x, *self._draw(x))
-        return dropped
+        return self._drop(x, DroppedReLU)
 
 
 class DroppedReLU(torch.autograd.Function):
