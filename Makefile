@@ -7,7 +7,7 @@ IS_NEW_ENOUGH = import sys; sys.exit(None if sys.version_info >= (3, 11) else \
 	"The course needs Python 3.11 or newer, but $(PYTHON) is Python %d.%d: \
 	try again with, for example, PYTHON=python3.12 after make." % sys.version_info[:2])
 
-.PHONY: help install demo test lab build book glass attacks bench-grading bench-attention bench-bpe bench-train bench-decoding bench-digits bench-language-models bench-checks bench-docstrings bench-interpretability bench-efficient-attention bench-evidence bench-gpu bench-install bench-peers bench-scaling bench-term
+.PHONY: help install demo test lab build book glass attacks bench-grading bench-attention bench-bpe bench-train bench-decoding bench-digits bench-language-models bench-checks bench-docstrings bench-interpretability bench-efficient-attention bench-evidence bench-gpu bench-install bench-peers bench-products bench-scaling bench-term
 
 help:           ## list the targets
 	@sed -n 's/^\([a-z-]*:\).*## /\1 /p' Makefile
@@ -60,6 +60,9 @@ bench-grading: install  ## compare the speed of grading with stock nbgrader, and
 
 bench-attention: install  ## compare the course's attention with PyTorch's
 	$(BIN)/python benchmarks/attention_kernels.py
+
+bench-products: install ## time the products of a training in float32, by PyTorch and by oneDNN
+	$(BIN)/python benchmarks/products.py
 
 bench-bpe: install      ## train a tokeniser of 10 000 merges; CORPUS=folder names the texts
 	$(BIN)/python benchmarks/bpe.py

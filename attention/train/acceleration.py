@@ -1,15 +1,15 @@
-"""Where training spends its time, done faster: projections, and on a CPU dropout and the loss."""
+"""Where training spends its time, done faster: products, and on a CPU dropout and the loss."""
 
 from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional as F
 
 from attention.multi_head_attention import MultiHeadAttention, attend
 from attention.provided.data import PAD
 from attention.provided.sublayers import Sublayers
 from attention.sequence_to_sequence import shift_right
+from attention.train import products
 from attention.training import ModelAndLoss
 from attention.transformer import Transformer, masks_from_tokens
 
@@ -124,8 +124,7 @@ class PackedAttention(MultiHeadAttention):
 
     def _project(self, x: Tensor, *layers: nn.Linear) -> tuple[Tensor, ...]:
         """Apply several linear layers to x (B, T, d_model); returns a (B, H, T, d_head) each."""
-        weight = torch.cat([layer.weight for layer in layers])
-        y = F.linear(x, weight, torch.cat([layer.bias for layer in layers]))
+        y = products.linear(x, *layers)
         y = y.unflatten(-1, (len(layers), self.n_heads, self.d_head))  # (B, T, n, H, d_head)
         return y.permute(2, 0, 3, 1, 4).unbind()
 
@@ -159,13 +158,15 @@ def prepare(model: Transformer, device: torch.device) -> Transformer:
     """Move a Transformer to a device, and make it train fast there; returns it.
 
     Weights of the attention are not dropped: PyTorch's kernel for CPUs has no dropout, and the
-    dropout behind it suffices. On a CPU, the other dropouts draw bytes.
+    dropout behind it suffices. On a CPU, the other dropouts draw bytes, and of two libraries the
+    faster multiplies.
     """
     for attention in model.modules():
         if isinstance(attention, MultiHeadAttention):
             attention.__class__ = PackedAttention  # the same parameters under the same names
             attention.dropout = 0.0
     if device.type == "cpu":
+        products.quicken(model)
         for module in list(model.modules()):
             if isinstance(module, Sublayers):
                 parts: Any = module.feed_forward
@@ -240,7 +241,7 @@ class LinearCrossEntropy(torch.autograd.Function):
         for start in range(0, n, ROWS):
             rows = slice(start, start + ROWS)
             chosen = target[rows, None]  # (ROWS, 1)
-            logits = (left[rows] @ right.T).to(x.dtype)  # (ROWS, vocab_size)
+            logits = products.product(left[rows], right).to(x.dtype)  # (ROWS, vocab_size)
             logits -= logits.amax(dim=1, keepdim=True)
             total -= (1 - smoothing) * logits.gather(1, chosen).sum()
             total -= smoothing / vocab_size * logits.sum()
@@ -251,11 +252,9 @@ class LinearCrossEntropy(torch.autograd.Function):
             logits -= smoothing / vocab_size
             logits.scatter_add_(1, chosen, logits.new_full(chosen.shape, smoothing - 1))
             logits = logits.to(right.dtype)
-            grad_x[rows] = logits @ right
-            if logits.dtype == grad_table.dtype:
-                grad_table.addmm_(logits.T, left[rows])
-            else:  # a sum in bfloat16 would forget small gradients
-                grad_table += logits.T @ left[rows]
+            grad_x[rows] = products.product(logits, right.T)
+            # In bfloat16, too, the sum is in float32, else it would forget small gradients.
+            products.add_product(grad_table, logits.T, left[rows].T)
         ctx.save_for_backward(grad_x.div_(n), grad_table.div_(n))
         return total / n
 

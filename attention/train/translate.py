@@ -14,7 +14,7 @@ from attention.decoding import beam_search
 from attention.provided.data import EOS, pad
 from attention.provided.model_file import load, put
 from attention.provided.sublayers import watch_attention
-from attention.train import own
+from attention.train import own, products
 from attention.train.corpora import Vocabulary, Words, vocabulary
 from attention.train.fittings import furnish
 from attention.train.model import make_model
@@ -89,6 +89,8 @@ def open_run(path: Path, device: torch.device) -> Run:
     source, target = vocabulary(about["source"]), vocabulary(about["target"])
     model = make_model(about["settings"], source, target).eval()
     put(weights, model, file)
+    if device.type == "cpu" and not kept:
+        products.quicken(model)
     return Run(furnish(model).to(device), source, target, about["settings"], notes)
 
 

@@ -1,0 +1,133 @@
+"""Matrix products in float32 by oneDNN, on CPUs where those of PyTorch are only half as fast.
+
+On a CPU PyTorch leaves float32 to MKL, Intel's library, which does not use all that AMD's
+processors with AVX-512 have. oneDNN, which is part of PyTorch too, does: `make bench-products`.
+"""
+
+import functools
+import os
+import platform
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.autograd.function import once_differentiable
+from torch.nn import functional as F
+
+ROWS = 4096  # of what is added to a total, at a time
+SHAPES = 16  # of the last products: for each, oneDNN keeps kernels that take up to 3 MiB
+
+
+@functools.cache
+def onednn_is_faster() -> bool:
+    """Whether this is a processor of AMD with AVX-512, and this PyTorch has oneDNN's product."""
+    try:
+        maker = Path("/proc/cpuinfo").read_text()
+    except OSError:  # no Linux
+        maker = platform.processor()
+    wide = torch.backends.cpu.get_cpu_capability() == "AVX512"
+    return wide and "AuthenticAMD" in maker and onednn() is not None
+
+
+def onednn() -> Any:
+    """PyTorch's operator (x, weight, bias, "none", [], "") for a linear layer, None without it.
+
+    Compiled graphs call it. It has no public name, and another version may not have it.
+    """
+    return getattr(torch.ops.mkldnn, "_linear_pointwise", None)
+
+
+def _applies(*tensors: Tensor) -> bool:
+    """Whether oneDNN is to multiply them: otherwise, PyTorch decides."""
+    return (
+        not torch.compiler.is_compiling()
+        and all(x.dtype == torch.float32 and x.device.type == "cpu" and x.numel() for x in tensors)
+        and not torch.is_autocast_enabled("cpu")
+        and onednn_is_faster()
+    )
+
+
+def product(left: Tensor, right: Tensor, bias: Tensor | None = None) -> Tensor:
+    """Return left @ right.T + bias, (..., n): left (..., m), right (n, m), bias (n,)."""
+    if not _applies(left, right):
+        return F.linear(left, right, bias)
+    made: Tensor = onednn()(left, right, bias, "none", [], "")
+    return made
+
+
+def add_product(total: Tensor, left: Tensor, right: Tensor) -> None:
+    """Add left @ right.T to a total (n, m) in place: left (n, k), right (m, k), of any float type.
+
+    What is added is made a few rows at a time, which the processor's cache holds until it is added.
+    """
+    if left.dtype == total.dtype and not _applies(left, right):
+        total.addmm_(left, right.T)
+        return
+    for some, of in zip(total.split(ROWS), left.split(ROWS), strict=True):
+        some += product(of, right)
+
+
+def linear(x: Tensor, *layers: nn.Linear) -> Tensor:
+    """Apply linear layers to one x (..., m) in one product: their results side by side, (..., n).
+
+    Either all of the layers have a bias, or none.
+    """
+    weights, biases = [layer.weight for layer in layers], [layer.bias for layer in layers]
+    if _applies(x, *weights):
+        joined: Tensor = JoinedLinear.apply(x, *weights, *biases)
+        return joined
+    return F.linear(x, _join(weights), _join(biases))
+
+
+def _join(parts: list[Any]) -> Any:
+    """The tensors one below the other; None for None, where layers have no bias."""
+    return parts[0] if len(parts) == 1 or parts[0] is None else torch.cat(parts)
+
+
+class JoinedLinear(torch.autograd.Function):
+    """Linear layers side by side: apply(x (..., m), weights (n_i, m), biases (n_i,) or None).
+
+    It remembers x and the layers' own weights; joined, they would be remembered once more.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, *parameters: Any) -> Tensor:
+        """Return x @ weight.T + bias of the joined layers, (..., n)."""
+        n = len(parameters) // 2
+        weights, biases = list(parameters[:n]), list(parameters[n:])
+        ctx.save_for_backward(x, *(weights if ctx.needs_input_grad[0] else []))
+        ctx.sizes, ctx.biased = [len(weight) for weight in weights], biases[0] is not None
+        return product(x, _join(weights), _join(biases))
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+        """Return the gradients of x, of each weight and of each bias."""
+        x, *weights = ctx.saved_tensors
+        grad_x = product(grad, _join(weights).T) if weights else None
+        rows = grad.reshape(-1, grad.shape[-1])  # (N, n)
+        grad_weight = product(rows.T, x.reshape(len(rows), -1).T)  # (n, m)
+        grad_bias = rows.sum(dim=0).split(ctx.sizes) if ctx.biased else [None] * len(ctx.sizes)
+        return grad_x, *grad_weight.split(ctx.sizes), *grad_bias
+
+
+def quicken(model: nn.Module) -> None:
+    """Let oneDNN multiply for the linear layers of a model on a CPU, where it is faster.
+
+    It also has it keep the kernels of few shapes, in bfloat16 too, if it has not multiplied yet in
+    this process: almost every batch has a shape of its own, and making them anew costs little.
+    """
+    for capacity in ("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "LRU_CACHE_CAPACITY"):
+        os.environ.setdefault(capacity, str(SHAPES))
+    for module in model.modules():
+        if type(module) is nn.Linear:
+            module.__class__ = Linear  # the same parameters under the same names
+
+
+class Linear(nn.Linear):
+    """nn.Linear, multiplied by oneDNN where that is faster."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return x @ weight.T + bias, (..., out_features): x (..., in_features)."""
+        return linear(x, self)
