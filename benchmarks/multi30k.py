@@ -1,8 +1,8 @@
 """Judge a training of `python -m attention.train multi30k`, and write it down for lesson 14.
 
     autograder data fetch multi30k
-    OMP_NUM_THREADS=1 python -m attention.train multi30k --n-layers 2 --steps 600 --warmup 100 \\
-        --every 50 --average 3 --dropout 0.1
+    OMP_NUM_THREADS=1 python -m attention.train multi30k --merges 4000 --n-layers 2 \\
+        --steps 600 --warmup 100 --every 50 --average 3 --dropout 0.1 --drop-hidden
     python -m benchmarks.multi30k
 
 The recorded training was stopped (Ctrl-C) after the save of step 300.
@@ -31,8 +31,8 @@ from attention.train.trainer import Trainer
 from attention.translation import bleu, corpus_statistics, paired_bootstrap
 
 COMMAND = (
-    "OMP_NUM_THREADS=1 python -m attention.train multi30k --n-layers 2 --steps 600 --warmup 100 "
-    "--every 50 --average 3 --dropout 0.1"
+    "OMP_NUM_THREADS=1 python -m attention.train multi30k --merges 4000 --n-layers 2 --steps 600 "
+    "--warmup 100 --every 50 --average 3 --dropout 0.1 --drop-hidden"
 )
 SEARCHES = ((5, 1.0), (1, 1.0))  # beam and alpha
 SENTENCES = 200  # of the test set, the first

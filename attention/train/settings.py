@@ -76,14 +76,17 @@ class Settings:
 PRESETS: dict[str, dict[str, Any]] = {
     "numbers": {"dropout": 0.0, "steps": 800, "warmup": 80, "every": 100},
     "multi30k": {
+        "merges": 10_000,
         "n_layers": 4,
-        "dropout": 0.2,
+        "dropout": 0.3,
+        "drop_hidden": False,
         "tied": "all",
-        "steps": 7500,
+        "steps": 20_000,
         "max_tokens": 2560,
         "learning_rate": 5e-3,
-        "warmup": 750,
+        "warmup": 1000,
         "every": 250,
+        "average": 10,
     },
 }
 

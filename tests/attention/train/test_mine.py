@@ -14,11 +14,12 @@ import attention
 from attention import multi_head_attention, transformer
 from attention.provided import mine
 from attention.provided.mine import RECORD, MineError, Piece
-from attention.train import own, trial
+from attention.train import own, products, trial
 from attention.train.__main__ import main
 from attention.train.fittings import furnish
 from attention.train.model import make_model
 from attention.train.run_folder import RunFolder
+from attention.train.translate import open_run
 from autograder.mistakes import masked_attention, training
 
 LIBRARY = Path(attention.__file__).parent
@@ -137,6 +138,8 @@ def test_all_pieces_of_ones_own_have_the_losses_of_the_library(
     assert said.startswith("with yours: shift_right, ")
     assert "two hundred one -> " in said
     assert mine.own("MultiHeadAttention") is not None
+    layers = open_run(run, torch.device("cpu")).model.modules()
+    assert not any(isinstance(layer, products.Linear) for layer in layers)
     assert picture.read_bytes().startswith(b"\x89PNG")
     assert main([*words, "--translate", "two dogs"]) == 1
     assert "the run never read 'dogs'" in capsys.readouterr().err

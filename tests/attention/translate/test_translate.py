@@ -15,6 +15,7 @@ from torch.nn import functional as F
 
 from attention.provided.data import in_words
 from attention.provided.files import ROOT
+from attention.train import products
 from attention.train import translate as shared
 from attention.train.corpora import Pairs, Words
 from attention.train.model import load_model
@@ -231,6 +232,7 @@ def test_an_unfinished_training_translates_with_its_last_save(begun, reads, caps
     run = shared.open_run(folder.path, torch.device("cpu"))
     last, _ = folder.load("weights-00000006.safetensors")
     torch.testing.assert_close({n: p.detach() for n, p in run.model.named_parameters()}, last)
+    assert any(isinstance(module, products.Linear) for module in run.model.modules())
     assert run.settings["beam"] == 2 and run.target.decode([3, 4]) == "AB"
 
 
