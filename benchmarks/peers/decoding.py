@@ -9,6 +9,7 @@ import torch
 
 from attention.decoding import beam_search
 from attention.provided.data import BOS, EOS, PAD
+from attention.train import products
 from benchmarks.decoding import random_sources
 from benchmarks.peers.racing import Contestant
 from benchmarks.peers.training import course
@@ -29,6 +30,8 @@ def make(name, size, sentences, beam=BEAM, device="cpu"):
     source = random_sources(sentences, size["vocab_size"], device)
     model = model_of(size).to(device)
     if name == "course":
+        if device == "cpu":
+            products.quicken(model)  # as `python -m attention.translate` does
         return lambda: words(beam_search(model, source, beam, alpha=0.0, max_length=LENGTH))
     from benchmarks.peers.marian import Marian
 
