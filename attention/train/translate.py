@@ -89,9 +89,10 @@ def open_run(path: Path, device: torch.device) -> Run:
     source, target = vocabulary(about["source"]), vocabulary(about["target"])
     model = make_model(about["settings"], source, target).eval()
     put(weights, model, file)
-    if device.type == "cpu" and not kept:
-        products.quicken(model)
-    return Run(furnish(model).to(device), source, target, about["settings"], notes)
+    run = Run(furnish(model).to(device), source, target, about["settings"], notes)
+    if run.device.type == "cpu" and not kept:
+        products.quicken(run.model)
+    return run
 
 
 def _last_save(folder: Path) -> Path:
