@@ -257,7 +257,8 @@ class TestPrepare:
         source, target = torch.randint(3, 11, (4, 5)), torch.randint(3, 13, (4, 7))
         torch.testing.assert_close(other(source, target), model(source, target))
 
-    def test_a_compiled_stack_learns_the_same(self):
+    @pytest.mark.parametrize("dtype", [torch.bfloat16, None])
+    def test_a_compiled_stack_learns_the_same(self, dtype):
         source, target = torch.randint(3, 11, (4, 5)), torch.randint(3, 13, (4, 7))
         found = []
         for compiled in (False, True):
@@ -265,7 +266,17 @@ class TestPrepare:
             if compiled:
                 model.encoder.compile(dynamic=True, backend="aot_eager")
             torch.manual_seed(0)
-            loss = FastLoss(model, 0.1, torch.bfloat16)(source, target)
+            loss = FastLoss(model, 0.1, dtype)(source, target)
             found.append([loss, *torch.autograd.grad(loss, list(model.parameters()))])
         torch.compiler.reset()
         torch.testing.assert_close(found[1], found[0])
+
+    @pytest.mark.parametrize("dtype", [torch.bfloat16, None])
+    def test_without_dropout_a_compiled_stack_is_one_graph(self, dtype):
+        model = prepare(small(n_layers=1, fused=True, dropout=0.0), CPU)
+        x, mask = torch.randn(4, 5, 16), torch.ones(4, 1, 5, dtype=torch.bool)
+        whole = torch.compile(model.encoder, fullgraph=True, backend="eager")  # else it raises
+        with torch.autocast("cpu", dtype, enabled=dtype is not None):
+            found, wanted = whole(x, mask), model.encoder(x, mask)
+        torch.compiler.reset()
+        torch.testing.assert_close(found, wanted)
