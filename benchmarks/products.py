@@ -32,14 +32,9 @@ def kinds(rows, m, n):
     return {"result": (x, weight), "to x": (grad, weight.T), "to weight": (grad.T, x.T)}
 
 
-def by_onednn(left, right):
-    """Return left @ right.T, whichever library is faster."""
-    return products.onednn()(left, right, None, "none", [], "")
-
-
 def gflops(left, right, seconds):
     """GFLOP/s of left @ right.T by PyTorch and by oneDNN."""
-    actions = [lambda: left @ right.T, lambda: by_onednn(left, right)]
+    actions = [lambda: left @ right.T, lambda: products.by_onednn(left, right)]
     work = 2 * left.shape[0] * left.shape[1] * right.shape[0]
     return [work / spent / 1e6 for spent in times(actions, "cpu", seconds)]
 

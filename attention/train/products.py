@@ -6,14 +6,14 @@ does half of what oneDNN does, another part of PyTorch: `make bench-products`.
 
 import functools
 import os
-import time
-from collections.abc import Callable
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 from torch.nn import functional as F
+
+from attention.provided.cost import shortest
 
 CLEARLY = 1.25  # times as fast: less is not worth it
 ROWS = 4096  # of what is added to a total, at a time
@@ -24,32 +24,28 @@ SHAPES = 16  # of the last products: for each, oneDNN keeps kernels that take up
 def onednn_is_faster() -> bool:
     """Whether oneDNN multiplies clearly faster here than PyTorch of its own accord: both are tried.
 
-    It takes about 20 ms, once in a process.
+    It takes less than 50 ms, once in a process.
     """
     if onednn() is None:
         return False
     left, right = torch.ones(256, 512), torch.ones(512, 512)  # random numbers would be missed later
-    usual, quick = [], []
-    for _ in range(7):
-        usual.append(_seconds(lambda: F.linear(left, right)))
-        quick.append(_seconds(lambda: onednn()(left, right, None, "none", [], "")))
-    return min(usual) > CLEARLY * min(quick)
-
-
-def _seconds(action: Callable[[], object]) -> float:
-    """Processor time of an action: other programs have little influence on it."""
-    start = time.thread_time()
-    action()
-    return time.thread_time() - start
+    usual = shortest(lambda: F.linear(left, right), least=7)
+    return usual > CLEARLY * shortest(lambda: by_onednn(left, right), least=7)
 
 
 def onednn() -> Any:
-    """PyTorch's operator (x, weight, bias, "none", [], "") for a linear layer, None without it.
+    """PyTorch's operator for a linear layer by oneDNN, as `by_onednn` calls it, None without it.
 
     Compiled graphs call it. It has no public name, and another version may not have it.
     """
     there = torch.backends.mkldnn.is_available()
     return getattr(torch.ops.mkldnn, "_linear_pointwise", None) if there else None
+
+
+def by_onednn(left: Tensor, right: Tensor, bias: Tensor | None = None) -> Tensor:
+    """Return left @ right.T + bias by oneDNN, shapes as for `product`; there has to be one."""
+    made: Tensor = onednn()(left, right, bias, "none", [], "")
+    return made
 
 
 def _applies(*tensors: Tensor) -> bool:
@@ -64,10 +60,7 @@ def _applies(*tensors: Tensor) -> bool:
 
 def product(left: Tensor, right: Tensor, bias: Tensor | None = None) -> Tensor:
     """Return left @ right.T + bias, (..., n): left (..., m), right (n, m), bias (n,)."""
-    if not _applies(left, right):
-        return F.linear(left, right, bias)
-    made: Tensor = onednn()(left, right, bias, "none", [], "")
-    return made
+    return (by_onednn if _applies(left, right) else F.linear)(left, right, bias)
 
 
 def add_product(total: Tensor, left: Tensor, right: Tensor) -> None:

@@ -91,8 +91,6 @@ def settings(plan, steps):
     """The options of a training of so many steps: with 8 000, those of docs/training.md."""
     every = min(saved_every(plan), steps)
     options = {
-        "--merges": 10000,
-        "--dropout": 0.3,
         "--steps": steps,
         "--max-tokens": 8192,
         "--warmup": min(1000, max(1, steps // 8)),
@@ -101,7 +99,7 @@ def settings(plan, steps):
     options |= SMALL if plan.small else {}
     if every != EVERY:
         options["--every"] = every
-    return [*(word for pair in options.items() for word in pair), "--no-drop-hidden"]
+    return [word for pair in options.items() for word in pair]
 
 
 def saved_every(plan):

@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch.nn import functional as F
 
-from attention.train.products import onednn
+from attention.train.products import by_onednn, onednn
 from benchmarks import attention_kernels, products
 
 MAKES = [attention_kernels.kernels, attention_kernels.shapes, attention_kernels.tables] + [
@@ -57,7 +57,7 @@ def test_the_products_are_those_of_a_linear_layer():
     gradients = torch.autograd.grad(result, [x, weight], made["to x"][0])
     for wanted, (left, right) in zip([result, *gradients], made.values(), strict=True):
         torch.testing.assert_close(left @ right.T, wanted)
-        torch.testing.assert_close(products.by_onednn(left.detach(), right.detach()), wanted)
+        torch.testing.assert_close(by_onednn(left.detach(), right.detach()), wanted)
 
 
 @pytest.mark.skipif(onednn() is None, reason="this PyTorch has no product of oneDNN's")
