@@ -7,7 +7,7 @@ IS_NEW_ENOUGH = import sys; sys.exit(None if sys.version_info >= (3, 11) else \
 	"The course needs Python 3.11 or newer, but $(PYTHON) is Python %d.%d: \
 	try again with, for example, PYTHON=python3.12 after make." % sys.version_info[:2])
 
-.PHONY: help install demo test lab build book glass attacks bench-grading bench-attention bench-bpe bench-train bench-decoding bench-digits bench-language-models bench-checks bench-docstrings bench-interpretability bench-efficient-attention bench-evidence bench-gpu bench-install bench-peers bench-products bench-scaling bench-term
+.PHONY: help install demo test lab build book glass attacks bench-grading bench-busy bench-attention bench-bpe bench-train bench-decoding bench-digits bench-language-models bench-checks bench-docstrings bench-interpretability bench-efficient-attention bench-evidence bench-gpu bench-install bench-peers bench-products bench-scaling bench-term
 
 help:           ## list the targets
 	@sed -n 's/^\([a-z-]*:\).*## /\1 /p' Makefile
@@ -36,8 +36,8 @@ unexport PYTHONDONTWRITEBYTECODE
 	nice $(BIN)/autograder verify --seeds 2 >.cache/verified.txt 2>&1; status=$$?; cat .cache/verified.txt; exit $$status
 
 .tested:
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal -m "not browser and not serial"
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadscope -m "browser or serial" --last-skips tests
+	$(BIN)/python -m pytest -n 2 --dist worksteal -m "not browser and not serial"
+	$(BIN)/python -m pytest -n 2 --dist loadscope -m "browser or serial" --last-skips tests
 
 lab: install    ## open the lessons in JupyterLab
 	$(BIN)/jupyter lab --LabApp.default_url=/lab/tree/lessons $(LAB_OPTIONS)
@@ -57,6 +57,9 @@ attacks: install        ## let hostile notebooks and replies try to earn points 
 
 bench-grading: install  ## compare the speed of grading with stock nbgrader, and one worker with two
 	$(BIN)/python -m benchmarks.grading
+
+bench-busy: install     ## grade right answers while ten other programs keep the cores busy
+	$(BIN)/python -m benchmarks.busy_grading
 
 bench-attention: install  ## compare the course's attention with PyTorch's
 	$(BIN)/python benchmarks/attention_kernels.py

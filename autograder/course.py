@@ -104,6 +104,9 @@ def configure(c: Config, root: Path | str) -> Config:
     # nbgrader sees new work, but not a score or a comment that a person changed in the gradebook.
     c.GenerateFeedback.force = True
     c.ExportApp.plugin_class = "autograder.grading.spreadsheet.HarmlessCsv"
+    # `nbgrader validate` waits where the machine has much else to do: 30 s and 4 s are its own.
+    c.Execute.timeout = c.Execute.iopub_timeout = 300
+    c.Execute.startup_timeout = 600
     nbgrader_steps.configure(c)
     prose.configure(c)
     content_policy.configure(c)

@@ -8,6 +8,9 @@ import pytest
 
 from tests import needs
 
+# A forked process has none of PyTorch's threads, and would wait for them for ever.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
 # Reasons that no installation mends: who runs the tests, and on which machine.
 MAY_BE_SKIPPED = ("root", "GPU")
 ONLY_MARKED = "browser or serial"  # as `make test` asks for them

@@ -22,7 +22,7 @@ from autograder.building.release import release
 from autograder.building.source import Cell
 from autograder.lessons import notebook
 
-CELL_TIMEOUT = 120  # seconds
+CELL_TIMEOUT = 3600  # seconds: no lesson needs one, but a build without anyone there must end
 
 Progress = Callable[[str, int, int], None]  # called with a lesson, cells done, and cells in all
 
@@ -150,6 +150,8 @@ def _run_cells(solved: NotebookNode, begins: Callable[..., None]) -> str:
     client = nbclient.NotebookClient(
         solved,
         timeout=CELL_TIMEOUT,
+        startup_timeout=CELL_TIMEOUT,
+        iopub_timeout=CELL_TIMEOUT,
         kernel_name="python3",
         record_timing=False,
         force_raise_errors=True,  # although the cells are tagged to let a student's Run All go on

@@ -212,6 +212,8 @@ def _line(number: int, total: int, result: "Result", counts: float) -> str:
     why = result.problem.splitlines()[0] if result.problem else f"lost: {lost}" if lost else ""
     if abs(counts - result.score) > 1e-6:  # by hand, or for being late
         why = f"{counts:g} count{'; ' if why else ''}{why}"
+    if result.doubt:
+        why = f"{why}{'; ' if why else ''}graded again, alone: {result.doubt}"
     place = f"{number:>{len(str(total))}}/{total}"
     score = f"{result.score:g}/{result.max:g}"
     return f"{place}  {result.lesson}  {result.student:<16} {score:>7}  {why}".rstrip()

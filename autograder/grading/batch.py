@@ -11,10 +11,9 @@ from autograder.grading.assemble import assemble, error_output
 from autograder.grading.dependencies import PARTS, Dependencies
 from autograder.grading.folders import Course, Handed
 from autograder.grading.gradebook import Book, GradebookError
-from autograder.grading.pool import WorkerLost, WorkFailed
 from autograder.grading.result import UNGRADED, Exercise, Result
 from autograder.grading.submission import Submission, read
-from autograder.grading.task import Graded, Task
+from autograder.grading.task import Graded, Task, WorkerLost, WorkFailed
 from autograder.inside.limits import DEFAULT, NONE, OWN, Limits
 from autograder.temporary import FULL, place, sweep_aside
 
@@ -101,7 +100,7 @@ class Batch:
             problem = notebook["metadata"]["autograder"]["problem"]
             result = Result("", "", outcome.exercises, problem, outcome.seconds, outcome.sandbox)
             result.limits, result.parts = self._limits.as_dict(), self.waiting[one]
-            result.regrading = self._regrading
+            result.regrading, result.doubt = self._regrading, outcome.doubt
         result.student, result.lesson = one.student, one.lesson
         path = self._course.autograded(one)
         self._course.write_companions(one)

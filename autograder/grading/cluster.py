@@ -8,11 +8,10 @@ from typing import Any, Self, TypeVar
 
 from autograder import CourseError
 from autograder.grading.own_memory import MachineShort
-from autograder.grading.pool import WorkerLost, WorkFailed
-from autograder.grading.task import Graded, Task
+from autograder.grading.task import Graded, Task, Tries, WorkerLost, WorkFailed
 from autograder.sandbox.sandbox import SandboxRefused
 
-CONNECT_SECONDS = 10
+CONNECT_SECONDS = 30
 IN_FLIGHT = 3  # tasks sent ahead for each thread of the cluster, so that none waits for the next
 
 Key = TypeVar("Key")
@@ -64,20 +63,29 @@ class Cluster:
         from distributed import as_completed
 
         waiting = iter(tasks)
-        keys: dict[Any, Key] = {}
+        jobs: dict[Any, tuple[Key, Task]] = {}
+        tries = Tries()
 
         def send(count: int) -> Iterator[Any]:
             for key, task in itertools.islice(waiting, count):
                 future = self._client.submit(grade, task, pure=False)
-                keys[future] = key
+                jobs[future] = key, task
                 yield future
 
         first = list(send(self._room()))
         ended = as_completed(first, loop=self._client.loop, raise_errors=False)
         for future in ended:
-            yield keys.pop(future), _outcome(future)
+            key, task = jobs.pop(future)
+            kept = tries.stands(key, task, _outcome(future))
+            if kept is not None:
+                yield key, kept
             for another in send(1):
                 ended.add(another)
+        for key, task in tries.again:
+            future = self._client.submit(grade, task, pure=False)
+            kept = tries.stands(key, task, _outcome(future))
+            assert kept is not None  # no task is tried three times
+            yield key, kept
 
     def _room(self) -> int:
         threads = sum(self._client.nthreads().values())

@@ -1,5 +1,6 @@
 """Grade an assembled notebook: the student's cells run inside, the checks out here."""
 
+import contextlib
 import functools
 import random
 import time
@@ -17,6 +18,7 @@ from autograder.grading.own_memory import own_memory
 from autograder.grading.own_time import OutOfOwnTime, OwnTime, Waiting
 from autograder.grading.result import Exercise, clean
 from autograder.inside.limits import out_of_memory
+from autograder.sandbox.clock import Allowance, OutOfTime
 from autograder.sandbox.process import StudentLost, StudentProcess
 from autograder.sandbox.sandbox import Sandbox
 
@@ -24,10 +26,11 @@ REASON_CHARS = 4000  # a student's own words may stand in a reason: they must no
 OUT_OF_TIME = "the notebook used up its time"
 
 
-def execute(notebook: dict[str, Any], sandbox: Sandbox) -> list[Exercise]:
-    """Run ``notebook`` (see ``assemble``) and fill in its outputs; return its list of Exercise.
+def execute(notebook: dict[str, Any], sandbox: Sandbox) -> tuple[list[Exercise], str]:
+    """Run ``notebook`` (see ``assemble``) and fill in its outputs; return its exercises.
 
-    Whatever goes wrong costs only the exercise it happened in.
+    Whatever goes wrong costs only the exercise it happened in. The second value is '' or says what
+    may be the machine's doing: then the notebook is to be graded once more, when nothing else is.
     """
     problem = notebook["metadata"]["autograder"]["problem"]
     session = _Session(sandbox)
@@ -47,7 +50,7 @@ def execute(notebook: dict[str, Any], sandbox: Sandbox) -> list[Exercise]:
     sandbox.stop()
     for one in graded:
         one.seconds = round(taken[one.name], 3)
-    return graded
+    return graded, session.doubt
 
 
 @functools.cache
@@ -62,7 +65,8 @@ class _Session:
     def __init__(self, sandbox: Sandbox) -> None:
         self._sandbox = sandbox
         self._limits = sandbox.limits
-        self._end = time.monotonic() + self._limits.notebook_seconds
+        self._left = Allowance.of_notebook(self._limits)
+        self.doubt = ""  # why the machine, and not the student, may be to blame for a loss
         self._process: StudentProcess | None = None
         self._sources: list[str] = []  # of the cells that define the namespace now, in order
         self._mishaps: dict[str, str] = {}  # by exercise: why its cell defines nothing
@@ -76,7 +80,7 @@ class _Session:
         try:
             outputs = self._ready().run(cell["source"])
         except StudentLost as lost:
-            self._process = None
+            self._lose(lost)
             self._mishaps[name] = f"its cell had to be stopped: {lost}"
             return [error_output("Stopped", [clean(f"This cell had to be stopped: {lost}.")])]
         self._sources.append(cell["source"])
@@ -98,7 +102,7 @@ class _Session:
         try:
             exec(compile(source, "<check>", "exec"), {}, _Names(check))
         except StudentLost as lost:
-            self._process = None
+            self._lose(lost)
             return _failed(name, "your code had to be stopped", str(lost))
         except OutOfOwnTime:
             allowed = f"more than {self._limits.own_seconds:g} s of work with them"
@@ -142,17 +146,31 @@ class _Session:
         if self._process is not None and self._process.lost:
             self._process = None  # while a failing answer was asked on
         while self._process is None:
-            if time.monotonic() > self._end:
+            if self._left.spent:
                 raise StudentLost(OUT_OF_TIME)
-            process, sources, self._sources = self._sandbox.start(self._end), self._sources, []
+            process, sources, self._sources = self._start(), self._sources, []
             try:
                 for source in sources:
                     process.run(source)
                     self._sources.append(source)
                 self._process = process
-            except StudentLost:
+            except StudentLost as lost:
+                self._lose(lost)
                 self._sources += sources[len(self._sources) + 1 :]
         return self._process
+
+    def _start(self) -> StudentProcess:
+        """A new process, whose start counts as waiting: a notebook may lose as many as it likes."""
+        start = time.monotonic()
+        process = self._sandbox.start(self._left)
+        with contextlib.suppress(OutOfTime):  # whoever asks next is told
+            self._left.charge(0.0, 0.0, time.monotonic() - start)
+        return process
+
+    def _lose(self, lost: StudentLost) -> None:
+        self._process = None
+        if lost.doubtful:
+            self.doubt = self.doubt or str(lost)
 
 
 class _Checks:

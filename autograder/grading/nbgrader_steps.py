@@ -232,7 +232,7 @@ class RunInSandbox(_Step):
         problem = nb.metadata.autograder.problem
         result = Result(names["student"], names["assignment"], graded.exercises, problem)
         result.seconds, result.sandbox = graded.seconds, graded.sandbox
-        result.limits = task.limits.as_dict()
+        result.limits, result.doubt = task.limits.as_dict(), graded.doubt
         steps = ("submitted", "autograded", "feedback")
         places = [self._path(resources, step).parent for step in steps]
         companions.write(*places)
@@ -241,7 +241,8 @@ class RunInSandbox(_Step):
 
     def _graded(self, task: "Task") -> "Graded":
         """What a worker made of the task; raises CourseError where it cannot be graded."""
-        from autograder.grading.pool import Pool, WorkFailed
+        from autograder.grading.pool import Pool
+        from autograder.grading.task import WorkFailed
         from autograder.sandbox.policy import walls
 
         if not self._pools:

@@ -6,7 +6,6 @@ import multiprocessing
 import signal
 import sys
 import time
-import traceback
 import types
 import warnings
 from collections.abc import Iterable, Iterator
@@ -16,38 +15,22 @@ from typing import Any, Self
 
 from autograder import temporary
 from autograder.grading.own_memory import MachineShort
-from autograder.grading.task import Graded, Task
+from autograder.grading.task import Graded, Task, Tries, WorkerLost, WorkFailed
 from autograder.inside import isolation
 from autograder.sandbox.policy import SandboxRefused
 
-TRIES = 2
-SPARE_SECONDS = 60  # for the checks' own work, beyond the student's limit
+SPARE_SECONDS = 600  # for the checks' own work, beyond what students' code is waited for
+LOOK_SECONDS = 1.0
 SWEEP_SECONDS = 2.0  # for sandboxes that end a little after their worker
 
-Job = tuple[Any, Task, int]  # a key of the caller's, the task, and which try it is
-
-
-class WorkFailed(Exception):
-    """A task could not be graded although it was tried again; str() says why, ``trace`` where."""
-
-    trace = ""
-
-    @classmethod
-    def by(cls, error: Exception) -> Self:
-        """That a worker failed with ``error``, in one line."""
-        made = cls(" ".join("".join(traceback.format_exception_only(error)).split()))
-        made.trace = "".join(traceback.format_exception(error))
-        return made
-
-
-class WorkerLost(WorkFailed):
-    """The workers that were given a task ended before its outcome: whose fault it is, none says."""
+Job = tuple[Any, Task]  # a key of the caller's, and the task
 
 
 class Pool:
     """Runs tasks on ``count`` worker processes.
 
-    A worker that dies or hangs over a task is replaced, and the task tried once more.
+    A worker that dies or hangs over a task is replaced. What may be the machine's doing is tried
+    once more when all else is done, by one worker alone.
     """
 
     def __init__(self, count: int) -> None:
@@ -70,29 +53,35 @@ class Pool:
 
     def map(self, tasks: Iterable[tuple[Any, Task]]) -> Iterator[tuple[Any, Graded | WorkFailed]]:
         """Yield (key, Graded or WorkFailed) for each (key, task) as it ends, in no fixed order."""
-        waiting: Iterator[Job] = ((*pair, 1) for pair in tasks)
-        ready: list[Job] = []  # those to be tried again, then some for workers that are soon free
-        while self._give_out(waiting, ready):
-            ready += itertools.islice(waiting, max(0, self._count - len(ready)))
+        tries = Tries()
+        yield from self._round(iter(tasks), self._count, tries)
+        yield from self._round(iter(tries.again), 1, tries)
+
+    def _round(
+        self, waiting: Iterator[Job], count: int, tries: Tries
+    ) -> Iterator[tuple[Any, Graded | WorkFailed]]:
+        """Let ``count`` workers do what waits."""
+        ready: list[Job] = []  # for workers that are soon free
+        while self._give_out(waiting, ready, count):
+            ready += itertools.islice(waiting, max(0, count - len(ready)))
             ended: list[tuple[Any, Graded | WorkFailed]] = []
             for worker in self._ended():
                 assert worker.job is not None
-                key, task, tries = worker.job
+                key, task = worker.job
                 outcome = worker.outcome()
                 if isinstance(outcome, SandboxRefused):
                     yield from ended
                     raise outcome
-                if isinstance(outcome, WorkFailed) and tries < TRIES:
-                    ready.insert(0, (key, task, tries + 1))
-                else:
-                    ended.append((key, outcome))
-            self._give_out(waiting, ready)  # nobody waits while the caller writes outcomes down
+                kept = tries.stands(key, task, outcome)
+                if kept is not None:
+                    ended.append((key, kept))
+            self._give_out(waiting, ready, count)  # nobody waits while the caller writes them down
             yield from ended
 
-    def _give_out(self, waiting: Iterator[Job], ready: list[Job]) -> bool:
+    def _give_out(self, waiting: Iterator[Job], ready: list[Job], count: int) -> bool:
         """Give every free worker a job; return whether anyone works."""
         self._workers = [worker for worker in self._workers if worker.alive]
-        while self._busy() < self._count:
+        while self._busy() < count:
             job = ready.pop(0) if ready else next(waiting, None)
             if job is None:
                 break
@@ -113,33 +102,36 @@ class Pool:
     def _ended(self) -> set["_Worker"]:
         """The workers that have an outcome: an answer, an end, or too long a silence."""
         busy = {worker.connection: worker for worker in self._workers if worker.job}
-        ready = wait(list(busy), timeout=1.0)
-        late = [worker for worker in busy.values() if worker.late]
+        start = time.monotonic()
+        ready = wait(list(busy), timeout=LOOK_SECONDS)
+        waited = min(time.monotonic() - start, 2 * LOOK_SECONDS)  # more is a machine that slept
+        late = [worker for worker in busy.values() if worker.late(waited)]
         return {*late, *(busy[connection] for connection in ready)}
 
 
 class _Worker:
-    """One worker process and the job it has, a triple (key, task, tries)."""
+    """One worker process and the job it has, a pair (key, task)."""
 
     def __init__(self, context: Any) -> None:
         self.connection, theirs = context.Pipe()
         self.job: Job | None = None
         self.alive = True
-        self._deadline = 0.0
+        self._patience = 0.0  # seconds that its outcome is still waited for
         self._process = context.Process(target=_serve, args=(theirs,), daemon=True)
         with _without_main():
             self._process.start()
         theirs.close()
 
-    @property
-    def late(self) -> bool:
-        """Whether the job takes longer than any student can make it."""
-        return time.monotonic() > self._deadline
+    def late(self, waited: float) -> bool:
+        """Whether the job takes longer than any student can make it, after so much more waiting."""
+        self._patience -= waited
+        return self._patience < 0
 
     def give(self, job: Job) -> None:
         """Start a job."""
         self.job = job
-        self._deadline = time.monotonic() + job[1].limits.notebook_seconds + SPARE_SECONDS
+        limits = job[1].limits
+        self._patience = limits.patience * limits.notebook_seconds + SPARE_SECONDS
         with contextlib.suppress(OSError):  # it is dead: outcome will say so
             self.connection.send(job[1])
 

@@ -38,6 +38,7 @@ class Result:
     limits: dict[str, Any] = field(default_factory=dict)
     parts: dict[str, str] = field(default_factory=dict)  # digests of what the result depends on
     regrading: str = ""  # the run with --regrade in which it was made
+    doubt: str = ""  # what went wrong for want of the machine's time or memory, if anything did
 
     @property
     def score(self) -> float:

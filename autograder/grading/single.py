@@ -37,6 +37,7 @@ def grade_submission(
     """Grade a Submission in a Sandbox; return (graded notebook, Result without names)."""
     start = time.monotonic()
     notebook = assemble(master, submission)
-    result = Result("", "", execute(notebook, box), submission.problem)
+    exercises, doubt = execute(notebook, box)
+    result = Result("", "", exercises, submission.problem, doubt=doubt)
     result.seconds = round(time.monotonic() - start, 3)
     return notebook, result

@@ -21,9 +21,9 @@ def run(task: Task) -> Graded:
     start = time.monotonic()
     notebook = json.loads(task.notebook)
     box = _box(task)
-    exercises = execute(notebook, box)
+    exercises, doubt = execute(notebook, box)
     seconds = round(time.monotonic() - start, 3)
-    return Graded(json.dumps(notebook), exercises, seconds, box.kind)
+    return Graded(json.dumps(notebook), exercises, seconds, box.kind, doubt)
 
 
 def close() -> None:

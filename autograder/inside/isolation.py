@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from autograder.inside import system_calls
+from autograder.inside import processor, system_calls
 from autograder.inside.limits import NONE, OWN, Limits
 
 NOBODY = 65534
@@ -100,20 +100,21 @@ def kill(pid: int) -> None:
 
 
 def usage(zygote: int, enough: int) -> Usage:
-    """Memory and number of all processes that the zygote can see except itself and its parents.
+    """Memory and number of the students' processes.
 
     The memory is an upper bound, made exact where it exceeds ``enough``.
     """
-    spared = {1, zygote, os.getppid()}
-    processes = [
-        entry
-        for entry in Path("/proc").iterdir()
-        if entry.name.isdigit() and int(entry.name) not in spared
-    ]
+    processes = students(zygote)
     memory = sum(map(_resident, processes))
     if memory > enough:
         memory = sum(map(_proportional, processes))
     return Usage(memory, len(processes))
+
+
+def students(zygote: int) -> list[Path]:
+    """All processes that the zygote can see except itself and its parents."""
+    spared = {"1", str(zygote), str(os.getppid())}
+    return [one for one in processor.running() if one.name not in spared]
 
 
 def data_held() -> int | None:

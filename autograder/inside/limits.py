@@ -21,16 +21,21 @@ def out_of_memory(error: BaseException) -> bool:
 
 @dataclass(frozen=True)
 class Limits:
-    """Bounds on one student's process; times are wall-clock seconds unless named otherwise."""
+    """Bounds on one student's processes.
+
+    Seconds are those in which they work or sleep, not those in which they wait for a processor:
+    see ``sandbox/clock.py``.
+    """
 
     memory_bytes: int = 2048 * MIB  # of the process and all it starts, beside the imports
     processes: int = 32
     open_files: int = 64  # of each process
-    cpu_seconds: int = 120
+    cpu_seconds: int = 120  # of one process, by the kernel
     cell_seconds: float = 20.0
     check_seconds: float = 10.0  # everything that one check asks
     own_seconds: float = 20.0  # of the grader's CPU, on one check's own work; right answers need 2
     notebook_seconds: float = 180.0
+    patience: float = 10.0  # the grader waits so many times as long for a machine without time
     file_bytes: int = 64 * MIB  # one file, and all files together
     output_chars: int = 20_000  # of one cell
     notebook_chars: int = 500_000  # of all cells together

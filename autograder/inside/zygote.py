@@ -16,12 +16,12 @@ import sys
 import time
 from typing import Any
 
-from autograder.inside import isolation, server
+from autograder.inside import isolation, processor, server
 from autograder.inside.channel import Channel
 from autograder.inside.limits import NONE, OUT_OF_MEMORY, OWN, Limits, out_of_memory
 
 WATCH_SECONDS = 0.1
-DYING_SECONDS = 1.0  # between a process's last word and its end
+DYING_SECONDS = 3.0  # between a process's last word and its end
 
 
 class Zygote:
@@ -38,7 +38,7 @@ class Zygote:
         # What is imported before a notebook starts is not counted as the notebook's.
         self._most_memory = self._limits.memory_bytes + isolation.in_use()
         self._child: int | None = None
-        self._verdict = ""
+        self._verdict, self._meter = "", processor.Meter()
 
     def serve(self) -> None:
         """Obey commands until the grader hangs up."""
@@ -55,12 +55,14 @@ class Zygote:
                 return
             if data == b"start":
                 reply = self._start(descriptors[0])
+            elif data == b"look":
+                reply = self._look()
             else:
                 reply = self._stop(patience=DYING_SECONDS if data == b"bury" else 0)
             self._control.send(json.dumps(reply).encode())
 
     def _start(self, descriptor: int) -> dict[str, Any]:
-        self._verdict = ""
+        self._verdict, self._meter = "", processor.Meter()
         try:
             self._child = isolation.fork(self._student, descriptor, self._limits, self._walls)
         except OSError as error:
@@ -96,6 +98,15 @@ class Zygote:
             os.waitpid(self._child, 0)
         self._child = None
         return os.waitstatus_to_exitcode(status) if ended else None
+
+    def _look(self) -> dict[str, Any]:
+        """How much processor time the student's processes have had, and whether they want more."""
+        if self._walls == NONE:  # all of the machine's are in sight
+            seen = processor.of_group(self._child or 0)
+        else:
+            seen = isolation.students(os.getpid())
+        wants = self._meter.look(seen)
+        return {"busy": self._meter.seconds, "awake": wants or not seen}
 
     def _watch(self) -> None:
         used = isolation.usage(os.getpid(), self._most_memory)

@@ -66,6 +66,13 @@ dependencies:
       - -c constraints.txt
       - -e .
 """
+NBGRADER = '''\
+"""nbgrader's settings for this folder: Validate waits, where this computer has much else to do."""
+
+c = get_config()  # noqa: F821  (nbgrader provides it)
+c.Execute.timeout = c.Execute.iopub_timeout = 300  # seconds, for a cell and for what it prints
+c.Execute.startup_timeout = 600
+'''
 
 
 class ReleaseError(CourseError):
@@ -166,6 +173,7 @@ def _pages(chosen: list[Lesson]) -> dict[str, bytes]:
     return {
         "README.md": readme.encode(),
         "AGENTS.md": (PAGES / "AGENTS.md").read_bytes(),
+        "nbgrader_config.py": NBGRADER.encode(),
         "pyproject.toml": pyproject.encode(),
         "environment.yml": ENVIRONMENT.encode(),
     }

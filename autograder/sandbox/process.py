@@ -2,24 +2,36 @@
 
 import itertools
 import socket
-import time
 from collections.abc import Callable, Sequence
-from typing import Any, NoReturn
+from typing import Any, NamedTuple, NoReturn
 
 import torch
 
 from autograder.inside.answer import AnswerRaised, Reply
-from autograder.inside.channel import Channel, ChannelClosed, TimedOut
+from autograder.inside.channel import Channel, ChannelClosed
 from autograder.inside.codec import ProtocolError
 from autograder.inside.limits import Limits
 from autograder.inside.values import Foreign
+from autograder.sandbox.clock import Clock, OutOfTime
+
+
+class Ending(NamedTuple):
+    """Why a student's process had ended, or '', and whether the machine may be to blame."""
+
+    why: str = ""
+    doubtful: bool = False
 
 
 class StudentLost(BaseException):
     """The student's process is of no more use; str() says why, as in 'it took more than 10 s'.
 
-    Like KeyboardInterrupt no Exception, so that no check can take it for an error of the answer.
+    ``doubtful`` is whether the machine may be to blame, which had no time or no memory for it. Like
+    KeyboardInterrupt no Exception, so that no check can take it for an error of the answer.
     """
+
+    def __init__(self, why: str, doubtful: bool = False) -> None:
+        super().__init__(why)
+        self.doubtful = doubtful
 
 
 class StudentProcess:
@@ -29,21 +41,24 @@ class StudentProcess:
     """
 
     def __init__(
-        self, connection: socket.socket, limits: Limits, stop: Callable[[bool], str], end: float
+        self,
+        connection: socket.socket,
+        limits: Limits,
+        stop: Callable[[bool], "Ending"],
+        clock: Clock,
     ) -> None:
-        self._channel = Channel(connection, limits.frame_bytes)
+        self._channel = Channel(connection, limits.frame_bytes, passed=clock.passed)
         self._limits = limits
         self._stop = stop
         self.lost = False  # whether it has ended, and can be asked nothing more
         self._numbers = itertools.count(1)
-        self._end = end
+        self._clock = clock
         self.allow(limits.cell_seconds)
 
     def allow(self, seconds: float) -> None:
         """Give the requests that follow, together, so much time and room for their replies."""
-        self._allowed = seconds
         self._received = self._channel.received
-        self._deadline = min(self._end, time.monotonic() + seconds)
+        self._clock.allow(seconds)
 
     def run(self, source: str) -> dict[str, Any]:
         """Run a cell; return its outputs: stdout, stderr, and shown or error where there is one."""
@@ -73,15 +88,11 @@ class StudentProcess:
     def request(self, kind: str, **details: Any) -> dict[str, Any]:
         """Send one request and return its reply; raise AnswerRaised, or StudentLost."""
         number = next(self._numbers)
-        left = max(0.01, self._deadline - time.monotonic())
         try:
-            self._channel.send({"id": number, "do": kind, **details}, left)
-            reply = self._channel.receive(max(0.01, self._deadline - time.monotonic()))
-        except TimedOut:
-            whole = self._deadline == self._end
-            self._fail(
-                "the notebook's time is up" if whole else f"it took more than {self._allowed:g} s"
-            )
+            self._channel.send({"id": number, "do": kind, **details})
+            reply = self._channel.receive()
+        except OutOfTime as error:
+            self._fail(str(error), doubtful=error.starved)
         except ChannelClosed:
             self._fail("it ended itself", dying=True)
         except ProtocolError as error:
@@ -101,9 +112,10 @@ class StudentProcess:
         """Hang up."""
         self._channel.close()
 
-    def _fail(self, reason: str, dying: bool = False) -> NoReturn:
+    def _fail(self, reason: str, dying: bool = False, doubtful: bool = False) -> NoReturn:
         self.lost = True
-        raise StudentLost(self._stop(dying) or reason)
+        ended = self._stop(dying)
+        raise StudentLost(ended.why or reason, doubtful or ended.doubtful)
 
 
 class RemoteAnswer:

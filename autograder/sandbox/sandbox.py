@@ -1,9 +1,10 @@
 """The grader's handle on a sandbox: start students' processes in it, ask them, end them."""
 
+import contextlib
 import json
-import math
 import re
 import shutil
+import signal
 import socket
 import subprocess
 import sys
@@ -13,11 +14,13 @@ from typing import Any, Self
 from autograder.inside import channel
 from autograder.inside.limits import DEFAULT, NONE, OUT_OF_MEMORY, OWN, SHARED, Limits
 from autograder.sandbox import bubblewrap, proof, view
+from autograder.sandbox.clock import Allowance, Clock, readable
 from autograder.sandbox.policy import SandboxRefused, walls
-from autograder.sandbox.process import StudentProcess
+from autograder.sandbox.process import Ending, StudentProcess
 from autograder.temporary import Temporary
 
-START_SECONDS = 60
+START_SECONDS = 600.0  # to import PyTorch, also on a machine with a hundredth of its time left
+OBEY_SECONDS = 120.0
 
 
 class Sandbox:
@@ -61,11 +64,12 @@ class Sandbox:
         """What stands around students' code: 'bubblewrap', or 'none' but the limits."""
         return "none" if self._walls == NONE else "bubblewrap"
 
-    def start(self, end: float = math.inf) -> StudentProcess:
+    def start(self, notebook: Allowance | None = None) -> StudentProcess:
         """Start a student's process with an empty namespace, ending the one before.
 
-        ``end`` is the time, as of ``time.monotonic``, at which it loses its right to an answer.
+        ``notebook`` is what all processes of one notebook may take together.
         """
+        notebook = notebook or Allowance.of_notebook(self.limits)
         self.stop()
         fresh = self._walls == SHARED or self._zygote is None
         if fresh:
@@ -78,7 +82,9 @@ class Sandbox:
             self._end_zygote()
             if fresh:
                 raise
-            return self.start(end)  # it had died since, say because the machine's memory was full
+            return self.start(
+                notebook
+            )  # it had died since, say because the machine's memory was full
         finally:
             theirs.close()
         if "refused" in answer:
@@ -86,28 +92,32 @@ class Sandbox:
             if self._walls != OWN:
                 raise SandboxRefused(f"a process could not be started: {answer['refused']}")
             self._walls = SHARED  # nested namespaces are refused here: a sandbox for each student
-            return self.start(end)
-        self._student = StudentProcess(ours, self.limits, self.stop, end)
+            return self.start(notebook)
+        clock = Clock(self._look, notebook, self.limits.patience)
+        self._student = StudentProcess(ours, self.limits, self.stop, clock)
         return self._student
 
-    def stop(self, dying: bool = False) -> str:
-        """End the student's process and everything it started; return why it had ended, or ''.
+    def stop(self, dying: bool = False) -> Ending:
+        """End the student's process and everything it started; return why it had ended.
 
         ``dying`` says that it has hung up, so that its end is worth a moment's waiting for.
         """
         if self._student is None:
-            return ""
+            return Ending()
         self._student.close()
         self._student = None
         try:
             ended = self._command(b"bury" if dying else b"stop")
         except (SandboxRefused, OSError):
-            return "the sandbox ended with it"
+            return Ending("the sandbox ended with it", doubtful=self._walls == OWN)
         if self._walls == SHARED:
             self._end_zygote()
         if not dying and ended["status"] == 0:
-            return ended["verdict"]  # it ended in peace because we hung up
-        return ended["verdict"] or _describe(ended["status"])
+            return Ending(ended["verdict"])  # it ended in peace because we hung up
+        if ended["verdict"]:
+            return Ending(ended["verdict"])
+        killed = ended["status"] == -signal.SIGKILL and self._walls == OWN  # not by itself, there
+        return Ending(_describe(ended["status"]), doubtful=killed)
 
     def close(self) -> None:
         """End everything and remove the temporary folder."""
@@ -120,7 +130,6 @@ class Sandbox:
     def _launch(self) -> None:
         self._end_zygote()
         self._control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        self._control.settimeout(START_SECONDS)
         options = json.dumps(
             {"walls": self._walls, "limits": self.limits.as_dict(), "modules": self._modules}
         )
@@ -142,26 +151,34 @@ class Sandbox:
             start_new_session=True,
         )
         theirs.close()
-        self._answer()
+        self._answer(START_SECONDS)
 
     def _command(self, order: bytes, *descriptors: int) -> dict[str, Any]:
         try:
             socket.send_fds(self._control, [order], descriptors)
         except OSError as error:
             raise SandboxRefused(f"the sandbox has ended: {error}") from None
-        return self._answer()
+        return self._answer(OBEY_SECONDS)
 
-    def _answer(self) -> dict[str, Any]:
+    def _answer(self, seconds: float) -> dict[str, Any]:
         """What the zygote says; it never passes on anything from a student's process."""
-        try:
-            data = self._control.recv(4096)
-        except OSError:  # it takes too long, or the line is cut
-            data = b""
+        data = b""
+        with contextlib.suppress(OSError):  # the line is cut
+            if readable(self._control, seconds):
+                data = self._control.recv(4096)
         if not data:
             self._zygote.kill()
             said = self._zygote.stderr.read().decode(errors="replace")
             raise SandboxRefused(proof.does_not_start(said))
         return json.loads(data)
+
+    def _look(self) -> tuple[float, bool]:
+        """What the student's processes have had of the processor, and whether they want more."""
+        try:
+            seen = self._command(b"look")
+        except SandboxRefused:  # it has ended, and the student's process with it
+            return 0.0, True
+        return seen["busy"], seen["awake"]
 
     def _end_zygote(self) -> None:
         if self._zygote is not None:

@@ -30,6 +30,6 @@ c.Spawner.cmd = [f"{ENVIRONMENT}/bin/jupyterhub-singleuser"]
 c.Spawner.default_url = "/lab"
 # nbgrader calls `alembic` by its name.
 c.Spawner.environment = {"PATH": f"{ENVIRONMENT}/bin:/usr/local/bin:/usr/bin:/bin"}
-c.Spawner.http_timeout = c.Spawner.start_timeout = 120  # seconds; JupyterLab's first start is slow
+c.Spawner.http_timeout = c.Spawner.start_timeout = 600  # seconds; JupyterLab's first start is slow
 c.Authenticator.allow_all = True  # every account of this system; else name them in allowed_users
 c.Authenticator.admin_users = INSTRUCTORS

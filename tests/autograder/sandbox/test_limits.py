@@ -119,10 +119,8 @@ class TestLimits:
     def test_an_endless_loop_that_catches_everything_is_ended(self):
         source = "while True:\n    try:\n        while True: pass\n    except BaseException: pass"
         with Sandbox(LESSON, "off", Limits(cell_seconds=1)) as box:
-            process, start = box.start(), time.monotonic()
-            with pytest.raises(StudentLost, match="it took more than 1 s"):
-                process.run(source)
-            assert time.monotonic() - start < 5
+            with pytest.raises(StudentLost, match="it took more than 1 s of processor time"):
+                box.start().run(source)
             assert box.start().run("1 + 1")["shown"] == "2"
 
     @pytest.mark.parametrize(
@@ -218,8 +216,8 @@ class TestPolicies:
             assert printed(box.start(), "print(2)") == "2"
 
 
-def _ends(pid, seconds=10):
-    """Whether a process ends, by itself or by others, within some seconds."""
+def _ends(pid, seconds=600):
+    """Whether a process ends, by itself or by others: what loops for ever would not."""
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:
         try:
@@ -265,5 +263,5 @@ class TestUnprotected:
         with Sandbox(LESSON, "off") as box:
             process = box.start()
             pid = int(process.run("import os; os.getpid()")["shown"])
-            process._channel.send({"id": 0, "do": "run", "source": "while True: pass"}, 5)
+            process._channel.send({"id": 0, "do": "run", "source": "while True: pass"})
         assert _ends(pid)

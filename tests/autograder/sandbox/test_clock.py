@@ -1,0 +1,162 @@
+"""Whom waiting is charged to: to those who work or sleep, not to those whom the machine forgets."""
+
+import os
+import signal
+import socket
+import threading
+import time
+
+import pytest
+
+from autograder.inside.channel import STEP
+from autograder.inside.limits import Limits
+from autograder.sandbox.clock import GAP, Allowance, Clock, OutOfTime, readable
+from autograder.sandbox.process import StudentLost
+from autograder.sandbox.sandbox import Sandbox
+from tests.autograder.sandbox.boxes import LESSON, printed
+
+
+class Machine:
+    """A student's process as the clock sees it: what it has had so far, and what it wants."""
+
+    def __init__(self, awake, share):
+        self.awake, self.share, self.busy = awake, share, 0.0
+
+    def look(self):
+        self.busy += self.share * STEP
+        return self.busy, self.awake
+
+
+def lasts(machine, silent=True, seconds=5.0, patience=10.0, notebook=1000.0):
+    """How many seconds of waiting it takes until time is up, and what is said then."""
+    clock = Clock(machine.look, Allowance(notebook, patience), patience)
+    clock.allow(seconds)
+    for count in range(1, 100_000):
+        try:
+            clock.passed(STEP, silent)
+        except OutOfTime as error:
+            return count * STEP, error
+    raise AssertionError("it never ends")
+
+
+class TestClock:
+    def test_work_counts_as_processor_time(self):
+        waited, error = lasts(Machine(awake=True, share=1.0))
+        assert waited == pytest.approx(5, abs=0.3)
+        assert (str(error), error.starved) == ("it took more than 5 s of processor time", False)
+
+    def test_a_process_that_gets_a_fifth_of_a_core_has_five_times_as_long(self):
+        waited, error = lasts(Machine(awake=True, share=0.2))
+        assert waited == pytest.approx(25, abs=1)
+        assert not error.starved
+
+    def test_processes_side_by_side_are_added_up(self):
+        assert lasts(Machine(awake=True, share=4.0))[0] == pytest.approx(1.25, abs=0.3)
+
+    def test_sleep_counts_and_is_named(self):
+        waited, error = lasts(Machine(awake=False, share=0.2))
+        assert waited == pytest.approx(5, abs=0.3)
+        assert "1.0 s of work and 4.0 s in which it slept or waited" in str(error)
+
+    def test_what_came_before_it_was_read_is_not_sleep(self):
+        waited, error = lasts(Machine(awake=False, share=0.0), silent=False)
+        assert (waited, error.starved) == (pytest.approx(50, abs=0.3), True)
+
+    def test_a_machine_that_gives_nothing_is_waited_for_and_blamed(self):
+        waited, error = lasts(Machine(awake=True, share=0.01))
+        assert waited == pytest.approx(50, abs=0.3)
+        assert error.starved
+        assert str(error).startswith(
+            "it was not done after 50 s, in which this machine gave it 0.5 s"
+        )
+
+    def test_the_notebooks_time_is_that_of_all_requests(self):
+        waited, error = lasts(Machine(awake=True, share=1.0), seconds=5, notebook=3)
+        assert waited == pytest.approx(3, abs=0.3)
+        assert str(error).startswith("the notebook's time is up: it took more than 3 s")
+
+    def test_a_machine_that_slept_takes_a_second_at_most(self):
+        clock = Clock(Machine(awake=False, share=0.0).look, Allowance(1000, 10), 10)
+        clock.allow(5)
+        clock.passed(3600.0, silent=True)
+        for _ in range(int((5 - GAP) / STEP) - 1):
+            clock.passed(STEP, silent=True)
+        with pytest.raises(OutOfTime):
+            for _ in range(5):
+                clock.passed(STEP, silent=True)
+
+    def test_what_is_readable_is_found_after_a_long_stop_of_the_one_who_waits(self, monkeypatch):
+        ours, theirs = socket.socketpair()
+        slept = iter([0.0, 3600.0])  # the clock at the first step, and after it
+        monkeypatch.setattr(time, "monotonic", lambda: next(slept, 3600.0))
+        threading.Timer(3 * STEP, theirs.send, [b"x"]).start()
+        assert readable(ours, 60.0)
+
+
+@pytest.fixture(params=["auto", "off"])
+def small(request):
+    """A sandbox, and a plain process, with little time."""
+    with Sandbox(LESSON, request.param, Limits(cell_seconds=1.5, patience=200)) as box:
+        yield box
+
+
+class TestStudents:
+    @pytest.mark.parametrize(
+        ("source", "says"),
+        [
+            ("while True: pass", "more than 1.5 s of processor time"),
+            ("import os\nfor _ in range(3): os.fork()\nwhile True: pass", "of processor time"),
+            (
+                "import threading\ndef loop():\n    while True: pass\n"
+                "one = threading.Thread(target=loop)\none.start()\none.join()",
+                "more than 1.5 s of processor time",
+            ),
+            ("import subprocess; subprocess.run(['sh', '-c', 'while :; do :; done'])", "processor"),
+            ("import time; time.sleep(1000)", "in which it slept or waited"),
+            ("import subprocess; subprocess.run(['sleep', '1000'])", "slept or waited"),
+            ("import os, signal; os.kill(os.getppid() or os.getpid(), 0); signal.pause()", "slept"),
+        ],
+    )
+    def test_who_works_or_sleeps_without_end_is_stopped_and_told_which(self, small, source, says):
+        with pytest.raises(StudentLost, match=says) as lost:
+            small.start().run(source)
+        assert not lost.value.doubtful
+        assert printed(small.start(), "print(2)") == "2"
+
+    def test_children_that_nobody_waits_for_end_in_the_graders_patience(self):
+        source = (
+            "import os, signal, time\nsignal.signal(signal.SIGCHLD, signal.SIG_IGN)\n"
+            "while True:\n    if os.fork() == 0:\n        os._exit(0)"
+        )
+        lost, limits = pytest.raises(StudentLost), Limits(cell_seconds=0.5, patience=10)
+        with Sandbox(LESSON, "off", limits) as box, lost:
+            box.start().run(source)
+
+    def test_processes_that_are_stopped_and_go_on_lose_nothing(self):
+        """As when the lid of a laptop is shut: all stop, and the time that passes is nobody's."""
+        with Sandbox(LESSON, "off", Limits(cell_seconds=3, patience=1.5)) as box:
+            process = box.start()
+            pid = int(printed(process, "import os\nprint(os.getpid())"))
+            stopper = threading.Timer(0.5, _stop_for, [[pid, box._zygote.pid], 8.0])
+            stopper.start()
+            source = (
+                "import time\nend = time.process_time() + 1\nwhile time.process_time() < end: 0"
+            )
+            start = time.monotonic()
+            process.run(source)
+            stopper.join()
+            assert time.monotonic() - start > 8
+
+
+def _stop_for(pids, seconds):
+    """Stop processes, and this whole process with them, for so long: a child lets them go on."""
+    waker = os.fork()
+    if waker == 0:
+        time.sleep(seconds)
+        for pid in (os.getppid(), *pids):
+            os.kill(pid, signal.SIGCONT)
+        os._exit(0)
+    for pid in pids:
+        os.kill(pid, signal.SIGSTOP)
+    os.kill(os.getpid(), signal.SIGSTOP)
+    os.waitpid(waker, 0)
