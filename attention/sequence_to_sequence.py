@@ -107,7 +107,8 @@ def masked_cross_entropy(logits, target):
     logits   (B, T, vocab_size)  scores, before the softmax
     target   (B, T)              the true ids; positions with PAD do not count, not even where the
                                  score of PAD is -inf
-    returns  ()                  one mean over all true tokens of the batch, in nats
+    returns  ()                  one mean over all true tokens of the batch, in nats; 0, with a
+                                 gradient of 0, if there are none
 
     >>> logits = torch.zeros(1, 2, 4)
     >>> masked_cross_entropy(logits, torch.tensor([[3, PAD]]))  # one token of four: log 4
@@ -117,7 +118,7 @@ def masked_cross_entropy(logits, target):
     log_p = torch.log_softmax(logits, dim=2)  # (B, T, vocab_size)
     losses = -log_p.gather(2, target.unsqueeze(2)).squeeze(2)  # (B, T)
     is_token = target != PAD  # (B, T)
-    return losses[is_token].mean()  # ()
+    return losses[is_token].sum() / is_token.sum().clamp(min=1)  # (): 0 / 0 would be NaN
 
 
 def decoder_step(read, state, context, weights):

@@ -18,15 +18,18 @@ def noam_learning_rate(step, d_model, warmup_steps, factor=1.0):
 
     step          number of the step, from 1
     d_model       length of the model's vectors
-    warmup_steps  the step at which the rate is highest
+    warmup_steps  the step at which the rate is highest, from 1
     factor        multiplies every rate
     returns       a float
 
+    Raises ValueError for a step or a warm-up below 1: PyTorch's LambdaLR, for one, counts from 0.
     Source: Vaswani et al. (2017), equation 3.
 
     >>> [noam_learning_rate(step, d_model=100, warmup_steps=4) for step in (1, 4, 16)]
     [0.0125, 0.05, 0.025]
     """
+    if step < 1 or warmup_steps < 1:
+        raise ValueError(f"steps count from 1: step={step}, warmup_steps={warmup_steps}")
     # exercise: about 2 lines
     rise, fall = step * warmup_steps**-1.5, step**-0.5
     return factor * d_model**-0.5 * min(rise, fall)
@@ -38,7 +41,7 @@ def label_smoothed_loss(logits, target, smoothing=0.1):
     logits     (B, T, vocab_size)
     target     (B, T)  ids, filled up with PAD; where PAD stands there is no loss
     smoothing  share of the probability that is spread evenly over the whole vocabulary
-    returns    ()
+    returns    ()  0, with a gradient of 0, if no token is real
 
     A score of -inf rules a token out. The loss is infinite only where that token is asked for: not
     where PAD stands nor, with smoothing=0, where another token is right.
@@ -54,7 +57,8 @@ def label_smoothed_loss(logits, target, smoothing=0.1):
     if smoothing > 0:  # 0 times an infinite mean is NaN
         loss = (1 - smoothing) * loss - smoothing * log_p.mean(dim=-1)
     real = target != PAD
-    return loss[real].mean()  # selected, for 0 times an infinite loss is NaN, too
+    # Selected, for 0 times an infinite loss is NaN, too. So would 0 / 0 be.
+    return loss[real].sum() / real.sum().clamp(min=1)
 
 
 def batch_by_tokens(lengths, max_tokens):
@@ -136,12 +140,15 @@ def adamw_step(
     learning_rate, betas, eps, weight_decay  as in torch.optim.AdamW
     returns              (parameter, m, v), new tensors: all of it must be stored to resume
 
+    Raises ValueError for a step below 1: there the means have nothing to be corrected by.
     Source: Kingma and Ba (2015), algorithm 1; Loshchilov and Hutter (2019), algorithm 2.
 
     >>> zero = torch.zeros(1)
     >>> adamw_step(torch.tensor([1.0]), torch.tensor([5.0]), zero, zero, 1, learning_rate=0.1)[0]
     tensor([0.9000])
     """
+    if step < 1:
+        raise ValueError(f"steps count from 1: step={step}")
     # exercise: about 6 lines
     parameter = parameter * (1 - learning_rate * weight_decay)
     m = betas[0] * m + (1 - betas[0]) * gradient
@@ -165,7 +172,7 @@ class ModelAndLoss(nn.Module):
         self.smoothing, self.dtype = smoothing, dtype
 
     def loss(self, source, target):
-        """Return the mean loss per real token of one batch, ().
+        """Return the mean loss per real token of one batch, (): 0 if there is none.
 
         source, target  (B, T_k), (B, T_q)  ids, filled up with PAD
         """
@@ -174,7 +181,8 @@ class ModelAndLoss(nn.Module):
         if self.dtype is not None:
             logits = logits.float()  # the loss adds up many small numbers
         logits, target = logits.flatten(0, 1), target.flatten()
-        return F.cross_entropy(logits, target, ignore_index=PAD, label_smoothing=self.smoothing)
+        options = {"ignore_index": PAD, "label_smoothing": self.smoothing, "reduction": "sum"}
+        return F.cross_entropy(logits, target, **options) / (target != PAD).sum().clamp(min=1)
 
 
 class TrainStep(ModelAndLoss):
@@ -199,7 +207,8 @@ class TrainStep(ModelAndLoss):
         """Learn from the batches, in one step and in training mode.
 
         batches  list of (source (B, T_k), target (B, T_q)), ids filled up with PAD
-        returns  (): the loss per real token over all batches, before the step, detached
+        returns  (): the loss per real token over all batches, before the step, detached; 0, with
+                 gradients of 0, if no token is real
 
         Only one batch is in memory at a time: backward comes before the next one begins.
         """
@@ -209,7 +218,7 @@ class TrainStep(ModelAndLoss):
         counts = [(target != PAD).sum() for _, target in batches]
         mean = 0.0
         for (source, target), count in zip(batches, counts, strict=True):
-            part = self.loss(source, target) * count / sum(counts)
+            part = self.loss(source, target) * count / sum(counts).clamp(min=1)
             part.backward()
             mean = mean + part.detach()
         nn.utils.clip_grad_norm_(self.model.parameters(), self.max_norm)
@@ -237,6 +246,8 @@ class Evaluation(ModelAndLoss):
     def mean_loss(self, batches):
         """Return the loss per real token over all batches, (): without dropout or gradients.
 
+        If no token is real, it is 0.
+
         batches  list of (source (B, T_k), target (B, T_q)), ids filled up with PAD
         """
         # exercise: about 7 lines
@@ -246,7 +257,7 @@ class Evaluation(ModelAndLoss):
             for source, target in batches:
                 count = (target != PAD).sum()
                 total, tokens = total + self.loss(source, target) * count, tokens + count
-        return total / tokens
+        return total / tokens if tokens else total
 
 
 def average_checkpoints(checkpoints):

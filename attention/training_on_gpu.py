@@ -92,13 +92,13 @@ def data_parallel_gradients(gradients, tokens):
     returns    list of tensors: the gradients of the mean over all real tokens, which one process
                with the whole batch would have
 
-    A process whose share has no token has gradients of 0.
+    A process whose share has no token has gradients of 0. If no share has one, all are 0.
 
     >>> data_parallel_gradients([[torch.tensor([1.0])], [torch.tensor([5.0])]], tokens=[3, 1])
     [tensor([2.])]
     """
     # exercise: about 4 lines
-    shares = [count / sum(tokens) for count in tokens]
+    shares = [count / sum(tokens) if count else 0.0 for count in tokens]
     return [
         sum(share * gradient for share, gradient in zip(shares, parts, strict=True))
         for parts in zip(*gradients, strict=True)

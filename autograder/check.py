@@ -1,7 +1,8 @@
 """The checks as a notebook calls them: ``from autograder import check; check.softmax(softmax)``.
 
 Each exercise is an attribute of this module. A right answer prints one line, a wrong one raises
-CheckFailed, which the notebook shows as four lines: what is wrong, got, expected, likely.
+CheckFailed, which the notebook shows as four lines: what is wrong, got, expected, likely. For a
+right answer that lacks care, what is missing is printed, and what it costs.
 """
 
 import contextlib
@@ -19,6 +20,7 @@ from autograder.checking.questions import reference
 from autograder.checking.run_check import run_check
 from autograder.checking.waiting import SECONDS, somebody_waits, word_after
 from autograder.inside.answer import LocalAnswer
+from autograder.settings import care_share
 
 PRINTED_LIMIT = 2000
 
@@ -44,9 +46,17 @@ def _check_or_raise(item: registry.Check, answer: object) -> None:
     in_notebook = "ipykernel" in sys.modules  # else it is the source, which imports its answers
     failure = refuse_imported(item, answer) if in_notebook else None
     failure = failure or check_quietly(item, answer)
-    if failure is not None:
+    if failure is None:
+        print(f"{item.name}: correct.")
+    elif failure.is_careless and not (failure.cost and _is_validated()):
+        print(failure)
+    else:
         raise failure
-    print(f"{item.name}: correct.")
+
+
+def _is_validated() -> bool:
+    """Whether nbgrader's Validate runs this: it shows what is missing only where a check fails."""
+    return os.environ.get("NBGRADER_EXECUTION") == "validate"
 
 
 def refuse_imported(item: registry.Check, answer: object) -> CheckFailed | None:
@@ -76,7 +86,7 @@ def check_quietly(item: registry.Check, answer: object) -> CheckFailed | None:
         contextlib.redirect_stderr(printed),
     ):
         warnings.simplefilter("ignore")
-        failure = run_check(item, asked, _seed(item))
+        failure = run_check(item, asked, _seed(item), care_share=care_share())
     if printed.getvalue():
         print(printed.getvalue().rstrip("\n"))
     if printed.dropped:

@@ -16,6 +16,7 @@ from rich.console import Console
 from rich.table import Table
 
 from autograder import ROOT, CourseError, marks
+from autograder.settings import care_share
 
 OPEN, BEGUN, DONE = "open", "begun", "done"
 SIGNS = {OPEN: "○", BEGUN: "◐", DONE: "●"}
@@ -36,6 +37,7 @@ class Exercise:
     state: str
     points: float
     minutes: int
+    earned: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -113,16 +115,19 @@ def _signs(lesson: Lesson) -> str:
 
 
 def _points(lesson: Lesson) -> str:
-    earned, most = (sum(one.points for one in some) for some in (lesson.done, lesson.exercises))
-    return f"{earned:g} of {most:g}"
+    return _of([lesson])
+
+
+def _of(lessons: Iterable[Lesson]) -> str:
+    every = [one for lesson in lessons for one in lesson.exercises]
+    return f"{sum(one.earned for one in every):g} of {sum(one.points for one in every):g}"
 
 
 def _below(lessons: list[Lesson]) -> list[str]:
     every = [one for lesson in lessons for one in lesson.exercises]
     done = [one for one in every if one.state == DONE]
     hours, minutes = divmod(round(sum(lesson.minutes_left for lesson in lessons)), 60)
-    earned, most = (sum(one.points for one in some) for some in (done, every))
-    total = f"{len(done)} of {len(every)} exercises, {earned:g} of {most:g} points; "
+    total = f"{len(done)} of {len(every)} exercises, {_of(lessons)} points; "
     lines = [f"{total}{hours} h {minutes:02} min left.   ● done   ◐ begun   ○ open"]
     following = next_one(lessons)
     if following:
@@ -165,22 +170,27 @@ def _note(check: dict[str, Any], seen: _Cells) -> None:
     """Take down an exercise when its check is reached; a second copy of it says nothing new."""
     name = marks.exercise(check)
     if name not in {one.name for one in seen.exercises}:
-        state = _state(name, seen.answers.get(name), check)
-        seen.exercises.append(
-            Exercise(name, seen.heading[0], state, marks.points(check), seen.heading[1])
-        )
+        state, share = _state(name, seen.answers.get(name), check)
+        points = marks.points(check)
+        one = Exercise(name, seen.heading[0], state, points, seen.heading[1], share * points)
+        seen.exercises.append(one)
 
 
-def _state(name: str, answer: dict[str, Any] | None, check: dict[str, Any]) -> str:
+def _state(name: str, answer: dict[str, Any] | None, check: dict[str, Any]) -> tuple[str, float]:
+    """How far an exercise is, and the share of its points that its check gave."""
     if answer is None or STUB.search(_text(answer.get("source"))):
-        return OPEN
+        return OPEN, 0.0
     written, checked = answer.get("execution_count"), check.get("execution_count")
     if isinstance(written, int) and isinstance(checked, int) and checked < written:
-        return BEGUN  # the answer was run again after its check
+        return BEGUN, 0.0  # the answer was run again after its check
     outputs = check.get("outputs")
     said = [_text(one.get("text")) for one in outputs or () if isinstance(one, dict)]
-    passed = any(f"{name}: correct." in text.splitlines() for text in said)
-    return DONE if passed else BEGUN
+    lines = [line for text in said for line in text.splitlines()]
+    if f"{name}: correct." in lines:
+        return DONE, 1.0
+    if any(line.startswith(f"{name}: right.") for line in lines):
+        return DONE, 1.0 - care_share()
+    return BEGUN, 0.0
 
 
 def _text(value: Any) -> str:

@@ -30,16 +30,12 @@
 # ```
 # autograder check lessons/00_getting_started/00_getting_started.ipynb
 # ```
-# An exercise gives all of its points or none. It never depends on another exercise of the same
+# A right answer earns the points of its exercise, a wrong one none; “Right, and careful” below says
+# what lies between. No exercise depends on another one of the same
 # lesson, so you may skip one and come back; only where you are asked to break an answer, yours has
 # to be right first. The pictures do use your functions: below a skipped exercise some stop with
 # `NotImplementedError`. Go on to the next exercise. Stars ★ mark exercises that you may leave
 # out: what a later lesson needs of them is imported there.
-#
-# Three habits spare you trouble. Stay with tensor operations, without NumPy and `.item()`:
-# gradients must be able to flow through everything you write. Keep the dtype that comes in. And
-# make new tensors on the device of the inputs, with `x.new_zeros(…)` or `device=x.device`: what you
-# write here has to run on a GPU, too, and every check asks for that.
 
 # %% [markdown]
 # The next cell says how far you are in the whole course, and what comes next. It reads your
@@ -153,7 +149,33 @@ check.preview("uniform_average", first_try)
 #   and a right answer passes on all of them. To see the same inputs again, run a cell with
 #   `%env AUTOGRADER_SEED=` and that number.
 #
-# Your turn: write it so that the axis of the features stays.
+# ## Right, and careful
+# The text of an exercise says what its answer must do. Good code does a little more, and this
+# course calls that **care**. It makes new tensors on the device of its inputs, with
+# `x.new_zeros(…)` or `device=x.device`, so that it also runs on a GPU. It keeps the dtype that comes
+# in. It leaves its arguments, and the random numbers of others, as they were. And it stays with
+# tensor operations, without NumPy and `.item()`, so that gradients can flow through it.
+#
+# A right answer that lacks care keeps three quarters of its points, or what your instructor has
+# chosen, however much is missing. Here is one:
+
+
+# %% demo=true
+def on_the_cpu(values):
+    total = torch.zeros(values.shape[1], dtype=values.dtype)
+    for value in values:
+        total += value
+    return total / len(values)
+
+
+check.preview("uniform_average", on_the_cpu)
+
+# %% [markdown]
+# The averages are right. But `torch.zeros` makes its tensor on the CPU, and on a GPU the addition
+# would stop. No GPU is needed to find that out: every check also calls your answer with tensors
+# that only claim to lie elsewhere. With `values.new_zeros(values.shape[1])` nothing is missing.
+#
+# Your turn: write the average so that the axis of the features stays.
 
 # %% [markdown]
 # ### Exercise 0.1 · `uniform_average`

@@ -5,11 +5,16 @@ import os
 import re
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from tests import needs
 
 # A forked process has none of PyTorch's threads, and would wait for them for ever.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+# How long an example takes, and how long it takes to draw it, is the machine's affair.
+settings.register_profile("unhurried", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("unhurried")
 
 # Reasons that no installation mends: who runs the tests, and on which machine.
 MAY_BE_SKIPPED = ("root", "GPU")

@@ -23,6 +23,7 @@ from attention.train import __main__ as train
 from attention.translate import __main__ as translate
 from autograder.commands import cli
 from tests.needs import needs, skip_without
+from tests.waiting import LONG
 
 ROOT = Path(__file__).resolve().parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -93,7 +94,7 @@ def make(*arguments, folder=ROOT):
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=LONG,
     )
 
 

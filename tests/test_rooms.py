@@ -67,7 +67,7 @@ def room(name):
         return f"{package}.{rest[0]}"
     if rest == ["__main__"]:
         return f"{package}.commands"
-    if not rest or rest[0] in ("marks", "lessons", "imports", "temporary"):
+    if not rest or rest[0] in ("marks", "lessons", "imports", "settings", "temporary"):
         return "top"
     return LESSON if package == "attention" else FACE
 

@@ -11,6 +11,7 @@ import torch
 
 STATUS, CLEAR = Path("/proc/self/status"), Path("/proc/self/clear_refs")
 M_MMAP_THRESHOLD = -3  # of mallopt: memory of this size and more goes back as soon as it is free
+PAUSE_SOFT = 1  # of OpenMP: its threads end, its settings stay
 
 
 def device_at_hand() -> str:
@@ -49,10 +50,12 @@ def peak_mib(action: Callable[[], object], device: str = "cpu") -> float | None:
     """Return the peak of what ``action()`` holds beyond what was there before, in MiB (2²⁰ bytes).
 
     On CUDA it is that of PyTorch's allocator. For a CPU under Linux the action runs in a child
-    process, twice: what the kernel counts in the second run is exact to some 100 KiB. PyTorch
-    should compute on one thread, since a child has none of its parent's others.
+    process, twice, and PyTorch computes on one thread there, however many it has here: what the
+    kernel counts in the second run is exact to some 100 KiB.
 
     Returns None where neither is available: MPS, or a CPU under macOS or Windows.
+    Raises RuntimeError if the child does not come to its end: the action fails there, or it needs
+    so much memory that the system stops it.
     """
     if device == "cuda":
         torch.cuda.synchronize()
@@ -67,31 +70,41 @@ def peak_mib(action: Callable[[], object], device: str = "cpu") -> float | None:
 
 
 def _in_a_child(action: Callable[[], object]) -> float:
-    """Fork, set the child's peak back, run, and read how high the peak is then.
-
-    Raises RuntimeError if the child does not come to its end: it was killed, say.
-    """
+    """Fork, set the child's peak back, run, and read how high the peak is then."""
+    libc = ctypes.CDLL(None)
+    # A child has none of its parent's threads, and would wait for ever for those of OpenMP.
+    if stop_threads := getattr(libc, "omp_pause_resource_all", None):
+        stop_threads(PAUSE_SOFT)  # the next who needs them here starts them again
     reader, writer = os.pipe()
     child = os.fork()
     if child == 0:
         try:
-            libc = ctypes.CDLL(None)
-            libc.mallopt(M_MMAP_THRESHOLD, 2**16)
-            action()  # what is loaded on the first call belongs to none
-            libc.malloc_trim(0)  # nor does what is free and not given back
-            CLEAR.write_text("5")  # the peak begins anew
-            before = _kib("VmRSS")
-            action()
-            os.write(writer, str(max(0, _kib("VmHWM") - before)).encode())
+            os.write(writer, _peak_kib(action, libc).encode())
         finally:
             os._exit(0)
     os.close(writer)
-    with os.fdopen(reader) as pipe:
-        text = pipe.read()
+    with os.fdopen(reader, errors="replace") as pipe:
+        found = pipe.read()
     os.waitpid(child, 0)
-    if not text:
-        raise RuntimeError("the process that measured the memory did not come to its end")
-    return int(text) / 1024
+    if not found.isdecimal():
+        why = found or "it was stopped, as for want of memory"
+        raise RuntimeError(f"the process that measured the memory did not come to its end: {why}")
+    return int(found) / 1024
+
+
+def _peak_kib(action: Callable[[], object], libc: ctypes.CDLL) -> str:
+    """The peak of the action's second run in this process, in KiB, or the error that it raised."""
+    try:
+        torch.set_num_threads(1)
+        libc.mallopt(M_MMAP_THRESHOLD, 2**16)
+        action()  # what is loaded on the first call belongs to none
+        libc.malloc_trim(0)  # nor does what is free and not given back
+        CLEAR.write_text("5")  # the peak begins anew
+        before = _kib("VmRSS")
+        action()
+        return str(max(0, _kib("VmHWM") - before))
+    except Exception as error:
+        return f"{type(error).__name__}: {error}"
 
 
 def _kib(field: str) -> int:

@@ -233,7 +233,7 @@ class LinearCrossEntropy(torch.autograd.Function):
         smoothing: float,
         dtype: torch.dtype | None = None,
     ) -> Tensor:
-        """Return the loss, ()."""
+        """Return the loss, (): 0 if n is 0."""
         n, vocab_size = len(x), len(table)
         left, right = x.to(dtype or x.dtype), table.to(dtype or x.dtype)
         grad_x, grad_table = torch.empty_like(x), torch.zeros_like(table)
@@ -255,8 +255,8 @@ class LinearCrossEntropy(torch.autograd.Function):
             grad_x[rows] = products.product(logits, right.T)
             # In bfloat16, too, the sum is in float32, else it would forget small gradients.
             products.add_product(grad_table, logits.T, left[rows].T)
-        ctx.save_for_backward(grad_x.div_(n), grad_table.div_(n))
-        return total / n
+        ctx.save_for_backward(grad_x.div_(n or 1), grad_table.div_(n or 1))
+        return total / (n or 1)
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:

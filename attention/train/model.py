@@ -9,6 +9,7 @@ from torch import nn
 from attention.provided.model_file import load, put
 from attention.provided.sublayers import Sublayers
 from attention.train.corpora import Pairs, Vocabulary, vocabulary
+from attention.train.products import keep_few_kernels
 from attention.train.settings import Settings
 from attention.transformer import Transformer
 
@@ -16,7 +17,12 @@ SIZES = ("d_model", "n_heads", "d_ff", "n_layers", "dropout", "pre_norm", "tied"
 
 
 def make_model(settings: dict[str, Any], source: Vocabulary, target: Vocabulary) -> Transformer:
-    """The untrained Transformer of some settings, a dict, for two vocabularies."""
+    """The untrained Transformer of some settings, a dict, for two vocabularies.
+
+    Every training and translation, also with a student's pieces, begins with it: from now on this
+    process keeps few of oneDNN's kernels.
+    """
+    keep_few_kernels()
     sizes = {name: settings[name] for name in SIZES}
     made = Transformer(len(source), len(target), **sizes, fused=True)
     if not settings.get("drop_hidden", True):  # which files of earlier versions do not say

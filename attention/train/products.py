@@ -119,14 +119,20 @@ class JoinedLinear(torch.autograd.Function):
         return grad_x, *grad_weight.split(ctx.sizes), *grad_bias
 
 
-def quicken(model: nn.Module) -> None:
-    """Let oneDNN multiply for the linear layers of a model on a CPU, where it is faster.
+def keep_few_kernels() -> None:
+    """Have oneDNN keep the kernels of few shapes, if it has not multiplied yet in this process.
 
-    It also has it keep the kernels of few shapes, in bfloat16 too, if it has not multiplied yet in
-    this process: almost every batch has a shape of its own, and making them anew costs little.
+    Almost every batch has a shape of its own, and making them anew costs little. In bfloat16
+    PyTorch leaves all products to oneDNN, so this is for every model, also for those that are not
+    quickened. Variables that are set already stay as they are.
     """
     for capacity in ("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "LRU_CACHE_CAPACITY"):
         os.environ.setdefault(capacity, str(SHAPES))
+
+
+def quicken(model: nn.Module) -> None:
+    """Let oneDNN multiply for the linear layers of a model on a CPU, where it is faster."""
+    keep_few_kernels()
     for module in model.modules():
         if type(module) is nn.Linear:
             module.__class__ = Linear  # the same parameters under the same names

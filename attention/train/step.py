@@ -72,7 +72,8 @@ class Step(TrainStep):
         # Who gets no row has to take part all the same: one row, which does not count.
         rows = slice(mine, None, world) if len(source) > mine else slice(0, 1)
         tokens = (target[rows] != PAD).sum() * (len(source) > mine)
-        return self.fast_loss(source[rows], target[rows]) * tokens * world / (target != PAD).sum()
+        share = tokens / (target != PAD).sum().clamp(min=1)
+        return self.fast_loss(source[rows], target[rows]) * share * world
 
     def forward(self, batches: Sequence[Batch]) -> Tensor:
         """Learn from the batches as one process would; returns the loss over all of them."""

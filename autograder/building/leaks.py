@@ -9,6 +9,7 @@ from autograder.building.excerpt import solution_lines, text_of
 from autograder.building.lesson import Lesson
 
 LEAST_LINE, LEAST_EXPRESSION = 12, 24  # characters without spaces that make a leak
+OPENED = re.compile(r"raise\w+\(")  # an exception whose message stands in the lines below
 
 
 def leaks(lesson: Lesson, released: NotebookNode) -> list[str]:
@@ -41,6 +42,7 @@ def leaks(lesson: Lesson, released: NotebookNode) -> list[str]:
 def normalised(lines: Iterable[str]) -> set[str]:
     """Lines without comments, and the longer expressions among them on their own."""
     code = {normal(line.partition("  #")[0]) for line in lines}
+    code = {line for line in code if not OPENED.fullmatch(line)}
     expressions = {re.sub(r"^(return|[\w.,]+=(?!=))", "", line) for line in code}
     return code | {text for text in expressions if len(text) > LEAST_EXPRESSION}
 

@@ -17,7 +17,7 @@ from typing import Any
 import torch
 
 from autograder.checking import recorded
-from autograder.checking.expect import CheckFailed
+from autograder.checking.failure import CheckFailed, noting
 from autograder.checking.inputs import Draw
 from autograder.checking.registry import Check
 from autograder.checking.student import Student
@@ -197,8 +197,11 @@ def asked_of(
 
     session = Session(answer, keeps=True)
     try:
-        item.run(Student(session.recorder()), Draw(seed))
+        with noting() as careless:
+            item.run(Student(session.recorder()), Draw(seed))
     except CheckFailed:
+        careless = [CheckFailed("")]
+    if careless:
         return (), ()  # the check refuses the library: `autograder verify` says so
     noted, first = tuple(session.questions), tuple(session.replies)
     further = probes_of(item, noted, first)

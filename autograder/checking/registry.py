@@ -1,8 +1,9 @@
 """The registry of checks, named mistakes and alternative answers.
 
 A lesson's checks live in ``autograder/checks/<lesson>.py`` and register themselves with ``@check``;
-its wrong answers live in ``autograder/mistakes/<lesson>.py`` and register with ``@mistake`` and
-``@alternative``. The function's name is the name of the exercise, or of the mistake.
+its stored answers live in ``autograder/mistakes/<lesson>.py`` and register with ``@mistake``,
+``@alternative`` and ``@careless``. The function's name is the name of the exercise, or of the
+mistake.
 """
 
 import importlib
@@ -25,7 +26,10 @@ class Check:
     """One exercise's check: ``run(student, draw)`` raises CheckFailed when the answer is wrong.
 
     ``without`` has the probes (see ``probes``) that are not for this exercise, each with a reason,
-    as pairs; ``reference`` is the right answer where it is not the library's.
+    as pairs; ``core`` those that ask for what the exercise is about: the others ask for care. It
+    may also name the "inputs", which are to stay as they are. ``rests_on`` quotes the phrases of
+    the exercise's text on which the core rests. ``reference`` is the right answer where it is not
+    the library's.
     """
 
     name: str
@@ -33,6 +37,8 @@ class Check:
     run: Run
     without: tuple[tuple[str, str], ...] = ()
     reference: Callable[..., Any] | None = None
+    core: tuple[str, ...] = ()
+    rests_on: tuple[str, ...] = ()
 
     @property
     def has_one_right_answer(self) -> bool:
@@ -44,8 +50,9 @@ class Check:
 class Answer:
     """A stored answer to an exercise. ``hint`` is None for a right answer written differently.
 
-    ``where``, of a wrong input (see ``counterexamples``), is the condition on the input under which
-    the hint is true.
+    ``is_careless`` is whether a right one lacks the care that costs the care share. ``where``, of a
+    wrong input (see ``counterexamples``), is the condition on the input under which the hint is
+    true.
     """
 
     name: str
@@ -53,6 +60,7 @@ class Answer:
     target: Callable[..., Any]
     hint: str | None = None
     where: Callable[..., Any] | None = None
+    is_careless: bool = False
 
 
 _checks: dict[str, Check] = {}
@@ -63,31 +71,44 @@ class RegistryError(CourseError):
     """Two checks or two mistakes share a name, or an exercise has no check."""
 
 
-def check(function: Run | None = None, *, without: dict[str, str] | None = None) -> Any:
+def check(
+    function: Run | None = None,
+    *,
+    without: dict[str, str] | None = None,
+    core: tuple[str, ...] = (),
+    rests_on: tuple[str, ...] = (),
+) -> Any:
     """Register ``function(student, draw)`` as the check of the exercise of the same name.
 
     ``without`` says which of the probes that every answer goes through are not for this exercise,
-    and why: {"gradients": "the text asks for plain numbers"}.
+    and why: {"gradients": "the text asks for plain numbers"}. ``core`` names those that ask for
+    what the exercise's text is about: an answer that fails one of them is wrong, and not careless.
+    ``rests_on`` quotes, from what a learner reads before writing, the phrases on which the other
+    core assertions rest: what none of them says stands under ``expect.care()``.
     """
+    known = {"without": tuple((without or {}).items()), "core": core, "rests_on": rests_on}
     if function is None:
-        return lambda function: _keep_check(function, tuple((without or {}).items()))
-    return _keep_check(function, ())
+        return lambda function: _keep_check(function, known)
+    return _keep_check(function, known)
 
 
-def _keep_check(function: Run, without: tuple[tuple[str, str], ...]) -> Run:
+def _keep_check(function: Run, known: dict[str, Any]) -> Run:
     lesson = function.__module__.rpartition(".")[2]
-    known = _checks.get(function.__name__)
-    if known is not None and known.lesson != lesson:
+    earlier = _checks.get(function.__name__)
+    if earlier is not None and earlier.lesson != lesson:
         raise RegistryError(
             f"two checks are called {function.__name__!r}: one in autograder/checks/"
-            f"{known.lesson}.py, one in autograder/checks/{lesson}.py; rename one exercise"
+            f"{earlier.lesson}.py, one in autograder/checks/{lesson}.py; rename one exercise"
         )
-    _checks[function.__name__] = Check(function.__name__, lesson, function, without)
+    _checks[function.__name__] = Check(function.__name__, lesson, function, **known)
     return function
 
 
 def _register(
-    exercise: str, hint: str | None, where: Callable[..., Any] | None = None
+    exercise: str,
+    hint: str | None,
+    where: Callable[..., Any] | None = None,
+    is_careless: bool = False,
 ) -> Callable[[T], T]:
     def keep(target: T) -> T:
         kept = _answers.setdefault(exercise, [])
@@ -95,7 +116,7 @@ def _register(
             raise RegistryError(
                 f"two stored answers to {exercise!r} are called {target.__name__!r}; rename one"
             )
-        kept.append(Answer(target.__name__, exercise, target, hint, where))
+        kept.append(Answer(target.__name__, exercise, target, hint, where, is_careless))
         return target
 
     return keep
@@ -114,6 +135,11 @@ def mistake(
 def alternative(exercise: str) -> Callable[[T], T]:
     """Register a right answer to ``exercise`` that is written differently from the library's."""
     return _register(exercise, None)
+
+
+def careless(exercise: str) -> Callable[[T], T]:
+    """Register a right answer to ``exercise`` that is to lose the care share, and no more."""
+    return _register(exercise, None, is_careless=True)
 
 
 def again(exercise: str, *ways: Callable[[Answer], Callable[..., Any]]) -> None:
@@ -204,4 +230,9 @@ def mistakes(item: Check) -> list[Answer]:
 
 def alternatives(item: Check) -> list[Answer]:
     """Return the right answers written differently of a Check's exercise."""
-    return [answer for answer in stored_answers(item) if answer.hint is None]
+    return [one for one in stored_answers(item) if one.hint is None and not one.is_careless]
+
+
+def careless_answers(item: Check) -> list[Answer]:
+    """Return the right answers of a Check's exercise that lack some care."""
+    return [answer for answer in stored_answers(item) if answer.is_careless]

@@ -74,7 +74,13 @@ def _bidirectional(x, lengths, forward, backward):
     without={
         "float32": "after the true end anything is right: the check compares the true tokens",
         "gradients": "after the true end anything is right: the check compares the true tokens",
-    }
+    },
+    rests_on=(
+        "the state of the forward GRU, then that of the backward GRU",
+        "the GRU that reads from the last true token to the first",
+        "embedded tokens, with anything where the padding is",
+        "After the true end the numbers mean nothing.",
+    ),
 )
 def bidirectional_annotations(student, draw):
     """Against nn.GRU(bidirectional=True) on packed sequences."""
@@ -98,14 +104,17 @@ def bidirectional_annotations(student, draw):
     for rows, steps in ((slice(1, 2), 5), (slice(0, 2), 1)):
         some, ends = x[rows, :steps], lengths[rows].clamp(max=steps)
         wanted = _bidirectional(some, ends, forward, backward).detach()
-        what = f"with B={len(some)} and T={steps} the annotations are wrong"
-        expect.close(student(some, ends, forward, backward), wanted, what)
-    narrow = [{name: weight.float() for name, weight in one.items()} for one in (forward, backward)]
-    single = student(x.float(), lengths, *narrow)
-    expect.dtype(single, torch.float32)
-    single = torch.where(inside, single, expected.float())
-    expect.close(single, expected.float(), "in float32 the annotations are wrong", rtol=1e-3)
-    _differentiates_annotations(student, draw, x, lengths, forward, backward)
+        with expect.care():
+            what = f"with B={len(some)} and T={steps} the annotations are wrong"
+            expect.close(student(some, ends, forward, backward), wanted, what)
+    with expect.care():
+        narrow = [{name: w.float() for name, w in one.items()} for one in (forward, backward)]
+        single = student(x.float(), lengths, *narrow)
+        expect.dtype(single, torch.float32)
+        single = torch.where(inside, single, expected.float())
+        expect.close(single, expected.float(), "in float32 the annotations are wrong", rtol=1e-3)
+    with expect.care():
+        _differentiates_annotations(student, draw, x, lengths, forward, backward)
 
 
 def _differentiates_annotations(student, draw, x, lengths, forward, backward):
@@ -118,7 +127,14 @@ def _differentiates_annotations(student, draw, x, lengths, forward, backward):
     expect.close(gradient, torch.autograd.grad(loss, leaf)[0], "the gradient of x is wrong")
 
 
-@check
+@check(
+    rests_on=(
+        "Score all queries against all keys, without a loop.",
+        "v · tanh(W_q q_i + W_k k_j) for every pair",
+        "decoder states; one at a time when decoding",
+        "makes one number of the hidden layer",
+    )
+)
 def additive_scores(student, draw):
     """v · tanh(W_q q + W_k k) for all pairs, first with equal sizes, then with all different."""
     # d_q = d_k = 2 and d_attention = 1, and the tanh of log 3 is 4/5.
@@ -135,22 +151,32 @@ def additive_scores(student, draw):
     weights = draw.normal(6, 3), draw.normal(6, 8), draw.normal(6, scale=3.0)
     scores = student(draw.strided(q), draw.strided(k), *map(draw.strided, weights))
     expect.shape(scores, (2, 5, 7), axes="B, T_q, T_k")
-    bound = weights[2].abs().sum() + 1e-9
+    bound = 1.00001 * weights[2].abs().sum()
     inside = bool((scores.abs() <= bound).all())
     expect.true(inside, "a score is larger than the sum of all |v|, but tanh is at most 1")
     expect.close(scores, _scores(q, k, *weights), "the scores differ from loops over all pairs")
-    loud = 100 * q, 100 * k
-    what = "with queries and keys in the hundreds the scores are wrong"
-    expect.close(student(*loud, *weights), _scores(*loud, *weights), what)
-    for T_q, T_k in ((1, 7), (5, 1)):
-        some = q[:, :T_q], k[:, :T_k]
-        scores = student(*some, *weights)
-        expect.shape(scores, (2, T_q, T_k), axes="B, T_q, T_k")
-        what = f"with T_q={T_q} and T_k={T_k} the scores are wrong"
-        expect.close(scores, _scores(*some, *weights), what)
+    _scores_of(student, q[:, :1], k, weights, "with T_q=1 and T_k=7")
+    with expect.care():
+        _scores_of(student, q, k[:, :1], weights, "with T_q=5 and T_k=1")
+    with expect.care():
+        what = "with queries and keys in the hundreds"
+        _scores_of(student, 100 * q, 100 * k, weights, what)
 
 
-@check
+def _scores_of(student, q, k, weights, when):
+    scores = student(q, k, *weights)
+    expect.shape(scores, (len(q), q.shape[1], k.shape[1]), axes="B, T_q, T_k")
+    expect.close(scores, _scores(q, k, *weights), f"{when} the scores are wrong")
+
+
+@check(
+    rests_on=(
+        "Share each query's weight among the true keys; padding gets exactly 0.",
+        "of any size: ±1000 is fine",
+        "the true numbers of keys, at least 1",
+        "rows sum to 1",
+    )
+)
 def masked_softmax(student, draw):
     """Rows over the true keys; padding gets exactly 0."""
     rows = [[0.0, math.log(3), 9.0, 8.0], [5.0, 5.0, 1.0, 7.0], [math.log(4), 0.0, -3.0, 2.0]]
@@ -179,10 +205,11 @@ def masked_softmax(student, draw):
     expect.close(student(apart, lengths), _shares(apart, lengths), what)
     for B, T_q, T_k in ((1, 5, 7), (4, 1, 7), (4, 5, 1)):
         some, ends = scores[:B, :T_q, :T_k], lengths[:B].clamp(max=T_k)
-        weights = student(some, ends)
-        expect.shape(weights, (B, T_q, T_k), axes="B, T_q, T_k")
-        what = f"with B={B}, T_q={T_q} and T_k={T_k} the weights are wrong"
-        expect.close(weights, _shares(some, ends), what)
+        with expect.care():
+            weights = student(some, ends)
+            expect.shape(weights, (B, T_q, T_k), axes="B, T_q, T_k")
+            what = f"with B={B}, T_q={T_q} and T_k={T_k} the weights are wrong"
+            expect.close(weights, _shares(some, ends), what)
 
 
 def _padded_scores(scores, lengths):
@@ -202,7 +229,14 @@ def _padded_scores(scores, lengths):
     )
 
 
-@check(without=counterexamples.WITHOUT)
+@check(
+    without=counterexamples.WITHOUT | {"care": "an input is asked for, and no code that takes one"},
+    rests_on=(
+        "Find scores and lengths for which it goes wrong.",
+        "finite floating-point numbers",
+        "whole numbers from 1 to T_k",
+    ),
+)
 def break_masked_softmax(student, draw):
     """An input on which divides_again_after_the_mask is wrong."""
     counterexamples.judge(
@@ -210,7 +244,15 @@ def break_masked_softmax(student, draw):
     )
 
 
-@check
+@check(
+    rests_on=(
+        "A layer that owns its three matrices.",
+        "It returns the context and the weights",
+        "Three nn.Linear layers without bias",
+        "Scores may be of any size: the weights stay finite.",
+        "So let it be learned",
+    )
+)
 def AdditiveAttention(student, draw):  # noqa: N802, the name of the exercise
     """A module with three matrices: context and weights against loops, with weights loaded."""
     module = student.build(3, 8, 6)
@@ -231,16 +273,17 @@ def AdditiveAttention(student, draw):  # noqa: N802, the name of the exercise
     what = "the context is not the weighted average of the values"
     expect.close(context, _mixed(expected, values), what)
 
+    _scores_of_any_size(student, q, k, values, lengths, (W_q, W_k, v))
     for B, T_q, T_k, d_v in ((1, 5, 7, 9), (2, 1, 7, 9), (2, 5, 1, 9), (2, 5, 7, 1)):
         some = q[:B, :T_q], k[:B, :T_k], 100 * values[:B, :T_k, :d_v], lengths[:B].clamp(max=T_k)
-        context, weights = expect.parts(module(*some), "context", "weights")
-        expect.shape(context, (B, T_q, d_v), axes="B, T_q, d_v")
-        shares = _shares(_scores(some[0], some[1], W_q, W_k, v), some[3])
-        what = f"with B={B}, T_q={T_q}, T_k={T_k}, d_v={d_v} the weights are wrong"
-        expect.close(weights, shares, what)
-        what = f"with B={B}, T_q={T_q}, T_k={T_k}, d_v={d_v} the context is wrong"
-        expect.close(context, _mixed(shares, some[2]), what)
-    _scores_of_any_size(student, q, k, values, lengths, (W_q, W_k, v))
+        with expect.care():
+            context, weights = expect.parts(module(*some), "context", "weights")
+            expect.shape(context, (B, T_q, d_v), axes="B, T_q, d_v")
+            shares = _shares(_scores(some[0], some[1], W_q, W_k, v), some[3])
+            what = f"with B={B}, T_q={T_q}, T_k={T_k}, d_v={d_v} the weights are wrong"
+            expect.close(weights, shares, what)
+            what = f"with B={B}, T_q={T_q}, T_k={T_k}, d_v={d_v} the context is wrong"
+            expect.close(context, _mixed(shares, some[2]), what)
 
 
 def _mixed(weights, values):
@@ -286,7 +329,15 @@ def _decoder_weights(draw, d, c, vocab_size):
     }
 
 
-@check
+@check(
+    rests_on=(
+        "attend first, then read, then score",
+        "the query is the state that comes in",
+        "keys and values",
+        "stay finite however large the scores are",
+        "logits (B, vocab_size), the new state (B, d), attention weights (B, T_k)",
+    )
+)
 def attention_decoder_step(student, draw):
     """One step against loops for the attention and PyTorch's GRU cell for the decoder."""
     weights, lengths = _decoder_weights(draw, 6, 7, 9), torch.tensor([3, 5])
@@ -295,15 +346,17 @@ def attention_decoder_step(student, draw):
     given = tokens, draw.strided(state), draw.strided(annotations), lengths, weights
     _steps(student, *given, what="")
 
-    one = tokens[:1], state[:1], annotations[:1], lengths[:1], weights
-    _steps(student, *one, what="with B=1 ")
-    one = tokens, state, annotations[:, :1], torch.tensor([1, 1]), weights
-    _steps(student, *one, what="with T_k=1 ")
     loud = tokens, 300 * state, 300 * annotations, lengths, {**weights, "v": 500 * weights["v"]}
     _steps(student, *loud, what="with scores in the thousands ")
     # The sizes that the attention takes are the same here, so that only the numbers tell.
-    weights = _decoder_weights(draw, 6, 6, 9)
-    _steps(student, tokens, state, draw.normal(2, 5, 6), lengths, weights, what="with c=d ")
+    alike = _decoder_weights(draw, 6, 6, 9)
+    _steps(student, tokens, state, draw.normal(2, 5, 6), lengths, alike, what="with c=d ")
+    with expect.care():
+        one = tokens[:1], state[:1], annotations[:1], lengths[:1], weights
+        _steps(student, *one, what="with B=1 ")
+    with expect.care():
+        one = tokens, state, annotations[:, :1], torch.tensor([1, 1]), weights
+        _steps(student, *one, what="with T_k=1 ")
 
 
 def _steps(student, tokens, state, annotations, lengths, weights, what):

@@ -49,7 +49,14 @@ def _greedy(table, max_length):
         "gradients": "a list and a number come out",
         "unlike": "the table is square: a row and a column for each token",
         "ones": "PAD, BOS and EOS are tokens, so there are three at least",
-    }
+    },
+    rests_on=(
+        "Look into its row, take the best",
+        "row i says what follows token i, which is all that counts",
+        "EOS is written too, and then it is over",
+        "the largest number of tokens, EOS included",
+        "the sentence's log-probability, a float",
+    ),
 )
 def greedy_path(student, draw):
     """A small table by hand, then loops."""
@@ -70,17 +77,13 @@ def greedy_path(student, draw):
     ids, total = _several(student(table.float(), 9), 2, pair)
     expect.equal(ids, [3, 4, EOS], "with float32 the ids are wrong")
     expect.close(total, -0.875, "with float32 the log-probability is wrong")
-    table = torch.full((5, 5), -math.inf, dtype=F64)
-    table[BOS, 3], table[3, 4], table[4, EOS], table[4, 3] = -400.0, -500.0, -600.0, -700.0
-    ids, total = _several(student(table, 9), 2, pair)
-    what = "where all that is possible has log-probabilities of -400 to -700, the ids are wrong"
-    expect.equal(ids, [3, 4, EOS], what)
-    expect.close(total, -1500.0, "the log-probabilities -400, -500 and -600 do not add up")
+    table = torch.full((5, 5), -50.0, dtype=F64)
+    table[BOS, 3], table[3, 4], table[4, EOS], table[4, 3] = -4.0, -5.0, -6.0, -7.0
     table[BOS, EOS] = -1.0
     ids, total = _several(student(table, 9), 2, pair)
     expect.equal(ids, [EOS], "where BOS is best followed by EOS, the ids are wrong")
     expect.close(total, -1.0, "where BOS is best followed by EOS, the log-probability is wrong")
-    table[BOS, EOS] = -math.inf
+    table[BOS, EOS] = -50.0
     table[BOS, PAD], table[PAD, 4], table[4, BOS] = -0.5, -0.25, -2.0
     ids, total = _several(student(table, 5), 2, pair)
     what = "where BOS is best followed by PAD, PAD by 4 and 4 by BOS, the ids are wrong"
@@ -94,13 +97,27 @@ def greedy_path(student, draw):
         expect.equal(ids, expected, f"for a random table of {V} tokens the ids are wrong")
         what = f"for a random table of {V} tokens the log-probability is wrong"
         expect.close(total, log_p, what)
+    table = torch.full((5, 5), -math.inf, dtype=F64)
+    table[BOS, 3], table[3, 4], table[4, EOS], table[4, 3] = -400.0, -500.0, -600.0, -700.0
+    with expect.care():
+        ids, total = _several(student(table, 9), 2, pair)
+        what = "where all that is possible has log-probabilities of -400 to -700, the ids are wrong"
+        expect.equal(ids, [3, 4, EOS], what)
+        expect.close(total, -1500.0, "the log-probabilities -400, -500 and -600 do not add up")
 
 
 @check(
     without={
         "float32": "asked in the check itself: rounding may change which id comes out",
         "gradients": "ids come out, which have no gradient",
-    }
+    },
+    rests_on=(
+        "Draw one token per row from softmax(logits / temperature)",
+        "-inf for what must never be drawn",
+        "the first token at which the probabilities, added up in the order of the ids",
+        "where float32 rounds the last sum to less than 1",
+        "so that every draw can be repeated",
+    ),
 )
 def sample_tokens(student, draw):
     """Some draws by hand, then frequencies, then each draw against a loop."""
@@ -127,21 +144,17 @@ def sample_tokens(student, draw):
     got = student(two, _tensor([0.04, 0.3, 0.32, 0.35]), 2.0)
     expect.close(got, torch.tensor([0, 0, 0, 1]), what)
     blocked = _tensor([[-math.inf, 1.0, 1.0, -math.inf]]).repeat(2, 1)
-    got = student(blocked, _tensor([0.0, 1 - 1e-9]))
+    got = student(blocked, _tensor([0.0, 1 - 2**-24]))
     what = "a token with the score -inf is drawn, at noise 0 or just below 1"
     expect.close(got, torch.tensor([1, 2]), what)
-    what = "with probabilities 1 - 1e-8 and 1e-8, noise 1 - 2e-8 and 1 - 1e-9 draws wrongly"
-    got = student(_tensor([[0.0, math.log(1e-8)]] * 2), _tensor([1 - 2e-8, 1 - 1e-9]))
+    what = "with probabilities 1 - 4e-7 and 4e-7, noise 1 - 8e-7 and 1 - 2e-7 draws wrongly"
+    got = student(_tensor([[0.0, math.log(4e-7)]] * 2), _tensor([1 - 8e-7, 1 - 2e-7]))
     expect.close(got, torch.tensor([0, 1]), what)
 
     loud = _tensor([[-1000.0, 1000.0, 999.0], [1000.0, -1000.0, 1000.0], [3.0, 3.0, 3.0]])
     what = "with scores of 1000 and -1000 in one row, and of 3 in another, it draws wrongly"
     got = student(loud, _tensor([0.7, 0.6, 0.5]))
     expect.close(got, torch.tensor([1, 2, 1]), what)
-    got = student(loud[:1], _tensor([0.8]))
-    expect.close(got, torch.tensor([2]), "with one row it draws wrongly")
-    got = student(_tensor([[0.5], [3.0]]), _tensor([0.0, 0.99]))
-    expect.close(got, torch.tensor([0, 0]), "with a vocabulary of one token it draws wrongly")
 
     row, n = draw.normal(7, scale=2.0), 2000
     noise = (draw.permutation(n) + 0.5) / n  # spread evenly: a right answer is off by 1 at most
@@ -171,6 +184,16 @@ def sample_tokens(student, draw):
     what = "in float32, at the largest noise, a token is drawn that is -inf or does not exist"
     shown = f"token {tokens[impossible[0]].item()}" if len(impossible) else ""
     expect.true(not len(impossible), what, shown, "one of 1 … 198: 0 and 199 have the score -inf")
+    with expect.care():
+        got = student(loud[:1], _tensor([0.8]))
+        expect.close(got, torch.tensor([2]), "with one row it draws wrongly")
+    with expect.care():
+        got = student(_tensor([[0.5], [3.0]]), _tensor([0.0, 0.99]))
+        expect.close(got, torch.tensor([0, 0]), "with a vocabulary of one token it draws wrongly")
+    with expect.care():
+        what = "with probabilities 1 - 1e-8 and 1e-8, noise 1 - 2e-8 and 1 - 1e-9 draws wrongly"
+        got = student(_tensor([[0.0, math.log(1e-8)]] * 2), _tensor([1 - 2e-8, 1 - 1e-9]))
+        expect.close(got, torch.tensor([0, 1]), what)
 
 
 def _first_difference(got, expected):
@@ -189,7 +212,14 @@ def _ranked(row):
     return sorted(range(len(row)), key=lambda place: -row[place])
 
 
-@check(without={"gradients": "nothing is learned from what is drawn: numbers may come out"})
+@check(
+    without={"gradients": "nothing is learned from what is drawn: numbers may come out"},
+    rests_on=(
+        "Keep the scores of the k best tokens of each row; all others become -inf",
+        "k may be larger than V",
+        "The k-th best stands exactly at the bar",
+    ),
+)
 def top_k_filter(student, draw):
     """By hand, then sorted lists."""
     logits = draw.normal(3, 7, scale=2.0)
@@ -211,14 +241,17 @@ def top_k_filter(student, draw):
         expect.close(got, expected, f"with k={k} it differs from sorting the rows")
     expect.close(student(logits, 12), logits, "with k larger than V nothing should change")
     one = draw.normal(5, 1)
-    expect.close(student(one, 1), one, "with a vocabulary of one token nothing should change")
+    with expect.care():
+        expect.close(student(one, 1), one, "with a vocabulary of one token nothing should change")
     loud = _tensor([[-1000.0, 1000.0, 0.0, 5.0, 999.0], [3.0, 2.0, -1000.0, -999.0, -998.0]])
     expected = _kept(loud.tolist(), lambda row: _ranked(row)[:3])
     what = "with k=3 and scores of 1000 and -1000 in one row it is wrong"
-    expect.close(student(loud, 3), expected, what)
+    with expect.care():
+        expect.close(student(loud, 3), expected, what)
     few = _tensor([[-math.inf, 2.0, -math.inf, 1.0, 3.0], [-math.inf] * 4 + [0.5]])
     what = "with k=3 and no more than three scores above -inf nothing should change"
-    expect.close(student(few, 3), few, what)
+    with expect.care():
+        expect.close(student(few, 3), few, what)
 
 
 def _nucleus(row, p):
@@ -235,7 +268,13 @@ def _nucleus(row, p):
     without={
         "float32": "asked in the check itself: of equal scores, either may stay",
         "gradients": "nothing is learned from what is drawn: numbers may come out",
-    }
+    },
+    rests_on=(
+        "Keep the fewest tokens of each row whose probabilities reach p together",
+        "the token that makes the sum reach p included",
+        "up to and with the one that reaches p; all others become -inf",
+        "p between 0 and 1, both excluded",
+    ),
 )
 def top_p_filter(student, draw):
     """By hand, then a loop that adds token after token."""
@@ -267,16 +306,20 @@ def top_p_filter(student, draw):
     logits, what = draw.permutation(7).repeat(2, 1).double(), "with p=0.9 and"
     logits[1] *= 200
     expected = _kept(logits.tolist(), lambda row: _nucleus(row, 0.9))
-    expect.close(student(logits, 0.9), expected, f"{what} scores from 0 to 1200 it is wrong")
-    narrow = student(logits.float(), 0.9)
-    expect.dtype(narrow, torch.float32)
-    expect.close(narrow, expected.float(), f"{what} float32 scores from 0 to 1200 it is wrong")
+    with expect.care():
+        expect.close(student(logits, 0.9), expected, f"{what} scores from 0 to 1200 it is wrong")
+    with expect.care():
+        narrow = student(logits.float(), 0.9)
+        expect.dtype(narrow, torch.float32)
+        expect.close(narrow, expected.float(), f"{what} float32 scores from 0 to 1200 it is wrong")
     logits = draw.permutation(7).repeat(2, 1).double()
     logits[0, 2:5] = -math.inf
     expected = _kept(logits.tolist(), lambda row: _nucleus(row, 0.9))
-    expect.close(student(logits, 0.9), expected, f"{what} three scores of -inf it is wrong")
+    with expect.care():
+        expect.close(student(logits, 0.9), expected, f"{what} three scores of -inf it is wrong")
     one = draw.normal(2, 1)
-    expect.close(student(one, 0.3), one, "with a vocabulary of one token nothing should change")
+    with expect.care():
+        expect.close(student(one, 0.3), one, "with a vocabulary of one token nothing should change")
 
 
 def _step(scores, log_probs, finished):
@@ -306,7 +349,13 @@ def _same_step(got, expected, what):
         expect.close(one, other, f"{what} the {name} wrong")
 
 
-@check(without=counterexamples.WITHOUT)
+@check(
+    without={**counterexamples.WITHOUT, "care": "it makes an input and is given none"},
+    rests_on=(
+        "Find scores and a p for which it does not",
+        "a tuple (logits, p), as top_p_filter takes them",
+    ),
+)
 def break_top_p_filter(student, draw):
     """An input on which forgets_to_divide is wrong."""
     counterexamples.judge(student, "top_p_filter", "forgets_to_divide", allowed=_scores_and_a_share)
@@ -319,7 +368,15 @@ def _scores_and_a_share(logits, p):
     expect.true(share, "p is no share", expect.describe(p), "a number between 0 and 1")
 
 
-@check(without={"gradients": "a search is nothing to learn from: numbers may come out"})
+@check(
+    without={"gradients": "a search is nothing to learn from: numbers may come out"},
+    rests_on=(
+        "keep the K best of all these for each source",
+        "three (B, K), best first: the new scores, the old beam that each comes from",
+        "goes on with PAD at a cost of 0, and with nothing else",
+        "Two may come from the same old one, and an old one may die out",
+    ),
+)
 def beam_step(student, draw):
     """By hand, then all candidates in loops, then whole searches: narrow ones and a wide one."""
     scores = draw.normal(3, 4).sort(descending=True).values - 2
@@ -341,8 +398,6 @@ def beam_step(student, draw):
     expected = _tensor([[-2.25, -2.5]]), torch.tensor([[1, 0]]), torch.tensor([[2, PAD]])
     what = "for a finished beam of -2.5 and one of -1 that goes on with (-9, -3, -1.25)"
     _same_step(two, expected, what)
-    for end in (False, True):
-        _one_beam_alive(student, end)
     what = "with B=3, K=4, V=7 and no beam finished"
     _same_step(got, _three(_step(scores, log_probs, nothing)), what)
     finished = torch.zeros(3, 4, dtype=torch.bool)
@@ -351,18 +406,26 @@ def beam_step(student, draw):
     got = _several(student(*inputs), 3, three)
     what = "with B=3, K=4, V=7 and some beams finished"
     _same_step(got, _three(_step(scores, log_probs, finished)), what)
+    for end in (False, True):
+        with expect.care():
+            _one_beam_alive(student, end)
     for _ in range(2):
-        table = _table(draw, 6)
-        ids, total = _searched(student, table, 1, 6)
-        expect.equal(ids, _greedy(table, 6)[0], "a search with one beam is not greedy")
-        table = _table(draw, 5)
-        best, most = _best_of_all(table, 4)
-        ids, total = _searched(student, table, 40, 4)
-        shown = [f"{row} of log-probability {_sum(table, row):.6f}" for row in (ids, best)]
-        missed = _sum(table, ids) < most - 1e-9  # not by ids: two sentences may have the same steps
-        what = "a search with more beams than there are sentences misses the most probable one"
-        expect.true(not missed, what, *shown)
-        expect.close(total, most, "a wide search finds the best sentence, with a wrong score")
+        table, wide = _table(draw, 6), _table(draw, 5)
+        with expect.care():
+            _search(student, table, wide)
+
+
+def _search(student, narrow, wide):
+    """Whole searches: with one beam, and with more than there are sentences."""
+    ids, _ = _searched(student, narrow, 1, 6)
+    expect.equal(ids, _greedy(narrow, 6)[0], "a search with one beam is not greedy")
+    best, most = _best_of_all(wide, 4)
+    ids, total = _searched(student, wide, 40, 4)
+    shown = [f"{row} of log-probability {_sum(wide, row):.6f}" for row in (ids, best)]
+    missed = _sum(wide, ids) < most - 1e-9  # not by ids: two sentences may have the same steps
+    what = "a search with more beams than there are sentences misses the most probable one"
+    expect.true(not missed, what, *shown)
+    expect.close(total, most, "a wide search finds the best sentence, with a wrong score")
 
 
 def _one_beam_alive(student, ended):
@@ -414,7 +477,14 @@ def _sum(table, ids):
     return sum(table[a, b].item() for a, b in zip([BOS, *ids], ids, strict=False))
 
 
-@check(without={"gradients": "a search is nothing to learn from: numbers may come out"})
+@check(
+    without={"gradients": "a search is nothing to learn from: numbers may come out"},
+    rests_on=(
+        "Divide log-probabilities by the length penalty ((5 + length) / 6) ** alpha",
+        "or (B, 1), if all of a row are equal",
+        "0: nothing changes; the larger, the more a long sentence is favoured",
+    ),
+)
 def length_normalised(student, draw):
     """Penalties that are easy to work out, then a loop."""
     scores, lengths = -draw.uniform(2, 5, low=1.0, high=30.0), draw.integers(1, 40, 2, 5)
@@ -440,14 +510,15 @@ def length_normalised(student, draw):
     expected = student(scores, column.clone(), 0.7)
     what = "lengths (B, 1), one for all sentences of a row, should do as well as (B, K)"
     expect.close(same, expected, what, **NEAR)
-    dead = _tensor([[-math.inf, -800.0, 0.0]])
-    what = "for log-probabilities of -inf, -800 and 0 and lengths 1, 19, 7 with alpha=1 it is wrong"
-    got_dead = student(dead, torch.tensor([[1, 19, 7]]), 1.0)
-    expect.close(got_dead, _tensor([[-math.inf, -200.0, 0.0]]), what, **NEAR)
     for alpha, result in ((0.7, got), (2.0, student(draw.strided(scores), lengths, 2.0))):
         pairs = zip(scores.tolist(), lengths.tolist(), strict=True)
         rows = [[s / ((5 + n) / 6) ** alpha for s, n in zip(*p, strict=True)] for p in pairs]
         expect.close(result, _tensor(rows), f"with alpha={alpha} the values are wrong", **NEAR)
+    dead = _tensor([[-math.inf, -800.0, 0.0]])
+    what = "for log-probabilities of -inf, -800 and 0 and lengths 1, 19, 7 with alpha=1 it is wrong"
+    with expect.care():
+        got = student(dead, torch.tensor([[1, 19, 7]]), 1.0)
+        expect.close(got, _tensor([[-math.inf, -200.0, 0.0]]), what, **NEAR)
 
 
 def _projections(draw, d_model):
@@ -479,23 +550,20 @@ def _causal(values, x, n_heads, old=None):
         "again": "it remembers what it has read",
         "gradients": "asked in the check itself: what is remembered may be cut off from the graph",
         "unlike": "one position at a time: an axis of 1 is what it is about",
-    }
+    },
+    rests_on=(
+        "Read the next position of each sequence, and let it look at itself and all before",
+        "what MultiHeadAttention would say for this position",
+        "had it read the whole sequence under a causal mask",
+        "What is remembered are keys and values, after their projections",
+    ),
 )
 def CachedAttention(student, draw):  # noqa: N802, the name of the exercise
     """Position by position equal to PyTorch's attention over the whole sequence."""
     values = _projections(draw, 18)
-    for B, T, scale in ((1, 3, 1.0), (5, 2, 60.0), (2, 5, 1.0)):
-        module, x = student.build(18, 3), draw.normal(B, T, 18, scale=scale)
-        module.load(values)
-        expected = _causal(values, x, 3)
-        for t in range(T):
-            output = module(draw.strided(x[:, t : t + 1]))
-            expect.shape(output, (B, 1, 18), axes="B, 1, d_model")
-            expect.dtype(output, F64)
-            places = "the first position" if t == 0 else f"position {t}, with {t} before it,"
-            what = f"{places} differs from attention over the whole sequence"
-            expect.close(output, expected[:, t : t + 1], what)
-
+    for B, T in ((3, 4), (2, 5)):
+        module, x = student.build(18, 3), draw.normal(B, T, 18)
+        _reads_on(module, values, x, draw)
     other, more = _projections(draw, 18), torch.cat([x, draw.normal(2, 1, 18)], 1)
     module.load(other)
     what = "after new weights are loaded, what was read earlier should keep its keys and values"
@@ -504,17 +572,43 @@ def CachedAttention(student, draw):  # noqa: N802, the name of the exercise
     fresh = student.build(18, 3)
     fresh.load(values)
     expected = _causal(values, more[:, 5:], 3)
-    expect.close(fresh(more[:, 5:]), expected, "a new module knows what another one has read")
+    with expect.care():
+        expect.close(fresh(more[:, 5:]), expected, "a new module knows what another one has read")
+    for B, T, scale in ((1, 3, 1.0), (5, 2, 60.0)):
+        with expect.care():
+            _reads_on(student.build(18, 3), values, draw.normal(B, T, 18, scale=scale), draw)
     leaf, cotangent = x[:, :1].clone().requires_grad_(), draw.normal(2, 1, 18)
     with torch.enable_grad():
         whole = _causal(values, torch.cat([more[:, 5:], leaf], 1), 3)[:, 1:]
         (wanted,) = torch.autograd.grad((whole * cotangent).sum(), leaf)
-    _, (found,) = fresh.gradients(x[:, :1], cotangent=cotangent)
-    expect.true(found is not None, "no gradient reaches x", "None", "a gradient")
-    expect.close(found, wanted, "the gradient of x is wrong")
+    with expect.care():
+        _, (found,) = fresh.gradients(x[:, :1], cotangent=cotangent)
+        expect.true(found is not None, "no gradient reaches x", "None", "a gradient")
+        expect.close(found, wanted, "the gradient of x is wrong")
 
 
-@check(without={"gradients": "a search is nothing to learn from: numbers may come out"})
+def _reads_on(module, values, x, draw):
+    """With these weights it reads ``x`` position by position, and is right at each."""
+    module.load(values)
+    expected = _causal(values, x, 3)
+    for t in range(x.shape[1]):
+        output = module(draw.strided(x[:, t : t + 1]))
+        expect.shape(output, (len(x), 1, 18), axes="B, 1, d_model")
+        expect.dtype(output, F64)
+        places = "the first position" if t == 0 else f"position {t}, with {t} before it,"
+        what = f"{places} differs from attention over the whole sequence"
+        expect.close(output, expected[:, t : t + 1], what)
+
+
+@check(
+    without={"gradients": "a search is nothing to learn from: numbers may come out"},
+    rests_on=(
+        "each takes over that of the beam it comes from",
+        "row b · K + j belongs to beam j of source b",
+        "the K beams of source 0, then those of source 1",
+        "which beam of the same source each new beam comes from",
+    ),
+)
 def follow_beams(student, draw):
     """A column of numbers by hand, then loops over sources and beams."""
     # As split_heads makes it: axes exchanged, which no view can join.
@@ -529,11 +623,6 @@ def follow_beams(student, draw):
     got = student(_tensor([10, 11, 12, 20, 21, 22]), torch.tensor([[1, 0, 1], [0, 0, 1]]))
     what = "for rows 10, 11, 12, 20, 21, 22 and origins (1, 0, 1), (0, 0, 1) it is wrong"
     expect.close(got, _tensor([11, 10, 11, 20, 20, 21]), what)
-    for shape in ((5, 1), (1, 5)):
-        column, places = draw.normal(5, 3, scale=1000.0), torch.zeros(shape, dtype=torch.int64)
-        wanted = column if shape == (5, 1) else column[:1].expand(5, 3)
-        what = f"with B={shape[0]}, K={shape[1]} and origins of 0 it is wrong"
-        expect.close(student(column, places), wanted, what)
     same = student(cache, torch.arange(4).repeat(3, 1))
     expect.close(same, cache, "where every beam goes on from itself nothing should change")
     for one in (cache, draw.normal(10, 3, 1, 4), draw.integers(0, 90, 6, 8)):
@@ -543,3 +632,9 @@ def follow_beams(student, draw):
         got = moved if one is cache else student(draw.strided(one), draw.strided(places))
         what = f"with B={B}, K={K} it differs from a loop over all beams"
         expect.close(got, torch.stack(rows), what)
+    for shape in ((5, 1), (1, 5)):
+        column, places = draw.normal(5, 3, scale=1000.0), torch.zeros(shape, dtype=torch.int64)
+        wanted = column if shape == (5, 1) else column[:1].expand(5, 3)
+        what = f"with B={shape[0]}, K={shape[1]} and origins of 0 it is wrong"
+        with expect.care():
+            expect.close(student(column, places), wanted, what)

@@ -37,7 +37,15 @@ def _with_a_zero(x):
     return x
 
 
-@check
+@check(
+    rests_on=(
+        "The mean of the real tokens.",
+        "the real tokens need not come first",
+        "A real token may be all zeros",
+        "A sequence without a real token gives zeros.",
+        "`mask=None` means that all tokens are real.",
+    )
+)
 def mean_pooling(student, draw):
     """By hand, then loops over the real tokens: gaps, nothing at all, sizes of one."""
     x = _tensor(1, 10, 3, 30, 80, 800).view(1, 3, 2)
@@ -52,14 +60,20 @@ def mean_pooling(student, draw):
     nothing = student(x, _bools([0, 0, 0]))
     what = "a sequence without a real token should give zeros"
     expect.close(nothing, torch.zeros(1, 2, dtype=F64), what)
-    for B, T, d_model in ((3, 5, 7), (4, 1, 3), (1, 6, 2), (5, 3, 1)):
-        x, mask = _with_a_zero(draw.normal(B, T, d_model)), _gappy(draw, B, T)
-        x[~mask] *= 300
-        sizes = f"with B={B}, T={T} and d_model={d_model}"
-        what = f"{sizes} it differs from a loop over the real tokens"
-        expect.close(student(draw.strided(x), draw.strided(mask)), _means(x, mask), what)
-        what = f"{sizes} and no mask it differs from a loop over all tokens"
-        expect.close(student(x, None), _means(x, torch.ones(B, T)), what)
+    _compare_means(student, draw, 3, 5, 7)
+    for sizes in ((4, 1, 3), (1, 6, 2), (5, 3, 1)):
+        with expect.care():
+            _compare_means(student, draw, *sizes)
+
+
+def _compare_means(student, draw, B, T, d_model):
+    x, mask = _with_a_zero(draw.normal(B, T, d_model)), _gappy(draw, B, T)
+    x[~mask] *= 300
+    sizes = f"with B={B}, T={T} and d_model={d_model}"
+    what = f"{sizes} it differs from a loop over the real tokens"
+    expect.close(student(draw.strided(x), draw.strided(mask)), _means(x, mask), what)
+    what = f"{sizes} and no mask it differs from a loop over all tokens"
+    expect.close(student(x, None), _means(x, torch.ones(B, T)), what)
 
 
 def _means(x, mask):
@@ -86,7 +100,16 @@ def _pooled(x, query, mask=None):
     return context * mask.any(-1, keepdim=True), weights
 
 
-@check
+@check(
+    core=("gradients",),  # the query is learned
+    rests_on=(
+        "The scores are divided by √d_model.",
+        "a sequence that may attend to nothing both are zeros",
+        "Attention with one query, for any number of axes in front",
+        "the same for all sequences; usually learned",
+        "a shape that is wrong for B = 1 only",
+    ),
+)
 def attention_pooling(student, draw):
     """Weights by hand, then PyTorch's attention: gaps, nothing at all, more axes in front."""
     # √9 = 3: scores of 0 and log 3, so weights of 1/4 and 3/4.
@@ -100,16 +123,23 @@ def attention_pooling(student, draw):
     what = "for scores of 0 and log 3 the weights should be 1/4 and 3/4"
     expect.close(weights, _tensor(0.25, 0.75).view(1, 2), what)
     expect.close(context[:, 1], _tensor(7), "with weights of 1/4 and 3/4 the context is wrong")
-    for shape in ((3, 5, 7), (2, 3, 5, 6), (5, 6), (4, 1, 3), (1, 6, 2), (3, 2, 1)):
-        x, query = _with_a_zero(draw.normal(*shape)), 2 * draw.normal(shape[-1])
-        mask = _gappy(draw, *shape[:-1])
-        _compare(student, draw, x, query, mask, f"for x of shape {shape}")
+    for shape in ((3, 5, 7), (2, 3, 5, 6), (5, 6), (1, 6, 2)):
+        _compare_drawn(student, draw, *shape)
+    for shape in ((4, 1, 3), (3, 2, 1)):
+        with expect.care():
+            _compare_drawn(student, draw, *shape)
     # √9 = 3 again, so that the scores are the first features, whole numbers also in float32.
     x, query = draw.integers(-9, 9, 3, 4, 9).double(), torch.zeros(9, dtype=F64)
     x[:, :, 0] = torch.tensor([[-30000, -30001, -50, 7], [2001, 2000, 9, 1999], [800, -3000, 1, 1]])
     query[0] = 3
     mask = _bools([1, 1, 0, 0], [1, 0, 0, 1], [1, 1, 1, 1])
-    _compare(student, draw, x, query, mask, "with large scores")
+    with expect.care():
+        _compare(student, draw, x, query, mask, "with large scores")
+
+
+def _compare_drawn(student, draw, *shape):
+    x, query = _with_a_zero(draw.normal(*shape)), 2 * draw.normal(shape[-1])
+    _compare(student, draw, x, query, _gappy(draw, *shape[:-1]), f"for x of shape {shape}")
 
 
 def _compare(student, draw, x, query, mask, where):
@@ -129,7 +159,15 @@ def _compare(student, draw, x, query, mask, where):
     expect.close(context, expected[0], f"{where} and without a mask the context is wrong")
 
 
-@check
+@check(
+    rests_on=(
+        "begin as zeros: every weight is the same at first",
+        "Each level is what you wrote in 16.2",
+        "A real sentence may have a vector of zeros",
+        "three tensors: documents (B, d_model), sentence_weights (B, S)",
+        "a sentence without a real word has weight 0",
+    )
+)
 def HierarchicalAttention(student, draw):  # noqa: N802
     """It begins with means; then loops over documents and sentences, padding at both levels."""
     module = student.build(3)
@@ -141,22 +179,28 @@ def HierarchicalAttention(student, draw):  # noqa: N802
     for name in named:
         start = torch.zeros(3, dtype=F64)
         expect.close(named[name].double(), start, f"{name} should begin with zeros")
-    for B, S, T, d_model in ((2, 4, 5, 7), (3, 1, 2, 6), (1, 3, 1, 2), (2, 5, 3, 1)):
-        module = student.build(d_model)
-        names = ("word_query", "sentence_query")
-        values = {name: draw.normal(d_model, scale=0.4 if T == 5 else 2) for name in names}
-        module.load(values)
-        x, mask = draw.normal(B, S, T, d_model), _gappy(draw, B, S, T)
-        x[~mask] *= 100
-        mask[0, 1:2] = False  # a sentence without a word
-        mask[1:] = mask[1:] & (B != 2)  # a document without a word
-        x[0, -1], mask[0, -1, 0] = 0, True  # a sentence with words, whose vector is zero
-        sizes = f"with B={B}, S={S}, T={T} and d_model={d_model}"
-        expected = _documents(values, x, mask)
-        result = module(draw.strided(x), draw.strided(mask))
-        _three(result, expected, f"{sizes}, under a mask,")
-        expected = _documents(values, x, torch.ones(B, S, T, dtype=torch.bool))
-        _three(module(x), expected, f"{sizes} and no mask")
+    _compare_documents(student, draw, 2, 4, 5, 7)
+    for sizes in ((3, 1, 2, 6), (1, 3, 1, 2), (2, 5, 3, 1)):
+        with expect.care():
+            _compare_documents(student, draw, *sizes)
+
+
+def _compare_documents(student, draw, B, S, T, d_model):
+    module = student.build(d_model)
+    names = ("word_query", "sentence_query")
+    values = {name: draw.normal(d_model, scale=0.4 if T == 5 else 2) for name in names}
+    module.load(values)
+    x, mask = draw.normal(B, S, T, d_model), _gappy(draw, B, S, T)
+    x[~mask] *= 100
+    mask[0, 1:2] = False  # a sentence without a word
+    mask[1:] = mask[1:] & (B != 2)  # a document without a word
+    x[0, -1], mask[0, -1, 0] = 0, True  # a sentence with words, whose vector is zero
+    sizes = f"with B={B}, S={S}, T={T} and d_model={d_model}"
+    expected = _documents(values, x, mask)
+    result = module(draw.strided(x), draw.strided(mask))
+    _three(result, expected, f"{sizes}, under a mask,")
+    expected = _documents(values, x, torch.ones(B, S, T, dtype=torch.bool))
+    _three(module(x), expected, f"{sizes} and no mask")
 
 
 def _three(result, expected, where):
@@ -220,7 +264,15 @@ def _classified(values, x, mask=None):
     return F.linear(read, values["head.weight"], values["head.bias"])
 
 
-@check
+@check(
+    rests_on=(
+        "nothing is hidden but the padding",
+        "In front of every sequence of the batch stands the same vector.",
+        "Score every class, from what the encoder makes of `cls`.",
+        "The others are sizes and options of the `Encoder`",
+        "`cls` may be attended to, too",
+    )
+)
 def EncoderClassifier(student, draw):  # noqa: N802
     """Equal to PyTorch's layers behind an extra token, under masks; dropout as the encoder has."""
     values = _encoder(draw, 2, 11, 7)
@@ -237,16 +289,16 @@ def EncoderClassifier(student, draw):  # noqa: N802
     expect.close(module(other, mask), scores, what)
     what = "under a mask the scores differ from PyTorch's layers"
     expect.close(scores, _classified(values, x, mask), what)
-    for B, T in ((2, 5), (3, 7), (1, 1), (4, 1), (1, 6)):
-        x = draw.normal(B, T, 18)
-        x[0, 0] *= 200
-        x[0, 1:2] = 0
-        what = f"with B={B}, T={T} and no mask the scores differ from PyTorch's layers"
-        expect.close(module(draw.strided(x)), _classified(values, x), what)
+    for B, T in ((2, 5), (3, 7)):
+        _compare_scores(module, draw, values, B, T)
+    for B, T in ((1, 1), (4, 1), (1, 6)):
+        with expect.care():
+            _compare_scores(module, draw, values, B, T)
     nothing = torch.zeros(3, 4, dtype=torch.bool)
     x = draw.normal(3, 4, 18)
-    what = "with no real token the extra token sees only itself"
-    expect.close(module(x, mask=nothing), _classified(values, x, nothing), what)
+    with expect.care():
+        what = "with no real token the extra token sees only itself"
+        expect.close(module(x, mask=nothing), _classified(values, x, nothing), what)
     values = _encoder(draw, 1, 2, 3)
     module = _loaded(student, values, (2, 3, *SIZES, 1), dropout=1.0, fused=True)
     module.train()
@@ -261,13 +313,28 @@ def EncoderClassifier(student, draw):  # noqa: N802
     expect.close(module(x, mask), _classified(values, x, mask), what)
 
 
+def _compare_scores(module, draw, values, B, T):
+    x = draw.normal(B, T, 18)
+    x[0, 0] *= 200
+    x[0, 1:2] = 0
+    what = f"with B={B}, T={T} and no mask the scores differ from PyTorch's layers"
+    expect.close(module(draw.strided(x)), _classified(values, x), what)
+
+
 def _loaded(student, values, sizes, **options):
     module = student.build(*sizes, **options)
     module.load(values)
     return module
 
 
-@check
+@check(
+    rests_on=(
+        "The patches are counted as one reads, from the top left.",
+        "N = height / P · width / P patches, row by row",
+        "channel by channel, each row by row",
+        "Raises ValueError if P does not divide height and width.",
+    )
+)
 def patchify(student, draw):
     """Patches of small images by hand, then F.unfold."""
     image = torch.arange(24, dtype=F64).view(1, 1, 4, 6)
@@ -284,20 +351,11 @@ def patchify(student, draw):
     expect.close(patches[0, 0], _tensor(0, 1, 4, 5, 8, 9, 12, 13), what)
     what = "of a second image of 2 × 2 × 4 that counts from 16, patch 0 is wrong"
     expect.close(patches[1, 0], _tensor(16, 17, 20, 21, 24, 25, 28, 29), what)
-    for B, C, height, width, size in (
-        (2, 3, 8, 12, 4),
-        (3, 2, 9, 6, 3),
-        (1, 1, 5, 7, 1),
-        (2, 5, 3, 3, 3),
-        (1, 4, 2, 10, 2),
-        (5, 1, 6, 3, 3),
-    ):
-        images = draw.normal(B, C, height, width, scale=100)
-        got = student(draw.strided(images), size)
-        shape = (B, height // size * (width // size), C * size * size)
-        expect.shape(got, shape, axes="B, N, C · P · P")
-        what = f"for {B} images of {C} × {height} × {width} and P={size} a patch is wrong"
-        expect.close(got, F.unfold(images, size, stride=size).mT, what)
+    for sizes in ((2, 3, 8, 12, 4), (3, 2, 9, 6, 3)):
+        _compare_patches(student, draw, *sizes)
+    for sizes in ((1, 1, 5, 7, 1), (2, 5, 3, 3, 3), (1, 4, 2, 10, 2), (5, 1, 6, 3, 3)):
+        with expect.care():
+            _compare_patches(student, draw, *sizes)
     for height, width in ((5, 6), (6, 4)):
         message = expect.raises(
             student,
@@ -306,10 +364,27 @@ def patchify(student, draw):
             3,
             what=f"P=3 does not divide {height} × {width}: a ValueError should say so",
         )
-        expect.true("3" in message, "the error does not name the size", message)
+        with expect.care():
+            expect.true("3" in message, "the error does not name the size", message)
 
 
-@check(without=counterexamples.WITHOUT)
+def _compare_patches(student, draw, B, C, height, width, size):
+    images = draw.normal(B, C, height, width, scale=100)
+    got = student(draw.strided(images), size)
+    shape = (B, height // size * (width // size), C * size * size)
+    expect.shape(got, shape, axes="B, N, C · P · P")
+    what = f"for {B} images of {C} × {height} × {width} and P={size} a patch is wrong"
+    expect.close(got, F.unfold(images, size, stride=size).mT, what)
+
+
+@check(
+    without=counterexamples.WITHOUT | {"care": "only the input that is returned is looked at"},
+    rests_on=(
+        "Find images for which it does not.",
+        "An input on which `cuts_by_the_height` gives other patches than `patchify`.",
+        "a tuple (images, size), as `patchify` takes them",
+    ),
+)
 def break_patchify(student, draw):
     """An input on which cuts_by_the_height is wrong."""
     counterexamples.judge(student, "patchify", "cuts_by_the_height", allowed=_images_to_cut)
@@ -321,7 +396,14 @@ def _images_to_cut(images, size):
     expect.true(whole, "a patch has no such side", expect.describe(size), "a whole number from 1")
 
 
-@check
+@check(
+    rests_on=(
+        "A copy of each image for each patch",
+        "in which that patch, and only that, is 0",
+        "(B, N, C, height, width)",
+        "counted as in `patchify`",
+    )
+)
 def blank_each_patch(student, draw):
     """By hand; then each copy is 0 where the patch is, and the image elsewhere."""
     image = torch.arange(1, 9, dtype=F64).view(1, 1, 2, 4)
@@ -333,19 +415,20 @@ def blank_each_patch(student, draw):
     expected = _tensor(1, 2, 0, 0, 5, 6, 0, 0).view(2, 4)
     what = "of the image 1 2 3 4 / 5 6 7 8 with P=2, copy 1 should lack its right half only"
     expect.close(copies[0, 1, 0], expected, what)
-    for B, C, height, width, size in (
-        (2, 3, 4, 10, 2),
-        (3, 2, 9, 6, 3),
-        (1, 1, 5, 2, 1),
-        (5, 2, 3, 3, 3),
-        (2, 1, 6, 3, 3),
-    ):
-        images = draw.normal(B, C, height, width, scale=100)
-        got = student(draw.strided(images), size)
-        N = height // size * (width // size)
-        expect.shape(got, (B, N, C, height, width), axes="B, N, C, height, width")
-        what = f"for {B} images of {C} × {height} × {width} and P={size} a copy is wrong"
-        expect.close(got, _blanked(images, size), what)
+    for sizes in ((2, 3, 4, 10, 2), (3, 2, 9, 6, 3)):
+        _compare_copies(student, draw, *sizes)
+    for sizes in ((1, 1, 5, 2, 1), (5, 2, 3, 3, 3), (2, 1, 6, 3, 3)):
+        with expect.care():
+            _compare_copies(student, draw, *sizes)
+
+
+def _compare_copies(student, draw, B, C, height, width, size):
+    images = draw.normal(B, C, height, width, scale=100)
+    got = student(draw.strided(images), size)
+    N = height // size * (width // size)
+    expect.shape(got, (B, N, C, height, width), axes="B, N, C, height, width")
+    what = f"for {B} images of {C} × {height} × {width} and P={size} a copy is wrong"
+    expect.close(got, _blanked(images, size), what)
 
 
 def _blanked(images, size):

@@ -40,7 +40,14 @@ def _rows(draw, *shape):
     without={
         "float32": "asked in the check itself: a whole number comes out",
         "gradients": "a rank comes out, which has no gradient",
-    }
+    },
+    rests_on=(
+        "a singular value below this share of the largest one counts as 0",
+        "Some of the conditions may say the same, so count them by a rank.",
+        "T less the rank of `values` with a column of ones beside them",
+        "(..., T, d) what is weighted",
+        "int64: the dimension of the space",
+    ),
 )
 def null_space_dimension(student, draw):
     """Small ones by hand, then T less a rank that is known, also of several at once."""
@@ -52,14 +59,10 @@ def null_space_dimension(student, draw):
     expect.close(got, torch.tensor(2), what)
     what = "values that are the same for all 5 tokens say no more than the sum: 4 dimensions"
     expect.close(student(_tensor([3, 3]).repeat(5, 1)), torch.tensor(4), what)
-    what = "values of 0 leave one condition, the sum: 6 dimensions of 7"
-    expect.close(student(torch.zeros(7, 3, dtype=F64)), torch.tensor(6), what)
     drawn = [((9, 6), 1, 6), ((40, 32), 5, 30), ((8, 11), 1, 7)]
     ranks = [(*sizes, int(draw.integers(least, end, 1))) for sizes, least, end in drawn]
-    for T, d, rank in ((7, 3, 3), (3, 7, 3), (40, 32, 32), (33, 32, 32), (1, 5, 1), *ranks):
-        values = draw.strided(_low_rank(draw, T, d, rank=rank) * 100)
-        what = f"for T={T}, d={d} and values of rank {rank} the dimension is wrong"
-        expect.close(student(values), torch.tensor(max(0, T - rank - 1)), what)
+    for T, d, rank in ((7, 3, 3), (3, 7, 3), (40, 32, 32), (33, 32, 32), *ranks):
+        _check_dimension(student, draw, T, d, rank)
     values = torch.stack([_low_rank(draw, 9, 5, rank=rank) for rank in (4, 1, 3)])
     what = "for a batch of values of ranks 4, 1 and 3 with T=9 the dimensions are wrong"
     expect.close(student(values), torch.tensor([4, 7, 5]), what)
@@ -82,11 +85,30 @@ def null_space_dimension(student, draw):
     expect.close(student(values, tolerance=0.01), torch.tensor(7), what)
     what = "values that are all multiplied by 0.001 have the same null space"
     expect.close(student(_low_rank(draw, 9, 5, rank=4) / 1000), torch.tensor(4), what)
-    what = "with float32, T=40, d=32 and values of rank 20 the dimension is wrong"
-    expect.close(student(_low_rank(draw, 40, 32, rank=20).float()), torch.tensor(19), what)
+    with expect.care():
+        what = "with float32, T=40, d=32 and values of rank 20 the dimension is wrong"
+        expect.close(student(_low_rank(draw, 40, 32, rank=20).float()), torch.tensor(19), what)
+    with expect.care():
+        _check_dimension(student, draw, 1, 5, 1)
+    with expect.care():
+        what = "values of 0 leave one condition, the sum: 6 dimensions of 7"
+        expect.close(student(torch.zeros(7, 3, dtype=F64)), torch.tensor(6), what)
 
 
-@check(without=counterexamples.WITHOUT)
+def _check_dimension(student, draw, T, d, rank):
+    values = draw.strided(_low_rank(draw, T, d, rank=rank) * 100)
+    what = f"for T={T}, d={d} and values of rank {rank} the dimension is wrong"
+    expect.close(student(values), torch.tensor(max(0, T - rank - 1)), what)
+
+
+@check(
+    without=counterexamples.WITHOUT | {"care": "only the input that is returned is looked at"},
+    rests_on=(
+        "Find values for which it is not.",
+        "An input on which `takes_one_off` gives another number",
+        "a tuple (values,) or (values, tolerance), as `null_space_dimension` takes them",
+    ),
+)
 def break_null_space_dimension(student, draw):
     """An input on which takes_one_off is wrong."""
     counterexamples.judge(
@@ -101,7 +123,16 @@ def _values_to_weight(values, tolerance=1e-5):
     expect.true(share, "the tolerance is no share", expect.describe(tolerance), "a number below 1")
 
 
-@check(without={"gradients": "a null space has no basis that is the right one"})
+@check(
+    without={"gradients": "a null space has no basis that is the right one"},
+    rests_on=(
+        "the part of it that lies in the null space of `values`",
+        "with the largest step at which no weight becomes negative",
+        "the sum is 1 and the output the same",
+        "Without a null space, or with a direction of 0, the weights as they are",
+        "only until the first weight is 0",
+    ),
+)
 def perturb_attention(student, draw):
     """By hand; then other weights with the sum and output of the old ones, and the step."""
     values = _tensor([1], [2], [3])
@@ -120,15 +151,15 @@ def perturb_attention(student, draw):
     expect.close(student(weights, equal, _tensor(-1, -1, 1, 1)), weights, what, **NEAR)
     what = "there is a null space, but the direction is 0: the weights should stay"
     expect.close(student(weights, equal, torch.zeros(4, dtype=F64)), weights, what, **NEAR)
-    for scale in (1, 1e-4, 1e4):
-        got = student(_tensor(0.001, 0.199, 0.8), equal[:3], scale * _tensor(-0.003, 1, -0.997))
-        what = "the weight that is 0 first falls slowly"
-        what += "" if scale == 1 else f", and the direction is {scale:g} times as long"
-        expect.close(got, _tensor(0, 0.199 + 1 / 3, 0.8 - 0.997 / 3), f"{what}: wrong", **NEAR)
+    what = "the weight that is 0 first falls slowly"
+    _check_slow(student, 1, what)
+    for scale in (1e-4, 1e4):
+        with expect.care():
+            _check_slow(student, scale, f"{what}, and the direction is {scale:g} times as long")
     what = "of two weights that fall, the larger one is 0 first: wrong"
     got = student(_tensor(0.1, 0.6, 0.3), equal[:3], _tensor(-0.01, -1, 1.01))
     expect.close(got, _tensor(0.094, 0, 0.906), what, **NEAR)
-    for T, d, rank, scale in ((7, 3, 3, 1), (9, 5, 5, 100), (40, 32, 32, 1), (6, 1, 1, 1)):
+    for T, d, rank, scale in ((7, 3, 3, 1), (9, 5, 5, 100), (40, 32, 32, 1)):
         _check_change(student, draw, scale * _low_rank(draw, T, d, rank=rank))
     values = _low_rank(draw, 8, 3, rank=3)
     weights, direction = draw.uniform(8, low=0.1), draw.normal(8)
@@ -138,10 +169,24 @@ def perturb_attention(student, draw):
     expect.close(student(weights, values, direction), weights, what, **NEAR)
     for T, d, rank in ((8, 6, 2), (5, 7, 3)):
         _check_change(student, draw, _low_rank(draw, T, d, rank=rank))
-    for T, d in ((3, 7), (5, 4), (1, 2)):
-        weights, values = _rows(draw, T), draw.normal(T, d)
-        what = f"with T={T} and d={d} there is no null space: the weights should stay"
-        expect.close(student(weights, values, draw.normal(T)), weights, what, **NEAR)
+    for T, d in ((3, 7), (5, 4)):
+        _check_nothing(student, draw, T, d)
+    with expect.care():
+        _check_nothing(student, draw, 1, 2)
+    with expect.care():
+        _check_change(student, draw, _low_rank(draw, 6, 1, rank=1))
+
+
+def _check_slow(student, scale, what):
+    weights, values = _tensor(0.001, 0.199, 0.8), torch.ones(3, 1, dtype=F64)
+    got = student(weights, values, scale * _tensor(-0.003, 1, -0.997))
+    expect.close(got, _tensor(0, 0.199 + 1 / 3, 0.8 - 0.997 / 3), f"{what}: wrong", **NEAR)
+
+
+def _check_nothing(student, draw, T, d):
+    weights, values = _rows(draw, T), draw.normal(T, d)
+    what = f"with T={T} and d={d} there is no null space: the weights should stay"
+    expect.close(student(weights, values, draw.normal(T)), weights, what, **NEAR)
 
 
 def _check_change(student, draw, values):
@@ -155,6 +200,7 @@ def _check_change(student, draw, values):
     where = f"with T={T} and d={d}"
     expect.shape(got, (T,))
     expect.dtype(got, F64)
+    got = got.double()
     what = f"{where} the new weights do not sum to 1"
     expect.close(got.sum(), torch.tensor(1.0, dtype=F64), what, **NEAR)
     scale = values.abs().max()
@@ -174,7 +220,16 @@ def _without_effect(values, direction):
     return direction - (both @ reached).squeeze(1)
 
 
-@check(without={"gradients": "at a change of rank it has none"})
+@check(
+    without={"gradients": "at a change of rank it has none"},
+    rests_on=(
+        "of all weights with the same output, the shortest row",
+        "projected to the space that the columns of `values` span",
+        "Rows need not sum to 1, and entries may be negative",
+        "`values` below this share of the largest one counts as 0",
+        "(..., T_q, T)",
+    ),
+)
 def effective_attention(student, draw):
     """By hand, then least squares; where T ≤ d nothing changes; several at once."""
     got = student(_tensor([0.75, 0.25, 0.0]), _tensor([2], [2], [0]))
@@ -184,17 +239,10 @@ def effective_attention(student, draw):
     got = student(_tensor([0.0, 0.0, 1.0]), _tensor([2], [2], [0]))
     what = "all weight on a value of 0: the effective weights should be 0, and not sum to 1"
     expect.close(got, _tensor([0.0, 0.0, 0.0]), what, **NEAR)
-    for T_q, T, d in ((2, 3, 7), (5, 6, 6), (3, 1, 2)):
-        weights, values = _rows(draw, T_q, T), draw.normal(T, d)
-        what = f"with T={T} ≤ d={d} there is nothing to take away: the weights should stay"
-        expect.close(student(weights, values), weights, what, **NEAR)
-    for T_q, T, d, rank in ((5, 9, 3, 3), (1, 7, 5, 2), (2, 40, 32, 32), (3, 6, 1, 1)):
-        weights, values = _rows(draw, T_q, T), 100 * _low_rank(draw, T, d, rank=rank)
-        got = student(draw.strided(weights), draw.strided(values))
-        what = f"with T_q={T_q}, T={T}, d={d}, rank {rank} the output (divided by 100) has changed"
-        expect.close(got @ values / 100, weights @ values / 100, what, **NEAR)
-        what = f"with T_q={T_q}, T={T}, d={d}, rank {rank} the weights are not the shortest ones"
-        expect.close(got, _shortest(weights, values), what, **NEAR)
+    for T_q, T, d in ((2, 3, 7), (5, 6, 6)):
+        _check_same(student, draw, T_q, T, d)
+    for T_q, T, d, rank in ((5, 9, 3, 3), (1, 7, 5, 2), (2, 40, 32, 32)):
+        _check_shortest(student, draw, T_q, T, d, rank)
     weights, values = _rows(draw, 2, 3, 5, 7), draw.normal(2, 3, 7, 4)
     got = student(weights, values)
     expect.shape(got, (2, 3, 5, 7), axes="B, H, T_q, T")
@@ -220,6 +268,27 @@ def effective_attention(student, draw):
     main = torch.linalg.svd(values).U[:, :4]
     what = "a direction 0.001 times as strong as others should count"
     expect.close(student(weights, values), weights @ main @ main.T, what, **NEAR)
+    with expect.care():
+        _check_same(student, draw, 3, 1, 2)
+    with expect.care():
+        _check_shortest(student, draw, 3, 6, 1, 1)
+
+
+def _check_same(student, draw, T_q, T, d):
+    weights, values = _rows(draw, T_q, T), draw.normal(T, d)
+    what = f"with T={T} ≤ d={d} there is nothing to take away: the weights should stay"
+    expect.close(student(weights, values), weights, what, **NEAR)
+
+
+def _check_shortest(student, draw, T_q, T, d, rank):
+    weights, values = _rows(draw, T_q, T), 100 * _low_rank(draw, T, d, rank=rank)
+    got = student(draw.strided(weights), draw.strided(values))
+    expect.shape(got, (T_q, T), axes="T_q, T")
+    where = f"with T_q={T_q}, T={T}, d={d}, rank {rank}"
+    what = f"{where} the output (divided by 100) has changed"
+    expect.close(got.double() @ values / 100, weights @ values / 100, what, **NEAR)
+    what = f"{where} the weights are not the shortest ones"
+    expect.close(got, _shortest(weights, values), what, **NEAR)
 
 
 def _shortest(weights, values):
@@ -232,7 +301,14 @@ def _shortest(weights, values):
     without={
         "float32": "asked in the check itself: truth values come out",
         "gradients": "truth values come out, which have no gradient",
-    }
+    },
+    rests_on=(
+        "look for the nearest of all inputs of its sentence",
+        "True: near is a small angle; False: a small Euclidean distance",
+        "the nearest is the one at the same position; False in the padding",
+        "padding made infinitely far",
+        "In a sentence without any real token",
+    ),
 )
 def token_identifiability(student, draw):
     """By hand with both kinds of near, then loops; padding that would be nearer."""
@@ -279,25 +355,40 @@ def token_identifiability(student, draw):
     for cosine in (True, False):
         what = f"with cosine={cosine} inputs of another sentence that are nearer should not count"
         expect.close(student(hidden, inputs, real, cosine=cosine), real, what)
-    for B, T, d in ((3, 5, 7), (2, 9, 3), (4, 1, 2), (1, 6, 5), (5, 2, 1)):
-        for cosine in (True, False)[d == 1 :]:  # numbers have no angle
-            inputs, mask = _spread(draw, B, T, d), draw.uniform(B, T) < 0.7
-            hidden = inputs * draw.uniform(B, T, 1, low=0.5, high=2.0) + 0.2 * draw.normal(B, T, d)
-            order = draw.permutation(T)[: T // 2]
-            hidden[:, order] = hidden[:, order.roll(1)]
-            mask[0], mask[1:2], mask[-1, : T // 2 + 1] = True, False, True
-            hidden[mask.roll(1, 0) & ~mask] = 300.0
-            inputs[~mask] = hidden.roll(1, 1)[~mask]  # padding that would be very near
-            given = [draw.strided(x) for x in (hidden, inputs, mask)]
-            what = f"with B={B}, T={T}, d_model={d} and cosine={cosine} it differs from a loop"
-            expected = _nearest(hidden, inputs, mask, cosine)
-            expect.close(student(*given, cosine), expected, what)
-            got = student(hidden.float(), inputs.float(), mask, cosine=cosine)
-            expect.close(got, expected, f"in float32, {what}")
-    inputs = 1000 + draw.normal(1, 5, 3)
-    what = "by distance, of vectors that lie near each other and far from 0: wrong"
-    mask = torch.ones(1, 5).bool()
-    expect.close(student(inputs, inputs, mask, cosine=False), mask, what)
+    for sizes in ((3, 5, 7), (2, 9, 3)):
+        for cosine in (True, False):
+            _check_nearest(student, draw, *sizes, cosine)
+    for *sizes, cosine in (
+        (4, 1, 2, True),
+        (4, 1, 2, False),
+        (1, 6, 5, True),
+        (1, 6, 5, False),
+        (5, 2, 1, False),  # numbers have no angle
+    ):
+        with expect.care():
+            _check_nearest(student, draw, *sizes, cosine)
+    with expect.care():
+        inputs = 1000 + draw.normal(1, 5, 3)
+        what = "by distance, of vectors that lie near each other and far from 0: wrong"
+        mask = torch.ones(1, 5).bool()
+        expect.close(student(inputs, inputs, mask, cosine=False), mask, what)
+
+
+def _check_nearest(student, draw, B, T, d, cosine):
+    inputs, mask = _spread(draw, B, T, d), draw.uniform(B, T) < 0.7
+    hidden = inputs * draw.uniform(B, T, 1, low=0.5, high=2.0) + 0.2 * draw.normal(B, T, d)
+    order = draw.permutation(T)[: T // 2]
+    hidden[:, order] = hidden[:, order.roll(1)]
+    mask[0], mask[1:2], mask[-1, : T // 2 + 1] = True, False, True
+    hidden[mask.roll(1, 0) & ~mask] = 300.0
+    inputs[~mask] = hidden.roll(1, 1)[~mask]  # padding that would be very near
+    given = [draw.strided(x) for x in (hidden, inputs, mask)]
+    what = f"with B={B}, T={T}, d_model={d} and cosine={cosine} it differs from a loop"
+    expected = _nearest(hidden, inputs, mask, cosine)
+    expect.close(student(*given, cosine), expected, what)
+    with expect.care():
+        got = student(hidden.float(), inputs.float(), mask, cosine=cosine)
+        expect.close(got, expected, f"in float32, {what}")
 
 
 def _spread(draw, B, T, d):
@@ -347,7 +438,13 @@ def _ids(draw, size, lengths):
         "float32": "asked in the check itself: what stands in the padding is open",
         "gradients": "effects come out, without a history",
         "large": "ids go in",
-    }
+    },
+    rests_on=(
+        "Hide one source token at a time, from encoder and decoder.",
+        "log-probability of target token t, less what it is when",
+        "What is padding already cannot be hidden: 0",
+        "leaves all other tokens at their positions",
+    ),
 )
 @one_thread()
 def LeaveOneOut(student, draw):  # noqa: N802
@@ -359,29 +456,39 @@ def LeaveOneOut(student, draw):  # noqa: N802
     single = student.build(TRANSLATOR | {"n_layers": 1})
     single.load({name: value.float() for name, value in values.items()})
     single.eval()
-    for sources, targets in (([4, 2, 3], [2, 5, 1]), ([2], [3]), ([1, 3], [1, 1])):
-        source, target = _ids(draw, 9, sources), _ids(draw, 11, targets)
-        got = module(draw.strided(source), target)
-        B, T_k, T_q = len(source), max(sources), max(targets)
-        expect.shape(got, (B, T_q, T_k), axes="B, T_q, T_k")
-        expect.dtype(got, F64)
-        real = (target != PAD).unsqueeze(2)
-        got, expected = _only(real, got), _only(real, _cut_out(model, source, target))
-        where = f"for sources of {sources} tokens and targets of {targets}"
-        what = f"{where}: to hide what is padding already should change nothing"
-        hidden = (source == PAD).unsqueeze(1)
-        expect.close(_only(hidden, got), torch.zeros_like(got), what)
-        what = f"{where} the effects are not those of hiding the tokens from encoder and decoder"
-        expect.close(got, expected, what, **NEAR)
+    given = (draw, model, module, single)
+    _check_effects(*given, [4, 2, 3], [2, 5, 1])
+    for sources, targets in (([2], [3]), ([1, 3], [1, 1])):
+        with expect.care():
+            _check_effects(*given, sources, targets)
+    source, target = _ids(draw, 9, [4, 2]), _ids(draw, 11, [3, 3])
+    with expect.care():
+        whole = module(source, draw.strided(target))
+        module.train()
+        what = "a model without dropout is the same in training"
+        expect.close(module(source, target), whole, what)
+
+
+def _check_effects(draw, model, module, single, sources, targets):
+    source, target = _ids(draw, 9, sources), _ids(draw, 11, targets)
+    got = module(draw.strided(source), target)
+    B, T_k, T_q = len(source), max(sources), max(targets)
+    expect.shape(got, (B, T_q, T_k), axes="B, T_q, T_k")
+    expect.dtype(got, F64)
+    real = (target != PAD).unsqueeze(2)
+    got, expected = _only(real, got), _only(real, _cut_out(model, source, target))
+    where = f"for sources of {sources} tokens and targets of {targets}"
+    what = f"{where}: to hide what is padding already should change nothing"
+    hidden = (source == PAD).unsqueeze(1)
+    expect.close(_only(hidden, got), torch.zeros_like(got), what)
+    what = f"{where} the effects are not those of hiding the tokens from encoder and decoder"
+    expect.close(got, expected, what, **NEAR)
+    with expect.care():
         narrow = single(source, target)
-        expect.shape(narrow, got.shape, axes="B, T_q, T_k")
+        expect.shape(narrow, (B, T_q, T_k), axes="B, T_q, T_k")
         expect.dtype(narrow, torch.float32)
         what = f"with float32 {where} the effects are wrong"
         expect.close(_only(real, narrow), expected.float(), what, rtol=1e-3, atol=1e-4)
-    source, target = _ids(draw, 9, [4, 2]), _ids(draw, 11, [3, 3])
-    whole = module(source, draw.strided(target))
-    module.train()
-    expect.close(module(source, target), whole, "a model without dropout is the same in training")
 
 
 def _only(mask, numbers):
@@ -418,7 +525,15 @@ def _log_p(model, ids, wanted, kept):
     return logits.log_softmax(-1)[0, range(len(wanted)), wanted]
 
 
-@check(without={"gradients": "shares come out, without a history"})
+@check(
+    without={"gradients": "shares come out, without a history"},
+    rests_on=(
+        "as a share of the sum over all input tokens",
+        "how large the derivative of the hidden vector i by the input vector j is",
+        "the root of the sum of their squares",
+        "(B, T, T) entry (i, j)",
+    ),
+)
 @one_thread()
 def HiddenTokenAttribution(student, draw):  # noqa: N802
     """Equal to norms of the blocks of PyTorch's Jacobian; shares sum to 1."""
@@ -427,15 +542,21 @@ def HiddenTokenAttribution(student, draw):  # noqa: N802
     model, values = _drawn(draw, Encoder(**sizes), "encoder.")
     module.load(values)
     module.eval()
-    for B, T in ((2, 3), (3, 2), (2, 1)):
-        x = draw.normal(B, T, 6)
-        x[:, 0] *= 60
-        got = module(draw.strided(x) if B == 3 else x)
-        expect.shape(got, (B, T, T), axes="B, T, T")
-        expect.dtype(got, F64)
-        expect.rows_sum_to_one(got, what="the shares of a hidden vector do not sum to 1")
-        what = f"with B={B} and T={T} the shares are not those of the Jacobian's blocks"
-        expect.close(got, _blocks(model, x), what, **NEAR)
+    for B, T in ((2, 3), (3, 2)):
+        _check_shares(draw, model, module, B, T)
+    with expect.care():
+        _check_shares(draw, model, module, 2, 1)
+
+
+def _check_shares(draw, model, module, B, T):
+    x = draw.normal(B, T, 6)
+    x[:, 0] *= 60
+    got = module(draw.strided(x) if B == 3 else x)
+    expect.shape(got, (B, T, T), axes="B, T, T")
+    expect.dtype(got, F64)
+    expect.rows_sum_to_one(got, what="the shares of a hidden vector do not sum to 1")
+    what = f"with B={B} and T={T} the shares are not those of the Jacobian's blocks"
+    expect.close(got, _blocks(model, x), what, **NEAR)
 
 
 def _blocks(model, x):
@@ -451,7 +572,13 @@ def _blocks(model, x):
     without={
         "gradients": "importances come out, without a history",
         "large": "ids go in",
-    }
+    },
+    rests_on=(
+        "The size of the derivative for each sentence, then the mean.",
+        "the sum of -log p over its real tokens",
+        "{name of an attention: (H,)}",
+        "with padding in it that must not count",
+    ),
 )
 @one_thread()
 def HeadImportance(student, draw):  # noqa: N802
@@ -461,20 +588,26 @@ def HeadImportance(student, draw):  # noqa: N802
     module.load(values)
     module.eval()
     model.requires_grad_(True)
-    for sources, targets in (([5, 3, 5], [2, 6, 4]), ([2], [3]), ([1, 4], [3, 1])):
-        source, target = _ids(draw, 9, sources), _ids(draw, 11, targets)
-        target[range(len(target)), [length - 1 for length in targets]] = EOS
-        strided = len(source) == 2  # in some calls only: else each fault seems to be of these
-        got = module(draw.strided(source) if strided else source, target)
-        expected = _by_weights(model, source, target)
-        names = sorted(got) if isinstance(got, dict) else expect.describe(got)
-        fits = isinstance(got, dict) and {*got} == {*expected}
-        what = "the result is not a dict with the names of the attentions"
-        expect.true(fits, what, str(names), ", ".join(expected))
-        for name, right in expected.items():
-            where = f"for sources of {sources} and targets of {targets} tokens"
-            expect.shape(got[name], right.shape, axes="H")
-            expect.close(got[name], right, f"{where} the importances in {name} are wrong", **NEAR)
+    _check_importances(draw, model, module, [5, 3, 5], [2, 6, 4])
+    for sources, targets in (([2], [3]), ([1, 4], [3, 1])):
+        with expect.care():
+            _check_importances(draw, model, module, sources, targets)
+
+
+def _check_importances(draw, model, module, sources, targets):
+    source, target = _ids(draw, 9, sources), _ids(draw, 11, targets)
+    target[range(len(target)), [length - 1 for length in targets]] = EOS
+    strided = len(source) == 2  # in some calls only: else each fault seems to be of these
+    got = module(draw.strided(source) if strided else source, target)
+    expected = _by_weights(model, source, target)
+    names = sorted(got) if isinstance(got, dict) else expect.describe(got)
+    fits = isinstance(got, dict) and {*got} == {*expected}
+    what = "the result is not a dict with the names of the attentions"
+    expect.true(fits, what, str(names), ", ".join(expected))
+    for name, right in expected.items():
+        where = f"for sources of {sources} and targets of {targets} tokens"
+        expect.shape(got[name], right.shape, axes="H")
+        expect.close(got[name], right, f"{where} the importances in {name} are wrong", **NEAR)
 
 
 def _by_weights(model, source, target):

@@ -8,6 +8,7 @@ from autograder.checking import counterexamples, expect
 from autograder.checking.registry import check
 
 F64 = torch.float64
+NEAR = 1e-3  # beside numbers in the hundreds: differences have the rounding of what they are of
 KERNELS = {
     "gaussian": lambda u: math.exp(-u * u / 2),
     "boxcar": lambda u: 1.0 if abs(u) <= 1 else 0.0,
@@ -70,7 +71,15 @@ def _follows_the_nearest(predict, y_train):
     expect.close(predictions, y_train[torch.tensor([1, 0, 3])], what)
 
 
-@check
+@check(
+    rests_on=(
+        "The score is *minus* the squared distance over the temperature",
+        "weights = softmax of the scores",
+        "for keys of any length and values of any length",
+        "towards 0 only the nearest key counts",
+        "Raises ValueError if the temperature is not positive",
+    )
+)
 def soft_lookup(student, draw):
     """Softmax of minus squared distance over temperature, from hard lookup to the mean."""
     query, keys, values = draw.normal(3), draw.normal(7, 3), draw.normal(7, 5, scale=200.0)
@@ -88,17 +97,13 @@ def soft_lookup(student, draw):
         scores = [-(math.dist(query.tolist(), key.tolist()) ** 2) / temperature for key in keys]
         expected = _tensor([_average(scores, values[:, j].tolist()) for j in range(5)])
         answer = student(query, draw.strided(keys), draw.strided(values), temperature=temperature)
-        expect.close(answer, expected, f"with temperature={temperature} the answer is wrong")
+        what = f"with temperature={temperature} the answer is wrong"
+        expect.close(answer, expected, what, atol=NEAR)
 
-    alone = student(query, keys[:1], values[:1], temperature=2.0)
-    expect.close(alone, values[0], "with one key the answer is not its value")
-    short = student(query[:1], keys[:2, :1], values[:2, :1], temperature=2.0)
-    scores = [-((query[0] - key).item() ** 2) / 2.0 for key in keys[:2, 0]]
-    expected = _tensor([_average(scores, values[:2, 0].tolist())])
-    expect.close(short, expected, "with d_k=1 and d_v=1 the answer is wrong")
     order = draw.permutation(7)
     shuffled = student(query, keys[order], values[order], temperature=20.0)
-    expect.close(shuffled, answer, "shuffling the (key, value) pairs changes the answer")
+    what = "shuffling the (key, value) pairs changes the answer"
+    expect.close(shuffled, answer, what, atol=NEAR)
     apart = torch.arange(7, dtype=F64).unsqueeze(1) * _tensor([[1.0, -1.0, 2.0]])
     answer = student(apart[4] + 0.1, apart, values, temperature=1e-5)
     what = "with a temperature near 0 the answer is not the value of the nearest key"
@@ -107,8 +112,23 @@ def soft_lookup(student, draw):
         what = f"temperature={temperature} should be refused"
         expect.raises(student, ValueError, query, keys, values, temperature=temperature, what=what)
 
+    with expect.care():
+        alone = student(query, keys[:1], values[:1], temperature=2.0)
+        expect.close(alone, values[0], "with one key the answer is not its value")
+    with expect.care():
+        short = student(query[:1], keys[:2, :1], values[:2, :1], temperature=2.0)
+        scores = [-((query[0] - key).item() ** 2) / 2.0 for key in keys[:2, 0]]
+        expected = _tensor([_average(scores, values[:2, 0].tolist())])
+        expect.close(short, expected, "with d_k=1 and d_v=1 the answer is wrong", atol=NEAR)
 
-@check
+
+@check(
+    rests_on=(
+        "the matrix `(T_q, T_k)` of their absolute differences",
+        "queries down, keys across",
+        "|x[i] - x_train[j]|",
+    )
+)
 def distances(student, draw):
     """|x - x_train| for every pair, queries down, keys across."""
     x, x_train = draw.normal(5, scale=300.0), draw.normal(7, scale=300.0)
@@ -119,12 +139,23 @@ def distances(student, draw):
     expected = _tensor([[0.0, 3.0, 3.0], [4.0, 7.0, 1.0]])
     expect.close(by_hand, expected, "the distances of (1, 5) from (1, -2, 4) are wrong")
     expected = _tensor([[abs(a - b) for b in x_train.tolist()] for a in x.tolist()])
-    expect.close(gaps, expected, "the distances differ from a double loop")
-    expect.close(student(x[:1], x_train), expected[:1], "one query gives other distances than five")
-    expect.close(student(x, x_train[:1]), expected[:, :1], "with one key a distance is wrong")
+    expect.close(gaps, expected, "the distances differ from a double loop", atol=NEAR)
+    with expect.care():
+        what = "one query gives other distances than five"
+        expect.close(student(x[:1], x_train), expected[:1], what, atol=NEAR)
+    with expect.care():
+        one, what = student(x, x_train[:1]), "with one key a distance is wrong"
+        expect.close(one, expected[:, :1], what, atol=NEAR)
 
 
-@check
+@check(
+    rests_on=(
+        "The weights of a query are the softmax of -(x - x_train)² / (2 h²) over the keys",
+        "an average of the examples, weighted by a Gaussian kernel",
+        "Predict all queries at once",
+        "which also stays finite for a query far from all examples",
+    )
+)
 def nadaraya_watson(student, draw):
     """Gaussian kernel regression for many queries at once."""
     x, x_train, y_train = _examples(draw)
@@ -154,13 +185,22 @@ def nadaraya_watson(student, draw):
     _follows_the_nearest(lambda *given: student(*given, 0.01), y_train)
     for one in ((x[:1], x_train, y_train), (x, x_train[:1], y_train[:1])):
         what = f"with T_q={len(one[0])} and T_k={len(one[1])} a prediction is wrong"
-        expect.close(student(*one, 0.7), _gaussian(*one, 0.7), what)
-    wide = 100 * x, 100 * x_train, 100 * y_train
-    what = "with numbers in the hundreds and bandwidth 70 a prediction is wrong"
-    expect.close(student(*wide, 70.0), 100 * _gaussian(x, x_train, y_train, 0.7), what)
+        with expect.care():
+            expect.close(student(*one, 0.7), _gaussian(*one, 0.7), what)
+    with expect.care():
+        wide = 100 * x, 100 * x_train, 100 * y_train
+        what = "with numbers in the hundreds and bandwidth 70 a prediction is wrong"
+        expect.close(student(*wide, 70.0), 100 * _gaussian(x, x_train, y_train, 0.7), what)
 
 
-@check(without=counterexamples.WITHOUT)
+@check(
+    without={**counterexamples.WITHOUT, "care": "it makes an input and is given none"},
+    rests_on=(
+        "returns an input `(x, x_train, y_train, bandwidth)` for which the result is wrong",
+        "`x` is `(T_q,)`, `x_train` and `y_train` are `(T_k,)`",
+        "the bandwidth is a positive number",
+    ),
+)
 def break_nadaraya_watson(student, draw):
     """An input on which divides_by_the_sum is wrong."""
     counterexamples.judge(student, "nadaraya_watson", "divides_by_the_sum", allowed=_a_regression)
@@ -181,7 +221,15 @@ def _a_regression(x, x_train, y_train, bandwidth):
     expect.true(fits, "the bandwidth does not fit", repr(bandwidth), "a positive number")
 
 
-@check
+@check(
+    rests_on=(
+        "Write four kernels, all of height 1 at $u = 0$, and refuse other names",
+        "any shape; a distance divided by the bandwidth, of either sign",
+        "1 - u² where |u| <= 1, else 0",
+        "Raises ValueError for any other name; the message lists the four",
+        "same shape and dtype as `u`",
+    )
+)
 def kernel_values(student, draw):
     """Four kernels on inputs of either sign and any shape; other names are refused."""
     u = draw.normal(5, 7, scale=1.5)
@@ -203,8 +251,12 @@ def kernel_values(student, draw):
         expect.close(student(by_hand, kernel), expected, what)
         expected = _tensor([[function(value) for value in row] for row in u.tolist()])
         expect.close(similarity, expected, f"the {kernel} kernel differs from a loop")
-        cube = student(u.reshape(7, 1, 5), kernel)
-        expect.close(cube, expected.reshape(7, 1, 5), f"the {kernel} kernel depends on the shape")
+        cube = student(torch.stack([u, -u], 1), kernel)
+        what = f"the {kernel} kernel depends on the shape"
+        expect.close(cube, torch.stack([expected, expected], 1), what)
+        with expect.care():
+            thin = student(u.reshape(7, 1, 5), kernel)
+            expect.close(thin, expected.reshape(7, 1, 5), what)
         far = _tensor([[-1000.0, 1000.0], [-1.001, 0.999]])
         expected = _tensor([[function(value) for value in row] for row in far.tolist()])
         what = f"the {kernel} kernel of [[-1000, 1000], [-1.001, 0.999]] is wrong"
@@ -219,10 +271,18 @@ def kernel_values(student, draw):
         return torch.exp(-0.5 * u * u) if kernel == "gaussian" else (1 - u * u).clamp(min=0)
 
     for kernel in ("gaussian", "epanechnikov"):
-        expect.gradients(student, reference, u, kernel, cotangent=draw.normal(5, 7))
+        with expect.care():
+            expect.gradients(student, reference, u, kernel, cotangent=draw.normal(5, 7))
 
 
-@check
+@check(
+    rests_on=(
+        "Divide each query's similarities by their sum",
+        "what if **no** key is in reach",
+        "Such a row becomes uniform, 1 / T_k each",
+        "it also changes honest rows whose similarities are small",
+    )
+)
 def attention_weights(student, draw):
     """Rows sum to 1; a row of zeros becomes uniform."""
     weights = student(_tensor([[1.0, 3.0], [4.0, 1.0]]))
@@ -247,17 +307,22 @@ def attention_weights(student, draw):
     expect.rows_sum_to_one(weights, 1, "with no key in reach the row does not sum to 1")
     expected[2] = expected[4] = 1 / 7
     expect.close(weights, expected, "a query with no key in reach should weigh all keys equally")
-    partly = student(_tensor([[1.0, 0.0, 3.0]]))
-    what = "the weights of [[1, 0, 3]], of which one key is out of reach, are wrong"
-    expect.close(partly, _tensor([[0.25, 0.0, 0.75]]), what)
-    single = student(_tensor([[3.0], [0.0]]))
-    expect.close(single, _tensor([[1.0], [1.0]]), "with one key every weight should be 1")
-    uneven = student(_tensor([[1.0, 1e-30]]))
-    what = "the weights of [[1, 1e-30]] do not have the ratio of these numbers"
-    expect.close(uneven, _tensor([[1.0, 1e-30]]), what, atol=0.0)
-    faint = student(_tensor([[1e-30, 3e-30]]))
-    what = "the similarities in [[1e-30, 3e-30]] are small, but they are not 0: their ratio counts"
-    expect.close(faint, _tensor([[0.25, 0.75]]), what)
+    partly = student(_tensor([[1.0, 0.0, 3.0], [0.0, 0.0, 2.0]]))
+    what = "the weights of [[1, 0, 3], [0, 0, 2]], where some keys are out of reach, are wrong"
+    expect.close(partly, _tensor([[0.25, 0.0, 0.75], [0.0, 0.0, 1.0]]), what)
+    faint = student(_tensor([[1e-30, 3e-30], [1.0, 1.0]]))
+    what = "the similarities 1e-30 and 3e-30 of a row are small, but not 0: their ratio counts"
+    expect.close(faint, _tensor([[0.25, 0.75], [0.5, 0.5]]), what)
+    with expect.care():
+        single = student(_tensor([[3.0], [0.0]]))
+        expect.close(single, _tensor([[1.0], [1.0]]), "with one key every weight should be 1")
+    with expect.care():
+        what = "with one query the weights of [[1, 3]] are wrong"
+        expect.close(student(_tensor([[1.0, 3.0]])), _tensor([[0.25, 0.75]]), what)
+    with expect.care():
+        uneven = student(_tensor([[1.0, 1e-30], [1.0, 1.0]]))
+        what = "the weights of the row (1, 1e-30) do not have the ratio of these numbers"
+        expect.close(1e30 * uneven[0, 1], _tensor(1.0), what)
 
 
 def _left_out(x_train, y_train, bandwidth):
@@ -274,7 +339,14 @@ def _left_out(x_train, y_train, bandwidth):
     without={
         "ones": "of one example alone, no other is left to predict it",
         "offset": "the mean is that of squares",
-    }
+    },
+    rests_on=(
+        "Leave each example out in turn, predict it from the rest, and average the squared errors",
+        "Compute this mean, with the Gaussian kernel",
+        "A gradient must be able to flow through the bandwidth",
+        "However small the bandwidth, an example never sees itself",
+        "its prediction then is the value of its nearest neighbour",
+    ),
 )
 def leave_one_out_loss(student, draw):
     """Mean squared error of predicting each example from the others."""
@@ -294,12 +366,6 @@ def leave_one_out_loss(student, draw):
         loss = student(draw.strided(x), draw.strided(y_train), bandwidth)
         expect.close(loss, expected, f"with bandwidth={bandwidth}{place} the loss is wrong")
 
-    wide = student(100 * x_train, 100 * y_train, 250.0)
-    what = "with numbers in the hundreds and bandwidth 250 the loss is wrong"
-    expect.close(wide, 1e4 * _left_out(x_train, y_train, 2.5), what)
-    pair = student(x_train[:2], y_train[:2], 0.4)
-    what = "with two examples, of which each predicts the other, the loss is wrong"
-    expect.close(pair, _left_out(x_train[:2], y_train[:2], 0.4), what)
     loss = student(_tensor([0.0, 1.0, 9.0]), _tensor([0.0, 2.0, 5.0]), 1e-6)
     expect.finite(loss, "with a tiny bandwidth the loss is not a number")
     what = "with a tiny bandwidth an example is not predicted by its nearest neighbour"
@@ -313,10 +379,35 @@ def leave_one_out_loss(student, draw):
         ]
         return (y_train - torch.cat(predictions)).pow(2).sum() / 7
 
-    expect.gradients(student, reference, x_train, y_train, _tensor(0.8))
+    width = _tensor(0.8)
+    leaf = width.clone().requires_grad_()
+    wanted = torch.autograd.grad(reference(x_train, y_train, leaf), leaf)[0]
+    got = student.gradients(x_train, y_train, width)[2]
+    what = "no gradient flows back to the bandwidth, so it could not be learned"
+    expect.true(got is not None, what, "no gradient", "a gradient")
+    expect.close(got, wanted, "the gradient of the bandwidth is wrong")
+
+    with expect.care():
+        expect.gradients(student, reference, x_train, y_train, width)
+    with expect.care():
+        wide = student(100 * x_train, 100 * y_train, 250.0)
+        what = "with numbers in the hundreds and bandwidth 250 the loss is wrong"
+        expect.close(wide, 1e4 * _left_out(x_train, y_train, 2.5), what)
+    with expect.care():
+        pair = student(x_train[:2], y_train[:2], 0.4)
+        what = "with two examples, of which each predicts the other, the loss is wrong"
+        expect.close(pair, _left_out(x_train[:2], y_train[:2], 0.4), what)
 
 
-@check
+@check(
+    rests_on=(
+        "Write a module with one parameter, `log_bandwidth`, a scalar",
+        "the natural logarithm of the bandwidth",
+        "here it predicts as in 1.3",
+        "tells the module that this tensor is to be learned",
+        "(T_q,), (T_k,), (T_k,) -> (T_q,), in the dtype of x",
+    )
+)
 def LearnedBandwidth(student, draw):  # noqa: N802, the name of the exercise
     """A module with one scalar parameter, driven through build, load, call and gradients."""
     x, x_train, y_train = _examples(draw)
@@ -343,9 +434,6 @@ def LearnedBandwidth(student, draw):  # noqa: N802, the name of the exercise
         what = f"after loading log_bandwidth = log {bandwidth} a prediction is wrong"
         expect.close(predictions, expected, what, rtol=1e-4)
 
-    for one in ((x[:1], x_train, y_train), (x, x_train[:1], y_train[:1])):
-        what = f"with T_q={len(one[0])} and T_k={len(one[1])} a prediction is wrong"
-        expect.close(module(*one), _gaussian(*one, 2.0), what, rtol=1e-4)
     narrow = student.build(0.01)
     _follows_the_nearest(narrow, y_train)
 
@@ -362,15 +450,26 @@ def LearnedBandwidth(student, draw):  # noqa: N802, the name of the exercise
     expect.close(by_name["log_bandwidth"].double(), slope, what, rtol=1e-4, atol=1e-6)
     inputs = [item.clone().requires_grad_() for item in (x, x_train, y_train)]
     loss = (_differentiable(*inputs, 2.0) * cotangent).sum()
-    for got, wanted in zip(by_input, torch.autograd.grad(loss, inputs), strict=True):
-        expect.close(got, wanted, "a gradient of the inputs is wrong", rtol=1e-4, atol=1e-6)
+    with expect.care():
+        for got, wanted in zip(by_input, torch.autograd.grad(loss, inputs), strict=True):
+            what = "a gradient of the inputs is wrong"
+            expect.close(got, wanted, what, rtol=1e-4, atol=1e-6)
+    for one in ((x[:1], x_train, y_train), (x, x_train[:1], y_train[:1])):
+        what = f"with T_q={len(one[0])} and T_k={len(one[1])} a prediction is wrong"
+        with expect.care():
+            expect.close(module(*one), _gaussian(*one, 2.0), what, rtol=1e-4)
 
 
 @check(
     without={
         "gradients": "rows sum to 1, so gradients count up to a constant: the check compares so",
         "large": "weights lie between 0 and 1",
-    }
+    },
+    rests_on=(
+        "exp of the entropy, -sum over j of w_j log w_j",
+        "with 0 · log 0 = 0",
+        "One weight of 1 gives 1; n equal weights give n",
+    ),
 )
 def effective_neighbours(student, draw):
     """exp of the entropy of each row: 1 for a one-hot row, n for n equal weights."""
@@ -395,12 +494,18 @@ def effective_neighbours(student, draw):
     expected = _tensor([1.0, 2.0, 2.0**1.5])
     expect.close(count, expected, "the counts of weights with zeros are wrong")
 
-    lone = student(_tensor([[1.0], [1.0], [1.0]]))
-    expect.close(lone, _tensor([1.0, 1.0, 1.0]), "a row of a single weight does not count as 1")
-    row = student(weights[:1])
-    expect.close(row, counts[:1], "one row alone counts otherwise than among others")
+    with expect.care():
+        lone = student(_tensor([[1.0], [1.0], [1.0]]))
+        expect.close(lone, _tensor([1.0, 1.0, 1.0]), "a row of a single weight does not count as 1")
+    with expect.care():
+        row = student(weights[:1])
+        expect.close(row, counts[:1], "one row alone counts otherwise than among others")
+    with expect.care():
+        _differentiable_count(student, weights)
 
-    # Only changes that keep a row's sum have a meaning, so gradients count up to a constant.
+
+def _differentiable_count(student, weights):
+    """Only changes that keep a row's sum have a meaning, so gradients count up to a constant."""
     inputs = weights.clone().requires_grad_()
     wanted = torch.autograd.grad((-(inputs * inputs.log()).sum(1)).exp().sum(), inputs)[0]
     got = student.gradients(weights)[0]

@@ -29,7 +29,13 @@ def _mask(got, expected, what, axes="T, T"):
         expect.true(False, what, f"[{place}] = {got[index].item()}: {seen}", "the opposite there")
 
 
-@check
+@check(
+    rests_on=(
+        "how many real tokens each sequence has, from 0 to T",
+        "bool, True where the key is a real token",
+        "the axis of length 1 stands for the queries",
+    )
+)
 def padding_mask(student, draw):
     """True at real keys, for every query; lengths 0 and T are possible."""
     expected = torch.tensor([[[1, 1, 0, 0, 0]], [[1, 1, 1, 1, 1]], [[0, 0, 0, 0, 0]]]).bool()
@@ -41,41 +47,78 @@ def padding_mask(student, draw):
         (draw.strided(draw.integers(0, 9, 4)), 8),
         (torch.tensor([3, 1]), 7),
         (torch.tensor([0, 0, 0]), 5),
-        (torch.tensor([4]), 6),
-        (torch.tensor([0, 1]), 1),
-        (torch.tensor([2, 5, 3], dtype=torch.int32), 5),
     ):
-        expected = torch.stack([_loop(1, T, lambda i, j, n=n: j < n) for n in lengths.tolist()])
-        what = f"the mask for the lengths {lengths.tolist()} and T={T} is wrong"
-        _mask(student(lengths, T), expected, what, axes="B, 1, T")
+        _as_long_as(student, lengths, T)
+    with expect.care():
+        _as_long_as(student, torch.tensor([4]), 6)
+        _as_long_as(student, torch.tensor([0, 1]), 1)
+    with expect.care():
+        _as_long_as(student, torch.tensor([2, 5, 3], dtype=torch.int32), 5)
 
 
-@check
+def _as_long_as(student, lengths, T):
+    expected = torch.stack([_loop(1, T, lambda i, j, n=n: j < n) for n in lengths.tolist()])
+    what = f"the mask for the lengths {lengths.tolist()} and T={T} is wrong"
+    _mask(student(lengths, T), expected, what, axes="B, 1, T")
+
+
+@check(
+    rests_on=(
+        "Every position sees itself and what came before it.",
+        "device   where the mask is made",
+        "(T, T)  bool, queries down, keys across",
+    )
+)
 def causal_mask(student, draw):
     """Lower triangle with the diagonal."""
     expected = torch.tensor([[1, 0, 0], [1, 1, 0], [1, 1, 1]]).bool()
     _mask(student(3), expected, "the mask for T=3 is wrong")
-    for size in (1, 2, int(draw.integers(5, 12, 1))):
+    for size in (2, int(draw.integers(5, 12, 1))):
         expected = _loop(size, size, lambda i, j: j <= i)
         _mask(student(size), expected, f"the mask for T={size} is wrong")
     _mask(student(size, device="cpu"), expected, f"the mask for T={size} on the CPU is wrong")
+    with expect.care():
+        _mask(student(1), torch.tensor([[True]]), "the mask for T=1 is wrong")
 
 
-@check
+@check(
+    rests_on=(
+        "every position sees itself and window neighbours on each side",
+        "device   where the mask is made",
+    )
+)
 def local_mask(student, draw):
     """A band of window positions on each side."""
     rows = [[1, 1, 1, 1, 0], [1, 1, 1, 1, 1], [1, 1, 1, 1, 1], [1, 1, 1, 1, 1], [0, 1, 1, 1, 1]]
     expected = torch.tensor(rows).bool()
     _mask(student(5, 3), expected, "the mask for T=5 and window=3 is wrong")
-    drawn = torch.stack([draw.integers(6, 30, 4), draw.integers(0, 12, 4)], 1).tolist()
-    for T, window in ((9, 0), (9, 1), (9, 2), (9, 20), (1, 0), (1, 3), *drawn):
-        expected = _loop(T, T, lambda i, j, w=window: i - w <= j <= i + w)
-        _mask(student(T, window), expected, f"the mask for T={T} and window={window} is wrong")
+    drawn = torch.stack([draw.integers(8, 30, 4), draw.integers(1, 7, 4)], 1).tolist()
+    for T, window in ((9, 1), (9, 2), *drawn):
+        expected = _of_window(student, T, window)
     what = f"the mask for T={T} and window={window} on the CPU is wrong"
     _mask(student(T, window, device="cpu"), expected, what)
+    with expect.care():
+        _of_window(student, 9, 0)
+    with expect.care():
+        _of_window(student, 9, 20)
+    with expect.care():
+        _of_window(student, 1, 0)
+        _of_window(student, 1, 3)
 
 
-@check
+def _of_window(student, T, window):
+    expected = _loop(T, T, lambda i, j: i - window <= j <= i + window)
+    _mask(student(T, window), expected, f"the mask for T={T} and window={window} is wrong")
+    return expected
+
+
+@check(
+    rests_on=(
+        "they see all positions, and all positions see them",
+        "global_positions  list of ints",
+        "device            where the mask is made",
+    )
+)
 def longformer_mask(student, draw):
     """A band, plus whole rows and whole columns."""
     expected = torch.tensor(
@@ -88,32 +131,57 @@ def longformer_mask(student, draw):
         (9, 1, [first, second]),
         (9, 2, [second]),
         (9, 0, [0, 8]),
-        (9, 1, []),
         (8, 1, [7, 2, 5]),
-        (1, 0, [0]),
     ):
-        expected = _loop(T, T, lambda i, j, w=window, g=chosen: abs(i - j) <= w or i in g or j in g)
-        what = f"the mask for T={T}, window={window} and global positions {chosen} is wrong"
-        _mask(student(T, window, chosen), expected, what)
+        expected = _of_global(student, T, window, chosen)
     on_the_cpu = student(T, window, chosen, device="cpu")
     _mask(on_the_cpu, expected, "the mask on the CPU is wrong")
+    with expect.care():
+        _of_global(student, 9, 1, [])
+    with expect.care():
+        _of_global(student, 1, 0, [0])
 
 
-@check
+def _of_global(student, T, window, chosen):
+    expected = _loop(T, T, lambda i, j: abs(i - j) <= window or i in chosen or j in chosen)
+    what = f"the mask for T={T}, window={window} and global positions {chosen} is wrong"
+    _mask(student(T, window, chosen), expected, what)
+    return expected
+
+
+@check(
+    rests_on=(
+        "itself and the block on each side",
+        "the first and the last block, which are global in both directions",
+        "have the largest numbers in its row of the lottery",
+        "the same seed gives the same mask",
+        "as far as there are any",
+    )
+)
 def bigbird_mask(student, draw):
     """Neighbours, two global blocks, and the lottery's winners among the blocks left over."""
     seed = int(draw.integers(1, 10**6, 1))
     _repeats_itself(student, seed)
-    sizes = (6, 1, 0), (6, 2, 0), (7, 1, 2), (9, 3, 1), (5, 2, 4), (1, 3, 1), (2, 1, 2), (3, 2, 1)
-    for n_blocks, block_size, n_random in sizes:
-        got = student(n_blocks, block_size, n_random, seed)
-        T = n_blocks * block_size
-        sees = _bigbird(n_blocks, n_random, seed)
-        expected = _loop(T, T, lambda i, j, s=block_size, sees=sees: sees[i // s][j // s])
-        size = f"n_blocks={n_blocks}, block_size={block_size}, n_random={n_random}"
-        _mask(got, expected, f"the mask for {size} is wrong")
-    expected = torch.tensor(_bigbird(9, 2, seed + 1))
-    _mask(student(9, 1, 2, seed + 1), expected, "the mask for another seed is wrong")
+    for sizes in ((9, 3, 1), (8, 2, 2), (5, 2, 4)):
+        _of_blocks(student, *sizes, seed)
+    _of_blocks(student, 9, 2, 2, seed + 1)
+    with expect.care():
+        _of_blocks(student, 6, 2, 0, seed)
+    with expect.care():
+        _of_blocks(student, 6, 1, 0, seed)
+        _of_blocks(student, 7, 1, 2, seed)
+    with expect.care():
+        for sizes in ((1, 3, 1), (2, 1, 2), (3, 2, 1)):
+            _of_blocks(student, *sizes, seed)
+
+
+def _of_blocks(student, n_blocks, block_size, n_random, seed):
+    got = student(n_blocks, block_size, n_random, seed)
+    T = n_blocks * block_size
+    sees = _bigbird(n_blocks, n_random, seed)
+    expected = _loop(T, T, lambda i, j: sees[i // block_size][j // block_size])
+    size = f"n_blocks={n_blocks}, block_size={block_size}, n_random={n_random}"
+    _mask(got, expected, f"the mask for {size} and seed={seed} is wrong")
 
 
 def _repeats_itself(student, seed):
@@ -135,7 +203,13 @@ def _bigbird(n_blocks, n_random, seed):
     return rows
 
 
-@check
+@check(
+    rests_on=(
+        "A key must be allowed by all masks.",
+        "with no mask at all the result is `None`",
+        "bool tensors whose shapes broadcast to each other",
+    )
+)
 def combine_masks(student, draw):
     """Logical and of any number of masks, with broadcasting; None restricts nothing."""
     causal = torch.tensor([[True, False], [True, True]])
@@ -159,9 +233,6 @@ def combine_masks(student, draw):
     _mask(student(square), square, "a single mask should come out as it is", "T_q, T_k")
     both = square & third[1]
     _mask(student(square, third[1]), both, "two masks (5, 7) are combined wrongly", "T_q, T_k")
-    one, row = padding[:1], square[:1]
-    _mask(student(one, row), one & row, "masks of one row are combined wrongly", axes)
-    _mask(student(one, None), one, "a single mask (1, 1, 7) should come out as it is", axes)
     four = student(third, padding, ~square, torch.ones(1, 7).bool())
     expected = _both(padding, ~square) & third
     _mask(four, expected, "four masks are combined wrongly", axes)
@@ -170,6 +241,11 @@ def combine_masks(student, draw):
         expect.true(
             result is None, "without a mask the result is not None", expect.describe(result)
         )
+    one, row = padding[:1], square[:1]
+    with expect.care():
+        _mask(student(one, row), one & row, "masks of one row are combined wrongly", axes)
+    with expect.care():
+        _mask(student(one, None), one, "a single mask (1, 1, 7) should come out as it is", axes)
 
 
 def _both(padding, square):
@@ -196,7 +272,15 @@ def _weights(q, k, mask):
     return torch.softmax(scores.where(mask, -math.inf), -1).nan_to_num(0.0)
 
 
-@check
+@check(
+    rests_on=(
+        "weights 0 and context 0, and no gradient is ever `NaN`",
+        "A query that may attend to nothing gets weights of 0",
+        "Rows with at least one key are as in lesson 05",
+        "bool that broadcasts to (..., T_q, T_k); True = may attend",
+        "with return_weights=True the pair context, weights",
+    ),
+)
 def masked_attention(student, draw):
     """Attention under a mask; empty rows give zeros, and finite gradients everywhere."""
     q, k, v = draw.normal(2, 3, 5, 6, scale=2.0), draw.normal(2, 3, 7, 6), draw.normal(2, 3, 7, 8)
@@ -232,24 +316,28 @@ def masked_attention(student, draw):
 
 
 def _obeys_others(student, draw, q, k, v):
-    """Masks of other shapes, scores in the hundreds, and sizes of 1."""
+    """Masks of other shapes; scores in the hundreds and sizes of 1 are for care."""
     queries, keys = torch.arange(5)[:, None] != 2, draw.permutation(7) < 3
     for mask in (
         queries,
         keys,
         queries & keys,
-        keys.expand(2, 1, 1, 7),
+        keys.repeat(2, 1, 1, 1),
         queries & keys[None, None],
     ):
         _obeys(student, q, k, v, mask, f"with a mask of shape {tuple(mask.shape)}")
     heads = draw.uniform(3, 5, 7) < 0.4
     heads[1, 3] = False
-    _obeys(student, 300 * q, k, v, heads, "with large scores and a mask (3, 5, 7)")
-    for mask in (torch.tensor([[True]]), torch.tensor([[False]])):
-        one = draw.normal(1, 1, 9), draw.normal(1, 1, 9), draw.normal(1, 1, 3)
-        _obeys(student, *one, mask, f"with one query, one key and the mask {mask.tolist()}")
-    rows = draw.normal(5, 6), draw.normal(1, 6), draw.normal(1, 1)
-    _obeys(student, *rows, queries, "with one key that some queries may not see")
+    _obeys(student, q, k, v, heads, "with a mask (3, 5, 7)")
+    with expect.care():
+        _obeys(student, 300 * q, k, v, heads, "with large scores and a mask (3, 5, 7)")
+    with expect.care():
+        for mask in (torch.tensor([[True]]), torch.tensor([[False]])):
+            one = draw.normal(1, 1, 9), draw.normal(1, 1, 9), draw.normal(1, 1, 3)
+            _obeys(student, *one, mask, f"with one query, one key and the mask {mask.tolist()}")
+    with expect.care():
+        rows = draw.normal(5, 6), draw.normal(1, 6), draw.normal(1, 1)
+        _obeys(student, *rows, queries, "with one key that some queries may not see")
 
 
 def _obeys(student, q, k, v, mask, when):
@@ -281,7 +369,13 @@ BOOL = "True and False have neither precision nor gradient"
         "float32": BOOL,
         "gradients": BOOL,
         "large": "with large numbers the softmax is saturated, and no leak shows in its result",
-    }
+    },
+    rests_on=(
+        "Does any output at or before t differ?",
+        "True if another future, all positions after t, changes an output",
+        "Into something that is certainly different, whatever x was.",
+        "positions after `t` hold other vectors of a like size",
+    ),
 )
 def leaks(student, draw):
     """Finds who looks ahead, one step or many, from one position or all, through zeros too."""
@@ -300,20 +394,26 @@ def leaks(student, draw):
     beyond[2] = -70 * beyond[0] / beyond[0].square().sum()
     cases += [("F", beyond, 1)]
     one, row = _calm(draw, 5, 1) + 1, draw.normal(1, 3)
-    cases += [("B", one, 2), ("D", one, 1), ("A", one, 2), ("A", row, 0), ("D", row, 0)]
     cases += [("C", x.float(), 2), ("E", x.float(), 2), ("F", draw.strided(x), 1)]
     # Enough drawn cases that nobody guesses all the answers.
     cases += [(draw.choice("ABCDEFG"), _calm(draw), draw.choice(range(6))) for _ in range(20)]
-    for name, sequence, t in cases:
-        expected = name in "BCDFG" and t < len(sequence) - 1
-        said = student(name, sequence, t)
-        expect.true(type(said) is bool, "the result is not a bool", expect.describe(said), "a bool")
-        what = (
-            f"layer {name} looks beyond position {t}, and the test does not notice"
-            if expected
-            else f"layer {name} does not look beyond position {t}, and is accused"
-        )
-        expect.equal(said, expected, what)
+    for case in cases:
+        _suspects(student, *case)
+    with expect.care():
+        for case in (("B", one, 2), ("D", one, 1), ("A", one, 2), ("A", row, 0), ("D", row, 0)):
+            _suspects(student, *case)
+
+
+def _suspects(student, name, sequence, t):
+    expected = name in "BCDFG" and t < len(sequence) - 1
+    said = student(name, sequence, t)
+    expect.true(type(said) is bool, "the result is not a bool", expect.describe(said), "a bool")
+    what = (
+        f"layer {name} looks beyond position {t}, and the test does not notice"
+        if expected
+        else f"layer {name} does not look beyond position {t}, and is accused"
+    )
+    expect.equal(said, expected, what)
 
 
 def _calm(draw, T=6, d=3):
@@ -321,23 +421,16 @@ def _calm(draw, T=6, d=3):
     return draw.normal(T, d).clamp(-1.5, 1.5)
 
 
-def _short_sequences(draw):
-    """Tuples (q, k, v, window): windows of 0, wider than the sequence, and loud scores."""
-    for T, window, lead, scale in (
-        (8, 2, (2, 3), 2.0),
-        (8, 0, (), 2.0),
-        (5, 7, (2,), 2.0),
-        (9, 1, (), 300.0),
-        (1, 2, (3,), 1.0),
-        (7, 3, (1,), 2.0),
-    ):
-        q, k = draw.normal(*lead, T, 6, scale=scale), draw.normal(*lead, T, 6)
-        q[..., 0, 0] = scale
-        yield q, k, draw.normal(*lead, T, 5), window
-    yield draw.normal(7, 1), draw.normal(7, 1), draw.normal(7, 3), 2
-
-
-@check(without=counterexamples.WITHOUT)
+@check(
+    without={
+        **counterexamples.WITHOUT,
+        "care": "an input is returned, in any dtype: nothing comes in",
+    },
+    rests_on=(
+        "an input `(name, x, t)` for which this test gives",
+        "On some sequences it misses one.",
+    ),
+)
 def break_leaks(student, draw):
     """An input on which silences_the_future is wrong."""
     counterexamples.judge(student, "leaks", "silences_the_future", allowed=_suspect_fits)
@@ -355,18 +448,17 @@ def _suspect_fits(name, x, t):
     expect.true(inside, "t is no position of x", repr(t), f"an int from 0 to {len(x) - 1}")
 
 
-@check
+@check(
+    rests_on=(
+        "attention with a local mask without ever making a `(T, T)` tensor",
+        "The check calls it with a sequence of half a million.",
+        "neighbours on each side, as in local_mask",
+    )
+)
 def sliding_window_attention(student, draw):
     """Equal to dense attention under a local mask, at sizes where that one cannot exist."""
-    for q, k, v, window in _short_sequences(draw):
-        T = q.shape[-2]
-        band = _loop(T, T, lambda i, j, w=window: abs(i - j) <= w)
-        expected = F.scaled_dot_product_attention(q, k, v, attn_mask=band)
-        context = student(draw.strided(q), draw.strided(k), draw.strided(v), window)
-        expect.shape(context, v.shape, axes="..., T, d_v")
-        expect.dtype(context, F64)
-        size = f"T={T} and window={window}"
-        expect.close(context, expected, f"with {size} it differs from dense attention with a mask")
+    for T, window, lead in ((8, 2, (2, 3)), (7, 3, (4,)), (9, 1, ())):
+        _like_a_band(student, draw, T, window, lead, scale=2.0)
 
     T = 500_000  # a dense matrix of this length takes 2 terabytes
     q, k, v = draw.normal(T, 1), draw.normal(T, 1), draw.normal(T, 1)
@@ -379,8 +471,35 @@ def sliding_window_attention(student, draw):
         band = _loop(7, 7, lambda i, j: abs(i - j) <= window)
         return F.scaled_dot_product_attention(q, k, v, attn_mask=band)
 
-    q, k, v = draw.normal(2, 7, 6), draw.normal(2, 7, 6), draw.normal(2, 7, 5)
-    expect.gradients(student, reference, q, k, v, 2, cotangent=draw.normal(2, 7, 5))
+    with expect.care():
+        _like_a_band(student, draw, 8, 0, (), scale=2.0)
+    with expect.care():
+        _like_a_band(student, draw, 5, 7, (2,), scale=2.0)
+    with expect.care():
+        _like_a_band(student, draw, 9, 1, (), scale=300.0)
+    with expect.care():
+        _like_a_band(student, draw, 1, 2, (3,))
+        _like_a_band(student, draw, 7, 3, (1,))
+        _like_a_band(student, draw, 7, 2, (), d=1)
+    with expect.care():
+        q, k, v = draw.normal(2, 7, 6), draw.normal(2, 7, 6), draw.normal(2, 7, 5)
+        expect.gradients(student, reference, q, k, v, 2, cotangent=draw.normal(2, 7, 5))
+
+
+def _like_a_band(student, draw, T, window, lead, scale=1.0, d=6):
+    q, k, v = (
+        draw.normal(*lead, T, d, scale=scale),
+        draw.normal(*lead, T, d),
+        draw.normal(*lead, T, 5),
+    )
+    q[..., 0, 0] = scale
+    band = _loop(T, T, lambda i, j: abs(i - j) <= window)
+    expected = F.scaled_dot_product_attention(q, k, v, attn_mask=band)
+    context = student(draw.strided(q), draw.strided(k), draw.strided(v), window)
+    expect.shape(context, v.shape, axes="..., T, d_v")
+    expect.dtype(context, F64)
+    size = f"T={T} and window={window}"
+    expect.close(context, expected, f"with {size} it differs from dense attention with a mask")
 
 
 def _with_two_neighbours(q, k, v):

@@ -19,7 +19,13 @@ def _ids(*rows):
     return torch.tensor(rows)
 
 
-@check
+@check(
+    rests_on=(
+        "nobody looks at PAD, and nobody into the future",
+        "target_mask (B, T_q, T_q), bool; True = may attend",
+        "Make one mask for looking at the source, and one for the target",
+    )
+)
 def masks_from_tokens(student, draw):
     """Two small batches by hand, then loops over all pairs of positions."""
     masks = student(_ids([7, 9, 2, 0]), _ids([1, 8, 0]))
@@ -34,14 +40,20 @@ def masks_from_tokens(student, draw):
     expected = _ids([1, 0, 0], [1, 1, 0], [1, 1, 0]).bool()[None]
     what = "for the target BOS 8 PAD the mask is wrong, where rows look at columns"
     expect.close(target_mask, expected, what)
-    for T_k, T_q, B in ((9, 7, 5), (1, 6, 3), (5, 1, 2), (4, 8, 1)):
-        source, target = (_filled_up(draw, B, T) for T in (T_k, T_q))
-        result = student(draw.strided(source), draw.strided(target))
-        source_mask, target_mask = _pair(result, "source_mask and target_mask")
-        what = f"with T_k={T_k} and T_q={T_q} the source mask differs from source ≠ PAD"
-        expect.close(source_mask, (source > 0)[:, None], what)
-        what = f"with T_k={T_k} and T_q={T_q} the target mask differs from loops over all pairs"
-        expect.close(target_mask, _loops(target), what)
+    _masked(student, draw, 9, 7, 5)
+    for sizes in ((1, 6, 3), (5, 1, 2), (4, 8, 1)):
+        with expect.care():
+            _masked(student, draw, *sizes)
+
+
+def _masked(student, draw, T_k, T_q, B):
+    source, target = (_filled_up(draw, B, T) for T in (T_k, T_q))
+    result = student(draw.strided(source), draw.strided(target))
+    source_mask, target_mask = _pair(result, "source_mask and target_mask")
+    what = f"with T_k={T_k} and T_q={T_q} the source mask differs from source ≠ PAD"
+    expect.close(source_mask, (source > 0)[:, None], what)
+    what = f"with T_k={T_k} and T_q={T_q} the target mask differs from loops over all pairs"
+    expect.close(target_mask, _loops(target), what)
 
 
 def _filled_up(draw, B, T):
@@ -118,7 +130,14 @@ def _built(student, values, *sizes, train=False, **options):
     return module
 
 
-@check
+@check(
+    rests_on=(
+        "layers, one after the other, each with weights of its own",
+        "if so, one more LayerNorm stands at the end of the stack",
+        "The other arguments are those of `EncoderLayer`",
+        "Post-norm layers end with a norm already",
+    )
+)
 def Encoder(student, draw):  # noqa: N802, the name of the exercise
     """Equal to nn.TransformerEncoder, pre- and post-norm, with padding, in training."""
     values = _stack(draw, 3, False, True)
@@ -150,10 +169,12 @@ def _equals_encoder(module, draw, stack, kind, x):
     expect.close(module(draw.strided(x)), stack(x), what)
     loud, causal = x.clone(), torch.ones(5, 5, dtype=torch.bool).tril()
     loud[0, 1] *= 200
-    what = f"{kind} under a causal mask differ from nn.TransformerEncoder"
-    expect.close(module(loud, mask=causal), stack(loud, src_mask=~causal), what)
+    with expect.care():
+        what = f"{kind} under a causal mask differ from nn.TransformerEncoder"
+        expect.close(module(loud, mask=causal), stack(loud, src_mask=~causal), what)
     one = draw.normal(1, 1, 18)
-    expect.close(module(one), stack(one), f"with B=1 and T=1 {kind} differ")
+    with expect.care():
+        expect.close(module(one), stack(one), f"with B=1 and T=1 {kind} differ")
 
 
 def _drops_everything(student, draw, cross, inputs):
@@ -169,7 +190,14 @@ def _drops_everything(student, draw, cross, inputs):
         expect.close(module(*inputs), expected, what)
 
 
-@check
+@check(
+    rests_on=(
+        "The same for decoder layers. Every layer looks at the same memory",
+        "The arguments are those of `Encoder`, and the attributes are",
+        "called with the target, the memory, the target's mask and the memory's mask",
+        "if so, one more LayerNorm stands at the end of the stack",
+    )
+)
 def Decoder(student, draw):  # noqa: N802, the name of the exercise
     """Equal to nn.TransformerDecoder, pre- and post-norm, with padding on both sides."""
     values = _stack(draw, 3, True, True)
@@ -215,7 +243,6 @@ def _decoded(stack, x, memory, mask=None, memory_mask=None):
 def _equals_decoder(module, draw, stack, kind):
     """With more keys than queries, and each mask with and without the other."""
     x, memory = draw.normal(2, 5, 18), draw.normal(2, 7, 18)
-    memory[1, 1] *= 150
     mask = _ids([1, 0, 1, 1, 1], [1, 1, 0, 1, 1]).bool()[:, None]
     memory_mask = (torch.arange(7) < _ids([6], [4]))[:, None]
     inputs = draw.strided(x), draw.strided(memory), mask, memory_mask
@@ -226,8 +253,14 @@ def _equals_decoder(module, draw, stack, kind):
         what = f"with {given} {kind} differ from nn.TransformerDecoder"
         expect.close(module(x, memory, **masks), _decoded(stack, x, memory, **masks), what)
     ones = draw.normal(3, 1, 18), draw.normal(3, 1, 18)
-    what = f"with T_q=1 and T_k=1 {kind} differ from nn.TransformerDecoder"
-    expect.close(module(*ones), _decoded(stack, *ones), what)
+    with expect.care():
+        what = f"with T_q=1 and T_k=1 {kind} differ from nn.TransformerDecoder"
+        expect.close(module(*ones), _decoded(stack, *ones), what)
+    loud = memory.clone()
+    loud[1, 1] *= 150
+    with expect.care():
+        what = f"with large numbers in the memory {kind} differ from nn.TransformerDecoder"
+        expect.close(module(x, loud), _decoded(stack, x, loud), what)
     return inputs
 
 
@@ -287,7 +320,17 @@ def _batch(draw, T_k, T_q, size=9):
     return source, target, source_mask, target_mask.repeat(2, 1, 1)
 
 
-@check(without={"large": "only ids and masks go in"})
+@check(
+    without={"large": "only ids and masks go in"},
+    rests_on=(
+        "√d_model times the tokens' rows, plus sinusoidal positions",
+        "vectors that know where they stand; dropout comes last",
+        "Score every target token, given the source and the true tokens before it",
+        "the generator's weight is the table of the target embedding",
+        "then the gradients of both uses meet in it",
+        'Raises ValueError for another `tied`, or for tied="all"',
+    ),
+)
 def Translator(student, draw):  # noqa: N802, the name of the exercise
     """Sees no future and no padding; equal to PyTorch's layers between tables; tied as asked."""
     ends = layers.layer(draw, SIZES, "encoder.") | layers.layer(draw, SIZES, "decoder.", True)
@@ -309,10 +352,12 @@ def Translator(student, draw):  # noqa: N802, the name of the exercise
     batch = _batch(draw, 7, 4)
     what = "with T_k=7 and T_q=4 the scores differ from PyTorch's layers"
     expect.close(module(*map(draw.strided, batch)), oracle(*batch).detach(), what)
-    _stays_in_bfloat16(student, values, batch, oracle(*batch).detach())
+    with expect.care():
+        _stays_in_bfloat16(student, values, batch, oracle(*batch).detach())
     one = _ids([7]), _ids([8]), *torch.ones(2, 1, 1, 1, dtype=torch.bool)
-    what = "with B=1, T_k=1 and T_q=1 the scores differ from PyTorch's layers"
-    expect.close(module(*one), oracle(*one).detach(), what)
+    with expect.care():
+        what = "with B=1, T_k=1 and T_q=1 the scores differ from PyTorch's layers"
+        expect.close(module(*one), oracle(*one).detach(), what)
     used = _built(student, values, 9, 11, *SIZES, 1.0)
     what = "with dropout=1.0, after eval(), the scores should be those without dropout"
     expect.close(used(*batch), oracle(*batch).detach(), what)
@@ -363,7 +408,11 @@ def _tables_learn(module, oracle, batch, draw):
     for name, gradient in zip(oracle.leaves, wanted, strict=True):
         found = by_name.get(name)
         expect.true(found is not None, f"no gradient reaches {name}", "None", "a gradient")
-        expect.close(found, gradient, f"the gradient of {name} is wrong")
+        what = f"the gradient of {name} is wrong"
+        expect.close(found, gradient, what, rtol=1e-3, atol=1e-4)
+        with expect.care():
+            what += " by the rounding of float32: the positions are not as exact as the rows"
+            expect.close(found, gradient, what)
 
 
 def _drops_all_embeddings(student, values, batch):
@@ -404,7 +453,12 @@ def _drops_some_embeddings(student, draw, ends):
     without={
         "gradients": "ids come out, which have no gradient",
         "float32": "ids come out; the check asks with float32 by itself",
-    }
+    },
+    rests_on=(
+        "one more token in each row: the most probable one after the last",
+        "a row whose last id is EOS or PAD goes on with PAD",
+        "(B, T, vocab_size)  scores of what follows each of them",
+    ),
 )
 def append_best(student, draw):
     """Two rows by hand, one of them ended; then loops."""
@@ -424,13 +478,15 @@ def append_best(student, draw):
     read[3, 4], read[3, 5] = EOS, PAD
     logits = draw.normal(7, 6, 11, scale=3.0)
     logits[:, :, PAD] -= 20
-    logits[4, 5, :] -= 1000.0
-    logits[5, 5, EOS], logits[6, 5, 10] = 50, 600
-    logits[0, 5, :8] = -torch.inf
-    logits[0, 4, 3:] = -torch.inf
-    for T in (6, 1):
-        _appended(student, draw, read[:, :T], logits[:, :T])
-    _appended(student, draw, read[4:5], logits[4:5].float())
+    logits[5, 5, EOS] = 50
+    _appended(student, draw, read, logits)
+    far = logits.clone()
+    far[4, 5, :] -= 1000.0
+    far[6, 5, 10] = 600
+    far[0, 5, :8], far[0, 4, 3:] = -torch.inf, -torch.inf
+    for rows, scores in ((read, far), (read[:, :1], far[:, :1]), (read[4:5], far[4:5].float())):
+        with expect.care():
+            _appended(student, draw, rows, scores)
 
 
 def _appended(student, draw, read, logits):
@@ -469,13 +525,28 @@ def _on_the_way(read, logits):
         expect.true(begun, what, str(row), "BOS first, then tokens, and PAD only after EOS")
 
 
-@check(without=counterexamples.WITHOUT)
+@check(
+    without=counterexamples.WITHOUT
+    | {"care": "any input on which the answer is wrong will do, however it is made"},
+    rests_on=(
+        "An input on which `ends_once` goes on with another token",
+        "each row from BOS on, with nothing but PAD after EOS",
+    ),
+)
 def break_append_best(student, draw):
     """An input on which ends_once is wrong."""
     counterexamples.judge(student, "append_best", "ends_once", allowed=_on_the_way)
 
 
-@check
+@check(
+    without={"care": "whole numbers and a name go in, and one whole number comes out"},
+    rests_on=(
+        "Count the parameters of a `Transformer` from its sizes",
+        "whether there is a norm after each stack",
+        '"none": three tables, "target": two, "all": one returns an int',
+        "The embeddings and the generator have no bias",
+    ),
+)
 def transformer_parameters(student, draw):
     """Worked by hand for a tiny model, then against real layers, then the sizes of the paper."""
     count = student(5, 7, d_model=2, d_ff=3, n_layers=1, pre_norm=False)

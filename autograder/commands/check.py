@@ -72,11 +72,13 @@ def _print(console: Console, path: str, lines: "list[Line]") -> None:
     table.add_column("points", justify="right")
     table.add_column("")
     for line in lines:
-        right = line.earned == line.points
-        table.add_row(line.name, f"{line.earned} of {line.points}", "right" if right else "not yet")
+        said = (
+            "not yet" if not line.is_right else "right, without care" if line.message else "right"
+        )
+        table.add_row(line.name, f"{line.earned:g} of {line.points}", said)
     earned, points = (sum(getattr(line, key) for line in lines) for key in ("earned", "points"))
     table.add_section()
-    table.add_row("together", f"{earned} of {points}", "")
+    table.add_row("together", f"{earned:g} of {points}", "")
     console.print(table)
     for line in lines:
         if line.message:

@@ -59,7 +59,8 @@ def _print(verdict: "Verdict", no_mutants: bool) -> None:
     print(f"  solved {verdict.solved} of {verdict.points} points, blank {verdict.blank}")
     print(
         f"  mistakes {verdict.mistakes}: {verdict.rejected} rejected, {verdict.named} named; "
-        f"alternatives {verdict.alternatives}: {verdict.accepted} accepted; leaks {verdict.leaks}"
+        f"alternatives {verdict.alternatives}: {verdict.accepted} accepted; careless "
+        f"{verdict.careless}; leaks {verdict.leaks}"
     )
     alive = f"{verdict.mutants}: {verdict.alive} accepted without a reason"
     print(f"  mutants {'left out' if no_mutants else alive}")

@@ -15,6 +15,7 @@ from autograder.grading.result import UNGRADED, Exercise, Result
 from autograder.grading.submission import Submission, read
 from autograder.grading.task import Graded, Task, WorkerLost, WorkFailed
 from autograder.inside.limits import DEFAULT, NONE, OWN, Limits
+from autograder.settings import care_share
 from autograder.temporary import FULL, place, sweep_aside
 
 NOBODYS = FULL | {errno.EROFS, errno.EIO}  # a disk's, not a folder's
@@ -45,6 +46,7 @@ class Batch:
     ) -> None:
         self._course, self._book = course, book
         self._policy, self._limits, self._regrading = policy, limits, regrading
+        self._share = care_share(course.root)
         self._walls = walls or (OWN if policy == "required" else NONE)
         self._masters: dict[str, dict[str, Any]] = {}
         self._scores: dict[str, dict[str, dict[str, float]]] = {}
@@ -76,7 +78,12 @@ class Batch:
         for one, parts in self.waiting.items():
             self.waiting[one] = parts or self._depends[one.lesson].of(one)
             text = json.dumps(self._assemble(one))
-            yield one, Task(one.lesson, text, self._policy, self._limits, self._course.secrets)
+            yield (
+                one,
+                Task(
+                    one.lesson, text, self._policy, self._limits, self._course.secrets, self._share
+                ),
+            )
 
     def keep(self, one: Handed, outcome: Graded | WorkFailed) -> Result | None:
         """Write down what a task gave, a Graded or an error; return the Result.
@@ -101,6 +108,7 @@ class Batch:
             result = Result("", "", outcome.exercises, problem, outcome.seconds, outcome.sandbox)
             result.limits, result.parts = self._limits.as_dict(), self.waiting[one]
             result.regrading, result.doubt = self._regrading, outcome.doubt
+            result.care_share = self._share
         result.student, result.lesson = one.student, one.lesson
         path = self._course.autograded(one)
         self._course.write_companions(one)
@@ -123,6 +131,8 @@ class Batch:
         changed = [words for part, words in PARTS.items() if kept.parts.get(part) != parts[part]]
         if kept.limits != self._limits.as_dict():
             changed.append("the limits")
+        if kept.care_share != self._share:
+            changed.append("the care share")
         if changed:
             return f"{' and '.join(changed)} changed"
         weaker = self._walls == OWN and kept.sandbox == "none"

@@ -21,19 +21,22 @@ from autograder.inside.limits import out_of_memory
 from autograder.sandbox.clock import Allowance, OutOfTime
 from autograder.sandbox.process import StudentLost, StudentProcess
 from autograder.sandbox.sandbox import Sandbox
+from autograder.settings import CARE_SHARE
 
 REASON_CHARS = 4000  # a student's own words may stand in a reason: they must not fill a report
 OUT_OF_TIME = "the notebook used up its time"
 
 
-def execute(notebook: dict[str, Any], sandbox: Sandbox) -> tuple[list[Exercise], str]:
+def execute(
+    notebook: dict[str, Any], sandbox: Sandbox, care_share: float = CARE_SHARE
+) -> tuple[list[Exercise], str]:
     """Run ``notebook`` (see ``assemble``) and fill in its outputs; return its exercises.
 
     Whatever goes wrong costs only the exercise it happened in. The second value is '' or says what
     may be the machine's doing: then the notebook is to be graded once more, when nothing else is.
     """
     problem = notebook["metadata"]["autograder"]["problem"]
-    session = _Session(sandbox)
+    session = _Session(sandbox, care_share)
     graded, taken = [], dict[str, float]()
     for cell in notebook["cells"]:
         run, start = marks.run(cell), time.monotonic()
@@ -43,8 +46,10 @@ def execute(notebook: dict[str, Any], sandbox: Sandbox) -> tuple[list[Exercise],
             name, points = marks.exercise(cell), marks.points(cell)
             failure = _failed(name, problem) if problem else session.check(name, cell["source"])
             lost = "" if failure is None else clean(str(failure))[:REASON_CHARS]
-            cell["outputs"] = [_verdict(name, lost)]
-            graded.append(Exercise(name, 0.0 if lost else points, points, lost))
+            score = points if failure is None else (1 - failure.cost) * points
+            careless = failure is not None and failure.is_careless
+            cell["outputs"] = _verdict(name, lost, score if careless else None)
+            graded.append(Exercise(name, score, points, lost, careless))
         name = marks.exercise(cell)
         taken[name] = taken.get(name, 0.0) + time.monotonic() - start
     sandbox.stop()
@@ -62,8 +67,8 @@ def _seed(name: str) -> int:
 class _Session:
     """A student's process that is replaced when it is lost."""
 
-    def __init__(self, sandbox: Sandbox) -> None:
-        self._sandbox = sandbox
+    def __init__(self, sandbox: Sandbox, care_share: float = CARE_SHARE) -> None:
+        self._sandbox, self._care_share = sandbox, care_share
         self._limits = sandbox.limits
         self._left = Allowance.of_notebook(self._limits)
         self.doubt = ""  # why the machine, and not the student, may be to blame for a loss
@@ -139,7 +144,7 @@ class _Session:
         bounded = own_memory(limits.own_bytes), OwnTime(limits.own_seconds)
         with warnings.catch_warnings(), bounded[0], bounded[1] as clock:
             warnings.simplefilter("ignore")
-            return run_check(item, Waiting(answer, clock), seed)
+            return run_check(item, Waiting(answer, clock), seed, care_share=self._care_share)
 
     def _ready(self) -> StudentProcess:
         """The student's process; a new one has run the earlier cells, save those that end it."""
@@ -200,10 +205,16 @@ def _failed(name: str, what: str, got: str = "") -> CheckFailed:
     return failure
 
 
-def _verdict(name: str, lost: str) -> dict[str, Any]:
+def _verdict(name: str, lost: str, part: float | None) -> list[dict[str, Any]]:
+    """The outputs of a check; ``part`` are the points of a right answer that lacks care.
+
+    A number as a cell's last value is what nbgrader takes for a part of its points.
+    """
     if not lost:
-        return _stream("stdout", f"{name}: correct.\n")
-    return error_output("CheckFailed", lost.splitlines())
+        return [_stream("stdout", f"{name}: correct.\n")]
+    if part is None:
+        return [error_output("CheckFailed", lost.splitlines())]
+    return [_stream("stdout", f"{lost}\n"), _shown(f"{part:g}")]
 
 
 def _one_line(error: dict[str, Any]) -> str:
@@ -215,16 +226,17 @@ def _stream(name: str, text: str) -> dict[str, Any]:
     return {"output_type": "stream", "name": name, "text": text}
 
 
+def _shown(text: str) -> dict[str, Any]:
+    """A cell's last value."""
+    plain = {"data": {"text/plain": text}, "metadata": {}}
+    return {"output_type": "execute_result", "execution_count": None, **plain}
+
+
 def _notebook_outputs(outputs: dict[str, Any]) -> list[dict[str, Any]]:
     names = [name for name in ("stdout", "stderr") if outputs[name]]
     made = [_stream(name, clean(outputs[name])) for name in names]
     if outputs["shown"]:
-        shown: dict[str, Any] = {
-            "output_type": "execute_result",
-            "execution_count": None,
-            "metadata": {},
-        }
-        made.append({**shown, "data": {"text/plain": clean(outputs["shown"])}})
+        made.append(_shown(clean(outputs["shown"])))
     if "error" in outputs:
         error = outputs["error"]
         head = clean(f"{error['name']}: {error['message']}").splitlines()

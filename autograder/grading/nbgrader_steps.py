@@ -224,15 +224,21 @@ class RunInSandbox(_Step):
         from autograder.grading.records import save_reasons
         from autograder.grading.result import Result
         from autograder.grading.task import Task
+        from autograder.settings import care_share
 
         names, folders = resources["nbgrader"], self.parent.parent.coursedir
-        task = Task(names["notebook"], json.dumps(nb), self.sandbox, secrets=secrets_of(folders))
+        share = care_share(folders.root)
+        secrets = secrets_of(folders)
+        task = Task(
+            names["notebook"], json.dumps(nb), self.sandbox, secrets=secrets, care_share=share
+        )
         graded = self._graded(task)
         nb = nbformat.from_dict(json.loads(graded.notebook))  # with outputs as nbgrader reads them
         problem = nb.metadata.autograder.problem
         result = Result(names["student"], names["assignment"], graded.exercises, problem)
         result.seconds, result.sandbox = graded.seconds, graded.sandbox
         result.limits, result.doubt = task.limits.as_dict(), graded.doubt
+        result.care_share = share
         steps = ("submitted", "autograded", "feedback")
         places = [self._path(resources, step).parent for step in steps]
         companions.write(*places)

@@ -4,6 +4,8 @@ import re
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any, Self
 
+from autograder.settings import CARE_SHARE
+
 # What a terminal would obey, and what would make a line read in another order than it is written.
 CONTROL = re.compile(
     r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff]"
@@ -15,6 +17,8 @@ UNGRADED = "this could not be graded"
 class Exercise:
     """The score of one exercise. ``reason`` is empty only where no point was lost.
 
+    ``is_careless`` is whether the answer is right and lost the care share of its points.
+
     ``seconds`` is how long the student's cell and its check took: no part of the outcome.
     """
 
@@ -22,6 +26,7 @@ class Exercise:
     score: float
     max: float
     reason: str = ""
+    is_careless: bool = False
     seconds: float = field(default=0.0, compare=False)
 
 
@@ -37,6 +42,7 @@ class Result:
     sandbox: str = ""  # 'bubblewrap' or 'none': what stood around the student's code
     limits: dict[str, Any] = field(default_factory=dict)
     parts: dict[str, str] = field(default_factory=dict)  # digests of what the result depends on
+    care_share: float = CARE_SHARE  # of the points, where a right answer lacked care
     regrading: str = ""  # the run with --regrade in which it was made
     doubt: str = ""  # what went wrong for want of the machine's time or memory, if anything did
 

@@ -30,10 +30,16 @@ class Line:
     """One exercise of the table: points earned, points there are, and what the check said."""
 
     name: str
-    earned: int
+    earned: float
     points: int
     message: str = ""
     parts: dict[str, str] = field(default_factory=dict)  # what, got, expected, likely
+    is_careless: bool = False
+
+    @property
+    def is_right(self) -> bool:
+        """Whether the answer is right, with or without care."""
+        return self.is_careless or self.earned == self.points
 
     def as_dict(self) -> dict[str, Any]:
         """For a program: name, points, what the check said, and its parts."""
@@ -138,8 +144,9 @@ def _check(item: registry.Check, points: int, shell: Any, problems: dict[str, st
         return Line(item.name, 0, points, f"{item.name}: {error}.")
     if failure is None:
         return Line(item.name, points, points)
+    earned = (1 - failure.cost) * points
     parts = {key: str(getattr(failure, key) or "") for key in ("what", "got", "expected", "likely")}
-    return Line(item.name, 0, points, str(failure), parts)
+    return Line(item.name, earned, points, str(failure), parts, failure.is_careless)
 
 
 def _processor_seconds() -> float:

@@ -6,6 +6,7 @@ from typing import Any, Self
 
 from autograder.grading.result import Exercise
 from autograder.inside.limits import DEFAULT, Limits
+from autograder.settings import CARE_SHARE
 
 
 @dataclass(frozen=True)
@@ -17,6 +18,7 @@ class Task:
     sandbox: str = "required"
     limits: Limits = DEFAULT
     secrets: tuple[str, ...] = ()  # paths of the class's data, which no student's code may see
+    care_share: float = CARE_SHARE
 
 
 @dataclass(frozen=True)

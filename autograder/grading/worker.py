@@ -21,7 +21,7 @@ def run(task: Task) -> Graded:
     start = time.monotonic()
     notebook = json.loads(task.notebook)
     box = _box(task)
-    exercises, doubt = execute(notebook, box)
+    exercises, doubt = execute(notebook, box, task.care_share)
     seconds = round(time.monotonic() - start, 3)
     return Graded(json.dumps(notebook), exercises, seconds, box.kind, doubt)
 

@@ -10,10 +10,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy
 import torch
 
 FLOATS = {torch.float64, torch.float32, torch.float16, torch.bfloat16}
 INTEGERS = {torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8}
+# Scalars of NumPy are the numbers, words and truths that they stand for.
+NUMPYS = {numpy.bool_, numpy.str_, numpy.float32, numpy.float64, numpy.int32, numpy.int64}
 DTYPES = FLOATS | INTEGERS | {torch.bool, torch.complex64}
 # 8 or 11 binary digits, after several steps: in shares of the largest number.
 HALF = {torch.bfloat16: 2e-2, torch.float16: 2e-3}
@@ -45,6 +48,8 @@ class _Copy:
     def of(self, value: Any, depth: int = 0) -> Any:
         if value is None or type(value) in (bool, int, float, str):
             return value
+        if type(value) in NUMPYS:
+            return value.item()
         if isinstance(value, torch.Tensor):
             return _plain_tensor(value)
         if type(value) not in (list, tuple, dict):

@@ -1,11 +1,12 @@
 """Wrong and right answers to the exercises of lesson 03."""
 
+import numpy
 import torch
 from torch import nn
 from torch.nn import functional
 
 from attention.sequence_to_sequence import decoder_step, reverse_source, run_gru
-from autograder.checking.registry import alternative, mistake
+from autograder.checking.registry import alternative, careless, mistake
 
 
 def _inside(lengths, T_k):
@@ -116,6 +117,24 @@ def skips_the_padding(x, lengths, forward, backward):
     return torch.cat([run_gru(x, **forward), torch.stack(after, 1)], -1)
 
 
+@careless("bidirectional_annotations")
+def annotates_into_zeros(x, lengths, forward, backward):
+    d = len(forward["b_x"]) // 3
+    annotations = torch.zeros(*x.shape[:2], 2 * d)
+    for row, length in enumerate(lengths.tolist()):
+        alone = x[row : row + 1, :length]
+        annotations[row, :length, :d] = run_gru(alone, **forward)[0]
+        annotations[row, :length, d:] = run_gru(alone.flip(1), **backward)[0].flip(0)
+    return annotations
+
+
+@careless("bidirectional_annotations")
+def turns_the_tokens_themselves(x, lengths, forward, backward):
+    before = run_gru(x, **forward)
+    x.copy_(reverse_source(x, lengths))
+    return torch.cat([before, reverse_source(run_gru(x, **backward), lengths)], 2)
+
+
 def _pairs(q, k, W_q, W_k):
     return (q @ W_q.T)[:, :, None] + (k @ W_k.T)[:, None]
 
@@ -196,6 +215,21 @@ def query_by_query(q, k, W_q, W_k, v):
     keys = torch.einsum("bkd,ad->bka", k, W_k)
     columns = [torch.tanh(keys + (query @ W_q.T)[:, None]) @ v for query in q.unbind(1)]
     return torch.stack(columns, 1)
+
+
+@careless("additive_scores")
+def scores_into_zeros(q, k, W_q, W_k, v):
+    scores = torch.zeros(len(q), q.shape[1], k.shape[1])
+    for i in range(q.shape[1]):
+        for j in range(k.shape[1]):
+            scores[:, i, j] = torch.tanh(q[:, i] @ W_q.T + k[:, j] @ W_k.T) @ v
+    return scores
+
+
+@careless("additive_scores")
+def scores_in_numpy(q, k, W_q, W_k, v):
+    hidden = numpy.tanh(_pairs(q, k, W_q, W_k).detach().numpy())
+    return torch.from_numpy(hidden) @ v
 
 
 @mistake(
@@ -310,6 +344,24 @@ def with_a_shift(scores, lengths):
     top = torch.where(allowed, scores, lowest).amax(2, keepdim=True)
     powers = torch.where(allowed, scores - top, lowest).exp()
     return powers / powers.sum(2, keepdim=True)
+
+
+def _inside_on_the_cpu(lengths, T_k):
+    return torch.arange(T_k) < lengths[:, None]
+
+
+@careless("masked_softmax")
+def masks_on_the_cpu(scores, lengths):
+    mask = _inside_on_the_cpu(lengths, scores.shape[2])[:, None]
+    return scores.masked_fill(~mask, -torch.inf).softmax(2)
+
+
+@careless("masked_softmax")
+def shares_into_zeros(scores, lengths):
+    weights = torch.zeros(scores.shape)
+    for row, length in enumerate(lengths.tolist()):
+        weights[row, :, :length] = scores[row, :, :length].softmax(1)
+    return weights
 
 
 class _Attention(nn.Module):
@@ -433,6 +485,30 @@ class ByHand(_Attention):
         top = scores.masked_fill(~allowed, -torch.inf).amax(2, keepdim=True)
         powers = torch.where(allowed, scores - top, -torch.inf).exp()
         return powers / powers.sum(2, keepdim=True)
+
+
+@careless("AdditiveAttention")
+class MasksOnTheCpu(_Attention):
+    def shares(self, scores, lengths):
+        mask = _inside_on_the_cpu(lengths, scores.shape[2])[:, None]
+        return scores.masked_fill(~mask, -torch.inf).softmax(2)
+
+
+@careless("AdditiveAttention")
+class SeedsEverything(_Attention):
+    def __init__(self, d_q, d_k, d_attention):
+        torch.manual_seed(0)
+        super().__init__(d_q, d_k, d_attention)
+
+
+@careless("AdditiveAttention")
+class AveragesIntoZeros(_Attention):
+    def forward(self, q, k, values, lengths):
+        weights = self.shares(self.scores(q, k), lengths)
+        context = torch.zeros(*q.shape[:2], values.shape[2])
+        for row in range(len(q)):
+            context[row] = weights[row] @ values[row]
+        return context, weights
 
 
 def _attend(query, annotations, lengths, weights):
@@ -589,6 +665,24 @@ def one_sequence_at_a_time(tokens, state, annotations, lengths, weights):
         missing = annotations.shape[1] - length
         results.append((*step, functional.pad(attention, (0, missing))))
     return tuple(torch.cat(parts) for parts in zip(*results, strict=True))
+
+
+@careless("attention_decoder_step")
+def attends_on_the_cpu(tokens, state, annotations, lengths, weights):
+    hidden = torch.tanh((state @ weights["W_q"].T)[:, None] + annotations @ weights["W_k"].T)
+    mask = _inside_on_the_cpu(lengths, annotations.shape[1])
+    attention = (hidden @ weights["v"]).masked_fill(~mask, -torch.inf).softmax(1)
+    context = (attention[:, None] @ annotations)[:, 0]
+    return *decoder_step(tokens, state, context, weights), attention
+
+
+@careless("attention_decoder_step")
+def attends_into_zeros(tokens, state, annotations, lengths, weights):
+    found, context = _attend(state, annotations, lengths, weights)
+    attention = torch.zeros(annotations.shape[:2])
+    for row, length in enumerate(lengths.tolist()):
+        attention[row, :length] = found[row, :length]
+    return *decoder_step(tokens, state, context, weights), attention
 
 
 def _padding(scores, lengths):

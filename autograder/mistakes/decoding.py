@@ -8,7 +8,7 @@ from torch.nn import functional as F
 
 from attention.masked_attention import masked_attention
 from attention.multi_head_attention import merge_heads
-from autograder.checking.registry import alternative, mistake
+from autograder.checking.registry import alternative, careless, mistake
 
 PAD, BOS, EOS = 0, 1, 2
 
@@ -282,6 +282,22 @@ def looks_all_best_tokens_up_first(table, max_length):
     return ids[1:], total
 
 
+@careless("greedy_path")
+def reads_rows_in_numpy(table, max_length):
+    return _path(table, max_length, row=lambda table, token: torch.tensor(table[token].numpy()))
+
+
+def _row_by_a_product(table, token):
+    here = torch.zeros(len(table))
+    here[token] = 1
+    return here @ table
+
+
+@careless("greedy_path")
+def picks_rows_by_a_product_in_float32(table, max_length):
+    return _path(table, max_length, row=_row_by_a_product)
+
+
 def _drawn(probabilities, noise):
     return (probabilities.cumsum(1) <= noise[:, None]).sum(1)
 
@@ -533,6 +549,26 @@ def finds_the_first_beyond(logits, noise, temperature=1.0):
     return torch.argmax((sums > noise[:, None]).long(), dim=-1)
 
 
+@careless("sample_tokens")
+def fills_ids_in_on_the_cpu(logits, noise, temperature=1.0):
+    tokens = torch.zeros(len(logits), dtype=torch.int64)
+    for b, sums in enumerate((logits / temperature).softmax(1).cumsum(1)):
+        tokens[b] = (sums <= noise[b] * sums[-1]).sum()
+    return tokens
+
+
+@careless("sample_tokens")
+def divides_the_scores_it_was_given(logits, noise, temperature=1.0):
+    logits /= temperature
+    return _drawn_on_the_whole_line(logits.softmax(1), noise)
+
+
+@careless("sample_tokens")
+def adds_up_in_numpy(logits, noise, temperature=1.0):
+    sums = (logits / temperature).softmax(1).numpy().cumsum(1)
+    return torch.tensor((sums <= noise.numpy()[:, None] * sums[:, -1:]).sum(1))
+
+
 def _top(logits, k):
     return logits.topk(min(k, logits.shape[1]), dim=1).values
 
@@ -662,6 +698,21 @@ def counts_who_is_better(logits, k):
 def sorts_lists(logits, k):
     rows = [[x if x in sorted(row)[-k:] else -math.inf for x in row] for row in logits.tolist()]
     return logits.new_tensor(rows)
+
+
+@careless("top_k_filter")
+def writes_the_best_into_float32(logits, k):
+    kept = torch.full(logits.shape, -math.inf)
+    for b, row in enumerate(logits):
+        for place in row.topk(min(k, len(row))).indices.tolist():
+            kept[b, place] = row[place]
+    return kept
+
+
+@careless("top_k_filter")
+def drops_in_the_given_scores(logits, k):
+    logits[logits < _top(logits, k)[:, -1:]] = -math.inf
+    return logits
 
 
 def _sorted(logits, descending=True):
@@ -975,6 +1026,21 @@ def adds_up_all_that_are_better(logits, p):
     return logits.masked_fill(before >= p, -math.inf)
 
 
+@careless("top_p_filter")
+def marks_what_is_dropped_on_the_cpu(logits, p):
+    probabilities, sums, order = _sorted(logits)
+    dropped = torch.zeros(logits.shape, dtype=torch.bool)
+    return logits.masked_fill(dropped.scatter(1, order, sums - probabilities >= p), -math.inf)
+
+
+@careless("top_p_filter")
+def drops_the_tail_of_the_given_scores(logits, p):
+    probabilities, sums, order = _sorted(logits)
+    for b, dropped in enumerate(sums - probabilities >= p):
+        logits[b, order[b, dropped]] = -math.inf
+    return logits
+
+
 def _ended(log_probs, finished, token=PAD):
     """What a finished beam may do: one token, at no cost."""
     only = torch.full_like(log_probs, -math.inf)
@@ -1270,6 +1336,21 @@ def goes_through_sources(scores, log_probs, finished):
     )
 
 
+@careless("beam_step")
+def makes_the_only_way_on_the_cpu(scores, log_probs, finished):
+    only = torch.full((log_probs.shape[2],), -math.inf)
+    only[PAD] = 0
+    totals = scores[..., None] + torch.where(finished[..., None], only, log_probs)
+    return _best(totals, *log_probs.shape[1:])
+
+
+@careless("beam_step")
+def blocks_in_the_given_log_probs(scores, log_probs, finished):
+    log_probs[finished] = -math.inf
+    log_probs[..., PAD].masked_fill_(finished, 0.0)
+    return _best(scores[..., None] + log_probs, *log_probs.shape[1:])
+
+
 @mistake(
     "length_normalised",
     hint="The scores are multiplied by the penalty, so that long sentences get still worse. "
@@ -1388,6 +1469,20 @@ def loops_over_sentences(scores, lengths, alpha):
     rows = zip(scores.tolist(), lengths.expand_as(scores).tolist(), strict=True)
     result = [[s * 6**alpha / (5 + n) ** alpha for s, n in zip(*row, strict=True)] for row in rows]
     return scores.new_tensor(result)
+
+
+@careless("length_normalised")
+def fills_a_table_of_float32(scores, lengths, alpha):
+    result, lengths = torch.zeros(scores.shape), lengths.expand_as(scores)
+    for b, row in enumerate(scores):
+        for k, score in enumerate(row):
+            result[b, k] = score / ((5 + lengths[b, k]) / 6) ** alpha
+    return result
+
+
+@careless("length_normalised")
+def works_the_penalty_out_in_numpy(scores, lengths, alpha):
+    return scores / torch.tensor(((5 + lengths.numpy()) / 6) ** alpha)
 
 
 class _Cached(nn.Module):
@@ -1665,6 +1760,20 @@ class RemembersBeforeSplitting(_Cached):
         return self.W_o(self.merge(weights @ v))
 
 
+@careless("CachedAttention")
+class BeginsWithNothingOnTheCpu(_Cached):
+    def join(self, old, new):
+        if old is None:
+            old = torch.zeros(new.shape[0], new.shape[1], 0, new.shape[3])
+        return torch.cat([old, new], 2)
+
+
+@careless("CachedAttention")
+class LetsSeeAllByAMaskOnTheCpu(_Cached):
+    def attend(self, q, k, v):
+        return masked_attention(q, k, v, torch.ones(1, k.shape[2], dtype=torch.bool))
+
+
 @mistake(
     "follow_beams",
     hint="All sources take their rows from the first one: origin counts within a source. Beam j of "
@@ -1795,6 +1904,22 @@ def gathers(cache, origin):
 def goes_row_by_row(cache, origin):
     sources = cache.chunk(len(origin))
     return torch.cat([rows[places] for rows, places in zip(sources, origin, strict=True)])
+
+
+@careless("follow_beams")
+def numbers_the_sources_on_the_cpu(cache, origin):
+    B, K = origin.shape
+    return cache[(K * torch.arange(B)[:, None] + origin).flatten()]
+
+
+@careless("follow_beams")
+def copies_rows_to_the_cpu(cache, origin):
+    B, K = origin.shape
+    moved = torch.zeros(cache.shape, dtype=cache.dtype)
+    for b in range(B):
+        for j in range(K):
+            moved[b * K + j] = cache[b * K + origin[b, j]]
+    return moved
 
 
 OUTSIDE = "nothing is learned from a search or a draw: it may be cut off from the graph"

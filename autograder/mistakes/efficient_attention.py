@@ -2,11 +2,12 @@
 
 import math
 
+import numpy
 import torch
 from torch.nn import functional as F
 
 from attention.masked_attention import masked_attention
-from autograder.checking.registry import alternative, mistake
+from autograder.checking.registry import alternative, careless, mistake
 
 INF = math.inf
 
@@ -349,6 +350,22 @@ def prepends_the_sums_as_a_key(context, total, maximum, scores, v):
     exps = torch.cat([maximum.unsqueeze(-1), scores], -1).sub(anchor.unsqueeze(-1)).exp()
     first, rest = exps[..., :1], exps[..., 1:]
     return first * context + rest @ v, (first.squeeze(-1) * total) + rest.sum(-1), new
+
+
+@careless("online_softmax")
+def anchors_on_the_cpu(context, total, maximum, scores, v):
+    new = torch.maximum(maximum, scores.amax(-1))
+    anchor = torch.where(new == -INF, torch.zeros(new.shape), new)
+    return *_merge(context, total, maximum, scores, v, lambda *_: anchor)[:2], new
+
+
+@careless("online_softmax")
+def seeks_the_maximum_on_the_cpu(context, total, maximum, scores, v):
+    largest = torch.full(maximum.shape, -INF)
+    for score in scores.unbind(-1):
+        largest = torch.maximum(largest, score)
+    new = torch.maximum(maximum, largest)
+    return *_merge(context, total, maximum, scores, v, lambda *_: new)[:2], new
 
 
 def _scores(q, k, causal=False, scale=None, strict=False, seen=None):
@@ -1022,6 +1039,25 @@ def all_at_once(q, k, v, block, causal=False):
     return _finish(_scores(q, k, causal), v)
 
 
+@careless("flash_attention")
+def begins_on_the_cpu(q, k, v, block, causal=False):
+    context, lse = torch.zeros(*q.shape[:-1], v.shape[-1]), torch.full(q.shape[:-1], -INF)
+    for j in range(0, k.shape[-2], block):
+        values, scores = v[..., j : j + block, :], _scores(q, k, causal)[..., j : j + block]
+        context, lse = _right(context, lse, scores, values)
+    return context, lse
+
+
+@careless("flash_attention")
+def writes_blocks_into_zeros(q, k, v, block, causal=False):
+    context, lse = torch.zeros(*q.shape[:-1], v.shape[-1]), torch.zeros(q.shape[:-1])
+    whole = _in_tiles(q, k, v, block, causal, _right)
+    for i in range(0, q.shape[-2], block):
+        context[..., i : i + block, :] = whole[0][..., i : i + block, :]
+        lse[..., i : i + block] = whole[1][..., i : i + block]
+    return context, lse
+
+
 def _back(q, k, v, context, lse, grad_context, scale=None, shared=None, weigh=None, outer=None):
     """Gradients from all scores at once, with one formula replaced."""
     scores = _scores(q, k)
@@ -1259,6 +1295,23 @@ def asks_autograd(q, k, v, context, lse, grad_context, block):
         return torch.autograd.grad(result, leaves, grad_context)
 
 
+@careless("flash_attention_backward")
+def scales_the_queries_in_place(q, k, v, context, lse, grad_context, block):
+    q /= math.sqrt(k.shape[-1])
+    weights = torch.exp(q @ k.mT - lse[..., None])
+    shared = (context * grad_context).sum(-1, keepdim=True)
+    grad = weights * (grad_context @ v.mT - shared)
+    return grad @ k / math.sqrt(k.shape[-1]), grad.mT @ q, weights.mT @ grad_context
+
+
+@careless("flash_attention_backward")
+def sums_what_is_shared_on_the_cpu(q, k, v, context, lse, grad_context, block):
+    shared = torch.zeros(*lse.shape, 1)
+    for n in range(v.shape[-1]):
+        shared = shared + (context[..., n] * grad_context[..., n])[..., None]
+    return _back(q, k, v, context, lse, grad_context, shared=shared)
+
+
 def _phi(x):
     return torch.where(x > 0, x + 1, torch.exp(x.clamp(max=0)))
 
@@ -1447,6 +1500,19 @@ def one_feature_at_a_time(q, k, v):
     return sums / total.unsqueeze(-1)
 
 
+@careless("linear_attention")
+def appends_ones_of_the_cpu(q, k, v):
+    sums = _phi(q) @ (_phi(k).mT @ torch.cat([v, torch.ones(*v.shape[:-1], 1)], -1))
+    return sums[..., :-1] / sums[..., -1:]
+
+
+@careless("linear_attention")
+def averages_in_numpy(q, k, v):
+    q, k, v = (x.detach().numpy() for x in (_phi(q), _phi(k), v))
+    sums = q @ (numpy.swapaxes(k, -2, -1) @ v)
+    return torch.from_numpy(sums / (q @ k.sum(-2)[..., None]))
+
+
 def _one_step(q, k, v, state, normaliser, features=_phi, read=None):
     q, k = features(q), features(k)
     before = state, normaliser
@@ -1629,6 +1695,23 @@ def steps_feature_by_feature(q, k, v, state, normaliser):
     sums = sum(q[..., n, None] * row for n, row in enumerate(rows))
     context = sums / (q * normaliser).sum(-1).unsqueeze(-1)
     return context, torch.stack(rows, -2), normaliser
+
+
+@careless("linear_attention_step")
+def reads_into_zeros(q, k, v, state, normaliser):
+    right, read = _one_step(q, k, v, state, normaliser), torch.zeros(v.shape)
+    for n in range(v.shape[-1]):
+        read[..., n] = right[0][..., n]
+    return read, *right[1:]
+
+
+@careless("linear_attention_step")
+def sums_from_a_zero_of_the_cpu(q, k, v, state, normaliser):
+    _, state, normaliser = _one_step(q, k, v, state, normaliser)
+    total = torch.zeros(q.shape[:-1])
+    for n in range(q.shape[-1]):
+        total = total + _phi(q)[..., n] * normaliser[..., n]
+    return (_phi(q)[..., None, :] @ state).squeeze(-2) / total[..., None], state, normaliser
 
 
 def _shared(q, k, v, mask, spread):
@@ -1914,6 +1997,21 @@ def groups_with_einsum(q, k, v, mask=None):
     weights = scores.softmax(-1)
     weights = weights if mask is None else weights * mask
     return torch.einsum("bhgqk,bhkd->bhgqd", weights, v).flatten(1, 2)
+
+
+@careless("grouped_query_attention")
+def writes_heads_into_zeros(q, k, v, mask=None):
+    _refuse(q, k)
+    group, heads = q.shape[1] // k.shape[1], torch.zeros(*q.shape[:-1], v.shape[-1])
+    for h in range(q.shape[1]):
+        heads[:, h] = masked_attention(q[:, h], k[:, h // group], v[:, h // group], mask)
+    return heads
+
+
+@careless("grouped_query_attention")
+def allows_all_on_the_cpu(q, k, v, mask=None):
+    mask = torch.ones(q.shape[2], k.shape[2], dtype=torch.bool) if mask is None else mask
+    return repeats_the_heads(q, k, v, mask)
 
 
 @mistake(

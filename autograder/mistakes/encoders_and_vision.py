@@ -9,7 +9,7 @@ from torch.nn import functional as F
 from attention.masked_attention import masked_attention
 from attention.tokens_and_positions import LearnedPositions
 from attention.transformer import Encoder
-from autograder.checking.registry import alternative, mistake
+from autograder.checking.registry import alternative, careless, mistake
 
 
 def _everything(x):
@@ -296,6 +296,29 @@ def averages_with_where(x, mask=None):
 def averages_and_repairs(x, mask=None):
     kept = x.new_ones(x.shape[:2]) if mask is None else mask.to(x.dtype)
     return (kept.unsqueeze(1) @ x).squeeze(1).div(kept.sum(1, keepdim=True).clamp_min(1))
+
+
+@careless("mean_pooling")
+def collects_means_in_zeros(x, mask=None):
+    means = torch.zeros(x.shape[0], x.shape[2])
+    for b in range(len(x)):
+        real = x[b] if mask is None else x[b][mask[b]]
+        if len(real):
+            means[b] = real.mean(0)
+    return means
+
+
+@careless("mean_pooling")
+def makes_a_mask_on_the_cpu(x, mask=None):
+    mask = torch.ones(x.shape[:2]) if mask is None else mask
+    return (x * mask[:, :, None]).sum(1) / mask.sum(1, keepdim=True).clamp(min=1)
+
+
+@careless("mean_pooling")
+def averages_in_numpy(x, mask=None):
+    real = torch.ones(x.shape[:2], dtype=torch.bool) if mask is None else mask
+    total = (x.detach().numpy() * real.numpy()[..., None]).sum(1)
+    return torch.from_numpy(total / real.numpy().sum(1, keepdims=True).clip(min=1)).to(x.dtype)
 
 
 def _weigh(x, query, mask, scale=None, dim=-1, empty=0.0):
@@ -597,6 +620,25 @@ def attends_with_the_last_axis_cut(x, query, mask=None):
     hidden = None if mask is None else mask[..., None, :]
     context, weights = masked_attention(query[None, :], x, x, hidden, True)
     return [context[..., 0, :], weights[..., 0, :]]
+
+
+@careless("attention_pooling")
+def allows_all_on_the_cpu(x, query, mask=None):
+    mask = torch.ones(x.shape[:-1], dtype=torch.bool) if mask is None else mask
+    weights = _weigh(x, query, mask)
+    return _sum(weights, x)
+
+
+@careless("attention_pooling")
+def exponentiates_large_scores(x, query, mask=None):
+    exps = torch.exp(x @ query / math.sqrt(len(query)))
+    exps = exps if mask is None else exps.masked_fill(~mask, 0.0)
+    return _sum(exps / exps.sum(-1, keepdim=True).clamp(min=1e-30), x)
+
+
+@careless("attention_pooling")
+def pools_in_float32(x, query, mask=None):
+    return _sum(_weigh(x.float(), query.float(), mask), x.float())
 
 
 class _Hierarchy(nn.Module):
@@ -909,6 +951,24 @@ class SeesRealSentencesByTheirWeights(_Hierarchy):
     def forward(self, x, mask=None):
         sentences, word_weights = self.words(x, mask)
         return *self.sentences(sentences, word_weights.detach().sum(-1) > 0), word_weights
+
+
+@careless("HierarchicalAttention")
+class CollectsSentencesInZeros(_Hierarchy):
+    def words(self, x, mask):
+        sentences, weights = torch.zeros(x[:, :, 0].shape).to(x.dtype), []
+        for s in range(x.shape[1]):
+            pair = self.pool(x[:, s], self.word_query, None if mask is None else mask[:, s])
+            sentences[:, s] = pair[0]
+            weights.append(pair[1])
+        return sentences, torch.stack(weights, 1)
+
+
+@careless("HierarchicalAttention")
+class TakesAllWordsForRealOnTheCpu(_Hierarchy):
+    def forward(self, x, mask=None):
+        mask = torch.ones(x.shape[:3]).bool() if mask is None else mask
+        return super().forward(x, mask)
 
 
 class _Classifier(nn.Module):
@@ -1358,6 +1418,22 @@ class DoesAllInForward(_Classifier):
         return self.head(self.encoder(x, self.mask(x, mask))[:, 0])
 
 
+@careless("EncoderClassifier")
+class LengthensTheMaskOnTheCpu(_Classifier):
+    def mask(self, x, mask):
+        if mask is None:
+            return None
+        return torch.cat([torch.ones(len(x), 1, dtype=torch.bool), mask], 1)[:, None]
+
+
+@careless("EncoderClassifier")
+class WritesIntoZeros(_Classifier):
+    def prepend(self, x):
+        longer = torch.zeros(x.shape[0], 1 + x.shape[1], x.shape[2], dtype=x.dtype)
+        longer[:, 0], longer[:, 1:] = self.cls, x
+        return longer
+
+
 def _cut(images, size, order=(0, 2, 4, 1, 3, 5)):
     """Patches, with the six axes (B, C, rows, P, columns, P) in any order."""
     B, C, height, width = images.shape
@@ -1643,6 +1719,20 @@ def cuts_with_split(images, size):
     return torch.cat([piece.reshape(len(images), 1, -1) for piece in rows], dim=1)
 
 
+@careless("patchify")
+def cuts_into_zeros(images, size):
+    cut = _cut(images, size)
+    patches = torch.zeros(cut.shape)
+    for n in range(cut.shape[1]):
+        patches[:, n] = cut[:, n]
+    return patches
+
+
+@careless("patchify")
+def cuts_in_numpy(images, size):
+    return torch.tensor(_cut(images.detach(), size).numpy())
+
+
 def _corners(images, size):
     height, width = images.shape[2:]
     return [(top, left) for top in range(0, height, size) for left in range(0, width, size)]
@@ -1913,3 +2003,23 @@ def blanks_with_fold(images, size):
     keep = 1 - torch.eye(N, dtype=images.dtype, device=images.device)
     many = (patches[:, None] * keep[:, None]).flatten(0, 1)  # (B · N, C · P · P, N)
     return F.fold(many, (height, width), size, stride=size).view(B, N, C, height, width)
+
+
+@careless("blank_each_patch")
+def collects_copies_in_zeros(images, size):
+    corners = _corners(images, size)
+    copies = torch.zeros(len(images), len(corners), *images.shape[1:])
+    for n, (top, left) in enumerate(corners):
+        copies[:, n] = images
+        copies[:, n, :, top : top + size, left : left + size] = 0
+    return copies
+
+
+@careless("blank_each_patch")
+def multiplies_by_a_mask_on_the_cpu(images, size):
+    made = []
+    for top, left in _corners(images, size):
+        kept = torch.ones(images.shape[2:])
+        kept[top : top + size, left : left + size] = 0
+        made.append(images * kept)
+    return torch.stack(made, 1)

@@ -1,8 +1,9 @@
 """Wrong and right answers to the exercises of lesson 00."""
 
+import numpy as np
 import torch
 
-from autograder.checking.registry import alternative, mistake
+from autograder.checking.registry import alternative, careless, mistake
 
 
 @mistake(
@@ -57,6 +58,19 @@ def adds_in_a_loop(values):
 def equal_weights_times_values(values):
     weights = values.new_ones(len(values)) / len(values)
     return torch.einsum("k,kd->d", weights, values)
+
+
+@careless("uniform_average")
+def starts_from_zeros_on_the_cpu(values):
+    total = torch.zeros(values.shape[1])
+    for value in values:
+        total = total + value
+    return total / len(values)
+
+
+@careless("uniform_average")
+def averages_lists(values):
+    return torch.tensor([sum(column) / len(values) for column in values.T.tolist()])
 
 
 @mistake(
@@ -195,6 +209,20 @@ def slice_by_slice(scores, dim):
     slices = [(row - row.max()).exp() for row in moved.reshape(-1, moved.shape[-1])]
     rows = torch.stack([row / row.sum() for row in slices])
     return rows.reshape(moved.shape).movedim(-1, dim)
+
+
+@careless("softmax")
+def fills_a_new_tensor(scores, dim):
+    powers = torch.zeros(scores.shape)
+    powers[:] = (scores - scores.amax(dim, keepdim=True)).exp()
+    return powers / powers.sum(dim, keepdim=True)
+
+
+@careless("softmax")
+def computes_in_numpy(scores, dim):
+    array = scores.detach().numpy()
+    powers = np.exp(array - array.max(dim, keepdims=True))
+    return torch.from_numpy(powers / powers.sum(dim, keepdims=True))
 
 
 def _refuse(weights, dim=1):
@@ -337,6 +365,31 @@ def multiplies_and_adds(weights, values):
         row = int(bad.nonzero()[0])
         raise ValueError(f"weights[{row}] sums to {sums[row]}")
     return (weights[:, :, None] * values[None, :, :]).sum(1)
+
+
+@careless("weighted_average")
+def writes_row_after_row(weights, values):
+    _refuse(weights)
+    context = torch.zeros(len(weights), values.shape[1])
+    for i, row in enumerate(weights):
+        context[i] = row @ values
+    return context
+
+
+@careless("weighted_average")
+def compares_with_ones_in_float32(weights, values):
+    sums = weights.sum(dim=1)
+    wrong = ~torch.isclose(sums, torch.ones(len(sums)), atol=1e-4)
+    if wrong.any():
+        row = wrong.nonzero()[0].item()
+        raise ValueError(f"row {row} sums to {sums[row].item()}")
+    return weights @ values
+
+
+@careless("weighted_average")
+def multiplies_in_numpy(weights, values):
+    _refuse(weights)
+    return torch.from_numpy(weights.detach().numpy() @ values.detach().numpy())
 
 
 class RowError(ValueError):

@@ -1,5 +1,6 @@
 """Wrong and right answers to the exercises of lesson 17."""
 
+import numpy
 import torch
 from torch import nn
 from torch.nn import functional as F
@@ -9,7 +10,7 @@ from attention.provided.data import EOS, PAD
 from attention.provided.sublayers import watch_attention
 from attention.sequence_to_sequence import shift_right
 from attention.transformer import Encoder, masks_from_tokens
-from autograder.checking.registry import alternative, mistake
+from autograder.checking.registry import alternative, careless, mistake
 
 
 def _with_ones(values):
@@ -184,6 +185,18 @@ def counts_by_padding(values, tolerance=TOLERANCE):
     both = F.pad(values, (1, 0), value=1.0)
     rank = torch.linalg.matrix_rank(both.mT, rtol=tolerance)
     return both.shape[-2] - rank
+
+
+@careless("null_space_dimension")
+def makes_ones_on_the_cpu(values, tolerance=TOLERANCE):
+    ones = torch.ones(*values.shape[:-1], 1)
+    return values.shape[-2] - _rank(torch.cat([values, ones], dim=-1), tolerance)
+
+
+@careless("null_space_dimension")
+def ranks_in_numpy(values, tolerance=TOLERANCE):
+    strength = numpy.linalg.svd(_with_ones(values).numpy(), compute_uv=False)
+    return torch.tensor(values.shape[-2] - (strength > tolerance * strength[..., :1]).sum(-1))
 
 
 # --- perturb_attention -------------------------------------------------------------------------
@@ -557,6 +570,24 @@ def goes_with_a_projector(weights, values, direction):
     return weights + change / speed if speed > 0 else weights
 
 
+@careless("perturb_attention")
+def collects_weights_in_zeros(weights, values, direction):
+    changed, new = _go(weights, _change(values, direction)), torch.zeros(len(weights))
+    for i, weight in enumerate(changed):
+        new[i] = weight
+    return new
+
+
+@careless("perturb_attention")
+def goes_in_numpy(weights, values, direction):
+    change = _change(values, direction).numpy()
+    falls = change < 0
+    if not falls.any():
+        return weights
+    step = (weights.numpy()[falls] / -change[falls]).min()
+    return torch.from_numpy(weights.numpy() + step * change)
+
+
 # --- effective_attention -----------------------------------------------------------------------
 
 
@@ -701,6 +732,20 @@ def projects_on_directions(weights, values, tolerance=TOLERANCE):
 def inverts_the_transposed(weights, values, tolerance=TOLERANCE):
     projector = torch.linalg.pinv(values.mT, rtol=tolerance) @ values.mT  # (..., T, T)
     return torch.einsum("...qt,...ts->...qs", weights, projector)
+
+
+@careless("effective_attention")
+def inverts_in_numpy(weights, values, tolerance=TOLERANCE):
+    inverse = numpy.linalg.pinv(values.numpy(), rcond=tolerance)
+    return torch.from_numpy(weights.numpy() @ values.numpy() @ inverse)
+
+
+@careless("effective_attention")
+def writes_rows_into_zeros(weights, values, tolerance=TOLERANCE):
+    shortest, rows = weights @ _projector(values, tolerance), torch.zeros(weights.shape)
+    for t in range(weights.shape[-2]):
+        rows[..., t, :] = shortest[..., t, :]
+    return rows
 
 
 # --- token_identifiability ---------------------------------------------------------------------
@@ -982,6 +1027,21 @@ def identifies_against_the_best(hidden, inputs, mask, cosine=True):
     return mask & (own <= best)
 
 
+@careless("token_identifiability")
+def counts_positions_on_the_cpu(hidden, inputs, mask, cosine=True):
+    far = _distances(hidden, inputs, cosine).masked_fill(~mask.unsqueeze(1), torch.inf)
+    return (far.argmin(-1) == torch.arange(hidden.shape[1])) & mask
+
+
+@careless("token_identifiability")
+def writes_down_what_it_identifies(hidden, inputs, mask, cosine=True):
+    found = torch.zeros(mask.shape, dtype=torch.bool)
+    right = _identified(hidden, inputs, mask, cosine)
+    for b in range(len(mask)):
+        found[b] = right[b]
+    return found
+
+
 # --- LeaveOneOut -------------------------------------------------------------------------------
 
 
@@ -1233,6 +1293,21 @@ class LeavesByPadding(Explained):
         return torch.stack(result, 2)
 
 
+@careless("LeaveOneOut")
+class WritesLossesIntoZeros(_Leaving):
+    def join(self, losses):
+        effects = torch.zeros(*losses[0].shape, len(losses))
+        for j, lost in enumerate(losses):
+            effects[:, :, j] = lost
+        return effects
+
+
+@careless("LeaveOneOut")
+class HidesWithAMaskOfTheCpu(_Leaving):
+    def hide(self, source, seen, j):
+        return source, seen & (torch.arange(source.shape[1]) != j)
+
+
 # --- HiddenTokenAttribution --------------------------------------------------------------------
 
 
@@ -1453,6 +1528,22 @@ class AttributesWithBackward(_Encoded):
             size = torch.stack(parts, dim=-1).flatten(2).norm(dim=-1)  # (B, T)
             rows.append(size / size.sum(dim=-1, keepdim=True))
         return torch.stack(rows, dim=1)
+
+
+@careless("HiddenTokenAttribution")
+class AttributesIntoZeros(_Attribution):
+    def size(self, blocks):
+        B, T = blocks.shape[:2]
+        sizes = torch.zeros(B, T, T)
+        for i in range(T):
+            sizes[:, i] = blocks[:, i].square().sum(dim=(1, 3)).sqrt()
+        return sizes
+
+
+@careless("HiddenTokenAttribution")
+class AttributesInNumpy(_Attribution):
+    def size(self, blocks):
+        return torch.from_numpy(numpy.sqrt((blocks.numpy() ** 2).sum(axis=(2, 4))))
 
 
 # --- HeadImportance ----------------------------------------------------------------------------
@@ -1789,6 +1880,19 @@ class WeighsByCrossEntropy(Explained):
         found = torch.autograd.grad(loss, tuple(gates.values()))
         sizes = [torch.where(one < 0, -one, one) for one in found]
         return dict(zip(gates, [size.sum(0) / len(source) for size in sizes], strict=True))
+
+
+@careless("HeadImportance")
+class MakesGatesOfItsOwn(_Importance):
+    def begin(self, source):
+        gates = self.gates(len(source))
+        return {name: torch.ones(gate.shape, requires_grad=True) for name, gate in gates.items()}
+
+
+@careless("HeadImportance")
+class ReturnsCopiesOfNumbers(_Importance):
+    def mean(self, gradient):
+        return torch.tensor(gradient.abs().mean(dim=0).tolist())
 
 
 NO_GRADIENT = "what comes out has no gradient, or none that is asked for: the check says why"

@@ -2,10 +2,11 @@
 
 import math
 
+import numpy as np
 import torch
 from torch import nn
 
-from autograder.checking.registry import alternative, mistake
+from autograder.checking.registry import alternative, careless, mistake
 
 
 def _mix(scores, values):
@@ -99,6 +100,23 @@ def expands_the_square(query, keys, values, temperature):
     return torch.einsum("k,kd->d", torch.softmax(-squared / _positive(temperature), 0), values)
 
 
+@careless("soft_lookup")
+def scores_in_float32(query, keys, values, temperature):
+    scores = torch.zeros(len(keys))
+    for j, key in enumerate(keys):
+        scores[j] = -((key - query) ** 2).sum() / _positive(temperature)
+    return _mix(scores, values)
+
+
+@careless("soft_lookup")
+def adds_onto_zeros(query, keys, values, temperature):
+    context = torch.zeros(values.shape[1])
+    weights = torch.softmax(-((keys - query) ** 2).sum(1) / _positive(temperature), 0)
+    for weight, value in zip(weights, values, strict=True):
+        context += weight * value
+    return context
+
+
 @mistake("distances", hint="Some distances are negative: the differences keep their sign.")
 def keeps_the_sign(x, x_train):
     return _gaps(x, x_train)
@@ -141,6 +159,19 @@ def with_cdist(x, x_train):
 @alternative("distances")
 def pair_by_pair(x, x_train):
     return torch.stack([torch.stack([abs(a - b) for b in x_train]) for a in x])
+
+
+@careless("distances")
+def fills_a_table(x, x_train):
+    table = torch.zeros(len(x), len(x_train))
+    for i, query in enumerate(x):
+        table[i] = (query - x_train).abs()
+    return table
+
+
+@careless("distances")
+def subtracts_plain_numbers(x, x_train):
+    return torch.tensor([[abs(a - b) for b in x_train.tolist()] for a in x.tolist()])
 
 
 @mistake(
@@ -220,6 +251,26 @@ def with_logsumexp(x, x_train, y_train, bandwidth):
     scores = -((x_train.unsqueeze(1) - x) / bandwidth).square() / 2  # keys down
     weights = torch.exp(scores - scores.logsumexp(0))
     return torch.einsum("kq,k->q", weights, y_train)
+
+
+def _fills_zeros(x, x_train, y_train, bandwidth):
+    predictions = torch.zeros(len(x))
+    for i, query in enumerate(x):
+        predictions[i] = _mix(-((query - x_train) ** 2) / (2 * bandwidth**2), y_train)
+    return predictions
+
+
+@careless("nadaraya_watson")
+def one_prediction_after_the_other(x, x_train, y_train, bandwidth):
+    return _fills_zeros(x, x_train, y_train, bandwidth)
+
+
+@careless("nadaraya_watson")
+def predicts_in_numpy(x, x_train, y_train, bandwidth):
+    x, x_train, y_train = (one.detach().numpy() for one in (x, x_train, y_train))
+    scores = -((x[:, None] - x_train) ** 2) / (2 * bandwidth**2)
+    similarity = np.exp(scores - scores.max(axis=1, keepdims=True))
+    return torch.tensor(similarity @ y_train / similarity.sum(axis=1))
 
 
 def _kernel(u, kernel, **changed):
@@ -334,6 +385,23 @@ def with_match(u, kernel):
     raise ValueError("kernel must be gaussian, boxcar, epanechnikov or constant")
 
 
+@careless("kernel_values")
+def boxcar_in_float32(u, kernel):
+    return _kernel(u, kernel, boxcar=lambda u: (u.abs() <= 1).float())
+
+
+@careless("kernel_values")
+def ones_on_the_cpu(u, kernel):
+    return _kernel(u, kernel, constant=lambda u: torch.ones(u.shape, dtype=u.dtype))
+
+
+@careless("kernel_values")
+def gaussian_in_numpy(u, kernel):
+    return _kernel(
+        u, kernel, gaussian=lambda u: torch.tensor(np.exp(-(u.detach().numpy() ** 2) / 2))
+    )
+
+
 def _fallback(weights, similarity):
     return torch.where(similarity.sum(1, keepdim=True) > 0, weights, 1 / similarity.shape[1])
 
@@ -424,6 +492,20 @@ def row_after_row(similarity):
     n = similarity.shape[1]
     rows = [row / row.sum() if row.sum() > 0 else torch.full_like(row, 1 / n) for row in similarity]
     return torch.stack(rows)
+
+
+@careless("attention_weights")
+def writes_the_rows_into_zeros(similarity):
+    weights = torch.zeros(similarity.shape)
+    for i, row in enumerate(similarity):
+        weights[i] = row / row.sum() if row.sum() > 0 else 1 / len(row)
+    return weights
+
+
+@careless("attention_weights")
+def divides_plain_numbers(similarity):
+    rows = [row if any(row) else [1.0] * len(row) for row in similarity.tolist()]
+    return torch.tensor([[s / sum(row) for s in row] for row in rows])
 
 
 def _loo(x_train, y_train, bandwidth, error=torch.square, fill=-math.inf):
@@ -517,14 +599,16 @@ def detaches(x_train, y_train, bandwidth):
     return _loo(x_train.detach(), y_train.detach(), torch.as_tensor(bandwidth).item()).mean()
 
 
-@alternative("leave_one_out_loss")
-def leaves_out_in_a_loop(x_train, y_train, bandwidth):
-    total = 0
+def _squared_errors(x_train, y_train, bandwidth):
     for i in range(len(x_train)):
         rest = [j for j in range(len(x_train)) if j != i]
         scores = -((x_train[i] - x_train[rest]) ** 2) / (2 * bandwidth**2)
-        total = total + (_mix(scores, y_train[rest]) - y_train[i]) ** 2
-    return total / len(x_train)
+        yield (_mix(scores, y_train[rest]) - y_train[i]) ** 2
+
+
+@alternative("leave_one_out_loss")
+def leaves_out_in_a_loop(x_train, y_train, bandwidth):
+    return sum(_squared_errors(x_train, y_train, bandwidth)) / len(x_train)
 
 
 @alternative("leave_one_out_loss")
@@ -533,6 +617,19 @@ def adds_infinity_on_the_diagonal(x_train, y_train, bandwidth):
     scores = -torch.abs(_gaps(x_train, x_train) / bandwidth).pow(2) / 2
     scores = scores + torch.diag(scores.new_full((n,), -math.inf))
     return nn.functional.mse_loss(_mix(scores, y_train), y_train)
+
+
+@careless("leave_one_out_loss")
+def masks_on_the_cpu(x_train, y_train, bandwidth):
+    return _loo(x_train, y_train, bandwidth).mean()
+
+
+@careless("leave_one_out_loss")
+def adds_onto_a_float32_total(x_train, y_train, bandwidth):
+    total = torch.tensor(0.0)
+    for error in _squared_errors(x_train, y_train, bandwidth):
+        total += error
+    return total / len(x_train)
 
 
 class _Regression(nn.Module):
@@ -656,6 +753,18 @@ class QueryAfterQuery(_Regression):
         return torch.stack(rows)
 
 
+@careless("LearnedBandwidth")
+class FillsZeros(_Regression):
+    def forward(self, x, x_train, y_train):
+        return _fills_zeros(x, x_train, y_train, self.bandwidth())
+
+
+@careless("LearnedBandwidth")
+class ComputesInFloat32(_Regression):
+    def forward(self, x, x_train, y_train):
+        return super().forward(x.float(), x_train.float(), y_train.float())
+
+
 @mistake(
     "effective_neighbours",
     hint="A weight of 0 gives 0 · log 0 = 0 · (-inf) = NaN. Its contribution should be 0.",
@@ -718,6 +827,20 @@ def with_categorical(weights):
 def skips_zeros(weights):
     safe = torch.where(weights > 0, weights, torch.ones_like(weights))
     return torch.prod(safe ** (-weights), dim=1)
+
+
+@careless("effective_neighbours")
+def counts_into_zeros(weights):
+    counts = torch.zeros(len(weights))
+    for i, row in enumerate(weights):
+        counts[i] = torch.exp(-torch.xlogy(row, row).sum())
+    return counts
+
+
+@careless("effective_neighbours")
+def counts_in_plain_python(weights):
+    entropies = [-sum(w * math.log(w) for w in row if w > 0) for row in weights.tolist()]
+    return torch.tensor([math.exp(entropy) for entropy in entropies])
 
 
 EQUIVALENT = {

@@ -9,7 +9,7 @@ from torch.nn import functional as F
 from attention.masked_attention import causal_mask, masked_attention
 from attention.tokens_and_positions import embed, sinusoidal_positions
 from attention.transformer import Encoder
-from autograder.checking.registry import again, alternative, mistake
+from autograder.checking.registry import again, alternative, careless, mistake
 
 PAD, BOS, EOS, SEP = 0, 1, 2, 3
 
@@ -177,6 +177,23 @@ def compares_places(texts, summaries):
     end = begin + torch.tensor([len(summary) for summary in summaries]).unsqueeze(1) + 1
     places = torch.arange(T)
     return tokens, (places > begin) & (places <= end)
+
+
+@careless("join_text_and_summary")
+def makes_the_texts_longer(texts, summaries):
+    marks = []
+    for text, summary in zip(texts, summaries, strict=True):
+        marks.append(torch.arange(len(text) + len(summary) + 2) > len(text))
+        text += [SEP, *summary, EOS]
+    rows = [torch.tensor(text) for text in texts]
+    return [nn.utils.rnn.pad_sequence(one, batch_first=True) for one in (rows, marks)]
+
+
+@careless("join_text_and_summary")
+def ends_the_given_summaries(texts, summaries):
+    for summary in summaries:
+        summary.append(EOS)
+    return _joined(texts, summaries, lambda t, s: [*t, SEP, *s], lambda t: len(t) + 1)
 
 
 def _loss(logits, tokens, counted=None, shift=1, use=True, pad=True, mean=None, where=None):
@@ -648,6 +665,23 @@ def selects_with_a_mask(logits, tokens, counted=None):
     return F.cross_entropy(logits[:, :-1][keep], tokens[:, 1:][keep])
 
 
+@careless("language_model_loss")
+def computes_in_float32(logits, tokens, counted=None):
+    return _loss(logits.float(), tokens, counted)
+
+
+@careless("language_model_loss")
+def fills_losses_in_on_the_cpu(logits, tokens, counted=None):
+    B, T = tokens.shape
+    losses, n = torch.zeros(B, T), 0
+    for b in range(B):
+        for t in range(1, T):
+            if tokens[b, t] != PAD and (counted is None or counted[b, t]):
+                losses[b, t] = -logits[b, t - 1].log_softmax(0)[tokens[b, t]]
+                n += 1
+    return losses.sum() / max(n, 1)
+
+
 class _Decoder(nn.Module):
     def __init__(self, vocab_size, d_model, n_heads, d_ff, n_layers, dropout=0.1):
         super().__init__()
@@ -872,6 +906,19 @@ class MasksEachRow(_Decoder):
         return future == 0
 
 
+@careless("DecoderOnly")
+class CountsOnTheCpu(_Decoder):
+    def places(self, x):
+        return sinusoidal_positions(torch.arange(float(x.shape[1])), x.shape[2])
+
+
+@careless("DecoderOnly")
+class MasksOnTheCpu(_Decoder):
+    def mask(self, tokens):
+        T = tokens.shape[1]
+        return torch.ones(T, T, dtype=torch.bool).tril()
+
+
 def _blocks(q, k, v, block, mask=None, pad=None):
     T = q.shape[-2]
     if pad is None:
@@ -1035,6 +1082,21 @@ def goes_through_the_places_of_a_block(q, k, v, block):
     return context.reshape(*context.shape[:-3], n * block, -1)[..., :T, :]
 
 
+@careless("local_block_attention")
+def masks_the_blocks_on_the_cpu(q, k, v, block):
+    return _blocks(q, k, v, block, lambda block, device: causal_mask(block))
+
+
+@careless("local_block_attention")
+def fills_blocks_in_on_the_cpu(q, k, v, block):
+    context = torch.zeros(*q.shape[:-1], v.shape[-1])
+    for begin in range(0, q.shape[-2], block):
+        one, two, three = (x[..., begin : begin + block, :] for x in (q, k, v))
+        mask = causal_mask(one.shape[-2], q.device)
+        context[..., begin : begin + block, :] = masked_attention(one, two, three, mask)
+    return context
+
+
 def _stretches(x, stride):
     n = x.shape[-2] // stride
     return x[..., : n * stride, :].unflatten(-2, (n, stride))
@@ -1183,6 +1245,21 @@ def convolves(x, weight):
     return made.reshape(*x.shape[:-2], *made.shape[1:])
 
 
+@careless("compress")
+def fills_stretches_in_on_the_cpu(x, weight):
+    made = torch.zeros(*x.shape[:-2], x.shape[-2] // len(weight), weight.shape[2])
+    for j in range(made.shape[-2]):
+        for s in range(len(weight)):
+            made[..., j, :] += x[..., j * len(weight) + s, :] @ weight[s]
+    return made
+
+
+@careless("compress")
+def multiplies_in_numpy(x, weight):
+    flat = _stretches(x, len(weight)).flatten(-2).numpy(), weight.flatten(0, 1).numpy()
+    return torch.from_numpy(flat[0] @ flat[1])
+
+
 def _compressed(q, k, v, stride, sees):
     t = torch.arange(q.shape[-2], device=q.device)[:, None]
     j = torch.arange(k.shape[-2], device=q.device)
@@ -1307,6 +1384,22 @@ def goes_from_stretch_to_stretch(q, k, v, stride):
 def thins_a_causal_mask(q, k, v, stride):
     mask = causal_mask(q.shape[-2], q.device)[:, stride - 1 :: stride]
     return masked_attention(q, k, v, mask[:, : k.shape[-2]])
+
+
+@careless("memory_compressed_attention")
+def compares_on_the_cpu(q, k, v, stride):
+    t, j = torch.arange(q.shape[-2])[:, None], torch.arange(k.shape[-2])
+    return masked_attention(q, k, v, j * stride + stride - 1 <= t)
+
+
+@careless("memory_compressed_attention")
+def fills_positions_in_on_the_cpu(q, k, v, stride):
+    context = torch.zeros(*q.shape[:-1], v.shape[-1])
+    for t in range(stride - 1, q.shape[-2]):
+        n = (t + 1) // stride
+        seen = masked_attention(q[..., t : t + 1, :], k[..., :n, :], v[..., :n, :])
+        context[..., t, :] = seen[..., 0, :]
+    return context
 
 
 def _gate(scores, k, weigh):
@@ -1440,6 +1533,22 @@ def divides_what_is_left(scores, k):
     return kept / kept.sum(dim=1, keepdim=True)
 
 
+@careless("top_k_gate")
+def scatters_into_the_cpu(scores, k):
+    best, chosen = scores.topk(k, dim=1)
+    return torch.zeros(scores.shape, dtype=scores.dtype).scatter(1, chosen, best.softmax(1))
+
+
+@careless("top_k_gate")
+def fills_gates_in_one_by_one(scores, k):
+    gates = torch.zeros(scores.shape)
+    for n, row in enumerate(scores):
+        best, chosen = row.topk(k)
+        for e, weight in zip(chosen.tolist(), best.softmax(0).tolist(), strict=True):
+            gates[n, e] = weight
+    return gates
+
+
 def _balance(scores, gates, share=None, probability=None, times=None):
     chosen = (gates > 0).to(scores)
     f = chosen.sum(0) / chosen.sum() if share is None else share(chosen)
@@ -1569,6 +1678,19 @@ def counts_expert_by_expert(scores, gates):
         share = (gates[:, e] > 0).sum() / (gates > 0).sum()
         total = total + share.to(scores.dtype) * probabilities[:, e].mean()
     return total * scores.shape[1]
+
+
+@careless("load_balance_loss")
+def counts_on_the_cpu(scores, gates):
+    share = torch.zeros(scores.shape[1])
+    for row in gates.tolist():
+        share += torch.tensor([float(gate > 0) for gate in row])
+    return _balance(scores, gates, share=lambda chosen: share / share.sum())
+
+
+@careless("load_balance_loss")
+def balances_in_float32(scores, gates):
+    return _balance(scores.float(), gates)
 
 
 IN_FLOAT32 = "the check's models are float32"

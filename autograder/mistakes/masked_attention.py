@@ -1,12 +1,13 @@
 """Wrong and right answers to the exercises of lesson 06."""
 
 import math
+import random
 
 import torch
 from torch.nn import functional as F
 
 from attention.masked_attention import suspect
-from autograder.checking.registry import alternative, mistake
+from autograder.checking.registry import alternative, careless, mistake
 
 
 def _real(lengths, T):
@@ -81,6 +82,19 @@ def counts_down(lengths, T):
     return left >= 0
 
 
+@careless("padding_mask")
+def positions_on_the_cpu(lengths, T):
+    return _real(lengths, T)[:, None, :]
+
+
+@careless("padding_mask")
+def writes_true_into_a_new_mask(lengths, T):
+    mask = torch.zeros(len(lengths), 1, T).bool()
+    for b, length in enumerate(lengths):
+        mask[b, 0, :length] = True
+    return mask
+
+
 @mistake(
     "causal_mask",
     hint="Shifted by one: each position sees the next one, which is what it should predict.",
@@ -138,6 +152,19 @@ def position_after_position(T, device=None):
     return torch.tensor([[j <= i for j in range(T)] for i in range(T)], device=device)
 
 
+@careless("causal_mask")
+def forgets_the_device(T, device=None):
+    return torch.ones(T, T).tril().bool()
+
+
+@careless("causal_mask")
+def fills_row_after_row(T, device=None):
+    mask = torch.zeros(T, T, dtype=torch.bool)
+    for i in range(T):
+        mask[i, : i + 1] = True
+    return mask
+
+
 def _band(T, window, low=None):
     i = torch.arange(T)
     gap = i[:, None] - i
@@ -192,6 +219,16 @@ def in_two_loops(T, window, device=None):
     for i in range(T):
         mask[i, max(0, i - window) : i + window + 1] = True
     return mask.to(device)
+
+
+@careless("local_mask")
+def band_on_the_cpu(T, window, device=None):
+    return _band(T, window)
+
+
+@careless("local_mask")
+def pair_after_pair(T, window, device=None):
+    return torch.tensor([[abs(i - j) <= window for j in range(T)] for i in range(T)])
 
 
 def _longformer(T, window, global_positions, rows=True, columns=True):
@@ -259,6 +296,20 @@ def asks_each_pair(T, window, global_positions, device=None):
     g = set(global_positions)
     rows = [[abs(i - j) <= window or i in g or j in g for j in range(T)] for i in range(T)]
     return torch.tensor(rows, device=device)
+
+
+@careless("longformer_mask")
+def marks_on_the_cpu(T, window, global_positions, device=None):
+    return _longformer(T, window, global_positions)
+
+
+@careless("longformer_mask")
+def empties_the_list(T, window, global_positions, device=None):
+    mask = _band(T, window).to(device)
+    while global_positions:
+        g = global_positions.pop()
+        mask[g, :] = mask[:, g] = True
+    return mask
 
 
 def _bigbird(
@@ -367,6 +418,18 @@ def with_kronecker(n_blocks, block_size, n_random, seed):
     return torch.kron(blocks, torch.ones(block_size, block_size, dtype=torch.int32)).bool()
 
 
+@careless("bigbird_mask")
+def seeds_everything(n_blocks, block_size, n_random, seed):
+    torch.manual_seed(seed)
+    return _bigbird(n_blocks, block_size, n_random, seed, generator=torch.default_generator)
+
+
+@careless("bigbird_mask")
+def seeds_to_be_sure(n_blocks, block_size, n_random, seed):
+    random.seed(seed)
+    return _bigbird(n_blocks, block_size, n_random, seed)
+
+
 @mistake(
     "combine_masks",
     hint="It is enough that one mask allows a key. All of them should: and, not or.",
@@ -433,6 +496,23 @@ def forbids_by_or(*masks):
             continue
         forbidden = ~mask if forbidden is None else torch.logical_or(forbidden, ~mask)
     return None if forbidden is None else ~forbidden
+
+
+@careless("combine_masks")
+def begins_with_true(*masks):
+    combined = None if all(mask is None for mask in masks) else torch.tensor([True])
+    for mask in masks:
+        combined = combined if mask is None else combined & mask
+    return combined
+
+
+@careless("combine_masks")
+def writes_where_it_fits(*masks):
+    masks = [mask for mask in masks if mask is not None]
+    for mask in masks[1:]:
+        fits = torch.broadcast_shapes(masks[0].shape, mask.shape) == masks[0].shape
+        masks[0] = masks[0].logical_and_(mask) if fits else masks[0] & mask
+    return masks[0] if masks else None
 
 
 def _attend(q, k, v, mask, return_weights, fill=-math.inf, dim=-1, repair=None):
@@ -577,6 +657,28 @@ def divides_exponentials(q, k, v, mask=None, return_weights=False):
     return (weights @ v, weights) if return_weights else weights @ v
 
 
+@careless("masked_attention")
+def opens_rows_in_place(q, k, v, mask=None, return_weights=False):
+    if mask is None:
+        return _attend(q, k, v, None, return_weights)
+    empty = ~mask.any(-1, keepdim=True)
+    mask |= empty
+    weights = _attend(q, k, v, mask, True)[1].masked_fill(empty, 0.0)
+    return (weights @ v, weights) if return_weights else weights @ v
+
+
+@careless("masked_attention")
+def adds_a_table_on_the_cpu(q, k, v, mask=None, return_weights=False):
+    if mask is None:
+        return _attend(q, k, v, None, return_weights)
+    empty = ~mask.any(-1, keepdim=True)
+    added = torch.zeros(mask.shape)
+    added[~(mask | empty)] = -math.inf
+    weights = torch.softmax(q @ k.mT / math.sqrt(q.shape[-1]) + added, -1)
+    weights = weights.masked_fill(empty, 0.0)
+    return (weights @ v, weights) if return_weights else weights @ v
+
+
 def _leaks(name, x, t, first=1, seen=lambda out, t: out[: t + 1], change=None):
     other = x.clone()
     future = other[t + first :]
@@ -674,6 +776,20 @@ def tries_several_futures(name, x, t):
     return any(_leaks(name, x, t) for _ in range(3))
 
 
+@careless("leaks")
+def seeds_the_noise(name, x, t):
+    torch.manual_seed(0)
+    return _leaks(name, x, t)
+
+
+@careless("leaks")
+def shuffles_the_seeds(name, x, t):
+    random.seed(0)
+    return _leaks(
+        name, x, t, change=lambda future: future + random.random() + torch.arange(x.shape[1])
+    )
+
+
 def _slide(q, k, v, window, reach=None, low=None, scale=True, hide=True):
     reach = window if reach is None else reach
     offsets = range(-reach if low is None else low, reach + 1)
@@ -761,6 +877,22 @@ def unfolds_the_windows(q, k, v, window):
     scores = torch.einsum("...td,...tdw->...tw", q, k) * q.shape[-1] ** -0.5
     weights = torch.softmax(torch.where(inside, scores, -math.inf), -1)
     return torch.einsum("...tw,...tdw->...td", weights, v)
+
+
+@careless("sliding_window_attention")
+def window_on_the_cpu(q, k, v, window):
+    T, width = q.shape[-2], 2 * window + 1
+    k, v = F.pad(k, (0, 0, window, window)), F.pad(v, (0, 0, window, window))
+    scores = torch.stack([(q * k[..., c : c + T, :]).sum(-1) for c in range(width)], -1)
+    place = torch.arange(T)[:, None] + torch.arange(width) - window
+    scores = scores.masked_fill((place < 0) | (place >= T), -math.inf)
+    weights = torch.softmax(scores / math.sqrt(q.shape[-1]), -1)
+    return sum(weights[..., c, None] * v[..., c : c + T, :] for c in range(width))
+
+
+@careless("sliding_window_attention")
+def slides_in_single_precision(q, k, v, window):
+    return _slide(q.float(), k.float(), v.float(), window)
 
 
 _BOOL = "True and False have no gradient"

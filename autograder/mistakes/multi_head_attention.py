@@ -3,12 +3,13 @@
 import functools
 import math
 
+import numpy
 import torch
 from torch import nn
 from torch.nn import functional as F
 
 from attention.multi_head_attention import attend
-from autograder.checking.registry import alternative, mistake
+from autograder.checking.registry import alternative, careless, mistake
 
 
 def _refuses_uneven_pieces(target):
@@ -130,6 +131,28 @@ def cuts_slices(x, n_heads):
     return torch.stack([x[..., h * d_head : h * d_head + d_head] for h in range(n_heads)], dim=1)
 
 
+@careless("split_heads")
+@_refuses_uneven_pieces
+def fills_heads_on_the_cpu(x, n_heads):
+    B, T, d_model = x.shape
+    heads = torch.zeros(B, n_heads, T, d_model // n_heads, dtype=x.dtype)
+    for h, piece in enumerate(x.chunk(n_heads, dim=-1)):
+        heads[:, h] = piece
+    return heads
+
+
+@careless("split_heads")
+@_refuses_uneven_pieces
+def splits_in_numpy(x, n_heads):
+    return torch.from_numpy(numpy.stack(numpy.split(x.numpy(), n_heads, axis=-1), axis=1))
+
+
+@careless("split_heads")
+@_refuses_uneven_pieces
+def splits_a_rebuilt_tensor(x, n_heads):
+    return torch.tensor(x.tolist()).unflatten(-1, (n_heads, -1)).transpose(1, 2)
+
+
 @mistake(
     "merge_heads",
     hint="The heads are merged without swapping the axes back: a row now holds one head at several "
@@ -198,6 +221,20 @@ def concatenates(x):
 def copies_then_views(x):
     B, H, T, d_head = x.shape
     return x.permute(0, 2, 1, 3).contiguous().view(B, T, -1)
+
+
+@careless("merge_heads")
+def fills_features_on_the_cpu(x):
+    B, H, T, d_head = x.shape
+    merged = torch.zeros(B, T, H * d_head, dtype=x.dtype)
+    for h in range(H):
+        merged[:, :, h * d_head : (h + 1) * d_head] = x[:, h]
+    return merged
+
+
+@careless("merge_heads")
+def merges_in_numpy(x):
+    return torch.from_numpy(numpy.concatenate(list(x.numpy().swapaxes(0, 1)), axis=-1))
 
 
 class _Heads(nn.Module):
@@ -825,6 +862,30 @@ class SumsOverHeads(_Heads):
         return torch.einsum("bhtd,mhd->btm", context, slices) + self.W_o.bias
 
 
+@careless("MultiHeadAttention")
+class MakesOnesForGates(_Heads):
+    def gate(self, context, head_mask):
+        gates = torch.ones(self.n_heads) if head_mask is None else head_mask
+        return context * gates[..., None, None]
+
+
+@careless("MultiHeadAttention")
+class MakesAMaskOfOnes(_Heads):
+    def attend(self, q, k, v, mask):
+        ones = torch.ones(q.shape[2], k.shape[2], dtype=torch.bool)
+        return super().attend(q, k, v, ones if mask is None else mask)
+
+
+@careless("MultiHeadAttention")
+class FillsTheMergedHeads(_Heads):
+    def merge(self, x):
+        B, H, T, d_head = x.shape
+        merged = torch.zeros(B, T, H * d_head)
+        for h in range(H):
+            merged[:, :, h * d_head : (h + 1) * d_head] = x[:, h]
+        return merged
+
+
 @mistake("attention_parameters", hint="W_o is missing: there are four projections.")
 def forgets_the_output_layer(d_model, n_heads, d_head, bias=True):
     inner = n_heads * d_head
@@ -1142,6 +1203,27 @@ def with_eigenvalues(matrix):
     return torch.cumsum(energy / energy.sum(-1, keepdim=True), -1)
 
 
+@careless("captured_variance")
+def measures_in_numpy(matrix):
+    energy = numpy.linalg.svd(matrix.numpy(), compute_uv=False) ** 2
+    return torch.from_numpy(energy.cumsum(-1) / energy.sum(-1, keepdims=True))
+
+
+@careless("captured_variance")
+def fills_shares_one_by_one(matrix):
+    energy = _energy(matrix)
+    shares = torch.zeros(energy.shape)
+    for i in range(energy.shape[-1]):
+        shares[..., i] = energy[..., : i + 1].sum(-1) / energy.sum(-1)
+    return shares
+
+
+@careless("captured_variance")
+def measures_in_float32(matrix):
+    energy = _energy(matrix.float())
+    return energy.cumsum(-1) / energy.sum(-1, keepdim=True)
+
+
 @mistake(
     "share_heads",
     hint="The heads are repeated as a whole: 0, 1, 2, 0, 1, 2. Neighbours should "
@@ -1208,6 +1290,22 @@ def picks_by_index(x, n_heads):
     return x[:, torch.arange(n_heads) // (n_heads // x.shape[1])]
 
 
+@careless("share_heads")
+@_refuses_uneven_groups
+def fills_heads_in_a_loop(x, n_heads):
+    B, H_kv, T, d_head = x.shape
+    heads = torch.zeros(B, n_heads, T, d_head)
+    for h in range(n_heads):
+        heads[:, h] = x[:, h // (n_heads // H_kv)]
+    return heads
+
+
+@careless("share_heads")
+@_refuses_uneven_groups
+def repeats_in_numpy(x, n_heads):
+    return torch.from_numpy(numpy.repeat(x.numpy(), n_heads // x.shape[1], axis=1))
+
+
 def _collaborate(q, k, v, mixing, scale, dim=-1):
     scores = (q[:, None] * mixing[None, :, None]) @ k[:, None].mT / scale
     return torch.softmax(scores, dim) @ v
@@ -1265,6 +1363,26 @@ def mixes_the_keys(q, k, v, mixing, d_head):
 def with_the_kernel(q, k, v, mixing, d_head):
     queries = q[:, None] * mixing[:, None] * math.sqrt(q.shape[-1] / d_head)
     return F.scaled_dot_product_attention(queries, k[:, None].expand(-1, len(mixing), -1, -1), v)
+
+
+@careless("collaborative_heads")
+def fills_contexts_head_by_head(q, k, v, mixing, d_head):
+    contexts = torch.zeros(len(q), len(mixing), q.shape[1], v.shape[-1])
+    for h in range(len(mixing)):
+        scores = (q * mixing[h]) @ k.mT / math.sqrt(d_head)
+        contexts[:, h] = torch.softmax(scores, dim=-1) @ v[:, h]
+    return contexts
+
+
+@careless("collaborative_heads")
+def collaborates_in_float32(q, k, v, mixing, d_head):
+    return _collaborate(q.float(), k.float(), v.float(), mixing.float(), math.sqrt(d_head))
+
+
+@careless("collaborative_heads")
+def changes_the_queries(q, k, v, mixing, d_head):
+    q /= math.sqrt(d_head)
+    return _collaborate(q, k, v, mixing, 1.0)
 
 
 EQUIVALENT = {

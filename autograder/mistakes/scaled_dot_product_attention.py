@@ -6,7 +6,7 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from autograder.checking.registry import alternative, mistake
+from autograder.checking.registry import alternative, careless, mistake
 
 
 def _pair_statistics(products):
@@ -83,6 +83,25 @@ def in_a_loop(q, k):
 def leaves_the_tensors(q, k):
     mean, variance = _pair_statistics((q * k).sum(1))
     return mean.item(), variance.item()
+
+
+@careless("dot_product_statistics")
+def collects_in_a_new_tensor(q, k):
+    products = torch.zeros(len(q))
+    for i in range(len(q)):
+        products[i] = q[i] @ k[i]
+    return _pair_statistics(products)
+
+
+@careless("dot_product_statistics")
+def in_single_precision(q, k):
+    return _pair_statistics((q.float() * k.float()).sum(1))
+
+
+@careless("dot_product_statistics")
+def multiplies_in_place(q, k):
+    q *= k
+    return _pair_statistics(q.sum(1))
 
 
 def _jacobian(scores, sign=-1):
@@ -167,6 +186,22 @@ def row_after_row_with_autograd(scores):
         for row in rows
     ]
     return torch.stack(soft).reshape(scores.shape[:-1])
+
+
+@careless("softmax_gradient_norm")
+def row_after_row(scores):
+    rows = scores.reshape(-1, scores.shape[-1])
+    norms = torch.zeros(len(rows))
+    for i, p in enumerate(rows.softmax(-1)):
+        norms[i] = (torch.diag(p) - torch.outer(p, p)).norm()
+    return norms.reshape(scores.shape[:-1])
+
+
+@careless("softmax_gradient_norm")
+def multiplies_an_identity(scores):
+    p = torch.softmax(scores, -1)
+    diagonal = torch.eye(scores.shape[-1]) * p[..., None]
+    return torch.linalg.matrix_norm(diagonal - p[..., :, None] * p[..., None, :])
 
 
 def _attention(q, k, v, mask, return_weights, scale=None, dim=-1, fill=-math.inf):
@@ -323,6 +358,34 @@ def asks_pytorch(q, k, v, mask=None, return_weights=False):
     return (context, _attention(q, k, v, mask, True)[1]) if return_weights else context
 
 
+@careless("scaled_dot_product_attention")
+def fills_on_the_cpu(q, k, v, mask=None, return_weights=False):
+    if mask is not None:
+        forbidden = torch.zeros(mask.shape)
+        forbidden[~mask] = -math.inf
+    scores = q @ k.mT / math.sqrt(q.shape[-1])
+    weights = torch.softmax(scores if mask is None else scores + forbidden, -1)
+    return (weights @ v, weights) if return_weights else weights @ v
+
+
+@careless("scaled_dot_product_attention")
+def in_half_the_precision(q, k, v, mask=None, return_weights=False):
+    return _attention(q.float(), k.float(), v.float(), mask, return_weights)
+
+
+@careless("scaled_dot_product_attention")
+def attends_in_numpy(q, k, v, mask=None, return_weights=False):
+    q, k, v = (torch.from_numpy(tensor.numpy()) for tensor in (q, k, v))
+    return _attention(q, k, v, mask, return_weights)
+
+
+@careless("scaled_dot_product_attention")
+def scales_the_queries_in_place(q, k, v, mask=None, return_weights=False):
+    with torch.no_grad():
+        q /= math.sqrt(q.shape[-1])
+    return _attention(q, k, v, mask, return_weights, scale=1)
+
+
 class _Head(nn.Module):
     """A right head between two sequences; a mistake overrides what it gets wrong."""
 
@@ -446,6 +509,34 @@ class PositionAfterPosition(_SelfHead):
         return torch.stack(rows, 1)
 
 
+def _query_by_query(q, k, v, mask):
+    """The context in a tensor that is made on the CPU, whatever the device of the queries."""
+    context = torch.zeros(q.shape, dtype=q.dtype)
+    mask = None if mask is None else mask.expand(*q.shape[:2], k.shape[1])
+    for i in range(q.shape[1]):
+        seen = None if mask is None else mask[:, i : i + 1]
+        context[:, i : i + 1] = F.scaled_dot_product_attention(q[:, i : i + 1], k, v, seen)
+    return context
+
+
+def _with_a_table_on_the_cpu(q, k, v, mask):
+    added = torch.zeros(q.shape[1], k.shape[1])
+    added = added if mask is None else torch.where(mask, added, -math.inf)
+    return torch.softmax(q @ k.mT / math.sqrt(q.shape[-1]) + added, -1) @ v
+
+
+@careless("SelfAttentionHead")
+class AttendsQueryByQuery(_SelfHead):
+    def attend(self, q, k, v, mask):
+        return _query_by_query(q, k, v, mask)
+
+
+@careless("SelfAttentionHead")
+class AddsATable(_SelfHead):
+    def attend(self, q, k, v, mask):
+        return _with_a_table_on_the_cpu(q, k, v, mask)
+
+
 @mistake(
     "CrossAttentionHead",
     hint="Queries and memory have changed places: x asks, memory answers.",
@@ -532,6 +623,18 @@ class ComparesWithoutKeys(_CrossHead):
         if mask is not None:
             scores = scores.masked_fill(mask == 0, -math.inf)
         return self.W_v(torch.softmax(scores, -1) @ memory)
+
+
+@careless("CrossAttentionHead")
+class AsksQueryByQuery(_CrossHead):
+    def attend(self, q, k, v, mask):
+        return _query_by_query(q, k, v, mask)
+
+
+@careless("CrossAttentionHead")
+class AddsATableOfTheMemory(_CrossHead):
+    def attend(self, q, k, v, mask):
+        return _with_a_table_on_the_cpu(q, k, v, mask)
 
 
 @mistake(
@@ -676,6 +779,23 @@ def through_the_jacobian(q, k, v, weights, grad_context):
     grad_k = torch.einsum("...qk,...qd->...kd", grad_scores, q)
     grad_v = torch.einsum("...qk,...qv->...kv", weights, grad_context)
     return [grad_scores @ k, grad_k, grad_v]
+
+
+@careless("attention_backward")
+def fills_new_gradients(q, k, v, weights, grad_context):
+    grads = torch.zeros(q.shape), torch.zeros(k.shape), torch.zeros(v.shape)
+    for grad, right in zip(grads, _backward(q, k, v, weights, grad_context), strict=True):
+        grad += right
+    return grads
+
+
+@careless("attention_backward")
+def backward_in_place(q, k, v, weights, grad_context):
+    grad_v = weights.mT @ grad_context
+    grad_weights = grad_context @ v.mT
+    grad_weights -= (weights * grad_weights).sum(-1, keepdim=True)
+    weights *= grad_weights / math.sqrt(q.shape[-1])
+    return weights @ k, weights.mT @ q, grad_v
 
 
 _EVEN = "a square, or a norm, has no sign"

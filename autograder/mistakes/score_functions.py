@@ -6,7 +6,7 @@ import torch
 from torch.nn import functional
 
 from attention.score_functions import KINDS
-from autograder.checking.registry import alternative, mistake
+from autograder.checking.registry import alternative, careless, mistake
 
 
 def _known(kind):
@@ -155,6 +155,21 @@ def by_way_of_one_matrix(kind, q, k, weights):
     return torch.bmm(torch.matmul(q, matrix), k.transpose(1, 2))
 
 
+@careless("score")
+def fills_a_new_tensor(kind, q, k, weights):
+    scores = torch.zeros(q.shape[0], q.shape[1], k.shape[1])
+    for b in range(len(q)):
+        scores[b] = _score(kind, q[b : b + 1], k[b : b + 1], weights)[0]
+    return scores
+
+
+@careless("score")
+def through_numpy(kind, q, k, weights):
+    arrays = {name: weight.numpy() for name, weight in weights.items()}
+    tensors = {name: torch.from_numpy(array) for name, array in arrays.items()}
+    return _score(kind, torch.from_numpy(q.numpy()), torch.from_numpy(k.numpy()), tensors)
+
+
 @mistake("as_bilinear", hint="A matrix of ones mixes all features. Which matrix changes nothing?")
 def takes_ones(kind, d, weights):
     if kind == "reduced_rank":
@@ -219,6 +234,23 @@ def sum_of_outer_products(kind, d, weights):
         return sum(map(torch.outer, weights["V"], weights["U"]))
     W = torch.zeros(d, d, dtype=torch.float64)
     return W.fill_diagonal_(1.0 if kind == "dot" else d**-0.5)
+
+
+@careless("as_bilinear")
+def fills_a_new_matrix(kind, d, weights):
+    if kind != "reduced_rank":
+        return torch.eye(d) / (d**0.5 if kind == "scaled_dot" else 1)
+    W = torch.zeros(weights["V"].shape[1], weights["U"].shape[1])
+    for v, u in zip(weights["V"], weights["U"], strict=True):
+        W += torch.outer(v, u)
+    return W
+
+
+@careless("as_bilinear")
+def in_single_precision(kind, d, weights):
+    if kind == "reduced_rank":
+        return weights["V"].float().T @ weights["U"].float()
+    return torch.eye(d) * (d**-0.5 if kind == "scaled_dot" else 1)
 
 
 def _costs(kind, T_q, T_k, d, r, **replaced):
@@ -441,6 +473,22 @@ def from_one_long_dot_product(q, k, bandwidth):
     return torch.einsum("bqd,bkd->bqk", left, right)
 
 
+@careless("gaussian_scores")
+def pair_by_pair(q, k, bandwidth):
+    scores = torch.zeros(q.shape[0], q.shape[1], k.shape[1])
+    for b, i, j in torch.cartesian_prod(*map(torch.arange, scores.shape)).tolist():
+        gap = q[b, i] @ q[b, i] - 2 * q[b, i] @ k[b, j] + k[b, j] @ k[b, j]
+        scores[b, i, j] = -gap / (2 * bandwidth**2)
+    return scores
+
+
+@careless("gaussian_scores")
+def squares_in_place(q, k, bandwidth):
+    products = q @ k.mT
+    a, b = q.pow_(2).sum(2)[:, :, None], k.pow_(2).sum(2)[:, None]
+    return (2 * products - a - b) / (2 * bandwidth**2)
+
+
 def _gaps(centres, T_k):
     return torch.arange(T_k, device=centres.device) - centres[:, None]
 
@@ -532,6 +580,20 @@ def with_two_borders(centres, T_k, D):
 def row_by_row(centres, T_k, D):
     rows = [[centre - D <= j <= centre + D for j in range(T_k)] for centre in centres.tolist()]
     return torch.tensor(rows, device=centres.device)
+
+
+@careless("local_window")
+def positions_on_the_cpu(centres, T_k, D):
+    return (torch.arange(T_k) - centres[:, None]).abs() <= D
+
+
+@careless("local_window")
+def window_after_window(centres, T_k, D):
+    mask = torch.zeros(len(centres), T_k, dtype=torch.bool)
+    for i, centre in enumerate(centres.tolist()):
+        for j in range(T_k):
+            mask[i, j] = abs(j - centre) <= D
+    return mask
 
 
 def _local(scores, centres, D, sigma=None):
@@ -656,6 +718,20 @@ def with_a_normal_density(scores, centres, D):
     return powers / powers.sum(1, keepdim=True) * (density - peak).exp()
 
 
+@careless("predictive_local_weights")
+def distances_on_the_cpu(scores, centres, D):
+    gaps = torch.arange(scores.shape[1]) - centres[:, None]
+    aligned = scores.masked_fill(gaps.abs() > D, -torch.inf).softmax(1)
+    return aligned * torch.exp(-2 * (gaps / D) ** 2)
+
+
+@careless("predictive_local_weights")
+def exponentials_without_a_shift(scores, centres, D):
+    gaps = _gaps(centres, scores.shape[1])
+    powers = scores.exp() * (gaps.abs() <= D)
+    return powers / powers.sum(1, keepdim=True) * torch.exp(-2 * (gaps / D) ** 2)
+
+
 @mistake(
     "hard_attention",
     hint="This is soft attention, the average of all values. Choose one of them.",
@@ -744,6 +820,23 @@ def adds_up_in_a_loop(weights, values, uniform):
             total += row[index]
         chosen.append(index)
     return functional.one_hot(torch.tensor(chosen), len(values)).to(values) @ values
+
+
+@careless("hard_attention")
+def fills_new_rows(weights, values, uniform):
+    chosen = torch.zeros(len(weights), values.shape[1])
+    for i, row in enumerate(weights):
+        j = int((row.cumsum(0) <= uniform[i]).sum())
+        chosen[i] = values[min(j, len(values) - 1)]
+    return chosen
+
+
+@careless("hard_attention")
+def numbers_one_hot(weights, values, uniform):
+    index = (weights.cumsum(1) <= uniform[:, None]).sum(1).clamp(max=len(values) - 1)
+    one_hot = torch.zeros(len(weights), len(values), dtype=values.dtype)
+    one_hot[torch.arange(len(weights)), index] = 1
+    return one_hot @ values
 
 
 def _one_hot(scores, chosen):
@@ -844,6 +937,18 @@ def with_autograd(scores, chosen, rewards, baseline):
 def key_by_key(scores, chosen, rewards, baseline):
     p, gain = scores.softmax(0), rewards - baseline
     return torch.stack([(gain * ((chosen == j).to(p) - p[j])).mean() for j in range(len(p))])
+
+
+@careless("reinforce_gradient")
+def identity_on_the_cpu(scores, chosen, rewards, baseline):
+    gradients = torch.eye(len(scores))[chosen] - scores.softmax(0)
+    return ((rewards - baseline)[:, None] * gradients).mean(0)
+
+
+@careless("reinforce_gradient")
+def subtracts_in_place(scores, chosen, rewards, baseline):
+    rewards -= baseline
+    return (rewards[:, None] * (_one_hot(scores, chosen) - scores.softmax(0))).mean(0)
 
 
 _BOOL = "True and False have no gradient"

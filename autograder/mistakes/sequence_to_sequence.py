@@ -7,7 +7,7 @@ from torch.nn import functional
 
 from attention.provided.data import BOS, EOS, PAD
 from attention.sequence_to_sequence import decoder_step
-from autograder.checking.registry import again, alternative, mistake
+from autograder.checking.registry import again, alternative, careless, mistake
 
 
 def _gates(x, h, W_x, W_h, b_x, b_h):
@@ -115,6 +115,31 @@ def gate_by_gate(x, h, W_x, W_h, b_x, b_h):
     return n + z * (h - n)
 
 
+@careless("gru_step")
+def writes_into_zeros(x, h, W_x, W_h, b_x, b_h):
+    r, z, x_n, h_n = _gates(x, h, W_x, W_h, b_x, b_h)
+    new = torch.zeros(h.shape)
+    for row in range(len(h)):
+        n = torch.tanh(x_n[row] + r[row] * h_n[row])
+        new[row] = (1 - z[row]) * n + z[row] * h[row]
+    return new
+
+
+@careless("gru_step")
+def overwrites_the_state(x, h, W_x, W_h, b_x, b_h):
+    r, z, x_n, h_n = _gates(x, h, W_x, W_h, b_x, b_h)
+    h *= z
+    h += (1 - z) * torch.tanh(x_n + r * h_n)
+    return h
+
+
+@careless("gru_step")
+def divides_infinity_by_infinity(x, h, W_x, W_h, b_x, b_h):
+    seen, kept = (x @ W_x.T + b_x).chunk(3, 1), (h @ W_h.T + b_h).chunk(3, 1)
+    r, z = (torch.exp(seen[i] + kept[i]) / (1 + torch.exp(seen[i] + kept[i])) for i in range(2))
+    return (1 - z) * torch.tanh(seen[2] + r * kept[2]) + z * h
+
+
 @mistake(
     "encode",
     hint="The state is taken at the padded end: shorter sequences have read padding after their "
@@ -169,6 +194,20 @@ def with_gather(states, lengths):
 @alternative("encode")
 def row_by_row(states, lengths):
     return torch.stack([states[row, int(length) - 1] for row, length in enumerate(lengths)])
+
+
+@careless("encode")
+def picks_into_zeros(states, lengths):
+    picked = torch.zeros(len(states), states.shape[2])
+    for row, length in enumerate(lengths):
+        picked[row] = states[row, length - 1]
+    return picked
+
+
+@careless("encode")
+def picks_from_lists(states, lengths):
+    rows = zip(states.tolist(), lengths.tolist(), strict=True)
+    return torch.tensor([row[length - 1] for row, length in rows])
 
 
 @mistake(
@@ -231,6 +270,20 @@ def row_by_row_and_stacked(source, lengths):
     return torch.stack([torch.cat([row[:length].flip(0), row[length:]]) for row, length in rows])
 
 
+@careless("reverse_source")
+def fills_up_with_zeros(source, lengths):
+    turned = torch.zeros_like(source)
+    for row, length in enumerate(lengths.tolist()):
+        turned[row, :length] = source[row, :length].flip(0)
+    return turned
+
+
+@careless("reverse_source")
+def reverses_lists(source, lengths):
+    rows = zip(source.tolist(), lengths.tolist(), strict=True)
+    return torch.tensor([row[:length][::-1] + row[length:] for row, length in rows])
+
+
 @mistake(
     "shift_right",
     hint="BOS is forgotten: the last token has wrapped around to the front.",
@@ -289,6 +342,18 @@ def rolls_and_overwrites(target):
 @alternative("shift_right")
 def as_lists(target):
     return torch.tensor([[BOS, *row][:-1] for row in target.tolist()], device=target.device)
+
+
+@careless("shift_right")
+def begins_on_the_cpu(target):
+    return torch.cat([torch.full((len(target), 1), BOS), target[:, :-1]], dim=1)
+
+
+@careless("shift_right")
+def shifts_the_target_itself(target):
+    target[:, 1:] = target[:, :-1].clone()
+    target[:, 0] = BOS
+    return target
 
 
 def _losses(logits, target):
@@ -442,6 +507,30 @@ def sum_over_count(logits, target):
     return -picked.masked_fill(mask == 0, 0.0).sum() / mask.sum()
 
 
+@alternative("masked_cross_entropy")
+def mean_of_what_counts(logits, target):
+    log_p = logits.log_softmax(2).gather(2, target[..., None])[..., 0]
+    return -log_p[target != PAD].mean()
+
+
+@careless("masked_cross_entropy")
+def adds_to_a_zero(logits, target):
+    log_p, total = logits.log_softmax(2), torch.tensor(0.0)
+    for scores, ids in zip(log_p.flatten(0, 1), target.flatten().tolist(), strict=True):
+        if ids != PAD:
+            total -= scores[ids]
+    return total / (target != PAD).sum()
+
+
+@careless("masked_cross_entropy")
+def collects_in_float32(logits, target):
+    losses = torch.zeros(target.shape)
+    for row, ids in enumerate(target.tolist()):
+        for step, token in enumerate(ids):
+            losses[row, step] = -logits[row, step].log_softmax(0)[token]
+    return losses[target != PAD].mean()
+
+
 def _decode(
     state, context, weights, max_length, first=BOS, feed=True, carry=True, stop=torch.all, fill=True
 ):
@@ -577,6 +666,25 @@ def one_sequence_at_a_time(state, context, weights, max_length):
     return torch.tensor(padded, device=state.device)
 
 
+@careless("greedy_decode")
+def begins_and_ends_on_the_cpu(state, context, weights, max_length):
+    return _decode(state, context, weights, max_length)
+
+
+@careless("greedy_decode")
+def writes_into_a_table(state, context, weights, max_length):
+    read = torch.full((len(state),), BOS, device=state.device)
+    ended, table = read == EOS, torch.full((len(state), max_length), PAD)
+    for step in range(max_length):
+        scores, state = decoder_step(read, state, context, weights)
+        read = scores.argmax(1).masked_fill(ended, PAD)
+        table[:, step] = read
+        ended = ended | (read == EOS)
+        if ended.all():
+            break
+    return table[:, : step + 1]
+
+
 def _counts(target):
     """How many tokens each row has."""
     return (target != PAD).sum(1)
@@ -631,6 +739,7 @@ def a_hard_long_one():
     return logits, torch.tensor([[1, 1, 3], [3, 2, PAD]])
 
 
+NO_TOKEN = "an answer may leave the mean of no tokens at all undefined"
 EQUIVALENT = {
     "encode: without `device` in one call of `arange`: rows = "
     "torch.arange(len(lengths))": "an index may be on the CPU",
@@ -649,6 +758,10 @@ EQUIVALENT = {
     "-log_p.gather(2, target.unsqueeze(2))": "the mask picks the same numbers",
     "masked_cross_entropy: with one whole number off by one: losses = "
     "-log_p.gather(2, target.unsqueeze(2)).squeeze(1)": "the mask picks the same numbers",
+    "masked_cross_entropy: with one call of `clamp` left out: return losses[is_token].sum() / "
+    "is_token.sum()": NO_TOKEN,
+    "masked_cross_entropy: with one whole number off by one: return losses[is_token].sum() / "
+    "is_token.sum().clamp(min=0)": NO_TOKEN,
     "greedy_decode: whose result is cut off from the gradient: return "
     "torch.stack(written, dim=1).detach()": "whole numbers have no gradient",
 }

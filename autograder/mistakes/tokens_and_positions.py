@@ -6,11 +6,12 @@ import math
 from collections import Counter
 from itertools import chain, pairwise
 
+import numpy
 import torch
 from torch import nn
 
 from attention.tokens_and_positions import PairIndex, split_words
-from autograder.checking.registry import again, alternative, mistake
+from autograder.checking.registry import again, alternative, careless, mistake
 
 
 def _totals(words, counts, pairs_of=pairwise):
@@ -737,6 +738,26 @@ def with_one_hot_vectors(ids, table):
     return one_hot @ (table * math.sqrt(table.shape[1]))
 
 
+@careless("embed")
+def fills_rows_on_the_cpu(ids, table):
+    rows = torch.zeros(*ids.shape, table.shape[1])
+    for b, sequence in enumerate(ids.tolist()):
+        for t, i in enumerate(sequence):
+            rows[b, t] = table[i] * math.sqrt(table.shape[1])
+    return rows
+
+
+@careless("embed")
+def with_one_hot_vectors_on_the_cpu(ids, table):
+    one_hot = torch.eye(len(table), dtype=table.dtype)[ids]
+    return one_hot @ table * math.sqrt(table.shape[1])
+
+
+@careless("embed")
+def embeds_in_float32(ids, table):
+    return table.float()[ids] * math.sqrt(table.shape[1])
+
+
 def _counted(positions, *bounds):
     """torch.arange, of the precision and on the device of the positions."""
     return torch.arange(*bounds, dtype=positions.dtype, device=positions.device)
@@ -940,6 +961,24 @@ def shifts_the_phase(positions, d_model):
     return torch.sin(positions.outer(10000.0 ** (-even / d_model)) + phase)
 
 
+@careless("sinusoidal_positions")
+@_refuses_odd_sizes
+def fills_a_table_on_the_cpu(positions, d_model):
+    table = torch.zeros(len(positions), d_model)
+    for i in range(0, d_model, 2):
+        angle = positions / 10000 ** (i / d_model)
+        table[:, i], table[:, i + 1] = torch.sin(angle), torch.cos(angle)
+    return table
+
+
+@careless("sinusoidal_positions")
+@_refuses_odd_sizes
+def counts_in_numpy(positions, d_model):
+    exponents = numpy.arange(0, d_model, 2) / d_model
+    angles = positions.numpy()[:, None] / 10000**exponents
+    return torch.from_numpy(numpy.stack([numpy.sin(angles), numpy.cos(angles)], -1)).flatten(1)
+
+
 class _Positions(nn.Module):
     """A right answer; a mistake overrides what it gets wrong."""
 
@@ -1114,6 +1153,22 @@ class RowAfterRow(_Positions):
     def forward(self, x):
         self.refuse(x)
         return torch.stack([row + self.rows(x) for row in x])
+
+
+@careless("LearnedPositions")
+class CountsOnTheCpu(_Positions):
+    def rows(self, x):
+        return nn.functional.embedding(torch.arange(x.shape[1]), self.table)
+
+
+@careless("LearnedPositions")
+class FillsTheSums(_Positions):
+    def forward(self, x):
+        self.refuse(x)
+        sums = torch.zeros(x.shape)
+        for t in range(x.shape[1]):
+            sums[:, t] = x[:, t] + self.table[t]
+        return sums
 
 
 def _turn(x, positions, sign=1.0, exponents=None, base=10000.0):
@@ -1341,6 +1396,27 @@ def in_float64_throughout(x, positions):
             turned[..., i + 1] = row[..., i] * sin + row[..., i + 1] * cos
         rows.append(turned)
     return torch.stack(rows, dim=-2).to(x.dtype)
+
+
+@careless("rotary")
+def fills_pairs_on_the_cpu(x, positions):
+    turned, angles = torch.zeros(x.shape, dtype=x.dtype), _angles(positions, x.shape[-1])
+    first, second, cos, sin = x[..., 0::2], x[..., 1::2], angles.cos(), angles.sin()
+    turned[..., 0::2] = first * cos - second * sin
+    turned[..., 1::2] = first * sin + second * cos
+    return turned
+
+
+@careless("rotary")
+def counts_pairs_on_the_cpu(x, positions):
+    exponents = torch.arange(0, x.shape[-1], 2) / x.shape[-1]
+    return _turn(x, positions, exponents=exponents).to(x.dtype)
+
+
+@careless("rotary")
+def turns_in_place(x, positions):
+    x[:] = _turn(x, positions)
+    return x
 
 
 ONE_COUNT_A_WORD = "there are as many counts as words"

@@ -9,7 +9,7 @@ from torch import nn
 from torch.nn import functional as F
 
 from attention.training import ModelAndLoss
-from autograder.checking.registry import again, alternative, mistake
+from autograder.checking.registry import again, alternative, careless, mistake
 
 PAD = 0
 LOW = -1e30  # 0 times it is 0
@@ -455,6 +455,23 @@ def lets_pytorch_do_it(logits, target, smoothing=0.1):
     return F.cross_entropy(logits.transpose(1, 2), target, **options)
 
 
+@careless("label_smoothed_loss")
+def fills_a_table_on_the_cpu(logits, target, smoothing=0.1):
+    losses = torch.zeros(target.shape)
+    for b, ids in enumerate(target.tolist()):
+        for t, wanted in enumerate(ids):
+            log_p = logits[b, t].log_softmax(0)
+            losses[b, t] = -(1 - smoothing) * log_p[wanted]
+            if smoothing:
+                losses[b, t] = losses[b, t] - smoothing * log_p.mean()
+    return losses[target.cpu() != PAD].mean()
+
+
+@careless("label_smoothed_loss")
+def computes_in_float32(logits, target, smoothing=0.1):
+    return lets_pytorch_do_it(logits.float(), target, smoothing)
+
+
 @mistake(
     "break_label_smoothed_loss",
     hint="There is only one sentence, and the mean of one mean is that mean.",
@@ -877,6 +894,32 @@ def cuts_slices(lengths, max_tokens):
     return batches
 
 
+@careless("batch_by_tokens")
+def appends_one_that_never_fits(lengths, max_tokens):
+    _refuse(lengths, max_tokens)
+    lengths.append(max_tokens + 1)  # it closes the last batch
+    batches, batch = [], []
+    for index in _by_length(lengths):
+        if batch and (len(batch) + 1) * lengths[index] > max_tokens:
+            batches.append(batch)
+            batch = []
+        batch.append(index)
+    return batches
+
+
+@careless("batch_by_tokens")
+def crosses_out_what_is_taken(lengths, max_tokens):
+    _refuse(lengths, max_tokens)
+    batches = []
+    for _ in range(len(lengths)):
+        shortest = min(lengths)
+        if not batches or (len(batches[-1]) + 1) * shortest > max_tokens:
+            batches.append([])
+        batches[-1].append(lengths.index(shortest))
+        lengths[lengths.index(shortest)] = math.inf
+    return batches
+
+
 def _shuffled(n_batches, seed):
     order = list(range(n_batches))
     random.Random(seed).shuffle(order)
@@ -1051,6 +1094,23 @@ def seeds_a_generator_with_a_drawn_seed(n_batches, seed, epoch):
     for _ in range(epoch):
         seeds.getrandbits(64)
     return _shuffled(n_batches, seeds.getrandbits(64))
+
+
+@careless("epoch_order")
+def draws_until_all_are_there(n_batches, seed, epoch):
+    draw = random.Random(f"{seed} {epoch}")
+    order = [draw.randrange(n_batches)]
+    while len(order) < n_batches:
+        index = draw.randrange(n_batches)
+        if index not in order:
+            order.append(index)
+    return order
+
+
+@careless("epoch_order")
+def samples_from_the_global_generator(n_batches, seed, epoch):
+    random.seed(f"{seed} {epoch}")
+    return random.sample(range(n_batches), n_batches)
 
 
 def _norm(gradients):
@@ -1247,6 +1307,20 @@ def asks_whether_it_is_needed(gradients, max_norm, loss_scale=1.0):
     if norm > max_norm:
         unscaled = [gradient / norm * max_norm for gradient in unscaled]
     return tuple(unscaled)
+
+
+@careless("clip_gradients")
+def joins_them_on_the_cpu(gradients, max_norm, loss_scale=1.0):
+    long = torch.zeros(0)
+    for gradient in gradients:
+        long = torch.cat([long, gradient.flatten() / loss_scale])
+    return _shorter([one / loss_scale for one in gradients], max_norm, long.norm())
+
+
+@careless("clip_gradients")
+def unscales_in_float32(gradients, max_norm, loss_scale=1.0):
+    unscaled = [gradient.float() / loss_scale for gradient in gradients]
+    return _shorter(unscaled, max_norm, _norm(unscaled))
 
 
 def _adamw(
@@ -1539,6 +1613,29 @@ def corrects_behind_eps(
 )
 def returns_the_parameter_only(*args, **options):
     return _adamw(*args, **options)[0]
+
+
+@careless("adamw_step")
+def updates_in_place(
+    parameter, gradient, m, v, step, learning_rate, betas=(0.9, 0.98), eps=1e-9, weight_decay=0.0
+):
+    m *= betas[0]
+    m += (1 - betas[0]) * gradient
+    v *= betas[1]
+    v += (1 - betas[1]) * gradient**2
+    rate = learning_rate / (1 - betas[0] ** step)
+    parameter *= 1 - learning_rate * weight_decay
+    parameter -= rate * m / ((v / (1 - betas[1] ** step)).sqrt() + eps)
+    return parameter, m, v
+
+
+@careless("adamw_step")
+def makes_them_of_numbers(
+    parameter, gradient, m, v, step, learning_rate, betas=(0.9, 0.98), eps=1e-9, weight_decay=0.0
+):
+    options = step, learning_rate, betas, eps, weight_decay
+    result = loops_over_numbers(parameter, gradient, m, v, *options)
+    return tuple(torch.tensor(one.tolist()) for one in result)
 
 
 @alternative("adamw_step")
@@ -1944,6 +2041,23 @@ class TrainsInWhateverMode(_Step):
         self.optimizer.zero_grad()
 
 
+@careless("TrainStep")
+class AddsToATotalOnTheCpu(_Step):
+    def forward(self, batches):
+        self.begin()
+        total = torch.tensor(0.0)
+        for part in self.gather(batches):
+            total += part
+        self.end()
+        return total
+
+
+@careless("TrainStep")
+class MakesItsLossOfANumber(_Step):
+    def forward(self, batches):
+        return torch.tensor(super().forward(batches).item())
+
+
 @alternative("TrainStep")
 class ZeroesAtTheEnd(_Step):
     def begin(self):
@@ -2128,6 +2242,22 @@ class ReturnsThePerplexity(_Evaluation):
         return super().mean(batches).exp()
 
 
+@careless("Evaluation")
+class AddsUpOnTheCpu(_Evaluation):
+    def mean(self, batches):
+        total, tokens = torch.zeros(1), 0
+        for batch in batches:
+            total += self.loss(*batch) * self.count(*batch)
+            tokens += self.count(*batch)
+        return total[0] / tokens
+
+
+@careless("Evaluation")
+class MakesATensorOfANumber(_Evaluation):
+    def mean(self, batches):
+        return torch.tensor(super().mean(batches).item())
+
+
 @alternative("Evaluation")
 class StacksLosses(_Evaluation):
     @torch.no_grad()
@@ -2291,6 +2421,28 @@ def writes_into_the_last(checkpoints):
     return result
 
 
+@careless("average_checkpoints")
+def adds_to_zeros_on_the_cpu(checkpoints):
+    def mean(tensors):
+        total = torch.zeros(tensors[0].shape, dtype=torch.float64)
+        for tensor in tensors:
+            total = total + tensor.double()
+        return (total / len(tensors)).to(tensors[0].dtype)
+
+    return _average(checkpoints, mean)
+
+
+@careless("average_checkpoints")
+def adds_to_the_first_in_place(checkpoints):
+    def mean(tensors):
+        total = tensors[0].double()  # of float64 it is the same tensor
+        for tensor in tensors[1:]:
+            total += tensor.double()
+        return (total / len(tensors)).to(tensors[0].dtype)
+
+    return _average(checkpoints, mean)
+
+
 @alternative("average_checkpoints")
 def adds_shares(checkpoints):
     average = {}
@@ -2315,9 +2467,18 @@ def moves_the_mean(checkpoints):
     return _average(checkpoints, mean)
 
 
+NO_TOKEN = "an answer may leave the mean of no tokens at all undefined"
 EQUIVALENT = {
+    "label_smoothed_loss: with one call of `clamp` left out: return loss[real].sum() / "
+    "real.sum()": NO_TOKEN,
+    "label_smoothed_loss: with one whole number off by one: return loss[real].sum() / "
+    "real.sum().clamp(min=0)": NO_TOKEN,
+    "TrainStep: with one call of `clamp` left out: part = self.loss(source, target) * count / "
+    "sum(counts)": NO_TOKEN,
+    "TrainStep: with one whole number off by one: part = self.loss(source, target) * count / "
+    "sum(counts).clamp(min=0)": NO_TOKEN,
     "TrainStep: without `strict` in one call of `zip`: for (source, target), count in zip(batches, "
-    "counts): part = self.loss(source, target) * count / sum(counts) part.backwa…": (
+    "counts): part = self.loss(source, target) * count / sum(counts).clamp(min=1…": (
         "there are as many counts as batches"
     ),
     "TrainStep: with False once where True belongs: for (source, target), count in zip(batches, "
@@ -2338,9 +2499,9 @@ EQUIVALENT = {
     "Evaluation: with the two items of a pair exchanged: total, tokens = (0, 0.0)": (
         "the sums begin with 0 in either way of writing it"
     ),
-    "Evaluation: whose result is cut off from the gradient: return (total / tokens).detach()": (
-        "within no_grad there is nothing to cut off"
-    ),
+    "Evaluation: whose result is cut off from the gradient: return (total / tokens).detach() if "
+    "tokens else total.detach()": "within no_grad there is nothing to cut off",
+    "Evaluation: in which one condition always holds: return total / tokens": NO_TOKEN,
     "average_checkpoints: with one call of `clone` left out: averaged[name] = last": (
         "the dict is new, and nothing writes into its tensors"
     ),

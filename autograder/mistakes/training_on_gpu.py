@@ -4,7 +4,7 @@ import math
 
 import torch
 
-from autograder.checking.registry import alternative, mistake
+from autograder.checking.registry import alternative, careless, mistake
 
 
 def _flops(
@@ -753,6 +753,21 @@ def loops_over_gradients(gradients, scale, good_steps=0, patience=2000):
     return unscaled, 2.0 * scale, 0
 
 
+@careless("loss_scaling")
+def writes_into_the_list(gradients, scale, good_steps=0, patience=2000):
+    for place, gradient in enumerate(gradients):
+        gradients[place] = gradient.float() / scale
+    return _scaling(gradients, scale, good_steps, patience, unscale=lambda unscaled, _: unscaled)
+
+
+@careless("loss_scaling")
+def goes_through_rows(gradients, scale, good_steps=0, patience=2000):
+    def finite(gradients):
+        return all(row.isfinite().all() for gradient in gradients for row in gradient)
+
+    return _scaling(gradients, scale, good_steps, patience, finite=finite)
+
+
 @mistake(
     "data_parallel_gradients",
     hint="Every process counts the same, however few tokens its share has. Weight each with its "
@@ -900,6 +915,24 @@ def adds_sums_and_divides(gradients, tokens):
     return [one / sum(tokens) for one in sums]
 
 
+@careless("data_parallel_gradients")
+def makes_shares_of_the_tokens(gradients, tokens):
+    total = sum(tokens)
+    for process in range(len(tokens)):
+        tokens[process] /= total
+    return _joined(gradients, tokens)
+
+
+@careless("data_parallel_gradients")
+def adds_to_the_first_process(gradients, tokens):
+    first, total = gradients[0], sum(tokens)
+    for place in range(len(first)):
+        first[place] *= tokens[0] / total
+        for process, count in zip(gradients[1:], tokens[1:], strict=True):
+            first[place] += process[place] * count / total
+    return first
+
+
 @mistake(
     "break_data_parallel_gradients",
     hint="There is only one process: it has the whole batch.",
@@ -943,6 +976,8 @@ def a_share_without_tokens():
 
 
 EQUIVALENT = {
+    "data_parallel_gradients: in which one condition always holds: shares = [count / sum(tokens) "
+    "for count in tokens]": "an answer may leave the mean of no tokens at all undefined",
     "data_parallel_gradients: without `strict` in one call of `zip`: return [sum((share * "
     "gradient for share, gradient in zip(shares, parts, strict=True))) for parts in "
     "zip(*gradients)]": ("there are as many gradients from each process as parameters"),

@@ -12,7 +12,7 @@ from attention.multi_head_attention import attention_parameters
 from attention.sequence_to_sequence import shift_right
 from attention.tokens_and_positions import embed, sinusoidal_positions
 from attention.transformer_blocks import DecoderLayer, EncoderLayer
-from autograder.checking.registry import alternative, mistake
+from autograder.checking.registry import alternative, careless, mistake
 
 PAD, BOS, EOS = 0, 1, 2
 
@@ -153,6 +153,22 @@ def fills_in_loops(source, target):
         for i in range(T):
             allowed[b, i, : i + 1] = target[b, : i + 1] != PAD
     return torch.stack([row != PAD for row in source]).unsqueeze(1), allowed
+
+
+@careless("masks_from_tokens")
+def makes_the_triangle_on_the_cpu(source, target):
+    T = target.shape[1]
+    return _real(source), _real(target) & torch.ones(T, T).tril().bool()
+
+
+@careless("masks_from_tokens")
+def fills_zeros_on_the_cpu(source, target):
+    B, T = target.shape
+    allowed = torch.zeros(B, T, T, dtype=torch.bool)
+    for b in range(B):
+        for i in range(T):
+            allowed[b, i, : i + 1] = target[b, : i + 1] != PAD
+    return _real(source), allowed
 
 
 def _counted(places, d_model, like):
@@ -586,6 +602,25 @@ class WritesAllInForward(_Front):
         return y @ self.generator.weight.T
 
 
+@careless("Translator")
+class CountsOnTheCpu(_Front):
+    def places(self, T, d_model, like):
+        return _counted(torch.arange(T), d_model, like)
+
+
+@careless("Translator")
+class MakesBosOnTheCpu(_Front):
+    def read(self, target):
+        return torch.cat([torch.full((len(target), 1), BOS), target[:, :-1]], 1)
+
+
+@careless("Translator")
+class CountsInFloat32(_Front):
+    def places(self, T, d_model, like):
+        places = torch.arange(T, dtype=torch.float32, device=like.device)
+        return sinusoidal_positions(places, d_model)
+
+
 class _Stack(nn.Module):
     """A right Encoder in small methods; `kind` and `forward` make a Decoder of it."""
 
@@ -785,6 +820,31 @@ class CopiesAndReduces(_Stack):
         return x if self.norm is None else self.norm(x)
 
 
+def _all_of(x):
+    """A mask that hides nothing, made on the CPU."""
+    return torch.ones(x.shape[0], 1, x.shape[1], dtype=torch.bool)
+
+
+def _sentence_by_sentence(x):
+    """The same numbers, in a tensor that is made on the CPU and in float32."""
+    result = torch.zeros(x.shape)
+    for b in range(len(x)):
+        result[b] = x[b]
+    return result
+
+
+@careless("Encoder")
+class MakesAMaskOnTheCpu(_Stack):
+    def forward(self, x, mask=None):
+        return super().forward(x, _all_of(x) if mask is None else mask)
+
+
+@careless("Encoder")
+class FillsAResultOnTheCpu(_Stack):
+    def forward(self, x, mask=None):
+        return _sentence_by_sentence(super().forward(x, mask))
+
+
 class _Reader(_Stack):
     kind = DecoderLayer
 
@@ -902,6 +962,19 @@ class CopiesDecoderLayers(_Reader):
         return layer(x, memory, mask, memory_mask)
 
 
+@careless("Decoder")
+class MakesAMemoryMaskOnTheCpu(_Reader):
+    def forward(self, x, memory, mask=None, memory_mask=None):
+        memory_mask = _all_of(memory) if memory_mask is None else memory_mask
+        return super().forward(x, memory, mask, memory_mask)
+
+
+@careless("Decoder")
+class FillsItsResultOnTheCpu(_Reader):
+    def forward(self, x, memory, mask=None, memory_mask=None):
+        return _sentence_by_sentence(super().forward(x, memory, mask, memory_mask))
+
+
 def _append(read, token):
     return torch.cat([read, token[:, None]], 1)
 
@@ -1005,6 +1078,22 @@ def looks_for_any_end(read, logits):
     ended = (read == EOS).any(1) | (read == PAD).any(1)
     best = logits[:, -1, :].topk(1).indices
     return torch.hstack([read, torch.where(ended[:, None], PAD, best)])
+
+
+@careless("append_best")
+def builds_the_rows_on_the_cpu(read, logits):
+    rows = []
+    for row, scores in zip(read.tolist(), logits, strict=True):
+        rows.append([*row, PAD if row[-1] in (EOS, PAD) else int(scores[-1].argmax())])
+    return torch.tensor(rows)
+
+
+@careless("append_best")
+def writes_into_the_scores(read, logits):
+    ended = _ended(read)
+    logits[ended, -1] = -torch.inf
+    logits[ended, -1, PAD] = 0.0
+    return _append(read, logits[:, -1].argmax(1))
 
 
 def _last(read):

@@ -6,7 +6,7 @@ from torch.nn import functional as F
 
 from attention.masked_attention import causal_mask, combine_masks
 from attention.provided.sublayers import Sublayers
-from autograder.checking.registry import alternative, mistake
+from autograder.checking.registry import alternative, careless, mistake
 
 
 class _Norm(nn.Module):
@@ -256,6 +256,21 @@ class SquaresMinusSquare(_Norm):
         return (x**2).mean(-1, keepdim=True) - x.mean(-1, keepdim=True) ** 2
 
 
+@careless("LayerNorm")
+class MakesATensorOfEps(_Norm):
+    def root(self, x):
+        return torch.sqrt(self.variance(x) + torch.full((1,), self.eps))
+
+
+@careless("LayerNorm")
+class FillsTheVectors(_Norm):
+    def forward(self, x):
+        result, vectors = torch.zeros(x.shape).view(-1, x.shape[-1]), x.reshape(-1, x.shape[-1])
+        for i, vector in enumerate(vectors):
+            result[i] = super().forward(vector)
+        return result.view(x.shape)
+
+
 class _Wide(nn.Module):
     def __init__(self, d_model, d_ff, dropout=0.0):
         super().__init__()
@@ -406,6 +421,22 @@ class DropsBeforeTheRelu(_Wide):
     def forward(self, x):
         hidden = self.dropout(x @ self.linear_1.weight.T + self.linear_1.bias)
         return hidden.clamp(min=0) @ self.linear_2.weight.T + self.linear_2.bias
+
+
+@careless("FeedForward")
+class ComparesWithZeros(_Wide):
+    def forward(self, x):
+        hidden = self.linear_1(x)
+        return self.linear_2(self.dropout(torch.maximum(hidden, torch.zeros(hidden.shape))))
+
+
+@careless("FeedForward")
+class FillsThePositions(_Wide):
+    def forward(self, x):
+        result, rows = torch.zeros(x.shape).view(-1, x.shape[-1]), x.reshape(-1, x.shape[-1])
+        for i, row in enumerate(rows):
+            result[i] = super().forward(row)
+        return result.view(x.shape)
 
 
 class _Sum(nn.Module):
@@ -602,6 +633,30 @@ class FillsWithZeros(_Sum):
             return torch.add(update, x)
         noise = torch.rand_like(update) if noise is None else noise
         return x + update.masked_fill(noise < self.p, 0).div(1 - self.p)
+
+
+@careless("Residual")
+class FillsWhatIsKept(_Sum):
+    def keeps(self, noise):
+        kept = torch.zeros(noise.shape)
+        kept[noise >= self.p] = 1.0
+        return kept
+
+
+@careless("Residual")
+class AddsToZeros(_Sum):
+    def forward(self, x, update, noise=None):
+        result = torch.zeros(x.shape)
+        result += super().forward(x, update, noise)
+        return result
+
+
+@careless("Residual")
+class WritesIntoTheUpdate(_Sum):
+    def rest(self, update, noise):
+        if self.training:
+            update *= self.keeps(noise) * self.scale()
+        return update
 
 
 class _Layer(Sublayers):
@@ -917,6 +972,20 @@ class ChoosesTheNormAtEveryStep(Sublayers):
         h = self.norm_2(x) if self.pre_norm else x
         x = self.dropout(self.feed_forward(h)) + x
         return x if self.pre_norm else self.norm_2(x)
+
+
+@careless("EncoderLayer")
+class MakesAMaskOfOnes(_Layer):
+    def look(self, h, mask):
+        ones = torch.ones(h.shape[1], h.shape[1], dtype=torch.bool)
+        return super().look(h, ones if mask is None else mask)
+
+
+@careless("EncoderLayer")
+class CollectsTheStreamOnTheCpu(_Layer):
+    def add(self, number, x, update):
+        stream = torch.zeros(x.shape, dtype=x.dtype)
+        return stream + x + self.drop(update)
 
 
 class _Decoder(_Layer):
@@ -1245,6 +1314,19 @@ class DecodesStepByStep(_Decoder):
         return x if pre else self.norm_3(x)
 
 
+@careless("DecoderLayer")
+class HidesTheFutureOnTheCpu(_Decoder):
+    def past(self, x, mask):
+        return combine_masks(causal_mask(x.shape[1]), mask)
+
+
+@careless("DecoderLayer")
+class CountsPositionsOnTheCpu(_Decoder):
+    def past(self, x, mask):
+        position = torch.arange(x.shape[1])
+        return combine_masks(position[:, None] >= position, mask)
+
+
 def _count(d_model, d_ff, cross, attention=None, feed_forward=None, norms=None, norm=None):
     """A layer's count from the counts of its parts, which a mistake gets wrong."""
     attention = 4 * d_model * (d_model + 1) if attention is None else attention
@@ -1525,6 +1607,19 @@ def by_the_chain_rule(x, weights, skip):
         norms.insert(0, torch.linalg.vector_norm(h.T @ inner))
         back = inner @ weight.T + (back if skip else 0)
     return torch.stack(norms)
+
+
+@careless("gradient_norms")
+def fills_the_norms(x, weights, skip):
+    norms = torch.zeros(len(weights))
+    for layer, gradient in enumerate(_gradient(x, weights, skip)):
+        norms[layer] = gradient.norm()
+    return norms
+
+
+@careless("gradient_norms")
+def makes_a_tensor_of_numbers(x, weights, skip):
+    return torch.tensor([gradient.norm().item() for gradient in _gradient(x, weights, skip)])
 
 
 EQUIVALENT = {

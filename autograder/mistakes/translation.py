@@ -7,7 +7,7 @@ import numpy as np
 import torch
 
 from attention.translation import score_of
-from autograder.checking.registry import alternative, mistake
+from autograder.checking.registry import alternative, careless, mistake
 
 
 def _grams(tokens, n):
@@ -240,6 +240,30 @@ def counts_in_a_dict(hypothesis, reference):
                 counts.setdefault("\t".join(tokens[i : i + n]), [0, 0])[sign] += 1
         result.append((sum(min(pair) for pair in counts.values()), max(0, len(hypothesis) + 1 - n)))
     return tuple(list(column) for column in zip(*result, strict=True))
+
+
+@careless("ngram_matches")
+def takes_the_hypothesis_apart(hypothesis, reference):
+    left = [Counter(_grams(reference, n)) for n in (1, 2, 3, 4)]
+    matches, totals = [0] * 4, [0] * 4
+    while hypothesis:
+        for n in range(min(4, len(hypothesis))):
+            gram = tuple(hypothesis[: n + 1])
+            totals[n] += 1
+            matches[n] += left[n][gram] > 0
+            left[n][gram] -= 1
+        hypothesis.pop(0)
+    return matches, totals
+
+
+@careless("ngram_matches")
+def marks_the_end_in_both_lists(hypothesis, reference):
+    def within(tokens, n):
+        return [gram for gram in _grams(tokens, n) if None not in gram]
+
+    hypothesis += [None] * 3
+    reference += [None] * 3
+    return _count(hypothesis, reference, _clipped, grams=within)
 
 
 def _brevity(c, r):
@@ -561,6 +585,22 @@ def stays_in_tensors(matches, totals, lengths, reference_lengths):
     return torch.where(m.any() & t.all(), 100 * score, torch.zeros_like(score))
 
 
+@careless("bleu")
+def adds_up_on_the_cpu(matches, totals, lengths, reference_lengths):
+    m, t = torch.zeros(4, dtype=torch.int64), torch.zeros(4, dtype=torch.int64)
+    for one, other in zip(matches, totals, strict=True):
+        m += one
+        t += other
+    found = _mean_log(_exp_smoothed(m.tolist(), t.tolist()))
+    return 100 * _brevity(int(lengths.sum()), int(reference_lengths.sum())) * found
+
+
+@careless("bleu")
+def adds_up_in_numpy(*statistics):
+    m, t, c, r = (part.numpy().sum(0).tolist() for part in statistics)
+    return 100 * _brevity(c, r) * _mean_log(_exp_smoothed(m, t))
+
+
 def _scores(system, rows):
     return torch.tensor([score_of(*(part[row] for part in system)) for row in rows]).double()
 
@@ -737,6 +777,25 @@ def with_numpy(ours, theirs, rows):
     ]
     ends = np.percentile(differences, [2.5, 97.5])
     return float(ends[0]), float(ends[1]), float(np.mean(np.array(differences) > 0))
+
+
+@careless("paired_bootstrap")
+def counts_the_draws_on_the_cpu(ours, theirs, rows):
+    times = torch.zeros(len(rows), len(ours[0]), dtype=torch.int64)
+    for r, row in enumerate(rows):
+        for sentence in row.tolist():
+            times[r, sentence] += 1
+    scores = [
+        [score_of(*((part.transpose(0, -1) * n).transpose(0, -1) for part in one)) for n in times]
+        for one in (ours, theirs)
+    ]
+    return _told(torch.tensor(scores[0]).double() - torch.tensor(scores[1]).double())
+
+
+@careless("paired_bootstrap")
+def picks_in_numpy(ours, theirs, rows):
+    picks = rows.numpy()
+    return _told(_scores(ours, picks) - _scores(theirs, picks))
 
 
 EQUIVALENT = {

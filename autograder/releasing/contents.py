@@ -20,6 +20,7 @@ from autograder.releasing.excerpts import shown_mistakes
 from autograder.releasing.record import recordings
 from autograder.releasing.secrets import all_lessons
 from autograder.sandbox import view
+from autograder.settings import CARE_SHARE, care_share
 
 PAGES = Path(__file__).parent / "pages"
 ALWAYS = ("LICENSE", "LICENSE-TEXT", "constraints.txt")
@@ -96,6 +97,8 @@ def contents(names: Iterable[str]) -> dict[str, bytes]:
     files = {path.relative_to(ROOT).as_posix(): path.read_bytes() for path in paths}
     for lesson in chosen:
         files |= _of_lesson(lesson)
+    if (share := care_share()) != CARE_SHARE:
+        files["course.toml"] = f"care_share = {share:g}\n".encode()
     return dict(sorted({**files, **_pages(chosen)}.items()))
 
 

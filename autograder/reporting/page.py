@@ -147,15 +147,17 @@ def _exercises(rows: list[dict[str, Any]]) -> str:
         right = sum(
             row["exercises"][place]["score"] >= row["exercises"][place]["max"] for row in rows
         )
+        careless = sum(bool(row["exercises"][place].get("is_careless")) for row in rows)
         apart = tallies.discrimination(rows, place)
-        cells = [f"{right} of {len(rows)}", f"{tallies.share_earned(rows, place):.2f}"]
+        share = f"{tallies.share_earned(rows, place):.2f}"
+        cells = [f"{right} of {len(rows)}", f"{careless or '–'}", share]
         cells.append("–" if apart is None else f"{apart:+.2f}")
         lines.append(_line(_breakable(part["name"]), cells))
-    heads = ["solved by", "share of its points", "goes with the rest"]
+    heads = ["solved by", "right, without care", "share of its points", "goes with the rest"]
     return (
         f"{table(_line('exercise', heads, 'th') + ''.join(lines), 'How hard each exercise was')}"
-        "<p>“Goes with the rest” is the correlation of an exercise’s points with all others’. "
-        "Where it is near 0 or below, look at the exercise; of a few students it says little.</p>"
+        "<p>“Right, without care” would fail on a GPU, say. “Goes with the rest” is the "
+        "correlation of an exercise’s points with all others’: near 0, look at the exercise.</p>"
     )
 
 

@@ -18,7 +18,7 @@ seeds = st.integers(0, 10**6)
 
 
 @given(seed=seeds)
-@settings(deadline=None, max_examples=30)
+@settings(max_examples=30)
 def test_the_layer_is_its_two_functions(seed):
     torch.manual_seed(seed)
     layer = AdditiveAttention(3, 4, 5).double()

@@ -2,6 +2,8 @@
 
 import json
 import math
+import os
+import signal
 import subprocess
 import sys
 
@@ -150,8 +152,42 @@ print(peak_mib(twenty), peak_mib(twenty, "mps"))
     peak, elsewhere = said.stdout.split()
     assert float(peak) == pytest.approx(20, abs=1.5)
     assert elsewhere == "None"
-    with pytest.raises(RuntimeError, match="did not come to its end"):
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the kernel of Linux counts the peak")
+@pytest.mark.parametrize(("asked", "got"), [("", 1), ("torch.set_num_threads(4)", 4)])
+def test_peak_memory_where_several_threads_have_computed(asked, got):
+    # What asks for threads of its own accord, as compiled code does, gets them, too.
+    program = f"""
+import signal
+import torch
+from attention.provided.cost import peak_mib
+
+def twenty():
+    signal.alarm(300)  # the end of a process that waits for ever
+    {asked}
+    assert torch.get_num_threads() == {got}
+    torch.ones(5, 2**20).square_().sum()
+
+torch.set_num_threads(4)
+x = torch.ones(500, 500)
+(x @ x).softmax(-1)
+print(peak_mib(twenty), torch.get_num_threads(), (x @ x).softmax(-1).sum().item())
+"""
+    command = [sys.executable, "-c", program]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    assert not done.returncode, done.stderr
+    peak, threads, total = map(float, done.stdout.split())
+    assert peak == pytest.approx(20, abs=1.5)
+    assert threads == 4 and total == pytest.approx(500)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the kernel of Linux counts the peak")
+def test_a_measurement_of_memory_that_fails_says_why():
+    with pytest.raises(RuntimeError, match="did not come to its end: IndexError: list index out"):
         peak_mib(lambda: [][0])
+    with pytest.raises(RuntimeError, match="did not come to its end: it was stopped"):
+        peak_mib(lambda: os.kill(os.getpid(), signal.SIGKILL))
 
 
 def test_the_shortest_run_is_in_milliseconds():

@@ -28,7 +28,7 @@ STORED = json.loads((ROOT / "data" / "digits.json").read_text(encoding="utf-8"))
 SMALL = {"d_model": 12, "n_heads": 3, "d_ff": 20, "n_layers": 2}
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(st.integers(1, 4), st.integers(1, 6), st.integers(1, 5), st.integers(0, 99))
 def test_mean_pooling_is_the_mean_of_what_is_real(B, T, d_model, seed):
     torch.manual_seed(seed)
@@ -121,7 +121,7 @@ def test_a_sequence_that_is_too_long_is_refused_with_both_numbers():
         EncoderClassifier(5, 7, **SMALL)(torch.zeros(1, 8, 12))
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(*[st.integers(1, 3)] * 5)
 def test_patchify_is_unfold_and_folds_back(B, C, rows, columns, size):
     images = torch.randn(B, C, rows * size, columns * size)

@@ -4,16 +4,12 @@ import math
 
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from attention.getting_started import softmax, uniform_average, weighted_average
 
 F64 = torch.float64
-
-# The first call of an operation in PyTorch may take seconds.
-settings.register_profile("steady", deadline=None)
-settings.load_profile("steady")
 
 
 @st.composite

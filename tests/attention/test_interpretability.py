@@ -46,7 +46,7 @@ def test_role_scores_of_equal_weights_are_shares():
     torch.testing.assert_close(scores, torch.tensor([(1 / 2 + 1 / 3 + 1 / 4 + 1 / 5) / 4]))
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(st.integers(1, 12), st.integers(1, 8), st.integers(0, 99))
 def test_other_weights_have_the_same_output(T, d, seed):
     torch.manual_seed(seed)

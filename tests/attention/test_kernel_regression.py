@@ -21,9 +21,6 @@ from attention.kernel_regression import (
 
 F64 = torch.float64
 
-# The first call of an operation in PyTorch may take seconds.
-settings.register_profile("steady", deadline=None)
-settings.load_profile("steady")
 KERNELS = ["gaussian", "boxcar", "epanechnikov", "constant"]
 bandwidths = st.floats(0.05, 20)
 seeds = st.integers(0, 10**6)

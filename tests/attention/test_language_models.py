@@ -38,7 +38,7 @@ def model():
 ids = st.lists(st.integers(4, 60), max_size=6)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.lists(st.tuples(ids, ids), min_size=1, max_size=4))
 def test_a_joined_row_is_the_text_and_what_counts_of_it_is_the_summary(pairs):
     texts, summaries = map(list, zip(*pairs, strict=True))
@@ -128,7 +128,7 @@ def test_a_mixture_is_the_weighted_sum_of_the_chosen_experts():
     assert mixture.router.weight.grad.any()
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(st.integers(1, 6), st.integers(1, 5), st.integers(0, 99))
 def test_gates_add_up_to_one_and_the_balance_is_at_most_the_number_of_experts(N, E, seed):
     torch.manual_seed(seed)

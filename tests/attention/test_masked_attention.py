@@ -20,7 +20,7 @@ from attention.masked_attention import (
 )
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(st.integers(1, 7), st.integers(1, 7), st.floats(0, 1), st.integers(0, 10**6))
 def test_any_mask_gives_finite_results_and_gradients(T_q, T_k, share, seed):
     torch.manual_seed(seed)
@@ -44,7 +44,7 @@ def test_low_precision_has_no_nan(dtype):
     assert (context[0] == 0).all()
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(st.integers(1, 12), st.integers(0, 14), st.integers(0, 10**6))
 def test_sliding_window_equals_the_dense_result(T, window, seed):
     torch.manual_seed(seed)

@@ -35,7 +35,7 @@ def pair(d_model=12, n_heads=3, **options):
     return ours, theirs
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(st.integers(1, 3), st.integers(1, 6), st.integers(1, 4), st.integers(1, 5))
 def test_merge_undoes_split(B, T, H, d_head):
     x = torch.randn(B, T, H * d_head)

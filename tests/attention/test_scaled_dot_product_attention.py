@@ -22,7 +22,7 @@ from attention.scaled_dot_product_attention import (
 sizes = st.integers(1, 6)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(sizes, sizes, sizes, sizes, st.integers(0, 10**6))
 def test_equals_the_kernel_of_pytorch_for_all_sizes(T_q, T_k, d_k, d_v, seed):
     torch.manual_seed(seed)

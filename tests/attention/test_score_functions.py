@@ -26,7 +26,7 @@ def normal(seed, *shapes):
 
 
 @given(seed=seeds, kind=st.sampled_from(["dot", "scaled_dot", "reduced_rank"]))
-@settings(deadline=None, max_examples=30)
+@settings(max_examples=30)
 def test_multiplicative_scores_are_bilinear(seed, kind):
     q, k, U, V = normal(seed, (2, 5, 4), (2, 7, 4), (3, 4), (3, 4))
     W = as_bilinear(kind, 4, {"U": U, "V": V}).double()
@@ -35,7 +35,7 @@ def test_multiplicative_scores_are_bilinear(seed, kind):
 
 
 @given(seed=seeds, bandwidth=st.floats(0.3, 3))
-@settings(deadline=None, max_examples=30)
+@settings(max_examples=30)
 def test_keys_of_equal_length_make_the_gaussian_a_dot_product(seed, bandwidth):
     q, k = normal(seed, (2, 5, 4), (2, 7, 4))
     k = k / k.norm(dim=2, keepdim=True)
@@ -58,7 +58,7 @@ def test_a_wide_window_is_global():
 
 
 @given(seed=seeds)
-@settings(deadline=None, max_examples=20)
+@settings(max_examples=20)
 def test_hard_attention_is_soft_attention_on_average(seed):
     weights = normal(seed, (1, 6))[0].softmax(1)
     grid = (torch.arange(20_000, dtype=F64) + 0.5) / 20_000  # every number between 0 and 1, evenly

@@ -20,7 +20,7 @@ F64 = torch.float64
 
 
 @given(seed=st.integers(0, 10**6), T=st.integers(1, 9), d=st.integers(1, 6))
-@settings(deadline=None, max_examples=30)
+@settings(max_examples=30)
 def test_run_gru_is_nn_gru(seed, T, d):
     torch.manual_seed(seed)
     gru = nn.GRU(3, d, batch_first=True, dtype=F64)
@@ -78,6 +78,13 @@ def test_padding_has_no_gradient():
     target = torch.tensor([[3, 4, PAD, PAD], [3, 3, 4, PAD]])
     masked_cross_entropy(logits, target).backward()
     assert (logits.grad[target == PAD] == 0).all() and (logits.grad[target != PAD] != 0).any()
+
+
+def test_a_batch_without_a_token_has_a_loss_and_a_gradient_of_0():
+    logits = torch.randn(2, 4, 5, dtype=F64, requires_grad=True)
+    loss = masked_cross_entropy(logits, torch.full((2, 4), PAD))
+    loss.backward()
+    assert loss == 0 and (logits.grad == 0).all()
 
 
 def test_encode_and_shift_right_keep_the_device_and_type():

@@ -7,7 +7,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 import torch
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 from tokenizers import Tokenizer, models
 
@@ -29,9 +29,6 @@ from attention.tokens_and_positions import (
 from benchmarks.bpe import byte_level, byte_names, package_merges
 
 F64 = torch.float64
-
-settings.register_profile("steady", deadline=None)
-settings.load_profile("steady")
 
 ids = st.integers(97, 99)  # few, so that pairs repeat and overlap
 words = st.lists(st.tuples(st.lists(ids, max_size=9), st.integers(1, 4)), max_size=9)

@@ -9,6 +9,7 @@ import pytest
 import torch
 from torch import nn
 from torch.nn import functional as F
+from torch.optim.lr_scheduler import LambdaLR
 
 from attention.provided.data import PAD
 from attention.training import (
@@ -49,6 +50,47 @@ def test_the_schedule_of_the_paper():
     assert max(rates) == pytest.approx(512**-0.5 * 4000**-0.5)
     assert rates[999] == pytest.approx(max(rates) / 4)
     assert rates[15_999] == pytest.approx(max(rates) / 2)
+
+
+@pytest.mark.parametrize("step, warmup", [(0, 4000), (-1, 4000), (1, 0)])
+def test_steps_count_from_1(step, warmup):
+    with pytest.raises(ValueError, match=f"step={step}, warmup_steps={warmup}"):
+        noam_learning_rate(step, 512, warmup)
+    parameter = nn.Parameter(torch.zeros(1))
+    with pytest.raises(ValueError, match="step=0, warmup_steps=40"):  # a step of PyTorch's
+        LambdaLR(torch.optim.SGD([parameter]), lambda step: noam_learning_rate(step, 64, 40))
+
+
+@pytest.mark.parametrize("step", [0, -1])
+def test_adamw_counts_its_steps_from_1(step):
+    zero = torch.zeros(1)
+    with pytest.raises(ValueError, match=f"step={step}"):
+        adamw_step(zero, zero, zero, zero, step, learning_rate=0.1)
+
+
+@pytest.mark.parametrize("smoothing", [0.0, 0.1])
+def test_without_a_real_token_the_loss_and_its_gradient_are_0(smoothing):
+    logits, nothing = torch.randn(2, 5, 11, requires_grad=True), torch.full((2, 5), PAD)
+    loss = label_smoothed_loss(logits, nothing, smoothing)
+    loss.backward()
+    assert loss == 0 and (logits.grad == 0).all()
+
+
+def test_batches_without_a_real_token_change_nothing():
+    """Neither the loss, beside others, nor the weights, alone."""
+    source, target = pairs(4)
+    empty = source, torch.full_like(target, PAD)
+    alone, beside = (TrainStep(model()) for _ in range(2))
+    evaluated = Evaluation(alone.model)([(source, target)])
+    assert Evaluation(alone.model)([empty, (source, target), empty]) == evaluated
+    assert Evaluation(alone.model)([empty]) == 0
+    loss = alone([(source, target)])
+    assert loss.isfinite() and beside([empty, (source, target)]) == loss
+    before = {name: weight.clone() for name, weight in alone.state_dict().items()}
+    torch.testing.assert_close(dict(beside.state_dict()), before)
+    assert alone([empty, empty]) == 0
+    assert all((weight.grad == 0).all() for weight in alone.model.parameters())
+    torch.testing.assert_close(dict(alone.state_dict()), before, rtol=0, atol=0)
 
 
 @pytest.mark.parametrize("smoothing", [0.0, 0.1, 0.5])

@@ -21,6 +21,7 @@ from attention.training_on_gpu import (
 )
 from attention.transformer import Transformer
 from attention.transformer_blocks import EncoderLayer
+from tests.waiting import LONG
 
 SIZES = {"d_model": 12, "n_heads": 3, "d_ff": 20, "n_layers": 2, "dropout": 0.0}
 
@@ -95,6 +96,11 @@ def test_shares_have_the_gradients_of_the_whole(tokens):
     torch.testing.assert_close(data_parallel_gradients(shares, tokens), gradient_of(x))
 
 
+def test_gradients_of_no_token_at_all_are_0():
+    shares = [[torch.zeros(3), torch.zeros(2, 2)]] * 2
+    torch.testing.assert_close(data_parallel_gradients(shares, [0, 0]), shares[0])
+
+
 def test_two_real_processes_agree_with_one():
     command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node"]
     done = subprocess.run(
@@ -102,7 +108,7 @@ def test_two_real_processes_agree_with_one():
         env=os.environ | {"OMP_NUM_THREADS": "1"},
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=LONG,
     )
     weighted = re.search(r"weighted with its tokens: (\S+)", done.stdout)
     plain = re.search(r"plain mean of the processes: +(\S+)", done.stdout)

@@ -57,7 +57,7 @@ def assert_same_with_gradients(got, expected, inputs):
     )
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(st.lists(st.integers(1, 4), max_size=3), st.integers(2, 9), st.sampled_from([1e-5, 0.1]))
 def test_layer_norm_equals_pytorchs(leading, d_model, eps):
     ours, theirs = LayerNorm(d_model, eps).double(), nn.LayerNorm(d_model, eps).double()
@@ -87,7 +87,7 @@ def test_feed_forward_works_on_every_position_alone():
     assert not torch.equal(dropped.eval()(x), dropped.train()(x))
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(st.floats(0.0, 0.9))
 def test_residual_drops_a_share_of_p_and_keeps_the_mean(p):
     torch.manual_seed(0)

@@ -22,12 +22,13 @@ from tests.autograder import mini
 from tests.autograder.half import HALF
 from tests.autograder.mini_files import FILES
 from tests.autograder.small_class import Here
+from tests.waiting import LONG
 
 # For every new gradebook nbgrader runs a program that prints the version of its tables: three
 # seconds, a hundred times, for what never changes.
 nbgrader.api.get_alembic_version = functools.cache(nbgrader.api.get_alembic_version)
 
-settings.register_profile("course", deadline=None, max_examples=40)  # machines differ in speed
+settings.register_profile("course", settings.get_profile("unhurried"), max_examples=40)
 settings.load_profile("course")
 
 
@@ -127,7 +128,7 @@ def nbgrader(built):
             env={**os.environ, "JUPYTER_PREFER_ENV_PATH": "1"},
             capture_output=True,
             text=True,
-            timeout=120,
+            timeout=LONG,
         )
         return done.stdout + done.stderr
 

@@ -96,7 +96,7 @@ from autograder.checking import expect
 from autograder.checking.registry import check
 
 
-@check
+@check(rests_on=("Double every value", "the same shape"))
 def doubled(student, draw):
     """Twice the values."""
     values = torch.tensor([1.0, 3.0], dtype=torch.float64)
@@ -109,7 +109,10 @@ def doubled(student, draw):
     expect.gradients(student, lambda values: values + values, values)
 
 
-@check(without={"ones": "the factor has no axes, so none can be wrong"})
+@check(
+    without={"ones": "the factor has no axes, so none can be wrong"},
+    rests_on=("Scale by a learned factor",),
+)
 def Scale(student, draw):
     """A module with one parameter, ``factor``."""
     module = student.build(3)
@@ -129,7 +132,7 @@ MISTAKES = '''"""Wrong and right answers of the lesson for tests."""
 import torch
 from torch import nn
 
-from autograder.checking.registry import alternative, mistake
+from autograder.checking.registry import alternative, careless, mistake
 
 EQUIVALENT = {
     "doubled: with `-` once where `+` belongs: result = factor * values - zero": "zero is 0",
@@ -210,6 +213,38 @@ class Registered(nn.Module):
 
     def forward(self, values):
         return torch.einsum(",...->...", self.factor, values)
+
+
+@careless("doubled")
+def doubles_on_the_cpu(values):
+    return values + values + torch.zeros(values.shape)
+
+
+@careless("doubled")
+def doubles_and_seeds(values):
+    torch.manual_seed(0)
+    return values + values
+
+
+@careless("Scale")
+class AddsZerosOfTheCpu(nn.Module):
+    def __init__(self, start):
+        super().__init__()
+        self.factor = nn.Parameter(torch.tensor(float(start)))
+
+    def forward(self, values):
+        return self.factor * values + torch.zeros(values.shape)
+
+
+@careless("Scale")
+class SeedsForOthers(nn.Module):
+    def __init__(self, start):
+        super().__init__()
+        self.factor = nn.Parameter(torch.tensor(float(start)))
+
+    def forward(self, values):
+        torch.manual_seed(0)
+        return self.factor * values
 '''
 
 FIGURE = '<svg xmlns="http://www.w3.org/2000/svg" width="9" height="9"><rect width="4"/></svg>\n'

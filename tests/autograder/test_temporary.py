@@ -14,6 +14,7 @@ import pytest
 
 from attention.provided.files import write_aside
 from autograder.temporary import Temporary, sweep, sweep_aside
+from tests.waiting import LONG
 
 DIES = """
 import os, signal, sys
@@ -54,7 +55,7 @@ def test_what_a_killed_process_left_goes_with_the_next(folder, tmp_path):
     assert not [*folder.iterdir(), *tmp_path.iterdir()]
 
 
-@pytest.mark.parametrize("patience", [0, 5])
+@pytest.mark.parametrize("patience", [0, LONG])
 def test_what_a_process_writes_as_it_ends_is_waited_for(folder, monkeypatch, patience):
     old = folder / "autograder-99999999-abcdefgh"
     old.mkdir()

@@ -55,7 +55,7 @@ def endless():
 # What it is → (a function that makes it, words that describe it in a message).
 NOT_PLAIN = {
     "numpy array": (lambda: numpy.ones((2, 3)), "a numpy.ndarray of shape (2, 3)"),
-    "numpy scalar": (lambda: numpy.float64(0.5), "a numpy.float64"),
+    "numpy half": (lambda: numpy.float16(0.5), "a numpy.float16"),
     "agreeable": (Agreeable, "a tests.autograder.values.Agreeable"),
     "subclass": (lambda: torch.ones(3).as_subclass(Subclass), "values.Subclass, not a plain"),
     "liar": (Liar, "values.Liar"),

@@ -1,5 +1,6 @@
 """What `autograder verify` says of the small lesson when all is well, and what differs."""
 
+DECORATOR = '@check(rests_on=("Double every value", "the same shape"))\n'
 GOOD = {
     "lesson": "00_mini",
     "seeds": 3,
@@ -11,6 +12,7 @@ GOOD = {
     "named": 6,
     "alternatives": 4,
     "accepted": 4,
+    "careless": 4,
     "leaks": 0,
     "mutants": 15,
     "alive": 0,

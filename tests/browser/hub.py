@@ -10,9 +10,6 @@ import os
 import shutil
 import subprocess
 import sys
-import time
-import urllib.error
-import urllib.request
 from pathlib import Path
 
 from tests import needs
@@ -80,21 +77,11 @@ def jupyter_hub(folder, places):
         )
         try:
             address = f"http://127.0.0.1:{ports[0]}/"
-            _wait_until_up(address, server, log)
+            lab.wait_until_up(f"{address}hub/login", server, log)
             yield address
         finally:
             server.kill()  # and with it all that runs in its namespaces
             server.wait()
-
-
-def _wait_until_up(address, server, log, seconds=60):
-    end = time.monotonic() + seconds
-    while time.monotonic() < end and server.poll() is None:
-        with contextlib.suppress(urllib.error.URLError, OSError):
-            urllib.request.urlopen(f"{address}hub/login", timeout=5).close()
-            return
-        time.sleep(0.2)
-    raise RuntimeError(f"JupyterHub did not start:\n{log.read_text()[-3000:]}")
 
 
 def _walls(places):
@@ -138,4 +125,4 @@ def log_in(page, address, name):
     page.get_by_label("Username").fill(name)
     page.get_by_label("Password").fill("not asked for")
     page.get_by_role("button", name="Sign in").click()
-    page.locator("#jp-main-statusbar").wait_for(timeout=120_000)
+    page.locator("#jp-main-statusbar").wait_for()

@@ -4,6 +4,7 @@ The tests of this folder and docs/make_pictures.py use it.
 """
 
 import contextlib
+import itertools
 import json
 import os
 import re
@@ -12,14 +13,13 @@ import signal
 import socket
 import subprocess
 import sys
-import time
-import urllib.error
 import urllib.request
 from pathlib import Path
 
 import nbformat
 
 from tests import needs
+from tests.waiting import LONG, until
 
 ROOT = Path(__file__).resolve().parents[2]
 PROGRAMS = Path(sys.executable).parent
@@ -38,16 +38,17 @@ def chromium():
     arguments = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
     with sync_playwright() as playwright:
         program = needs.program("chromium")
-        browser = playwright.chromium.launch(executable_path=program, args=arguments)
+        browser = playwright.chromium.launch(
+            executable_path=program, args=arguments, timeout=1000 * LONG
+        )
 
         @contextlib.contextmanager
         def opened(width=1280, height=1000, scale=1):
             size = {"width": width, "height": height}
             context = browser.new_context(viewport=size, device_scale_factor=scale)
-            page = context.new_page()
-            page.set_default_timeout(60_000)
+            context.set_default_timeout(1000 * LONG)
             try:
-                yield page
+                yield context.new_page()
             finally:
                 context.close()
 
@@ -123,6 +124,7 @@ def jupyter_lab(course, home):
     command = [PROGRAMS / "jupyter", "lab", "--no-browser", "--allow-root", f"--port={port}"]
     command += ["--ServerApp.port_retries=0", "--IdentityProvider.token="]
     command += ["--ServerApp.ip=127.0.0.1", f"--ServerApp.root_dir={course}"]
+    command += [f"--MappingKernelManager.kernel_info_timeout={LONG}"]
     log = home / "jupyter.log"
     with log.open("w") as stream:
         server = subprocess.Popen(
@@ -134,7 +136,7 @@ def jupyter_lab(course, home):
             stderr=subprocess.STDOUT,
         )
         try:
-            _wait_until_up(address, server, log)
+            wait_until_up(f"{address}api/status", server, log)
             yield address
         finally:
             _stop(server)
@@ -146,21 +148,27 @@ def free_port():
         return probe.getsockname()[1]
 
 
-def _wait_until_up(address, server, log, seconds=60):
-    end = time.monotonic() + seconds
-    while time.monotonic() < end and server.poll() is None:
-        with contextlib.suppress(urllib.error.URLError, OSError):
-            urllib.request.urlopen(f"{address}api/status", timeout=5).close()
-            return
-        time.sleep(0.2)
-    raise RuntimeError(f"JupyterLab did not start:\n{log.read_text()[-3000:]}")
+def wait_until_up(address, server, log):
+    """Wait until a server that was started answers; if it ends instead, say what is in its log."""
+
+    def answers():
+        assert server.poll() is None, "the server has ended"
+        with contextlib.suppress(OSError):
+            urllib.request.urlopen(address, timeout=LONG).close()
+            return True
+
+    try:
+        until(answers, f"{address} to answer", pause=0.2)
+    except (AssertionError, TimeoutError) as error:
+        error.add_note(log.read_text()[-3000:])
+        raise
 
 
 def _stop(server):
     """Let the server end its kernels, and insist if it does not."""
     server.send_signal(signal.SIGTERM)
     try:
-        server.wait(timeout=20)
+        server.wait(timeout=LONG)
     except subprocess.TimeoutExpired:
         server.kill()
         server.wait()
@@ -186,33 +194,37 @@ def write_answer(page, name, body):
     page.keyboard.type(body)
 
 
-def run_cell(page, cell, tries=5):
+def run_cell(page, cell):
     """Select the cell, run it, and wait until it is done; gives its output's text."""
     prompt = cell.locator(".jp-InputPrompt").first
     prompt.wait_for()
-    before = prompt.inner_text()
-    for _ in range(tries):  # JupyterLab drops a key that comes while it is still starting
-        prompt.click()
-        page.keyboard.press("Control+Enter")
-        if _eventually(lambda: prompt.inner_text() != before, seconds=5):
-            break
-    done = _eventually(lambda: re.search(r"\d", prompt.inner_text()), seconds=120)
-    assert done, f"the cell does not end: {cell.inner_text()}"
-    return "\n".join(cell.locator(".jp-OutputArea-output").all_inner_texts())
+    before, asked = prompt.inner_text(), itertools.count()
+
+    def begins():
+        if next(asked) % 50 == 0:  # JupyterLab drops a key that comes while it is still starting
+            prompt.click()
+            page.keyboard.press("Control+Enter")
+        return prompt.inner_text() != before
+
+    until(begins, f"this cell to begin: {cell.inner_text()}", pause=0.1)
+    _wait_for_end(cell)
+    outputs = cell.locator(".jp-OutputArea-output")
+    until(lambda: all(_is_drawn(one) for one in outputs.all()), "the outputs to be drawn")
+    return "\n".join(outputs.all_inner_texts())
+
+
+def _is_drawn(output):
+    return output.inner_text().strip() or output.locator("img, svg, canvas").count()
 
 
 def run_all(page, last):
     """Choose *Run All Cells* in the menu, and wait until the cell ``last`` has run."""
     page.get_by_role("menuitem", name="Run", exact=True).click()
     page.get_by_role("menuitem", name="Run All Cells", exact=True).click()
-    prompt = last.locator(".jp-InputPrompt").first
-    done = _eventually(lambda: re.search(r"\d", prompt.inner_text()), seconds=120)
-    assert done, f"Run All does not reach {last.inner_text()}"
+    _wait_for_end(last)
 
 
-def _eventually(condition, seconds):
-    """Whether the condition comes true in time."""
-    end = time.monotonic() + seconds
-    while not (true := condition()) and time.monotonic() < end:
-        time.sleep(0.1)
-    return bool(true)
+def _wait_for_end(cell):
+    prompt = cell.locator(".jp-InputPrompt").first
+    numbered = re.compile(r"\d")
+    until(lambda: numbered.search(prompt.inner_text()), f"this cell to end: {cell.inner_text()}")

@@ -11,6 +11,7 @@ import pytest
 from autograder import ROOT
 from autograder.building.book.write import MADE, build
 from tests import needs
+from tests.waiting import until
 
 pytestmark = pytest.mark.browser
 
@@ -256,7 +257,7 @@ def test_a_sidebar_that_closes_leaves_the_focus_on_its_button(book, page, width)
         page.locator("dialog[open]").wait_for()
         page.keyboard.press("Escape")
         page.locator("dialog[open]").wait_for(state="hidden")
-    assert button.evaluate("one => one === document.activeElement")
+    until(lambda: button.evaluate("one => one === document.activeElement"), "the focus to be back")
 
 
 def faults_for_assistance(page, rules=None):

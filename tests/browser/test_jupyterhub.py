@@ -46,7 +46,7 @@ def press(form, row, column):
     """Press formgrader's button in the ``column`` of a row, and wait for its success."""
     form.get_by_role("row", name=row).locator(f"td.{column} a").click()
     dialog = form.locator(".modal.in")
-    dialog.get_by_text(re.compile("success", re.IGNORECASE)).first.wait_for(timeout=180_000)
+    dialog.get_by_text(re.compile("success", re.IGNORECASE)).first.wait_for()
     dialog.get_by_role("button", name="Close").last.click()
     dialog.wait_for(state="detached")
 

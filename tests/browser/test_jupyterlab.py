@@ -62,7 +62,7 @@ def test_run_all_reaches_the_last_cell_below_a_skipped_exercise(browser, course,
         last = page.locator(".jp-NotebookPanel .jp-CodeCell").last
         lab.run_all(page, last)
         check = lab.cell_with(page, f"check.{EXERCISE}(")
-        assert f"{EXERCISE}: nothing here yet" in check.inner_text()
+        check.get_by_text(f"{EXERCISE}: nothing here yet").first.wait_for()
         prompts = page.locator(".jp-NotebookPanel .jp-CodeCell .jp-InputPrompt").all_inner_texts()
         assert prompts == [f"[{number}]:" for number in range(1, len(prompts) + 1)]
 

@@ -23,7 +23,10 @@ FIRST = FOLDER / "first_reading.json"  # which sentences were false before they 
 PAGE = ROOT / "docs" / "truth.md"
 SEED = 11
 LONG = 30  # seconds of CPU after which an answer is said not to end: none comes near
-COLUMNS = ("wrong", "rejected", "told", "named", "false", "unjudged", "right", "accepted")
+COLUMNS = (
+    *("wrong", "rejected", "told", "named", "false", "unjudged"),
+    *("right", "accepted", "careless", "careful", "proportionate"),
+)
 MUTANTS = ("mutants", "killed")  # of the library itself, but for those that are no faults
 
 
@@ -32,7 +35,7 @@ def measure(lesson, every=1):
     import torch
 
     from autograder.checking import registry
-    from tests.locked import of_exercise
+    from tests.locked import careless, of_exercise
 
     torch.set_num_threads(1)
     warnings.simplefilter("ignore")
@@ -46,6 +49,11 @@ def measure(lesson, every=1):
             details.append(found)
             for column in COLUMNS:
                 row[column] += found.get(column, 0)
+        for answer in careless.of_exercise(name):
+            if not zlib.crc32(answer.name.encode()) % every:
+                details.append(_careless(item, answer))
+                for column in COLUMNS[-3:]:
+                    row[column] += details[-1][column]
     return row, details
 
 
@@ -93,20 +101,10 @@ def classes(covered):
 
 def _one(item, answer, judged):
     """What the grading says of one answer."""
-    from autograder.building.mutants import Endless, bounded
     from autograder.checking import registry
-    from autograder.checking.expect import CheckFailed
-    from autograder.checking.run_check import run_check
-    from autograder.inside.answer import LocalAnswer
 
     start = time.monotonic()
-    try:
-        with bounded(LONG):
-            failure = run_check(item, LocalAnswer(answer.target), SEED)
-    except Endless:
-        failure = CheckFailed("it does not end")
-    except Exception as error:
-        failure = CheckFailed(f"THE GRADER RAISED {error!r}")
+    failure = _failure(item, answer)
     found = {"answer": answer.name, "about": answer.about, "kind": answer.kind}
     found["seconds"] = round(time.monotonic() - start, 2)
     found["said"] = "" if failure is None else str(failure)
@@ -126,6 +124,31 @@ def _one(item, answer, judged):
         "false": int(verdict is False),
         "unjudged": int(verdict is None),
     }
+
+
+def _careless(item, answer):
+    """What a right answer that was written without care loses."""
+    failure = _failure(item, answer)
+    cost = 0.0 if failure is None else failure.cost
+    found = {"answer": answer.name, "about": answer.about, "kind": "/".join(answer.kinds)}
+    found["said"] = "" if failure is None else str(failure)
+    return {**found, "careless": 1, "careful": int(cost == 0), "proportionate": int(cost < 1)}
+
+
+def _failure(item, answer):
+    """The CheckFailed that an answer gets, or None."""
+    from autograder.building.mutants import Endless, bounded
+    from autograder.checking.failure import CheckFailed
+    from autograder.checking.run_check import run_check
+    from autograder.inside.answer import LocalAnswer
+
+    try:
+        with bounded(LONG):
+            return run_check(item, LocalAnswer(answer.target), SEED)
+    except Endless:
+        return CheckFailed("it does not end")
+    except Exception as error:
+        return CheckFailed(f"THE GRADER RAISED {error!r}")
 
 
 def table(rows):
@@ -170,6 +193,9 @@ Mistakes were named after a reader had said which kinds of answers are told too 
   them this set is no longer new. Where a sentence now claims less, the verdict on the one that
   claimed more stands.
 - **right**, **accepted**: right answers written in other ways, and how many pass.
+- **careless**: right answers as somebody without a GPU writes them, `tests/locked/careless/`.
+  **careful** are those that lose nothing; **proportionate** are these and those that lose the care
+  share, and not more. At first {first["careless"]["all"]} of {first["careless"]["of"]} lost all.
 - **mutants**, **killed**: the library broken in one place, and how many of these the checks fail.
   Mutants that are no faults are left out; each has its reason in `autograder/mistakes/`.
 
@@ -190,7 +216,13 @@ def fallen(rows, kept):
     worse = []
     for lesson, row in rows.items():
         before = kept.get(lesson, row)
-        for name, sign in (("rejected", 1), ("told", 1), ("accepted", 1), ("false", -1)):
+        for name, sign in (
+            ("rejected", 1),
+            ("told", 1),
+            ("accepted", 1),
+            ("proportionate", 1),
+            ("false", -1),
+        ):
             if sign * (row[name] - before[name]) < 0:
                 worse.append(f"{lesson}: {name} {before[name]} before, {row[name]} now")
     return worse

@@ -19,7 +19,7 @@ def empty_cache(tmp_path, monkeypatch):
 
 
 @given(number=st.integers(0, 10**12 - 1), language=st.sampled_from(["en", "de", "fr"]))
-@settings(deadline=None, max_examples=300)
+@settings(max_examples=300)
 def test_words_are_those_of_num2words(number, language):
     direct = num2words(number, lang=language).lower().replace("-", " ").replace(",", "")
     if language == "en":

@@ -7,15 +7,11 @@ matplotlib.use("Agg")
 import matplotlib.pyplot as plt  # noqa: E402
 import pytest  # noqa: E402
 import torch  # noqa: E402
-from hypothesis import given, settings  # noqa: E402
+from hypothesis import given  # noqa: E402
 from hypothesis import strategies as st  # noqa: E402
 from matplotlib.colors import to_hex  # noqa: E402
 
 from attention.provided import plots  # noqa: E402
-
-# The first call of an operation in PyTorch may take seconds.
-settings.register_profile("steady", deadline=None)
-settings.load_profile("steady")
 
 
 @pytest.fixture(autouse=True)

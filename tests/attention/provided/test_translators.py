@@ -14,6 +14,7 @@ from attention.provided.data import numbers
 from attention.provided.model_file import ModelFileError
 from attention.provided.progress import Bar
 from attention.sequence_to_sequence import Seq2Seq, masked_cross_entropy
+from tests.waiting import LONG
 
 SHARED = [
     *("provided.convex_hull", "provided.data", "provided.descent", "provided.files"),
@@ -48,7 +49,7 @@ for name in sys.argv[1:]:
 def imported():
     """The course's modules that importing a shared one imports, by its name."""
     command = [sys.executable, "-c", IMPORTS, *SHARED]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=LONG)
     return {name: set(modules) for name, *modules in map(str.split, done.stdout.splitlines())}
 
 
@@ -112,7 +113,7 @@ def test_one_command_remakes_all_models(tmp_path, monkeypatch):
     words = ["--steps", "2", "--to", str(tmp_path)]
     command = [sys.executable, "-m", "attention.provided.translators", *words]
     few = os.environ | {"NBGRADER_EXECUTION": "autograde"}  # few of the numbers are translated
-    done = subprocess.run(command, capture_output=True, text=True, timeout=300, env=few)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=LONG, env=few)
     assert (done.returncode, done.stderr) == (0, "")
     assert [line.split(":")[0] for line in done.stdout.splitlines()] == list(translators.MODELS)
     monkeypatch.setattr(translators, "CHECKPOINTS", tmp_path)

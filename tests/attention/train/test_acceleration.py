@@ -171,6 +171,13 @@ class TestFastLoss:
         )
 
     @pytest.mark.parametrize("by_rows", [True, False])
+    def test_without_a_real_token_it_is_0_and_so_are_its_gradients(self, by_rows):
+        model, source = small(dropout=0.0), torch.randint(3, 11, (4, 5))
+        loss = FastLoss(model, 0.1, by_rows=by_rows)(source, torch.full((4, 7), PAD))
+        gradients = torch.autograd.grad(loss, list(model.parameters()))
+        assert loss == 0 and all((gradient == 0).all() for gradient in gradients)
+
+    @pytest.mark.parametrize("by_rows", [True, False])
     def test_bfloat16_is_close(self, by_rows):
         model = small(dropout=0.0)
         source, target = torch.randint(3, 11, (4, 5)), torch.randint(3, 13, (4, 7))

@@ -10,7 +10,7 @@ import signal
 import socket
 import subprocess
 import sys
-import time
+from types import SimpleNamespace
 
 import pooch
 import pytest
@@ -19,6 +19,7 @@ import requests
 from attention.train import download as module
 from attention.train.download import DownloadError, NoConnection, NotThere, download
 from tests.server import serving
+from tests.waiting import until
 
 TEXT = "".join(f"{random.Random(i).getrandbits(64)} ein Satz\n" for i in range(4000)).encode()
 PACKED = gzip.compress(TEXT, mtime=0)
@@ -29,7 +30,7 @@ SHA256 = hashlib.sha256(TEXT).hexdigest()
 def waited(monkeypatch):
     """The seconds before other attempts, for which nobody waits here."""
     seconds = []
-    monkeypatch.setattr(pooch.core.time, "sleep", seconds.append)
+    monkeypatch.setattr(pooch.core, "time", SimpleNamespace(sleep=seconds.append))
     return seconds
 
 
@@ -246,13 +247,11 @@ def test_a_killed_download_leaves_nothing_under_the_final_name(get, site, path):
     arguments = [f"{site.address}/text", path, str(len(TEXT)), SHA256]
     process = subprocess.Popen([sys.executable, "-c", CODE, *arguments])
     try:
-        deadline = time.monotonic() + 30
-        while not site.asked:
-            assert time.monotonic() < deadline and process.poll() is None
-            site.ended.wait(0.02)
+        until(lambda: site.asked or process.poll() is not None, "the command to ask for the text")
     finally:
         process.send_signal(signal.SIGKILL)
         process.wait()
+    assert process.returncode == -signal.SIGKILL
     assert not path.exists()
     get()
     assert path.read_bytes() == TEXT

@@ -21,6 +21,7 @@ from attention.train.settings import Settings
 from attention.train.trainer import Trainer
 from attention.training_on_gpu import training_flops, training_memory
 from attention.transformer import Encoder
+from tests.waiting import LONG
 
 CPU = torch.device("cpu")
 TINY = Settings(
@@ -174,7 +175,7 @@ def test_of_two_processes_one_prints_and_none_writes(tmp_path):
         [*start, str(tmp_path / "of_two.py"), *dry_run(folder, "--max-tokens", "256")],
         capture_output=True,
         text=True,
-        timeout=300,
+        timeout=LONG,
         env=os.environ | {"OMP_NUM_THREADS": "1", "TMPDIR": str(tmp_path)},
     )
     assert done.returncode == 0, done.stderr

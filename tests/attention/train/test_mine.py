@@ -3,12 +3,14 @@
 import dataclasses
 import inspect
 import json
+import os
 import shutil
 from pathlib import Path
 
 import matplotlib.pyplot as plt
 import pytest
 import torch
+from torch import nn
 
 import attention
 from attention import multi_head_attention, transformer
@@ -20,6 +22,7 @@ from attention.train.fittings import furnish
 from attention.train.model import make_model
 from attention.train.run_folder import RunFolder
 from attention.train.translate import open_run
+from attention.translate.__main__ import main as translate
 from autograder.mistakes import masked_attention, training
 
 LIBRARY = Path(attention.__file__).parent
@@ -40,6 +43,7 @@ LESSONS = {
     ),
     "decoding": ("13", ["beam_step", "length_normalised", "follow_beams"]),
 }
+LIMITS = "ONEDNN_PRIMITIVE_CACHE_CAPACITY", "LRU_CACHE_CAPACITY"
 STEPS = 4
 TINY = [
     *("--d-model", "16", "--n-heads", "2", "--d-ff", "16", "--n-layers", "1", "--warmup", "2"),
@@ -162,6 +166,33 @@ def test_loops_are_slow_and_right(lesson, name, answer, losses_of_the_library, t
     part, library, yours, ratio = " ".join(row[2:4]), *map(float, row[4:])
     assert part == trial.STEP
     assert ratio == pytest.approx(yours / library, rel=0.1)
+
+
+def test_onednn_keeps_few_kernels_whoever_trains_or_translates(every, tmp_path, monkeypatch):
+    # What it keeps is decided when it first multiplies, in whichever model's layers that is.
+    limits = set()
+
+    def multiplied(layer, inputs):
+        limits.update(os.environ.get(name) for name in LIMITS)
+
+    for name in LIMITS:
+        monkeypatch.setenv(name, "to be forgotten")
+    theirs, own_run, text = tmp_path / "theirs", tmp_path / "run", tmp_path / "text"
+    text.write_text("seven\n")
+    with nn.modules.module.register_module_forward_pre_hook(multiplied):
+        for command in (
+            lambda: main(["numbers", *TINY, "--folder", str(theirs)]),
+            lambda: main(["numbers", *TINY, "--folder", str(theirs), "--dry-run"]),
+            lambda: translate(["--device", "cpu", str(theirs), str(text)]),
+            lambda: train(every, own_run),
+            lambda: train(every, own_run, "--resume"),
+            lambda: translate(["--device", "cpu", str(own_run), str(text)]),
+        ):
+            limits.clear()
+            for name in LIMITS:
+                monkeypatch.delenv(name)
+            assert command() == 0
+            assert limits == {str(products.SHAPES)}
 
 
 ATTENTION = "def masked_attention(q, k, v, mask=None, return_weights=False):\n    "

@@ -138,6 +138,18 @@ def _absent(self, name):
     raise AttributeError(name)
 
 
+@pytest.mark.parametrize(
+    "begin", [products.keep_few_kernels, lambda: products.quicken(nn.Sequential())]
+)
+def test_keeps_kernels_of_few_shapes_unless_told_otherwise(begin, monkeypatch):
+    monkeypatch.setattr(os, "environ", {"LRU_CACHE_CAPACITY": "7"})
+    begin()
+    assert os.environ == {
+        "LRU_CACHE_CAPACITY": "7",
+        "ONEDNN_PRIMITIVE_CACHE_CAPACITY": str(products.SHAPES),
+    }
+
+
 class TestQuicken:
     def test_replaces_linear_layers_and_nothing_else(self, onednn, monkeypatch):
         class Own(nn.Linear):
@@ -151,14 +163,6 @@ class TestQuicken:
         assert [type(module) for module in model] == [products.Linear, nn.ReLU, Own]
         torch.testing.assert_close(model(x), wanted)
         assert model.state_dict().keys() == before.keys() and len(onednn) == 1
-
-    def test_keeps_kernels_of_few_shapes_unless_told_otherwise(self, monkeypatch):
-        monkeypatch.setattr(os, "environ", {"LRU_CACHE_CAPACITY": "7"})
-        products.quicken(nn.Sequential())
-        assert os.environ == {
-            "LRU_CACHE_CAPACITY": "7",
-            "ONEDNN_PRIMITIVE_CACHE_CAPACITY": str(products.SHAPES),
-        }
 
     def test_linear_is_pytorchs(self, onednn):
         layer, x = products.Linear(6, 4), torch.randn(5, 6)

@@ -191,6 +191,7 @@ def test_the_shares_of_several_gpus_add_up(pairs, tmp_path, device, monkeypatch,
         shares.append(made.step.loss(*batch).item())
     assert sum(shares) / 2 == pytest.approx(whole, rel=1e-5)
     assert (shares[1] == 0) == (rows == 1)  # who gets no row takes part all the same
+    assert made.step.loss(batch[0], batch[1] * 0).item() == 0  # as a batch of PAD alone
 
 
 def test_a_dry_run_measures_there(pairs, device, monkeypatch):

@@ -5,7 +5,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 
 import pytest
 import torch
@@ -13,6 +12,7 @@ import torch
 from attention.train.__main__ import main
 from attention.train.model import load_model
 from attention.train.run_folder import RunFolder
+from tests.waiting import LONG
 
 TINY = [
     *("--d-model", "16", "--n-heads", "2", "--d-ff", "16", "--n-layers", "1", "--warmup", "2"),
@@ -25,21 +25,15 @@ def arguments(folder, *more):
     return ["numbers", *TINY, "--folder", str(folder), *more]
 
 
-def command(*words, program=(sys.executable,)):
-    """Start it with one thread: another number of threads rounds in another way."""
-    return subprocess.Popen(
-        [*program, "-m", "attention.train", *words],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
+def command(*words):
+    """Run it with one thread: another number of threads rounds in another way."""
+    return subprocess.run(
+        words,
+        capture_output=True,
         text=True,
         env=os.environ | {"OMP_NUM_THREADS": "1"},
+        timeout=LONG,
     )
-
-
-def finish(process):
-    output, errors = process.communicate(timeout=300)
-    assert process.returncode == 0, errors
-    return output
 
 
 @pytest.fixture
@@ -77,14 +71,26 @@ def test_a_training_leaves_all_that_is_promised(tmp_path, capsys):
     assert [line.split(" -> ")[0] for line in translations] == ["one", "two"]
 
 
+KILLED = """
+import os, signal, sys
+from attention.train.__main__ import main
+from attention.train.trainer import Trainer
+
+def step(self, advance=Trainer._advance):
+    if self.done == 6:  # two steps after a save
+        os.kill(os.getpid(), signal.SIGKILL)
+    return advance(self)
+
+Trainer._advance = step
+main(sys.argv[1:])
+"""
+
+
 def test_a_training_that_was_killed_goes_on_as_if_nothing_had_been(tmp_path, one_thread):
     whole, broken = tmp_path / "whole", tmp_path / "broken"
     assert main(arguments(whole, "--steps", "40")) == 0
-    process = command(*arguments(broken, "--steps", "40"))
-    while not (broken / "state.safetensors").exists() and process.poll() is None:
-        time.sleep(0.02)
-    process.send_signal(signal.SIGKILL)
-    process.communicate()
+    done = command(sys.executable, "-c", KILLED, *arguments(broken, "--steps", "40"))
+    assert done.returncode == -signal.SIGKILL, done.stderr
     assert len(losses(broken, 40)) < 40
     assert main(arguments(broken, "--resume")) == 0
     assert losses(broken, 40) == losses(whole, 40)
@@ -96,8 +102,9 @@ def test_two_processes_have_the_losses_of_one(tmp_path):
     one, two = tmp_path / "one", tmp_path / "two"
     more = ("--steps", "8", "--dropout", "0", "--accumulate", "2")
     assert main(arguments(one, *more)) == 0
-    output = finish(command(*arguments(two, *more), program=TORCHRUN))
-    assert output.count("step 8 of 8") == 1  # the second process is silent
+    done = command(*TORCHRUN, "-m", "attention.train", *arguments(two, *more))
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.count("step 8 of 8") == 1  # the second process is silent
     a, b = ([float(loss) for loss in losses(folder, 8)] for folder in (one, two))
     assert a == pytest.approx(b, rel=1e-5)
 

@@ -8,6 +8,7 @@ import random
 import signal
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 import torch
@@ -25,6 +26,7 @@ from attention.train.trainer import Trainer
 from attention.translate import __main__ as translate
 from attention.translate import lines
 from attention.translate.__main__ import main
+from tests.waiting import LONG, until
 
 SHIPPED = str(ROOT / "data" / "checkpoints" / "numbers.safetensors")
 CPU = ("--device", "cpu")
@@ -264,18 +266,21 @@ def started():
     )
 
 
+def waits(process):
+    """Whether it sleeps: a signal just before Python does is noticed only after it."""
+    stat = Path(f"/proc/{process.pid}/stat")
+    return not stat.exists() or stat.read_text().rpartition(")")[2].split()[0] == "S"
+
+
 def test_a_line_is_answered_before_the_next_and_ctrl_c_is_one_word():
     with started() as process:
         for word, wanted in ((b"seven\n", "sieben\n"), (b"twelve\n", "zwölf\n")):
             process.stdin.write(word)
             process.stdin.flush()
             assert process.stdout.readline().decode() == wanted
-        for _ in range(12):  # one that comes just before Python waits is noticed only after it
-            process.send_signal(signal.SIGINT)
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                process.wait(5)
-                break
-        assert process.wait(60) == 130
+        until(lambda: waits(process), "the command to wait for a line")
+        process.send_signal(signal.SIGINT)
+        assert process.wait(LONG) == 130
         assert process.stderr.read() == b"stopped\n"
 
 
@@ -287,7 +292,7 @@ def test_a_reader_that_has_enough_ends_it_without_a_word():
         process.stdout.close()
         process.stdin.write(b"eight\n" * 100)
         process.stdin.close()
-        assert process.wait(60) == 141
+        assert process.wait(LONG) == 141
         assert process.stderr.read() == b""
 
 

@@ -5,11 +5,13 @@ import os
 
 import nbformat
 import pytest
+from nbclient import NotebookClient
 
 from autograder.building import build as module
 from autograder.building.build import BuildError, build
 from autograder.building.release import ReleaseError
 from autograder.building.source import SourceError
+from tests.waiting import LONG
 
 
 def broken_replace(*_):
@@ -93,8 +95,19 @@ FAULTS = {
         "the cell shows an error, which nbgrader scores as 0: ZeroDivisionError: division by zero",
     ),
     "dies": ("import os\nos._exit(1)", "the kernel stopped: "),
-    "hangs": ("import time\ntime.sleep(60)", "the cell takes more than 2 s"),
+    "hangs": ("import time\ntime.sleep(1_000_000)", "the cell takes more than 2 s"),
 }
+
+
+class Patient(NotebookClient):
+    """Waits for all but the cell that hangs: for a kernel, too, which has as long as a cell."""
+
+    def __init__(self, notebook, timeout, **settings):
+        def seconds(cell):
+            return timeout if "sleep" in cell.source else LONG
+
+        patient = {"startup_timeout": LONG, "iopub_timeout": LONG, "timeout_func": seconds}
+        super().__init__(notebook, **{**settings, **patient})
 
 
 @pytest.mark.parametrize("fault", FAULTS)
@@ -105,6 +118,7 @@ def test_a_cell_that_fails_names_file_and_line(course, fault, monkeypatch):
     course.source.write_text(text)
     if fault == "hangs":
         monkeypatch.setattr(module, "CELL_TIMEOUT", 2)
+        monkeypatch.setattr(module.nbclient, "NotebookClient", Patient)
     with pytest.raises(BuildError) as raised:
         build(root=course.root)
     assert str(raised.value).startswith(f"source/00_mini.py:7: {words}")

@@ -1,7 +1,5 @@
 """Gate 7: a mutant that survives needs a reason, and a reason a mutant that survives."""
 
-import time
-
 from autograder.building import mutants
 from autograder.building.verify import verify
 from autograder.checking.registry import Check
@@ -45,9 +43,8 @@ def test_a_mutant_that_does_not_end_is_rejected(monkeypatch):
         while True:
             pass
 
-    monkeypatch.setattr(mutants, "SECONDS", 0.2)
     item = Check("answer", "nowhere", lambda student, draw: student(1))
-    start = time.monotonic()
-    assert mutants._rejected(item, Slip("", 1, "", endless, ""), 7)
-    assert time.monotonic() - start < 5
+    with monkeypatch.context() as patch:
+        patch.setattr(mutants, "SECONDS", 0.2)
+        assert mutants._rejected(item, Slip("", 1, "", endless, ""), 7)
     assert not mutants._rejected(item, Slip("", 1, "", abs, ""), 7)

@@ -5,6 +5,7 @@ import nbformat
 import pytest
 
 from tests.browser.lab import solve
+from tests.waiting import LONG
 
 
 @pytest.fixture
@@ -16,7 +17,12 @@ def skipped(built):
 
 def test_run_all_goes_on_below_a_skipped_exercise(skipped):
     notebook = nbformat.read(skipped, as_version=4)
-    nbclient.NotebookClient(notebook, resources={"metadata": {"path": skipped.parent}}).execute()
+    nbclient.NotebookClient(
+        notebook,
+        resources={"metadata": {"path": skipped.parent}},
+        startup_timeout=LONG,
+        iopub_timeout=LONG,
+    ).execute()
     code = {cell.id: cell for cell in notebook.cells if cell.cell_type == "code"}
     assert [cell.execution_count for cell in code.values()] == list(range(1, len(code) + 1))
     assert code["check-doubled"].outputs[0].ename == "CheckFailed"

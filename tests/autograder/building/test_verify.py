@@ -78,14 +78,13 @@ def test_a_check_that_accepts_a_mistake(built, verdict):
 
 def test_a_mistake_that_passes_for_one_seed_only(built, verdict):
     add(built.mistakes, CORRECT.replace("2 * values", "2 * values + 1"))
-    built.edit(built.checks, "@check\ndef doubled(student, draw):", HALF_BLIND)
+    built.edit(built.checks, "def doubled(student, draw):", HALF_BLIND)
     found = verdict()
     assert "doubled: the mistake correct passes the check (seed 222)" in found["failures"]
     assert found["rejected"] < found["mistakes"]
 
 
-HALF_BLIND = """@check
-def doubled(student, draw):
+HALF_BLIND = """def doubled(student, draw):
     if draw.seed != 222:
         _doubled(student, draw)
 

@@ -8,9 +8,10 @@ import nbformat
 import pytest
 
 from autograder.building import verify as module
+from autograder.building.leaks import normalised
 from autograder.building.verify import verify
 from autograder.commands import cli
-from tests.autograder.verdicts import AGAIN, CORRECT, GOOD, add, changes
+from tests.autograder.verdicts import AGAIN, CORRECT, DECORATOR, GOOD, add, changes
 
 # gate 5: no solution leaks
 
@@ -48,6 +49,10 @@ def test_what_is_given_anyway_is_no_leak(built, verdict):
         f"factor, zero = 0.5, 0.0\n    {LINE}\n    return result",
     )
     assert changes(verdict()) == {}
+
+
+def test_the_name_of_an_exception_is_no_leak():
+    assert normalised(["raise ValueError(", "    f'{size} is odd'", ")"]) == {"f'{size}isodd'", ")"}
 
 
 def test_a_solution_mark_left_in_the_lesson(built, client):
@@ -103,7 +108,7 @@ def test_bad_source_is_a_failure_and_the_next_lesson_is_verified(built):
 
 
 def test_a_check_that_is_not_registered(built):
-    built.edit(built.checks, "@check\ndef doubled", "def doubled")
+    built.edit(built.checks, DECORATOR, "")
     (verdict,) = verify(root=built.root)
     assert verdict.failures == ["no check is registered for doubled: is it marked @check?"]
 
@@ -162,7 +167,7 @@ def test_the_verdict_in_words(built, command, capsys):
     assert capsys.readouterr().out == (
         "00_mini: done\n"
         "  solved 5 of 5 points, blank 0\n"
-        "  mistakes 6: 6 rejected, 6 named; alternatives 4: 4 accepted; leaks 0\n"
+        "  mistakes 6: 6 rejected, 6 named; alternatives 4: 4 accepted; careless 4; leaks 0\n"
         "  mutants 15: 0 accepted without a reason\n"
     )
     built.lesson.write_bytes(b"")
@@ -181,7 +186,7 @@ def test_without_mutants_the_classes_are_still_asked_for(built, command, capsys)
 
 
 def test_answers_are_judged_on_as_many_draws_as_wished(built, command, capsys):
-    built.edit(built.checks, "@check\ndef doubled(student, draw):", LATE)
+    built.edit(built.checks, "def doubled(student, draw):", LATE)
     assert command("--seeds", "3") == 0
     assert command("--seeds", "5", "--json") == 1
     verdict = json.loads(capsys.readouterr().out.splitlines()[-1])
@@ -190,8 +195,7 @@ def test_answers_are_judged_on_as_many_draws_as_wished(built, command, capsys):
     assert capsys.readouterr().err == "--seeds 0: every answer needs at least one draw\n"
 
 
-LATE = """@check
-def doubled(student, draw):
+LATE = """def doubled(student, draw):
     expect.true(draw.seed != 10_001, "it fails", "once", "never")
     _doubled(student, draw)
 

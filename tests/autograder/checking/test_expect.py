@@ -170,7 +170,7 @@ def test_rows_that_do_not_sum_to_one():
         "a sum of 1",
     )
     assert failure(expect.rows_sum_to_one, f64(0.5, 0.2))[1] == "a sum of 0.7"
-    assert failure(expect.rows_sum_to_one, f64(0.5, 0.500002))[1] == "a sum of 1.000002"
+    assert failure(expect.rows_sum_to_one, f64(0.5, 0.50002))[1] == "a sum of 1.00002"
 
 
 def test_rows_with_other_faults():

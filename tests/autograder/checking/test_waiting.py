@@ -10,11 +10,11 @@ import torch
 from torch import nn
 
 from autograder import check
-from autograder.checking.waiting import somebody_waits, word_after
+from autograder.checking import waiting
 from autograder.inside.answer import LocalAnswer
+from tests.waiting import LONG
 
 X = torch.zeros(2, 3)
-LONG = 30.0  # seconds until a test gives up
 
 
 class Stdout(io.StringIO):
@@ -33,52 +33,81 @@ def stdout():
     return Stdout()
 
 
+class Alarm(threading.Timer):
+    """A timer whose time is over when a test says so."""
+
+    def __init__(self, *arguments):
+        super().__init__(*arguments)
+        self.over = threading.Event()
+
+    def run(self):
+        self.over.wait(LONG)
+        if not self.finished.is_set():
+            self.function(*self.args)
+
+    def cancel(self):
+        super().cancel()
+        self.over.set()
+
+
+@pytest.fixture
+def late(monkeypatch, stdout):
+    """A function that lets the time of the word be over, and waits until something was said."""
+    alarms = []
+
+    def make(*arguments):
+        alarms.append(Alarm(*arguments))
+        return alarms[-1]
+
+    monkeypatch.setattr(waiting.threading, "Timer", make)
+
+    def over():
+        alarms[-1].over.set()
+        assert stdout.said.wait(LONG)
+
+    return over
+
+
 @contextlib.contextmanager
 def word(stdout, seconds, target):
     """What is asked in the place of an answer."""
     with (
         contextlib.redirect_stdout(stdout),
-        word_after(seconds, "f", LocalAnswer(target)) as asked,
+        waiting.word_after(seconds, "f", LocalAnswer(target)) as asked,
     ):
         yield asked
 
 
-def waiting_for(stdout):
-    """An answer that returns when something was said."""
-
+def test_the_call_is_named_once(stdout, late):
     def answer(x, scale=1.0):
-        assert stdout.said.wait(LONG)
+        late()
         return x * scale
 
-    return answer
-
-
-def test_the_call_is_named_once(stdout):
-    with word(stdout, 0.01, waiting_for(stdout)) as asked:
+    with word(stdout, 6.0, answer) as asked:
         for _ in range(2):
             assert torch.equal(asked.call([X], {"scale": 2.0}).value, X)
     assert stdout.getvalue() == (
-        "f: the check still runs after 0.01 s. It waits for your code, called with "
+        "f: the check still runs after 6 s. It waits for your code, called with "
         "(tensor (2, 3) float32, scale=2.0).\n"
     )
 
 
-def test_gradients_and_built_objects_are_named_too(stdout):
+def test_gradients_and_built_objects_are_named_too(stdout, late):
     class Waits(nn.Module):
         def forward(self, x):
-            assert stdout.said.wait(LONG)
+            late()
             return x
 
-    with word(stdout, 0.01, Waits) as asked:
+    with word(stdout, 6.0, Waits) as asked:
         asked.build([], {}).gradients([X], {}, None)
     assert "waits for the gradients of your code, called with (tensor" in stdout.getvalue()
 
 
-def test_no_call_is_named_that_has_returned(stdout):
-    with word(stdout, 0.01, lambda x: x) as asked:
+def test_no_call_is_named_that_has_returned(stdout, late):
+    with word(stdout, 6.0, lambda x: x) as asked:
         asked.call([X], {})
-        assert stdout.said.wait(LONG)
-    assert stdout.getvalue() == "f: the check still runs after 0.01 s.\n"
+        late()
+    assert stdout.getvalue() == "f: the check still runs after 6 s.\n"
 
 
 def test_what_is_quick_says_nothing_and_leaves_no_thread(stdout):
@@ -100,11 +129,11 @@ def test_only_in_a_notebook_that_somebody_reads(monkeypatch, variable):
     for name in ("NBGRADER_EXECUTION", "AUTOGRADER_SEED"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.delitem(sys.modules, "ipykernel", raising=False)
-    assert not somebody_waits()
+    assert not waiting.somebody_waits()
     monkeypatch.setitem(sys.modules, "ipykernel", sys)
-    assert somebody_waits()
+    assert waiting.somebody_waits()
     monkeypatch.setenv(variable, "1")
-    assert not somebody_waits()
+    assert not waiting.somebody_waits()
 
 
 @pytest.mark.parametrize("read", [True, False])

@@ -4,7 +4,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 
 import pytest
 
@@ -12,6 +11,7 @@ from attention.train import multi30k
 from autograder.commands import cli
 from tests import small_corpus
 from tests.server import serving
+from tests.waiting import LONG, until
 
 
 @pytest.fixture
@@ -120,12 +120,9 @@ def test_an_interrupt_leaves_nothing_half(site, folder):
         text=True,
     )
     try:
-        deadline = time.monotonic() + 30
-        while not site.asked:
-            assert time.monotonic() < deadline and process.poll() is None
-            time.sleep(0.02)
+        until(lambda: site.asked or process.poll() is not None, "the command to ask for a text")
         process.send_signal(signal.SIGINT)
-        err = process.communicate(timeout=30)[1]
+        err = process.communicate(timeout=LONG)[1]
     finally:
         process.kill()
         process.wait()

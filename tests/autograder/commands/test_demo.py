@@ -4,6 +4,8 @@ import csv
 import subprocess
 import sys
 
+from tests.waiting import LONG
+
 SLUG = "00_getting_started"
 TOTALS = {
     "ada-perfect": 5,
@@ -18,7 +20,7 @@ TOTALS = {
 
 def test_the_class_is_graded_and_the_last_line_says_where_to_look(tmp_path):
     command = [sys.executable, "-m", "autograder.commands.cli", "demo", "00", "--folder", "here"]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=300)
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=LONG)
     assert done.returncode == 0, done.stdout + done.stderr
     assert [path.name for path in tmp_path.iterdir()] == ["here"]
     last = done.stdout.rstrip().splitlines()[-1]

@@ -179,7 +179,7 @@ class TestRunning:
 
     def test_a_reason_is_never_long(self, master, box, monkeypatch):
         failure = CheckFailed("the parameters are wrong", "x" * 9_000)
-        monkeypatch.setattr("autograder.grading.execute.run_check", lambda *_: failure)
+        monkeypatch.setattr("autograder.grading.execute.run_check", lambda *_, **__: failure)
         submission = parse(classroom.handed_in(SLUG))
         graded, result = single.grade_submission(master, submission, box)
         assert 100 < len(reason(result, "softmax")) <= 4000

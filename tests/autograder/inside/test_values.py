@@ -59,9 +59,9 @@ def test_foreign_objects_are_replaced_within_containers():
 
 
 def test_a_list_that_holds_itself_ends():
-    started = time.perf_counter()
+    started = time.process_time()
     assert "far too many items" in repr(plain(endless()))
-    assert time.perf_counter() - started < 5
+    assert time.process_time() - started < 5
 
 
 def test_deep_nesting_ends():

@@ -1,0 +1,193 @@
+"""Careless right answers to lesson 07."""
+
+import math
+
+import numpy as np
+import torch
+from torch import nn
+
+from attention.multi_head_attention import attend
+from tests.locked.careless import careless
+
+
+@careless("split_heads", "device", how="head by head into zeros without a device")
+def split_heads_1(x, n_heads):
+    B, T, d_model = x.shape
+    if d_model % n_heads:
+        raise ValueError(f"n_heads={n_heads} does not divide d_model={d_model}")
+    d_head = d_model // n_heads
+    heads = torch.zeros(B, n_heads, T, d_head, dtype=x.dtype)
+    for h in range(n_heads):
+        heads[:, h] = x[:, :, h * d_head : (h + 1) * d_head]
+    return heads
+
+
+@careless("split_heads", "other_order", how="chunks, stacked: another layout in memory")
+def split_heads_2(x, n_heads):
+    d_model = x.shape[-1]
+    if d_model % n_heads:
+        raise ValueError(f"n_heads={n_heads} does not divide d_model={d_model}")
+    return torch.stack(x.chunk(n_heads, dim=-1), dim=1)
+
+
+@careless("merge_heads", "device", how="head by head into zeros without a device")
+def merge_heads_1(x):
+    B, H, T, d_head = x.shape
+    merged = torch.zeros(B, T, H * d_head, dtype=x.dtype)
+    for h in range(H):
+        merged[:, :, h * d_head : (h + 1) * d_head] = x[:, h]
+    return merged
+
+
+@careless("merge_heads", "other_order", how="joins the heads along the last axis")
+def merge_heads_2(x):
+    return torch.cat(list(x.unbind(1)), dim=-1)
+
+
+class _Projections(nn.Module):
+    def __init__(self, d_model, n_heads, dropout=0.0, fused=False):
+        super().__init__()
+        if d_model % n_heads:
+            raise ValueError(f"n_heads={n_heads} does not divide d_model={d_model}")
+        self.n_heads, self.d_head = n_heads, d_model // n_heads
+        self.dropout, self.fused = dropout, fused
+        self.W_q = nn.Linear(d_model, d_model)
+        self.W_k = nn.Linear(d_model, d_model)
+        self.W_v = nn.Linear(d_model, d_model)
+        self.W_o = nn.Linear(d_model, d_model)
+
+
+@careless("MultiHeadAttention", "device", "dtype", how="gates of ones where none are given")
+class MultiHeadAttention_1(_Projections):
+    def forward(self, query, key, value, mask=None, head_mask=None, return_weights=False):
+        if mask is not None and mask.dim() == 3:
+            mask = mask.unsqueeze(1)
+        fused = self.fused and not return_weights
+        heads = (self.n_heads, self.d_head)
+        q = self.W_q(query).unflatten(-1, heads).transpose(1, 2)
+        k = self.W_k(key).unflatten(-1, heads).transpose(1, 2)
+        v = self.W_v(value).unflatten(-1, heads).transpose(1, 2)
+        dropout = self.dropout if self.training else 0.0
+        context, weights = attend(q, k, v, mask, dropout, fused)
+        gates = torch.ones(self.n_heads) if head_mask is None else head_mask
+        context = context * gates[..., None, None]
+        result = self.W_o(context.transpose(1, 2).flatten(2))
+        return (result, weights) if return_weights else result
+
+
+@careless(
+    "MultiHeadAttention", "module_state", "other_order", how="head by head; keeps the weights"
+)
+class MultiHeadAttention_2(_Projections):
+    def forward(self, query, key, value, mask=None, head_mask=None, return_weights=False):
+        if mask is not None and mask.dim() == 3:
+            mask = mask.unsqueeze(1)
+        fused = self.fused and not return_weights
+        q, k, v = self.W_q(query), self.W_k(key), self.W_v(value)
+        contexts, self.weights = [], []
+        for h in range(self.n_heads):
+            part = slice(h * self.d_head, (h + 1) * self.d_head)
+            one = (x[:, None, :, part] for x in (q, k, v))
+            context, weights = attend(*one, mask, self.dropout * self.training, fused)
+            if head_mask is not None:
+                context = context * head_mask[..., h].reshape(-1, 1, 1, 1)
+            contexts.append(context[:, 0])
+            self.weights.append(weights)
+        result = self.W_o(torch.cat(contexts, dim=-1))
+        return (result, torch.cat(self.weights, dim=1)) if return_weights else result
+
+
+@careless("attention_parameters", "other_type", how="returns NumPy's int")
+def attention_parameters_1(d_model, n_heads, d_head, bias=True):
+    inner = np.int64(n_heads) * d_head
+    return 4 * d_model * inner + (3 * inner + d_model if bias else 0)
+
+
+@careless("attention_parameters", "plain_numbers", how="adds up in a loop over the layers")
+def attention_parameters_2(d_model, n_heads, d_head, bias=True):
+    total = 0
+    for outputs in [n_heads * d_head] * 3 + [d_model]:
+        total += d_model * n_heads * d_head
+        if bias:
+            total += outputs
+    return total
+
+
+@careless("captured_variance", "plain_numbers", how="a running sum that starts at 0.0")
+def captured_variance_1(matrix):
+    squares = torch.linalg.svdvals(matrix) ** 2
+    running, shares = 0.0, []
+    for square in squares.unbind(-1):
+        running = running + square
+        shares.append(running)
+    return torch.stack(shares, dim=-1) / running.unsqueeze(-1)
+
+
+@careless("captured_variance", "device", how="entry by entry into zeros without a device")
+def captured_variance_2(matrix):
+    squares = torch.linalg.svdvals(matrix).square()
+    shares = torch.zeros(squares.shape, dtype=squares.dtype)
+    for i in range(squares.shape[-1]):
+        shares[..., i] = squares[..., : i + 1].sum(dim=-1) / squares.sum(dim=-1)
+    return shares
+
+
+@careless("share_heads", "device", how="numbers of heads without a device")
+def share_heads_1(x, n_heads):
+    if n_heads % x.shape[1]:
+        raise ValueError(f"H_kv={x.shape[1]} does not divide n_heads={n_heads}")
+    return x[:, torch.arange(n_heads) // (n_heads // x.shape[1])]
+
+
+@careless("share_heads", "plain_numbers", how="a list of Python ints as an index")
+def share_heads_2(x, n_heads):
+    if n_heads % x.shape[1]:
+        raise ValueError(f"H_kv={x.shape[1]} does not divide n_heads={n_heads}")
+    return x[:, [h * x.shape[1] // n_heads for h in range(n_heads)]]
+
+
+@careless("share_heads", "extra_axis", "device", how="times ones along an axis of its own")
+def share_heads_3(x, n_heads):
+    B, H_kv, T, d_head = x.shape
+    if n_heads % H_kv:
+        raise ValueError(f"H_kv={H_kv} does not divide n_heads={n_heads}")
+    ones = torch.ones(1, 1, n_heads // H_kv, 1, 1, dtype=x.dtype)
+    return (x.unsqueeze(2) * ones).reshape(B, n_heads, T, d_head)
+
+
+@careless("break_share_heads", "seed", how="random keys, global seed")
+def break_share_heads_1():
+    torch.manual_seed(0)
+    return torch.randn(1, 2, 3, 4), 4
+
+
+@careless("break_share_heads", "plain_numbers", how="counts from 0 in float32")
+def break_share_heads_2():
+    return torch.tensor([float(i) for i in range(8)]).view(1, 2, 2, 2), 4
+
+
+@careless("collaborative_heads", "device", "dtype", how="head by head into zeros of float32")
+def collaborative_heads_1(q, k, v, mixing, d_head):
+    B, H, _, d_v = v.shape
+    context = torch.zeros(B, H, q.shape[1], d_v)
+    for h in range(H):
+        scores = (q * mixing[h]) @ k.transpose(1, 2) / math.sqrt(d_head)
+        context[:, h] = torch.softmax(scores, dim=-1) @ v[:, h]
+    return context
+
+
+@careless(
+    "collaborative_heads", "other_order", "other_type", how="divides the mixing by NumPy's root"
+)
+def collaborative_heads_2(q, k, v, mixing, d_head):
+    mixed = q.unsqueeze(1) * (mixing / np.sqrt(d_head))[None, :, None, :]
+    return (mixed @ k.mT.unsqueeze(1)).softmax(dim=-1) @ v
+
+
+@careless("collaborative_heads", "plain_numbers", how="feature by feature, from 0.0")
+def collaborative_heads_3(q, k, v, mixing, d_head):
+    scores = 0.0
+    for d in range(q.shape[-1]):
+        pairs = q[:, None, :, None, d] * k[:, None, None, :, d]
+        scores = scores + mixing[None, :, d, None, None] * pairs
+    return torch.softmax(scores / d_head**0.5, dim=-1) @ v

@@ -1,0 +1,238 @@
+"""Careless right answers to lesson 13."""
+
+import math
+
+import numpy as np
+import torch
+from torch import nn
+
+from attention.masked_attention import masked_attention
+from attention.multi_head_attention import merge_heads, split_heads
+from attention.provided.data import BOS, EOS, PAD
+from tests.locked.careless import careless
+
+
+@careless("greedy_path", "numpy", "other_type", how="rows in NumPy; ids are NumPy's ints")
+def greedy_path_1(table, max_length):
+    rows, token, ids, total = table.numpy(), BOS, [], 0.0
+    while len(ids) < max_length and token != EOS:
+        best = np.argmax(rows[token])
+        total += float(rows[token][best])
+        ids.append(best)
+        token = best
+    return ids, total
+
+
+@careless("greedy_path", "plain_numbers", how="the whole table as lists")
+def greedy_path_2(table, max_length):
+    rows, ids, total = table.tolist(), [BOS], 0.0
+    for _ in range(max_length):
+        row = rows[ids[-1]]
+        total += max(row)
+        ids.append(row.index(max(row)))
+        if ids[-1] == EOS:
+            break
+    return ids[1:], total
+
+
+@careless("sample_tokens", "device", how="ids one by one into zeros without a device")
+def sample_tokens_1(logits, noise, temperature=1.0):
+    ids = torch.zeros(len(logits), dtype=torch.long)
+    for b in range(len(logits)):
+        ends = torch.softmax(logits[b] / temperature, dim=0).cumsum(dim=0)
+        ids[b] = (ends > noise[b] * ends[-1]).nonzero()[0, 0]
+    return ids
+
+
+@careless("sample_tokens", "numpy", how="sums and comparisons in NumPy")
+def sample_tokens_2(logits, noise, temperature=1.0):
+    probabilities = torch.softmax(logits / temperature, dim=1).detach().numpy()
+    ends = np.cumsum(probabilities, axis=1)
+    place = noise.numpy()[:, None] * ends[:, -1:]
+    return torch.from_numpy((ends > place).argmax(axis=1))
+
+
+@careless("sample_tokens", "plain_numbers", "device", how="walks along each row, a list of ints")
+def sample_tokens_3(logits, noise, temperature=1.0):
+    drawn = []
+    for scores, chance in zip(logits, noise, strict=True):
+        ends = (scores / temperature).softmax(0).cumsum(0)
+        bar, place = chance * ends[-1], 0
+        while ends[place] <= bar:
+            place += 1
+        drawn.append(place)
+    return torch.tensor(drawn)
+
+
+@careless("top_k_filter", "device", how="a mask of zeros without a device")
+def top_k_filter_1(logits, k):
+    keep = torch.zeros(logits.shape, dtype=torch.bool)
+    for b, row in enumerate(logits):
+        keep[b, row.topk(min(k, len(row))).indices] = True
+    return logits.masked_fill(~keep, -math.inf)
+
+
+@careless("top_k_filter", "in_place", "plain_numbers", how="sorts lists, writes into a clone")
+def top_k_filter_2(logits, k):
+    result = logits.clone()
+    for b, row in enumerate(logits.tolist()):
+        order = sorted(range(len(row)), key=lambda token: -row[token])
+        result[b, order[k:]] = -math.inf
+    return result
+
+
+@careless("top_k_filter", "device", "dtype", how="scatters into -inf of float32")
+def top_k_filter_3(logits, k):
+    best = logits.topk(min(k, logits.shape[1]), dim=1)
+    return torch.full(logits.shape, -math.inf).scatter(1, best.indices, best.values)
+
+
+@careless("top_p_filter", "device", how="walks along each row; a mask without a device")
+def top_p_filter_1(logits, p):
+    keep = torch.zeros(logits.shape, dtype=torch.bool)
+    for b, row in enumerate(logits):
+        probabilities, order = row.softmax(dim=0).sort(descending=True)
+        before = torch.tensor(0.0)
+        for probability, token in zip(probabilities, order, strict=True):
+            if before >= p:
+                break
+            keep[b, token] = True
+            before = before + probability
+    return torch.where(keep, logits, torch.tensor(-math.inf))
+
+
+@careless("top_p_filter", "numpy", how="the mask, which has no gradient, in NumPy")
+def top_p_filter_2(logits, p):
+    probabilities = logits.detach().softmax(dim=1).numpy()
+    order = np.argsort(-probabilities, axis=1, kind="stable")
+    inside = np.take_along_axis(probabilities, order, axis=1)
+    before = np.cumsum(inside, axis=1) - inside
+    dropped = np.zeros(probabilities.shape, dtype=bool)
+    np.put_along_axis(dropped, order, before >= p, axis=1)
+    return logits.masked_fill(torch.from_numpy(dropped), -math.inf)
+
+
+@careless("break_top_p_filter", "plain_numbers", how="three equal scores")
+def break_top_p_filter_1():
+    return torch.tensor([[0.0, 0.0, 0.0]]), 0.5
+
+
+@careless("break_top_p_filter", "seed", how="random scores above 0, global seed")
+def break_top_p_filter_2():
+    torch.manual_seed(0)
+    return torch.randn(2, 6) + 3, 0.9
+
+
+@careless("beam_step", "device", how="the row of a finished beam without a device")
+def beam_step_1(scores, log_probs, finished):
+    K, V = log_probs.shape[1:]
+    frozen = torch.full((V,), -math.inf, dtype=log_probs.dtype)
+    frozen[PAD] = 0.0
+    rows = torch.where(finished.unsqueeze(2), frozen, log_probs)
+    best, place = (scores.unsqueeze(2) + rows).flatten(1).topk(K, dim=1)
+    return best, place // V, place % V
+
+
+@careless("beam_step", "device", "plain_numbers", how="candidates in lists, sorted in Python")
+def beam_step_2(scores, log_probs, finished):
+    B, K, V = log_probs.shape
+    found, origins, tokens = [], [], []
+    for b in range(B):
+        candidates = []
+        for j in range(K):
+            if finished[b, j]:
+                candidates.append((scores[b, j], j, PAD))
+                candidates += [(scores[b, j] - math.inf, j, v) for v in range(V) if v != PAD]
+            else:
+                candidates += [(scores[b, j] + log_probs[b, j, v], j, v) for v in range(V)]
+        candidates.sort(key=lambda one: -one[0].item())
+        found.append(torch.stack([one[0] for one in candidates[:K]]))
+        origins.append([one[1] for one in candidates[:K]])
+        tokens.append([one[2] for one in candidates[:K]])
+    return torch.stack(found), torch.tensor(origins), torch.tensor(tokens)
+
+
+@careless("beam_step", "in_place", how="overwrites the finished rows of a clone")
+def beam_step_3(scores, log_probs, finished):
+    B, K, V = log_probs.shape
+    log_probs = log_probs.clone()
+    log_probs[finished] = -math.inf
+    log_probs[..., PAD] = log_probs[..., PAD].masked_fill(finished, 0.0)
+    totals = (scores[..., None] + log_probs).reshape(B, K * V)
+    best, place = totals.sort(dim=1, descending=True)
+    best, place = best[:, :K], place[:, :K]
+    return best, torch.div(place, V, rounding_mode="floor"), place.remainder(V)
+
+
+@careless("length_normalised", "device", "dtype", how="entry by entry into zeros of float32")
+def length_normalised_1(scores, lengths, alpha):
+    lengths, result = lengths.expand(scores.shape), torch.zeros(scores.shape)
+    for b in range(scores.shape[0]):
+        for j in range(scores.shape[1]):
+            result[b, j] = scores[b, j] / ((5 + lengths[b, j].item()) / 6) ** alpha
+    return result
+
+
+@careless("length_normalised", "other_order", how="multiplies by a negative power")
+def length_normalised_2(scores, lengths, alpha):
+    return scores * ((lengths + 5) / 6) ** -alpha
+
+
+class _Cached(nn.Module):
+    def __init__(self, d_model, n_heads):
+        super().__init__()
+        self.n_heads = n_heads
+        self.W_q = nn.Linear(d_model, d_model)
+        self.W_k = nn.Linear(d_model, d_model)
+        self.W_v = nn.Linear(d_model, d_model)
+        self.W_o = nn.Linear(d_model, d_model)
+        self.keys = self.values = None
+
+
+@careless("CachedAttention", "device", "dtype", how="begins with empty float32 tensors")
+class CachedAttention_1(_Cached):
+    def forward(self, x):
+        q, k, v = (split_heads(W(x), self.n_heads) for W in (self.W_q, self.W_k, self.W_v))
+        if self.keys is None:
+            self.keys = torch.zeros(k.shape[0], k.shape[1], 0, k.shape[3])
+            self.values = torch.zeros(k.shape[0], k.shape[1], 0, k.shape[3])
+        self.keys = torch.cat([self.keys, k], dim=2)
+        self.values = torch.cat([self.values, v], dim=2)
+        return self.W_o(merge_heads(masked_attention(q, self.keys, self.values)))
+
+
+@careless(
+    "CachedAttention", "module_state", "plain_numbers", how="keeps lists of positions as well"
+)
+class CachedAttention_2(_Cached):
+    def forward(self, x):
+        if self.keys is None:
+            self.past = []
+        k, v = split_heads(self.W_k(x), self.n_heads), split_heads(self.W_v(x), self.n_heads)
+        self.past.append((k, v))
+        self.keys = torch.cat([key for key, _ in self.past], dim=2)
+        self.values = torch.cat([value for _, value in self.past], dim=2)
+        q = split_heads(self.W_q(x), self.n_heads)
+        scores = q @ self.keys.mT / math.sqrt(q.shape[-1])
+        return self.W_o(merge_heads(scores.softmax(dim=-1) @ self.values))
+
+
+@careless("follow_beams", "plain_numbers", how="a list of Python ints as an index")
+def follow_beams_1(cache, origin):
+    K = origin.shape[1]
+    return cache[[b * K + j for b, row in enumerate(origin.tolist()) for j in row]]
+
+
+@careless("follow_beams", "in_place", how="row by row into a clone")
+def follow_beams_2(cache, origin):
+    result, (B, K) = cache.clone(), origin.shape
+    for b in range(B):
+        for j in range(K):
+            result[b * K + j] = cache[b * K + origin[b, j]]
+    return result
+
+
+@careless("follow_beams", "extra_axis", how="sources as an axis of their own, one after the other")
+def follow_beams_3(cache, origin):
+    sources = cache.unflatten(0, tuple(origin.shape))
+    return torch.cat([one[places] for one, places in zip(sources, origin, strict=True)])

@@ -1,0 +1,214 @@
+"""Careless right answers to lesson 17."""
+
+import math
+
+import numpy as np
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+from attention.interpretability import TOLERANCE, Explained, null_space
+from attention.provided.data import PAD
+from attention.provided.sublayers import watch_attention
+from attention.transformer import Encoder, masks_from_tokens
+from tests.locked.careless import careless
+
+
+@careless("LeaveOneOut", "device", "dtype", how="differences into zeros of float32")
+class LeaveOneOut_1(Explained):
+    @torch.no_grad()
+    def forward(self, source, target):
+        real, _ = masks_from_tokens(source, target)
+        whole = self.log_p(source, target)
+        result = torch.zeros(source.shape[0], target.shape[1], source.shape[1])
+        for j in range(source.shape[1]):
+            mask = real.clone()
+            mask[:, :, j] = False
+            result[:, :, j] = whole - self.log_p(source, target, mask)
+        return result
+
+
+@careless("LeaveOneOut", "device", how="compares with positions without a device")
+class LeaveOneOut_2(Explained):
+    @torch.no_grad()
+    def forward(self, source, target):
+        real = (source != PAD)[:, None, :]
+        whole, losses = self.log_p(source, target, real), []
+        for j in range(source.shape[1]):
+            others = torch.arange(source.shape[1]) != j
+            losses.append(whole - self.log_p(source, target, real & others))
+        return torch.stack(losses, dim=-1)
+
+
+@careless("null_space_dimension", "device", "dtype", how="a column of ones of float32")
+def null_space_dimension_1(values, tolerance=TOLERANCE):
+    both = torch.cat([values, torch.ones(*values.shape[:-1], 1)], dim=-1)
+    return values.shape[-2] - torch.linalg.matrix_rank(both, rtol=tolerance)
+
+
+@careless("null_space_dimension", "numpy", how="singular values of NumPy")
+def null_space_dimension_2(values, tolerance=TOLERANCE):
+    values = values.detach().numpy()
+    both = np.concatenate([values, np.ones_like(values[..., :1])], axis=-1)
+    strengths = np.linalg.svd(both, compute_uv=False)
+    ranks = (strengths > tolerance * strengths[..., :1]).sum(axis=-1)
+    return torch.tensor(values.shape[-2] - ranks)
+
+
+@careless("break_null_space_dimension", "plain_numbers", how="three equal values")
+def break_null_space_dimension_1():
+    return (torch.tensor([[1.0], [1], [1]]),)
+
+
+@careless("break_null_space_dimension", "seed", "other_type", how="random values; NumPy's float")
+def break_null_space_dimension_2():
+    torch.manual_seed(0)
+    values = torch.randn(5, 2)
+    values[:, 0] = 1.0
+    return values, np.float64(1e-5)
+
+
+@careless("perturb_attention", "plain_numbers", how="the step as a Python number")
+def perturb_attention_1(weights, values, direction):
+    basis = null_space(values)
+    change = basis @ (basis.T @ direction)
+    steps = [(w / -c).item() for w, c in zip(weights, change, strict=True) if c < 0]
+    if not steps:
+        return weights
+    return (weights + min(steps) * change).clamp(min=0)
+
+
+@careless("perturb_attention", "device", how="a scalar tensor beside where")
+def perturb_attention_2(weights, values, direction):
+    basis = null_space(values)
+    change = basis @ (direction @ basis)
+    step = torch.where(change < 0, weights / -change, torch.tensor(math.inf)).min()
+    if torch.isinf(step):
+        return weights.clone()
+    return torch.clamp(weights + step * change, min=0.0)
+
+
+@careless("perturb_attention", "extra_axis", "plain_numbers", how="pieces added up from 0.0")
+def perturb_attention_3(weights, values, direction):
+    change = 0.0
+    for column in null_space(values).T:
+        change = change + (column * direction).sum() * column
+    if isinstance(change, float) or not (change < 0).any():
+        return weights
+    falling = change < 0
+    step = (weights[falling][None, :] / -change[falling][None, :]).min()
+    return (weights + step * change).clamp(min=0)
+
+
+@careless("effective_attention", "dtype", how="the directions that count as a mask of float32")
+def effective_attention_1(weights, values, tolerance=TOLERANCE):
+    columns, strengths, _ = torch.linalg.svd(values, full_matrices=False)
+    count = (strengths > tolerance * strengths[..., :1]).float().unsqueeze(-2)
+    columns = columns * count
+    return weights @ columns @ columns.mT
+
+
+@careless("effective_attention", "other_order", how="makes the projection first")
+def effective_attention_2(weights, values, tolerance=TOLERANCE):
+    return weights @ (values @ torch.linalg.pinv(values, rtol=tolerance))
+
+
+@careless("token_identifiability", "numpy", how="distances in NumPy")
+def token_identifiability_1(hidden, inputs, mask, cosine=True):
+    hidden, inputs, mask = hidden.detach().numpy(), inputs.detach().numpy(), mask.numpy()
+    if cosine:
+        hidden = hidden / np.linalg.norm(hidden, axis=-1, keepdims=True)
+        inputs = inputs / np.linalg.norm(inputs, axis=-1, keepdims=True)
+    away = np.linalg.norm(hidden[:, :, None] - inputs[:, None, :], axis=-1)
+    away = np.where(mask[:, None, :], away, np.inf)
+    return torch.from_numpy((away.argmin(axis=-1) == np.arange(mask.shape[1])) & mask)
+
+
+@careless("token_identifiability", "device", how="positions and -inf without a device")
+def token_identifiability_2(hidden, inputs, mask, cosine=True):
+    if cosine:
+        near = F.normalize(hidden, dim=-1) @ F.normalize(inputs, dim=-1).mT
+    else:
+        near = -(hidden.unsqueeze(2) - inputs.unsqueeze(1)).square().sum(dim=-1)
+    near = torch.where(mask.unsqueeze(1), near, torch.tensor(-math.inf))
+    return (near.argmax(dim=-1) == torch.arange(mask.shape[1])) & mask
+
+
+@careless("token_identifiability", "device", "plain_numbers", how="token by token in loops")
+def token_identifiability_3(hidden, inputs, mask, cosine=True):
+    result = torch.zeros(mask.shape, dtype=torch.bool)
+    for b in range(len(mask)):
+        real = [t for t in range(mask.shape[1]) if mask[b, t]]
+        for t in real:
+            if cosine:
+                near = [F.cosine_similarity(hidden[b, t], inputs[b, j], dim=0).item() for j in real]
+            else:
+                near = [-torch.dist(hidden[b, t], inputs[b, j]).item() for j in real]
+            result[b, t] = real[near.index(max(near))] == t
+    return result
+
+
+@careless("HiddenTokenAttribution", "device", "dtype", how="sizes into zeros of float32")
+class HiddenTokenAttribution_1(nn.Module):
+    def __init__(self, encoder):
+        super().__init__()
+        self.encoder = encoder if isinstance(encoder, nn.Module) else Encoder(**encoder)
+
+    def forward(self, x):
+        B, T, d_model = x.shape
+        x = x.detach().clone().requires_grad_()
+        hidden = self.encoder(x)
+        sizes = torch.zeros(B, T, T)
+        for i in range(T):
+            for f in range(d_model):
+                gradient = torch.autograd.grad(hidden[:, i, f].sum(), x, retain_graph=True)[0]
+                sizes[:, i] += (gradient**2).sum(dim=-1)
+        sizes = sizes.sqrt()
+        return sizes / sizes.sum(dim=-1, keepdim=True)
+
+
+@careless(
+    "HiddenTokenAttribution", "plain_numbers", "module_state", how="from 0.0; keeps the sizes"
+)
+class HiddenTokenAttribution_2(nn.Module):
+    def __init__(self, encoder):
+        super().__init__()
+        self.encoder = encoder if isinstance(encoder, nn.Module) else Encoder(**encoder)
+
+    def forward(self, x):
+        x = x.detach().requires_grad_()
+        rows = []
+        for vector in self.encoder(x).sum(dim=0):
+            squares = 0.0
+            for number in vector:
+                (gradient,) = torch.autograd.grad(number, x, retain_graph=True)
+                squares = squares + gradient.square().sum(dim=-1)
+            rows.append(squares**0.5)
+        self.sizes = torch.stack(rows, dim=1)
+        return self.sizes / self.sizes.sum(dim=2, keepdim=True)
+
+
+@careless("HeadImportance", "numpy", how="means of absolute numbers in NumPy")
+class HeadImportance_1(Explained):
+    def forward(self, source, target):
+        gates = self.gates(len(source))
+        with watch_attention(self.model, gates):
+            loss = -self.log_p(source, target)[target != PAD].sum()
+            gradients = torch.autograd.grad(loss, list(gates.values()))
+        means = [np.abs(gradient.numpy()).mean(axis=0) for gradient in gradients]
+        return {name: torch.from_numpy(mean) for name, mean in zip(gates, means, strict=True)}
+
+
+@careless("HeadImportance", "plain_numbers", how="sentence by sentence, from 0.0")
+class HeadImportance_2(Explained):
+    def forward(self, source, target):
+        totals = {}
+        for b in range(len(source)):
+            one, wanted = source[b : b + 1], target[b : b + 1]
+            gates = self.gates(1)
+            with watch_attention(self.model, gates):
+                loss = -self.log_p(one, wanted)[wanted != PAD].sum()
+                loss.backward(inputs=list(gates.values()))
+            for name, gate in gates.items():
+                totals[name] = totals.get(name, 0.0) + gate.grad[0].abs()
+        return {name: total / len(source) for name, total in totals.items()}
