@@ -26,8 +26,12 @@ LESSONS = ("01", "08", "11", "15", "17")
 
 @contextlib.contextmanager
 def busy(count):
-    """So many processes that keep a core busy each, as far as there are cores."""
-    loops = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(count)]
+    """So many processes that keep a core busy each, as far as there are cores.
+
+    Each has a session of its own: Linux may give all of one session no more than one process.
+    """
+    command = [sys.executable, "-c", "while True: pass"]
+    loops = [subprocess.Popen(command, start_new_session=True) for _ in range(count)]
     try:
         yield
     finally:

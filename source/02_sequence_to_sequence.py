@@ -251,7 +251,7 @@ check.shift_right(shift_right)
 #
 # with $N$ the number of letters that are not padding. `F.cross_entropy` can do this; write it out.
 # Leave out what does not count; do not multiply it by 0. A model may forbid PAD with a score of −∞.
-# Then the loss at padding is ∞, and 0 · ∞ is NaN.
+# Then the loss at padding is ∞, and 0 · ∞ is NaN. Logits may be of any size: the loss stays finite.
 #
 # <details><summary>Hint 1 · the idea</summary>
 #

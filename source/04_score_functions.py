@@ -67,7 +67,8 @@ KINDS = ("dot", "scaled_dot", "bilinear", "reduced_rank", "additive")
 # ●●○ medium · 15 minutes · 3 points
 #
 # Write all five for whole batches: queries `(B, T_q, d_q)`, keys `(B, T_k, d_k)`, scores
-# `(B, T_q, T_k)`. Additive scores are imported from lesson 03. Other kinds are refused.
+# `(B, T_q, T_k)`. Additive scores are imported from lesson 03. Other kinds are refused. Gradients
+# flow back to `q`, `k` and the weights, for all of them are learned.
 #
 # <details><summary>Hint 1 · the idea</summary>
 #
@@ -467,7 +468,7 @@ check.local_window(local_window)
 #
 # The weights of local-p: a softmax over the keys inside the window, times a Gaussian around the
 # centre with $\sigma = D/2$. Through this factor a gradient reaches the centre, so that $W_p$ and
-# $v_p$ could be learned; the window alone gives none.
+# $v_p$ could be learned; the window alone gives none. Scores of ±1000 are fine.
 #
 # $$w_{ij} = \text{softmax}_{\,j \text{ in window}}(\text{scores}_{ij})
 # \cdot \exp\!\left(-\frac{(j - p_i)^2}{2\sigma^2}\right)$$

@@ -235,7 +235,8 @@ print("not divided, d = 4096, median:", f"{quarters['not divided'][1, -1]:.1e}")
 # Write equation 1 of *Attention is all you need*. The leading axes can be anything: nothing, a
 # batch, a batch and heads. A `mask` may come with it: bool, `True` where the query **may** look at
 # the key. A forbidden key must get the weight 0, and the others of its row still sum to 1. With
-# `return_weights=True` return the pair `context, weights`.
+# `return_weights=True` return the pair `context, weights`. Scores may be in the hundreds, and
+# gradients flow back to `q`, `k` and `v`.
 #
 # You wrote softmax yourself in lesson 00. From now on `torch.softmax` may do it.
 #

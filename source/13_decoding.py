@@ -183,7 +183,7 @@ print("so noise 0.05 draws a, 0.25 draws b, 0.7 draws d")
 # ●●○ medium · 12 minutes · 2 points
 #
 # Do this for a batch, without a loop over rows. The noise is given, so that every draw can be
-# repeated.
+# repeated. Scores may be large: 1000 and more.
 #
 # <details><summary>Hint 1 · the idea</summary>
 #
@@ -221,7 +221,7 @@ check.sample_tokens(sample_tokens)
 # ### Exercise 13.3 · `top_k_filter`
 # ●○○ easy · 6 minutes · 1 point
 #
-# Keep the k best of each row.
+# Keep the k best of each row. Some scores may be −∞ already.
 #
 # <details><summary>Hint 1 · the idea</summary>
 #
@@ -248,7 +248,8 @@ check.top_k_filter(top_k_filter)
 # ### Exercise 13.4 · `top_p_filter`
 # ●●● hard · 18 minutes · 3 points
 #
-# Keep each row's nucleus, the token that makes the sum reach p included.
+# Keep each row's nucleus, the token that makes the sum reach p included. Some scores may be −∞
+# already.
 #
 # <details><summary>Hint 1 · the idea</summary>
 #
@@ -363,7 +364,7 @@ _ = plots.legend(ax, fontsize=9)
 #
 # Write one step of the search for B sources with K beams each. As each beam must have V candidates
 # now, a **finished** one, which has written EOS, goes on with PAD at a cost of 0, and with nothing
-# else.
+# else. A beam that does not exist yet has the score −∞.
 #
 # <details><summary>Hint 1 · the idea</summary>
 #

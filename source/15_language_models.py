@@ -125,7 +125,7 @@ check.join_text_and_summary(join_text_and_summary)
 # ●●○ medium · 15 minutes · 2 points
 #
 # The tokens are input and target at once, shifted by one. Whether a token counts depends on the
-# token *that is to be predicted*.
+# token *that is to be predicted*. Scores may be large: 1000 and more.
 #
 # <details><summary>Hint 1 · the idea</summary>
 #
@@ -548,7 +548,7 @@ for ax in axes[:2]:
 # ●●○ medium · 10 minutes · 2 points
 #
 # From the scores of E experts for each token, make the weights $g$: k of them sum to 1, the others
-# are 0.
+# are 0. The router learns through these weights.
 #
 # <details><summary>Hint 1 · the idea</summary>
 #
