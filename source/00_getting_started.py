@@ -30,12 +30,12 @@
 # ```
 # autograder check lessons/00_getting_started/00_getting_started.ipynb
 # ```
-# A right answer earns the points of its exercise, a wrong one none; “Right, and careful” below says
-# what lies between. No exercise depends on another one of the same
-# lesson, so you may skip one and come back; only where you are asked to break an answer, yours has
-# to be right first. The pictures do use your functions: below a skipped exercise some stop with
-# `NotImplementedError`. Go on to the next exercise. Stars ★ mark exercises that you may leave
-# out: what a later lesson needs of them is imported there.
+# A right answer earns the points of its exercise, a wrong one none; “Right, and careful” below
+# says what lies between. No exercise depends on another one of the same lesson, so you may skip one
+# and come back; only where you are asked to break an answer, yours has to be right first. The
+# pictures do use your functions: below a skipped exercise some stop with `NotImplementedError`. Go
+# on to the next exercise. Stars ★ mark exercises that you may leave out: what a later lesson needs
+# of them is imported there.
 
 # %% [markdown]
 # The next cell says how far you are in the whole course, and what comes next. It reads your
@@ -152,9 +152,9 @@ check.preview("uniform_average", first_try)
 # ## Right, and careful
 # The text of an exercise says what its answer must do. Good code does a little more, and this
 # course calls that **care**. It makes new tensors on the device of its inputs, with
-# `x.new_zeros(…)` or `device=x.device`, so that it also runs on a GPU. It keeps the dtype that comes
-# in. It leaves its arguments, and the random numbers of others, as they were. And it stays with
-# tensor operations, without NumPy and `.item()`, so that gradients can flow through it.
+# `x.new_zeros(…)` or `device=x.device`, so that it also runs on a GPU. It keeps the dtype that
+# comes in. It leaves its arguments, and the random numbers of others, as they were. And it stays
+# with tensor operations, without NumPy and `.item()`, so that gradients can flow through it.
 #
 # A right answer that lacks care keeps three quarters of its points, or what your instructor has
 # chosen, however much is missing. Here is one:
