@@ -439,7 +439,8 @@ def _starts_small(student):
         what = "the table should start with another random vector for each position"
         expect.true(len(rows) == 100, what, f"{len(rows)} different rows", "100 different rows")
     alike = torch.equal(tables[0]["table"], tables[1]["table"])
-    expect.true(not alike, "two layers start with the same table, which should be random")
+    with expect.care():  # it has seeded the generator of all
+        expect.true(not alike, "two layers start with the same table, which should be random")
 
 
 @check(

@@ -96,7 +96,7 @@ def linear_attention_2(q, k, v):
 def linear_attention_3(q, k, v):
     q, k = positive_features(q), positive_features(k)
     q = q / torch.einsum("...td,...d->...t", q, k.sum(dim=-2)).unsqueeze(-1)
-    return torch.einsum("...td,...de->...past", q, torch.einsum("...sd,...se->...de", k, v))
+    return torch.einsum("...td,...df->...tf", q, torch.einsum("...sd,...sf->...df", k, v))
 
 
 @careless("linear_attention_step", "in_place", how="adds in place to clones")
