@@ -614,13 +614,6 @@ class MakesBosOnTheCpu(_Front):
         return torch.cat([torch.full((len(target), 1), BOS), target[:, :-1]], 1)
 
 
-@careless("Translator")
-class CountsInFloat32(_Front):
-    def places(self, T, d_model, like):
-        places = torch.arange(T, dtype=torch.float32, device=like.device)
-        return sinusoidal_positions(places, d_model)
-
-
 class _Stack(nn.Module):
     """A right Encoder in small methods; `kind` and `forward` make a Decoder of it."""
 

@@ -20,12 +20,12 @@ def stored(path):
     def keep(exercise, **_):
         return lambda target: found.append((exercise, target)) or target
 
-    own = registry.mistake, registry.alternative
-    registry.mistake = registry.alternative = keep
+    own = registry.mistake, registry.alternative, registry.careless
+    registry.mistake = registry.alternative = registry.careless = keep
     try:
         exec(compile(path.read_text(encoding="utf-8"), str(path), "exec"), {"__name__": "__main__"})
     finally:
-        registry.mistake, registry.alternative = own
+        registry.mistake, registry.alternative, registry.careless = own
     return found
 
 
