@@ -81,7 +81,11 @@ def _play_attacks(chosen, options):
     faults += [f"no score for {name}" for name in ungraded]
     for fault in faults:
         print(f"THE GRADING FAILED: {fault}")
-    earners = [attack for attack in chosen if outcomes[attack.name].points]
+    earners = [
+        attack
+        for attack in chosen
+        if attack.earned(outcomes[attack.name].points or 0, ground.most(attack.lesson))
+    ]
     robbed = [attack for attack in chosen if (theirs.get(attack.name) or {}).get("points")]
     print(f"stock nbgrader gave points to {len(robbed)} of {len(chosen)}")
     print(f"earned: {len(earners)} of {len(chosen)}")

@@ -27,7 +27,10 @@ WRONG = "return torch.zeros(2, 2, dtype=torch.float64)"
 
 @dataclass(frozen=True)
 class Attack:
-    """One trick. ``stock`` is False where it is never run against stock nbgrader."""
+    """One trick. ``stock`` is False where it is never run against stock nbgrader.
+
+    ``is_right`` is whether its answers have the right values: they may earn all but the care share.
+    """
 
     name: str
     group: str
@@ -35,12 +38,17 @@ class Attack:
     build: object
     lesson: str = BASIC
     stock: bool = True
+    is_right: bool = False
+
+    def earned(self, points, most):
+        """Whether ``points`` of ``most`` are more than its answers are worth."""
+        return points > (0.75 * most if self.is_right else 0)
 
 
 ATTACKS: dict[str, Attack] = {}
 
 
-def attack(builder=None, *, lesson=BASIC, stock=True):
+def attack(builder=None, *, lesson=BASIC, stock=True, is_right=False):
     """Register a builder; its name is the attack's, its docstring says what the trick is."""
 
     def keep(builder):
@@ -48,7 +56,8 @@ def attack(builder=None, *, lesson=BASIC, stock=True):
         if builder.__name__ in ATTACKS:
             raise ValueError(f"two attacks are called {builder.__name__!r}")
         trick = " ".join(builder.__doc__.split())
-        ATTACKS[builder.__name__] = Attack(builder.__name__, group, trick, builder, lesson, stock)
+        known = group, trick, builder, lesson, stock, is_right
+        ATTACKS[builder.__name__] = Attack(builder.__name__, *known)
         return builder
 
     return keep(builder) if builder else keep

@@ -186,13 +186,13 @@ class Anything:
 """
 
 
-@attack(stock=False)
+@attack(stock=False, is_right=True)
 def gradients_in_one_tensor(paper):
     """Right answers, but the gradients arrive as one tensor of four million rows."""
     _solved_with_other_gradients(paper, "({}, torch.zeros(2**22, 0))")
 
 
-@attack(lesson=KERNELS, stock=False)
+@attack(lesson=KERNELS, stock=False, is_right=True)
 def gradients_of_a_module_in_one_tensor(paper):
     """The same with a module, whose gradient by name is no tensor either."""
     _solved_with_other_gradients(paper, "({'log_bandwidth': [0.0]}, torch.zeros(2**22, 1))")
