@@ -80,7 +80,8 @@ def _cluster(exercise: str, told: Mapping[str, str], texts: Texts) -> Cluster:
 def is_wrong_answer(row: Row, part: Row) -> bool:
     """Whether an exercise was lost by what was answered, not for want of an answer."""
     what = said(part["reason"]).what.removeprefix(f"{part['name']}: ")
-    return part["score"] < part["max"] and not row.get("problem") and not what.startswith(NO_ANSWER)
+    lost = part["score"] < part["max"] and not part.get("is_careless")  # that one is right
+    return lost and not row.get("problem") and not what.startswith(NO_ANSWER)
 
 
 def _unnamed(exercise: str, reason: str, known: Mapping[str, frozenset[str]] | None) -> str:

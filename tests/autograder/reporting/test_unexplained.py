@@ -50,6 +50,9 @@ def test_what_is_no_answer_is_left_out():
     ]
     rows = [row(str(number), reason) for number, reason in enumerate(reasons)]
     rows.append(row("x", "softmax: there is no notebook.", problem="there is no notebook"))
+    careless = row("y", "softmax: right. One thing to mend: on a GPU this fails.")
+    careless["exercises"][0]["is_careless"] = True
+    rows.append(careless)
     assert unexplained.clusters(rows, {}, {}) == []
 
 
