@@ -46,8 +46,10 @@ class Zygote:
         while True:
             watched = self._child and self._walls != NONE
             waiting = WATCH_SECONDS if watched else None
-            if not select.select([self._control], [], [], waiting)[0]:
+            asked = select.select([self._control], [], [], waiting)[0]
+            if watched:  # however often it is asked
                 self._watch()
+            if not asked:
                 continue
             data, descriptors, _, _ = socket.recv_fds(self._control, 4096, 1)
             if not data:

@@ -10,10 +10,10 @@ import pytest
 import torch
 
 from autograder import ROOT
-from autograder.inside import system_calls, zygote
+from autograder.inside import channel, system_calls, zygote
 from autograder.inside.limits import Limits
 from autograder.inside.values import Foreign
-from autograder.sandbox import bubblewrap
+from autograder.sandbox import bubblewrap, clock
 from autograder.sandbox.policy import SandboxRefused, UnprotectedWarning
 from autograder.sandbox.process import StudentLost
 from autograder.sandbox.sandbox import Sandbox
@@ -54,6 +54,15 @@ class TestLimits:
         )
         with pytest.raises(StudentLost, match="2048 MiB of memory"):
             walled.start().run(source)
+
+    def test_memory_is_watched_however_often_the_grader_looks(self, walled, monkeypatch):
+        for module in (channel, clock):
+            monkeypatch.setattr(module, "STEP", zygote.WATCH_SECONDS / 10)
+        with pytest.raises(StudentLost, match="2048 MiB of memory"):
+            walled.start().run(
+                "import os\nfor _ in range(5):\n    if os.fork() == 0:\n        break\n"
+                "x = b'x' * (700 << 20)\nwhile True: pass"
+            )
 
     def test_what_is_imported_before_a_notebook_starts_does_not_count(self, walled):
         process = walled.start()
