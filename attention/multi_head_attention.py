@@ -54,7 +54,11 @@ def attend(q, k, v, mask=None, dropout=0.0, fused=False):
     mask     None, or bool that broadcasts to (B, H, T_q, T_k); True = may attend
     dropout  probability that a weight is dropped in this call
     fused    use PyTorch's kernel, often faster; it does not return the weights: they are None
+
+    Raises ValueError if there are more or fewer keys than values.
     """
+    if k.shape[-2] != v.shape[-2]:  # PyTorch's kernel would read what lies behind the shorter one
+        raise ValueError(f"each key needs a value: {k.shape[-2]} keys, {v.shape[-2]} values")
     if fused:
         return F.scaled_dot_product_attention(q, k, v, attn_mask=mask, dropout_p=dropout), None
     context, weights = masked_attention(q, k, v, mask, return_weights=True)

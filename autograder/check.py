@@ -2,18 +2,21 @@
 
 Each exercise is an attribute of this module. A right answer prints one line, a wrong one raises
 CheckFailed, which the notebook shows as four lines: what is wrong, got, expected, likely. For a
-right answer that lacks care, what is missing is printed, and what it costs.
+right answer that lacks care, what is missing is printed, and what it costs. Where nbgrader grades
+without this project's own steps, a part of the points is the check's value, as nbgrader has it.
 """
 
 import contextlib
 import functools
 import io
+import json
 import os
 import random
 import sys
 import warnings
 from collections.abc import Callable
 
+from autograder import ROOT, marks
 from autograder.checking import recorded, registry
 from autograder.checking.expect import CheckFailed
 from autograder.checking.questions import reference
@@ -25,7 +28,7 @@ from autograder.settings import care_share
 PRINTED_LIMIT = 2000
 
 
-def __getattr__(name: str) -> Callable[[object], None]:
+def __getattr__(name: str) -> Callable[[object], float | None]:
     """Return the check of the exercise ``name`` as a function of the student's answer."""
     if name.startswith("_"):
         raise AttributeError(name)
@@ -42,21 +45,30 @@ def preview(name: str, answer: object) -> None:
     print(failure or f"{name}: correct.")
 
 
-def _check_or_raise(item: registry.Check, answer: object) -> None:
+def _check_or_raise(item: registry.Check, answer: object) -> float | None:
     in_notebook = "ipykernel" in sys.modules  # else it is the source, which imports its answers
     failure = refuse_imported(item, answer) if in_notebook else None
     failure = failure or check_quietly(item, answer)
     if failure is None:
         print(f"{item.name}: correct.")
-    elif failure.is_careless and not (failure.cost and _is_validated()):
+        return None
+    run_by = os.environ.get("NBGRADER_EXECUTION")
+    if run_by == "autograde" and failure.cost < 1 and failure.points:
         print(failure)
-    else:
-        raise failure
+        return (1 - failure.cost) * failure.points  # a cell's last value is a part of its points
+    if not failure.is_careless or failure.cost and run_by == "validate":
+        raise failure  # Validate shows what is missing only where a check fails
+    print(failure)
+    return None
 
 
-def _is_validated() -> bool:
-    """Whether nbgrader's Validate runs this: it shows what is missing only where a check fails."""
-    return os.environ.get("NBGRADER_EXECUTION") == "validate"
+def _points(item: registry.Check) -> float | None:
+    """What an exercise is worth in the course's notebook; None where there is no such notebook."""
+    for path in (ROOT / "lessons").glob(f"*_{item.lesson}/*.ipynb"):
+        with contextlib.suppress(OSError, ValueError, KeyError):
+            cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
+            return next((marks.points(one) for one in cells if marks.checks(one, item.name)), None)
+    return None
 
 
 def refuse_imported(item: registry.Check, answer: object) -> CheckFailed | None:
@@ -87,6 +99,8 @@ def check_quietly(item: registry.Check, answer: object) -> CheckFailed | None:
     ):
         warnings.simplefilter("ignore")
         failure = run_check(item, asked, _seed(item), care_share=care_share())
+    if failure is not None and failure.cost < 1:
+        failure.points = _points(item)
     if printed.getvalue():
         print(printed.getvalue().rstrip("\n"))
     if printed.dropped:

@@ -23,6 +23,7 @@ SIGNS = {OPEN: "○", BEGUN: "◐", DONE: "●"}
 STUB = re.compile(r"^\s*raise NotImplementedError\(", re.MULTILINE)  # not in a comment
 WIDTH = 92
 # An exercise's heading, and the line below it: ●○○ easy · 8 minutes · 2 points
+COSTS = re.compile(r"^  costs +([\d.]+) of ([1-9][\d.]*) points?", re.MULTILINE)  # some stages
 HEADING = re.compile(r"^### Exercise (\S+) · .*?\n+[●○]+ .*?(\d+) minutes?", re.MULTILINE)
 # A lesson's minutes, in its first cell: those of its core, and those beyond it.
 TIME = re.compile(r"\*\*Time\*\* (\d+) minutes(?:,\s+★ (\d+) more)?")
@@ -183,13 +184,15 @@ def _state(name: str, answer: dict[str, Any] | None, check: dict[str, Any]) -> t
     written, checked = answer.get("execution_count"), check.get("execution_count")
     if isinstance(written, int) and isinstance(checked, int) and checked < written:
         return BEGUN, 0.0  # the answer was run again after its check
-    outputs = check.get("outputs")
-    said = [_text(one.get("text")) for one in outputs or () if isinstance(one, dict)]
-    lines = [line for text in said for line in text.splitlines()]
+    outputs = [one for one in check.get("outputs") or () if isinstance(one, dict)]
+    lines = [line for one in outputs for line in _text(one.get("text")).splitlines()]
     if f"{name}: correct." in lines:
         return DONE, 1.0
     if any(line.startswith(f"{name}: right.") for line in lines):
         return DONE, 1.0 - care_share()
+    for one in outputs:
+        if lost := COSTS.search("\n".join(map(_text, one.get("traceback") or ()))):
+            return BEGUN, 1.0 - float(lost[1]) / float(lost[2])
     return BEGUN, 0.0
 
 

@@ -40,7 +40,7 @@ def _started(*arguments):
 
 
 def _address(path):
-    for _ in range(300):
+    for _ in range(3000):
         with contextlib.suppress(OSError, ValueError):
             return json.loads(path.read_text())["address"]
         time.sleep(0.1)

@@ -175,6 +175,10 @@ check.preview("uniform_average", on_the_cpu)
 # would stop. No GPU is needed to find that out: every check also calls your answer with tensors
 # that only claim to lie elsewhere. With `values.new_zeros(values.shape[1])` nothing is missing.
 #
+# In the lessons that follow, exercises of three points or more are earned in **stages**. Their text
+# names them with their points: without a mask (2), with a mask (1). If your answer is right without
+# a mask and wrong with one, it keeps two points, and the check tells you about the third.
+#
 # Your turn: write the average so that the axis of the features stays.
 
 # %% [markdown]

@@ -129,8 +129,7 @@ def _gates(lesson: Lesson, root: Path, verdict: Verdict, with_mutants: bool) -> 
 
 def _mutants(lesson: Lesson, verdict: Verdict, broken: bool) -> None:
     """Gate 7."""
-    checks = registry.of_lesson(lesson.name)
-    items = [checks[name] for name in lesson.exercises]
+    items = [registry.of_lesson(lesson.name)[name] for name in lesson.exercises]
     verdict.mutants, failures = mutants.gate(items, lesson.name, SEEDS[0], broken)
     verdict.alive = sum("accepts a mutant" in failure for failure in failures)
     verdict.failures += failures
@@ -177,11 +176,13 @@ def _stored_answers(
     checks, fail = registry.of_lesson(lesson.name), verdict.failures.append
     for known in registry.strays(lesson.name):
         fail(f"{known.name} answers {known.exercise!r}, which is no exercise of this lesson")
-    for name in lesson.exercises:
+    for name, points in lesson.exercises.items():
         item = checks[name]
         wrong, right = registry.mistakes(item), registry.alternatives(item)
         verdict.careless += len(registry.careless_answers(item))
-        verdict.failures += care.gate(item, released, () if name in broken else _drawn(verdict))
+        verdict.failures += care.gate(
+            item, points, released, () if name in broken else _drawn(verdict)
+        )
         lucky, refused = _surprises(item, wrong, right, _drawn(verdict))
         told = []
         for known in wrong:
@@ -191,8 +192,7 @@ def _stored_answers(
         verdict.failures += unsaid(lesson, name, told)
         verdict.alternatives += len(right)
         verdict.accepted += len(right) - len(refused)
-        for known_name, failure in refused.items():
-            fail(f"the right answer {known_name} is refused: {failure}")
+        verdict.failures += [f"the right answer {one} is refused: {why}" for one, why in refused]
 
 
 def _surprises(
@@ -200,7 +200,7 @@ def _surprises(
     wrong: Sequence[registry.Answer],
     right: Sequence[registry.Answer],
     seeds: Sequence[int],
-) -> tuple[dict[str, int], dict[str, CheckFailed]]:
+) -> tuple[dict[str, int], list[tuple[str, CheckFailed]]]:
     """By name, a later seed on which a wrong answer passes; the first failure of a right one.
 
     All answers go through a seed before the next: its questions are made only once.
@@ -215,7 +215,7 @@ def _surprises(
             failure = run_check(item, LocalAnswer(known.target), seed)
             if failure is not None:
                 refused.setdefault(known.name, failure)
-    return lucky, refused
+    return lucky, list(refused.items())
 
 
 def _mistake(

@@ -14,6 +14,8 @@ import torch
 from autograder.checking.failure import CheckFailed as CheckFailed
 from autograder.checking.failure import care as care
 from autograder.checking.failure import careless
+from autograder.checking.failure import stage as stage
+from autograder.checking.failure import stands as stands
 from autograder.checking.words import describe, describe_both, number, two_numbers
 
 # Right answers differ by rounding, which depends on the precision: smaller tolerances than these

@@ -2,8 +2,11 @@
 
 import contextlib
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextvars import ContextVar
+from dataclasses import dataclass, field
+
+from autograder.inside.answer import AnswerLost
 
 LIKELY_WIDTH = 76  # characters of a line: with its label, 88
 
@@ -11,9 +14,10 @@ LIKELY_WIDTH = 76  # characters of a line: with its label, 88
 class CheckFailed(AssertionError):
     """A failed expectation; str() is the message that the student reads.
 
-    ``exercise``, ``likely``, ``seed`` and ``cost`` are filled in by the runner. ``cost`` is what it
-    takes, from 0 to 1 of the exercise's points: 1 where the answer is wrong, and the care share
-    where it is right but for something that good code does besides.
+    ``exercise``, ``likely``, ``seed``, ``cost`` and ``costs`` are filled in by the runner. ``cost``
+    is what it takes, from 0 to 1 of the exercise's points: 1 where the answer is wrong, the share
+    of the stages that fail, or the care share where it is right but for something that good code
+    does besides; ``costs`` says so in words. ``points`` are the exercise's, where they are known.
     """
 
     is_stub = False  # whether nothing was written yet
@@ -24,7 +28,10 @@ class CheckFailed(AssertionError):
         self.what, self.got, self.expected = what, got, expected
         self.exercise, self.likely = "", ""
         self.seed: int | None = None
-        self.cost = 1.0
+        self.stage = ""  # in which it came up
+        self.cost, self.costs = 1.0, ""
+        self.lost: tuple[str, ...] = ()  # the stages that fail, where others do not
+        self.points: float | None = None
 
     def __str__(self) -> str:
         said = f"right. One thing to mend: {self.what}" if self.is_careless else self.what
@@ -34,7 +41,7 @@ class CheckFailed(AssertionError):
             "expected": self.expected,
             "likely": textwrap.fill(self.likely, LIKELY_WIDTH),
             "seed": "" if self.seed is None else str(self.seed),
-            "costs": share_in_words(self.cost) if self.is_careless else "",
+            "costs": self.costs or (self._share() if self.is_careless else ""),
         }
         lines = [
             f"  {label:<10}" + str(text).replace("\n", "\n" + " " * 12)
@@ -43,23 +50,71 @@ class CheckFailed(AssertionError):
         ]
         return "\n".join([head, *lines])
 
+    def _share(self) -> str:
+        of = "the points" if self.points is None else count(self.points)
+        return f"{share_in_words(self.cost)} of {of}" if self.cost else "nothing"
+
     def _render_traceback_(self) -> list[str]:
         """IPython shows these lines instead of a traceback."""
         return str(self).splitlines()
 
 
-_noted: ContextVar[list[CheckFailed] | None] = ContextVar("noted", default=None)
+@dataclass
+class Notes:
+    """What failed, of the care and of the stages (by name), while a check went on.
+
+    ``explain`` makes a CheckFailed of what else a result can bring about.
+    """
+
+    explain: Callable[[Exception], CheckFailed] = lambda error: CheckFailed(str(error))
+    careless: list[CheckFailed] = field(default_factory=list)
+    lost: dict[str, CheckFailed] = field(default_factory=dict)
+
+
+_noted: ContextVar[Notes | None] = ContextVar("noted", default=None)
+_stage: ContextVar[str] = ContextVar("stage", default="")
 
 
 @contextlib.contextmanager
-def noting() -> Iterator[list[CheckFailed]]:
-    """Within, what fails under ``care`` is noted in the list that is yielded, and no more."""
-    found: list[CheckFailed] = []
+def noting() -> Iterator[Notes]:
+    """Within, what fails under ``care`` or in a ``stage`` is noted in what is yielded."""
+    found = Notes()
     token = _noted.set(found)
     try:
         yield found
     finally:
         _noted.reset(token)
+
+
+@contextlib.contextmanager
+def stage(name: str) -> Iterator[None]:
+    """Within stands what one stage of an exercise asks for: its failure costs its points alone.
+
+    The check goes on behind the block. The exercise's ``@check`` and its text say how many points
+    each stage has; what stands outside of all stages costs them all.
+    """
+    token = _stage.set(name)
+    try:
+        yield
+    except Exception as error:
+        notes = _noted.get()
+        if notes is None or isinstance(error, AnswerLost) or getattr(error, "is_stub", False):
+            raise
+        failure = error if isinstance(error, CheckFailed) else notes.explain(error)
+        notes.lost.setdefault(name, failure)
+    finally:
+        _stage.reset(token)
+
+
+def stands(name: str) -> bool:
+    """Whether a stage has not failed so far: what two bring about together is asked behind both."""
+    notes = _noted.get()
+    return notes is None or name not in notes.lost
+
+
+def current_stage() -> str:
+    """The name of the stage that is asked for, or ''."""
+    return _stage.get()
 
 
 @contextlib.contextmanager
@@ -81,15 +136,20 @@ def careless(failure: CheckFailed, first: bool = False) -> None:
 
     The first that was noted is what a student reads.
     """
-    failure.is_careless = True
+    failure.is_careless, failure.stage = True, failure.stage or _stage.get()
     notes = _noted.get()
     if notes is None:
         raise failure
-    notes.insert(0 if first else len(notes), failure)
+    notes.careless.insert(0 if first else len(notes.careless), failure)
 
 
 def share_in_words(share: float) -> str:
-    """What a share of an exercise's points is, in words."""
-    known = {0: "nothing", 0.1: "a tenth", 0.2: "a fifth", 0.25: "a quarter", 0.5: "half"}
-    words = known.get(share, f"{share:g}")
-    return words if share == 0 else f"{words} of the points"
+    """A share as a learner reads it: '¼', or '30%'."""
+    return {0.1: "a tenth", 0.2: "a fifth", 0.25: "¼", 0.5: "½", 0.75: "¾"}.get(
+        share, f"{share:.0%}"
+    )
+
+
+def count(points: float) -> str:
+    """So many points, in words: '1 point', '2.5 points'."""
+    return f"{points:g} point" + "s" * (points != 1)

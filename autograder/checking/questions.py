@@ -17,7 +17,7 @@ from typing import Any
 import torch
 
 from autograder.checking import recorded
-from autograder.checking.failure import CheckFailed, noting
+from autograder.checking.failure import CheckFailed, current_stage, noting
 from autograder.checking.inputs import Draw
 from autograder.checking.registry import Check
 from autograder.checking.student import Student
@@ -48,6 +48,7 @@ class Question:
     how: tuple[Any, ...] = ()  # on which device, drawing from which seed
     probe: str = ""  # '' if the check itself asks it
     origin: int = -1  # of a probe: the number of the check's question that it is made from
+    stage: str = ""  # the stage of the exercise that it belongs to, if any
 
     @property
     def form(self) -> tuple[Any, ...]:
@@ -156,7 +157,12 @@ class Session:
         built = self.count if request == "build" else 0
         how = (("seed", DRAWN + len(self.questions)),) if request in (*SEEDED, "build") else ()
         question = Question(
-            handle, request, copied(details) if self._keeps else details, built, how
+            handle,
+            request,
+            copied(details) if self._keeps else details,
+            built,
+            how,
+            stage=current_stage(),
         )
         self.questions.append(question)
         try:
@@ -197,11 +203,11 @@ def asked_of(
 
     session = Session(answer, keeps=True)
     try:
-        with noting() as careless:
+        with noting() as notes:
             item.run(Student(session.recorder()), Draw(seed))
     except CheckFailed:
-        careless = [CheckFailed("")]
-    if careless:
+        return (), ()
+    if notes.careless or notes.lost:
         return (), ()  # the check refuses the library: `autograder verify` says so
     noted, first = tuple(session.questions), tuple(session.replies)
     further = probes_of(item, noted, first)

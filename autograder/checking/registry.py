@@ -28,8 +28,8 @@ class Check:
     ``without`` has the probes (see ``probes``) that are not for this exercise, each with a reason,
     as pairs; ``core`` those that ask for what the exercise is about: the others ask for care. It
     may also name the "inputs", which are to stay as they are. ``rests_on`` quotes the phrases of
-    the exercise's text on which the core rests. ``reference`` is the right answer where it is not
-    the library's.
+    the exercise's text on which the core rests. ``stages`` are pairs of a stage's name and its
+    points. ``reference`` is the right answer where it is not the library's.
     """
 
     name: str
@@ -39,6 +39,7 @@ class Check:
     reference: Callable[..., Any] | None = None
     core: tuple[str, ...] = ()
     rests_on: tuple[str, ...] = ()
+    stages: tuple[tuple[str, float], ...] = ()
 
     @property
     def has_one_right_answer(self) -> bool:
@@ -52,7 +53,7 @@ class Answer:
 
     ``is_careless`` is whether a right one lacks the care that costs the care share. ``where``, of a
     wrong input (see ``counterexamples``), is the condition on the input under which the hint is
-    true.
+    true. ``earns`` are the stages that a wrong one earns, where that is said.
     """
 
     name: str
@@ -61,6 +62,7 @@ class Answer:
     hint: str | None = None
     where: Callable[..., Any] | None = None
     is_careless: bool = False
+    earns: tuple[str, ...] | None = None
 
 
 _checks: dict[str, Check] = {}
@@ -77,6 +79,7 @@ def check(
     without: dict[str, str] | None = None,
     core: tuple[str, ...] = (),
     rests_on: tuple[str, ...] = (),
+    stages: dict[str, float] | None = None,
 ) -> Any:
     """Register ``function(student, draw)`` as the check of the exercise of the same name.
 
@@ -84,9 +87,16 @@ def check(
     and why: {"gradients": "the text asks for plain numbers"}. ``core`` names those that ask for
     what the exercise's text is about: an answer that fails one of them is wrong, and not careless.
     ``rests_on`` quotes, from what a learner reads before writing, the phrases on which the other
-    core assertions rest: what none of them says stands under ``expect.care()``.
+    core assertions rest: what none of them says stands under ``expect.care()``. ``stages`` are the
+    names of the parts that are earned one by one, each under ``expect.stage(name)``, with their
+    points.
     """
-    known = {"without": tuple((without or {}).items()), "core": core, "rests_on": rests_on}
+    known = {
+        "without": tuple((without or {}).items()),
+        "core": core,
+        "rests_on": rests_on,
+        "stages": tuple((stages or {}).items()),
+    }
     if function is None:
         return lambda function: _keep_check(function, known)
     return _keep_check(function, known)
@@ -109,6 +119,7 @@ def _register(
     hint: str | None,
     where: Callable[..., Any] | None = None,
     is_careless: bool = False,
+    earns: tuple[str, ...] | None = None,
 ) -> Callable[[T], T]:
     def keep(target: T) -> T:
         kept = _answers.setdefault(exercise, [])
@@ -116,20 +127,25 @@ def _register(
             raise RegistryError(
                 f"two stored answers to {exercise!r} are called {target.__name__!r}; rename one"
             )
-        kept.append(Answer(target.__name__, exercise, target, hint, where, is_careless))
+        kept.append(Answer(target.__name__, exercise, target, hint, where, is_careless, earns))
         return target
 
     return keep
 
 
 def mistake(
-    exercise: str, *, hint: str, where: Callable[..., Any] | None = None
+    exercise: str,
+    *,
+    hint: str,
+    where: Callable[..., Any] | None = None,
+    earns: tuple[str, ...] | None = None,
 ) -> Callable[[T], T]:
     """Register a wrong answer to ``exercise`` with the hint that a learner who gives it reads.
 
-    Where an exercise asks for an input, ``where(*arguments)`` says of which the hint is true.
+    Where an exercise asks for an input, ``where(*arguments)`` says of which the hint is true. Where
+    it has stages, ``earns`` may name those that the answer earns in spite of it.
     """
-    return _register(exercise, hint, where)
+    return _register(exercise, hint, where, earns=earns)
 
 
 def alternative(exercise: str) -> Callable[[T], T]:

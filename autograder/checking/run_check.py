@@ -1,11 +1,20 @@
 """Run one check against one answer, put the probes to it, and say why it fails."""
 
+import dataclasses
 from collections.abc import Sequence
 from typing import Any
 
 from autograder.checking.diagnose import diagnose
 from autograder.checking.expect import describe
-from autograder.checking.failure import CheckFailed, care, careless, noting
+from autograder.checking.failure import (
+    CheckFailed,
+    Notes,
+    care,
+    careless,
+    count,
+    noting,
+    share_in_words,
+)
 from autograder.checking.inputs import Draw
 from autograder.checking.narrow import Narrow, by_precision
 from autograder.checking.questions import Question, Replied, Session, asked, until_lost
@@ -28,22 +37,22 @@ def run_check(
 
     ``answer`` is a LocalAnswer, or the grader's remote one. ``seed`` draws the inputs; it never
     decides whether a right answer passes. Without ``explain`` nothing is said to be likely. An
-    answer that is right but for its care fails at the cost of ``care_share``, however much is
-    missing: the first of it is said.
+    answer that is right but for some stages fails at the cost of their points, one that is right
+    but for its care at the cost of ``care_share``, however much is missing: the first is said.
     """
     session = Session(answer)
-    with noting() as careless_ones:
-        failure = _trial(item, session, seed)
-        if failure is not None and _right_in_float32(item, answer, failure, seed):
-            failure.exercise, failure.cost, failure.is_careless = item.name, care_share, True
-            return failure
-        asks_on = failure is None or explain and not failure.is_stub
+    with noting() as notes:
+        failure = _trial(item, session, seed, notes)
+        wrong = list(notes.lost.values()) if failure is None else [failure]
+        narrow = bool(wrong) and _right_in_float32(item, answer, wrong, seed)
+        if narrow:
+            careless(wrong[0], first=True)
+            notes.lost, failure = {}, None
+        asks_on = not narrow and (failure is None or explain and not failure.is_stub)
         questions, _ = asked(item, seed) if asks_on else ((), ())
-        given = (list if failure is None else until_lost)(session.all_replies(questions))
-        failure = failure or _probed(item, given, seed)
-    if failure is None and careless_ones:
-        failure = careless_ones[0]
-        failure.cost = care_share
+        given = (until_lost if wrong else list)(session.all_replies(questions))
+        failure = failure or _probed(item, given, seed, notes)
+    failure = failure or _costly(item, notes, care_share)
     if failure is None:
         return None
     failure.exercise = item.name
@@ -56,6 +65,29 @@ def run_check(
     return failure
 
 
+def _costly(item: Check, notes: Notes, care_share: float) -> CheckFailed | None:
+    """What a student reads whose answer is right but for some stages, or for its care."""
+    forgotten = [one for one in notes.careless if not one.stage or one.stage not in notes.lost]
+    if not notes.lost:
+        for failure in forgotten[:1]:
+            failure.cost = care_share
+            return failure
+        return None
+    worth = dict(item.stages)
+    lost = [name for name in worth if name in notes.lost]
+    failure, points = notes.lost[lost[0]], sum(worth.values())
+    if len(lost) == len(worth):
+        return failure
+    failure.cost, besides = sum(worth[name] for name in lost) / points, ""
+    if forgotten and care_share:
+        failure.cost += care_share * (1 - failure.cost)
+        besides = f"\n{share_in_words(care_share)} of the rest goes for this: {forgotten[0].what}"
+    failure.lost = tuple(lost)
+    named = ", ".join(f"{name} ({worth[name]:g})" for name in lost)
+    failure.costs = f"{failure.cost * points:g} of {count(points)}: {named}{besides}"
+    return failure
+
+
 def _likely(item: Check, given: Sequence[Replied], seed: int) -> str:
     if not item.has_one_right_answer:
         return ""
@@ -65,8 +97,9 @@ def _likely(item: Check, given: Sequence[Replied], seed: int) -> str:
         return ""
 
 
-def _trial(item: Check, session: Session, seed: int) -> CheckFailed | None:
+def _trial(item: Check, session: Session, seed: int, notes: Notes) -> CheckFailed | None:
     student = Student(session.recorder())
+    notes.explain = lambda error: _unusable(student.record, error)
     try:
         item.run(student, Draw(seed))
         _refuse_modified_inputs(student.record, "inputs" in item.core)
@@ -81,22 +114,30 @@ def _trial(item: Check, session: Session, seed: int) -> CheckFailed | None:
     return None
 
 
-def _right_in_float32(item: Check, answer: AnyAnswer, failure: CheckFailed, seed: int) -> bool:
+def _right_in_float32(
+    item: Check, answer: AnyAnswer, failures: Sequence[CheckFailed], seed: int
+) -> bool:
     """Whether an answer that stumbles over float64 is right where it is asked in float32."""
-    raised = getattr(failure, "kind", ""), getattr(failure, "message", "")
-    if not by_precision(*raised):
+    if not all(
+        by_precision(getattr(one, "kind", ""), getattr(one, "message", "")) for one in failures
+    ):
         return False
-    with noting():
-        return _trial(item, Session(Narrow(answer)), seed) is None
+    with noting() as notes:
+        return _trial(item, Session(Narrow(answer)), seed, notes) is None and not notes.lost
 
 
-def _probed(item: Check, given: Sequence[Replied], seed: int) -> CheckFailed | None:
+def _probed(item: Check, given: Sequence[Replied], seed: int, notes: Notes) -> CheckFailed | None:
     """The failure of the first probe for which the core is asked; what is care is noted.
 
-    Of the check's own questions it is the kind of the replies that is compared.
+    That of a stage is noted, too. Of the check's own questions it is the kind of the replies that
+    is compared.
     """
     questions, wanted = asked(item, seed)
-    for question, got, right in zip(questions, given, wanted, strict=False):
+    for place, (question, got, right) in enumerate(zip(questions, given, wanted, strict=False)):
+        first = question.origin if question.probe else place
+        stage = questions[first].stage
+        if notes.lost and (stage in notes.lost or not _is_right(given[first], wanted[first])):
+            continue  # where the values are wrong, nothing is said of care
         try:
             if question.probe not in ("", "device"):  # a rehearsal says nothing of the rest
                 with care():
@@ -110,10 +151,19 @@ def _probed(item: Check, given: Sequence[Replied], seed: int) -> CheckFailed | N
             failure = error
         except Exception as error:  # a form that no probe foresaw, as in _trial
             failure = _unusable([("probe", got.value, [])], error)
-        if _is_core(item, question, right):
+        failure.stage = stage
+        if not _is_core(item, question, right):
+            careless(failure)
+        elif stage:
+            notes.lost[stage] = failure
+        else:
             return failure
-        careless(failure)
     return None
+
+
+def _is_right(got: Replied, wanted: Replied) -> bool:
+    """Whether the values are right, whatever else a call changes."""
+    return dataclasses.replace(got, modified=wanted.modified).agrees(wanted)
 
 
 def _is_core(item: Check, question: Question, right: Replied) -> bool:

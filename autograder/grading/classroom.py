@@ -113,7 +113,7 @@ def used(definition: ast.stmt, body: list[ast.stmt]) -> list[ast.stmt]:
 
 def _registers(decorator: ast.expr) -> bool:
     called = decorator.func if isinstance(decorator, ast.Call) else None
-    return isinstance(called, ast.Name) and called.id in ("mistake", "alternative")
+    return isinstance(called, ast.Name) and called.id in ("mistake", "alternative", "careless")
 
 
 def defines(node: ast.stmt) -> set[str]:

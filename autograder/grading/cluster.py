@@ -11,7 +11,7 @@ from autograder.grading.own_memory import MachineShort
 from autograder.grading.task import Graded, Task, Tries, WorkerLost, WorkFailed
 from autograder.sandbox.sandbox import SandboxRefused
 
-CONNECT_SECONDS = 30
+CONNECT_SECONDS = 120
 IN_FLIGHT = 3  # tasks sent ahead for each thread of the cluster, so that none waits for the next
 
 Key = TypeVar("Key")

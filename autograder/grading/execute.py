@@ -45,10 +45,12 @@ def execute(
         elif run == marks.OUTSIDE:
             name, points = marks.exercise(cell), marks.points(cell)
             failure = _failed(name, problem) if problem else session.check(name, cell["source"])
+            if failure is not None:
+                failure.points = points
             lost = "" if failure is None else clean(str(failure))[:REASON_CHARS]
             score = points if failure is None else (1 - failure.cost) * points
             careless = failure is not None and failure.is_careless
-            cell["outputs"] = _verdict(name, lost, score if careless else None)
+            cell["outputs"] = _verdict(name, lost, score)
             graded.append(Exercise(name, score, points, lost, careless))
         name = marks.exercise(cell)
         taken[name] = taken.get(name, 0.0) + time.monotonic() - start
@@ -205,16 +207,16 @@ def _failed(name: str, what: str, got: str = "") -> CheckFailed:
     return failure
 
 
-def _verdict(name: str, lost: str, part: float | None) -> list[dict[str, Any]]:
-    """The outputs of a check; ``part`` are the points of a right answer that lacks care.
+def _verdict(name: str, lost: str, score: float) -> list[dict[str, Any]]:
+    """The outputs of a check.
 
     A number as a cell's last value is what nbgrader takes for a part of its points.
     """
     if not lost:
         return [_stream("stdout", f"{name}: correct.\n")]
-    if part is None:
+    if not score:
         return [error_output("CheckFailed", lost.splitlines())]
-    return [_stream("stdout", f"{lost}\n"), _shown(f"{part:g}")]
+    return [_stream("stdout", f"{lost}\n"), _shown(f"{score:g}")]
 
 
 def _one_line(error: dict[str, Any]) -> str:

@@ -144,7 +144,7 @@ def _check(item: registry.Check, points: int, shell: Any, problems: dict[str, st
         return Line(item.name, 0, points, f"{item.name}: {error}.")
     if failure is None:
         return Line(item.name, points, points)
-    earned = (1 - failure.cost) * points
+    failure.points, earned = points, (1 - failure.cost) * points
     parts = {key: str(getattr(failure, key) or "") for key in ("what", "got", "expected", "likely")}
     return Line(item.name, earned, points, str(failure), parts, failure.is_careless)
 

@@ -129,7 +129,8 @@ class LocalAnswer:
         leaves = [item for item in inputs if isinstance(item, torch.Tensor) and item.requires_grad]
         named = self._parameters()
         with torch.enable_grad(), watched(seed, self.target) as changed:
-            result = _guarded(lambda: self.target(*inputs, **given_kwargs))
+            given = list(map(_changeable, inputs))
+            result = _guarded(lambda: self.target(*given, **given_kwargs))
             if isinstance(result, tuple | list) and isinstance([*result, None][0], torch.Tensor):
                 result = result[0]
             described = plain(result)  # what only claims to be a tensor can crash PyTorch
@@ -139,7 +140,7 @@ class LocalAnswer:
         found = _guarded(lambda: _gradients(loss, [*named.values(), *leaves]))
         by_name = dict(zip(named, found, strict=False))
         value = plain(by_name), plain(found[len(named) :])
-        modified = _modified(args, kwargs, inputs, given_kwargs)
+        modified = _modified(args, kwargs, given, given_kwargs)
         return Reply(value, modified + self._also(changed))
 
     def build(self, args: Args, kwargs: Kwargs, seed: int | None = None) -> "LocalAnswer":
@@ -216,6 +217,12 @@ def _leaf(item: Any) -> Any:
     if isinstance(item, torch.Tensor) and item.is_floating_point():
         return item.detach().clone().requires_grad_()
     return copied(item)
+
+
+def _changeable(item: Any) -> Any:
+    """A copy through which gradients flow: a leaf itself refuses to be changed in place."""
+    tracked = isinstance(item, torch.Tensor) and item.requires_grad
+    return item.clone() if tracked else item
 
 
 def _gradients(loss: torch.Tensor, wanted: list[torch.Tensor]) -> list[torch.Tensor | None]:

@@ -21,7 +21,7 @@ from autograder.inside.channel import Channel
 from autograder.inside.limits import NONE, OUT_OF_MEMORY, OWN, Limits, out_of_memory
 
 WATCH_SECONDS = 0.1
-DYING_SECONDS = 3.0  # between a process's last word and its end
+DYING_SECONDS = 10.0  # between a process's last word and its end
 
 
 class Zygote:

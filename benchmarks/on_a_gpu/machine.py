@@ -29,7 +29,7 @@ def driver():
     """The version of NVIDIA's driver, or "unknown"."""
     question = ["nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader"]
     try:
-        done = subprocess.run(question, capture_output=True, text=True, timeout=20, check=True)
+        done = subprocess.run(question, capture_output=True, text=True, timeout=120, check=True)
         return done.stdout.split()[0]
     except (OSError, subprocess.SubprocessError, IndexError):
         return "unknown"

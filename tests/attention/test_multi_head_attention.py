@@ -156,6 +156,13 @@ def test_dropout_is_on_in_training_only_and_keeps_the_mean(fused):
     assert abs(torch.stack(contexts).mean() - 1) < 0.05
 
 
+@pytest.mark.parametrize("fused", [False, True])
+def test_each_key_needs_a_value(fused):
+    q, k, v = torch.zeros(1, 1, 2, 3), torch.zeros(1, 1, 5, 3), torch.zeros(1, 1, 7, 3)
+    with pytest.raises(ValueError, match="each key needs a value: 5 keys, 7 values"):
+        attend(q, k, v, fused=fused)
+
+
 def test_sizes_that_do_not_divide_are_refused_with_both_numbers():
     with pytest.raises(ValueError, match="n_heads=5 does not divide d_model=12"):
         MultiHeadAttention(12, 5)

@@ -17,7 +17,7 @@ from autograder import check
 print("by hand", [2 * value for value in (1, 2)])
 
 # %% [markdown]
-# ## Double
+# ## Double, and scale in stages: the factor (2), its start (1)
 
 # %% exercise="doubled"
 from attention.mini import doubled
@@ -112,19 +112,23 @@ def doubled(student, draw):
 @check(
     without={"ones": "the factor has no axes, so none can be wrong"},
     rests_on=("Scale by a learned factor",),
+    stages={"the factor": 2, "its start": 1},
 )
 def Scale(student, draw):
     """A module with one parameter, ``factor``."""
     module = student.build(3)
     start = module.parameters().get("factor")
     module.load({"factor": torch.tensor(2.0, dtype=torch.float64)})
-    values = draw.normal(3, 4)
-    expect.close(module(values), 2 * values, "the factor is not applied")
-    values = draw.strided(draw.normal(3, 5, scale=1000.0))
-    expect.close(module(values), 2 * values, "the factor is not applied to large values")
-    expect.close(start, 3.0, "the factor does not start where it should")
-    grads, _ = module.gradients(values)
-    expect.close(grads["factor"], values.sum(), "the gradient of the factor is wrong")
+    with expect.stage("the factor"):
+        values = draw.normal(3, 4)
+        expect.close(module(values), 2 * values, "the factor is not applied")
+        values = draw.strided(draw.normal(3, 5, scale=1000.0))
+        expect.close(module(values), 2 * values, "the factor is not applied to large values")
+    with expect.stage("its start"):
+        expect.close(start, 3.0, "the factor does not start where it should")
+    with expect.stage("the factor"):
+        grads, _ = module.gradients(values)
+        expect.close(grads["factor"], values.sum(), "the gradient of the factor is wrong")
 '''
 
 MISTAKES = '''"""Wrong and right answers of the lesson for tests."""
@@ -165,7 +169,7 @@ def one_by_one(values):
     return torch.stack([2 * value for value in values.flatten()]).reshape(values.shape)
 
 
-@mistake("Scale", hint="The factor is added to the values.")
+@mistake("Scale", hint="The factor is added to the values.", earns=("its start",))
 class Adds(nn.Module):
     def __init__(self, start):
         super().__init__()
@@ -175,7 +179,7 @@ class Adds(nn.Module):
         return self.factor + values
 
 
-@mistake("Scale", hint="The start is ignored.")
+@mistake("Scale", hint="The start is ignored.", earns=("the factor",))
 class StartsAtOne(nn.Module):
     def __init__(self, start):
         super().__init__()

@@ -2,8 +2,10 @@
 
 import pytest
 
+from autograder.building import care
 from autograder.building.quotes import unsaid
 from autograder.building.verify import SEEDS, verify
+from autograder.checking import expect, registry
 from tests.autograder.verdicts import AGAIN, CORRECT, GOOD, add, changes
 
 
@@ -162,6 +164,55 @@ def test_too_few_mistakes_and_alternatives(built, verdict):
         "accepted": 3,
         "failures": ["doubled has 2 named mistakes and 1 alternatives; it needs at least 3 and 2"],
     }
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ('"its start": 1}', '"its start": 2}', "Scale is worth 3 points, its stages 4"),
+        (
+            '"its start"',
+            '"the start"',
+            "Scale has a stage that the lesson does not name: the start (1)",
+        ),
+        ('stages={"the factor": 2, "its start": 1},', "", "Scale is worth 3 points and has no"),
+    ],
+)
+def test_stages_are_named_in_the_text_and_add_up(built, verdict, old, new, said):
+    text = built.checks.read_text()
+    text = text.replace(old, new)
+    if not new:
+        text = text.replace("with expect.stage(", "with contextlib.nullcontext(")
+        text = text.replace("import torch", "import contextlib\nimport torch", 1)
+    built.checks.write_text(text)
+    assert any(failure.startswith(said) for failure in verdict()["failures"])
+
+
+def test_a_mistake_earns_the_stages_that_it_says(built, verdict):
+    built.edit(built.mistakes, 'earns=("its start",)', 'earns=("the factor",)')
+    (missing, lost, *others) = verdict()["failures"]
+    assert lost == "Scale: no stored mistake says that it earns the stage 'its start'"
+    assert missing == "Scale: no stored mistake fails the stage 'the factor' and earns more"
+    assert others == [
+        f"Scale: the mistake Adds earns its start (seed {seed}), not what it says"
+        for seed in (11, 222, 3333)
+    ]
+
+
+def test_a_stage_that_nobody_works_for():
+    def sums(student, draw):
+        x = draw.normal(2, 3)
+        with expect.stage("a tensor"):
+            expect.tensor(student(x))
+        with expect.stage("sums"):
+            expect.close(student(x), x.sum(1), "the sums are wrong")
+
+    stages = (("a tensor", 1), ("sums", 2))
+    item = registry.Check("sums", "mini", sums, reference=lambda x: x.sum(1), stages=stages)
+    found = care.stage_by_stage(item, (11,))
+    assert "sums: its_first_argument earns a tensor" in found
+    assert "sums: zero earns a tensor" in found
+    assert not any(failure.startswith(("sums: nothing", "sums: an_error")) for failure in found)
 
 
 def test_a_mistake_in_no_exercise(built, verdict):

@@ -89,7 +89,7 @@ def test_a_right_answer_without_care_loses_the_share_and_reads_why(answer):
     failure = judged(answer)
     assert (failure.is_careless, failure.cost) == (True, 0.25)
     assert str(failure).startswith(f"totals: right. One thing to mend: {CARELESS[answer]}")
-    assert str(failure).splitlines()[-1] == "  costs     a quarter of the points"
+    assert str(failure).splitlines()[-1] == "  costs     ¼ of the points"
 
 
 def test_a_careful_answer_loses_nothing():
@@ -112,7 +112,7 @@ def test_the_core_is_asked_behind_what_is_care():
 
 @pytest.mark.parametrize(
     ("share", "words"),
-    [(0.0, "nothing"), (0.5, "half of the points"), (0.3, "0.3 of the points")],
+    [(0.0, "nothing"), (0.5, "½ of the points"), (0.3, "30% of the points")],
 )
 def test_the_share_is_a_courses_to_choose(share, words):
     failure = judged(seeded, care_share=share)
@@ -188,8 +188,40 @@ def test_float32_in_the_place_of_float64_is_compared_as_float32():
     wanted = torch.tensor([1.0, 1 / 3], dtype=F64)
     with noting() as notes:
         expect.close(wanted.float(), wanted, "wrong")
-    assert [one.what.partition(":")[0] for one in notes] == ["the dtype is wrong"]
+    assert [one.what.partition(":")[0] for one in notes.careless] == ["the dtype is wrong"]
     with pytest.raises(CheckFailed, match="wrong"), noting():
         expect.close(wanted.float() + 1e-3, wanted, "wrong")
     with pytest.raises(CheckFailed, match="the dtype is wrong"):
         expect.close(wanted.half(), wanted, "wrong")
+
+
+class Doubles(nn.Module):
+    """A module with a weight; the right answer."""
+
+    def __init__(self):
+        super().__init__()
+        self.factor = nn.Parameter(torch.tensor(2.0, dtype=F64))
+
+    def forward(self, x):
+        return self.factor * (x + 1)
+
+
+class DoublesInPlace(Doubles):
+    def forward(self, x):
+        return self.factor * x.add_(1)
+
+
+def doubles_check(student, draw):
+    module, x = student.build(), draw.normal(2, 3)
+    expect.close(module(x), 2 * (x + 1), "the values are wrong")
+    by_name, (found,) = module.gradients(x)
+    expect.close(found, torch.full_like(x, 2.0), "the gradient is wrong")
+    expect.close(by_name["factor"], (x + 1).sum(), "the gradient of the factor is wrong")
+
+
+def test_a_module_that_changes_its_argument_in_place_is_right_but_careless():
+    failure = run_check(
+        Check("Doubles", "care", doubles_check, reference=Doubles), LocalAnswer(DoublesInPlace), 7
+    )
+    assert (failure.is_careless, failure.cost) == (True, 0.25)
+    assert "the function changes its inputs" in failure.what

@@ -31,11 +31,20 @@ def honest(slug):
         {name: registry.alternatives(item)[n] for name, item in checks.items()} for n in (0, 1)
     ]
     wrong = {name: registry.mistakes(item)[-1] for name, item in list(checks.items())[::2]}
+    staged = {name: partly for name, item in checks.items() if (partly := in_stages(item))}
+    careless = {name: registry.careless_answers(item)[0] for name, item in checks.items()}
     yield "right", classroom.handed_in(slug)
     yield "another_way", classroom.handed_in(slug, other[0])
     yield "a_third_way", classroom.handed_in(slug, other[1])
     yield "partly_wrong", classroom.handed_in(slug, wrong)
+    yield "in_stages", classroom.handed_in(slug, wrong | staged)
+    yield "careless", classroom.handed_in(slug, careless)
     yield "blank", classroom.blank(slug)
+
+
+def in_stages(item):
+    """A stored mistake that earns some of the exercise's stages."""
+    return next((one for one in registry.mistakes(item) if one.earns), None)
 
 
 def scores(course, slug):
@@ -62,6 +71,7 @@ def test_stock_nbgrader_and_this_grading_agree(tmp_path, slug):
     ours = scores(tmp_path, slug)
     assert {student for student, _ in ours} == set(students)
     assert len(set(ours.values())) > 1
+    assert any(score % 1 for score in ours.values()), ours
 
     (tmp_path / "class" / "gradebook.db").unlink()
     shutil.rmtree(tmp_path / "class" / "autograded")
