@@ -1,26 +1,27 @@
 """One notebook that came back: whose it is, of which lesson, and whether it can be read."""
 
-import functools
 import hashlib
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any
 
 from autograder.collecting import clues as names
 from autograder.collecting.clues import Clues
 from autograder.collecting.roster import Roster
 from autograder.collecting.search import File, Refused
+from autograder.grading.contents import Contents
 from autograder.grading.filenames import is_notebook
-from autograder.grading.submission import Unreadable, content, parse
+from autograder.grading.submission import Submission, Unreadable, content, parse
 
 SECOND = timedelta(seconds=1)
+NAMELESS = "its name does not say which lesson it is of"
+NOTHING = "it has none of the lesson's cells or functions"
 NO_NOTEBOOK = "it is not a notebook (.ipynb)"
 
 
 @dataclass(frozen=True)
 class HandIn:
-    """A notebook whose student and lesson are known. ``damage`` says why it cannot be read."""
+    """A notebook whose student and lesson are known. ``damage`` says why nothing is in it."""
 
     file: File
     clues: Clues
@@ -44,20 +45,20 @@ class HandIn:
 class Judge:
     """Says of each file whose hand-in it is.
 
-    slugs    the lessons of the course, and ``chosen`` those of them that are asked for
-    cells    gives the names of a lesson's cells that nbgrader knows
+    slugs     the lessons of the course, and ``chosen`` those of them that are asked for
+    contents  what the lessons consist of
     """
 
     def __init__(
         self,
         slugs: Collection[str],
         chosen: Collection[str],
-        cells: Callable[[str], Collection[str]],
+        contents: Contents,
         roster: Roster,
         pattern: str | None,
     ) -> None:
         self._slugs, self._chosen, self._roster = slugs, chosen, roster
-        self._cells = functools.cache(cells)
+        self._contents = contents
         self._pattern = names.pattern(pattern)
 
     def hand_in(self, file: File, shared: int = 0) -> HandIn:
@@ -69,12 +70,8 @@ class Judge:
             raise Refused(NO_NOTEBOOK)
         data = file.read()
         clues = names.read(file.parts[shared:], self._slugs, self._pattern)
-        notebook, damage = _opened(data)
-        lesson = self._lesson(notebook, clues)
-        if not lesson and damage:
-            raise Refused(f"{damage}, and its name does not say which lesson it is of")
-        if not lesson:
-            raise Refused("neither its name nor what is in it says which lesson it is of")
+        submission = opened(data)
+        lesson, damage = self._lesson(submission, clues), submission.problem
         if lesson not in self._chosen:
             raise Refused(f"it is of another lesson, {lesson}")
         owner = names.owner(clues, self._roster)
@@ -82,26 +79,26 @@ class Judge:
             raise Refused(owner.why)
         return HandIn(file, clues, owner.id, lesson, hashlib.sha256(data).digest(), damage)
 
-    def _lesson(self, notebook: Any, clues: Clues) -> str:
-        """What the notebook itself says, else its name, else whose cells it has; or ''."""
-        metadata = notebook.get("metadata") if isinstance(notebook, dict) else None
-        own = metadata.get("autograder") if isinstance(metadata, dict) else None
-        said = own.get("lesson") if isinstance(own, dict) else None
-        if isinstance(said, str) and said in self._slugs:
-            return said
-        if clues.lesson:
+    def _lesson(self, submission: Submission, clues: Clues) -> str:
+        """The lesson whose cells or functions it has; of what cannot be read, what it is called."""
+        if submission.problem:
+            if not clues.lesson:
+                raise Refused(f"{submission.problem}, and {NAMELESS}")
             return clues.lesson
-        cells = {cell.grade_id for cell in parse(notebook).cells} - {""}
-        shared = {slug: len(cells.intersection(self._cells(slug))) for slug in self._slugs}
-        best = max(shared.values(), default=0)
-        fitting = [slug for slug, count in shared.items() if count == best]
-        return fitting[0] if best and len(fitting) == 1 else ""
+        named = [name for name in (submission.lesson, clues.lesson) if name]
+        if lesson := self._contents.lesson(submission, named):
+            return lesson
+        if submission.lesson in self._slugs:
+            submission.problem = f"it says that it is of {submission.lesson}, but {NOTHING}"
+            return submission.lesson
+        if clues.lesson:
+            raise Refused(f"it is called like {clues.lesson}, but {NOTHING}")
+        raise Refused("neither its name nor what is in it says which lesson it is of")
 
 
-def _opened(data: bytes) -> tuple[Any, str]:
-    """Pair (the notebook or None, why it cannot be read or '')."""
+def opened(data: bytes) -> Submission:
+    """What is in a file; where it cannot be read, its ``problem`` says why."""
     try:
-        notebook = content(data, "it")
+        return parse(content(data, "it"))
     except Unreadable as reason:
-        return None, str(reason)
-    return notebook, parse(notebook).problem
+        return Submission(problem=str(reason))

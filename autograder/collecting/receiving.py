@@ -11,11 +11,12 @@ from pathlib import Path
 from nbgrader.api import Assignment, Gradebook
 
 from attention.provided.files import write_aside
-from autograder import lessons, marks
-from autograder.collecting.hand_in import HandIn, Judge
+from autograder import lessons
+from autograder.collecting.hand_in import HandIn, Judge, opened
 from autograder.collecting.roster import Roster, cannot_name_a_folder
 from autograder.collecting.search import File, NotOpened, Refused, is_junk, search
 from autograder.grading import companions, records
+from autograder.grading.contents import Contents, Known
 from autograder.grading.extensions import spans
 from autograder.grading.filenames import is_notebook
 from autograder.grading.folders import Course, Handed
@@ -81,12 +82,8 @@ def receive(course: Course, source: Path | str, roster: Roster, dates: Dates, ho
     """
     slugs = course.lessons()
     chosen = lessons.choose(how.names, slugs)
-
-    def cells(slug: str) -> set[str]:
-        master = records.read_notebook(course.master(slug))
-        return {marks.grade_id(cell) for cell in master["cells"]} - {""}
-
-    judge = Judge(slugs, chosen, cells, roster, how.pattern)
+    contents = Contents(slugs, lambda slug: records.read_notebook(course.master(slug)))
+    judge = Judge(slugs, chosen, contents, roster, how.pattern)
     done, groups = Received(), dict[tuple[str, str], list[HandIn]]()
     files = []
     for one in search(source):
@@ -188,9 +185,16 @@ def _put(course: Course, one: HandIn, when: datetime, due: datetime | None, how:
     if before and (how.at or one.file.moment) < before:
         raise Refused(f"a later hand-in, of {before:%Y-%m-%d %H:%M} UTC, is there already")
     old = folder.is_dir() and any(folder.iterdir())
+    if one.damage and there is not None and _holds_work(course, one.lesson, there):
+        raise Refused(f"{one.damage}; what was handed in before stays")
     if not how.dry:
         _write(course, one, when, before if old else None, old)
     return "replacing" if old else "new"
+
+
+def _holds_work(course: Course, lesson: str, data: bytes) -> bool:
+    """Whether a file has any of the lesson's cells or functions."""
+    return Known.of(records.read_notebook(course.master(lesson))).is_in(opened(data))
 
 
 def _write(course: Course, one: HandIn, when: datetime, before: datetime | None, old: bool) -> None:

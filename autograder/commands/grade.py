@@ -27,8 +27,8 @@ DESCRIPTION = (
     "sandbox, the checks outside. Scores go into nbgrader's gradebook, graded notebooks and "
     "reasons into class/autograded/. What is graded is skipped until something changes that the "
     "result depends on; a run that was stopped is taken up by the next. Exit status 0 if every "
-    "submission has a score and a reason, every folder is of one student of the roster, and no "
-    "other work and no empty folder lies in class/submitted/."
+    "submission has a score and a reason and is of its lesson, every folder is of one student of "
+    "the roster, and no other work and no empty folder lies in class/submitted/."
 )
 
 STOPPED = 130  # the exit status after Ctrl-C
@@ -220,6 +220,8 @@ def _line(number: int, total: int, result: "Result", counts: float) -> str:
 
 
 def _sum_up(batch: "Batch", handed: "list[Handed]", total: int, seconds: float) -> int:
+    from autograder.grading.contents import FOREIGN
+
     incomplete = [one for one in handed if one not in batch.done or not batch.done[one].complete]
     if total:
         print(f"{total} graded in {seconds:.1f} s, {total / seconds:.1f} a second.")
@@ -227,7 +229,10 @@ def _sum_up(batch: "Batch", handed: "list[Handed]", total: int, seconds: float) 
     for one in sorted({*incomplete, *failed}):
         why = batch.unkept.get(one, "see its reasons.json")
         print(f"not graded: {one.student}, {one.lesson}; {why}", file=sys.stderr)
-    return 1 if incomplete or failed else 0
+    strange = [one for one in batch.done if batch.done[one].problem.startswith(FOREIGN)]
+    for one in sorted(strange):
+        print(f"0 points: {one.student}, {one.lesson}: {batch.done[one].problem}", file=sys.stderr)
+    return 1 if incomplete or failed or strange else 0
 
 
 def _warn(message: Warning | str, category: type[Warning], *_: object, **__: object) -> None:

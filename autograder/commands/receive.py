@@ -90,7 +90,7 @@ def _counts(done: "Received", roster: "Roster") -> None:
     if done.replacing:
         print("Earlier hand-ins are kept in class/replaced/STUDENT/LESSON/.")
     if damaged := sum(bool(one.damage) for one in done.all):
-        print(f"{damaged} of them cannot be read as notebooks; grading will say why.")
+        print(f"{damaged} of them cannot be read, or are empty; grading will say why.")
     if done.junk:
         print(f"{done.junk} files of the system's or Jupyter's own were passed over.")
     if not roster.students:

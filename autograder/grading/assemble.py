@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from autograder import marks
+from autograder.grading.contents import foreign
 from autograder.grading.prose import prose_cell
 from autograder.grading.submission import Cell, Submission
 
@@ -35,7 +36,8 @@ def assemble(master: dict[str, Any], submission: Submission) -> dict[str, Any]:
             cells += [_own_cell(one, released) for one in own.get(name, ())]
     for index, cell in enumerate(cells):
         cell["id"] = f"cell-{index}"
-    about = {**master["metadata"].get("autograder", {}), "problem": submission.problem}
+    problem = submission.problem or foreign(submission, master)
+    about = {**master["metadata"].get("autograder", {}), "problem": problem}
     metadata = {**master["metadata"], "autograder": about}
     return {"cells": cells, "metadata": metadata, "nbformat": 4, "nbformat_minor": 5}
 

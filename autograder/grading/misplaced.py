@@ -10,8 +10,10 @@ from pathlib import Path
 from autograder import lessons
 from autograder.grading import probable
 from autograder.grading.companions import TIMESTAMP
+from autograder.grading.contents import Contents
 from autograder.grading.filenames import is_notebook, not_an_id
 from autograder.grading.folders import Course, Handed
+from autograder.grading.records import read_notebook
 from autograder.grading.result import clean
 from autograder.grading.submission import place
 
@@ -101,6 +103,7 @@ class _Search:
 
     def __init__(self, course: Course, known: Collection[str], remedy: str) -> None:
         self._course, self._known, self._remedy = course, known, remedy
+        self._contents = Contents(known, lambda slug: read_notebook(course.master(slug)))
 
     def all(self, students: Collection[str]) -> Iterator[Stray]:
         """Every stray in the folder of submissions."""
@@ -181,7 +184,8 @@ class _Search:
         if not own:
             told += " (a checkpoint copy may be older than the work)"
         names = [lesson] if lesson else [work[0].name, work[0].parent.name]
-        found = probable.lesson(names, self._known, own[0] if len(own) == 1 else None)
+        sole = own[0] if len(own) == 1 else None
+        found = probable.lesson(names, self._known, sole, self._contents)
         if not (found.sure and len(own) == 1):
             return Stray(told, remedy, "" if lesson == found.lesson else found.lesson)
         target = Handed(found.lesson, student)

@@ -32,10 +32,11 @@ class Cell:
 
 @dataclass
 class Submission:
-    """The cells of a submitted notebook, or why there are none."""
+    """The cells of a submitted notebook, or why there are none; and the lesson it says it is of."""
 
     cells: list[Cell] = field(default_factory=list)
     problem: str = ""
+    lesson: str = ""
 
 
 def read(path: Path | str, own_folders: int = 0) -> Submission:
@@ -48,7 +49,7 @@ def read(path: Path | str, own_folders: int = 0) -> Submission:
     try:
         if any(folder.is_symlink() for folder in path.parents[:own_folders]):
             raise Unreadable("the submission is a link to another folder")
-        return Submission(_cells(_content(place(path))))
+        return _submission(_content(place(path)))
     except Unreadable as reason:
         return Submission(problem=clean(str(reason)))
     except Exception as error:  # whatever trips over a student's folder, the class is graded
@@ -89,9 +90,17 @@ def read_bytes(path: Path | str, limit: int) -> bytes | None:
 def parse(notebook: Any) -> Submission:
     """The Submission of a notebook that is already in memory."""
     try:
-        return Submission(_cells(notebook))
+        return _submission(notebook)
     except Unreadable as reason:
         return Submission(problem=clean(str(reason)))
+
+
+def _submission(notebook: Any) -> Submission:
+    cells = _cells(notebook)
+    metadata = notebook.get("metadata")
+    own = metadata.get("autograder") if isinstance(metadata, dict) else None
+    said = own.get("lesson") if isinstance(own, dict) else None
+    return Submission(cells, lesson=clean(said)[:80] if isinstance(said, str) else "")
 
 
 def content(data: bytes, name: str) -> Any:

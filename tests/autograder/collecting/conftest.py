@@ -15,7 +15,7 @@ FIRST, SECOND = "00_mini", "01_more"
 
 def notebook(lesson=FIRST, answer="", said=True):
     """The bytes of a notebook of a lesson, which may or may not say so itself."""
-    metadata = {"nbgrader": {"grade_id": f"{lesson}-cell", "grade": False, "solution": True}}
+    metadata = {"nbgrader": {"grade_id": f"answer_{lesson}", "grade": False, "solution": True}}
     cell = {"cell_type": "code", "source": answer, "metadata": metadata, "outputs": []}
     own = {"autograder": {"lesson": lesson}} if said else {}
     return json.dumps(

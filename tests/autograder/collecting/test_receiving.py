@@ -1,5 +1,6 @@
 """``autograder receive``: everyone's latest work is in its place, and nothing is lost or untold."""
 
+import json
 import os
 import zipfile
 
@@ -91,8 +92,70 @@ def test_a_damaged_file_is_taken_only_where_there_is_nothing_better(run, roster,
     )
     status, said, err = run("receive", folder)
     assert submitted() == {f"ada/{HOME}": OLD, f"ben/{HOME}": b"{"}
-    assert "1 of them cannot be read as notebooks" in said
+    assert "1 of them cannot be read, or are empty" in said
     assert status == 1 and "not taken: ada/00_mini (1).ipynb: it is not a notebook" in err
+
+
+NOTES = json.dumps(
+    {
+        "nbformat": 4,
+        "nbformat_minor": 5,
+        "metadata": {},
+        "cells": [
+            {"cell_type": "code", "source": 'print("my notes")', "metadata": {}, "outputs": []}
+        ],
+    }
+).encode()
+BLANK = json.dumps(
+    {"nbformat": 4, "metadata": {"autograder": {"lesson": FIRST}}, "cells": []}
+).encode()
+
+
+@pytest.mark.parametrize(
+    ("names", "why"),
+    [
+        (("ada/00_mini.ipynb", "ada/mini summary.ipynb"), "called like 00_mini, but it has none"),
+        (("ada_00_mini.ipynb", "ada_My mini log.ipynb"), "called like 00_mini, but it has none"),
+        (("ada/00_mini.ipynb", "ada/summary.ipynb"), "neither its name nor what is in it says"),
+    ],
+)
+def test_notes_never_replace_work(run, roster, came, submitted, names, why):
+    work, notes = names
+    status, _, err = run("receive", came({work: OLD}))
+    assert (status, submitted()) == (0, {f"ada/{HOME}": OLD})
+    for files in ({notes: NOTES}, {work: OLD, notes: NOTES}):
+        status, _, err = run("receive", came(files))
+        assert submitted() == {f"ada/{HOME}": OLD}
+        assert status == 1 and f"not taken: {notes}" in err and why in err
+
+
+@pytest.mark.parametrize("empty", [BLANK, b"{"])
+def test_what_holds_nothing_never_replaces_work(run, roster, came, submitted, empty):
+    run("receive", came({"ada/00_mini.ipynb": OLD}))
+    status, _, err = run("receive", came({"ada/00_mini.ipynb": empty}), "--at", "2030-01-01 12:00")
+    assert submitted() == {f"ada/{HOME}": OLD}
+    assert status == 1 and "what was handed in before stays" in err
+    run("receive", came({"ben/00_mini.ipynb": empty}))
+    assert submitted() == {f"ada/{HOME}": OLD, f"ben/{HOME}": empty}
+
+
+def test_what_a_notebook_holds_decides_and_not_its_name_nor_what_it_says(
+    run, roster, came, submitted
+):
+    claims = notebook(SECOND).replace(SECOND.encode() + b'"}}', FIRST.encode() + b'"}}')
+    assert json.loads(claims)["metadata"]["autograder"]["lesson"] == FIRST
+    run("receive", came({"ada/00_mini.ipynb": claims}))
+    assert submitted() == {f"ada/{SECOND}/{SECOND}.ipynb": claims}
+
+
+def test_functions_that_were_written_anew_count_where_the_name_says_the_lesson(
+    run, roster, came, submitted
+):
+    function = f"def answer_{FIRST}(x):\\n    return x".encode()
+    anew = NOTES.replace(b'print(\\"my notes\\")', function)
+    assert run("receive", came({"ada/my answers.ipynb": anew}))[0] == 1
+    run("receive", came({"ada/00_mini.ipynb": anew}))
+    assert submitted() == {f"ada/{HOME}": anew}
 
 
 def test_everything_that_is_not_taken_has_its_reason(run, roster, came, submitted):

@@ -226,6 +226,17 @@ def test_what_is_certain_is_moved_once(course, name):
     assert list(misplaced(one)) == list(fix(one)) == []
 
 
+def test_notes_that_are_called_like_the_lesson_stay_where_they_are(course):
+    path = course / "class" / "submitted" / "ada" / "Getting started.ipynb"
+    path.parent.mkdir(parents=True)
+    notes = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell('print("my notes")')])
+    nbformat.write(notes, path)
+    (told,) = misplaced(Course(course))
+    assert f"probably {SLUG} is meant" in told and "surely" not in told
+    assert list(fix(Course(course))) == []
+    assert path.exists()
+
+
 def test_a_swapped_folder_is_moved_to_a_student_who_is_there(course):
     work(course, f"{SLUG}/ada/{NAME}", f"{SLUG}/ben/{NAME}", f"ben/01_other/{NAME}")
     shutil.rmtree(course / "class" / "submitted" / "ben" / "01_other")
@@ -247,7 +258,7 @@ DOUBTFUL = {
 @pytest.mark.parametrize("names, words", DOUBTFUL.values(), ids=DOUBTFUL)
 def test_what_is_not_certain_is_told_of_and_stays(course, names, words):
     (course / "solutions" / "01_other").mkdir()
-    (course / "solutions" / "01_other" / "01_other.ipynb").write_text("{}")
+    (course / "solutions" / "01_other" / "01_other.ipynb").write_text('{"cells": []}')
     work(course, *names)
     told = list(misplaced(Course(course)))
     assert told and all(words in one for one in told), told

@@ -1,0 +1,71 @@
+"""Whose lesson a notebook is: what it holds decides."""
+
+import nbformat
+import pytest
+
+from autograder import ROOT
+from autograder.grading import classroom
+from autograder.grading.contents import Contents, defined
+from autograder.grading.records import read_notebook
+from autograder.grading.submission import parse
+from tests.autograder.small_class import SLUG, grade, hand_in, kept, make_course
+
+OTHER = "01_kernel_regression"
+
+
+def notebook(*sources):
+    return nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(text) for text in sources])
+
+
+def contents():
+    return Contents(
+        (SLUG, OTHER), lambda slug: read_notebook(ROOT / f"solutions/{slug}/{slug}.ipynb")
+    )
+
+
+def test_most_cells_decide_then_what_is_named():
+    first, other = (parse(classroom.blank(slug)) for slug in (SLUG, OTHER))
+    both = parse(classroom.blank(SLUG))
+    both.cells += other.cells[:3]
+    assert contents().lesson(first, [OTHER]) == SLUG
+    assert contents().lesson(other, []) == OTHER
+    assert contents().lesson(both, [OTHER]) == SLUG
+
+
+def test_functions_count_for_a_lesson_that_is_named():
+    ours = parse(notebook("import torch", "def softmax(scores, dim):\n    return scores"))
+    assert defined(ours) == {"softmax"}
+    assert contents().lesson(ours, [SLUG]) == SLUG
+    assert contents().lesson(ours, [OTHER]) == ""
+    assert contents().lesson(ours, []) == ""
+    assert contents().lesson(parse(notebook("# def softmax(scores):")), [SLUG]) == ""
+
+
+@pytest.mark.parametrize(
+    ("handed", "why", "status"),
+    [
+        (notebook('print("my notes")'), "this notebook has none of the lesson's cells or", 1),
+        (classroom.blank(OTHER), f"cells or functions: it says that it is of {OTHER}", 1),
+        (notebook(), "the notebook is empty", 0),
+        (notebook(" ", ""), "the notebook is empty", 0),
+    ],
+    ids=["notes", "another lesson", "no cell", "blank cells"],
+)
+def test_another_notebook_is_told_apart_from_an_empty_one(tmp_path, handed, why, status):
+    course = make_course(tmp_path)
+    hand_in(course, "ada")
+    classroom.submit(handed, course, "ben", SLUG)
+    said, err, ended = grade(course, check=False)
+    assert ended == status
+    assert why in kept(course, "ben").problem and why in said
+    assert (f"0 points: ben, {SLUG}: " in err) == bool(status)
+    assert kept(course, "ada").score == 5
+    assert all(why in one.reason for one in kept(course, "ben").exercises)
+
+
+def test_answers_in_a_notebook_of_ones_own_are_graded(tmp_path):
+    course = make_course(tmp_path)
+    ours = [cell.source for cell in classroom.solved(SLUG).cells if cell.cell_type == "code"]
+    classroom.submit(notebook(*ours), course, "ada", SLUG)
+    grade(course)
+    assert not kept(course, "ada").problem
