@@ -16,6 +16,7 @@ from torch import distributed
 from attention.provided import mine
 from attention.provided.mine import Pieces
 from attention.provided.model_file import ModelFileError
+from attention.provided.output import replace_what_cannot_be_shown
 from attention.train import corpora, forecast, multi30k, own, settings
 from attention.train.corpora import Pairs
 from attention.train.devices import choose_device, join
@@ -70,6 +71,7 @@ def parser() -> Parser:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Train; returns the exit status."""
+    replace_what_cannot_be_shown()
     options = parser().parse_args(arguments)
     try:
         return run(options)

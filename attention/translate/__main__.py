@@ -18,6 +18,7 @@ import sacrebleu
 
 from attention.provided.data import pad
 from attention.provided.model_file import ModelFileError
+from attention.provided.output import replace_what_cannot_be_shown
 from attention.train import judging, own
 from attention.train.devices import choose_device
 from attention.train.options import Parser
@@ -102,6 +103,7 @@ def _add_outputs(made: Parser) -> None:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Translate; returns the exit status."""
+    replace_what_cannot_be_shown()
     options = parser().parse_args(arguments)
     try:
         return run(options)

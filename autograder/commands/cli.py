@@ -7,6 +7,7 @@ import importlib.util
 import sys
 from collections.abc import Sequence
 
+from attention.provided.output import replace_what_cannot_be_shown
 from autograder import CourseError
 from autograder.commands import faults
 
@@ -58,6 +59,7 @@ def _readable(text: str) -> str:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; returns the exit status."""
     gc.set_threshold(50_000, 20, 50)  # imports leave little garbage to look for
+    replace_what_cannot_be_shown()
     try:
         options = parser().parse_args(arguments)
         _import_jsonschema_without_addresses()
