@@ -27,6 +27,7 @@ MAY_IMPORT = {
         "inside",
         FACE,
         "train",
+        "provided",
     },
     "autograder.releasing": {"building", "grading", "checking", "sandbox", "inside", "provided"},
     "autograder.collecting": {"grading", "provided"},

@@ -38,7 +38,7 @@ class Settings:
     learning_rate: float = setting(3e-3, "the highest; noam has its own", above=0.0)
     warmup: int = setting(400, "the step at which the learning rate is highest", low=1)
     smoothing: float = setting(0.1, "of the labels", low=0.0, below=1.0)
-    weight_decay: float = setting(0.0, "of AdamW", low=0.0)
+    weight_decay: float = setting(0.0, "of AdamW, of biases and norms, too", low=0.0)
     beta2: float = setting(0.98, "of AdamW: memory of the squared gradients", low=0.0, below=1.0)
     max_norm: float = setting(1.0, "gradients are shortened to this norm", above=0.0)
     every: int = setting(200, "steps between two evaluations, each followed by a save", low=1)

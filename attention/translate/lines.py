@@ -93,6 +93,11 @@ def _opened(path: Path | None) -> io.RawIOBase:
 
 
 def _decode(raw: bytes, first: bool, place: str) -> str:
+    if b"\0" in raw:  # of every second byte, in most languages
+        raise LinesError(
+            f"{place} is UTF-16, as PowerShell's > writes it: convert the text with "
+            "iconv -f UTF-16 -t UTF-8"
+        )
     try:
         return raw.removesuffix(b"\r").decode("utf-8-sig" if first else "utf-8")
     except UnicodeDecodeError as error:

@@ -91,7 +91,8 @@ def stage(name: str) -> Iterator[None]:
     """Within stands what one stage of an exercise asks for: its failure costs its points alone.
 
     The check goes on behind the block. The exercise's ``@check`` and its text say how many points
-    each stage has; what stands outside of all stages costs them all.
+    each stage has; what stands outside of all stages costs them all. It may hold ``care()``, but
+    stands in none: the stage would be lost in the place of care.
     """
     token = _stage.set(name)
     try:

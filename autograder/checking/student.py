@@ -166,6 +166,8 @@ class _Raised(CheckFailed):
             name, _, todo = error.message.partition(": ")
             todo += f" in {name.partition('.')[2]}" if todo and "." in name else ""
             super().__init__(f"nothing here yet: {todo}" if todo else "nothing here yet")
+        elif error.kind == "BdbQuit":
+            super().__init__("your code stops at a breakpoint: take it out", error.where)
         elif error.kind == "ParameterNames":
             super().__init__("the module has other parameters", *_got_and_expected(error.message))
         elif error.kind == "ParameterShape":

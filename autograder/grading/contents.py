@@ -70,6 +70,14 @@ def defined(submission: Submission) -> set[str]:
     return {name for source in code for name in DEFINED.findall(source)}
 
 
+def below(name: str, cells: Iterable[Mapping[str, Any]]) -> str:
+    """What is said of an answer that stands in one of the ``cells`` below its check, or ''."""
+    found = (cell["source"] for cell in cells if cell["cell_type"] == "code")
+    if any(name in DEFINED.findall(source) for source in found):
+        return "a definition below the check: cells are run from top to bottom, so move it up"
+    return ""
+
+
 def foreign(submission: Submission, master: Mapping[str, Any]) -> str:
     """Why a submission is no notebook of the lesson, a sentence for its author, or ''."""
     if submission.problem or Known.of(master).is_in(submission):

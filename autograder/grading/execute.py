@@ -14,6 +14,7 @@ from autograder.checking.expect import CheckFailed
 from autograder.checking.questions import asked
 from autograder.checking.run_check import run_check
 from autograder.grading.assemble import error_output
+from autograder.grading.contents import below
 from autograder.grading.own_memory import own_memory
 from autograder.grading.own_time import OutOfOwnTime, OwnTime, Waiting
 from autograder.grading.result import Exercise, clean
@@ -38,7 +39,7 @@ def execute(
     problem = notebook["metadata"]["autograder"]["problem"]
     session = _Session(sandbox, care_share)
     graded, taken = [], dict[str, float]()
-    for cell in notebook["cells"]:
+    for place, cell in enumerate(notebook["cells"]):
         run, start = marks.run(cell), time.monotonic()
         if run == marks.INSIDE and not problem:
             cell["outputs"] = session.run(cell)
@@ -47,6 +48,8 @@ def execute(
             failure = _failed(name, problem) if problem else session.check(name, cell["source"])
             if failure is not None:
                 failure.points = points
+                if failure.is_stub:
+                    failure.got = below(name, notebook["cells"][place:])
             lost = "" if failure is None else clean(str(failure))[:REASON_CHARS]
             score = points if failure is None else (1 - failure.cost) * points
             careless = failure is not None and failure.is_careless

@@ -14,6 +14,7 @@ from nbformat import NotebookNode
 from autograder import ROOT, lessons, marks
 from autograder.check import check_quietly, refuse_imported
 from autograder.checking import registry
+from autograder.grading.contents import below
 from autograder.inside.server import shell as quiet_shell
 
 CELL_SECONDS = 30  # of processor time
@@ -61,10 +62,11 @@ def check_notebook(path: Path | str, root: Path = ROOT) -> list[Line]:
     identities = {marks.grade_id(cell) for cell in graded}
     checks = registry.of_lesson(lessons.name_of(released.metadata.autograder.lesson))
     shell, lines, problems = _shell(), dict[str, Line](), dict[str, str]()
-    for cell in notebook.cells:
+    for place, cell in enumerate(notebook.cells):
         name = marks.exercise(cell)
         if marks.grade_id(cell) in identities:
-            lines.setdefault(name, _check(checks[name], points[name], shell, problems))
+            later = below(name, notebook.cells[place:])
+            lines.setdefault(name, _check(checks[name], points[name], shell, problems, later))
         elif cell.cell_type == "code" and cell.source not in demos:
             problem = _run_cell(shell, cell.source)
             if problem:
@@ -130,8 +132,13 @@ def _run_cell(shell: Any, source: str) -> str:
     return f"{type(error).__name__}: {error}".split("\n")[0] if error else ""
 
 
-def _check(item: registry.Check, points: int, shell: Any, problems: dict[str, str]) -> Line:
-    """Check one exercise as it stands in the notebook at this point."""
+def _check(
+    item: registry.Check, points: int, shell: Any, problems: dict[str, str], later: str = ""
+) -> Line:
+    """Check one exercise as it stands in the notebook at this point.
+
+    ``later`` says that its answer stands further below, or is ''.
+    """
     if item.name not in shell.user_ns:
         problem = problems.get(item.name)
         why = f"its cell stops with {problem}" if problem else "its cell is missing"
@@ -144,6 +151,8 @@ def _check(item: registry.Check, points: int, shell: Any, problems: dict[str, st
         return Line(item.name, 0, points, f"{item.name}: {error}.")
     if failure is None:
         return Line(item.name, points, points)
+    if failure.is_stub:
+        failure.got = later
     failure.points, earned = points, (1 - failure.cost) * points
     parts = {key: str(getattr(failure, key) or "") for key in ("what", "got", "expected", "likely")}
     return Line(item.name, earned, points, str(failure), parts, failure.is_careless)

@@ -3,7 +3,8 @@
 import nbformat
 import pytest
 
-from autograder import ROOT
+from autograder import ROOT, marks
+from autograder.commands import cli
 from autograder.grading import classroom
 from autograder.grading.contents import Contents, defined
 from autograder.grading.records import read_notebook
@@ -61,6 +62,25 @@ def test_another_notebook_is_told_apart_from_an_empty_one(tmp_path, handed, why,
     assert (f"0 points: ben, {SLUG}: " in err) == bool(status)
     assert kept(course, "ada").score == 5
     assert all(why in one.reason for one in kept(course, "ben").exercises)
+
+
+def test_an_answer_below_its_check_is_told_where_it_belongs(tmp_path, capsys):
+    course = make_course(tmp_path)
+    handed = classroom.handed_in(SLUG, {"softmax": stub("softmax")})
+    answer = classroom.handed_in(SLUG).cells
+    right = next(cell for cell in answer if marks.grade_id(cell) == "softmax").source
+    place = next(n for n, c in enumerate(handed.cells) if marks.grade_id(c) == "check_softmax")
+    handed.cells.insert(place + 1, nbformat.v4.new_code_cell(right))
+    path = classroom.submit(handed, course, "ada", SLUG)
+    grade(course)
+    reason = next(one.reason for one in kept(course, "ada").exercises if one.name == "softmax")
+    assert "nothing here yet" in reason and "a definition below the check" in reason
+    assert cli.main(["check", str(path)]) == 1
+    assert "a definition below the check" in capsys.readouterr().out
+
+
+def stub(name):
+    return next(cell for cell in classroom.blank(SLUG).cells if marks.grade_id(cell) == name).source
 
 
 def test_answers_in_a_notebook_of_ones_own_are_graded(tmp_path):
