@@ -17,7 +17,7 @@ from autograder import ROOT, CourseError, imports, lessons
 from autograder.building.lesson import Lesson, find
 from autograder.grading.self_check import RELEASED
 from autograder.releasing.excerpts import shown_mistakes
-from autograder.releasing.record import recordings
+from autograder.releasing.record import kept_recordings
 from autograder.releasing.secrets import all_lessons
 from autograder.sandbox import view
 from autograder.settings import CARE_SHARE, care_share
@@ -109,7 +109,7 @@ def _of_lesson(lesson: Lesson) -> dict[str, bytes]:
         f"lessons/{lesson.slug}/{lesson.slug}.ipynb": content,
         f"{RELEASED}/{lesson.slug}/{lesson.slug}.ipynb": content,
         f"autograder/mistakes/{lesson.name}.py": shown_mistakes(lesson).encode(),
-        f"autograder/recorded/{lesson.name}.zip": recordings(lesson.name),
+        f"autograder/recorded/{lesson.name}.zip": kept_recordings(lesson.name),
     }
 
 

@@ -1,11 +1,18 @@
 """Record what right and wrong answers reply, for checks that students run without either."""
 
+import hashlib
 import io
+import sys
 import warnings
 from collections.abc import Sequence
 from typing import Any
 
-from autograder import CourseError
+import torch
+from rich.progress import track
+
+from attention.provided.data import CACHE
+from attention.provided.files import write_aside
+from autograder import ROOT, CourseError, imports
 from autograder.checking import recorded, registry
 from autograder.checking.questions import (
     Question,
@@ -23,16 +30,43 @@ from autograder.inside.answer import LocalAnswer
 SEEDS = (1, 2, 3)  # a student's check draws one of them; grading draws from a million
 
 
+def kept_recordings(lesson: str) -> bytes:
+    """What ``recordings`` gives, kept in ``.cache/`` until something changes that it depends on."""
+    path = CACHE / "recorded" / f"{lesson}-{_depends(lesson)}.zip"
+    if not path.is_file():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        for old in path.parent.glob(f"{lesson}-*.zip"):
+            old.unlink()
+        write_aside(path, recordings(lesson))
+    return path.read_bytes()
+
+
+def _depends(lesson: str) -> str:
+    """A digest of the modules and data that the recordings of a lesson are made from."""
+    names = [f"autograder.{kind}.{lesson}" for kind in ("checks", "mistakes")]
+    found = imports.modules(
+        [*names, f"attention.{lesson}", __name__], ROOT, ("attention", "autograder"), by_name=True
+    )
+    found += sorted(path for path in (ROOT / "data").rglob("*") if path.is_file())
+    digest = hashlib.sha256(torch.__version__.encode())
+    for path in found:
+        digest.update(str(path.relative_to(ROOT)).encode() + path.read_bytes())
+    return digest.hexdigest()[:16]
+
+
 def recordings(lesson: str, seeds: Sequence[int] = SEEDS) -> bytes:
     """The content of ``autograder/recorded/<lesson>.zip``; ``lesson`` is 'masked_attention'."""
+    items = registry.of_lesson(lesson).values()
+    asked = [
+        (item, seed)
+        for item in items
+        if item.has_one_right_answer  # else a right answer would stand there
+        for seed in seeds
+    ]
+    bar = track(asked, lesson, transient=True, disable=not sys.stdout.isatty())
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # a wrong answer's are not worth reading
-        found = {
-            (item.name, seed): recording(item, seed)
-            for item in registry.of_lesson(lesson).values()
-            if item.has_one_right_answer  # else a right answer would stand there
-            for seed in seeds
-        }
+        found = {(item.name, seed): recording(item, seed) for item, seed in bar}
     stream = io.BytesIO()
     recorded.write(lesson, found, stream)
     return stream.getvalue()

@@ -57,7 +57,7 @@ EMPTY = b"PK\x05\x06" + bytes(18)  # an archive of nothing
 
 @pytest.mark.parametrize("slug", SLUGS)
 def test_no_release_holds_a_line_of_a_solution(slug, monkeypatch):
-    monkeypatch.setattr("autograder.releasing.contents.recordings", lambda lesson: EMPTY)
+    monkeypatch.setattr("autograder.releasing.contents.kept_recordings", lambda lesson: EMPTY)
     files = contents([slug])
     assert secrets.leaks(files, [slug]) == []
     assert f"attention/{lessons.name_of(slug)}.py" not in files
@@ -69,7 +69,7 @@ def test_no_release_holds_a_line_of_a_solution(slug, monkeypatch):
 
 
 def test_one_line_of_a_solution_anywhere_stops_a_release(monkeypatch, tmp_path):
-    monkeypatch.setattr("autograder.releasing.contents.recordings", lambda lesson: EMPTY)
+    monkeypatch.setattr("autograder.releasing.contents.kept_recordings", lambda lesson: EMPTY)
     compact = next(
         text for text in secrets.secrets([SLUG]) if "k.transpose(-2,-1)" in text and "sqrt" in text
     )
@@ -168,7 +168,7 @@ def test_validate_accepts_a_solved_notebook_there(handed_out, tmp_path):
 
 
 def test_the_next_release_leaves_work_alone(monkeypatch, tmp_path):
-    monkeypatch.setattr("autograder.releasing.contents.recordings", lambda lesson: EMPTY)
+    monkeypatch.setattr("autograder.releasing.contents.kept_recordings", lambda lesson: EMPTY)
     folder = tmp_path / "course"
     release(["00"], folder)
     notebook = lessons.notebook(folder, "lessons", SLUGS[0])
@@ -183,7 +183,7 @@ def test_the_next_release_leaves_work_alone(monkeypatch, tmp_path):
 
 
 def test_a_zip_is_the_same_each_time_and_opens_in_one_folder(monkeypatch, tmp_path):
-    monkeypatch.setattr("autograder.releasing.contents.recordings", lambda lesson: EMPTY)
+    monkeypatch.setattr("autograder.releasing.contents.kept_recordings", lambda lesson: EMPTY)
     for name in ("one.zip", "two.zip"):
         release(["00"], tmp_path / name)
     assert (tmp_path / "one.zip").read_bytes() == (tmp_path / "two.zip").read_bytes()

@@ -1,0 +1,42 @@
+"""What answers reply is recorded once, and again when something changes that it depends on."""
+
+import pytest
+
+from autograder.releasing import record
+
+
+@pytest.fixture
+def made(tmp_path, monkeypatch):
+    """The recordings that were made: names of lessons, in a course of one module."""
+    made = []
+
+    def recordings(lesson):
+        made.append(lesson)
+        return f"{lesson} {len(made)}".encode()
+
+    (tmp_path / "data").mkdir()
+    (tmp_path / "module.py").write_text("first = 1\n")
+    monkeypatch.setattr(record, "recordings", recordings)
+    monkeypatch.setattr(record, "CACHE", tmp_path / ".cache")
+    monkeypatch.setattr(record, "ROOT", tmp_path)
+    monkeypatch.setattr(record.imports, "modules", lambda *_, **__: [tmp_path / "module.py"])
+    return made
+
+
+def test_nothing_is_recorded_twice(made):
+    assert record.kept_recordings("tokens") == record.kept_recordings("tokens") == b"tokens 1"
+    assert record.kept_recordings("decoding") == b"decoding 2"
+
+
+@pytest.mark.parametrize("name", ["module.py", "data/words.txt"])
+def test_what_changed_is_recorded_again_and_replaces_the_old(made, tmp_path, name):
+    record.kept_recordings("tokens")
+    (tmp_path / name).write_text("second = 2\n")
+    assert record.kept_recordings("tokens") == b"tokens 2"
+    assert len(list((tmp_path / ".cache" / "recorded").iterdir())) == 1
+
+
+def test_another_pytorch_may_reply_otherwise(made, monkeypatch):
+    record.kept_recordings("tokens")
+    monkeypatch.setattr(record.torch, "__version__", "9.9")
+    assert record.kept_recordings("tokens") == b"tokens 2"
