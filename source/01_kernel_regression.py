@@ -201,6 +201,9 @@ check.distances(distances)
 # ### Exercise 1.3 · `nadaraya_watson`
 # ●●○ medium · 8 minutes · 3 points
 #
+# In stages, each earned by itself: for one query (1), for many queries (1), far from all examples
+# (1).
+#
 # The exponential of a score, before the division by the sum, is called a **similarity** or *kernel
 # value*. The usual one is the Gaussian kernel, a bell of width $h$, the **bandwidth**. Divide it by
 # its sum over the examples, and look at what you get, for query $x_i$ and example
@@ -528,6 +531,9 @@ for ax, bandwidth in zip(axes, (0.001, 100.0), strict=True):
 # ### Exercise 1.7 · `leave_one_out_loss`
 # ●●● hard · 12 minutes · 3 points
 #
+# In stages, each earned by itself: with ordinary bandwidths (1), with a tiny bandwidth (1), its
+# gradient (1).
+#
 # Compute this mean, with the Gaussian kernel. The queries are the examples themselves, and each
 # must be kept from attending to itself. This is a *mask*, the first of many. A gradient must be
 # able to flow through the bandwidth.
@@ -567,6 +573,8 @@ check.leave_one_out_loss(leave_one_out_loss)
 #
 # ### Exercise 1.8 · `LearnedBandwidth`
 # ●●○ medium · 8 minutes · 3 points
+#
+# In stages, each earned by itself: the parameter (1), the predictions (1), the gradient (1).
 #
 # Write a module with one parameter, `log_bandwidth`, a scalar: the natural logarithm of the
 # bandwidth. Why the logarithm? Gradient descent may step anywhere, also below 0, where a bandwidth

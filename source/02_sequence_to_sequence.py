@@ -115,6 +115,8 @@ for seen in (-4.0, 0.0, 4.0):
 # ### Exercise 2.1 · `gru_step`
 # ●●○ medium · 12 minutes · 3 points
 #
+# In stages, each earned by itself: the update gate (1), the reset gate (1), the biases (1).
+#
 # Write one step for a whole batch.
 #
 # <details><summary>Hint 1 · the idea</summary>
@@ -243,6 +245,9 @@ check.shift_right(shift_right)
 # ### Exercise 2.4 · `masked_cross_entropy`
 # ●●○ medium · 10 minutes · 3 points
 #
+# In stages, each earned by itself: without padding (1), with padding (1), huge scores, −∞ and no
+# letter at all (1).
+#
 # The loss of one step is $-\log p(\text{true letter})$. Average it over all *letters*: neither over
 # padding, nor sequence by sequence.
 #
@@ -252,6 +257,7 @@ check.shift_right(shift_right)
 # with $N$ the number of letters that are not padding. `F.cross_entropy` can do this; write it out.
 # Leave out what does not count; do not multiply it by 0. A model may forbid PAD with a score of −∞.
 # Then the loss at padding is ∞, and 0 · ∞ is NaN. Logits may be of any size: the loss stays finite.
+# If no letter is left, the loss is 0.
 #
 # <details><summary>Hint 1 · the idea</summary>
 #
@@ -266,7 +272,7 @@ check.shift_right(shift_right)
 # <details><summary>Hint 3 · a smaller question</summary>
 #
 # You have a loss for every position, `(B, T)`, and a mask of the same shape. Which numbers does
-# `losses[mask]` hold, and how many are they?
+# `losses[mask]` hold, and how many are they? And if all is padding?
 # </details>
 # <details><summary>Hint 4 · “RuntimeError: Index tensor must have the same number …”</summary>
 #
@@ -316,6 +322,9 @@ from attention.sequence_to_sequence import decoder_step
 # %% [markdown]
 # ### Exercise 2.6 · `greedy_decode`
 # ●●● hard · 15 minutes · 3 points
+#
+# In stages, each earned by itself: rows that end together (1), rows that end one by one (1), the
+# number of steps (1).
 #
 # Write the loop: start with BOS (given), take the most probable letter at every step, and read it
 # at the next. A row that has written EOS gets PAD from then on; when all rows have ended, stop.

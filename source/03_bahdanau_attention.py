@@ -83,6 +83,9 @@ for digits in (3, 5, 6):
 # ### Exercise 3.1 · `bidirectional_annotations`
 # ●●○ medium · 12 minutes · 3 points
 #
+# In stages, each earned by itself: the forward half (1), the backward half without
+# padding (1), the backward half with padding (1).
+#
 # Use `run_gru` twice: a forward and a backward RNN. The backward RNN must begin at the last *true*
 # word, not in the padding. `run_gru` and `reverse_source` of lesson 02 are imported;
 # `reverse_source(x, lengths)` reverses each sequence within its length.
@@ -142,6 +145,8 @@ for key, score in zip(keys, scores_by_hand, strict=True):
 # ### Exercise 3.2 · `additive_scores`
 # ●●○ medium · 10 minutes · 3 points
 #
+# In stages, each earned by itself: the formula (2), all pairs in their place (1).
+#
 # Score all queries against all keys, without a loop.
 #
 # <details><summary>Hint 1 · the idea</summary>
@@ -176,8 +181,7 @@ check.additive_scores(additive_scores)
 #
 # The keys of a batch are padded, and padding gets a score like everything else. It must get no
 # weight: **exactly 0**, whatever its score. The way to do this before the softmax is the score −∞,
-# since exp(−∞) = 0. Your softmax of lesson 00 could do it; `torch.softmax` can, too. A mask that
-# you make must be where the scores are: pass `device=scores.device`, as lesson 02 did.
+# since exp(−∞) = 0. Your softmax of lesson 00 could do it; `torch.softmax` can, too.
 #
 # <details><summary>Hint 1 · the idea</summary>
 #
@@ -303,6 +307,9 @@ check.AdditiveAttention(AdditiveAttention)
 #
 # ### Exercise 3.6 · `attention_decoder_step`
 # ●●○ medium · 10 minutes · 3 points
+#
+# In stages, each earned by itself: the attention weights (1), the context (1), the new state
+# and the logits (1).
 #
 # Attend, then step. There is one query per sequence, so the axis `T_q` is missing, and `attend`
 # wants it. Mind the order: the query is the state that comes *in*, and that state has not read the

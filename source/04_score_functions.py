@@ -66,6 +66,9 @@ KINDS = ("dot", "scaled_dot", "bilinear", "reduced_rank", "additive")
 # ### Exercise 4.1 · `score`
 # ●●○ medium · 15 minutes · 3 points
 #
+# In stages, each earned by itself: `dot` and `scaled_dot` (1), `bilinear` and `reduced_rank` (1),
+# `additive` and other kinds, and a single query (1).
+#
 # Write all five for whole batches: queries `(B, T_q, d_q)`, keys `(B, T_k, d_k)`, scores
 # `(B, T_q, T_k)`. Additive scores are imported from lesson 03. Other kinds are refused. Gradients
 # flow back to `q`, `k` and the weights, for all of them are learned.
@@ -582,6 +585,8 @@ ax = plots.bars((weights @ values)[0], "0123", axes[3], "soft attention")
 #
 # ### Exercise 4.9 · `reinforce_gradient` ★
 # ●●● hard · 15 minutes · 3 points
+#
+# In stages, each earned by itself: one trial (1), many trials (1), with a baseline (1).
 #
 # Estimate the gradient from N trials. The derivative of $\log \text{softmax}(\text{scores})_c$ is
 # known: one-hot of c, minus the softmax.

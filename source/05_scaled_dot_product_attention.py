@@ -232,11 +232,14 @@ print("not divided, d = 4096, median:", f"{quarters['not divided'][1, -1]:.1e}")
 # ### Exercise 5.3 · `scaled_dot_product_attention`
 # ●●○ medium · 12 minutes · 3 points
 #
+# In stages, each earned by itself: without a mask (1), with leading axes (1), with a mask and
+# `return_weights` (1).
+#
 # Write equation 1 of *Attention is all you need*. The leading axes can be anything: nothing, a
 # batch, a batch and heads. A `mask` may come with it: bool, `True` where the query **may** look at
 # the key. A forbidden key must get the weight 0, and the others of its row still sum to 1. With
-# `return_weights=True` return the pair `context, weights`. Scores may be in the hundreds, and
-# gradients flow back to `q`, `k` and `v`.
+# `return_weights=True` return the pair `context, weights`. Scores of ±1000 are fine, and gradients
+# flow back to `q`, `k` and `v`.
 #
 # You wrote softmax yourself in lesson 00. From now on `torch.softmax` may do it.
 #
@@ -504,7 +507,7 @@ label = ax.set_xlabel("loss after 300 steps (always saying 0: 1)")
 # ●●○ medium · 10 minutes · 2 points
 #
 # Write the head: three `nn.Linear` without bias, named `W_q`, `W_k` and `W_v`, and a `forward` that
-# attends.
+# attends. Scores may be in the hundreds.
 #
 # <details><summary>Hint 1 · the idea</summary>
 #
@@ -587,7 +590,7 @@ compare(prediction, "same" if same else "another", "context of Sam")
 # ●○○ easy · 6 minutes · 2 points
 #
 # In a translator, the German words look at the English ones: `x` asks, `memory` answers. It is the
-# same call with two sequences, which may differ in length and width.
+# same call with two sequences, which may differ in length and width. Scores may be in the hundreds.
 #
 # <details><summary>Hint 1 · the idea</summary>
 #
@@ -744,6 +747,9 @@ print("attention takes longer, here: T =", slower[0] if slower else f"> {lengths
 # ## ★ The backward pass
 # ### Exercise 5.8 · `attention_backward` ★
 # ●●● hard · 20 minutes · 4 points
+#
+# In stages, each earned by itself: `grad_v` (1), `grad_q` and `grad_k` with d_k = 1 (2), with any
+# d_k and leading axes (1).
 #
 # Autograd does this for you everywhere else. Write it once by hand: from the gradient of a loss
 # with respect to the context, find those with respect to `q`, `k` and `v`. The weights of the

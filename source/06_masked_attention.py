@@ -232,8 +232,12 @@ live.slider(
 # ### Exercise 6.5 · `masked_attention`
 # ●●○ medium · 15 minutes · 3 points
 #
+# In stages, each earned by itself: with a key for every query (1), with a query that sees nothing
+# (1), its gradients (1).
+#
 # Write attention under a mask. The scores are given. Rows with at least one key are as in lesson
-# 05; a row without gives weights 0 and context 0, and no gradient is ever `NaN`.
+# 05; a row without gives weights 0 and context 0, and no gradient is ever `NaN`. Scores of ±1000
+# are fine.
 #
 # <details><summary>Hint 1 · the idea</summary>
 #
@@ -348,6 +352,9 @@ for name in "ABCDEFG":
 #
 # ### Exercise 6.6 · `leaks`
 # ●●○ medium · 12 minutes · 3 points
+#
+# In stages, each earned by itself: where a leak shows at `t` (1), where it shows only before `t`
+# (1), where the future is all zeros or all alike (1).
 #
 # Write the test. Run the layer on `x`, and on a copy whose positions after `t` hold other vectors
 # of a like size. Does any output at or before `t` differ?
@@ -553,11 +560,16 @@ check.longformer_mask(longformer_mask)
 # ### Exercise 6.9 · `bigbird_mask` ★
 # ●●● hard · 15 minutes · 3 points
 #
+# In stages, each earned by itself: neighbours and global blocks (1), the winners of the lottery
+# (1), blocks of several positions (1).
+#
 # **BigBird** works with blocks of positions, because hardware reads blocks, and adds *random* ones:
 # short cuts through the sequence. A block sees
 # - itself and the block on each side,
 # - the first and the last block, which are global in both directions,
 # - the `n_random` winners of a lottery among the blocks that it does not see yet.
+#
+# `n_random` may be 0, and a block a single position.
 #
 # The lottery is given, made from `seed`, so that the pattern is the same in every training step and
 # after loading the model tomorrow.
@@ -656,7 +668,7 @@ print({name: int(counts[-1]) for name, counts in work.items()}, "at T = 2048")
 #
 # For a local window of *w* neighbours on each side, only 2*w* + 1 scores a query are needed.
 # Compute attention with a local mask without ever making a `(T, T)` tensor, neither of scores nor
-# of bools. The check calls it with a sequence of half a million.
+# of bools. The check calls it with a sequence of half a million. Scores of ±1000 are fine.
 #
 # <details><summary>Hint 1 · the idea</summary>
 #

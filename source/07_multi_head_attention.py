@@ -166,6 +166,9 @@ from attention.multi_head_attention import attend
 # ### Exercise 7.3 · `MultiHeadAttention`
 # ●●● hard · 25 minutes · 5 points
 #
+# In stages, each earned by itself: without a mask (2), with a mask (1), with `head_mask` (1), with
+# dropout, `fused` and `return_weights` (1).
+#
 # Write the projections and `forward`. The sizes, the mask's axis for the heads and the choice of
 # the kernel are given. Three points to mind:
 # - **split and merge inside `forward`**, one line each, rather than with your functions from above:
@@ -549,6 +552,8 @@ for name, keys in (("cached:", k), ("handed out:", shared)):
 # ## ★ Let them collaborate
 # ### Exercise 7.8 · `collaborative_heads` ★
 # ●●● hard · 15 minutes · 3 points
+#
+# In stages, each earned by itself: one head (1), several heads (1), the scale (1).
 #
 # If the heads need the same features, let them **share** queries and keys of a smaller width, and
 # give each head a *mixing vector* $m_h$ that says how much it listens to each shared feature:

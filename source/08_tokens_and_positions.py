@@ -210,6 +210,8 @@ from attention.tokens_and_positions import PairIndex
 # ### Exercise 8.4 · `train_bpe`
 # ●●● hard · 20 minutes · 4 points
 #
+# In stages, each earned by itself: the first merge (1), the merges after it (2), when to stop (1).
+#
 # Learn the merges. The index is made for you, from lists of its own, so you may change
 # `index.words`. Keep it true: before a word changes, its old pairs must go, and afterwards its new
 # ones must come in. (Exercises do not depend on each other: write the merging within a word again.)
@@ -265,6 +267,8 @@ print("the first merges:", *merges[:6])
 #
 # ### Exercise 8.5 · `bpe_encode`
 # ●●○ medium · 12 minutes · 3 points
+#
+# In stages, each earned by itself: one word of letters (2), any text (1).
 #
 # Cut a new text into tokens. Within each word, replay the merges: among all pairs that stand in the
 # word, the one that was **learned first** is merged, then the next, until no pair is left that was

@@ -53,6 +53,9 @@ for slope in (0.7, 0.9, 1.0, 1.1, 1.5):
 # ### Exercise 9.1 · `gradient_norms`
 # ●●○ medium · 12 minutes · 3 points
 #
+# In stages, each earned by itself: the course without skip (1), the course with skip (1), the exact
+# norms (1). (The course: all norms divided by that of the last layer.)
+#
 # Measure it in a real stack. Layer *l* turns $h$, of shape `(B, d_model)`, into $\tanh(h W_l)$, and
 # with `skip` it adds $h$ to that. The loss is the mean of all squared numbers that leave the stack.
 # Return, for every layer, the norm of the loss's gradient with respect to $W_l$.
@@ -249,6 +252,8 @@ for eps in (0.0, 5.0):
 # ### Exercise 9.3 · `LayerNorm`
 # ●●○ medium · 12 minutes · 3 points
 #
+# In stages, each earned by itself: mean 0 (1), variance 1 and eps (1), weight and bias (1).
+#
 # Write it as a module, without PyTorch's own. `__init__` makes the parameters `weight` and `bias`,
 # `(d_model,)` each, of ones and of zeros.
 #
@@ -355,6 +360,8 @@ check.FeedForward(FeedForward)
 # ### Exercise 9.5 · `EncoderLayer`
 # ●●○ medium · 15 minutes · 4 points
 #
+# In stages, each earned by itself: post-norm (1), pre-norm (1), with a mask (1), with dropout (1).
+#
 # Write `forward` for **both** drawings.
 #
 # <details><summary>Hint 1 · the idea</summary>
@@ -410,6 +417,9 @@ check.EncoderLayer(EncoderLayer)
 #
 # ### Exercise 9.6 · `DecoderLayer`
 # ●●● hard · 20 minutes · 4 points
+#
+# In stages, each earned by itself: post-norm (1), pre-norm (1), the causal mask and the others (1),
+# with dropout (1).
 #
 # Write `forward` for both norms. Here `norm_2` and `self.cross_attention` belong together, and
 # `norm_3` is that of the feed-forward network. `causal_mask(T, device)` and `combine_masks` of

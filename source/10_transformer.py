@@ -175,6 +175,9 @@ for ax, title in zip(axes, ("source_mask, the same for all queries", "target_mas
 # ### Exercise 10.2 · `Translator`
 # ●●● hard · 25 minutes · 5 points
 #
+# In stages, each earned by itself: without padding (2), with padding (1), tied tables (1), dropout
+# on the embeddings (1).
+#
 # The whole path of the data, with **one** layer on each side for now: the figure with N = 1. The
 # masks are given. Five short parts:
 # - `__init__`: the tables and layers are there; tie what `tied` asks for,
@@ -234,6 +237,8 @@ check.Translator(Translator)
 # ### Exercise 10.3 · `Encoder`
 # ●●○ medium · 10 minutes · 3 points
 #
+# In stages, each earned by itself: pre-norm (1), post-norm (1), with a mask and dropout (1).
+#
 # `n_layers` layers, one after the other, each with **weights of its own**. With pre-norm, every
 # layer normalises what goes *in*, so nothing has normalised the sum that comes out of the last one:
 # a final norm does. Post-norm layers end with a norm already. `sizes` is given: all that a layer of
@@ -263,6 +268,8 @@ check.Encoder(Encoder)
 # %% [markdown]
 # ### Exercise 10.4 · `Decoder`
 # ●●○ medium · 10 minutes · 3 points
+#
+# In stages, each earned by itself: pre-norm (1), post-norm (1), with masks and dropout (1).
 #
 # The same for decoder layers. Every layer looks at the same memory.
 #
@@ -365,6 +372,8 @@ print(summary(model, batch.source, batch.target))
 # ## How large is it?
 # ### Exercise 10.7 · `transformer_parameters`
 # ●●○ medium · 12 minutes · 3 points
+#
+# In stages, each earned by itself: the layers (1.5), the tables (1), the last norms (0.5).
 #
 # Derive the number of parameters from the sizes. `attention_parameters(d_model, n_heads, d_head)`
 # of lesson 07 counts one attention, biases included. The embeddings and the generator have no bias.

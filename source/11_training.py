@@ -501,6 +501,9 @@ from attention.training import ModelAndLoss
 # ### Exercise 11.5 · `TrainStep`
 # ●●● hard · 25 minutes · 3 points
 #
+# In stages, each earned by itself: one batch (0.5), several batches and steps (1.5), the loss
+# returned (0.5), clipping and training mode (0.5).
+#
 # The step in the figure. `self.loss` is the mean over the real tokens of *one* batch. Together the
 # batches must give the loss, and the gradients, of one big batch. Only one batch may be in memory
 # at a time: go backward before the next one begins. (The check cannot see this: it sees weights and
@@ -733,6 +736,9 @@ for ax, (of, title) in zip(
 #
 # ### Exercise 11.7 · `batch_by_tokens` ★
 # ●●○ medium · 18 minutes · 3 points
+#
+# In stages, each earned by itself: in the order of length (1), filled as far as it goes (1.5), too
+# long or none at all (0.5).
 #
 # Take the sentences from the shortest to the longest, and close a batch when one more would make it
 # too large.

@@ -379,6 +379,8 @@ legend = plots.legend(ax, fontsize=8, loc="upper left")
 # ### Exercise 12.3 · `loss_scaling`
 # ●●○ medium · 15 minutes · 2 points
 #
+# The unscaled gradients are on the device of those that came in.
+#
 # <details><summary>Hint 1 · the idea</summary>
 #
 # First decide whether the step is skipped. If not, unscale. Then decide whether the scale grows.
@@ -699,6 +701,8 @@ with translators.one_thread(), tempfile.TemporaryDirectory() as folder:
 #
 # ### Exercise 12.4 · `data_parallel_gradients`
 # ●○○ easy · 10 minutes · 2 points
+#
+# The gradients that come out are on the device of those that came in.
 #
 # <details><summary>Hint 1 · the idea</summary>
 #

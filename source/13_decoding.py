@@ -248,6 +248,9 @@ check.top_k_filter(top_k_filter)
 # ### Exercise 13.4 · `top_p_filter`
 # ●●● hard · 18 minutes · 3 points
 #
+# In stages, each earned by itself: scores from large to small (1), scores in any order (1.5), where
+# p is reached exactly (0.5).
+#
 # Keep each row's nucleus, the token that makes the sum reach p included. Some scores may be −∞
 # already.
 #
@@ -362,6 +365,9 @@ _ = plots.legend(ax, fontsize=9)
 # ### Exercise 13.6 · `beam_step`
 # ●●● hard · 15 minutes · 4 points
 #
+# In stages, each earned by itself: the new scores (1), origins and tokens (1), several sources (1),
+# finished beams (1).
+#
 # Write one step of the search for B sources with K beams each. As each beam must have V candidates
 # now, a **finished** one, which has written EOS, goes on with PAD at a cost of 0, and with nothing
 # else. A beam that does not exist yet has the score −∞.
@@ -458,6 +464,9 @@ check.length_normalised(length_normalised)
 #
 # ### Exercise 13.8 · `CachedAttention`
 # ●●○ medium · 12 minutes · 4 points
+#
+# In stages, each earned by itself: the first position (1), all further positions (2), keys and
+# values are remembered (1).
 #
 # Causal self-attention of one position at a time. `split_heads(x, n_heads)`, `merge_heads(x)` and
 # `masked_attention(q, k, v, mask=None)`, which returns the context alone, are those of lessons 06

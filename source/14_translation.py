@@ -77,7 +77,8 @@ for word in ("the", "cat", "on", "mat"):
 # ●●○ medium · 12 minutes · 2 points
 #
 # Count, for n = 1 to 4, the n-grams of the hypothesis, and how many of them match. A token is a
-# string, and may hold a space: an n-gram is more than its letters.
+# string, which is compared as it is, capitals and all, and may hold a space: an n-gram is more than
+# its letters.
 #
 # <details><summary>Hint 1 · the idea</summary>
 #
@@ -145,6 +146,9 @@ check.break_ngram_matches(break_ngram_matches)
 #
 # ### Exercise 14.3 · `bleu`
 # ●●● hard · 20 minutes · 3 points
+#
+# In stages, each earned by itself: precisions and their mean (1), brevity (1), smoothing and the
+# two cases of 0 (1).
 #
 # The statistics of N sentences come as tensors, so pooling is one sum. Two cases give 0: nothing
 # matches at all, and some order has no n-grams, since all hypotheses are too short.

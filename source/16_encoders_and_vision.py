@@ -170,6 +170,9 @@ print("the order of the tokens changes nothing:", same)
 # ### Exercise 16.3 · `HierarchicalAttention`
 # ●●○ medium · 15 minutes · 3 points
 #
+# In stages, each earned by itself: without a mask (1), with padded words (1), with empty sentences
+# (1).
+#
 # Write `forward`. Each level is what you wrote in 16.2: call that, or `masked_attention` twice,
 # which takes a few lines more. A real sentence may have a vector of zeros, and is weighed all the
 # same.
@@ -378,8 +381,11 @@ for r in (row, other):
 # ### Exercise 16.4 · `EncoderClassifier`
 # ●●● hard · 20 minutes · 3 points
 #
+# In stages, each earned by itself: `cls` in front (1), the positions (1), with a mask (1).
+#
 # Write `encode` and `forward`. `LearnedPositions` of lesson 08 and `Encoder` of lesson 10 are
-# there as parts. The mask is one token too short: whom may everybody look at?
+# there as parts. The mask is one token too short: whom may everybody look at? As in 16.1, only the
+# mask says which tokens are real, wherever they stand.
 #
 # The check compares scores, that is what `forward` returns. What `encode` hands to `forward` is up
 # to you. No sequence is longer than `max_length`.

@@ -400,6 +400,9 @@ compare(prediction, least, "least T with a null space, whatever the values are")
 # ### Exercise 17.4 · `perturb_attention`
 # ●●● hard · 20 minutes · 3 points
 #
+# In stages, each earned by itself: the part in the null space (1), the step (1), where nothing can
+# change (1).
+#
 # Walk from the weights in a direction, but only in its part that changes nothing, and only until
 # the first weight is 0. The null space itself is given below: orthonormal columns.
 #

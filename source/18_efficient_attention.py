@@ -116,6 +116,9 @@ print("softmax all at once ", round((weights * torch.tensor(values)).sum().item(
 # ### Exercise 18.1 · `online_softmax`
 # ●●○ medium · 15 minutes · 3 points
 #
+# In stages, each earned by itself: with all keys visible (1), with hidden keys (1), the gradients
+# (1).
+#
 # One step of this loop, for a block of n keys and all queries at once. Context and total stay sums:
 # the division comes after the last block. Some keys may be hidden, with a score of −∞. A first
 # block may even be hidden as a whole; then the sums stay 0 and the maximum −∞, and nothing is NaN:
@@ -180,6 +183,9 @@ from attention.efficient_attention import tile_scores
 # %% [markdown]
 # ### Exercise 18.2 · `flash_attention`
 # ●●● hard · 25 minutes · 4 points
+#
+# In stages, each earned by itself: the context (1), with shorter last tiles and large scores (1),
+# `lse` (1), with `causal=True` (1).
 #
 # For each block of queries, go over the blocks of keys with the three running numbers; then divide.
 # Return the contexts, and beside them the logarithm of each query's sum of exponentials, *lse*. It
@@ -394,6 +400,8 @@ for ax, (name, table) in zip(axes, weights.items(), strict=True):
 #
 # ### Exercise 18.4 · `linear_attention_step`
 # ●●○ medium · 12 minutes · 3 points
+#
+# In stages, each earned by itself: the new sums (1), the context (1), with axes in front (1).
 #
 # Take in one position, then read out its context. The sums that came in must not be changed.
 #
@@ -779,8 +787,11 @@ print(f"state of linear attention{state:9.2f} GiB {state:10.2f} GiB")
 # ### Exercise 18.8 · `flash_attention_backward` ★
 # ●●● hard · 25 minutes · 3 points
 #
-# For each tile: weights = exp(scores − lse). Then as in exercise 5.8. The number that the weights
-# of a row share, Σⱼ weightᵢⱼ · grad_weightᵢⱼ, is a sum over *all* tiles of the row, but it equals
+# In stages, each earned by itself: `grad_v` (1), `grad_k` (1), `grad_q` (1).
+#
+# For each tile: weights = exp(scores − lse), the difference first, for scores may be as large as 800,
+# and exp(800) overflows. Then as in exercise 5.8. The number that the weights of a row share,
+# Σⱼ weightᵢⱼ · grad_weightᵢⱼ, is a sum over *all* tiles of the row, but it equals
 # contextᵢ · grad_contextᵢ, which is known beforehand. As in 18.2, the check cannot see how much
 # memory you use: one table of everything would pass, and miss the point.
 #

@@ -81,26 +81,62 @@ def _bidirectional(x, lengths, forward, backward):
         "embedded tokens, with anything where the padding is",
         "After the true end the numbers mean nothing.",
     ),
+    stages={
+        "the forward half": 1,
+        "the backward half without padding": 1,
+        "the backward half with padding": 1,
+    },
 )
 def bidirectional_annotations(student, draw):
     """Against nn.GRU(bidirectional=True) on packed sequences."""
     x, lengths = draw.normal(3, 5, 2), torch.tensor([3, 5, 1])
-    forward, backward = _gru_weights(draw, 2, 6), _gru_weights(draw, 2, 6)
-    expected = _bidirectional(x, lengths, forward, backward).detach()
-
-    annotations = student(draw.strided(x), lengths, forward, backward)
-    expect.shape(annotations, (3, 5, 12), axes="B, T, 2d")
-    expect.dtype(annotations, F64)
+    both = _gru_weights(draw, 2, 6), _gru_weights(draw, 2, 6)
+    expected = _bidirectional(x, lengths, *both).detach()
     inside = (torch.arange(5) < lengths[:, None])[:, :, None]  # after the true end all is right
-    annotations = torch.where(inside, annotations, expected)
-    what = "the first half differs from a forward GRU"
-    expect.close(annotations[:, :, :6], expected[:, :, :6], what)
-    what = "the second half differs from a backward GRU from the last true token"
-    expect.close(annotations[:, :, 6:], expected[:, :, 6:], what)
-    other = torch.where(inside, x, draw.normal(3, 5, 2, scale=900.0))
-    changed = torch.where(inside, student(other, lengths, forward, backward), expected)
-    what = "other numbers after the true end change the annotations of true tokens"
-    expect.close(changed, expected, what)
+    with expect.stage("the forward half"):
+        annotations = student(draw.strided(x), lengths, *both)
+        expect.shape(annotations, (3, 5, 12), axes="B, T, 2d")
+        expect.dtype(annotations, F64)
+        what = "the first half differs from a forward GRU"
+        annotations = torch.where(inside, annotations, expected)
+        expect.close(annotations[:, :, :6], expected[:, :, :6], what)
+    with expect.stage("the backward half without padding"):
+        whole = torch.full_like(lengths, 5)
+        got, wanted = _beside(student(x, whole, *both)), _bidirectional(x, whole, *both).detach()
+        what = "without padding the second half differs from a backward GRU"
+        expect.close(_backward_half(got, wanted), wanted[:, :, 6:], what)
+    with expect.stage("the backward half with padding"):
+        got = _beside(student(draw.strided(x), lengths, *both)).where(inside, expected)
+        what = "the second half differs from a backward GRU from the last true token"
+        expect.close(_backward_half(got, expected), expected[:, :, 6:], what)
+        other = torch.where(inside, x, draw.normal(3, 5, 2, scale=900.0))
+        changed = _beside(student(other, lengths, *both)).where(inside, expected)
+        what = "other numbers after the true end change the annotations of true tokens"
+        expect.close(_backward_half(changed, expected), expected[:, :, 6:], what)
+    with expect.stage("the forward half"):
+        if expect.stands("the backward half with padding"):
+            expect.close(changed, expected, what)
+            _annotates_with_care(student, draw, x, lengths, *both)
+
+
+def _beside(annotations):
+    """Halves that stand one behind the other side by side: the forward half's stage refuses it."""
+    expect.tensor(annotations)
+    behind = annotations.shape == (3, 10, 6)
+    annotations = torch.cat(annotations.chunk(2, dim=1), dim=2) if behind else annotations
+    expect.shape(annotations, (3, 5, 12), axes="B, T, 2d")
+    return annotations
+
+
+def _backward_half(annotations, expected):
+    """The second half; the first if it is the backward GRU's: the forward half's stage says so."""
+    first, second = annotations.chunk(2, dim=2)
+    wanted = expected[:, :, 6:]
+    swapped = not expect.stands("the forward half") and first.to(F64).allclose(wanted, rtol=1e-4)
+    return first if swapped else second
+
+
+def _annotates_with_care(student, draw, x, lengths, forward, backward):
     for rows, steps in ((slice(1, 2), 5), (slice(0, 2), 1)):
         some, ends = x[rows, :steps], lengths[rows].clamp(max=steps)
         wanted = _bidirectional(some, ends, forward, backward).detach()
@@ -108,11 +144,13 @@ def bidirectional_annotations(student, draw):
             what = f"with B={len(some)} and T={steps} the annotations are wrong"
             expect.close(student(some, ends, forward, backward), wanted, what)
     with expect.care():
+        inside = (torch.arange(5) < lengths[:, None])[:, :, None]
         narrow = [{name: w.float() for name, w in one.items()} for one in (forward, backward)]
         single = student(x.float(), lengths, *narrow)
         expect.dtype(single, torch.float32)
-        single = torch.where(inside, single, expected.float())
-        expect.close(single, expected.float(), "in float32 the annotations are wrong", rtol=1e-3)
+        expected = _bidirectional(x, lengths, forward, backward).detach().float()
+        single = torch.where(inside, single, expected)
+        expect.close(single, expected, "in float32 the annotations are wrong", rtol=1e-3)
     with expect.care():
         _differentiates_annotations(student, draw, x, lengths, forward, backward)
 
@@ -133,22 +171,24 @@ def _differentiates_annotations(student, draw, x, lengths, forward, backward):
         "v · tanh(W_q q_i + W_k k_j) for every pair",
         "decoder states; one at a time when decoding",
         "makes one number of the hidden layer",
-    )
+    ),
+    stages={"the formula": 2, "all pairs in their place": 1},
 )
 def additive_scores(student, draw):
-    """v · tanh(W_q q + W_k k) for all pairs, first with equal sizes, then with all different."""
-    # d_q = d_k = 2 and d_attention = 1, and the tanh of log 3 is 4/5.
-    W_q, W_k, v = _tensor([[1.0, 0.0]]), _tensor([[0.0, 1.0]]), _tensor([10.0])
-    q = _tensor([[[math.log(3), 7.0], [0.0, -7.0]]])
-    k = _tensor([[[5.0, 0.0], [-5.0, math.log(3)], [2.0, -math.log(3)]]])
-    scores = student(q, k, W_q, W_k, v)
-    expect.shape(scores, (1, 2, 3), axes="B, T_q, T_k")
-    expect.dtype(scores, F64)
-    expected = _tensor([[[8.0, 10 * 40 / 41, 0.0], [0.0, 8.0, -8.0]]])
-    expect.close(scores, expected, "two queries and three keys worked by hand are scored wrongly")
-
+    """v · tanh(W_q q + W_k k) for one query, then for all pairs, first with equal sizes."""
     q, k = draw.normal(2, 5, 3), draw.normal(2, 7, 8)
     weights = draw.normal(6, 3), draw.normal(6, 8), draw.normal(6, scale=3.0)
+    with expect.stage("the formula"):
+        _scores_one_query(student, q[:, :1], k, weights)
+    with expect.stage("all pairs in their place"):
+        _pairs_all(student, draw)
+    with expect.stage("the formula"):
+        if expect.stands("all pairs in their place"):
+            _scores_by_hand(student)
+            _scores_all(student, draw, q, k, weights)
+
+
+def _scores_all(student, draw, q, k, weights):
     scores = student(draw.strided(q), draw.strided(k), *map(draw.strided, weights))
     expect.shape(scores, (2, 5, 7), axes="B, T_q, T_k")
     bound = 1.00001 * weights[2].abs().sum()
@@ -161,6 +201,46 @@ def additive_scores(student, draw):
     with expect.care():
         what = "with queries and keys in the hundreds"
         _scores_of(student, 100 * q, 100 * k, weights, what)
+
+
+def _pairs_all(student, draw):
+    """Numbers so small that tanh leaves them as they are, W_q = W_k, and v of ones: pairs alone."""
+    q, k = draw.normal(2, 5, 3, scale=1e-3), draw.normal(2, 7, 3, scale=1e-3)
+    W = draw.uniform(4, 3, low=0.5)
+    scores = student(draw.strided(q), draw.strided(k), W, W, torch.ones(4, dtype=F64))
+    expect.shape(scores, (2, 5, 7), axes="B, T_q, T_k")
+    expect.dtype(scores, F64)
+    expected = (q @ W.T).sum(2)[:, :, None] + (k @ W.T).sum(2)[:, None]
+    what = "with tiny numbers, W_q = W_k and v of ones, a score is not that of its query and key"
+    expect.close(scores, expected, what, rtol=1e-3, atol=1e-6)
+
+
+def _scores_one_query(student, q, k, weights):
+    """Values alone: whether they stand in a row or in a column."""
+    scores = _in_a_row(student(q, k, *weights), 2, 7)
+    by_hand = [_tensor([[[math.log(3), 7.0]]]), _tensor([[[5.0, 0.0], [-5.0, math.log(3)]]])]
+    layers = [_tensor([[1.0, 0.0]]), _tensor([[0.0, 1.0]]), _tensor([10.0])]
+    two = _in_a_row(student(*by_hand, *layers), 1, 2)
+    what = "one query and two keys worked by hand are scored wrongly"
+    expect.close(two, _tensor([[[8.0, 10 * 40 / 41]]]), what)
+    what = "for one query the scores differ from a loop over the keys"
+    expect.close(scores, _scores(q, k, *weights), what)
+
+
+def _in_a_row(scores, B, T_k):
+    expect.tensor(scores)
+    fits = scores.numel() == B * T_k and len(scores) == B
+    return scores.reshape(B, 1, T_k) if fits else scores
+
+
+def _scores_by_hand(student):
+    """d_q = d_k = 2 and d_attention = 1, and the tanh of log 3 is 4/5."""
+    W_q, W_k, v = _tensor([[1.0, 0.0]]), _tensor([[0.0, 1.0]]), _tensor([10.0])
+    q = _tensor([[[math.log(3), 7.0], [0.0, -7.0]]])
+    k = _tensor([[[5.0, 0.0], [-5.0, math.log(3)], [2.0, -math.log(3)]]])
+    scores = student(q, k, W_q, W_k, v)
+    expected = _tensor([[[8.0, 10 * 40 / 41, 0.0], [0.0, 8.0, -8.0]]])
+    expect.close(scores, expected, "two queries and three keys worked by hand are scored wrongly")
 
 
 def _scores_of(student, q, k, weights, when):
@@ -336,53 +416,113 @@ def _decoder_weights(draw, d, c, vocab_size):
         "keys and values",
         "stay finite however large the scores are",
         "logits (B, vocab_size), the new state (B, d), attention weights (B, T_k)",
-    )
+    ),
+    stages={"the attention weights": 1, "the context": 1, "the new state and the logits": 1},
 )
 def attention_decoder_step(student, draw):
     """One step against loops for the attention and PyTorch's GRU cell for the decoder."""
     weights, lengths = _decoder_weights(draw, 6, 7, 9), torch.tensor([3, 5])
     tokens, state = torch.tensor([2, 7]), draw.normal(2, 6, scale=2.0)
     annotations = draw.normal(2, 5, 7, scale=2.0)
-    given = tokens, draw.strided(state), draw.strided(annotations), lengths, weights
-    _steps(student, *given, what="")
-
-    loud = tokens, 300 * state, 300 * annotations, lengths, {**weights, "v": 500 * weights["v"]}
-    _steps(student, *loud, what="with scores in the thousands ")
     # The sizes that the attention takes are the same here, so that only the numbers tell.
     alike = _decoder_weights(draw, 6, 6, 9)
-    _steps(student, tokens, state, draw.normal(2, 5, 6), lengths, alike, what="with c=d ")
-    with expect.care():
-        one = tokens[:1], state[:1], annotations[:1], lengths[:1], weights
-        _steps(student, *one, what="with B=1 ")
-    with expect.care():
-        one = tokens, state, annotations[:, :1], torch.tensor([1, 1]), weights
-        _steps(student, *one, what="with T_k=1 ")
+    # All annotations of a sequence are the same, and so is their average, whatever the weights.
+    even = tokens, state, draw.normal(2, 1, 6).expand(2, 5, 6).clone(), lengths, alike
+    loud = tokens, 300 * state, 300 * annotations, lengths, {**weights, "v": 500 * weights["v"]}
+    plain = tokens, draw.strided(state), draw.strided(annotations), lengths, weights
+    for what, given in (
+        ("", plain),
+        ("with scores in the thousands ", loud),
+        ("with c=d ", (tokens, state, draw.normal(2, 5, 6), lengths, alike)),
+    ):
+        _in_stages(student, given, what)
+    with expect.stage("the new state and the logits"):
+        what = "where all annotations of a sequence are the same "
+        _decodes(_three(student(*even)), _oracle(*even), what)
+        if all(map(expect.stands, ("the attention weights", "the context"))):
+            one = tokens[:1], state[:1], annotations[:1], lengths[:1], weights
+            with expect.care():
+                _is_right(student, one, "with B=1 ")
+            one = tokens, state, annotations[:, :1], torch.tensor([1, 1]), weights
+            with expect.care():
+                _is_right(student, one, "with T_k=1 ")
 
 
-def _steps(student, tokens, state, annotations, lengths, weights, what):
+def _in_stages(student, given, what):
     """One call of the answer, compared piece by piece."""
-    result = student(tokens, state, annotations, lengths, weights)
-    logits, new, attention = expect.parts(result, "logits", "new state", "attention weights")
-    (B, T_k, _), d = annotations.shape, state.shape[1]
-    expect.shape(attention, (B, T_k), axes="B, T_k")
-    expect.shape(new, (B, d), axes="B, d")
-    expect.shape(logits, (B, len(weights["b_out"])), axes="B, vocab_size")
-    expect.dtype(logits, F64)
-    padding = attention[torch.arange(T_k) >= lengths[:, None]]
+    expected, result = _oracle(*given), None
+    with expect.stage("the attention weights"):
+        result = student(*given)
+        _attends(_laid_out(result), expected, given[3], what)
+    with expect.stage("the context"):
+        if not expect.stands("the attention weights"):  # without padding, then
+            given = (*given[:3], torch.full_like(given[3], given[2].shape[1]), given[4])
+            expected, result = _oracle(*given), student(*given)
+        _uses_the_context(_laid_out(result), expected, what)
+    with expect.stage("the new state and the logits"):
+        if expect.stands("the context"):
+            _decodes(_three(result), expected, what)
+
+
+def _is_right(student, given, what):
+    result, expected = _three(student(*given)), _oracle(*given)
+    _attends(result, expected, given[3], what)
+    _decodes(result, expected, what)
+
+
+def _three(result):
+    return expect.parts(result, "logits", "new state", "attention weights")
+
+
+def _oracle(tokens, state, annotations, lengths, weights):
+    """Attention weights, new state and logits of a right step."""
+    scores = _scores(state[:, None], annotations, *(weights[name] for name in ("W_q", "W_k", "v")))
+    shares = _shares(scores, lengths)
+    context = _mixed(shares, annotations)[:, 0]
+    read = torch.cat([weights["embedding"][tokens], context], 1)
+    after = torch.gru_cell(read, state, *(weights[name] for name in ("W_x", "W_h", "b_x", "b_h")))
+    features = torch.cat([after, context], 1)
+    logits = weights["b_out"] + torch.einsum("bf,vf->bv", features, weights["W_out"])
+    return shares[:, 0], after, logits
+
+
+def _laid_out(result):
+    """Three results, also where two of them came in one: the decoder's stage refuses that."""
+    pairs = isinstance(result, list | tuple) and len(result) == 2
+    if pairs and isinstance(result[0], list | tuple):
+        result = (*result[0], result[1])
+    return _three(result)
+
+
+def _attends(result, expected, lengths, what):
+    attention, wanted = result[2], expected[0]
+    expect.shape(attention, wanted.shape, axes="B, T_k")
+    padding = attention[torch.arange(wanted.shape[1]) >= lengths[:, None]]
     if len(padding):
         most = padding.abs().max()
         expect.true(most == 0, f"{what}padding gets some weight", f"{most:.3g}", "exactly 0")
     expect.rows_sum_to_one(attention, 1, f"{what}the attention weights do not sum to 1")
-
-    scores = _scores(state[:, None], annotations, *(weights[name] for name in ("W_q", "W_k", "v")))
-    expected = _shares(scores, lengths)
     said = f"{what}the attention weights are wrong: they are the softmax of the scores"
-    expect.close(attention, expected[:, 0], said + ", with the state before the step as query")
-    context = _mixed(expected, annotations)[:, 0]
-    read = torch.cat([weights["embedding"][tokens], context], 1)
-    gates = (weights[name] for name in ("W_x", "W_h", "b_x", "b_h"))
-    after = torch.gru_cell(read, state, *gates)
+    expect.close(attention, wanted, said + ", with the state before the step as query")
+
+
+def _uses_the_context(result, expected, what):
+    """Something that came back is made of the right context, wherever it stands."""
+    made = any(
+        isinstance(part, torch.Tensor)
+        and part.shape == wanted.shape
+        and part.to(F64).allclose(wanted, rtol=1e-4, atol=1e-6)
+        for part in result
+        for wanted in expected[1:]
+    )
+    said = f"{what}neither the new state nor the logits are made of the average of the annotations"
+    expect.true(made, said + ", weighted by the attention weights")
+
+
+def _decodes(result, expected, what):
+    (logits, new, _), (_, after, scored) = result, expected
+    expect.shape(new, after.shape, axes="B, d")
+    expect.shape(logits, scored.shape, axes="B, vocab_size")
+    expect.dtype(logits, F64)
     expect.close(new, after, f"{what}the new state differs from nn.GRUCell on letter and context")
-    features = torch.cat([after, context], 1)
-    expected = weights["b_out"] + torch.einsum("bf,vf->bv", features, weights["W_out"])
-    expect.close(logits, expected, f"{what}the logits are not made of the new state and context")
+    expect.close(logits, scored, f"{what}the logits are not made of the new state and context")

@@ -275,27 +275,72 @@ def _nucleus(row, p):
         "up to and with the one that reaches p; all others become -inf",
         "p between 0 and 1, both excluded",
     ),
+    stages={
+        "scores from large to small": 1,
+        "scores in any order": 1.5,
+        "where p is reached exactly": 0.5,
+    },
 )
 def top_p_filter(student, draw):
-    """By hand, then a loop that adds token after token."""
+    """Sorted rows, equal scores, rows in any order: by hand, then a loop that adds up tokens."""
+    with expect.stage("scores from large to small"):
+        three = _tensor([[0.6, 0.3, 0.1], [0.88, 0.1, 0.02]]).log()
+        got = student(three, 0.8)
+        expect.shape(got, (2, 3), axes="B, V")
+        expect.dtype(got, F64)
+        _keeps_something(got)
+        expected = three.masked_fill(torch.tensor([[0, 0, 1], [0, 1, 1]]).bool(), -math.inf)
+        what = "for the probabilities 0.6, 0.3, 0.1 and 0.88, 0.1, 0.02 with p=0.8 it is wrong"
+        expect.close(got, expected, what)
+        for p in (0.7, 0.001, 0.35, 0.9, 0.999):
+            logits = draw.normal(5, 8, scale=2.0).sort(1, descending=True).values + 3
+            expected = _kept(logits.tolist(), lambda row, p=p: _nucleus(row, p))
+            what = f"for sorted scores with p={p} it differs from adding token after token"
+            expect.close(student(logits, p), expected, what)
+    with expect.stage("where p is reached exactly"):
+        for count, p, needed in ((2, 0.5, 1), (4, 0.5, 2), (4, 0.75, 3)):  # whichever of them stay
+            left = (student(torch.zeros(1, count, dtype=F64), p) > -math.inf).sum().item()
+            what = f"of {count} tokens with probability {1 / count} each, {needed} reach p={p}"
+            expect.true(left == needed, what, f"{left} kept", f"{needed} kept")
+        exact = _tensor([[0.5, 0.25, 0.125, 0.125]]).log()
+        what = "of 0.5, 0.25, 0.125 and 0.125 the first alone reaches p=0.5"
+        left = student(exact, 0.5) > -math.inf
+        expect.close(left, torch.tensor([[True, False, False, False]]), what)
+    with expect.stage("scores in any order"):
+        _keeps_the_best(student, draw)
+        if expect.stands("scores from large to small"):
+            _adds_token_after_token(student, draw)
+
+
+def _keeps_something(kept):
+    what = "a row keeps nothing: the best token should always stay"
+    expect.true((kept > -math.inf).any(1).all(), what, "only -inf", "at least one score")
+
+
+def _keeps_the_best(student, draw):
+    """Of each row some, and these the best; one more or less than the three of the nucleus do."""
+    logits = torch.stack([draw.permutation(8) for _ in range(5)]).double() / 2 - 4
+    kept = student(logits, 0.7)
+    expect.shape(kept, (5, 8), axes="B, V")
+    expect.dtype(kept, F64)
+    _keeps_something(kept)
+    for row, scores in zip(kept.tolist(), logits.tolist(), strict=True):
+        count = sum(one > -math.inf for one in row)
+        best = sorted(_ranked(scores)[:count])
+        what = "where the probabilities are 0.40, 0.24, 0.15 … in any order, and p=0.7, it is wrong"
+        expect.true(2 <= count <= 4, what, f"{count} of 8 scores kept", "the fewest that reach 0.7")
+        left = [place for place, one in enumerate(row) if one > -math.inf]
+        what = "the tokens that are kept are not the most probable ones of the row"
+        expect.equal(left, best, what)
+
+
+def _adds_token_after_token(student, draw):
     logits = draw.normal(4, 9, scale=2.0)
     three = _tensor([[0.1, 0.6, 0.3], [0.1, 0.88, 0.02]]).log()
     kept, got = student(logits, 0.7), student(three, 0.8)
-    expect.shape(kept, (4, 9), axes="B, V")
-    expect.dtype(kept, F64)
-    what = "a row keeps nothing: the best token should always stay"
-    expect.true((kept > -math.inf).any(1).all(), what, "only -inf", "at least one score")
     expected = three.masked_fill(torch.tensor([[1, 0, 0], [1, 0, 1]]).bool(), -math.inf)
     what = "for the probabilities 0.1, 0.6, 0.3 and 0.1, 0.88, 0.02 with p=0.8 it is wrong"
     expect.close(got, expected, what)
-    halves = student(_tensor([[0.0, 0.0]]), 0.5)  # either may stay
-    left = (halves > -math.inf).sum().item()
-    what = "of two tokens with probability 0.5 each, one reaches p=0.5"
-    expect.true(left == 1, what, f"{left} kept", "1 kept")
-    exact = _tensor([[0.5, 0.25, 0.125, 0.125]]).log()
-    what = "of 0.5, 0.25, 0.125 and 0.125 the first alone reaches p=0.5"
-    expected = exact.masked_fill(torch.tensor([[0, 1, 1, 1]]).bool(), -math.inf)
-    expect.close(student(exact, 0.5), expected, what)
     expected = _kept(logits.tolist(), lambda row: _nucleus(row, 0.7))
     expect.close(kept, expected, "with p=0.7 it differs from adding token after token")
     for p in (0.001, 0.35, 0.9, 0.999):
@@ -342,11 +387,28 @@ def _three(rows):
     return _tensor(columns[0]), torch.tensor(columns[1]), torch.tensor(columns[2])
 
 
-def _same_step(got, expected, what):
-    """Compare scores, origins and tokens."""
-    names = ("scores are", "origins are", "tokens are")
+SCORES, PLACES = "the new scores", "origins and tokens"
+
+
+def _same_step(student, inputs, expected, what, parts):
+    """Compare scores, origins and tokens, as far as these ``parts`` are asked for."""
+    got = _several(student(*inputs), 3, "new scores, origins and tokens")
+    names = {"scores": SCORES, "origins": PLACES, "tokens": PLACES}
     for one, other, name in zip(got, expected, names, strict=True):
-        expect.close(one, other, f"{what} the {name} wrong")
+        if names[name] in parts:
+            expect.shape(one, other.shape, axes="B, K")
+            expect.dtype(one, other.dtype)
+    if not expect.stands(SCORES):  # these may stand in another order: that is said already
+        got, expected = _in_their_order(*got), _in_their_order(*expected)
+    for one, other, name in zip(got, expected, names, strict=True):
+        if names[name] in parts:
+            expect.close(one, other, f"{what} the {name} are wrong")
+
+
+def _in_their_order(scores, origins, tokens):
+    """The same, in the order of the places that they come from."""
+    order = (origins * 100 + tokens).argsort(1)
+    return scores, origins.gather(1, order), tokens.gather(1, order)
 
 
 @check(
@@ -376,43 +438,59 @@ def _scores_and_a_share(logits, p):
         "goes on with PAD at a cost of 0, and with nothing else",
         "Two may come from the same old one, and an old one may die out",
     ),
+    stages={SCORES: 1, PLACES: 1, "several sources": 1, "finished beams": 1},
 )
 def beam_step(student, draw):
     """By hand, then all candidates in loops, then whole searches: narrow ones and a wide one."""
+    hand = _tensor([[[-9.0, -1.0, -2.0], [-9.0, -3.0, -1.25]]])
+    two = _tensor([[-1.0, -1.5]]), hand, torch.tensor([[False, False]])
+    chosen = _tensor([[-2.0, -2.75]]), torch.tensor([[0, 1]]), torch.tensor([[1, 2]])
     scores = draw.normal(3, 4).sort(descending=True).values - 2
     log_probs = draw.normal(3, 4, 7, scale=2.0).log_softmax(2)
     nothing = torch.zeros(3, 4, dtype=torch.bool)
-    three = "new scores, origins and tokens"
-    got = _several(student(scores, log_probs, nothing), 3, three)
-    for one, dtype in zip(got, (F64, torch.int64, torch.int64), strict=True):
-        expect.shape(one, (3, 4), axes="B, K")
-        expect.dtype(one, dtype)
-    hand = _tensor([[[-9.0, -1.0, -2.0], [-9.0, -3.0, -1.25]]])
-    none = torch.tensor([[False, False]])
-    two = _several(student(_tensor([[-1.0, -1.5]]), hand, none), 3, three)
-    expected = _tensor([[-2.0, -2.75]]), torch.tensor([[0, 1]]), torch.tensor([[1, 2]])
-    what = "for beams of -1 and -1.5 that go on with (-9, -1, -2) and (-9, -3, -1.25)"
-    _same_step(two, expected, what)
-    ended = torch.tensor([[True, False]])
-    two = _several(student(_tensor([[-2.5, -1.0]]), hand, ended), 3, three)
+    for part in (SCORES, PLACES):
+        with expect.stage(part):
+            what = "for beams of -1 and -1.5 that go on with (-9, -1, -2) and (-9, -3, -1.25)"
+            _same_step(student, two, chosen, what, [part])
+            for b in range(3):
+                inputs = scores[b : b + 1], log_probs[b : b + 1], nothing[:1]
+                what = "with B=1, K=4, V=7 and no beam finished"
+                _same_step(student, inputs, _three(_step(*inputs)), what, [part])
+    with expect.stage(SCORES), expect.care():
+        _one_beam_alive(student, False)
+    parts = [part for part in (SCORES, PLACES) if expect.stands(part)] or [SCORES, PLACES]
+    with expect.stage("several sources"):
+        inputs = scores, log_probs, nothing
+        what = "with B=3, K=4, V=7 and no beam finished"
+        _same_step(student, inputs, _three(_step(*inputs)), what, parts)
+    with expect.stage("finished beams"):
+        _goes_on_with_pad(student, hand, scores, log_probs, parts)
+        finished = torch.zeros(3, 4, dtype=torch.bool)
+        finished[0, 1], finished[1, 2], finished[2, :3] = True, True, True
+        inputs = draw.strided(scores), draw.strided(log_probs), draw.strided(finished)
+        if expect.stands("several sources"):
+            what = "with B=3, K=4, V=7 and some beams finished"
+            _same_step(student, inputs, _three(_step(*inputs)), what, parts)
+        if len(parts) == 2 and expect.stands("several sources"):
+            with expect.care():
+                _one_beam_alive(student, True)
+            for _ in range(2):
+                table, wide = _table(draw, 6), _table(draw, 5)
+                with expect.care():
+                    _search(student, table, wide)
+
+
+def _goes_on_with_pad(student, hand, scores, log_probs, parts):
+    """One source, by hand and in loops."""
+    ended = _tensor([[-2.5, -1.0]]), hand, torch.tensor([[True, False]])
     expected = _tensor([[-2.25, -2.5]]), torch.tensor([[1, 0]]), torch.tensor([[2, PAD]])
     what = "for a finished beam of -2.5 and one of -1 that goes on with (-9, -3, -1.25)"
-    _same_step(two, expected, what)
-    what = "with B=3, K=4, V=7 and no beam finished"
-    _same_step(got, _three(_step(scores, log_probs, nothing)), what)
-    finished = torch.zeros(3, 4, dtype=torch.bool)
-    finished[0, 1], finished[1, 2], finished[2, :3] = True, True, True
-    inputs = draw.strided(scores), draw.strided(log_probs), draw.strided(finished)
-    got = _several(student(*inputs), 3, three)
-    what = "with B=3, K=4, V=7 and some beams finished"
-    _same_step(got, _three(_step(scores, log_probs, finished)), what)
-    for end in (False, True):
-        with expect.care():
-            _one_beam_alive(student, end)
-    for _ in range(2):
-        table, wide = _table(draw, 6), _table(draw, 5)
-        with expect.care():
-            _search(student, table, wide)
+    _same_step(student, ended, expected, what, parts)
+    for b, places in enumerate(([1], [2], [0, 1, 2])):
+        finished = torch.tensor([[k in places for k in range(4)]])
+        inputs = scores[b : b + 1], log_probs[b : b + 1], finished
+        what = "with B=1, K=4, V=7 and some beams finished"
+        _same_step(student, inputs, _three(_step(*inputs)), what, parts)
 
 
 def _search(student, narrow, wide):
@@ -434,7 +512,7 @@ def _one_beam_alive(student, ended):
         _tensor([[-1.0, -math.inf, -math.inf]]),
         torch.tensor([[ended, False, False]]),
     )
-    log_probs = _tensor([[[-0.5, -2.0], [-1.0, -1.0], [-1.0, -1.0]]])
+    log_probs = _tensor([[[-0.5, -2.0, -math.inf], [-1.0, -1.0, -1.0], [-1.0, -1.0, -1.0]]])
     got, _, _ = _several(student(scores, log_probs, finished), 3, "a triple")
     expected = [[-1.0, -math.inf, -math.inf]] if ended else [[-1.5, -3.0, -math.inf]]
     first = f"of three beams two have the score -inf and one, {'' if ended else 'not '}finished, -1"
@@ -557,32 +635,66 @@ def _causal(values, x, n_heads, old=None):
         "had it read the whole sequence under a causal mask",
         "What is remembered are keys and values, after their projections",
     ),
+    stages={
+        "the first position": 1,
+        "all further positions": 2,
+        "keys and values are remembered": 1,
+    },
 )
 def CachedAttention(student, draw):  # noqa: N802, the name of the exercise
     """Position by position equal to PyTorch's attention over the whole sequence."""
-    values = _projections(draw, 18)
-    for B, T in ((3, 4), (2, 5)):
-        module, x = student.build(18, 3), draw.normal(B, T, 18)
-        _reads_on(module, values, x, draw)
-    other, more = _projections(draw, 18), torch.cat([x, draw.normal(2, 1, 18)], 1)
-    module.load(other)
+    values, other = _projections(draw, 18), _projections(draw, 18)
+    plain, changed = _without_output(values), _without_output(other)
+    with expect.stage("the first position"):
+        for B in (3, 2):
+            _reads_on(student.build(18, 3), values, draw.normal(B, 1, 18), draw)
+    with expect.stage("all further positions"):
+        _reads_on(student.build(18, 3), plain, draw.normal(2, 5, 18), draw)
+        if expect.stands("the first position"):
+            for B, T in ((3, 4), (2, 5)):
+                _reads_on(student.build(18, 3), values, draw.normal(B, T, 18), draw)
+            for B, T, scale in ((1, 3, 1.0), (5, 2, 60.0)):
+                with expect.care():
+                    _reads_on(
+                        student.build(18, 3), values, draw.normal(B, T, 18, scale=scale), draw
+                    )
+            _begins_anew(student, values, draw)
+    with expect.stage("keys and values are remembered"):
+        even = {name: value * ("W_q" not in name) for name, value in changed.items()}
+        _keeps_what_was_read(student, plain, even, draw)  # all positions weigh the same
+        if expect.stands("all further positions"):
+            _keeps_what_was_read(student, plain, changed, draw)
+
+
+def _keeps_what_was_read(student, first, then, draw):
+    module, x = student.build(18, 3), draw.normal(2, 6, 18)
+    module.load(first)
+    for t in range(5):
+        module(x[:, t : t + 1])
+    module.load(then)
     what = "after new weights are loaded, what was read earlier should keep its keys and values"
-    got = module(more[:, 5:])
-    expect.close(got, _causal(other, more, 3, old=values)[:, 5:], what)
-    fresh = student.build(18, 3)
+    expect.close(module(x[:, 5:]), _causal(then, x, 3, old=first)[:, 5:], what)
+
+
+def _without_output(values):
+    """The same weights, but the last projection changes nothing."""
+    changes = {"W_o.weight": torch.eye(18, dtype=F64), "W_o.bias": torch.zeros(18, dtype=F64)}
+    return values | changes
+
+
+def _begins_anew(student, values, draw):
+    """A new module has read nothing, and its gradients flow."""
+    fresh, x = student.build(18, 3), draw.normal(2, 2, 18)
     fresh.load(values)
-    expected = _causal(values, more[:, 5:], 3)
     with expect.care():
-        expect.close(fresh(more[:, 5:]), expected, "a new module knows what another one has read")
-    for B, T, scale in ((1, 3, 1.0), (5, 2, 60.0)):
-        with expect.care():
-            _reads_on(student.build(18, 3), values, draw.normal(B, T, 18, scale=scale), draw)
-    leaf, cotangent = x[:, :1].clone().requires_grad_(), draw.normal(2, 1, 18)
+        what = "a new module knows what another one has read"
+        expect.close(fresh(x[:, :1]), _causal(values, x[:, :1], 3), what)
+    leaf, cotangent = x[:, 1:].clone().requires_grad_(), draw.normal(2, 1, 18)
     with torch.enable_grad():
-        whole = _causal(values, torch.cat([more[:, 5:], leaf], 1), 3)[:, 1:]
+        whole = _causal(values, torch.cat([x[:, :1], leaf], 1), 3)[:, 1:]
         (wanted,) = torch.autograd.grad((whole * cotangent).sum(), leaf)
     with expect.care():
-        _, (found,) = fresh.gradients(x[:, :1], cotangent=cotangent)
+        _, (found,) = fresh.gradients(x[:, 1:], cotangent=cotangent)
         expect.true(found is not None, "no gradient reaches x", "None", "a gradient")
         expect.close(found, wanted, "the gradient of x is wrong")
 

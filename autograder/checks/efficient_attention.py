@@ -1,5 +1,6 @@
 """Checks of lesson 18. Oracles: sums over all scores at once, PyTorch's kernels, loops."""
 
+import contextlib
 import math
 
 import torch
@@ -9,6 +10,7 @@ from autograder.checking import counterexamples, expect
 from autograder.checking.registry import check
 
 F64 = torch.float64
+FITS, EXTREMES = "the context", "with shorter last tiles and large scores"  # stages
 
 
 def _tensor(*numbers):
@@ -36,9 +38,28 @@ def _exact(got, expected, what):
         "`clamp` also raises every maximum below its bound",
         "The exponentials of large scores overflow",
     ),
+    stages={"with all keys visible": 1, "with hidden keys": 1, "the gradients": 1},
 )
 def online_softmax(student, draw):
     """Two blocks by hand; then, after every block, the sums over all scores so far."""
+    with expect.stage("with all keys visible"):
+        _two_blocks(student)
+        _drawn_blocks(student, draw, (2, 3), 5, (4, 7, 2), 6, 2.0, hidden=False)
+        _drawn_blocks(student, draw, (), 5, (3, 1, 2), 4, 300.0, hidden=False)
+    with expect.stage("with hidden keys"):
+        _drawn_blocks(student, draw, (2, 3), 5, (4, 7, 2), 6, 2.0)
+        _drawn_blocks(student, draw, (), 5, (3, 1, 2), 4, 300.0)
+        for low in (2e4, 3e9, 1e35):  # where some finite number stands in for -inf
+            scores = draw.integers(-8, 8, 2, 3, 6).to(F64) / 4 - low
+            _blocks(student, draw, scores, draw.normal(2, 6, 5), (2, 4))
+    with expect.stage("the gradients"):
+        _slopes(student, draw)
+    for sizes in (((1,), 1, (2, 3), 1, 2.0), ((3,), 2, (1, 1, 6), 3, 40.0)):
+        with expect.stage("with hidden keys"), expect.care():
+            _drawn_blocks(student, draw, *sizes)
+
+
+def _two_blocks(student):
     nothing = torch.zeros(1, 1, dtype=F64), torch.zeros(1, dtype=F64), _tensor(-math.inf)
     scores, v = _tensor(0, math.log(3)).view(1, 2), _tensor(12, 60).view(2, 1)
     state = _three(student(*nothing, scores, v), 1, 1)
@@ -47,24 +68,17 @@ def online_softmax(student, draw):
     state = _three(student(*state, scores, v), 1, 1)
     expected = _tensor(132).view(1, 1), _tensor(5 / 3), _tensor(math.log(6))
     _sums(state, *expected, "after a second block with a larger score")
-    _drawn_blocks(student, draw, (2, 3), 5, (4, 7, 2), 6, 2.0)
-    _drawn_blocks(student, draw, (), 5, (3, 1, 2), 4, 300.0)
-    for low in (2e4, 3e9, 1e35):  # where some finite number stands in for -inf
-        scores = draw.integers(-8, 8, 2, 3, 6).to(F64) / 4 - low
-        _blocks(student, draw, scores, draw.normal(2, 6, 5), (2, 4))
-    _slopes(student, draw)
-    for sizes in (((1,), 1, (2, 3), 1, 2.0), ((3,), 2, (1, 1, 6), 3, 40.0)):
-        with expect.care():
-            _drawn_blocks(student, draw, *sizes)
 
 
-def _drawn_blocks(student, draw, lead, T_q, sizes, d_v, scale):
+def _drawn_blocks(student, draw, lead, T_q, sizes, d_v, scale, hidden=True):
     scores = draw.normal(*lead, T_q, sum(sizes), scale=scale)
-    scores[..., 0, : sizes[0]] = -math.inf  # the first block shows nothing to query 0
-    scores[..., -1:, sizes[0] : sizes[0] + 1] = -math.inf
-    if T_q > 2:
+    if hidden:
+        scores[..., 0, : sizes[0]] = -math.inf  # the first block shows nothing to query 0
+        scores[..., -1:, sizes[0] : sizes[0] + 1] = -math.inf
+    if hidden and T_q > 2:
         scores[..., 1, :-1] = -math.inf  # only the last key
         scores[..., 2, :] = -math.inf  # nothing at all
+    if T_q > 2:
         scores[..., 3, : sizes[0]] -= 1000  # from far below, up
         scores[..., 4, : sizes[0]] += 1000  # and down again
     v = draw.normal(*lead, sum(sizes), d_v, scale=3.0)
@@ -148,57 +162,91 @@ def _dense(q, k, v, causal=False):
         "the last block may be shorter",
         "query i sees the keys 0 … i only",
         "The check compares with PyTorch's kernel.",
-    )
+    ),
+    stages={FITS: 1, EXTREMES: 1, "lse": 1, "with causal=True": 1},
 )
 def flash_attention(student, draw):
     """Equal to PyTorch's kernel and to logsumexp, for tiles that fit and tiles that do not."""
-    v = _tensor(3, 6, 12).view(3, 1)
-    zeros = torch.zeros(3, 1, dtype=F64)
-    context, lse = expect.parts(student(zeros, zeros, v, 2), "context", "lse")
-    expect.shape(context, (3, 1), axes="T_q, d_v")
-    expect.shape(lse, (3,), axes="T_q")
-    expected = _tensor(7, 7, 7).view(3, 1)
-    expect.close(context, expected, "for scores of 0 the context should be the mean of 3, 6 and 12")
-    expect.close(lse, _tensor(1, 1, 1) * math.log(3), "for three scores of 0 lse should be log 3")
-    for lead, T_q, T_k, d_k, d_v, block in (
-        ((2, 3), 5, 7, 6, 8, 3),
-        ((), 6, 9, 5, 3, 3),
-        ((2,), 9, 5, 3, 7, 2),
-        ((1, 2), 5, 3, 6, 3, 20),
-    ):
-        _drawn_tiles(student, draw, lead, T_q, T_k, d_k, d_v, block)
+    v = _tensor(3, 6, 12, 15).view(4, 1)
+    _mean_of(student, v, 9.0, FITS)
+    _drawn_tiles(student, draw, (), 6, 9, 5, 3, 3, FITS)
+    _drawn_tiles(student, draw, (2, 3), 4, 6, 6, 8, 2, FITS)
+    _mean_of(student, v[:3], 7.0, EXTREMES)
+    for sizes in (((2, 3), 5, 7, 6, 8, 3), ((2,), 9, 5, 3, 7, 2), ((1, 2), 5, 3, 6, 3, 20)):
+        _drawn_tiles(student, draw, *sizes, EXTREMES)
     q, k, v = draw.normal(2, 7, 6, scale=300.0), draw.normal(2, 7, 6), draw.normal(2, 7, 5)
     q[0, 3], k[0] = 50, torch.arange(7)[:, None] * 10.0  # each tile has larger scores
     q[1, 3], k[1] = 50, torch.arange(7, 0, -1)[:, None] * 10.0
     q[1, 4] = -50  # all scores of a query lie far below 0
-    _tiles(student, draw, (q, k, v, 2), False, "with large scores")
-    _tiles(student, draw, (q, k, v, 2), True, "with large scores, causal,")
-    given = {"causal": True}
-    context, _ = expect.parts(student(q, k, v, block=3, **given), "context", "lse")
-    expect.close(context, _dense(q, k, v, True)[0], "with block=3, causal=True it is wrong")
+    _tiles(student, draw, (q, k, v, 2), "with large scores", EXTREMES)
+    with expect.stage("with causal=True"):
+        if expect.stands(EXTREMES):
+            given = {"causal": True}
+            context, _ = _pair(student(q, k, v, block=3, **given))
+            what = "with block=3, causal=True it is wrong"
+            expect.close(context, _dense(q, k, v, True)[0], what)
     for sizes in (((2,), 3, 6, 7, 5, 1), ((3,), 1, 5, 1, 2, 2), ((2,), 7, 1, 3, 1, 4)):
-        with expect.care():
-            _drawn_tiles(student, draw, *sizes)
+        _drawn_tiles(student, draw, *sizes, EXTREMES, care=True)
 
 
-def _drawn_tiles(student, draw, lead, T_q, T_k, d_k, d_v, block):
+def _pair(result):
+    """Context and lse; what comes alone is the context, and lacks lse, no more."""
+    return (result, None) if torch.is_tensor(result) else expect.parts(result, "context", "lse")
+
+
+def _fits(lse, shape):
+    expect.true(lse is not None, "there should be 2 results", "one result", "2: context, lse")
+    expect.shape(lse, shape, axes="..., T_q")
+
+
+def _mean_of(student, v, mean, stage):
+    zeros, lse = torch.zeros_like(v), None
+    with expect.stage(stage):
+        context, lse = _pair(student(zeros, zeros, v, 2))
+        expect.shape(context, v.shape, axes="T_q, d_v")
+        numbers = ", ".join(f"{one:g}" for one in v.flatten().tolist())
+        what = f"for scores of 0 the context should be the mean of {numbers}"
+        expect.close(context, torch.full_like(v, mean), what)
+    with expect.stage("lse"):
+        if stage == FITS or expect.stands(EXTREMES):
+            _fits(lse, v.shape[:1])
+            what = f"for {len(v)} scores of 0 lse should be log {len(v)}"
+            expect.close(lse, torch.full_like(v[:, 0], math.log(len(v))), what)
+
+
+def _drawn_tiles(student, draw, lead, T_q, T_k, d_k, d_v, block, stage, care=False):
     q, k = draw.normal(*lead, T_q, d_k), draw.normal(*lead, T_k, d_k)
     v = draw.normal(*lead, T_k, d_v)
     where = f"with q {tuple(q.shape)}, k {tuple(k.shape)} and block={block}"
-    _tiles(student, draw, (2 * q, k, v, block), False, where)
-    _tiles(student, draw, (2 * q, k, v, block), True, f"{where}, causal,")
+    _tiles(student, draw, (2 * q, k, v, block), where, stage, care)
 
 
-def _tiles(student, draw, arguments, causal, where):
+def _tiles(student, draw, arguments, where, stage, care=False):
+    """The context in its stage; lse and what is causal in theirs, unless such tiles are too much.
+
+    care  whether all of it is a matter of care
+    """
     *tensors, block = arguments
-    tensors = [draw.strided(x) for x in tensors]
-    context, lse = expect.parts(student(*tensors, block, causal), "context", "lse")
-    expected = _dense(*arguments[:3], causal)
-    expect.shape(context, expected[0].shape, axes="..., T_q, d_v")
-    expect.shape(lse, expected[1].shape, axes="..., T_q")
-    what = f"{where} the context differs from PyTorch's attention"
-    _exact(context, expected[0], what)
-    _exact(lse, expected[1], f"{where} lse is wrong")
+    with_care, lse = expect.care if care else contextlib.nullcontext, None
+    expected = _dense(*tensors)
+    with expect.stage(stage), with_care():
+        context, lse = _pair(student(*map(draw.strided, tensors), block, False))
+        expect.shape(context, expected[0].shape, axes="..., T_q, d_v")
+        _exact(context, expected[0], f"{where} the context differs from PyTorch's attention")
+    if not expect.stands(EXTREMES):
+        return
+    with expect.stage("lse"), with_care():
+        _fits(lse, expected[1].shape)
+        _exact(lse, expected[1], f"{where} lse is wrong")
+    expected = _dense(*tensors, causal=True)
+    with expect.stage("with causal=True"), with_care():
+        context, lse = _pair(student(*map(draw.strided, tensors), block, True))
+        expect.shape(context, expected[0].shape, axes="..., T_q, d_v")
+        what = f"{where}, causal, the context differs from PyTorch's attention"
+        _exact(context, expected[0], what)
+        if expect.stands("lse"):
+            _fits(lse, expected[1].shape)
+            _exact(lse, expected[1], f"{where}, causal, lse is wrong")
 
 
 @check(
@@ -208,8 +256,8 @@ def _tiles(student, draw, arguments, causal, where):
         "weights = exp(scores − lse)",
         "(grad_q, grad_k, grad_v), shaped like q, k and v",
         "how many queries, and how many keys, a tile has",
-        "The exponentials of large scores overflow",
     ),
+    stages={"grad_v": 1, "grad_k": 1, "grad_q": 1},
 )
 def flash_attention_backward(student, draw):
     """The three gradients against autograd's, for tiles that fit and tiles that do not."""
@@ -225,35 +273,35 @@ def flash_attention_backward(student, draw):
         k[1, :, 0] = -math.sqrt(6 * scores)
         v, grad = draw.normal(2, 7, 3), draw.normal(2, 5, 3)
         where = f"with scores around {scores} and -{scores}"
-        _carries_back(student, draw, (q, k, v, grad), 2, where)
+        _carries_back(student, draw, (q, k, v, grad), 2, where, care=True)
     q, k = draw.normal(3, 5, 6, scale=3.0), draw.normal(3, 7, 6)
     v, grad = draw.normal(3, 7, 5) + 20, draw.normal(3, 5, 5, scale=100.0)
     grad[0, 0, 0] = 150.0  # with scores as loud, the gradients would be rounding alone
-    with expect.care():
-        _carries_back(student, draw, (q, k, v, grad), 2, "with large numbers")
+    _carries_back(student, draw, (q, k, v, grad), 2, "with large numbers", care=True)
     for sizes in (((1,), 1, 3, 1, 2, 2), ((2,), 5, 1, 9, 1, 1)):
-        with expect.care():
-            _carries_back_drawn(student, draw, *sizes)
+        _carries_back_drawn(student, draw, *sizes, care=True)
 
 
-def _carries_back_drawn(student, draw, lead, T_q, T_k, d_k, d_v, block):
+def _carries_back_drawn(student, draw, lead, T_q, T_k, d_k, d_v, block, care=False):
     q, k = draw.normal(*lead, T_q, d_k), draw.normal(*lead, T_k, d_k)
     v, grad = draw.normal(*lead, T_k, d_v), draw.normal(*lead, T_q, d_v)
     where = f"with q {tuple(q.shape)}, k {tuple(k.shape)} and block={block}"
-    _carries_back(student, draw, (q, k, v, grad), block, where)
+    _carries_back(student, draw, (q, k, v, grad), block, where, care)
 
 
-def _carries_back(student, draw, tensors, block, where):
+def _carries_back(student, draw, tensors, block, where, care=False):
     *inputs, grad = tensors
     leaves = [tensor.clone().requires_grad_() for tensor in inputs]
     with torch.enable_grad():
         context, lse = _dense(*leaves)
         expected = torch.autograd.grad((context * grad).sum(), leaves)
     handed = [draw.strided(x) for x in (*inputs, context.detach(), lse.detach(), grad)]
-    got = expect.parts(student(*handed, block), "grad_q", "grad_k", "grad_v")
-    for name, one, wanted in list(zip("qkv", got, expected, strict=True))[::-1]:
-        expect.shape(one, wanted.shape)
-        expect.close(one, wanted, f"{where} grad_{name} differs from autograd's")
+    with_care, got = expect.care if care else contextlib.nullcontext, None
+    for place, name in ((2, "grad_v"), (1, "grad_k"), (0, "grad_q")):
+        with expect.stage(name), with_care():
+            got = got or expect.parts(student(*handed, block), "grad_q", "grad_k", "grad_v")
+            expect.shape(got[place], expected[place].shape)
+            expect.close(got[place], expected[place], f"{where} {name} differs from autograd's")
 
 
 def _features(x):
@@ -322,50 +370,71 @@ def _averages(student, draw, lead, T_q, T_k, d_k, d_v, scale):
         "the sums with the new position in them",
         "sum of features(key) · valueᵀ over all positions before; at first 0",
         "Where all features are small this changes the average.",
-    )
+        "The sums that came in must not be changed.",
+    ),
+    core=("inputs",),
+    stages={"the new sums": 1, "the context": 1, "with axes in front": 1},
 )
 def linear_attention_step(student, draw):
     """The first steps by hand; then whole sequences against the dense form under a mask."""
-    state, normaliser = torch.zeros(1, 1, dtype=F64), torch.zeros(1, dtype=F64)
-    zero = torch.zeros(1, dtype=F64)
-    step = _step(student(zero, zero, _tensor(10), state, normaliser), (), 1, 1)
-    what = "at the first position the context should be its own value"
-    expect.close(step[0], _tensor(10), what)
-    step = _step(student(zero, _tensor(2), _tensor(30), *step[1:]), (), 1, 1)
-    what = "at the second position, with similarities of 1 and 3, the context is wrong"
-    expect.close(step[0], _tensor(25), what)
-    _reads_drawn(student, draw, (2, 3), 5, 6, 7, 2.0)
-    _reads_drawn(student, draw, (), 4, 7, 3, 2.0)
-    q, k = draw.normal(2, 3, 6) - 12, draw.normal(2, 3, 6) - 12  # all features are tiny
-    _reads(student, draw, q, k, draw.normal(2, 3, 5))
+    plain = "the new sums", "the context"
+    _two_positions(student)
+    _reads_drawn(student, draw, (), 4, 7, 3, 2.0, plain)
+    q, k = draw.normal(3, 6) - 12, draw.normal(3, 6) - 12  # all features are tiny
+    _reads(student, draw, q, k, draw.normal(3, 5), plain)
+    in_front = ("with axes in front",) * 2
+    with expect.stage(in_front[0]):
+        what = "without axes in front neither the new sums nor the context are right"
+        expect.true(any(map(expect.stands, plain)), what)
+    _reads_drawn(student, draw, (2, 3), 5, 6, 7, 2.0, in_front)
+    q, k = draw.normal(2, 3, 6) - 12, draw.normal(2, 3, 6) - 12
+    _reads(student, draw, q, k, draw.normal(2, 3, 5), in_front)
     for sizes in (((5,), 3, 1, 2, 100.0), ((1, 2), 3, 3, 1, 2.0)):
-        with expect.care():
-            _reads_drawn(student, draw, *sizes)
+        _reads_drawn(student, draw, *sizes, in_front, care=True)
 
 
-def _reads_drawn(student, draw, lead, T, d_k, d_v, scale):
+def _two_positions(student):
+    zero = torch.zeros(1, dtype=F64)
+    with expect.stage("the context"):
+        step = _step(student(zero, zero, _tensor(10), zero.view(1, 1), zero), (), 1, 1)
+        what = "at the first position the context should be its own value"
+        expect.close(step[0], _tensor(10), what)
+        state = _tensor(10).view(1, 1), _tensor(1)
+        step = _step(student(zero, _tensor(2), _tensor(30), *state), (), 1, 1)
+        what = "at the second position, with similarities of 1 and 3, the context is wrong"
+        expect.close(step[0], _tensor(25), what)
+
+
+def _reads_drawn(student, draw, lead, T, d_k, d_v, scale, stages, care=False):
     q, k = draw.normal(*lead, T, d_k), draw.normal(*lead, T, d_k, scale=scale)
     q[..., 0, 0] = k[..., 0, 0] = 150.0
-    _reads(student, draw, q, k, draw.normal(*lead, T, d_v, scale=3.0))
+    _reads(student, draw, q, k, draw.normal(*lead, T, d_v, scale=3.0), stages, care)
 
 
-def _reads(student, draw, q, k, v):
+def _reads(student, draw, q, k, v, stages, care=False):
+    """``stages``: the names of the two that the sums and the context belong to."""
     contexts = _by_kernel(q, k, v, causal=True)
     lead, d_k, d_v = q.shape[:-2], q.shape[-1], v.shape[-1]
     state = torch.zeros(*lead, d_k, d_v, dtype=F64)
     normaliser = torch.zeros(*lead, d_k, dtype=F64)
+    with_care = expect.care if care else contextlib.nullcontext
     for t in range(q.shape[-2]):
-        now = [draw.strided(x[..., t, :]) for x in (q, k, v)]
-        result = student(*now, draw.strided(state), draw.strided(normaliser))
-        got = _step(result, lead, d_k, d_v)
+        now, got = [draw.strided(x[..., t, :]) for x in (q, k, v)], None
+        where = f"with q {tuple(now[0].shape)} and v {tuple(now[2].shape)}, at position {t},"
+        handed = *now, draw.strided(state), draw.strided(normaliser)
         features = _features(k[..., : t + 1, :])
         state = torch.einsum("...tk,...td->...kd", features, v[..., : t + 1, :])
         normaliser = features.sum(-2)
-        where = f"with q {tuple(now[0].shape)} and v {tuple(now[2].shape)}, at position {t},"
-        expect.close(got[2], normaliser, f"{where} the normaliser is wrong")
-        expect.close(got[1], state, f"{where} the state is wrong")
-        what = f"{where} the context differs from the dense form under a causal mask"
-        expect.close(got[0], contexts[..., t, :], what)
+        with expect.stage(stages[0]), with_care():
+            got = _step(student(*handed), lead, d_k, d_v)
+            if expect.stands("the new sums"):
+                expect.close(got[2], normaliser, f"{where} the normaliser is wrong")
+                expect.close(got[1], state, f"{where} the state is wrong")
+        with expect.stage(stages[1]), with_care():
+            if expect.stands("the context"):
+                got = got or _step(student(*handed), lead, d_k, d_v)
+                what = f"{where} the context differs from the dense form under a causal mask"
+                expect.close(got[0], contexts[..., t, :], what)
 
 
 def _step(result, lead, d_k, d_v):
@@ -411,18 +480,24 @@ def grouped_query_attention(student, draw):
     for sizes in ((1, 4, 2, 1, 3, 1, 2), (2, 4, 2, 6, 1, 3, 1), (1, 1, 1, 2, 3, 5, 4)):
         with expect.care():
             _shares_heads(student, draw, *sizes)
+    k = -118 - torch.arange(6, dtype=F64).view(1, 2, 3, 1) / 256  # scores of -30208, -30209, …
+    q, v = torch.full((1, 4, 3, 1), 256.0, dtype=F64), draw.normal(1, 2, 3, 5)
+    mask = torch.ones(3, 3, dtype=torch.bool).tril()
+    with expect.care():
+        what = "with scores below -30000 and a mask a context is wrong: hidden is -inf"
+        _exact(student(q, k, v, mask), _one_head_at_a_time(q, k, v, mask), what)
 
 
 def _shares_heads(student, draw, B, H, H_kv, T_q, T_k, d_k, d_v):
     q, k = draw.normal(B, H, T_q, d_k, scale=2.0), draw.normal(B, H_kv, T_k, d_k)
     v = draw.normal(B, H_kv, T_k, d_v)
-    q[0, 0, 0, 0] = 200.0
+    q[0, 0, 0, 0], k[0, 0, 0, 0] = 200.0, -3.0  # of all that query 0 sees under the mask, far below
     sizes = f"with H={H}, H_kv={H_kv}, q {tuple(q.shape)} and k {tuple(k.shape)}"
     got = student(draw.strided(q), draw.strided(k), draw.strided(v))
     expect.shape(got, (B, H, T_q, d_v), axes="B, H, T_q, d_v")
     _exact(got, _one_head_at_a_time(q, k, v), f"{sizes} a context is wrong")
     mask = draw.uniform(T_q, T_k) < 0.5
-    mask[0, 0], mask[1:2] = True, False  # query 1 sees nothing
+    mask[0], mask[1:2], mask[0, 0] = False, False, True  # query 0 sees one, query 1 nothing
     got = student(draw.strided(q), draw.strided(k), draw.strided(v), draw.strided(mask))
     what = f"{sizes} and a mask, of which query 1 sees nothing, a context is wrong"
     _exact(got, _one_head_at_a_time(q, k, v, mask), what)

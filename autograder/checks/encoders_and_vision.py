@@ -6,10 +6,12 @@ import torch
 from torch.nn import functional as F
 
 from autograder.checking import counterexamples, expect, layers
+from autograder.checking.probes import LARGE
 from autograder.checking.registry import check
 
 F64 = torch.float64
 SIZES = (18, 3, 20)  # d_model, n_heads, d_ff
+MANY = LARGE // (5 * SIZES[0]) + 1  # sequences of 5 tokens: gradients are not asked of so many
 
 
 def _tensor(*numbers):
@@ -166,7 +168,8 @@ def _compare(student, draw, x, query, mask, where):
         "A real sentence may have a vector of zeros",
         "three tensors: documents (B, d_model), sentence_weights (B, S)",
         "a sentence without a real word has weight 0",
-    )
+    ),
+    stages={"without a mask": 1, "with padded words": 1, "with empty sentences": 1},
 )
 def HierarchicalAttention(student, draw):  # noqa: N802
     """It begins with means; then loops over documents and sentences, padding at both levels."""
@@ -176,34 +179,70 @@ def HierarchicalAttention(student, draw):  # noqa: N802
     wanted = "word_query and sentence_query, as parameters"
     fits = {*named} == {"word_query", "sentence_query"}
     expect.true(fits, "the parameters are other ones", got, wanted)
-    for name in named:
-        start = torch.zeros(3, dtype=F64)
-        expect.close(named[name].double(), start, f"{name} should begin with zeros")
-    _compare_documents(student, draw, 2, 4, 5, 7)
+    sizes = 2, 4, 5, 7
+    with expect.stage("without a mask"):
+        for name in named:
+            start = torch.zeros(3, dtype=F64)
+            expect.close(named[name].double(), start, f"{name} should begin with zeros")
+        _compare_documents(student, draw, sizes, None)
+    with expect.stage("with padded words"):
+        _compare_documents(student, draw, sizes, _padded_words(draw, *sizes[:3]))
+    with expect.stage("with empty sentences"):
+        _compare_documents(student, draw, sizes, _empty_sentences(draw, *sizes[:3]), alone=True)
+        if expect.stands("with padded words"):
+            _compare_documents(student, draw, sizes, _both_paddings(draw, *sizes[:3]))
     for sizes in ((3, 1, 2, 6), (1, 3, 1, 2), (2, 5, 3, 1)):
-        with expect.care():
-            _compare_documents(student, draw, *sizes)
+        with expect.stage("without a mask"), expect.care():
+            _compare_documents(student, draw, sizes, None)
+        with expect.stage("with empty sentences"), expect.care():
+            if expect.stands("with padded words"):
+                _compare_documents(student, draw, sizes, _both_paddings(draw, *sizes[:3]))
 
 
-def _compare_documents(student, draw, B, S, T, d_model):
+def _padded_words(draw, B, S, T):
+    """Each sentence has a real word."""
+    mask = _gappy(draw, B, S, T)
+    mask[..., 1] |= ~mask.any(-1)
+    return mask
+
+
+def _empty_sentences(draw, B, S, T):
+    """Of each sentence all words are real, or none."""
+    real = _gappy(draw, B, S)
+    real[0, -1] = True
+    return real.unsqueeze(-1).repeat(1, 1, T)
+
+
+def _both_paddings(draw, B, S, T):
+    mask = _gappy(draw, B, S, T)
+    mask[0, 1:2] = False  # a sentence without a word
+    mask[1:] = mask[1:] & (B != 2)  # a document without a word
+    mask[0, -1, 0] = True
+    return mask
+
+
+def _compare_documents(student, draw, sizes, mask, alone=False):
+    """``alone``: what an empty sentence does to its own words is not asked."""
+    B, S, T, d_model = sizes
     module = student.build(d_model)
     names = ("word_query", "sentence_query")
     values = {name: draw.normal(d_model, scale=0.4 if T == 5 else 2) for name in names}
     module.load(values)
-    x, mask = draw.normal(B, S, T, d_model), _gappy(draw, B, S, T)
+    x, kept = draw.normal(B, S, T, d_model), torch.ones(B, S, T, dtype=torch.bool)
+    if mask is None or not mask.any(-1).all():
+        x[0, -1] = 0  # a sentence with words, whose vector is zero
+    where = f"with B={B}, S={S}, T={T} and d_model={d_model}"
+    if mask is None:
+        result = module(draw.strided(x))
+        _three(result, _documents(values, x, kept), f"{where} and no mask", kept.any(-1))
+        return
     x[~mask] *= 100
-    mask[0, 1:2] = False  # a sentence without a word
-    mask[1:] = mask[1:] & (B != 2)  # a document without a word
-    x[0, -1], mask[0, -1, 0] = 0, True  # a sentence with words, whose vector is zero
-    sizes = f"with B={B}, S={S}, T={T} and d_model={d_model}"
-    expected = _documents(values, x, mask)
-    result = module(draw.strided(x), draw.strided(mask))
-    _three(result, expected, f"{sizes}, under a mask,")
-    expected = _documents(values, x, torch.ones(B, S, T, dtype=torch.bool))
-    _three(module(x), expected, f"{sizes} and no mask")
+    result, seen = module(draw.strided(x), draw.strided(mask)), mask.any(-1) | (not alone)
+    _three(result, _documents(values, x, mask), f"{where}, under a mask,", seen)
 
 
-def _three(result, expected, where):
+def _three(result, expected, where, seen):
+    """``seen`` (B, S): where the weights of the words are looked at."""
     names = ("documents", "sentence_weights", "word_weights")
     result = expect.parts(result, *names)
     for name, got, right, axes in zip(
@@ -214,7 +253,8 @@ def _three(result, expected, where):
             empty = ~expected[2].any(-1)
             what = f"{where} a sentence without a real word should have weight 0"
             expect.close(got[empty], right[empty], what)
-    for name, got, right in list(zip(names, result, expected, strict=True))[::-1]:
+    expect.close(result[2][seen], expected[2][seen], f"{where} the word_weights are wrong")
+    for name, got, right in list(zip(names, result, expected, strict=True))[1::-1]:
         expect.close(got, right, f"{where} the {name} are wrong")
 
 
@@ -271,34 +311,61 @@ def _classified(values, x, mask=None):
         "Score every class, from what the encoder makes of `cls`.",
         "The others are sizes and options of the `Encoder`",
         "`cls` may be attended to, too",
-    )
+    ),
+    stages={"cls in front": 1, "the positions": 1, "with a mask": 1},
 )
 def EncoderClassifier(student, draw):  # noqa: N802
     """Equal to PyTorch's layers behind an extra token, under masks; dropout as the encoder has."""
     values = _encoder(draw, 2, 11, 7)
     module = _loaded(student, values, (11, 7, *SIZES, 2, 0.0))
-    module.eval()
-    x, mask = draw.normal(2, 5, 18), _bools([1, 0, 1, 1, 0], [1, 1, 1, 1, 1])
+    without = values | {"positions.table": torch.zeros(8, SIZES[0], dtype=F64)}
+    unplaced = _loaded(student, without, (11, 7, *SIZES, 2, 0.0))
+    for one in (module, unplaced):
+        one.eval()
+    with expect.stage("cls in front"):  # its gradients would be those of the positions, too
+        x = draw.normal(MANY, 5, 18)
+        scores = unplaced(x)
+        expect.shape(scores, (MANY, 11), axes="B, n_classes")
+        expect.dtype(scores, F64)
+        what = f"with B={MANY}, T=5, positions of 0 and no mask the scores are wrong"
+        expect.close(scores, _classified(without, x), what)
+    with expect.stage("the positions"):
+        for B, T in ((2, 5), (3, 7)):
+            _compare_scores(module, draw, values, B, T)
+        for B, T in ((1, 1), (4, 1), (1, 6)):
+            with expect.care():
+                _compare_scores(module, draw, values, B, T)
+        _drops_all(student, draw)
+    with expect.stage("with a mask"):
+        _hides_padding(unplaced, draw, without, MANY)
+        if expect.stands("the positions"):
+            _hides_padding(module, draw, values, 2)
+            _hides_fused(student, draw)
+
+
+def _hides_padding(module, draw, values, B):
+    x, mask = draw.normal(B, 5, 18), draw.uniform(B, 5) < 0.6
+    mask[:2] = _bools([1, 0, 1, 1, 0], [1, 1, 1, 1, 1])
     x[1, 2] = 0  # real all the same
     scores = module(x, mask)
-    expect.shape(scores, (2, 11), axes="B, n_classes")
-    expect.dtype(scores, F64)
+    expect.shape(scores, (B, 11), axes="B, n_classes")
     other = x.clone()
     other[0, 4] = draw.normal(18, scale=3.0)
     what = "other numbers in the padding change the scores"
     expect.close(module(other, mask), scores, what)
-    what = "under a mask the scores differ from PyTorch's layers"
+    also = " and positions of 0" if B == MANY else ""
+    what = f"under a mask{also} the scores differ from PyTorch's layers"
     expect.close(scores, _classified(values, x, mask), what)
-    for B, T in ((2, 5), (3, 7)):
-        _compare_scores(module, draw, values, B, T)
-    for B, T in ((1, 1), (4, 1), (1, 6)):
-        with expect.care():
-            _compare_scores(module, draw, values, B, T)
+    if also:
+        return
     nothing = torch.zeros(3, 4, dtype=torch.bool)
     x = draw.normal(3, 4, 18)
     with expect.care():
         what = "with no real token the extra token sees only itself"
         expect.close(module(x, mask=nothing), _classified(values, x, nothing), what)
+
+
+def _drops_all(student, draw):
     values = _encoder(draw, 1, 2, 3)
     module = _loaded(student, values, (2, 3, *SIZES, 1), dropout=1.0, fused=True)
     module.train()
@@ -307,6 +374,11 @@ def EncoderClassifier(student, draw):  # noqa: N802
     expected = F.linear(read, values["head.weight"], values["head.bias"]).expand(4, 2)
     what = "in training with dropout=1.0 only the extra token, its position and the norm are left"
     expect.close(module(x), expected, what)
+
+
+def _hides_fused(student, draw):
+    values = _encoder(draw, 1, 2, 3)
+    module = _loaded(student, values, (2, 3, *SIZES, 1), dropout=1.0, fused=True)
     module.eval()
     x, mask = draw.normal(4, 2, 18), _bools([1, 0], [0, 1], [1, 1], [1, 0])
     what = "with fused=True, after eval(), the scores differ from PyTorch's layers"

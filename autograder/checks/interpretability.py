@@ -132,25 +132,54 @@ def _values_to_weight(values, tolerance=1e-5):
         "Without a null space, or with a direction of 0, the weights as they are",
         "only until the first weight is 0",
     ),
+    stages={"the part in the null space": 1, "the step": 1, "where nothing can change": 1},
 )
 def perturb_attention(student, draw):
     """By hand; then other weights with the sum and output of the old ones, and the step."""
+    changes = [
+        _change_to_make(draw, scale * _low_rank(draw, T, d, rank=rank))
+        for T, d, rank, scale in (
+            (7, 3, 3, 1), (9, 5, 5, 100), (40, 32, 32, 1), (8, 6, 2, 1), (5, 7, 3, 1)
+        )
+    ]  # fmt: skip
     values = _tensor([1], [2], [3])
-    got = student(_tensor(0.5, 0.1, 0.4), values, _tensor(0, 1, 0))
-    expect.shape(got, (3,))
-    what = "from (0.5, 0.1, 0.4), values 1, 2, 3, towards the middle: wrong"
-    expect.close(got, _tensor(0.1, 0.9, 0.0), what, **NEAR)
-    what = "from (0.5, 0.1, 0.4), values 1, 2, 3, away from the middle: wrong"
-    got = student(_tensor(0.5, 0.1, 0.4), values, _tensor(0, -3, 0))
-    expect.close(got, _tensor(0.55, 0, 0.45), what, **NEAR)
-    what = "a weight that is 0 cannot fall: the step is 0"
-    weights = _tensor(0.5, 0, 0.5)
-    expect.close(student(weights, values, _tensor(0, -1, 0)), weights, what, **NEAR)
+    with expect.stage("the part in the null space"):
+        got = student(_tensor(0.5, 0.1, 0.4), values, _tensor(0, -3, 0))
+        expect.shape(got, (3,))
+        what = "from (0.5, 0.1, 0.4), values 1, 2, 3, away from the middle: the change is wrong"
+        _goes_along(got, _tensor(0.5, 0.1, 0.4), _tensor(1, -2, 1), what)
+        for change in changes:
+            _check_change(student, draw, *change)
+    with expect.stage("the step"):
+        _check_steps(student)
+        if expect.stands("the part in the null space"):
+            _check_ends(student, draw, values, changes)
+    with expect.stage("where nothing can change"):
+        _check_no_change(student, draw, values)
+    with expect.stage("where nothing can change"), expect.care():
+        _check_nothing(student, draw, 1, 2)
+    with expect.stage("the step"), expect.care():
+        if expect.stands("the part in the null space"):
+            change = _change_to_make(draw, _low_rank(draw, 6, 1, rank=1))
+            _check_change(student, draw, *change)
+            _check_end(student, draw, *change)
+
+
+def _goes_along(got, weights, change, what):
+    """However far, and which way: that is the step's."""
+    expect.dtype(got, F64)
+    got = got.double()
+    step = ((got - weights) @ change / change.square().sum()).item()
+    moved = (got - weights).abs().max().item()
+    expect.true(moved > 1e-4, what, f"none by more than {moved:.3g}", "a step along the change")
+    expect.close(got, weights + step * change, what, **NEAR)
+
+
+def _check_steps(student):
+    """Where all values are equal, a direction that sums to 0 is a change as it is."""
     equal, weights = torch.ones(4, 1, dtype=F64), _tensor(0.5, 0, 0.25, 0.25)
     what = "two weights would fall, and one of them is 0 already: the step is 0"
     expect.close(student(weights, equal, _tensor(-1, -1, 1, 1)), weights, what, **NEAR)
-    what = "there is a null space, but the direction is 0: the weights should stay"
-    expect.close(student(weights, equal, torch.zeros(4, dtype=F64)), weights, what, **NEAR)
     what = "the weight that is 0 first falls slowly"
     _check_slow(student, 1, what)
     for scale in (1e-4, 1e4):
@@ -159,22 +188,26 @@ def perturb_attention(student, draw):
     what = "of two weights that fall, the larger one is 0 first: wrong"
     got = student(_tensor(0.1, 0.6, 0.3), equal[:3], _tensor(-0.01, -1, 1.01))
     expect.close(got, _tensor(0.094, 0, 0.906), what, **NEAR)
-    for T, d, rank, scale in ((7, 3, 3, 1), (9, 5, 5, 100), (40, 32, 32, 1)):
-        _check_change(student, draw, scale * _low_rank(draw, T, d, rank=rank))
+
+
+def _check_ends(student, draw, values, changes):
+    what = "from (0.5, 0.1, 0.4), values 1, 2, 3, towards the middle: wrong"
+    got = student(_tensor(0.5, 0.1, 0.4), values, _tensor(0, 1, 0))
+    expect.close(got, _tensor(0.1, 0.9, 0.0), what, **NEAR)
+    what = "from (0.5, 0.1, 0.4), values 1, 2, 3, away from the middle: wrong"
+    got = student(_tensor(0.5, 0.1, 0.4), values, _tensor(0, -3, 0))
+    expect.close(got, _tensor(0.55, 0, 0.45), what, **NEAR)
+    what = "a weight that is 0 cannot fall: the step is 0"
+    weights = _tensor(0.5, 0, 0.5)
+    expect.close(student(weights, values, _tensor(0, -1, 0)), weights, what, **NEAR)
+    for change in changes:
+        _check_end(student, draw, *change)
     values = _low_rank(draw, 8, 3, rank=3)
     weights, direction = draw.uniform(8, low=0.1), draw.normal(8)
     weights[_without_effect(values, direction).argmin()] = 0
     weights = weights / weights.sum()
     what = "with T=8 and d=3 the weight that would fall most is 0 already: the step is 0"
     expect.close(student(weights, values, direction), weights, what, **NEAR)
-    for T, d, rank in ((8, 6, 2), (5, 7, 3)):
-        _check_change(student, draw, _low_rank(draw, T, d, rank=rank))
-    for T, d in ((3, 7), (5, 4)):
-        _check_nothing(student, draw, T, d)
-    with expect.care():
-        _check_nothing(student, draw, 1, 2)
-    with expect.care():
-        _check_change(student, draw, _low_rank(draw, 6, 1, rank=1))
 
 
 def _check_slow(student, scale, what):
@@ -183,19 +216,39 @@ def _check_slow(student, scale, what):
     expect.close(got, _tensor(0, 0.199 + 1 / 3, 0.8 - 0.997 / 3), f"{what}: wrong", **NEAR)
 
 
+def _check_no_change(student, draw, values):
+    weights = _tensor(0.5, 0.1, 0.4)
+    got = student(weights, values, _tensor(-1, 2, -1))
+    expect.shape(got, (3,))
+    what = "from (0.5, 0.1, 0.4), values 1, 2, 3, direction (-1, 2, -1): something can change"
+    expect.true((got.double() - weights).abs().max() > 1e-3, what, "the weights as they are")
+    equal, weights = torch.ones(4, 1, dtype=F64), _tensor(0.5, 0, 0.25, 0.25)
+    what = "there is a null space, but the direction is 0: the weights should stay"
+    expect.close(student(weights, equal, torch.zeros(4, dtype=F64)), weights, what, **NEAR)
+    for T, d in ((3, 7), (5, 4)):
+        _check_nothing(student, draw, T, d)
+
+
 def _check_nothing(student, draw, T, d):
-    weights, values = _rows(draw, T), draw.normal(T, d)
+    weights, values, direction = draw.uniform(T, low=0.1), draw.normal(T, d), draw.normal(T)
+    weights, direction[0] = weights / weights.sum(), -1.0  # one could fall
     what = f"with T={T} and d={d} there is no null space: the weights should stay"
-    expect.close(student(weights, values, draw.normal(T)), weights, what, **NEAR)
+    expect.close(student(weights, values, direction), weights, what, **NEAR)
 
 
-def _check_change(student, draw, values):
-    T, d = values.shape
+def _change_to_make(draw, values):
+    """Weights, values and a direction, and its part without effect."""
+    T = len(values)
     direction = draw.normal(T, scale=3)
     change = _without_effect(values, direction)
     weights = draw.uniform(T, low=0.1)
     weights[change.argmax()] = 0  # one that rises may be 0
-    weights = weights / weights.sum()
+    return weights / weights.sum(), values, direction, change
+
+
+def _check_change(student, draw, weights, values, direction, change):
+    T, d = values.shape
+    weights = (weights + 0.1) / (1 + 0.1 * T)  # none is 0, so that any step is one
     got = student(draw.strided(weights), draw.strided(values), draw.strided(direction))
     where = f"with T={T} and d={d}"
     expect.shape(got, (T,))
@@ -206,7 +259,14 @@ def _check_change(student, draw, values):
     scale = values.abs().max()
     what = f"{where} the output (divided by the largest value) is another one"
     expect.close(got @ values / scale, weights @ values / scale, what, rtol=1e-6, atol=1e-6)
-    lowest = got.min().item()
+    _goes_along(got, weights, change, f"{where} the change is wrong")
+
+
+def _check_end(student, draw, weights, values, direction, change):
+    T, d = values.shape
+    got = student(draw.strided(weights), draw.strided(values), draw.strided(direction))
+    where = f"with T={T} and d={d}"
+    lowest = got.double().min().item()
     expect.true(lowest > -1e-7, f"{where} a weight is negative", f"{lowest:.3g}", "0 or more")
     what = f"{where} the weights are not those at the end of the way"
     steps = [w / -c for w, c in zip(weights.tolist(), change.tolist(), strict=True) if c < -1e-9]

@@ -62,13 +62,21 @@ def _examples(draw):
     return x, x_train, draw.normal(7, scale=4.0)
 
 
-def _follows_the_nearest(predict, y_train):
-    """With a tiny bandwidth, near the examples and far from all of them."""
+def _follows_the_nearest(predict, y_train, at=slice(None)):
+    """Near the examples, with a tiny bandwidth, and far from all of them: where exp is 0."""
     x, x_train = _tensor([-500.0, 2.1, 500.0]), _tensor([2.0, 0.0, 2.3, 9.0])
-    predictions = predict(x, x_train, y_train[:4])
+    predictions = predict(x[at], x_train, y_train[:4])
     expect.finite(predictions, "with a tiny bandwidth, or far away, a prediction is not a number")
-    what = "with a tiny bandwidth the prediction is not the value of the nearest example"
-    expect.close(predictions, y_train[torch.tensor([1, 0, 3])], what)
+    what = "with a tiny bandwidth, or far away, the nearest example's value is not the prediction"
+    expect.close(predictions, y_train[torch.tensor([1, 0, 3])][at], what)
+
+
+def _one(prediction):
+    """The only number that came back, whatever axes it has."""
+    expect.tensor(prediction)
+    if prediction.numel() != 1:
+        expect.shape(prediction, (1,), axes="T_q,")
+    return prediction.reshape(1)
 
 
 @check(
@@ -154,11 +162,33 @@ def distances(student, draw):
         "an average of the examples, weighted by a Gaussian kernel",
         "Predict all queries at once",
         "which also stays finite for a query far from all examples",
-    )
+    ),
+    stages={"for one query": 1, "for many queries": 1, "far from all examples": 1},
 )
 def nadaraya_watson(student, draw):
-    """Gaussian kernel regression for many queries at once."""
+    """Gaussian kernel regression for one query, for many at once, and where exp is 0."""
     x, x_train, y_train = _examples(draw)
+    with expect.stage("for many queries"):
+        _predicts_many(student, draw, x, x_train, y_train)
+    with expect.stage("for one query"):
+        _predicts_one(student, x[:1], x_train, y_train)
+    with expect.stage("far from all examples"):
+        for far in (slice(1), slice(2, 3)):
+            _follows_the_nearest(lambda *given: _one(student(*given, 1.0)), y_train, far)
+        if expect.stands("for many queries"):
+            _follows_the_nearest(lambda *given: student(*given, 0.01), y_train)
+    with expect.stage("for many queries"):
+        with expect.care():
+            what = "with T_q=5 and T_k=1 a prediction is wrong"
+            single = x, x_train[:1], y_train[:1]
+            expect.close(student(*single, 0.7), _gaussian(*single, 0.7), what)
+        with expect.care():
+            wide = 100 * x, 100 * x_train, 100 * y_train
+            what = "with numbers in the hundreds and bandwidth 70 a prediction is wrong"
+            expect.close(student(*wide, 70.0), 100 * _gaussian(x, x_train, y_train, 0.7), what)
+
+
+def _predicts_many(student, draw, x, x_train, y_train):
     predictions = student(x, x_train, y_train, 0.7)
     expect.shape(predictions, (5,), axes="T_q,")
     expect.dtype(predictions, F64)
@@ -182,15 +212,25 @@ def nadaraya_watson(student, draw):
     expect.close(shuffled, predictions, "shuffling the examples changes the predictions")
     shuffled = student(x[queries], x_train, y_train, 2.5)
     expect.close(shuffled, predictions[queries], "shuffled queries give other predictions")
-    _follows_the_nearest(lambda *given: student(*given, 0.01), y_train)
-    for one in ((x[:1], x_train, y_train), (x, x_train[:1], y_train[:1])):
-        what = f"with T_q={len(one[0])} and T_k={len(one[1])} a prediction is wrong"
+
+
+def _predicts_one(student, x, x_train, y_train):
+    """One query, T_q=1: the values count, and the shape is a matter of care."""
+    predictions = student(x, x_train, y_train, 0.7)
+    expect.finite(_one(predictions))
+    what = "for one query the prediction is outside the range of y_train"
+    _between(_one(predictions), y_train.min(), y_train.max(), what)
+    given = _tensor([0.0]), _tensor([0.0, 2.0]), _tensor([10.0, 40.0])
+    what = "for x = (0,), x_train = (0, 2), y_train = (10, 40) and bandwidth √(2 / log 2)"
+    what += " = 1.69864 a prediction is wrong"
+    expect.close(_one(student(*given, math.sqrt(2 / math.log(2)))), _tensor([20.0]), what)
+    expected = _gaussian(x, x_train, y_train, 0.7)
+    what = "for one query and bandwidth=0.7 a prediction is wrong"
+    expect.close(_one(predictions), expected, what)
+    if expect.stands("for many queries"):
         with expect.care():
-            expect.close(student(*one, 0.7), _gaussian(*one, 0.7), what)
-    with expect.care():
-        wide = 100 * x, 100 * x_train, 100 * y_train
-        what = "with numbers in the hundreds and bandwidth 70 a prediction is wrong"
-        expect.close(student(*wide, 70.0), 100 * _gaussian(x, x_train, y_train, 0.7), what)
+            what = "with T_q=1 and T_k=7 a prediction is wrong"
+            expect.close(predictions, expected, what)
 
 
 @check(
@@ -339,6 +379,7 @@ def _left_out(x_train, y_train, bandwidth):
     without={
         "ones": "of one example alone, no other is left to predict it",
         "offset": "the mean is that of squares",
+        "gradients": "they are a stage of their own, and the check asks for all of them",
     },
     rests_on=(
         "Leave each example out in turn, predict it from the rest, and average the squared errors",
@@ -347,17 +388,34 @@ def _left_out(x_train, y_train, bandwidth):
         "However small the bandwidth, an example never sees itself",
         "its prediction then is the value of its nearest neighbour",
     ),
+    stages={"with ordinary bandwidths": 1, "with a tiny bandwidth": 1, "its gradient": 1},
 )
 def leave_one_out_loss(student, draw):
     """Mean squared error of predicting each example from the others."""
-    x_train, y_train = _tensor([0.0, 1.0, 3.0]), _tensor([0.0, 2.0, 5.0])
-    loss = student(x_train, y_train, 0.25)  # errors 2, -2, -3
+    _, x_train, y_train = _examples(draw)
+    with expect.stage("with ordinary bandwidths"):
+        _leaves_out(student, draw, x_train, y_train)
+    with expect.stage("with a tiny bandwidth"):
+        _sees_its_neighbour(student)
+    with expect.stage("its gradient"):
+        _reaches_the_bandwidth(student, x_train, y_train)
+    with expect.stage("with ordinary bandwidths"):
+        with expect.care():
+            wide = student(100 * x_train, 100 * y_train, 250.0)
+            what = "with numbers in the hundreds and bandwidth 250 the loss is wrong"
+            expect.close(wide, 1e4 * _left_out(x_train, y_train, 2.5), what)
+        with expect.care():
+            pair = student(x_train[:2], y_train[:2], 0.4)
+            what = "with two examples, of which each predicts the other, the loss is wrong"
+            expect.close(pair, _left_out(x_train[:2], y_train[:2], 0.4), what)
+
+
+def _leaves_out(student, draw, x_train, y_train):
+    loss = student(_tensor([0.0, 1.0, 3.0]), _tensor([0.0, 2.0, 5.0]), 0.25)  # errors 2, -2, -3
     expect.shape(loss, ())
     expect.dtype(loss, F64)
     what = "with x = (0, 1, 3), y = (0, 2, 5) and bandwidth 0.25 the loss is wrong"
     expect.close(loss, _tensor(17 / 3), what)
-
-    _, x_train, y_train = _examples(draw)
     twins = x_train.clone()
     twins[4] = twins[1]  # two examples at the same place
     for x, bandwidth in ((x_train, 2.5), (x_train, 0.4), (twins, 0.8)):
@@ -366,10 +424,20 @@ def leave_one_out_loss(student, draw):
         loss = student(draw.strided(x), draw.strided(y_train), bandwidth)
         expect.close(loss, expected, f"with bandwidth={bandwidth}{place} the loss is wrong")
 
-    loss = student(_tensor([0.0, 1.0, 9.0]), _tensor([0.0, 2.0, 5.0]), 1e-6)
-    expect.finite(loss, "with a tiny bandwidth the loss is not a number")
+
+def _sees_its_neighbour(student):
+    """First with errors of 1, -1 and -1, whose mean square is 1, and so is its root."""
     what = "with a tiny bandwidth an example is not predicted by its nearest neighbour"
-    expect.close(loss, _tensor(17 / 3), what)
+    several = ((_tensor([0.0, 1.0, 2.0]), 1.0), (_tensor([0.0, 2.0, 5.0]), 17 / 3))
+    for y_train, expected in several[: 1 + expect.stands("with ordinary bandwidths")]:
+        loss = student(_tensor([0.0, 1.0, 9.0]), y_train, 1e-6)
+        expect.shape(loss, ())
+        expect.finite(loss, "with a tiny bandwidth the loss is not a number")
+        expect.close(loss, _tensor(expected), what)
+
+
+def _reaches_the_bandwidth(student, x_train, y_train):
+    """The gradient of the bandwidth; where the loss is another one, the direction of them all."""
 
     def reference(x_train, y_train, bandwidth):
         others = [torch.arange(7) != i for i in range(7)]
@@ -379,85 +447,127 @@ def leave_one_out_loss(student, draw):
         ]
         return (y_train - torch.cat(predictions)).pow(2).sum() / 7
 
-    width = _tensor(0.8)
-    leaf = width.clone().requires_grad_()
-    wanted = torch.autograd.grad(reference(x_train, y_train, leaf), leaf)[0]
-    got = student.gradients(x_train, y_train, width)[2]
+    given = x_train, y_train, _tensor(0.8)
+    leaves = [one.clone().requires_grad_() for one in given]
+    wanted = torch.autograd.grad(reference(*leaves), leaves)
+    got = student.gradients(*given)
     what = "no gradient flows back to the bandwidth, so it could not be learned"
-    expect.true(got is not None, what, "no gradient", "a gradient")
-    expect.close(got, wanted, "the gradient of the bandwidth is wrong")
-
-    with expect.care():
-        expect.gradients(student, reference, x_train, y_train, width)
-    with expect.care():
-        wide = student(100 * x_train, 100 * y_train, 250.0)
-        what = "with numbers in the hundreds and bandwidth 250 the loss is wrong"
-        expect.close(wide, 1e4 * _left_out(x_train, y_train, 2.5), what)
-    with expect.care():
-        pair = student(x_train[:2], y_train[:2], 0.4)
-        what = "with two examples, of which each predicts the other, the loss is wrong"
-        expect.close(pair, _left_out(x_train[:2], y_train[:2], 0.4), what)
+    expect.true(got[2] is not None, what, "no gradient", "a gradient")
+    if expect.stands("with ordinary bandwidths"):
+        expect.close(got[2], wanted[2], "the gradient of the bandwidth is wrong")
+        with expect.care():
+            expect.gradients(student, reference, *given)
+        return
+    for one, leaf in zip(got, leaves, strict=True):
+        expect.true(one is not None, "no gradient flows back to the examples", "none", "a gradient")
+        expect.shape(one, leaf.shape)
+    got, wanted = (torch.cat([one.flatten() for one in some]) for some in (got, wanted))
+    what = "the gradient is wrong, and not only by a factor"
+    expect.close(got / got.norm(), wanted / wanted.norm(), what)
 
 
 @check(
+    without={"gradients": "they are a stage of their own, and the check asks for all of them"},
     rests_on=(
         "Write a module with one parameter, `log_bandwidth`, a scalar",
         "the natural logarithm of the bandwidth",
         "here it predicts as in 1.3",
         "tells the module that this tensor is to be learned",
         "(T_q,), (T_k,), (T_k,) -> (T_q,), in the dtype of x",
-    )
+    ),
+    stages={"the parameter": 1, "the predictions": 1, "the gradient": 1},
 )
 def LearnedBandwidth(student, draw):  # noqa: N802, the name of the exercise
     """A module with one scalar parameter, driven through build, load, call and gradients."""
-    x, x_train, y_train = _examples(draw)
+    examples = _examples(draw)
     module = student.build(0.5)
     named = module.parameters()
-    expected = "one parameter, log_bandwidth"
-    got = ", ".join(named) or "no parameter"
-    expect.true(list(named) == ["log_bandwidth"], "the parameters are wrong", got, expected)
-    expect.shape(named["log_bandwidth"], ())
-    expected = math.log(0.5)
-    what = "for bandwidth=0.5 the parameter is not log 0.5"
-    expect.close(named["log_bandwidth"].item(), expected, what, rtol=1e-5)
+    with expect.stage("the parameter"):
+        got = ", ".join(named) or "no parameter"
+        expected = "one parameter, log_bandwidth"
+        expect.true(list(named) == ["log_bandwidth"], "the parameters are wrong", got, expected)
+        expect.shape(named["log_bandwidth"], ())
+        what = "for bandwidth=0.5 the parameter is not log 0.5"
+        expect.close(named["log_bandwidth"].item(), math.log(0.5), what, rtol=1e-5)
+    with expect.stage("the predictions"):
+        module = _predicts_as_loaded(student, draw, module, named, *examples)
+    with expect.stage("the gradient"):
+        if expect.stands("the predictions"):
+            _learns(module, draw.normal(5), *examples)
+        else:
+            _could_learn(_of_bandwidth(1.0, student, module, named), *examples)
+    x, x_train, y_train = examples
+    with expect.stage("the predictions"):
+        for one in ((x[:1], x_train, y_train), (x, x_train[:1], y_train[:1])):
+            what = f"with T_q={len(one[0])} and T_k={len(one[1])} a prediction is wrong"
+            with expect.care():
+                expect.close(module(*one), _gaussian(*one, 2.0), what, rtol=1e-4)
 
-    predictions = module(x, x_train, y_train)
-    expect.shape(predictions, (5,), axes="T_q,")
-    expect.dtype(predictions, F64)
-    expected = _gaussian(x, x_train, y_train, 0.5)
-    expect.close(predictions, expected, "with bandwidth 0.5 a prediction is wrong", rtol=1e-4)
 
+def _of_bandwidth(bandwidth, student, module, named):
+    """The module with this bandwidth: loaded, or built anew where nothing can be loaded."""
+    if "log_bandwidth" not in named:
+        return student.build(bandwidth)
+    value = _tensor(math.log(bandwidth)).reshape(named["log_bandwidth"].shape)  # of one number
+    module.load({"log_bandwidth": value})
+    return module
+
+
+def _predicts_as_loaded(student, draw, module, named, x, x_train, y_train):
+    """Predictions as built, with two loaded bandwidths and with a tiny one; returns the module."""
+    begins_right = expect.stands("the parameter")
+    if begins_right or "log_bandwidth" not in named:
+        predictions = module(x, x_train, y_train)
+        expect.shape(predictions, (5,), axes="T_q,")
+        expect.dtype(predictions, F64)
+        expected = _gaussian(x, x_train, y_train, 0.5)
+        expect.close(predictions, expected, "with bandwidth 0.5 a prediction is wrong", rtol=1e-4)
     for bandwidth in (0.8, 2.0):
-        module.load({"log_bandwidth": _tensor(math.log(bandwidth))})
+        module = _of_bandwidth(bandwidth, student, module, named)
         predictions = module(x, draw.strided(x_train), draw.strided(y_train))
         expected = _gaussian(x, x_train, y_train, bandwidth)
         what = f"after loading log_bandwidth = log {bandwidth} a prediction is wrong"
         expect.close(predictions, expected, what, rtol=1e-4)
-
     narrow = student.build(0.01)
+    if not begins_right:
+        narrow = _of_bandwidth(0.01, student, narrow, named)
     _follows_the_nearest(narrow, y_train)
+    return module
 
-    cotangent = draw.normal(5)
+
+def _learns(module, cotangent, x, x_train, y_train):
+    """The gradients at a bandwidth of 2."""
     by_name, by_input = module.gradients(x, x_train, y_train, cotangent=cotangent)
+    got = by_name.get("log_bandwidth")
     what = "no gradient reaches log_bandwidth, so it would never be learned"
-    expect.true(by_name["log_bandwidth"] is not None, what, "no gradient", "a gradient")
+    expect.true(got is not None, what, "no gradient", "a gradient")
     step = 1e-5
     up, down = (
         _gaussian(x, x_train, y_train, 2.0 * math.exp(shift)) @ cotangent for shift in (step, -step)
     )
     what = "the gradient of log_bandwidth differs from a finite difference"
     slope = (up - down) / (2 * step)
-    expect.close(by_name["log_bandwidth"].double(), slope, what, rtol=1e-4, atol=1e-6)
+    expect.close(got.double().reshape(()), slope, what, rtol=1e-4, atol=1e-6)
     inputs = [item.clone().requires_grad_() for item in (x, x_train, y_train)]
     loss = (_differentiable(*inputs, 2.0) * cotangent).sum()
     with expect.care():
         for got, wanted in zip(by_input, torch.autograd.grad(loss, inputs), strict=True):
             what = "a gradient of the inputs is wrong"
             expect.close(got, wanted, what, rtol=1e-4, atol=1e-6)
-    for one in ((x[:1], x_train, y_train), (x, x_train[:1], y_train[:1])):
-        what = f"with T_q={len(one[0])} and T_k={len(one[1])} a prediction is wrong"
-        with expect.care():
-            expect.close(module(*one), _gaussian(*one, 2.0), what, rtol=1e-4)
+
+
+def _could_learn(module, x, x_train, y_train):
+    """Of other predictions than the right ones: averages that move with the parameter."""
+    predictions = module(x, x_train, y_train)
+    expect.shape(predictions, (5,), axes="T_q,")
+    expect.finite(predictions)
+    what = "a prediction is outside the range of y_train"
+    _between(predictions, y_train.min(), y_train.max(), what)
+    got = module.gradients(x, x_train, y_train)[0].get("log_bandwidth")
+    what = "no gradient reaches log_bandwidth, so it would never be learned"
+    expect.true(got is not None, what, "no gradient", "a gradient")
+    expect.finite(got.reshape(()), "the gradient of log_bandwidth is not a number")
+    expect.true(got.item() != 0, what, "0", "another gradient than 0")
 
 
 @check(

@@ -313,6 +313,16 @@ def local_block_attention(student, draw):
     ):
         with expect.care():
             _same_blocks(student, draw, shape, d_v, block, larger=200)
+    with expect.care():
+        q, k = _far_below(7, 7)
+        v, what = draw.normal(7, 2), "where all scores are below -30000 it is wrong: hidden is -inf"
+        expect.close(student(q, k, v, 3), _in_blocks(q, k, v, 3), what)
+
+
+def _far_below(T_q, T_k):
+    """Queries and keys of one number, whose scores are -30208, -30209 and so on: whole numbers."""
+    k = -118 - torch.arange(T_k, dtype=F64) / 256
+    return torch.full((T_q, 1), 256.0, dtype=F64), k.view(T_k, 1)
 
 
 def _same_blocks(student, draw, shape, d_v, block, larger=1):
@@ -410,6 +420,10 @@ def memory_compressed_attention(student, draw):
     ):
         with expect.care():
             _same_past(student, draw, shape, d_v, stride, larger=200)
+    with expect.care():
+        q, k = _far_below(7, 3)
+        v, what = draw.normal(3, 4), "where all scores are below -30000 it is wrong: hidden is -inf"
+        expect.close(student(q, k, v, 2), _of_the_past(q, k, v, 2), what)
 
 
 def _same_past(student, draw, shape, d_v, stride, larger=1):

@@ -1,5 +1,7 @@
 """Checks of lesson 06. The masks' oracle is a double loop over positions."""
 
+import contextlib
+import itertools
 import math
 
 import torch
@@ -149,6 +151,10 @@ def _of_global(student, T, window, chosen):
     return expected
 
 
+PATTERN, LOTTERY = "neighbours and global blocks", "the winners of the lottery"
+WIDE = "blocks of several positions"
+
+
 @check(
     rests_on=(
         "itself and the block on each side",
@@ -156,23 +162,37 @@ def _of_global(student, T, window, chosen):
         "have the largest numbers in its row of the lottery",
         "the same seed gives the same mask",
         "as far as there are any",
-    )
+        "n_random may be 0, and a block a single position",
+    ),
+    stages={PATTERN: 1, LOTTERY: 1, WIDE: 1},
 )
 def bigbird_mask(student, draw):
     """Neighbours, two global blocks, and the lottery's winners among the blocks left over."""
     seed = int(draw.integers(1, 10**6, 1))
-    _repeats_itself(student, seed)
-    for sizes in ((9, 3, 1), (8, 2, 2), (5, 2, 4)):
-        _of_blocks(student, *sizes, seed)
-    _of_blocks(student, 9, 2, 2, seed + 1)
-    with expect.care():
-        _of_blocks(student, 6, 2, 0, seed)
-    with expect.care():
+    with expect.stage(PATTERN):
         _of_blocks(student, 6, 1, 0, seed)
-        _of_blocks(student, 7, 1, 2, seed)
-    with expect.care():
-        for sizes in ((1, 3, 1), (2, 1, 2), (3, 2, 1)):
-            _of_blocks(student, *sizes, seed)
+        _of_blocks(student, 9, 1, 0, seed)
+    with expect.stage(LOTTERY):
+        _repeats_itself(student, seed)
+        _draws_by_itself(student, 40, 2, seed + 2)
+        if expect.stands(PATTERN):
+            for sizes in ((9, 1, 1), (8, 1, 2), (5, 1, 4)):
+                _of_blocks(student, *sizes, seed)
+    with expect.stage(WIDE):
+        _widens_by_itself(student, 9, 3, seed)
+        if expect.stands(PATTERN):
+            _of_blocks(student, 6, 2, 0, seed)
+        if expect.stands(PATTERN) and expect.stands(LOTTERY):
+            for sizes in ((9, 3, 1), (8, 2, 2), (5, 2, 4)):
+                _of_blocks(student, *sizes, seed)
+            _of_blocks(student, 9, 2, 2, seed + 1)
+    with expect.stage(LOTTERY), expect.care():
+        if expect.stands(PATTERN):
+            _of_blocks(student, 7, 1, 2, seed)
+    with expect.stage(WIDE), expect.care():
+        if expect.stands(PATTERN) and expect.stands(LOTTERY):
+            for sizes in ((1, 3, 1), (2, 1, 2), (3, 2, 1)):
+                _of_blocks(student, *sizes, seed)
 
 
 def _of_blocks(student, n_blocks, block_size, n_random, seed):
@@ -182,6 +202,34 @@ def _of_blocks(student, n_blocks, block_size, n_random, seed):
     expected = _loop(T, T, lambda i, j: sees[i // block_size][j // block_size])
     size = f"n_blocks={n_blocks}, block_size={block_size}, n_random={n_random}"
     _mask(got, expected, f"the mask for {size} and seed={seed} is wrong")
+
+
+def _draws_by_itself(student, n_blocks, n_random, seed):
+    """The winners, where they are the same whatever becomes of neighbours and global blocks."""
+    sees = _bigbird(n_blocks, n_random, seed)
+    lottery = torch.rand(n_blocks, n_blocks, generator=torch.Generator().manual_seed(seed)).tolist()
+    got = student(n_blocks, 1, n_random, seed)
+    expect.shape(got, (n_blocks, n_blocks), axes="T, T")
+    for i in range(3, n_blocks - 3):
+        far = [j for j in range(1, n_blocks - 1) if abs(i - j) > 2]
+        others = [j for j in range(n_blocks) if abs(i - j) > 1]
+        if not set(sorted(others, key=lambda j, i=i: -lottery[i][j])[:n_random]) <= set(far):
+            continue
+        drawn, wanted = ([j for j in far if row[j]] for row in (got[i].tolist(), sees[i]))
+        what = f"with seed={seed} block {i} of {n_blocks} does not see the winners of its row"
+        expect.true(drawn == wanted, what, f"far off it sees {drawn}", f"{wanted}")
+
+
+def _widens_by_itself(student, n_blocks, block_size, seed):
+    """Blocks without random ones, but for what is global and for those that are two apart."""
+    got, T = student(n_blocks, block_size, 0, seed), n_blocks * block_size
+    expect.shape(got, (T, T), axes="T, T")
+    for i, j in itertools.product(range(block_size, T - block_size), repeat=2):
+        apart = abs(i // block_size - j // block_size)
+        seen = "sees" if got[i, j] else "does not see"
+        what = f"with blocks of {block_size} positions the mask is wrong"
+        near = f"[{i}, {j}] = {got[i, j].item()}: query {i} {seen} key {j}"
+        expect.true(apart == 2 or bool(got[i, j]) == (apart < 2), what, near, "the opposite there")
 
 
 def _repeats_itself(student, seed):
@@ -272,6 +320,10 @@ def _weights(q, k, mask):
     return torch.softmax(scores.where(mask, -math.inf), -1).nan_to_num(0.0)
 
 
+SEEING, BLIND = "with a key for every query", "with a query that sees nothing"
+GRADIENTS = "its gradients"
+
+
 @check(
     rests_on=(
         "weights 0 and context 0, and no gradient is ever `NaN`",
@@ -279,65 +331,96 @@ def _weights(q, k, mask):
         "Rows with at least one key are as in lesson 05",
         "bool that broadcasts to (..., T_q, T_k); True = may attend",
         "with return_weights=True the pair context, weights",
+        "Scores of ±1000 are fine",
     ),
+    stages={SEEING: 1, BLIND: 1, GRADIENTS: 1},
+    without={"gradients": "the check itself asks for them, with a mask and without"},
 )
 def masked_attention(student, draw):
     """Attention under a mask; empty rows give zeros, and finite gradients everywhere."""
     q, k, v = draw.normal(2, 3, 5, 6, scale=2.0), draw.normal(2, 3, 7, 6), draw.normal(2, 3, 7, 8)
-    context = student(q, k, v)
-    expect.shape(context, (2, 3, 5, 8), axes="B, H, T_q, d_v")
-    expect.dtype(context, F64)
-    expected = F.scaled_dot_product_attention(q, k, v)
-    expect.close(context, expected, "without a mask the context is wrong")
-    _obeys(student, q, k, v, None, "without a mask")
-
     full = draw.uniform(2, 1, 5, 7) < 0.5
     full[..., 3], full[..., 5] = True, False  # key 5 is seen by no query
-    q[:, :, 1] = 0.0
-    _obeys(student, q, k, v, full, "with a mask")
-    context = student(draw.strided(q), draw.strided(k), draw.strided(v), full)
-    expected = F.scaled_dot_product_attention(q, k, v, attn_mask=full)
-    expect.close(context, expected, "the context differs from F.scaled_dot_product_attention")
-
     empty = full.clone()
     empty[0, :, 2] = False  # two queries of the first example, and all of the second
     empty[0, :, 4] = False
     empty[1] = False
-    context = _obeys(student, q, k, v, empty, "with a row that may attend to nothing")
-    what = "a query with nothing to attend to should have the context 0"
-    expect.close(context, _reference(q, k, v, empty), what)
-    expect.close(student(q, k, v, mask=empty), context, "return_weights=True changes the context")
-    gradients = student.gradients(q, k, v, empty, cotangent=draw.normal(2, 3, 5, 8))
+    with expect.stage(SEEING):
+        context = student(q, k, v)
+        expect.shape(context, (2, 3, 5, 8), axes="B, H, T_q, d_v")
+        expect.dtype(context, F64)
+        expected = F.scaled_dot_product_attention(q, k, v)
+        expect.close(context, expected, "without a mask the context is wrong")
+        _obeys(student, q, k, v, None, "without a mask")
+    q = q.clone()
+    q[:, :, 1] = 0.0
+    with expect.stage(SEEING):
+        _obeys(student, q, k, v, full, "with a mask")
+        context = student(draw.strided(q), draw.strided(k), draw.strided(v), full)
+        expected = F.scaled_dot_product_attention(q, k, v, attn_mask=full)
+        expect.close(context, expected, "the context differs from F.scaled_dot_product_attention")
+        _obeys(student, *_low(), "where the scores that may be seen are around -1000")
+    with expect.stage(BLIND):
+        single = draw.normal(2, 3, 5, 1, scale=2.0), draw.normal(2, 3, 7, 1), v
+        what = "a query with nothing to attend to should have the context 0"
+        expect.close(student(*single, empty), _reference(*single, empty), what)
+        if expect.stands(SEEING):
+            context = _obeys(student, q, k, v, empty, "with a row that may attend to nothing")
+            expect.close(context, _reference(q, k, v, empty), what)
+            alone = student(q, k, v, mask=empty)
+            expect.close(alone, context, "return_weights=True changes the context")
+    with expect.stage(GRADIENTS):
+        _has_gradients(student, draw, *single, empty)
+        if expect.stands(SEEING):
+            _has_gradients(student, draw, q, k, v, empty)
+            _has_gradients(student, draw, q, k, v, full)
+            _has_gradients(student, draw, q, k, v, None)
+    _obeys_others(student, draw, q, k, v)
+
+
+def _low():
+    """Two queries with scores of -1024 and -1023, and one of 0 that they may not see."""
+    q, k = torch.full((2, 1), 512.0, dtype=F64), torch.tensor([[-1024.0], [-1023.0], [0.0]])
+    v = torch.tensor([[1.0, 5.0], [3.0, -2.0], [-7.0, 4.0]], dtype=F64)
+    return q, k.to(F64) / 512, v, torch.tensor([[True, True, False], [False, True, False]])
+
+
+def _has_gradients(student, draw, q, k, v, mask):
+    """Finite, and right: those of queries that see something, if the others' context is not 0."""
+    gradients = student.gradients(q, k, v, mask, cotangent=draw.normal(2, 3, 5, 8))
     for gradient, name in zip(gradients, "qkv", strict=True):
         expect.true(gradient is not None, f"no gradient reaches {name}")
         expect.finite(gradient, f"the gradient of {name} is not finite if a row has nothing to see")
-    expect.gradients(student, _reference, q, k, v, empty, cotangent=draw.normal(2, 3, 5, 8))
-    _obeys_others(student, draw, q, k, v)
+    cotangent = draw.normal(2, 3, 5, 8)
+    if mask is not None and not expect.stands(BLIND):
+        cotangent = cotangent * mask.any(-1, keepdim=True)
+    expect.gradients(student, _reference, q, k, v, mask, cotangent=cotangent)
 
 
 def _obeys_others(student, draw, q, k, v):
     """Masks of other shapes; scores in the hundreds and sizes of 1 are for care."""
     queries, keys = torch.arange(5)[:, None] != 2, draw.permutation(7) < 3
-    for mask in (
-        queries,
-        keys,
-        queries & keys,
-        keys.repeat(2, 1, 1, 1),
-        queries & keys[None, None],
-    ):
-        _obeys(student, q, k, v, mask, f"with a mask of shape {tuple(mask.shape)}")
     heads = draw.uniform(3, 5, 7) < 0.4
     heads[1, 3] = False
-    _obeys(student, q, k, v, heads, "with a mask (3, 5, 7)")
-    with expect.care():
-        _obeys(student, 300 * q, k, v, heads, "with large scores and a mask (3, 5, 7)")
-    with expect.care():
-        for mask in (torch.tensor([[True]]), torch.tensor([[False]])):
-            one = draw.normal(1, 1, 9), draw.normal(1, 1, 9), draw.normal(1, 1, 3)
-            _obeys(student, *one, mask, f"with one query, one key and the mask {mask.tolist()}")
-    with expect.care():
-        rows = draw.normal(5, 6), draw.normal(1, 6), draw.normal(1, 1)
-        _obeys(student, *rows, queries, "with one key that some queries may not see")
+    masks = queries, keys, queries & keys, keys.repeat(2, 1, 1, 1), queries & keys[None, None]
+    for mask in (*masks, heads):
+        sees = bool(mask.any(-1).all())
+        with expect.stage(SEEING if sees else BLIND):
+            if sees or expect.stands(SEEING):
+                _obeys(student, q, k, v, mask, f"with a mask of shape {tuple(mask.shape)}")
+    with expect.stage(BLIND), expect.care():
+        if expect.stands(SEEING):
+            _obeys(student, 300 * q, k, v, heads, "with large scores and a mask (3, 5, 7)")
+    for mask in (torch.tensor([[True]]), torch.tensor([[False]])):
+        one = draw.normal(1, 1, 9), draw.normal(1, 1, 9), draw.normal(1, 1, 3)
+        with expect.stage(SEEING if mask.any() else BLIND), expect.care():
+            if mask.any() or expect.stands(SEEING):
+                what = f"with one query, one key and the mask {mask.tolist()}"
+                _obeys(student, *one, mask, what)
+    with expect.stage(BLIND), expect.care():
+        if expect.stands(SEEING):
+            rows = draw.normal(5, 6), draw.normal(1, 6), draw.normal(1, 1)
+            _obeys(student, *rows, queries, "with one key that some queries may not see")
 
 
 def _obeys(student, q, k, v, mask, when):
@@ -360,6 +443,8 @@ def _obeys(student, q, k, v, mask, when):
     return context
 
 
+AT_T, BEFORE = "where a leak shows at t", "where it shows only before t"
+ALIKE = "where the future is all zeros or all alike"
 BOOL = "True and False have neither precision nor gradient"
 
 
@@ -376,37 +461,51 @@ BOOL = "True and False have neither precision nor gradient"
         "Into something that is certainly different, whatever x was.",
         "positions after `t` hold other vectors of a like size",
     ),
+    stages={AT_T: 1, BEFORE: 1, ALIKE: 1},
 )
 def leaks(student, draw):
     """Finds who looks ahead, one step or many, from one position or all, through zeros too."""
     x = _calm(draw)
-    cases = [("C", x, 1), ("A", x, 5), ("A", x, 2), ("F", x, 3), ("B", x, 2), ("E", x, 3)]
-    cases += [("G", x, 0), ("A", x, 0), ("D", x, 5), ("B", x, 4), ("D", x, 0)]
+    for name, t in (("C", 1), ("A", 5), ("A", 2), ("B", 2), ("G", 0), ("A", 0), ("D", 5)):
+        _suspects(student, AT_T, name, x, t)
+    for name, t in (("F", 3), ("E", 3), ("F", 5), ("A", 3), ("F", 1)):
+        _suspects(student, BEFORE, name, x, t)
+    for name, t in (("E", 3), ("B", 4), ("D", 0)):
+        _suspects(student, AT_T, name, x, t)
     # In these the future is 0 or constant: replacing it by that would change nothing.
     zeros, ones = x.clone(), x.clone()
     zeros[3:], ones[3:] = 0.0, 1.0
-    cases += [("B", zeros, 2), ("D", zeros, 2), ("A", zeros, 2), ("B", ones, 2), ("E", ones, 2)]
+    cases = [("B", zeros, 2), ("D", zeros, 2), ("A", zeros, 2), ("B", ones, 2), ("E", ones, 2)]
     # The same rows in another order are another future for who sees only some of them.
     same = (x[:1].abs() + 0.5).expand(6, 3).clone()  # positive: louder rows get weight, not 0
     cases += [("B", same, 2), ("F", same, 0), ("D", same, 3), ("A", same, 2)]
+    cases += [("D", ones, 5)]
+    for case in cases:
+        _suspects(student, ALIKE, *case)
     # Query 0 looks at all but the position next to it, whose score is far too low.
     beyond = _calm(draw)
     beyond[2] = -70 * beyond[0] / beyond[0].square().sum()
-    cases += [("F", beyond, 1)]
+    _suspects(student, BEFORE, "F", beyond, 1)
     one, row = _calm(draw, 5, 1) + 1, draw.normal(1, 3)
-    cases += [("C", x.float(), 2), ("E", x.float(), 2), ("F", draw.strided(x), 1)]
+    cases = [("C", x.float(), 2), ("E", x.float(), 2), ("F", draw.strided(x), 1)]
     # Enough drawn cases that nobody guesses all the answers.
     cases += [(draw.choice("ABCDEFG"), _calm(draw), draw.choice(range(6))) for _ in range(20)]
-    for case in cases:
-        _suspects(student, *case)
-    with expect.care():
-        for case in (("B", one, 2), ("D", one, 1), ("A", one, 2), ("A", row, 0), ("D", row, 0)):
-            _suspects(student, *case)
+    for name, sequence, t in cases:
+        _suspects(student, BEFORE if name == "F" and t > 0 else AT_T, name, sequence, t)
+    for case in (("B", one, 2), ("D", one, 1), ("A", one, 2), ("A", row, 0), ("D", row, 0)):
+        _suspects(student, AT_T, *case, block=expect.care)
 
 
-def _suspects(student, name, sequence, t):
+def _suspects(student, stage, name, sequence, t, block=contextlib.nullcontext):
+    with expect.stage(stage), block():
+        _judges(student, name, sequence, t, in_any_form=stage != AT_T)
+
+
+def _judges(student, name, sequence, t, in_any_form):
     expected = name in "BCDFG" and t < len(sequence) - 1
     said = student(name, sequence, t)
+    if in_any_form and isinstance(said, torch.Tensor) and said.shape == ():
+        said = bool(said)
     expect.true(type(said) is bool, "the result is not a bool", expect.describe(said), "a bool")
     what = (
         f"layer {name} looks beyond position {t}, and the test does not notice"
@@ -453,12 +552,14 @@ def _suspect_fits(name, x, t):
         "attention with a local mask without ever making a `(T, T)` tensor",
         "The check calls it with a sequence of half a million.",
         "neighbours on each side, as in local_mask",
+        "Scores of ±1000 are fine",
     )
 )
 def sliding_window_attention(student, draw):
     """Equal to dense attention under a local mask, at sizes where that one cannot exist."""
     for T, window, lead in ((8, 2, (2, 3)), (7, 3, (4,)), (9, 1, ())):
         _like_a_band(student, draw, T, window, lead, scale=2.0)
+    _has_low_scores(student)
 
     T = 500_000  # a dense matrix of this length takes 2 terabytes
     q, k, v = draw.normal(T, 1), draw.normal(T, 1), draw.normal(T, 1)
@@ -500,6 +601,16 @@ def _like_a_band(student, draw, T, window, lead, scale=1.0, d=6):
     expect.dtype(context, F64)
     size = f"T={T} and window={window}"
     expect.close(context, expected, f"with {size} it differs from dense attention with a mask")
+
+
+def _has_low_scores(student):
+    """All scores are around -1000: beyond the ends there must be lower ones."""
+    q, k = torch.full((4, 1), 512.0, dtype=F64), torch.tensor([[-1024], [-1023], [-1025], [-1023]])
+    k, v = k.to(F64) / 512, torch.arange(5.0, 13.0, dtype=F64).view(4, 2)
+    band = _loop(4, 4, lambda i, j: abs(i - j) <= 1)
+    expected = F.scaled_dot_product_attention(q, k, v, attn_mask=band)
+    what = "with T=4, window=1 and scores around -1000 it differs from dense attention"
+    expect.close(student(q, k, v, 1), expected, what)
 
 
 def _with_two_neighbours(q, k, v):

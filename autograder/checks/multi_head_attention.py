@@ -170,44 +170,61 @@ def _close(got, expected, what):
         "with return_weights=True also weights (B, H, T_q, T_k)",
         "We train one layer with 1, 2 and 4 heads",
         "Raises ValueError if n_heads does not divide d_model",
-    )
+    ),
+    stages={
+        "without a mask": 2,
+        "with a mask": 1,
+        "with head_mask": 1,
+        "with dropout, fused and return_weights": 1,
+    },
 )
 def MultiHeadAttention(student, draw):  # noqa: N802
     """Equal to nn.MultiheadAttention for self and cross, under masks, gated, fused, in training."""
     values = _weights(draw, 27)
     module, oracle = _loaded(student, values, 3), _oracle(values, 3)
     x, keys, memory = draw.normal(2, 5, 27), draw.normal(2, 7, 27), draw.normal(2, 7, 27)
-    output = module(x, x, x)
-    expect.shape(output, (2, 5, 27), axes="B, T, d_model")
-    expect.dtype(output, F64)
-    expected, _ = oracle(x, x, x)
-    _close(output, expected, "self-attention differs from nn.MultiheadAttention")
     expected, weights = oracle(x, keys, memory)
-    output = module(draw.strided(x), draw.strided(keys), draw.strided(memory))
-    _close(output, expected, "with T_q=5 and T_k=7 it differs from nn.MultiheadAttention")
-    _returns_weights(module, expected, weights, x, keys, memory)
-    _obeys_masks(module, draw, values, x, keys, memory)
-    _gates_heads(module, draw, values, x, keys, memory)
+    with expect.stage("without a mask"):
+        output = module(x, x, x)
+        expect.shape(output, (2, 5, 27), axes="B, T, d_model")
+        expect.dtype(output, F64)
+        _close(output, oracle(x, x, x)[0], "self-attention differs from nn.MultiheadAttention")
+        output = module(draw.strided(x), draw.strided(keys), draw.strided(memory))
+        _close(output, expected, "with T_q=5 and T_k=7 it differs from nn.MultiheadAttention")
+    with expect.stage("with a mask"):
+        _obeys_masks(module, draw, values, x, keys, memory)
+    with expect.stage("with head_mask"):
+        _gates_heads(module, draw, values, x, keys, memory)
     for n_heads in (4, 54):
         what = f"n_heads={n_heads} does not divide d_model=27: a ValueError should say so"
         expect.raises(student, ValueError, 27, n_heads, what=what)
     fused = _loaded(student, values, 3, fused=True)
-    _close(fused(x, keys, memory), expected, "with fused=True the output is another one")
-    _returns_weights(fused, expected, weights, x, keys, memory, also="fused=True and ")
-    _obeys_masks(fused, draw, values, x, keys, memory, also="fused=True and ")
-    _gates_heads(fused, draw, values, x, keys, memory, also="fused=True and ")
-    _drops_in_training_only(student, draw, 0.3)
-    _drops_in_training_only(student, draw, 0.6, fused=True)
-    _sends_gradients(module, oracle, draw.normal(2, 5, 27), x, keys, memory)
-    for sizes in (
-        (9, 1, 2, 3, 5, 1.0),
-        (6, 6, 1, 1, 7, 1.0),
-        (18, 2, 1, 5, 1, 1.0),
-        (27, 3, 3, 1, 1, 1.0),
-        (18, 2, 2, 3, 7, 100.0),
-    ):
-        with expect.care():
-            _fits_other_sizes(student, draw, *sizes)
+    with expect.stage("with dropout, fused and return_weights"):
+        _returns_weights(module, expected, weights, x, keys, memory)
+        _close(fused(x, keys, memory), expected, "with fused=True the output is another one")
+        _returns_weights(fused, expected, weights, x, keys, memory, also="fused=True and ")
+    with expect.stage("with a mask"):
+        _obeys_masks(fused, draw, values, x, keys, memory, also="fused=True and ")
+    with expect.stage("with head_mask"):
+        _gates_heads(fused, draw, values, x, keys, memory, also="fused=True and ")
+    with expect.stage("with dropout, fused and return_weights"):
+        _drops_in_training_only(student, draw, 0.3)
+        _drops_in_training_only(student, draw, 0.6, fused=True)
+    with expect.stage("with head_mask"):
+        if expect.stands("with a mask") and expect.stands("with dropout, fused and return_weights"):
+            for layer, also in ((module, ""), (fused, "fused=True and ")):
+                _does_all_at_once(layer, draw, values, x, keys, memory, also=also)
+    with expect.stage("without a mask"):
+        _sends_gradients(module, oracle, draw.normal(2, 5, 27), x, keys, memory)
+        for sizes in (
+            (9, 1, 2, 3, 5, 1.0),
+            (6, 6, 1, 1, 7, 1.0),
+            (18, 2, 1, 5, 1, 1.0),
+            (27, 3, 3, 1, 1, 1.0),
+            (18, 2, 2, 3, 7, 100.0),
+        ):
+            with expect.care():
+                _fits_other_sizes(student, draw, *sizes)
 
 
 def _returns_weights(module, output, weights, *inputs, also=""):
@@ -240,19 +257,13 @@ def _obeys_masks(module, draw, values, *inputs, also=""):
 
 
 def _gates_heads(module, draw, values, *inputs, also=""):
-    """One gate per head, (H,) or (B, H), alone and in company."""
+    """One gate per head, (H,) or (B, H)."""
     several = (torch.tensor([1.0, 0.0, 1.0], dtype=F64), draw.uniform(3), draw.uniform(2, 3))
     for gates in several[-1:] if also else several:
         what = f"with {also}a head_mask of shape {tuple(gates.shape)} "
         expected, _ = _by_heads(values, *inputs, gates=gates)
         output = module(*inputs, head_mask=gates)
         _close(output, expected, what + "the output is wrong")
-    mask = draw.uniform(2, 5, 7) < 0.5
-    mask[..., 3] = True
-    expected, weights = _by_heads(values, *inputs, mask=mask, gates=gates)
-    output, got = module(*inputs, mask, gates, True)
-    _close(output, expected, what + "and a mask the output is wrong")
-    _close(got, weights, what + "the weights should be those without it")
     if also:
         return
     three = [item[:1].expand(3, -1, -1).clone() for item in inputs]  # as many sequences as heads
@@ -260,6 +271,17 @@ def _gates_heads(module, draw, values, *inputs, also=""):
         _gates_three(module, values, three, gates)
     with expect.care():
         _gates_three(module, values, three, draw.uniform(1, 3))
+
+
+def _does_all_at_once(module, draw, values, *inputs, also=""):
+    """A mask, gates, and the weights asked for."""
+    mask, gates = draw.uniform(2, 5, 7) < 0.5, draw.uniform(2, 3)
+    mask[..., 3] = True
+    expected, weights = _by_heads(values, *inputs, mask=mask, gates=gates)
+    output, got = module(*inputs, mask, gates, True)
+    what = f"with {also}a head_mask of shape {tuple(gates.shape)} "
+    _close(output, expected, what + "and a mask the output is wrong")
+    _close(got, weights, what + "the weights should be those without it")
 
 
 def _gates_three(module, values, three, gates):
@@ -486,26 +508,56 @@ def _in_groups(x, n_heads):
         "the scores are divided by its root",
         "returns (B, H, T_q, d_v)",
         "on the features of head h and 0 elsewhere this is ordinary",
-    )
+    ),
+    stages={"one head": 1, "several heads": 1, "the scale": 1},
 )
 def collaborative_heads(student, draw):
     """Any mixing against a loop over heads; block one-hot mixing is ordinary heads."""
     q, k, v = draw.normal(2, 5, 6, scale=1.5), draw.normal(2, 7, 6), draw.normal(2, 3, 7, 8)
     mixing = draw.normal(3, 6)
-    context = student(q, k, v, mixing, 9)
-    expect.shape(context, (2, 3, 5, 8), axes="B, H, T_q, d_v")
-    expect.dtype(context, F64)
     expected = _mixed(q, k, v, mixing, 9)
-    expect.close(context, expected, "the contexts differ from a loop over the heads")
-    strided = [draw.strided(tensor) for tensor in (q, k, v, mixing)]
-    context = student(*strided, 9)
-    expect.close(context, expected, "another memory layout gives other contexts")
-    wide_q, wide_k = draw.normal(2, 5, 27), draw.normal(2, 7, 27)
+    wide = draw.normal(2, 5, 27), draw.normal(2, 7, 27), v
+    with expect.stage("one head"):
+        alone = q, k, v[:, :1], mixing[:1], 9
+        _mixes_at_some_scale(student(*alone), *alone, "with one head the context is wrong")
+    with expect.stage("several heads"):
+        context = student(q, k, v, mixing, 9)
+        expect.shape(context, (2, 3, 5, 8), axes="B, H, T_q, d_v")
+        expect.dtype(context, F64)
+        what = "the contexts differ from a loop over the heads"
+        _mixes_at_some_scale(context, q, k, v, mixing, 9, what)
+    with expect.stage("the scale"):
+        ones = torch.ones(1, 6, dtype=F64)
+        what = "with one head that listens to all features alike, the scores are not scaled rightly"
+        alone = q, k, v[:, :1], ones, 9
+        expect.close(student(*alone), _mixed(*alone), what)
+        if expect.stands("one head") and expect.stands("several heads"):
+            expect.close(context, expected, "the contexts differ from a loop over the heads")
+            _are_ordinary_heads(student, *wide)
+            with expect.care():
+                strided = [draw.strided(tensor) for tensor in (q, k, v, mixing)]
+                context = student(*strided, 9)
+                expect.close(context, expected, "another memory layout gives other contexts")
+            _mixes_with_care(student, draw, *wide)
+
+
+def _mixes_at_some_scale(got, q, k, v, mixing, d_head, what):
+    """The contexts are right, or would be if the scores were divided by what they should be."""
+    expect.shape(got, (len(q), len(mixing), q.shape[1], v.shape[-1]), axes="B, H, T_q, d_v")
+    for divisor in (d_head**2, 1, q.shape[-1], q.shape[-1] ** 2):
+        if torch.allclose(got.to(F64), _mixed(q, k, v, mixing, divisor), rtol=1e-5, atol=1e-6):
+            return
+    expect.close(got, _mixed(q, k, v, mixing, d_head), what)
+
+
+def _are_ordinary_heads(student, q, k, v):
     blocks = torch.eye(3, dtype=F64).repeat_interleave(9, 1)
-    heads = _heads_in_loops(wide_q, 3), _heads_in_loops(wide_k, 3)
-    expected = F.scaled_dot_product_attention(*heads, v)
+    expected = F.scaled_dot_product_attention(_heads_in_loops(q, 3), _heads_in_loops(k, 3), v)
     what = "with block one-hot mixing it differs from ordinary heads"
-    expect.close(student(wide_q, wide_k, v, blocks, 9), expected, what)
+    expect.close(student(q, k, v, blocks, 9), expected, what)
+
+
+def _mixes_with_care(student, draw, q, k, v):
     # (B, H, T_q, T_k, d_shared, d_v), and d_head; the last one with scores in the thousands.
     for sizes, d_head, scale in (
         ((1, 1, 1, 7, 5, 3), 25, 1.0),
@@ -517,7 +569,7 @@ def collaborative_heads(student, draw):
             _mixes_in_other_sizes(student, draw, sizes, d_head, scale)
     with expect.care():
         mixing, cotangent = draw.normal(3, 27), draw.normal(2, 3, 5, 8)
-        expect.gradients(student, _mixed, wide_q, wide_k, v, mixing, 9, cotangent=cotangent)
+        expect.gradients(student, _mixed, q, k, v, mixing, 9, cotangent=cotangent)
 
 
 def _mixes_in_other_sizes(student, draw, sizes, d_head, scale):

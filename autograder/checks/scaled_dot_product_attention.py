@@ -1,5 +1,6 @@
 """Checks of lesson 05. Oracles: loops over Python floats, PyTorch's kernel, and autograd."""
 
+import contextlib
 import math
 
 import torch
@@ -51,10 +52,11 @@ def _like_a_loop(student, draw, n, d_k, scale):
     products = [math.fsum(a * b for a, b in zip(*rows, strict=True)) for rows in _rows(q, k)]
     expected = math.fsum(products) / n
     mean, variance = _pair(student(draw.strided(q), draw.strided(k)))
-    expect.close(mean, expected, f"with n={n} and d_k={d_k} the mean differs from a loop")
+    what = f"with n={n} and d_k={d_k} the mean differs from a loop"
+    expect.close(mean, expected, what, rtol=1e-5, atol=1e-5)
     expected = math.fsum((product - expected) ** 2 for product in products) / n
     what = f"with n={n} and d_k={d_k} the variance differs from a loop"
-    expect.close(variance, expected, what)
+    expect.close(variance, expected, what, rtol=1e-5, atol=1e-5)
 
 
 def _pair(result):
@@ -117,6 +119,10 @@ def _jacobian_norm(row):
     return math.sqrt(math.fsum(entry**2 for entry in jacobian.flatten().tolist()))
 
 
+PLAIN, LEADING = "without a mask", "with leading axes"
+MASKED = "with a mask and return_weights"
+
+
 @check(
     rests_on=(
         "leading axes can be anything: nothing, a batch, a batch and heads",
@@ -124,37 +130,41 @@ def _jacobian_norm(row):
         "A forbidden key must get the weight 0",
         "With return_weights=True return the pair context, weights",
         "say why dot products of long vectors are large",
-    )
+        "Scores of ±1000 are fine",
+    ),
+    stages={PLAIN: 1, LEADING: 1, MASKED: 1},
 )
 def scaled_dot_product_attention(student, draw):
     """Equation 1 with a mask, for any leading axes, against loops and PyTorch's kernel."""
     q, k, v = draw.normal(2, 3, 5, 6, scale=2.0), draw.normal(2, 3, 7, 6), draw.normal(2, 3, 7, 8)
-    context = student(q, k, v)
-    expect.shape(context, (2, 3, 5, 8), axes="B, H, T_q, d_v")
-    expect.dtype(context, F64)
-    result = student(q, k, v, return_weights=True)
-    weights = _weights_of(result, context)
-    expect.shape(weights, (2, 3, 5, 7), axes="B, H, T_q, T_k")
-    expect.rows_sum_to_one(weights, -1, "the weights of a query do not sum to 1")
-
-    three = _tensor([[3.0] + [0.0] * 8]), _tensor([[math.log(3)] + [0.0] * 8, [*range(9)]])
-    context = student(*three, _tensor([[4.0, 0.0, 8.0], [8.0, 8.0, 0.0]]))
-    what = "weights 0.75 and 0.25, worked by hand, are missed"
-    expect.close(context, _tensor([[5.0, 2.0, 6.0]]), what)
-    what = "the context differs from a loop"
-    expect.close(student(q[0, 0], k[0, 0], v[0, 0]), _in_loops(q[0, 0], k[0, 0], v[0, 0]), what)
-    context = student(draw.strided(q), draw.strided(k), draw.strided(v))
-    expected = F.scaled_dot_product_attention(q, k, v)
-    expect.close(context, expected, "the context differs from F.scaled_dot_product_attention")
-
-    _obeys_the_mask(student, draw, q, k, v)
-    _of_size(student, draw, (2,), 5, 7, 6, 3, 300.0)
-    with expect.care():
-        _of_size(student, draw, (), 1, 1, 3, 2)
-        _of_size(student, draw, (1,), 1, 7, 9, 1)
-        _of_size(student, draw, (2, 1), 5, 1, 6, 3)
-        _of_size(student, draw, (3,), 2, 5, 1, 6)
-    with expect.care():
+    with expect.stage(PLAIN):
+        three = _tensor([[3.0] + [0.0] * 8]), _tensor([[math.log(3)] + [0.0] * 8, [*range(9)]])
+        context = student(*three, _tensor([[4.0, 0.0, 8.0], [8.0, 8.0, 0.0]]))
+        what = "weights 0.75 and 0.25, worked by hand, are missed"
+        expect.close(context, _tensor([[5.0, 2.0, 6.0]]), what)
+        what = "the context differs from a loop"
+        expect.close(student(q[0, 0], k[0, 0], v[0, 0]), _in_loops(q[0, 0], k[0, 0], v[0, 0]), what)
+    with expect.stage(LEADING):
+        context = student(q, k, v)
+        expect.shape(context, (2, 3, 5, 8), axes="B, H, T_q, d_v")
+        expect.dtype(context, F64)
+        context = student(draw.strided(q), draw.strided(k), draw.strided(v))
+        expected = F.scaled_dot_product_attention(q, k, v)
+        expect.close(context, expected, "the context differs from F.scaled_dot_product_attention")
+    with expect.stage(MASKED):
+        _obeys_by_itself(student)
+        if expect.stands(PLAIN) and expect.stands(LEADING):
+            weights = _weights_of(student(q, k, v, return_weights=True), expected)
+            expect.shape(weights, (2, 3, 5, 7), axes="B, H, T_q, T_k")
+            expect.rows_sum_to_one(weights, -1, "the weights of a query do not sum to 1")
+            _obeys_the_mask(student, draw, q, k, v)
+    _of_size(student, draw, (), 5, 7, 6, 3, scale=300.0)
+    _of_size(student, draw, (2,), 5, 7, 6, 3)
+    _of_size(student, draw, (), 1, 1, 3, 2, block=expect.care)
+    _of_size(student, draw, (1,), 1, 7, 9, 1, block=expect.care)
+    _of_size(student, draw, (2, 1), 5, 1, 6, 3, block=expect.care)
+    _of_size(student, draw, (3,), 2, 5, 1, 6, block=expect.care)
+    with expect.stage(LEADING), expect.care():
         cotangent = draw.normal(2, 3, 5, 8)
         reference = F.scaled_dot_product_attention
         expect.gradients(student, reference, q, k, v, cotangent=cotangent)
@@ -169,25 +179,53 @@ def _weights_of(result, context):
     return result[1]
 
 
+def _obeys_by_itself(student):
+    """Weights of 0 and 1, at whatever scale, among scores of ±1000 and beyond."""
+    q, k = _tensor([[-1024], [-1024], [1024], [1024]]), _tensor([[1], [1.5], [2], [-1], [0]])
+    v = _tensor([[4.0, 0.0], [8.0, 2.0], [0.0, 6.0], [6.0, -4.0], [2.0, 8.0]])
+    mask = torch.tensor([[1, 1, 1, 0, 0], [0, 0, 1, 1, 0], [0, 0, 0, 1, 0], [1, 1, 0, 0, 1]]).bool()
+    wanted = _tensor([[1, 0, 0, 0, 0], [0, 0, 0, 1, 0], [0, 0, 0, 1, 0], [0, 1, 0, 0, 0]])
+    result = student(q, k, v, mask, return_weights=True)
+    fits = isinstance(result, tuple | list) and len(result) == 2
+    what = "with return_weights=True the result is not a pair"
+    expect.true(fits, what, expect.describe(result), "(context, weights)")
+    _forbids(result[1], mask, wanted.shape, "T_q, T_k")
+    what = "with a mask, vectors of length 1 and scores of ±1000 "
+    expect.close(result[1], wanted, f"{what}the weights are wrong")
+    expect.close(result[0], wanted @ v, f"{what}the context is wrong")
+    expect.close(student(q, k, v, mask), wanted @ v, f"{what}the context alone is wrong")
+
+
+def _forbids(weights, mask, shape, axes):
+    """What the mask forbids has no weight at all."""
+    expect.shape(weights, shape, axes=axes)
+    leaked = weights[(~mask).expand_as(weights)].abs().max().item()
+    what = "a key that the mask forbids gets some weight"
+    expect.true(leaked == 0, what, f"a weight of {leaked:.4g}", "0 where the mask is False")
+
+
 def _attend(q, k, mask=None):
     """The weights as an equation."""
     scores = torch.einsum("...qd,...kd->...qk", q, k) / math.sqrt(k.shape[-1])
     return torch.softmax(scores if mask is None else scores.where(mask, -math.inf), -1)
 
 
-def _of_size(student, draw, lead, T_q, T_k, d_k, d_v, scale=1.0):
+def _of_size(student, draw, lead, T_q, T_k, d_k, d_v, scale=1.0, block=contextlib.nullcontext):
     """Without a mask and with one; scores in the hundreds are loud."""
     q, k = draw.normal(*lead, T_q, d_k, scale=scale), draw.normal(*lead, T_k, d_k)
     v, mask = draw.normal(*lead, T_k, d_v), draw.uniform(T_q, T_k) < 0.6
     mask[:, 0], mask[:, -1] = True, T_k == 1
     loud = " and large scores" * (scale > 1)
     place = f"with q {tuple(q.shape)}, k {tuple(k.shape)}{loud}"
-    context, weights = student(q, k, v), _attend(q, k)
-    expect.close(context, weights @ v, f"{place} the context is wrong")
-    context, got = student(q, k, v, mask=mask, return_weights=True)
-    weights = _attend(q, k, mask)
-    expect.close(got, weights, f"{place}, with a mask, the weights are wrong")
-    expect.close(context, weights @ v, f"{place}, with a mask, the context is wrong")
+    stage = LEADING if lead else PLAIN
+    with expect.stage(stage), block():
+        expect.close(student(q, k, v), _attend(q, k) @ v, f"{place} the context is wrong")
+    with expect.stage(MASKED), block():
+        if expect.stands(stage):
+            context, got = student(q, k, v, mask=mask, return_weights=True)
+            weights = _attend(q, k, mask)
+            expect.close(got, weights, f"{place}, with a mask, the weights are wrong")
+            expect.close(context, weights @ v, f"{place}, with a mask, the context is wrong")
 
 
 def _in_loops(q, k, v):
@@ -211,10 +249,7 @@ def _obeys_the_mask(student, draw, q, k, v):
         mask = draw.uniform(*shape) < 0.4
         mask[..., 3], mask[..., 5] = True, False
         context, weights = student(q, k, v, mask, return_weights=True)
-        expect.shape(weights, (2, 3, 5, 7), axes="B, H, T_q, T_k")
-        leaked = weights[(~mask).expand_as(weights)].abs().max().item()
-        what = "a key that the mask forbids gets some weight"
-        expect.true(leaked == 0, what, f"a weight of {leaked:.4g}", "0 where the mask is False")
+        _forbids(weights, mask, (2, 3, 5, 7), "B, H, T_q, T_k")
         expect.rows_sum_to_one(weights, -1, "with a mask the weights do not sum to 1")
         what = f"with a mask of shape {shape} the weights are wrong"
         expect.close(weights, _attend(q, k, mask), what)
@@ -232,6 +267,21 @@ def _load(module, draw, shapes):
     return weights
 
 
+def _obeys_among_low_scores(module, widths, self_attention=False):
+    """Scores of -704 and -703 that may be seen, one of 0 that may not."""
+    W_q, W_k, W_v = weights = [torch.zeros(4, width, dtype=F64) for width in widths]
+    W_q[0, 0], W_k[0, 1], W_v[:, 2:6] = 1.0, 1.0, torch.eye(4)
+    memory = torch.zeros(1, 3, widths[1], dtype=F64)
+    memory[..., 0], memory[0, :, 1] = 1024.0, _tensor([-704.0, -703.0, 0.0]) / 512
+    memory[..., 2:6] = torch.arange(12.0).view(3, 4) - 5
+    module.load(dict(zip(NAMES, weights, strict=True)))
+    x = memory if self_attention else torch.full((1, 2, widths[0]), 1024.0, dtype=F64)
+    mask = torch.tensor([[True, True, False]]).repeat(x.shape[1], 1)
+    got = module(x, mask=mask) if self_attention else module(x, memory, mask=mask)
+    what = "where the scores that may be seen are around -700 the context is wrong"
+    expect.close(got, _head(x, memory, *weights, mask), what)
+
+
 def _head(x, memory, W_q, W_k, W_v, mask=None):
     """One head as an equation: x asks, memory answers."""
     q, k, v = (
@@ -246,6 +296,7 @@ def _head(x, memory, W_q, W_k, W_v, mask=None):
         "queries, keys and values are three views of the same sequence",
         "bool that broadcasts to (B, T, T); True = may attend",
         "each role gets a matrix of its own",
+        "Scores may be in the hundreds",
     )
 )
 def SelfAttentionHead(student, draw):  # noqa: N802
@@ -272,6 +323,7 @@ def SelfAttentionHead(student, draw):  # noqa: N802
     got = module(x, mask=mask)
     expect.close(got, expected, "with a mask given by its name the context is wrong")
     _same_gradients(module, lambda x, *w: _head(x, x, *w), [x], weights, draw.normal(2, 5, 6))
+    _obeys_among_low_scores(student.build(10, 4), (10, 10, 10), self_attention=True)
 
     with expect.care():
         what = "another memory layout gives another context"
@@ -293,6 +345,7 @@ def SelfAttentionHead(student, draw):  # noqa: N802
         "two sequences, which may differ in length and width",
         "The projections W_q, W_k and W_v are linear layers without bias.",
         "bool that broadcasts to (B, T_q, T_k); True = may attend",
+        "Scores may be in the hundreds",
     )
 )
 def CrossAttentionHead(student, draw):  # noqa: N802
@@ -324,6 +377,7 @@ def CrossAttentionHead(student, draw):  # noqa: N802
     got = module(x, memory, mask=mask)
     expect.close(got, expected, "with a mask given by its name the context is wrong")
     _same_gradients(module, _head, [x, memory], weights, draw.normal(2, 5, 6))
+    _obeys_among_low_scores(student.build(10, 9, 4), (10, 9, 9))
 
     with expect.care():
         for sizes in ((3, 5, 1, 1, 1, 6), (1, 3, 9, 4, 2, 1), (8, 1, 6, 1, 5, 3)):
@@ -378,6 +432,10 @@ def attention_multiplications(student, draw):
         expect.equal(count, scores + context, "the count should be an int")
 
 
+OF_VALUES, OF_NUMBERS = "grad_v", "grad_q and grad_k with d_k = 1"
+OF_ALL = "with any d_k and leading axes"
+
+
 @check(
     without={"gradients": "the results are gradients already, not differentiated again"},
     rests_on=(
@@ -385,27 +443,36 @@ def attention_multiplications(student, draw):
         "(grad_q, grad_k, grad_v), shaped like q, k and v",
         "gradient of a loss with respect to the context",
     ),
+    stages={OF_VALUES: 1, OF_NUMBERS: 2, OF_ALL: 1},
 )
 def attention_backward(student, draw):
     """The three gradients against autograd, with and without leading axes, small and loud."""
-    _of_lead(student, draw, (), 5, 7, 6, 8)
-    _of_lead(student, draw, (2, 3), 5, 7, 6, 8)
-    with expect.care():
-        _of_lead(student, draw, (1,), 1, 3, 1, 2)
-        _of_lead(student, draw, (2,), 5, 1, 9, 1)
-    with expect.care():
-        q, k = draw.normal(3, 2, 6), draw.normal(3, 5, 6)
-        v, grad_context = draw.normal(3, 5, 8) + 200, draw.normal(3, 2, 8, scale=300.0)
-        _carries_back(student, draw, q, k, v, grad_context, "with large numbers ")
+    one, given = _given(draw, (), 5, 7, 1, 8), _given(draw, (), 5, 7, 6, 8)
+    with expect.stage(OF_VALUES):
+        _carries_back(student, draw, *given, "v")
+    with expect.stage(OF_NUMBERS):
+        _carries_back(student, draw, *one, "kq")
+    with expect.stage(OF_ALL):
+        names = "vkq" if expect.stands(OF_VALUES) else "kq"
+        _carries_back(student, draw, *given, names)
+        _carries_back(student, draw, *_given(draw, (2, 3), 5, 7, 6, 8), names)
+        with expect.care():
+            _carries_back(student, draw, *_given(draw, (1,), 1, 3, 1, 2), names)
+            _carries_back(student, draw, *_given(draw, (2,), 5, 1, 9, 1), names)
+        with expect.care():
+            q, k = draw.normal(3, 2, 6), draw.normal(3, 5, 6)
+            v, grad_context = draw.normal(3, 5, 8) + 200, draw.normal(3, 2, 8, scale=300.0)
+            _carries_back(student, draw, q, k, v, grad_context, names, "with large numbers ")
 
 
-def _of_lead(student, draw, lead, T_q, T_k, d_k, d_v):
+def _given(draw, lead, T_q, T_k, d_k, d_v):
     q, k = draw.normal(*lead, T_q, d_k), draw.normal(*lead, T_k, d_k)
-    v, grad_context = draw.normal(*lead, T_k, d_v), draw.normal(*lead, T_q, d_v)
-    _carries_back(student, draw, q, k, v, grad_context, f"with q {tuple(q.shape)} ")
+    return q, k, draw.normal(*lead, T_k, d_v), draw.normal(*lead, T_q, d_v)
 
 
-def _carries_back(student, draw, q, k, v, grad_context, place):
+def _carries_back(student, draw, q, k, v, grad_context, names, place=""):
+    """The gradients of ``names``."""
+    place = place or f"with q {tuple(q.shape)} "
     leaves = [tensor.clone().requires_grad_() for tensor in (q, k, v)]
     with torch.enable_grad():
         context = F.scaled_dot_product_attention(*leaves)
@@ -414,8 +481,11 @@ def _carries_back(student, draw, q, k, v, grad_context, place):
     fits = isinstance(result, tuple | list) and len(result) == 3
     what = "the result is not three gradients"
     expect.true(fits, what, expect.describe(result), "(grad_q, grad_k, grad_v)")
-    for got, wanted, name in zip(result[::-1], expected[::-1], ("v", "k", "q"), strict=True):
-        expect.close(got, wanted, f"{place}grad_{name} differs from autograd's")
+    for name in names:
+        number = "qkv".index(name)
+        expect.close(
+            result[number], expected[number], f"{place}grad_{name} differs from autograd's"
+        )
 
 
 @check(

@@ -68,57 +68,82 @@ def _weights(draw, d_q, d_k, r):
     }
 
 
+PLAIN, LEARNED, REST = (
+    "dot and scaled_dot",
+    "bilinear and reduced_rank",
+    "additive and other kinds, and a single query",
+)
+STAGE = {
+    "dot": PLAIN,
+    "scaled_dot": PLAIN,
+    "bilinear": LEARNED,
+    "reduced_rank": LEARNED,
+    "additive": REST,
+}
+
+
 @check(
     rests_on=(
         "Write all five for whole batches: queries (B, T_q, d_q)",
         "a dict of tensors; only those of the kind are used",
         "Raises ValueError for any other kind; the message lists the five.",
-    )
+    ),
+    stages={PLAIN: 1, LEARNED: 1, REST: 1},
 )
 def score(student, draw):
     """All five kinds against loops, with equal and with different sizes, small and loud."""
     q, k = draw.normal(2, 5, 6, scale=2.0), draw.normal(2, 7, 6, scale=2.0)
     square = _weights(draw, 6, 6, 3)
     for kind in KINDS:
-        scores = student(kind, q, k, square)
-        expect.shape(scores, (2, 5, 7), axes="B, T_q, T_k")
-        expect.dtype(scores, F64)
-        what = f"the {kind} scores differ from loops over all pairs"
-        expect.close(scores, _scores(kind, q, k, square), what)
+        with expect.stage(STAGE[kind]):
+            scores = student(kind, q, k, square)
+            expect.shape(scores, (2, 5, 7), axes="B, T_q, T_k")
+            expect.dtype(scores, F64)
+            what = f"the {kind} scores differ from loops over all pairs"
+            expect.close(scores, _scores(kind, q, k, square), what)
 
     for kind in KINDS:
         weights = _weights(draw, 9, 9, 2)
         own = {name: weights[name] for name in NEEDED[kind]}
         one, three = draw.normal(1, 1, 9), draw.normal(1, 3, 9)
         what = f"with one query of length 9 and only the weights of {kind} its scores are wrong"
-        expect.close(student(kind, one, three, own), _scores(kind, one, three, own), what)
+        with expect.stage(REST):
+            if expect.stands(STAGE[kind]):
+                expect.close(student(kind, one, three, own), _scores(kind, one, three, own), what)
 
     longer, weights = draw.normal(2, 7, 8), _weights(draw, 6, 8, 3)
     for kind in KINDS[2:]:
         what = f"with queries of 6 and keys of 8 numbers the {kind} scores are wrong"
-        expect.close(student(kind, q, longer, weights), _scores(kind, q, longer, weights), what)
-    for unknown in ("cosine", "dots", "DOT"):
-        what = f"the unknown kind {unknown!r} should be refused"
-        message = expect.raises(student, ValueError, unknown, q, k, square, what=what)
-        listed = all(kind in message for kind in KINDS)
-        expect.true(listed, "the error does not list the kinds", message, ", ".join(KINDS))
+        with expect.stage(STAGE[kind]):
+            expect.close(student(kind, q, longer, weights), _scores(kind, q, longer, weights), what)
+    with expect.stage(REST):
+        for unknown in ("cosine", "dots", "DOT"):
+            what = f"the unknown kind {unknown!r} should be refused"
+            message = expect.raises(student, ValueError, unknown, q, k, square, what=what)
+            listed = all(kind in message for kind in KINDS)
+            expect.true(listed, "the error does not list the kinds", message, ", ".join(KINDS))
+    _score_with_care(student, draw, q, k, square)
+
+
+def _score_with_care(student, draw, q, k, square):
+    """Other layouts in memory, large numbers, and gradients."""
 
     def reference(kind, q, k, weights):
         return torch.einsum("bqd,de,bke->bqk", q, weights["W"], k)
 
-    with expect.care():
-        for kind in KINDS:
+    for kind in KINDS:
+        with expect.stage(STAGE[kind]), expect.care():
             again = student(kind, draw.strided(q), draw.strided(k), square)
             what = f"the {kind} scores depend on the memory layout"
             expect.close(again, _scores(kind, q, k, square), what)
-    with expect.care():
-        for kind, (d, r) in itertools.product(KINDS, ((9, 2), (1, 1))):
-            weights = _weights(draw, d, d, r)
-            one, loud = draw.normal(1, 1, d, scale=300.0), draw.normal(1, 3, d, scale=300.0) + 200
-            what = f"with large numbers and vectors of length {d} the {kind} scores are wrong"
-            got = student(kind, one, loud, weights)
-            expect.close(got, _scores(kind, one, loud, weights), what)
-    with expect.care():
+    for kind, (d, r) in itertools.product(KINDS, ((9, 2), (1, 1))):
+        weights = _weights(draw, d, d, r)
+        few, loud = draw.normal(2, 2, d, scale=300.0), draw.normal(2, 3, d, scale=300.0) + 200
+        what = f"with large numbers and vectors of length {d} the {kind} scores are wrong"
+        with expect.stage(STAGE[kind]), expect.care():
+            got = student(kind, few, loud, weights)
+            expect.close(got, _scores(kind, few, loud, weights), what)
+    with expect.stage(LEARNED), expect.care():
         what = "the gradient of the bilinear scores is wrong"
         cotangent = draw.normal(2, 5, 7)
         expect.gradients(
@@ -364,6 +389,7 @@ def _local_weights(scores, centres, D):
         "a softmax over the keys inside the window, times a Gaussian",
         "Through this factor a gradient reaches the centre",
         "0 outside the window",
+        "Scores of ±1000 are fine",
     ),
 )
 def predictive_local_weights(student, draw):
@@ -385,6 +411,11 @@ def predictive_local_weights(student, draw):
         expect.finite(weights)
         expected = _local_weights(scores, centres, D)
         expect.close(weights, expected, f"with D = {D} the weights differ from a loop")
+
+    # Whatever is filled in outside of the window must be lower than these.
+    low, near = _tensor([[0.0, -703.0, -704.0, -702.0, 0.0, 9.0]] * 2), _tensor([2.0, 2.5])
+    what = "with scores of -700 inside of the window and of 0 outside the weights are wrong"
+    expect.close(student(low, near, 1), _local_weights(low, near, 1), what)
 
     def reference(scores, centres, D):
         gaps = torch.arange(9) - centres[:, None]
@@ -470,40 +501,64 @@ def hard_attention(student, draw):
         "the mean over trials of (reward - baseline) · gradient of log",
         "a number that is subtracted from every reward",
     ),
+    stages={"one trial": 1, "many trials": 1, "with a baseline": 1},
 )
 def reinforce_gradient(student, draw):
     """The exact estimate for given samples, then its mean against the exact gradient."""
     equal, rewards = torch.zeros(4, dtype=F64), _tensor([8.0, 4.0, 8.0, 4.0])
-    estimate = student(equal, torch.tensor([0, 1, 1, 3]), rewards, 0.0)
-    expect.shape(estimate, (4,), axes="T_k,")
-    expect.dtype(estimate, F64)
-    what = "for four weights of 1/4, choices 0 1 1 3 and rewards 8 4 8 4 the estimate is wrong"
-    expect.close(estimate, _tensor([0.5, 1.5, -1.5, -0.5]), what)
-
-    scores, rewards = draw.normal(5), draw.normal(8, scale=4.0)
+    drawn, gains = draw.normal(5), draw.normal(8, scale=4.0)
+    with expect.stage("one trial"):
+        what = "for four weights of 1/4, the choice 2 and the reward 8 the estimate is wrong"
+        estimate = student(equal, torch.tensor([2]), rewards[:1], 0.0)
+        _is_estimate(estimate, _tensor([-2.0, -2.0, 6.0, -2.0]), what)
+        for place in range(3):
+            chosen = draw.integers(0, 5, 1)
+            _like_autograd(student, draw, drawn, chosen, gains[place : place + 1], 0.0)
     chosen = draw.integers(0, 5, 8)
-    for baseline in (0.0, 2.5, -1):
-        _like_autograd(student, draw, scores, chosen, rewards, baseline)
-
+    with expect.stage("many trials"):
+        what = "for four weights of 1/4, choices 0 1 1 3 and rewards 8 4 8 4 the estimate is wrong"
+        estimate = student(equal, torch.tensor([0, 1, 1, 3]), rewards, 0.0)
+        _is_estimate(estimate, _tensor([0.5, 1.5, -1.5, -0.5]), what)
+        _like_autograd(student, draw, drawn, chosen, gains, 0.0)
+    with expect.stage("with a baseline"):
+        _like_autograd(student, draw, drawn, chosen[:1], gains[:1], 1.5)
+        if expect.stands("many trials"):
+            for baseline in (2.5, -1):
+                _like_autograd(student, draw, drawn, chosen, gains, baseline)
     scores = draw.uniform(5, low=-1.0)
-    of_key, n = draw.normal(5, scale=2.0) + 3.0, 20000
-    leaf = scores.clone().requires_grad_()
-    (exact,) = torch.autograd.grad(torch.softmax(leaf, 0) @ of_key, leaf)
-    p = torch.softmax(scores, 0)
-    chosen = torch.searchsorted(p.cumsum(0), draw.uniform(n)).clamp(max=4)
-    for baseline in (0.0, 3.0):
-        estimate = student(scores, chosen, of_key[chosen], baseline)
-        single = (of_key - baseline)[:, None] * (torch.eye(5, dtype=F64) - p)  # (chosen, T_k)
-        variance = p @ single.pow(2) - (p @ single).pow(2)
-        gap = ((estimate - exact).abs() / (variance / n).sqrt()).max()
-        what = f"over {n} samples and with baseline {baseline} the mean is not the exact gradient"
-        expect.true(gap < 7, what, f"{gap:.1f} standard errors off", "within 7")
-    with expect.care():
-        _like_autograd(student, draw, 1000 * scores, chosen[:8], rewards, 2.5)
-    with expect.care():
-        _like_autograd(student, draw, scores, chosen[:1], rewards[:1], 0.5)
+    of_key, many = draw.normal(5, scale=2.0) + 3.0, draw.uniform(20000)
+    with expect.stage("many trials"):
+        _right_on_average(student, scores, of_key, many, 0.0)
+    with expect.stage("with a baseline"):
+        if expect.stands("many trials"):
+            _right_on_average(student, scores, of_key, many, 3.0)
+            with expect.care():
+                _like_autograd(student, draw, 1000 * scores, chosen, gains, 2.5)
+        with expect.care():
+            _like_autograd(student, draw, scores, chosen[:1], gains[:1], 0.5)
+    with expect.stage("many trials"), expect.care():
         zeros = torch.zeros(3, dtype=torch.int64)
         _like_autograd(student, draw, draw.normal(1), zeros, draw.normal(3), 1.5)
+
+
+def _is_estimate(estimate, expected, what):
+    expect.shape(estimate, (4,), axes="T_k,")
+    expect.dtype(estimate, F64)
+    expect.close(estimate, expected, what)
+
+
+def _right_on_average(student, scores, of_key, numbers, baseline):
+    """The mean over many samples against the exact gradient."""
+    n, leaf = len(numbers), scores.clone().requires_grad_()
+    (exact,) = torch.autograd.grad(torch.softmax(leaf, 0) @ of_key, leaf)
+    p = torch.softmax(scores, 0)
+    chosen = torch.searchsorted(p.cumsum(0), numbers).clamp(max=4)
+    estimate = student(scores, chosen, of_key[chosen], baseline)
+    single = (of_key - baseline)[:, None] * (torch.eye(5, dtype=F64) - p)  # (chosen, T_k)
+    variance = p @ single.pow(2) - (p @ single).pow(2)
+    gap = ((estimate - exact).abs() / (variance / n).sqrt()).max()
+    what = f"over {n} samples and with baseline {baseline} the mean is not the exact gradient"
+    expect.true(gap < 7, what, f"{gap:.1f} standard errors off", "within 7")
 
 
 def _like_autograd(student, draw, scores, chosen, rewards, baseline):
@@ -512,6 +567,6 @@ def _like_autograd(student, draw, scores, chosen, rewards, baseline):
     (expected,) = torch.autograd.grad(((rewards - baseline) * log_p).mean(), leaf)
     estimate = student(draw.strided(scores), chosen, draw.strided(rewards), baseline)
     loud = "loud " * bool(scores.abs().max() > 50)
-    place = f"with {len(chosen)} trials, {len(scores)} {loud}scores"
+    place = f"with {len(chosen)} trial{'s' * (len(chosen) > 1)}, {len(scores)} {loud}scores"
     what = f"{place} and baseline {baseline} the estimate is not that of autograd"
     expect.close(estimate, expected, what)

@@ -185,9 +185,90 @@ def _ids_and_a_pair(ids, pair, new_id):
         "on a tie, the smallest pair",
         "number r makes the id 256 + r",
     ),
+    stages={"the first merge": 1, "the merges after it": 2, "when to stop": 1},
 )
 def train_bpe(student, draw):
     """The merges, with counts that follow each merge and a fixed order on ties."""
+    with expect.stage("the first merge"):
+        _begins_rightly(student, draw)
+    with expect.stage("the merges after it"):
+        _goes_on_rightly(student, draw)
+    with expect.stage("when to stop"):
+        _stops(student)
+        if expect.stands("the first merge") and expect.stands("the merges after it"):
+            _trains(student, draw)
+
+
+def _begins_rightly(student, draw):
+    """The most frequent pair, by the counts of the words, and the smallest on a tie."""
+    words = [[5, 5], [9, 4], [2, 8, 1]]
+    what = f"for the words {words}, equally frequent, the first merge is wrong"
+    _same(_first(student(words, [2, 2, 2], 3), 1), [(2, 8)], what)
+    words = [list(b"drei"), list(b"zwei"), list(b"dr")]
+    what = 'for "drei" 4 times, "zwei" 3 times and "dr" once the first merge is wrong'
+    _same(_first(student(words, [4, 3, 1], 3), 1), [(101, 105)], what)
+    words = [[0, 10], [9, 200], [9, 40], [0, 10], [0, 0]]
+    what = f"for the words {words} with the counts 2, 5, 5, 3 and 1 the first merge is wrong"
+    _same(_first(student(words, [2, 5, 5, 3, 1], 2), 1), [(0, 10)], what)
+    for n in (12, 40):
+        words, counts = _words(draw, n)
+        what = f"for {n} random words the first merge is wrong"
+        _same(_first(student(words, counts, 2), 1), _trained(words, counts, 1), what)
+
+
+def _first(merges, n):
+    """The first n of a list: whether it stops where it should is asked elsewhere."""
+    return merges[:n] if isinstance(merges, list) else merges
+
+
+def _goes_on_rightly(student, draw):
+    """Every merge is as frequent as any: first of words that stand once each, whatever the ties."""
+    words = [list(b"drei")] * 4 + [list(b"zwei")] * 3 + [list(b"dr")]
+    what = 'for 4 words "drei", 3 words "zwei" and one word "dr", each counted once, '
+    got = student(words, [1] * len(words), 5)
+    _are_most_frequent(got, words, 4, what + "one of the first merges is wrong")
+    for n, n_merges in ((12, 6), (40, 20)):
+        words, _ = _words(draw, n)
+        got = student(words, [1] * n, n_merges)
+        what = f"for {n} random words, each counted once, one of the first merges is wrong"
+        _are_most_frequent(got, words, n_merges - 1, what)
+    if expect.stands("the first merge"):
+        words, counts = [list(b"drei"), list(b"zwei"), list(b"dr")], [4, 3, 1]
+        what = 'for "drei" 4 times, "zwei" 3 times and "dr" once the first four merges are wrong'
+        _same(_first(student(words, counts, 5), 4), _trained(words, counts, 4), what)
+        words, counts = _words(draw, 40)
+        what = "for 40 random words the first 20 merges differ from those of a direct trainer"
+        _same(_first(student(words, counts, 21), 20), _trained(words, counts, 20), what)
+
+
+def _are_most_frequent(got, words, n, what):
+    """Each of the first n merges is a pair of which there are as many as of any, by then."""
+    expect.true(isinstance(got, list), what, expect.describe(got), "a list")
+    expect.true(len(got) >= n, what, f"{len(got)} merges", f"{n} or more")
+    for number, pair in enumerate(got[:n]):
+        totals = _totals(words, [1] * len(words))
+        known = next((one for one in totals if _alike(pair, one)), None)
+        times, most = totals.get(known, 0), max(totals.values())
+        found = f"merge number {number} is {expect.describe(pair)}, which stands {times} times"
+        expect.true(times == most, what, found, f"a pair that stands {most} times by then")
+        words = [_merged(word, known, 256 + number) for word in words]
+
+
+def _stops(student):
+    """As many merges as there can be, whichever they are."""
+    words = [[1, 2], [1, 2, 3], [2, 3]]
+    for n_merges in (2, 9):
+        got, most = student(words, [1, 1, 1], n_merges), min(n_merges, 3)
+        what = f"for the words {words} and n_merges={n_merges} there should be {most} merges"
+        expect.true(isinstance(got, list), what, expect.describe(got), "a list")
+        expect.true(len(got) == most, what, f"{len(got)} merges", f"{most} merges")
+    what = "with n_merges=0 there is nothing to merge"
+    _same(student([list(b"drei"), list(b"zwei"), list(b"dr")], [4, 3, 1], 0), [], what)
+    _same(student([], [], 3), [], "without words there is nothing to merge")
+    _same(student([[], [65]], [2, 1], 3), [], "without pairs there is nothing to merge")
+
+
+def _trains(student, draw):
     words = [[5, 5], [9, 4], [2, 8, 1]]
     expected = [(2, 8), (5, 5), (9, 4)]
     what = f"for the words {words}, equally frequent, the merges are wrong"
@@ -199,10 +280,7 @@ def train_bpe(student, draw):
     _same(student(words, counts, 3), expected[:3], f"{what} the first three merges are wrong")
     _same(student(words, counts, 5), expected, f"{what} the first five merges are wrong")
     _same(student(words, counts, 9), expected, f"{what} no pair is left after five merges")
-    _same(student(words, counts, 0), [], "with n_merges=0 there is nothing to merge")
 
-    _same(student([], [], 3), [], "without words there is nothing to merge")
-    _same(student([[], [65]], [2, 1], 3), [], "without pairs there is nothing to merge")
     words = [[0, 10], [9, 200], [9, 40], [0, 10], [0, 0]]
     expected = [(0, 10), (9, 40), (9, 200), (0, 0)]
     what = f"for the words {words} with the counts 2, 4, 4, 3 and 1 the merges are wrong"
@@ -226,23 +304,64 @@ def train_bpe(student, draw):
         "which refuses lone surrogates with a ValueError",
         "encode any text with it, and get the text back",
     ),
+    stages={"one word of letters": 2, "any text": 1},
 )
 def bpe_encode(student, draw):
     """Merges within words, first learned first."""
+    with expect.stage("one word of letters"):
+        _encodes_words(student, draw)
+    with expect.stage("any text"):
+        _cuts_texts(student)
+        if expect.stands("one word of letters"):
+            _encodes_texts(student, draw)
+            _encodes_rare_signs(student)
+        for text in ("a\ud83d", "\udc00 b"):
+            what = f"{text!r} holds half a character, a lone surrogate: a ValueError should say so"
+            expect.raises(student, ValueError, text, [(97, 98)], what=what)
+
+
+def _encodes_words(student, draw):
+    """One word at a time. Whether several give one list, or a list each, is asked elsewhere."""
+
+    def encodes(text, merges, expected, what):
+        got = student(text, merges)
+        joined = isinstance(got, list) and len(got) == 1 and isinstance(got[0], list)
+        _same(got[0] if joined else got, expected, what)
+
     merges = [(98, 99), (99, 100), (97, 98), (100, 101), (97, 256)]
-    got = student("abcde", merges)
-    _same(got, [260, 259], "with the merges bc, cd, ab, de, abc the word abcde is cut wrongly")
+    what = "with the merges bc, cd, ab, de, abc the word abcde is cut wrongly"
+    encodes("abcde", merges, [260, 259], what)
     what = "with the merges bc, then ab, the word abc is cut wrongly"
-    _same(student("abc", [(98, 99), (97, 98)]), [97, 256], what)
-    got = student("ababc", [(97, 98), (257, 99), (256, 256)])
-    _same(got, [258, 99], "with the merges ab, (257, 99), abab the word ababc is cut wrongly")
-    _same(student("aaa", [(97, 97)]), [256, 97], "with the merge aa the word aaa is cut wrongly")
-    got = student("a b", [(97, 32)])
-    _same(got, [97, 32, 98], 'the words of "a b" are "a" and " b": no merge crosses them')
-    _same(student("ß🙂", []), list("ß🙂".encode()), 'without merges, "ß🙂" is its six bytes')
-    _same(student("", [(97, 98)]), [], "an empty text has no tokens")
-    got = student(" \0 a \n", [(32, 10)])
-    _same(got, [32, 0, 32, 97, 256], "a text with a zero, and spaces at both ends, is cut wrongly")
+    encodes("abc", [(98, 99), (97, 98)], [97, 256], what)
+    what = "with the merges ab, (257, 99), abab the word ababc is cut wrongly"
+    encodes("ababc", [(97, 98), (257, 99), (256, 256)], [258, 99], what)
+    what = "with the merge aa the word aaa is cut wrongly"
+    encodes("aaa", [(97, 97)], [256, 97], what)
+    for size in (9, 20):
+        word = "".join(draw.choice("aabc") for _ in range(size))
+        merges = _trained([list(word.encode())], [1], 6)
+        order = draw.permutation(len(merges)).tolist()
+        known = [pair for pair in (merges[place] for place in order) if max(pair) < 256]
+        what = f"the ids of {word} are wrong"
+        encodes(word, merges, _encoded([word], merges), what)
+        encodes(word, known, _encoded([word], known), what)
+
+
+def _cuts_texts(student):
+    """Where it does not matter which pair goes first, nor with which id the merges begin."""
+    for text, merges, expected, what in (
+        ("a b", [(97, 32)], [97, 32, 98], '"a" and " b": no merge crosses them'),
+        ("ß🙂", [], list("ß🙂".encode()), "one, of six bytes, without merges"),
+        ("", [(97, 98)], [], "none: an empty text has no tokens"),
+        (" \0 a \n", [(32, 10)], [32, 0, 32, 97, 256], "cut wrongly"),
+        ("ß, ß", [(195, 159)], [256, 44, 32, 256], "cut wrongly, with a merge of the bytes of ß"),
+    ):
+        got = student(text, merges)
+        if got != [number - 256 if number > 255 else number for number in expected]:
+            _same(got, expected, f"the words of {text!r} are {what}")
+
+
+def _encodes_texts(student, draw):
     text = "It's  2 o'clock,\n\tOK? \0\0 Ab 2026"
     pieces = ["It", "'", "s", " ", " 2", " o", "'", "clock", ",", "\n", "\t", "OK", "?"]
     pieces += [" \0\0", " Ab", " 2026"]
@@ -257,11 +376,10 @@ def bpe_encode(student, draw):
         expected = _encoded(pieces, merges)
         what = f"the ids of a text of {len(pieces)} words are wrong"
         _same(student("".join(pieces), merges), expected, what)
-    _encodes_rare_signs(student)
 
 
 def _encodes_rare_signs(student):
-    """Signs that are several characters, or look like others, and half a one, which is refused."""
+    """Signs that are several characters, or look like others."""
     family, accent, other = "👩\u200d👧", "e\u0301 \xe9", "\u00a0x\u2003\ufeff٣²ﬁ\U00010348"
     for text, pieces in (
         (family, [family]),
@@ -271,9 +389,6 @@ def _encodes_rare_signs(student):
         merges = _trained([list(piece.encode()) for piece in pieces], [1] * len(pieces), 5)
         what = f"the ids of {text!r}, in which some signs are rare, are wrong"
         _same(student(text, merges), _encoded(pieces, merges), what)
-    for text in ("a\ud83d", "\udc00 b"):
-        what = f"{text!r} holds half a character, a lone surrogate: a ValueError should say so"
-        expect.raises(student, ValueError, text, [(97, 98)], what=what)
 
 
 @check(

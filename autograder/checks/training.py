@@ -1,5 +1,6 @@
 """Checks of lesson 11. The oracles are PyTorch's own losses and optimisers, and one big batch."""
 
+import itertools
 import math
 
 import torch
@@ -91,6 +92,10 @@ def label_smoothed_loss(student, draw):
     expect.close(student(far, target), oracle(far, target), what)
     _infinite_where_nobody_asks(student, oracle, logits, target)
     expect.gradients(student, oracle, logits, target, what="the gradient of the scores is wrong")
+    nothing, what = torch.zeros(5, 7, dtype=torch.int64), "where no token is real the loss is 0"
+    expect.close(student(logits, nothing), torch.zeros((), dtype=F64), what)
+    what = "where no token is real the gradient is 0"
+    expect.gradients(student, lambda logits, _: 0 * logits.sum(), logits, nothing, what=what)
 
 
 def _infinite_where_nobody_asks(student, oracle, logits, target):
@@ -153,39 +158,73 @@ def break_label_smoothed_loss(student, draw):
         "number of sentences × length of the longest",
         "[] if there are none",
         "Raises ValueError for a sentence that is longer than max_tokens",
-    )
+    ),
+    stages={
+        "in the order of length": 1,
+        "filled as far as it goes": 1.5,
+        "too long or none at all": 0.5,
+    },
 )
 def batch_by_tokens(student, draw):
-    """By hand, then: every sentence once, within the budget, in order, full; loops; too long."""
-    lengths, budget = [2, 3, 5, 3, 1, 5, 2], 12
-    others = student(lengths, budget)
-    batches = _not_refused(student, [3, 9, 2, 5], 9, "all of these fit")
-    _every_sentence_once(batches, 4, "lengths 3, 9, 2, 5")
-    what = "lengths 3, 9, 2, 5 with max_tokens=9 are batched wrongly"
-    expect.equal(batches, [[2, 0], [3], [1]], what)
-    _every_sentence_once(others, 7, f"lengths {lengths}")
-    for batch in others:
-        padded = len(batch) * max(lengths[index] for index in batch)
+    """The order alone; every sentence once, within the budget, full; what is too long, or none."""
+    drawn = draw.integers(1, 25, 90).tolist()
+    cases = (([2, 3, 5, 3, 1, 5, 2], 12), ([9, 1], 12), (drawn, 60))
+    with expect.stage("in the order of length"):
+        for lengths, budget in cases:
+            _in_order(student(lengths, budget), lengths)
+    with expect.stage("filled as far as it goes"):
+        for lengths, budget in cases:
+            batches = student(lengths, budget)
+            of = f"lengths {lengths}" if len(lengths) < 9 else "90 random lengths"
+            _every_sentence_once(batches, len(lengths), of)
+            _fills(batches, lengths, budget)
+            if expect.stands("in the order of length"):
+                what = f"{of} with max_tokens={budget} are batched differently by loops"
+                expect.equal(batches, _by_loops(lengths, budget), what)
+    with expect.stage("too long or none at all"):
+        batches = _not_refused(student, [], 60, "there are no sentences, so none is too long")
+        expect.equal(batches, [], "no sentences should give no batches")
+        what = "a sentence of 61 tokens does not fit into max_tokens=60: a ValueError should say so"
+        expect.raises(student, ValueError, [3, 61, 5], 60, what=what)
+        fits = "a sentence of 60 tokens just fits into max_tokens=60"
+        several = _not_refused(student, [3, 60, 5], 60, fits)
+        batches = _not_refused(student, [3, 9, 2, 5], 9, "all of these fit")
+        _lists_of_indices(several, 3, fits)
+        _lists_of_indices(batches, 4, "lengths 3, 9, 2, 5")
+        if expect.stands("in the order of length") and expect.stands("filled as far as it goes"):
+            what = "lengths 3, 9, 2, 5 with max_tokens=9 are batched wrongly"
+            expect.equal(batches, [[2, 0], [3], [1]], what)
+            expect.equal(several, [[0, 2], [1]], fits)
+
+
+def _in_order(batches, lengths):
+    """From short to long, and of equal ones the earlier first; repeated or missing ones are not."""
+    found = _lists_of_indices(batches, len(lengths), "the order")
+    indices = list(dict.fromkeys(found))
+    enough = 2 * len(indices) >= len(lengths)
+    what = "most of the sentences are in no batch"
+    expect.true(enough, what, f"{len(indices)} of {len(lengths)}", "each of them once")
+    for one, other in zip(indices, indices[1:], strict=False):
+        what = "the sentences are not in the order of their lengths, of equal ones the earlier "
+        what += "first"
+        got = f"{one} of length {lengths[one]} before {other} of length {lengths[other]}"
+        ordered = (lengths[one], one) < (lengths[other], other)
+        expect.true(ordered, what, got, f"{other} before {one}")
+
+
+def _fills(batches, lengths, budget):
+    """Within the budget when padded, and closed only where one sentence more would be too many."""
+    for batch, after in itertools.zip_longest(batches, batches[1:]):
+        longest = max(lengths[index] for index in batch)
         what = f"a batch is larger than max_tokens={budget} when it is padded"
-        got = f"{len(batch)} sentences padded to {padded // len(batch)}: {padded} tokens"
-        expect.true(padded <= budget, what, got, f"at most {budget} tokens")
-    # Padded to 3, the four shortest fill the 12 exactly.
-    what = f"lengths {lengths} with max_tokens=12 are batched wrongly"
-    expect.equal(others, [[4, 0, 6, 1], [3, 2], [5]], what)
-    what = "lengths 9, 1 with max_tokens=12 are batched wrongly"
-    expect.equal(student([9, 1], 12), [[1], [0]], what)
-    lengths = draw.integers(1, 25, 90).tolist()
-    batches = student(lengths, 60)
-    _every_sentence_once(batches, 90, "90 random lengths")
-    what = "90 random lengths with max_tokens=60 are batched differently by loops"
-    expect.equal(batches, _by_loops(lengths, 60), what)
-    batches = _not_refused(student, [], 60, "there are no sentences, so none is too long")
-    expect.equal(batches, [], "no sentences should give no batches")
-    what = "a sentence of 61 tokens does not fit into max_tokens=60: a ValueError should say so"
-    expect.raises(student, ValueError, [3, 61, 5], 60, what=what)
-    what = "a sentence of 60 tokens just fits into max_tokens=60"
-    batches = _not_refused(student, [3, 60, 5], 60, what)
-    expect.equal(batches, [[0, 2], [1]], what)
+        got = f"{len(batch)} sentences padded to {longest}: {len(batch) * longest} tokens"
+        expect.true(len(batch) * longest <= budget, what, got, f"at most {budget} tokens")
+        if after:
+            longest = max(longest, lengths[after[0]])
+            padded = (len(batch) + 1) * longest
+            what = f"a batch is closed though one sentence more would fit into {budget} tokens"
+            got = f"with sentence {after[0]}, {len(batch) + 1} padded to {longest}: {padded} tokens"
+            expect.true(padded > budget, what, got, "batches filled as far as it goes")
 
 
 def _not_refused(student, lengths, max_tokens, what):
@@ -197,17 +236,24 @@ def _not_refused(student, lengths, max_tokens, what):
     return result
 
 
-def _every_sentence_once(batches, n, of):
-    """Lists of ints, in which each of 0 … n-1 stands once."""
+def _lists_of_indices(batches, n, of):
+    """All indices, in the order in which they stand in lists of some of 0 … n-1."""
     fits = isinstance(batches, list) and all(
         isinstance(batch, list) and all(type(index) is int for index in batch) for batch in batches
     )
     expected = "a list of lists of indices"
     expect.true(fits, "the result is no list of batches", expect.describe(batches), expected)
-    found = sorted(index for batch in batches for index in batch)
-    known = f"indices from 0 to {n - 1}"
+    found = [index for batch in batches for index in batch]
     strange = [index for index in found if not 0 <= index < n]
+    known = f"indices from 0 to {n - 1}"
     expect.true(not strange, f"{of}: a number is no index", f"{strange[:3]}", known)
+    expect.true(found, f"{of}: there is no sentence in any batch", "none", "sentences")
+    return found
+
+
+def _every_sentence_once(batches, n, of):
+    """Lists of ints, in which each of 0 … n-1 stands once."""
+    found = sorted(_lists_of_indices(batches, n, of))
     twice = sorted({index for index in found if found.count(index) > 1})
     expect.true(not twice, f"{of}: a sentence is in two batches", f"{twice[:3]} twice", "each once")
     missing = [index for index in range(n) if index not in found]
@@ -400,14 +446,14 @@ def _steps(student, draw, options):
             expect.close(got, expected, what)
 
 
-def _weights(draw, **options):
+def _weights(draw, scale=0.4, **options):
     """A Transformer of one layer in float64 with random weights, and the weights by name."""
     model = Transformer(**SIZES, n_layers=1, **options).double()
     values = {}
     with torch.no_grad():
         for name, parameter in model.named_parameters():
             centre = 1.0 if "norm" in name and name.endswith("weight") else 0.0
-            parameter.copy_(centre + draw.normal(*parameter.shape, scale=0.4))
+            parameter.copy_(centre + draw.normal(*parameter.shape, scale=scale))
             values[f"model.{name}"] = parameter.clone()
     return model, values
 
@@ -458,6 +504,7 @@ def _descend(model, batches, smoothing, max_norm=math.inf, rate=0.1, momentum=0.
 
 # 4 real target tokens, then 12: shares of 16 are exact, in float32 as in float64.
 FEW = ([4, 6], [1, 3]), ([3, 1, 2], [4, 3, 5])
+SMALL = {"scale": 0.1, "smoothing": 0.9, "max_norm": 1e6}  # gradients shorter than 1
 
 
 @check(
@@ -470,61 +517,115 @@ FEW = ([4, 6], [1, 3]), ([3, 1, 2], [4, 3, 5])
         "as if they were one big batch",
         "Learn from the batches, in one step and in training mode",
         "the loss per real token over all batches, before the step, detached",
+        "0, with gradients of 0, if no token is real",
         "the gradients, as one long vector, are shortened to this norm",
     ),
+    stages={
+        "one batch": 0.5,
+        "several batches and steps": 1.5,
+        "the loss returned": 0.5,
+        "clipping and training mode": 0.5,
+    },
 )
 @one_thread()  # matrices are tiny, and threads wait for each other where a machine is busy
 def TrainStep(student, draw):  # noqa: N802, the name of the exercise
     """Equal to gradient descent on one big batch, twice; clipped; in training mode; detached."""
-    sizes = SIZES | {"n_layers": 1, "dropout": 0.0}
-    options = {"lr": 0.15, "momentum": 0.7}
-    module = student.build(sizes, options, smoothing=0.2, max_norm=1e6)
-    model, values = _weights(draw, dropout=0.0)
+    losses = {}  # by what is to be said of them: those that came, and those that should
+    with expect.stage("one batch"):
+        _steps_from_one(student, draw, losses)
+    with expect.stage("several batches and steps"):
+        several, single = _steps_from_several(student, draw)
+    stands = expect.stands("several batches and steps")
+    losses |= several if stands else {}
+    losses |= several if stands else {}
+    with expect.stage("clipping and training mode"):
+        _clips(student, draw, FEW if stands else FEW[1:], losses)
+        _trains_with_dropout(student, draw, losses)
+    with expect.stage("the loss returned"):
+        _returns_the_loss(student, draw, losses)
+        if stands:
+            with expect.care():
+                what = "a batch of a single token: the loss of the third step is wrong"
+                expect.close(*single, what)
+
+
+def _trained(student, draw, *options, dropout=0.0, scale=0.4, **more):
+    """A module with random weights, the model that it should become, and the weights by name."""
+    sizes = SIZES | {"n_layers": 1, "dropout": dropout}
+    module = student.build(sizes, *options, **more)
+    model, values = _weights(draw, scale, dropout=dropout)
     module.load(values)
-    used = {
-        "rate": 0.15,
-        "momentum": 0.7,
-        "moves": [torch.zeros_like(x) for x in model.parameters()],
-    }
-    batches = _batches(draw, *FEW)
-    loss = module(batches)
-    expect.shape(loss, ())
-    expect.dtype(loss, F64)
-    expected = _descend(model, batches, 0.2, **used)
-    what = "two batches of 4 and 12 tokens: the loss is not the mean over these 16, before the step"
+    return module, model, values
+
+
+def _steps_from_one(student, draw, losses):
+    module, model, values = _trained(student, draw, {"lr": 0.15}, **SMALL)
+    batches = _batches(draw, *FEW[1:])
+    what = "a batch of 12 tokens: the loss is not the mean over these, before the step"
+    losses[what] = module(batches), _descend(model, batches, 0.9, rate=0.15)
     moved = any((module.parameters()[name] != value).any() for name, value in values.items())
-    expect.close(loss, expected, what)
     what = "no parameter has moved"
     expect.true(moved, what, "parameters as before", "one step of the optimizer")
+    _same_place(module, model, "after a step from one batch")
+
+
+def _steps_from_several(student, draw):
+    """With momentum, which remembers; returns the losses, and that of a single token."""
+    options, losses = {"lr": 0.15, "momentum": 0.7}, {}
+    module, model, _ = _trained(student, draw, options, **SMALL)
+    moves = [torch.zeros_like(one) for one in model.parameters()]
+    used = {"smoothing": 0.9, "rate": 0.15, "momentum": 0.7, "moves": moves}
+    batches = _batches(draw, *FEW)
+    what = "two batches of 4 and 12 tokens: the loss is not the mean over these 16, before the step"
+    losses[what] = module(batches), _descend(model, batches, **used)
     _same_place(module, model, "after a step from two batches")
     batches = _batches(draw, ([5, 3], [4, 6]), ([6], [2]), ([2, 2], [1, 3]))
     what = "three other batches: the loss of the second step is wrong"
-    expect.close(module(batches), _descend(model, batches, 0.2, **used), what)
+    losses[what] = module(batches), _descend(model, batches, **used)
     _same_place(module, model, "after a second step, from three other batches")
     batches = _batches(draw, ([3], [1]))
+    single = module(batches), _descend(model, batches, **used)
     with expect.care():
-        what = "a batch of a single token: the loss of the third step is wrong"
-        expect.close(module(batches), _descend(model, batches, 0.2, **used), what)
+        _same_place(module, model, "after a third step, from a batch of a single token")
+    return losses, single
 
-    module = student.build(sizes, smoothing=0.2, max_norm=0.05)
-    model, values = _weights(draw, dropout=0.0)
-    module.load(values)
-    batches = _batches(draw, *FEW)
+
+def _clips(student, draw, shapes, losses):
+    module, model, values = _trained(student, draw, smoothing=0.2, max_norm=0.05)
+    batches = _batches(draw, *shapes)
     what = "with max_norm=0.05 the loss is wrong"
-    expect.close(module(batches), _descend(model, batches, 0.2, 0.05), what)
+    losses[what] = module(batches), _descend(model, batches, 0.2, 0.05)
     after = module.parameters()
     way = math.sqrt(sum((after[name] - values[name]).square().sum().item() for name in values))
     what = "with max_norm=0.05 and a learning rate of 0.1 the step has the wrong length"
     expect.close(way, 0.005, what, rtol=1e-4)
     _same_place(module, model, "after a step with max_norm=0.05")
 
-    module = student.build(sizes | {"dropout": 1.0}, smoothing=0.2)
-    model, values = _weights(draw, dropout=1.0)
-    module.load(values)
+
+def _trains_with_dropout(student, draw, losses):
+    """With a probability of 1, what dropout does is not random."""
+    module, model, _ = _trained(student, draw, smoothing=0.2, max_norm=0.05, dropout=1.0)
     module.eval()
-    what = "called while in evaluation mode, it should train with dropout all the same"
-    expect.close(module(batches), _loss(model.train(), batches, 0.2).detach(), what)
+    batches = _batches(draw, *FEW[1:])
+    loss, expected = module(batches), _descend(model.train(), batches, 0.2, 0.05)
+    what = "called in evaluation mode, where it should train with dropout all the same"
+    _same_place(module, model, what)
+    losses["with dropout=1.0 the loss is wrong"] = loss, expected
+
+
+def _returns_the_loss(student, draw, losses):
+    expect.true(losses, "no loss comes back")
+    for what, (loss, expected) in losses.items():
+        expect.shape(loss, ())
+        expect.dtype(loss, F64)
+        expect.close(loss, expected, what)
+    module, model, _ = _trained(student, draw, smoothing=0.2)
     what = "the loss that is returned remembers how it was computed, and holds memory for it"
+    batches = _batches(draw, *FEW)
+    nothing = [(source, torch.zeros_like(target)) for source, target in batches]
+    loss = module(nothing)
+    expect.close(loss, torch.zeros((), dtype=F64), "where no token is real the loss should be 0")
+    _same_place(module, model, "after a step without a real token, which should change nothing,")
     expect.true(not _remembers(module, batches), what, "a loss with a history", "a detached loss")
 
 
@@ -550,6 +651,7 @@ def _same_place(module, model, when):
         "the loss per real token over all batches, (): without dropout or gradients",
         "on text that it does not learn from",
         "0 gives the plain cross-entropy",
+        "If no token is real, it is 0",
     ),
 )
 @one_thread()
@@ -584,6 +686,9 @@ def Evaluation(student, draw):  # noqa: N802, the name of the exercise
     module.load(values)
     what = "smoothing is 0 by default: the loss differs"
     expect.close(module(batches), _loss(model, batches, 0.0).detach(), what)
+    batches = [(source, torch.zeros_like(target)) for source, target in batches]
+    what = "where no token is real the loss should be 0"
+    expect.close(module(batches), torch.zeros((), dtype=F64), what)
 
 
 @check(

@@ -175,6 +175,7 @@ ON_A_GPU = "find and mend what fails on a GPU"  # what the lesson is about
         "is infinite or NaN, and the step must be skipped",
         "A step that is skipped halves the scale",
         "after so many the scale is doubled",
+        "The unscaled gradients are on the device of those that came in.",
     ),
 )
 def loss_scaling(student, draw):
@@ -279,6 +280,8 @@ def _many_steps(student, draw):
         "those of the mean loss over the real tokens of its own share",
         "the gradients of the mean over all real tokens, which one process",
         "A process whose share has no token has gradients of 0",
+        "If no share has one, all are 0.",
+        "The gradients that come out are on the device of those that came in.",
     ),
 )
 def data_parallel_gradients(student, draw):
@@ -288,6 +291,7 @@ def data_parallel_gradients(student, draw):
     _joined(student(two, [3, 1]), [torch.tensor([2.0, 2.0], dtype=F64)], case)
     empty = [two[0], [torch.zeros(2, dtype=F64)]]
     _joined(student(empty, [4, 0]), two[0], "gradients of 4 tokens and of none")
+    _joined(student([empty[1]] * 2, [0, 0]), empty[1], "two shares without a token")
     with expect.care():
         _joined(student(two[:1], [7]), two[0], "one process")
     large = [[torch.tensor([[4e3], [0.0]], dtype=F64)], [torch.tensor([[0.0], [-8e3]], dtype=F64)]]

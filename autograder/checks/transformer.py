@@ -29,7 +29,7 @@ def _ids(*rows):
 def masks_from_tokens(student, draw):
     """Two small batches by hand, then loops over all pairs of positions."""
     masks = student(_ids([7, 9, 2, 0]), _ids([1, 8, 0]))
-    source_mask, target_mask = _pair(masks, "source_mask and target_mask")
+    source_mask, target_mask = _two(masks, "source_mask and target_mask")
     expect.shape(source_mask, (1, 1, 4), axes="B, 1, T_k")
     expect.shape(target_mask, (1, 3, 3), axes="B, T_q, T_q")
     expect.dtype(source_mask, torch.bool)
@@ -49,7 +49,7 @@ def masks_from_tokens(student, draw):
 def _masked(student, draw, T_k, T_q, B):
     source, target = (_filled_up(draw, B, T) for T in (T_k, T_q))
     result = student(draw.strided(source), draw.strided(target))
-    source_mask, target_mask = _pair(result, "source_mask and target_mask")
+    source_mask, target_mask = _two(result, "source_mask and target_mask")
     what = f"with T_k={T_k} and T_q={T_q} the source mask differs from source ≠ PAD"
     expect.close(source_mask, (source > 0)[:, None], what)
     what = f"with T_k={T_k} and T_q={T_q} the target mask differs from loops over all pairs"
@@ -75,13 +75,13 @@ def _loops(target):
     return pairs
 
 
-def _pair(result, names):
+def _two(result, names):
     fits = isinstance(result, tuple | list) and len(result) == 2
     expect.true(fits, "the result is not a pair", expect.describe(result), names)
     return result
 
 
-def _stack(draw, n_layers, cross, pre_norm):
+def _stack(draw, n_layers, pre_norm, cross):
     values = {}
     for number in range(n_layers):
         values |= layers.layer(draw, SIZES, f"layers.{number}.", cross)
@@ -130,57 +130,86 @@ def _built(student, values, *sizes, train=False, **options):
     return module
 
 
+KINDS = {"pre-norm": (3, True), "post-norm": (2, False)}  # how many layers, and pre_norm
+
+
+def _standing():
+    """The kinds of layers whose stage stands: where none does, both."""
+    return [kind for kind in KINDS if expect.stands(kind)] or list(KINDS)
+
+
 @check(
     rests_on=(
         "layers, one after the other, each with weights of its own",
         "if so, one more LayerNorm stands at the end of the stack",
         "The other arguments are those of `EncoderLayer`",
         "Post-norm layers end with a norm already",
-    )
+    ),
+    stages={"pre-norm": 1, "post-norm": 1, "with a mask and dropout": 1},
 )
 def Encoder(student, draw):  # noqa: N802, the name of the exercise
     """Equal to nn.TransformerEncoder, pre- and post-norm, with padding, in training."""
-    values = _stack(draw, 3, False, True)
-    module = _built(student, values, 3, *SIZES, 0.0, train=True)
+    known = {kind: _stack(draw, *sizes, cross=False) for kind, sizes in KINDS.items()}
     x, mask = draw.normal(2, 5, 18), (torch.arange(5) < _ids([5], [3]))[:, None]
-    output = module(x, mask)
-    expect.shape(output, (2, 5, 18), axes="B, T, d_model")
-    expect.dtype(output, F64)
-    other = x.clone()
-    other[1, 3:] = draw.normal(2, 18, scale=3.0)
-    what = "other numbers in the padding change what the real positions become"
-    expect.close(module(other, mask)[1, :3], output[1, :3], what)
-    _equals_encoder(module, draw, _pytorch_stack(values, False, True), "three pre-norm layers", x)
-    fused = _built(student, values, 3, *SIZES, 1.0, fused=True)
-    _equals_encoder(fused, draw, _pytorch_stack(values, False, True), "fused pre-norm layers", x)
+    for kind, values in known.items():
+        with expect.stage(kind):
+            module, stack = _stacked(student, kind, values, cross=False)
+            output = module(x)
+            expect.shape(output, (2, 5, 18), axes="B, T, d_model")
+            expect.dtype(output, F64)
+            _encodes(module, draw, stack, f"{kind} layers", x)
+    with expect.stage("pre-norm"):
+        fused, stack = _stacked(student, "pre-norm", known["pre-norm"], cross=False, fused=True)
+        _encodes(fused, draw, stack, "fused pre-norm layers", x)
+    with expect.stage("with a mask and dropout"):
+        for kind in _standing():
+            module, stack = _stacked(student, kind, known[kind], cross=False)
+            _encodes_masked(module, draw, stack, f"{kind} layers", x, mask)
+        if expect.stands("pre-norm"):
+            fused, stack = _stacked(student, "pre-norm", known["pre-norm"], cross=False, fused=True)
+            _encodes_masked(fused, draw, stack, "fused pre-norm layers", x, mask)
+        _drops_everything(student, draw, False, (x, mask))
 
-    values = _stack(draw, 2, False, False)
-    module = _built(student, values, 2, *SIZES, 1.0, pre_norm=False)
-    _equals_encoder(module, draw, _pytorch_stack(values, False, False), "two post-norm layers", x)
-    _drops_everything(student, draw, False, (x, mask))
+
+def _stacked(student, kind, values, cross, fused=False):
+    """A module of this kind and its oracle: without dropout, or with it and in evaluation."""
+    n_layers, pre_norm = KINDS[kind]
+    stack = _pytorch_stack(values, cross, pre_norm)
+    if fused:
+        return _built(student, values, n_layers, *SIZES, 1.0, pre_norm, fused=True), stack
+    if pre_norm:
+        return _built(student, values, n_layers, *SIZES, 0.0, train=True), stack
+    return _built(student, values, n_layers, *SIZES, 1.0, pre_norm=False), stack
 
 
-def _equals_encoder(module, draw, stack, kind, x):
-    mask = (torch.arange(5) < _ids([5], [3]))[:, None]
-    what = f"{kind} under a mask differ from nn.TransformerEncoder"
-    expected = stack(x, src_mask=layers.forbidden(mask, 3, 2, 5, 5))
-    expect.close(module(x, mask), expected, what)
+def _encodes(module, draw, stack, kind, x):
     what = f"{kind} without a mask differ from nn.TransformerEncoder"
     expect.close(module(draw.strided(x)), stack(x), what)
-    loud, causal = x.clone(), torch.ones(5, 5, dtype=torch.bool).tril()
-    loud[0, 1] *= 200
-    with expect.care():
-        what = f"{kind} under a causal mask differ from nn.TransformerEncoder"
-        expect.close(module(loud, mask=causal), stack(loud, src_mask=~causal), what)
     one = draw.normal(1, 1, 18)
     with expect.care():
         expect.close(module(one), stack(one), f"with B=1 and T=1 {kind} differ")
 
 
+def _encodes_masked(module, draw, stack, kind, x, mask):
+    output, other = module(x, mask), x.clone()
+    other[1, 3:] = draw.normal(2, 18, scale=3.0)
+    what = "other numbers in the padding change what the real positions become"
+    expect.close(module(other, mask)[1, :3], output[1, :3], what)
+    what = f"{kind} under a mask differ from nn.TransformerEncoder"
+    expected = stack(x, src_mask=layers.forbidden(mask, 3, 2, 5, 5))
+    expect.close(output, expected, what)
+    loud, causal = x.clone(), torch.ones(5, 5, dtype=torch.bool).tril()
+    loud[0, 1] *= 200
+    with expect.care():
+        what = f"{kind} under a causal mask differ from nn.TransformerEncoder"
+        expect.close(module(loud, mask=causal), stack(loud, src_mask=~causal), what)
+
+
 def _drops_everything(student, draw, cross, inputs):
     """With a probability of 1 no sublayer adds anything in training, and nothing is random."""
-    for kind, pre_norm in (("pre-norm", True), ("post-norm", False)):
-        values = _stack(draw, 2, cross, pre_norm)
+    for kind in _standing():
+        pre_norm = KINDS[kind][1]
+        values = _stack(draw, 2, pre_norm, cross)
         module = _built(student, values, 2, *SIZES, 1.0, pre_norm, train=True)
         passed = [f"layers.{i}.norm_{k}" for i in range(2) for k in range(1, 3 + cross)]
         expected = inputs[0]
@@ -196,37 +225,33 @@ def _drops_everything(student, draw, cross, inputs):
         "The arguments are those of `Encoder`, and the attributes are",
         "called with the target, the memory, the target's mask and the memory's mask",
         "if so, one more LayerNorm stands at the end of the stack",
-    )
+    ),
+    stages={"pre-norm": 1, "post-norm": 1, "with masks and dropout": 1},
 )
 def Decoder(student, draw):  # noqa: N802, the name of the exercise
     """Equal to nn.TransformerDecoder, pre- and post-norm, with padding on both sides."""
-    values = _stack(draw, 3, True, True)
-    module = _built(student, values, 3, *SIZES, 0.0, train=True)
-    # Source and target are equally long at first, so that an exchanged mask raises no error.
-    x, memory = draw.normal(2, 5, 18), draw.normal(2, 5, 18)
-    mask = _ids([1, 0, 1, 1, 1], [1, 1, 0, 1, 1]).bool()[:, None]
-    memory_mask = (torch.arange(5) < _ids([2], [4]))[:, None]
-    output = module(x, memory, mask, memory_mask)
-    expect.shape(output, (2, 5, 18), axes="B, T_q, d_model")
-    expect.dtype(output, F64)
-    other = memory.clone()
-    other[0, 2:] = draw.normal(3, 18, scale=3.0)
-    what = "other numbers in the source's padding change the target"
-    expect.close(module(x, other, mask, memory_mask), output, what)
-    stack = _pytorch_stack(values, True, True)
-    inputs = x, memory, mask, memory_mask
-    what = "three pre-norm layers differ from nn.TransformerDecoder"
-    expect.close(output, _decoded(stack, *inputs), what)
-    inputs = _equals_decoder(module, draw, stack, "three pre-norm layers")
-    fused = _built(student, values, 3, *SIZES, 1.0, fused=True)
-    what = "with fused=True three pre-norm layers differ from nn.TransformerDecoder"
-    expect.close(fused(*inputs), _decoded(stack, *inputs), what)
-
-    values = _stack(draw, 2, True, False)
-    module = _built(student, values, 2, *SIZES, 1.0, pre_norm=False)
-    stack = _pytorch_stack(values, True, False)
-    _equals_decoder(module, draw, stack, "two post-norm layers")
-    _drops_everything(student, draw, True, inputs)
+    known = {kind: _stack(draw, *sizes, cross=True) for kind, sizes in KINDS.items()}
+    x, memory = draw.normal(2, 5, 18), draw.normal(2, 7, 18)
+    for kind, values in known.items():
+        with expect.stage(kind):
+            module, stack = _stacked(student, kind, values, cross=True)
+            output = module(x, memory)
+            expect.shape(output, (2, 5, 18), axes="B, T_q, d_model")
+            expect.dtype(output, F64)
+            _decodes(module, draw, stack, f"{kind} layers", x, memory)
+    what = "with fused=True and {} masks pre-norm layers differ from nn.TransformerDecoder"
+    with expect.stage("pre-norm"):
+        fused, stack = _stacked(student, "pre-norm", known["pre-norm"], cross=True, fused=True)
+        expect.close(fused(x, memory), _decoded(stack, x, memory), what.format("no"))
+    with expect.stage("with masks and dropout"):
+        for kind in _standing():
+            module, stack = _stacked(student, kind, known[kind], cross=True)
+            _decodes_masked(module, draw, stack, f"{kind} layers")
+            inputs = _decodes_more(module, draw, stack, f"{kind} layers")
+        if expect.stands("pre-norm"):
+            fused, stack = _stacked(student, "pre-norm", known["pre-norm"], cross=True, fused=True)
+            expect.close(fused(*inputs), _decoded(stack, *inputs), what.format("both"))
+        _drops_everything(student, draw, True, inputs)
 
 
 def _decoded(stack, x, memory, mask=None, memory_mask=None):
@@ -240,18 +265,11 @@ def _decoded(stack, x, memory, mask=None, memory_mask=None):
     return stack(x, memory, **masks)
 
 
-def _equals_decoder(module, draw, stack, kind):
-    """With more keys than queries, and each mask with and without the other."""
-    x, memory = draw.normal(2, 5, 18), draw.normal(2, 7, 18)
-    mask = _ids([1, 0, 1, 1, 1], [1, 1, 0, 1, 1]).bool()[:, None]
-    memory_mask = (torch.arange(7) < _ids([6], [4]))[:, None]
-    inputs = draw.strided(x), draw.strided(memory), mask, memory_mask
-    what = f"with T_q=5 and T_k=7 {kind} differ from nn.TransformerDecoder"
-    expect.close(module(*inputs), _decoded(stack, *inputs), what)
-    for masks in ({"mask": mask}, {"memory_mask": memory_mask}, {}):
-        given = f"{next(iter(masks))} alone" if masks else "no mask"
-        what = f"with {given} {kind} differ from nn.TransformerDecoder"
-        expect.close(module(x, memory, **masks), _decoded(stack, x, memory, **masks), what)
+def _decodes(module, draw, stack, kind, x, memory):
+    """With more keys than queries."""
+    what = f"with no mask {kind} differ from nn.TransformerDecoder"
+    output = module(draw.strided(x), draw.strided(memory))
+    expect.close(output, _decoded(stack, x, memory), what)
     ones = draw.normal(3, 1, 18), draw.normal(3, 1, 18)
     with expect.care():
         what = f"with T_q=1 and T_k=1 {kind} differ from nn.TransformerDecoder"
@@ -261,6 +279,33 @@ def _equals_decoder(module, draw, stack, kind):
     with expect.care():
         what = f"with large numbers in the memory {kind} differ from nn.TransformerDecoder"
         expect.close(module(x, loud), _decoded(stack, x, loud), what)
+
+
+def _decodes_masked(module, draw, stack, kind):
+    """Source and target are equally long at first, so that an exchanged mask raises no error."""
+    x, memory = draw.normal(2, 5, 18), draw.normal(2, 5, 18)
+    mask = _ids([1, 0, 1, 1, 1], [1, 1, 0, 1, 1]).bool()[:, None]
+    memory_mask = (torch.arange(5) < _ids([2], [4]))[:, None]
+    inputs = x, memory, mask, memory_mask
+    output, other = module(*inputs), memory.clone()
+    other[0, 2:] = draw.normal(3, 18, scale=3.0)
+    what = "other numbers in the source's padding change the target"
+    expect.close(module(x, other, mask, memory_mask), output, what)
+    what = f"{kind} differ from nn.TransformerDecoder"
+    expect.close(output, _decoded(stack, *inputs), what)
+
+
+def _decodes_more(module, draw, stack, kind):
+    """More keys than queries, and each mask with and without the other."""
+    x, memory = draw.normal(2, 5, 18), draw.normal(2, 7, 18)
+    mask = _ids([1, 0, 1, 1, 1], [1, 1, 0, 1, 1]).bool()[:, None]
+    memory_mask = (torch.arange(7) < _ids([6], [4]))[:, None]
+    inputs = draw.strided(x), draw.strided(memory), mask, memory_mask
+    what = f"with T_q=5 and T_k=7 {kind} differ from nn.TransformerDecoder"
+    expect.close(module(*inputs), _decoded(stack, *inputs), what)
+    for masks in ({"mask": mask}, {"memory_mask": memory_mask}):
+        what = f"with {next(iter(masks))} alone {kind} differ from nn.TransformerDecoder"
+        expect.close(module(x, memory, **masks), _decoded(stack, x, memory, **masks), what)
     return inputs
 
 
@@ -298,9 +343,10 @@ class _Oracle:
         read = torch.cat([torch.full_like(target[:, :1], BOS), target[:, :-1]], 1)
         x, y = self._embed(source, self.source), self._embed(read, self.target)
         memory = self.encoder(x, src_mask=layers.forbidden(source_mask, 3, B, T_k, T_k))
+        past = torch.ones(T_q, T_q, dtype=torch.bool).tril()
         masks = {
             "memory_mask": layers.forbidden(source_mask, 3, B, T_q, T_k),
-            "tgt_mask": layers.forbidden(target_mask, 3, B, T_q, T_q),
+            "tgt_mask": layers.forbidden(target_mask & past, 3, B, T_q, T_q),
         }
         return torch.einsum("btd,vd->btv", self.decoder(y, memory, **masks), self.generator)
 
@@ -320,6 +366,29 @@ def _batch(draw, T_k, T_q, size=9):
     return source, target, source_mask, target_mask.repeat(2, 1, 1)
 
 
+def _full_batch(draw, B=2, T=5, size=9):
+    """Ids without padding, and masks that hide nothing: the layers hide the future themselves.
+
+    Both sides are equally long, so that an exchanged mask is right as well.
+    """
+    source, target = draw.integers(3, size, B, T), draw.integers(3, size, B, T)
+    ones = torch.ones(B, T, T, dtype=torch.bool)
+    return source, target, ones[:, :1], ones
+
+
+def _front(student, values, *sizes, train=False):
+    """The model and its oracle, tied or not as the model is: that is asked for elsewhere."""
+    module, tied = student.build(*sizes), "none"
+    if "generator.weight" not in module.parameters():
+        values, tied = {name: values[name] for name in values if "generator" not in name}, "target"
+    _load(module, values)
+    (module.train if train else module.eval)()
+    return module, _Oracle(values, tied)
+
+
+NEAR = {"rtol": 1e-4, "atol": 1e-5}  # positions may be counted in float32, and converted then
+
+
 @check(
     without={"large": "only ids and masks go in"},
     rests_on=(
@@ -330,56 +399,46 @@ def _batch(draw, T_k, T_q, size=9):
         "then the gradients of both uses meet in it",
         'Raises ValueError for another `tied`, or for tied="all"',
     ),
+    stages={
+        "without padding": 2,
+        "with padding": 1,
+        "tied tables": 1,
+        "dropout on the embeddings": 1,
+    },
 )
 def Translator(student, draw):  # noqa: N802, the name of the exercise
     """Sees no future and no padding; equal to PyTorch's layers between tables; tied as asked."""
     ends = layers.layer(draw, SIZES, "encoder.") | layers.layer(draw, SIZES, "decoder.", True)
-    values = ends | _tables(draw, 9, 11)
-    module = _built(student, values, 9, 11, *SIZES, 0.0, train=True)
-    # Source and target are equally long at first, so that an exchanged mask raises no error.
-    batch = source, target, source_mask, target_mask = _batch(draw, 5, 5)
-    scores = module(*batch)
-    expect.shape(scores, (2, 5, 11), axes="B, T_q, target_size")
-    expect.dtype(scores, F64)
-    _sees_no_future(module, batch, scores)
-    other = source.clone()
-    other[0, 3:] = 7
-    what = "other tokens in the source's padding change the scores"
-    expect.close(module(other, target, source_mask, target_mask), scores, what)
-
-    oracle = _Oracle(values)
-    expect.close(scores, oracle(*batch).detach(), "the scores differ from PyTorch's layers")
-    batch = _batch(draw, 7, 4)
-    what = "with T_k=7 and T_q=4 the scores differ from PyTorch's layers"
-    expect.close(module(*map(draw.strided, batch)), oracle(*batch).detach(), what)
-    with expect.care():
-        _stays_in_bfloat16(student, values, batch, oracle(*batch).detach())
-    one = _ids([7]), _ids([8]), *torch.ones(2, 1, 1, 1, dtype=torch.bool)
-    with expect.care():
-        what = "with B=1, T_k=1 and T_q=1 the scores differ from PyTorch's layers"
-        expect.close(module(*one), oracle(*one).detach(), what)
-    used = _built(student, values, 9, 11, *SIZES, 1.0)
-    what = "with dropout=1.0, after eval(), the scores should be those without dropout"
-    expect.close(used(*batch), oracle(*batch).detach(), what)
-    _tables_learn(module, oracle, batch, draw)
-    for tied, sizes in (("target", (9, 11)), ("all", (9, 9))):
-        values = ends | _tables(draw, *sizes, tied)
-        module = _built(student, values, *sizes, *SIZES, 1.0, tied=tied)
-        oracle = _Oracle(values, tied)
-        what = f"with tied={tied!r} the scores are wrong"
-        expect.close(module(*batch), oracle(*batch).detach(), what)
-        _tables_learn(module, oracle, batch, draw)
-    _drops_all_embeddings(student, values, batch)
-    for tied, sizes in (("source", (9, 9)), ("all", (9, 11))):
-        what = f"tied={tied!r} with vocabularies of {sizes[0]} and {sizes[1]} should be refused"
-        expect.raises(student, ValueError, *sizes, *SIZES, tied=tied, what=what)
-    _drops_some_embeddings(student, draw, ends)
+    values, full = ends | _tables(draw, 9, 11), _full_batch(draw)
+    module, oracle = _front(student, values, 9, 11, *SIZES, 0.0, train=True)
+    with expect.stage("without padding"):
+        scores = module(*full)
+        expect.shape(scores, (2, 5, 11), axes="B, T_q, target_size")
+        expect.dtype(scores, F64)
+        _sees_no_future(module, full, scores)
+        expected = oracle(*full).detach()
+        expect.close(scores, expected, "the scores differ from PyTorch's layers", **NEAR)
+        with expect.care():
+            _stays_in_bfloat16(student, values, full, expected)
+        one = _full_batch(draw, B=1, T=1)
+        with expect.care():
+            what = "with B=1, T_k=1 and T_q=1 the scores differ from PyTorch's layers"
+            expect.close(module(*one), oracle(*one).detach(), what, **NEAR)
+        _tables_learn(module, oracle, full, draw)
+    with expect.stage("with padding"):
+        _hides_padding(module, oracle, draw)
+    with expect.stage("tied tables"):
+        _is_tied(student, draw, values, ends)
+    with expect.stage("dropout on the embeddings"):
+        _drops_no_embeddings(student, values, module, full)
+        _drops_all_embeddings(student, values, full)
+        _drops_some_embeddings(student, draw, ends)
 
 
 def _stays_in_bfloat16(student, values, batch, expected):
     """A model of that dtype is so throughout: the layers refuse to meet float32."""
     values = {name: value.bfloat16() for name, value in values.items()}
-    scores = _built(student, values, 9, 11, *SIZES, 0.0)(*batch)
+    scores = _front(student, values, 9, 11, *SIZES, 0.0)[0](*batch)
     expect.shape(scores, expected.shape)
     expect.dtype(scores, torch.bfloat16)
     off, size = (scores - expected).abs().max().item(), expected.abs().max().item()
@@ -399,6 +458,21 @@ def _sees_no_future(module, batch, scores):
         expect.close(changed[:, :t], scores[:, :t], what)
 
 
+def _hides_padding(module, oracle, draw):
+    # Source and target are equally long at first, so that an exchanged mask raises no error.
+    batch = source, target, source_mask, target_mask = _batch(draw, 5, 5)
+    scores, other = module(*batch), source.clone()
+    other[0, 3:] = 7
+    what = "other tokens in the source's padding change the scores"
+    expect.close(module(other, target, source_mask, target_mask), scores, what)
+    what = "under masks the scores differ from PyTorch's layers"
+    expect.close(scores, oracle(*batch).detach(), what, **NEAR)
+    batch = _batch(draw, 7, 4)
+    what = "with T_k=7 and T_q=4 the scores differ from PyTorch's layers"
+    expect.close(module(*map(draw.strided, batch)), oracle(*batch).detach(), what, **NEAR)
+    _tables_learn(module, oracle, batch, draw)
+
+
 def _tables_learn(module, oracle, batch, draw):
     """The gradients of the tables: a shared one hears from all its uses."""
     expected = oracle(*batch)
@@ -410,38 +484,80 @@ def _tables_learn(module, oracle, batch, draw):
         expect.true(found is not None, f"no gradient reaches {name}", "None", "a gradient")
         what = f"the gradient of {name} is wrong"
         expect.close(found, gradient, what, rtol=1e-3, atol=1e-4)
-        with expect.care():
-            what += " by the rounding of float32: the positions are not as exact as the rows"
-            expect.close(found, gradient, what)
+
+
+def _is_tied(student, draw, untied, ends):
+    """Three tables, two or one; what is scored with one row scores alike, as long as it is that."""
+    _built(student, untied, 9, 11, *SIZES, 0.0)
+    batch = _full_batch(draw, size=7)  # nobody reads 7 and 8
+    for tied, sizes in (("target", (9, 11)), ("all", (9, 9))):
+        values = ends | _tables(draw, *sizes, tied)
+        module = _built(student, values, *sizes, *SIZES, 0.0, tied=tied)
+        scores = module(*batch)
+        expect.shape(scores, (2, 5, sizes[1]), axes="B, T_q, target_size")
+        if expect.stands("without padding"):
+            oracle = _Oracle(values, tied)
+            what = f"with tied={tied!r} the scores are wrong"
+            expect.close(scores, oracle(*batch).detach(), what, **NEAR)
+            _tables_learn(module, oracle, batch, draw)
+        name = "source_embedding.weight" if tied == "all" else "target_embedding.weight"
+        values[name][8] = values[name][7]
+        _load(module, values)
+        alike = module(*batch)
+        what = f"with tied={tied!r} and equal rows of tokens 7 and 8 their scores differ"
+        expect.close(alike[..., 8], alike[..., 7], what)
+        apart = (scores[..., 8] != scores[..., 7]).any()
+        what = f"with tied={tied!r} the rows of tokens 7 and 8 do not count in their scores"
+        expect.true(apart, what, "equal scores", "different ones, for different rows")
+    for tied, sizes in (("source", (9, 9)), ("all", (9, 11))):
+        what = f"tied={tied!r} with vocabularies of {sizes[0]} and {sizes[1]} should be refused"
+        expect.raises(student, ValueError, *sizes, *SIZES, tied=tied, what=what)
+
+
+def _drops_no_embeddings(student, values, module, batch):
+    used, plain = _front(student, values, 9, 11, *SIZES, 1.0)[0], module(*batch)
+    expect.tensor(plain)
+    what = "with dropout=1.0, after eval(), the scores should be those without dropout"
+    expect.close(used(*batch), plain, what)
 
 
 def _drops_all_embeddings(student, values, batch):
     """With a probability of 1, what the norms make of 0 is left."""
-    module = _built(student, values, 9, 9, *SIZES, 1.0, tied="all", train=True)
+    module, oracle = _front(student, values, 9, 11, *SIZES, 1.0, train=True)
     y = torch.zeros(SIZES[0], dtype=F64)
     for number in (1, 2, 3):
         y = layers.normed(y, values, f"decoder.norm_{number}")
-    expected = (values["source_embedding.weight"] * y).sum(1).expand(2, batch[1].shape[1], 9)
+    scores = module(*batch)
+    expect.tensor(scores)
+    expected = scores[:1, :1].expand_as(scores)
+    if expect.stands("without padding"):
+        expected = (oracle.generator.detach() * y).sum(1).expand(2, 5, 11)
     what = "in training with dropout=1.0 nothing of the embeddings should be left"
-    expect.close(module(*batch), expected, what)
+    expect.close(scores, expected, what)
 
 
 def _drops_some_embeddings(student, draw, ends):
-    """A number that is dropped gets no gradient. Each token occurs once."""
-    values = ends | _tables(draw, 39, 39)
-    module = _built(student, values, 39, 39, *SIZES, P, train=True)
-    ids, every = 3 + draw.permutation(36).view(6, 6), torch.ones(6, 6, 6, dtype=torch.bool)
-    by_name, _ = module.gradients(ids, ids, every, every, cotangent=draw.normal(6, 6, 39))
-    for name, rows in (("source_embedding", ids), ("target_embedding", ids[:, :-1])):
-        gradient = by_name.get(f"{name}.weight")
-        expect.shape(gradient, (39, SIZES[0]))
+    """A number that is dropped gets no gradient. Each token occurs once.
+
+    Of the target the inner tokens are looked at, which are read also where the shift is wrong.
+    """
+    values = ends | _tables(draw, 99, 99)
+    module, _ = _front(student, values, 99, 99, *SIZES, P, train=True)
+    ids, every = 3 + draw.permutation(96).view(2, 6, 8), torch.ones(6, 8, 8, dtype=torch.bool)
+    cotangent = draw.normal(6, 8, 99) * (torch.arange(99) < 3)  # of the scores of what nobody reads
+    by_name, _ = module.gradients(*ids, every[:, :1], every, cotangent=cotangent)
+    found = [by_name.get(f"{name}.weight") for name in TABLES[:2]]
+    gradient = sum(one for one in found if one is not None)
+    expect.shape(gradient, (99, SIZES[0]))
+    for name, rows in (("source", ids[0]), ("target", ids[1][:, 1:-2])):
         dropped = (gradient[rows] == 0).double()
-        what = f"in training with dropout={P} the rows of {name} are not dropped as they should be"
+        what = f"in training with dropout={P} the rows of the {name}'s tokens are not dropped "
+        what += "as they should be"
         layers.by_chance(dropped, torch.ones_like(dropped).bool(), P, what)
-    # Of a source of one token the last bias adds to nothing but the memory.
-    one, seen = ids[:1, :1], torch.ones(1, 6, 1, dtype=torch.bool)
-    given = one, ids[:1], seen[:, :1], every[:1]
-    by_name, _ = module.gradients(*given, cotangent=draw.normal(1, 6, 39))
+    # Of a source of which one token is seen the last bias adds to nothing but its memory.
+    seen = torch.arange(8) < torch.ones(1, 1, 1)
+    given = ids[0][:1], ids[1][:1], seen, every[:1]
+    by_name, _ = module.gradients(*given, cotangent=draw.normal(1, 8, 99))
     gradient = by_name.get("encoder.norm_2.bias")
     expect.shape(gradient, (SIZES[0],))
     lost = int((gradient == 0).sum())
@@ -546,12 +662,74 @@ def break_append_best(student, draw):
         '"none": three tables, "target": two, "all": one returns an int',
         "The embeddings and the generator have no bias",
     ),
+    stages={"the layers": 1.5, "the tables": 1, "the last norms": 0.5},
 )
 def transformer_parameters(student, draw):
-    """Worked by hand for a tiny model, then against real layers, then the sizes of the paper."""
+    """What grows with the layers and with the tables, each by itself; then whole models."""
+    source_size, d_model = (5 + 2 * draw.integers(0, 9, 2)).tolist()  # odd, all others are even
+    target_size, d_ff, n_layers = (2 * (draw.permutation(7)[:3] + 1)).tolist()
+    with expect.stage("the layers"):
+        # Attention 4 · (4 + 2) = 24, three times; feed-forward 2 · 6 + 3 + 2 = 17, twice;
+        # norms 5 · 4.
+        _grows(student, (5, 7, 2, 3, 1), 72 + 34 + 20)
+        _grows(student, (source_size, target_size, d_model, d_ff, n_layers), _pair(d_model, d_ff))
+    with expect.stage("the last norms"):
+        for n, features in ((1, 2), (n_layers, d_model)):
+            with_norms, without = (student(5, 7, features, 3, n, norm) for norm in (True, False))
+            what = "with pre_norm=True there is one more norm after each stack"
+            expect.close(with_norms - without, 4 * features, what)
+    with expect.stage("the tables"):
+        _has_tables(student, 5, 7, 2, 3, 1)
+        _has_tables(student, source_size, target_size, d_model, d_ff, n_layers)
+        if expect.stands("the layers") and expect.stands("the last norms"):
+            _counts_tiny_models(student)
+            _counts(student, source_size, target_size, d_model, d_ff, n_layers)
+            for d_model, d_ff, expected in ((512, 2048, 63_082_496), (1024, 4096, 214_245_376)):
+                count = student(37000, 37000, d_model, d_ff, 6, pre_norm=False, tied="all")
+                what = f"the paper's model with d_model={d_model} is counted wrong"
+                expect.close(count, expected, what)
+
+
+def _pair(d_model, d_ff):
+    """The parameters of one encoder layer and one decoder layer of PyTorch's."""
+    with torch.device("meta"):
+        kinds = nn.TransformerEncoderLayer, nn.TransformerDecoderLayer
+        pair = [kind(d_model, 1, d_ff) for kind in kinds]
+    return sum(p.numel() for layer in pair for p in layer.parameters())
+
+
+def _grows(student, sizes, pair):
+    """By one layer and by three more on each side."""
+    *sizes, n_layers = sizes
+    for more in (1, 3):
+        few, many = (student(*sizes, n, pre_norm=False) for n in (n_layers, n_layers + more))
+        what = (
+            f"with d_model={sizes[2]} and d_ff={sizes[3]}, {n_layers + more} layers on each side "
+            f"instead of {n_layers} add a wrong number"
+        )
+        expect.close(many - few, more * pair, what)
+
+
+def _has_tables(student, source_size, target_size, d_model, *sizes):
+    """What a tied table saves, and what a token more costs."""
+    equal = (target_size, target_size, d_model, *sizes)
+    none, target, everything = (student(*equal, tied=tied) for tied in ("none", "target", "all"))
+    what = f'tied="{{}}" saves a wrong number of parameters, with tables of {target_size} tokens'
+    expect.close(none - target, target_size * d_model, what.format("target"))
+    expect.close(none - everything, 2 * target_size * d_model, what.format("all"))
+    counts = [
+        student(source, target, d_model, *sizes, tied=tied)
+        for tied in ("none", "target")
+        for source, target in ((source_size, target_size), (source_size + 1, target_size + 3))
+    ]
+    what = f"a source token and three target tokens more, with d_model={d_model} and tied='{{}}'"
+    expect.close(counts[1] - counts[0], 7 * d_model, what.format("none") + " are counted wrong")
+    expect.close(counts[3] - counts[2], 4 * d_model, what.format("target") + " are counted wrong")
+
+
+def _counts_tiny_models(student):
+    """By hand: two layers as above, and tables of (5 + 7 + 7) · 2."""
     count = student(5, 7, d_model=2, d_ff=3, n_layers=1, pre_norm=False)
-    # Attention 4 · (4 + 2) = 24, three times; feed-forward 2 · 6 + 3 + 2 = 17, twice; norms 5 · 4;
-    # tables (5 + 7 + 7) · 2.
     what = "with 5 and 7 tokens, d_model=2, d_ff=3, one post-norm layer each, the count is wrong"
     expect.close(count, 72 + 34 + 20 + 38, what)
     expect.equal(count, 164, "the count should be an int")
@@ -559,21 +737,11 @@ def transformer_parameters(student, draw):
     expect.close(student(5, 7, 2, 3, 1), 164 + 8, what)
     expect.close(student(5, 7, 2, 3, 1, tied="target"), 172 - 14, 'tied="target" is counted wrong')
     expect.close(student(7, 7, 2, 3, 1, tied="all"), 172 - 38 + 14, 'tied="all" is counted wrong')
-    source_size, d_model = 5 + 2 * draw.integers(0, 9, 2)  # odd, all others are even
-    target_size, d_ff, n_layers = 2 * (draw.permutation(7)[:3] + 1)
-    sizes = [int(size) for size in (source_size, target_size, d_model, d_ff, n_layers)]
-    _counts(student, *sizes)
-    for d_model, d_ff, expected in ((512, 2048, 63_082_496), (1024, 4096, 214_245_376)):
-        count = student(37000, 37000, d_model, d_ff, 6, pre_norm=False, tied="all")
-        expect.close(count, expected, f"the paper's model with d_model={d_model} is counted wrong")
 
 
 def _counts(student, source_size, target_size, d_model, d_ff, n_layers):
     """With both norms and all ties, against PyTorch's layers."""
-    with torch.device("meta"):
-        kinds = nn.TransformerEncoderLayer, nn.TransformerDecoderLayer
-        pair = [kind(d_model, 1, d_ff) for kind in kinds]
-    inside = n_layers * sum(p.numel() for layer in pair for p in layer.parameters())
+    inside = n_layers * _pair(d_model, d_ff)
     for tied in ("none", "target", "all"):
         source_size = target_size if tied == "all" else source_size
         tables = [source_size, target_size, target_size]  # source, target, output

@@ -1,5 +1,7 @@
 """Checks of lesson 09. The oracles are PyTorch's own layers, with the weights copied."""
 
+import itertools
+
 import torch
 from torch import nn
 from torch.nn import functional as F
@@ -12,6 +14,8 @@ SIZES = (18, 3, 20)  # d_model, n_heads, d_ff
 SMALL = (6, 2, 3)  # small enough to list all that dropout can do
 P = 0.4  # an ordinary probability of dropout
 BOTH = {"post-norm": False, "pre-norm": True}
+COURSES = {False: "the course without skip", True: "the course with skip"}
+MASK, MASKS, DROPOUT = "with a mask", "the causal mask and the others", "with dropout"
 
 
 def _tensor(*numbers):
@@ -25,40 +29,117 @@ def _tensor(*numbers):
         "so that a constant vector does not divide by 0",
         "A vector far from 0 keeps its digits",
         "(d_model,) each, begin as ones and zeros",
-    )
+    ),
+    stages={"mean 0": 1, "variance 1 and eps": 1, "weight and bias": 1},
 )
 def LayerNorm(student, draw):  # noqa: N802
-    """Parameters, the four steps by hand, then nn.LayerNorm with eps=0.1 and other weights."""
-    module = student.build(4, eps=5.0)
-    named = module.parameters()
+    """The mean, the variance and the parameters by themselves, then nn.LayerNorm with eps=0.1."""
+    values = {"weight": draw.normal(7), "bias": draw.normal(7)}
+    with expect.stage("weight and bias"):  # first: so its calls are asked for gradients
+        _has_two_parameters(student)
+        _scales_and_shifts(student, draw, values)
+    with expect.stage("mean 0"):
+        _centres(student, draw)
+    with expect.stage("variance 1 and eps"):
+        _brings_to_variance_1(student, draw)
+    with expect.stage("weight and bias"):
+        if expect.stands("mean 0") and expect.stands("variance 1 and eps"):
+            _equals_pytorch(student, draw)
+            module = student.build(7, eps=0.1)
+            module.load(values)
+            _trained_norm(student, draw, module, values)
+            _norms_with_care(student, draw, module, values)
+
+
+def _plain(student, d_model, dtype=F64, **options):
+    """A norm that neither scales nor shifts, if its parameters are those that they should be."""
+    module = student.build(d_model, **options)
+    shapes = {name: tuple(value.shape) for name, value in module.parameters().items()}
+    if shapes == {"weight": (d_model,), "bias": (d_model,)}:
+        one, zero = torch.ones(d_model, dtype=dtype), torch.zeros(d_model, dtype=dtype)
+        module.load({"weight": one, "bias": zero})
+    return module
+
+
+def _centres(student, draw):
+    """What comes back is x minus its mean, but for a factor: vector by vector."""
+    module, x = _plain(student, 7, eps=0.1), 2 * draw.normal(2, 5, 7) + 3
+    normed = module(x)
+    expect.shape(normed, (2, 5, 7), axes="B, T, d_model")
+    what = "the mean of every vector should be 0"
+    expect.close(normed.mean(2), torch.zeros(2, 5, dtype=F64), what, atol=1e-6)
+    what = "but for a factor, a vector should become what it was, minus its mean"
+    expected = F.normalize(x - x.mean(2, keepdim=True), dim=2)
+    expect.close(F.normalize(normed, dim=2), expected, what, rtol=1e-5)
+    alone = module(x[1:, 2:3])
+    expect.close(alone, normed[1:, 2:3], "a vector's result depends on the vectors beside it")
+
+
+def _brings_to_variance_1(student, draw):
+    """The variance v of every vector becomes v / (v + eps), whatever its mean becomes."""
+    # Mean 3, variance 4: the deviations of -2 and 2 are divided by the root of 4 + 5.
+    what = "with eps=5, the variance of 1, 1, 5, 5 is not normalised rightly"
+    _has_variance(_plain(student, 4, eps=5.0), _tensor(1, 1, 5, 5), 5.0, what)
+    module, equal = _plain(student, 7, eps=0.1), torch.full((2, 7), 3.0, dtype=F64)
+    what = "with eps=0.1 the vectors should get another variance"
+    _has_variance(module, 2 * draw.normal(2, 5, 7) + 3, 0.1, what)
+    what = "the variance of a vector of equal numbers should stay 0"
+    _has_variance(module, equal, 0.1, what)
+    what = "with the eps that is the default, small numbers should get another variance"
+    _has_variance(_plain(student, 7), draw.normal(3, 7, scale=0.003), 1e-5, what)
+    far = (3000 + draw.normal(8, 7)).float()
+    what = "in float32, with 3000 added to every number, digits of the variance are lost"
+    _has_variance(_plain(student, 7, torch.float32, eps=0.1), far, 0.1, what, 0.02)
+
+
+def _has_variance(module, x, eps, what, rtol=1e-5):
+    normed, variance = module(x), _variance(x)
+    expect.shape(normed, x.shape)
+    expect.close(_variance(normed), variance / (variance + eps), what, rtol=rtol, atol=1e-6)
+
+
+def _variance(x):
+    return x.double().var(-1, correction=0)
+
+
+def _has_two_parameters(student):
+    named = student.build(4, eps=5.0).parameters()
     wanted = "weight and bias, as parameters"
     got = ", ".join(named) or "none"
     expect.true({*named} == {"weight", "bias"}, "the parameters are other ones", got, wanted)
     for name, start in (("weight", torch.ones(4)), ("bias", torch.zeros(4))):
         expect.close(named[name].double(), start.double(), f"{name} begins with other values")
-    module.load({"weight": torch.ones(4, dtype=F64), "bias": torch.zeros(4, dtype=F64)})
-    # Mean 3, variance 4: the deviations of -2 and 2 are divided by the root of 4 + 5.
-    normed = module(_tensor(1, 1, 5, 5))
-    expect.shape(normed, (4,), axes="d_model")
+
+
+def _scales_and_shifts(student, draw, values):
+    """Whatever a vector becomes: with other parameters it is that times weight, plus bias."""
+    module, other = _plain(student, 7, eps=0.1), student.build(7, eps=0.1)
+    other.load(values)
+    _is_finished(module, other, values, draw.normal(7))
+    with expect.care():
+        for shape in ((1, 7), (1, 1, 7)):
+            _is_finished(module, other, values, draw.normal(*shape))
+
+
+def _is_finished(module, other, values, x):
+    normed, got = module(x), other(x)
+    expect.shape(normed, x.shape)
+    expected = normed * values["weight"] + values["bias"]
+    what = "what is normalised should be multiplied by weight, then added to bias"
+    expect.close(got, expected, what, rtol=1e-5, atol=1e-8)
+
+
+def _equals_pytorch(student, draw):
+    normed = _plain(student, 4, eps=5.0)(_tensor(1, 1, 5, 5))
     expected = _tensor(-2, -2, 2, 2) / 3
     expect.close(normed, expected, "with eps=5, the vector 1, 1, 5, 5 is not normalised rightly")
-
-    module, x = student.build(7, eps=0.1), 2 * draw.normal(2, 5, 7) + 3
-    module.load({"weight": torch.ones(7, dtype=F64), "bias": torch.zeros(7, dtype=F64)})
-    normed = module(x)
-    expect.shape(normed, (2, 5, 7), axes="B, T, d_model")
-    what = "the mean of every vector should be 0"
-    expect.close(normed.mean(2), torch.zeros(2, 5, dtype=F64), what, atol=1e-6)
-    alone = module(x[1:, 2:3])
-    expect.close(alone, normed[1:, 2:3], "a vector's result depends on the vectors beside it")
-    expect.close(normed, F.layer_norm(x, (7,), eps=0.1), "it differs from nn.LayerNorm", rtol=1e-5)
-    _trained_norm(student, draw, module)
+    module, x = _plain(student, 7, eps=0.1), 2 * draw.normal(2, 5, 7) + 3
+    expected = F.layer_norm(x, (7,), eps=0.1)
+    expect.close(module(x), expected, "it differs from nn.LayerNorm", rtol=1e-5)
 
 
-def _trained_norm(student, draw, module):
+def _trained_norm(student, draw, module, values):
     """Other weights, all numbers of axes, vectors of every size, the eps that is the default."""
-    values = {"weight": draw.normal(7), "bias": draw.normal(7)}
-    module.load(values)
     for shape in ((7,), (3, 7), (2, 5, 7), (2, 3, 5, 7)):
         _norms_a_shape(module, draw, values, shape)
     same = torch.full((2, 7), 3.0, dtype=F64)
@@ -73,6 +154,9 @@ def _trained_norm(student, draw, module):
     by_default.load(values)
     expected = F.layer_norm(x, (7,), **values)
     expect.close(by_default(x), expected, "with the eps that is the default it differs", rtol=1e-5)
+
+
+def _norms_with_care(student, draw, module, values):
     with expect.care():
         for shape in ((2, 3, 1, 7), (1, 1, 7)):
             _norms_a_shape(module, draw, values, shape)
@@ -256,8 +340,8 @@ def _summed(x, update, noise):
     return update + x
 
 
-def _built(student, values, pre_norm, sizes=SIZES, dropout=1.0, **options):
-    """In evaluation; with a probability of 1, what dropout does is not random."""
+def _built(student, values, pre_norm, sizes=SIZES, dropout=0.0, **options):
+    """In evaluation."""
     module = student.build(*sizes, dropout, pre_norm, **options)
     module.load(values)
     module.eval()
@@ -271,31 +355,66 @@ def _built(student, values, pre_norm, sizes=SIZES, dropout=1.0, **options):
         "what goes into a sublayer has been normalised",
         "equal to PyTorch's",
         "dropout before the sum, the norm, and the feed-forward network",
-    )
+    ),
+    stages={"post-norm": 1, "pre-norm": 1, MASK: 1, DROPOUT: 1},
 )
 def EncoderLayer(student, draw):  # noqa: N802
     """Equal to nn.TransformerEncoderLayer in both norms, under masks; dropout in its place."""
     values, x = layers.layer(draw, SIZES), draw.normal(2, 5, 18)
+    oracles = {
+        name: layers.pytorch_layer(values, SIZES, pre_norm=pre_norm)
+        for name, pre_norm in BOTH.items()
+    }
     for name, pre_norm in BOTH.items():
-        module = _built(student, values, pre_norm)
-        oracle = layers.pytorch_layer(values, SIZES, pre_norm=pre_norm)
-        output = module(x)
-        expect.shape(output, (2, 5, 18), axes="B, T, d_model")
-        expect.dtype(output, F64)
-        what = f"the {name} layer differs from nn.TransformerEncoderLayer"
-        expect.close(output, oracle(x), what)
-        _masked_encoder(module, draw, oracle, name)
-    for name, pre_norm in BOTH.items():
-        fused = _built(student, values, pre_norm, fused=True)
-        causal = torch.ones(5, 5, dtype=torch.bool).tril()
-        what = f"with fused=True and a causal mask the {name} layer is wrong"
-        expected = layers.pytorch_layer(values, SIZES, pre_norm=pre_norm)(x, src_mask=~causal)
-        expect.close(fused(x, causal), expected, what)
-    _drops_updates(student, draw, ("attention", "feed_forward"))
-    for name, pre_norm in BOTH.items():
-        module = _built(student, values, pre_norm)
-        oracle = layers.pytorch_layer(values, SIZES, pre_norm=pre_norm)
-        _encodes_unusual_inputs(module, draw, oracle, name)
+        with expect.stage(name):
+            output = _built(student, values, pre_norm)(x)
+            expect.shape(output, (2, 5, 18), axes="B, T, d_model")
+            expect.dtype(output, F64)
+            what = f"the {name} layer differs from nn.TransformerEncoderLayer"
+            expect.close(output, oracles[name](x), what)
+    with expect.stage(MASK):
+        for name in _right() or BOTH:
+            _obeys_a_mask(_built(student, values, BOTH[name]), draw, name)
+        for name in _right():
+            _masked_encoder(_built(student, values, BOTH[name]), draw, oracles[name], name)
+            fused = _built(student, values, BOTH[name], fused=True)
+            what = f"with fused=True and a causal mask the {name} layer is wrong"
+            expected = oracles[name](x, src_mask=~_causal(5))
+            expect.close(fused(x, _causal(5)), expected, what)
+    with expect.stage(DROPOUT):
+        _drops_in_training_only(student, values, x)
+        _drops_updates(student, draw, ("attention", "feed_forward"), _right())
+    for name in _right():
+        with expect.stage(name):
+            module = _built(student, values, BOTH[name])
+            _encodes_unusual_inputs(module, draw, oracles[name], name)
+
+
+def _right():
+    """The names of the drawings that have been found right."""
+    return [name for name in BOTH if expect.stands(name)]
+
+
+def _causal(T):
+    return torch.ones(T, T, dtype=torch.bool).tril()
+
+
+def _obeys_a_mask(module, draw, name):
+    """What may not be attended to changes nothing, what may be changes something."""
+    x, other = draw.normal(2, 5, 18), draw.normal(2, 5, 18)
+    future, past = x.clone(), x.clone()
+    future[:, 4:], past[:, :1] = other[:, 4:], other[:, :1]
+    output, after, before = (module(each, _causal(5)) for each in (x, future, past))
+    expect.shape(output, (2, 5, 18), axes="B, T, d_model")
+    what = f"with a causal mask, position 4 changes what the {name} layer makes of those before it"
+    expect.close(after[:, :4], output[:, :4], what)
+    what = f"with a causal mask, position 0 changes nothing at position 4 of the {name} layer"
+    expect.true((before[:, 4] - output[:, 4]).abs().max() > 1e-5, what)
+    real = torch.arange(5) < torch.tensor([5, 3])[:, None]  # (B, T)
+    padded = torch.where(real[..., None], x, other)
+    what = f"with a padding mask, padding changes what the {name} layer makes of real tokens"
+    after, output = module(padded, real[:, None]), module(x, real[:, None])
+    expect.close(after[real], output[real], what)
 
 
 def _encodes_unusual_inputs(module, draw, oracle, name):
@@ -303,12 +422,12 @@ def _encodes_unusual_inputs(module, draw, oracle, name):
     with expect.care():
         x = draw.normal(2, 5, 18)
         expect.close(module(draw.strided(x)), oracle(x), "another memory layout changes the output")
-    with expect.care():
-        x = draw.normal(2, 5, 18)
-        x[1, 1] *= 200
-        causal = torch.ones(5, 5, dtype=torch.bool).tril()
-        what = f"with large numbers in x and a causal mask the {name} layer is wrong"
-        expect.close(module(x, causal), oracle(x, src_mask=~causal), what)
+    if expect.stands(MASK):
+        with expect.care():
+            x = draw.normal(2, 5, 18)
+            x[1, 1] *= 200
+            what = f"with large numbers in x and a causal mask the {name} layer is wrong"
+            expect.close(module(x, _causal(5)), oracle(x, src_mask=~_causal(5)), what)
     for B, T in ((1, 5), (3, 1)):
         with expect.care():
             x = draw.normal(B, T, 18)
@@ -321,42 +440,73 @@ def _masked_encoder(module, draw, oracle, name):
     expected = oracle(x, src_mask=layers.forbidden(real[:, None], 3, 2, 5, 5))
     what = f"with a padding mask the {name} layer is wrong at a real token"
     expect.close(module(x, real[:, None])[real], expected[real], what)
-    causal = torch.ones(5, 5, dtype=torch.bool).tril()
     what = f"with a causal mask the {name} layer is wrong"
-    expect.close(module(x, mask=causal), oracle(x, src_mask=~causal), what)
+    expect.close(module(x, mask=_causal(5)), oracle(x, src_mask=~_causal(5)), what)
     some = (draw.uniform(2, 5, 5) < 0.5) | torch.eye(5, dtype=torch.bool)
     what = f"with a mask of its own for every sentence the {name} layer is wrong"
     expected = oracle(x, src_mask=layers.forbidden(some, 3, 2, 5, 5))
     expect.close(module(x, some), expected, what)
 
 
-def _drops_updates(student, draw, sublayers):
+def _drops_in_training_only(student, values, *inputs):
+    """What is right without dropout, with it in evaluation is the same; with a probability of 1."""
+    for name in _right() or BOTH:
+        expected = _built(student, values, BOTH[name])(*inputs)
+        expect.shape(expected, inputs[0].shape, axes="B, T, d_model")
+        output = _built(student, values, BOTH[name], dropout=1.0)(*inputs)
+        what = f"after eval() the {name} layer with dropout=1.0 is not that without dropout"
+        expect.close(output, expected, what)
+
+
+def _drops_updates(student, draw, sublayers, right):
     """First with a probability of 1; then of one sublayer at a time, of positions that stand alone.
 
-    With so few weights, all that dropout can do can be listed.
+    With so few weights, all that dropout can do can be listed. Of the drawings only those are asked
+    that are right without dropout. Where none is, all that is asked is that x is left, or as many
+    norms of it as there are, whichever they are.
     """
     last = len(sublayers)
     x, memory = draw.normal(100, 6), draw.normal(100, 2, 6)
-    inputs = [x[:, None], memory][: last - 1]
+    inputs = [x[:, None], memory if right else memory[:, :1]][: last - 1]
     values = layers.layer(draw, SMALL, cross=last == 3)
-    for name, pre_norm in BOTH.items():
-        expected = x if pre_norm else _through(x, values, 1, last)
+    for name in right or BOTH:
+        left = _trained(student, values, BOTH[name], 1.0, inputs)
+        if not right and any(torch.allclose(left, each) for each in _norms_of(x, values, last)):
+            continue
+        expected = x if BOTH[name] else _through(x, values, 1, last)
         what = f"in training with dropout=1.0 all updates of the {name} layer should be dropped"
-        expect.close(_trained(student, values, pre_norm, 1.0, inputs), expected, what)
-        for number, sublayer in enumerate(sublayers, start=1):
-            loud = layers.silent(values, but=(sublayer,))
-            stream = x if pre_norm else _through(x, values, 1, number - 1)
-            asks = layers.normed(x, values, f"norm_{number}") if pre_norm else stream
-            heard = memory if sublayer == "cross_attention" else asks[:, None]
-            known = (loud, sublayer, stream, asks, heard)
-            outcomes, masks = layers.sublayer_outcomes(*known, SMALL[1], P)
-            outcomes = outcomes if pre_norm else _through(outcomes, values, number, last)
-            what = (
-                f"in training with dropout={P} the {name} layer does not drop what it should, "
-                f"where only its {sublayer} adds anything"
-            )
-            result = _trained(student, loud, pre_norm, P, inputs)
-            layers.one_of(result, outcomes, masks, P, what)
+        expect.close(left, expected, what)
+    for name in right:
+        for sublayer in sublayers:
+            if sublayer != "attention" or expect.stands(MASKS):
+                _drops_one(student, values, name, sublayers, sublayer, inputs)
+
+
+def _drops_one(student, values, name, sublayers, sublayer, inputs):
+    """Where this sublayer alone adds something."""
+    number, last, pre_norm = sublayers.index(sublayer) + 1, len(sublayers), BOTH[name]
+    x, loud = inputs[0][:, 0], layers.silent(values, but=(sublayer,))
+    stream = x if pre_norm else _through(x, values, 1, number - 1)
+    asks = layers.normed(x, values, f"norm_{number}") if pre_norm else stream
+    heard = inputs[1] if sublayer == "cross_attention" else asks[:, None]
+    known = (loud, sublayer, stream, asks, heard)
+    outcomes, masks = layers.sublayer_outcomes(*known, SMALL[1], P)
+    outcomes = outcomes if pre_norm else _through(outcomes, values, number, last)
+    what = (
+        f"in training with dropout={P} the {name} layer does not drop what it should, "
+        f"where only its {sublayer} adds anything"
+    )
+    result = _trained(student, loud, pre_norm, P, inputs)
+    layers.one_of(result, outcomes, masks, P, what)
+
+
+def _norms_of(x, values, last):
+    yield x
+    for numbers in itertools.product(range(1, last + 1), repeat=last):
+        each = x
+        for number in numbers:
+            each = layers.normed(each, values, f"norm_{number}")
+        yield each
 
 
 def _trained(student, values, pre_norm, dropout, inputs):
@@ -383,35 +533,50 @@ def _through(x, values, first, last):
         "None, or bool that broadcasts to (B, T_q, T_k): which of the source are real",
         "what the encoder made of the source; it is not normalised",
         "Each update is added to the stream",
-    )
+    ),
+    stages={"post-norm": 1, "pre-norm": 1, MASKS: 1, DROPOUT: 1},
 )
 def DecoderLayer(student, draw):  # noqa: N802
     """No future, then nn.TransformerDecoderLayer in both norms, T_q ≠ T_k, with both masks."""
     values = layers.layer(draw, SIZES, cross=True)
     x, memory = draw.normal(2, 5, 18), 1 + 2 * draw.normal(2, 7, 18)
-    causal = ~torch.ones(5, 5, dtype=torch.bool).tril()
+    oracles = {
+        name: layers.pytorch_layer(values, SIZES, cross=True, pre_norm=pre_norm)
+        for name, pre_norm in BOTH.items()
+    }
     for name, pre_norm in BOTH.items():
-        module = _built(student, values, pre_norm)
-        oracle = layers.pytorch_layer(values, SIZES, cross=True, pre_norm=pre_norm)
-        output = module(x, memory)
-        expect.shape(output, (2, 5, 18), axes="B, T_q, d_model")
-        _hides_the_future(module, draw, x, memory, output)
-        expected = oracle(x, memory, tgt_mask=causal)
-        what = f"the {name} layer differs from nn.TransformerDecoderLayer"
-        expect.close(output, expected, what)
-        _masked_decoder(module, draw, oracle, name)
-    fused = _built(student, values, True, fused=True)
-    _masked_decoder(fused, draw, oracle, "fused pre-norm")
-    _drops_updates(student, draw, ("attention", "cross_attention", "feed_forward"))
-    for name, pre_norm in BOTH.items():
-        module = _built(student, values, pre_norm)
-        oracle = layers.pytorch_layer(values, SIZES, cross=True, pre_norm=pre_norm)
-        _decodes_unusual_inputs(module, draw, oracle, name)
+        with expect.stage(name):
+            output = _built(student, values, pre_norm)(x, memory[:, :5])
+            expect.shape(output, (2, 5, 18), axes="B, T_q, d_model")
+            what = f"the {name} layer differs from nn.TransformerDecoderLayer"
+            _close_under_some_masks(output, oracles[name], x, memory[:, :5], what)
+    with expect.stage(MASKS):
+        for name in _right() or BOTH:
+            module = _built(student, values, BOTH[name])
+            source = memory if _right() else memory[:, :5]  # a mistaken call has a result
+            _hides_the_future(module, draw, x, source, module(x, source))
+            _obeys_its_masks(module, draw, name)
+        for name in _right():
+            module = _built(student, values, BOTH[name])
+            what = f"the {name} layer differs from nn.TransformerDecoderLayer"
+            expect.close(module(x, memory), oracles[name](x, memory, tgt_mask=~_causal(5)), what)
+            _masked_decoder(module, draw, oracles[name], name)
+        if expect.stands("pre-norm"):
+            fused = _built(student, values, True, fused=True)
+            _masked_decoder(fused, draw, oracles["pre-norm"], "fused pre-norm")
+    with expect.stage(DROPOUT):
+        _drops_in_training_only(student, values, x, memory[:, :5])
+        sublayers = ("attention", "cross_attention", "feed_forward")
+        _drops_updates(student, draw, sublayers, _right())
+    for name in _right() if expect.stands(MASKS) else ():
+        with expect.stage(name):
+            module = _built(student, values, BOTH[name])
+            _decodes_unusual_inputs(module, draw, oracles[name], name)
 
 
 def _decodes_unusual_inputs(module, draw, oracle, name):
     """Another memory layout, a large vector, one sentence, one word."""
-    causal = ~torch.ones(5, 5, dtype=torch.bool).tril()
+    causal = ~_causal(5)
     with expect.care():
         x, memory = draw.normal(2, 5, 18), draw.normal(2, 7, 18)
         expected = oracle(x, memory, tgt_mask=causal)
@@ -427,6 +592,40 @@ def _decodes_unusual_inputs(module, draw, oracle, name):
             expect.close(module(*ones), expected, what)
 
 
+def _close_under_some_masks(output, oracle, x, memory, what):
+    """The layer is right, or would be if target and source were masked as they should be."""
+    causal = _causal(5)
+    for target in (torch.ones_like(causal), causal, causal.tril(-1), causal.mT):
+        for source in (torch.ones_like(causal), causal):
+            # Where nothing may be attended to, PyTorch has NaN: that is at position 0.
+            expected = oracle(x, memory, tgt_mask=~target, memory_mask=~source)[:, 1:]
+            if torch.allclose(output[:, 1:].to(F64), expected, rtol=1e-4, atol=1e-6):
+                return
+    expect.close(output, oracle(x, memory, tgt_mask=~causal), what)
+
+
+def _obeys_its_masks(module, draw, name):
+    """What may not be attended to changes nothing, what may be changes something."""
+    x, memory, other = (draw.normal(2, 5, 18) for _ in range(3))
+    there = torch.ones(2, 5, dtype=torch.bool)
+    hole, end = torch.arange(5) != 1, torch.arange(5) < 3  # of the target, of the source
+    for what, target, source, lost in (
+        ("position 0 of the target", there, there, (torch.arange(5) == 0, None)),
+        ("position 0 of the source", there, there & end, (None, torch.arange(5) == 0)),
+        ("padding of the target", there & hole, there, (~hole, None)),
+        ("padding of the source", there, there & end, (None, ~end)),
+    ):
+        changed = [
+            each if places is None else torch.where(places[:, None], other, each)
+            for each, places in zip((x, memory), lost, strict=True)
+        ]
+        masks = target[:, None], source[:, None]
+        moved = (module(*changed, *masks) - module(x, memory, *masks))[:, 2:].abs().max() > 1e-5
+        is_real = not what.startswith("padding")
+        found = f"{what} changes " + ("nothing" if is_real else "what it should not")
+        expect.true(bool(moved) == is_real, f"{found} in the {name} layer, with both masks")
+
+
 def _hides_the_future(module, draw, x, memory, output):
     other = x.clone()
     other[:, 3:] = draw.normal(2, 2, 18)
@@ -437,7 +636,7 @@ def _hides_the_future(module, draw, x, memory, output):
 
 def _masked_decoder(module, draw, oracle, name, times=1):
     """First with as many keys as queries, so that mistaken masks have a result, then with more."""
-    causal = torch.ones(5, 5, dtype=torch.bool).tril()
+    causal = _causal(5)
     # A hole in the target: padding behind it would be hidden by the causal mask alone.
     target = torch.arange(5) != torch.tensor([1, 2])[:, None]  # (B, T_q)
     every = causal & target[:, None]  # (B, T_q, T_q)
@@ -516,22 +715,55 @@ def _sizes_of_a_layer(d_model, d_ff, cross=False):
         "the mean of all squared numbers that leave the last layer",
         "whether h is added to that: a residual connection",
     ),
+    stages={"the course without skip": 1, "the course with skip": 1, "the exact norms": 1},
 )
 def gradient_norms(student, draw):
-    """Two layers by hand, then against gradients worked out by the chain rule."""
-    one = torch.ones(1, 1, dtype=F64)
-    weights = torch.zeros(3, 1, 1, dtype=F64)
-    by_hand = student(one, weights, True)
-    x, weights = draw.normal(5, 6), draw.normal(3, 6, 6, scale=0.5)
-    found = [student(x, weights, skip) for skip in (False, True)]
-    expect.shape(by_hand, (3,), axes="n_layers")
-    what = "layers that add 0 should hand the gradient 2 · 1 on unchanged"
-    expect.close(by_hand, _tensor(2, 2, 2), what)
-    for skip, norms in zip((False, True), found, strict=True):
-        expected = _chain_rule(x, weights, skip)
-        expect.close(norms, expected, f"with skip={skip} the norms are wrong")
+    """Layers of a single number, but for a factor; then the gradients of the chain rule."""
+    for skip, name in COURSES.items():
+        with expect.stage(name):
+            _changes_over_the_layers(student, draw, skip)
+    right = [skip for skip, name in COURSES.items() if expect.stands(name)]
+    with expect.stage("the exact norms"):
+        x, weights = draw.normal(5, 6), draw.normal(1, 6, 6, scale=0.5)
+        for skip in right or (False,):
+            expected, what = _chain_rule(x, weights, skip), f"of one layer, with skip={skip}, "
+            expect.close(student(x, weights, skip), expected, what + "the norm is wrong")
+        if True in right:
+            by_hand = student(_tensor(1).view(1, 1), torch.zeros(3, 1, 1, dtype=F64), True)
+            expect.shape(by_hand, (3,), axes="n_layers")
+            what = "layers that add 0 should hand the gradient 2 · 1 on unchanged"
+            expect.close(by_hand, _tensor(2, 2, 2), what)
+        x, weights = draw.normal(5, 6), draw.normal(3, 6, 6, scale=0.5)
+        for skip in right:
+            expected = _chain_rule(x, weights, skip)
+            expect.close(
+                student(x, weights, skip), expected, f"with skip={skip} the norms are wrong"
+            )
+        if len(right) == 2:
+            _measures_with_care(student, draw, x, weights)
+
+
+def _changes_over_the_layers(student, draw, skip):
+    """Of layers of one number every loss has the same gradients, and a root, but for a factor.
+
+    With skip they add little, so that their tanh hardly bends.
+    """
+    x = draw.uniform(1, 1, low=0.5) * (1e-4 if skip else 1)
+    weights = draw.uniform(4, 1, 1, low=0.5, high=1.5)
+    found, expected = student(x, weights, skip), _chain_rule(x, weights, skip)
+    expect.tensor(found, (4,), axes="n_layers")
+    numbers = "numbers, one for each layer"
+    expect.true(found.numel() == 4, "the shape is wrong", expect.describe(found), f"4 {numbers}")
+    found, expected = (norms.flatten() / norms.flatten()[-1] for norms in (found, expected))
+    if not torch.allclose(found.to(F64), expected.square(), rtol=1e-3):
+        what = f"with skip={skip}, divided by that of the last layer, the norms are wrong"
+        expect.close(found.to(F64), expected, what, rtol=1e-3)
+
+
+def _measures_with_care(student, draw, x, weights):
     with expect.care():
         norms = student(draw.strided(x), draw.strided(weights), skip=True)
+        expected = _chain_rule(x, weights, True)
         expect.close(norms, expected, "another memory layout gives other norms")
     for B, n_layers in ((1, 2), (7, 1)):
         with expect.care():

@@ -120,34 +120,120 @@ def break_ngram_matches(student, draw):
         "the first such precision counts as 1 / (2 · totals)",
         "Without any match, or without n-grams of some order, BLEU is 0",
         "if all are empty, c is 0 too",
-    )
+    ),
+    stages={
+        "precisions and their mean": 1,
+        "brevity": 1,
+        "smoothing and the two cases of 0": 1,
+    },
 )
 def bleu(student, draw):
-    """Worked by hand, then sacrebleu on random corpora, then its edge cases."""
-    matches, totals = torch.tensor([[3, 2, 1, 1], [4, 2, 2, 1]]), torch.tensor([[5, 4, 3, 2]] * 2)
-    got = _one(student(matches, totals, torch.tensor([5, 5]), torch.tensor([6, 3])))
-    expected = 100 * (7 / 10 * 4 / 8 * 3 / 6 * 2 / 4) ** 0.25
-    what = "for precisions of 7/10, 4/8, 3/6 and 2/4 and hypotheses that are long enough"
-    expect.close(got, expected, f"{what} it is wrong", **NEAR)
-    got = _one(student(matches, totals, torch.tensor([5, 5]), torch.tensor([6, 9])))
-    what = "for the same precisions, 10 tokens in the hypotheses and 15 in the references"
-    expect.close(got, expected * math.exp(1 - 15 / 10), f"{what} it is wrong", **NEAR)
+    """Each part where the others are 1; worked by hand, then sacrebleu on random corpora."""
+    top = _averages_precisions(student, draw)
+    _is_brief(student, top)
+    _smooths(student, top)
+    parts = "precisions and their mean", "brevity"
+    with expect.stage("brevity"):
+        if expect.stands(parts[0]):
+            _does_both(student, draw)
+    with expect.stage("smoothing and the two cases of 0"):
+        if all(map(expect.stands, parts)):
+            _does_all(student)
+
+
+def _averages_precisions(student, draw):
+    """As many tokens as in the references. Returns the answer's score of a perfect translation."""
+    top = 100.0
+    with expect.stage("precisions and their mean"):
+        whole = torch.tensor([[6, 5, 4, 3]])
+        got = _one(student(whole, whole, torch.tensor([6]), torch.tensor([6])))
+        if isinstance(got, int | float) and 0 < got < math.inf:
+            top = got  # whoever forgets the 100 loses this stage alone
+        expect.close(got, 100.0, "a perfect translation should get 100", **NEAR)
+        matches = torch.tensor([[3, 2, 1, 1], [4, 2, 2, 1]])
+        totals = torch.tensor([[5, 4, 3, 2]] * 2)
+        got = _one(student(matches, totals, torch.tensor([5, 5]), torch.tensor([5, 5])))
+        expected = 100 * (7 / 10 * 4 / 8 * 3 / 6 * 2 / 4) ** 0.25
+        what = "for precisions of 7/10, 4/8, 3/6 and 2/4 and hypotheses that are long enough"
+        expect.close(got, expected, f"{what} it is wrong", **NEAR)
+        for n in (3, 8):
+            pairs = _corpus(draw, n, alike=True)
+            statistics = [draw.strided(one) for one in _statistics(pairs)]
+            what = f"for a corpus of {n + 1} sentences as long as theirs it differs from sacrebleu"
+            expect.close(_one(student(*statistics)), _score(pairs), what, **NEAR)
+    return top
+
+
+def _corpus(draw, n, alike=False):
+    """Random pairs; with ``alike`` a hypothesis is as long as its reference."""
+    pairs = [(_sentence(draw, 6, 15), _sentence(draw, 6, 15)) for _ in range(n)]
+    if alike:
+        pairs = [(one, [draw.choice("abcd") for _ in one]) for one, _ in pairs]
+    return [*pairs, (list("abcabdc"), list("abcabdd"))]  # so that all orders match somewhere
+
+
+def _is_brief(student, top):
+    """One sentence of which all n-grams match: brevity alone is left, whatever mean is taken."""
     whole = torch.tensor([[6, 5, 4, 3]])
-    got = _one(student(whole, whole, torch.tensor([6]), torch.tensor([6])))
-    expect.close(got, 100.0, "a perfect translation should get 100", **NEAR)
+    with expect.stage("brevity"):
+        for r, share in ((9, math.exp(1 - 9 / 6)), (4, 1.0)):
+            got = _one(student(whole, whole, torch.tensor([6]), torch.tensor([r])))
+            what = f"where all n-grams match, with 6 tokens and {r} in the reference, it is wrong"
+            expect.close(got, top * share, what, **NEAR)
+
+
+def _smooths(student, top):
+    """Precisions that are all the same once they are smoothed, and the cases of 0."""
+    with expect.stage("smoothing and the two cases of 0"):
+        for first, others, share in (("abcx", ["ef"], 1 / 2), ("abxy", ["ef", "g", "h"], 1 / 4)):
+            pairs = [("abcd", first), *((one, "z" * len(one)) for one in others)]
+            statistics = _statistics([tuple(map(list, pair)) for pair in pairs])
+            sums = [one.sum(0).tolist() for one in statistics[:2]]
+            what = "for matches of {} and totals of {} it is wrong".format(*sums)
+            expect.close(_one(student(*statistics)), top * share, what, **NEAR)
+        edges = {
+            "where no n-gram matches": [(list("vwxyz"), list("abcde"))],
+            "where all hypotheses are empty": [([], list("abcd")), ([], list("ab"))],
+            "where no hypothesis has four tokens": [(list("abc"),) * 2, (list("ab"),) * 2],
+        }
+        _compare_edges(student, edges)
+
+
+def _does_both(student, draw):
+    """Precisions and brevity together."""
+    matches, totals = torch.tensor([[3, 2, 1, 1], [4, 2, 2, 1]]), torch.tensor([[5, 4, 3, 2]] * 2)
+    mean = 100 * (7 / 10 * 4 / 8 * 3 / 6 * 2 / 4) ** 0.25
+    got = _one(student(matches, totals, torch.tensor([5, 5]), torch.tensor([6, 3])))
+    what = "for precisions of 7/10, 4/8, 3/6 and 2/4, 10 tokens in the hypotheses and"
+    expect.close(got, mean, f"{what} 9 in the references it is wrong", **NEAR)
+    got = _one(student(matches, totals, torch.tensor([5, 5]), torch.tensor([6, 9])))
+    expected = mean * math.exp(1 - 15 / 10)
+    expect.close(got, expected, f"{what} 15 in the references it is wrong", **NEAR)
     for n in (3, 8):
-        pairs = [(_sentence(draw, 6, 15), _sentence(draw, 6, 15)) for _ in range(n)]
-        pairs.append((list("abcabdc"), list("abcabdd")))  # so that all orders match somewhere
+        pairs = _corpus(draw, n)
         statistics = [draw.strided(one) for one in _statistics(pairs)]
         what = f"for a corpus of {n + 1} random sentences it differs from sacrebleu"
         expect.close(_one(student(*statistics)), _score(pairs), what, **NEAR)
+
+
+def _does_all(student):
+    """Smoothing beside other precisions, and under brevity."""
     edges = {
         "where no 4-gram matches": [(list("abcxabd"), list("abcabd"))],
         "where no 3-gram and no 4-gram matches": [(list("abxcd"), list("abcde"))],
-        "where no n-gram matches": [(list("vwxyz"), list("abcde"))],
-        "where all hypotheses are empty": [([], list("abcd")), ([], list("ab"))],
-        "where no hypothesis has four tokens": [(list("abc"),) * 2, (list("ab"),) * 2],
     }
+    _compare_edges(student, edges)
+    with expect.care():
+        beside = {
+            "where an empty hypothesis stands beside others": [
+                ([], list("abc")),
+                (list("abcd"),) * 2,
+            ]
+        }
+        _compare_edges(student, beside)
+
+
+def _compare_edges(student, edges):
     for what, pairs in edges.items():
         expect.close(
             _one(student(*_statistics(pairs))),
@@ -155,10 +241,6 @@ def bleu(student, draw):
             f"{what} it differs from sacrebleu",
             **NEAR,
         )
-    pairs = [([], list("abc")), (list("abcd"),) * 2]
-    what = "where an empty hypothesis stands beside others it differs from sacrebleu"
-    with expect.care():
-        expect.close(_one(student(*_statistics(pairs))), _score(pairs), what, **NEAR)
 
 
 def _numbers(result):

@@ -18,6 +18,7 @@ def _inside(lengths, T_k):
     "bidirectional_annotations",
     hint="The second half is in the order in which it was read: the last token's state comes "
     "first. Bring it back into the order of x.",
+    earns=("the forward half",),
 )
 def does_not_turn_back(x, lengths, forward, backward):
     return torch.cat([run_gru(x, **forward), run_gru(reverse_source(x, lengths), **backward)], 2)
@@ -26,6 +27,7 @@ def does_not_turn_back(x, lengths, forward, backward):
 @mistake(
     "bidirectional_annotations",
     hint="The backward GRU begins in the padding. It should begin at the last true token.",
+    earns=("the forward half", "the backward half without padding"),
 )
 def reads_back_from_the_padding(x, lengths, forward, backward):
     return torch.cat([run_gru(x, **forward), run_gru(x.flip(1), **backward).flip(1)], 2)
@@ -51,6 +53,7 @@ def adds_the_readings(x, lengths, forward, backward):
 @mistake(
     "bidirectional_annotations",
     hint="The halves have changed places: first the forward GRU, then the backward GRU.",
+    earns=("the backward half without padding", "the backward half with padding"),
 )
 def swaps_the_halves(x, lengths, forward, backward):
     after = reverse_source(run_gru(reverse_source(x, lengths), **backward), lengths)
@@ -60,6 +63,7 @@ def swaps_the_halves(x, lengths, forward, backward):
 @mistake(
     "bidirectional_annotations",
     hint="Both directions use the weights of the forward GRU. Each has its own.",
+    earns=("the forward half",),
 )
 def shares_the_weights(x, lengths, forward, backward):
     after = reverse_source(run_gru(reverse_source(x, lengths), **forward), lengths)
@@ -79,6 +83,7 @@ def turns_only_the_states(x, lengths, forward, backward):
     "bidirectional_annotations",
     hint="The states of the backward GRU are flipped together with the padding. Reverse them "
     "within the true lengths, as you did with x.",
+    earns=("the forward half", "the backward half without padding"),
 )
 def turns_back_with_the_padding(x, lengths, forward, backward):
     after = run_gru(reverse_source(x, lengths), **backward).flip(1)
@@ -88,6 +93,7 @@ def turns_back_with_the_padding(x, lengths, forward, backward):
 @mistake(
     "bidirectional_annotations",
     hint="One GRU's states follow the other's in time. Put them side by side, along the last axis.",
+    earns=("the backward half without padding", "the backward half with padding"),
 )
 def joins_along_the_steps(x, lengths, forward, backward):
     after = reverse_source(run_gru(reverse_source(x, lengths), **backward), lengths)
@@ -142,6 +148,7 @@ def _pairs(q, k, W_q, W_k):
 @mistake(
     "additive_scores",
     hint="W_q and W_k have changed places: W_q belongs to the queries.",
+    earns=("all pairs in their place",),
 )
 def swaps_the_matrices(q, k, W_q, W_k, v):
     return torch.tanh(_pairs(q, k, W_k, W_q)) @ v
@@ -160,6 +167,7 @@ def takes_tanh_after_the_product(q, k, W_q, W_k, v):
     "additive_scores",
     hint="There is no tanh. Without it the score is a part from the query plus a part from the "
     "key, and the softmax over keys cancels the query.",
+    earns=("all pairs in their place",),
 )
 def leaves_out_tanh(q, k, W_q, W_k, v):
     return _pairs(q, k, W_q, W_k) @ v
@@ -168,6 +176,7 @@ def leaves_out_tanh(q, k, W_q, W_k, v):
 @mistake(
     "additive_scores",
     hint="Queries and keys are squashed one by one, then added. The tanh takes their sum.",
+    earns=("all pairs in their place",),
 )
 def squashes_before_adding(q, k, W_q, W_k, v):
     return (torch.tanh(q @ W_q.T)[:, :, None] + torch.tanh(k @ W_k.T)[:, None]) @ v
@@ -183,7 +192,18 @@ def multiplies(q, k, W_q, W_k, v):
 
 @mistake(
     "additive_scores",
+    hint="Query 0 is paired with key 0 only, query 1 with key 1 only, and so on. For all pairs, "
+    "give queries and keys an axis of their own before adding.",
+    earns=("the formula",),
+)
+def pairs_one_to_one(q, k, W_q, W_k, v):
+    return torch.tanh(q @ W_q.T + k @ W_k.T) @ v
+
+
+@mistake(
+    "additive_scores",
     hint="The keys run down and the queries across. Which of the two gets the axis at dim 1?",
+    earns=("the formula",),
 )
 def keys_run_down(q, k, W_q, W_k, v):
     return (torch.tanh(_pairs(q, k, W_q, W_k)) @ v).transpose(1, 2)
@@ -523,6 +543,7 @@ def _attend(query, annotations, lengths, weights):
     "attention_decoder_step",
     hint="The query is the state after the step. Here the decoder looks back before it reads: the "
     "query is the state that came in.",
+    earns=("the context", "the new state and the logits"),
 )
 def asks_with_the_new_state(tokens, state, annotations, lengths, weights):
     _, context = _attend(state, annotations, lengths, weights)
@@ -545,13 +566,18 @@ def steps_before_it_looks(tokens, state, annotations, lengths, weights):
 @mistake(
     "attention_decoder_step",
     hint="The attention weights come first. The order is logits, the new state, attention weights.",
+    earns=("the context",),
 )
 def returns_the_weights_first(tokens, state, annotations, lengths, weights):
     attention, context = _attend(state, annotations, lengths, weights)
     return attention, *decoder_step(tokens, state, context, weights)
 
 
-@mistake("attention_decoder_step", hint="Padding is attended to: the lengths have no effect.")
+@mistake(
+    "attention_decoder_step",
+    hint="Padding is attended to: the lengths have no effect.",
+    earns=("the context", "the new state and the logits"),
+)
 def attends_to_all(tokens, state, annotations, lengths, weights):
     everything = torch.full_like(lengths, annotations.shape[1])
     attention, context = _attend(state, annotations, everything, weights)
@@ -562,6 +588,7 @@ def attends_to_all(tokens, state, annotations, lengths, weights):
     "attention_decoder_step",
     hint="The attention weights are right, but the decoder gets the plain average of the "
     "annotations. Weigh them.",
+    earns=("the attention weights", "the new state and the logits"),
 )
 def averages_without_weights(tokens, state, annotations, lengths, weights):
     attention, _ = _attend(state, annotations, lengths, weights)
@@ -583,6 +610,7 @@ def takes_the_best_annotation(tokens, state, annotations, lengths, weights):
 @mistake(
     "attention_decoder_step",
     hint="W_q and W_k have changed places: W_q takes the state, W_k the annotations.",
+    earns=("the new state and the logits",),
 )
 def swaps_query_and_key(tokens, state, annotations, lengths, weights):
     swapped = weights | {"W_q": weights["W_k"], "W_k": weights["W_q"]}
@@ -593,6 +621,7 @@ def swaps_query_and_key(tokens, state, annotations, lengths, weights):
 @mistake(
     "attention_decoder_step",
     hint="The state that comes back is the one that went in. The next step needs the new one.",
+    earns=("the attention weights", "the context"),
 )
 def returns_the_old_state(tokens, state, annotations, lengths, weights):
     attention, context = _attend(state, annotations, lengths, weights)
@@ -626,6 +655,7 @@ def shares_among_the_batch(tokens, state, annotations, lengths, weights):
 @mistake(
     "attention_decoder_step",
     hint="Logits and state have changed places: logits, the new state, attention weights.",
+    earns=("the attention weights", "the context"),
 )
 def swaps_logits_and_state(tokens, state, annotations, lengths, weights):
     attention, context = _attend(state, annotations, lengths, weights)
@@ -635,6 +665,7 @@ def swaps_logits_and_state(tokens, state, annotations, lengths, weights):
 @mistake(
     "attention_decoder_step",
     hint="decoder_step's pair came back as one thing. Unpack it: three results side by side.",
+    earns=("the attention weights", "the context"),
 )
 def returns_a_pair_in_a_pair(tokens, state, annotations, lengths, weights):
     attention, context = _attend(state, annotations, lengths, weights)

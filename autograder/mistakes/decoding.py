@@ -728,6 +728,10 @@ def _drop(logits, order, dropped):
     "top_p_filter",
     hint="The token that reaches p is dropped. Together the kept tokens should have at least p, so "
     "it belongs to them.",
+    earns=(
+        "scores in any order",
+        "where p is reached exactly",
+    ),
 )
 def drops_the_token_that_crosses(logits, p):
     _, sums, order = _sorted(logits)
@@ -738,6 +742,7 @@ def drops_the_token_that_crosses(logits, p):
     "top_p_filter",
     hint="The token that reaches p is dropped. Together the kept tokens should have at least p, so "
     "it belongs to them.",
+    earns=("scores in any order",),
 )
 def drops_the_token_that_reaches(logits, p):
     _, sums, order = _sorted(logits)
@@ -767,6 +772,7 @@ def keeps_the_first_in_any_case(logits, p):
 @mistake(
     "top_p_filter",
     hint="One token too many is kept: stop with the first that makes the sum reach p.",
+    earns=("scores in any order",),
 )
 def keeps_one_more(logits, p):
     probabilities, sums, order = _sorted(logits)
@@ -778,6 +784,10 @@ def keeps_one_more(logits, p):
     "top_p_filter",
     hint="The mask is in the order of the probabilities, the scores in the order of the ids: the "
     "wrong tokens are dropped. Bring the mask back.",
+    earns=(
+        "scores from large to small",
+        "where p is reached exactly",
+    ),
 )
 def forgets_to_unsort(logits, p):
     probabilities, sums, _ = _sorted(logits)
@@ -864,6 +874,10 @@ def random_scores():
     "top_p_filter",
     hint="Where the sum is exactly p, one token more is kept. Reached is reached: a token "
     "that finds p before it is not needed.",
+    earns=(
+        "scores from large to small",
+        "scores in any order",
+    ),
 )
 def waits_until_p_is_exceeded(logits, p):
     probabilities, sums, order = _sorted(logits)
@@ -894,6 +908,10 @@ def returns_sorted_scores(logits, p):
 @mistake(
     "top_p_filter",
     hint="The probabilities are added in the order of the ids. Begin with the most probable token.",
+    earns=(
+        "scores from large to small",
+        "where p is reached exactly",
+    ),
 )
 def adds_in_the_order_of_ids(logits, p):
     probabilities = logits.softmax(1)
@@ -974,6 +992,10 @@ def does_not_renormalise(logits, p):
     "top_p_filter",
     hint="What is kept comes back as probabilities. Scores go in, and scores come out: as they "
     "were, or -inf.",
+    earns=(
+        "scores in any order",
+        "where p is reached exactly",
+    ),
 )
 def keeps_probabilities(logits, p):
     probabilities, sums, order = _sorted(logits)
@@ -1057,6 +1079,11 @@ def _best(totals, K, V):
     "beam_step",
     hint="Finished beams are extended: they go on with tokens after their EOS. They only add PAD, "
     "and keep their score.",
+    earns=(
+        "the new scores",
+        "origins and tokens",
+        "several sources",
+    ),
 )
 def extends_finished_beams(scores, log_probs, finished):
     return _best(scores[..., None] + log_probs, *log_probs.shape[1:])
@@ -1066,6 +1093,11 @@ def extends_finished_beams(scores, log_probs, finished):
     "beam_step",
     hint="A finished beam disappears: all its continuations have the score -inf. One, with PAD, "
     "should be free, so that it stays in the race.",
+    earns=(
+        "the new scores",
+        "origins and tokens",
+        "several sources",
+    ),
 )
 def loses_finished_beams(scores, log_probs, finished):
     totals = scores[..., None] + log_probs.masked_fill(finished[..., None], -math.inf)
@@ -1160,7 +1192,15 @@ def lets_every_beam_live_in_its_place(scores, log_probs, finished):
     return values, torch.arange(scores.shape[1]).expand_as(tokens), tokens
 
 
-@mistake("beam_step", hint="These are the K best, but not with the best first.")
+@mistake(
+    "beam_step",
+    hint="These are the K best, but not with the best first.",
+    earns=(
+        "origins and tokens",
+        "several sources",
+        "finished beams",
+    ),
+)
 def forgets_to_rank(scores, log_probs, finished):
     K, V = log_probs.shape[1:]
     totals = (scores[..., None] + _ended(log_probs, finished)).flatten(1)
@@ -1172,6 +1212,11 @@ def forgets_to_rank(scores, log_probs, finished):
     "beam_step",
     hint="Origin and token are exchanged: in K rows of V the place p stands in row p // V, at p % "
     "V.",
+    earns=(
+        "the new scores",
+        "several sources",
+        "finished beams",
+    ),
 )
 def exchanges_origin_and_token(scores, log_probs, finished):
     values, origin, tokens = _best(
@@ -1183,6 +1228,11 @@ def exchanges_origin_and_token(scores, log_probs, finished):
 @mistake(
     "beam_step",
     hint="The place among all candidates is divided by K. A row has V candidates.",
+    earns=(
+        "the new scores",
+        "several sources",
+        "finished beams",
+    ),
 )
 def divides_by_the_beams(scores, log_probs, finished):
     K = scores.shape[1]
@@ -1241,6 +1291,11 @@ def shares_the_batch_out(scores, log_probs, finished):
 @mistake(
     "beam_step",
     hint="The beams of all sources are numbered through, and compete. Each source has its own K.",
+    earns=(
+        "the new scores",
+        "origins and tokens",
+        "finished beams",
+    ),
 )
 def numbers_all_beams_through(scores, log_probs, finished):
     B, K, V = log_probs.shape
@@ -1282,6 +1337,11 @@ def flattens_token_by_token(scores, log_probs, finished):
     "beam_step",
     hint="The scores that come back are the old ones of the beams that are kept. They lack the "
     "token that was added.",
+    earns=(
+        "origins and tokens",
+        "several sources",
+        "finished beams",
+    ),
 )
 def returns_the_scores_before(scores, log_probs, finished):
     totals = scores[..., None] + _ended(log_probs, finished, PAD)
@@ -1542,6 +1602,7 @@ class JoinsBatches(_Cached):
 @mistake(
     "CachedAttention",
     hint="Each position sees only itself: no value of a position before it comes in.",
+    earns=("the first position",),
 )
 class RemembersNothing(_Cached):
     def remember(self, k, v):
@@ -1552,6 +1613,7 @@ class RemembersNothing(_Cached):
     "CachedAttention",
     hint="Only the last position is remembered. What is kept should be all keys so far, the new "
     "one among them.",
+    earns=("the first position",),
 )
 class RemembersTheLast(_Cached):
     def remember(self, k, v):
@@ -1623,6 +1685,10 @@ class LeavesItselfOut(_Cached):
     "CachedAttention",
     hint="The inputs are remembered and projected again at every call. That gives the same numbers "
     "and saves nothing: remember keys and values.",
+    earns=(
+        "the first position",
+        "all further positions",
+    ),
 )
 class RemembersInputs(_Cached):
     def forward(self, x):
@@ -1652,7 +1718,14 @@ class ExchangesKeysAndValues(_Cached):
         return F.scaled_dot_product_attention(q, v, k)
 
 
-@mistake("CachedAttention", hint="The scores are not divided by √d_head.")
+@mistake(
+    "CachedAttention",
+    hint="The scores are not divided by √d_head.",
+    earns=(
+        "the first position",
+        "keys and values are remembered",
+    ),
+)
 class ForgetsTheScale(_Cached):
     def attend(self, q, k, v):
         return F.scaled_dot_product_attention(q, k, v, scale=1.0)
@@ -1682,6 +1755,10 @@ class TakesItselfForTheFirst(_Cached):
     "CachedAttention",
     hint="All features are compared at once, as if there were a single head. Split queries, keys "
     "and values into heads, and merge them afterwards.",
+    earns=(
+        "the first position",
+        "keys and values are remembered",
+    ),
 )
 class HasOneHead(_Cached):
     def attend(self, q, k, v):
@@ -1724,7 +1801,14 @@ class MasksWithASquare(_Cached):
         return masked_attention(q, k, v, torch.ones(T, T, dtype=torch.bool).tril())
 
 
-@mistake("CachedAttention", hint="The last projection, W_o, is missing.")
+@mistake(
+    "CachedAttention",
+    hint="The last projection, W_o, is missing.",
+    earns=(
+        "all further positions",
+        "keys and values are remembered",
+    ),
+)
 class ForgetsTheOutput(_Cached):
     def out(self, x):
         return x

@@ -63,6 +63,7 @@ def shrinks_only_the_total(context, total, maximum, scores, v):
     "online_softmax",
     hint="Only the context shrinks with the new maximum. The total is a sum of the same powers, so "
     "it must shrink, too.",
+    earns=("the gradients",),
 )
 def shrinks_only_the_context(context, total, maximum, scores, v):
     right = _merge(context, total, maximum, scores, v)
@@ -74,6 +75,7 @@ def shrinks_only_the_context(context, total, maximum, scores, v):
     "online_softmax",
     hint="NaN where a query has seen nothing but -inf: -inf - (-inf) is NaN. While the maximum is "
     "-inf, subtract some finite number instead.",
+    earns=("with all keys visible",),
 )
 def is_not_a_number(context, total, maximum, scores, v):
     return _merge(context, total, maximum, scores, v, guard=False)
@@ -177,6 +179,7 @@ def forgets_what_came_before(context, total, maximum, scores, v):
 @mistake(
     "online_softmax",
     hint="The total counts the mean of the powers of this block, not their sum.",
+    earns=("the gradients",),
 )
 def averages_the_powers(context, total, maximum, scores, v):
     new, _, largest = _merge(context, total, maximum, scores, v)
@@ -215,7 +218,14 @@ def keeps_a_zero_for_the_maximum(context, total, maximum, scores, v):
     return context, total, maximum.masked_fill(maximum == -INF, 0.0)
 
 
-@mistake("online_softmax", hint=STANDS_IN)
+@mistake(
+    "online_softmax",
+    hint=STANDS_IN,
+    earns=(
+        "with all keys visible",
+        "the gradients",
+    ),
+)
 def keeps_a_low_maximum(context, total, maximum, scores, v):
     context, total, maximum = _merge(context, total, maximum, scores, v)
     return context, total, maximum.clamp(min=-1e9)
@@ -233,7 +243,11 @@ HIDDEN_IS_LOW = (
 )
 
 
-@mistake("online_softmax", hint=HIDDEN_IS_LOW)
+@mistake(
+    "online_softmax",
+    hint=HIDDEN_IS_LOW,
+    earns=("with all keys visible",),
+)
 def takes_a_low_score_for_hidden(context, total, maximum, scores, v):
     return _merge(context, total, maximum, scores.masked_fill(scores == -INF, -1e9), v)
 
@@ -250,7 +264,14 @@ CUT_FROM_BELOW = (
 )
 
 
-@mistake("online_softmax", hint=CUT_FROM_BELOW)
+@mistake(
+    "online_softmax",
+    hint=CUT_FROM_BELOW,
+    earns=(
+        "with all keys visible",
+        "the gradients",
+    ),
+)
 def cuts_the_maximum_at_ten_thousand(context, total, maximum, scores, v):
     return _merge(context, total, maximum, scores, v, largest=lambda m, new, s: new.clamp(min=-1e4))
 
@@ -282,6 +303,10 @@ def keeps_the_total_above_zero(context, total, maximum, scores, v):
     hint="The sums are right, but their gradients are NaN where a query has seen nothing: NaN is "
     "made on the way and replaced afterwards, which does not help the way back. Avoid it: while "
     "the maximum is -inf, subtract some finite number.",
+    earns=(
+        "with all keys visible",
+        "with hidden keys",
+    ),
 )
 def repairs_the_nan(context, total, maximum, scores, v):
     new = torch.maximum(maximum, scores.amax(-1))
@@ -294,6 +319,10 @@ def repairs_the_nan(context, total, maximum, scores, v):
 @mistake(
     "online_softmax",
     hint="No gradient flows through: somewhere the result is cut off from scores and values.",
+    earns=(
+        "with all keys visible",
+        "with hidden keys",
+    ),
 )
 def detaches_the_sums(context, total, maximum, scores, v):
     return tuple(x.detach() for x in _merge(context, total, maximum, scores, v))
@@ -420,6 +449,7 @@ def _right(context, lse, scores, v):
     "flash_attention",
     hint="Each tile has a softmax of its own and the results are added up: the weights of a query "
     "sum to the number of its tiles. What came before must shrink when more is seen.",
+    earns=("lse",),
 )
 def adds_up_softmaxes(q, k, v, block, causal=False):
     def merge(context, lse, scores, v):
@@ -484,6 +514,11 @@ def stays_on_the_diagonal(q, k, v, block, causal=False):
 @mistake(
     "flash_attention",
     hint="`causal` is not used: queries see what comes after them. tile_scores takes it.",
+    earns=(
+        "the context",
+        "with shorter last tiles and large scores",
+        "lse",
+    ),
 )
 def ignores_causal(q, k, v, block, causal=False):
     return _finish(_scores(q, k), v)
@@ -493,6 +528,11 @@ def ignores_causal(q, k, v, block, causal=False):
     "flash_attention",
     hint="Within each tile the mask begins anew, as if every tile began at position 0. It depends "
     "on the positions in the whole sequence: i and j.",
+    earns=(
+        "the context",
+        "with shorter last tiles and large scores",
+        "lse",
+    ),
 )
 def masks_each_tile_anew(q, k, v, block, causal=False):
     def tile(q, k, i, j, block, causal):
@@ -541,7 +581,15 @@ SHORT_LAST = (
 )
 
 
-@mistake("flash_attention", hint=SHORT_LAST)
+@mistake(
+    "flash_attention",
+    hint=SHORT_LAST,
+    earns=(
+        "the context",
+        "lse",
+        "with causal=True",
+    ),
+)
 def drops_the_rest(q, k, v, block, causal=False):
     T_q, T_k = q.shape[-2] // block * block, k.shape[-2] // block * block
     if not T_q or not T_k:
@@ -553,6 +601,11 @@ def drops_the_rest(q, k, v, block, causal=False):
 @mistake(
     "flash_attention",
     hint="lse is the sum of the exponentials. Asked for is its logarithm, which does not overflow.",
+    earns=(
+        "the context",
+        "with shorter last tiles and large scores",
+        "with causal=True",
+    ),
 )
 def returns_the_sum(q, k, v, block, causal=False):
     context, lse = _finish(_scores(q, k, causal), v)
@@ -562,13 +615,26 @@ def returns_the_sum(q, k, v, block, causal=False):
 @mistake(
     "flash_attention",
     hint="lse is the largest score. Asked for is the logarithm of the sum of all exponentials.",
+    earns=(
+        "the context",
+        "with shorter last tiles and large scores",
+        "with causal=True",
+    ),
 )
 def returns_the_maximum(q, k, v, block, causal=False):
     scores = _scores(q, k, causal)
     return _finish(scores, v)[0], scores.amax(-1)
 
 
-@mistake("flash_attention", hint="The context alone is returned. lse belongs to it.")
+@mistake(
+    "flash_attention",
+    hint="The context alone is returned. lse belongs to it.",
+    earns=(
+        "the context",
+        "with shorter last tiles and large scores",
+        "with causal=True",
+    ),
+)
 def forgets_lse(q, k, v, block, causal=False):
     return _finish(_scores(q, k, causal), v)[0]
 
@@ -582,6 +648,11 @@ def exchanges_the_pair(q, k, v, block, causal=False):
     "flash_attention",
     hint="exp is taken of the scores as they are, which overflows for large ones. logsumexp and "
     "logaddexp subtract the maximum first.",
+    earns=(
+        "the context",
+        "lse",
+        "with causal=True",
+    ),
 )
 def overflows(q, k, v, block, causal=False):
     powers = torch.exp(_scores(q, k, causal))
@@ -725,13 +796,46 @@ def takes_each_tiles_maximum(q, k, v, block, causal=False):
     return _join(_by_maximum(q, k, v, block, causal, -INF, lambda old, new: new))
 
 
-@mistake(
-    "flash_attention",
-    hint="The maximum begins at 0. Where all scores are far below 0, all powers vanish: begin at "
-    "-inf.",
+BEGINS_FINITE = (
+    "The maximum begins at a finite number, such as 0. Where all scores are far below it, all "
+    "powers vanish: begin at -inf."
 )
+
+
+@mistake("flash_attention", hint=BEGINS_FINITE)
 def begins_at_zero(q, k, v, block, causal=False):
     return _join(_by_maximum(q, k, v, block, causal, 0.0, torch.maximum))
+
+
+@mistake(
+    "flash_attention",
+    hint=BEGINS_FINITE,
+    earns=(
+        "the context",
+        "lse",
+        "with causal=True",
+    ),
+)
+def begins_at_minus_a_hundred(q, k, v, block, causal=False):
+    return _join(_by_maximum(q, k, v, block, causal, -100.0, torch.maximum))
+
+
+@mistake(
+    "flash_attention",
+    hint="With causal, what is hidden gets a finite score, not -inf. Where all that a query sees "
+    "scores lower still, the weight goes to what is hidden: only -inf is below every score.",
+    earns=(
+        "the context",
+        "with shorter last tiles and large scores",
+        "lse",
+    ),
+)
+def hides_with_a_hundred(q, k, v, block, causal=False):
+    def tile(q, k, i, j, block, causal):
+        scores = _tile(q, k, i, j, block, causal)
+        return scores.masked_fill(scores == -INF, -100.0)
+
+    return _in_tiles(q, k, v, block, causal, _right, tile)
 
 
 @mistake(
@@ -1077,6 +1181,7 @@ def _back(q, k, v, context, lse, grad_context, scale=None, shared=None, weigh=No
     "flash_attention_backward",
     hint="The softmax is forgotten on the way back: from the gradient of each weight, what the "
     "row's weights share is subtracted, (context · grad_context) summed over the features.",
+    earns=("grad_v",),
 )
 def subtracts_nothing_shared(q, k, v, context, lse, grad_context, block):
     return _back(q, k, v, context, lse, grad_context, shared=torch.zeros_like(lse)[..., None])
@@ -1103,6 +1208,7 @@ def averages_what_is_shared(q, k, v, context, lse, grad_context, block):
 @mistake(
     "flash_attention_backward",
     hint="The gradients of q and k are not divided by √d_k. The scores were.",
+    earns=("grad_v",),
 )
 def forgets_the_scale_of_gradients(q, k, v, context, lse, grad_context, block):
     return _back(q, k, v, context, lse, grad_context, scale=1.0)
@@ -1150,6 +1256,7 @@ def returns_them_backwards(q, k, v, context, lse, grad_context, block):
     "flash_attention_backward",
     hint="In the gradients of k and v only the last block of queries is left: each tile overwrites "
     "what was there. Every block of queries adds its part: +=.",
+    earns=("grad_q",),
 )
 def overwrites_k_and_v(q, k, v, context, lse, grad_context, block):
     last = slice((q.shape[-2] - 1) // block * block, None)
@@ -1162,6 +1269,10 @@ def overwrites_k_and_v(q, k, v, context, lse, grad_context, block):
     "flash_attention_backward",
     hint="In the gradient of q only the last block of keys is left: each tile overwrites what was "
     "there. Every block of keys adds its part: +=.",
+    earns=(
+        "grad_v",
+        "grad_k",
+    ),
 )
 def overwrites_q(q, k, v, context, lse, grad_context, block):
     last = slice((k.shape[-2] - 1) // block * block, None)
@@ -1174,6 +1285,10 @@ def overwrites_q(q, k, v, context, lse, grad_context, block):
     "flash_attention_backward",
     hint="grad_v is multiplied by the values. It is the weights, transposed, times grad_context, "
     "and no more.",
+    earns=(
+        "grad_k",
+        "grad_q",
+    ),
 )
 def sends_the_context_to_v(q, k, v, context, lse, grad_context, block):
     grad_q, grad_k, grad_v = _back(q, k, v, context, lse, grad_context)
@@ -1203,6 +1318,7 @@ def _back_in_tiles(q, k, v, context, lse, grad_context, block, T_q=None, T_k=Non
     "flash_attention_backward",
     hint="What the weights of a row share is summed within each tile. It is a sum over all tiles "
     "of the row: take context · grad_context, which is known beforehand.",
+    earns=("grad_v",),
 )
 def shares_within_the_tile(*arguments):
     return _back_in_tiles(*arguments, share=lambda w, grad: (w * grad).sum(-1, keepdim=True))
@@ -1525,6 +1641,10 @@ def _one_step(q, k, v, state, normaliser, features=_phi, read=None):
 @mistake(
     "linear_attention_step",
     hint="The context is read before the new position is taken in: a position should see itself.",
+    earns=(
+        "the new sums",
+        "with axes in front",
+    ),
 )
 def reads_before_writing(q, k, v, state, normaliser):
     return _one_step(q, k, v, state, normaliser, read=lambda before, after, new: before)
@@ -1563,6 +1683,10 @@ def replaces_the_state(q, k, v, state, normaliser):
 @mistake(
     "linear_attention_step",
     hint="The old state is returned: the next step will not know of this position.",
+    earns=(
+        "the context",
+        "with axes in front",
+    ),
 )
 def returns_the_old_state(q, k, v, state, normaliser):
     return _one_step(q, k, v, state, normaliser)[0], state, normaliser
@@ -1583,6 +1707,10 @@ def writes_into_the_state(q, k, v, state, normaliser):
 @mistake(
     "linear_attention_step",
     hint="The context is not divided by query features · normaliser.",
+    earns=(
+        "the new sums",
+        "with axes in front",
+    ),
 )
 def forgets_to_divide(q, k, v, state, normaliser):
     _, state, normaliser = _one_step(q, k, v, state, normaliser)
@@ -1621,6 +1749,10 @@ def stores_the_bare_key(q, k, v, state, normaliser):
 @mistake(
     "linear_attention_step",
     hint="The query is used as it is. Pass it through positive_features, as the key.",
+    earns=(
+        "the new sums",
+        "with axes in front",
+    ),
 )
 def asks_with_the_bare_query(q, k, v, state, normaliser):
     _, state, normaliser = _one_step(q, k, v, state, normaliser)
@@ -1631,6 +1763,10 @@ def asks_with_the_bare_query(q, k, v, state, normaliser):
 @mistake(
     "linear_attention_step",
     hint="The normaliser counts the positions. It should sum the features of their keys.",
+    earns=(
+        "the context",
+        "with axes in front",
+    ),
 )
 def counts_positions(q, k, v, state, normaliser):
     context, state, _ = _one_step(q, k, v, state, normaliser)
@@ -1666,6 +1802,21 @@ def steps_with_an_epsilon(q, k, v, state, normaliser):
     _, state, normaliser = _one_step(q, k, v, state, normaliser)
     sums = (_phi(q)[..., :, None] * state).sum(-2)
     return sums / ((_phi(q) * normaliser).sum(-1, keepdim=True) + 1e-6), state, normaliser
+
+
+@mistake(
+    "linear_attention_step",
+    hint="This is right for a single vector. There may be axes in front, of sequences and heads, "
+    "and torch.outer takes none: let (..., d_k, 1) times (..., 1, d_v) broadcast.",
+    earns=(
+        "the new sums",
+        "the context",
+    ),
+)
+def takes_the_outer_product(q, k, v, state, normaliser):
+    q, k = _phi(q), _phi(k)
+    state, normaliser = state + torch.outer(k, v), normaliser + k
+    return q @ state / (q @ normaliser), state, normaliser
 
 
 @alternative("linear_attention_step")
@@ -1922,6 +2073,32 @@ def repeats_the_mask(q, k, v, mask=None):
     rows = q.reshape(B, k.shape[1], group * T_q, d)
     mask = None if mask is None else mask.repeat(group, 1)
     return masked_attention(rows, k, v, mask).reshape(B, H, T_q, v.shape[-1])
+
+
+FINITE = (
+    "What is hidden gets a finite score, not -inf. Where all that may be seen scores lower still, "
+    "the weight goes to what is hidden: only -inf is below every score."
+)
+
+
+def _filled(q, k, v, mask, low):
+    _refuse(q, k)
+    k, v = (x.repeat_interleave(q.shape[1] // k.shape[1], 1) for x in (k, v))
+    scores = q @ k.mT / math.sqrt(q.shape[-1])
+    if mask is None:
+        return scores.softmax(-1) @ v
+    weights = scores.masked_fill(~mask, low).softmax(-1)
+    return (weights * mask.any(-1, keepdim=True)) @ v
+
+
+@mistake("grouped_query_attention", hint=FINITE)
+def hides_keys_with_a_hundred(q, k, v, mask=None):
+    return _filled(q, k, v, mask, -100.0)
+
+
+@mistake("grouped_query_attention", hint=FINITE)
+def hides_keys_with_ten_thousand(q, k, v, mask=None):
+    return _filled(q, k, v, mask, -1e4)
 
 
 @mistake(

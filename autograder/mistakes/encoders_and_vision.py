@@ -392,6 +392,28 @@ def shares_out_nothing(x, query, mask=None):
     return _sum(scores.masked_fill(~mask, -1e9).softmax(-1), x)
 
 
+FINITE = (
+    "What is hidden gets a finite score, not -inf. Where all that may be seen scores lower still, "
+    "the weight goes to what is hidden: only -inf is below every score."
+)
+
+
+def _filled(x, query, mask, low):
+    mask = _everything(x) if mask is None else mask
+    scores = ((x @ query) / math.sqrt(len(query))).masked_fill(~mask, low)
+    return _sum(scores.softmax(-1).masked_fill(~mask.any(-1, keepdim=True), 0.0), x)
+
+
+@mistake("attention_pooling", hint=FINITE)
+def hides_with_a_hundred(x, query, mask=None):
+    return _filled(x, query, mask, -100.0)
+
+
+@mistake("attention_pooling", hint=FINITE)
+def hides_with_ten_thousand(x, query, mask=None):
+    return _filled(x, query, mask, -1e4)
+
+
 @mistake(
     "attention_pooling",
     hint="The hidden tokens get the score 0. exp(0) is 1, not 0: the score should be -inf.",
@@ -676,8 +698,26 @@ class _Kernel(_Hierarchy):
 
 @mistake(
     "HierarchicalAttention",
+    hint="Where nothing may be attended to, all get the same weight, as with scores of -1e9 in all "
+    "places. There the weights should be 0.",
+    earns=(
+        "without a mask",
+        "with padded words",
+    ),
+)
+class SharesOutNothing(_Hierarchy):
+    def pool(self, x, query, mask):
+        return shares_out_nothing(x, query, mask)
+
+
+@mistake(
+    "HierarchicalAttention",
     hint="The sentence level has no mask, so a sentence of padding gets weight. A sentence is real "
     "if any of its words is.",
+    earns=(
+        "without a mask",
+        "with padded words",
+    ),
 )
 class WeighsEmptySentences(_Hierarchy):
     def real(self, mask):
@@ -688,6 +728,10 @@ class WeighsEmptySentences(_Hierarchy):
     "HierarchicalAttention",
     hint="A sentence counts only if all of its words are real. Any real word is enough: most "
     "sentences have padding.",
+    earns=(
+        "without a mask",
+        "with empty sentences",
+    ),
 )
 class WantsFullSentences(_Hierarchy):
     def real(self, mask):
@@ -704,7 +748,14 @@ class LooksAtFirstWords(_Hierarchy):
         return None if mask is None else mask[..., 0]
 
 
-@mistake("HierarchicalAttention", hint="The word level has no mask: padding gets weight as words.")
+@mistake(
+    "HierarchicalAttention",
+    hint="The word level has no mask: padding gets weight as words.",
+    earns=(
+        "without a mask",
+        "with empty sentences",
+    ),
+)
 class WeighsPaddedWords(_Hierarchy):
     def words(self, x, mask):
         return self.pool(x, self.word_query, None)
@@ -787,6 +838,10 @@ class AveragesRealWords(_Hierarchy):
     "HierarchicalAttention",
     hint="A sentence is taken for empty because its vector is zero. Words may add up to zero: "
     "only the mask says which sentences are real.",
+    earns=(
+        "without a mask",
+        "with padded words",
+    ),
 )
 class TakesZerosForEmpty(_Hierarchy):
     def forward(self, x, mask=None):
@@ -823,7 +878,11 @@ class HidesWordsOfZeros(_Hierarchy):
         return super().forward(x, real if mask is None else real & mask)
 
 
-@mistake("HierarchicalAttention", hint="The mask is used at neither level.")
+@mistake(
+    "HierarchicalAttention",
+    hint="The mask is used at neither level.",
+    earns=("without a mask",),
+)
 class IgnoresTheMask(_Hierarchy):
     def forward(self, x, mask=None):
         return super().forward(x)
@@ -925,6 +984,10 @@ class PoolsAcrossSentences(_Hierarchy):
 @mistake(
     "HierarchicalAttention",
     hint="mask may be None, and None has no methods. Then every sentence is real.",
+    earns=(
+        "with padded words",
+        "with empty sentences",
+    ),
 )
 class NeedsAMask(_Hierarchy):
     def real(self, mask):
@@ -1262,7 +1325,14 @@ class PlacesClsBehind(_Classifier):
         return torch.cat([first, self.positions(x)], 1)
 
 
-@mistake("EncoderClassifier", hint="The positions are not added. self.positions does it.")
+@mistake(
+    "EncoderClassifier",
+    hint="The positions are not added. self.positions does it.",
+    earns=(
+        "cls in front",
+        "with a mask",
+    ),
+)
 class ForgetsThePositions(_Classifier):
     def place(self, x):
         return self.prepend(x)
@@ -1272,6 +1342,10 @@ class ForgetsThePositions(_Classifier):
     "EncoderClassifier",
     hint="The positions are added before `cls` comes in front, so `cls` has none and the tokens "
     "have those of their left neighbours. First put it in front.",
+    earns=(
+        "cls in front",
+        "with a mask",
+    ),
 )
 class PlacesTheWordsOnly(_Classifier):
     def place(self, x):
@@ -1288,13 +1362,21 @@ class PrependsZeros(_Classifier):
     "EncoderClassifier",
     hint="`cls` is copied without its gradient, so it would never be learned: no .data, no "
     "detach() and no new tensor.",
+    earns=("cls in front",),
 )
 class PrependsACopy(_Classifier):
     def prepend(self, x):
         return torch.cat([self.cls.detach().expand(len(x), 1, -1), x], 1)
 
 
-@mistake("EncoderClassifier", hint="The mask does not reach the encoder: it sees the padding.")
+@mistake(
+    "EncoderClassifier",
+    hint="The mask does not reach the encoder: it sees the padding.",
+    earns=(
+        "cls in front",
+        "the positions",
+    ),
+)
 class ForgetsTheMask(_Classifier):
     def mask(self, x, mask):
         return None
@@ -1303,6 +1385,10 @@ class ForgetsTheMask(_Classifier):
 @mistake(
     "EncoderClassifier",
     hint="The mask hides the extra token. It may be seen: the new first column is True.",
+    earns=(
+        "cls in front",
+        "the positions",
+    ),
 )
 class HidesTheExtraToken(_Classifier):
     def mask(self, x, mask):
@@ -1354,7 +1440,11 @@ class InvertsTheMask(_Classifier):
         return None if mask is None else F.pad(~mask, (1, 0), value=True).unsqueeze(1)
 
 
-@mistake("EncoderClassifier", hint="mask may be None: then nothing is padded, and None is passed.")
+@mistake(
+    "EncoderClassifier",
+    hint="mask may be None: then nothing is padded, and None is passed.",
+    earns=("with a mask",),
+)
 class PadsNone(_Classifier):
     def mask(self, x, mask):
         return F.pad(mask, (1, 0), value=True).unsqueeze(1)

@@ -267,6 +267,10 @@ def columns_that_sum_to_one():
 @mistake(
     "perturb_attention",
     hint="The step is 1. How far one may go depends on which weight gets to 0 first.",
+    earns=(
+        "the part in the null space",
+        "where nothing can change",
+    ),
 )
 def goes_one_step(weights, values, direction):
     return weights + _change(values, direction)
@@ -276,6 +280,7 @@ def goes_one_step(weights, values, direction):
     "perturb_attention",
     hint="The direction is taken as it is. Only its part in the null space leaves the output as it "
     "was.",
+    earns=("the step",),
 )
 def takes_the_whole_direction(weights, values, direction):
     return _go(weights, direction)
@@ -294,6 +299,10 @@ def takes_the_whole_direction_of_a_null_space(weights, values, direction):
     "perturb_attention",
     hint="The step is that of the projected direction, but what is added is the direction itself. "
     "Only its part in the null space leaves the output as it was.",
+    earns=(
+        "the step",
+        "where nothing can change",
+    ),
 )
 def adds_the_whole_direction(weights, values, direction):
     change = _change(values, direction)
@@ -404,6 +413,10 @@ def passes_over_slow_ones(weights, values, direction):
     "perturb_attention",
     hint="The largest of the steps is taken. At the smallest the first weight gets to 0; beyond it "
     "that one is negative.",
+    earns=(
+        "the part in the null space",
+        "where nothing can change",
+    ),
 )
 def takes_the_largest_step(weights, values, direction):
     change = _change(values, direction)
@@ -441,6 +454,10 @@ def ignores_the_sign(weights, values, direction):
     "perturb_attention",
     hint="Without a null space there is no change: no weight falls, and min() of nothing raises. "
     "Then the weights stay as they are.",
+    earns=(
+        "the part in the null space",
+        "the step",
+    ),
 )
 def expects_a_null_space(weights, values, direction):
     change = _change(values, direction)
@@ -452,6 +469,10 @@ def expects_a_null_space(weights, values, direction):
     "perturb_attention",
     hint="Without a null space the step is infinite and the change 0: their product is NaN. Then "
     "the weights stay as they are.",
+    earns=(
+        "the part in the null space",
+        "the step",
+    ),
 )
 def multiplies_infinity(weights, values, direction):
     change = _change(values, direction)
@@ -462,6 +483,10 @@ def multiplies_infinity(weights, values, direction):
     "perturb_attention",
     hint="There can be a null space and still no change, as with a direction of 0: no weight "
     "falls, and min() of nothing raises. Then the weights stay as they are.",
+    earns=(
+        "the part in the null space",
+        "the step",
+    ),
 )
 def expects_a_change(weights, values, direction):
     if null_space(values).shape[1] == 0:
@@ -496,6 +521,10 @@ def clamps_and_divides(weights, values, direction):
 @mistake(
     "perturb_attention",
     hint="It goes half of the way. Asked for is the largest step at which no weight is negative.",
+    earns=(
+        "the part in the null space",
+        "where nothing can change",
+    ),
 )
 def goes_half_way(weights, values, direction):
     change = _change(values, direction)

@@ -177,12 +177,15 @@ def subtracts_plain_numbers(x, x_train):
 @mistake(
     "nadaraya_watson",
     hint="The bandwidth is not squared. The exponent has no unit only if h has that of x.",
+    earns=("far from all examples",),
 )
 def does_not_square_the_bandwidth(x, x_train, y_train, bandwidth):
     return _mix(-(_gaps(x, x_train) ** 2) / (2 * bandwidth), y_train)
 
 
-@mistake("nadaraya_watson", hint="The 2 under the fraction is missing.")
+@mistake(
+    "nadaraya_watson", hint="The 2 under the fraction is missing.", earns=("far from all examples",)
+)
 def leaves_out_the_two(x, x_train, y_train, bandwidth):
     return _mix(-(_gaps(x, x_train) ** 2) / bandwidth**2, y_train)
 
@@ -231,8 +234,18 @@ def normalises_over_queries(x, x_train, y_train, bandwidth):
 
 @mistake(
     "nadaraya_watson",
+    hint=IN_STEP,
+    earns=("for one query", "far from all examples"),
+)
+def pairs_in_step(x, x_train, y_train, bandwidth):
+    return _mix(-((x - x_train) ** 2) / (2 * bandwidth**2), y_train)
+
+
+@mistake(
+    "nadaraya_watson",
     hint="Far from all examples every exp underflows to 0, and 0 / 0 is NaN. A softmax that "
     "subtracts the maximum does not.",
+    earns=("for one query", "for many queries"),
 )
 def divides_by_the_sum(x, x_train, y_train, bandwidth):
     u = (x.unsqueeze(1) - x_train) / bandwidth
@@ -537,6 +550,7 @@ def zeroes_its_own_weight(x_train, y_train, bandwidth):
     "leave_one_out_loss",
     hint="The example is removed after the softmax. With a small bandwidth it had all the weight, "
     "and nothing is left to share out: 0 / 0. Remove it before, with a score of -inf.",
+    earns=("with ordinary bandwidths", "its gradient"),
 )
 def renormalises_afterwards(x_train, y_train, bandwidth):
     weights = torch.softmax(-(_gaps(x_train, x_train) ** 2) / (2 * bandwidth**2), 1)
@@ -567,13 +581,18 @@ def fills_with_a_large_number(x_train, y_train, bandwidth):
     "leave_one_out_loss",
     hint="Every example at distance 0 is left out. Another example may lie at the same x: leave "
     "out by position, not by distance.",
+    earns=("with a tiny bandwidth", "its gradient"),
 )
 def leaves_out_twins(x_train, y_train, bandwidth):
     scores = -(_gaps(x_train, x_train) ** 2) / (2 * bandwidth**2)
     return (_mix(scores.masked_fill(scores == 0, -math.inf), y_train) - y_train).square().mean()
 
 
-@mistake("leave_one_out_loss", hint="The squared errors are added up. Take their mean.")
+@mistake(
+    "leave_one_out_loss",
+    hint="The squared errors are added up. Take their mean.",
+    earns=("its gradient",),
+)
 def adds_the_errors(x_train, y_train, bandwidth):
     return _loo(x_train, y_train, bandwidth).sum()
 
@@ -584,7 +603,9 @@ def takes_absolute_errors(x_train, y_train, bandwidth):
 
 
 @mistake(
-    "leave_one_out_loss", hint="This is the root of the mean squared error. Leave out the root."
+    "leave_one_out_loss",
+    hint="This is the root of the mean squared error. Leave out the root.",
+    earns=("with a tiny bandwidth", "its gradient"),
 )
 def takes_the_root(x_train, y_train, bandwidth):
     return _loo(x_train, y_train, bandwidth).mean().sqrt()
@@ -594,6 +615,7 @@ def takes_the_root(x_train, y_train, bandwidth):
     "leave_one_out_loss",
     hint="The value is right, but no gradient can pass: something became a plain number "
     "(float, item) or was detached.",
+    earns=("with ordinary bandwidths", "with a tiny bandwidth"),
 )
 def detaches(x_train, y_train, bandwidth):
     return _loo(x_train.detach(), y_train.detach(), torch.as_tensor(bandwidth).item()).mean()
@@ -654,6 +676,7 @@ class _Regression(nn.Module):
     "LearnedBandwidth",
     hint="log_bandwidth is an ordinary tensor, which no optimiser would find. Wrap it in "
     "nn.Parameter.",
+    earns=("the predictions",),
 )
 class NotAParameter(_Regression):
     def __init__(self, bandwidth):
@@ -666,6 +689,7 @@ class NotAParameter(_Regression):
     "LearnedBandwidth",
     hint="The parameter has the shape (1,). A scalar has the shape (): mind the brackets in "
     "torch.tensor.",
+    earns=("the predictions", "the gradient"),
 )
 class KeepsAVector(_Regression):
     def initial(self, bandwidth):
@@ -693,6 +717,7 @@ class TakesTheLogOfANumber(_Regression):
 @mistake(
     "LearnedBandwidth",
     hint="The parameter starts at the bandwidth itself. It should hold its logarithm.",
+    earns=("the predictions", "the gradient"),
 )
 class StoresTheBandwidth(_Regression):
     def initial(self, bandwidth):
@@ -702,6 +727,7 @@ class StoresTheBandwidth(_Regression):
 @mistake(
     "LearnedBandwidth",
     hint="The logarithm is used as if it were the bandwidth. How do you get back from it?",
+    earns=("the parameter",),
 )
 class ForgetsExp(_Regression):
     def bandwidth(self):
@@ -721,6 +747,7 @@ class UsesTheStartingBandwidth(_Regression):
     "LearnedBandwidth",
     hint="The bandwidth becomes a plain number (item, float, detach) on its way, and the gradient "
     "is lost there. Keep it a tensor.",
+    earns=("the parameter", "the predictions"),
 )
 class Detaches(_Regression):
     def bandwidth(self):
@@ -733,7 +760,11 @@ class DoesNotSquareTheBandwidth(_Regression):
         return _mix(-(_gaps(x, x_train) ** 2) / (2 * self.bandwidth()), y_train)
 
 
-@mistake("LearnedBandwidth", hint="The 1/2 of the Gaussian's exponent is missing.")
+@mistake(
+    "LearnedBandwidth",
+    hint="The 1/2 of the Gaussian's exponent is missing.",
+    earns=("the parameter", "the gradient"),
+)
 class LeavesOutTheHalf(_Regression):
     def forward(self, x, x_train, y_train):
         return _mix(-((_gaps(x, x_train) / self.bandwidth()) ** 2), y_train)

@@ -1056,6 +1056,35 @@ def fills_up_in_front(q, k, v, block):
     return _dense(q, k, v, block, lambda t, s, b: (s <= t) & ((t + shift) // b == (s + shift) // b))
 
 
+FINITE = (
+    "What is hidden gets a finite score, not -inf. Where all that may be seen scores lower still, "
+    "the weight goes to what is hidden: only -inf is below every score."
+)
+
+
+def _filled(q, k, v, hidden, low):
+    """Attention with a finite number for what is hidden; 0 where there is nothing to see."""
+    scores = q @ k.mT / math.sqrt(q.shape[-1])
+    weights = scores.masked_fill(hidden, low).softmax(-1)
+    return weights.masked_fill(hidden.all(-1, keepdim=True), 0.0) @ v
+
+
+def _blocks_filled(q, k, v, block, low):
+    T, hidden = q.shape[-2], ~causal_mask(block, q.device)
+    q, k, v = (F.pad(x, (0, 0, 0, -T % block)).unflatten(-2, (-1, block)) for x in (q, k, v))
+    return _filled(q, k, v, hidden, low).flatten(-3, -2)[..., :T, :]
+
+
+@mistake("local_block_attention", hint=FINITE)
+def hides_in_blocks_with_a_hundred(q, k, v, block):
+    return _blocks_filled(q, k, v, block, -100.0)
+
+
+@mistake("local_block_attention", hint=FINITE)
+def hides_in_blocks_with_ten_thousand(q, k, v, block):
+    return _blocks_filled(q, k, v, block, -1e4)
+
+
 @alternative("local_block_attention")
 def works_block_by_block(q, k, v, block):
     parts = []
@@ -1332,6 +1361,22 @@ def ties_where_nothing_is_seen(q, k, v, stride):
     return scores.masked_fill(hidden, -1e9).softmax(-1) @ v
 
 
+def _past_filled(q, k, v, stride, low):
+    t = torch.arange(q.shape[-2], device=q.device)[:, None]
+    hidden = torch.arange(k.shape[-2], device=q.device) * stride + stride - 1 > t
+    return _filled(q, k, v, hidden, low)
+
+
+@mistake("memory_compressed_attention", hint=FINITE)
+def hides_the_future_with_a_hundred(q, k, v, stride):
+    return _past_filled(q, k, v, stride, -100.0)
+
+
+@mistake("memory_compressed_attention", hint=FINITE)
+def hides_the_future_with_ten_thousand(q, k, v, stride):
+    return _past_filled(q, k, v, stride, -1e4)
+
+
 @mistake(
     "memory_compressed_attention",
     hint="The first key is always visible, also before its stretch is over. Then there is nothing "
@@ -1450,6 +1495,16 @@ def takes_all(scores, k):
 )
 def fills_with_zero(scores, k):
     return _gate(scores, k, lambda best, chosen: best).softmax(-1)
+
+
+@mistake(
+    "top_k_gate",
+    hint="The scores that were not chosen are set to a finite number, not to -inf. What the "
+    "softmax makes of it is small, but above 0: these experts count as chosen.",
+)
+def fills_with_minus_thirty(scores, k):
+    best, chosen = scores.topk(k, dim=-1)
+    return torch.full_like(scores, -30.0).scatter(-1, chosen, best).softmax(-1)
 
 
 @mistake("top_k_gate", hint="The k worst experts are chosen.")

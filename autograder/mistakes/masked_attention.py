@@ -335,6 +335,7 @@ def _bigbird(
     "bigbird_mask",
     hint="The random blocks are drawn anew at each call. Use the lottery made from the seed, so "
     "that a model sees the same pattern in every step.",
+    earns=("neighbours and global blocks", "blocks of several positions"),
 )
 def resamples_at_each_call(n_blocks, block_size, n_random, seed):
     return _bigbird(n_blocks, block_size, n_random, seed, generator=torch.default_generator)
@@ -343,17 +344,26 @@ def resamples_at_each_call(n_blocks, block_size, n_random, seed):
 @mistake(
     "bigbird_mask",
     hint="The seed is not used: every seed gives the same blocks.",
+    earns=("neighbours and global blocks", "blocks of several positions"),
 )
 def ignores_the_seed(n_blocks, block_size, n_random, seed):
     return _bigbird(n_blocks, block_size, n_random, seed=0)
 
 
-@mistake("bigbird_mask", hint="Two blocks on each side are seen. It should be one.")
+@mistake(
+    "bigbird_mask",
+    hint="Two blocks on each side are seen. It should be one.",
+    earns=("the winners of the lottery", "blocks of several positions"),
+)
 def window_one_block_too_wide(n_blocks, block_size, n_random, seed):
     return _bigbird(n_blocks, block_size, n_random, seed, window=2)
 
 
-@mistake("bigbird_mask", hint="Only the first block is global. The last one is, too.")
+@mistake(
+    "bigbird_mask",
+    hint="Only the first block is global. The last one is, too.",
+    earns=("the winners of the lottery", "blocks of several positions"),
+)
 def forgets_the_last_block(n_blocks, block_size, n_random, seed):
     return _bigbird(n_blocks, block_size, n_random, seed, ends=(0,))
 
@@ -361,6 +371,7 @@ def forgets_the_last_block(n_blocks, block_size, n_random, seed):
 @mistake(
     "bigbird_mask",
     hint="Global in one direction only: the two global blocks are seen by all, but do not see all.",
+    earns=("the winners of the lottery", "blocks of several positions"),
 )
 def bigbird_global_only_as_keys(n_blocks, block_size, n_random, seed):
     return _bigbird(n_blocks, block_size, n_random, seed, rows=False)
@@ -370,12 +381,17 @@ def bigbird_global_only_as_keys(n_blocks, block_size, n_random, seed):
     "bigbird_mask",
     hint="Winners are drawn among all blocks, and some of them were seen anyway. Take the seen "
     "ones out of the lottery first.",
+    earns=("neighbours and global blocks", "blocks of several positions"),
 )
 def draws_seen_blocks_again(n_blocks, block_size, n_random, seed):
     return _bigbird(n_blocks, block_size, n_random, seed, exclude=False)
 
 
-@mistake("bigbird_mask", hint="The smallest numbers win here. The largest should.")
+@mistake(
+    "bigbird_mask",
+    hint="The smallest numbers win here. The largest should.",
+    earns=("neighbours and global blocks", "blocks of several positions"),
+)
 def takes_the_smallest(n_blocks, block_size, n_random, seed):
     return _bigbird(n_blocks, block_size, n_random, seed, largest=False)
 
@@ -384,6 +400,7 @@ def takes_the_smallest(n_blocks, block_size, n_random, seed):
     "bigbird_mask",
     hint="The blocks are right, but the mask is one of blocks. Each should cover block_size "
     "positions in both directions.",
+    earns=("neighbours and global blocks", "the winners of the lottery"),
 )
 def stays_with_blocks(n_blocks, block_size, n_random, seed):
     return _bigbird(n_blocks, 1, n_random, seed)
@@ -393,6 +410,7 @@ def stays_with_blocks(n_blocks, block_size, n_random, seed):
     "bigbird_mask",
     hint="The whole pattern is repeated side by side. Each block should be widened where it "
     "stands: repeat_interleave instead of repeat.",
+    earns=("neighbours and global blocks", "the winners of the lottery"),
 )
 def tiles_the_pattern(n_blocks, block_size, n_random, seed):
     return _bigbird(n_blocks, 1, n_random, seed).repeat(block_size, block_size)
@@ -529,6 +547,7 @@ def _attend(q, k, v, mask, return_weights, fill=-math.inf, dim=-1, repair=None):
     "masked_attention",
     hint="A row where nothing may be seen becomes NaN: 0 is divided by 0, as softmax does if all "
     "scores are -inf. Such a row needs to be treated apart.",
+    earns=("with a key for every query",),
 )
 def empty_rows_become_nan(q, k, v, mask=None, return_weights=False):
     return _attend(q, k, v, mask, return_weights)
@@ -538,11 +557,12 @@ def empty_rows_become_nan(q, k, v, mask=None, return_weights=False):
     "masked_attention",
     hint="The result is right, but the NaN was there on the way, and the gradient passes through "
     "it: NaN again. Do not let it arise.",
+    earns=("with a key for every query", "with a query that sees nothing"),
 )
 def cleans_up_the_nan(q, k, v, mask=None, return_weights=False):
     scores = q @ k.mT / math.sqrt(q.shape[-1])
     if mask is not None:
-        scores = scores + torch.zeros(mask.shape, dtype=q.dtype).masked_fill(~mask, -math.inf)
+        scores = scores + q.new_zeros(mask.shape).masked_fill(~mask, -math.inf)
     weights = torch.softmax(scores, -1).nan_to_num(0.0)
     return (weights @ v, weights) if return_weights else weights @ v
 
@@ -551,6 +571,7 @@ def cleans_up_the_nan(q, k, v, mask=None, return_weights=False):
     "masked_attention",
     hint="With a large negative number a row without keys becomes uniform: its query looks at "
     "everything that is forbidden. It should give zeros.",
+    earns=("with a key for every query", "its gradients"),
 )
 def empty_rows_become_uniform(q, k, v, mask=None, return_weights=False):
     return _attend(q, k, v, mask, return_weights, fill=-1e9)
@@ -562,6 +583,51 @@ def empty_rows_become_uniform(q, k, v, mask=None, return_weights=False):
 )
 def fills_with_zero(q, k, v, mask=None, return_weights=False):
     return _attend(q, k, v, mask, return_weights, fill=0.0)
+
+
+def _erased(weights, mask):
+    """Zeros in the rows that see nothing."""
+    return weights.masked_fill(~mask.any(-1, keepdim=True), 0.0)
+
+
+@mistake(
+    "masked_attention",
+    hint="Forbidden scores become a low number, and the others may be lower still. Only -inf is "
+    "below all of them.",
+    earns=("with a query that sees nothing", "its gradients"),
+)
+def hides_with_minus_thirty(q, k, v, mask=None, return_weights=False):
+    return _attend(q, k, v, mask, return_weights, fill=-30.0, repair=_erased)
+
+
+@mistake(
+    "masked_attention",
+    hint="Forbidden scores become a low number, and the others may be lower still. Only -inf is "
+    "below all of them.",
+    earns=("with a query that sees nothing", "its gradients"),
+)
+def hides_with_minus_hundred(q, k, v, mask=None, return_weights=False):
+    return _attend(q, k, v, mask, return_weights, fill=-100.0, repair=_erased)
+
+
+@mistake(
+    "masked_attention",
+    hint="Forbidden scores become a low number. The others may be lower still, and a row without "
+    "keys becomes uniform: its query looks at everything that is forbidden.",
+    earns=("its gradients",),
+)
+def fills_with_minus_thirty(q, k, v, mask=None, return_weights=False):
+    return _attend(q, k, v, mask, return_weights, fill=-30.0)
+
+
+@mistake(
+    "masked_attention",
+    hint="Forbidden scores become a low number. The others may be lower still, and a row without "
+    "keys becomes uniform: its query looks at everything that is forbidden.",
+    earns=("its gradients",),
+)
+def fills_with_minus_hundred(q, k, v, mask=None, return_weights=False):
+    return _attend(q, k, v, mask, return_weights, fill=-100.0)
 
 
 @mistake(
@@ -590,12 +656,17 @@ def softmax_down_the_queries(q, k, v, mask=None, return_weights=False):
 @mistake(
     "masked_attention",
     hint="The scores are divided by √d_k twice. Those that are given have been scaled already.",
+    earns=("with a query that sees nothing", "its gradients"),
 )
 def scales_twice(q, k, v, mask=None, return_weights=False):
     return _treated_apart(q / math.sqrt(q.shape[-1]), k, v, mask, return_weights)
 
 
-@mistake("masked_attention", hint="The scores are not scaled: divide by √d_k.")
+@mistake(
+    "masked_attention",
+    hint="The scores are not scaled: divide by √d_k.",
+    earns=("with a query that sees nothing", "its gradients"),
+)
 def does_not_scale(q, k, v, mask=None, return_weights=False):
     return _treated_apart(q * math.sqrt(q.shape[-1]), k, v, mask, return_weights)
 
@@ -603,6 +674,7 @@ def does_not_scale(q, k, v, mask=None, return_weights=False):
 @mistake(
     "masked_attention",
     hint="With return_weights=True the pair is in the wrong order: context, then weights.",
+    earns=("with a query that sees nothing", "its gradients"),
 )
 def gives_weights_first(q, k, v, mask=None, return_weights=False):
     result = _treated_apart(q, k, v, mask, return_weights)
@@ -621,6 +693,7 @@ def _treated_apart(q, k, v, mask, return_weights):
 @mistake(
     "masked_attention",
     hint="If one row has nothing to see, the mask is dropped for all rows.",
+    earns=("with a key for every query",),
 )
 def gives_up_the_mask(q, k, v, mask=None, return_weights=False):
     usable = mask is not None and bool(mask.any(-1).all())
@@ -707,12 +780,17 @@ def compares_the_future(name, x, t):
 @mistake(
     "leaks",
     hint="Only the output at position t is compared. An earlier position may look ahead, too.",
+    earns=("where a leak shows at t", "where the future is all zeros or all alike"),
 )
 def compares_one_position(name, x, t):
     return _leaks(name, x, t, seen=lambda out, t: out[t])
 
 
-@mistake("leaks", hint="The outputs before t are compared, but not that of t itself.")
+@mistake(
+    "leaks",
+    hint="The outputs before t are compared, but not that of t itself.",
+    earns=("where it shows only before t",),
+)
 def stops_before_t(name, x, t):
     return _leaks(name, x, t, seen=lambda out, t: out[:t])
 
@@ -721,6 +799,7 @@ def stops_before_t(name, x, t):
     "leaks",
     hint="Where the future is 0, your change leaves it at 0, and nothing can be noticed. Make sure "
     "that it becomes another.",
+    earns=("where a leak shows at t", "where it shows only before t"),
 )
 def silences_the_future(name, x, t):
     silent = torch.where(torch.arange(len(x))[:, None] <= t, x, 0.0)
@@ -742,7 +821,11 @@ def answers_the_opposite(name, x, t):
     return not _leaks(name, x, t)
 
 
-@mistake("leaks", hint="The answer is a tensor. bool(...) makes a bool of it.")
+@mistake(
+    "leaks",
+    hint="The answer is a tensor. bool(...) makes a bool of it.",
+    earns=("where it shows only before t", "where the future is all zeros or all alike"),
+)
 def answers_with_a_tensor(name, x, t):
     return torch.tensor(_leaks(name, x, t))
 
@@ -831,6 +914,35 @@ def slides_over_the_past(q, k, v, window):
 @mistake("sliding_window_attention", hint="There is no scale: divide the scores by √d_k.")
 def slides_without_scale(q, k, v, window):
     return _slide(q, k, v, window, scale=False)
+
+
+def _hides_the_ends(q, k, v, window, fill):
+    T, width = q.shape[-2], 2 * window + 1
+    k, v = F.pad(k, (0, 0, window, window)), F.pad(v, (0, 0, window, window))
+    scores = torch.stack([(q * k[..., c : c + T, :]).sum(-1) for c in range(width)], -1)
+    place = torch.arange(T, device=q.device)[:, None] + torch.arange(width, device=q.device)
+    scores = scores / math.sqrt(q.shape[-1])
+    scores = scores.masked_fill((place < window) | (place >= T + window), fill)
+    weights = torch.softmax(scores, -1)
+    return sum(weights[..., c, None] * v[..., c : c + T, :] for c in range(width))
+
+
+@mistake(
+    "sliding_window_attention",
+    hint="Beyond the ends scores become a low number, and those inside may be lower still. Only "
+    "-inf is below all of them.",
+)
+def hides_the_ends_with_minus_thirty(q, k, v, window):
+    return _hides_the_ends(q, k, v, window, -30.0)
+
+
+@mistake(
+    "sliding_window_attention",
+    hint="Beyond the ends scores become a low number, and those inside may be lower still. Only "
+    "-inf is below all of them.",
+)
+def hides_the_ends_with_minus_hundred(q, k, v, window):
+    return _hides_the_ends(q, k, v, window, -100.0)
 
 
 def _roll(q, k, v, window):

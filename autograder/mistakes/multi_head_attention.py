@@ -393,6 +393,11 @@ class ScalesByTheWholeWidth(_Heads):
 @mistake(
     "MultiHeadAttention",
     hint="Dropout is on also after eval(). self.training says which mode the module is in.",
+    earns=(
+        "without a mask",
+        "with a mask",
+        "with head_mask",
+    ),
 )
 class DropsInEvaluation(_Heads):
     def rate(self):
@@ -442,13 +447,29 @@ class InvertsTheMask(_Heads):
         return super().attend(q, k, v, None if mask is None else ~mask)
 
 
-@mistake("MultiHeadAttention", hint="The mask is not handed on to the heads.")
+@mistake(
+    "MultiHeadAttention",
+    hint="The mask is not handed on to the heads.",
+    earns=(
+        "without a mask",
+        "with head_mask",
+        "with dropout, fused and return_weights",
+    ),
+)
 class ForgetsTheMask(_Heads):
     def attend(self, q, k, v, mask):
         return super().attend(q, k, v, None)
 
 
-@mistake("MultiHeadAttention", hint="head_mask has no effect.")
+@mistake(
+    "MultiHeadAttention",
+    hint="head_mask has no effect.",
+    earns=(
+        "without a mask",
+        "with a mask",
+        "with dropout, fused and return_weights",
+    ),
+)
 class IgnoresTheGates(_Heads):
     def gate(self, context, head_mask):
         return context
@@ -468,6 +489,11 @@ class GatesAnotherAxis(_Heads):
     "MultiHeadAttention",
     hint="This fits a head_mask of shape (H,) only. With (B, H) the two new axes belong behind the "
     "last one.",
+    earns=(
+        "without a mask",
+        "with a mask",
+        "with dropout, fused and return_weights",
+    ),
 )
 class GatesOneBatchOnly(_Heads):
     def gate(self, context, head_mask):
@@ -488,7 +514,14 @@ class GatesTheQueries(_Heads):
         return super().attend(self.gate(q, self.gates), k, v, mask)
 
 
-@mistake("MultiHeadAttention", hint="return_weights is not looked at: only the output comes back.")
+@mistake(
+    "MultiHeadAttention",
+    hint="return_weights is not looked at: only the output comes back.",
+    earns=(
+        "with a mask",
+        "with head_mask",
+    ),
+)
 class NeverReturnsWeights(_Heads):
     def forward(self, query, key, value, mask=None, head_mask=None, return_weights=False):
         return super().forward(query, key, value, mask, head_mask)
@@ -506,6 +539,11 @@ class AlwaysReturnsWeights(_Heads):
 @mistake(
     "MultiHeadAttention",
     hint="The returned weights are averaged over the heads. Every head has its own.",
+    earns=(
+        "without a mask",
+        "with a mask",
+        "with head_mask",
+    ),
 )
 class AveragesTheWeights(_Heads):
     average = True
@@ -566,6 +604,11 @@ class NeverScales(_Heads):
     "MultiHeadAttention",
     hint="A query that may attend to nothing gets NaN. Its weights should be 0: `attend` sees to "
     "that.",
+    earns=(
+        "without a mask",
+        "with head_mask",
+        "with dropout, fused and return_weights",
+    ),
 )
 class LeavesNaN(_Heads):
     def attend(self, q, k, v, mask):
@@ -1314,6 +1357,7 @@ def _collaborate(q, k, v, mixing, scale, dim=-1):
 @mistake(
     "collaborative_heads",
     hint="The scores are divided by √d_shared. Here it is √d_head, the size of an ordinary head.",
+    earns=("one head", "several heads"),
 )
 def scales_by_the_shared_width(q, k, v, mixing, d_head):
     return _collaborate(q, k, v, mixing, math.sqrt(q.shape[-1]))
@@ -1324,7 +1368,11 @@ def scales_by_d_head(q, k, v, mixing, d_head):
     return _collaborate(q, k, v, mixing, d_head)
 
 
-@mistake("collaborative_heads", hint="There is no scale: divide the scores by √d_head.")
+@mistake(
+    "collaborative_heads",
+    hint="There is no scale: divide the scores by √d_head.",
+    earns=("one head", "several heads"),
+)
 def collaborates_without_scale(q, k, v, mixing, d_head):
     return _collaborate(q, k, v, mixing, 1.0)
 
@@ -1337,9 +1385,24 @@ def mixes_twice(q, k, v, mixing, d_head):
     return _collaborate(q, k, v, mixing.square(), math.sqrt(d_head))
 
 
-@mistake("collaborative_heads", hint="The mixture has no effect: all heads have the same weights.")
+@mistake(
+    "collaborative_heads",
+    hint="The mixture has no effect: all heads have the same weights.",
+    earns=("the scale",),
+)
 def does_not_mix(q, k, v, mixing, d_head):
     return _collaborate(q, k, v, torch.ones_like(mixing), math.sqrt(d_head))
+
+
+@mistake(
+    "collaborative_heads",
+    hint="The mixtures of all heads are added up, so all heads have the same weights: einsum sums "
+    "over a letter that is missing on the right. Keep that of the heads.",
+    earns=("one head", "the scale"),
+)
+def sums_over_the_heads(q, k, v, mixing, d_head):
+    scores = torch.einsum("bqd,hd,bkd->bqk", q, mixing, k) / math.sqrt(d_head)
+    return torch.softmax(scores, -1)[:, None] @ v
 
 
 @mistake("collaborative_heads", hint="The softmax runs over the queries, not over the keys.")

@@ -216,6 +216,7 @@ def _attention(q, k, v, mask, return_weights, scale=None, dim=-1, fill=-math.inf
 @mistake(
     "scaled_dot_product_attention",
     hint="There is no scale. The scores have standard deviation √d_k: what brings it to 1?",
+    earns=("with a mask and return_weights",),
 )
 def no_scale(q, k, v, mask=None, return_weights=False):
     return _attention(q, k, v, mask, return_weights, scale=1)
@@ -224,6 +225,7 @@ def no_scale(q, k, v, mask=None, return_weights=False):
 @mistake(
     "scaled_dot_product_attention",
     hint="The scores are divided by d_k, their variance. The spread is the standard deviation.",
+    earns=("with a mask and return_weights",),
 )
 def scale_by_d(q, k, v, mask=None, return_weights=False):
     return _attention(q, k, v, mask, return_weights, scale=1 / q.shape[-1])
@@ -241,6 +243,7 @@ def scale_by_the_number_of_keys(q, k, v, mask=None, return_weights=False):
     "scaled_dot_product_attention",
     hint="The scores are divided by √d_v, the length of a value. How many terms has one dot "
     "product?",
+    earns=("with a mask and return_weights",),
 )
 def divides_by_the_root_of_d_v(q, k, v, mask=None, return_weights=False):
     length = v.size(-1)
@@ -272,6 +275,7 @@ def softmax_over_queries(q, k, v, mask=None, return_weights=False):
 @mistake(
     "scaled_dot_product_attention",
     hint="The mask is read the wrong way round. True means: may attend.",
+    earns=("without a mask", "with leading axes"),
 )
 def mask_inverted(q, k, v, mask=None, return_weights=False):
     return _attention(q, k, v, None if mask is None else ~mask, return_weights)
@@ -281,6 +285,7 @@ def mask_inverted(q, k, v, mask=None, return_weights=False):
     "scaled_dot_product_attention",
     hint="The mask multiplies the weights after the softmax. The forbidden keys have had their "
     "share by then, and what is left does not sum to 1.",
+    earns=("without a mask", "with leading axes"),
 )
 def mask_multiplied_after_softmax(q, k, v, mask=None, return_weights=False):
     _, weights = _attention(q, k, v, None, True)
@@ -292,6 +297,7 @@ def mask_multiplied_after_softmax(q, k, v, mask=None, return_weights=False):
     "scaled_dot_product_attention",
     hint="Forbidden scores become 0, or nearly 0, where exp is 1: a weight like any other. Which "
     "score gives the weight 0?",
+    earns=("without a mask", "with leading axes"),
 )
 def mask_fills_with_zero(q, k, v, mask=None, return_weights=False):
     return _attention(q, k, v, mask, return_weights, fill=0.0)
@@ -299,7 +305,18 @@ def mask_fills_with_zero(q, k, v, mask=None, return_weights=False):
 
 @mistake(
     "scaled_dot_product_attention",
+    hint="Forbidden scores become a low number, and the others may be lower still. Only -inf is "
+    "below all of them.",
+    earns=("without a mask", "with leading axes"),
+)
+def mask_fills_with_minus_thirty(q, k, v, mask=None, return_weights=False):
+    return _attention(q, k, v, mask, return_weights, fill=-30.0)
+
+
+@mistake(
+    "scaled_dot_product_attention",
     hint="The mask has no effect at all. (masked_fill returns a new tensor.)",
+    earns=("without a mask", "with leading axes"),
 )
 def mask_ignored(q, k, v, mask=None, return_weights=False):
     return _attention(q, k, v, None, return_weights)
@@ -309,14 +326,20 @@ def mask_ignored(q, k, v, mask=None, return_weights=False):
     "scaled_dot_product_attention",
     hint="q cannot be multiplied with k as it stands: the last two axes of k must change places, "
     "and only these. (.T reverses all axes.)",
+    earns=("without a mask", "with a mask and return_weights"),
 )
 def reverses_all_axes(q, k, v, mask=None, return_weights=False):
-    return torch.softmax(q @ k.permute(3, 2, 1, 0) / math.sqrt(q.shape[-1]), -1) @ v
+    scores = q @ k.permute(*reversed(range(k.dim()))) / math.sqrt(q.shape[-1])
+    if mask is not None:
+        scores = scores.masked_fill(~mask, -math.inf)
+    weights = torch.softmax(scores, -1)
+    return (weights @ v, weights) if return_weights else weights @ v
 
 
 @mistake(
     "scaled_dot_product_attention",
     hint="return_weights is not looked at. If it is True, return context and weights.",
+    earns=("without a mask", "with leading axes"),
 )
 def never_returns_weights(q, k, v, mask=None, return_weights=False):
     return _attention(q, k, v, mask, False)
@@ -325,6 +348,7 @@ def never_returns_weights(q, k, v, mask=None, return_weights=False):
 @mistake(
     "scaled_dot_product_attention",
     hint="The pair is in the wrong order: first the context, then the weights.",
+    earns=("without a mask", "with leading axes"),
 )
 def returns_weights_first(q, k, v, mask=None, return_weights=False):
     result = _attention(q, k, v, mask, return_weights)
@@ -489,6 +513,16 @@ class InvertsTheMask(_SelfHead):
         return super().attend(q, k, v, None if mask is None else ~mask)
 
 
+@mistake(
+    "SelfAttentionHead",
+    hint="Forbidden scores become a low number, and the others may be lower still. Only -inf is "
+    "below all of them.",
+)
+class FillsWithMinusThirty(_SelfHead):
+    def attend(self, q, k, v, mask):
+        return _attention(q, k, v, mask, False, fill=-30.0)
+
+
 @alternative("SelfAttentionHead")
 class WritesTheEquation(_SelfHead):
     def attend(self, q, k, v, mask):
@@ -607,6 +641,16 @@ class TurnsTheMaskAround(_CrossHead):
         return super().attend(q, k, v, None if mask is None else ~mask)
 
 
+@mistake(
+    "CrossAttentionHead",
+    hint="Forbidden scores become a low number, and the others may be lower still. Only -inf is "
+    "below all of them.",
+)
+class FillsTheMemoryWithMinusThirty(_CrossHead):
+    def attend(self, q, k, v, mask):
+        return _attention(q, k, v, mask, False, fill=-30.0)
+
+
 @alternative("CrossAttentionHead")
 class WritesTheEquationAgain(_CrossHead):
     def attend(self, q, k, v, mask):
@@ -703,6 +747,7 @@ def _backward(q, k, v, weights, grad_context, scale=None, shared=True, dim=-1):
 @mistake(
     "attention_backward",
     hint="grad_v is right, grad_k is √d_k times too large: the scale belongs to the way back, too.",
+    earns=("grad_v", "grad_q and grad_k with d_k = 1"),
 )
 def forgets_the_scale(q, k, v, weights, grad_context):
     return _backward(q, k, v, weights, grad_context, scale=1)
@@ -712,6 +757,7 @@ def forgets_the_scale(q, k, v, weights, grad_context):
     "attention_backward",
     hint="The softmax is treated as if each weight depended on its own score only. The sum in "
     "its denominator depends on all of them.",
+    earns=("grad_v",),
 )
 def softmax_without_its_sum(q, k, v, weights, grad_context):
     return _backward(q, k, v, weights, grad_context, shared=False)
@@ -741,13 +787,18 @@ def sums_over_the_queries(q, k, v, weights, grad_context):
     "attention_backward",
     hint="The step through softmax is missing: this is the gradient of the weights, used as that "
     "of the scores.",
+    earns=("grad_v",),
 )
 def skips_the_softmax(q, k, v, weights, grad_context):
     grad_scores = grad_context @ v.mT / math.sqrt(q.shape[-1])
     return grad_scores @ k, grad_scores.mT @ q, weights.mT @ grad_context
 
 
-@mistake("attention_backward", hint="The gradients are right, but grad_q and grad_k are swapped.")
+@mistake(
+    "attention_backward",
+    hint="The gradients are right, but grad_q and grad_k are swapped.",
+    earns=("grad_v",),
+)
 def returns_k_before_q(q, k, v, weights, grad_context):
     grad_q, grad_k, grad_v = _backward(q, k, v, weights, grad_context)
     return grad_k, grad_q, grad_v
@@ -757,10 +808,27 @@ def returns_k_before_q(q, k, v, weights, grad_context):
     "attention_backward",
     hint="grad_v is the same for every key. A key's value earns a gradient from each query in the "
     "measure of the weight that this query gave it: transpose the weights.",
+    earns=("grad_q and grad_k with d_k = 1", "with any d_k and leading axes"),
 )
 def spreads_grad_v_evenly(q, k, v, weights, grad_context):
     grad_q, grad_k, grad_v = _backward(q, k, v, weights, grad_context)
     return grad_q, grad_k, grad_context.mean(-2, keepdim=True).expand_as(v)
+
+
+@mistake(
+    "attention_backward",
+    hint="All axes are turned around: with leading axes .T is another thing. Only the last two "
+    "change places.",
+    earns=("grad_v", "grad_q and grad_k with d_k = 1"),
+)
+def turns_all_axes_around(q, k, v, weights, grad_context):
+    def turned(tensor):
+        return tensor.permute(*reversed(range(tensor.dim())))
+
+    grad_weights = grad_context @ turned(v)
+    total = (weights * grad_weights).sum(-1, keepdim=True)
+    grad_scores = weights * (grad_weights - total) / math.sqrt(q.shape[-1])
+    return grad_scores @ k, turned(grad_scores) @ q, turned(weights) @ grad_context
 
 
 @alternative("attention_backward")

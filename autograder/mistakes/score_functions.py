@@ -40,6 +40,7 @@ def keys_run_down(kind, q, k, weights):
 @mistake(
     "score",
     hint="The scaled dot product is divided by d_k. Its root is enough: lesson 05 shows why.",
+    earns=("bilinear and reduced_rank", "additive and other kinds, and a single query"),
 )
 def divides_by_d(kind, q, k, weights):
     return _score(kind, q, k, weights, scaled_dot=lambda: q @ k.mT / k.shape[2])
@@ -54,7 +55,11 @@ def scales_by_the_number_of_keys(kind, q, k, weights):
     return _score(kind, q, k, weights, scaled_dot=lambda: q @ k.mT / k.shape[1] ** 0.5)
 
 
-@mistake("score", hint="The scaled dot product is not scaled.")
+@mistake(
+    "score",
+    hint="The scaled dot product is not scaled.",
+    earns=("bilinear and reduced_rank", "additive and other kinds, and a single query"),
+)
 def forgets_the_scale(kind, q, k, weights):
     return _score(kind, q, k, weights, scaled_dot=lambda: q @ k.mT)
 
@@ -67,6 +72,7 @@ def multiplies_by_the_root(kind, q, k, weights):
 @mistake(
     "score",
     hint="W is transposed: kᵀ W q is not qᵀ W k. The rows of W belong to the query.",
+    earns=("dot and scaled_dot", "additive and other kinds, and a single query"),
 )
 def transposes_w(kind, q, k, weights):
     return _score(kind, q, k, weights, bilinear=lambda: q @ weights["W"].T @ k.mT)
@@ -75,6 +81,7 @@ def transposes_w(kind, q, k, weights):
 @mistake(
     "score",
     hint="In the reduced rank score U and V have changed places: V is for queries, U for keys.",
+    earns=("dot and scaled_dot", "additive and other kinds, and a single query"),
 )
 def swaps_u_and_v(kind, q, k, weights):
     return _score(
@@ -107,7 +114,11 @@ def swaps_the_projections(kind, q, k, weights):
     return _score(kind, q, k, weights, additive=additive)
 
 
-@mistake("score", hint="In the additive score the tanh is missing.")
+@mistake(
+    "score",
+    hint="In the additive score the tanh is missing.",
+    earns=("dot and scaled_dot", "bilinear and reduced_rank"),
+)
 def forgets_the_tanh(kind, q, k, weights):
     def additive():
         return ((q @ weights["W_q"].T)[:, :, None] + (k @ weights["W_k"].T)[:, None]) @ weights["v"]
@@ -120,7 +131,11 @@ def gives_weights(kind, q, k, weights):
     return _score(kind, q, k, weights).softmax(-1)
 
 
-@mistake("score", hint="An axis of length 1 is squeezed away. All three should stay.")
+@mistake(
+    "score",
+    hint="An axis of length 1 is squeezed away. All three should stay.",
+    earns=("dot and scaled_dot", "bilinear and reduced_rank"),
+)
 def squeezes_axes_away(kind, q, k, weights):
     return _score(kind, q, k, weights).squeeze()
 
@@ -128,6 +143,7 @@ def squeezes_axes_away(kind, q, k, weights):
 @mistake(
     "score",
     hint="An unknown kind gets scores all the same. Raise a ValueError that lists the kinds.",
+    earns=("dot and scaled_dot", "bilinear and reduced_rank"),
 )
 def accepts_any_kind(kind, q, k, weights):
     return _score(kind if kind in KINDS else "dot", q, k, weights)
@@ -672,6 +688,16 @@ def fills_with_zero(scores, centres, D):
 
 @mistake(
     "predictive_local_weights",
+    hint="Scores outside the window become a low number, and scores inside it may be lower still. "
+    "Only −∞ is below all of them.",
+)
+def fills_with_minus_thirty(scores, centres, D):
+    outside = _gaps(centres, scores.shape[1]).abs() > D
+    return scores.masked_fill(outside, -30.0).softmax(1) * _local(scores, centres, D)[1]
+
+
+@mistake(
+    "predictive_local_weights",
     hint="The 2 in the exponent, -(position - p)² / (2σ²), is missing.",
 )
 def forgets_the_two_sigma(scores, centres, D):
@@ -870,12 +896,20 @@ def ignores_the_rewards(scores, chosen, rewards, baseline):
     return (_one_hot(scores, chosen) - scores.softmax(0)).mean(0)
 
 
-@mistake("reinforce_gradient", hint="The baseline has no effect. Subtract it from every reward.")
+@mistake(
+    "reinforce_gradient",
+    hint="The baseline has no effect. Subtract it from every reward.",
+    earns=("one trial", "many trials"),
+)
 def ignores_the_baseline(scores, chosen, rewards, baseline):
     return (rewards[:, None] * (_one_hot(scores, chosen) - scores.softmax(0))).mean(0)
 
 
-@mistake("reinforce_gradient", hint="This is the sum over the trials. The mean is asked for.")
+@mistake(
+    "reinforce_gradient",
+    hint="This is the sum over the trials. The mean is asked for.",
+    earns=("one trial", "with a baseline"),
+)
 def adds_up_the_trials(scores, chosen, rewards, baseline):
     return ((rewards - baseline)[:, None] * (_one_hot(scores, chosen) - scores.softmax(0))).sum(0)
 
@@ -909,7 +943,11 @@ def takes_their_own_mean_as_baseline(scores, chosen, rewards, baseline):
     return (gain[:, None] * (_one_hot(scores, chosen) - scores.softmax(0))).mean(0)
 
 
-@mistake("reinforce_gradient", hint="The baseline is added. Subtract it from every reward.")
+@mistake(
+    "reinforce_gradient",
+    hint="The baseline is added. Subtract it from every reward.",
+    earns=("one trial", "many trials"),
+)
 def adds_the_baseline(scores, chosen, rewards, baseline):
     gradients = _one_hot(scores, chosen) - scores.softmax(0)
     return ((rewards + baseline)[:, None] * gradients).mean(0)
@@ -924,6 +962,27 @@ def divides_by_the_weight(scores, chosen, rewards, baseline):
     p = scores.softmax(0)
     gradients = (_one_hot(scores, chosen) - p) / p[chosen][:, None]
     return ((rewards - baseline)[:, None] * gradients).mean(0)
+
+
+@mistake(
+    "reinforce_gradient",
+    hint="What the trials gained, (N,), lines up with the keys of (N, T_k), not with the trials. "
+    "Give it an axis of its own: (N, 1).",
+    earns=("one trial", "with a baseline"),
+)
+def lines_the_rewards_up_with_the_keys(scores, chosen, rewards, baseline):
+    return ((rewards - baseline) * (_one_hot(scores, chosen) - scores.softmax(0))).mean(0)
+
+
+@mistake(
+    "reinforce_gradient",
+    hint="A baseline of 0 is taken for none at all, and the mean of these rewards for it. 0 is a "
+    "number to subtract like any other.",
+    earns=("with a baseline",),
+)
+def replaces_a_baseline_of_zero(scores, chosen, rewards, baseline):
+    gain = rewards - (baseline or rewards.mean())
+    return (gain[:, None] * (_one_hot(scores, chosen) - scores.softmax(0))).mean(0)
 
 
 @alternative("reinforce_gradient")

@@ -19,6 +19,7 @@ def _gates(x, h, W_x, W_h, b_x, b_h):
 @mistake(
     "gru_step",
     hint="Reset and update gate have changed places. The first d rows make r, the next d make z.",
+    earns=("the biases",),
 )
 def swaps_the_gates(x, h, W_x, W_h, b_x, b_h):
     z, r, x_n, h_n = _gates(x, h, W_x, W_h, b_x, b_h)
@@ -28,6 +29,7 @@ def swaps_the_gates(x, h, W_x, W_h, b_x, b_h):
 @mistake(
     "gru_step",
     hint="The mixture is the wrong way round: with z = 1 the old state should stay as it is.",
+    earns=("the reset gate", "the biases"),
 )
 def mixes_the_wrong_way_round(x, h, W_x, W_h, b_x, b_h):
     r, z, x_n, h_n = _gates(x, h, W_x, W_h, b_x, b_h)
@@ -38,6 +40,7 @@ def mixes_the_wrong_way_round(x, h, W_x, W_h, b_x, b_h):
     "gru_step",
     hint="The reset gate multiplies h before the matrix product. That is a GRU too (the first "
     "paper's), but here r multiplies W_hn h + b_hn, after the product.",
+    earns=("the update gate", "the biases"),
 )
 def resets_before_the_product(x, h, W_x, W_h, b_x, b_h):
     r, z, x_n, _ = _gates(x, h, W_x, W_h, b_x, b_h)
@@ -45,14 +48,20 @@ def resets_before_the_product(x, h, W_x, W_h, b_x, b_h):
     return (1 - z) * n + z * h
 
 
-@mistake("gru_step", hint="The reset gate has no effect on the candidate. What does it multiply?")
+@mistake(
+    "gru_step",
+    hint="The reset gate has no effect on the candidate. What does it multiply?",
+    earns=("the update gate", "the biases"),
+)
 def never_resets(x, h, W_x, W_h, b_x, b_h):
     _, z, x_n, h_n = _gates(x, h, W_x, W_h, b_x, b_h)
     return (1 - z) * torch.tanh(x_n + h_n) + z * h
 
 
 @mistake(
-    "gru_step", hint="The reset gate multiplies the input's part too. It only resets the past."
+    "gru_step",
+    hint="The reset gate multiplies the input's part too. It only resets the past.",
+    earns=("the update gate", "the biases"),
 )
 def resets_the_input(x, h, W_x, W_h, b_x, b_h):
     r, z, x_n, h_n = _gates(x, h, W_x, W_h, b_x, b_h)
@@ -69,13 +78,21 @@ def squashes_the_candidate_like_a_gate(x, h, W_x, W_h, b_x, b_h):
     return (1 - z) * torch.sigmoid(x_n + r * h_n) + z * h
 
 
-@mistake("gru_step", hint="The biases b_h are missing: the state's own matrix has biases as well.")
+@mistake(
+    "gru_step",
+    hint="The biases b_h are missing: the state's own matrix has biases as well.",
+    earns=("the update gate", "the reset gate"),
+)
 def forgets_the_hidden_biases(x, h, W_x, W_h, b_x, b_h):
     r, z, x_n, h_n = _gates(x, h, W_x, W_h, b_x, torch.zeros_like(b_h))
     return (1 - z) * torch.tanh(x_n + r * h_n) + z * h
 
 
-@mistake("gru_step", hint="The biases b_x are missing: the input's matrix has biases as well.")
+@mistake(
+    "gru_step",
+    hint="The biases b_x are missing: the input's matrix has biases as well.",
+    earns=("the update gate", "the reset gate"),
+)
 def forgets_the_input_biases(x, h, W_x, W_h, b_x, b_h):
     r, z, x_n, h_n = _gates(x, h, W_x, W_h, torch.zeros_like(b_x), b_h)
     return (1 - z) * torch.tanh(x_n + r * h_n) + z * h
@@ -90,6 +107,7 @@ def forgets_all_biases(x, h, W_x, W_h, b_x, b_h):
 @mistake(
     "gru_step",
     hint="In the candidate, b_hn is added after the reset. r multiplies all of W_hn h + b_hn.",
+    earns=("the update gate", "the reset gate"),
 )
 def leaves_the_bias_out_of_the_reset(x, h, W_x, W_h, b_x, b_h):
     r, z, x_n, h_n = _gates(x, h, W_x, W_h, b_x, b_h)
@@ -363,6 +381,7 @@ def _losses(logits, target):
 @mistake(
     "masked_cross_entropy",
     hint="The sum over true tokens is divided by all positions: padding dilutes the average.",
+    earns=("without padding", "huge scores, −∞ and no letter at all"),
 )
 def averages_over_padding(logits, target):
     return (_losses(logits, target) * (target != PAD)).mean()
@@ -376,6 +395,7 @@ def scores_the_padding(logits, target):
 @mistake(
     "masked_cross_entropy",
     hint="Each sequence is averaged first, then the batch: tokens of short sequences count more.",
+    earns=("without padding", "huge scores, −∞ and no letter at all"),
 )
 def averages_each_sequence_first(logits, target):
     means = []
@@ -403,7 +423,11 @@ def returns_a_mean_for_each_sequence(logits, target):
     return (_losses(logits, target) * mask).sum(1) / mask.sum(1)
 
 
-@mistake("masked_cross_entropy", hint="This is the sum over the tokens. The mean is asked for.")
+@mistake(
+    "masked_cross_entropy",
+    hint="This is the sum over the tokens. The mean is asked for.",
+    earns=("huge scores, −∞ and no letter at all",),
+)
 def adds_up(logits, target):
     return (_losses(logits, target) * (target != PAD)).sum()
 
@@ -445,6 +469,7 @@ def forgets_the_softmax(logits, target):
 @mistake(
     "masked_cross_entropy",
     hint="EOS is left out as well. It is a token like the others: the decoder must learn to stop.",
+    earns=("without padding", "huge scores, −∞ and no letter at all"),
 )
 def leaves_out_eos(logits, target):
     return _losses(logits, target)[target > EOS].mean()
@@ -459,6 +484,7 @@ def forgets_the_minus(logits, target):
     "masked_cross_entropy",
     hint="A probability of 0 has the logarithm -inf. Take the logarithm of the softmax in one "
     "step, from the scores.",
+    earns=("without padding", "with padding"),
 )
 def takes_the_log_of_a_rounded_probability(logits, target):
     p = logits.softmax(2).gather(2, target[:, :, None])[:, :, 0]
@@ -488,15 +514,28 @@ again(
     "masked_cross_entropy",
     hint="Where the score of PAD is -inf the loss at padding is infinite, and 0 times infinity is "
     "NaN. Choose the true tokens, losses[mask], instead of multiplying by a mask.",
+    earns=("without padding", "with padding"),
 )
 def multiplies_by_the_mask(logits, target):
     mask = target != PAD
     return (_losses(logits, target) * mask).sum() / mask.sum()
 
 
+@mistake(
+    "masked_cross_entropy",
+    hint="Where all targets are PAD, the mean of no losses is 0 / 0, which is NaN. The loss is 0 "
+    "there: divide their sum by the number of tokens, or by 1 if that is 0.",
+    earns=("without padding", "with padding"),
+)
+def averages_no_losses(logits, target):
+    return _losses(logits, target)[target != PAD].mean()
+
+
 @alternative("masked_cross_entropy")
 def with_ignore_index(logits, target):
-    return functional.cross_entropy(logits.flatten(0, 1), target.flatten(), ignore_index=PAD)
+    flat = logits.flatten(0, 1), target.flatten()
+    total = functional.cross_entropy(*flat, ignore_index=PAD, reduction="sum")
+    return total / max(1, int((target != PAD).sum()))
 
 
 @alternative("masked_cross_entropy")
@@ -504,13 +543,13 @@ def sum_over_count(logits, target):
     mask = (target != PAD).to(logits.dtype)
     log_p = logits - logits.logsumexp(2, keepdim=True)
     picked = log_p.masked_fill(functional.one_hot(target, logits.shape[2]) == 0, 0.0).sum(2)
-    return -picked.masked_fill(mask == 0, 0.0).sum() / mask.sum()
+    return -picked.masked_fill(mask == 0, 0.0).sum() / mask.sum().clamp(min=1)
 
 
 @alternative("masked_cross_entropy")
 def mean_of_what_counts(logits, target):
-    log_p = logits.log_softmax(2).gather(2, target[..., None])[..., 0]
-    return -log_p[target != PAD].mean()
+    log_p = logits.log_softmax(2).gather(2, target[..., None])[..., 0][target != PAD]
+    return -log_p.mean() if len(log_p) else log_p.sum()
 
 
 @careless("masked_cross_entropy")
@@ -519,7 +558,7 @@ def adds_to_a_zero(logits, target):
     for scores, ids in zip(log_p.flatten(0, 1), target.flatten().tolist(), strict=True):
         if ids != PAD:
             total -= scores[ids]
-    return total / (target != PAD).sum()
+    return total / (target != PAD).sum().clamp(min=1)
 
 
 @careless("masked_cross_entropy")
@@ -528,7 +567,7 @@ def collects_in_float32(logits, target):
     for row, ids in enumerate(target.tolist()):
         for step, token in enumerate(ids):
             losses[row, step] = -logits[row, step].log_softmax(0)[token]
-    return losses[target != PAD].mean()
+    return losses[target != PAD].sum() / (target != PAD).sum().clamp(min=1)
 
 
 def _decode(
@@ -564,6 +603,7 @@ def never_reads_its_own_words(state, context, weights, max_length):
 @mistake(
     "greedy_decode",
     hint="Every step starts from the encoding again: the new state is not carried on.",
+    earns=("rows that end one by one", "the number of steps"),
 )
 def forgets_the_state(state, context, weights, max_length):
     return _decode(state, context, weights, max_length, carry=False)
@@ -572,6 +612,7 @@ def forgets_the_state(state, context, weights, max_length):
 @mistake(
     "greedy_decode",
     hint="It goes on to max_length although all rows have ended. Stop when every row has its EOS.",
+    earns=("rows that end together", "rows that end one by one"),
 )
 def never_stops(state, context, weights, max_length):
     return _decode(state, context, weights, max_length, stop=None)
@@ -580,6 +621,7 @@ def never_stops(state, context, weights, max_length):
 @mistake(
     "greedy_decode",
     hint="It stops as soon as one row has ended, and cuts the others off.",
+    earns=("rows that end together", "the number of steps"),
 )
 def stops_with_the_first_row(state, context, weights, max_length):
     return _decode(state, context, weights, max_length, stop=torch.any)
@@ -588,12 +630,17 @@ def stops_with_the_first_row(state, context, weights, max_length):
 @mistake(
     "greedy_decode",
     hint="A row that has ended goes on writing while it waits for the others. Put PAD there.",
+    earns=("rows that end together", "the number of steps"),
 )
 def writes_after_the_end(state, context, weights, max_length):
     return _decode(state, context, weights, max_length, fill=False)
 
 
-@mistake("greedy_decode", hint="BOS is read, not written: the result begins with the first letter.")
+@mistake(
+    "greedy_decode",
+    hint="BOS is read, not written: the result begins with the first letter.",
+    earns=("rows that end one by one", "the number of steps"),
+)
 def writes_bos(state, context, weights, max_length):
     return functional.pad(_decode(state, context, weights, max_length), (1, 0), value=BOS)
 
@@ -609,6 +656,7 @@ def stacks_along_the_batch(state, context, weights, max_length):
 @mistake(
     "greedy_decode",
     hint="EOS itself is not written: a row gets PAD only from the step after its EOS.",
+    earns=("the number of steps",),
 )
 def swallows_eos(state, context, weights, max_length):
     written = _decode(state, context, weights, max_length)
@@ -619,6 +667,7 @@ def swallows_eos(state, context, weights, max_length):
     "greedy_decode",
     hint="A row that has ended begins again: `ended` only remembers the last step. Once ended, "
     "always ended.",
+    earns=("rows that end together", "the number of steps"),
 )
 def forgets_who_has_ended(state, context, weights, max_length):
     tokens = torch.full((len(state),), BOS)
@@ -631,7 +680,11 @@ def forgets_who_has_ended(state, context, weights, max_length):
     return torch.stack(written, 1)
 
 
-@mistake("greedy_decode", hint="max_length has no effect: a row without EOS goes on beyond it.")
+@mistake(
+    "greedy_decode",
+    hint="max_length has no effect: a row without EOS goes on beyond it.",
+    earns=("rows that end together", "rows that end one by one"),
+)
 def ignores_max_length(state, context, weights, max_length):
     return _decode(state, context, weights, 20)
 
@@ -739,7 +792,6 @@ def a_hard_long_one():
     return logits, torch.tensor([[1, 1, 3], [3, 2, PAD]])
 
 
-NO_TOKEN = "an answer may leave the mean of no tokens at all undefined"
 EQUIVALENT = {
     "encode: without `device` in one call of `arange`: rows = "
     "torch.arange(len(lengths))": "an index may be on the CPU",
@@ -758,10 +810,6 @@ EQUIVALENT = {
     "-log_p.gather(2, target.unsqueeze(2))": "the mask picks the same numbers",
     "masked_cross_entropy: with one whole number off by one: losses = "
     "-log_p.gather(2, target.unsqueeze(2)).squeeze(1)": "the mask picks the same numbers",
-    "masked_cross_entropy: with one call of `clamp` left out: return losses[is_token].sum() / "
-    "is_token.sum()": NO_TOKEN,
-    "masked_cross_entropy: with one whole number off by one: return losses[is_token].sum() / "
-    "is_token.sum().clamp(min=0)": NO_TOKEN,
     "greedy_decode: whose result is cut off from the gradient: return "
     "torch.stack(written, dim=1).detach()": "whole numbers have no gradient",
 }

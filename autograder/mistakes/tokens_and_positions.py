@@ -317,6 +317,7 @@ def _train(words, counts, n_merges, best=lambda totals: _ranked(totals)[0][0], m
     "train_bpe",
     hint="The pairs are those of the beginning, in their first order. After each merge some pairs "
     "are gone and new ones have arisen: take the words out of the count, merge, count them again.",
+    earns=("the first merge",),
 )
 def never_updates_the_counts(words, counts, n_merges):
     return [pair for pair, _ in _ranked(_totals(words, counts))][:n_merges]
@@ -371,6 +372,7 @@ def does_not_remove_the_old_pairs(words, counts, n_merges):
     "train_bpe",
     hint="The old pairs are taken out, but those of the merged word never come in, so no merge "
     "builds on another. Call index.add after the word has changed.",
+    earns=("the first merge",),
 )
 def does_not_add_the_new_pairs(words, counts, n_merges):
     return _indexed(words, counts, n_merges, add=False)
@@ -380,6 +382,7 @@ def does_not_add_the_new_pairs(words, counts, n_merges):
     "train_bpe",
     hint="The new ids begin at 257. The first merge makes 256: append the pair to the merges after "
     "its id has been used, not before.",
+    earns=("the first merge", "when to stop"),
 )
 def numbers_from_257(words, counts, n_merges):
     return _indexed(words, counts, n_merges, numbered=257)
@@ -389,6 +392,7 @@ def numbers_from_257(words, counts, n_merges):
     "train_bpe",
     hint="On a tie it takes the pair that it met first, that is by chance: the same words in "
     "another order give another tokeniser. Take the smallest pair.",
+    earns=("the merges after it", "when to stop"),
 )
 def breaks_ties_by_chance(words, counts, n_merges):
     return _train(words, counts, n_merges, best=lambda totals: max(totals, key=totals.get))
@@ -400,7 +404,11 @@ def takes_the_largest_on_a_tie(words, counts, n_merges):
     return _train(words, counts, n_merges, best=largest)
 
 
-@mistake("train_bpe", hint="A word that occurs 4 times counts as one. Use the counts.")
+@mistake(
+    "train_bpe",
+    hint="A word that occurs 4 times counts as one. Use the counts.",
+    earns=("the merges after it", "when to stop"),
+)
 def trains_without_the_counts(words, counts, n_merges):
     return _train(words, [1] * len(words), n_merges)
 
@@ -426,18 +434,27 @@ def does_not_stop(words, counts, n_merges):
 @mistake(
     "train_bpe",
     hint="When no pair is left, most_frequent() returns None, which is no merge. Stop then.",
+    earns=("the first merge", "the merges after it"),
 )
 def appends_none(words, counts, n_merges):
     merges = _train(words, counts, n_merges)
     return merges + [None] * (n_merges - len(merges))
 
 
-@mistake("train_bpe", hint="It does not stop at n_merges but goes on until no pair is left.")
+@mistake(
+    "train_bpe",
+    hint="It does not stop at n_merges but goes on until no pair is left.",
+    earns=("the first merge", "the merges after it"),
+)
 def goes_on_to_the_end(words, counts, n_merges):
     return _train(words, counts, 10**6)
 
 
-@mistake("train_bpe", hint="Not all merges are there: the last one is missing.")
+@mistake(
+    "train_bpe",
+    hint="Not all merges are there: the last one is missing.",
+    earns=("the first merge", "the merges after it"),
+)
 def stops_one_early(words, counts, n_merges):
     return _train(words, counts, n_merges - 1)
 
@@ -468,6 +485,7 @@ def _encode(text, merges, choose=min, pieces=split_words, first=256, bytes_of=st
     "bpe_encode",
     hint="Merges are applied from left to right, whichever is met first. The pair that was learned "
     "first has to go first, wherever it stands.",
+    earns=("any text",),
 )
 def merges_the_leftmost_pair(text, merges):
     return _encode(text, merges, choose=lambda found: min(found, key=lambda item: item[1]))
@@ -528,7 +546,11 @@ def applies_each_merge_once(text, merges):
     return ids
 
 
-@mistake("bpe_encode", hint="The id of a merge is its rank plus 256: below that are the bytes.")
+@mistake(
+    "bpe_encode",
+    hint="The id of a merge is its rank plus 256: below that are the bytes.",
+    earns=("any text",),
+)
 def forgets_the_256(text, merges):
     return [i - 1000 if i >= 1000 else i for i in _encode(text, merges, first=1000)]
 
@@ -536,6 +558,7 @@ def forgets_the_256(text, merges):
 @mistake(
     "bpe_encode",
     hint="A merge crosses from one word into the next. Merge each word of split_words by itself.",
+    earns=("one word of letters",),
 )
 def merges_across_words(text, merges):
     return _encode(text, merges, pieces=lambda text: [text])
@@ -545,12 +568,17 @@ def merges_across_words(text, merges):
     "bpe_encode",
     hint="The ids are numbers of characters, ord(…). The first 256 ids are bytes: encode the word "
     "as UTF-8.",
+    earns=("one word of letters",),
 )
 def takes_characters_for_bytes(text, merges):
     return _encode(text, merges, bytes_of=lambda piece: map(ord, piece))
 
 
-@mistake("bpe_encode", hint="The result is a list for each word. Join them into one list of ids.")
+@mistake(
+    "bpe_encode",
+    hint="The result is a list for each word. Join them into one list of ids.",
+    earns=("one word of letters",),
+)
 def keeps_the_words_apart(text, merges):
     return [_encode(piece, merges) for piece in split_words(text)]
 

@@ -142,7 +142,7 @@ def _parts(logits, target):
 
 
 def _per_token(loss, real):
-    return (loss * real).sum() / real.sum()
+    return (loss * real).sum() / real.sum().clamp(min=1)
 
 
 @mistake("label_smoothed_loss", hint="The targets are not smoothed: `smoothing` has no effect.")
@@ -408,7 +408,8 @@ def multiplies_by_the_mask(logits, target, smoothing=0.1):
 )
 def multiplies_by_a_smoothing_of_0(logits, target, smoothing=0.1):
     log_p, chosen, real = _parts(logits, target)
-    return (-(1 - smoothing) * chosen - smoothing * log_p.mean(-1))[real].mean()
+    loss = -(1 - smoothing) * chosen - smoothing * log_p.mean(-1)
+    return loss[real].sum() / real.sum().clamp(min=1)
 
 
 @mistake(
@@ -421,12 +422,69 @@ def multiplies_both_by_0(logits, target, smoothing=0.1):
     return _per_token(-(1 - smoothing) * chosen - smoothing * log_p.mean(-1), real)
 
 
+def _undefined_for_no_token(known, with_gradient):
+    """The same mistake, with NaN where no token is real; its gradient is NaN there as well, or 0.
+
+    0 / 0 has a gradient of NaN; the mean of nothing, of 0.
+    """
+
+    def answer(logits, target, smoothing=0.1):
+        result = known.target(logits, target, smoothing)
+        if (target != PAD).any():
+            return result
+        return result * math.nan if with_gradient else 0 * result + math.nan
+
+    answer.__name__ = f"{known.name}_{'of_0_by_0' if with_gradient else 'of_nothing'}"
+    return answer
+
+
+again(
+    "label_smoothed_loss",
+    *(partial(_undefined_for_no_token, with_gradient=one) for one in (False, True)),
+)
+
+NO_TOKEN = (
+    "Where no token is real there is nothing to take the mean of, and 0 / 0 is NaN. The loss "
+    "should be 0 then."
+)
+
+
+@mistake("label_smoothed_loss", hint=NO_TOKEN)
+def takes_the_mean_of_what_is_real(logits, target, smoothing=0.1):
+    log_p, chosen, real = _parts(logits, target)
+    loss = -(1 - smoothing) * chosen
+    if smoothing > 0:
+        loss = loss - smoothing * log_p.mean(-1)
+    return loss[real].mean()
+
+
+@mistake("label_smoothed_loss", hint=NO_TOKEN)
+def divides_by_no_tokens(logits, target, smoothing=0.1):
+    log_p, chosen, real = _parts(logits, target)
+    loss = -(1 - smoothing) * chosen
+    if smoothing > 0:
+        loss = loss - smoothing * log_p.mean(-1)
+    return torch.where(real, loss, 0.0).sum() / real.sum()
+
+
+@mistake(
+    "label_smoothed_loss",
+    hint="Where no token is real the 0 has no gradient: it is made anew. Training would stop "
+    "there with an error. Let the 0 come from the scores, as a sum of none of them does.",
+)
+def returns_a_new_0_for_no_token(logits, target, smoothing=0.1):
+    if (target == PAD).all():
+        return torch.zeros((), dtype=logits.dtype, device=logits.device)
+    return takes_the_mean_of_what_is_real(logits, target, smoothing)
+
+
 @alternative("label_smoothed_loss")
 def builds_the_wanted_distribution(logits, target, smoothing=0.1):
     vocab_size = logits.shape[-1]
     wanted = (1 - smoothing) * F.one_hot(target, vocab_size).to(logits) + smoothing / vocab_size
     loss = -(wanted * F.log_softmax(logits, -1)).masked_fill(wanted == 0, 0.0).sum(-1)
-    return loss[target != PAD].mean()
+    real = loss[target != PAD]
+    return real.mean() if len(real) else real.sum()
 
 
 @alternative("label_smoothed_loss")
@@ -438,7 +496,7 @@ def loops_over_tokens(logits, target, smoothing=0.1):
                 log_p = row - torch.logsumexp(row, 0)
                 loss = -(1 - smoothing) * log_p[wanted]
                 losses.append(loss - smoothing * log_p.mean() if smoothing else loss)
-    return torch.stack(losses).mean()
+    return torch.stack(losses).mean() if losses else 0 * logits.sum()
 
 
 @alternative("label_smoothed_loss")
@@ -446,13 +504,13 @@ def fills_with_zeros(logits, target, smoothing=0.1):
     log_p, chosen, real = _parts(logits, target)
     spread = 0.0 if smoothing == 0 else smoothing * log_p.mean(-1)
     loss = torch.where(real, (smoothing - 1) * chosen - spread, 0.0)
-    return loss.sum() / real.sum()
+    return loss.sum() / max(1, real.sum())
 
 
 @alternative("label_smoothed_loss")
 def lets_pytorch_do_it(logits, target, smoothing=0.1):
-    options = {"ignore_index": PAD, "label_smoothing": smoothing}
-    return F.cross_entropy(logits.transpose(1, 2), target, **options)
+    options = {"ignore_index": PAD, "label_smoothing": smoothing, "reduction": "sum"}
+    return F.cross_entropy(logits.mT, target, **options) / (target != PAD).sum().clamp(min=1)
 
 
 @careless("label_smoothed_loss")
@@ -464,7 +522,7 @@ def fills_a_table_on_the_cpu(logits, target, smoothing=0.1):
             losses[b, t] = -(1 - smoothing) * log_p[wanted]
             if smoothing:
                 losses[b, t] = losses[b, t] - smoothing * log_p.mean()
-    return losses[target.cpu() != PAD].mean()
+    return losses[target.cpu() != PAD].sum() / max(1, (target != PAD).sum().item())
 
 
 @careless("label_smoothed_loss")
@@ -557,6 +615,10 @@ def _within(max_tokens):
     "batch_by_tokens",
     hint="The last batch is lost. A batch is closed when a sentence no longer fits, and after the "
     "last one none comes: what is still open then is a batch, too.",
+    earns=(
+        "in the order of length",
+        "too long or none at all",
+    ),
 )
 def drops_the_last_batch(lengths, max_tokens):
     _refuse(lengths, max_tokens)
@@ -602,6 +664,10 @@ def repeats_at_the_border(lengths, max_tokens):
 @mistake(
     "batch_by_tokens",
     hint="A batch is closed when it has already grown too large. Ask before the sentence is added.",
+    earns=(
+        "in the order of length",
+        "too long or none at all",
+    ),
 )
 def asks_too_late(lengths, max_tokens):
     _refuse(lengths, max_tokens)
@@ -670,7 +736,14 @@ UNSORTED = (
 )
 
 
-@mistake("batch_by_tokens", hint=UNSORTED)
+@mistake(
+    "batch_by_tokens",
+    hint=UNSORTED,
+    earns=(
+        "filled as far as it goes",
+        "too long or none at all",
+    ),
+)
 def does_not_sort(lengths, max_tokens):
     _refuse(lengths, max_tokens)
     return _fill(range(len(lengths)), lengths, _within(max_tokens))
@@ -744,6 +817,7 @@ def returns_lengths(lengths, max_tokens):
 @mistake(
     "batch_by_tokens",
     hint="These are places in the sorted list. Return indices into `lengths` as it was handed in.",
+    earns=("too long or none at all",),
 )
 def returns_places(lengths, max_tokens):
     _refuse(lengths, max_tokens)
@@ -760,7 +834,14 @@ def begins_with_the_longest_and_trusts_the_last(lengths, max_tokens):
     return _by_the_last(order, lengths, max_tokens)
 
 
-@mistake("batch_by_tokens", hint=LONGEST_FIRST)
+@mistake(
+    "batch_by_tokens",
+    hint=LONGEST_FIRST,
+    earns=(
+        "filled as far as it goes",
+        "too long or none at all",
+    ),
+)
 def begins_with_the_longest(lengths, max_tokens):
     _refuse(lengths, max_tokens)
     order = sorted(range(len(lengths)), key=lambda index: (-lengths[index], index))
@@ -807,6 +888,10 @@ def sizes_all_by_the_longest(lengths, max_tokens):
     "batch_by_tokens",
     hint="There is an empty batch among these: the one to begin with, when there are no sentences "
     "at all. Then return [].",
+    earns=(
+        "in the order of length",
+        "filled as far as it goes",
+    ),
 )
 def keeps_an_empty_batch(lengths, max_tokens):
     _refuse(lengths, max_tokens)
@@ -822,6 +907,10 @@ def keeps_an_empty_batch(lengths, max_tokens):
     "batch_by_tokens",
     hint="A sentence that fits into no batch is put into one of its own, larger than max_tokens. "
     "It is better to hear of it: raise a ValueError.",
+    earns=(
+        "in the order of length",
+        "filled as far as it goes",
+    ),
 )
 def accepts_what_is_too_long(lengths, max_tokens):
     return _fill(_by_length(lengths), lengths, _within(max_tokens))
@@ -1667,6 +1756,8 @@ def loops_over_numbers(
 class _Step(ModelAndLoss):
     """A right TrainStep in small methods; a mistake overrides what it gets wrong."""
 
+    least = 1  # by which is divided, where no token is real
+
     def __init__(self, model, optimizer=None, smoothing=0.1, max_norm=1.0, dtype=None):
         super().__init__(model, smoothing, dtype)
         if not isinstance(optimizer, torch.optim.Optimizer):
@@ -1684,7 +1775,7 @@ class _Step(ModelAndLoss):
     def weights(self, batches):
         """How much the mean of each batch counts in the mean over all."""
         counts = [self.count(*batch) for batch in batches]
-        return [count / sum(counts) for count in counts]
+        return [count / max(sum(counts), self.least) for count in counts]
 
     def clip(self):
         nn.utils.clip_grad_norm_(self.model.parameters(), self.max_norm)
@@ -1713,6 +1804,11 @@ class _Step(ModelAndLoss):
     "TrainStep",
     hint="Every batch counts the same, so that a token of a small batch counts more than one of a "
     "large batch. Weight each batch's mean with its share of the tokens.",
+    earns=(
+        "one batch",
+        "the loss returned",
+        "clipping and training mode",
+    ),
 )
 class AveragesBatches(_Step):
     def weights(self, batches):
@@ -1753,6 +1849,11 @@ class AddsUpTokens(_Step):
     "TrainStep",
     hint="The gradients of the last step are still there, and the new ones are added to them. Set "
     "them to zero when a step begins.",
+    earns=(
+        "one batch",
+        "the loss returned",
+        "clipping and training mode",
+    ),
 )
 class KeepsOldGradients(_Step):
     def begin(self):
@@ -1790,6 +1891,10 @@ class ZeroesTooLate(_Step):
     "TrainStep",
     hint="The parameters move as plain gradient descent with a learning rate of 0.1 would have it, "
     "whatever the optimizer is. Leave the step to self.optimizer.",
+    earns=(
+        "the loss returned",
+        "clipping and training mode",
+    ),
 )
 class StepsByItself(_Step):
     def end(self):
@@ -1805,7 +1910,7 @@ EVERY_BATCH = (
 )
 
 
-@mistake("TrainStep", hint=EVERY_BATCH)
+@mistake("TrainStep", hint=EVERY_BATCH, earns=("the loss returned",))
 class StepsOnTheWay(_Step):
     def gather(self, batches):
         parts = []
@@ -1865,6 +1970,11 @@ class LearnsFromOneAfterTheOther(StepsAfterEveryBatch):
     "TrainStep",
     hint="The gradients are not clipped, or only after the optimizer's step, when they have done "
     "their work.",
+    earns=(
+        "one batch",
+        "several batches and steps",
+        "the loss returned",
+    ),
 )
 class DoesNotClip(_Step):
     def clip(self):
@@ -1947,6 +2057,11 @@ class CountsTheSource(_Step):
 @mistake(
     "TrainStep",
     hint="The loss is the last batch's part only. Return the sum of all parts.",
+    earns=(
+        "one batch",
+        "several batches and steps",
+        "clipping and training mode",
+    ),
 )
 class ReturnsTheLastPart(_Step):
     def forward(self, batches):
@@ -2001,7 +2116,15 @@ REMEMBERS = (
 )
 
 
-@mistake("TrainStep", hint=REMEMBERS)
+@mistake(
+    "TrainStep",
+    hint=REMEMBERS,
+    earns=(
+        "one batch",
+        "several batches and steps",
+        "clipping and training mode",
+    ),
+)
 class RemembersTheParts(_Step):
     def gather(self, batches):
         parts = []
@@ -2035,10 +2158,40 @@ class TrainsInEvaluationMode(_Step):
         self.optimizer.zero_grad()
 
 
-@mistake("TrainStep", hint=NOT_TRAINING)
+@mistake(
+    "TrainStep",
+    hint=NOT_TRAINING,
+    earns=(
+        "one batch",
+        "several batches and steps",
+        "the loss returned",
+    ),
+)
 class TrainsInWhateverMode(_Step):
     def begin(self):
         self.optimizer.zero_grad()
+
+
+def _by_0(known):
+    """The same mistake, which divides by 0 where no token is real."""
+    return type(f"{known.name}By0", (known.target,), {"least": 0})
+
+
+again("TrainStep", _by_0)
+
+
+@mistake(
+    "TrainStep",
+    hint="Where no token is real each share is 0 / 0, which is NaN, and the step makes NaN of all "
+    "weights. There the loss should be 0, and the weights should stay.",
+    earns=(
+        "one batch",
+        "several batches and steps",
+        "clipping and training mode",
+    ),
+)
+class DividesByNoTokens(_Step):
+    least = 0
 
 
 @careless("TrainStep")
@@ -2073,7 +2226,7 @@ class ZeroesAtTheEnd(_Step):
 class AddsUpSums(_Step):
     def forward(self, batches):
         self.begin()
-        tokens = sum(target.ne(PAD).sum().item() for _, target in batches)
+        tokens = max(1, sum(target.ne(PAD).sum().item() for _, target in batches))
         options = {"ignore_index": PAD, "label_smoothing": self.smoothing, "reduction": "sum"}
         total = 0
         for source, target in batches:
@@ -2093,6 +2246,7 @@ class DividesGradients(_Step):
             part = self.loss(*batch) * self.count(*batch)
             part.backward()
             total, tokens = total + part.detach(), tokens + self.count(*batch)
+        tokens = max(1, tokens)
         for parameter in self.model.parameters():
             parameter.grad /= tokens
         self.end()
@@ -2101,6 +2255,8 @@ class DividesGradients(_Step):
 
 class _Evaluation(ModelAndLoss):
     """A right Evaluation in small methods; a mistake overrides what it gets wrong."""
+
+    least = 1  # by which is divided, where no token is real
 
     def __init__(self, model, smoothing=0.0, dtype=None):
         super().__init__(model, smoothing, dtype)
@@ -2124,7 +2280,7 @@ class _Evaluation(ModelAndLoss):
         for batch in batches:
             count = self.count(*batch)
             total, tokens = total + self.loss(*batch) * count, tokens + count
-        return total / tokens
+        return total / max(tokens, self.least)
 
 
 @mistake(
@@ -2230,7 +2386,7 @@ class AddsUpNumbers(_Evaluation):
         for batch in batches:
             count = self.count(*batch)
             total, tokens = total + self.loss(*batch).item() * count, tokens + count
-        return total / tokens
+        return total / max(tokens, self.least)
 
 
 @mistake(
@@ -2242,6 +2398,17 @@ class ReturnsThePerplexity(_Evaluation):
         return super().mean(batches).exp()
 
 
+again("Evaluation", _by_0)
+
+
+@mistake(
+    "Evaluation",
+    hint="Where no token is real this is 0 / 0, which is NaN. It should be 0.",
+)
+class MeansNothing(_Evaluation):
+    least = 0
+
+
 @careless("Evaluation")
 class AddsUpOnTheCpu(_Evaluation):
     def mean(self, batches):
@@ -2249,7 +2416,7 @@ class AddsUpOnTheCpu(_Evaluation):
         for batch in batches:
             total += self.loss(*batch) * self.count(*batch)
             tokens += self.count(*batch)
-        return total[0] / tokens
+        return total[0] / max(tokens, 1)
 
 
 @careless("Evaluation")
@@ -2265,7 +2432,7 @@ class StacksLosses(_Evaluation):
         self.eval()
         losses = torch.stack([self.loss(source, target) for source, target in batches])
         counts = torch.stack([target.count_nonzero() for _, target in batches])
-        return (losses * counts).sum() / counts.sum()
+        return (losses * counts).sum() / counts.sum().clamp(min=1)
 
 
 @alternative("Evaluation")
@@ -2277,7 +2444,7 @@ class LooksAtEverySentence(_Evaluation):
                 scores = self.model(row[None], wanted[None])[0]
                 options = {"label_smoothing": self.smoothing, "reduction": "none"}
                 losses.append(F.cross_entropy(scores, wanted, **options)[wanted != PAD])
-        return torch.cat(losses).mean()
+        return torch.cat(losses).sum() / max(1, len(torch.cat(losses)))
 
 
 def _average(checkpoints, mean):
@@ -2467,16 +2634,7 @@ def moves_the_mean(checkpoints):
     return _average(checkpoints, mean)
 
 
-NO_TOKEN = "an answer may leave the mean of no tokens at all undefined"
 EQUIVALENT = {
-    "label_smoothed_loss: with one call of `clamp` left out: return loss[real].sum() / "
-    "real.sum()": NO_TOKEN,
-    "label_smoothed_loss: with one whole number off by one: return loss[real].sum() / "
-    "real.sum().clamp(min=0)": NO_TOKEN,
-    "TrainStep: with one call of `clamp` left out: part = self.loss(source, target) * count / "
-    "sum(counts)": NO_TOKEN,
-    "TrainStep: with one whole number off by one: part = self.loss(source, target) * count / "
-    "sum(counts).clamp(min=0)": NO_TOKEN,
     "TrainStep: without `strict` in one call of `zip`: for (source, target), count in zip(batches, "
     "counts): part = self.loss(source, target) * count / sum(counts).clamp(min=1…": (
         "there are as many counts as batches"
@@ -2501,7 +2659,6 @@ EQUIVALENT = {
     ),
     "Evaluation: whose result is cut off from the gradient: return (total / tokens).detach() if "
     "tokens else total.detach()": "within no_grad there is nothing to cut off",
-    "Evaluation: in which one condition always holds: return total / tokens": NO_TOKEN,
     "average_checkpoints: with one call of `clone` left out: averaged[name] = last": (
         "the dict is new, and nothing writes into its tensors"
     ),

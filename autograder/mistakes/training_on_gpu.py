@@ -783,6 +783,10 @@ def averages_the_processes(gradients, tokens):
     return joined
 
 
+def _all(tokens):
+    return sum(tokens) or 1
+
+
 def _joined(gradients, weights):
     return [
         sum(weight * one for weight, one in zip(weights, parts, strict=True))
@@ -812,7 +816,7 @@ def forgets_to_divide(gradients, tokens):
     "well.",
 )
 def divides_twice(gradients, tokens):
-    return _joined(gradients, [count / sum(tokens) / len(tokens) for count in tokens])
+    return _joined(gradients, [count / _all(tokens) / len(tokens) for count in tokens])
 
 
 @mistake(
@@ -830,7 +834,7 @@ def divides_by_the_number_of_processes(gradients, tokens):
     "has all tokens.",
 )
 def rounds_the_shares_down(gradients, tokens):
-    return _joined(gradients, [count // sum(tokens) for count in tokens])
+    return _joined(gradients, [count // _all(tokens) for count in tokens])
 
 
 @mistake(
@@ -847,7 +851,7 @@ def takes_a_softmax_of_the_tokens(gradients, tokens):
     hint="The gradients are divided by the largest number of tokens, not by that of all.",
 )
 def divides_by_the_largest_share(gradients, tokens):
-    return _joined(gradients, [count / max(tokens) for count in tokens])
+    return _joined(gradients, [count / (max(tokens) or 1) for count in tokens])
 
 
 @mistake(
@@ -856,7 +860,7 @@ def divides_by_the_largest_share(gradients, tokens):
     "over them; here they are added up.",
 )
 def multiplies_by_the_processes(gradients, tokens):
-    return _joined(gradients, [count / sum(tokens) * len(tokens) for count in tokens])
+    return _joined(gradients, [count / _all(tokens) * len(tokens) for count in tokens])
 
 
 @mistake(
@@ -883,7 +887,7 @@ def takes_the_largest_share(gradients, tokens):
 )
 def adds_up_the_parameters(gradients, tokens):
     return [
-        sum(one.sum() * count / sum(tokens) for one in process)
+        sum(one.sum() * count / _all(tokens) for one in process)
         for process, count in zip(gradients, tokens, strict=True)
     ]
 
@@ -893,7 +897,23 @@ def adds_up_the_parameters(gradients, tokens):
     hint="The first process is left out.",
 )
 def leaves_the_first_process_out(gradients, tokens):
-    return _joined(gradients, [0, *(count / sum(tokens) for count in tokens[1:])])
+    return _joined(gradients, [0, *(count / _all(tokens) for count in tokens[1:])])
+
+
+NOTHING_TO_COUNT = (
+    "Where no share has a token, the sum of the tokens is 0, and this divides by it. All gradients "
+    "are 0 then, whatever they are weighted with: take care that nothing is divided by 0."
+)
+
+
+@mistake("data_parallel_gradients", hint=NOTHING_TO_COUNT)
+def divides_by_no_tokens(gradients, tokens):
+    return _joined(gradients, [count / sum(tokens) for count in tokens])
+
+
+@mistake("data_parallel_gradients", hint=NOTHING_TO_COUNT)
+def divides_tensors_by_no_tokens(gradients, tokens):
+    return [one / sum(tokens) for one in _joined(gradients, tokens)]
 
 
 @alternative("data_parallel_gradients")
@@ -902,7 +922,7 @@ def stacks_them(gradients, tokens):
     for parts in zip(*gradients, strict=True):
         stacked = torch.stack(list(parts))
         weights = torch.tensor(tokens, dtype=stacked.dtype, device=stacked.device)
-        joined.append(torch.tensordot(weights / weights.sum(), stacked, dims=1))
+        joined.append(torch.tensordot(weights / weights.sum().clamp(min=1), stacked, dims=1))
     return joined
 
 
@@ -912,12 +932,12 @@ def adds_sums_and_divides(gradients, tokens):
     for process, count in zip(gradients, tokens, strict=True):
         own = [count * one for one in process]
         sums = own if sums is None else [a + b for a, b in zip(sums, own, strict=True)]
-    return [one / sum(tokens) for one in sums]
+    return [one / _all(tokens) for one in sums]
 
 
 @careless("data_parallel_gradients")
 def makes_shares_of_the_tokens(gradients, tokens):
-    total = sum(tokens)
+    total = _all(tokens)
     for process in range(len(tokens)):
         tokens[process] /= total
     return _joined(gradients, tokens)
@@ -925,7 +945,7 @@ def makes_shares_of_the_tokens(gradients, tokens):
 
 @careless("data_parallel_gradients")
 def adds_to_the_first_process(gradients, tokens):
-    first, total = gradients[0], sum(tokens)
+    first, total = gradients[0], _all(tokens)
     for place in range(len(first)):
         first[place] *= tokens[0] / total
         for process, count in zip(gradients[1:], tokens[1:], strict=True):
@@ -976,8 +996,6 @@ def a_share_without_tokens():
 
 
 EQUIVALENT = {
-    "data_parallel_gradients: in which one condition always holds: shares = [count / sum(tokens) "
-    "for count in tokens]": "an answer may leave the mean of no tokens at all undefined",
     "data_parallel_gradients: without `strict` in one call of `zip`: return [sum((share * "
     "gradient for share, gradient in zip(shares, parts, strict=True))) for parts in "
     "zip(*gradients)]": ("there are as many gradients from each process as parameters"),

@@ -229,6 +229,7 @@ class _Front(nn.Module):
     "Translator",
     hint="The target is not shifted: at each position the decoder reads the very token that it "
     "should say. In training the loss falls to 0, and afterwards the model can do nothing.",
+    earns=("tied tables", "dropout on the embeddings"),
 )
 class ReadsTheTargetItself(_Front):
     def read(self, target):
@@ -258,6 +259,7 @@ class ShiftsTwice(_Front):
 @mistake(
     "Translator",
     hint="√d_model is missing on the embeddings: the positions are too loud beside the tokens.",
+    earns=("tied tables", "dropout on the embeddings"),
 )
 class ForgetsTheRoot(_Front):
     def rows(self, tokens, embedding):
@@ -348,6 +350,7 @@ class EncodesWithTheTargetsTable(_Front):
     "Translator",
     hint="The embeddings pass through dropout after eval(), too. `F.dropout` does not know the "
     "mode; self.dropout does.",
+    earns=("without padding", "with padding", "tied tables"),
 )
 class DropsInEvaluation(_Front):
     def embed(self, tokens, embedding):
@@ -359,6 +362,7 @@ class DropsInEvaluation(_Front):
     "Translator",
     hint="The masks are exchanged in the decoder: the source's mask hides target positions, and "
     "the other way round.",
+    earns=("without padding", "tied tables", "dropout on the embeddings"),
 )
 class ExchangesTheMasks(_Front):
     def decode(self, read, memory, target_mask, source_mask):
@@ -394,6 +398,7 @@ class EncodesWithPadding(_Front):
 @mistake(
     "Translator",
     hint="No mask is handed on, neither to the encoder nor to the decoder.",
+    earns=("without padding", "tied tables", "dropout on the embeddings"),
 )
 class IgnoresAllMasks(_Front):
     def encode(self, source, source_mask):
@@ -434,6 +439,7 @@ class ReturnsProbabilities(_Front):
     hint="The generator has a table of its own although it was asked to be tied. An equal copy is "
     "not enough: after the first step of training it would differ. Make both attributes the same "
     "parameter.",
+    earns=("without padding", "with padding", "dropout on the embeddings"),
 )
 class StaysUntied(_Front):
     def tie(self, tied):
@@ -443,6 +449,7 @@ class StaysUntied(_Front):
 @mistake(
     "Translator",
     hint='The tables are tied although tied="none" asks for three.',
+    earns=("without padding", "with padding", "dropout on the embeddings"),
 )
 class AlwaysTies(_Front):
     def tie(self, tied):
@@ -475,6 +482,7 @@ class LeavesTheSourceOut(_Front):
 @mistake(
     "Translator",
     hint="The embeddings do not pass through dropout. It comes last, after the positions.",
+    earns=("without padding", "with padding", "tied tables"),
 )
 class KeepsAllEmbeddings(_Front):
     def embed(self, tokens, embedding):
@@ -551,19 +559,17 @@ class RollsTheTarget(_Front):
         return target.roll(1, 1)
 
 
-IN_FLOAT32 = (
-    "The positions are float32 whatever the rows are. Where the rows are float64, count in "
-    "float64: torch.arange takes a dtype."
+@mistake(
+    "Translator",
+    hint="The positions are float32 whatever the rows are. What is added to the rows should have "
+    "their dtype.",
 )
-
-
-@mistake("Translator", hint=IN_FLOAT32)
 class CountsInWholeNumbers(_Front):
     def places(self, T, d_model, like):
         return sinusoidal_positions(torch.arange(T, device=like.device), d_model)
 
 
-@mistake("Translator", hint=IN_FLOAT32)
+@alternative("Translator")
 class CountsInFloat32First(_Front):
     def places(self, T, d_model, like):
         places = torch.arange(T, dtype=torch.float32, device=like.device)
@@ -760,20 +766,39 @@ def _decoder(wrong):
     return Answer
 
 
+_EARNED = {  # the third stage has two names
+    _HasNoFinalNorm: ("post-norm", "with a mask and dropout", "with masks and dropout"),
+    _MakesPostNormLayers: ("post-norm", "with a mask and dropout", "with masks and dropout"),
+    _AlwaysNorms: ("pre-norm", "with a mask and dropout", "with masks and dropout"),
+    _LeavesDropoutOut: ("pre-norm", "post-norm"),
+}
+
 for _wrong, _hint in _IN_BOTH.items():
-    for _side, _make in (("Encoder", _encoder), ("Decoder", _decoder)):
+    for _side, _make, _other in (
+        ("Encoder", _encoder, "with masks and dropout"),
+        ("Decoder", _decoder, "with a mask and dropout"),
+    ):
         _answer = _make(_wrong)
         _answer.__name__ = _wrong.__name__.removeprefix("_")
-        mistake(_side, hint=_hint)(_answer)
+        _stages = tuple(stage for stage in _EARNED.get(_wrong, ()) if stage != _other)
+        mistake(_side, hint=_hint, earns=_stages or None)(_answer)
 
 
-@mistake("Encoder", hint="The layers get no mask: they attend to padding.")
+@mistake(
+    "Encoder",
+    hint="The layers get no mask: they attend to padding.",
+    earns=("pre-norm", "post-norm"),
+)
 class ForgetsTheMask(_Stack):
     def forward(self, x, mask=None):
         return super().forward(x)
 
 
-@mistake("Encoder", hint="Only the first layer gets the mask. All of them see the padding.")
+@mistake(
+    "Encoder",
+    hint="Only the first layer gets the mask. All of them see the padding.",
+    earns=("pre-norm", "post-norm"),
+)
 class MasksTheFirstLayerOnly(_Stack):
     def forward(self, x, mask=None):
         for number, layer in enumerate(self.layers):
@@ -869,6 +894,7 @@ class ReplacesTheMemory(_Reader):
 @mistake(
     "Decoder",
     hint="The memory is normalised. In a pre-norm model the encoder's final norm has done that.",
+    earns=("post-norm", "with masks and dropout"),
 )
 class NormalisesTheMemory(_Reader):
     def forward(self, x, memory, mask=None, memory_mask=None):
@@ -878,6 +904,7 @@ class NormalisesTheMemory(_Reader):
 @mistake(
     "Decoder",
     hint="The masks are exchanged: the target's comes first, then that for the memory.",
+    earns=("pre-norm", "post-norm"),
 )
 class ExchangesMasks(_Reader):
     def forward(self, x, memory, mask=None, memory_mask=None):
@@ -915,7 +942,11 @@ class ForgetsTheTargetsMask(_Reader):
         return super().forward(x, memory, None, memory_mask)
 
 
-@mistake("Decoder", hint="The layers get no mask, neither for the target nor for the memory.")
+@mistake(
+    "Decoder",
+    hint="The layers get no mask, neither for the target nor for the memory.",
+    earns=("pre-norm", "post-norm"),
+)
 class ForgetsBothMasks(_Reader):
     def forward(self, x, memory, mask=None, memory_mask=None):
         return super().forward(x, memory)
@@ -1172,6 +1203,7 @@ def _count(
     "transformer_parameters",
     hint="The biases are missing: all projections of the attentions and both maps of the "
     "feed-forward network have one.",
+    earns=("the tables", "the last norms"),
 )
 def forgets_the_biases(*sizes, **options):
     return _count(*sizes, **options, bias=False)
@@ -1214,6 +1246,7 @@ def forgets_biases_and_norms(*sizes, **options):
 @mistake(
     "transformer_parameters",
     hint="A norm has two parameters per feature: a scale and a shift.",
+    earns=("the tables",),
 )
 def gives_norms_a_scale_only(*sizes, **options):
     return _count(*sizes, **options, norm=1)
@@ -1223,6 +1256,7 @@ def gives_norms_a_scale_only(*sizes, **options):
     "transformer_parameters",
     hint="A decoder layer is counted like an encoder layer. It has a second attention, to the "
     "source, and a norm for it.",
+    earns=("the tables", "the last norms"),
 )
 def forgets_the_cross_attention(*sizes, **options):
     return _count(*sizes, **options, attentions=2, norms=4)
@@ -1255,6 +1289,7 @@ def counts_half_of_the_feed_forward(*sizes, **options):
 @mistake(
     "transformer_parameters",
     hint="The two norms behind the pre-norm stacks are missing.",
+    earns=("the layers", "the tables"),
 )
 def forgets_the_final_norms(*sizes, **options):
     return _count(*sizes, **options, ends=0)
@@ -1296,6 +1331,7 @@ def counts_tied_tables_again(
 @mistake(
     "transformer_parameters",
     hint='With tied="all" there is a single table, for all three uses.',
+    earns=("the layers", "the last norms"),
 )
 def leaves_two_tables(
     source_size, target_size, d_model, d_ff, n_layers, pre_norm=True, tied="none"
@@ -1317,7 +1353,11 @@ def counts_one_layer(source_size, target_size, d_model, d_ff, n_layers, pre_norm
     return _count(source_size, target_size, d_model, d_ff, 1, pre_norm, tied)
 
 
-@mistake("transformer_parameters", hint="The result is a float. A count is an int: divide with //.")
+@mistake(
+    "transformer_parameters",
+    hint="The result is a float. A count is an int: divide with //.",
+    earns=("the layers", "the last norms"),
+)
 def returns_a_float(*sizes, **options):
     return float(_count(*sizes, **options))
 
@@ -1349,6 +1389,8 @@ def has_one_polynomial(
 SHORT = "no sentence of the check goes beyond position 256, up to which bfloat16 counts"
 EQUIVALENT = {
     "Translator: with one call of `promote_types` left out: wide = x.dtype": SHORT,
+    "Translator: without `dtype` in one call of `arange`: positions = torch.arange(x.shape[1], "
+    "device=x.device)": "whole numbers give sinusoids in float32: a step in float32 is no mistake",
     "Translator: with two arguments of one call of `promote_types` exchanged: wide = "
     "torch.promote_types(torch.float32, x.dtype)": "the wider of two dtypes has no order",
     "masks_from_tokens: whose result is cut off from the gradient: return (source_mask.detach(), "

@@ -40,6 +40,7 @@ class _Norm(nn.Module):
     "LayerNorm",
     hint="Mean and variance are taken over the batch (axis 0), so what one sentence becomes "
     "depends on its neighbours. Each vector is normalised by itself.",
+    earns=("weight and bias",),
 )
 class NormalisesOverTheBatch(_Norm):
     dim = 0
@@ -82,6 +83,7 @@ class NormalisesWholeSentences(_Norm):
     "LayerNorm",
     hint="The variance is divided by d_model - 1, which is what var and std do unless told "
     "otherwise. Here it is the plain mean of the squares: unbiased=False, or correction=0.",
+    earns=("mean 0", "weight and bias"),
 )
 class DividesByOneLess(_Norm):
     def variance(self, x):
@@ -91,6 +93,7 @@ class DividesByOneLess(_Norm):
 @mistake(
     "LayerNorm",
     hint="eps is added to the standard deviation. It belongs inside the root, to the variance.",
+    earns=("mean 0", "weight and bias"),
 )
 class AddsEpsOutsideTheRoot(_Norm):
     def root(self, x):
@@ -134,6 +137,7 @@ class DividesByTheVariance(_Norm):
     "LayerNorm",
     hint="The mean is not subtracted from the vector. (Nor is it in RMSNorm, a later invention, "
     "which also leaves it out of the variance.)",
+    earns=("variance 1 and eps", "weight and bias"),
 )
 class KeepsTheMean(_Norm):
     def centre(self, x):
@@ -150,7 +154,11 @@ class IsRmsNorm(KeepsTheMean):
         return x.square().mean(-1, keepdim=True)
 
 
-@mistake("LayerNorm", hint="weight, the learned scale, is not used in forward.")
+@mistake(
+    "LayerNorm",
+    hint="weight, the learned scale, is not used in forward.",
+    earns=("mean 0", "variance 1 and eps"),
+)
 class ForgetsTheWeight(_Norm):
     def finish(self, normed):
         return normed + self.bias
@@ -162,7 +170,11 @@ class ForgetsTheBias(_Norm):
         return normed * self.weight
 
 
-@mistake("LayerNorm", hint="The bias is added before the scale. It is scale first, then shift.")
+@mistake(
+    "LayerNorm",
+    hint="The bias is added before the scale. It is scale first, then shift.",
+    earns=("mean 0", "variance 1 and eps"),
+)
 class ShiftsBeforeItScales(_Norm):
     def finish(self, normed):
         return (normed + self.bias) * self.weight
@@ -208,6 +220,7 @@ class DropsTheAxis(_Norm):
     "LayerNorm",
     hint="The values are right, but no gradient flows through mean and variance. They depend on x "
     "too: no detach and no torch.no_grad here.",
+    earns=("mean 0", "variance 1 and eps"),
 )
 class DetachesTheStatistics(_Norm):
     def forward(self, x):
@@ -250,6 +263,7 @@ class WithVarMean(_Norm):
     "LayerNorm",
     hint="The variance is the mean of the squares minus the square of the mean: two large numbers "
     "whose difference has few digits left. Subtract the mean first, then square.",
+    earns=("mean 0", "weight and bias"),
 )
 class SquaresMinusSquare(_Norm):
     def variance(self, x):
@@ -688,6 +702,7 @@ class _Layer(Sublayers):
 @mistake(
     "EncoderLayer",
     hint="It is always pre-norm. With pre_norm=False the norm comes after the sum.",
+    earns=("pre-norm", "with a mask", "with dropout"),
 )
 class IsAlwaysPreNorm(_Layer):
     def join(self, number, x, sublayer):
@@ -715,6 +730,7 @@ class SwapsPreAndPost(_Layer):
     "EncoderLayer",
     hint="In the pre-norm layer the update is added to the normalised x. Then every path leads "
     "through the norms. Add it to x as it came in.",
+    earns=("post-norm", "with a mask", "with dropout"),
 )
 class AddsToTheNormed(_Layer):
     def join(self, number, x, sublayer):
@@ -724,7 +740,11 @@ class AddsToTheNormed(_Layer):
         return super().join(number, x, sublayer)
 
 
-@mistake("EncoderLayer", hint="There is no residual connection: x is not added to any update.")
+@mistake(
+    "EncoderLayer",
+    hint="There is no residual connection: x is not added to any update.",
+    earns=("with a mask",),
+)
 class HasNoResidual(_Layer):
     def add(self, number, x, update):
         return self.drop(update)
@@ -743,7 +763,11 @@ class HasNoSecondResidual(HasNoFirstResidual):
     missing = 2
 
 
-@mistake("EncoderLayer", hint="norm_1 and norm_2 are swapped: norm_1 belongs to the attention.")
+@mistake(
+    "EncoderLayer",
+    hint="norm_1 and norm_2 are swapped: norm_1 belongs to the attention.",
+    earns=("with a mask", "with dropout"),
+)
 class SwapsTheNorms(_Layer):
     def before(self, number, x):
         return super().before(3 - number, x)
@@ -889,7 +913,11 @@ class ForgetsTheFeedForward(_Layer):
         return self.join(1, x, lambda h: self.look(h, mask))
 
 
-@mistake("EncoderLayer", hint="The mask is not handed on to the attention.")
+@mistake(
+    "EncoderLayer",
+    hint="The mask is not handed on to the attention.",
+    earns=("post-norm", "pre-norm", "with dropout"),
+)
 class ForgetsTheMaskOfTheLayer(_Layer):
     def look(self, h, mask):
         return self.attention(h, h, h)
@@ -904,13 +932,18 @@ class InvertsTheMaskOfTheLayer(_Layer):
 @mistake(
     "EncoderLayer",
     hint="Dropout stays on after eval(). self.dropout knows the mode; F.dropout has to be told.",
+    earns=("post-norm", "pre-norm", "with a mask"),
 )
 class DropsUpdatesInEvaluation(_Layer):
     def drop(self, update):
         return F.dropout(update, self.dropout.p)
 
 
-@mistake("EncoderLayer", hint="The updates are not dropped in training: self.dropout is not used.")
+@mistake(
+    "EncoderLayer",
+    hint="The updates are not dropped in training: self.dropout is not used.",
+    earns=("post-norm", "pre-norm", "with a mask"),
+)
 class ForgetsTheDropout(_Layer):
     def drop(self, update):
         return update
@@ -1014,6 +1047,7 @@ class _Decoder(_Layer):
     "DecoderLayer",
     hint="The causal mask is missing in the self-attention: every position sees the words that it "
     "should guess.",
+    earns=("post-norm", "pre-norm", "with dropout"),
 )
 class SeesTheFuture(_Decoder):
     def past(self, x, mask):
@@ -1093,6 +1127,7 @@ class SwapsTheMasks(_Decoder):
     "DecoderLayer",
     hint="The causal mask is used on the source too. The source is there from the beginning: all "
     "of its real tokens may be seen.",
+    earns=("post-norm", "pre-norm", "with dropout"),
 )
 class HidesTheSourcesFuture(_Decoder):
     def masks(self, x, mask, memory_mask):
@@ -1128,6 +1163,7 @@ class LetsTheSourceAsk(_Decoder):
 @mistake(
     "DecoderLayer",
     hint="Values come from the target. Keys and values belong together: both come from memory.",
+    earns=("with dropout",),
 )
 class TakesValuesFromTheTarget(_Decoder):
     def cross(self, h, memory, mask):
@@ -1148,6 +1184,7 @@ class UsesTheFirstAttentionTwice(_Decoder):
     "DecoderLayer",
     hint="memory is normalised with the decoder's norm. The encoder has finished it: only the "
     "query passes through norm_2.",
+    earns=("post-norm", "the causal mask and the others", "with dropout"),
 )
 class NormalisesTheMemory(_Decoder):
     def cross(self, h, memory, mask):
@@ -1194,7 +1231,11 @@ class SwapsTheLastNorms(_Decoder):
         return super().before({1: 1, 2: 3, 3: 2}[number], x)
 
 
-@mistake("DecoderLayer", hint="There is no residual connection: x is not added to any update.")
+@mistake(
+    "DecoderLayer",
+    hint="There is no residual connection: x is not added to any update.",
+    earns=("the causal mask and the others",),
+)
 class DecodesWithoutResidual(_Decoder):
     def add(self, number, x, update):
         return self.drop(update)
@@ -1219,7 +1260,11 @@ class AddsUpdatesToTheNormed(_Decoder):
         return super().join(number, x, sublayer)
 
 
-@mistake("DecoderLayer", hint="It is always pre-norm. Look at self.pre_norm.")
+@mistake(
+    "DecoderLayer",
+    hint="It is always pre-norm. Look at self.pre_norm.",
+    earns=("pre-norm", "the causal mask and the others", "with dropout"),
+)
 class DecodesAlwaysPreNorm(_Decoder):
     def join(self, number, x, sublayer):
         return self.add(number, x, sublayer(self.before(number, x)))
@@ -1231,7 +1276,11 @@ class DecodesAlwaysPostNorm(_Decoder):
         return self.before(number, self.add(number, x, sublayer(x)))
 
 
-@mistake("DecoderLayer", hint="pre_norm is read the wrong way round.")
+@mistake(
+    "DecoderLayer",
+    hint="pre_norm is read the wrong way round.",
+    earns=("the causal mask and the others", "with dropout"),
+)
 class ConfusesPreAndPost(_Decoder):
     def join(self, number, x, sublayer):
         if self.pre_norm:
@@ -1239,7 +1288,11 @@ class ConfusesPreAndPost(_Decoder):
         return self.add(number, x, sublayer(self.before(number, x)))
 
 
-@mistake("DecoderLayer", hint="The updates are not dropped in training: self.dropout is not used.")
+@mistake(
+    "DecoderLayer",
+    hint="The updates are not dropped in training: self.dropout is not used.",
+    earns=("post-norm", "pre-norm", "the causal mask and the others"),
+)
 class NeverDropsItsUpdates(_Decoder):
     def drop(self, update):
         return update
@@ -1286,6 +1339,7 @@ class DropsWhatGoesIn(_Decoder):
     "DecoderLayer",
     hint="A position does not see itself. The diagonal belongs to the past: what is read there is "
     "the token before the one that is to be said.",
+    earns=("post-norm", "pre-norm", "with dropout"),
 )
 class DoesNotSeeItself(_Decoder):
     def past(self, x, mask):
@@ -1490,7 +1544,11 @@ def _norms(gradient):
     return gradient.flatten(1).norm(dim=1)
 
 
-@mistake("gradient_norms", hint="The squares are summed. The loss is their mean.")
+@mistake(
+    "gradient_norms",
+    hint="The squares are summed. The loss is their mean.",
+    earns=("the course without skip", "the course with skip"),
+)
 def sums_the_squares(x, weights, skip):
     return _norms(_gradient(x, weights, skip, loss=lambda h: h.square().sum()))
 
@@ -1500,17 +1558,29 @@ def forgets_the_squares(x, weights, skip):
     return _norms(_gradient(x, weights, skip, loss=torch.mean))
 
 
-@mistake("gradient_norms", hint="There is no tanh: without it, the stack is one linear map.")
+@mistake(
+    "gradient_norms",
+    hint="There is no tanh: without it, the stack is one linear map.",
+    earns=("the course with skip",),
+)
 def forgets_the_tanh(x, weights, skip):
     return _norms(_gradient(x, weights, skip, update=torch.matmul))
 
 
-@mistake("gradient_norms", hint="skip has no effect: with skip=True, h is added to the update.")
+@mistake(
+    "gradient_norms",
+    hint="skip has no effect: with skip=True, h is added to the update.",
+    earns=("the course without skip", "the exact norms"),
+)
 def never_skips(x, weights, skip):
     return _norms(_gradient(x, weights, False))
 
 
-@mistake("gradient_norms", hint="h is added in any case. Look at skip.")
+@mistake(
+    "gradient_norms",
+    hint="h is added in any case. Look at skip.",
+    earns=("the course with skip", "the exact norms"),
+)
 def always_skips(x, weights, skip):
     return _norms(_gradient(x, weights, True))
 
@@ -1518,6 +1588,7 @@ def always_skips(x, weights, skip):
 @mistake(
     "gradient_norms",
     hint="Every layer adds the x from the very beginning. It should add what it was given itself.",
+    earns=("the course without skip", "the exact norms"),
 )
 def adds_the_first_x(x, weights, skip):
     weights = weights.detach().clone().requires_grad_()
@@ -1527,7 +1598,11 @@ def adds_the_first_x(x, weights, skip):
     return _norms(torch.autograd.grad(h.square().mean(), weights)[0])
 
 
-@mistake("gradient_norms", hint="These are squared norms: the root is missing.")
+@mistake(
+    "gradient_norms",
+    hint="These are squared norms: the root is missing.",
+    earns=("the course without skip", "the course with skip"),
+)
 def forgets_the_root(x, weights, skip):
     return _gradient(x, weights, skip).flatten(1).square().sum(1)
 
@@ -1576,7 +1651,11 @@ def keeps_the_tuple(x, weights, skip):
     return _norms(torch.autograd.grad(_run(x, weights, skip).square().mean(), weights))
 
 
-@mistake("gradient_norms", hint="The layers come in reverse order. Entry 0 is the first layer's.")
+@mistake(
+    "gradient_norms",
+    hint="The layers come in reverse order. Entry 0 is the first layer's.",
+    earns=("the exact norms",),
+)
 def counts_from_the_end(x, weights, skip):
     return _norms(_gradient(x, weights, skip)).flip(0)
 

@@ -363,7 +363,14 @@ def rewards_length(*statistics):
     return 100 * (math.exp(1 - r / c) if c else 0.0) * _mean_log(_exp_smoothed(m, t))
 
 
-@mistake("bleu", hint="The brevity penalty is missing.")
+@mistake(
+    "bleu",
+    hint="The brevity penalty is missing.",
+    earns=(
+        "precisions and their mean",
+        "smoothing and the two cases of 0",
+    ),
+)
 def forgets_the_brevity(*statistics):
     m, t, _, _ = _pooled(*statistics)
     return 100 * _mean_log(_exp_smoothed(m, t))
@@ -382,6 +389,7 @@ def takes_the_ratio(*statistics):
     "bleu",
     hint="This is the mean of the sentences' BLEU. Add the statistics of all sentences first, and "
     "compute one BLEU of the sums.",
+    earns=("brevity",),
 )
 def averages_sentences(matches, totals, lengths, reference_lengths):
     scores = [
@@ -423,6 +431,10 @@ def averages_precisions(matches, totals, lengths, reference_lengths):
     "bleu",
     hint="The four precisions are averaged as numbers. It is their geometric mean: the mean of "
     "their logarithms.",
+    earns=(
+        "brevity",
+        "smoothing and the two cases of 0",
+    ),
 )
 def takes_the_arithmetic_mean(*statistics):
     m, t, c, r = _pooled(*statistics)
@@ -439,7 +451,14 @@ def forgets_the_root(*statistics):
     return 100 * _brevity(c, r) * _mean_log(_exp_smoothed(m, t)) ** 4
 
 
-@mistake("bleu", hint="The result lies between 0 and 1. BLEU is given from 0 to 100.")
+@mistake(
+    "bleu",
+    hint="The result lies between 0 and 1. BLEU is given from 0 to 100.",
+    earns=(
+        "brevity",
+        "smoothing and the two cases of 0",
+    ),
+)
 def ends_at_one(*statistics):
     m, t, c, r = _pooled(*statistics)
     return _brevity(c, r) * _mean_log(_exp_smoothed(m, t))
@@ -449,6 +468,10 @@ def ends_at_one(*statistics):
     "bleu",
     hint="An order without any match makes the whole score 0. Smoothing gives it a small precision "
     "instead: 1 / (2 · totals) for the first such order.",
+    earns=(
+        "precisions and their mean",
+        "brevity",
+    ),
 )
 def does_not_smooth(*statistics):
     m, t, c, r = _pooled(*statistics)
@@ -543,6 +566,10 @@ def lets_inf_through(*statistics):
 @mistake(
     "bleu",
     hint="Without any token c is 0. Return 0 before dividing by it.",
+    earns=(
+        "precisions and their mean",
+        "brevity",
+    ),
 )
 def divides_by_no_tokens(*statistics):
     m, t, c, r = _pooled(*statistics)
