@@ -789,7 +789,7 @@ print(f"state of linear attention{state:9.2f} GiB {state:10.2f} GiB")
 #
 # In stages, each earned by itself: `grad_v` (1), `grad_k` (1), `grad_q` (1).
 #
-# For each tile: weights = exp(scores − lse), the difference first, for scores may be as large as 800,
+# For each tile: weights = exp(scores − lse), the difference first: scores may be as large as 800,
 # and exp(800) overflows. Then as in exercise 5.8. The number that the weights of a row share,
 # Σⱼ weightᵢⱼ · grad_weightᵢⱼ, is a sum over *all* tiles of the row, but it equals
 # contextᵢ · grad_contextᵢ, which is known beforehand. As in 18.2, the check cannot see how much

@@ -79,8 +79,8 @@ def _drawn_blocks(student, draw, lead, T_q, sizes, d_v, scale, hidden=True):
         scores[..., 1, :-1] = -math.inf  # only the last key
         scores[..., 2, :] = -math.inf  # nothing at all
     if T_q > 2:
-        scores[..., 3, : sizes[0]] -= 1000  # from far below, up
-        scores[..., 4, : sizes[0]] += 1000  # and down again
+        scores[..., 3, : sizes[0]] -= 1100  # from far below, up
+        scores[..., 4, : sizes[0]] += 1100  # and down again
     v = draw.normal(*lead, sum(sizes), d_v, scale=3.0)
     _blocks(student, draw, scores, v, sizes)
 

@@ -489,6 +489,10 @@ def LearnedBandwidth(student, draw):  # noqa: N802, the name of the exercise
         expect.shape(named["log_bandwidth"], ())
         what = "for bandwidth=0.5 the parameter is not log 0.5"
         expect.close(named["log_bandwidth"].item(), math.log(0.5), what, rtol=1e-5)
+        start = draw.uniform(1).item() + 0.25
+        what = f"for bandwidth={start:.4f} the parameter is not its logarithm"
+        found = student.build(start).parameters()["log_bandwidth"]
+        expect.close(found.item(), math.log(start), what, rtol=1e-5)
     with expect.stage("the predictions"):
         module = _predicts_as_loaded(student, draw, module, named, *examples)
     with expect.stage("the gradient"):

@@ -172,6 +172,7 @@ def bigbird_mask(student, draw):
     with expect.stage(PATTERN):
         _of_blocks(student, 6, 1, 0, seed)
         _of_blocks(student, 9, 1, 0, seed)
+        _of_blocks(student, draw.choice(range(10, 30)), 1, 0, seed)
     with expect.stage(LOTTERY):
         _repeats_itself(student, seed)
         _draws_by_itself(student, 40, 2, seed + 2)
@@ -480,6 +481,7 @@ def leaks(student, draw):
     same = (x[:1].abs() + 0.5).expand(6, 3).clone()  # positive: louder rows get weight, not 0
     cases += [("B", same, 2), ("F", same, 0), ("D", same, 3), ("A", same, 2)]
     cases += [("D", ones, 5)]
+    cases += [draw.choice(cases) for _ in range(12)]
     for case in cases:
         _suspects(student, ALIKE, *case)
     # Query 0 looks at all but the position next to it, whose score is far too low.

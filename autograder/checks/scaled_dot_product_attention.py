@@ -152,7 +152,7 @@ def scaled_dot_product_attention(student, draw):
         expected = F.scaled_dot_product_attention(q, k, v)
         expect.close(context, expected, "the context differs from F.scaled_dot_product_attention")
     with expect.stage(MASKED):
-        _obeys_by_itself(student)
+        _obeys_by_itself(student, draw)
         if expect.stands(PLAIN) and expect.stands(LEADING):
             weights = _weights_of(student(q, k, v, return_weights=True), expected)
             expect.shape(weights, (2, 3, 5, 7), axes="B, H, T_q, T_k")
@@ -179,10 +179,10 @@ def _weights_of(result, context):
     return result[1]
 
 
-def _obeys_by_itself(student):
+def _obeys_by_itself(student, draw):
     """Weights of 0 and 1, at whatever scale, among scores of ±1000 and beyond."""
     q, k = _tensor([[-1024], [-1024], [1024], [1024]]), _tensor([[1], [1.5], [2], [-1], [0]])
-    v = _tensor([[4.0, 0.0], [8.0, 2.0], [0.0, 6.0], [6.0, -4.0], [2.0, 8.0]])
+    v = draw.normal(5, 2, scale=4.0)
     mask = torch.tensor([[1, 1, 1, 0, 0], [0, 0, 1, 1, 0], [0, 0, 0, 1, 0], [1, 1, 0, 0, 1]]).bool()
     wanted = _tensor([[1, 0, 0, 0, 0], [0, 0, 0, 1, 0], [0, 0, 0, 1, 0], [0, 1, 0, 0, 0]])
     result = student(q, k, v, mask, return_weights=True)

@@ -16,7 +16,8 @@ class Replayed:
         self._recorded = recorded
 
     def _next(self, *_, **how):
-        request, value, modified = next(self._recorded)
+        nothing = "raised", ["LookupError", "nothing else was recorded"], []
+        request, value, modified = next(self._recorded, nothing)  # other stages are asked for, too
         if request == "raised":
             raise AnswerRaised(*value)
         return Reply(value, modified)

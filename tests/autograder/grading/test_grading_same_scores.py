@@ -32,7 +32,11 @@ def honest(slug):
     ]
     wrong = {name: registry.mistakes(item)[-1] for name, item in list(checks.items())[::2]}
     staged = {name: partly for name, item in checks.items() if (partly := in_stages(item))}
-    careless = {name: registry.careless_answers(item)[0] for name, item in checks.items()}
+    careless = {
+        name: found[0]
+        for name, item in checks.items()
+        if (found := registry.careless_answers(item))
+    }
     yield "right", classroom.handed_in(slug)
     yield "another_way", classroom.handed_in(slug, other[0])
     yield "a_third_way", classroom.handed_in(slug, other[1])

@@ -16,6 +16,8 @@ CHECKS = [
     for item in registry.of_lesson(lesson).values()
     if item.has_one_right_answer  # else nothing is drawn: any input that shows a fault is right
 ]
+# One stage of each is judged by what the answer's own replies say of one another.
+RELATIONAL = {"EncoderLayer", "DecoderLayer", "batch_by_tokens"}
 
 
 @pytest.mark.parametrize("item", CHECKS, ids=lambda item: item.name)
@@ -24,4 +26,5 @@ def test_results_of_another_grading_are_refused(item):
     earlier = recorded(item, right, seed=1)
     assert run_check(item, Replayed(iter(earlier)), 1) is None  # the replay itself is faithful
     for seed in (2, 3, 4):
-        assert run_check(item, Replayed(iter(earlier)), seed, explain=False) is not None
+        failure = run_check(item, Replayed(iter(earlier)), seed, explain=False)
+        assert failure.cost == 1 or failure.lost and item.name in RELATIONAL, failure.costs
