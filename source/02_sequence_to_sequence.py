@@ -245,8 +245,8 @@ check.shift_right(shift_right)
 # ### Exercise 2.4 · `masked_cross_entropy`
 # ●●○ medium · 10 minutes · 3 points
 #
-# In stages, each earned by itself: without padding (1), with padding (1), huge scores, −∞ and no
-# letter at all (1).
+# In stages, each earned by itself: without padding (1), with padding (1), huge scores and −∞
+# (1).
 #
 # The loss of one step is $-\log p(\text{true letter})$. Average it over all *letters*: neither over
 # padding, nor sequence by sequence.

@@ -286,7 +286,7 @@ def shift_right(student, draw):
         "Train for 300 steps of 64 pairs, with your loss.",
         "If no letter is left, the loss is 0.",
     ),
-    stages={"without padding": 1, "with padding": 1, "huge scores, −∞ and no letter at all": 1},
+    stages={"without padding": 1, "with padding": 1, "huge scores and −∞": 1},
 )
 def masked_cross_entropy(student, draw):
     """Mean of -log p over true tokens; the oracle ignores PAD."""
@@ -306,7 +306,7 @@ def masked_cross_entropy(student, draw):
     target[0, 2], target[2] = PAD, PAD  # in the middle, and a row without any token
     with expect.stage("with padding"):
         _leaves_padding_out(student, draw, logits, target)
-    with expect.stage("huge scores, −∞ and no letter at all"):
+    with expect.stage("huge scores and −∞"):
         _copes_with_large_scores(student)
         if expect.stands("without padding"):
             _takes_the_extremes(student, logits, full, "")
@@ -395,8 +395,9 @@ def _forbids_padding(student, logits, target):
 
 def _copes_without_tokens(student, logits):
     padding = torch.full(logits.shape[:2], PAD)
-    what = "where all targets are PAD the loss is not 0"
-    expect.close(student(logits, padding), _tensor(0.0), what)
+    with expect.care():
+        what = "where all targets are PAD the loss is not 0"
+        expect.close(student(logits, padding), _tensor(0.0), what)
     with expect.care():
         gradient = student.gradients(logits, padding)[0]
         what = "where all targets are PAD the gradient of the logits is not 0"

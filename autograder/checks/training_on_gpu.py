@@ -291,7 +291,8 @@ def data_parallel_gradients(student, draw):
     _joined(student(two, [3, 1]), [torch.tensor([2.0, 2.0], dtype=F64)], case)
     empty = [two[0], [torch.zeros(2, dtype=F64)]]
     _joined(student(empty, [4, 0]), two[0], "gradients of 4 tokens and of none")
-    _joined(student([empty[1]] * 2, [0, 0]), empty[1], "two shares without a token")
+    with expect.care():
+        _joined(student([empty[1]] * 2, [0, 0]), empty[1], "two shares without a token")
     with expect.care():
         _joined(student(two[:1], [7]), two[0], "one process")
     large = [[torch.tensor([[4e3], [0.0]], dtype=F64)], [torch.tensor([[0.0], [-8e3]], dtype=F64)]]

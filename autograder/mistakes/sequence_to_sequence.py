@@ -381,7 +381,7 @@ def _losses(logits, target):
 @mistake(
     "masked_cross_entropy",
     hint="The sum over true tokens is divided by all positions: padding dilutes the average.",
-    earns=("without padding", "huge scores, −∞ and no letter at all"),
+    earns=("without padding", "huge scores and −∞"),
 )
 def averages_over_padding(logits, target):
     return (_losses(logits, target) * (target != PAD)).mean()
@@ -395,7 +395,7 @@ def scores_the_padding(logits, target):
 @mistake(
     "masked_cross_entropy",
     hint="Each sequence is averaged first, then the batch: tokens of short sequences count more.",
-    earns=("without padding", "huge scores, −∞ and no letter at all"),
+    earns=("without padding", "huge scores and −∞"),
 )
 def averages_each_sequence_first(logits, target):
     means = []
@@ -426,7 +426,7 @@ def returns_a_mean_for_each_sequence(logits, target):
 @mistake(
     "masked_cross_entropy",
     hint="This is the sum over the tokens. The mean is asked for.",
-    earns=("huge scores, −∞ and no letter at all",),
+    earns=("huge scores and −∞",),
 )
 def adds_up(logits, target):
     return (_losses(logits, target) * (target != PAD)).sum()
@@ -469,7 +469,7 @@ def forgets_the_softmax(logits, target):
 @mistake(
     "masked_cross_entropy",
     hint="EOS is left out as well. It is a token like the others: the decoder must learn to stop.",
-    earns=("without padding", "huge scores, −∞ and no letter at all"),
+    earns=("without padding", "huge scores and −∞"),
 )
 def leaves_out_eos(logits, target):
     return _losses(logits, target)[target > EOS].mean()
@@ -525,7 +525,6 @@ def multiplies_by_the_mask(logits, target):
     "masked_cross_entropy",
     hint="Where all targets are PAD, the mean of no losses is 0 / 0, which is NaN. The loss is 0 "
     "there: divide their sum by the number of tokens, or by 1 if that is 0.",
-    earns=("without padding", "with padding"),
 )
 def averages_no_losses(logits, target):
     return _losses(logits, target)[target != PAD].mean()
