@@ -820,10 +820,23 @@ def begins_at_minus_a_hundred(q, k, v, block, causal=False):
     return _join(_by_maximum(q, k, v, block, causal, -100.0, torch.maximum))
 
 
+HIDES_FINITE = (
+    "With causal, what is hidden gets a finite score, not -inf. Where all that a query sees scores "
+    "lower still, the weight goes to what is hidden: only -inf is below every score."
+)
+
+
+def _tiles_filled(q, k, v, block, causal, low):
+    def tile(q, k, i, j, block, causal):
+        scores = _tile(q, k, i, j, block, causal)
+        return scores.masked_fill(scores == -INF, low)
+
+    return _in_tiles(q, k, v, block, causal, _right, tile)
+
+
 @mistake(
     "flash_attention",
-    hint="With causal, what is hidden gets a finite score, not -inf. Where all that a query sees "
-    "scores lower still, the weight goes to what is hidden: only -inf is below every score.",
+    hint=HIDES_FINITE,
     earns=(
         "the context",
         "with shorter last tiles and large scores",
@@ -831,11 +844,12 @@ def begins_at_minus_a_hundred(q, k, v, block, causal=False):
     ),
 )
 def hides_with_a_hundred(q, k, v, block, causal=False):
-    def tile(q, k, i, j, block, causal):
-        scores = _tile(q, k, i, j, block, causal)
-        return scores.masked_fill(scores == -INF, -100.0)
+    return _tiles_filled(q, k, v, block, causal, -100.0)
 
-    return _in_tiles(q, k, v, block, causal, _right, tile)
+
+@mistake("flash_attention", hint=HIDES_FINITE)
+def hides_with_ten_thousand(q, k, v, block, causal=False):
+    return _tiles_filled(q, k, v, block, causal, -1e4)
 
 
 @mistake(

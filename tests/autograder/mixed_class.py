@@ -118,7 +118,7 @@ def too_large(paper):
     paper.special = make
 
 
-@case(EVERYTHING, "its cell is missing")
+@case(EVERYTHING, "the notebook is empty")
 def no_cells(paper):
     paper.notebook.cells = []
 

@@ -141,8 +141,8 @@ class Paper:
         place = self.cells.index(self.tests[0])
         self.cells.insert(place, nbformat.v4.new_code_cell(self._filled(code)))
 
-    def nearly(self, change="+ 1"):
-        """Answers of the right shape and dtype whose values are wrong."""
+    def nearly(self, change="* -2 + 1"):
+        """Answers of the right shape and dtype whose values and gradients are wrong."""
         self._know_the_right_answers()
         self.answer(f"return honest['@NAME@'](*inputs, **named) {change}")
 
