@@ -16,7 +16,7 @@ import sys
 import warnings
 from collections.abc import Callable
 
-from autograder import ROOT, marks
+from autograder import ROOT, lessons, marks
 from autograder.checking import recorded, registry
 from autograder.checking.expect import CheckFailed
 from autograder.checking.questions import reference
@@ -64,10 +64,11 @@ def _check_or_raise(item: registry.Check, answer: object) -> float | None:
 
 def _points(item: registry.Check) -> float | None:
     """What an exercise is worth in the course's notebook; None where there is no such notebook."""
-    for path in (ROOT / "lessons").glob(f"*_{item.lesson}/*.ipynb"):
-        with contextlib.suppress(OSError, ValueError, KeyError):
+    graded = marks.CHECK + item.name
+    for path in lessons.handed_out(ROOT).glob(f"*_{item.lesson}/*.ipynb"):
+        with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
             cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
-            return next((marks.points(one) for one in cells if marks.checks(one, item.name)), None)
+            return next((marks.points(one) for one in cells if marks.grade_id(one) == graded), None)
     return None
 
 

@@ -5,6 +5,8 @@ from pathlib import Path
 
 from autograder import CourseError
 
+RELEASED = "autograder/released"  # in a student's own copy: the notebooks as they were handed out
+
 
 class UnknownLesson(CourseError):
     """No lesson answers to the name given."""
@@ -39,3 +41,11 @@ def _one(name: str, slugs: list[str]) -> str:
 def notebook(root: Path | str, kind: str, slug: str) -> Path:
     """Path of a lesson's notebook in the folder ``kind``: 'solutions', 'lessons' or another."""
     return Path(root) / kind / slug / f"{slug}.ipynb"
+
+
+def handed_out(root: Path) -> Path:
+    """The folder of the notebooks as they were handed out.
+
+    In a student's own copy lessons/ holds their work, and RELEASED what it was.
+    """
+    return root / (RELEASED if (root / RELEASED).is_dir() else "lessons")

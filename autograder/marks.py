@@ -23,11 +23,6 @@ def is_check(cell: Mapping[str, Any]) -> bool:
     return bool(_notes(cell, "nbgrader").get("grade"))
 
 
-def checks(cell: Mapping[str, Any], name: str) -> bool:
-    """Whether the cell earns the points of the exercise ``name``."""
-    return is_check(cell) and exercise(cell) == name
-
-
 def is_solution(cell: Mapping[str, Any]) -> bool:
     """Whether the cell is the student's to fill in."""
     return bool(_notes(cell, "nbgrader").get("solution"))

@@ -22,8 +22,8 @@ OPEN, BEGUN, DONE = "open", "begun", "done"
 SIGNS = {OPEN: "○", BEGUN: "◐", DONE: "●"}
 STUB = re.compile(r"^\s*raise NotImplementedError\(", re.MULTILINE)  # not in a comment
 WIDTH = 92
-# An exercise's heading, and the line below it: ●○○ easy · 8 minutes · 2 points
 COSTS = re.compile(r"^  costs +([\d.]+) of ([1-9][\d.]*) points?", re.MULTILINE)  # some stages
+# An exercise's heading, and the line below it: ●○○ easy · 8 minutes · 2 points
 HEADING = re.compile(r"^### Exercise (\S+) · .*?\n+[●○]+ .*?(\d+) minutes?", re.MULTILINE)
 # A lesson's minutes, in its first cell: those of its core, and those beyond it.
 TIME = re.compile(r"\*\*Time\*\* (\d+) minutes(?:,\s+★ (\d+) more)?")
@@ -190,10 +190,9 @@ def _state(name: str, answer: dict[str, Any] | None, check: dict[str, Any]) -> t
         return DONE, 1.0
     if any(line.startswith(f"{name}: right.") for line in lines):
         return DONE, 1.0 - care_share()
-    for one in outputs:
-        if lost := COSTS.search("\n".join(map(_text, one.get("traceback") or ()))):
-            return BEGUN, 1.0 - float(lost[1]) / float(lost[2])
-    return BEGUN, 0.0
+    told = [one["traceback"] for one in outputs if isinstance(one.get("traceback"), list)]
+    lost = COSTS.search("\n".join(_text(line) for lines in told for line in lines))
+    return BEGUN, 1.0 - float(lost[1]) / float(lost[2]) if lost else 0.0
 
 
 def _text(value: Any) -> str:

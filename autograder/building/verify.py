@@ -180,9 +180,8 @@ def _stored_answers(
         item = checks[name]
         wrong, right = registry.mistakes(item), registry.alternatives(item)
         verdict.careless += len(registry.careless_answers(item))
-        verdict.failures += care.gate(
-            item, points, released, () if name in broken else _drawn(verdict)
-        )
+        seeds = () if name in broken else _drawn(verdict)
+        verdict.failures += care.gate(item, points, released, seeds)
         lucky, refused = _surprises(item, wrong, right, _drawn(verdict))
         told = []
         for known in wrong:
@@ -192,7 +191,8 @@ def _stored_answers(
         verdict.failures += unsaid(lesson, name, told)
         verdict.alternatives += len(right)
         verdict.accepted += len(right) - len(refused)
-        verdict.failures += [f"the right answer {one} is refused: {why}" for one, why in refused]
+        for known_name, failure in refused.items():
+            fail(f"the right answer {known_name} is refused: {failure}")
 
 
 def _surprises(
@@ -200,7 +200,7 @@ def _surprises(
     wrong: Sequence[registry.Answer],
     right: Sequence[registry.Answer],
     seeds: Sequence[int],
-) -> tuple[dict[str, int], list[tuple[str, CheckFailed]]]:
+) -> tuple[dict[str, int], dict[str, CheckFailed]]:
     """By name, a later seed on which a wrong answer passes; the first failure of a right one.
 
     All answers go through a seed before the next: its questions are made only once.
@@ -215,7 +215,7 @@ def _surprises(
             failure = run_check(item, LocalAnswer(known.target), seed)
             if failure is not None:
                 refused.setdefault(known.name, failure)
-    return lucky, list(refused.items())
+    return lucky, refused
 
 
 def _mistake(

@@ -98,10 +98,9 @@ def stage(name: str) -> Iterator[None]:
     try:
         yield
     except Exception as error:
-        notes = _noted.get()
-        if notes is None or isinstance(error, AnswerLost) or getattr(error, "is_stub", False):
+        failure, notes = _told(error), _noted.get()
+        if notes is None or failure is None:
             raise
-        failure = error if isinstance(error, CheckFailed) else notes.explain(error)
         notes.lost.setdefault(name, failure)
     finally:
         _stage.reset(token)
@@ -126,10 +125,19 @@ def care() -> Iterator[None]:
     """
     try:
         yield
-    except CheckFailed as failure:
-        if failure.is_stub:
+    except Exception as error:
+        failure = _told(error)
+        if failure is None:
             raise
         careless(failure)
+
+
+def _told(error: Exception) -> CheckFailed | None:
+    """What an exception tells of an answer; None where the whole check is to stop with it."""
+    if isinstance(error, CheckFailed):
+        return None if error.is_stub else error
+    notes = _noted.get()
+    return None if notes is None or isinstance(error, AnswerLost) else notes.explain(error)
 
 
 def careless(failure: CheckFailed, first: bool = False) -> None:

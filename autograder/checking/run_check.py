@@ -69,10 +69,10 @@ def _costly(item: Check, notes: Notes, care_share: float) -> CheckFailed | None:
     """What a student reads whose answer is right but for some stages, or for its care."""
     forgotten = [one for one in notes.careless if not one.stage or one.stage not in notes.lost]
     if not notes.lost:
-        for failure in forgotten[:1]:
+        failure = forgotten[0] if forgotten else None
+        if failure is not None:
             failure.cost = care_share
-            return failure
-        return None
+        return failure
     worth = dict(item.stages)
     lost = [name for name in worth if name in notes.lost]
     failure, points = notes.lost[lost[0]], sum(worth.values())

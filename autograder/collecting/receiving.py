@@ -15,8 +15,7 @@ from autograder import lessons
 from autograder.collecting.hand_in import HandIn, Judge, opened
 from autograder.collecting.roster import Roster, cannot_name_a_folder
 from autograder.collecting.search import File, NotOpened, Refused, is_junk, search
-from autograder.grading import companions, records
-from autograder.grading.contents import Contents, Known
+from autograder.grading import companions
 from autograder.grading.extensions import spans
 from autograder.grading.filenames import is_notebook
 from autograder.grading.folders import Course, Handed
@@ -82,8 +81,7 @@ def receive(course: Course, source: Path | str, roster: Roster, dates: Dates, ho
     """
     slugs = course.lessons()
     chosen = lessons.choose(how.names, slugs)
-    contents = Contents(slugs, lambda slug: records.read_notebook(course.master(slug)))
-    judge = Judge(slugs, chosen, contents, roster, how.pattern)
+    judge = Judge(slugs, chosen, course.contents(), roster, how.pattern)
     done, groups = Received(), dict[tuple[str, str], list[HandIn]]()
     files = []
     for one in search(source):
@@ -194,7 +192,7 @@ def _put(course: Course, one: HandIn, when: datetime, due: datetime | None, how:
 
 def _holds_work(course: Course, lesson: str, data: bytes) -> bool:
     """Whether a file has any of the lesson's cells or functions."""
-    return Known.of(records.read_notebook(course.master(lesson))).is_in(opened(data))
+    return course.contents().of(lesson).is_in(opened(data))
 
 
 def _write(course: Course, one: HandIn, when: datetime, before: datetime | None, old: bool) -> None:

@@ -40,7 +40,7 @@ class Known:
 
 
 class Contents:
-    """What the lessons of a course consist of, read when it is first asked for.
+    """What lessons consist of, read when it is first asked for.
 
     master  gives the solved notebook of a lesson
     """

@@ -86,7 +86,7 @@ class Dependencies:
         for path in found:
             if path.is_relative_to(top):
                 files[PLACES.get(path.relative_to(top).parts[0], "grading")].add(path)
-        return {part: self._files(paths) for part, paths in files.items()}
+        return {part: digest_of(paths, self._root) for part, paths in files.items()}
 
     @cached_property
     def _library(self) -> set[Path]:
@@ -108,17 +108,18 @@ class Dependencies:
         """Digests of these modules, and of data/ where one of them reads it."""
         if library not in self._seen:
             reads = any('"data"' in path.read_text(encoding="utf-8") for path in library)
-            data = self._files((self._root / "data").rglob("*")) if reads else ""
-            self._seen[library] = {"library": self._files(library), "data": data}
+            data = digest_of((self._root / "data").rglob("*"), self._root) if reads else ""
+            self._seen[library] = {"library": digest_of(library, self._root), "data": data}
         return self._seen[library]
 
-    def _files(self, paths: Iterable[Path]) -> str:
-        """A digest of files, and of what makes packages of their folders."""
-        paths = set(paths)
-        paths |= {path.parent / "__init__.py" for path in paths if path.suffix == ".py"}
-        found = {str(path.relative_to(self._root)): path for path in paths if path.is_file()}
-        listing = [[name, _digest(found[name].read_bytes())] for name in sorted(found)]
-        return _digest(json.dumps(listing).encode())
+
+def digest_of(paths: Iterable[Path], root: Path) -> str:
+    """A digest of files below ``root``, and of what makes packages of their folders."""
+    paths = set(paths)
+    paths |= {path.parent / "__init__.py" for path in paths if path.suffix == ".py"}
+    found = {str(path.relative_to(root)): path for path in paths if path.is_file()}
+    listing = [[name, _digest(found[name].read_bytes())] for name in sorted(found)]
+    return _digest(json.dumps(listing).encode())
 
 
 def _imports(source: str) -> set[str]:

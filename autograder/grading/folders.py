@@ -12,7 +12,9 @@ from traitlets.config.loader import PyFileConfigLoader
 from autograder import ROOT, CourseError, lessons
 from autograder.course import configure
 from autograder.grading import companions
+from autograder.grading.contents import Contents
 from autograder.grading.filenames import not_an_id
+from autograder.grading.records import read_notebook
 
 CONFIG = "nbgrader_config.py"
 
@@ -63,6 +65,10 @@ class Course:
         """Path of the solved notebook of ``lesson``."""
         folder = self._folders.format_path(self._folders.source_directory, ".", lesson)
         return Path(folder) / f"{lesson}.ipynb"
+
+    def contents(self) -> Contents:
+        """What the lessons consist of."""
+        return Contents(self.lessons(), lambda slug: read_notebook(self.master(slug)))
 
     def submitted(self, handed: Handed) -> Path:
         """Path where the submitted notebook should be."""

@@ -10,10 +10,8 @@ from pathlib import Path
 from autograder import lessons
 from autograder.grading import probable
 from autograder.grading.companions import TIMESTAMP
-from autograder.grading.contents import Contents
 from autograder.grading.filenames import is_notebook, not_an_id
 from autograder.grading.folders import Course, Handed
-from autograder.grading.records import read_notebook
 from autograder.grading.result import clean
 from autograder.grading.submission import place
 
@@ -103,7 +101,7 @@ class _Search:
 
     def __init__(self, course: Course, known: Collection[str], remedy: str) -> None:
         self._course, self._known, self._remedy = course, known, remedy
-        self._contents = Contents(known, lambda slug: read_notebook(course.master(slug)))
+        self._contents = course.contents()
 
     def all(self, students: Collection[str]) -> Iterator[Stray]:
         """Every stray in the folder of submissions."""

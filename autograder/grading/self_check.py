@@ -3,7 +3,7 @@
 import contextlib
 import os
 import signal
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -19,7 +19,6 @@ from autograder.inside.server import shell as quiet_shell
 
 CELL_SECONDS = 30  # of processor time
 PATIENCE = 300  # in all: for what sleeps, or waits for somebody
-RELEASED = "autograder/released"  # the notebooks as they were handed out
 
 
 class NotebookError(ValueError):
@@ -65,7 +64,7 @@ def check_notebook(path: Path | str, root: Path = ROOT) -> list[Line]:
     for place, cell in enumerate(notebook.cells):
         name = marks.exercise(cell)
         if marks.grade_id(cell) in identities:
-            later = below(name, notebook.cells[place:])
+            later = notebook.cells[place:]
             lines.setdefault(name, _check(checks[name], points[name], shell, problems, later))
         elif cell.cell_type == "code" and cell.source not in demos:
             problem = _run_cell(shell, cell.source)
@@ -101,15 +100,14 @@ def read_notebook(path: Path | str) -> NotebookNode:
 def _released(path: Path | str, notebook: NotebookNode, root: Path) -> Path:
     """Path of the lesson that the notebook is a copy of, by its metadata or its file name."""
     slug = notebook.metadata.get("autograder", {}).get("lesson") or Path(path).stem
-    # In a student's own copy lessons/ holds their work; the notebook as it was lies elsewhere.
-    folder = next(kind for kind in (RELEASED, "lessons") if (root / kind).is_dir())
+    folder = lessons.handed_out(root)
     try:
-        (name,) = lessons.choose([slug], [found.name for found in (root / folder).glob("*_*")])
+        (name,) = lessons.choose([slug], [found.name for found in folder.glob("*_*")])
     except lessons.UnknownLesson:
         raise NotebookError(
             f"{path}: this is no lesson of the course; its file name or metadata should say which"
         ) from None
-    return lessons.notebook(root, folder, name)
+    return lessons.notebook(folder, "", name)
 
 
 def _shell() -> Any:
@@ -133,12 +131,13 @@ def _run_cell(shell: Any, source: str) -> str:
 
 
 def _check(
-    item: registry.Check, points: int, shell: Any, problems: dict[str, str], later: str = ""
+    item: registry.Check,
+    points: int,
+    shell: Any,
+    problems: dict[str, str],
+    later: Sequence[NotebookNode] = (),
 ) -> Line:
-    """Check one exercise as it stands in the notebook at this point.
-
-    ``later`` says that its answer stands further below, or is ''.
-    """
+    """Check one exercise as it stands in the notebook at this point; ``later`` cells follow."""
     if item.name not in shell.user_ns:
         problem = problems.get(item.name)
         why = f"its cell stops with {problem}" if problem else "its cell is missing"
@@ -152,7 +151,7 @@ def _check(
     if failure is None:
         return Line(item.name, points, points)
     if failure.is_stub:
-        failure.got = later
+        failure.got = below(item.name, later)
     failure.points, earned = points, (1 - failure.cost) * points
     parts = {key: str(getattr(failure, key) or "") for key in ("what", "got", "expected", "likely")}
     return Line(item.name, earned, points, str(failure), parts, failure.is_careless)

@@ -590,10 +590,19 @@ def _erased(weights, mask):
     return weights.masked_fill(~mask.any(-1, keepdim=True), 0.0)
 
 
+LOW = (
+    "Forbidden scores become a low number, and the others may be lower still. Only -inf is below "
+    "all of them."
+)
+LOW_AND_UNIFORM = (
+    "Forbidden scores become a low number. The others may be lower still, and a row without keys "
+    "becomes uniform: its query looks at everything that is forbidden."
+)
+
+
 @mistake(
     "masked_attention",
-    hint="Forbidden scores become a low number, and the others may be lower still. Only -inf is "
-    "below all of them.",
+    hint=LOW,
     earns=("with a query that sees nothing", "its gradients"),
 )
 def hides_with_minus_thirty(q, k, v, mask=None, return_weights=False):
@@ -602,8 +611,7 @@ def hides_with_minus_thirty(q, k, v, mask=None, return_weights=False):
 
 @mistake(
     "masked_attention",
-    hint="Forbidden scores become a low number, and the others may be lower still. Only -inf is "
-    "below all of them.",
+    hint=LOW,
     earns=("with a query that sees nothing", "its gradients"),
 )
 def hides_with_minus_hundred(q, k, v, mask=None, return_weights=False):
@@ -612,8 +620,7 @@ def hides_with_minus_hundred(q, k, v, mask=None, return_weights=False):
 
 @mistake(
     "masked_attention",
-    hint="Forbidden scores become a low number. The others may be lower still, and a row without "
-    "keys becomes uniform: its query looks at everything that is forbidden.",
+    hint=LOW_AND_UNIFORM,
     earns=("its gradients",),
 )
 def fills_with_minus_thirty(q, k, v, mask=None, return_weights=False):
@@ -622,8 +629,7 @@ def fills_with_minus_thirty(q, k, v, mask=None, return_weights=False):
 
 @mistake(
     "masked_attention",
-    hint="Forbidden scores become a low number. The others may be lower still, and a row without "
-    "keys becomes uniform: its query looks at everything that is forbidden.",
+    hint=LOW_AND_UNIFORM,
     earns=("its gradients",),
 )
 def fills_with_minus_hundred(q, k, v, mask=None, return_weights=False):
@@ -927,10 +933,15 @@ def _hides_the_ends(q, k, v, window, fill):
     return sum(weights[..., c, None] * v[..., c : c + T, :] for c in range(width))
 
 
+LOW_ENDS = (
+    "Beyond the ends scores become a low number, and those inside may be lower still. Only -inf is "
+    "below all of them."
+)
+
+
 @mistake(
     "sliding_window_attention",
-    hint="Beyond the ends scores become a low number, and those inside may be lower still. Only "
-    "-inf is below all of them.",
+    hint=LOW_ENDS,
 )
 def hides_the_ends_with_minus_thirty(q, k, v, window):
     return _hides_the_ends(q, k, v, window, -30.0)
@@ -938,8 +949,7 @@ def hides_the_ends_with_minus_thirty(q, k, v, window):
 
 @mistake(
     "sliding_window_attention",
-    hint="Beyond the ends scores become a low number, and those inside may be lower still. Only "
-    "-inf is below all of them.",
+    hint=LOW_ENDS,
 )
 def hides_the_ends_with_minus_hundred(q, k, v, window):
     return _hides_the_ends(q, k, v, window, -100.0)

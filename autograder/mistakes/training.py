@@ -449,21 +449,22 @@ NO_TOKEN = (
 )
 
 
-@mistake("label_smoothed_loss", hint=NO_TOKEN)
-def takes_the_mean_of_what_is_real(logits, target, smoothing=0.1):
+def _smoothed(logits, target, smoothing):
+    """Pair (the loss of each position, whether it is real)."""
     log_p, chosen, real = _parts(logits, target)
     loss = -(1 - smoothing) * chosen
-    if smoothing > 0:
-        loss = loss - smoothing * log_p.mean(-1)
+    return (loss - smoothing * log_p.mean(-1) if smoothing > 0 else loss), real
+
+
+@mistake("label_smoothed_loss", hint=NO_TOKEN)
+def takes_the_mean_of_what_is_real(logits, target, smoothing=0.1):
+    loss, real = _smoothed(logits, target, smoothing)
     return loss[real].mean()
 
 
 @mistake("label_smoothed_loss", hint=NO_TOKEN)
 def divides_by_no_tokens(logits, target, smoothing=0.1):
-    log_p, chosen, real = _parts(logits, target)
-    loss = -(1 - smoothing) * chosen
-    if smoothing > 0:
-        loss = loss - smoothing * log_p.mean(-1)
+    loss, real = _smoothed(logits, target, smoothing)
     return torch.where(real, loss, 0.0).sum() / real.sum()
 
 

@@ -15,7 +15,7 @@ import nbformat
 
 from autograder import ROOT, CourseError, imports, lessons
 from autograder.building.lesson import Lesson, find
-from autograder.grading.self_check import RELEASED
+from autograder.lessons import RELEASED
 from autograder.releasing.excerpts import shown_mistakes
 from autograder.releasing.record import kept_recordings
 from autograder.releasing.secrets import all_lessons

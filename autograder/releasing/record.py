@@ -1,6 +1,5 @@
 """Record what right and wrong answers reply, for checks that students run without either."""
 
-import hashlib
 import io
 import sys
 import warnings
@@ -25,8 +24,10 @@ from autograder.checking.questions import (
 )
 from autograder.checking.recorded import Noting, Recording, Replaying
 from autograder.checking.sketches import sketch
+from autograder.grading.dependencies import digest_of
 from autograder.inside.answer import LocalAnswer
 
+RECORDING = ("questions", "recorded", "sketches")  # what this module uses
 SEEDS = (1, 2, 3)  # a student's check draws one of them; grading draws from a million
 
 
@@ -42,16 +43,12 @@ def kept_recordings(lesson: str) -> bytes:
 
 
 def _depends(lesson: str) -> str:
-    """A digest of the modules and data that the recordings of a lesson are made from."""
+    """A name for the modules, the data and the PyTorch that a lesson's recordings are made from."""
     names = [f"autograder.{kind}.{lesson}" for kind in ("checks", "mistakes")]
-    found = imports.modules(
-        [*names, f"attention.{lesson}", __name__], ROOT, ("attention", "autograder"), by_name=True
-    )
-    found += sorted(path for path in (ROOT / "data").rglob("*") if path.is_file())
-    digest = hashlib.sha256(torch.__version__.encode())
-    for path in found:
-        digest.update(str(path.relative_to(ROOT)).encode() + path.read_bytes())
-    return digest.hexdigest()[:16]
+    names += [f"attention.{lesson}", *(f"autograder.checking.{name}" for name in RECORDING)]
+    found = imports.modules(names, ROOT, ("attention", "autograder"), by_name=True)
+    made_from = digest_of([*found, *(ROOT / "data").rglob("*")], ROOT)
+    return f"{made_from}-{torch.__version__}"
 
 
 def recordings(lesson: str, seeds: Sequence[int] = SEEDS) -> bytes:

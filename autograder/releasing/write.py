@@ -9,7 +9,7 @@ from pathlib import Path
 from attention.provided.files import write_aside
 from autograder import ROOT
 from autograder.building.lesson import find
-from autograder.grading.self_check import RELEASED
+from autograder.lessons import RELEASED
 from autograder.releasing import secrets
 from autograder.releasing.contents import ReleaseError, contents
 

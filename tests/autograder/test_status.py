@@ -47,6 +47,32 @@ def answer(notebook, name):
     return next(c for c in notebook.cells if c.metadata.get("nbgrader", {}).get("grade_id") == name)
 
 
+@pytest.mark.parametrize(
+    ("traceback", "earned"),
+    [
+        (["softmax: wrong.", "  costs     0.5 of 2 points: one row (0.5)"], 1.5),
+        (
+            [
+                "softmax: wrong.",
+                "  costs     1.25 of 2 points: rows (1)",
+                " " * 12 + "¼ of the rest",
+            ],
+            0.75,
+        ),
+        (["softmax: wrong."], 0),
+        (5, 0),
+        (None, 0),
+    ],
+)
+def test_the_stages_that_are_earned_count(save, traceback, earned):
+    notebook = execute(classroom.solved(SLUG), ["uniform_average"], ["softmax"])
+    check = answer(notebook, "check_softmax")
+    check.outputs[0]["traceback"] = traceback
+    (lesson,) = status.read(save(json.dumps(notebook)))
+    one = lesson.exercises[1]
+    assert (one.name, one.state, one.earned) == ("softmax", status.BEGUN, earned)
+
+
 def test_what_passed_is_done_what_failed_is_begun_and_a_stub_is_open(save):
     notebook = execute(classroom.solved(SLUG), ["uniform_average"], ["softmax"])
     stub = answer(classroom.blank(SLUG), "weighted_average").source

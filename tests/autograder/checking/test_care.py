@@ -92,6 +92,20 @@ def test_a_right_answer_without_care_loses_the_share_and_reads_why(answer):
     assert str(failure).splitlines()[-1] == "  costs     ¼ of the points"
 
 
+def test_a_result_that_no_expectation_foresaw_costs_what_stands_around_it():
+    def ragged(x):
+        return [[0.0], [0.0, 0.0]] if x.numel() == 0 else totals(x)
+
+    def uses(student, draw):
+        totals_check(student, draw)
+        with expect.care():
+            torch.as_tensor(student(draw.normal(2, 0))).sum()
+
+    item = Check("totals", "care", uses, reference=totals)
+    failure = run_check(item, LocalAnswer(ragged), 7)
+    assert (failure.is_careless, failure.cost) == (True, 0.25)
+
+
 def test_a_careful_answer_loses_nothing():
     assert judged(totals) is None
 

@@ -13,7 +13,7 @@ import pytest
 from autograder import ROOT, lessons
 from autograder.building.lesson import find
 from autograder.checking import registry
-from autograder.grading.self_check import RELEASED
+from autograder.lessons import RELEASED
 from autograder.releasing import secrets, write
 from autograder.releasing.contents import ReleaseError, contents
 from autograder.releasing.write import release
