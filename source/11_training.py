@@ -737,8 +737,8 @@ for ax, (of, title) in zip(
 # ### Exercise 11.7 · `batch_by_tokens` ★
 # ●●○ medium · 18 minutes · 3 points
 #
-# In stages, each earned by itself: in the order of length (1), filled as far as it goes (1.5), too
-# long or none at all (0.5).
+# In stages, each earned by itself: in the order of length (1), filled as far as it goes (1.5), a
+# sentence too long, or none (0.5).
 #
 # Take the sentences from the shortest to the longest, and close a batch when one more would make it
 # too large.

@@ -164,7 +164,7 @@ def break_label_smoothed_loss(student, draw):
     stages={
         "in the order of length": 1,
         "filled as far as it goes": 1.5,
-        "too long or none at all": 0.5,
+        "a sentence too long, or none": 0.5,
     },
 )
 def batch_by_tokens(student, draw):
@@ -183,7 +183,7 @@ def batch_by_tokens(student, draw):
             if expect.stands("in the order of length"):
                 what = f"{of} with max_tokens={budget} are batched differently by loops"
                 expect.equal(batches, _by_loops(lengths, budget), what)
-    with expect.stage("too long or none at all"):
+    with expect.stage("a sentence too long, or none"):
         batches = _not_refused(student, [], 60, "there are no sentences, so none is too long")
         expect.equal(batches, [], "no sentences should give no batches")
         what = "a sentence of 61 tokens does not fit into max_tokens=60: a ValueError should say so"

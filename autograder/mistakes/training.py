@@ -618,7 +618,7 @@ def _within(max_tokens):
     "last one none comes: what is still open then is a batch, too.",
     earns=(
         "in the order of length",
-        "too long or none at all",
+        "a sentence too long, or none",
     ),
 )
 def drops_the_last_batch(lengths, max_tokens):
@@ -667,7 +667,7 @@ def repeats_at_the_border(lengths, max_tokens):
     hint="A batch is closed when it has already grown too large. Ask before the sentence is added.",
     earns=(
         "in the order of length",
-        "too long or none at all",
+        "a sentence too long, or none",
     ),
 )
 def asks_too_late(lengths, max_tokens):
@@ -742,7 +742,7 @@ UNSORTED = (
     hint=UNSORTED,
     earns=(
         "filled as far as it goes",
-        "too long or none at all",
+        "a sentence too long, or none",
     ),
 )
 def does_not_sort(lengths, max_tokens):
@@ -818,7 +818,7 @@ def returns_lengths(lengths, max_tokens):
 @mistake(
     "batch_by_tokens",
     hint="These are places in the sorted list. Return indices into `lengths` as it was handed in.",
-    earns=("too long or none at all",),
+    earns=("a sentence too long, or none",),
 )
 def returns_places(lengths, max_tokens):
     _refuse(lengths, max_tokens)
@@ -840,7 +840,7 @@ def begins_with_the_longest_and_trusts_the_last(lengths, max_tokens):
     hint=LONGEST_FIRST,
     earns=(
         "filled as far as it goes",
-        "too long or none at all",
+        "a sentence too long, or none",
     ),
 )
 def begins_with_the_longest(lengths, max_tokens):
