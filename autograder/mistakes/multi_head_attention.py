@@ -518,6 +518,7 @@ class GatesTheQueries(_Heads):
     "MultiHeadAttention",
     hint="return_weights is not looked at: only the output comes back.",
     earns=(
+        "without a mask",
         "with a mask",
         "with head_mask",
     ),
@@ -785,6 +786,17 @@ class DropsTheKernelsContext(_Given):
 class HandsOnFusedAsDropout(_Given):
     def attend(self, q, k, v, mask):
         return attend(q, k, v, mask, self.by_kernel)
+
+
+@mistake(
+    "MultiHeadAttention",
+    hint="Where no mask is given, mask is None and has no methods: ask first whether one came.",
+    earns=("with a mask",),
+)
+class NeedsAMask(_Heads):
+    def forward(self, query, key, value, mask=None, head_mask=None, return_weights=False):
+        mask = mask.unsqueeze(-3)
+        return super().forward(query, key, value, mask.squeeze(-3), head_mask, return_weights)
 
 
 @mistake(

@@ -128,7 +128,7 @@ def storage_shared_and_changed_later(paper):
 
 @attack(lesson=KERNELS)
 def module_that_lies(paper):
-    """A module whose named_parameters, train, __call__ and state are all forged."""
+    """A module with a wrong parameter whose named_parameters, train and __call__ are forged."""
     cell = next(cell for cell in paper.answers if "LearnedBandwidth" in cell.source)
     cell.source = """
 import torch
@@ -149,7 +149,7 @@ class Liar(type(nn.Module)):
 class LearnedBandwidth(nn.Module, metaclass=Liar):
     def __init__(self, bandwidth):
         super().__init__()
-        self.log_bandwidth = nn.Parameter(torch.tensor(float(bandwidth)).log())
+        self.log_bandwidth = nn.Parameter(torch.tensor(float(bandwidth)))
 
     def named_parameters(self, *_, **__):
         yield "log_bandwidth", nn.Parameter(self.log_bandwidth.detach().clone())
