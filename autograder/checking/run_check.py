@@ -65,6 +65,14 @@ def run_check(
     return failure
 
 
+def accepts(item: Check, answer: AnyAnswer, seed: int) -> bool:
+    """Whether ``run_check`` finds nothing. Of a wrong answer no more is looked at than it takes."""
+    with noting() as notes:
+        if _trial(item, Session(answer), seed, notes) or notes.lost or notes.careless:
+            return False
+    return run_check(item, answer, seed, explain=False) is None
+
+
 def _costly(item: Check, notes: Notes, care_share: float) -> CheckFailed | None:
     """What a student reads whose answer is right but for some stages, or for its care."""
     forgotten = [one for one in notes.careless if not one.stage or one.stage not in notes.lost]

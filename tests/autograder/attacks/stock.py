@@ -17,7 +17,7 @@ from .paper import BASIC, Attack, Paper
 
 RECORD = Path(__file__).with_name("stock.json")
 INSIDE = "/tmp/stock"
-SECONDS = 45
+SECONDS = 300
 CONFIG = """
 c = get_config()
 c.CourseDirectory.course_id = "attention"
@@ -27,7 +27,7 @@ c.CourseDirectory.submitted_directory = "class/submitted"
 c.CourseDirectory.autograded_directory = "class/autograded"
 c.CourseDirectory.feedback_directory = "class/feedback"
 c.CourseDirectory.db_url = "sqlite:///class/gradebook.db"
-c.ExecutePreprocessor.timeout = 8
+c.ExecutePreprocessor.timeout = 60
 c.Exchange.root = "/tmp"
 """
 
