@@ -22,6 +22,7 @@ from autograder.checking.expect import CheckFailed
 from autograder.checking.questions import reference
 from autograder.checking.run_check import run_check
 from autograder.checking.waiting import SECONDS, somebody_waits, word_after
+from autograder.grading.result import earned
 from autograder.inside.answer import LocalAnswer
 from autograder.settings import care_share
 
@@ -55,8 +56,8 @@ def _check_or_raise(item: registry.Check, answer: object) -> float | None:
     run_by = os.environ.get("NBGRADER_EXECUTION")
     if run_by == "autograde" and failure.cost < 1 and failure.points:
         print(failure)
-        return (1 - failure.cost) * failure.points  # a cell's last value is a part of its points
-    if not failure.is_careless or failure.cost and run_by == "validate":
+        return earned(failure.points, failure.cost)  # a cell's last value is a part of its points
+    if not failure.is_careless or failure.cost and run_by == "validate" or failure.cost == 1:
         raise failure  # Validate shows what is missing only where a check fails
     print(failure)
     return None

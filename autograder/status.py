@@ -16,6 +16,7 @@ from rich.console import Console
 from rich.table import Table
 
 from autograder import ROOT, CourseError, marks
+from autograder.grading.result import earned
 from autograder.settings import care_share
 
 OPEN, BEGUN, DONE = "open", "begun", "done"
@@ -171,28 +172,28 @@ def _note(check: dict[str, Any], seen: _Cells) -> None:
     """Take down an exercise when its check is reached; a second copy of it says nothing new."""
     name = marks.exercise(check)
     if name not in {one.name for one in seen.exercises}:
-        state, share = _state(name, seen.answers.get(name), check)
-        points = marks.points(check)
-        one = Exercise(name, seen.heading[0], state, points, seen.heading[1], share * points)
+        state, cost = _state(name, seen.answers.get(name), check)
+        points, (number, minutes) = marks.points(check), seen.heading
+        one = Exercise(name, number, state, points, minutes, earned(points, cost))
         seen.exercises.append(one)
 
 
 def _state(name: str, answer: dict[str, Any] | None, check: dict[str, Any]) -> tuple[str, float]:
-    """How far an exercise is, and the share of its points that its check gave."""
+    """How far an exercise is, and the share of its points that its check took."""
     if answer is None or STUB.search(_text(answer.get("source"))):
-        return OPEN, 0.0
+        return OPEN, 1.0
     written, checked = answer.get("execution_count"), check.get("execution_count")
     if isinstance(written, int) and isinstance(checked, int) and checked < written:
-        return BEGUN, 0.0  # the answer was run again after its check
+        return BEGUN, 1.0  # the answer was run again after its check
     outputs = [one for one in check.get("outputs") or () if isinstance(one, dict)]
     lines = [line for one in outputs for line in _text(one.get("text")).splitlines()]
     if f"{name}: correct." in lines:
-        return DONE, 1.0
+        return DONE, 0.0
     if any(line.startswith(f"{name}: right.") for line in lines):
-        return DONE, 1.0 - care_share()
+        return DONE, care_share()
     told = [one["traceback"] for one in outputs if isinstance(one.get("traceback"), list)]
     lost = COSTS.search("\n".join(_text(line) for lines in told for line in lines))
-    return BEGUN, 1.0 - float(lost[1]) / float(lost[2]) if lost else 0.0
+    return BEGUN, float(lost[1]) / float(lost[2]) if lost else 1.0
 
 
 def _text(value: Any) -> str:

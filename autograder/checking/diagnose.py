@@ -37,8 +37,13 @@ from autograder.inside.values import same
 SECONDS = 0.8  # of CPU for looking for a slip: feedback should come within two seconds in all
 
 
-def diagnose(item: registry.Check, given: Sequence[Replied], seed: int) -> str:
-    """What is likely wrong with an answer that gave these replies: one or two sentences, or ''."""
+def diagnose(
+    item: registry.Check, given: Sequence[Replied], seed: int, lost: Collection[str] = ()
+) -> str:
+    """What is likely wrong with an answer that gave these replies: one or two sentences, or ''.
+
+    Where some stages are ``lost``, what is said besides a mistake's hint is said of these.
+    """
     questions, wanted = asked(item, seed)
     if not questions or len(given) < len(wanted) or agree(given, wanted):
         return ""  # it was lost on the way, or its fault is not in what it replies
@@ -58,6 +63,7 @@ def diagnose(item: registry.Check, given: Sequence[Replied], seed: int) -> str:
     hints = {known.hint for known, _ in found}
     if hints:
         return (hints.pop() or "") if len(hints) == 1 else ""
+    pairs = _but_for_care(pairs, lost)
     # Many faults end in the same error: where there are no results, there are none to explain.
     results = any(got.kind == "value" and not got.agrees(right) for _, got, right in pairs)
     # With other parameters than those that were to be loaded, it computes with other numbers.
@@ -65,6 +71,14 @@ def diagnose(item: registry.Check, given: Sequence[Replied], seed: int) -> str:
     likely = _not_of_pairs(_relation(pairs), pairs) if loaded else ""
     likely = likely or (_slip(item, pairs, seed, device) if results else "")
     return " ".join(part for part in (likely, where(pairs) if loaded else "") if part)
+
+
+def _but_for_care(
+    pairs: list[tuple[Question, Replied, Replied]], lost: Collection[str]
+) -> list[tuple[Question, Replied, Replied]]:
+    """With the right replies in the stages that stand: what differs there is a matter of care."""
+    stand = {one.stage for one, *_ in pairs} - {"", *lost} if lost else set()
+    return [(one, right if one.stage in stand else got, right) for one, got, right in pairs]
 
 
 def _by_chance(pairs: list[tuple[Question, Replied, Replied]]) -> set[int]:

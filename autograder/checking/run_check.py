@@ -1,7 +1,7 @@
 """Run one check against one answer, put the probes to it, and say why it fails."""
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 from autograder.checking.diagnose import diagnose
@@ -61,7 +61,7 @@ def run_check(
     if not explain:
         failure.likely = ""
     elif asks_on:
-        failure.likely = failure.likely or _likely(item, given, seed)
+        failure.likely = failure.likely or _likely(item, given, seed, notes.lost)
     return failure
 
 
@@ -96,11 +96,11 @@ def _costly(item: Check, notes: Notes, care_share: float) -> CheckFailed | None:
     return failure
 
 
-def _likely(item: Check, given: Sequence[Replied], seed: int) -> str:
+def _likely(item: Check, given: Sequence[Replied], seed: int, lost: Collection[str]) -> str:
     if not item.has_one_right_answer:
         return ""
     try:
-        return diagnose(item, given, seed)
+        return diagnose(item, given, seed, lost)
     except Exception:  # a result may be anything: a diagnosis that stumbles over it says nothing
         return ""
 

@@ -70,14 +70,17 @@ class Filled:
     without_row: list[str] = field(default_factory=list)  # ids of students with a score and no row
 
 
-def of_lesson(book: Gradebook, slug: str, words: bool = False) -> Lesson:
-    """The scores of a lesson; with ``words``, what was earned for which exercise, and comments."""
+Notes = Mapping[str, Mapping[str, str]]  # by student and exercise: why points were lost, in short
+
+
+def of_lesson(book: Gradebook, slug: str, notes: Notes | None = None) -> Lesson:
+    """The scores of a lesson; with ``notes``, what was earned for which exercise, and comments."""
     assignment = book.find_assignment(slug)
     one = SubmittedAssignment
     rows = book.db.query(
         one.student_id, one.score, one.late_submission_penalty, one.needs_manual_grade
     ).filter(one.assignment_id == assignment.id, handed_in())
-    told = _words(book, slug) if words else {}
+    told = {} if notes is None else _words(book, slug, notes)
     scores = {
         student: Score(max(0.0, raw - (late or 0.0)), bool(manual), told.get(student, ""))
         for student, raw, late, manual in rows
@@ -85,14 +88,15 @@ def of_lesson(book: Gradebook, slug: str, words: bool = False) -> Lesson:
     return Lesson(slug, float(assignment.max_score), scores)
 
 
-def _words(book: Gradebook, slug: str) -> dict[str, str]:
+def _words(book: Gradebook, slug: str, notes: Notes) -> dict[str, str]:
     told = {}
     for submission in book.assignment_submissions(slug):
-        parts = []
+        parts, own = [], notes.get(submission.student_id, {})
         for notebook in submission.notebooks:
             for grade in notebook.grades:
                 name = marks.exercise_called(grade.cell.name)
-                parts.append(f"{name} {grade.score:g}/{grade.max_score:g}")
+                note = "" if grade.manual_score is not None else own.get(name, "")
+                parts.append(f"{name} {grade.score:g}/{grade.max_score:g}{note and f' ({note})'}")
             if notebook.late_submission_penalty:
                 parts.append(f"late: -{notebook.late_submission_penalty:g}")
             parts += [one.manual_comment for one in notebook.comments if one.manual_comment]

@@ -72,14 +72,18 @@ def _print(console: Console, path: str, lines: "list[Line]") -> None:
     table.add_column("points", justify="right")
     table.add_column("")
     for line in lines:
-        said = (
-            "not yet" if not line.is_right else "right, without care" if line.message else "right"
-        )
-        table.add_row(line.name, f"{line.earned:g} of {line.points}", said)
+        table.add_row(line.name, f"{line.earned:g} of {line.points:g}", _said(line))
     earned, points = (sum(getattr(line, key) for line in lines) for key in ("earned", "points"))
     table.add_section()
-    table.add_row("together", f"{earned:g} of {points}", "")
+    table.add_row("together", f"{earned:g} of {points:g}", "")
     console.print(table)
     for line in lines:
         if line.message:
             console.print(f"\n{line.message}", markup=False, highlight=False, soft_wrap=True)
+
+
+def _said(line: "Line") -> str:
+    """How far an exercise is, in a word or two."""
+    if line.is_right:
+        return "right, without care" if line.message else "right"
+    return "in part" if line.earned else "not yet"

@@ -19,7 +19,7 @@ if TYPE_CHECKING:  # slow to import
     from autograder.grading.folders import Course, Handed
     from autograder.grading.gradebook import Book
     from autograder.grading.regrading import Regrading
-    from autograder.grading.result import Result
+    from autograder.grading.result import Exercise, Result
 
 HELP = "grade a class in a sandbox, on all cores"
 DESCRIPTION = (
@@ -169,6 +169,8 @@ def _announce(batch: "Batch", count: int, again: "Regrading | None") -> None:
 
 
 def _work(batch: "Batch", handed: "list[Handed]", workers: Any) -> int:
+    from autograder.grading import changes
+
     start, total = time.monotonic(), len(batch.waiting)
     try:
         with _progress() as bar:
@@ -178,7 +180,8 @@ def _work(batch: "Batch", handed: "list[Handed]", workers: Any) -> int:
                 rate = number / (time.monotonic() - start)
                 bar.update(line, completed=number, rate=f"{rate:.1f} a second")
                 if result:
-                    told = _line(number, total, result, batch.counts[one])
+                    gained = changes.gain(batch, one)
+                    told = _line(number, total, result, batch.counts[one], gained)
                     bar.console.print(told, markup=False, highlight=False)
     except KeyboardInterrupt:
         left = len(handed) - len(batch.done)
@@ -207,11 +210,13 @@ def _progress() -> Progress:
     )
 
 
-def _line(number: int, total: int, result: "Result", counts: float) -> str:
-    lost = ", ".join(one.name for one in result.exercises if one.score < one.max)
+def _line(number: int, total: int, result: "Result", counts: float, gained: float) -> str:
+    lost = ", ".join(_lost(one) for one in result.exercises if one.score < one.max)
     why = result.problem.splitlines()[0] if result.problem else f"lost: {lost}" if lost else ""
     if abs(counts - result.score) > 1e-6:  # by hand, or for being late
         why = f"{counts:g} count{'; ' if why else ''}{why}"
+    if gained:
+        why = f"was {result.score - gained:g}{'; ' if why else ''}{why}"
     if result.doubt:
         why = f"{why}{'; ' if why else ''}graded again, alone: {result.doubt}"
     place = f"{number:>{len(str(total))}}/{total}"
@@ -219,12 +224,20 @@ def _line(number: int, total: int, result: "Result", counts: float) -> str:
     return f"{place}  {result.lesson}  {result.student:<16} {score:>7}  {why}".rstrip()
 
 
+def _lost(one: "Exercise") -> str:
+    """An exercise in which points were lost, and how many where not all were."""
+    return f"{one.name} ({one.max - one.score:g} of {one.max:g})" if one.score else one.name
+
+
 def _sum_up(batch: "Batch", handed: "list[Handed]", total: int, seconds: float) -> int:
+    from autograder.grading import changes
     from autograder.grading.contents import FOREIGN
 
     incomplete = [one for one in handed if one not in batch.done or not batch.done[one].complete]
     if total:
         print(f"{total} graded in {seconds:.1f} s, {total / seconds:.1f} a second.")
+    for sentence in changes.sentences(batch):
+        print(sentence)
     failed = [one for one in handed if one in batch.done and not batch.done[one].parts]
     for one in sorted({*incomplete, *failed}):
         why = batch.unkept.get(one, "see its reasons.json")

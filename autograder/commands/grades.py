@@ -3,6 +3,7 @@
 import argparse
 import sys
 from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -52,7 +53,10 @@ def run(options: argparse.Namespace) -> int:
             raise CourseError(f"no score is in the gradebook of {course.root}: grade first")
         if len(slugs) > 1 and (options.form == "moodle" or options.column):
             raise CourseError("this is for one lesson at a time: name it with --lesson")
-        found = [grades.of_lesson(book, one, options.form == "moodle") for one in slugs]
+        moodle = options.form == "moodle"  # takes words beside a grade
+        found = [
+            grades.of_lesson(book, one, _notes(course, one) if moodle else None) for one in slugs
+        ]
         roster = Roster(of_gradebook(book))
     ungraded = sum(_leave_out(course, one) for one in found)
     how = grades.How(options.scale, options.zeros)
@@ -82,6 +86,18 @@ def _leave_out(course: "Course", lesson: "Lesson") -> int:
             print(f"no grade for {one.student}, {one.lesson}: {why}", file=sys.stderr)
             ungraded += 1
     return ungraded
+
+
+def _notes(course: "Course", lesson: str) -> dict[str, dict[str, str]]:
+    """By student and exercise, what is said of right answers without care and of lost stages."""
+    from autograder.grading import records, tallies
+
+    kept = [records.load(course.autograded(one).parent) for one in course.submissions([lesson])]
+    return {
+        one.student: {part.name: tallies.note(asdict(part)) for part in one.exercises}
+        for one in kept
+        if one
+    }
 
 
 def _by_name(one: "Student") -> tuple[str, str, str]:

@@ -29,7 +29,8 @@ class Batch:
     ``regrading``  the name of a run that makes all results anew, save those that it has made
 
     ``done`` holds a Result for each submission that is graded. ``waiting`` holds the others, and
-    ``reasons`` in words why those of them wait that were graded before. ``counts`` has the points
+    ``reasons`` in words why those of them wait that were graded before; ``before`` has what the
+    checks gave for each exercise of unchanged work among these. ``counts`` has the points
     that count of those graded now, which somebody may have changed by hand. ``unkept`` says of
     those that could not be written down why.
     """
@@ -59,6 +60,7 @@ class Batch:
         self.done: dict[Handed, Result] = {}
         self.waiting: dict[Handed, dict[str, str]] = {}  # what their results depend on, once known
         self.reasons: dict[Handed, str] = {}
+        self.before: dict[Handed, dict[str, float]] = {}
         self.counts: dict[Handed, float] = {}
         self.unkept: dict[Handed, str] = {}
         for one in handed:
@@ -70,8 +72,9 @@ class Batch:
                 self.done[one] = kept
                 continue
             self.waiting[one] = parts
-            if reason:
+            if kept and reason:
                 self.reasons[one] = reason
+                self._note(one, kept, parts)
 
     def tasks(self) -> Iterator[tuple[Handed, Task]]:
         """Yield (Handed, Task) for each submission that waits."""
@@ -119,6 +122,13 @@ class Batch:
 
     def _assemble(self, one: Handed) -> dict[str, Any]:
         return assemble(self._masters[one.lesson], read(self._course.submitted(one), own_folders=2))
+
+    def _note(self, one: Handed, kept: Result, parts: dict[str, str]) -> None:
+        """Note what is on record of work that was graded before and is the same as far as known."""
+        mine = parts["submission"]
+        if not kept.ungraded and kept.parts.get("submission", mine) == mine:
+            known = self._scores[one.lesson].get(one.student, {})
+            self.before[one] = {name: score for name, score in known.items() if score is not None}
 
     def _stale(self, kept: Result, parts: dict[str, str]) -> str:
         """Why a kept Result does not hold any more, or ''."""

@@ -17,7 +17,7 @@ from autograder.grading.assemble import error_output
 from autograder.grading.contents import below
 from autograder.grading.own_memory import own_memory
 from autograder.grading.own_time import OutOfOwnTime, OwnTime, Waiting
-from autograder.grading.result import Exercise, clean
+from autograder.grading.result import Exercise, clean, earned
 from autograder.inside.limits import out_of_memory
 from autograder.sandbox.clock import Allowance, OutOfTime
 from autograder.sandbox.process import StudentLost, StudentProcess
@@ -26,6 +26,7 @@ from autograder.settings import CARE_SHARE
 
 REASON_CHARS = 4000  # a student's own words may stand in a reason: they must not fill a report
 OUT_OF_TIME = "the notebook used up its time"
+MISSING = "its cell is missing"
 
 
 def execute(
@@ -50,11 +51,8 @@ def execute(
                 failure.points = points
                 if failure.is_stub:
                     failure.got = below(name, notebook["cells"][place:])
-            lost = "" if failure is None else clean(str(failure))[:REASON_CHARS]
-            score = points if failure is None else (1 - failure.cost) * points
-            careless = failure is not None and failure.is_careless
-            cell["outputs"] = _verdict(name, lost, score)
-            graded.append(Exercise(name, score, points, lost, careless))
+            graded.append(_exercise(name, points, failure, bool(problem)))
+            cell["outputs"] = _verdict(graded[-1])
         name = marks.exercise(cell)
         taken[name] = taken.get(name, 0.0) + time.monotonic() - start
     sandbox.stop()
@@ -86,7 +84,7 @@ class _Session:
         """Run one of the student's cells; return its outputs."""
         name = marks.exercise(cell)
         if marks.is_missing(cell):
-            self._mishaps[name] = "its cell is missing"
+            self._mishaps[name] = MISSING
         try:
             outputs = self._ready().run(cell["source"])
         except StudentLost as lost:
@@ -210,16 +208,27 @@ def _failed(name: str, what: str, got: str = "") -> CheckFailed:
     return failure
 
 
-def _verdict(name: str, lost: str, score: float) -> list[dict[str, Any]]:
+def _exercise(name: str, points: float, failure: CheckFailed | None, unread: bool) -> Exercise:
+    """What an exercise earned. A cell that is missing is as open as one that was left alone."""
+    if failure is None:
+        return Exercise(name, points, points)
+    reason = clean(str(failure))[:REASON_CHARS]
+    made = Exercise(name, earned(points, failure.cost), points, reason, failure.is_careless)
+    made.lost = list(failure.lost)
+    made.is_open = unread or failure.is_stub or failure.got == MISSING
+    return made
+
+
+def _verdict(made: Exercise) -> list[dict[str, Any]]:
     """The outputs of a check.
 
     A number as a cell's last value is what nbgrader takes for a part of its points.
     """
-    if not lost:
-        return [_stream("stdout", f"{name}: correct.\n")]
-    if not score:
-        return [error_output("CheckFailed", lost.splitlines())]
-    return [_stream("stdout", f"{lost}\n"), _shown(f"{score:g}")]
+    if not made.reason:
+        return [_stream("stdout", f"{made.name}: correct.\n")]
+    if not made.score:
+        return [error_output("CheckFailed", made.reason.splitlines())]
+    return [_stream("stdout", f"{made.reason}\n"), _shown(f"{made.score:.10g}")]
 
 
 def _one_line(error: dict[str, Any]) -> str:

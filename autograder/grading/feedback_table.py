@@ -91,7 +91,8 @@ def _row(cell: Any, answers: Mapping[str, Any]) -> Row:
     own = answers.get(check) or answers.get(name) or cell
     notes = cell.metadata.nbgrader
     comment = own.metadata.nbgrader.get("comment") or ""
-    reason = said(_reason(cell))
+    told = _reason(cell, name)
+    reason = said(told)
     untouched = reason.what.removeprefix(f"{name}: ").startswith(STUB)
     return Row(
         title=marks.title(cell),
@@ -101,7 +102,7 @@ def _row(cell: Any, answers: Mapping[str, Any]) -> Row:
         score=notes["score"],
         most=notes["points"],
         automatic=determine_grade(cell, LOG)[0],
-        reason=_reason(cell),
+        reason=told,
         # Of a class, one method may be written and the next not: 'write about 1 line in forward'.
         skipped=comment == NO_RESPONSE
         or marks.is_missing(own)
@@ -111,10 +112,16 @@ def _row(cell: Any, answers: Mapping[str, Any]) -> Row:
     )
 
 
-def _reason(cell: Any) -> str:
-    """What the check said: the lines that it left as an error, or ''."""
-    errors = (one for one in cell.get("outputs", ()) if one.get("output_type") == "error")
-    return "\n".join(next((error.get("traceback", []) for error in errors), []))
+def _reason(cell: Any, name: str) -> str:
+    """What the check said, or '': the lines that it left as an error, or, of an answer that earned
+    a part of the points, what it printed, below what the answer itself may have printed."""
+    outputs = cell.get("outputs", ())
+    errors = [one for one in outputs if one.get("output_type") == "error"]
+    if errors:
+        return "\n".join(errors[0].get("traceback", []))
+    printed = "".join(one.get("text", "") for one in outputs if one.get("name") == "stdout")
+    said_by = re.split(rf"^(?={re.escape(name)}: )", printed.rstrip(), flags=re.MULTILINE)[1:]
+    return said_by[-1] if said_by and said_by[-1] != f"{name}: correct." else ""
 
 
 def _line(row: Row, problem: str) -> str:
@@ -146,7 +153,7 @@ def _why(row: Row, problem: str) -> list[str]:
     if row.automatic is not None and row.automatic < row.most:
         parts += ["not graded"] if problem else ["not attempted"] if row.skipped else _told(row)
     elif row.automatic is not None and row.score >= row.most:
-        parts.append("correct")
+        parts += _told(row) if row.reason else ["correct"]
     if row.automatic is not None and row.score != row.automatic:
         was = f"{_points(row.automatic)} of {_points(row.most)}"
         parts.append(f"<b>Changed by your instructor:</b> the check gave {was}.")
@@ -160,8 +167,9 @@ def _told(row: Row) -> list[str]:
     reason = said(row.reason)
     what = escape(reason.what.removeprefix(f"{row.name}: "))
     link = f'<a href="#{escape(row.check)}">the whole reason</a>'
-    hint = [f"<b>Likely:</b> {escape(reason.likely)}"] if reason.likely else []
-    return [f"{what} ({link})", *hint]
+    more = {"Likely": reason.likely, "Costs": reason.costs}
+    named = [f"<b>{label}:</b> {escape(text)}" for label, text in more.items() if text]
+    return [f"{what} ({link})", *named]
 
 
 def _foot(grades: Mapping[str, Any], score: str) -> str:

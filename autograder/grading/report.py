@@ -89,6 +89,7 @@ def write_csv(results: Iterable[dict[str, Any]], path: Path) -> None:
                     told = [part["name"], part["score"], part["max"], harmless(part["reason"])]
                     writer.writerow([*names, *told, part.get("automatic", part["score"])])
                 if late := row.get("penalty"):
+                    late = round(late, 4)
                     writer.writerow([*names, "late penalty", -late, 0, "handed in late", 0])
 
 

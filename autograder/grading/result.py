@@ -17,7 +17,9 @@ UNGRADED = "this could not be graded"
 class Exercise:
     """The score of one exercise. ``reason`` is empty only where no point was lost.
 
-    ``is_careless`` is whether the answer is right and lost the care share of its points.
+    ``is_careless`` is whether the answer is right and lost the care share of its points. ``lost``
+    names the stages that failed, where others were earned; ``is_open`` is whether the check met
+    a part of the answer in which nothing is written yet.
 
     ``seconds`` is how long the student's cell and its check took: no part of the outcome.
     """
@@ -27,6 +29,8 @@ class Exercise:
     max: float
     reason: str = ""
     is_careless: bool = False
+    lost: list[str] = field(default_factory=list)
+    is_open: bool = False
     seconds: float = field(default=0.0, compare=False)
 
 
@@ -77,6 +81,15 @@ class Result:
         """The Result that ``as_dict`` gave."""
         known = {one.name: values[one.name] for one in fields(cls) if one.name in values}
         return cls(**{**known, "exercises": [Exercise(**one) for one in values["exercises"]]})
+
+
+def earned(points: float, cost: float) -> float:
+    """What is left of an exercise's points, in decimals that a gradebook gives back as they are.
+
+    >>> earned(5, 0.8), earned(3, 1 / 3)
+    (1.0, 2.0)
+    """
+    return round((1 - cost) * points, 4)
 
 
 def clean(text: str) -> str:

@@ -14,7 +14,9 @@ from nbformat import NotebookNode
 from autograder import ROOT, lessons, marks
 from autograder.check import check_quietly, refuse_imported
 from autograder.checking import registry
+from autograder.grading import tallies
 from autograder.grading.contents import below
+from autograder.grading.result import earned
 from autograder.inside.server import shell as quiet_shell
 
 CELL_SECONDS = 30  # of processor time
@@ -31,9 +33,9 @@ class Line:
 
     name: str
     earned: float
-    points: int
+    points: float
     message: str = ""
-    parts: dict[str, str] = field(default_factory=dict)  # what, got, expected, likely
+    parts: dict[str, str] = field(default_factory=dict)  # what, got, expected, likely, costs
     is_careless: bool = False
 
     @property
@@ -57,7 +59,7 @@ def check_notebook(path: Path | str, root: Path = ROOT) -> list[Line]:
     released = nbformat.read(_released(path, notebook, root), as_version=4)
     demos = {cell.source for cell in released.cells if marks.is_demo(cell)}
     graded = [cell for cell in released.cells if marks.is_check(cell)]
-    points = {marks.exercise(cell): int(marks.points(cell)) for cell in graded}
+    points = {marks.exercise(cell): marks.points(cell) for cell in graded}
     identities = {marks.grade_id(cell) for cell in graded}
     checks = registry.of_lesson(lessons.name_of(released.metadata.autograder.lesson))
     shell, lines, problems = _shell(), dict[str, Line](), dict[str, str]()
@@ -132,7 +134,7 @@ def _run_cell(shell: Any, source: str) -> str:
 
 def _check(
     item: registry.Check,
-    points: int,
+    points: float,
     shell: Any,
     problems: dict[str, str],
     later: Sequence[NotebookNode] = (),
@@ -152,9 +154,10 @@ def _check(
         return Line(item.name, points, points)
     if failure.is_stub:
         failure.got = below(item.name, later)
-    failure.points, earned = points, (1 - failure.cost) * points
+    failure.points, left = points, earned(points, failure.cost)
     parts = {key: str(getattr(failure, key) or "") for key in ("what", "got", "expected", "likely")}
-    return Line(item.name, earned, points, str(failure), parts, failure.is_careless)
+    parts["costs"] = tallies.said(str(failure)).costs
+    return Line(item.name, left, points, str(failure), parts, failure.is_careless)
 
 
 def _processor_seconds() -> float:

@@ -55,7 +55,8 @@ class HarmlessCsv(CsvExportPlugin):
                         time, raw, penalty = scores.get(one.id, ("", 0.0, 0.0))
                         start = [assignment.name, assignment.duedate or "", time or ""]
                         end = [raw, penalty, max(0.0, raw - penalty), assignment.max_score]
-                        writer.writerow([*start, *map(harmless, names), *end])
+                        points = [round(number, 4) for number in end]  # sums of parts of points
+                        writer.writerow([*start, *map(harmless, names), *points])
 
 
 def _scores(gradebook: Gradebook, assignment: Assignment) -> dict[str, tuple[Any, float, float]]:

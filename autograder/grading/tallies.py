@@ -9,16 +9,26 @@ from typing import Any, NamedTuple
 LABEL = re.compile(r"^  (got|expected|likely|seed|costs) {2,}")
 NUMBER = re.compile(r"-?\d+(?:\.\d+)?(?:e[-+]?\d+)?")
 HALF = 0.5  # who has less than this share of the points is listed
+# What became of an exercise. In part: some of its stages are earned. Not attempted: its check met a
+# part in which nothing is written yet, or none of the notebook can be graded.
+RIGHT, CARELESS, IN_PART, WRONG, OPEN = KINDS = (
+    "right",
+    "right, without care",
+    "in part",
+    "wrong",
+    "not attempted",
+)
 
 Row = dict[str, Any]  # {"student", "lesson", "exercises": [{"name", "score", "max", "reason"}, …]}
 
 
 class Said(NamedTuple):
-    """The parts of a reason: what is wrong, got, and the hint of a known mistake or ''."""
+    """The parts of a reason: what is wrong, got, the hint of a known mistake or '', the cost."""
 
     what: str
     got: str
     likely: str
+    costs: str
 
 
 class Fault(NamedTuple):
@@ -38,7 +48,33 @@ def said(reason: str) -> Said:
         label = found[1] if found else label
         parts.setdefault(label, []).append(line[found.end() :] if found else line.strip())
     joined = {name: " ".join(lines) for name, lines in parts.items()}
-    return Said(joined["what"], joined.get("got", ""), joined.get("likely", ""))
+    costs = "; ".join(parts.get("costs", ()))  # each of its lines is a cost of its own
+    return Said(joined["what"], joined.get("got", ""), joined.get("likely", ""), costs)
+
+
+def kind(part: Row) -> str:
+    """Which of KINDS an exercise of a student is. What was changed by hand is what it came to."""
+    full = part["score"] >= part["max"]
+    if part.get("is_careless") and not (full and "automatic" in part):
+        return CARELESS
+    if full:
+        return RIGHT
+    if part["score"] > 0:
+        return IN_PART
+    return OPEN if part.get("is_open") else WRONG
+
+
+def note(part: Row) -> str:
+    """Why an exercise that is not wrong lost points, in a few words, or ''."""
+    found, stages = kind(part), ", ".join(part.get("lost", ()))
+    if found == IN_PART and stages:
+        return f"lost: {stages}"
+    return CARELESS if found == CARELESS else ""
+
+
+def lost_stages(parts: Iterable[Row]) -> Counter[str]:
+    """How often each stage was lost in answers that are right in part."""
+    return Counter(name for part in parts if kind(part) == IN_PART for name in part.get("lost", ()))
 
 
 def faults(rows: Iterable[Row]) -> list[Fault]:

@@ -9,7 +9,7 @@ from autograder.grading import content_policy
 from autograder.grading.spreadsheet import harmless
 from autograder.leaderboard.board import LIBRARY, SEEDS, Board, Row
 from autograder.reporting import drawings
-from autograder.reporting.page import STYLE, figure, table
+from autograder.reporting.layout import STYLE, figure, table
 
 
 def write(board: Board) -> None:

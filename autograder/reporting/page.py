@@ -1,7 +1,6 @@
 """One page on a class, to be read, printed or shown: what it earned and why points were lost."""
 
 import html
-import re
 import shlex
 import statistics
 from collections.abc import Iterable, Mapping
@@ -12,38 +11,13 @@ from attention.provided.files import write_aside
 from autograder.grading import content_policy, tallies
 from autograder.grading.report import CHANGED, changed, earned, lessons, lost, points
 from autograder.grading.tallies import total
-from autograder.reporting import drawings
+from autograder.reporting import drawings, exercises
 from autograder.reporting.insight import Insight
+from autograder.reporting.layout import STYLE, breakable, figure, line, table
 from autograder.reporting.likeness import Alike
 from autograder.reporting.unexplained import Cluster
 from autograder.reporting.written import unnamed
 
-STYLE = """
-body { font: 16px/1.5 system-ui, sans-serif; max-width: 70rem; margin: 2rem auto; padding: 0 1rem;
-       color: #1b1f24; background: #fff }
-h2 { margin-top: 3rem } h3 { margin-top: 2rem }
-table { border-collapse: collapse; margin: 1rem 0 2rem }
-th, td { border: 1px solid #d0d7de; padding: .3rem .6rem; text-align: center; font-size: .9rem;
-         overflow-wrap: anywhere }
-th { overflow-wrap: normal } td:first-child { overflow-wrap: break-word; min-width: 6rem }
-td.number, td.kind { white-space: nowrap }
-th:first-child, td:first-child, td.said { text-align: left }
-td.full { background: #e3f1e8 } td.none { background: #fbe5e1 } td.part { background: #fdf3d3 }
-svg { max-width: 100%; height: auto; display: block; font-family: system-ui, sans-serif }
-.wide { overflow-x: auto; margin: 1rem 0 2rem } .wide table, .wide svg { margin: 0 }
-figure { margin: 1rem 0 } figure .wide { margin: 0 } figcaption { font-size: .9rem; color: #57606a }
-pre { background: #f6f8fa; padding: .6rem; white-space: pre-wrap; font-size: .85rem;
-      margin: .3rem 0; text-align: left }
-@media (max-width: 40rem) { .wide svg { max-width: none; width: 38rem } }
-@page { size: A4; margin: 14mm }
-@media print {
-  body { max-width: none; margin: 0; padding: 0; font-size: 11pt;
-         print-color-adjust: exact; -webkit-print-color-adjust: exact }
-  .wide { overflow: visible }
-  h2 { break-before: page } h1 + h2 { break-before: auto }
-  h3 { break-after: avoid } figure, tr, pre { break-inside: avoid }
-}
-"""
 HINTS, CLUSTERS = 12, 12  # the most that are drawn or shown
 NOT_PROVED = (
     "This proves nothing: two students may have learned together, been helped by the same person "
@@ -69,7 +43,7 @@ def write_html(
         rows, others = tallies.of_one_version([*map(_unnamed, graded)] if anonymous else graded)
         insight = (insights or {}).get(lesson, Insight())
         parts += [f"<h2>{html.escape(lesson)}</h2>", _of_others(others), _spread(rows), _map(rows)]
-        parts += [_exercises(rows), _common(rows)]
+        parts += [exercises.table(rows), _common(rows)]
         parts += [_unexplained(lesson, insight.clusters, anonymous), _time(rows)]
         if not anonymous:
             parts += [
@@ -123,64 +97,16 @@ def _map(rows: list[dict[str, Any]]) -> str:
     return figure(drawn, "Who solved what: the easiest exercise above, the hardest below.")
 
 
-def figure(drawn: str, caption: str) -> str:
-    """A drawing with its caption."""
-    wide = _wide(drawn, caption)
-    return f"<figure>{wide}<figcaption>{html.escape(caption)}</figcaption></figure>"
-
-
-def _wide(content: str, label: str) -> str:
-    """What scrolls by itself where the page is narrow, by keyboard, too."""
-    label = html.escape(label.rstrip("."))
-    return f"<div class=wide role=group tabindex=0 aria-label='{label}'>{content}</div>"
-
-
-def table(rows: str, label: str) -> str:
-    """The lines of a table, for which ``label`` stands where it is read aloud."""
-    return _wide(f"<table>{rows}</table>", label)
-
-
-def _exercises(rows: list[dict[str, Any]]) -> str:
-    """How hard each exercise was, and whether it goes with the rest."""
-    lines = []
-    for place, part in enumerate(rows[0]["exercises"]):
-        right = sum(
-            row["exercises"][place]["score"] >= row["exercises"][place]["max"] for row in rows
-        )
-        careless = sum(bool(row["exercises"][place].get("is_careless")) for row in rows)
-        apart = tallies.discrimination(rows, place)
-        share = f"{tallies.share_earned(rows, place):.2f}"
-        cells = [f"{right} of {len(rows)}", f"{careless or '–'}", share]
-        cells.append("–" if apart is None else f"{apart:+.2f}")
-        lines.append(_line(_breakable(part["name"]), cells))
-    heads = ["solved by", "right, without care", "share of its points", "goes with the rest"]
-    return (
-        f"{table(_line('exercise', heads, 'th') + ''.join(lines), 'How hard each exercise was')}"
-        "<p>“Right, without care” would fail on a GPU, say. “Goes with the rest” is the "
-        "correlation of an exercise’s points with all others’: near 0, look at the exercise.</p>"
-    )
-
-
 def _scores(rows: list[dict[str, Any]]) -> str:
     """Students × exercises."""
-    names = [_breakable(part["name"]) for part in rows[0]["exercises"]]
-    lines = [_line("student", [*names, "total"], "th")]
+    names = [breakable(part["name"]) for part in rows[0]["exercises"]]
+    lines = [line("student", [*names, "total"], "th")]
     for row in rows:
         cells = "".join(_score_cell(part) for part in row["exercises"])
         name, sum_ = html.escape(row["student"]), earned(row, " / ")
         lines.append(f"<tr><td>{name}</td>{cells}<td class=number>{sum_}</td></tr>")
     note = f"<p>{CHANGED}</p>" if any(map(changed, rows)) else ""
     return f"<h3>Scores</h3>{table(''.join(lines), 'Points by student and exercise')}{note}"
-
-
-def _breakable(name: str) -> str:
-    """A name that may be broken between its words, so that its column stays narrow."""
-    return re.sub(r"(?<=_)(?=.)|(?<=[a-z])(?=[A-Z])", "<wbr>", html.escape(name))
-
-
-def _line(name: str, cells: list[str], kind: str = "td") -> str:
-    row = "".join(f"<{kind}>{cell}</{kind}>" for cell in [name, *cells])
-    return f"<tr>{row}</tr>"
 
 
 def _spread(rows: list[dict[str, Any]]) -> str:
@@ -206,7 +132,7 @@ def _common(rows: list[dict[str, Any]]) -> str:
     if not found:
         return ""
     lines = "".join(
-        f"<tr><td>{_breakable(one.exercise)}</td><td>{one.students}</td>"
+        f"<tr><td>{breakable(one.exercise)}</td><td>{one.students}</td>"
         f"<td class=kind>{'hint' if one.hint else 'no hint'}</td>"
         f"<td class=said>{html.escape(one.text)}</td></tr>"
         for one in found
@@ -217,7 +143,7 @@ def _common(rows: list[dict[str, Any]]) -> str:
     heads = ["students", "hint or not", "what they were told"]
     return (
         f"<h3>What went wrong most often</h3>{figure(drawn, caption) if drawn else ''}"
-        f"{table(_line('exercise', heads, 'th') + lines, 'What students were told')}"
+        f"{table(line('exercise', heads, 'th') + lines, 'What students were told')}"
     )
 
 

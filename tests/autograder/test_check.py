@@ -36,6 +36,23 @@ def test_a_right_answer_prints_one_line(capsys):
     assert capsys.readouterr() == ("softmax: correct.\n", "")
 
 
+@pytest.mark.parametrize(("share", "given"), [(0, 1.0), (0.25, 0.75), (1, None)])
+def test_stock_nbgrader_gets_the_part_that_is_left(monkeypatch, share, given):
+    def careless(scores, dim):
+        torch.manual_seed(0)
+        return torch.softmax(scores, dim)
+
+    careless.__module__ = "__main__"
+    monkeypatch.setenv("NBGRADER_EXECUTION", "autograde")
+    monkeypatch.setattr(check, "care_share", lambda: share)
+    monkeypatch.setattr(check, "_points", lambda item: 1.0)
+    if given is None:
+        with pytest.raises(CheckFailed, match="costs     100% of the points"):
+            check.softmax(careless)
+    else:
+        assert check.softmax(careless) == given
+
+
 def labels(said):
     return [line.split()[0] for line in said[1:] if line[2] != " "]
 

@@ -126,3 +126,20 @@ def test_a_gradient_that_is_lost_costs_its_stage():
     failure = run_check(item, LocalAnswer(Detached), 7)
     assert failure.cost == pytest.approx(1 / 3)
     assert "twice (1)" in failure.costs
+
+
+def test_what_is_likely_is_said_of_the_stage_that_is_lost():
+    def check(student, draw):
+        x = draw.normal(3, 2)
+        with expect.stage("values"):
+            expect.close(student(x).double(), x * 2, "the values are wrong")
+        with expect.stage("slopes"):
+            expect.gradients(student, lambda x: x * 2, x)
+
+    item = Check(
+        "doubled", "stages", check, reference=lambda x: x * 2, stages=(("values", 2), ("slopes", 1))
+    )
+    failure = run_check(item, LocalAnswer(lambda x: (x * 2).detach().float()), 7)
+    assert failure.lost == ("slopes",)
+    assert "No gradient" in failure.likely
+    assert "float32" not in failure.likely

@@ -78,6 +78,43 @@ def test_a_right_answer_is_correct_and_an_untouched_one_not_attempted():
     ]
 
 
+def printed(name, score, reason, before=""):
+    """A check that gives a part of the points: it prints the reason, and its value are points."""
+    cell = check(name, score)
+    text = before + "\n".join(reason) + "\n"
+    cell.outputs = [
+        nbformat.v4.new_output("stream", text=text),
+        nbformat.v4.new_output("execute_result", data={"text/plain": f"{score:g}"}),
+    ]
+    return cell
+
+
+def test_a_part_of_the_points_has_its_reason_and_its_cost():
+    costs = "  costs     1 of 2 points: with a <mask> (1)"
+    lost = [*REASON, costs, " " * 12 + "¼ of the rest goes for this: too slow"]
+    careless = "mean: right. One thing to mend: on a GPU this fails."
+    html = table(
+        *(answer("softmax"), printed("softmax", 0.75, lost, "softmax is great\n")),
+        *(answer("mean"), printed("mean", 1.5, [careless, "  costs     ¼ of 2 points"])),
+        *(answer("mean"), printed("mean", 2.0, [careless, "  costs     nothing"])),
+        *(answer("mean"), printed("mean", 2.0, ["mean: correct."])),
+        *(answer("mean"), printed("mean", 2.0, ["mean of 2"])),
+    )
+    first, *others = read(html)
+    assert first[1:] == [
+        "0.75 / 2",
+        f"the rows do not sum to 1. ( the whole reason ) Likely: {HINT} Costs: 1 of 2 points: "
+        "with a <mask> (1); ¼ of the rest goes for this: too slow",
+    ]
+    mend = "right. One thing to mend: on a GPU this fails. ( the whole reason ) Costs:"
+    assert [why for *_, why in others] == [
+        f"{mend} ¼ of 2 points",
+        f"{mend} nothing",
+        "correct",
+        "correct",
+    ]
+
+
 @pytest.mark.parametrize(
     ("score", "reason", "shown"),
     [(1.5, REASON, "the check gave 0 of 2."), (0.5, (), "the check gave 2 of 2.")],

@@ -9,8 +9,8 @@ from rich.console import Console
 
 from autograder.commands import cli
 from autograder.grading import records, report, tallies
-from autograder.grading.result import Exercise, Result
-from autograder.reporting import drawings, page
+from autograder.grading.result import Exercise, Result, earned
+from autograder.reporting import drawings, exercises, page
 
 NAMES = ["soft_lookup", "distances", "nadaraya_watson", "LearnedBandwidth", "effective_neighbours"]
 
@@ -71,7 +71,49 @@ def test_the_page_shows_what_students_wrote_as_text(tmp_path):
     assert "<b>zoe" not in written
     told = "<td>2</td><td class=kind>no hint</td><td class=said>soft_lookup: &lt;script&gt;"
     assert told in written, "the most frequent reasons"
-    assert "0 of 2" in written
+    assert "<td>soft_<wbr>lookup</td><td>–</td><td>–</td><td>–</td><td>2</td><td>–</td>" in written
+
+
+@pytest.mark.parametrize(
+    ("part", "kind", "note"),
+    [
+        ({"score": 4}, "right", ""),
+        ({"score": 3, "is_careless": True}, "right, without care", "right, without care"),
+        ({"score": 4, "is_careless": True}, "right, without care", "right, without care"),
+        ({"score": 4, "is_careless": True, "automatic": 3}, "right", ""),
+        ({"score": 3.5, "is_careless": True, "automatic": 3}, *["right, without care"] * 2),
+        ({"score": 3, "lost": ["a mask"]}, "in part", "lost: a mask"),
+        ({"score": 2, "automatic": 0}, "in part", ""),
+        ({"score": 0, "lost": ["a mask"], "automatic": 3}, "wrong", ""),
+        ({"score": 0}, "wrong", ""),
+        ({"score": 0, "is_open": True}, "not attempted", ""),
+    ],
+)
+def test_what_became_of_an_exercise(part, kind, note):
+    assert tallies.kind({"max": 4, **part}) == kind
+    assert tallies.note({"max": 4, **part}) == note
+
+
+def test_a_stage_counts_as_lost_only_where_others_are_earned():
+    lost = {"max": 4, "lost": ["a mask", "a <gate>"]}
+    parts = [lost | {"score": 1}, lost | {"score": 2, "lost": ["a mask"]}, lost | {"score": 0}]
+    assert tallies.lost_stages(parts) == {"a mask": 2, "a <gate>": 1}
+    row = {
+        "student": "ada",
+        "lesson": "01",
+        "exercises": [parts[0] | {"name": "one", "reason": "x"}],
+    }
+    assert "a mask: 1<br>a &lt;gate&gt;: 1" in exercises.table([row])
+
+
+@pytest.mark.parametrize("stages", range(1, 8))
+@pytest.mark.parametrize("share", [0.1, 0.25, 1 / 3])
+def test_parts_of_points_are_the_same_number_in_every_place(stages, share):
+    for gone in range(stages + 1):
+        cost = gone / stages
+        for taken in (cost, cost + share * (1 - cost)):
+            score = earned(stages, taken)
+            assert float(f"{score:.10g}") == score == round(score, 4)
 
 
 HINTED = """softmax: the values are wrong.
@@ -171,7 +213,7 @@ def test_results_of_another_version_are_left_out_and_counted(tmp_path):
     page.write_html([result("ada"), result("ben"), older], tmp_path / "page.html")
     text = (tmp_path / "page.html").read_text(encoding="utf-8")
     assert "1 result is of the lesson with other exercises" in text
-    assert "2 of 2" in text
+    assert "<td>soft_<wbr>lookup</td><td>2</td>" in text
 
 
 def test_the_slowest_exercises_come_first():

@@ -1,0 +1,140 @@
+"""Points in part, by stages and for care: every place where a class meets them says so."""
+
+import csv
+import json
+import re
+import shutil
+
+import pytest
+from nbgrader.api import Gradebook
+
+from autograder import ROOT
+from autograder.commands import cli
+from autograder.grading import classroom, records
+from autograder.grading.folders import Course
+from tests.autograder.small_class import grade
+
+SLUG, NAME = "05_scaled_dot_product_attention", "attention_backward"
+STAGE = "with any d_k and leading axes"
+PEOPLE = ("ada", "ben", "cleo", "dan", "eve")  # right, careless, in part, wrong, blank
+CARELESS = """\
+def attention_backward(q, k, v, weights, grad_context):
+    torch.manual_seed(0)
+    grad_weights = grad_context @ v.mT
+    grad_scores = weights * (grad_weights - (weights * grad_weights).sum(-1, keepdim=True))
+    grad_scores = grad_scores / math.sqrt(q.shape[-1])
+    return grad_scores @ k, grad_scores.mT @ q, weights.mT @ grad_context
+"""
+WRONG = "def attention_backward(q, k, v, weights, grad_context):\n    return q, k, 2 * v"
+
+
+def answers():
+    """By student, the cell that is not the solved one."""
+    stage = classroom.stored(SLUG, NAME, "forgets_the_scale")
+    return {"ada": {}, "ben": {NAME: CARELESS}, "cleo": {NAME: stage}, "dan": {NAME: WRONG}}
+
+
+@pytest.fixture(scope="module")
+def graded(tmp_path_factory):
+    """The folder of a graded class of five, and what the command said."""
+    root = tmp_path_factory.mktemp("course")
+    (root / "solutions").mkdir()
+    (root / "solutions" / SLUG).symlink_to(ROOT / "solutions" / SLUG)
+    for student, given in answers().items():
+        classroom.submit(classroom.handed_in(SLUG, given), root, student, SLUG)
+    classroom.submit(classroom.blank(SLUG), root, "eve", SLUG)
+    return root, grade(root)[0]
+
+
+def part(root, student):
+    kept = records.load(root / "class" / "autograded" / student / SLUG)
+    return next(one for one in kept.exercises if one.name == NAME)
+
+
+def test_the_line_of_each_student_says_what_was_lost(graded):
+    _, said = graded
+    assert re.search(r"ada +16/16\n", said)
+    assert re.search(rf"ben +15/16  lost: {NAME} \(1 of 4\)\n", said)
+    assert re.search(rf"cleo +15/16  lost: {NAME} \(1 of 4\)\n", said)
+    assert re.search(rf"dan +12/16  lost: {NAME}\n", said)
+
+
+def test_the_report_says_what_became_of_each_exercise(graded, tmp_path):
+    root, _ = graded
+    assert cli.main(["report", "--course", str(root), "--to", str(tmp_path)]) == 0
+    page = (tmp_path / "class.html").read_text(encoding="utf-8")
+    row = page[page.index("<tr><td>attention_<wbr>backward</td>") :].partition("</tr>")[0]
+    cells = re.findall(r"<td(?: class=said)?>([^<]*)</td>", row)
+    assert cells[:6] == ["1", "1", "1", "1", "1", f"{STAGE}: 1"]
+    with open(tmp_path / "scores.csv", newline="", encoding="utf-8") as stream:
+        told = {row["student"]: row for row in csv.DictReader(stream) if row["exercise"] == NAME}
+    assert [float(told[one]["score"]) for one in PEOPLE] == [4, 3, 3, 0, 0]
+    assert f"costs     1 of 4 points: {STAGE} (1)" in told["cleo"]["reason"]
+
+
+def test_the_feedback_says_why_and_what_it_costs(graded):
+    root, _ = graded
+    assert cli.main(["feedback", "--course", str(root), "--workers", "1"]) == 0
+    for student, cost in (("ben", "¼ of 4 points"), ("cleo", f"1 of 4 points: {STAGE} (1)")):
+        page = root / "class" / "feedback" / student / SLUG / f"{SLUG}.html"
+        assert f"<b>Costs:</b> {cost}" in page.read_text(encoding="utf-8")
+
+
+def test_the_words_for_an_lms_name_care_and_lost_stages(graded, tmp_path):
+    root, _ = graded
+    to = tmp_path / "moodle.csv"
+    command = ["grades", "--course", str(root), "--lesson", "05", "--form", "moodle"]
+    assert cli.main([*command, "--to", str(to)]) == 0
+    with open(to, newline="", encoding="utf-8") as stream:
+        told = {row["Full name"]: row["Feedback comments"] for row in csv.DictReader(stream)}
+    assert f"{NAME} 4/4" in told["ada"]
+    assert f"{NAME} 3/4 (right, without care)" in told["ben"]
+    assert f"{NAME} 3/4 (lost: {STAGE})" in told["cleo"]
+    assert told["dan"].endswith(f"{NAME} 0/4")
+
+
+def test_the_students_own_check_says_in_part(graded, capsys):
+    root, _ = graded
+    path = root / "class" / "submitted" / "cleo" / SLUG / f"{SLUG}.ipynb"
+    assert cli.main(["check", "--json", str(path)]) == 1
+    found = {one["exercise"]: one for one in json.loads(capsys.readouterr().out)["exercises"]}
+    assert (found[NAME]["earned"], found[NAME]["costs"]) == (3.0, f"1 of 4 points: {STAGE} (1)")
+
+
+def made_old(root):
+    """Scores and reasons as they were before care and stages: all points or none."""
+    with Gradebook(Course(root).db_url, "course") as book:
+        for student in ("ben", "cleo"):
+            book.find_grade(f"check_{NAME}", SLUG, SLUG, student).auto_score = 0
+        book.find_grade(f"check_{NAME}", SLUG, SLUG, "cleo").manual_score = 2.5
+        book.find_grade(f"check_{NAME}", SLUG, SLUG, "ben").extra_credit = 0.5
+        book.find_grade(f"check_{NAME}", SLUG, SLUG, "dan").auto_score = 4
+        book.db.commit()
+    for path in root.glob("class/autograded/*/*/reasons.json"):
+        kept = json.loads(path.read_text(encoding="utf-8"))
+        kept["parts"]["checking"] = "of another version"
+        del kept["care_share"]
+        for one in kept["exercises"]:
+            one["score"] = one["score"] if one["score"] == one["max"] else 0
+            for name in ("is_careless", "lost", "is_open"):
+                del one[name]
+        path.write_text(json.dumps(kept), encoding="utf-8")
+
+
+def test_a_class_graded_before_there_were_parts_is_told_what_changes(graded, tmp_path):
+    root = shutil.copytree(graded[0], tmp_path / "course", symlinks=True)
+    made_old(root)
+    said, _, _ = grade(root)
+    assert "5 of 5 graded again: the code that checks changed." in said
+    assert re.search(rf"ben +15/16  was 12; 15.5 count; lost: {NAME} \(1 of 4\)\n", said)
+    assert (
+        "2 now have more points: ben 12 → 15, cleo 12 → 15. "
+        f"{NAME} is right, without care for 1 and in part for 1.\n"
+        f"1 now has fewer points: dan 16 → 12. {NAME} is wrong for 1.\n" in said
+    )
+    with Gradebook(Course(root).db_url, "course") as book:
+        grades = {one: book.find_grade(f"check_{NAME}", SLUG, SLUG, one) for one in PEOPLE}
+        assert (grades["cleo"].score, grades["cleo"].auto_score) == (2.5, 3)
+        assert (grades["ben"].score, grades["ben"].auto_score) == (3.5, 3)
+    assert part(root, "cleo").lost == [STAGE]
+    assert "now" not in grade(root)[0], "nothing changes a second time"
