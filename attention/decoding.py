@@ -11,6 +11,7 @@ from torch import nn
 from attention.masked_attention import masked_attention
 from attention.multi_head_attention import merge_heads, split_heads
 from attention.provided.data import BOS, EOS, PAD
+from attention.provided.demand import counts, positive, within
 from attention.provided.key_value_cache import CachedDecoder, RepeatingDecoder, evaluation, limits
 
 
@@ -97,9 +98,13 @@ def plain_beam_search(next_log_probs, beam, max_length):
     next_log_probs  a function: the ids so far, a list from BOS on -> (V,), log-probabilities of
                     what may follow
     beam            number of beginnings that are kept: K
-    returns         the K best found, best first: tuples of log-probability and ids after BOS
+    returns         the K best found, tuples of log-probability and ids after BOS: the finished
+                    ones, best first, and behind them those that were cut off, best first
+
+    Raises ValueError for a beam or a max_length below 1.
     """
-    beams = [(0.0, [BOS])]
+    counts(beam=beam, max_length=max_length)
+    beams, ended = [(0.0, [BOS])], []
     for _ in range(max_length):
         candidates = []
         for score, ids in beams:
@@ -107,10 +112,15 @@ def plain_beam_search(next_log_probs, beam, max_length):
                 candidates.append((score, ids))
                 continue
             for token, log_p in enumerate(next_log_probs(ids).tolist()):
-                candidates.append((score + log_p, [*ids, token]))
+                if log_p > -math.inf:
+                    candidates.append((score + log_p, [*ids, token]))
         candidates.sort(key=lambda one: one[0], reverse=True)
         beams = candidates[:beam]
-    return [(score, ids[1:]) for score, ids in beams if score > -math.inf]
+        # What has ended is written down: it is not lost when others drive it out of the beam.
+        ended += [one for one in beams if one[1][-1] == EOS and one not in ended]
+    ended.sort(key=lambda one: one[0], reverse=True)
+    found = ended + [one for one in beams if one[1][-1] != EOS]
+    return [(score, ids[1:]) for score, ids in found[:beam]]
 
 
 def beam_step(scores, log_probs, finished):
@@ -135,6 +145,29 @@ def beam_step(scores, log_probs, finished):
     totals = (scores.unsqueeze(2) + log_probs).flatten(1)  # (B, K · V)
     scores, place = totals.topk(K, dim=1)  # (B, K)
     return scores, place // V, place % V
+
+
+def keep_best(best, kept, values, written, ended):
+    """Remember the N best hypotheses that have ended so far, whatever becomes of their beams.
+
+    best     (B, N)     values of those that were kept before, best first; -inf: none there yet
+    kept     (B, N, T)  their ids, filled up with PAD
+    values   (B, K)     what each beam is worth after this step: the larger, the better
+    written  (B, K, T)  its ids, filled up with PAD
+    ended    (B, K)     bool: the beam has written EOS in this step
+    returns  best and kept as they are now; where best is -inf, any ids may stand in kept
+
+    >>> written, ended = torch.tensor([[[6, 2, 0], [6, 7, 0]]]), torch.tensor([[True, False]])
+    >>> best, kept = torch.tensor([[-3.0]]), torch.tensor([[[2, 0, 0]]])
+    >>> keep_best(best, kept, torch.tensor([[-2.0, -1.0]]), written, ended)
+    (tensor([[-2.]]), tensor([[[6, 2, 0]]]))
+    """
+    # exercise: about 5 lines
+    N = best.shape[1]
+    values = torch.cat([best, values.masked_fill(~ended, -math.inf)], dim=1)  # (B, N + K)
+    best, place = values.sort(dim=1, descending=True, stable=True)  # of equals the earlier one
+    ids = torch.cat([kept, written], dim=1)  # (B, N + K, T)
+    return best[:, :N], ids.take_along_dim(place[:, :N].unsqueeze(2), dim=1)
 
 
 def length_normalised(scores, lengths, alpha):
@@ -214,6 +247,8 @@ def write(model, source, choose, max_length=100, cache=True):
     max_length  the largest number of tokens, or (a, b) for a · length of the source + b
     cache       whether keys and values are kept, or all is computed again at every step
     returns     (B, T)  ids, filled up with PAD after EOS
+
+    Raises ValueError without a source, and where max_length leaves no room for a token.
     """
     with evaluation(model):
         decoder = (CachedDecoder if cache else RepeatingDecoder)(model, source)
@@ -232,8 +267,19 @@ def greedy(model, source, max_length=100, cache=True):
 
 
 def sample(model, source, temperature=1.0, top_k=None, top_p=None, seed=0, max_length=100):
-    """Write random translations: (B, T_k) -> (B, T); see `write` and the two filters."""
-    draw = torch.Generator().manual_seed(seed)
+    """Write random translations: (B, T_k) -> (B, T); see `write` and the two filters.
+
+    Raises ValueError where `write` does, and for a temperature that is not above 0, a top_k below
+    1, a top_p outside (0, 1] or a seed below 0. None stands for no filter.
+    """
+    positive(temperature=temperature)
+    counts(0, seed=seed)
+    if top_k is not None:
+        counts(top_k=top_k)
+    if top_p is not None:
+        positive(top_p=top_p)
+        within(0, 1, top_p=top_p)
+    draw = torch.Generator().manual_seed(int(seed))
 
     def choose(logits):
         logits = logits / temperature  # first: the filters see what will be drawn from
@@ -249,79 +295,79 @@ def beam_search(
 ):
     """Search for the translations with the largest length-normalised log-probability.
 
-    beam     number of hypotheses kept for each source: K
+    beam     number of hypotheses that go on for each source: K
     alpha    of the length penalty, at least 0
     batch    how many sources are searched for at once; they are taken in order of length
-    returns  (B, T)  ids, filled up with PAD after EOS; with return_scores=True also (B,), their
-             log-probabilities, not normalised
+    returns  (B, T)  ids, filled up with PAD after EOS: the best that was finished, or if none was,
+             the best that was cut off; with return_scores=True also (B,), their log-probabilities,
+             not normalised
 
-    The other arguments are those of `write`.
+    The other arguments are those of `write`. Raises ValueError where `write` does, and for a beam
+    or a batch below 1 or an alpha below 0.
     """
+    counts(beam=beam, batch=batch)
+    within(0, math.inf, alpha=alpha)
     order = (source != PAD).sum(dim=1).argsort(descending=True, stable=True)  # (B,)
     most = limits(source, max_length)  # (B,)
     ids = source.new_full((len(source), int(most.max())), PAD)  # (B, T)
-    totals = torch.zeros(len(source), device=source.device)  # (B,)
+    values = torch.zeros(len(source), 1, device=source.device)  # (B, 1)
     with evaluation(model):
-        for part in order.split(batch):
+        for part in order.split(int(batch)):
             width = (source[part] != PAD).sum(dim=1).max()
             decoder = (CachedDecoder if cache else RepeatingDecoder)(
-                model, source[part, :width], beam
+                model, source[part, :width], int(beam)
             )
-            found, totals[part] = search(decoder, most[part], beam, alpha)
-            ids[part, : found.shape[1]] = found
-    ids = ids[:, : int((ids != PAD).sum(dim=1).max())]
-    return (ids, totals) if return_scores else ids
+            values[part], found = search(decoder, most[part], int(beam), alpha)
+            ids[part, : found.shape[2]] = found[:, 0]
+    lengths = (ids != PAD).sum(dim=1, keepdim=True)  # (B, 1)
+    totals = values / length_normalised(torch.ones_like(values), lengths, alpha)  # as they were
+    ids = ids[:, : int(lengths.max())]
+    return (ids, totals.squeeze(1)) if return_scores else ids
 
 
-def search(decoder, most, beam, alpha):
-    """Search side by side for the best translations of the sources that a decoder has read.
+def search(decoder, most, beam, alpha, n=1):
+    """Search side by side for the n best translations of the sources that a decoder has read.
 
     decoder  a `CachedDecoder` or `RepeatingDecoder`
     most     (B,)  the largest number of tokens for each source
-    returns  (B, T) ids and (B,) log-probabilities
+    returns  (B, n) length-normalised log-probabilities, best first, and (B, n, T) ids: of those
+             that were finished, or if none was, of those that were cut off; -inf: no more found
     """
-    B, K, device = len(most), beam, most.device
-    result, totals = most.new_full((B, int(most.max())), PAD), torch.zeros(B, device=device)
+    B, K, T, device = len(most), beam, int(most.max()), most.device
+    best, kept = torch.full((B, n), -math.inf, device=device), most.new_full((B, n, T), PAD)
     rows = torch.arange(B, device=device)  # (B,) the sources still searched for; B shrinks
     scores = torch.full((B, K), -math.inf, device=device)
     scores[:, 0] = 0.0  # K equal beams would stay equal, so at first only one of them counts
     finished = torch.zeros_like(scores, dtype=torch.bool)  # (B, K)
-    written = most.new_full((B, K, 1), BOS)  # (B, K, 1 + T)
-    while len(rows):
-        logits = decoder.step(written[:, :, -1].flatten())  # (B · K, V)
+    tokens, written = most.new_full((B, K), BOS), most.new_full((B, K, T), PAD)
+    for t in range(T):
+        logits = decoder.step(tokens.flatten())  # (B · K, V)
         log_probs = torch.log_softmax(logits, dim=1).unflatten(0, (-1, K))  # (B, K, V)
         # No more than K tokens of a beam can be chosen. A token of these is known by its place.
         log_probs, ids = log_probs.topk(min(K, log_probs.shape[2]))  # (B, K, K)
         ids = ids.masked_fill(finished.unsqueeze(2), PAD)  # of an ended beam every place means PAD
         scores, origin, place = beam_step(scores, log_probs, finished)  # (B, K) each
         batch = torch.arange(len(rows), device=device).unsqueeze(1)
-        tokens = ids[batch, origin, place]  # (B, K)
-        finished = finished[batch, origin] | (tokens == EOS)
-        written = torch.cat([written[batch, origin], tokens.unsqueeze(2)], dim=2)
-        pick, stays = judge(scores, written[:, :, 1:], finished, most[rows], alpha)
-        done = ~stays
-        result[rows[done], : written.shape[2] - 1] = written[done, pick[done], 1:]
-        totals[rows[done]] = scores[done, pick[done]]
+        tokens, written = ids[batch, origin, place], written[batch, origin]
+        written[:, :, t] = tokens
+        ended = (tokens == EOS) & scores.isfinite()  # in this step, and possible at all
+        finished = finished[batch, origin] | ended
+        values = length_normalised(scores, (written != PAD).sum(dim=2), alpha)  # (B, K)
+        last = most[rows] == t + 1  # (B,)
+        cut = last & best[rows, 0].isinf() & ~ended.any(dim=1)  # it ends with nothing finished
+        new = keep_best(best[rows], kept[rows], values, written, ended | cut.unsqueeze(1))
+        best[rows], kept[rows] = new
+        # What an unfinished beam can reach at most: no loss from now on, and the greatest length.
+        hopes = length_normalised(scores, most[rows].unsqueeze(1), alpha)  # (B, K)
+        hopes = hopes.masked_fill(finished, -math.inf).amax(dim=1)
+        stays = (hopes > best[rows, -1]) & ~last  # (B,)
+        if not stays.any():
+            break
         moves = follow_beams(torch.arange(len(rows) * K, device=device), origin)  # (B · K,)
         decoder.select(moves.view(-1, K)[stays].flatten(), stays)
-        rows, scores, finished, written = (x[stays] for x in (rows, scores, finished, written))
-    return result, totals
-
-
-def judge(scores, written, finished, most, alpha):
-    """Say which beam of each source is best, and which sources are to be searched further.
-
-    written  (B, K, T), most (B,), all else as in `search`
-    returns  pick (B,), a finished beam if there is one, and stays (B,), bool: the source has
-             tokens left, and an unfinished beam might still become better than the best finished
-    """
-    lengths = (written != PAD).sum(dim=2)  # (B, K)
-    values = length_normalised(scores, lengths, alpha)  # (B, K)
-    ends = values.masked_fill(~finished, -math.inf)
-    # What an unfinished beam can reach at most: no loss from now on, and the greatest length.
-    hopes = length_normalised(scores, most.unsqueeze(1), alpha).masked_fill(finished, -math.inf)
-    stays = (hopes.amax(dim=1) > ends.amax(dim=1)) & (most > written.shape[2])
-    return torch.where(finished.any(dim=1, keepdim=True), ends, values).argmax(dim=1), stays
+        state = rows, scores, finished, tokens, written
+        rows, scores, finished, tokens, written = (x[stays] for x in state)
+    return best, kept
 
 
 # Inputs on which a wrong answer shows

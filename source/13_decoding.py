@@ -7,13 +7,13 @@
 # **After this lesson** you can
 # - write **greedily**, and show a case where that misses the most probable sentence,
 # - **sample** with a temperature, top-k and top-p, and say what each does to the odds,
-# - search with a **beam**, for one sentence and for many, and explain why the search needs a
-#   **length penalty**,
+# - search with a **beam**, for one sentence and for many, keep the **finished hypotheses**, and
+#   explain why the search needs a **length penalty**,
 # - keep **keys and values**, so that a token costs almost the same early and late in the
 #   sentence.
 #
-# **Time** 120 minutes, ★ 5 more · **Points** 18 · **GPU** not needed · **You need** lessons 05, 06,
-# 07 and 10
+# **Time** 120 minutes, ★ 15 more · **Points** 20 · **GPU** not needed · **You need** lessons 05,
+# 06, 07 and 10
 
 # %%
 import math
@@ -26,6 +26,7 @@ from attention.masked_attention import masked_attention
 from attention.multi_head_attention import merge_heads, split_heads
 from attention.provided import evidence, live, plots, translators
 from attention.provided.data import BOS, EOS, PAD
+from attention.provided.demand import counts, positive, within
 from attention.provided.descent import fewer
 from attention.provided.early import early_translator
 from attention.provided.held_out import long_numbers, share_right, texts_of
@@ -38,7 +39,7 @@ from autograder import check
 torch.set_num_threads(1)  # matrices as small as those of this lesson are faster on one core
 
 # %% demo=true
-# What is ready-made here answers exercise 13.8, so it is not there while this lesson is graded.
+# What is ready-made here answers exercise 13.9, so it is not there while this lesson is graded.
 from attention.provided.key_value_cache import CachedDecoder, RepeatingDecoder, evaluation, limits
 
 # %% [markdown]
@@ -337,9 +338,11 @@ for K in (1, 2, 6):
 
 # %% [markdown]
 # A beam of 1 is greedy, and finds the dog. A beam of 2 finds the fox. A beam of 6 drops nothing
-# here, and so sees all six sentences: that is **exhaustive search**. How wide must a beam be to
-# find the best sentence? Let us draw languages at random, with five words and at most five tokens a
-# sentence: so small that the best sentence is known.
+# here, and so sees all six sentences: that is **exhaustive search**.
+#
+# ### ★ How wide must a beam be?
+# Let us draw languages at random, with five words and at most five tokens a sentence: so small that
+# the best sentence is known.
 
 # %% demo=true
 widths = (1, 2, 3, 4, 8)
@@ -359,11 +362,11 @@ _ = plots.legend(ax, fontsize=9)
 # where much is possible, it takes a wider one. In translation, too, Sutskever and colleagues (2014)
 # found that a beam of 2 brings most of the gain.
 #
-# Now many sources at once. The lists become tensors: every source has K beams, always, and one
-# `topk` chooses for all.
-#
 # ### Exercise 13.6 · `beam_step`
 # ●●● hard · 15 minutes · 4 points
+#
+# Now many sources at once. The lists become tensors: every source has K beams, always, and one
+# `topk` chooses for all.
 #
 # In stages, each earned by itself: the new scores (1), origins and tokens (1), several sources (1),
 # finished beams (1).
@@ -404,6 +407,55 @@ from attention.decoding import beam_step
 check.beam_step(beam_step)
 
 # %% [markdown]
+# ### What falls out of the beam
+# In the next language a sentence may be over at once: EOS has 0.25, token 3 has 0.75. After 3 come
+# 3 and 4 with 0.4 each; after 4 it never ends. With a beam of 2 the first step leaves [3] and
+# [EOS]. In the second [3, 3] and [3, 4] have 0.3 each, and push the finished hypothesis out of the
+# beam. But they lose with every token: after four, the best has 0.075 and is cut off. A search that
+# only looks into its beam at the end has forgotten the 0.25. The plain one has not, thanks to its
+# list `ended`:
+
+# %% demo=true
+nexts = {BOS: [0.25, 0.75, 0], 3: [0.2, 0.4, 0.4], 4: [0, 0.5, 0.5]}  # of EOS, 3 and 4
+for most in (1, 2, 4):
+    found = plain_beam_search(lambda ids: torch.tensor([0, 0, *nexts[ids[-1]]]).log(), 2, most)
+    print(f"{most} steps:", *(f"{ids} {math.exp(log_p):.3f}" for log_p, ids in found), sep="   ")
+
+# %% [markdown]
+# ### Exercise 13.7 · `keep_best`
+# ●●○ medium · 8 minutes · 2 points
+#
+# Keep, beside the beams, the N best **finished hypotheses** of each source: N is 1 if one
+# translation is wanted. After every step the N that were kept before compete with the beams that
+# have ended in this step, and with no others. What counts is their value: the log-probability, or
+# what the next section makes of it.
+#
+# <details><summary>Hint 1 · the idea</summary>
+#
+# Put the N kept values and the K new ones side by side. A beam that has not ended in this step must
+# not win: which value loses against all others?
+# </details>
+# <details><summary>Hint 2 · the shapes</summary>
+#
+# The values are `(B, N + K)`, their ids, in the same order, `(B, N + K, T)`. The places of the N
+# best are `(B, N)`. With a third axis of length 1, `take_along_dim` picks ids by them, along dim 1.
+# </details>
+# <details><summary>Hint 3 · pseudocode</summary>
+#
+# ```
+# values of the beams, -inf where none has ended in this step
+# those that are kept and these, side by side; the N best and their places
+# the ids likewise side by side; of each source those at its places
+# ```
+# </details>
+
+# %% exercise="keep_best"
+from attention.decoding import keep_best
+
+# %% check="keep_best" points=2
+check.keep_best(keep_best)
+
+# %% [markdown]
 # ## Long sentences are improbable
 # Every token multiplies the probability by a number below 1. So of two sentences the shorter is
 # often the more probable, whatever it says, and a search that is good at its job may find short
@@ -432,7 +484,7 @@ _ = plots.legend(axes[0], fontsize=9)
 #
 # $$s(y) = \frac{\log p(y \mid x)}{\left(\frac{5 + |y|}{6}\right)^{\alpha}}$$
 #
-# ### Exercise 13.7 · `length_normalised`
+# ### Exercise 13.8 · `length_normalised`
 # ●○○ easy · 5 minutes · 1 point
 #
 # Write this formula. Log-probabilities are negative: dividing by more brings them nearer to 0.
@@ -462,7 +514,7 @@ check.length_normalised(length_normalised)
 # put after the three that are kept from before, and its query looks at all
 # four.](figures/key_value_cache.svg)
 #
-# ### Exercise 13.8 · `CachedAttention`
+# ### Exercise 13.9 · `CachedAttention`
 # ●●○ medium · 12 minutes · 4 points
 #
 # In stages, each earned by itself: the first position (1), all further positions (2), keys and
@@ -509,7 +561,7 @@ check.CachedAttention(CachedAttention)
 # In a beam search the beams may change places at every step: new beam 0 may go on from old beam 1.
 # What is remembered must go with it, or a beam continues its sentence with another's past.
 #
-# ### Exercise 13.9 · `follow_beams`
+# ### Exercise 13.10 · `follow_beams`
 # ●●○ medium · 8 minutes · 1 point
 #
 # A cache has a row for each beam of each source, all along one axis: the K beams of source 0, then
@@ -547,15 +599,13 @@ from attention.decoding import sample
 
 # %% [markdown]
 # ### ★ The search for many sources, to be run now and read later
-# It does what the plain one does, with your step. Three things are added. The first scores are 0
-# and -inf: K equal beams would stay equal forever, so at first only one of them counts. Only the K
-# best tokens of a beam can be among the K best of all, so the search hands only these to
-# `beam_step`, which then returns their *places* among them; `ids` translates them back, and of a
-# finished beam every place means PAD. And a source leaves as soon as none of its unfinished beams
-# can become better than its best finished one; the others go on in a smaller batch.
-
-# %% given="judge"
-from attention.decoding import judge
+# It does what the plain one does, with your step and your `keep_best`. Three things are added. The
+# first scores are 0 and -inf: K equal beams would stay equal forever, so at first only one of them
+# counts. Only the K best tokens of a beam can be among the K best of all, so the search hands only
+# these to `beam_step`, which then returns their *places* among them; `ids` translates them back,
+# and of a finished beam every place means PAD. And a source leaves as soon as none of its
+# unfinished beams can become better than what is kept; the others go on in a smaller batch. If
+# nothing has ended by then, it is the best beam that was cut off.
 
 # %% given="search"
 from attention.decoding import search
@@ -564,7 +614,7 @@ from attention.decoding import search
 from attention.decoding import beam_search
 
 # %% [markdown]
-# ### The same sentences?
+# ### ★ The same sentences?
 # Five sources: one after the other with the plain search, which has no cache either, and then all
 # at once.
 
@@ -696,7 +746,7 @@ for row in evidence.read("decoding", "cache that stays"):
 # belong to sentences that nobody wrote, and so it is with all three models. A comparison like this
 # one, or one with `cache=False`, finds the error at once.
 #
-# ## Sampled sentences
+# ## ★ Sampled sentences
 # A sentence of fifty letters is right only if no draw goes wrong. And the sharp translator learned
 # from smoothed labels (lesson 11): it was taught to leave a tenth of the probability to other
 # letters. Is it this tenth that is drawn? Here is the small translator, trained for 300 steps with
@@ -780,10 +830,10 @@ compare(prediction, better, "smoothed labels, temperature 1")
 #    `sample` does it, none of 80 numbers is right with any of the three seeds; before it, 76 to 79
 #    are. Then the nucleus is that of the model itself, without the tail that the temperature has
 #    raised.
-# 2. No. With the early translators the mean log-probability is -22 to -24 for one sample, -11.0 to
-#    -11.7 for the best of eight, and -5.8 to -6.2 for the beam of 8. Even greedy search, at a
+# 2. No. With the early translators the mean log-probability is -22 to -23 for one sample, -11.0 to
+#    -11.6 for the best of eight, and -5.8 to -6.2 for the beam of 8. Even greedy search, at a
 #    price of one sample, gets -8.1 to -9.2.
-# 3. On four numbers, two beams of a source have 75 to 78 % of their letters in common (`ratio` of
+# 3. On four numbers, two beams of a source have 71 to 78 % of their letters in common (`ratio` of
 #    Python's `difflib`), two samples 51 to 55 %.
 #
 # </details>

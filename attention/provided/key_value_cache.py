@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from attention.multi_head_attention import attend
 from attention.provided.data import BOS, PAD
+from attention.provided.demand import counts
 from attention.tokens_and_positions import sinusoidal_positions
 
 ANSWERS = "decoding"  # the lesson whose exercises this would answer: hidden in its grading
@@ -34,14 +35,15 @@ def limits(source: Tensor, max_length: int | tuple[float, float]) -> Tensor:
     """Say how many tokens each translation may have, EOS included: (B,).
 
     source      (B, T_k)  ids, filled up with PAD
-    max_length  an int for all rows, or (a, b) for a · length + b, with the length of each source
+    max_length  a number for all rows, or (a, b) for a · length + b, with the length of each source
 
-    Raises ValueError if that is less than 1.
+    Raises ValueError if that is less than 1, or if there is no source.
 
     >>> limits(torch.tensor([[7, 8, 9, 2], [7, 2, 0, 0]]), (1.5, 10))
     tensor([16, 13])
     """
-    a, b = (0, max_length) if isinstance(max_length, int) else max_length
+    counts(sources=len(source))
+    a, b = max_length if isinstance(max_length, tuple | list) else (0, max_length)
     most = (a * (source != PAD).sum(dim=1) + b).long()  # (B,)
     if (most < 1).any():
         raise ValueError(f"max_length={max_length} leaves no room for a single token")

@@ -555,6 +555,85 @@ def _sum(table, ids):
     return sum(table[a, b].item() for a, b in zip([BOS, *ids], ids, strict=False))
 
 
+def _best_of(best, kept, values, written, ended):
+    """The N best of those that are kept and those that have just ended, in loops."""
+    worth, rows = [], []
+    for b, (old, new, ends) in enumerate(
+        zip(*(x.tolist() for x in (best, values, ended)), strict=True)
+    ):
+        pool = list(zip(old, kept[b].tolist(), strict=True))
+        beams = zip(new, written[b].tolist(), ends, strict=True)
+        pool += [(value, ids) for value, ids, end in beams if end]
+        pool.sort(key=lambda one: -one[0])
+        worth.append([value for value, _ in pool[: len(old)]])
+        rows.append([ids for _, ids in pool[: len(old)]])
+    return _tensor(worth), torch.tensor(rows)
+
+
+def _keeps(student, inputs, what):
+    """The student's values and ids are those of a loop; where a value is -inf, any ids will do."""
+    got = _several(student(*inputs), 2, "the best values and their ids")
+    for one, other, axes in zip(got, (inputs[0], inputs[1]), ("B, N", "B, N, T"), strict=True):
+        expect.shape(one, other.shape, axes=axes)
+        expect.dtype(one, other.dtype)
+    best, kept = _best_of(*inputs)
+    expect.close(got[0], best, f"{what} the values are wrong")
+    nothing = (best == -math.inf).unsqueeze(2)
+    rows, expected = (one.masked_fill(nothing, PAD) for one in (got[1], kept))
+    expect.close(rows, expected, f"{what} the ids are wrong")
+
+
+def _beams(draw, B, N, K, T, ended):
+    """Inputs of keep_best; as many beams of a source as ``ended`` says have just ended."""
+    values = -(draw.permutation(B * (N + K)).double().view(B, N + K) + 1) / 4  # all are different
+    best, values = values[:, :N].sort(1, descending=True).values, values[:, N:]
+    kept, written = draw.integers(3, 90, B, N, T), draw.integers(3, 90, B, K, T)
+    places = torch.stack([draw.permutation(K) for _ in range(B)])
+    return best, kept, values, written, places < torch.tensor(ended)[:, None]
+
+
+@check(
+    without={"gradients": "a search is nothing to learn from: numbers may come out"},
+    rests_on=(
+        "the N best finished hypotheses of each source",
+        "compete with the beams that have ended in this step, and with no others",
+        "values of those that were kept before, best first; -inf: none there yet",
+        "best and kept as they are now; where best is -inf, any ids may stand in kept",
+    ),
+)
+def keep_best(student, draw):
+    """One source by hand, then loops: many sources, some with nothing kept or nothing ended."""
+    best, kept = _tensor([[-1.5, -4.0]]), torch.tensor([[[5, 2, 0], [2, 0, 0]]])
+    written = torch.tensor([[[6, 7, 8], [6, 2, 0], [7, 7, 2], [8, 2, 0]]])
+    beams = _tensor([[-0.5, -3.0, -1.25, -6.0]]), written
+    for ended, told in (
+        ([False] * 4, "has ended"),
+        ([False, False, False, True], "but one of -6 has ended"),
+        ([False, True, False, False], "but one of -3 has ended"),
+        ([False, True, True, False], "but two, of -3 and -1.25, have ended"),
+    ):
+        what = f"where -1.5 and -4 are kept and no beam {told}"
+        _keeps(student, (best, kept, *beams, torch.tensor([ended])), what)
+    for N, ended in ((1, [2, 0, 4]), (2, [1, 3, 2]), (3, [4, 0, 3])):
+        inputs = _beams(draw, 3, N, 4, 6, ended)
+        what = f"with B=3, N={N}, K=4, T=6 and {ended} beams that have just ended"
+        _keeps(student, [draw.strided(one) for one in inputs], what)
+    best, kept, *beams = _beams(draw, 3, 2, 4, 6, [0, 1, 3])
+    best = best.index_fill(0, torch.tensor([0, 1]), -math.inf)
+    best[2, 1] = -math.inf
+    what = "where nothing is kept yet, with B=3, N=2, K=4, T=6"
+    _keeps(student, (best, kept, *beams), f"{what} and [0, 1, 3] beams that have just ended")
+    for sizes in ((1, 1, 3, 5), (2, 1, 1, 5), (2, 2, 3, 1), (2, 4, 3, 5)):
+        what = "with B={}, N={}, K={}, T={} and one beam that has just ended".format(*sizes)
+        with expect.care():
+            _keeps(student, _beams(draw, *sizes, [1] * sizes[0]), what)
+    best, kept, values, written, ended = _beams(draw, 2, 2, 4, 3, [3, 2])
+    with expect.care():
+        what = "with log-probabilities down to -1e7, and a beam of -inf that goes on,"
+        values = (1e6 * values).masked_fill(~ended, -math.inf)
+        _keeps(student, (1e6 * best, kept, values, written, ended), what)
+
+
 @check(
     without={"gradients": "a search is nothing to learn from: numbers may come out"},
     rests_on=(

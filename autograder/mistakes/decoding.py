@@ -1411,6 +1411,201 @@ def blocks_in_the_given_log_probs(scores, log_probs, finished):
     return _best(scores[..., None] + log_probs, *log_probs.shape[1:])
 
 
+def _kept(best, kept, values, written):
+    """The N best of all, with their ids."""
+    values, rows = torch.cat([best, values], 1), torch.cat([kept, written], 1)
+    values, place = values.topk(best.shape[1], 1)
+    return values, rows[torch.arange(len(rows), device=rows.device)[:, None], place]
+
+
+def _only(values, ended, fill=-math.inf):
+    return values.masked_fill(~ended, fill)
+
+
+@mistake(
+    "keep_best",
+    hint="Beams that go on are kept as if they had ended: `ended` is not used.",
+)
+def keeps_what_goes_on(best, kept, values, written, ended):
+    return _kept(best, kept, values, written)
+
+
+@mistake(
+    "keep_best",
+    hint="The beams that have ended are left out, and those that go on are kept. In `ended`, True "
+    "says that a beam has ended.",
+)
+def exchanges_ended_and_going_on(best, kept, values, written, ended):
+    return _kept(best, kept, _only(values, ~ended), written)
+
+
+@mistake(
+    "keep_best",
+    hint="A beam that goes on gets the value 0. A log-probability is below 0, so it wins against "
+    "all others: which value loses against all?",
+)
+def fills_with_zeros(best, kept, values, written, ended):
+    return _kept(best, kept, _only(values, ended, 0.0), written)
+
+
+@mistake(
+    "keep_best",
+    hint="What was kept before is thrown away when nothing better, or nothing at all, ends in a "
+    "step. It competes with the beams that have just ended.",
+)
+def forgets_what_was_kept(best, kept, values, written, ended):
+    return _kept(torch.full_like(best, -math.inf), kept, _only(values, ended), written)
+
+
+@mistake(
+    "keep_best",
+    hint="Whatever has just ended takes the place of what was kept, though it may be worse. The "
+    "better ones stay.",
+)
+def prefers_the_newest(best, kept, values, written, ended):
+    values = _only(values, ended)
+    ranks = torch.cat([best, values + 1e6], 1)  # of the new ones all are better
+    place = ranks.topk(best.shape[1], 1).indices
+    values, rows = torch.cat([best, values], 1), torch.cat([kept, written], 1)
+    return values.gather(1, place), rows[torch.arange(len(rows))[:, None], place]
+
+
+@mistake(
+    "keep_best",
+    hint="Nothing is ever added: what was kept comes back as it was.",
+)
+def adds_nothing(best, kept, values, written, ended):
+    return best.clone(), kept.clone()
+
+
+@mistake(
+    "keep_best",
+    hint="The values are right, and the ids are those of before. They have to move with the "
+    "values.",
+)
+def leaves_the_ids(best, kept, values, written, ended):
+    return _kept(best, kept, _only(values, ended), written)[0], kept.clone()
+
+
+@mistake(
+    "keep_best",
+    hint="The ids are right, and the values are those of before. In the next step they are what "
+    "others compete with.",
+)
+def leaves_the_values(best, kept, values, written, ended):
+    return best.clone(), _kept(best, kept, _only(values, ended), written)[1]
+
+
+@mistake(
+    "keep_best",
+    hint="Values and ids are put side by side in two orders, once the kept ones first and once the "
+    "beams first, so that a value meets another one's ids.",
+)
+def joins_in_two_orders(best, kept, values, written, ended):
+    values, place = torch.cat([best, _only(values, ended)], 1).topk(best.shape[1], 1)
+    return values, torch.cat([written, kept], 1)[torch.arange(len(best))[:, None], place]
+
+
+@mistake(
+    "keep_best",
+    hint="All sources take their ids from the first one. Beside the places, the index needs the "
+    "number of the source.",
+)
+def takes_ids_of_the_first_source(best, kept, values, written, ended):
+    values, place = torch.cat([best, _only(values, ended)], 1).topk(best.shape[1], 1)
+    return values, torch.cat([kept, written], 1)[0][place]
+
+
+@mistake(
+    "keep_best",
+    hint="The smallest values are kept. Log-probabilities are negative: the best is the one "
+    "nearest to 0.",
+)
+def keeps_the_smallest_values(best, kept, values, written, ended):
+    values = torch.cat([best, _only(values, ended)], 1)
+    values, place = values.topk(best.shape[1], 1, largest=False)
+    return values, torch.cat([kept, written], 1)[torch.arange(len(best))[:, None], place]
+
+
+@mistake(
+    "keep_best",
+    hint="The best N are there, but not the best one first.",
+)
+def keeps_them_worst_first(best, kept, values, written, ended):
+    values, rows = _kept(best, kept, _only(values, ended), written)
+    return values.flip(1), rows.flip(1)
+
+
+@mistake(
+    "keep_best",
+    hint="Only one of the beams that have just ended can come in. Two may end in one step, and "
+    "both be better than what is kept.",
+)
+def takes_one_a_step(best, kept, values, written, ended):
+    values, place = _only(values, ended).max(1, keepdim=True)
+    return _kept(best, kept, values, written[torch.arange(len(best))[:, None], place])
+
+
+@mistake(
+    "keep_best",
+    hint="All N + K come back. Only N have a place: the best ones.",
+)
+def keeps_all(best, kept, values, written, ended):
+    values = torch.cat([best, _only(values, ended)], 1)
+    values, place = values.sort(1, descending=True)
+    return values, torch.cat([kept, written], 1)[torch.arange(len(best))[:, None], place]
+
+
+@alternative("keep_best")
+def gathers_ids(best, kept, values, written, ended):
+    values = torch.cat([values.masked_fill(~ended, -math.inf), best], 1)
+    values, place = values.topk(best.shape[1], 1)
+    places = place[:, :, None].expand(-1, -1, written.shape[2])
+    return values, torch.cat([written, kept], 1).gather(1, places)
+
+
+@alternative("keep_best")
+def sorts_all_first(best, kept, values, written, ended):
+    values = torch.cat([best, torch.where(ended, values, -math.inf)], 1)
+    order, rows = values.argsort(1, descending=True)[:, : best.shape[1]], [*kept, *written]
+    pairs = zip(rows[: len(kept)], rows[len(kept) :], order, strict=True)
+    return values.gather(1, order), torch.stack([torch.cat([a, b])[o] for a, b, o in pairs])
+
+
+@alternative("keep_best")
+def lets_beams_in_one_by_one(best, kept, values, written, ended):
+    best, kept = best.clone(), kept.clone()
+    for k in range(values.shape[1]):
+        for n in range(best.shape[1]):
+            ahead = (best[:, :n] >= values[:, k : k + 1]).sum(1) == n  # all before are better
+            here = ended[:, k] & ahead & (best[:, n] < values[:, k])
+            rows = here[:, None]
+            shifted = torch.cat([best[:, :n], values[:, k : k + 1], best[:, n:-1]], 1)
+            best = torch.where(rows, shifted, best)
+            shifted = torch.cat([kept[:, :n], written[:, k : k + 1], kept[:, n:-1]], 1)
+            kept = torch.where(rows[:, :, None], shifted, kept)
+            ended = ended & ~(here[:, None] & (torch.arange(len(ended[0])).to(here.device) == k))
+    return best, kept
+
+
+@careless("keep_best")
+def makes_minus_infinity_on_the_cpu(best, kept, values, written, ended):
+    nothing = torch.full(values.shape, -math.inf, dtype=values.dtype)
+    return _kept(best, kept, torch.where(ended, values, nothing), written)
+
+
+@careless("keep_best")
+def writes_into_the_values(best, kept, values, written, ended):
+    values[~ended] = -math.inf
+    return _kept(best, kept, values, written)
+
+
+@careless("keep_best")
+def fills_with_a_million(best, kept, values, written, ended):
+    values, rows = _kept(best, kept, _only(values, ended, -1e6), written)
+    return values.masked_fill(values == -1e6, -math.inf), rows
+
+
 @mistake(
     "length_normalised",
     hint="The scores are multiplied by the penalty, so that long sentences get still worse. "
@@ -2014,6 +2209,15 @@ EQUIVALENT = {
     "-math.inf).detach()": OUTSIDE,
     "beam_step: whose result is cut off from the gradient: return (scores.detach(), (place // "
     "V).detach(), (place % V).detach())": OUTSIDE,
+    "keep_best: whose result is cut off from the gradient: return (best[:, :N].detach(), "
+    "ids.take_along_dim(place[:, :N].unsqueeze(2), dim=1).detach())": OUTSIDE,
+    "keep_best: with `kept` once where `best` belongs: N = kept.shape[1]": "both hold N hypotheses",
+    "keep_best: without `dim` in one call of `sort`: best, place = values.sort(descending=True, "
+    "stable=True)": "the last axis is the default",
+    "keep_best: without `stable` in one call of `sort`: best, place = values.sort(dim=1, "
+    "descending=True)": "of equal values any may be kept",
+    "keep_best: with False once where True belongs: best, place = values.sort(dim=1, "
+    "descending=True, stable=False)": "of equal values any may be kept",
     "length_normalised: whose result is cut off from the gradient: return (scores / "
     "penalty).detach()": OUTSIDE,
     "follow_beams: whose result is cut off from the gradient: return cache[(first + "

@@ -208,7 +208,7 @@ CLAIMS = [
         "sentence",
         control="the width of the beam; how far the scores are apart; sizes and draws kept",
         seeds="0, 1, 2",
-        where="Beam search",
+        where="★ How wide must a beam be?",
     ),
     Claim(
         claim="A wider beam finds more probable translations, and without a penalty shorter ones",

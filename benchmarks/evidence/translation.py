@@ -74,8 +74,8 @@ def rounded(told):
 EXPERIMENTS = {
     "beam and length penalty": Experiment(
         claim="A wider beam finds more probable translations, without a length penalty shorter "
-        "ones; BLEU rises from 1 to 4. From 4 to 32 it falls clearly for one seed of three "
-        "without a penalty, and for none with alpha = 1.",
+        "ones; BLEU rises from 1 to 4. From 4 to 32 it falls for all three seeds without a "
+        "penalty, and for none with alpha = 1.",
         control="the width of the beam and alpha; for each seed one model and the same numbers",
         points=[{"seed": seed} for seed in SEEDS],
         run=search_wider,

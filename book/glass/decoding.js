@@ -97,18 +97,22 @@ function extended(beam, { token, total, beam: origin }) {
   return { ids, total, finished, origin, state: beam.after };
 }
 
-/** Which beam is best, and whether an unfinished one may still become better: see `judge`. */
-function judge(beams, longest, written, alpha) {
+/**
+ * The best finished hypothesis so far, `kept` or one of these beams, and whether an unfinished beam
+ * may still become better. While the kept one is in the beam, it is the beam of the newest step.
+ */
+function judge(beams, kept, longest, written, alpha) {
   for (const beam of beams) {
     beam.value = beam.total / lengthPenalty(beam.ids.length, alpha);
     // At most: no loss from now on, and the greatest length.
     beam.hope = beam.finished ? -Infinity : beam.total / lengthPenalty(longest, alpha);
   }
-  const best = (list) => list.reduce((one, other) => other.value > one.value ? other : one);
-  const ended = beams.filter((beam) => beam.finished);
+  const best = (list) => list.reduce((one, other) => other.value >= one.value ? other : one);
+  const ended = [...(kept ? [kept] : []), ...beams.filter((beam) => beam.finished)];
   const hope = Math.max(...beams.map((beam) => beam.hope));
-  const reached = ended.length ? best(ended).value : -Infinity;
-  return { pick: best(ended.length ? ended : beams), hope, reached,
+  kept = ended.length ? best(ended) : null;
+  const reached = kept ? kept.value : -Infinity;
+  return { kept, pick: kept ?? best(beams), hope, reached,
     stays: hope > reached && longest > written };
 }
 
@@ -121,7 +125,7 @@ function judge(beams, longest, written, alpha) {
 function beamSearch(model, memory, K, alpha, max_length) {
   const steps = [];
   let beams = [{ ids: [], total: 0, finished: false, state: startDecoder(model, memory) }];
-  let verdict = { stays: true };
+  let verdict = { kept: null, stays: true };
   while (verdict.stays) {
     const candidates = beams
       .flatMap((beam, number) => continuations(model, beam, number, K))
@@ -130,7 +134,7 @@ function beamSearch(model, memory, K, alpha, max_length) {
     const old = beams;
     beams = candidates.slice(0, K).map((one) => extended(old[one.beam], one));
     for (const beam of old) beam.state = beam.after = null; // free the cache
-    verdict = judge(beams, max_length, steps.length + 1, alpha);
+    verdict = judge(beams, verdict.kept, max_length, steps.length + 1, alpha);
     steps.push({ candidates, before: old, beams, ...verdict });
   }
   const { ids, total, value } = verdict.pick;

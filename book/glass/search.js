@@ -104,7 +104,7 @@ function stepControls(found, step, move) {
 
 /** One step: the candidates, what is kept, and why the search goes on or stops. */
 function showStep(found, vocabulary, choice) {
-  const { candidates, before, beams, hope, reached, stays } = found.steps[choice.step];
+  const { candidates, before, beams, kept, hope, reached, stays } = found.steps[choice.step];
   const rows = candidates.map((one, rank) => el("tr", { class: one.kept ? "kept" : "dropped" },
     el("th", { scope: "row" }, String(rank)),
     beamCell(textOf(before[one.beam].ids, vocabulary) || "BOS"),
@@ -112,7 +112,8 @@ function showStep(found, vocabulary, choice) {
     el("td", {}, shown(before[one.beam].total)), el("td", {}, shown(one.log_p)),
     el("td", {}, shown(one.total)), el("td", {}, one.kept ? "kept" : "dropped")));
   const heads = ["rank", "beam", "goes on with", "its score", "+ log p", "= score", ""];
-  const ended = beams.filter((beam) => beam.finished).map((beam) => el("li", {},
+  const out = kept && !beams.includes(kept) ? [kept] : []; // it fell out of the beam
+  const ended = [...out, ...beams.filter((beam) => beam.finished)].map((beam) => el("li", {},
     `${textOf(beam.ids, vocabulary)}, ${beam.ids.length} tokens: ${shown(beam.total)} / ` +
     `((5 + ${beam.ids.length}) / 6)^${choice.alpha} = ${shown(beam.value)}`));
   return [
@@ -142,11 +143,13 @@ function judgement(ended, hope, reached, stays) {
     `${shown(reached)}: the search ${stays ? "goes on" : "stops"}.`;
 }
 
-/** The rank of the winner's ancestor at each step, from the last step back to the first. */
+/** The rank of the winner's ancestor at each step, up to the last at which it is in the beam. */
 function pathOf(found) {
   const path = [];
-  let rank = found.steps.at(-1).beams.indexOf(found.steps.at(-1).pick);
-  for (const { beams } of found.steps.toReversed()) {
+  const { pick } = found.steps.at(-1); // which may have fallen out of the beam before the end
+  const last = found.steps.findLastIndex(({ beams }) => beams.includes(pick));
+  let rank = found.steps[last].beams.indexOf(pick);
+  for (const { beams } of found.steps.slice(0, last + 1).toReversed()) {
     path.unshift(rank);
     rank = beams[rank].origin;
   }

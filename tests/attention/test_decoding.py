@@ -2,7 +2,9 @@
 
 import itertools
 import math
+import re
 
+import numpy as np
 import pytest
 import torch
 
@@ -13,6 +15,7 @@ from attention.decoding import (
     follow_beams,
     greedy,
     greedy_path,
+    keep_best,
     length_normalised,
     plain_beam_search,
     sample,
@@ -27,6 +30,7 @@ from attention.provided import translators
 from attention.provided.data import BOS, EOS, PAD
 from attention.provided.key_value_cache import CachedDecoder, RepeatingDecoder, evaluation
 from attention.transformer import Transformer
+from attention.translate.n_best import n_best
 
 SIZES = {"d_model": 12, "n_heads": 3, "d_ff": 20, "n_layers": 3, "dropout": 0.1}
 
@@ -78,18 +82,135 @@ def all_sentences(table, most):
     return found
 
 
+class MarkovModel(torch.nn.Module):
+    """A model whose scores depend on the last token only, for the searches that run a model.
+
+    Its rows of scores are the embeddings of its tokens; all sources are the same to it.
+    """
+
+    def __init__(self, table):
+        super().__init__()
+        self.register_buffer("table", table.float())
+
+    def encode(self, source, mask):
+        return source.unsqueeze(2).float()  # (B, T_k, 1)
+
+    def decode(self, tokens, memory, target_mask, source_mask):
+        return self.table[tokens].clone()  # (B · K, T, V)
+
+
+def found_by_all(table, most, beam, alpha, monkeypatch):
+    """The translation and its value that each of the four searches finds in the same language."""
+    for module in ("attention.decoding", "attention.translate.n_best"):
+        monkeypatch.setattr(f"{module}.CachedDecoder", lambda model, *_: Markov(model.table))
+    model, source = MarkovModel(table), torch.tensor([[3, EOS], [4, EOS]])
+    log_p = table.clone()
+    log_p[:, [PAD, BOS]] = -math.inf
+    log_p = log_p.log_softmax(1)
+    plain = plain_beam_search(lambda ids: log_p[ids[-1]], beam, most)
+    ended = [one for one in plain if one[1][-1] == EOS]
+    values = [
+        (total / ((5 + len(ids)) / 6) ** alpha, total, ids) for total, ids in ended or plain[:1]
+    ]
+    (_, total, ids), *_ = sorted(values, key=lambda one: -one[0])
+    found = {"plain": (ids, total)}
+    for name, cache in (("cached", True), ("not cached", False)):
+        rows, totals = beam_search(
+            model, source, beam, alpha, most, cache, batch=1, return_scores=True
+        )
+        assert torch.equal(rows[0], rows[1])
+        found[name] = rows[0][rows[0] != PAD].tolist(), totals[0].item()
+    for n in (1, min(3, beam)):
+        value, ids = n_best(model, source, n, beam, alpha, most)[1][0]
+        found[f"best of {n}"] = ids, value * ((5 + len(ids)) / 6) ** alpha
+    return found
+
+
+@pytest.mark.parametrize("most", [1, 3, 5])
 @pytest.mark.parametrize("alpha", [0.0, 0.6, 1.5])
 @pytest.mark.parametrize("seed", range(6))
-def test_a_wide_beam_equals_exhaustive_search(seed, alpha):
+def test_wide_searches_equal_exhaustive_search(seed, alpha, most, monkeypatch):
     torch.manual_seed(seed)
     table = 2 * torch.randn(6, 6, dtype=torch.float64)
     table[:, EOS] -= 1
-    every = all_sentences(table, 5)
+    every = all_sentences(table, most)
     values = {ids: total / ((5 + len(ids)) / 6) ** alpha for ids, total in every.items()}
-    ids, totals = search(Markov(table), torch.tensor([5]), 200, alpha)
-    found = tuple(ids[0][ids[0] != PAD].tolist())
-    assert values[found] == pytest.approx(max(values.values()), rel=1e-5)  # two may be equal
-    assert totals[0].item() == pytest.approx(every[found], rel=1e-5)
+    for name, (ids, total) in found_by_all(table, most, 300, alpha, monkeypatch).items():
+        best = max(values.values())  # two may have it
+        assert values[tuple(ids)] == pytest.approx(best, rel=1e-5), name
+        assert total == pytest.approx(every[tuple(ids)], rel=1e-5), name
+
+
+@pytest.mark.parametrize("alpha", [0.0, 0.6, 1.5])
+@pytest.mark.parametrize("seed", range(40))
+def test_narrow_searches_find_the_best_that_has_ended_in_a_beam(seed, alpha, monkeypatch):
+    torch.manual_seed(seed)
+    table = torch.randn(6, 6, dtype=torch.float64)
+    table[[3, 4, 5], EOS] -= 2  # it ends at once or hardly ever: what has ended is overtaken
+    ended = {ids: total / ((5 + len(ids)) / 6) ** alpha for ids, total in ended_in(table, 5, 3)}
+    for name, (ids, total) in found_by_all(table, 5, 3, alpha, monkeypatch).items():
+        value = total / ((5 + len(ids)) / 6) ** alpha
+        if ended and (alpha == 0 or name != "plain"):  # the plain one drops what is improbable
+            assert value == pytest.approx(max(ended.values()), rel=1e-5), name
+            assert ended[tuple(ids)] == pytest.approx(value, rel=1e-5), name
+
+
+def ended_in(table, most, beam):
+    """All sentences that end in a beam of this width at any step, with their log-probabilities."""
+    logits = table.clone()
+    logits[:, [PAD, BOS]] = -math.inf
+    log_p, beams, found = logits.log_softmax(1), [(0.0, (BOS,))], set()
+    for _ in range(most):
+        nexts = [one for one in beams if one[1][-1] == EOS]
+        for total, ids in beams:
+            if ids[-1] != EOS:
+                nexts += [(total + log_p[ids[-1], v].item(), (*ids, v)) for v in range(2, 6)]
+        beams = sorted(nexts, reverse=True)[:beam]
+        found |= {(ids[1:], total) for total, ids in beams if ids[-1] == EOS}
+    return found
+
+
+def forgetful():
+    """A language in which [EOS] falls out of a beam of 2, and all else is worse in the end."""
+    table = torch.full((6, 6), -math.inf, dtype=torch.float64)
+    for token, nexts in {
+        BOS: {EOS: 0.25, 3: 0.75},
+        3: {EOS: 0.3, 3: 0.352, 4: 0.348},
+        4: {3: 1 / 3, 4: 1 / 3, 5: 1 / 3},
+        5: {3: 1 / 3, 4: 1 / 3, 5: 1 / 3},
+    }.items():
+        table[token, list(nexts)] = torch.tensor(list(nexts.values()), dtype=torch.float64).log()
+    table[[PAD, EOS], EOS] = 0.0
+    return table
+
+
+def test_what_falls_out_of_the_beam_is_not_forgotten(monkeypatch):
+    for name, (ids, total) in found_by_all(forgetful(), 4, 2, 0.0, monkeypatch).items():
+        assert ids == [EOS], name
+        assert total == pytest.approx(math.log(0.25), rel=1e-5), name
+    found = plain_beam_search(lambda ids: forgetful()[ids[-1]], 2, 4)
+    assert [ids for _, ids in found] == [[EOS], [3, 3, 3, 3]]  # then the best that was cut off
+    assert found[1][0] == pytest.approx(-3.42, abs=0.005)
+
+
+def test_what_nothing_ends_is_cut_off(monkeypatch):
+    table = forgetful()
+    table[:, EOS] = -math.inf
+    table[[PAD, EOS], 3] = 0.0
+    for name, (ids, _) in found_by_all(table, 3, 2, 0.6, monkeypatch).items():
+        assert len(ids) == 3 and EOS not in ids, name
+
+
+def test_the_best_are_kept_with_their_ids():
+    best, kept = torch.tensor([[-1.0], [-math.inf]]), torch.tensor([[[5, 2]], [[0, 0]]])
+    values = torch.tensor([[-0.5, -2.0, -0.7], [-3.0, -4.0, -0.1]])
+    written = torch.arange(12).view(2, 3, 2)
+    for ended, wanted in (
+        ([[0, 0, 0], [0, 1, 0]], ([[-1.0], [-4.0]], [[[5, 2]], [[8, 9]]])),
+        ([[0, 1, 1], [1, 1, 0]], ([[-0.7], [-3.0]], [[[4, 5]], [[6, 7]]])),
+    ):
+        got = keep_best(best, kept, values, written, torch.tensor(ended).bool())
+        torch.testing.assert_close(got, (torch.tensor(wanted[0]), torch.tensor(wanted[1])))
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -98,9 +219,9 @@ def test_a_beam_of_one_is_greedy(seed):
     table[:, [PAD, BOS]] = -math.inf
     table = table.log_softmax(1)
     ids, total = greedy_path(table, 9)
-    found, totals = search(Markov(table), torch.tensor([9]), 1, 0.6)
-    assert found[0][found[0] != PAD].tolist() == ids
-    assert totals[0].item() == pytest.approx(total, rel=1e-5)
+    values, found = search(Markov(table), torch.tensor([9]), 1, 0.0)
+    assert found[found != PAD].tolist() == ids
+    assert values.item() == pytest.approx(total, rel=1e-5)
 
 
 @pytest.mark.parametrize("tied", ["none", "target"])
@@ -317,3 +438,53 @@ def test_the_plain_search_keeps_no_impossible_beam():
     table = torch.full((5, 5), -math.inf)
     table[BOS, 3] = table[3, EOS] = 0.0
     assert plain_beam_search(lambda ids: table[ids[-1]], 4, 6) == [(0.0, [3, EOS])]
+
+
+@pytest.mark.parametrize(
+    ("method", "options", "told"),
+    [
+        (greedy, {"max_length": 0}, "max_length=0 leaves no room"),
+        (greedy, {"max_length": (0.1, -3)}, "leaves no room"),
+        (sample, {"temperature": 0}, "temperature=0 is no finite number above 0"),
+        (sample, {"temperature": -1.0}, "temperature=-1.0 is no finite number above 0"),
+        (sample, {"temperature": math.nan}, "temperature=nan is no finite number above 0"),
+        (sample, {"top_k": 0}, "top_k=0 is no whole number from 1 on"),
+        (sample, {"top_k": 2.5}, "top_k=2.5 is no whole number"),
+        (sample, {"top_p": 0.0}, "top_p=0.0 is no finite number above 0"),
+        (sample, {"top_p": 1.5}, "top_p=1.5 is no finite number from 0 to 1"),
+        (sample, {"seed": -1}, "seed=-1 is no whole number from 0 on"),
+        (sample, {"seed": 0.5}, "seed=0.5 is no whole number from 0 on"),
+        (beam_search, {"beam": 0}, "beam=0 is no whole number from 1 on"),
+        (beam_search, {"batch": 0}, "batch=0 is no whole number from 1 on"),
+        (beam_search, {"alpha": -0.1}, "alpha=-0.1 is no finite number from 0 to inf"),
+        (beam_search, {"alpha": math.inf}, "alpha=inf is no finite number"),
+        (beam_search, {"max_length": 0}, "max_length=0 leaves no room"),
+    ],
+)
+def test_arguments_that_mean_nothing_are_refused(method, options, told):
+    with pytest.raises(ValueError, match=re.escape(told)):
+        method(small(), sources(), **options)
+
+
+def test_a_batch_of_nothing_and_narrow_plain_searches_are_refused():
+    for method in (greedy, sample, beam_search):
+        with pytest.raises(ValueError, match="sources=0 is no whole number from 1 on"):
+            method(small(), sources()[:0])
+    for beam, most, told in ((0, 5, "beam=0 is no"), (2, 0, "max_length=0 is no")):
+        with pytest.raises(ValueError, match=told):
+            plain_beam_search(lambda ids: torch.zeros(5), beam, most)
+
+
+def test_numbers_of_numpy_are_numbers():
+    model, rows, whole = small(), sources(), np.int64
+    assert torch.equal(
+        beam_search(model, rows, whole(3), np.float32(0.5), whole(9), batch=whole(2)),
+        beam_search(model, rows, 3, 0.5, 9, batch=2),
+    )
+    assert torch.equal(
+        sample(model, rows, np.float64(0.8), whole(3), np.float64(0.9), whole(4), whole(9)),
+        sample(model, rows, 0.8, 3, 0.9, 4, 9),
+    )
+    assert torch.equal(greedy(model, rows, whole(9)), greedy(model, rows, 9))
+    table = torch.zeros(5, 5)
+    assert len(plain_beam_search(lambda ids: table[ids[-1]], whole(3), whole(2))) == 3

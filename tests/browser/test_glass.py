@@ -8,7 +8,7 @@ import torch
 
 from attention import decoding
 from attention.multi_head_attention import split_heads
-from attention.provided.data import BOS, PAD, in_words
+from attention.provided.data import BOS, EOS, PAD, in_words
 from attention.tokens_and_positions import sinusoidal_positions
 from attention.transformer import masks_from_tokens
 from tests.browser.glass import ODD, run_watched, source_of
@@ -147,8 +147,13 @@ def test_every_step_keeps_the_beams_of_the_plain_search(page, glass_model, text)
     steps = page.evaluate(SEARCHED, [text.split(), 3, 0.6])["steps"]
     for length in range(1, min(len(steps), 10) + 1):
         wanted = decoding.plain_beam_search(next_log_probs, 3, length)
-        assert [ids for _, ids in steps[length - 1]] == [ids for _, ids in wanted]
-        totals = [total for total, _ in steps[length - 1]]
+        # All that have ended up to this step, best first, then the beams that go on.
+        so_far = [one for step in steps[:length] for one in step if one[1][-1] == EOS]
+        ended = {tuple(ids): [total, ids] for total, ids in so_far}.values()
+        going_on = [one for one in steps[length - 1] if one[1][-1] != EOS]
+        got = [*sorted(ended, reverse=True), *going_on][:3]
+        assert [ids for _, ids in got] == [ids for _, ids in wanted]
+        totals = [total for total, _ in got]
         assert totals == pytest.approx([total for total, _ in wanted], abs=1e-4)
 
 

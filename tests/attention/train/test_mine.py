@@ -41,7 +41,7 @@ LESSONS = {
         ["adamw_step", "label_smoothed_loss", "TrainStep", "Evaluation", "batch_by_tokens"]
         + ["epoch_order", "clip_gradients", "average_checkpoints"],
     ),
-    "decoding": ("13", ["beam_step", "length_normalised", "follow_beams"]),
+    "decoding": ("13", ["beam_step", "keep_best", "length_normalised", "follow_beams"]),
 }
 LIMITS = "ONEDNN_PRIMITIVE_CACHE_CAPACITY", "LRU_CACHE_CAPACITY"
 STEPS = 4
@@ -338,7 +338,7 @@ def test_a_notebook_is_told_what_there_is(every, library, tmp_path, capsys, monk
     shutil.copytree(every, tmp_path / "mine")
     mine.show()
     said = capsys.readouterr().out
-    assert said.startswith("28 of 28 pieces are yours: shift_right, ")
+    assert said.startswith("29 of 29 pieces are yours: shift_right, ")
     assert said.endswith("--mine --folder runs/mine\n")
     shutil.copytree(library, tmp_path / "runs" / "mine")
     own.keep(mine.load(every), RunFolder(tmp_path / "runs" / "mine"))
