@@ -445,6 +445,10 @@ def beam_step(student, draw):
     hand = _tensor([[[-9.0, -1.0, -2.0], [-9.0, -3.0, -1.25]]])
     two = _tensor([[-1.0, -1.5]]), hand, torch.tensor([[False, False]])
     chosen = _tensor([[-2.0, -2.75]]), torch.tensor([[0, 1]]), torch.tensor([[1, 2]])
+    # The surest token goes on from an improbable beam: sums of probabilities would take it.
+    sure = _tensor([[[-9.0, -1.0, -1.5], [-9.0, -4.0, -0.1]]])
+    unlikely = _tensor([[-1.0, -3.0]]), sure, two[2]
+    from_one = _tensor([[-2.0, -2.5]]), torch.tensor([[0, 0]]), torch.tensor([[1, 2]])
     scores = draw.normal(3, 4).sort(descending=True).values - 2
     log_probs = draw.normal(3, 4, 7, scale=2.0).log_softmax(2)
     nothing = torch.zeros(3, 4, dtype=torch.bool)
@@ -452,6 +456,8 @@ def beam_step(student, draw):
         with expect.stage(part):
             what = "for beams of -1 and -1.5 that go on with (-9, -1, -2) and (-9, -3, -1.25)"
             _same_step(student, two, chosen, what, [part])
+            what = "for beams of -1 and -3 that go on with (-9, -1, -1.5) and (-9, -4, -0.1)"
+            _same_step(student, unlikely, from_one, what, [part])
             for b in range(3):
                 inputs = scores[b : b + 1], log_probs[b : b + 1], nothing[:1]
                 what = "with B=1, K=4, V=7 and no beam finished"
@@ -604,13 +610,14 @@ def _beams(draw, B, N, K, T, ended):
 def keep_best(student, draw):
     """One source by hand, then loops: many sources, some with nothing kept or nothing ended."""
     best, kept = _tensor([[-1.5, -4.0]]), torch.tensor([[[5, 2, 0], [2, 0, 0]]])
-    written = torch.tensor([[[6, 7, 8], [6, 2, 0], [7, 7, 2], [8, 2, 0]]])
+    written = torch.tensor([[[6, 7, 2], [6, 2, 0], [7, 7, 2], [8, 2, 0]]])
     beams = _tensor([[-0.5, -3.0, -1.25, -6.0]]), written
     for ended, told in (
         ([False] * 4, "has ended"),
         ([False, False, False, True], "but one of -6 has ended"),
         ([False, True, False, False], "but one of -3 has ended"),
         ([False, True, True, False], "but two, of -3 and -1.25, have ended"),
+        ([True, False, True, False], "but two, of -0.5 and -1.25, have ended"),
     ):
         what = f"where -1.5 and -4 are kept and no beam {told}"
         _keeps(student, (best, kept, *beams, torch.tensor([ended])), what)
