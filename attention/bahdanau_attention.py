@@ -4,6 +4,7 @@ import torch
 from torch import nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
+from attention.provided import demand
 from attention.provided.additive import attend
 from attention.provided.data import BOS, EOS, PAD
 from attention.sequence_to_sequence import decoder_step, reverse_source, run_gru, shift_right
@@ -113,10 +114,15 @@ class BahdanauTranslator(nn.Module):
     """The translator of lesson 02 with a fresh context at every step instead of one vector.
 
     forward(source, lengths, target)  (B, T_k), (B,), (B, T_q) -> logits (B, T_q, vocab_size)
+
+    Raises ValueError for a size below 1.
     """
 
     def __init__(self, source_size, target_size, d_embedding=32, d_state=64, d_attention=64):
         super().__init__()
+        demand.counts(source_size=source_size, target_size=target_size)
+        demand.counts(d_embedding=d_embedding, d_state=d_state, d_attention=d_attention)
+        d_embedding, d_state = int(d_embedding), int(d_state)  # nn.GRU knows no int of numpy's
         self.source_embedding = nn.Embedding(source_size, d_embedding)
         self.encoder = nn.GRU(d_embedding, d_state, batch_first=True, bidirectional=True)
         self.first_state = nn.Linear(d_state, d_state)
@@ -166,7 +172,11 @@ class BahdanauTranslator(nn.Module):
 
     @torch.no_grad()
     def translate(self, source, lengths, max_length=100):
-        """Return the greedy translation: ids (B, T), filled up with PAD after EOS."""
+        """Return the greedy translation: ids (B, T), filled up with PAD after EOS.
+
+        Raises ValueError for a max_length below 1, or for no sentence.
+        """
+        demand.counts(B=len(source), max_length=max_length)
         annotations, state = self.encode(source, lengths)
         tokens, weights = torch.full_like(lengths, BOS), self.step_weights()
         ended, written = torch.zeros_like(tokens, dtype=torch.bool), []

@@ -6,6 +6,7 @@ import torch
 from torch.nn import functional as F
 
 from attention.masked_attention import masked_attention
+from attention.provided import demand
 
 
 def online_softmax(context, total, maximum, scores, v):
@@ -46,7 +47,11 @@ def tile_scores(q, k, i, j, block, causal=False):
     k        (..., T_k, d_k)
     causal   hide the keys that come after their query
     returns  (..., n_q, n_k)  scaled, -inf where hidden; at most block · block, fewer at the ends
+
+    Raises ValueError for an i or a j below 0, or for a block below 1.
     """
+    demand.counts(0, i=i, j=j)
+    demand.counts(block=block)
     queries, keys = q[..., i : i + block, :], k[..., j : j + block, :]
     scores = queries @ keys.transpose(-2, -1) / math.sqrt(q.shape[-1])  # (..., n_q, n_k)
     if not causal:
@@ -67,6 +72,7 @@ def flash_attention(q, k, v, block, causal=False):
     returns  a pair: context (..., T_q, d_v), and lse (..., T_q), the logarithm of the sum of the
              exponentials of each query's scores
 
+    Refuses a block below 1.
     Source: Rabe and Staats (2021), sections 2 and 3; Dao et al. (2022), algorithm 1.
 
     >>> q, k, v = torch.zeros(1, 1), torch.zeros(3, 1), torch.tensor([[3.0], [6.0], [9.0]])
@@ -74,6 +80,7 @@ def flash_attention(q, k, v, block, causal=False):
     >>> round(context.item(), 4), round(lse.item(), 4)  # log 3, since there are three scores of 0
     (6.0, 1.0986)
     """
+    demand.counts(block=block)
     # exercise: about 13 lines
     contexts, sums = [], []
     for i in range(0, q.shape[-2], block):
@@ -100,8 +107,10 @@ def flash_attention_backward(q, k, v, context, lse, grad_context, block):
     block         how many queries, and how many keys, a tile has
     returns       (grad_q, grad_k, grad_v), shaped like q, k and v
 
+    Refuses a block below 1.
     Source: Dao et al. (2022), algorithm 4.
     """
+    demand.counts(block=block)
     grad_q, grad_k, grad_v = torch.zeros_like(q), torch.zeros_like(k), torch.zeros_like(v)
     # exercise: about 11 lines
     shared = (context * grad_context).sum(dim=-1, keepdim=True)  # (..., T_q, 1)
@@ -182,7 +191,10 @@ def causal_linear_attention(q, k, v, block=128):
     v        (..., T, d_v)
     block    within so many positions the scores are made; what lies before them is in the state
     returns  (..., T, d_v)
+
+    Raises ValueError for a block below 1.
     """
+    demand.counts(block=block)
     q, k = positive_features(q), positive_features(k)
     v = F.pad(v, (0, 1), value=1.0)  # (..., T, d_v + 1): the last column gathers the normaliser
     state, parts = 0.0, []
@@ -206,8 +218,10 @@ def window_in_blocks(q, k, v, window):
 
     The positions are cut into blocks of `window`. What a query sees lies in its own block and in
     those beside it, so a block of queries meets three blocks of keys.
+    Raises ValueError for a window below 1.
     Source: Beltagy et al. (2020), section 3.1.
     """
+    demand.counts(window=window)
     T, n = q.shape[-2], -(-q.shape[-2] // window)  # n blocks
     end = n * window - T
     q = F.pad(q, (0, 0, 0, end)).unflatten(-2, (n, window))  # (..., n, w, d_k)
@@ -231,6 +245,7 @@ def grouped_query_attention(q, k, v, mask=None):
 
     H_kv = H is multi-head attention, H_kv = 1 multi-query attention. A query that may attend to
     nothing gets zeros. Raises ValueError if H_kv does not divide H.
+    Refuses a mask that is not bool.
     Source: Shazeer (2019), section 3; Ainslie et al. (2023), section 2.2.
 
     >>> q, k, v = torch.zeros(1, 4, 1, 1), torch.zeros(1, 2, 1, 1), torch.tensor([10.0, 20.0])
@@ -254,9 +269,14 @@ def kv_cache_bytes(T, n_layers, n_kv_heads, d_head, bytes_per_number=2):
     bytes_per_number  2 for float16 and bfloat16, 4 for float32
     returns           an int
 
+    Refuses a T below 0, and other numbers below 1.
+
     >>> kv_cache_bytes(T=10, n_layers=3, n_kv_heads=2, d_head=5)
     1200
     """
+    demand.counts(0, T=T)
+    demand.counts(n_layers=n_layers, n_kv_heads=n_kv_heads, d_head=d_head)
+    demand.counts(bytes_per_number=bytes_per_number)
     # exercise: about 1 line
     return 2 * T * n_layers * n_kv_heads * d_head * bytes_per_number
 

@@ -5,6 +5,7 @@ from torch import nn
 from torch.nn import functional as F
 
 from attention.masked_attention import masked_attention
+from attention.provided import demand
 from attention.tokens_and_positions import LearnedPositions
 from attention.transformer import Encoder
 
@@ -16,10 +17,13 @@ def mean_pooling(x, mask=None):
     mask     None, or bool (B, T); True = a real token
     returns  (B, d_model)  of a sequence without a real token: zeros
 
+    Refuses a mask that is not bool.
+
     >>> x, mask = torch.tensor([[[1.0], [3.0], [80.0]]]), torch.tensor([[True, True, False]])
     >>> mean_pooling(x, mask)
     tensor([[2.]])
     """
+    demand.masks(mask=mask)
     # exercise: about 4 lines
     if mask is None:
         return x.mean(dim=1)
@@ -37,6 +41,7 @@ def attention_pooling(x, query, mask=None):
              nothing both are zeros
 
     The scores are divided by √d_model.
+    Refuses a mask that is not bool.
 
     >>> x, query = torch.tensor([[[1.0, 0.0], [3.0, 0.0]]]), torch.tensor([0.0, 5.0])
     >>> attention_pooling(x, query)  # both score 0
@@ -56,6 +61,7 @@ class HierarchicalAttention(nn.Module):
 
     The parameters `word_query` and `sentence_query`, (d_model,) each, begin as zeros: every weight
     is the same at first.
+    Refuses a d_model below 1, and a mask that is not bool.
     Source: Yang et al. (2016), without their recurrent encoders and their tanh layer below each
     level, and with the division by √d_model.
 
@@ -66,6 +72,7 @@ class HierarchicalAttention(nn.Module):
 
     def __init__(self, d_model):
         super().__init__()
+        demand.counts(d_model=d_model)
         self.word_query = nn.Parameter(torch.zeros(d_model))
         self.sentence_query = nn.Parameter(torch.zeros(d_model))
 
@@ -98,6 +105,7 @@ class EncoderClassifier(nn.Module):
 
     The parts are `cls`, a parameter (d_model,); `positions`, LearnedPositions for 1 + max_length
     places, of which the first is that of the extra token; `encoder`; `head`, a linear layer.
+    Refuses a size below 1.
     Source: Devlin et al. (2019), section 3.
 
     >>> EncoderClassifier(10, 7, d_model=12, n_heads=3, d_ff=20, n_layers=1)(
@@ -110,6 +118,7 @@ class EncoderClassifier(nn.Module):
         self, n_classes, max_length, d_model, n_heads, d_ff, n_layers, dropout=0.1, fused=False
     ):
         super().__init__()
+        demand.counts(n_classes=n_classes, max_length=max_length, d_model=d_model)
         self.cls = nn.Parameter(0.02 * torch.randn(d_model))
         self.positions = LearnedPositions(1 + max_length, d_model)
         self.encoder = Encoder(n_layers, d_model, n_heads, d_ff, dropout, fused=fused)
@@ -147,12 +156,14 @@ def patchify(images, size):
              the features of a patch: channel by channel, each row by row
 
     Raises ValueError if P does not divide height and width.
+    Refuses a size below 1.
     Source: Dosovitskiy et al. (2021), section 3.1.
 
     >>> patchify(torch.arange(8.0).view(1, 1, 2, 4), size=2)
     tensor([[[0., 1., 4., 5.],
              [2., 3., 6., 7.]]])
     """
+    demand.counts(size=size)
     B, C, height, width = images.shape
     if height % size or width % size:
         raise ValueError(f"size={size} does not divide an image of {height} × {width}")
@@ -173,6 +184,7 @@ class VisionTransformer(nn.Module):
     `d_model` and the further arguments, by name, are those of `EncoderClassifier`. The parts are
     `embedding`, a linear layer from the numbers of a patch to d_model features, and `classifier`,
     an EncoderClassifier.
+    Raises ValueError for a size below 1.
     Source: Dosovitskiy et al. (2021), figure 1.
 
     >>> sizes = {"d_model": 12, "n_heads": 3, "d_ff": 20, "n_layers": 1}
@@ -182,6 +194,7 @@ class VisionTransformer(nn.Module):
 
     def __init__(self, image_size, patch_size, channels, n_classes, d_model, **others):
         super().__init__()
+        demand.counts(patch_size=patch_size, channels=channels, d_model=d_model)
         self.patch_size = patch_size
         n_patches = (image_size[0] // patch_size) * (image_size[1] // patch_size)
         self.embedding = nn.Linear(channels * patch_size**2, d_model)
@@ -200,11 +213,14 @@ def blank_each_patch(images, size):
     size     the side of a patch, P, which divides height and width
     returns  (B, N, C, height, width)  copy n has zeros in patch n, counted as in `patchify`
 
+    Refuses a size below 1.
+
     >>> blank_each_patch(torch.ones(1, 1, 1, 3), size=1)[0, :, 0, 0]
     tensor([[0., 1., 1.],
             [1., 0., 1.],
             [1., 1., 0.]])
     """
+    demand.counts(size=size)
     # exercise: about 6 lines
     height, width = images.shape[2:]
     copies = []
@@ -224,6 +240,8 @@ def occlusion_map(model, images, labels, size):
     labels   (B,)  int64
     size     the side of a patch
     returns  (B, N)  negative where the model is surer without the patch
+
+    Raises ValueError for a size below 1.
     """
     copies = blank_each_patch(images, size)  # (B, N, C, height, width)
     B, N = copies.shape[:2]

@@ -5,6 +5,7 @@ from torch import nn
 from torch.nn import functional as F
 
 from attention.multi_head_attention import MultiHeadAttention
+from attention.provided import demand
 from attention.provided.data import PAD
 from attention.provided.sublayers import watch_attention
 from attention.sequence_to_sequence import shift_right
@@ -20,10 +21,13 @@ def role_scores(weights, role):
     role     bool (B, T_q, T_k)  True = a head with this role would look there
     returns  (H,)  mean over all queries for which the role has a key at all
 
+    Raises ValueError for a role that is not bool.
+
     >>> previous = torch.tensor([[[False, False], [True, False]]])
     >>> role_scores(torch.tensor([[[[1.0, 0.0], [0.7, 0.3]]]]), previous)
     tensor([0.7000])
     """
+    demand.masks(role=role)
     asked = role.any(dim=-1)  # (B, T_q)
     looked = (weights * role.unsqueeze(1)).sum(dim=-1)  # (B, H, T_q)
     return looked.sum(dim=(0, 2)) / asked.sum()
@@ -45,7 +49,10 @@ class Explained(nn.Module):
         source, target  (B, T_k), (B, T_q)  ids, filled up with PAD
         source_mask     bool (B, 1, T_k), True = may be looked at, in all layers; None: all but PAD
         returns         (B, T_q)
+
+        Raises ValueError for a mask that is not bool.
         """
+        demand.masks(source_mask=source_mask)
         real, target_mask = masks_from_tokens(source, shift_right(target))
         seen = real if source_mask is None else source_mask
         logits = Translator.forward(self.model, source, target, seen, target_mask)
@@ -55,7 +62,9 @@ class Explained(nn.Module):
         """Return gates of 1 for `watch_attention`: {name of an attention: (B, H)}.
 
         There is one per sentence and head, and each of them wants a gradient.
+        Raises ValueError for a B below 0.
         """
+        demand.counts(0, B=B)
         return {
             name: part.W_o.weight.new_ones(B, part.n_heads).requires_grad_()
             for name, part in self.model.named_modules()
@@ -93,11 +102,13 @@ def null_space_dimension(values, tolerance=TOLERANCE):
     tolerance  a singular value below this share of the largest one counts as 0
     returns    (...)  int64: the dimension of the space of all u (T,) with u · values = 0 and
                u · 1 = 0, which is T less the rank of `values` with a column of ones beside them
+    Refuses a tolerance that is not from 0 to 1.
     Source: Brunner et al. (2020), section 3.
 
     >>> null_space_dimension(torch.tensor([[1.0], [2.0], [5.0]]))  # 3 weights, 2 conditions
     tensor(1)
     """
+    demand.within(0, 1, tolerance=tolerance)
     # exercise: about 3 lines
     ones = torch.ones_like(values[..., :1])  # (..., T, 1)
     both = torch.cat([values, ones], dim=-1)  # (..., T, d + 1)
@@ -108,7 +119,10 @@ def null_space(values, tolerance=TOLERANCE):
     """Return the space that `null_space_dimension` counts: orthonormal columns, (T, dimension).
 
     values  (T, d)
+
+    Raises ValueError for a tolerance that is not from 0 to 1.
     """
+    demand.within(0, 1, tolerance=tolerance)
     both = torch.cat([values, torch.ones_like(values[:, :1])], dim=1)  # (T, d + 1)
     columns, strength, _ = torch.linalg.svd(both, full_matrices=True)  # (T, T), largest first
     rank = int((strength > tolerance * strength[0]).sum())
@@ -151,11 +165,13 @@ def effective_attention(weights, values, tolerance=TOLERANCE):
     returns    (..., T_q, T)  the shortest rows with the same output: the weights, projected to the
                               space that the columns of `values` span. Rows need not sum to 1, and
                               entries may be negative
+    Refuses a tolerance that is not from 0 to 1.
     Source: Brunner et al. (2020), section 3.
 
     >>> effective_attention(torch.tensor([[0.9, 0.1]]), torch.tensor([[2.0], [2.0]]))
     tensor([[0.5000, 0.5000]])
     """
+    demand.within(0, 1, tolerance=tolerance)
     # exercise: about 1 line
     return weights @ values @ torch.linalg.pinv(values, rtol=tolerance)
 
@@ -170,12 +186,14 @@ def token_identifiability(hidden, inputs, mask, cosine=True):
     returns  bool (B, T)  True where, among the real inputs of its sentence, the nearest is the one
                           at the same position; False in the padding. Where another is exactly as
                           near, either may come out
+    Refuses a mask that is not bool.
     Source: Brunner et al. (2020), section 4.
 
     >>> inputs, mask = torch.eye(3).unsqueeze(0), torch.ones(1, 3).bool()
     >>> token_identifiability(inputs[:, [0, 2, 1]], inputs, mask)
     tensor([[ True, False, False]])
     """
+    demand.masks(mask=mask)
     # exercise: about 5 lines
     if cosine:
         hidden, inputs = F.normalize(hidden, dim=-1), F.normalize(inputs, dim=-1)

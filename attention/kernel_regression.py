@@ -10,6 +10,7 @@ import torch
 from torch import nn
 
 from attention.getting_started import softmax, weighted_average
+from attention.provided import demand
 
 
 def soft_lookup(query, keys, values, temperature):
@@ -29,8 +30,7 @@ def soft_lookup(query, keys, values, temperature):
     >>> soft_lookup(torch.tensor([0.9]), keys, values, temperature=0.001)
     tensor([20.])
     """
-    if temperature <= 0:
-        raise ValueError(f"temperature={temperature} is not positive")
+    demand.positive(temperature=temperature)
     # exercise: about 3 lines
     scores = -(keys - query).square().sum(dim=1) / temperature  # (T_k,)
     weights = softmax(scores, dim=0)  # (T_k,)
@@ -62,12 +62,14 @@ def nadaraya_watson(x, x_train, y_train, bandwidth):
     returns    (T_q,)  predictions
 
     The weights of a query are the softmax of -(x - x_train)² / (2 h²) over the keys.
+    Refuses a bandwidth that is not above 0.
     Source: Nadaraya (1964), Watson (1964).
 
     >>> x_train, y_train = torch.tensor([0.0, 2.0]), torch.tensor([10.0, 30.0])
     >>> nadaraya_watson(torch.tensor([0.0, 1.0, 2.0]), x_train, y_train, bandwidth=0.1)
     tensor([10., 20., 30.])
     """
+    demand.positive(bandwidth=bandwidth)
     # exercise: about 3 lines
     scores = -((x[:, None] - x_train[None, :]) ** 2) / (2 * bandwidth**2)  # (T_q, T_k)
     weights = softmax(scores, dim=1)  # (T_q, T_k)
@@ -130,7 +132,10 @@ def kernel_regression(x, x_train, y_train, kernel, bandwidth):
     kernel            a name that `kernel_values` knows
     bandwidth         a positive number, in the units of x
     returns           predictions (T_q,) and weights (T_q, T_k)
+
+    Raises ValueError for a bandwidth that is not above 0.
     """
+    demand.positive(bandwidth=bandwidth)
     u = distances(x, x_train) / bandwidth  # (T_q, T_k)
     weights = attention_weights(kernel_values(u, kernel))  # (T_q, T_k)
     context = weighted_average(weights, y_train[:, None])  # (T_q, 1)
@@ -147,11 +152,14 @@ def leave_one_out_loss(x_train, y_train, bandwidth):
 
     The predictions are those of the Gaussian kernel. However small the bandwidth, an example
     never sees itself: its prediction then is the value of its nearest neighbour.
+    Refuses a bandwidth that is not above 0, and less than two examples.
 
     >>> x_train, y_train = torch.tensor([0.0, 1.0, 9.0]), torch.tensor([0.0, 2.0, 5.0])
     >>> leave_one_out_loss(x_train, y_train, bandwidth=0.1)  # errors 2, -2, -3
     tensor(5.6667)
     """
+    demand.positive(bandwidth=bandwidth)
+    demand.counts(2, T_k=len(x_train))
     # exercise: about 5 lines
     scores = -((x_train[:, None] - x_train[None, :]) ** 2) / (2 * bandwidth**2)  # (T_k, T_k)
     itself = torch.eye(len(x_train), dtype=torch.bool, device=x_train.device)
@@ -168,6 +176,7 @@ class LearnedBandwidth(nn.Module):
 
     The parameter `log_bandwidth` is a scalar, the logarithm of the bandwidth. It may take any
     value, and its exponential is positive whatever the optimiser does.
+    Refuses a bandwidth that is not above 0.
 
     >>> model = LearnedBandwidth(bandwidth=1.0)
     >>> model.log_bandwidth
@@ -177,6 +186,7 @@ class LearnedBandwidth(nn.Module):
 
     def __init__(self, bandwidth):
         super().__init__()
+        demand.positive(bandwidth=bandwidth)
         # exercise: about 1 line
         self.log_bandwidth = nn.Parameter(torch.tensor(math.log(bandwidth)))  # ()
 

@@ -5,6 +5,7 @@ from torch import nn
 from torch.nn import functional as F
 
 from attention.masked_attention import causal_mask, masked_attention
+from attention.provided import demand
 from attention.provided.data import EOS, PAD
 from attention.provided.keywords import SEP
 from attention.tokens_and_positions import embed, sinusoidal_positions
@@ -18,7 +19,7 @@ def join_text_and_summary(texts, summaries):
     returns           a pair of (B, T) tensors: tokens, int64, filled up with PAD at the end; and
                       counted, bool, True at the tokens of the summary and at their EOS
 
-    T is the length of the longest sequence of the batch.
+    T is the length of the longest sequence of the batch. Refuses a batch of no text.
     Source: Liu et al. (2018), section 4.2.3.
 
     >>> tokens, counted = join_text_and_summary([[7, 8, 9], [7]], [[8], [9]])
@@ -29,6 +30,7 @@ def join_text_and_summary(texts, summaries):
     tensor([[0, 0, 0, 0, 1, 1],
             [0, 0, 1, 1, 0, 0]], dtype=torch.int32)
     """
+    demand.counts(B=len(texts))
     # exercise: about 7 lines
     rows = [[*text, SEP, *summary, EOS] for text, summary in zip(texts, summaries, strict=True)]
     tokens = torch.full((len(rows), max(map(len, rows))), PAD)  # (B, T)
@@ -49,6 +51,7 @@ def language_model_loss(logits, tokens, counted=None):
 
     The first token is not predicted by anything, and PAD never counts. What does not count may have
     an infinite loss. If no token counts, the loss is 0.
+    Refuses a `counted` that is not bool.
 
     >>> logits = torch.zeros(1, 4, 8)
     >>> logits[0, 1, 5] = 100.0  # after the second token it is sure of a 5
@@ -56,6 +59,7 @@ def language_model_loss(logits, tokens, counted=None):
     >>> language_model_loss(logits, tokens)  # log 8 for the 6, 0 for the 5
     tensor(1.0397)
     """
+    demand.masks(counted=counted)
     # exercise: about 6 lines
     target = tokens[:, 1:]  # (B, T - 1)
     counts = target != PAD  # (B, T - 1)
@@ -76,6 +80,7 @@ class DecoderOnly(nn.Module):
 
     The parts are `embedding`, an nn.Embedding; `stack`, a pre-norm `Encoder` of lesson 10, which
     with a causal mask does all that a decoder needs; and `generator`, a linear layer without bias.
+    Refuses a size below 1.
     Source: Liu et al. (2018), section 4.2.3.
 
     >>> DecoderOnly(11, d_model=6, n_heads=2, d_ff=8, n_layers=1)(torch.zeros(2, 5).long()).shape
@@ -84,6 +89,7 @@ class DecoderOnly(nn.Module):
 
     def __init__(self, vocab_size, d_model, n_heads, d_ff, n_layers, dropout=0.1):
         super().__init__()
+        demand.counts(vocab_size=vocab_size, d_model=d_model)
         self.embedding = nn.Embedding(vocab_size, d_model)
         self.stack = Encoder(n_layers, d_model, n_heads, d_ff, dropout)
         self.generator = nn.Linear(d_model, vocab_size, bias=False)
@@ -115,7 +121,10 @@ def generate(model, tokens, choose, max_length):
     choose      a function that picks a token for each row of scores: (B, vocab_size) -> (B,)
     max_length  the largest number of new tokens
     returns     (B, at most max_length)  the new tokens, filled up with PAD after EOS
+
+    Raises ValueError for a max_length below 0.
     """
+    demand.counts(0, max_length=max_length)
     first, ended = tokens.shape[1], torch.zeros_like(tokens[:, 0], dtype=torch.bool)  # (B,)
     while tokens.shape[1] < first + max_length and not ended.all():
         chosen = choose(model(tokens)[:, -1]).masked_fill(ended, PAD)  # (B,)
@@ -133,12 +142,14 @@ def local_block_attention(q, k, v, block):
     returns  (..., T, d_v)
 
     The scores take about T · block numbers, never T · T: half a million positions are no trouble.
+    Refuses a block below 1.
     Source: Liu et al. (2018), section 4.2.4.
 
     >>> x = torch.tensor([[1.0], [3.0], [5.0], [7.0], [9.0]])
     >>> local_block_attention(torch.zeros(5, 1), torch.zeros(5, 1), x, block=2).flatten()
     tensor([1., 2., 5., 6., 9.])
     """
+    demand.counts(block=block)
     # exercise: about 5 lines
     T = q.shape[-2]
     q, k, v = (F.pad(x, (0, 0, 0, -T % block)) for x in (q, k, v))  # (..., n_blocks · block, d)
@@ -155,12 +166,14 @@ def compress(x, weight):
     returns  (..., T // stride, d_out)  what is left at the end, fewer than stride, is dropped;
                                         where T is less than stride, nothing remains
 
+    Refuses a weight without a stride.
     Source: Liu et al. (2018), section 4.2.4, with kernel and stride 3.
 
     >>> x = torch.tensor([[1.0], [2.0], [3.0], [4.0], [5.0]])
     >>> compress(x, torch.tensor([[[1.0]], [[10.0]]])).flatten()
     tensor([21., 43.])
     """
+    demand.counts(stride=len(weight))
     # exercise: about 3 lines
     stride, n = len(weight), x.shape[-2] // len(weight)
     stretches = x[..., : n * stride, :].unflatten(-2, (n, stride))  # (..., n, stride, d_in)
@@ -176,12 +189,14 @@ def memory_compressed_attention(q, k, v, stride):
     returns  (..., T, d_v)  zeros where there is nothing to see yet
 
     A position sees a key if none of the positions that it stands for comes later.
+    Refuses a stride below 1.
     Source: Liu et al. (2018), section 4.2.4.
 
     >>> v = torch.tensor([[1.0], [3.0]])
     >>> memory_compressed_attention(torch.zeros(5, 1), torch.zeros(2, 1), v, stride=2).flatten()
     tensor([0., 1., 1., 2., 2.])
     """
+    demand.counts(stride=stride)
     # exercise: about 4 lines
     position = torch.arange(q.shape[-2], device=q.device)
     last = torch.arange(k.shape[-2], device=q.device) * stride + stride - 1
@@ -196,11 +211,13 @@ def top_k_gate(scores, k):
     returns  (N, E)  for the chosen ones the softmax of their scores, 0 for all others; on a tie it
                      does not matter who is chosen
 
+    Refuses any other k.
     Source: Shazeer et al. (2017), equations 3 and 5, without their noise.
 
     >>> top_k_gate(torch.tensor([[0.0, 2.0, 2.0, 1.0]]), k=2)
     tensor([[0.0000, 0.5000, 0.5000, 0.0000]])
     """
+    demand.counts(1, scores.shape[1], k=k)
     # exercise: about 3 lines
     best, chosen = scores.topk(k, dim=-1)  # (N, k) each
     weights = torch.softmax(best, dim=-1)  # (N, k)
@@ -216,12 +233,14 @@ def load_balance_loss(scores, gates):
 
     An expert's share is the part of all choices that fell on it. Its probability for a token comes
     from the softmax of all scores of that token.
+    Refuses a batch of no token.
     Source: Fedus, Zoph and Shazeer (2022), equations 4 to 6, for any number of choices a token.
 
     >>> gates = torch.tensor([[1.0, 0.0], [1.0, 0.0]])
     >>> load_balance_loss(torch.zeros(2, 2), gates)  # shares 1 and 0, probabilities 1/2
     tensor(1.)
     """
+    demand.counts(N=len(scores))
     # exercise: about 4 lines
     chosen = (gates > 0).to(scores.dtype)  # (N, E)
     share = chosen.sum(dim=0) / chosen.sum()  # (E,)
@@ -239,10 +258,13 @@ class MixtureOfExperts(nn.Module):
 
     After a call, `balance` is the load_balance_loss of its tokens, and `shares`, (E,), the parts of
     all choices that fell on each expert.
+    Raises ValueError for less than one expert, or for a k that is not from 1 to n_experts.
     """
 
     def __init__(self, d_model, d_ff, n_experts, k):
         super().__init__()
+        demand.counts(n_experts=n_experts)
+        demand.counts(1, n_experts, k=k)
         self.k, self.balance, self.shares = k, 0.0, None
         self.router = nn.Linear(d_model, n_experts, bias=False)
         self.experts = nn.ModuleList(

@@ -5,6 +5,8 @@ import math
 import torch
 from torch.nn import functional as F
 
+from attention.provided import demand
+
 
 def padding_mask(lengths, T):
     """Hide the padding after each sequence of a batch.
@@ -14,11 +16,14 @@ def padding_mask(lengths, T):
     returns  (B, 1, T)   bool, True where the key is a real token; the axis of length 1 stands for
                          the queries, which all see the same keys
 
+    Refuses a T below 0.
+
     >>> padding_mask(torch.tensor([1, 3]), T=3).int()
     tensor([[[1, 0, 0]],
     <BLANKLINE>
             [[1, 1, 1]]], dtype=torch.int32)
     """
+    demand.counts(0, T=T)
     # exercise: about 2 lines
     real = torch.arange(T, device=lengths.device) < lengths[:, None]  # (B, T)
     return real[:, None, :]  # (B, 1, T)
@@ -30,11 +35,14 @@ def causal_mask(T, device=None):
     device   where the mask is made
     returns  (T, T)  bool, queries down, keys across
 
+    Refuses a T below 0.
+
     >>> causal_mask(3).int()
     tensor([[1, 0, 0],
             [1, 1, 0],
             [1, 1, 1]], dtype=torch.int32)
     """
+    demand.counts(0, T=T)
     # exercise: about 1 line
     return torch.ones(T, T, dtype=torch.bool, device=device).tril()  # (T, T)
 
@@ -45,12 +53,15 @@ def local_mask(T, window, device=None):
     device   where the mask is made
     returns  (T, T)  bool
 
+    Refuses a T or a window below 0.
+
     >>> local_mask(4, window=1).int()
     tensor([[1, 1, 0, 0],
             [1, 1, 1, 0],
             [0, 1, 1, 1],
             [0, 0, 1, 1]], dtype=torch.int32)
     """
+    demand.counts(0, T=T, window=window)
     # exercise: about 2 lines
     position = torch.arange(T, device=device)
     return (position[:, None] - position[None, :]).abs() <= window  # (T, T)
@@ -64,6 +75,7 @@ def longformer_mask(T, window, global_positions, device=None):
     device            where the mask is made
     returns           (T, T)  bool
 
+    Refuses a T or a window below 0.
     Source: Beltagy et al. (2020), figure 2d.
 
     >>> longformer_mask(4, window=0, global_positions=[1]).int()
@@ -72,6 +84,7 @@ def longformer_mask(T, window, global_positions, device=None):
             [0, 1, 1, 0],
             [0, 1, 0, 1]], dtype=torch.int32)
     """
+    demand.counts(0, T=T, window=window)
     mask = torch.ones(T, T, dtype=torch.bool, device=device).triu(-window).tril(window)  # (T, T)
     # exercise: about 3 lines
     mask[global_positions, :] = True
@@ -91,8 +104,11 @@ def bigbird_mask(n_blocks, block_size, n_random, seed):
     see all blocks and are seen by all. Each block also sees those `n_random` blocks, out of the
     ones that it does not see yet, that have the largest numbers in its row of the lottery.
 
+    Refuses blocks, or sizes of them, below 1, and more random blocks than there are blocks.
     Source: Zaheer et al. (2020), figure 1.
     """
+    demand.counts(n_blocks=n_blocks, block_size=block_size)
+    demand.counts(0, n_blocks, n_random=n_random)
     generator = torch.Generator().manual_seed(seed)
     lottery = torch.rand(n_blocks, n_blocks, generator=generator)  # row: block that looks
     # exercise: about 8 lines
@@ -112,10 +128,13 @@ def combine_masks(*masks):
     masks    bool tensors whose shapes broadcast to each other, or None for "no restriction"
     returns  bool, or None if there is no mask among them
 
+    Refuses a mask that is not bool.
+
     >>> combine_masks(causal_mask(2), None, padding_mask(torch.tensor([1]), T=2)).int()
     tensor([[[1, 0],
              [1, 0]]], dtype=torch.int32)
     """
+    demand.masks(*masks)
     # exercise: about 5 lines
     combined = None
     for mask in masks:
@@ -134,12 +153,14 @@ def masked_attention(q, k, v, mask=None, return_weights=False):
     returns  context (..., T_q, d_v); with return_weights=True the pair context, weights
 
     A query that may attend to nothing gets weights of 0, a context of 0, and gradients of 0.
+    Refuses a mask that is not bool.
 
     >>> q, nothing = torch.zeros(2, 4), torch.tensor([[True, True], [False, False]])
     >>> masked_attention(q, q, torch.tensor([[10.0], [30.0]]), nothing)
     tensor([[20.],
             [ 0.]])
     """
+    demand.masks(mask=mask)
     # Scaling q is the same as scaling the scores, and there are fewer numbers to touch.
     scores = (q / math.sqrt(q.shape[-1])) @ k.transpose(-2, -1)  # (..., T_q, T_k)
     # exercise: about 7 lines
@@ -183,9 +204,12 @@ def leaks(name, x, t):
     t        a position
     returns  True if another future, all positions after t, changes an output at or before t
 
+    Refuses a t that is no position of x.
+
     >>> leaks("A", torch.eye(4), t=1), leaks("B", torch.eye(4), t=1)
     (False, True)
     """
+    demand.counts(0, len(x) - 1, t=t)
     # exercise: about 4 lines
     other = x.clone()
     other[t + 1 :] += 1 + torch.arange(x.shape[1])  # not the same for all features
@@ -202,7 +226,9 @@ def sliding_window_attention(q, k, v, window):
     returns  (..., T, d_v)
 
     The scores take T · (2 window + 1) numbers: column c of row i is for position i + c - window.
+    Refuses a window below 0.
     """
+    demand.counts(0, window=window)
     T, width = q.shape[-2], 2 * window + 1
     # exercise: about 8 lines
     k, v = F.pad(k, (0, 0, window, window)), F.pad(v, (0, 0, window, window))  # (..., T + 2w, d)

@@ -7,6 +7,7 @@ from torch import nn
 from torch.nn import functional as F
 
 from attention.masked_attention import masked_attention
+from attention.provided import demand
 
 
 def split_heads(x, n_heads):
@@ -16,6 +17,7 @@ def split_heads(x, n_heads):
     returns  (B, H, T, d_head)  head h holds features h · d_head … (h + 1) · d_head - 1
 
     Raises ValueError if n_heads does not divide d_model.
+    Refuses less than one head.
 
     >>> split_heads(torch.tensor([[[1, 2, 3, 4], [5, 6, 7, 8]]]), n_heads=2)
     tensor([[[[1, 2],
@@ -24,6 +26,7 @@ def split_heads(x, n_heads):
              [[3, 4],
               [7, 8]]]])
     """
+    demand.counts(n_heads=n_heads)
     B, T, d_model = x.shape
     if d_model % n_heads:
         raise ValueError(f"n_heads={n_heads} does not divide d_model={d_model}")
@@ -56,7 +59,10 @@ def attend(q, k, v, mask=None, dropout=0.0, fused=False):
     fused    use PyTorch's kernel, often faster; it does not return the weights: they are None
 
     Raises ValueError if there are more or fewer keys than values.
+    Raises ValueError, too, for a mask that is not bool, or for a dropout that is not from 0 to 1.
     """
+    demand.masks(mask=mask)
+    demand.within(0, 1, dropout=dropout)
     if k.shape[-2] != v.shape[-2]:  # PyTorch's kernel would read what lies behind the shorter one
         raise ValueError(f"each key needs a value: {k.shape[-2]} keys, {v.shape[-2]} values")
     if fused:
@@ -77,6 +83,7 @@ class MultiHeadAttention(nn.Module):
 
     The projections W_q, W_k, W_v and W_o are linear layers with bias, (d_model, d_model) each.
     Raises ValueError if n_heads does not divide d_model.
+    Refuses a size below 1, a dropout that is not from 0 to 1, and a mask that is not bool.
 
     Source: Vaswani et al. (2017), section 3.2.2.
 
@@ -88,6 +95,8 @@ class MultiHeadAttention(nn.Module):
 
     def __init__(self, d_model, n_heads, dropout=0.0, fused=False):
         super().__init__()
+        demand.counts(d_model=d_model, n_heads=n_heads)
+        demand.within(0, 1, dropout=dropout)
         if d_model % n_heads:
             raise ValueError(f"n_heads={n_heads} does not divide d_model={d_model}")
         self.n_heads, self.d_head = n_heads, d_model // n_heads
@@ -132,9 +141,12 @@ def attention_parameters(d_model, n_heads, d_head, bias=True):
     bias     whether the four projections have one
     returns  an int
 
+    Refuses sizes below 1.
+
     >>> attention_parameters(d_model=512, n_heads=8, d_head=64)
     1050624
     """
+    demand.counts(d_model=d_model, n_heads=n_heads, d_head=d_head)
     # exercise: about 3 lines
     inner = n_heads * d_head
     weights, biases = 4 * d_model * inner, 3 * inner + d_model
@@ -164,11 +176,13 @@ def share_heads(x, n_heads):
     returns  (B, n_heads, T, d_head)  the first n_heads / H_kv heads are copies of head 0, and so on
 
     Raises ValueError if H_kv does not divide n_heads.
+    Refuses less than one head.
     Source: Ainslie et al. (2023); with H_kv = 1 it is the multi-query attention of Shazeer (2019).
 
     >>> share_heads(torch.tensor([10, 20]).view(1, 2, 1, 1), n_heads=4).flatten()
     tensor([10, 10, 20, 20])
     """
+    demand.counts(n_heads=n_heads)
     if n_heads % x.shape[1]:
         raise ValueError(f"H_kv={x.shape[1]} does not divide n_heads={n_heads}")
     # exercise: about 1 line
@@ -186,8 +200,10 @@ def collaborative_heads(q, k, v, mixing, d_head):
     returns  (B, H, T_q, d_v)
 
     The score of head h is the sum over the shared features d of q[d] · mixing[h, d] · k[d].
+    Refuses a d_head below 1.
     Source: Cordonnier et al. (2020), section 3.
     """
+    demand.counts(d_head=d_head)
     # exercise: about 3 lines
     scores = torch.einsum("bqd,hd,bkd->bhqk", q, mixing, k) / math.sqrt(d_head)
     weights = torch.softmax(scores, dim=-1)  # (B, H, T_q, T_k)

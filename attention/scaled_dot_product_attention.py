@@ -6,6 +6,8 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
+from attention.provided import demand
+
 
 def dot_product_statistics(q, k):
     """Measure mean and variance of the dot products of pairs of vectors.
@@ -52,12 +54,14 @@ def scaled_dot_product_attention(q, k, v, mask=None, return_weights=False):
     returns  context (..., T_q, d_v); with return_weights=True the pair context, weights, where
              the weights are (..., T_q, T_k)
 
+    Refuses a mask that is not bool.
     Source: Vaswani et al. (2017), equation 1: softmax(q kᵀ / √d_k) v.
 
     >>> q, k = torch.tensor([[0.0, 0.0]]), torch.tensor([[1.0, 2.0], [3.0, 4.0]])
     >>> scaled_dot_product_attention(q, k, v=torch.tensor([[10.0], [30.0]]))
     tensor([[20.]])
     """
+    demand.masks(mask=mask)
     # exercise: about 6 lines
     scores = q @ k.transpose(-2, -1) / math.sqrt(q.shape[-1])  # (..., T_q, T_k)
     if mask is not None:
@@ -87,7 +91,10 @@ class SelfAttentionHead(nn.Module):
         """Let every position of x look at every position: (B, T, d_model) -> (B, T, d_head).
 
         mask  None, or bool that broadcasts to (B, T, T); True = may attend
+
+        Refuses a mask that is not bool.
         """
+        demand.masks(mask=mask)
         # exercise: about 2 lines
         q, k, v = self.W_q(x), self.W_k(x), self.W_v(x)  # (B, T, d_head) each
         return F.scaled_dot_product_attention(q, k, v, attn_mask=mask)  # (B, T, d_head)
@@ -117,7 +124,10 @@ class CrossAttentionHead(nn.Module):
         memory   (B, T_k, d_memory)
         mask     None, or bool that broadcasts to (B, T_q, T_k); True = may attend
         returns  (B, T_q, d_head)
+
+        Refuses a mask that is not bool.
         """
+        demand.masks(mask=mask)
         # exercise: about 2 lines
         q, k, v = self.W_q(x), self.W_k(memory), self.W_v(memory)
         return F.scaled_dot_product_attention(q, k, v, attn_mask=mask)  # (B, T_q, d_head)
@@ -130,15 +140,19 @@ def attention_multiplications(T_q, T_k, d_k, d_v):
     d_k, d_v  length of a query or key, length of a value
     returns   an int; the scale, the softmax and the projections are left out
 
+    Refuses numbers below 0.
+
     >>> attention_multiplications(T_q=2, T_k=3, d_k=10, d_v=100)
     660
     """
+    demand.counts(0, T_q=T_q, T_k=T_k, d_k=d_k, d_v=d_v)
     # exercise: about 1 line
     return T_q * T_k * d_k + T_q * T_k * d_v
 
 
 def rnn_multiplications(T, d):
     """Count the multiplications of a plain RNN: two (d, d) matrices at each of T steps."""
+    demand.counts(0, T=T, d=d)
     return T * 2 * d * d
 
 

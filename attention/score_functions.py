@@ -8,6 +8,7 @@ import torch
 
 from attention.bahdanau_attention import additive_scores
 from attention.getting_started import softmax
+from attention.provided import demand
 
 KINDS = ("dot", "scaled_dot", "bilinear", "reduced_rank", "additive")
 
@@ -71,10 +72,12 @@ def score_costs(kind, T_q, T_k, d, r):
 
     Each query and each key is projected once; "bilinear" projects the queries. A division counts
     like a multiplication, an addition or a tanh does not.
+    Refuses numbers below 0.
 
     >>> score_costs("dot", 5, 7, 4, 0)
     (0, 140)
     """
+    demand.counts(0, T_q=T_q, T_k=T_k, d=d, r=r)
     # exercise: about 9 lines
     pairs = T_q * T_k
     if kind == "dot":
@@ -97,7 +100,9 @@ def gaussian_scores(q, k, bandwidth):
     returns    (B, T_q, T_k)  -‖q_i - k_j‖² / (2 h²), made of q·k, ‖q‖² and ‖k‖²
 
     No tensor of shape (B, T_q, T_k, d) is made on the way.
+    Refuses a bandwidth that is not above 0.
     """
+    demand.positive(bandwidth=bandwidth)
     # exercise: about 3 lines
     q_squared = q.square().sum(dim=2).unsqueeze(2)  # (B, T_q, 1): the same for all keys
     k_squared = k.square().sum(dim=2).unsqueeze(1)  # (B, 1, T_k): the same for all queries
@@ -112,12 +117,15 @@ def local_window(centres, T_k, D):
     D        how far the window reaches to either side
     returns  (T_q, T_k)  bool, True = may attend: |position - centre| <= D
 
+    Refuses less than one key, and a D below 0.
     Source: Luong et al. (2015), section 3.2: up to 2D + 1 keys per query.
 
     >>> local_window(torch.tensor([0.0, 2.0]), 4, D=1)
     tensor([[ True,  True, False, False],
             [False,  True,  True,  True]])
     """
+    demand.counts(T_k=T_k)
+    demand.within(0, D=D)
     # exercise: about 2 lines
     positions = torch.arange(T_k, device=centres.device)  # (T_k,)
     return (positions - centres.unsqueeze(1)).abs() <= D  # (T_q, T_k)
@@ -133,8 +141,10 @@ def predictive_local_weights(scores, centres, D):
                          exp(-(position - p)² / (2σ²)); 0 outside the window
 
     The rows do not sum to 1: the Gaussian comes after the softmax.
+    Refuses a D that is not above 0.
     Source: Luong et al. (2015), equation 10.
     """
+    demand.positive(D=D)
     # exercise: about 5 lines
     positions = torch.arange(scores.shape[1], device=scores.device)  # (T_k,)
     distances = positions - centres.unsqueeze(1)  # (T_q, T_k)
@@ -173,8 +183,11 @@ def reinforce_gradient(scores, chosen, rewards, baseline):
     returns   (T_k,)  the mean over trials of (reward - baseline) · gradient of log weight[chosen]
 
     The gradient of log softmax(scores)[c] is: one-hot of c, minus the softmax.
+    Refuses less than one trial, and a baseline that is no number.
     Source: Williams (1992); for attention Xu et al. (2015), equations 11 and 12.
     """
+    demand.counts(N=len(chosen))
+    demand.within(-torch.inf, torch.inf, baseline=baseline)
     # exercise: about 4 lines
     weights = softmax(scores, dim=0)  # (T_k,)
     one_hot = torch.eye(len(scores), dtype=scores.dtype, device=scores.device)[chosen]  # (N, T_k)

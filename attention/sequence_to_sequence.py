@@ -6,6 +6,7 @@ Token ids are those of `attention.provided.data`: PAD fills up, BOS begins, EOS 
 import torch
 from torch import nn
 
+from attention.provided import demand
 from attention.provided.data import BOS, EOS, PAD
 
 
@@ -151,7 +152,9 @@ def greedy_decode(state, context, weights, max_length):
                 of steps until all rows have ended, at most `max_length`
 
     The first token read is BOS. Afterwards each step reads what the step before has written.
+    Refuses a max_length below 1, and a batch of no sentence.
     """
+    demand.counts(B=len(state), max_length=max_length)
     tokens = torch.full((state.shape[0],), BOS, device=state.device)  # (B,)
     ended = torch.zeros_like(tokens, dtype=torch.bool)  # (B,)
     written = []
@@ -168,10 +171,15 @@ class Seq2Seq(nn.Module):
     """A translator with a bottleneck: all that the decoder knows of the source is one vector.
 
     forward(source, lengths, target)  (B, T_k), (B,), (B, T_q) -> logits (B, T_q, vocab_size)
+
+    Raises ValueError for a size below 1.
     """
 
     def __init__(self, source_size, target_size, d_embedding=32, d_state=64, reverse=False):
         super().__init__()
+        demand.counts(source_size=source_size, target_size=target_size)
+        demand.counts(d_embedding=d_embedding, d_state=d_state)
+        d_embedding, d_state = int(d_embedding), int(d_state)  # nn.GRU knows no int of numpy's
         self.reverse = reverse
         self.source_embedding = nn.Embedding(source_size, d_embedding)
         self.encoder = nn.GRU(d_embedding, d_state, batch_first=True)

@@ -15,6 +15,8 @@ from itertools import pairwise
 import torch
 from torch import nn
 
+from attention.provided import demand
+
 # Letters, digits, or other signs, each with one space before if there is one; then spaces.
 WORD = re.compile(r" ?[^\W\d]+| ?\d+| ?[^\w\s]+|\s+(?!\S)|\s+")
 
@@ -160,10 +162,12 @@ def train_bpe(words, counts, n_merges):
     Each step merges the pair that is most frequent at that time; on a tie, the smallest pair.
     The direct way counts all pairs anew for every merge. Here only the words that hold the merged
     pair are counted anew. Source: Sennrich, Haddow and Birch (2016), algorithm 1.
+    Refuses a number of merges below 0.
 
     >>> train_bpe([[3, 4, 5], [4, 5]], counts=[1, 1], n_merges=9)
     [(4, 5), (3, 256)]
     """
+    demand.counts(0, n_merges=n_merges)
     index, merges = PairIndex(words, counts), []
     # exercise: about 9 lines
     while len(merges) < n_merges and (pair := index.most_frequent()):
@@ -246,12 +250,15 @@ def sinusoidal_positions(positions, d_model):
     returns    (T, d_model)  column 2i: sin(position / 10000^(2i / d_model)); column 2i + 1: cos of
                              the same; of the positions' dtype
 
-    Raises ValueError if d_model is odd. Source: Vaswani et al. (2017), section 3.5.
+    Raises ValueError if d_model is odd.
+    Refuses a d_model below 2.
+    Source: Vaswani et al. (2017), section 3.5.
 
     >>> sinusoidal_positions(torch.tensor([0.0, 1.0]), d_model=4)
     tensor([[0.0000, 1.0000, 0.0000, 1.0000],
             [0.8415, 0.5403, 0.0100, 0.9999]])
     """
+    demand.counts(2, d_model=d_model)
     if d_model % 2:
         raise ValueError(f"d_model={d_model} is odd: a sine without its cosine")
     # exercise: about 4 lines

@@ -9,6 +9,7 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
+from attention.provided import demand
 from attention.provided.data import PAD
 from attention.transformer import Transformer
 
@@ -23,13 +24,14 @@ def noam_learning_rate(step, d_model, warmup_steps, factor=1.0):
     returns       a float
 
     Raises ValueError for a step or a warm-up below 1: PyTorch's LambdaLR, for one, counts from 0.
+    Refuses a d_model below 1 and a factor below 0.
     Source: Vaswani et al. (2017), equation 3.
 
     >>> [noam_learning_rate(step, d_model=100, warmup_steps=4) for step in (1, 4, 16)]
     [0.0125, 0.05, 0.025]
     """
-    if step < 1 or warmup_steps < 1:
-        raise ValueError(f"steps count from 1: step={step}, warmup_steps={warmup_steps}")
+    demand.counts(step=step, d_model=d_model, warmup_steps=warmup_steps)
+    demand.within(0, factor=factor)
     # exercise: about 2 lines
     rise, fall = step * warmup_steps**-1.5, step**-0.5
     return factor * d_model**-0.5 * min(rise, fall)
@@ -45,12 +47,14 @@ def label_smoothed_loss(logits, target, smoothing=0.1):
 
     A score of -inf rules a token out. The loss is infinite only where that token is asked for: not
     where PAD stands nor, with smoothing=0, where another token is right.
+    Refuses a smoothing that is not from 0 to 1.
     Source: Szegedy et al. (2016), section 7.
 
     >>> logits, target = torch.zeros(1, 2, 4), torch.tensor([[3, 0]])
     >>> label_smoothed_loss(logits, target)  # log 4
     tensor(1.3863)
     """
+    demand.within(0, 1, smoothing=smoothing)
     # exercise: about 6 lines
     log_p = torch.log_softmax(logits, dim=-1)  # (B, T, vocab_size)
     loss = -log_p.gather(-1, target.unsqueeze(-1)).squeeze(-1)  # (B, T)
@@ -71,10 +75,12 @@ def batch_by_tokens(lengths, max_tokens):
                 [] if there are none
 
     Raises ValueError for a sentence that is longer than max_tokens.
+    Refuses a max_tokens below 1.
 
     >>> batch_by_tokens([3, 9, 2, 4], max_tokens=9)
     [[2, 0], [3], [1]]
     """
+    demand.counts(max_tokens=max_tokens)
     # exercise: about 8 lines
     batches = [[]]
     for index in sorted(range(len(lengths)), key=lambda index: lengths[index]):
@@ -98,10 +104,12 @@ def epoch_order(n_batches, seed, epoch):
 
     It depends on nothing but its arguments, so training can resume in the middle of an epoch.
     Python's global generator is left as it is.
+    Refuses numbers below 0.
 
     >>> epoch_order(5, seed=0, epoch=2) == epoch_order(5, seed=0, epoch=2)
     True
     """
+    demand.counts(0, n_batches=n_batches, seed=seed, epoch=epoch)
     # exercise: about 3 lines
     order = list(range(n_batches))
     random.Random(f"{seed} {epoch}").shuffle(order)
@@ -114,13 +122,19 @@ def clip_gradients(gradients, max_norm, loss_scale=1.0):
     gradients   list of tensors of any shapes: those of a loss that was multiplied by loss_scale
     max_norm    the largest norm that all of them, seen as one long vector, may have
     loss_scale  see above; float16 needs it, lest small gradients become 0
-    returns     list of new tensors, shaped like the gradients
+    returns     list of new tensors, shaped like the gradients; of float16, in float32: there small
+                gradients, divided by the scale again, do not become 0
 
+    Refuses an empty list, and a norm or a scale that is not above 0.
     Source: Pascanu, Mikolov and Bengio (2013), algorithm 1.
 
     >>> clip_gradients([torch.tensor([3.0]), torch.tensor([4.0])], max_norm=1.0)
     [tensor([0.6000]), tensor([0.8000])]
     """
+    demand.positive(max_norm=max_norm, loss_scale=loss_scale)
+    demand.counts(gradients=len(gradients))
+    # What the scale has saved, float16 would lose again.
+    gradients = [one.to(torch.promote_types(one.dtype, torch.float32)) for one in gradients]
     # exercise: about 4 lines
     gradients = [gradient / loss_scale for gradient in gradients]
     norm = torch.stack([gradient.norm() for gradient in gradients]).norm()
@@ -141,14 +155,16 @@ def adamw_step(
     returns              (parameter, m, v), new tensors: all of it must be stored to resume
 
     Raises ValueError for a step below 1: there the means have nothing to be corrected by.
+    Refuses a rate, eps or weight decay below 0, and betas that are not from 0 on and below 1.
     Source: Kingma and Ba (2015), algorithm 1; Loshchilov and Hutter (2019), algorithm 2.
 
     >>> zero = torch.zeros(1)
     >>> adamw_step(torch.tensor([1.0]), torch.tensor([5.0]), zero, zero, 1, learning_rate=0.1)[0]
     tensor([0.9000])
     """
-    if step < 1:
-        raise ValueError(f"steps count from 1: step={step}")
+    demand.counts(step=step)
+    demand.within(0, learning_rate=learning_rate, eps=eps, weight_decay=weight_decay)
+    demand.share(beta_1=betas[0], beta_2=betas[1])
     # exercise: about 6 lines
     parameter = parameter * (1 - learning_rate * weight_decay)
     m = betas[0] * m + (1 - betas[0]) * gradient
@@ -164,10 +180,13 @@ class ModelAndLoss(nn.Module):
     model      a Transformer, or a dict of the arguments to build one
     smoothing  share of the probability that the targets spread over the vocabulary
     dtype      None, or the type of the matrix products, such as torch.bfloat16
+
+    Raises ValueError for a smoothing that is not from 0 to 1.
     """
 
     def __init__(self, model, smoothing, dtype):
         super().__init__()
+        demand.within(0, 1, smoothing=smoothing)
         self.model = model if isinstance(model, nn.Module) else Transformer(**model)
         self.smoothing, self.dtype = smoothing, dtype
 
@@ -194,10 +213,13 @@ class TrainStep(ModelAndLoss):
     max_norm   the gradients, as one long vector, are shortened to this norm
 
     bfloat16 has the range of float32 and needs no loss scale. float16 would.
+    Refuses a max_norm that is not above 0; an infinite one shortens nothing.
     """
 
     def __init__(self, model, optimizer=None, smoothing=0.1, max_norm=1.0, dtype=None):
         super().__init__(model, smoothing, dtype)
+        if max_norm != torch.inf:  # which shortens nothing
+            demand.positive(max_norm=max_norm)
         if not isinstance(optimizer, torch.optim.Optimizer):
             optimizer = torch.optim.SGD(self.model.parameters(), **(optimizer or {"lr": 0.1}))
         self.optimizer = optimizer
@@ -268,10 +290,12 @@ def average_checkpoints(checkpoints):
                  not hold floating-point numbers, such as counters, are those of the last
 
     The sum is taken in float64. Source: Vaswani et al. (2017), section 6.1.
+    Refuses an empty list.
 
     >>> average_checkpoints([{"w": torch.tensor([1.0])}, {"w": torch.tensor([4.0])}])
     {'w': tensor([2.5000])}
     """
+    demand.counts(checkpoints=len(checkpoints))
     # exercise: about 8 lines
     averaged = {}
     for name, last in checkpoints[-1].items():

@@ -2,6 +2,7 @@
 
 import torch
 
+from attention.provided import demand
 from attention.transformer_blocks import layer_parameters
 
 
@@ -15,10 +16,13 @@ def training_flops(T_k, T_q, d_model, d_ff, n_layers, vocab_size):
 
     Scores that a mask hides are computed, and count. Embeddings, norms, softmax and biases are left
     out: they hardly count.
+    Refuses sizes below 1, and numbers of tokens below 0.
 
     >>> training_flops(T_k=1, T_q=1, d_model=1, d_ff=1, n_layers=1, vocab_size=1)
     138
     """
+    demand.counts(0, T_k=T_k, T_q=T_q)
+    demand.counts(d_model=d_model, d_ff=d_ff, n_layers=n_layers, vocab_size=vocab_size)
     # exercise: about 5 lines
     projections = 4 * T_k + (4 + 2) * T_q + 2 * T_k  # W_k and W_v of the cross-attention read T_k
     attention = 2 * (T_k * T_k + T_q * T_q + T_q * T_k)  # scores, and weights times values
@@ -40,10 +44,13 @@ def training_memory(B, T, d_model, n_heads, d_ff, n_layers, fused=False):
     keep their own result, and a LayerNorm keeps what it is applied to and two numbers for each
     token. Scaling and adding keep nothing. The fused kernel keeps queries, keys, values, its result
     and one number for each query of each head. A tensor that is kept twice is there once.
+    Refuses sizes below 1, and a B or a T below 0.
 
     >>> training_memory(B=1, T=1, d_model=1, n_heads=1, d_ff=1, n_layers=1)
     {'weights': 64, 'gradients': 64, 'moments': 128, 'activations': 56}
     """
+    demand.counts(0, B=B, T=T)
+    demand.counts(d_model=d_model, n_heads=n_heads, d_ff=d_ff, n_layers=n_layers)
     # exercise: about 5 lines
     weights = 4 * n_layers * layer_parameters(d_model, d_ff)
     per_head = 1 if fused else T
@@ -67,12 +74,16 @@ def loss_scaling(gradients, scale, good_steps=0, patience=2000):
     A step that is skipped halves the scale, and good_steps begins at 0 again, as it does when the
     scale is doubled. Source: Micikevicius et al. (2018), section 3.2, with the changing scale of
     PyTorch's GradScaler.
+    Refuses a scale that is not above 0, good_steps below 0, and a patience below 1.
 
     >>> loss_scaling([torch.tensor([8.0], dtype=torch.float16)], scale=1024.0, good_steps=5)
     ([tensor([0.0078])], 1024.0, 6)
     >>> loss_scaling([torch.tensor([torch.inf], dtype=torch.float16)], scale=1024.0, good_steps=5)
     (None, 512.0, 0)
     """
+    demand.positive(scale=scale)
+    demand.counts(0, good_steps=good_steps)
+    demand.counts(patience=patience)
     # exercise: about 7 lines
     if not all(gradient.isfinite().all() for gradient in gradients):
         return None, scale / 2, 0
@@ -93,10 +104,12 @@ def data_parallel_gradients(gradients, tokens):
                with the whole batch would have
 
     A process whose share has no token has gradients of 0. If no share has one, all are 0.
+    Refuses numbers of tokens below 0.
 
     >>> data_parallel_gradients([[torch.tensor([1.0])], [torch.tensor([5.0])]], tokens=[3, 1])
     [tensor([2.])]
     """
+    demand.counts(0, tokens=min(tokens, default=0))
     # exercise: about 4 lines
     shares = [count / sum(tokens) if count else 0.0 for count in tokens]
     return [

@@ -7,6 +7,7 @@ from torch import nn
 
 from attention.masked_attention import causal_mask
 from attention.multi_head_attention import attention_parameters
+from attention.provided import demand
 from attention.provided.data import BOS, EOS, PAD
 from attention.sequence_to_sequence import shift_right
 from attention.tokens_and_positions import sinusoidal_positions
@@ -50,12 +51,14 @@ class Translator(nn.Module):
     The encoder is an EncoderLayer, the decoder a DecoderLayer, both post-norm. Whatever is called
     like these can take their places: `Transformer` puts stacks of layers there.
     Raises ValueError for another `tied`, or for tied="all" with two sizes of vocabulary.
+    Refuses a size below 1.
 
     Source: Vaswani et al. (2017), figure 1 and section 3.4.
     """
 
     def __init__(self, source_size, target_size, d_model, n_heads, d_ff, dropout=0.1, tied="none"):
         super().__init__()
+        demand.counts(source_size=source_size, target_size=target_size, d_model=d_model)
         if tied not in TIED:
             raise ValueError(f"tied={tied!r} is none of {', '.join(TIED)}")
         if tied == "all" and source_size != target_size:
@@ -126,10 +129,12 @@ class Encoder(nn.Module):
     pre_norm  whether the layers are; if so, one more LayerNorm stands at the end of the stack
 
     The other arguments are those of `EncoderLayer`. The attributes are `layers` and `norm`.
+    Refuses a size below 1.
     """
 
     def __init__(self, n_layers, d_model, n_heads, d_ff, dropout=0.1, pre_norm=True, fused=False):
         super().__init__()
+        demand.counts(n_layers=n_layers, d_model=d_model)
         sizes = (d_model, n_heads, d_ff, dropout, pre_norm, fused)
         # exercise: about 2 lines
         self.layers = nn.ModuleList(EncoderLayer(*sizes) for _ in range(n_layers))
@@ -147,10 +152,12 @@ class Decoder(nn.Module):
     """A stack of decoder layers; called like one of them.
 
     The arguments are those of `Encoder`, and the attributes are `layers` and `norm`, too.
+    Refuses a size below 1.
     """
 
     def __init__(self, n_layers, d_model, n_heads, d_ff, dropout=0.1, pre_norm=True, fused=False):
         super().__init__()
+        demand.counts(n_layers=n_layers, d_model=d_model)
         sizes = (d_model, n_heads, d_ff, dropout, pre_norm, fused)
         # exercise: about 2 lines
         self.layers = nn.ModuleList(DecoderLayer(*sizes) for _ in range(n_layers))
@@ -212,7 +219,11 @@ class Transformer(Translator):
 
     @torch.no_grad()
     def translate(self, source, max_length=100):
-        """Return the greedy translation of each row: ids (B, T), filled up with PAD after EOS."""
+        """Return the greedy translation of each row: ids (B, T), filled up with PAD after EOS.
+
+        Raises ValueError for a max_length below 1.
+        """
+        demand.counts(max_length=max_length)
         read = source.new_full((len(source), 1), BOS)  # (B, 1)
         source_mask, _ = masks_from_tokens(source, read)
         memory = self.encode(source, source_mask)
@@ -234,9 +245,13 @@ def transformer_parameters(
     tied                      "none": three tables, "target": two, "all": one
     returns                   an int
 
+    Refuses sizes below 1.
+
     >>> transformer_parameters(37000, 37000, 512, 2048, 6, pre_norm=False, tied="all")
     63082496
     """
+    demand.counts(source_size=source_size, target_size=target_size, d_model=d_model)
+    demand.counts(d_ff=d_ff, n_layers=n_layers)
     # exercise: about 7 lines
     attention = attention_parameters(d_model, 1, d_model)
     feed_forward = 2 * d_model * d_ff + d_ff + d_model

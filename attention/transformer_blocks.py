@@ -4,6 +4,7 @@ import torch
 from torch import nn
 
 from attention.masked_attention import causal_mask, combine_masks
+from attention.provided import demand
 from attention.provided.sublayers import Sublayers
 
 
@@ -16,6 +17,7 @@ class LayerNorm(nn.Module):
     A vector far from 0 keeps its digits: its mean is subtracted before anything is squared.
     The parameters `weight` and `bias`, (d_model,) each, begin as ones and zeros. nn.LayerNorm is
     the same in one kernel; the layers below use it.
+    Refuses an eps below 0.
     Source: Ba, Kiros and Hinton (2016), equations 3 and 4.
 
     >>> LayerNorm(d_model=4, eps=0.0)(torch.tensor([1.0, 1.0, 5.0, 5.0]))
@@ -24,6 +26,7 @@ class LayerNorm(nn.Module):
 
     def __init__(self, d_model, eps=1e-5):
         super().__init__()
+        demand.within(0, eps=eps)
         self.eps = eps
         # exercise: about 2 lines
         self.weight = nn.Parameter(torch.ones(d_model))
@@ -45,6 +48,7 @@ class FeedForward(nn.Module):
     d_ff     number of hidden units, usually 4 · d_model
     dropout  probability that a hidden unit is dropped in training
 
+    Refuses a dropout that is not from 0 to 1.
     Source: Vaswani et al. (2017), section 3.3, equation 2.
 
     >>> FeedForward(d_model=12, d_ff=48)(torch.zeros(2, 5, 12)).shape
@@ -53,6 +57,7 @@ class FeedForward(nn.Module):
 
     def __init__(self, d_model, d_ff, dropout=0.0):
         super().__init__()
+        demand.within(0, 1, dropout=dropout)
         self.dropout = nn.Dropout(dropout)
         # exercise: about 2 lines
         self.linear_1 = nn.Linear(d_model, d_ff)
@@ -73,6 +78,7 @@ class Residual(nn.Module):
     What is kept is multiplied by 1 / (1 - p), so that the expected update stays the same. Out of
     training the update is added as it is. nn.Dropout draws the same in one kernel; the layers
     below use it.
+    Refuses a dropout that is not from 0 on and below 1.
     Source: He et al. (2016), equation 1; Srivastava et al. (2014) for dropout.
 
     >>> x, update, noise = torch.zeros(3), torch.ones(3), torch.tensor([0.1, 0.3, 0.9])
@@ -82,6 +88,7 @@ class Residual(nn.Module):
 
     def __init__(self, dropout=0.1):
         super().__init__()
+        demand.share(dropout=dropout)
         self.p = dropout
 
     def forward(self, x, update, noise=None):
@@ -171,9 +178,12 @@ def layer_parameters(d_model, d_ff, cross=False):
     cross    whether there is an attention to a second sequence, with a norm of its own
     returns  an int; all linear layers and norms have biases
 
+    Refuses sizes below 1.
+
     >>> layer_parameters(d_model=512, d_ff=2048)
     3152384
     """
+    demand.counts(d_model=d_model, d_ff=d_ff)
     # exercise: about 5 lines
     attention = 4 * (d_model * d_model + d_model)
     feed_forward = d_model * d_ff + d_ff + d_ff * d_model + d_model

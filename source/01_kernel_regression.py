@@ -19,7 +19,7 @@ import math
 import torch
 from torch import nn
 
-from attention.provided import faint, live, plots
+from attention.provided import demand, faint, live, plots
 from attention.provided.predictions import compare
 from attention.getting_started import softmax, weighted_average
 from autograder import check

@@ -19,7 +19,7 @@ import math
 import torch
 from torch import nn
 
-from attention.provided import data, evidence, measure, plots, seeds, translators
+from attention.provided import data, demand, evidence, measure, plots, seeds, translators
 from attention.provided.data import BOS, EOS, PAD
 from attention.provided.predictions import compare
 from autograder import check

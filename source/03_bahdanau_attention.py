@@ -22,7 +22,7 @@ import torch
 from torch import nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
-from attention.provided import evidence, plots, points, seeds, translators
+from attention.provided import demand, evidence, plots, points, seeds, translators
 from attention.provided.additive import attend
 from attention.provided.data import BOS, EOS, PAD
 from attention.provided.predictions import compare

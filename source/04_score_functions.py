@@ -21,7 +21,7 @@ import math
 
 import torch
 
-from attention.provided import evidence, measure, plots, seeds, translators
+from attention.provided import demand, evidence, measure, plots, seeds, translators
 from attention.provided.predictions import compare
 from attention.bahdanau_attention import additive_scores
 from attention.getting_started import softmax

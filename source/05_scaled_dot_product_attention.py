@@ -24,7 +24,7 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from attention.provided import evidence, live, matching, measure, plots
+from attention.provided import demand, evidence, live, matching, measure, plots
 from attention.provided.descent import fewer
 from attention.provided.predictions import compare
 from autograder import check

@@ -21,7 +21,7 @@ import math
 import torch
 from torch.nn import functional as F
 
-from attention.provided import evidence, live, measure, plots
+from attention.provided import demand, evidence, live, measure, plots
 from attention.provided.descent import fewer
 from attention.provided.predictions import compare
 from attention.provided.spelling import least_loss, train_speller

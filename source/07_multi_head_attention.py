@@ -23,7 +23,7 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from attention.provided import evidence, measure, plots, two_pointers
+from attention.provided import demand, evidence, measure, plots, two_pointers
 from attention.provided.descent import fewer
 from attention.provided.predictions import compare
 from attention.masked_attention import causal_mask, masked_attention

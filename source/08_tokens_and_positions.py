@@ -27,7 +27,7 @@ import numpy
 import torch
 from torch import nn
 
-from attention.provided import evidence, plots, seeds
+from attention.provided import demand, evidence, plots, seeds
 from attention.provided.predictions import compare
 from autograder import check
 

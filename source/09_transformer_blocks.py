@@ -23,7 +23,7 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from attention.provided import evidence, plots, reversal, seeds
+from attention.provided import demand, evidence, plots, reversal, seeds
 from attention.masked_attention import causal_mask, combine_masks, padding_mask
 from attention.provided.predictions import compare
 from attention.provided.sublayers import Sublayers, watch_attention

@@ -22,7 +22,7 @@ import math
 import torch
 from torch import nn
 
-from attention.provided import evidence, live, plots, translators
+from attention.provided import demand, evidence, live, plots, translators
 from attention.provided.data import BOS, EOS, PAD
 from attention.masked_attention import causal_mask
 from attention.multi_head_attention import attention_parameters

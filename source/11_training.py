@@ -25,7 +25,7 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from attention.provided import docstrings, evidence, plots, seeds, translators
+from attention.provided import demand, docstrings, evidence, plots, seeds, translators
 from attention.provided.data import PAD
 from attention.provided.predictions import compare
 from attention.provided.progress import Bar

@@ -32,7 +32,7 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from attention.provided import evidence, plots, precision, seeds, trainings, translators
+from attention.provided import demand, evidence, plots, precision, seeds, trainings, translators
 from attention.provided.data import PAD
 from attention.provided.kept import kept_bytes
 from attention.provided.predictions import compare

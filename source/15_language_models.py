@@ -28,7 +28,7 @@ from torch.nn import functional as F
 
 from attention.decoding import sample_tokens
 from attention.masked_attention import causal_mask, masked_attention
-from attention.provided import docstrings, keywords, measure, plots
+from attention.provided import demand, docstrings, keywords, measure, plots
 from attention.provided.data import BOS, EOS, PAD, in_words, is_test
 from attention.provided.descent import fewer
 from attention.provided.files import ROOT

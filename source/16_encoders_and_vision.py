@@ -24,7 +24,7 @@ from torch import nn
 from torch.nn import functional as F
 
 from attention.masked_attention import masked_attention
-from attention.provided import digits, documents, plots
+from attention.provided import demand, digits, documents, plots
 from attention.provided.descent import fewer
 from attention.provided.files import ROOT
 from attention.provided.predictions import compare

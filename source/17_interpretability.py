@@ -28,7 +28,7 @@ from torch import nn
 from torch.nn import functional as F
 
 from attention.multi_head_attention import MultiHeadAttention
-from attention.provided import explanations as measured
+from attention.provided import demand, explanations as measured
 from attention.provided import plots, roles, translators
 from attention.provided.data import PAD
 from attention.provided.descent import fewer

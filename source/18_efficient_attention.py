@@ -26,7 +26,7 @@ import torch
 from torch.nn import functional as F
 
 from attention.masked_attention import masked_attention
-from attention.provided import plots, recall
+from attention.provided import demand, plots, recall
 from attention.provided.cost import device_at_hand, peak_mib, shortest
 from attention.provided.descent import fewer
 from attention.provided.files import ROOT

@@ -17,6 +17,7 @@ from typing import Any
 import torch
 from num2words import num2words
 
+from attention.provided import demand
 from attention.provided.files import ROOT, write_aside
 
 PAD, BOS, EOS = 0, 1, 2  # padding, begin and end of a sequence: the first ids of every vocabulary
@@ -30,9 +31,12 @@ Pair = Sequence[Any]  # number, source text, target text
 def in_words(number: int, language: str) -> str:
     """Write a number from 0 to 999 999 999 999 in words: lower case, no hyphens, no "and".
 
+    Raises ValueError for any other number.
+
     >>> in_words(231, "en"), in_words(231, "de"), in_words(99, "fr")
     ('two hundred thirty one', 'zweihunderteinunddreißig', 'quatre vingt dix neuf')
     """
+    demand.counts(0, 10**12 - 1, number=number)
     # num2words needs 0.3 ms a number. Groups of three digits repeat, so each is asked for once.
     groups = [number // 1000**power % 1000 * 1000**power for power in (3, 2, 1, 0)]
     parts = [_group_in_words(group, language) for group in groups if group]
@@ -105,7 +109,8 @@ class Corpus:
     source_unit: str
 
     def batch(self, pairs: Sequence[Pair]) -> Batch:
-        """Return the pairs as one padded Batch."""
+        """Return the pairs as one padded Batch; ValueError if there are none."""
+        demand.counts(pairs=len(pairs))
         sources = [
             self.source_vocabulary.encode(split(text, self.source_unit)) for _, text, _ in pairs
         ]
@@ -143,7 +148,11 @@ def split(text: str, unit: str) -> list[str]:
 
 
 def pad(sequences: Sequence[list[int]]) -> torch.Tensor:
-    """Fill lists of ids up with PAD to one tensor: (B, length of the longest)."""
+    """Fill lists of ids up with PAD to one tensor: (B, length of the longest).
+
+    Raises ValueError if there are none.
+    """
+    demand.counts(B=len(sequences))
     longest = max(map(len, sequences))
     return torch.tensor([ids + [PAD] * (longest - len(ids)) for ids in sequences])
 
@@ -162,7 +171,11 @@ def numbers(
     source           "en" or "fr"
     unit             how the source is split: "words" or "characters". German is characters.
     returns          a Corpus; the same arguments give the same one everywhere
+
+    Raises ValueError for less than one pair or digit, or for more than 12 digits.
     """
+    demand.counts(n_train=n_train, n_test=n_test)
+    demand.counts(1, 12, digits=digits)
     name = f"numbers-{VERSION}-{source}-{digits}-{n_train}-{n_test}.json"
     pairs = _read(name) or _write(name, _make(n_train, n_test, digits, source))
     both = pairs["train"] + pairs["test"]

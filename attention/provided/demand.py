@@ -62,14 +62,14 @@ def share(**numbers: Any) -> None:
             raise ValueError(f"{name}={_plain(value)!r} is no number from 0 on that is below 1")
 
 
-def masks(**tensors: Any) -> None:
+def masks(*several: Any, **named: Any) -> None:
     """Refuse a mask that is not bool: elsewhere 0 and 1, or 0 and -inf, are added or multiplied.
 
     >>> masks(mask=torch.tensor([0.0, -torch.inf]))
     Traceback (most recent call last):
     ValueError: mask is of torch.float32, not of torch.bool: True = may attend
     """
-    for name, mask in tensors.items():
+    for name, mask in [*(("mask", mask) for mask in several), *named.items()]:
         kind = getattr(mask, "dtype", type(mask).__name__)
         if mask is not None and kind != torch.bool:
             raise ValueError(f"{name} is of {kind}, not of torch.bool: True = may attend")

@@ -6,6 +6,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from attention.provided import demand
 from attention.provided.descent import descend, fewer
 from attention.provided.progress import Bar
 
@@ -34,7 +35,11 @@ def load() -> Digits:
 
 
 def shuffle_patches(images: Tensor, size: int, seed: int = 0) -> Tensor:
-    """Put the patches of every image, size × size each, into one fixed random order."""
+    """Put the patches of every image, size × size each, into one fixed random order.
+
+    Raises ValueError for a size below 1.
+    """
+    demand.counts(size=size)
     patches = F.unfold(images, size, stride=size)  # (B, C · size · size, N)
     order = torch.randperm(patches.shape[2], generator=torch.Generator().manual_seed(seed))
     height, width = images.shape[2:]

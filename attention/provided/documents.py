@@ -10,6 +10,8 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from attention.provided import demand
+
 PEOPLE = ["Ada", "Ben", "Cleo", "Dan", "Eva", "Finn", "Gita", "Hugo", "Ida", "Jon"]
 CITIES = ["Athens", "Bern", "Cairo", "Delhi", "Essen", "Fez", "Graz", "Hanoi", "Izmir", "Jena"]
 PLACES = ["lives in", "moved to", "works in", "is in", "stays in"]
@@ -28,7 +30,11 @@ class Documents(NamedTuple):
 
 
 def make(n: int, seed: int) -> Documents:
-    """Return n random documents of 4 to 8 sentences; no two are about the same person or city."""
+    """Return n random documents of 4 to 8 sentences; no two are about the same person or city.
+
+    Raises ValueError for an n below 1.
+    """
+    demand.counts(n=n)
     draw = random.Random(seed)
     words = torch.zeros(n, SENTENCES, LENGTH, dtype=torch.int64)
     cities, where = [], []

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from attention.multi_head_attention import MultiHeadAttention
+from attention.provided import demand
 from attention.provided.data import PAD, Batch
 from attention.provided.sublayers import watch_attention
 from attention.sequence_to_sequence import shift_right
@@ -124,7 +125,11 @@ def tau(x: Tensor, y: Tensor) -> float:
 
 
 def bootstrap(numbers: Sequence[float], draws: int = 2000, seed: int = 0) -> tuple[float, ...]:
-    """Mean of some numbers, and the bounds of its 95 % interval: drawn again, with replacement."""
+    """Mean of some numbers, and the bounds of its 95 % interval: drawn again, with replacement.
+
+    Raises ValueError if there are no numbers, or no draws.
+    """
+    demand.counts(numbers=len(numbers), draws=draws)
     values = numpy.asarray(numbers)
     places = numpy.random.default_rng(seed).integers(len(values), size=(draws, len(values)))
     low, high = numpy.quantile(values[places].mean(axis=1), (0.025, 0.975))

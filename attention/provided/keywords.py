@@ -9,6 +9,8 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from attention.provided import demand
+
 SEP = 3  # the id that stands between a text and its summary
 FIRST_TOPIC = 4
 TOPICS = [
@@ -33,10 +35,14 @@ class Keywords(NamedTuple):
 def make(count: int, length: int, draw: torch.Generator) -> Keywords:
     """Draw texts of ``length`` words, each with KEYS different topic words.
 
+    Raises ValueError for fewer words than that, or for less than one text.
+
     >>> texts, summaries = make(2, 9, torch.Generator().manual_seed(0))
     >>> texts.shape, summaries.shape
     (torch.Size([2, 9]), torch.Size([2, 5]))
     """
+    demand.counts(count=count)
+    demand.counts(KEYS, length=length)
     first = FIRST_TOPIC + len(TOPICS)
     texts = torch.randint(first, len(WORDS), (count, length), generator=draw)
     topics = torch.rand(count, len(TOPICS), generator=draw).argsort(dim=1)[:, :KEYS] + FIRST_TOPIC

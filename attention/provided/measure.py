@@ -8,12 +8,16 @@ import torch
 from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from attention.provided import demand
+
 
 def milliseconds(action: Callable[[], object], repeats: int = 20) -> float:
     """Return the shortest of several runs of ``action()``, in milliseconds.
 
     The shortest is the one least disturbed by whatever else the machine is doing.
+    Raises ValueError for less than one repeat.
     """
+    demand.counts(repeats=repeats)
     spent = []
     for _ in range(repeats):
         begin = time.perf_counter()

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from attention.provided import demand
 from attention.provided.descent import descend, fewer
 from attention.provided.progress import Bar
 
@@ -23,11 +24,14 @@ def make(count: int, pairs: int, draw: torch.Generator) -> tuple[Tensor, Tensor,
     """Draw sequences: keys (B, 2 · pairs), shown values (B, pairs), and answers (B, pairs).
 
     The keys of a sequence are different ones. Answer i belongs to the key at position pairs + i.
+    Raises ValueError for more pairs than there are keys, or for less than one.
 
     >>> keys, shown, answers = make(5, 3, torch.Generator().manual_seed(0))
     >>> keys.shape, shown.shape, answers.shape
     (torch.Size([5, 6]), torch.Size([5, 3]), torch.Size([5, 3]))
     """
+    demand.counts(count=count)
+    demand.counts(1, KEYS, pairs=pairs)
     keys = torch.rand(count, KEYS, generator=draw).argsort(dim=1)[:, :pairs]
     shown = torch.randint(VALUES, (count, pairs), generator=draw)
     order = torch.rand(count, pairs, generator=draw).argsort(dim=1)

@@ -7,6 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from attention.provided import demand
 from attention.provided.data import Batch
 
 ENGLISH = """one two three four five six seven eight nine ten eleven twelve thirteen fourteen
@@ -42,7 +43,10 @@ def offset_role(mask: Tensor, offset: int) -> Tensor:
 
     mask     bool (B, T_q, T_q)  True = may attend
     returns  bool (B, T_q, T_q)
+
+    Raises ValueError for a mask that is not bool.
     """
+    demand.masks(mask=mask)
     places = torch.arange(mask.shape[-1])
     return (places[:, None] + offset == places) & mask
 
@@ -51,7 +55,10 @@ def uniform(mask: Tensor) -> Tensor:
     """Equal weights on all that may be looked at, as of one head: (B, 1, T_q, T_k).
 
     mask  bool (B, T_q, T_k)
+
+    Raises ValueError for a mask that is not bool.
     """
+    demand.masks(mask=mask)
     return (mask / mask.sum(dim=-1, keepdim=True).clamp(min=1)).unsqueeze(1)
 
 

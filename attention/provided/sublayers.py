@@ -7,6 +7,7 @@ from typing import Any
 from torch import Tensor, nn
 
 from attention.multi_head_attention import MultiHeadAttention
+from attention.provided import demand
 
 
 class Sublayers(nn.Module):
@@ -23,6 +24,8 @@ class Sublayers(nn.Module):
     attention, cross_attention and feed_forward are the sublayers; norm_1 to norm_3 belong to them
     in the order of use. An attention is only ever called as attention(query, key, value, mask):
     a module with the same call, such as one with a cache, can take its place.
+
+    Raises ValueError for a size below 1, or for a dropout that is not from 0 to 1.
     """
 
     def __init__(
@@ -36,6 +39,7 @@ class Sublayers(nn.Module):
         cross: bool = False,
     ):
         super().__init__()
+        demand.counts(d_ff=d_ff)
         self.pre_norm = pre_norm
         self.attention = MultiHeadAttention(d_model, n_heads, dropout, fused)
         if cross:

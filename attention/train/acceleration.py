@@ -6,6 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from attention.multi_head_attention import MultiHeadAttention, attend
+from attention.provided import demand
 from attention.provided.data import PAD
 from attention.provided.sublayers import Sublayers
 from attention.sequence_to_sequence import shift_right
@@ -20,11 +21,14 @@ class ByteDropout(nn.Module):
     """Dropout that spends one random byte on each number, so p is a multiple of 1 / 256.
 
     p  probability that a number is dropped in training, rounded to such a multiple
+
+    Raises ValueError for a p that is not from 0 on and below 1.
     """
 
     def __init__(self, p: float):
         super().__init__()
-        self.threshold = round(256 * p)
+        demand.share(p=p)
+        self.threshold = min(255, round(256 * p))  # not all of it, however near 1 p is
 
     def forward(self, x: Tensor) -> Tensor:
         """Drop entries of x (...) and scale the others up; out of training, return x."""

@@ -5,6 +5,8 @@ from collections import defaultdict
 from collections.abc import Sequence
 from itertools import pairwise
 
+from attention.provided import demand
+
 ANSWERS = "tokens_and_positions"  # the lesson whose exercise this would answer
 Pair = tuple[int, int]
 
@@ -15,7 +17,9 @@ def train_bpe(words: Sequence[Sequence[int]], counts: Sequence[int], n_merges: i
     The lesson counts all pairs of a word anew when one of them is merged. Here only the pairs that
     touch the merged one are. An id is a character, chr(id), so that words and pairs are strings,
     which are searched and cut faster than lists; strings compare as their ids do.
+    Raises ValueError for a number of merges below 0.
     """
+    demand.counts(0, n_merges=n_merges)
     texts = ["".join(map(chr, word)) for word in words]
     totals: defaultdict[str, int] = defaultdict(int)
     places: defaultdict[str, list[int]] = defaultdict(list)  # words that hold a pair, or did

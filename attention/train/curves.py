@@ -6,6 +6,8 @@ from typing import Any
 
 from matplotlib.figure import Figure
 
+from attention.provided import demand
+
 
 def learning_curves(rows: Sequence[dict[str, Any]], kind: str = "png") -> bytes:
     """Draw loss and learning rate against the step; returns the picture's bytes.
@@ -36,9 +38,12 @@ def learning_curves(rows: Sequence[dict[str, Any]], kind: str = "png") -> bytes:
 def running_mean(values: Sequence[float], width: int) -> list[float]:
     """Return the mean of each value with those before it, ``width`` in all, fewer at the start.
 
+    Raises ValueError for a width below 1.
+
     >>> running_mean([1.0, 3.0, 5.0], width=2)
     [1.0, 2.0, 4.0]
     """
+    demand.counts(width=width)
     means = []
     for place in range(1, len(values) + 1):
         window = values[max(0, place - width) : place]

@@ -2,6 +2,7 @@
 
 import argparse
 import dataclasses
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -102,6 +103,8 @@ def _check_limits(field: dataclasses.Field[Any], value: Any) -> None:
         "above": lambda limit: (value > limit, f"above {limit}"),
         "below": lambda limit: (value < limit, f"below {limit}"),
     }
+    if value == math.inf and field.name != "max_norm":  # an infinite one shortens nothing
+        raise ValueError(f"{option(field.name)} must be finite, not {value}")
     for kind, limit in field.metadata["limits"].items():
         holds, rule = right[kind](limit)
         if not holds:  # as for NaN, too

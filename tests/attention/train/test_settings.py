@@ -17,6 +17,8 @@ def test_every_preset_is_accepted(corpus):
         ({"dropout": 1.0}, "--dropout must be below 1.0, not 1.0"),
         ({"learning_rate": 0.0}, "--learning-rate must be above 0.0, not 0.0"),
         ({"learning_rate": float("nan")}, "--learning-rate must be above 0.0, not nan"),
+        ({"learning_rate": float("inf")}, "--learning-rate must be finite, not inf"),
+        ({"alpha": float("inf")}, "--alpha must be finite, not inf"),
         ({"schedule": "cosine"}, "--schedule must be one of noam, inverse-sqrt, linear"),
         ({"tied": "all"}, "--tied all needs a joint vocabulary"),
         ({"d_model": 12, "n_heads": 5}, "12 is no multiple of 10"),
