@@ -92,6 +92,7 @@ def _slopes(student, draw):
     v[:, 1] = context[3, 1] = 1  # a column that gathers the total beside the context
     maximum, scores = _tensor(-math.inf, -math.inf, -math.inf, 0.5), draw.normal(4, 3)
     scores[1, 0] = scores[2] = -math.inf
+    scores[3, 0] = 1 + scores[3, 0].abs()  # above the old maximum, which another stage asks for
     leaves = [tensor.clone().requires_grad_() for tensor in (context, scores, v)]
     with torch.enable_grad():
         old = maximum.exp().unsqueeze(-1) * leaves[0]

@@ -57,8 +57,12 @@ def _between(got, low, high, what):
 
 
 def _examples(draw):
-    """T_q=5 queries and T_k=7 examples, in no order."""
-    x, x_train = draw.uniform(5, high=6.0), draw.uniform(7, high=6.0)
+    """T_q=5 queries and T_k=7 examples, in no order; each query has an example near it.
+
+    Where all are far the weights are tiny, and what is added to their sum shows: a stage's own.
+    """
+    x_train = draw.uniform(7, high=6.0)
+    x = x_train[draw.permutation(7)[:5]] + draw.uniform(5, low=-0.4, high=0.4)
     return x, x_train, draw.normal(7, scale=4.0)
 
 
@@ -181,7 +185,7 @@ def nadaraya_watson(student, draw):
         with expect.care():
             what = "with T_q=5 and T_k=1 a prediction is wrong"
             single = x, x_train[:1], y_train[:1]
-            expect.close(student(*single, 0.7), _gaussian(*single, 0.7), what)
+            expect.close(student(*single, 7.0), _gaussian(*single, 7.0), what)
         with expect.care():
             wide = 100 * x, 100 * x_train, 100 * y_train
             what = "with numbers in the hundreds and bandwidth 70 a prediction is wrong"

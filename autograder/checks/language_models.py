@@ -40,6 +40,8 @@ def join_text_and_summary(student, draw):
     expect.shape(counted, (2, 6), axes="B, T")
     expect.dtype(counted, torch.bool)
     expect.close(counted, right[1], "what counts of 7 8 9 → 8 and of 7 → 9 is wrong")
+    what = "where the longest text is not with the longest summary"
+    _same_pairs(student, [[7, 8, 9], [7]], [[8], [9, 6, 5]], what)
     for B, longest in ((3, 7), (5, 4), (4, 2)):
         pairs = [[_words(draw, longest) for _ in range(B)] for _ in range(2)]
         _same_pairs(student, *pairs, f"for {B} random pairs")

@@ -193,6 +193,7 @@ def MultiHeadAttention(student, draw):  # noqa: N802
         _close(output, expected, "with T_q=5 and T_k=7 it differs from nn.MultiheadAttention")
     with expect.stage("with a mask"):
         _obeys_masks(module, draw, values, x, keys, memory)
+        _obeys_below(student)
     with expect.stage("with head_mask"):
         _gates_heads(module, draw, values, x, keys, memory)
     for n_heads in (4, 54):
@@ -254,6 +255,23 @@ def _obeys_masks(module, draw, values, *inputs, also=""):
     output = module(*inputs, nothing)
     what = f"with {also}nothing to attend to the output should be the bias of W_o"
     _close(output, values["W_o.bias"].expand(2, 5, 27), what)
+
+
+def _obeys_below(student):
+    """Two heads of one feature each; all that a query may see scores 1000 below what it may not."""
+    weights = {f"{layer}.weight": torch.eye(2, dtype=F64) for layer in LAYERS}
+    module = _loaded(student, weights | {f"{layer}.bias": _zeros(2) for layer in LAYERS}, 2)
+    query, key = torch.full((1, 1, 2), 512.0, dtype=F64), _zeros(1, 3, 2)
+    key[0, :2] = torch.tensor([[-1024.0], [-1023.0]]) / 512
+    value = torch.tensor([[[1.0, 5.0], [3.0, -2.0], [-7.0, 4.0]]], dtype=F64)
+    shares = torch.tensor([-1024.0, -1023.0], dtype=F64).softmax(0)
+    output = module(query, key, value, torch.tensor([[True, True, False]]))
+    what = "where the scores that may be seen are around -1000, and 0 what may not, it is wrong"
+    _close(output, (shares @ value[:, :2]).view(1, 1, 2), what)
+
+
+def _zeros(*shape):
+    return torch.zeros(shape, dtype=F64)
 
 
 def _gates_heads(module, draw, values, *inputs, also=""):

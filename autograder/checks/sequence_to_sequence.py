@@ -290,7 +290,8 @@ def shift_right(student, draw):
 )
 def masked_cross_entropy(student, draw):
     """Mean of -log p over true tokens; the oracle ignores PAD."""
-    logits, target = draw.normal(4, 7, 6, scale=30.0), draw.integers(1, 6, 4, 7)
+    # No probability is so small that float32 rounds it to 0: that is a stage of its own.
+    logits, target = draw.normal(4, 7, 6, scale=5.0), draw.integers(1, 6, 4, 7)
     full = torch.where(target <= EOS, target + 2, target)
     with expect.stage("with padding"):
         _averages_by_hand(student)
@@ -378,10 +379,11 @@ def _copes_with_large_scores(student):
 
 
 def _takes_the_extremes(student, logits, target, also):
-    loss = student(100 * logits, target)
+    logits = 600 * logits
+    loss = student(logits, target)
     expect.finite(loss, "with logits in the thousands the loss is not a number")
     what = f"with logits in the thousands{also} the loss is wrong"
-    expect.close(loss, _with_pytorch(100 * logits, target), what)
+    expect.close(loss, _with_pytorch(logits, target), what)
 
 
 def _forbids_padding(student, logits, target):

@@ -521,20 +521,25 @@ def sinusoidal_positions(student, draw):
     what = "for d_model=4, row t should be sin t, cos t, sin t/100, cos t/100; at t = 1 and 2"
     _close_waves(got, expected, what)
     for d_model in (2, 6, 12, 64):
-        positions = draw.uniform(9, low=0.0, high=200.0)
+        positions = _in_float32(draw.uniform(9, low=0.0, high=200.0))
         what = f"with d_model={d_model} the values are wrong"
         got = student(draw.strided(positions), d_model)
         _close_waves(got, _sinusoids(positions, d_model), what)
     for odd in (5, 1):
         what = f"d_model={odd} is odd: a ValueError should say so"
         expect.raises(student, ValueError, positions, odd, what=what)
-    shift = draw.uniform(1, low=5.0, high=50.0)
+    shift = _in_float32(draw.uniform(1, low=5.0, high=50.0))
     pairs = torch.view_as_complex(_sinusoids(positions, 12).unflatten(1, (6, 2)))
     # sin + i·cos turns backwards, by the same angles at every position
     angles = -shift / 10000 ** (torch.arange(6, dtype=F64) / 6)
     turned = torch.view_as_real(pairs * torch.polar(torch.ones(6, dtype=F64), angles)).flatten(1)
     what = "shifting all positions should turn each pair of columns, all rows by the same angle"
     _close_waves(student(positions + shift, 12), turned, what)
+
+
+def _in_float32(positions):
+    """Multiples of 1/64: float32 has them as they are, and adds them without rounding."""
+    return (64 * positions).round() / 64
 
 
 def _starts_small(student):
