@@ -746,6 +746,49 @@ for row in evidence.read("decoding", "cache that stays"):
 # belong to sentences that nobody wrote, and so it is with all three models. A comparison like this
 # one, or one with `cache=False`, finds the error at once.
 #
+# ## Limits
+# No search is better than its model: a beam finds what the model thinks probable, right or wrong.
+# The width of the beam, the length penalty and the filters are numbers that must be chosen on
+# other sentences than those that are judged. The beams of a source are often near copies of each
+# other. A cache makes a token cheap, but tokens still come one after the other.
+#
+# ## Summary
+# Greedy takes the best next token, sampling a random one, and a beam keeps several beginnings. The
+# most probable sentence may be too short, so the score favours longer ones. Keys and values of what
+# was written never change, so they are kept, and a token costs almost the same early and late.
+# `autograder collect` gathers what you have passed, and `python -m attention.train numbers --mine`
+# trains with it: the search at its end is yours, too.
+#
+# **Next** [14 · Is it good?](../14_translation/14_translation.ipynb) Beams of every width write
+# translations, and a score compares them with what was wanted.
+#
+# ## Open questions
+# No points, no check; the notebook has what is needed.
+# 1. `sample` divides by the temperature first and filters afterwards. Exchange the two: for which
+#    of the filters does it matter?
+# 2. Instead of searching, draw: of eight samples at temperature 1, take the most probable one
+#    (`log_probability` tells). Does that find as probable translations as a beam of 8?
+# 3. How different are the five beams of a source in the end, and how different are five samples?
+
+# %% [markdown] answer=true
+# <details><summary>What we found</summary>
+#
+# Recorded by `python -m benchmarks.evidence decoding`, with three seeds each.
+#
+# 1. For the three best it makes no difference: a division does not change which are the best. For
+#    the nucleus it does. The sharp translator at temperature 2: filtered after the division, as
+#    `sample` does it, none of 80 numbers is right with any of the three seeds; before it, 76 to 79
+#    are. Then the nucleus is that of the model itself, without the tail that the temperature has
+#    raised.
+# 2. No. With the early translators the mean log-probability is -22 to -23 for one sample, -11.0 to
+#    -11.6 for the best of eight, and -5.8 to -6.2 for the beam of 8. Even greedy search, at a
+#    price of one sample, gets -8.1 to -9.2.
+# 3. On four numbers, two beams of a source have 71 to 78 % of their letters in common (`ratio` of
+#    Python's `difflib`), two samples 51 to 55 %.
+#
+# </details>
+
+# %% [markdown]
 # ## ★ Sampled sentences
 # A sentence of fifty letters is right only if no draw goes wrong. And the sharp translator learned
 # from smoothed labels (lesson 11): it was taught to leave a tenth of the probability to other
@@ -796,49 +839,6 @@ compare(prediction, better, "smoothed labels, temperature 1")
 # For these numbers, where one answer is right, there is nothing to gain by sampling. It is the tool
 # for tasks with many good answers, as in lesson 15.
 #
-# ## Limits
-# No search is better than its model: a beam finds what the model thinks probable, right or wrong.
-# The width of the beam, the length penalty and the filters are numbers that must be chosen on
-# other sentences than those that are judged. The beams of a source are often near copies of each
-# other. A cache makes a token cheap, but tokens still come one after the other.
-#
-# ## Summary
-# Greedy takes the best next token, sampling a random one, and a beam keeps several beginnings. The
-# most probable sentence may be too short, so the score favours longer ones. Keys and values of what
-# was written never change, so they are kept, and a token costs almost the same early and late.
-# `autograder collect` gathers what you have passed, and `python -m attention.train numbers --mine`
-# trains with it: the search at its end is yours, too.
-#
-# **Next** [14 · Is it good?](../14_translation/14_translation.ipynb) Beams of every width write
-# translations, and a score compares them with what was wanted.
-#
-# ## Open questions
-# No points, no check; the notebook has what is needed.
-# 1. `sample` divides by the temperature first and filters afterwards. Exchange the two: for which
-#    of the filters does it matter?
-# 2. Instead of searching, draw: of eight samples at temperature 1, take the most probable one
-#    (`log_probability` tells). Does that find as probable translations as a beam of 8?
-# 3. How different are the five beams of a source in the end, and how different are five samples?
-
-# %% [markdown] answer=true
-# <details><summary>What we found</summary>
-#
-# Recorded by `python -m benchmarks.evidence decoding`, with three seeds each.
-#
-# 1. For the three best it makes no difference: a division does not change which are the best. For
-#    the nucleus it does. The sharp translator at temperature 2: filtered after the division, as
-#    `sample` does it, none of 80 numbers is right with any of the three seeds; before it, 76 to 79
-#    are. Then the nucleus is that of the model itself, without the tail that the temperature has
-#    raised.
-# 2. No. With the early translators the mean log-probability is -22 to -23 for one sample, -11.0 to
-#    -11.6 for the best of eight, and -5.8 to -6.2 for the beam of 8. Even greedy search, at a
-#    price of one sample, gets -8.1 to -9.2.
-# 3. On four numbers, two beams of a source have 71 to 78 % of their letters in common (`ratio` of
-#    Python's `difflib`), two samples 51 to 55 %.
-#
-# </details>
-
-# %% [markdown]
 # ## ★ Where does it look while it writes?
 # The sharp translator again, with a beam of 5. The translation is read once more by the whole
 # model, and `watch_attention` collects the weights: two layers, four heads.

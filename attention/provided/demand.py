@@ -90,7 +90,9 @@ def _is_whole(value: Any) -> bool:
 
 def _is_real(value: Any) -> bool:
     """Python's numbers, and numpy's, which say that they can become one; strings do not."""
-    return not isinstance(value, bool) and hasattr(value, "__float__")
+    if isinstance(value, bool):
+        return False
+    return isinstance(value, int | float) or hasattr(value, "__float__")
 
 
 def _plain(value: Any) -> Any:

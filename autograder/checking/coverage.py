@@ -10,8 +10,9 @@ import torch
 
 from autograder.checking.probes import PROBES
 from autograder.checking.promises import lies_far, measures_a_spread, unmet
-from autograder.checking.questions import Question, asked, leaves, reference
+from autograder.checking.questions import Question, asked, reference
 from autograder.checking.registry import ONE_RIGHT_ANSWER, Check
+from autograder.inside.values import leaves
 
 CLASSES = {
     "device": "it is called on the rehearsal device",

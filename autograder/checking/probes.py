@@ -12,11 +12,11 @@ from typing import Any
 import torch
 
 from autograder.checking.probes_in_turn import in_turn
-from autograder.checking.questions import Question, Replied, leaves
+from autograder.checking.questions import Question, Replied
 from autograder.checking.refusals import proves
 from autograder.checking.registry import Check
 from autograder.inside.rehearsal import DEVICE
-from autograder.inside.values import copied
+from autograder.inside.values import copied, leaves
 
 Pair = tuple[Question, Replied]
 

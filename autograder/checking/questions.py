@@ -30,6 +30,7 @@ NUMBER = re.compile(r"-?\d+(?:\.\d+)?(?:e[-+]?\d+)?")
 KEPT = 16  # exercises with a seed: more than a lesson has, since a class goes through all of them
 DRAWN = 20_000  # from here on are the seeds of what an answer draws while it is asked
 SEEDED = ("call", "gradients")  # requests that come with a seed, as constructions do
+FRESH = (("fresh", True),)  # parameters as a module was built: their numbers are drawn at random
 OF_A_SEED = (
     surroundings.SEEDED,
     surroundings.DRAWN_FROM,
@@ -156,6 +157,8 @@ class Session:
         self.count += request == "build"
         built = self.count if request == "build" else 0
         how = (("seed", DRAWN + len(self.questions)),) if request in (*SEEDED, "build") else ()
+        if request == "parameters" and self._is_fresh(handle):
+            how = FRESH
         question = Question(
             handle,
             request,
@@ -170,8 +173,11 @@ class Session:
         except AnswerRaised as error:
             self.replies.append(_raised(error))
             raise
-        self.replies.append(dataclasses.replace(reply, value=copied(reply.value)))
+        self.replies.append(_as_noted(question, reply))
         return self.objects[built] if built else reply
+
+    def _is_fresh(self, handle: int) -> bool:
+        return all(one.request == "parameters" for one in self.questions if one.handle == handle)
 
 
 def reference(item: Check) -> Callable[..., Any] | None:
@@ -228,9 +234,20 @@ def _replies(objects: dict[int, Any], questions: Iterable[Question]) -> Iterator
             yield Replied("absent")
             continue
         try:
-            yield _put(question, holder, objects)
+            yield _as_noted(question, _put(question, holder, objects))
         except AnswerRaised as error:
             yield _raised(error)
+
+
+def _as_noted(question: Question, reply: Replied) -> Replied:
+    """A reply as it is compared. Of fresh parameters that is their shapes, and single numbers."""
+    value = reply.value
+    if question.how == FRESH and type(value) is dict:
+        value = {
+            name: list(one.shape) if isinstance(one, torch.Tensor) and one.numel() > 1 else one
+            for name, one in value.items()
+        }
+    return dataclasses.replace(reply, value=copied(value))
 
 
 def _raised(error: AnswerRaised) -> Replied:
@@ -264,17 +281,6 @@ def floating_places(question: Question) -> list[int]:
     """Which arguments, counted from 1, a question about gradients has a gradient of each."""
     items = enumerate(question.details[0], start=1)
     return [n for n, x in items if isinstance(x, torch.Tensor) and x.is_floating_point()]
-
-
-def leaves(value: Any) -> Iterator[Any]:
-    """Yield the items of containers, however deep."""
-    if isinstance(value, dict):
-        value = list(value.values())
-    if isinstance(value, list | tuple):
-        for item in value:
-            yield from leaves(item)
-    else:
-        yield value
 
 
 def _plain_words(message: str) -> str:

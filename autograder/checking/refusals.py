@@ -7,9 +7,10 @@ import torch
 
 from autograder.checking.alike import tensors_of
 from autograder.checking.expect import CheckFailed, describe
-from autograder.checking.questions import Question, Replied, floating_places, leaves
+from autograder.checking.questions import Question, Replied, floating_places
 from autograder.inside.answer import LEFT_BEHIND
 from autograder.inside.rehearsal import Unrehearsable
+from autograder.inside.values import leaves
 
 ROOM = 2e-3  # how far float32 may be from float64, in shares of the largest number
 EXACTLY = 1e-5  # and gradients in float64 from those of the right answer

@@ -9,6 +9,7 @@ from autograder.inside.values import same
 
 ONLY = "Of the calls tried, it is wrong only"
 STRIDED = f"{ONLY} where an argument is not contiguous in memory."
+LARGE = f"{ONLY} where an argument holds large numbers."
 OWN_ERRORS = ("KeyError", "NameError", "UnboundLocalError", "AttributeError")
 
 
@@ -33,7 +34,7 @@ def where(pairs: Sequence[tuple[Question, Replied, Replied]]) -> str:
     others = set.union(*map(_features, right), *map(_given, right))
     separating = shared - others
     if not any(_shapes(one) == _shapes(other) for one in wrong for other in right):
-        separating.discard(STRIDED)  # it may as well be their sizes
+        separating -= {STRIDED, LARGE}  # it may as well be their sizes
     return min(separating, key=lambda text: (len(text), text), default="")
 
 
@@ -78,7 +79,7 @@ def _features(question: Question) -> set[str]:
             if torch.isinf(tensor).any():
                 found.add(f"{ONLY} where an argument holds infinite numbers.")
             elif tensor.numel() and tensor.abs().max() > 50:
-                found.add(f"{ONLY} where an argument holds large numbers.")
+                found.add(LARGE)
         if not tensor.is_contiguous():
             found.add(STRIDED)
     if args and isinstance(args[0], torch.Tensor):

@@ -6,7 +6,7 @@ object of the student's own ever reaches a check.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -125,6 +125,17 @@ def copied(value: Any) -> Any:
     if type(value) is dict:
         return {key: copied(item) for key, item in value.items()}
     return value
+
+
+def leaves(value: Any) -> Iterator[Any]:
+    """Yield the items of containers, however deep."""
+    if isinstance(value, dict):
+        value = list(value.values())
+    if isinstance(value, list | tuple):
+        for item in value:
+            yield from leaves(item)
+    else:
+        yield value
 
 
 def _rounding(left: torch.Tensor, right: torch.Tensor) -> tuple[float, float]:

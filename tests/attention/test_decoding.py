@@ -456,7 +456,7 @@ def test_the_plain_search_keeps_no_impossible_beam():
         (sample, {"seed": 0.5}, "seed=0.5 is no whole number from 0 on"),
         (beam_search, {"beam": 0}, "beam=0 is no whole number from 1 on"),
         (beam_search, {"batch": 0}, "batch=0 is no whole number from 1 on"),
-        (beam_search, {"alpha": -0.1}, "alpha=-0.1 is no finite number from 0 to inf"),
+        (beam_search, {"alpha": -0.1}, "alpha=-0.1 is no finite number from 0 on"),
         (beam_search, {"alpha": math.inf}, "alpha=inf is no finite number"),
         (beam_search, {"max_length": 0}, "max_length=0 leaves no room"),
     ],

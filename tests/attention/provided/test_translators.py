@@ -17,8 +17,8 @@ from attention.sequence_to_sequence import Seq2Seq, masked_cross_entropy
 from tests.waiting import LONG
 
 SHARED = [
-    *("provided.convex_hull", "provided.data", "provided.descent", "provided.files"),
-    *("provided.measure", "provided.palette"),
+    *("provided.convex_hull", "provided.data", "provided.demand", "provided.descent"),
+    *("provided.files", "provided.measure", "provided.palette"),
     *("provided.model_file", "provided.plots", "provided.progress", "provided.summary"),
     *("provided.translators", "train.curves", "train.download", "train.multi30k"),
     "train.run_folder",
