@@ -613,13 +613,13 @@ def keep_best(student, draw):
     written = torch.tensor([[[6, 7, 2], [6, 2, 0], [7, 7, 2], [8, 2, 0]]])
     beams = _tensor([[-0.5, -3.0, -1.25, -6.0]]), written
     for ended, told in (
-        ([False] * 4, "has ended"),
-        ([False, False, False, True], "but one of -6 has ended"),
-        ([False, True, False, False], "but one of -3 has ended"),
-        ([False, True, True, False], "but two, of -3 and -1.25, have ended"),
-        ([True, False, True, False], "but two, of -0.5 and -1.25, have ended"),
+        ([False] * 4, "no beam has ended"),
+        ([False, False, False, True], "one beam, of -6, has ended"),
+        ([False, True, False, False], "one beam, of -3, has ended"),
+        ([False, True, True, False], "two beams, of -3 and -1.25, have ended"),
+        ([True, False, True, False], "two beams, of -0.5 and -1.25, have ended"),
     ):
-        what = f"where -1.5 and -4 are kept and no beam {told}"
+        what = f"where -1.5 and -4 are kept and {told}"
         _keeps(student, (best, kept, *beams, torch.tensor([ended])), what)
     for N, ended in ((1, [2, 0, 4]), (2, [1, 3, 2]), (3, [4, 0, 3])):
         inputs = _beams(draw, 3, N, 4, 6, ended)

@@ -332,11 +332,13 @@ def _fits_other_sizes(student, draw, d_model, n_heads, B, T_q, T_k, scale):
     values = _weights(draw, d_model)
     inputs = [draw.normal(B, T, d_model, scale=scale) for T in (T_q, T_k, T_k)]
     expected, weights = _oracle(values, n_heads)(*inputs)
-    output, got = _loaded(student, values, n_heads)(*inputs, return_weights=True)
+    module = _loaded(student, values, n_heads)
+    output = module(*inputs)
     what = f"with d_model={d_model}, n_heads={n_heads}, B={B}, T_q={T_q}, T_k={T_k}"
     what += " and large numbers" if scale > 1 else ""
     _close(output, expected, what + " the output is wrong")
-    _close(got, weights, what + " the weights are wrong")
+    if expect.stands("with dropout, fused and return_weights"):  # else they are paid for there
+        _close(module(*inputs, return_weights=True)[1], weights, what + " the weights are wrong")
 
 
 def _drops_in_training_only(student, draw, p, **options):

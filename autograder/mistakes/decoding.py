@@ -1548,6 +1548,17 @@ def takes_one_a_step(best, kept, values, written, ended):
 
 @mistake(
     "keep_best",
+    hint="The right hypotheses are kept, but not best first.",
+)
+def keeps_their_order(best, kept, values, written, ended):
+    values = torch.cat([best, _only(values, ended)], 1)
+    place = values.topk(best.shape[1], 1).indices.sort(1).values
+    ids = torch.cat([kept, written], 1)[torch.arange(len(best))[:, None], place]
+    return values.gather(1, place), ids
+
+
+@mistake(
+    "keep_best",
     hint="All N + K come back. Only N have a place: the best ones.",
 )
 def keeps_all(best, kept, values, written, ended):
