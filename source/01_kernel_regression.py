@@ -84,8 +84,8 @@ print(f"go to metre {place:.2f}")
 # Write the same with tensors, for keys of any length and values of any length. Finished versions of
 # lesson 00's `softmax` and `weighted_average` are imported. (`weighted_average` expects a matrix of
 # weights, one row per query.) The test of the temperature is given: here and in later lessons, a
-# line such as `demand.positive(…)` above your part refuses, with a ValueError, an argument that means
-# nothing.
+# line such as `demand.positive(…)` above your part refuses, with a ValueError, an argument that
+# means nothing.
 #
 # <details><summary>Hint 1 · the idea</summary>
 #

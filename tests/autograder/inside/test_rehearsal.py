@@ -10,7 +10,7 @@ from torch.nn import functional as F  # noqa: N812
 from attention.provided.kept import kept_tensors
 from autograder.checking import registry
 from autograder.checking.probes import probes_of
-from autograder.checking.questions import asked, leaves, reference, replies
+from autograder.checking.questions import asked, reference, replies
 from autograder.inside.answer import AnswerRaised, LocalAnswer
 from autograder.inside.rehearsal import (
     DEVICE,
@@ -20,7 +20,7 @@ from autograder.inside.rehearsal import (
     rehearsal,
     rehearsed,
 )
-from autograder.inside.values import same
+from autograder.inside.values import leaves, same
 
 X = torch.arange(12.0).reshape(3, 4) / 7
 CPU = torch.tensor([1.0, 2.0, 3.0, 4.0])
