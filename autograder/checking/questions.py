@@ -157,7 +157,8 @@ class Session:
         self.count += request == "build"
         built = self.count if request == "build" else 0
         how = (("seed", DRAWN + len(self.questions)),) if request in (*SEEDED, "build") else ()
-        if request == "parameters" and self._is_fresh(handle):
+        before = {one.request for one in self.questions if one.handle == handle}
+        if request == "parameters" and before <= {"parameters"}:
             how = FRESH
         question = Question(
             handle,
@@ -175,9 +176,6 @@ class Session:
             raise
         self.replies.append(_as_noted(question, reply))
         return self.objects[built] if built else reply
-
-    def _is_fresh(self, handle: int) -> bool:
-        return all(one.request == "parameters" for one in self.questions if one.handle == handle)
 
 
 def reference(item: Check) -> Callable[..., Any] | None:
@@ -240,14 +238,19 @@ def _replies(objects: dict[int, Any], questions: Iterable[Question]) -> Iterator
 
 
 def _as_noted(question: Question, reply: Replied) -> Replied:
-    """A reply as it is compared. Of fresh parameters that is their shapes, and single numbers."""
+    """A reply as it is compared. Of fresh parameters that is a sketch."""
     value = reply.value
     if question.how == FRESH and type(value) is dict:
         value = {
-            name: list(one.shape) if isinstance(one, torch.Tensor) and one.numel() > 1 else one
+            name: _sketch(one) if isinstance(one, torch.Tensor) and one.numel() > 1 else one
             for name, one in value.items()
         }
     return dataclasses.replace(reply, value=copied(value))
+
+
+def _sketch(one: torch.Tensor) -> list[Any]:
+    constant = bool((one == one.flatten()[0]).all())
+    return [*one.shape, one.flatten()[0].item() if constant else bool(one.double().std() > 0.5)]
 
 
 def _raised(error: AnswerRaised) -> Replied:
