@@ -306,18 +306,19 @@ def beam_search(
     or a batch below 1 or an alpha below 0.
     """
     counts(beam=beam, batch=batch)
-    within(0, math.inf, alpha=alpha)
+    within(0, alpha=alpha)
+    beam, batch = int(beam), int(batch)  # PyTorch does not take all of numpy's
     order = (source != PAD).sum(dim=1).argsort(descending=True, stable=True)  # (B,)
     most = limits(source, max_length)  # (B,)
     ids = source.new_full((len(source), int(most.max())), PAD)  # (B, T)
     values = torch.zeros(len(source), 1, device=source.device)  # (B, 1)
     with evaluation(model):
-        for part in order.split(int(batch)):
+        for part in order.split(batch):
             width = (source[part] != PAD).sum(dim=1).max()
             decoder = (CachedDecoder if cache else RepeatingDecoder)(
-                model, source[part, :width], int(beam)
+                model, source[part, :width], beam
             )
-            values[part], found = search(decoder, most[part], int(beam), alpha)
+            values[part], found = search(decoder, most[part], beam, alpha)
             ids[part, : found.shape[2]] = found[:, 0]
     lengths = (ids != PAD).sum(dim=1, keepdim=True)  # (B, 1)
     totals = values / length_normalised(torch.ones_like(values), lengths, alpha)  # as they were

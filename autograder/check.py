@@ -22,9 +22,8 @@ from autograder.checking.expect import CheckFailed
 from autograder.checking.questions import reference
 from autograder.checking.run_check import run_check
 from autograder.checking.waiting import SECONDS, somebody_waits, word_after
-from autograder.grading.result import earned
 from autograder.inside.answer import LocalAnswer
-from autograder.settings import care_share
+from autograder.settings import care_share, earned
 
 PRINTED_LIMIT = 2000
 

@@ -27,3 +27,12 @@ def care_share(root: Path | str = ROOT) -> float:
                 raise CourseError(f"{path}: care_share = {found!r} is no number from 0 to 1")
             return float(found)
     return CARE_SHARE
+
+
+def earned(points: float, cost: float) -> float:
+    """What is left of an exercise's points, in decimals that a gradebook gives back as they are.
+
+    >>> earned(5, 0.8), earned(3, 1 / 3)
+    (1.0, 2.0)
+    """
+    return round((1 - cost) * points, 4)

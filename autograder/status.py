@@ -16,8 +16,7 @@ from rich.console import Console
 from rich.table import Table
 
 from autograder import ROOT, CourseError, marks
-from autograder.grading.result import earned
-from autograder.settings import care_share
+from autograder.settings import care_share, earned
 
 OPEN, BEGUN, DONE = "open", "begun", "done"
 SIGNS = {OPEN: "○", BEGUN: "◐", DONE: "●"}

@@ -32,7 +32,7 @@ def n_best(
     for an n below 1.
     """
     counts(n=n, beam=beam)
-    within(0, math.inf, alpha=alpha)
+    within(0, alpha=alpha)
     most = limits(source, max_length)  # (B,)
     with evaluation(model):
         best, kept = search(CachedDecoder(model, source, beam), most, beam, alpha, n)

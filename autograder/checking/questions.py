@@ -31,11 +31,8 @@ KEPT = 16  # exercises with a seed: more than a lesson has, since a class goes t
 DRAWN = 20_000  # from here on are the seeds of what an answer draws while it is asked
 SEEDED = ("call", "gradients")  # requests that come with a seed, as constructions do
 FRESH = (("fresh", True),)  # parameters as a module was built: their numbers are drawn at random
-OF_A_SEED = (
-    surroundings.SEEDED,
-    surroundings.DRAWN_FROM,
-    surroundings.MODE,
-)  # for probes to refuse
+# For probes to refuse.
+OF_A_SEED = (surroundings.SEEDED, surroundings.DRAWN_FROM, surroundings.MODE)
 
 
 @dataclass(frozen=True)
@@ -157,9 +154,9 @@ class Session:
         self.count += request == "build"
         built = self.count if request == "build" else 0
         how = (("seed", DRAWN + len(self.questions)),) if request in (*SEEDED, "build") else ()
-        before = {one.request for one in self.questions if one.handle == handle}
-        if request == "parameters" and before <= {"parameters"}:
-            how = FRESH
+        if request == "parameters":
+            before = {one.request for one in self.questions if one.handle == handle}
+            how = FRESH if before <= {"parameters"} else ()
         question = Question(
             handle,
             request,
@@ -174,7 +171,8 @@ class Session:
         except AnswerRaised as error:
             self.replies.append(_raised(error))
             raise
-        self.replies.append(_as_noted(question, reply))
+        noted = _as_noted(question, reply)
+        self.replies.append(dataclasses.replace(noted, value=copied(noted.value)))
         return self.objects[built] if built else reply
 
 
@@ -238,19 +236,19 @@ def _replies(objects: dict[int, Any], questions: Iterable[Question]) -> Iterator
 
 
 def _as_noted(question: Question, reply: Replied) -> Replied:
-    """A reply as it is compared. Of fresh parameters that is a sketch."""
-    value = reply.value
-    if question.how == FRESH and type(value) is dict:
-        value = {
-            name: _sketch(one) if isinstance(one, torch.Tensor) and one.numel() > 1 else one
-            for name, one in value.items()
-        }
-    return dataclasses.replace(reply, value=copied(value))
+    """A reply as it is compared: of fresh parameters, a sketch."""
+    if question.how != FRESH or type(reply.value) is not dict:
+        return reply
+    return dataclasses.replace(reply, value={n: _sketch(x) for n, x in reply.value.items()})
 
 
-def _sketch(one: torch.Tensor) -> list[Any]:
-    constant = bool((one == one.flatten()[0]).all())
-    return [*one.shape, one.flatten()[0].item() if constant else bool(one.double().std() > 0.5)]
+def _sketch(drawn: Any) -> Any:
+    """What no draw decides: the shape, and the number that fills it or whether it is large."""
+    if not isinstance(drawn, torch.Tensor) or drawn.numel() < 2:
+        return drawn
+    first = drawn.flatten()[0]
+    is_large = bool(drawn.abs().double().mean() > 0.5)  # a standard normal is, nn.Linear's is not
+    return [*drawn.shape, first.item() if (drawn == first).all() else is_large]
 
 
 def _raised(error: AnswerRaised) -> Replied:

@@ -17,12 +17,12 @@ from autograder.grading.assemble import error_output
 from autograder.grading.contents import below
 from autograder.grading.own_memory import own_memory
 from autograder.grading.own_time import OutOfOwnTime, OwnTime, Waiting
-from autograder.grading.result import Exercise, clean, earned
+from autograder.grading.result import Exercise, clean
 from autograder.inside.limits import out_of_memory
 from autograder.sandbox.clock import Allowance, OutOfTime
 from autograder.sandbox.process import StudentLost, StudentProcess
 from autograder.sandbox.sandbox import Sandbox
-from autograder.settings import CARE_SHARE
+from autograder.settings import CARE_SHARE, earned
 
 REASON_CHARS = 4000  # a student's own words may stand in a reason: they must not fill a report
 OUT_OF_TIME = "the notebook used up its time"

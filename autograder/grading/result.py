@@ -83,15 +83,6 @@ class Result:
         return cls(**{**known, "exercises": [Exercise(**one) for one in values["exercises"]]})
 
 
-def earned(points: float, cost: float) -> float:
-    """What is left of an exercise's points, in decimals that a gradebook gives back as they are.
-
-    >>> earned(5, 0.8), earned(3, 1 / 3)
-    (1.0, 2.0)
-    """
-    return round((1 - cost) * points, 4)
-
-
 def clean(text: str) -> str:
     """``text`` without control characters: of a terminal's, and of the direction of writing."""
     return CONTROL.sub("", text.encode("utf-8", "replace").decode())

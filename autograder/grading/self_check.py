@@ -16,8 +16,8 @@ from autograder.check import check_quietly, refuse_imported
 from autograder.checking import registry
 from autograder.grading import tallies
 from autograder.grading.contents import below
-from autograder.grading.result import earned
 from autograder.inside.server import shell as quiet_shell
+from autograder.settings import earned
 
 CELL_SECONDS = 30  # of processor time
 PATIENCE = 300  # in all: for what sleeps, or waits for somebody

@@ -9,8 +9,9 @@ from rich.console import Console
 
 from autograder.commands import cli
 from autograder.grading import records, report, tallies
-from autograder.grading.result import Exercise, Result, earned
+from autograder.grading.result import Exercise, Result
 from autograder.reporting import drawings, exercises, page
+from autograder.settings import earned
 
 NAMES = ["soft_lookup", "distances", "nadaraya_watson", "LearnedBandwidth", "effective_neighbours"]
 
