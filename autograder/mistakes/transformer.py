@@ -189,6 +189,8 @@ class _Front(nn.Module):
         self.source_embedding = nn.Embedding(source_size, d_model)
         self.target_embedding = nn.Embedding(target_size, d_model)
         self.generator = nn.Linear(d_model, target_size, bias=False)
+        for table in (self.source_embedding, self.target_embedding, self.generator):
+            nn.init.normal_(table.weight, std=d_model**-0.5)
         self.encoder = EncoderLayer(d_model, n_heads, d_ff, dropout)
         self.decoder = DecoderLayer(d_model, n_heads, d_ff, dropout)
         self.dropout = nn.Dropout(dropout)
