@@ -73,6 +73,7 @@ class Notes:
 
 _noted: ContextVar[Notes | None] = ContextVar("noted", default=None)
 _stage: ContextVar[str] = ContextVar("stage", default="")
+_care: ContextVar[bool] = ContextVar("care", default=False)
 
 
 @contextlib.contextmanager
@@ -123,6 +124,7 @@ def care() -> Iterator[None]:
 
     The check goes on behind the block. What the exercise's text is about does not belong here.
     """
+    token = _care.set(True)
     try:
         yield
     except Exception as error:
@@ -130,6 +132,13 @@ def care() -> Iterator[None]:
         if failure is None:
             raise
         careless(failure)
+    finally:
+        _care.reset(token)
+
+
+def is_care() -> bool:
+    """Whether what is asked for now is a matter of care."""
+    return _care.get()
 
 
 def _told(error: Exception) -> CheckFailed | None:

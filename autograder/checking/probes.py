@@ -46,7 +46,7 @@ def probes_of(
         for number, (question, reply) in enumerate(zip(questions, replied, strict=True))
     ]
     return [
-        dataclasses.replace(one, probe=name)
+        dataclasses.replace(one, probe=name, is_care=one.is_care or name == "device")
         for name in PROBES
         if name not in left_out
         for one in makers[name](numbered)

@@ -17,7 +17,7 @@ from typing import Any
 import torch
 
 from autograder.checking import recorded
-from autograder.checking.failure import CheckFailed, current_stage, noting
+from autograder.checking.failure import CheckFailed, current_stage, is_care, noting
 from autograder.checking.inputs import Draw
 from autograder.checking.registry import Check
 from autograder.checking.student import Student
@@ -47,6 +47,7 @@ class Question:
     probe: str = ""  # '' if the check itself asks it
     origin: int = -1  # of a probe: the number of the check's question that it is made from
     stage: str = ""  # the stage of the exercise that it belongs to, if any
+    is_care: bool = False  # whether only the care share depends on the reply
 
     @property
     def form(self) -> tuple[Any, ...]:
@@ -164,6 +165,7 @@ class Session:
             built,
             how,
             stage=current_stage(),
+            is_care=is_care(),
         )
         self.questions.append(question)
         try:

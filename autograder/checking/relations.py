@@ -5,7 +5,6 @@ only if the numbers show it, so it holds whatever the reason for it may be.
 """
 
 import math
-from collections.abc import Iterator
 from typing import Any
 
 import torch
@@ -26,6 +25,7 @@ from autograder.checking.alike import (
 from autograder.checking.places import in_some_places
 from autograder.checking.questions import Question
 from autograder.checking.relations_of_items import of_lists, of_tuples
+from autograder.checking.relations_of_shapes import of_shapes
 
 NUMBER = bool | int | float
 CHANGES = 4  # between neighbours, at least, before truth values are said to be shifted
@@ -84,34 +84,6 @@ def _dtype(got: torch.Tensor, expected: torch.Tensor, question: Question) -> str
         f"The values are right up to rounding, but their type is {name_of(got.dtype)} instead of "
         f"{name_of(expected.dtype)}."
     )
-
-
-def _other_shape(got: torch.Tensor, expected: torch.Tensor, question: Question) -> str:
-    if got.shape == expected.shape:
-        return ""
-    if got.numel() == expected.numel():
-        if same(got.reshape(expected.shape), expected):
-            return "The numbers and their order are right; only the shape differs."
-        for pair in pairs_of(got.dim()):
-            swapped = got.transpose(*pair)
-            if swapped.shape == expected.shape and same(swapped, expected):
-                return f"The result is right once its axes {pair[0]} and {pair[1]} are exchanged."
-    if not got.is_floating_point() or not expected.is_floating_point():
-        return ""
-    for axis, words, reduced in _reduced(got):
-        if same(reduced, expected):
-            return f"The result has an axis too many: {words} over axis {axis} it is right."
-    for axis, words, reduced in _reduced(expected):
-        if same(got, reduced):
-            return f"The result is the right one {words} over its axis {axis}."
-    return ""
-
-
-def _reduced(x: torch.Tensor) -> Iterator[tuple[int, str, torch.Tensor]]:
-    for axis, size in enumerate(x.shape):
-        if size:
-            yield axis, "added up", x.sum(axis)
-            yield axis, "averaged", x.mean(axis)
 
 
 def _not_a_number(got: torch.Tensor, expected: torch.Tensor, question: Question) -> str:
@@ -276,7 +248,7 @@ RELATIONS = (
     _dtype,
     _negated,
     _not_a_number,
-    _other_shape,
+    of_shapes,
     _input,
     _factor,
     _order,

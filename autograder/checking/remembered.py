@@ -36,26 +36,26 @@ class Remembered(Generic[T]):
             place += 1
 
 
-def questions_of(item: Check, seed: int, device: bool) -> list[Question]:
-    """What an answer is asked; without ``device``, not on the rehearsal device."""
+def questions_of(item: Check, seed: int, care: bool) -> list[Question]:
+    """What an answer is asked; without ``care``, what only the care share depends on is not."""
     questions, _ = asked(item, seed)
-    return [one for one in questions if device or one.probe != "device"]
+    return [one for one in questions if care or not one.is_care]
 
 
 @functools.lru_cache(maxsize=KEPT * 50)
 def of_answer(
-    one: Answer, item: Check, seed: int, device: bool
+    one: Answer, item: Check, seed: int, care: bool
 ) -> tuple[Answer, Remembered[Replied]]:
     """A stored answer with its replies."""
-    return one, _replies_of(one, item, seed, questions_of(item, seed, device))
+    return one, _replies_of(one, item, seed, questions_of(item, seed, care))
 
 
 @functools.lru_cache(maxsize=KEPT * 10)
 def of_answers_at(
-    stored: tuple[Answer, ...], item: Check, seed: int, device: bool, place: int
+    stored: tuple[Answer, ...], item: Check, seed: int, care: bool, place: int
 ) -> list[tuple[Answer, Remembered[Replied]]]:
     """Each of the stored answers with its replies to what leads to one question, and to that."""
-    questions = questions_of(item, seed, device)
+    questions = questions_of(item, seed, care)
     leading = [questions[number] for number in leading_to(place, questions)]
     return [(one, _replies_of(one, item, seed, leading)) for one in stored]
 
@@ -69,9 +69,9 @@ def leading_to(place: int, questions: Sequence[Question]) -> list[int]:
 
 
 @functools.lru_cache(maxsize=KEPT)
-def of_slips(item: Check, seed: int, device: bool) -> Remembered[tuple[Slip, Remembered[Replied]]]:
+def of_slips(item: Check, seed: int, care: bool) -> Remembered[tuple[Slip, Remembered[Replied]]]:
     """Each slip of the reference with its replies; none where a slip might never end."""
-    questions, target = questions_of(item, seed, device), reference(item)
+    questions, target = questions_of(item, seed, care), reference(item)
     if target is None or may_not_end(target):
         return Remembered(iter(()))
     return Remembered((slip, _replies(slip.target, questions)) for slip in slips(target))

@@ -1,16 +1,90 @@
-"""Where an answer is right and where it is wrong: what all the failing calls have in common."""
+"""What all the failing calls of an answer have in common: in their results, and where they fail."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import torch
 
-from autograder.checking.questions import Question, Replied
+from autograder.checking.questions import Question, Replied, floating_places
+from autograder.checking.refusals import has_gradient
+from autograder.checking.relations import between
+from autograder.checking.relations_of_items import ALONE
 from autograder.inside.values import same
 
 ONLY = "Of the calls tried, it is wrong only"
 STRIDED = f"{ONLY} where an argument is not contiguous in memory."
 LARGE = f"{ONLY} where an argument holds large numbers."
 OWN_ERRORS = ("KeyError", "NameError", "UnboundLocalError", "AttributeError")
+
+
+def relation(pairs: list[tuple[Question, Replied, Replied]]) -> str:
+    """What holds, in the same words but for numbers, of every result that is wrong."""
+    wrong = [pair for pair in pairs if _is_wrong("call", *pair)]
+    if not wrong:  # else the gradients are wrong because the results are
+        wrong = [pair for pair in pairs if _is_wrong("gradients", *pair)]
+    if any(got.kind != "value" or same(got.value, right.value) for _, got, right in wrong):
+        return ""  # it raised, or it did something besides giving the right value
+    found = [_one_relation(*pair) for pair in wrong]
+    if len({_without_numbers(said) for said in found}) != 1 or not found[0]:
+        return ""
+    told = zip(found, wrong, strict=True)
+    said = [words for words, (question, _, _) in told if not question.probe] or found
+    first = said[0]
+    if any(one.partition(" (")[0] != first.partition(" (")[0] for one in said):
+        first = f"In one of the calls, {first[0].lower()}{first[1:]}"  # others, other numbers
+    elif len(set(said)) > 1:
+        first = first.partition(" (")[0].rstrip(".") + "."
+    return _not_of_pairs(first, pairs)
+
+
+def _not_of_pairs(said: str, pairs: list[tuple[Question, Replied, Replied]]) -> str:
+    """The sentence that an item should be returned alone, without the calls that ask for more."""
+    calls = [
+        (one, right.value)
+        for one, _, right in pairs
+        if one.request == "call" and right.kind == "value"
+    ]
+    several = [one for one, right in calls if isinstance(right, tuple)]
+    if ALONE not in said or not several:
+        return said
+    alone = [one for one, right in calls if not isinstance(right, tuple)]
+    switches = set().union(*map(_switched_on, several)) - set().union(*map(_switched_on, alone))
+    unless = f"unless {switches.pop()}=True" if len(switches) == 1 else "where no more is asked for"
+    return said.replace(ALONE, f"{ALONE} {unless}")
+
+
+def _switched_on(question: Question) -> set[str]:
+    """The arguments by name that are True."""
+    return {name for name, value in question.details[1].items() if value is True}
+
+
+def _is_wrong(request: str, question: Question, got: Replied, expected: Replied) -> bool:
+    asks = question.request == request and expected.kind == "value"
+    return asks and not got.agrees(expected)
+
+
+def _one_relation(question: Question, got: Replied, expected: Replied) -> str:
+    related = _of_gradients if question.request == "gradients" else between
+    return related(got.value, expected.value, question)
+
+
+def _without_numbers(said: str) -> str:
+    return "".join(letter for letter in said.partition(" (")[0] if letter not in "0123456789.-e+")
+
+
+def _of_gradients(got: Any, expected: Any, question: Question) -> str:
+    """Where no gradient arrives although one should."""
+    if not isinstance(got, tuple) or not isinstance(got[0], dict):
+        return ""
+    names = [name for name, wanted in expected[0].items() if wanted is not None]
+    missing = [name for name in names if got[0].get(name) is None]
+    if missing:
+        return f"No gradient reaches {', '.join(missing)}."
+    if len(got[1]) > 1 and all(one is None for one in got[1]):
+        return "No gradient reaches any of the arguments."
+    parts = zip(floating_places(question), got[1], expected[1], strict=False)
+    lost = [place for place, one, other in parts if one is None and has_gradient(other)]
+    return f"No gradient reaches argument {lost[0]}." if lost else ""
 
 
 def where(pairs: Sequence[tuple[Question, Replied, Replied]]) -> str:

@@ -422,27 +422,6 @@ def multiplies_both_by_0(logits, target, smoothing=0.1):
     return _per_token(-(1 - smoothing) * chosen - smoothing * log_p.mean(-1), real)
 
 
-def _undefined_for_no_token(known, with_gradient):
-    """The same mistake, with NaN where no token is real; its gradient is NaN there as well, or 0.
-
-    0 / 0 has a gradient of NaN; the mean of nothing, of 0.
-    """
-
-    def answer(logits, target, smoothing=0.1):
-        result = known.target(logits, target, smoothing)
-        if (target != PAD).any():
-            return result
-        return result * math.nan if with_gradient else 0 * result + math.nan
-
-    answer.__name__ = f"{known.name}_{'of_0_by_0' if with_gradient else 'of_nothing'}"
-    return answer
-
-
-again(
-    "label_smoothed_loss",
-    *(partial(_undefined_for_no_token, with_gradient=one) for one in (False, True)),
-)
-
 NO_TOKEN = (
     "Where no token is real there is nothing to take the mean of, and 0 / 0 is NaN. The loss "
     "should be 0 then."
@@ -2173,14 +2152,6 @@ class TrainsInWhateverMode(_Step):
         self.optimizer.zero_grad()
 
 
-def _by_0(known):
-    """The same mistake, which divides by 0 where no token is real."""
-    return type(f"{known.name}By0", (known.target,), {"least": 0})
-
-
-again("TrainStep", _by_0)
-
-
 @mistake(
     "TrainStep",
     hint="Where no token is real each share is 0 / 0, which is NaN, and the step makes NaN of all "
@@ -2392,9 +2363,6 @@ class AddsUpNumbers(_Evaluation):
 class ReturnsThePerplexity(_Evaluation):
     def mean(self, batches):
         return super().mean(batches).exp()
-
-
-again("Evaluation", _by_0)
 
 
 @mistake(

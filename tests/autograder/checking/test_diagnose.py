@@ -26,6 +26,7 @@ def check(student, draw):
             torch.testing.assert_close(student(x, **scale), centred(x, **scale))
 
 
+SLIP = "Your results are those of a right answer"
 CENTRED = Check("centred", "nowhere", check, reference=centred)
 
 
@@ -118,7 +119,7 @@ def test_two_hints_for_the_same_replies_give_no_name(known):
         ),
         (
             lambda x, scale=1.0: scale * (x - x.mean(dim=0, keepdim=True)),
-            "Your results are those of a right answer with another axis in one place.",
+            f"{SLIP} with another axis in one place.",
         ),
         (
             lambda x, scale=1.0: centred(x, scale).detach(),
@@ -132,7 +133,31 @@ def test_two_hints_for_the_same_replies_give_no_name(known):
             lambda x, scale=1.0: centred(x, scale) + (x.dim() == 3) * x.sin(),
             "Of the calls tried, it is wrong only where argument 1 has 3 axes.",
         ),
+        (
+            lambda x, scale=1.0: x.sin().transpose(0, -1),
+            "The shape is the right one with its axes in another order.",
+        ),
+        (
+            lambda x, scale=1.0: x.sin().unsqueeze(1),
+            "The shape has one axis of size 1 too many.",
+        ),
+        (
+            lambda x, scale=1.0: x.sin().flatten(-2),
+            "Neighbouring axes of the right shape are merged into one.",
+        ),
+        (
+            lambda x, scale=1.0: x if x > 0 else x.sin(),
+            "`if`, `and`, `or` and `not` need one True or False, and got a tensor of several "
+            "elements. Use `&`, `|` and `~` element by element, and `is not None` to ask whether "
+            "an argument was given.",
+        ),
+        (
+            lambda x, scale=1.0: print(end="") + x,
+            "A value it computes with is None: an argument that was left out, or the result of a "
+            "function without `return`.",
+        ),
         (lambda x, scale=1.0: x.sin(), ""),
+        (lambda x, scale=1.0: x.sin()[:, :2], ""),
     ],
 )
 def test_what_no_stored_mistake_explains(known, answer, said):
@@ -142,6 +167,19 @@ def test_what_no_stored_mistake_explains(known, answer, said):
 def test_a_right_answer_and_a_lost_one_get_no_diagnosis(known):
     assert run_check(CENTRED, LocalAnswer(centred), 7) is None
     assert diagnose(CENTRED, [Replied("value", torch.ones(3, 5))], 7) == ""
+
+
+def test_a_slip_explains_a_wrong_value_not_an_error(known):
+    def other_axis(x, scale=1.0):
+        return scale * (x - x.mean(dim=0, keepdim=True))
+
+    def after_an_error(x, scale=1.0):
+        if x.dim() == 2 and scale == 1.0:
+            raise ArithmeticError
+        return other_axis(x, scale)
+
+    assert likely(other_axis) == f"{SLIP} with another axis in one place."
+    assert likely(after_an_error) == ""
 
 
 # where
