@@ -76,7 +76,10 @@ def test_care_costs_its_share_of_what_is_earned():
     assert failure.cost == pytest.approx(0.25 + 0.25 * 0.75)
     assert "costs     1.75 of 4 points: errors (1)\n" in str(failure)
     assert "¼ of the rest goes for this: the values are right, but" in str(failure)
-    assert judged(seeded_without_errors, care_share=0).cost == 0.25
+
+    failure = judged(seeded_without_errors, care_share=0)
+    assert failure.cost == 0.25
+    assert "nothing goes for this: the values are right, but" in str(failure)
 
 
 def test_care_of_a_stage_that_is_lost_costs_nothing_more():
