@@ -1,6 +1,6 @@
 """Whether the draw of the inputs decides what an answer earns: each is judged on many seeds.
 
-python -m tests.seeds [LESSON …] [--count 64] [--seconds S] [--wrong] [--only EXERCISE …]
+python -m tests.seeds [LESSON …] [--count 64] [--seconds S] [--wrong] [--only EXERCISE …] [--fails]
 
 Judged are the answers stored in autograder/mistakes/ and those of the modules named by --answers,
 each with a function of_exercise(name); of these, which nobody is to read, only numbers are told.
@@ -21,21 +21,26 @@ import torch
 from autograder.building.lesson import find
 from autograder.building.mutants import Endless, bounded
 from autograder.checking import registry
-from autograder.checking.run_check import run_check
+from autograder.checking.run_check import accepts, run_check
 from autograder.inside.answer import LocalAnswer
 
 LOCKED = ("tests.locked", "tests.locked.careless")
 LONG = 30  # seconds of CPU after which an answer is said not to end
 
 
-def verdict(item, target, seed):
-    """What an answer loses, in words; the sentence that it reads does not count."""
+def verdict(item, target, seed, fails=False):
+    """What an answer loses, in words; the sentence that it reads does not count.
+
+    fails  say only whether it fails, which takes less time
+    """
     with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
         try:
             with bounded(LONG):
+                if fails:
+                    return "passes" if accepts(item, LocalAnswer(target), seed) else "fails"
                 failure = run_check(item, LocalAnswer(target), seed, explain=False)
         except Endless:
-            return "loses 1"
+            return "fails" if fails else "loses 1"
     if failure is None:
         return "loses nothing"
     return f"loses {failure.cost:.2g}" + "".join(f", {name}" for name in failure.lost)
@@ -55,7 +60,7 @@ def answers(item, modules, wrong=False):
     return kept
 
 
-def judge(item, targets, count, seconds):
+def judge(item, targets, count, seconds, fails=False):
     """Pair ({name: {verdict: its seeds}}, how many seeds); no more are begun after ``seconds``.
 
     A seed's questions are made once, for all answers.
@@ -63,7 +68,7 @@ def judge(item, targets, count, seconds):
     found, begin, done = {name: defaultdict(list) for name in targets}, time.process_time(), 0
     while done < count and time.process_time() - begin < seconds:
         for name, target in targets.items():
-            found[name][verdict(item, target, done)].append(done)
+            found[name][verdict(item, target, done, fails)].append(done)
         done += 1
     return found, done
 
@@ -77,7 +82,7 @@ def of_lesson(lesson, options):
         targets = answers(item, options.answers, options.wrong)
         stored = len(answers(item, (), options.wrong))
         total.update(stored=stored, others=len(targets) - stored)
-        found, done = judge(item, targets, options.count, options.seconds)
+        found, done = judge(item, targets, options.count, options.seconds, options.fails)
         fewer += [f"{name} {done}"] if done < options.count else []
         for answer, verdicts in found.items():
             if len(verdicts) > 1:
@@ -100,6 +105,7 @@ def main(arguments=None):
     parser.add_argument("--count", type=int, default=64, help="seeds for each answer")
     parser.add_argument("--seconds", type=float, default=math.inf, help="of CPU for an exercise")
     parser.add_argument("--wrong", action="store_true", help="leave right answers out")
+    parser.add_argument("--fails", action="store_true", help="judge only whether an answer fails")
     parser.add_argument("--only", nargs="+", metavar="EXERCISE", default=())
     parser.add_argument("--answers", nargs="*", metavar="MODULE", default=LOCKED)
     options = parser.parse_args(arguments)
