@@ -64,7 +64,7 @@ def diagnose(
     loaded = all(got.agrees(right) for one, got, right in pairs if one.request == "load")
     calls = _but_for_care([one for one in everything if care or one[0].probe != "device"], lost)
     likely = relation(calls) if loaded else ""
-    likely = likely or _of_the_first(item, _but_for_care(pairs, lost), seed, care)
+    likely = likely or _of_the_first(item, calls, seed, care)
     return " ".join(part for part in (likely, where(calls) if loaded else "") if part)
 
 

@@ -11,7 +11,7 @@ def meaning(kind: str, message: str) -> str:
         )
     if kind in ("TypeError", "AttributeError") and "NoneType" in message:
         return (
-            "A value it computes with is None: an argument that was left out, or the result of a "
-            "function without `return`."
+            "A value it computes with is None: an argument that was left out or is None, or what "
+            "a function returned."
         )
     return ""

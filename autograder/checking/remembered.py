@@ -70,8 +70,12 @@ def leading_to(place: int, questions: Sequence[Question]) -> list[int]:
 
 @functools.lru_cache(maxsize=KEPT)
 def of_slips(item: Check, seed: int, care: bool) -> Remembered[tuple[Slip, Remembered[Replied]]]:
-    """Each slip of the reference with its replies; none where a slip might never end."""
-    questions, target = questions_of(item, seed, care), reference(item)
+    """Each slip of the reference with its replies; none where a slip might never end.
+
+    Without ``care``, not on the rehearsal device.
+    """
+    questions = [one for one in asked(item, seed)[0] if care or one.probe != "device"]
+    target = reference(item)
     if target is None or may_not_end(target):
         return Remembered(iter(()))
     return Remembered((slip, _replies(slip.target, questions)) for slip in slips(target))

@@ -153,8 +153,8 @@ def test_two_hints_for_the_same_replies_give_no_name(known):
         ),
         (
             lambda x, scale=1.0: print(end="") + x,
-            "A value it computes with is None: an argument that was left out, or the result of a "
-            "function without `return`.",
+            "A value it computes with is None: an argument that was left out or is None, or what "
+            "a function returned.",
         ),
         (lambda x, scale=1.0: x.sin(), ""),
         (lambda x, scale=1.0: x.sin()[:, :2], ""),
