@@ -9,7 +9,8 @@ def meaning(kind: str, message: str) -> str:
             "elements. Use `&`, `|` and `~` element by element, and `is not None` to ask whether "
             "an argument was given."
         )
-    if kind in ("TypeError", "AttributeError") and "NoneType" in message:
+    of_none = "NoneType" in message and "callable" not in message
+    if of_none and kind in ("TypeError", "AttributeError"):
         return (
             "A value it computes with is None: an argument that was left out or is None, or what "
             "a function returned."
