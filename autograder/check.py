@@ -18,8 +18,8 @@ from collections.abc import Callable
 
 from autograder import ROOT, lessons, marks
 from autograder.checking import recorded, registry
+from autograder.checking.asking import reference
 from autograder.checking.expect import CheckFailed
-from autograder.checking.questions import reference
 from autograder.checking.run_check import run_check
 from autograder.checking.waiting import SECONDS, somebody_waits, word_after
 from autograder.inside.answer import LocalAnswer

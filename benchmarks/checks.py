@@ -16,14 +16,14 @@ from rich.console import Console
 from rich.table import Table
 
 from autograder.building.lesson import find, read
-from autograder.checking import questions, registry, remembered
+from autograder.checking import asking, registry, remembered
 from autograder.checking.run_check import run_check
 from autograder.inside.answer import LocalAnswer
 
 SEED = 107
 SECONDS = 2.0  # within which a student is to be told
 KEPT = (
-    questions.asked,
+    asking.asked,
     remembered.of_answer,
     remembered.of_answers_at,
     remembered.of_slips,

@@ -55,10 +55,11 @@ class RepeatingDecoder:
 
     model    a `Transformer`
     source   (B, T_k)  ids, filled up with PAD
-    beams    how many rows of tokens there are for each source: K
+    beams    how many rows of tokens there are for each source: K, from 1 on
     """
 
     def __init__(self, model: Any, source: Tensor, beams: int = 1):
+        counts(beams=beams)
         self.model, self.beams = model, beams
         self.source_mask = (source != PAD).unsqueeze(1)  # (B, 1, T_k)
         self.memory = model.encode(source, self.source_mask)  # (B, T_k, d_model)

@@ -6,8 +6,8 @@ import signal
 from collections.abc import Iterable, Iterator
 
 from autograder.checking import registry
+from autograder.checking.asking import asked, reference
 from autograder.checking.coverage import CLASSES, coverage, unknown
-from autograder.checking.questions import asked, reference
 from autograder.checking.run_check import accepts
 from autograder.checking.slips import Slip, slips
 from autograder.inside.answer import LocalAnswer

@@ -14,8 +14,8 @@ import torch
 
 from autograder import CourseError
 from autograder.checking import recorded, registry
+from autograder.checking.asking import reference
 from autograder.checking.expect import CheckFailed
-from autograder.checking.questions import reference
 from autograder.checking.run_check import run_check
 from autograder.checking.student import Student, called_with
 from autograder.checking.words import describe

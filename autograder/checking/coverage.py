@@ -8,9 +8,10 @@ from collections.abc import Iterable
 
 import torch
 
+from autograder.checking.asking import asked, reference
 from autograder.checking.probes import PROBES
 from autograder.checking.promises import lies_far, measures_a_spread, unmet
-from autograder.checking.questions import Question, asked, reference
+from autograder.checking.questions import Question
 from autograder.checking.registry import ONE_RIGHT_ANSWER, Check
 from autograder.inside.values import leaves
 

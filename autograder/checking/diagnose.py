@@ -11,14 +11,9 @@ import time
 from collections.abc import Collection, Iterable, Sequence
 
 from autograder.checking import loosely, registry
+from autograder.checking.asking import asked
 from autograder.checking.errors import meaning
-from autograder.checking.questions import (
-    SEEDED,
-    Question,
-    Replied,
-    agree,
-    asked,
-)
+from autograder.checking.questions import SEEDED, Question, Replied, agree
 from autograder.checking.relations_of_shapes import of_sizes
 from autograder.checking.remembered import (
     Remembered,

@@ -1,13 +1,6 @@
-"""The questions that a check asks of a right answer, and what any answer replies to them.
-
-A check stops at the first thing that is wrong. To say what is wrong, more must be known: so the
-questions that the right answer was asked are put to the failing one too, all of them, and its
-replies compared as a whole.
-"""
+"""A question to an answer, its reply, and whether two replies agree."""
 
 import dataclasses
-import functools
-import importlib
 import itertools
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -16,13 +9,9 @@ from typing import Any
 
 import torch
 
-from autograder.checking import recorded
-from autograder.checking.failure import CheckFailed, current_stage, is_care, noting
-from autograder.checking.inputs import Draw
-from autograder.checking.registry import Check
-from autograder.checking.student import Student
+from autograder.checking.failure import current_stage, is_care
 from autograder.inside import surroundings
-from autograder.inside.answer import AnswerLost, AnswerRaised, AnyAnswer, LocalAnswer, Reply
+from autograder.inside.answer import AnswerLost, AnswerRaised, AnyAnswer, Reply
 from autograder.inside.limits import NO_MEMORY
 from autograder.inside.values import copied, same
 
@@ -146,7 +135,7 @@ class Session:
         fits = all(one.form == two.form and same(one.details, two.details) for one, two in given)
         if fits and len(self.questions) <= len(questions):
             yield from self.replies
-            yield from _replies(self.objects, questions[len(self.questions) :])
+            yield from replies_of(self.objects, questions[len(self.questions) :])
         else:
             yield from replies(self.objects[0], questions)
 
@@ -178,54 +167,13 @@ class Session:
         return self.objects[built] if built else reply
 
 
-def reference(item: Check) -> Callable[..., Any] | None:
-    """The library's own answer to an exercise, or None where there is none."""
-    if item.reference is not None:
-        return item.reference
-    try:
-        return getattr(importlib.import_module(f"attention.{item.lesson}"), item.name, None)
-    except ImportError:
-        return None
-
-
-@functools.lru_cache(maxsize=KEPT)
-def asked(item: Check, seed: int) -> tuple[tuple[Question, ...], tuple[Replied, ...]]:
-    """Pair (questions, right replies): what every answer is asked, the probes' questions last.
-
-    Both are empty where there is no right answer to ask first, nor one whose replies are recorded.
-    """
-    target = reference(item)
-    answer = LocalAnswer(target) if target is not None else recorded.right_answer(item, seed)
-    return asked_of(answer, item, seed) if answer is not None else ((), ())
-
-
-def asked_of(
-    answer: AnyAnswer, item: Check, seed: int
-) -> tuple[tuple[Question, ...], tuple[Replied, ...]]:
-    """The same pair, of an answer that is right."""
-    from autograder.checking.probes import answerable, probes_of
-
-    session = Session(answer, keeps=True)
-    try:
-        with noting() as notes:
-            item.run(Student(session.recorder()), Draw(seed))
-    except CheckFailed:
-        return (), ()
-    if notes.careless or notes.lost:
-        return (), ()  # the check refuses the library: `autograder verify` says so
-    noted, first = tuple(session.questions), tuple(session.replies)
-    further = probes_of(item, noted, first)
-    kept = answerable(further, list(_replies(session.objects, further)), first)
-    return (*noted, *(question for question, _ in kept)), (*first, *(reply for _, reply in kept))
-
-
 def replies(answer: AnyAnswer, questions: Iterable[Question]) -> Iterator[Replied]:
     """Yield what ``answer`` replies to ``questions``, one after the other; raises AnswerLost."""
-    return _replies({0: answer}, questions)
+    return replies_of({0: answer}, questions)
 
 
-def _replies(objects: dict[int, Any], questions: Iterable[Question]) -> Iterator[Replied]:
-    """The same, with the ``objects`` that there are by now, by their numbers."""
+def replies_of(objects: dict[int, Any], questions: Iterable[Question]) -> Iterator[Replied]:
+    """Yield the same of the ``objects`` that there are by now, by their numbers."""
     for question in questions:
         holder = objects.get(question.handle)
         if holder is None:

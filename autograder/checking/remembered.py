@@ -8,7 +8,8 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Generic, TypeVar
 
 from autograder.checking import recorded, registry
-from autograder.checking.questions import KEPT, Question, Replied, asked, reference, replies
+from autograder.checking.asking import asked, reference
+from autograder.checking.questions import KEPT, Question, Replied, replies
 from autograder.checking.registry import Answer, Check
 from autograder.checking.sketches import fits
 from autograder.checking.slips import Slip, may_not_end, slips

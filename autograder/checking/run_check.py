@@ -4,6 +4,7 @@ import dataclasses
 from collections.abc import Collection, Sequence
 from typing import Any
 
+from autograder.checking.asking import asked
 from autograder.checking.diagnose import diagnose
 from autograder.checking.expect import describe
 from autograder.checking.failure import (
@@ -17,7 +18,7 @@ from autograder.checking.failure import (
 )
 from autograder.checking.inputs import Draw
 from autograder.checking.narrow import Narrow, by_precision
-from autograder.checking.questions import Question, Replied, Session, asked, until_lost
+from autograder.checking.questions import Question, Replied, Session, until_lost
 from autograder.checking.refusals import refuse, refuse_changes, refuse_numbers
 from autograder.checking.registry import Check
 from autograder.checking.student import Student

@@ -1,5 +1,6 @@
 """What all the failing calls of an answer have in common: in their results, and where they fail."""
 
+import itertools
 from collections.abc import Sequence
 from typing import Any
 
@@ -14,6 +15,7 @@ from autograder.inside.values import same
 ONLY = "Of the calls tried, it is wrong only"
 STRIDED = f"{ONLY} where an argument is not contiguous in memory."
 LARGE = f"{ONLY} where an argument holds large numbers."
+GIVEN = "` is given."  # an argument that has a name
 OWN_ERRORS = ("KeyError", "NameError", "UnboundLocalError", "AttributeError")
 
 
@@ -109,7 +111,17 @@ def where(pairs: Sequence[tuple[Question, Replied, Replied]]) -> str:
     separating = shared - others
     if not any(_shapes(one) == _shapes(other) for one in wrong for other in right):
         separating -= {STRIDED, LARGE}  # it may as well be their sizes
-    return min(separating, key=lambda text: (len(text), text), default="")
+    said = min(separating, key=lambda text: (len(text), text), default="")
+    return said or _one_of_two(list(map(_features, wrong)), others)
+
+
+def _one_of_two(wrong: list[set[str]], others: set[str]) -> str:
+    """Where one of two arguments by name is given, if that separates the wrong calls."""
+    given = sorted(text for text in set.union(*wrong) - others if text.endswith(GIVEN))
+    for one, other in itertools.combinations(given, 2):
+        if all(one in features or other in features for features in wrong):
+            return f"{one.removesuffix(GIVEN)}` or {other.removeprefix(f'{ONLY} where ')}"
+    return ""
 
 
 def _shapes(question: Question) -> list[tuple[int, ...]]:

@@ -95,6 +95,9 @@ def _class(lesson: Lesson) -> Iterator[tuple[str, NotebookNode]]:
     checks = registry.of_lesson(lesson.name)
     mistakes = {name: registry.mistakes(checks[name])[0] for name in names[-3:]}
     others = {name: registry.alternatives(checks[name])[0] for name in names}
+    unkept = {
+        name: found[0] for name in names if (found := registry.careless_answers(checks[name]))
+    }
     first = names[0]
     yield "ada-perfect", classroom.handed_in(lesson.slug)
     yield "ben-three-mistakes", classroom.handed_in(lesson.slug, mistakes)
@@ -106,6 +109,7 @@ def _class(lesson: Lesson) -> Iterator[tuple[str, NotebookNode]]:
     )
     yield "finn-endless-loop", classroom.handed_in(lesson.slug, {first: _stub(first, LOOP)})
     yield "gil-kernel-dies", classroom.handed_in(lesson.slug, {first: _stub(first, DEATH)})
+    yield "hal-careless", classroom.handed_in(lesson.slug, unkept)
 
 
 def _stub(name: str, body: str) -> str:

@@ -10,8 +10,8 @@ from typing import Any
 
 from autograder import marks
 from autograder.checking import registry
+from autograder.checking.asking import asked
 from autograder.checking.expect import CheckFailed
-from autograder.checking.questions import asked
 from autograder.checking.run_check import run_check
 from autograder.grading.assemble import error_output
 from autograder.grading.contents import below

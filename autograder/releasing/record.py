@@ -13,21 +13,14 @@ from attention.provided.data import CACHE
 from attention.provided.files import write_aside
 from autograder import ROOT, CourseError, imports
 from autograder.checking import recorded, registry
-from autograder.checking.questions import (
-    Question,
-    Replied,
-    agree,
-    asked_of,
-    reference,
-    replies,
-    until_lost,
-)
+from autograder.checking.asking import asked_of, reference
+from autograder.checking.questions import Question, Replied, agree, replies, until_lost
 from autograder.checking.recorded import Noting, Recording, Replaying
 from autograder.checking.sketches import sketch
 from autograder.grading.dependencies import digest_of
 from autograder.inside.answer import LocalAnswer
 
-RECORDING = ("questions", "recorded", "sketches")  # what this module uses
+RECORDING = ("asking", "questions", "recorded", "sketches")  # what this module uses
 SEEDS = (1, 2, 3)  # a student's check draws one of them; grading draws from a million
 
 

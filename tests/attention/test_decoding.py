@@ -475,6 +475,28 @@ def test_a_batch_of_nothing_and_narrow_plain_searches_are_refused():
             plain_beam_search(lambda ids: torch.zeros(5), beam, most)
 
 
+@pytest.mark.parametrize(
+    ("wrong", "told"),
+    [
+        ({"n": 0}, "n=0 is no whole number from 1 on"),
+        ({"n": 1.5}, "n=1.5 is no whole number"),
+        ({"beam": 0}, "beam=0 is no whole number from 1 on"),
+        ({"alpha": math.nan}, "alpha=nan is no finite number from 0 on"),
+        ({"max_length": 0}, "max_length=0 leaves no room"),
+    ],
+)
+def test_n_best_refuses_what_means_nothing(wrong, told):
+    arguments = {"n": 2, "beam": 2, "alpha": 0.0, "max_length": 4} | wrong
+    with pytest.raises(ValueError, match=re.escape(told)):
+        n_best(small(), sources(), **arguments)
+
+
+@pytest.mark.parametrize("decoder", [RepeatingDecoder, CachedDecoder])
+def test_a_decoder_of_no_beams_is_refused(decoder):
+    with pytest.raises(ValueError, match="beams=0 is no whole number from 1 on"):
+        decoder(small(), sources(), beams=0)
+
+
 def test_numbers_of_numpy_are_numbers():
     model, rows, whole = small(), sources(), np.int64
     assert torch.equal(

@@ -212,6 +212,15 @@ def test_what_separates_wrong_calls_from_right_ones(right, wrong, said):
     assert where([pair(True, *right), pair(False, *wrong)]) == expected
 
 
+def test_one_of_two_arguments_may_separate_wrong_calls_from_right_ones():
+    plain, scaled = pair(True, TABLE), pair(False, TABLE, scale=2.0)
+    masked, both = pair(False, TABLE, mask=ROW), pair(False, TABLE, mask=ROW, scale=2.0)
+    said = "Of the calls tried, it is wrong only where `mask` or `scale` is given."
+    assert where([plain, scaled, masked, both]) == said
+    assert where([plain, scaled, masked, pair(True, TABLE, mask=ROW)]) == ""
+    assert where([plain, scaled, masked, pair(False, TABLE, bias=ROW)]) == ""
+
+
 def test_a_feature_that_right_calls_have_too_separates_nothing():
     narrow = torch.ones(1)
     assert where([pair(True, narrow), pair(False, narrow)]) == ""

@@ -7,7 +7,7 @@ import torch
 from torch import nn
 
 from autograder.checking import expect
-from autograder.checking.questions import asked
+from autograder.checking.asking import asked
 from autograder.checking.registry import Check
 from autograder.checking.run_check import run_check
 from autograder.inside.answer import LocalAnswer

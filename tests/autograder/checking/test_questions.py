@@ -4,16 +4,9 @@ import torch
 from torch import nn
 
 from autograder.building import lesson
+from autograder.checking.asking import asked
 from autograder.checking.inputs import Draw
-from autograder.checking.questions import (
-    KEPT,
-    Replied,
-    Session,
-    agree,
-    asked,
-    replies,
-    until_lost,
-)
+from autograder.checking.questions import KEPT, Replied, Session, agree, replies, until_lost
 from autograder.checking.registry import Check
 from autograder.checking.run_check import run_check
 from autograder.checking.student import Student

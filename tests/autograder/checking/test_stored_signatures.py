@@ -5,7 +5,7 @@ import inspect
 import pytest
 
 from autograder.checking import registry
-from autograder.checking.questions import reference
+from autograder.checking.asking import reference
 
 registry.import_all()
 FUNCTIONS = {

@@ -9,8 +9,9 @@ from torch.nn import functional as F  # noqa: N812
 
 from attention.provided.kept import kept_tensors
 from autograder.checking import registry
+from autograder.checking.asking import asked, reference
 from autograder.checking.probes import probes_of
-from autograder.checking.questions import asked, reference, replies
+from autograder.checking.questions import replies
 from autograder.inside.answer import AnswerRaised, LocalAnswer
 from autograder.inside.rehearsal import (
     DEVICE,

@@ -13,7 +13,7 @@ from unittest import mock
 import torch
 
 from autograder.checking import registry
-from autograder.checking.questions import reference
+from autograder.checking.asking import reference
 from autograder.grading import execute
 from autograder.inside import answer as inside
 from autograder.inside.answer import AnswerRaised, LocalAnswer, Reply
