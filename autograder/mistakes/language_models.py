@@ -259,7 +259,8 @@ def counted_instead_of_padding(logits, tokens, counted=None):
 
 @mistake(
     "language_model_loss",
-    hint="The sum is divided by the number of all positions. Divide by how many count.",
+    hint="The mean is taken over all positions, those that do not count as zeros. Divide by how "
+    "many count.",
 )
 def divides_by_all(logits, tokens, counted=None):
     return _loss(
