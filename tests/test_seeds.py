@@ -27,12 +27,14 @@ def test_stages_and_care_are_parts_of_a_verdict():
     item = registry.find("nadaraya_watson")
     lost = {seeds.verdict(item, one.target, 0) for one in registry.mistakes(item)}
     assert "loses 0.33, far from all examples" in lost
-    careless = registry.careless_answers(item)[0]
+    careless, mistake = registry.careless_answers(item)[0], registry.mistakes(item)[0]
     assert seeds.verdict(item, careless.target, 0) == "loses 0.25"
+    assert seeds.verdict(item, mistake.target, 0, fails=True) == "fails"
+    assert seeds.verdict(item, reference(item), 0, fails=True) == "passes"
 
 
 def test_locked_answers_are_told_by_their_numbers(monkeypatch, capsys):
-    monkeypatch.setattr(seeds, "verdict", lambda item, target, seed: f"loses {seed}")
+    monkeypatch.setattr(seeds, "verdict", lambda item, target, seed, fails: f"loses {seed}")
     assert seeds.main(["01", "--count", "2", "--only", "distances", "--wrong"]) == 1
     out = capsys.readouterr().out
     stored = registry.mistakes(registry.find("distances"))
