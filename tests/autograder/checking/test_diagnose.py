@@ -97,6 +97,26 @@ def test_the_words_of_a_refusal_hide_no_mistake(known, monkeypatch):
     assert run_check(item, LocalAnswer(forgets_the_scale), 7).likely != "scale"
 
 
+def test_what_is_a_matter_of_care_hides_no_mistake(known):
+    def asks(student, draw):
+        check(student, draw)
+        with expect.care():
+            expect.close(student(torch.ones(1, 1)), torch.zeros(1, 1), "of one number it is 0")
+
+    def of_one(x, scale=1.0):
+        return x if x.numel() == 1 else forgets_the_scale(x)
+
+    item = Check("centred", "nowhere", asks, reference=centred)
+    known.append(stored(forgets_the_scale, "scale"))
+    assert run_check(item, LocalAnswer(of_one), 7).likely == "scale"
+
+    def careless_of_one(x, scale=1.0):
+        return x if x.numel() == 1 else centred(x, scale)
+
+    careless = run_check(item, LocalAnswer(careless_of_one), 7)
+    assert careless.cost == 0.25 and careless.likely != "scale"
+
+
 def test_two_hints_for_the_same_replies_give_no_name(known):
     known.append(stored(forgets_the_scale, "one"))
     known.append(stored(lambda x, scale=1.0: centred(x), "two"))
