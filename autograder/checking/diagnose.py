@@ -55,9 +55,9 @@ def diagnose(
     hints = {known.hint for known, _ in found}
     if hints:
         return (hints.pop() or "") if len(hints) == 1 else ""
-    # With other parameters than those that were to be loaded, it computes with other numbers.
-    loaded = all(got.agrees(right) for one, got, right in pairs if one.request == "load")
     calls = _but_for_care([one for one in everything if care or one[0].probe != "device"], lost)
+    # With other parameters than those that were to be loaded, it computes with other numbers.
+    loaded = all(got.agrees(right) for one, got, right in calls if one.request == "load")
     likely = relation(calls) if loaded else ""
     likely = likely or _of_the_first(item, calls, seed, care)
     return " ".join(part for part in (likely, where(calls) if loaded else "") if part)

@@ -90,8 +90,8 @@ def _costly(item: Check, notes: Notes, care_share: float) -> CheckFailed | None:
     failure.cost, besides = sum(worth[name] for name in lost) / points, ""
     if forgotten:
         failure.cost += care_share * (1 - failure.cost)
-        takes = f"{share_in_words(care_share)} of the rest goes" if care_share else "nothing goes"
-        besides = f"\n{takes} for this: {forgotten[0].what}"
+        part = f"{share_in_words(care_share)} of the rest goes for this"
+        besides = f"\n{part if care_share else 'this costs nothing'}: {forgotten[0].what}"
     failure.lost = tuple(lost)
     named = ", ".join(f"{name} ({worth[name]:g})" for name in lost)
     failure.costs = f"{failure.cost * points:g} of {count(points)}: {named}{besides}"

@@ -95,7 +95,7 @@ def _class(lesson: Lesson) -> Iterator[tuple[str, NotebookNode]]:
     checks = registry.of_lesson(lesson.name)
     mistakes = {name: registry.mistakes(checks[name])[0] for name in names[-3:]}
     others = {name: registry.alternatives(checks[name])[0] for name in names}
-    unkept = {
+    careless = {
         name: found[0] for name in names if (found := registry.careless_answers(checks[name]))
     }
     first = names[0]
@@ -109,7 +109,7 @@ def _class(lesson: Lesson) -> Iterator[tuple[str, NotebookNode]]:
     )
     yield "finn-endless-loop", classroom.handed_in(lesson.slug, {first: _stub(first, LOOP)})
     yield "gil-kernel-dies", classroom.handed_in(lesson.slug, {first: _stub(first, DEATH)})
-    yield "hal-careless", classroom.handed_in(lesson.slug, unkept)
+    yield "hal-careless", classroom.handed_in(lesson.slug, careless)
 
 
 def _stub(name: str, body: str) -> str:

@@ -181,10 +181,13 @@ passed and {first["refused"]} right ones were refused. Whoever mended that was t
 fault, not the answer, and for those this set is no longer new.{without}
 Mistakes were named after a reader had said which kinds of answers are told too little, so that
 **told** and **named** are flattered, of {", ".join(first["named_after"])}.
+What shapes and errors mean is said since somebody read the messages of all that were told nothing
+more, though not the answers: by these sentences **told** is flattered as well, of all lessons.
 
 - **wrong**, **rejected**: wrong answers, and how many of them the check fails.
 - **told**: failing answers that are told more than got and expected: **named** ones are told of a
-  stored mistake, the others how got and expected relate, or which slip gives the same results.
+  stored mistake, the others how got and expected relate, which slip gives the same results,
+  or what an error means.
   Here {told} of {wrong}, {told / wrong:.0%}.
 - **false**: sentences told that are not true of the answer. Each was read beside the code by a
   reader who had written neither (`tests/locked/judged.json`); **unjudged** were not read yet. At

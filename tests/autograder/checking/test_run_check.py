@@ -84,6 +84,12 @@ LIKELY = {
     "wrong": "Every number is 0.666667 times the expected one.",
     "parameters": "The result equals argument 1, as it came in.",
 }
+# What an error means, by its words.
+MEANS = {
+    "Boolean value of Tensor": "`if`, `and`, `or` and `not` need one True or False, and got a "
+    "tensor of several elements. Use `&`, `|` and `~` element by element, and `is not None` to ask "
+    "whether an argument was given.",
+}
 # What is said where the check foresees nothing but the probes do.
 PROBED = {
     "empty": "with float32 arguments the result has another form",
@@ -166,12 +172,15 @@ def endless(x):
     ],
 )
 def test_errors_end_in_one_clear_sentence(judge, answer, sentence, got):
-    said = lines(judge(answer))
+    failure = judge(answer)
+    said = lines(failure)
     assert said[0] == f"half: {sentence}."
     assert said[1].startswith("  got       ")
     assert got in said[1]
-    assert said[2] == "            called with (tensor (1, 3) float64)"
-    assert said[-1] == "  seed      7"
+    assert said.pop(2) == "            called with (tensor (1, 3) float64)"
+    assert said.pop() == "  seed      7"
+    assert [line[12:] for line in said[2:]] == likely(failure)
+    assert failure.likely == MEANS.get(got, "")
 
 
 def test_the_failing_line_stands_below_the_error(judge, tmp_path):

@@ -79,7 +79,7 @@ def test_care_costs_its_share_of_what_is_earned():
 
     failure = judged(seeded_without_errors, care_share=0)
     assert failure.cost == 0.25
-    assert "nothing goes for this: the values are right, but" in str(failure)
+    assert "this costs nothing: the values are right, but" in str(failure)
 
 
 def test_care_of_a_stage_that_is_lost_costs_nothing_more():
