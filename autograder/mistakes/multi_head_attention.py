@@ -143,6 +143,16 @@ def fills_heads_on_the_cpu(x, n_heads):
 
 @careless("split_heads")
 @_refuses_uneven_pieces
+def fills_heads_in_float32(x, n_heads):
+    B, T, d_model = x.shape
+    heads = torch.zeros(B, n_heads, T, d_model // n_heads)
+    for h, piece in enumerate(x.chunk(n_heads, dim=-1)):
+        heads[:, h] = piece
+    return heads
+
+
+@careless("split_heads")
+@_refuses_uneven_pieces
 def splits_in_numpy(x, n_heads):
     return torch.from_numpy(numpy.stack(numpy.split(x.numpy(), n_heads, axis=-1), axis=1))
 
@@ -227,6 +237,15 @@ def copies_then_views(x):
 def fills_features_on_the_cpu(x):
     B, H, T, d_head = x.shape
     merged = torch.zeros(B, T, H * d_head, dtype=x.dtype)
+    for h in range(H):
+        merged[:, :, h * d_head : (h + 1) * d_head] = x[:, h]
+    return merged
+
+
+@careless("merge_heads")
+def fills_features_in_float32(x):
+    B, H, T, d_head = x.shape
+    merged = torch.zeros(B, T, H * d_head)
     for h in range(H):
         merged[:, :, h * d_head : (h + 1) * d_head] = x[:, h]
     return merged
