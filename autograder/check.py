@@ -17,11 +17,12 @@ import warnings
 from collections.abc import Callable
 
 from autograder import ROOT, lessons, marks
-from autograder.checking import recorded, registry
-from autograder.checking.asking import reference
-from autograder.checking.expect import CheckFailed
+from autograder.checking.asking import recordings
+from autograder.checking.asking.right_answer import reference
 from autograder.checking.run_check import run_check
-from autograder.checking.waiting import SECONDS, somebody_waits, word_after
+from autograder.checking.toolbox import registry
+from autograder.checking.toolbox.expect import CheckFailed
+from autograder.checking.waiting_notice import SECONDS, somebody_waits, word_after
 from autograder.inside.answer import LocalAnswer
 from autograder.settings import care_share, earned
 
@@ -114,7 +115,7 @@ def _seed(item: registry.Check) -> int:
     fixed = os.environ.get("AUTOGRADER_SEED")
     if fixed:
         return int(fixed)
-    kept = recorded.seeds(item) if reference(item) is None else []
+    kept = recordings.seeds(item) if reference(item) is None else []
     drawn = random.SystemRandom()
     return drawn.choice(kept) if kept else drawn.randrange(1, 10**6)
 

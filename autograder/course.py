@@ -15,7 +15,9 @@ from nbgrader.preprocessors import ClearSolutions, NbGraderPreprocessor
 from traitlets.config import Config
 
 from autograder import marks
-from autograder.grading import content_policy, nbgrader_steps, prose
+from autograder.grading import nbgrader_steps
+from autograder.grading.feedback import content_policy
+from autograder.grading.notebook import student_text
 
 STUB = "raise NotImplementedError"
 # What a class's data are called. They once lay in autograder/.
@@ -96,19 +98,19 @@ def configure(c: Config, root: Path | str) -> Config:
     c.ClearSolutions.code_stub = {"python": f"{STUB}()"}
     c.StubSolutions.code_stub = {"python": f"{STUB}()"}
     c.GenerateAssignment.preprocessors = GENERATE
-    c.GenerateFeedback.exporter_class = "autograder.grading.feedback_page.FeedbackExporter"
+    c.GenerateFeedback.exporter_class = "autograder.grading.feedback.page.FeedbackExporter"
     c.GenerateFeedback.preprocessors = [
-        "autograder.grading.feedback_page.Grades",
+        "autograder.grading.feedback.page.Grades",
         "nbconvert.preprocessors.CSSHTMLHeaderPreprocessor",
     ]
     # nbgrader sees new work, but not a score or a comment that a person changed in the gradebook.
     c.GenerateFeedback.force = True
-    c.ExportApp.plugin_class = "autograder.grading.spreadsheet.HarmlessCsv"
+    c.ExportApp.plugin_class = "autograder.grading.classroom.spreadsheet.HarmlessCsv"
     # `nbgrader validate` waits where the machine has much else to do: 30 s and 4 s are its own.
     c.Execute.timeout = c.Execute.iopub_timeout = 300
     c.Execute.startup_timeout = 600
     nbgrader_steps.configure(c)
-    prose.configure(c)
+    student_text.configure(c)
     content_policy.configure(c)
     c.NbGraderAPI.timezone = "UTC"
     return c

@@ -16,17 +16,19 @@ from rich.console import Console
 from rich.table import Table
 
 from autograder.building.lesson import find, read
-from autograder.checking import asking, registry, remembered
+from autograder.checking.asking import right_answer
+from autograder.checking.diagnosis import stored_replies
 from autograder.checking.run_check import run_check
+from autograder.checking.toolbox import registry
 from autograder.inside.answer import LocalAnswer
 
 SEED = 107
 SECONDS = 2.0  # within which a student is to be told
 KEPT = (
-    asking.asked,
-    remembered.of_answer,
-    remembered.of_answers_at,
-    remembered.of_slips,
+    right_answer.asked,
+    stored_replies.of_answer,
+    stored_replies.of_answers_at,
+    stored_replies.of_slips,
 )
 
 

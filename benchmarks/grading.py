@@ -30,8 +30,8 @@ from pathlib import Path
 import psutil
 
 from autograder import ROOT
-from autograder.checking import registry
-from autograder.grading import classroom
+from autograder.checking.toolbox import registry
+from autograder.grading.classroom import sample_class
 from benchmarks.local_cluster import local_cluster
 
 SLUG = "01_kernel_regression"
@@ -61,8 +61,8 @@ def make_course(folder, students, stock):
         item = checks[number % len(checks)]
         kinds = (None, registry.alternatives, registry.mistakes)
         other = kinds[number % 3]
-        notebook = classroom.handed_in(SLUG, {item.name: other(item)[0]} if other else {})
-        classroom.submit(notebook, folder, f"student-{number:03}", SLUG)
+        notebook = sample_class.handed_in(SLUG, {item.name: other(item)[0]} if other else {})
+        sample_class.submit(notebook, folder, f"student-{number:03}", SLUG)
 
 
 def timed(command, folder, itself=False):

@@ -16,9 +16,9 @@ import time
 
 from autograder import ROOT
 from autograder.building.lesson import find, read
-from autograder.checking import registry
-from autograder.grading.classroom import cell_of
-from autograder.grading.folders import Course
+from autograder.checking.toolbox import registry
+from autograder.grading.classroom.folders import Course
+from autograder.grading.classroom.sample_class import cell_of
 from autograder.reporting import likeness
 from autograder.reporting.insight import given
 

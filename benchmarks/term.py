@@ -29,8 +29,8 @@ import nbformat
 
 from autograder import ROOT
 from autograder.building.lesson import find
-from autograder.checking import registry
-from autograder.grading import classroom
+from autograder.checking.toolbox import registry
+from autograder.grading.classroom import sample_class
 from benchmarks import hostile
 from benchmarks.grading import CONFIG, timed
 from benchmarks.local_cluster import local_cluster
@@ -80,7 +80,7 @@ def _notebook(slug, items, drawn, harm):
     answers, wrong = {}, set()
     for name, item in items.items():
         kind = drawn.choice((None, None, registry.alternatives, registry.mistakes))
-        known = [one for one in kind(item) if classroom.is_written_out(one)] if kind else []
+        known = [one for one in kind(item) if sample_class.is_written_out(one)] if kind else []
         if known:
             answers[name] = drawn.choice(known)
             wrong |= {name} if kind is registry.mistakes else set()
@@ -88,7 +88,7 @@ def _notebook(slug, items, drawn, harm):
         first, names = next(iter(items)), list(hostile.HARMS)
         answers[first] = hostile.cell(names[harm % len(names)], first)
         wrong.add(first)
-    return nbformat.writes(classroom.handed_in(slug, answers)), wrong
+    return nbformat.writes(sample_class.handed_in(slug, answers)), wrong
 
 
 class Measured:

@@ -42,7 +42,7 @@
 # notebooks as they were last run and saved. In a terminal: `autograder status`.
 
 # %% demo=true
-from autograder import status
+from autograder.self_study import status
 
 status.show()
 

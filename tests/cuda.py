@@ -8,7 +8,7 @@ import contextlib
 import torch
 from torch.optim import optimizer
 
-from autograder.inside.rehearsal import DEVICE, Rehearsed, rehearsal
+from autograder.inside.device.rehearsal import DEVICE, Rehearsed, rehearsal
 
 NAME = "a GPU that is rehearsed"
 

@@ -18,10 +18,10 @@ from collections import Counter, defaultdict
 
 import torch
 
+from autograder.building.gates.mutants import Endless, bounded
 from autograder.building.lesson import find
-from autograder.building.mutants import Endless, bounded
-from autograder.checking import registry
 from autograder.checking.run_check import accepts, run_check
+from autograder.checking.toolbox import registry
 from autograder.inside.answer import LocalAnswer
 
 LOCKED = ("tests.locked", "tests.locked.careless")

@@ -12,7 +12,7 @@ import pytest
 import attention.train.__main__
 import attention.translate.__main__
 from autograder.commands import cli
-from autograder.grading import classroom
+from autograder.grading.classroom import sample_class
 
 SLUG = "05_scaled_dot_product_attention"
 WRONG = """\
@@ -52,7 +52,7 @@ def test_the_help_of_the_other_programs(encoding, program):
 def test_reasons_and_errors_with_signs_of_every_kind(encoding, tmp_path):
     path = tmp_path / SLUG / f"{SLUG}.ipynb"
     path.parent.mkdir()
-    notebook = classroom.handed_in(SLUG, {"scaled_dot_product_attention": WRONG})
+    notebook = sample_class.handed_in(SLUG, {"scaled_dot_product_attention": WRONG})
     path.write_text(json.dumps(notebook), encoding="utf-8")
     status, said = run(encoding, cli.main, "check", str(path))
     assert status == 1 and "your code raised ValueError" in said

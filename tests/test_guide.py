@@ -13,7 +13,8 @@ from nbgrader.apps.nbgraderapp import NbGraderApp
 
 from autograder import ROOT, lessons
 from autograder.commands import cli
-from autograder.grading import classroom, pool
+from autograder.grading.classroom import sample_class
+from autograder.grading.running import pool
 from tests.autograder.small_class import Here
 from tests.needs import needs
 
@@ -61,7 +62,7 @@ def course(tmp_path, monkeypatch):
     names = {"ada": "lovelaceada_101_9001", "STUDENT": "dentstu_102_9002"}
     with zipfile.ZipFile(tmp_path / "submissions.zip", "w") as archive:
         for student, given in answers.items():
-            text = nbformat.writes(classroom.handed_in(SLUG, given))
+            text = nbformat.writes(sample_class.handed_in(SLUG, given))
             archive.writestr(f"{names[student]}_{SLUG}.ipynb", text)
     master = nbformat.read(lessons.notebook(ROOT, "solutions", SLUG), as_version=4)
     cells = [cell.metadata.get("nbgrader", {}) for cell in master.cells]

@@ -1,7 +1,7 @@
 """The command that judges every answer on many seeds."""
 
-from autograder.checking import registry
-from autograder.checking.asking import reference
+from autograder.checking.asking.right_answer import reference
+from autograder.checking.toolbox import registry
 from tests import seeds
 from tests.locked import of_exercise
 

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from autograder.building.lesson import find
-from autograder.checking import diagnose
+from autograder.checking.diagnosis import diagnose
 from tests.locked import card
 
 EVERY = 4  # one answer in so many is judged here; `python -m tests.locked` judges all

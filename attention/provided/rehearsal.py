@@ -6,7 +6,7 @@ The grader calls every answer there once; here is the door through which a noteb
 from collections.abc import Callable
 from typing import Any
 
-from autograder.inside.rehearsal import Unrehearsable, landed, rehearsal, rehearsed
+from autograder.inside.device.rehearsal import Unrehearsable, landed, rehearsal, rehearsed
 
 
 def rehearse(function: Callable[..., Any], *args: Any) -> Any:

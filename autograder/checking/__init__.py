@@ -1,0 +1,5 @@
+"""How an answer is judged, and why it fails. Begin: run_check.
+
+``toolbox`` is what checks are written with, ``asking`` puts questions to an answer and compares its
+replies, ``diagnosis`` finds the sentence that says why it fails.
+"""

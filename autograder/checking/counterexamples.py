@@ -13,12 +13,13 @@ from typing import Any
 import torch
 
 from autograder import CourseError
-from autograder.checking import recorded, registry
-from autograder.checking.asking import reference
-from autograder.checking.expect import CheckFailed
+from autograder.checking.asking import recordings
+from autograder.checking.asking.right_answer import reference
 from autograder.checking.run_check import run_check
-from autograder.checking.student import Student, called_with
-from autograder.checking.words import describe
+from autograder.checking.toolbox import registry
+from autograder.checking.toolbox.describe_values import describe
+from autograder.checking.toolbox.expect import CheckFailed
+from autograder.checking.toolbox.student_answer import Student, called_with
 from autograder.inside.answer import LocalAnswer
 from autograder.inside.limits import out_of_memory
 from autograder.inside.values import Foreign, copied, plain, same
@@ -106,7 +107,7 @@ def _own(student: Student, item: registry.Check, wrong: str) -> Callable[..., An
             f"{wrong} is compared with your {item.name}, which is not defined",
             expected=f"run the cell of {item.name} first",
         )
-    kept = recorded.seeds(item)
+    kept = recordings.seeds(item)
     failure = run_check(item, LocalAnswer(own), kept[0] if kept else 1, explain=False)
     if failure is not None and not failure.is_careless:
         raise CheckFailed(

@@ -8,11 +8,11 @@ from collections.abc import Iterable
 
 import torch
 
-from autograder.checking.asking import asked, reference
-from autograder.checking.probes import PROBES
-from autograder.checking.promises import lies_far, measures_a_spread, unmet
-from autograder.checking.questions import Question
-from autograder.checking.registry import ONE_RIGHT_ANSWER, Check
+from autograder.checking.asking.probes import PROBES
+from autograder.checking.asking.promises import lies_far, measures_a_spread, unmet
+from autograder.checking.asking.questions import Question
+from autograder.checking.asking.right_answer import asked, reference
+from autograder.checking.toolbox.registry import ONE_RIGHT_ANSWER, Check
 from autograder.inside.values import leaves
 
 CLASSES = {

@@ -4,10 +4,13 @@ import dataclasses
 from collections.abc import Collection, Sequence
 from typing import Any
 
-from autograder.checking.asking import asked
-from autograder.checking.diagnose import diagnose
-from autograder.checking.expect import describe
-from autograder.checking.failure import (
+from autograder.checking.asking.in_float32 import Narrow, by_precision
+from autograder.checking.asking.probe_failures import refuse, refuse_changes, refuse_numbers
+from autograder.checking.asking.questions import Question, Replied, Session, until_lost
+from autograder.checking.asking.right_answer import asked
+from autograder.checking.diagnosis.diagnose import diagnose
+from autograder.checking.toolbox.expect import describe
+from autograder.checking.toolbox.failure import (
     CheckFailed,
     Notes,
     care,
@@ -16,12 +19,9 @@ from autograder.checking.failure import (
     noting,
     share_in_words,
 )
-from autograder.checking.inputs import Draw
-from autograder.checking.narrow import Narrow, by_precision
-from autograder.checking.questions import Question, Replied, Session, until_lost
-from autograder.checking.refusals import refuse, refuse_changes, refuse_numbers
-from autograder.checking.registry import Check
-from autograder.checking.student import Student
+from autograder.checking.toolbox.inputs import Draw
+from autograder.checking.toolbox.registry import Check
+from autograder.checking.toolbox.student_answer import Student
 from autograder.inside.answer import AnswerLost, AnyAnswer
 from autograder.inside.limits import out_of_memory
 from autograder.settings import CARE_SHARE

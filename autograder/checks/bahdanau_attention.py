@@ -6,8 +6,9 @@ import torch
 from torch import nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
-from autograder.checking import counterexamples, expect
-from autograder.checking.registry import check
+from autograder.checking import counterexamples
+from autograder.checking.toolbox import expect
+from autograder.checking.toolbox.registry import check
 
 F64 = torch.float64
 

@@ -7,8 +7,9 @@ import math
 import torch
 from torch.nn import functional as F
 
-from autograder.checking import counterexamples, expect
-from autograder.checking.registry import check
+from autograder.checking import counterexamples
+from autograder.checking.toolbox import expect
+from autograder.checking.toolbox.registry import check
 
 F64 = torch.float64
 PAD, BOS, EOS = 0, 1, 2

@@ -5,8 +5,8 @@ import re
 
 import torch
 
-from autograder.checking import expect
-from autograder.checking.registry import check
+from autograder.checking.toolbox import expect
+from autograder.checking.toolbox.registry import check
 
 F64 = torch.float64
 NEAR = 1e-3  # beside values in the hundreds: a sum near 0 has the rounding of its large summands

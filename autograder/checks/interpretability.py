@@ -5,8 +5,9 @@ import torch
 
 from attention.provided.translators import one_thread
 from attention.transformer import Encoder, Transformer, masks_from_tokens
-from autograder.checking import counterexamples, expect
-from autograder.checking.registry import check
+from autograder.checking import counterexamples
+from autograder.checking.toolbox import expect
+from autograder.checking.toolbox.registry import check
 
 F64 = torch.float64
 PAD, EOS = 0, 2

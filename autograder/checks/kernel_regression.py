@@ -4,8 +4,9 @@ import math
 
 import torch
 
-from autograder.checking import counterexamples, expect
-from autograder.checking.registry import check
+from autograder.checking import counterexamples
+from autograder.checking.toolbox import expect
+from autograder.checking.toolbox.registry import check
 
 F64 = torch.float64
 NEAR = 1e-3  # beside numbers in the hundreds: differences have the rounding of what they are of

@@ -5,8 +5,9 @@ import math
 import torch
 from torch.nn import functional as F
 
-from autograder.checking import counterexamples, expect, layers
-from autograder.checking.registry import check
+from autograder.checking import counterexamples
+from autograder.checking.toolbox import expect, layers
+from autograder.checking.toolbox.registry import check
 
 F64 = torch.float64
 SIZES = (18, 3, 20)  # d_model, n_heads, d_ff

@@ -6,8 +6,9 @@ import math
 import torch
 from torch.nn import functional
 
-from autograder.checking import counterexamples, expect
-from autograder.checking.registry import check
+from autograder.checking import counterexamples
+from autograder.checking.toolbox import expect
+from autograder.checking.toolbox.registry import check
 
 F64 = torch.float64
 KINDS = ("dot", "scaled_dot", "bilinear", "reduced_rank", "additive")

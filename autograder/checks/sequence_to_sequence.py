@@ -7,8 +7,9 @@ from torch import nn
 from torch.nn import functional
 
 from attention.provided.data import BOS, EOS, PAD
-from autograder.checking import counterexamples, expect
-from autograder.checking.registry import check
+from autograder.checking import counterexamples
+from autograder.checking.toolbox import expect
+from autograder.checking.toolbox.registry import check
 
 F64 = torch.float64
 

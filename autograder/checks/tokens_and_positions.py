@@ -7,8 +7,9 @@ import math
 
 import torch
 
-from autograder.checking import counterexamples, expect
-from autograder.checking.registry import check
+from autograder.checking import counterexamples
+from autograder.checking.toolbox import expect
+from autograder.checking.toolbox.registry import check
 
 F64 = torch.float64
 LETTERS = "aabcéß日"  # of one, two and three bytes

@@ -10,8 +10,9 @@ from torch.optim.adamw import adamw
 
 from attention.provided.translators import one_thread
 from attention.transformer import Transformer
-from autograder.checking import counterexamples, expect
-from autograder.checking.registry import check
+from autograder.checking import counterexamples
+from autograder.checking.toolbox import expect
+from autograder.checking.toolbox.registry import check
 
 F64 = torch.float64
 PAD = 0

@@ -8,9 +8,10 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from attention.transformer import Transformer
 from attention.transformer_blocks import EncoderLayer
-from autograder.checking import counterexamples, expect
-from autograder.checking.registry import check
-from autograder.checking.words import two_numbers
+from autograder.checking import counterexamples
+from autograder.checking.toolbox import expect
+from autograder.checking.toolbox.describe_values import two_numbers
+from autograder.checking.toolbox.registry import check
 
 F16, F32, F64 = torch.float16, torch.float32, torch.float64
 PARTS = "weights", "gradients", "moments", "activations"

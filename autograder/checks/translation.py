@@ -5,8 +5,9 @@ import math
 import sacrebleu
 import torch
 
-from autograder.checking import counterexamples, expect
-from autograder.checking.registry import check
+from autograder.checking import counterexamples
+from autograder.checking.toolbox import expect
+from autograder.checking.toolbox.registry import check
 
 NEAR = {"rtol": 1e-5}  # for what integers are divided for: PyTorch does that in float32
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from autograder import CourseError, lessons
 from autograder.collecting.roster import Roster, plain
-from autograder.grading.filenames import NOTEBOOK, original
+from autograder.grading.notebook.filenames import NOTEBOOK, original
 
 # Canvas: name of the student, who is late, number of the student, number of the file, its name.
 CANVAS = re.compile(

@@ -14,8 +14,8 @@ from autograder import CourseError, lessons, marks
 from autograder.collecting import clues
 from autograder.collecting.roster import Roster, Student, find_columns, plain, student_rows
 from autograder.collecting.table import Table
-from autograder.grading.extensions import handed_in
-from autograder.grading.spreadsheet import harmless
+from autograder.grading.classroom.extensions import handed_in
+from autograder.grading.classroom.spreadsheet import harmless
 
 # Who a row is about, the surest first, as Canvas and Moodle call it.
 WHO = {

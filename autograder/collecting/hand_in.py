@@ -9,9 +9,9 @@ from autograder.collecting import clues as names
 from autograder.collecting.clues import Clues
 from autograder.collecting.roster import Roster
 from autograder.collecting.search import File, Refused
-from autograder.grading.contents import Contents
-from autograder.grading.filenames import is_notebook
-from autograder.grading.submission import Submission, Unreadable, content, parse
+from autograder.grading.notebook.contents import Contents
+from autograder.grading.notebook.filenames import is_notebook
+from autograder.grading.notebook.submission import Submission, Unreadable, content, parse
 
 SECOND = timedelta(seconds=1)
 NAMELESS = "its name does not say which lesson it is of"

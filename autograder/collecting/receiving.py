@@ -15,12 +15,12 @@ from autograder import lessons
 from autograder.collecting.hand_in import HandIn, Judge, opened
 from autograder.collecting.roster import Roster, cannot_name_a_folder
 from autograder.collecting.search import File, NotOpened, Refused, is_junk, search
-from autograder.grading import companions
-from autograder.grading.extensions import spans
-from autograder.grading.filenames import is_notebook
-from autograder.grading.folders import Course, Handed
-from autograder.grading.handing_back import RECEIVED
-from autograder.grading.submission import MAX_BYTES, place, read_bytes
+from autograder.grading.classroom.extensions import spans
+from autograder.grading.classroom.folders import Course, Handed
+from autograder.grading.feedback.return_format import RECEIVED
+from autograder.grading.notebook import nbgrader_files
+from autograder.grading.notebook.filenames import is_notebook
+from autograder.grading.notebook.submission import MAX_BYTES, place, read_bytes
 from autograder.temporary import Temporary
 
 
@@ -172,11 +172,11 @@ def _put(course: Course, one: HandIn, when: datetime, due: datetime | None, how:
     if folder.is_symlink() or folder.parent.is_symlink():
         raise Refused(f"{_below(course, folder)} is a link, which is not followed")
     there = read_bytes(place(path), MAX_BYTES)
-    before = companions.moment(folder)
+    before = nbgrader_files.moment(folder)
     if there is not None and hashlib.sha256(there).digest() == one.digest:
         corrected = due and before and one.clues.late not in (None, before > due)
         if not how.dry and (before is None or how.at or corrected):
-            companions.write_time(folder, when)
+            nbgrader_files.write_time(folder, when)
         if not how.dry:
             _note(folder, one)
         return "same"
@@ -207,7 +207,7 @@ def _write(course: Course, one: HandIn, when: datetime, before: datetime | None,
         made = aside / "made"
         made.mkdir()
         write_aside(made / path.name, data)
-        companions.write_time(made, when)
+        nbgrader_files.write_time(made, when)
         _note(made, one)
         if old:
             time = before or datetime.fromtimestamp(folder.stat().st_mtime, UTC)

@@ -11,7 +11,7 @@ from nbgrader.api import Gradebook
 
 from autograder import CourseError
 from autograder.collecting.table import Table
-from autograder.grading.filenames import not_an_id, plain
+from autograder.grading.notebook.filenames import not_an_id, plain
 
 # What the columns of a roster are called, in nbgrader, Canvas, Moodle and by hand: without blanks
 # and marks. Of several that may hold the id, the first counts.

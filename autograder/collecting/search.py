@@ -12,7 +12,7 @@ from io import BytesIO
 from pathlib import Path, PurePosixPath
 
 from autograder import CourseError
-from autograder.grading.submission import MAX_BYTES, read_bytes
+from autograder.grading.notebook.submission import MAX_BYTES, read_bytes
 
 MAX_DEPTH = 12  # folders in folders, and zips in zips
 MAX_FILES = 100_000

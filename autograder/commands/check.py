@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.table import Table
 
 if TYPE_CHECKING:  # slow to import
-    from autograder.grading.self_check import Line
+    from autograder.self_study.check import Line
 
 HELP = "check your own notebook in a terminal"
 DESCRIPTION = (
@@ -32,7 +32,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Check; exit status 0 if every exercise of every notebook passes, else 1."""
-    from autograder.grading.self_check import NotebookError, check_notebook
+    from autograder.self_study.check import NotebookError, check_notebook
 
     console, passed = Console(), True
     for path in map(path_of, options.notebooks):

@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.table import Table
 
 if TYPE_CHECKING:  # slow to import
-    from autograder.grading.own_pieces import Piece
+    from autograder.self_study.collect import Piece
 
 HELP = "collect the pieces that you have built, to train with them"
 DESCRIPTION = (
@@ -37,21 +37,21 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Collect; exit status 0, or 1 if a notebook could not be read."""
-    from autograder.grading import own_pieces
-    from autograder.grading.self_check import NotebookError
+    from autograder.self_study import collect
+    from autograder.self_study.check import NotebookError
 
-    own_pieces.refuse_other(options.to)
+    collect.refuse_other(options.to)
     found, status = [], 0
     for path in _paths(options.notebooks):
         print(f"{path.name} …", flush=True)
         try:
-            found.append(own_pieces.collect(path))
+            found.append(collect.collect(path))
         except NotebookError as error:
             print(error, file=sys.stderr)
             status = 1
     if found:
         anew = {one.lesson for one in found}
-        every = own_pieces.write(options.to, found)
+        every = collect.write(options.to, found)
         _print([one for one in every if one.lesson in anew], options.to)
     return status
 
@@ -71,7 +71,7 @@ def _paths(named: list[str]) -> list[Path]:
 
 
 def _print(pieces: "Iterable[Piece]", folder: Path) -> None:
-    from autograder.grading.own_pieces import NOT_WRITTEN
+    from autograder.self_study.collect import NOT_WRITTEN
 
     pieces = list(pieces)
     table = Table(box=None, pad_edge=False)

@@ -15,12 +15,12 @@ from traitlets.config import Config
 
 from autograder import ROOT
 from autograder.building.lesson import Lesson, find, read
-from autograder.checking import registry
+from autograder.checking.toolbox import registry
 from autograder.commands import cli
 from autograder.commands.report import graded
 from autograder.course import configure
-from autograder.grading import classroom, report
-from autograder.grading.folders import Course
+from autograder.grading.classroom import sample_class, tables
+from autograder.grading.classroom.folders import Course
 
 CONFIG = """\
 from pathlib import Path
@@ -56,7 +56,7 @@ def demonstrate(folder: Path | str, names: Collection[str]) -> int:
     console.print(f"Handed in {slugs} for {len(students)} students: {', '.join(students)}.")
 
     status = cli.main(["grade", "--course", str(course)])
-    report.print_table(graded(Course(course)))
+    tables.print_table(graded(Course(course)))
     with _quiet():
         for lesson in chosen:
             _expect_success(api.generate_feedback(lesson.slug))
@@ -84,7 +84,7 @@ def _hand_in(course: Path, lessons: list[Lesson]) -> list[str]:
     students: set[str] = set()
     for lesson in lessons:
         for student, notebook in _class(lesson):
-            classroom.submit(notebook, course, student, lesson.slug)
+            sample_class.submit(notebook, course, student, lesson.slug)
             students.add(student)
     return sorted(students)
 
@@ -99,17 +99,17 @@ def _class(lesson: Lesson) -> Iterator[tuple[str, NotebookNode]]:
         name: found[0] for name in names if (found := registry.careless_answers(checks[name]))
     }
     first = names[0]
-    yield "ada-perfect", classroom.handed_in(lesson.slug)
-    yield "ben-three-mistakes", classroom.handed_in(lesson.slug, mistakes)
-    yield "cleo-other-way", classroom.handed_in(lesson.slug, others)
-    yield "dan-blank", classroom.blank(lesson.slug)
+    yield "ada-perfect", sample_class.handed_in(lesson.slug)
+    yield "ben-three-mistakes", sample_class.handed_in(lesson.slug, mistakes)
+    yield "cleo-other-way", sample_class.handed_in(lesson.slug, others)
+    yield "dan-blank", sample_class.blank(lesson.slug)
     yield (
         "eve-syntax-error",
-        classroom.handed_in(lesson.slug, {first: f"def {first}(:\n    return"}),
+        sample_class.handed_in(lesson.slug, {first: f"def {first}(:\n    return"}),
     )
-    yield "finn-endless-loop", classroom.handed_in(lesson.slug, {first: _stub(first, LOOP)})
-    yield "gil-kernel-dies", classroom.handed_in(lesson.slug, {first: _stub(first, DEATH)})
-    yield "hal-careless", classroom.handed_in(lesson.slug, careless)
+    yield "finn-endless-loop", sample_class.handed_in(lesson.slug, {first: _stub(first, LOOP)})
+    yield "gil-kernel-dies", sample_class.handed_in(lesson.slug, {first: _stub(first, DEATH)})
+    yield "hal-careless", sample_class.handed_in(lesson.slug, careless)
 
 
 def _stub(name: str, body: str) -> str:

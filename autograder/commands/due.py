@@ -36,9 +36,9 @@ def run(options: argparse.Namespace) -> int:
     """Set or show; exit status 0."""
     from autograder import CourseError, lessons
     from autograder.collecting.times import read_time
-    from autograder.grading.extensions import grant, who_handed_in
-    from autograder.grading.folders import Course
-    from autograder.grading.gradebook import Book, opened
+    from autograder.grading.classroom.extensions import grant, who_handed_in
+    from autograder.grading.classroom.folders import Course
+    from autograder.grading.classroom.gradebook import Book, opened
 
     course = Course(options.course, options.db_url)
     chosen = lessons.choose([options.lesson] if options.lesson else [], course.lessons())
@@ -69,7 +69,7 @@ def run(options: argparse.Namespace) -> int:
 def _show(book: "Gradebook", chosen: list[str]) -> None:
     """Print when each lesson is due, and for whom later."""
     from autograder.collecting.times import shown
-    from autograder.grading.extensions import spans
+    from autograder.grading.classroom.extensions import spans
 
     dates = {one.name: one.duedate for one in book.assignments}
     extended = sorted(spans(book).items())

@@ -5,7 +5,7 @@ import errno
 import os
 import sys
 
-from autograder.grading.result import clean
+from autograder.grading.notebook.result import clean
 from autograder.temporary import FULL, place
 
 GOES_ON = "What is written stays: run the same command again, and it goes on."

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:  # slow to import
-    from autograder.grading.feedback_pages import Pages
-    from autograder.grading.folders import Course, Handed
+    from autograder.grading.classroom.folders import Course, Handed
+    from autograder.grading.feedback.pages import Pages
 
 HELP = "make the pages that students read, and give them back"
 DESCRIPTION = (
@@ -36,9 +36,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Make the pages and give them back; returns the exit status."""
-    from autograder.grading import gradebook, handing_back
-    from autograder.grading.feedback_pages import Pages
-    from autograder.grading.folders import Course
+    from autograder.grading.classroom import gradebook
+    from autograder.grading.classroom.folders import Course
+    from autograder.grading.feedback import return_format
+    from autograder.grading.feedback.pages import Pages
 
     course = Course(options.course, options.db_url)
     handed = course.submissions(options.lesson, options.student)
@@ -50,7 +51,7 @@ def run(options: argparse.Namespace) -> int:
             file=sys.stderr,
         )
         return 1
-    handing_back.refuse(options.form, options.to, {one.lesson for one in graded})
+    return_format.refuse(options.form, options.to, {one.lesson for one in graded})
     pages = Pages(course, handed)
     _make(pages, options.workers)
     if options.to:
@@ -74,7 +75,7 @@ def _make(pages: "Pages", workers: int | None) -> None:
 def _give_back(
     course: "Course", pages: "Pages", options: argparse.Namespace, handed: "list[Handed]"
 ) -> None:
-    from autograder.grading.handing_back import hand_back
+    from autograder.grading.feedback.return_format import hand_back
 
     there = set(pages.current)
     gone = [one for one in handed if one not in there]

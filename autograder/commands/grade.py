@@ -12,14 +12,14 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from autograder import CourseError
-from autograder.commands.turns import alone
+from autograder.commands.lock import alone
 
 if TYPE_CHECKING:  # slow to import
-    from autograder.grading.batch import Batch
-    from autograder.grading.folders import Course, Handed
-    from autograder.grading.gradebook import Book
-    from autograder.grading.regrading import Regrading
-    from autograder.grading.result import Exercise, Result
+    from autograder.grading.classroom.folders import Course, Handed
+    from autograder.grading.classroom.gradebook import Book
+    from autograder.grading.notebook.result import Exercise, Result
+    from autograder.grading.running.batch import Batch
+    from autograder.grading.running.regrading import Regrading
 
 HELP = "grade a class in a sandbox, on all cores"
 DESCRIPTION = (
@@ -60,7 +60,9 @@ def run(options: argparse.Namespace) -> int:
     warnings.showwarning = _warn
     needed = _walls(options)
     with _workers(options) as workers:
-        from autograder.grading.folders import Course  # slow to import; the workers start meanwhile
+        from autograder.grading.classroom.folders import (
+            Course,
+        )  # slow to import; the workers start meanwhile
 
         course = Course(options.course, options.db_url)
         with alone(course.root / "class"):
@@ -69,8 +71,8 @@ def run(options: argparse.Namespace) -> int:
 
 def _take_turn(course: "Course", workers: Any, options: argparse.Namespace, needed: str) -> int:
     """Move what is to be moved, grade, and say who is not graded or not known."""
-    from autograder.grading.gradebook import Book
-    from autograder.grading.misplaced import fix
+    from autograder.grading.classroom.gradebook import Book
+    from autograder.grading.classroom.misplaced import fix
 
     if options.fix:
         for sentence in fix(course, options.lesson, options.student):
@@ -92,7 +94,7 @@ def _compare(book: "Book", handed: "list[Handed]", options: argparse.Namespace) 
 
     Nobody who handed in nothing is named: what is printed may be kept in a log.
     """
-    from autograder.grading.whose import absent, strangers
+    from autograder.grading.classroom.unexpected_names import absent, strangers
 
     roster = book.roster()
     if any(roster.values()) and not options.student:
@@ -107,7 +109,7 @@ def _compare(book: "Book", handed: "list[Handed]", options: argparse.Namespace) 
 
 def _point_at_misplaced(course: "Course", options: argparse.Namespace) -> int:
     """Say which work is not graded for want of its place; exit status 1 if there is some."""
-    from autograder.grading.misplaced import misplaced
+    from autograder.grading.classroom.misplaced import misplaced
 
     sentences = list(misplaced(course, options.lesson, options.student))
     for sentence in sentences:
@@ -127,10 +129,10 @@ def _walls(options: argparse.Namespace) -> str:
 
 def _workers(options: argparse.Namespace) -> Any:
     if options.cluster:
-        from autograder.grading.cluster import Cluster
+        from autograder.grading.running.cluster import Cluster
 
         return Cluster(options.cluster)
-    from autograder.grading.pool import Pool
+    from autograder.grading.running.pool import Pool
 
     return Pool(max(1, options.workers or cores()))
 
@@ -143,8 +145,8 @@ def _grade(
     options: argparse.Namespace,
     needed: str,
 ) -> int:
-    from autograder.grading.batch import Batch
-    from autograder.grading.regrading import Regrading
+    from autograder.grading.running.batch import Batch
+    from autograder.grading.running.regrading import Regrading
 
     chosen = [sorted(options.lesson), sorted(options.student)]
     again = Regrading(course, chosen) if options.regrade else None
@@ -169,7 +171,7 @@ def _announce(batch: "Batch", count: int, again: "Regrading | None") -> None:
 
 
 def _work(batch: "Batch", handed: "list[Handed]", workers: Any) -> int:
-    from autograder.grading import changes
+    from autograder.grading.running import changed_points
 
     start, total = time.monotonic(), len(batch.waiting)
     try:
@@ -180,7 +182,7 @@ def _work(batch: "Batch", handed: "list[Handed]", workers: Any) -> int:
                 rate = number / (time.monotonic() - start)
                 bar.update(line, completed=number, rate=f"{rate:.1f} a second")
                 if result:
-                    gained = changes.gain(batch, one)
+                    gained = changed_points.gain(batch, one)
                     told = _line(number, total, result, batch.counts[one], gained)
                     bar.console.print(told, markup=False, highlight=False)
     except KeyboardInterrupt:
@@ -230,13 +232,13 @@ def _lost(one: "Exercise") -> str:
 
 
 def _sum_up(batch: "Batch", handed: "list[Handed]", total: int, seconds: float) -> int:
-    from autograder.grading import changes
-    from autograder.grading.contents import FOREIGN
+    from autograder.grading.notebook.contents import FOREIGN
+    from autograder.grading.running import changed_points
 
     incomplete = [one for one in handed if one not in batch.done or not batch.done[one].complete]
     if total:
         print(f"{total} graded in {seconds:.1f} s, {total / seconds:.1f} a second.")
-    for sentence in changes.sentences(batch):
+    for sentence in changed_points.sentences(batch):
         print(sentence)
     failed = [one for one in handed if one in batch.done and not batch.done[one].parts]
     for one in sorted({*incomplete, *failed}):

@@ -12,7 +12,7 @@ from autograder import CourseError
 if TYPE_CHECKING:  # slow to import
     from autograder.collecting.grades import Filled, How, Lesson
     from autograder.collecting.roster import Roster, Student
-    from autograder.grading.folders import Course
+    from autograder.grading.classroom.folders import Course
 
 HELP = "write the scores in the form that an LMS imports"
 DESCRIPTION = (
@@ -42,8 +42,8 @@ def run(options: argparse.Namespace) -> int:
     from autograder import lessons
     from autograder.collecting import grades
     from autograder.collecting.roster import Roster, of_gradebook
-    from autograder.grading.folders import Course
-    from autograder.grading.gradebook import opened
+    from autograder.grading.classroom.folders import Course
+    from autograder.grading.classroom.gradebook import opened
 
     course = Course(options.course, options.db_url)
     with opened(course) as book:
@@ -75,7 +75,7 @@ def run(options: argparse.Namespace) -> int:
 
 def _leave_out(course: "Course", lesson: "Lesson") -> int:
     """Leave out whose 0 points are nobody's doing, and say so; returns how many they are."""
-    from autograder.grading import records
+    from autograder.grading.notebook import records
 
     ungraded = 0
     for one in course.submissions([lesson.slug]):
@@ -90,11 +90,12 @@ def _leave_out(course: "Course", lesson: "Lesson") -> int:
 
 def _notes(course: "Course", lesson: str) -> dict[str, dict[str, str]]:
     """By student and exercise, what is said of right answers without care and of lost stages."""
-    from autograder.grading import records, tallies
+    from autograder.grading.classroom import item_analysis
+    from autograder.grading.notebook import records
 
     kept = [records.load(course.autograded(one).parent) for one in course.submissions([lesson])]
     return {
-        one.student: {part.name: tallies.note(asdict(part)) for part in one.exercises}
+        one.student: {part.name: item_analysis.note(asdict(part)) for part in one.exercises}
         for one in kept
         if one
     }

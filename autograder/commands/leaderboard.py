@@ -23,7 +23,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Write the board; exit status 0 also where entries were refused: the page says why."""
     from autograder import lessons
-    from autograder.grading.folders import Course
+    from autograder.grading.classroom.folders import Course
     from autograder.leaderboard import shown
     from autograder.leaderboard.board import TASKS, Board
 

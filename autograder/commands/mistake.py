@@ -23,11 +23,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Print the stub; raises CourseError where there is no such submission or answer."""
     from autograder import CourseError, lessons
-    from autograder.checking import registry
-    from autograder.grading import records
-    from autograder.grading.assemble import assemble
-    from autograder.grading.folders import Course
-    from autograder.grading.submission import read
+    from autograder.checking.toolbox import registry
+    from autograder.grading.classroom.folders import Course
+    from autograder.grading.execution.assemble import assemble
+    from autograder.grading.notebook import records
+    from autograder.grading.notebook.submission import read
     from autograder.reporting import stubs
 
     course = Course(options.course)

@@ -11,7 +11,7 @@ if TYPE_CHECKING:  # slow to import
     from autograder.collecting.receiving import Dates, Received
     from autograder.collecting.roster import Roster
     from autograder.collecting.search import File, NotOpened
-    from autograder.grading.folders import Course
+    from autograder.grading.classroom.folders import Course
 
 HELP = "take what came back: an LMS's zip, or a folder of mailed files"
 DESCRIPTION = (
@@ -46,8 +46,8 @@ def run(options: argparse.Namespace) -> int:
     """Receive; exit status 1 if something was not taken."""
     from autograder.collecting.receiving import Dates, How, receive
     from autograder.collecting.times import read_time
-    from autograder.grading.folders import Course
-    from autograder.grading.gradebook import opened
+    from autograder.grading.classroom.folders import Course
+    from autograder.grading.classroom.gradebook import opened
 
     at = read_time(options.at) if options.at else None
     course = Course(options.course, options.db_url)
@@ -136,7 +136,7 @@ def _missing(
 ) -> None:
     """Say how many of the roster have handed in nothing of each lesson."""
     from autograder import lessons
-    from autograder.grading.submission import place
+    from autograder.grading.notebook.submission import place
 
     if not roster.students:
         return
@@ -196,6 +196,6 @@ def _name(one: "NotOpened | File") -> str:
 
 
 def _printable(text: str) -> str:
-    from autograder.grading.result import clean
+    from autograder.grading.notebook.result import clean
 
     return clean(text)[:300]

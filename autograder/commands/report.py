@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from autograder.temporary import sweep_aside
 
 if TYPE_CHECKING:  # slow to import
-    from autograder.grading.folders import Course
+    from autograder.grading.classroom.folders import Course
 
 HELP = "a page of what a class earned, and why points were lost"
 DESCRIPTION = (
@@ -32,8 +32,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Write the report; exit status 1 if nothing is graded."""
-    from autograder.grading import report
-    from autograder.grading.folders import Course
+    from autograder.grading.classroom import tables
+    from autograder.grading.classroom.folders import Course
     from autograder.reporting import page
     from autograder.reporting.insight import insights
 
@@ -54,7 +54,7 @@ def run(options: argparse.Namespace) -> int:
     page.write_html(results, folder / name, found, options.anonymous)
     table = ""
     if not options.anonymous:
-        report.write_csv(results, folder / "scores.csv")
+        tables.write_csv(results, folder / "scores.csv")
         table = " and scores.csv"
     count = len({result["student"] for result in results})
     print(f"{count} students, {len(results)} submissions: {folder}/{name}{table}")
@@ -63,8 +63,8 @@ def run(options: argparse.Namespace) -> int:
 
 def _absent(course: "Course", lesson: str) -> list[str]:
     """Ids of the students of the roster who handed in nothing of a lesson."""
-    from autograder.grading import gradebook
-    from autograder.grading.whose import absent
+    from autograder.grading.classroom import gradebook
+    from autograder.grading.classroom.unexpected_names import absent
 
     if not gradebook.exists(course):
         return []
@@ -77,8 +77,9 @@ def graded(course: "Course", lessons: list[str] | None = None) -> list[dict[str,
 
     See ``report`` and ``counting``.
     """
-    from autograder.grading import gradebook, records
-    from autograder.grading.counting import counting
+    from autograder.grading.classroom import gradebook
+    from autograder.grading.classroom.final_scores import counting
+    from autograder.grading.notebook import records
 
     handed = course.submissions(lessons or ())
     kept = [records.load(course.autograded(one).parent) for one in handed]

@@ -27,8 +27,8 @@ def run(options: argparse.Namespace) -> int:
     """Enrol; exit status 0."""
     from autograder.collecting.enrolling import enrol
     from autograder.collecting.roster import from_csv, shared_keys
-    from autograder.grading.folders import Course
-    from autograder.grading.gradebook import opened
+    from autograder.grading.classroom.folders import Course
+    from autograder.grading.classroom.gradebook import opened
 
     students = from_csv(options.csv, options.id)
     course = Course(options.course, options.db_url)

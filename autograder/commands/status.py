@@ -21,7 +21,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Print the table; exit status 0."""
-    from autograder import status
+    from autograder.self_study import status
 
     lessons = status.read(options.folder)
     if not options.json:

@@ -10,7 +10,7 @@ from autograder import CourseError
 from autograder.commands import LESSONS
 
 if TYPE_CHECKING:  # slow to import
-    from autograder.building.verify import Verdict
+    from autograder.building.gates.verify import Verdict
 
 HELP = "prove that the grading of a lesson is right: the seven gates"
 DESCRIPTION = (
@@ -41,7 +41,7 @@ def run(options: argparse.Namespace) -> int:
     if options.seeds < 1:
         raise CourseError(f"--seeds {options.seeds}: every answer needs at least one draw")
     os.environ.setdefault("MPLBACKEND", "Agg")
-    from autograder.building.verify import verify
+    from autograder.building.gates.verify import verify
 
     failed = False
     plan = {"seeds": options.seeds, "with_mutants": not options.no_mutants}

@@ -21,13 +21,13 @@ from traitlets import Enum
 from traitlets.config import Application, Config
 
 from autograder import CourseError
-from autograder.grading import companions
-from autograder.grading.submission import MAX_BYTES, read_bytes
+from autograder.grading.notebook import nbgrader_files
+from autograder.grading.notebook.submission import MAX_BYTES, read_bytes
 
 if TYPE_CHECKING:  # slow to import
-    from autograder.grading.folders import Course
-    from autograder.grading.pool import Pool
-    from autograder.grading.task import Graded, Task
+    from autograder.grading.classroom.folders import Course
+    from autograder.grading.execution.task import Graded, Task
+    from autograder.grading.running.pool import Pool
 
 SANITIZE = [
     "autograder.grading.nbgrader_steps.Assemble",
@@ -68,14 +68,14 @@ def find_notebooks(step: Autograde) -> None:
     time, and knows no lesson that generate_assignment has not seen. Raises NbGraderException where
     there is nobody, or where the gradebook cannot take the lesson.
     """
-    from autograder.grading.gradebook import Book
+    from autograder.grading.classroom.gradebook import Book
 
     course = _course(step)
     if course is None:
         _find_notebooks(step)
         return
     folders, lesson = step.coursedir, step.coursedir.assignment_id
-    folders.get_existing_timestamp = lambda path: companions.moment(Path(path))
+    folders.get_existing_timestamp = lambda path: nbgrader_files.moment(Path(path))
     chosen = [
         one
         for one in course.submissions([lesson])
@@ -121,7 +121,7 @@ def _course(step: Autograde) -> "Course | None":
 
     It is as the command line and every configuration say.
     """
-    from autograder.grading.folders import Course
+    from autograder.grading.classroom.folders import Course
 
     folders = step.coursedir
     if not issubclass(step.exporter_class, TolerantExporter) or folders.notebook_id != "*":
@@ -132,7 +132,7 @@ def _course(step: Autograde) -> "Course | None":
 
 def _point_at_misplaced(step: Autograde, course: "Course") -> bool:
     """Say which work is not graded for want of its place; whether there is some."""
-    from autograder.grading.misplaced import misplaced
+    from autograder.grading.classroom.misplaced import misplaced
 
     wanted = step.coursedir.student_id
     sentences = list(
@@ -190,9 +190,9 @@ class Assemble(_Step):
         self, nb: nbformat.NotebookNode, resources: dict[str, Any]
     ) -> tuple[nbformat.NotebookNode, dict[str, Any]]:
         """The notebook to grade; of ``nb`` itself, which was read leniently, nothing is used."""
-        from autograder.grading import records
-        from autograder.grading.assemble import assemble
-        from autograder.grading.submission import read
+        from autograder.grading.execution.assemble import assemble
+        from autograder.grading.notebook import records
+        from autograder.grading.notebook.submission import read
 
         # nbgrader has copied what lies beside the notebook, and may be killed before it has graded.
         records.forget(self._path(resources, "autograded").parent)
@@ -220,10 +220,10 @@ class RunInSandbox(_Step):
         self, nb: nbformat.NotebookNode, resources: dict[str, Any]
     ) -> tuple[nbformat.NotebookNode, dict[str, Any]]:
         """Fill in the outputs of ``nb``; write the reasons and the companions beside it."""
-        from autograder.grading.folders import secrets_of
-        from autograder.grading.records import save_reasons
-        from autograder.grading.result import Result
-        from autograder.grading.task import Task
+        from autograder.grading.classroom.folders import secrets_of
+        from autograder.grading.execution.task import Task
+        from autograder.grading.notebook.records import save_reasons
+        from autograder.grading.notebook.result import Result
         from autograder.settings import care_share
 
         names, folders = resources["nbgrader"], self.parent.parent.coursedir
@@ -241,14 +241,14 @@ class RunInSandbox(_Step):
         result.care_share = share
         steps = ("submitted", "autograded", "feedback")
         places = [self._path(resources, step).parent for step in steps]
-        companions.write(*places)
+        nbgrader_files.write(*places)
         save_reasons(places[1], result)
         return nb, resources
 
     def _graded(self, task: "Task") -> "Graded":
         """What a worker made of the task; raises CourseError where it cannot be graded."""
-        from autograder.grading.pool import Pool
-        from autograder.grading.task import WorkFailed
+        from autograder.grading.execution.task import WorkFailed
+        from autograder.grading.running.pool import Pool
         from autograder.sandbox.policy import walls
 
         if not self._pools:

@@ -12,14 +12,14 @@ from typing import Any, Protocol, TypeVar
 
 import torch
 
-from autograder.inside.loose import loose_tensors
-from autograder.inside.rehearsal import (
+from autograder.inside.device.rehearsal import (
     landed,
     moved,
     rehearsal,
     rehearsed,
     stayed,
 )
+from autograder.inside.plain_attributes import loose_tensors
 from autograder.inside.surroundings import watched
 from autograder.inside.values import Foreign, copied, plain, same
 

@@ -13,8 +13,8 @@ from typing import Any
 
 from attention.provided.files import write_aside
 from autograder import CourseError
-from autograder.grading.folders import Course
-from autograder.grading.submission import read
+from autograder.grading.classroom.folders import Course
+from autograder.grading.notebook.submission import read
 from autograder.leaderboard import decoders, hardware, numbers, searches, vision
 from autograder.leaderboard.entries import Refused, find
 from autograder.temporary import sweep_aside

@@ -6,9 +6,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from autograder.checking.words import short
-from autograder.grading.result import clean
-from autograder.grading.submission import Cell
+from autograder.checking.toolbox.describe_values import short
+from autograder.grading.notebook.result import clean
+from autograder.grading.notebook.submission import Cell
 
 NAME = "leaderboard"  # of the variable in the notebook
 ASSIGNED = re.compile(rf"^{NAME}\s*=", re.MULTILINE)

@@ -5,8 +5,8 @@ import html
 import io
 
 from attention.provided.files import write_aside
-from autograder.grading import content_policy
-from autograder.grading.spreadsheet import harmless
+from autograder.grading.classroom.spreadsheet import harmless
+from autograder.grading.feedback import content_policy
 from autograder.leaderboard.board import LIBRARY, SEEDS, Board, Row
 from autograder.reporting import drawings
 from autograder.reporting.layout import STYLE, figure, table

@@ -6,7 +6,7 @@ from torch import nn
 from torch.nn import functional
 
 from attention.sequence_to_sequence import decoder_step, reverse_source, run_gru
-from autograder.checking.registry import alternative, careless, mistake
+from autograder.checking.toolbox.registry import alternative, careless, mistake
 
 
 def _inside(lengths, T_k):

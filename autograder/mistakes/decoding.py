@@ -8,7 +8,7 @@ from torch.nn import functional as F
 
 from attention.masked_attention import masked_attention
 from attention.multi_head_attention import merge_heads
-from autograder.checking.registry import alternative, careless, mistake
+from autograder.checking.toolbox.registry import alternative, careless, mistake
 
 PAD, BOS, EOS = 0, 1, 2
 

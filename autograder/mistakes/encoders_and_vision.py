@@ -9,7 +9,7 @@ from torch.nn import functional as F
 from attention.masked_attention import masked_attention
 from attention.tokens_and_positions import LearnedPositions
 from attention.transformer import Encoder
-from autograder.checking.registry import alternative, careless, mistake
+from autograder.checking.toolbox.registry import alternative, careless, mistake
 
 
 def _everything(x):

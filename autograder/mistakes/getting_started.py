@@ -3,7 +3,7 @@
 import numpy as np
 import torch
 
-from autograder.checking.registry import alternative, careless, mistake
+from autograder.checking.toolbox.registry import alternative, careless, mistake
 
 
 @mistake(

@@ -10,7 +10,7 @@ from attention.provided.data import EOS, PAD
 from attention.provided.sublayers import watch_attention
 from attention.sequence_to_sequence import shift_right
 from attention.transformer import Encoder, masks_from_tokens
-from autograder.checking.registry import alternative, careless, mistake
+from autograder.checking.toolbox.registry import alternative, careless, mistake
 
 
 def _with_ones(values):

@@ -6,7 +6,7 @@ import numpy as np
 import torch
 from torch import nn
 
-from autograder.checking.registry import alternative, careless, mistake
+from autograder.checking.toolbox.registry import alternative, careless, mistake
 
 
 def _mix(scores, values):

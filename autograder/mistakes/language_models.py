@@ -9,7 +9,7 @@ from torch.nn import functional as F
 from attention.masked_attention import causal_mask, masked_attention
 from attention.tokens_and_positions import embed, sinusoidal_positions
 from attention.transformer import Encoder
-from autograder.checking.registry import again, alternative, careless, mistake
+from autograder.checking.toolbox.registry import again, alternative, careless, mistake
 
 PAD, BOS, EOS, SEP = 0, 1, 2, 3
 

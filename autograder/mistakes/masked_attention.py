@@ -7,7 +7,7 @@ import torch
 from torch.nn import functional as F
 
 from attention.masked_attention import suspect
-from autograder.checking.registry import alternative, careless, mistake
+from autograder.checking.toolbox.registry import alternative, careless, mistake
 
 
 def _real(lengths, T):

@@ -9,7 +9,7 @@ from torch import nn
 from torch.nn import functional as F
 
 from attention.multi_head_attention import attend
-from autograder.checking.registry import alternative, careless, mistake
+from autograder.checking.toolbox.registry import alternative, careless, mistake
 
 
 def _refuses_uneven_pieces(target):

@@ -6,7 +6,7 @@ import torch
 from torch.nn import functional
 
 from attention.score_functions import KINDS
-from autograder.checking.registry import alternative, careless, mistake
+from autograder.checking.toolbox.registry import alternative, careless, mistake
 
 
 def _known(kind):

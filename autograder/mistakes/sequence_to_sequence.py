@@ -7,7 +7,7 @@ from torch.nn import functional
 
 from attention.provided.data import BOS, EOS, PAD
 from attention.sequence_to_sequence import decoder_step
-from autograder.checking.registry import again, alternative, careless, mistake
+from autograder.checking.toolbox.registry import again, alternative, careless, mistake
 
 
 def _gates(x, h, W_x, W_h, b_x, b_h):

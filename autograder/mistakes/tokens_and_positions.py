@@ -11,7 +11,7 @@ import torch
 from torch import nn
 
 from attention.tokens_and_positions import PairIndex, split_words
-from autograder.checking.registry import again, alternative, careless, mistake
+from autograder.checking.toolbox.registry import again, alternative, careless, mistake
 
 
 def _totals(words, counts, pairs_of=pairwise):

@@ -4,7 +4,7 @@ import math
 
 import torch
 
-from autograder.checking.registry import alternative, careless, mistake
+from autograder.checking.toolbox.registry import alternative, careless, mistake
 
 
 def _flops(

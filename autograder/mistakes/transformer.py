@@ -12,7 +12,7 @@ from attention.multi_head_attention import attention_parameters
 from attention.sequence_to_sequence import shift_right
 from attention.tokens_and_positions import embed, sinusoidal_positions
 from attention.transformer_blocks import DecoderLayer, EncoderLayer
-from autograder.checking.registry import alternative, careless, mistake
+from autograder.checking.toolbox.registry import alternative, careless, mistake
 
 PAD, BOS, EOS = 0, 1, 2
 

@@ -6,7 +6,7 @@ from torch.nn import functional as F
 
 from attention.masked_attention import causal_mask, combine_masks
 from attention.provided.sublayers import Sublayers
-from autograder.checking.registry import alternative, careless, mistake
+from autograder.checking.toolbox.registry import alternative, careless, mistake
 
 
 class _Norm(nn.Module):

@@ -7,7 +7,7 @@ import numpy as np
 import torch
 
 from attention.translation import score_of
-from autograder.checking.registry import alternative, careless, mistake
+from autograder.checking.toolbox.registry import alternative, careless, mistake
 
 
 def _grams(tokens, n):

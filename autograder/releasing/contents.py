@@ -19,7 +19,7 @@ from autograder.lessons import RELEASED
 from autograder.releasing.excerpts import shown_mistakes
 from autograder.releasing.record import kept_recordings
 from autograder.releasing.secrets import all_lessons
-from autograder.sandbox import view
+from autograder.sandbox import visible_files
 from autograder.settings import CARE_SHARE, care_share
 
 PAGES = Path(__file__).parent / "pages"
@@ -27,7 +27,7 @@ ALWAYS = ("LICENSE", "LICENSE-TEXT", "constraints.txt")
 ROOM = "2 GB"  # `make bench-install` says how much it was
 # What a student's copy can run, besides the notebooks; others need what is not there.
 STARTS = (
-    *("autograder.check", "autograder.status"),
+    *("autograder.check", "autograder.self_study.status"),
     *(f"autograder.commands.{name}" for name in ("cli", "check", "status", "collect")),
 )
 COMMANDS = ("data",)
@@ -88,7 +88,7 @@ def contents(names: Iterable[str]) -> dict[str, bytes]:
     slugs = [path.stem for path in find(list(names))]
     chosen = [lesson for lesson in all_lessons(ROOT) if lesson.slug in slugs]
     before = [lesson for lesson in all_lessons(ROOT) if lesson.slug < slugs[0]]
-    hidden = view.hidden(ROOT / "attention", chosen[0].slug)
+    hidden = visible_files.hidden(ROOT / "attention", chosen[0].slug)
     _refuse_dependent(chosen, hidden)
     modules = _modules([*before, *chosen], hidden)
     modules |= {lesson.mistakes for lesson in before}

@@ -12,15 +12,16 @@ from rich.progress import track
 from attention.provided.data import CACHE
 from attention.provided.files import write_aside
 from autograder import ROOT, CourseError, imports
-from autograder.checking import recorded, registry
-from autograder.checking.asking import asked_of, reference
-from autograder.checking.questions import Question, Replied, agree, replies, until_lost
-from autograder.checking.recorded import Noting, Recording, Replaying
-from autograder.checking.sketches import sketch
-from autograder.grading.dependencies import digest_of
+from autograder.checking.asking import recordings as recorded
+from autograder.checking.asking.fingerprints import sketch
+from autograder.checking.asking.questions import Question, Replied, agree, replies, until_lost
+from autograder.checking.asking.recordings import Noting, Recording, Replaying
+from autograder.checking.asking.right_answer import asked_of, reference
+from autograder.checking.toolbox import registry
+from autograder.grading.running.dependencies import digest_of
 from autograder.inside.answer import LocalAnswer
 
-RECORDING = ("asking", "questions", "recorded", "sketches")  # what this module uses
+RECORDING = ("fingerprints", "questions", "recordings", "right_answer")  # what this module uses
 SEEDS = (1, 2, 3)  # a student's check draws one of them; grading draws from a million
 
 
@@ -38,7 +39,7 @@ def kept_recordings(lesson: str) -> bytes:
 def _depends(lesson: str) -> str:
     """A name for the modules, the data and the PyTorch that a lesson's recordings are made from."""
     names = [f"autograder.{kind}.{lesson}" for kind in ("checks", "mistakes")]
-    names += [f"attention.{lesson}", *(f"autograder.checking.{name}" for name in RECORDING)]
+    names += [f"attention.{lesson}", *(f"autograder.checking.asking.{name}" for name in RECORDING)]
     found = imports.modules(names, ROOT, ("attention", "autograder"), by_name=True)
     made_from = digest_of([*found, *(ROOT / "data").rglob("*")], ROOT)
     return f"{made_from}-{torch.__version__}"

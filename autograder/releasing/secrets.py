@@ -10,7 +10,7 @@ from pathlib import Path
 
 from autograder import ROOT, lessons
 from autograder.building.excerpt import solution_lines, text_of
-from autograder.building.leaks import LEAST_LINE, normal, normalised
+from autograder.building.gates.leaks import LEAST_LINE, normal, normalised
 from autograder.building.lesson import Lesson, find, read
 
 # Lines that say nothing of a solution: Python's and PyTorch's own turns of phrase.

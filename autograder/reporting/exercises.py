@@ -4,7 +4,7 @@ import html
 from collections.abc import Sequence
 from typing import Any
 
-from autograder.grading import tallies
+from autograder.grading.classroom import item_analysis
 from autograder.reporting import layout
 
 NOTE = (
@@ -17,14 +17,17 @@ NOTE = (
 
 def table(rows: Sequence[dict[str, Any]]) -> str:
     """How many are right, careless, right in part and so on, how hard it was, what it goes with."""
-    heads = [*tallies.KINDS, "stages lost", "share of its points", "goes with the rest"]
+    heads = [*item_analysis.KINDS, "stages lost", "share of its points", "goes with the rest"]
     lines = [layout.line("exercise", heads, "th")]
     for place, part in enumerate(rows[0]["exercises"]):
         own = [row["exercises"][place] for row in rows]
-        kinds = [tallies.kind(one) for one in own]
-        counts = [f"<td>{kinds.count(kind) or '–'}</td>" for kind in tallies.KINDS]
-        apart = tallies.discrimination(rows, place)
-        ends = f"{tallies.share_earned(rows, place):.2f}", "–" if apart is None else f"{apart:+.2f}"
+        kinds = [item_analysis.kind(one) for one in own]
+        counts = [f"<td>{kinds.count(kind) or '–'}</td>" for kind in item_analysis.KINDS]
+        apart = item_analysis.discrimination(rows, place)
+        ends = (
+            f"{item_analysis.share_earned(rows, place):.2f}",
+            "–" if apart is None else f"{apart:+.2f}",
+        )
         cells = [
             f"<td>{layout.breakable(part['name'])}</td>",
             *counts,
@@ -37,5 +40,5 @@ def table(rows: Sequence[dict[str, Any]]) -> str:
 
 def _stages(parts: Sequence[dict[str, Any]]) -> str:
     """The stages that were lost, each with how often, the most frequent first."""
-    found = tallies.lost_stages(parts).most_common()
+    found = item_analysis.lost_stages(parts).most_common()
     return "<br>".join(f"{html.escape(name)}: {count}" for name, count in found) or "–"

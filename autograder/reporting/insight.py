@@ -6,11 +6,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from autograder import lessons, marks
-from autograder.checking import registry
-from autograder.grading import records
-from autograder.grading.classroom import DEFINITION
-from autograder.grading.folders import Course
-from autograder.grading.report import lessons as by_lesson
+from autograder.checking.toolbox import registry
+from autograder.grading.classroom.folders import Course
+from autograder.grading.classroom.sample_class import DEFINITION
+from autograder.grading.classroom.tables import lessons as by_lesson
+from autograder.grading.notebook import records
 from autograder.reporting import likeness, unexplained, written
 from autograder.reporting.likeness import Alike, Given
 from autograder.reporting.unexplained import Cluster

@@ -20,7 +20,7 @@ from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from autograder.grading.tallies import Row
+from autograder.grading.classroom.item_analysis import Row
 from autograder.reporting import fragments
 from autograder.reporting.fragments import Fragments
 from autograder.reporting.unexplained import is_wrong_answer, without_numbers

@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from attention.provided.files import write_aside
-from autograder.grading import content_policy, tallies
-from autograder.grading.report import CHANGED, changed, earned, lessons, lost, points
-from autograder.grading.tallies import total
+from autograder.grading.classroom import item_analysis
+from autograder.grading.classroom.item_analysis import total
+from autograder.grading.classroom.tables import CHANGED, changed, earned, lessons, lost, points
+from autograder.grading.feedback import content_policy
 from autograder.reporting import drawings, exercises
 from autograder.reporting.insight import Insight
 from autograder.reporting.layout import STYLE, breakable, figure, line, table
@@ -40,7 +41,9 @@ def write_html(
         f"<title>Class report</title><style>{STYLE}</style><h1>Class report</h1>"
     ]
     for lesson, graded in lessons(results).items():
-        rows, others = tallies.of_one_version([*map(_unnamed, graded)] if anonymous else graded)
+        rows, others = item_analysis.of_one_version(
+            [*map(_unnamed, graded)] if anonymous else graded
+        )
         insight = (insights or {}).get(lesson, Insight())
         parts += [f"<h2>{html.escape(lesson)}</h2>", _of_others(others), _spread(rows), _map(rows)]
         parts += [exercises.table(rows), _common(rows)]
@@ -117,7 +120,7 @@ def _spread(rows: list[dict[str, Any]]) -> str:
         f"<p>{len(rows)} students, {most:g} points. Median {statistics.median(scores):g}, "
         f"lowest {min(scores):g}, highest {max(scores):g}.</p>"
     )
-    drawn = drawings.histogram(tallies.spread(rows), most)
+    drawn = drawings.histogram(item_analysis.spread(rows), most)
     return said + figure(drawn, "How many students earned how many points.")
 
 
@@ -128,7 +131,7 @@ def _score_cell(part: dict[str, Any]) -> str:
 
 def _common(rows: list[dict[str, Any]]) -> str:
     """What more than one student was told: the hints as a drawing, all of it as a table."""
-    found = tallies.faults(rows)[:20]
+    found = item_analysis.faults(rows)[:20]
     if not found:
         return ""
     lines = "".join(
@@ -184,7 +187,7 @@ def _time(rows: list[dict[str, Any]]) -> str:
     )
     slow = [
         (name, round(median, 2), f"longest {longest:.2f} s")
-        for name, median, longest in tallies.slowest(rows)[:5]
+        for name, median, longest in item_analysis.slowest(rows)[:5]
     ]
     drawn = drawings.bars(slow, "Median seconds to grade an exercise.", " s") if slow else ""
     caption = "The slowest exercises: median time of the student’s cell and its check."
@@ -194,7 +197,7 @@ def _time(rows: list[dict[str, Any]]) -> str:
 def _in_need(rows: list[dict[str, Any]]) -> str:
     """Who has less than half of the points, and where they were lost."""
     items = []
-    for row in tallies.in_need(rows):
+    for row in item_analysis.in_need(rows):
         names = ", ".join(html.escape(part["name"]) for part in lost(row))
         name = html.escape(row["student"])
         items.append(f"<li><b>{name}</b>, {earned(row, ' of ')}: {names}</li>")

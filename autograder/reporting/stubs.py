@@ -9,8 +9,8 @@ from typing import Any
 from IPython.core.inputtransformer2 import TransformerManager
 
 from autograder import CourseError, lessons, marks
-from autograder.grading.classroom import DEFINITION, defines, used
-from autograder.grading.result import clean
+from autograder.grading.classroom.sample_class import DEFINITION, defines, used
+from autograder.grading.notebook.result import clean
 
 IMPORTS = ast.Import | ast.ImportFrom
 NOTE = """\
@@ -113,7 +113,7 @@ def _imports(
 ) -> list[str]:
     """Lines that import what the answer uses and the module does not import yet."""
     there = {ast.unparse(node) for node in ast.parse(stored).body if isinstance(node, IMPORTS)}
-    found = ["from autograder.checking.registry import mistake"] if not stored else []
+    found = ["from autograder.checking.toolbox.registry import mistake"] if not stored else []
     for node in needed:
         if node in helpers:
             continue

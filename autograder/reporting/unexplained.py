@@ -5,8 +5,8 @@ from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from autograder import lessons
-from autograder.checking import registry
-from autograder.grading.tallies import NUMBER, Row, said
+from autograder.checking.toolbox import registry
+from autograder.grading.classroom.item_analysis import NUMBER, Row, said
 from autograder.reporting.written import Texts, example, unnamed
 
 # What is no answer cannot be stored as a wrong one.

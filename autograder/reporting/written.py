@@ -8,9 +8,9 @@ from collections.abc import Iterable
 from typing import Any
 
 from autograder import marks
-from autograder.grading import records
-from autograder.grading.folders import Course, Handed
-from autograder.grading.result import clean
+from autograder.grading.classroom.folders import Course, Handed
+from autograder.grading.notebook import records
+from autograder.grading.notebook.result import clean
 
 SHOWN_LINES = 15
 SHORTEST_NAME = 3  # a shorter name stands in many words by chance

@@ -13,7 +13,7 @@ from typing import Any, Self
 
 from autograder.inside import channel
 from autograder.inside.limits import DEFAULT, NONE, OUT_OF_MEMORY, OWN, SHARED, Limits
-from autograder.sandbox import bubblewrap, proof, view
+from autograder.sandbox import bubblewrap, proof, visible_files
 from autograder.sandbox.clock import Allowance, Clock, readable
 from autograder.sandbox.policy import SandboxRefused, walls
 from autograder.sandbox.process import Ending, StudentProcess
@@ -46,7 +46,7 @@ class Sandbox:
         self._control: Any = None
         self._student: StudentProcess | None = None
         try:
-            self._modules = view.imported_first(lesson)
+            self._modules = visible_files.imported_first(lesson)
             if self._walls != NONE:
                 proof.prove(secrets)
         except BaseException:
@@ -195,7 +195,7 @@ def _filled(lesson: str) -> Temporary:
         made = Temporary()
         try:
             made.path.chmod(0o755)  # inside, the reader may be another user
-            view.prepare(made.path / "course", lesson)
+            visible_files.prepare(made.path / "course", lesson)
         except BaseException:
             made.close()
             raise

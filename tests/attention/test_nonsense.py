@@ -26,7 +26,7 @@ from attention.training import (
     label_smoothed_loss,
 )
 from attention.training_on_gpu import data_parallel_gradients
-from autograder.building.mutants import Endless, bounded
+from autograder.building.gates.mutants import Endless, bounded
 from tests.attention.ordinary_calls import CALLS, MASKS, NUMBERS, OTHERS, SPECIAL
 
 # Lesson 13 has tests of its own for this.

@@ -10,7 +10,7 @@ from attention.provided.data import PAD
 from attention.provided.sublayers import watch_attention
 from attention.transformer import Transformer
 from attention.translate.n_best import n_best
-from autograder.inside.rehearsal import Rehearsed, landed, rehearsal, rehearsed
+from autograder.inside.device.rehearsal import Rehearsed, landed, rehearsal, rehearsed
 
 SOURCE = torch.tensor([[7, 8, 9, 4, 2], [5, 2, PAD, PAD, PAD], [3, 6, 2, PAD, PAD]])
 LIMITS = (1.5, 2.0)

@@ -13,9 +13,9 @@ from hypothesis import settings
 from autograder import ROOT
 from autograder.building import build as build_module
 from autograder.building.build import build
-from autograder.building.verify import verify
-from autograder.checking import registry
+from autograder.building.gates.verify import verify
 from autograder.checking.run_check import run_check
+from autograder.checking.toolbox import registry
 from autograder.grading.nbgrader_steps import RunInSandbox
 from autograder.inside.answer import LocalAnswer
 from tests.autograder import mini

@@ -3,8 +3,8 @@
 import torch
 from torch import nn
 
-from autograder.checking import expect
-from autograder.checking.registry import Answer, Check
+from autograder.checking.toolbox import expect
+from autograder.checking.toolbox.registry import Answer, Check
 
 F64 = torch.float64
 

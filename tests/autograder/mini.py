@@ -9,7 +9,7 @@ import nbformat
 import attention
 from autograder import checks, mistakes
 from autograder.building.lesson import read
-from autograder.checking import registry
+from autograder.checking.toolbox import registry
 from tests.autograder.mini_files import FILES, SLUG, START
 
 

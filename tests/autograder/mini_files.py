@@ -93,7 +93,7 @@ CHECKS = '''"""Checks of the lesson for tests."""
 import torch
 
 from autograder.checking import expect
-from autograder.checking.registry import check
+from autograder.checking.toolbox.registry import check
 
 
 @check(rests_on=("Double every value", "the same shape"))
@@ -136,7 +136,7 @@ MISTAKES = '''"""Wrong and right answers of the lesson for tests."""
 import torch
 from torch import nn
 
-from autograder.checking.registry import alternative, careless, mistake
+from autograder.checking.toolbox.registry import alternative, careless, mistake
 
 EQUIVALENT = {
     "doubled: with `-` once where `+` belongs: result = factor * values - zero": "zero is 0",

@@ -13,8 +13,11 @@ from nbgrader.api import Gradebook
 
 from autograder import ROOT
 from autograder.commands import cli
-from autograder.grading import classroom, pool, records, worker
-from autograder.grading.folders import Course, Handed
+from autograder.grading.classroom import sample_class
+from autograder.grading.classroom.folders import Course, Handed
+from autograder.grading.execution import worker
+from autograder.grading.notebook import records
+from autograder.grading.running import pool
 from autograder.sandbox import bubblewrap
 from tests.needs import besides
 
@@ -39,7 +42,7 @@ def make_course(folder):
 
 def hand_in(course, *students, answers=None):
     for student in students:
-        classroom.submit(classroom.handed_in(SLUG, answers), course, student, SLUG)
+        sample_class.submit(sample_class.handed_in(SLUG, answers), course, student, SLUG)
 
 
 def run(task):

@@ -5,8 +5,8 @@ import re
 
 import pytest
 
-from autograder.checking import registry
 from autograder.checking.run_check import run_check
+from autograder.checking.toolbox import registry
 from autograder.inside.answer import LocalAnswer
 from tests.autograder.attacks import ATTACKS, ground, ours, stock
 from tests.autograder.attacks.ground import most as total

@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from autograder import check
-from autograder.checking.expect import CheckFailed
+from autograder.checking.toolbox.expect import CheckFailed
 
 
 def right(scores, dim):

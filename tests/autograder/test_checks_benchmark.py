@@ -1,6 +1,6 @@
 """The command that times the checks."""
 
-from autograder.checking import registry
+from autograder.checking.toolbox import registry
 from benchmarks import checks
 
 

@@ -5,8 +5,9 @@ from dataclasses import replace
 
 import pytest
 
-from autograder.checking import counterexamples, registry
-from autograder.checking.expect import CheckFailed
+from autograder.checking import counterexamples
+from autograder.checking.toolbox import registry
+from autograder.checking.toolbox.expect import CheckFailed
 from autograder.inside.limits import DEFAULT, MIB
 from tests.autograder.replies import harness, hostile
 from tests.autograder.replies.__main__ import MOST_MIB, MOST_SECONDS
@@ -62,7 +63,7 @@ def test_all_that_one_check_is_told_is_bounded():
 
 
 def test_a_check_that_takes_too_much_memory_costs_its_exercise(monkeypatch):
-    large = "autograder.grading.execute.run_check"
+    large = "autograder.grading.execution.execute.run_check"
     monkeypatch.setattr(large, lambda *_, **__: bytearray(512 * MIB))
     limits = replace(DEFAULT, own_bytes=256 * MIB)
     outcome = harness.judge(registry.find("softmax"), "", 0, limits)

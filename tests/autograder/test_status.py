@@ -6,9 +6,10 @@ import json
 import nbformat
 import pytest
 
-from autograder import CourseError, status
+from autograder import CourseError
 from autograder.commands import cli
-from autograder.grading import classroom
+from autograder.grading.classroom import sample_class
+from autograder.self_study import status
 
 SLUG = "00_getting_started"
 
@@ -65,7 +66,7 @@ def answer(notebook, name):
     ],
 )
 def test_the_stages_that_are_earned_count(save, traceback, earned):
-    notebook = execute(classroom.solved(SLUG), ["uniform_average"], ["softmax"])
+    notebook = execute(sample_class.solved(SLUG), ["uniform_average"], ["softmax"])
     check = answer(notebook, "check_softmax")
     check.outputs[0]["traceback"] = traceback
     (lesson,) = status.read(save(json.dumps(notebook)))
@@ -74,8 +75,8 @@ def test_the_stages_that_are_earned_count(save, traceback, earned):
 
 
 def test_what_passed_is_done_what_failed_is_begun_and_a_stub_is_open(save):
-    notebook = execute(classroom.solved(SLUG), ["uniform_average"], ["softmax"])
-    stub = answer(classroom.blank(SLUG), "weighted_average").source
+    notebook = execute(sample_class.solved(SLUG), ["uniform_average"], ["softmax"])
+    stub = answer(sample_class.blank(SLUG), "weighted_average").source
     answer(notebook, "weighted_average").source = stub
     folder = save(notebook)
     assert states(folder) == ["done", "begun", "open"]
@@ -88,26 +89,26 @@ def test_what_passed_is_done_what_failed_is_begun_and_a_stub_is_open(save):
 
 
 def test_a_check_that_ran_before_its_answer_says_nothing(save):
-    notebook = execute(classroom.solved(SLUG), ["softmax"])
+    notebook = execute(sample_class.solved(SLUG), ["softmax"])
     answer(notebook, "softmax").execution_count = 999
     assert states(save(notebook)) == ["begun", "begun", "begun"]
 
 
 @pytest.mark.parametrize("name", ["softmax", "weighted_average"])
 def test_a_stub_below_an_old_success_is_open(save, name):
-    notebook = execute(classroom.blank(SLUG), [name])
+    notebook = execute(sample_class.blank(SLUG), [name])
     assert states(save(notebook)) == ["open", "open", "open"]
 
 
 def test_a_stub_in_a_comment_above_a_right_answer_is_no_stub(save):
-    notebook = execute(classroom.solved(SLUG), ["softmax"])
+    notebook = execute(sample_class.solved(SLUG), ["softmax"])
     cell = answer(notebook, "softmax")
     cell.source += "\n    # raise NotImplementedError('softmax: write about 3 lines')"
     assert states(save(notebook)) == ["begun", "done", "begun"]
 
 
 def test_a_second_copy_of_a_check_counts_once(save):
-    notebook = execute(classroom.solved(SLUG), ["softmax"])
+    notebook = execute(sample_class.solved(SLUG), ["softmax"])
     twin = copy.deepcopy(answer(notebook, "check_softmax"))
     twin.id = "twin"
     notebook.cells.append(twin)
@@ -127,14 +128,14 @@ def test_the_course_s_own_notebooks_are_blank_and_solved():
     assert "● done" in table
     assert "0 of " in table.splitlines()[-2]
     assert "Next: 0.1 uniform_average" in table
-    solved = status.read(classroom.ROOT / "solutions")
+    solved = status.read(sample_class.ROOT / "solutions")
     assert {one.state for lesson in solved for one in lesson.exercises} == {"done"}
     assert status.next_one(solved) is None
     assert all(one.number and one.minutes for lesson in solved for one in lesson.exercises)
 
 
 def test_the_cell_shows_what_lies_beside_it(save, monkeypatch, capsys):
-    folder = save(execute(classroom.solved(SLUG), ["softmax"]))
+    folder = save(execute(sample_class.solved(SLUG), ["softmax"]))
     monkeypatch.chdir(folder / SLUG)
     status.show()
     assert "1 of 3 exercises, 2 of 5 points" in capsys.readouterr().out
@@ -147,7 +148,7 @@ def test_a_solved_notebook_shows_no_table(tmp_path, monkeypatch, capsys):
 
 
 def test_the_command(save, capsys):
-    folder = save(execute(classroom.solved(SLUG), ["softmax"]))
+    folder = save(execute(sample_class.solved(SLUG), ["softmax"]))
     assert cli.main(["status", str(folder), "--json"]) == 0
     said = json.loads(capsys.readouterr().out)
     assert [one["state"] for one in said["exercises"]] == ["begun", "done", "begun"]

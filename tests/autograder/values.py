@@ -5,7 +5,7 @@ import pytest
 import torch
 from hypothesis import strategies as st
 
-from autograder.checking.expect import CheckFailed
+from autograder.checking.toolbox.expect import CheckFailed
 
 DTYPES = [torch.float64, torch.float32, torch.int64, torch.bool]
 

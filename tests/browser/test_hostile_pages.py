@@ -14,9 +14,10 @@ from nbgrader.api import Gradebook
 
 from autograder import ROOT
 from autograder.commands import cli
-from autograder.grading import classroom, content_policy
-from autograder.grading.folders import Course, Handed
-from autograder.grading.submission import Cell
+from autograder.grading.classroom import sample_class
+from autograder.grading.classroom.folders import Course, Handed
+from autograder.grading.feedback import content_policy
+from autograder.grading.notebook.submission import Cell
 from autograder.leaderboard import board, entries, numbers, shown
 from tests.autograder.payloads import BROWSER_PREFIXES, LEAK, PAYLOADS, RUNS
 from tests.autograder.small_class import SLUG, grade, make_course
@@ -56,7 +57,7 @@ def hostile():
     new = nbformat.v4
     wrong = f"def uniform_average(values):\n    said = {every!r}\n    return values.sum() ** 2 - 3"
     answers = {"softmax": f"raise ValueError({every!r})", "uniform_average": wrong}
-    notebook = classroom.handed_in(SLUG, answers)
+    notebook = sample_class.handed_in(SLUG, answers)
     notebook.cells[1:1] = [new.new_markdown_cell(source) for source in sources]
     notebook.cells += [
         new.new_raw_cell(source, metadata={"raw_mimetype": "text/html"}) for source in sources[::4]
@@ -88,7 +89,7 @@ def graded(tmp_path_factory):
     course = make_course(tmp_path_factory.mktemp("hostile"))
     (course / "nbgrader_config.py").write_bytes((ROOT / "nbgrader_config.py").read_bytes())
     for student in (STUDENT, OTHER):
-        classroom.submit(hostile(), course, student, SLUG)
+        sample_class.submit(hostile(), course, student, SLUG)
     with Gradebook(Course(course).db_url, "attention") as book:
         book.update_or_create_student(STUDENT, **NAMES)
     grade(course, check=False)  # eve is in no roster, which is told

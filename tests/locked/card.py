@@ -34,7 +34,7 @@ def measure(lesson, every=1):
     """Pair (row of the card, details of each answer) for one lesson."""
     import torch
 
-    from autograder.checking import registry
+    from autograder.checking.toolbox import registry
     from tests.locked import careless, of_exercise
 
     torch.set_num_threads(1)
@@ -61,8 +61,8 @@ def mutants_of(lesson):
     """{"mutants": those of a lesson's reference that are faults, "killed": those rejected}."""
     import torch
 
-    from autograder.building.mutants import equivalents, survivors
-    from autograder.checking import registry
+    from autograder.building.gates.mutants import equivalents, survivors
+    from autograder.checking.toolbox import registry
 
     torch.set_num_threads(1)
     warnings.simplefilter("ignore")
@@ -76,8 +76,8 @@ def mutants_of(lesson):
 
 def asked_of(lesson):
     """{exercise: what its check looks for, by class: True, or why not}."""
-    from autograder.checking import registry
     from autograder.checking.coverage import coverage
+    from autograder.checking.toolbox import registry
 
     return {name: coverage(item, SEED) for name, item in registry.of_lesson(lesson).items()}
 
@@ -101,7 +101,7 @@ def classes(covered):
 
 def _one(item, answer, judged):
     """What the grading says of one answer."""
-    from autograder.checking import registry
+    from autograder.checking.toolbox import registry
 
     start = time.monotonic()
     failure = _failure(item, answer)
@@ -137,9 +137,9 @@ def _careless(item, answer):
 
 def _failure(item, answer):
     """The CheckFailed that an answer gets, or None."""
-    from autograder.building.mutants import Endless, bounded
-    from autograder.checking.failure import CheckFailed
+    from autograder.building.gates.mutants import Endless, bounded
     from autograder.checking.run_check import run_check
+    from autograder.checking.toolbox.failure import CheckFailed
     from autograder.inside.answer import LocalAnswer
 
     try:

@@ -13,7 +13,7 @@ from attention.train.model import load_model
 from attention.train.run_folder import RunFolder
 from attention.train.settings import Settings
 from attention.train.trainer import Trainer
-from autograder.inside.rehearsal import Rehearsed, landed
+from autograder.inside.device.rehearsal import Rehearsed, landed
 from tests.cuda import NAME, cuda
 
 CPU = torch.device("cpu")

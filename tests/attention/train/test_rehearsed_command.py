@@ -14,7 +14,7 @@ from attention.train import __main__ as command
 from attention.train import corpora, forecast, own, settings, trial
 from attention.train.run_folder import RunFolder
 from attention.train.translate import open_run
-from autograder.inside.rehearsal import Rehearsed
+from autograder.inside.device.rehearsal import Rehearsed
 from tests.cuda import NAME, cuda
 
 SHIPPED = str(ROOT / "data" / "checkpoints" / "numbers.safetensors")

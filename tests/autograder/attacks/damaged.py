@@ -224,9 +224,9 @@ def another_name(paper):
 @attack(lesson=KERNELS)
 def another_lessons_notebook(paper):
     """The solved notebook of an easier lesson under this lesson's name."""
-    from autograder.grading import classroom
+    from autograder.grading.classroom import sample_class
 
-    paper.raw = nbformat.writes(classroom.solved("00_getting_started")).encode()
+    paper.raw = nbformat.writes(sample_class.solved("00_getting_started")).encode()
 
 
 @attack

@@ -2,8 +2,8 @@
 
 import torch
 
-from autograder.checking import registry
 from autograder.checking.run_check import run_check
+from autograder.checking.toolbox import registry
 from autograder.inside.answer import AnswerRaised, LocalAnswer, Reply
 
 from .paper import attack

@@ -109,7 +109,7 @@ def look_at_the_callers_frames(paper):
                 item = frame.f_locals.get("item")
                 if getattr(item, "name", None) == name:
                     known = frame.f_globals.get("registry")
-                    known = known or sys.modules["autograder.checking.registry"]
+                    known = known or sys.modules["autograder.checking.toolbox.registry"]
                     return known.alternatives(item)[0].target
                 frame = frame.f_back
     """)

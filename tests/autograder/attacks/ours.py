@@ -5,7 +5,7 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
-from autograder.grading import records
+from autograder.grading.notebook import records
 from autograder.inside.limits import Limits
 
 from . import ground
@@ -114,7 +114,7 @@ def _mine(name, traces):
 def main(course, sandbox, workers, hurry=""):
     """``autograder grade`` with shorter times; the exit status."""
     from autograder.commands import cli
-    from autograder.grading import batch
+    from autograder.grading.running import batch
 
     limits = HURRIED if hurry else QUICK
 

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 
 import nbformat
 
-from autograder.grading import classroom
+from autograder.grading.classroom import sample_class
 
 BASIC, KERNELS = "00_getting_started", "01_kernel_regression"
 DECODING = "13_decoding"
@@ -88,8 +88,8 @@ class Paper:
     special: object = None  # makes the notebook file itself: special(path)
 
     def __post_init__(self):
-        self.notebook = classroom.blank(self.lesson)
-        self.solved = classroom.solved(self.lesson)
+        self.notebook = sample_class.blank(self.lesson)
+        self.solved = sample_class.solved(self.lesson)
         self.mark = f"attack-{self.name}"
         self.answer(WRONG)
 

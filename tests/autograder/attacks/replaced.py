@@ -80,7 +80,7 @@ def run_check_replaced(paper):
     paper.before_tests("""
         import autograder.check
         import autograder.checking.run_check
-        import autograder.checking.student
+        import autograder.checking.toolbox.student_answer
 
         autograder.check.run_check = autograder.checking.run_check.run_check = lambda *_, **__: None
         autograder.checking.run_check._trial = lambda *_: (None, [])
@@ -93,10 +93,10 @@ def code_object_swapped(paper):
     """The code of the checks' functions swapped in place, under their own names."""
     paper.before_tests("""
         import autograder.check as module
-        import autograder.checking.expect
+        import autograder.checking.toolbox.expect
 
         module._check_or_raise.__code__ = (lambda item, answer: None).__code__
-        autograder.checking.expect.close.__code__ = (lambda *_, **__: None).__code__
+        autograder.checking.toolbox.expect.close.__code__ = (lambda *_, **__: None).__code__
     """)
 
 
@@ -107,14 +107,14 @@ def failure_never_raised(paper):
         import sys
 
         import autograder.check
-        import autograder.checking.expect
+        import autograder.checking.toolbox.expect
         import autograder.checking.run_check
 
-        class Harmless(autograder.checking.expect.CheckFailed):
+        class Harmless(autograder.checking.toolbox.expect.CheckFailed):
             def __bool__(self):
                 return False
 
-        autograder.checking.expect.CheckFailed = autograder.check.CheckFailed = Harmless
+        autograder.checking.toolbox.expect.CheckFailed = autograder.check.CheckFailed = Harmless
         autograder.check._check_quietly = lambda *_: None
         sys.excepthook = sys.unraisablehook = lambda *_: None
     """)

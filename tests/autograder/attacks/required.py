@@ -44,7 +44,7 @@ except SandboxRefused as error:
     print("refused:", error)
 """
 GRADE = f"""
-from autograder.grading.single import grade_notebook
+from autograder.grading.execution.single import grade_notebook
 path = {str(ROOT / "solutions" / BASIC / f"{BASIC}.ipynb")!r}
 result = grade_notebook(path, path, "required")
 print(result.score, result.max)

@@ -3,7 +3,7 @@
 import pytest
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
-from autograder.building.affected import affected_names
+from autograder.building.gates.affected import affected_names
 
 CELLS = [
     "import math",

@@ -1,9 +1,9 @@
 """Gate 7: a mutant that survives needs a reason, and a reason a mutant that survives."""
 
-from autograder.building import mutants
-from autograder.building.verify import verify
-from autograder.checking.registry import Check
-from autograder.checking.slips import Slip
+from autograder.building.gates import mutants
+from autograder.building.gates.verify import verify
+from autograder.checking.diagnosis.mutations import Slip
+from autograder.checking.toolbox.registry import Check
 from tests.autograder.verdicts import changes
 
 KEY = '"doubled: with one term left out: result = factor * values": "zero is 0",\n'

@@ -2,10 +2,10 @@
 
 import pytest
 
-from autograder.building import care
-from autograder.building.quotes import unsaid
-from autograder.building.verify import SEEDS, verify
-from autograder.checking import expect, registry
+from autograder.building.gates import care
+from autograder.building.gates.quotes import unsaid
+from autograder.building.gates.verify import SEEDS, verify
+from autograder.checking.toolbox import expect, registry
 from tests.autograder.verdicts import AGAIN, CORRECT, GOOD, add, changes
 
 

@@ -7,9 +7,9 @@ import warnings
 import nbformat
 import pytest
 
-from autograder.building import verify as module
-from autograder.building.leaks import normalised
-from autograder.building.verify import verify
+from autograder.building.gates import verify as module
+from autograder.building.gates.leaks import normalised
+from autograder.building.gates.verify import verify
 from autograder.commands import cli
 from tests.autograder.verdicts import AGAIN, CORRECT, DECORATOR, GOOD, add, changes
 

@@ -5,10 +5,10 @@ import pytest
 import torch
 from torch import nn
 
-from autograder.checking import expect
-from autograder.checking.failure import CheckFailed, noting
-from autograder.checking.registry import Check
 from autograder.checking.run_check import run_check
+from autograder.checking.toolbox import expect
+from autograder.checking.toolbox.failure import CheckFailed, noting
+from autograder.checking.toolbox.registry import Check
 from autograder.inside.answer import LocalAnswer
 from autograder.inside.values import plain
 

@@ -3,11 +3,12 @@
 import pytest
 import torch
 
-from autograder.building import mutants
-from autograder.checking import counterexamples, registry
-from autograder.checking.expect import CheckFailed
+from autograder.building.gates import mutants
+from autograder.checking import counterexamples
 from autograder.checking.run_check import run_check
-from autograder.checking.student import Student
+from autograder.checking.toolbox import registry
+from autograder.checking.toolbox.expect import CheckFailed
+from autograder.checking.toolbox.student_answer import Student
 from autograder.inside.answer import LocalAnswer
 
 ITEM = "break_ngram_matches"

@@ -3,9 +3,9 @@
 import pytest
 import torch
 
-from autograder.building import mutants
+from autograder.building.gates import mutants
 from autograder.checking.coverage import CLASSES, coverage, unknown
-from autograder.checking.registry import Check
+from autograder.checking.toolbox.registry import Check
 from tests.autograder.half import half
 
 

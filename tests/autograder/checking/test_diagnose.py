@@ -5,12 +5,12 @@ import dataclasses
 import pytest
 import torch
 
-from autograder.checking import expect
-from autograder.checking.diagnose import diagnose
-from autograder.checking.questions import Question, Replied
-from autograder.checking.registry import Answer, Check
+from autograder.checking.asking.questions import Question, Replied
+from autograder.checking.diagnosis.common_cause import where
+from autograder.checking.diagnosis.diagnose import diagnose
 from autograder.checking.run_check import run_check
-from autograder.checking.where import where
+from autograder.checking.toolbox import expect
+from autograder.checking.toolbox.registry import Answer, Check
 from autograder.inside.answer import LocalAnswer
 
 

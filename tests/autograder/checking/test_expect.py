@@ -7,9 +7,9 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from autograder.checking import expect
-from autograder.checking.expect import CheckFailed
-from autograder.checking.student import Student
+from autograder.checking.toolbox import expect
+from autograder.checking.toolbox.expect import CheckFailed
+from autograder.checking.toolbox.student_answer import Student
 from autograder.inside.answer import LocalAnswer
 from autograder.inside.values import Foreign
 from tests.autograder.values import f64, failure

@@ -7,8 +7,8 @@ import torch
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from autograder.checking import expect
-from autograder.checking.expect import CheckFailed
+from autograder.checking.toolbox import expect
+from autograder.checking.toolbox.expect import CheckFailed
 from autograder.inside.values import Foreign
 from tests.autograder.values import f64, failure, tensors
 

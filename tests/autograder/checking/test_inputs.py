@@ -5,7 +5,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from autograder.checking.inputs import Draw
+from autograder.checking.toolbox.inputs import Draw
 from tests.autograder.values import tensors
 
 seeds = st.integers(0, 2**32)

@@ -3,9 +3,9 @@
 import pytest
 import torch
 
-from autograder.checking import expect
-from autograder.checking.registry import Check
-from autograder.checking.student import Student
+from autograder.checking.toolbox import expect
+from autograder.checking.toolbox.registry import Check
+from autograder.checking.toolbox.student_answer import Student
 from autograder.inside.answer import LocalAnswer
 from tests.autograder.half import F64, Gain, half, lines, raiser, stored
 from tests.autograder.values import Agreeable

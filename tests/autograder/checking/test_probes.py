@@ -6,10 +6,10 @@ import pytest
 import torch
 from torch import nn
 
-from autograder.checking import expect
-from autograder.checking.asking import asked
-from autograder.checking.registry import Check
+from autograder.checking.asking.right_answer import asked
 from autograder.checking.run_check import run_check
+from autograder.checking.toolbox import expect
+from autograder.checking.toolbox.registry import Check
 from autograder.inside.answer import LocalAnswer
 
 

@@ -4,12 +4,12 @@ import torch
 from torch import nn
 
 from autograder.building import lesson
-from autograder.checking.asking import asked
-from autograder.checking.inputs import Draw
-from autograder.checking.questions import KEPT, Replied, Session, agree, replies, until_lost
-from autograder.checking.registry import Check
+from autograder.checking.asking.questions import KEPT, Replied, Session, agree, replies, until_lost
+from autograder.checking.asking.right_answer import asked
 from autograder.checking.run_check import run_check
-from autograder.checking.student import Student
+from autograder.checking.toolbox.inputs import Draw
+from autograder.checking.toolbox.registry import Check
+from autograder.checking.toolbox.student_answer import Student
 from autograder.inside.answer import AnswerLost, LocalAnswer
 from tests.autograder.half import GAIN, HALF, Gain, half
 

@@ -3,9 +3,9 @@
 import pytest
 import torch
 
-from autograder.checking.expect import CheckFailed
-from autograder.checking.questions import Question, Replied
-from autograder.checking.refusals import refuse
+from autograder.checking.asking.probe_failures import refuse
+from autograder.checking.asking.questions import Question, Replied
+from autograder.checking.toolbox.expect import CheckFailed
 from autograder.inside.answer import LEFT_BEHIND
 
 

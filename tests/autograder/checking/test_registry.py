@@ -5,8 +5,8 @@ import types
 
 import pytest
 
-from autograder.checking import registry
-from autograder.checking.registry import RegistryError, alternative, check, mistake
+from autograder.checking.toolbox import registry
+from autograder.checking.toolbox.registry import RegistryError, alternative, check, mistake
 
 
 @pytest.fixture(autouse=True)

@@ -6,8 +6,8 @@ import pytest
 import torch
 from hypothesis import given
 
-from autograder.checking.questions import Question
-from autograder.checking.relations import between
+from autograder.checking.asking.questions import Question
+from autograder.checking.diagnosis.relations import between
 from tests.autograder.values import plain_values
 
 DRAW = torch.Generator().manual_seed(5)

@@ -9,10 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import nn
 
-from autograder.checking import expect
-from autograder.checking.failure import LIKELY_WIDTH
-from autograder.checking.registry import Check
 from autograder.checking.run_check import run_check
+from autograder.checking.toolbox import expect
+from autograder.checking.toolbox.failure import LIKELY_WIDTH
+from autograder.checking.toolbox.registry import Check
 from autograder.inside.answer import AnswerLost, LocalAnswer
 from tests.autograder.half import GAIN, HALF, SHAPE, Gain, half, lines, raiser
 from tests.autograder.values import NOT_PLAIN, plain_values

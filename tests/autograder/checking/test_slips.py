@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch import nn
 
-from autograder.checking.slips import slips
+from autograder.checking.diagnosis.mutations import slips
 
 HEAD = '"""A module."""\n\nimport math\n\nimport torch\nfrom torch import nn\n\n\n'
 

@@ -3,9 +3,9 @@
 import pytest
 import torch
 
-from autograder.checking import expect
-from autograder.checking.registry import Check
 from autograder.checking.run_check import run_check
+from autograder.checking.toolbox import expect
+from autograder.checking.toolbox.registry import Check
 from autograder.inside.answer import LocalAnswer
 
 

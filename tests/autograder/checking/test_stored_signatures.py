@@ -4,8 +4,8 @@ import inspect
 
 import pytest
 
-from autograder.checking import registry
-from autograder.checking.asking import reference
+from autograder.checking.asking.right_answer import reference
+from autograder.checking.toolbox import registry
 
 registry.import_all()
 FUNCTIONS = {

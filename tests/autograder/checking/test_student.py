@@ -3,8 +3,8 @@
 import pytest
 import torch
 
-from autograder.checking.expect import CheckFailed
-from autograder.checking.student import Module, Student, called_with
+from autograder.checking.toolbox.expect import CheckFailed
+from autograder.checking.toolbox.student_answer import Module, Student, called_with
 from autograder.inside.answer import Reply
 from autograder.inside.values import Foreign
 

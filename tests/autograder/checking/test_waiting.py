@@ -10,7 +10,7 @@ import torch
 from torch import nn
 
 from autograder import check
-from autograder.checking import waiting
+from autograder.checking import waiting_notice
 from autograder.inside.answer import LocalAnswer
 from tests.waiting import LONG
 
@@ -59,7 +59,7 @@ def late(monkeypatch, stdout):
         alarms.append(Alarm(*arguments))
         return alarms[-1]
 
-    monkeypatch.setattr(waiting.threading, "Timer", make)
+    monkeypatch.setattr(waiting_notice.threading, "Timer", make)
 
     def over():
         alarms[-1].over.set()
@@ -73,7 +73,7 @@ def word(stdout, seconds, target):
     """What is asked in the place of an answer."""
     with (
         contextlib.redirect_stdout(stdout),
-        waiting.word_after(seconds, "f", LocalAnswer(target)) as asked,
+        waiting_notice.word_after(seconds, "f", LocalAnswer(target)) as asked,
     ):
         yield asked
 
@@ -129,11 +129,11 @@ def test_only_in_a_notebook_that_somebody_reads(monkeypatch, variable):
     for name in ("NBGRADER_EXECUTION", "AUTOGRADER_SEED"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.delitem(sys.modules, "ipykernel", raising=False)
-    assert not waiting.somebody_waits()
+    assert not waiting_notice.somebody_waits()
     monkeypatch.setitem(sys.modules, "ipykernel", sys)
-    assert waiting.somebody_waits()
+    assert waiting_notice.somebody_waits()
     monkeypatch.setenv(variable, "1")
-    assert not waiting.somebody_waits()
+    assert not waiting_notice.somebody_waits()
 
 
 @pytest.mark.parametrize("read", [True, False])

@@ -8,7 +8,7 @@ import pytest
 from nbgrader.api import Gradebook
 
 from autograder.commands import cli
-from autograder.grading.folders import Course
+from autograder.grading.classroom.folders import Course
 
 FIRST, SECOND = "00_mini", "01_more"
 

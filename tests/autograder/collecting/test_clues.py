@@ -5,7 +5,7 @@ import pytest
 from autograder import CourseError
 from autograder.collecting import clues
 from autograder.collecting.roster import Roster, Student
-from autograder.grading.filenames import original
+from autograder.grading.notebook.filenames import original
 
 SLUGS = ["01_kernel_regression", "08_transformer", "09_transformer_blocks"]
 ADA = Student("ada", "Ada", "Lovelace", "ada.lovelace@uni.example", "101")

@@ -5,7 +5,7 @@ import zipfile
 import nbformat
 
 from autograder.commands import cli
-from autograder.grading import classroom
+from autograder.grading.classroom import sample_class
 from tests.autograder.small_class import SLUG, WRONG, grade, make_course, scores
 
 CONFIG = """
@@ -35,7 +35,9 @@ def test_a_canvas_zip_becomes_grades_in_canvas(tmp_path, capsys):
 
     (course / "canvas.csv").write_text(CANVAS, encoding="utf-8")
     assert "4 new: ada, ben, zm7, new" in run("roster", str(course / "canvas.csv")).out
-    right, wrong = (nbformat.writes(classroom.handed_in(SLUG, answers)) for answers in ({}, WRONG))
+    right, wrong = (
+        nbformat.writes(sample_class.handed_in(SLUG, answers)) for answers in ({}, WRONG)
+    )
     files = {
         f"lovelaceada_101_90001_{SLUG}.ipynb": wrong,  # repeated
         f"lovelaceada_101_90004_{SLUG}-2.ipynb": right,

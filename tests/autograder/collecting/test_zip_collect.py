@@ -6,7 +6,7 @@ import zipfile
 
 import nbformat
 
-from autograder.grading import classroom
+from autograder.grading.classroom import sample_class
 from benchmarks.grading import CONFIG
 from tests.autograder.small_class import SLUG, WRONG, grade, make_course, scores
 
@@ -23,7 +23,7 @@ def test_an_archive_that_nbgrader_collected_is_graded(tmp_path):
     with zipfile.ZipFile(archive / "download.zip", "w") as file:
         for student, answers in {"ada": None, "ben": WRONG}.items():
             name = NAME.format(slug=SLUG, student=student)
-            file.writestr(name, nbformat.writes(classroom.handed_in(SLUG, answers)))
+            file.writestr(name, nbformat.writes(sample_class.handed_in(SLUG, answers)))
     program = [sys.executable, "-m", "nbgrader", "zip_collect", SLUG]
     program += [f"--FileNameCollectorPlugin.named_regexp={RULE}"]
     done = subprocess.run(program, cwd=course, capture_output=True, text=True)

@@ -10,7 +10,7 @@ from rich.console import Console
 
 from autograder import ROOT
 from autograder.commands import check, cli
-from autograder.grading import self_check
+from autograder.self_study import check as self_check
 
 SLUG = "00_getting_started"
 EXERCISES = ("uniform_average", "softmax", "weighted_average")

@@ -9,10 +9,10 @@ import pytest
 from autograder import CourseError
 from autograder.building import build as build_module
 from autograder.building import lesson
-from autograder.building import verify as verify_module
 from autograder.building.build import build
+from autograder.building.gates import verify as verify_module
+from autograder.building.gates.verify import verify
 from autograder.building.release import ReleaseError
-from autograder.building.verify import verify
 from autograder.commands import check, cli
 
 

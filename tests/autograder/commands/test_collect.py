@@ -8,7 +8,8 @@ from IPython.core.interactiveshell import InteractiveShell
 from attention.provided import mine
 from autograder import CourseError
 from autograder.commands import cli
-from autograder.grading import classroom, own_pieces
+from autograder.grading.classroom import sample_class
+from autograder.self_study import collect as own_pieces
 
 SLUG, LESSON = "00_getting_started", "getting_started"
 
@@ -35,7 +36,7 @@ RIGHT = "def softmax(scores, dim):\n    return torch.softmax(scores, dim)\n"
 
 def notebook(**answers):
     """The blank notebook of lesson 00 with these answers; "above" is a cell before the first."""
-    made = classroom.blank(SLUG)
+    made = sample_class.blank(SLUG)
     for cell in made.cells:
         name = cell.metadata.get("nbgrader", {}).get("grade_id", "")
         if name in answers:
@@ -129,7 +130,7 @@ def test_a_piece_that_uses_one_that_fails_has_the_librarys_or_is_left_out(collec
 def test_a_blank_notebook_is_not_run(tmp_path, monkeypatch):
     monkeypatch.setattr(own_pieces, "check_notebook", None)
     path = tmp_path / f"{SLUG}.ipynb"
-    nbformat.write(classroom.blank(SLUG), path)
+    nbformat.write(sample_class.blank(SLUG), path)
     found = own_pieces.collect(path)
     assert {piece.why for piece in found.pieces} == {own_pieces.NOT_WRITTEN}
     assert len(found.pieces) == 3 and found.text == ""

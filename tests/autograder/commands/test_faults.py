@@ -14,8 +14,8 @@ import pytest
 
 from attention.provided import files
 from autograder.commands import cli, faults
-from autograder.commands.turns import alone
-from autograder.grading.folders import Course, Handed
+from autograder.commands.lock import alone
+from autograder.grading.classroom.folders import Course, Handed
 from tests.autograder.small_class import SLUG, grade, hand_in, kept, make_course, scores
 
 NAMES = ["Müller", "Mu\u0308ller", "田中\u3000太郎", "\u05d3\u05d5\u05d3", "👩\u200d🎓", "-rf"]
@@ -155,20 +155,23 @@ def test_a_gradebook_that_has_no_room_for_more_scores(course, run, monkeypatch, 
 
 
 FULL_AT = {
-    "the notebook": ("autograder.grading.records.write_aside", ["grade"]),
-    "its companions": ("autograder.grading.companions.write_aside", ["grade"]),
+    "the notebook": ("autograder.grading.notebook.records.write_aside", ["grade"]),
+    "its companions": ("autograder.grading.notebook.nbgrader_files.write_aside", ["grade"]),
     "a temporary folder": ("tempfile.mkdtemp", ["feedback"]),
-    "a page of feedback": ("autograder.grading.feedback_pages.os.replace", ["feedback"]),
+    "a page of feedback": ("autograder.grading.feedback.pages.os.replace", ["feedback"]),
     "a page that nbgrader makes": (
-        "autograder.grading.feedback_pages.GenerateFeedback.convert_single_notebook",
+        "autograder.grading.feedback.pages.GenerateFeedback.convert_single_notebook",
         ["feedback"],
     ),
-    "a page's companions": ("autograder.grading.feedback_pages.shutil.copyfile", ["feedback"]),
+    "a page's companions": ("autograder.grading.feedback.pages.shutil.copyfile", ["feedback"]),
     "the report": ("autograder.reporting.page.write_aside", ["report"]),
     "the table": ("csv.writer", ["report"]),
     "a zip": ("zipfile.ZipFile", ["feedback", "--to", "back.zip"]),
     "grades": ("os.replace", ["grades", "--to", "grades.csv"]),
-    "the mark of a regrading": ("autograder.grading.regrading.write_aside", ["grade", "--regrade"]),
+    "the mark of a regrading": (
+        "autograder.grading.running.regrading.write_aside",
+        ["grade", "--regrade"],
+    ),
 }
 
 
@@ -263,7 +266,7 @@ TRY = """
 import sys
 from pathlib import Path
 from autograder import CourseError
-from autograder.commands.turns import alone
+from autograder.commands.lock import alone
 try:
     with alone(Path(sys.argv[1])):
         pass

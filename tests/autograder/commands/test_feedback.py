@@ -11,13 +11,15 @@ from nbgrader.apps import NbGraderAPI
 
 from autograder import ROOT
 from autograder.commands import cli
-from autograder.grading import classroom, feedback_pages, records
-from autograder.grading.assemble import assemble
-from autograder.grading.folders import Course, Handed
-from autograder.grading.gradebook import Book
-from autograder.grading.handing_back import hand_back
-from autograder.grading.result import Result
-from autograder.grading.submission import parse
+from autograder.grading.classroom import sample_class
+from autograder.grading.classroom.folders import Course, Handed
+from autograder.grading.classroom.gradebook import Book
+from autograder.grading.execution.assemble import assemble
+from autograder.grading.feedback import pages
+from autograder.grading.feedback.return_format import hand_back
+from autograder.grading.notebook import records
+from autograder.grading.notebook.result import Result
+from autograder.grading.notebook.submission import parse
 from tests.autograder.small_class import SLUG, make_course
 
 CLASS = ("ada", "ben", "cleo")
@@ -26,7 +28,7 @@ CLASS = ("ada", "ben", "cleo")
 def keep(course, student, notebook):
     """Keep a notebook as graded that no check has seen: its pages need no sandbox."""
     where, one = Course(course), Handed(SLUG, student)
-    classroom.submit(notebook, course, student, SLUG)
+    sample_class.submit(notebook, course, student, SLUG)
     made = assemble(records.read_notebook(where.master(SLUG)), parse(notebook))
     where.write_companions(one)
     records.save(where.autograded(one).parent, made, SLUG, Result(student, SLUG))
@@ -41,7 +43,7 @@ def kept(tmp_path_factory):
     course = make_course(tmp_path_factory.mktemp("course"))
     (course / "nbgrader_config.py").write_bytes((ROOT / "nbgrader_config.py").read_bytes())
     for student in CLASS:
-        keep(course, student, classroom.handed_in(SLUG))
+        keep(course, student, sample_class.handed_in(SLUG))
     assert cli.main(["feedback", "--course", str(course)]) == 0
     return course
 
@@ -109,7 +111,7 @@ def test_only_the_page_of_whoever_was_changed_by_hand_is_made_again(course, feed
 def test_new_work_replaces_the_page_and_is_what_the_exchange_gives_back(course, feedback):
     api, before = NbGraderAPI(config=Course(course).config), times(course)
     assert api.release_feedback(SLUG)["success"]
-    keep(course, "ben", classroom.handed_in(SLUG, {"softmax": "softmax = 'new work'"}))
+    keep(course, "ben", sample_class.handed_in(SLUG, {"softmax": "softmax = 'new work'"}))
     assert feedback()[0] == 0
     assert remade(course, before) == {"ben"}
     assert api.release_feedback(SLUG)["success"]
@@ -144,7 +146,7 @@ def test_a_broken_notebook_costs_no_one_else_a_page_and_leaves_no_stale_one(
 
 
 def test_processes_make_the_same_pages(course, feedback, monkeypatch):
-    monkeypatch.setattr(feedback_pages, "FEW", 0)
+    monkeypatch.setattr(pages, "FEW", 0)
     before = {student: page(course, student).read_text() for student in CLASS}
     shutil.rmtree(course / "class" / "feedback")
     status, out, _ = feedback("--workers", "2")
@@ -153,7 +155,7 @@ def test_processes_make_the_same_pages(course, feedback, monkeypatch):
 
 
 def test_names_are_no_patterns_and_students_files_are_left_alone(course, feedback):
-    keep(course, "a[b]*", classroom.handed_in(SLUG))
+    keep(course, "a[b]*", sample_class.handed_in(SLUG))
     (course / "class/autograded/a[b]*" / SLUG / "big.bin").symlink_to("/dev/zero")
     assert feedback()[0] == 0
     beside = sorted(path.name for path in page(course, "a[b]*").parent.iterdir())
@@ -161,7 +163,7 @@ def test_names_are_no_patterns_and_students_files_are_left_alone(course, feedbac
 
 
 def test_what_is_not_graded_or_not_settled_is_said(course, feedback):
-    classroom.submit(classroom.blank(SLUG), course, "dan", SLUG)
+    sample_class.submit(sample_class.blank(SLUG), course, "dan", SLUG)
     change(course, lambda book: setattr(
         book.find_grade("check_softmax", SLUG, SLUG, "ben"), "needs_manual_grade", True
     ))  # fmt: skip
@@ -233,7 +235,7 @@ def test_a_name_that_two_claim_is_given_to_neither(course, tmp_path):
 
 def test_students_whose_names_are_alike_get_a_file_each(course, tmp_path):
     for student in ("a:b", "A*b"):
-        keep(course, student, classroom.handed_in(SLUG))
+        keep(course, student, sample_class.handed_in(SLUG))
         shutil.copytree(page(course, "ada").parent, page(course, student).parent)
     handed = [Handed(SLUG, student) for student in ("a:b", "A*b")]
     hand_back(Course(course), "mail", tmp_path / "back", handed, [])

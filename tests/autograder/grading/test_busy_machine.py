@@ -10,12 +10,13 @@ import pytest
 from traitlets.config import Config
 
 from autograder.course import configure
-from autograder.grading import classroom, self_check
-from autograder.grading.assemble import assemble
-from autograder.grading.pool import Pool
-from autograder.grading.submission import parse
-from autograder.grading.task import Graded, Task, Tries, WorkerLost
+from autograder.grading.classroom import sample_class
+from autograder.grading.execution.assemble import assemble
+from autograder.grading.execution.task import Graded, Task, Tries, WorkerLost
+from autograder.grading.notebook.submission import parse
+from autograder.grading.running.pool import Pool
 from autograder.inside.limits import DEFAULT
+from autograder.self_study import check
 from tests.autograder.small_class import SLUG, Here, grade, hand_in, kept, make_course, run, scores
 
 BUSY = "it was not done after 100 s, in which this machine gave it 0.5 s of processor time"
@@ -59,8 +60,8 @@ def test_what_is_tried_again_is_so_when_all_else_is_done(monkeypatch):
     hopeless = dataclasses.replace(DEFAULT, patience=1e-9)  # the first look round is too late
 
     def task(softmax, limits):
-        notebook = classroom.handed_in(SLUG, {"softmax": softmax} if softmax else {})
-        text = json.dumps(assemble(classroom.solved(SLUG), parse(notebook)))
+        notebook = sample_class.handed_in(SLUG, {"softmax": softmax} if softmax else {})
+        text = json.dumps(assemble(sample_class.solved(SLUG), parse(notebook)))
         return Task(SLUG, text, "auto", limits)
 
     slow = "import time\nend = time.process_time() + 0.5\nwhile time.process_time() < end: pass"
@@ -92,10 +93,10 @@ class TestOwnComputer:
 
     def lines(self, tmp_path, monkeypatch, source, **limits):
         for name, seconds in limits.items():
-            monkeypatch.setattr(self_check, name, seconds)
+            monkeypatch.setattr(check, name, seconds)
         path = tmp_path / f"{SLUG}.ipynb"
-        nbformat.write(classroom.handed_in(SLUG, {"softmax": source}), path)
-        return {line.name: line for line in self_check.check_notebook(path)}
+        nbformat.write(sample_class.handed_in(SLUG, {"softmax": source}), path)
+        return {line.name: line for line in check.check_notebook(path)}
 
     def test_an_endless_loop_is_stopped_after_its_processor_time(self, tmp_path, monkeypatch):
         found = self.lines(tmp_path, monkeypatch, "while True: pass", CELL_SECONDS=1)
@@ -109,7 +110,7 @@ class TestOwnComputer:
 
     def test_who_is_given_little_time_is_waited_for(self, tmp_path, monkeypatch):
         """Two seconds pass, half a second of processor time is allowed, a tenth of it is used."""
-        right = classroom.solved(SLUG)
+        right = sample_class.solved(SLUG)
         (source,) = (
             cell.source
             for cell in right.cells
@@ -127,7 +128,7 @@ class TestOwnComputer:
 
 def test_signals_of_the_time_limit_leave_nothing_behind():
     before = signal.getsignal(signal.SIGALRM)
-    with self_check._time_limit():
+    with check._time_limit():
         time.sleep(0.01)
     assert signal.getsignal(signal.SIGALRM) is before
     assert signal.getitimer(signal.ITIMER_REAL) == (0.0, 0.0)

@@ -6,9 +6,10 @@ import json
 import nbformat
 import pytest
 
-from autograder import CourseError, settings, status
+from autograder import CourseError, settings
 from autograder.commands import cli
-from autograder.grading import classroom
+from autograder.grading.classroom import sample_class
+from autograder.self_study import status
 from tests.autograder.small_class import SLUG, grade, hand_in, kept, make_course, scores
 
 SEEDED = """\
@@ -20,8 +21,8 @@ def softmax(scores, dim):
 
 
 def hand_in_careless(course, student):
-    notebook = classroom.handed_in(SLUG, {"softmax": SEEDED})
-    classroom.submit(notebook, course, student, SLUG)
+    notebook = sample_class.handed_in(SLUG, {"softmax": SEEDED})
+    sample_class.submit(notebook, course, student, SLUG)
 
 
 def test_a_careless_answer_earns_all_but_its_share(tmp_path):
@@ -72,7 +73,7 @@ def test_without_a_file_it_is_a_quarter(tmp_path):
 def test_the_students_own_check_and_status_say_the_same(tmp_path, capsys):
     folder = tmp_path / SLUG
     folder.mkdir()
-    notebook = classroom.handed_in(SLUG, {"softmax": SEEDED})
+    notebook = sample_class.handed_in(SLUG, {"softmax": SEEDED})
     path = folder / f"{SLUG}.ipynb"
     nbformat.write(notebook, path)
     assert cli.main(["check", "--json", str(path)]) == 1

@@ -4,7 +4,7 @@ import ast
 
 import pytest
 
-from autograder.grading import classroom
+from autograder.grading.classroom import sample_class
 
 # Right answers that use their own name, and their exercises.
 OWN_NAME = {
@@ -17,7 +17,7 @@ OWN_NAME = {
 @pytest.mark.parametrize("name", OWN_NAME)
 def test_an_answer_that_uses_its_own_name_has_that_of_its_exercise(name):
     slug, exercise = OWN_NAME[name]
-    tree = ast.parse(classroom.cell_of(classroom.stored(slug, exercise, name)))
+    tree = ast.parse(sample_class.cell_of(sample_class.stored(slug, exercise, name)))
     used = [node.id for node in ast.walk(tree) if isinstance(node, ast.Name)]
     assert exercise in used
     assert name not in used
@@ -25,6 +25,6 @@ def test_an_answer_that_uses_its_own_name_has_that_of_its_exercise(name):
 
 def test_a_notebook_that_is_changed_changes_no_other():
     slug = "00_getting_started"
-    classroom.handed_in(slug).cells[0].source = "mine"
-    assert classroom.handed_in(slug).cells[0].source != "mine"
-    assert classroom.blank(slug).cells[0].source != "mine"
+    sample_class.handed_in(slug).cells[0].source = "mine"
+    assert sample_class.handed_in(slug).cells[0].source != "mine"
+    assert sample_class.blank(slug).cells[0].source != "mine"

@@ -12,7 +12,7 @@ from nbgrader.server_extensions.formgrader import handlers
 from traitlets.config import Config
 
 from autograder.course import configure
-from autograder.grading import content_policy
+from autograder.grading.feedback import content_policy
 from autograder.reporting import page
 
 NAME = "<img src=x onerror=alert(1)>"

@@ -5,10 +5,10 @@ import pytest
 
 from autograder import ROOT, marks
 from autograder.commands import cli
-from autograder.grading import classroom
-from autograder.grading.contents import Contents, defined
-from autograder.grading.records import read_notebook
-from autograder.grading.submission import parse
+from autograder.grading.classroom import sample_class
+from autograder.grading.notebook.contents import Contents, defined
+from autograder.grading.notebook.records import read_notebook
+from autograder.grading.notebook.submission import parse
 from tests.autograder.small_class import SLUG, grade, hand_in, kept, make_course
 
 OTHER = "01_kernel_regression"
@@ -25,8 +25,8 @@ def contents():
 
 
 def test_most_cells_decide_then_what_is_named():
-    first, other = (parse(classroom.blank(slug)) for slug in (SLUG, OTHER))
-    both = parse(classroom.blank(SLUG))
+    first, other = (parse(sample_class.blank(slug)) for slug in (SLUG, OTHER))
+    both = parse(sample_class.blank(SLUG))
     both.cells += other.cells[:3]
     assert contents().lesson(first, [OTHER]) == SLUG
     assert contents().lesson(other, []) == OTHER
@@ -46,7 +46,7 @@ def test_functions_count_for_a_lesson_that_is_named():
     ("handed", "why", "status"),
     [
         (notebook('print("my notes")'), "this notebook has none of the lesson's cells or", 1),
-        (classroom.blank(OTHER), f"cells or functions: it says that it is of {OTHER}", 1),
+        (sample_class.blank(OTHER), f"cells or functions: it says that it is of {OTHER}", 1),
         (notebook(), "the notebook is empty", 0),
         (notebook(" ", ""), "the notebook is empty", 0),
     ],
@@ -55,7 +55,7 @@ def test_functions_count_for_a_lesson_that_is_named():
 def test_another_notebook_is_told_apart_from_an_empty_one(tmp_path, handed, why, status):
     course = make_course(tmp_path)
     hand_in(course, "ada")
-    classroom.submit(handed, course, "ben", SLUG)
+    sample_class.submit(handed, course, "ben", SLUG)
     said, err, ended = grade(course, check=False)
     assert ended == status
     assert why in kept(course, "ben").problem and why in said
@@ -66,12 +66,12 @@ def test_another_notebook_is_told_apart_from_an_empty_one(tmp_path, handed, why,
 
 def test_an_answer_below_its_check_is_told_where_it_belongs(tmp_path, capsys):
     course = make_course(tmp_path)
-    handed = classroom.handed_in(SLUG, {"softmax": stub("softmax")})
-    answer = classroom.handed_in(SLUG).cells
+    handed = sample_class.handed_in(SLUG, {"softmax": stub("softmax")})
+    answer = sample_class.handed_in(SLUG).cells
     right = next(cell for cell in answer if marks.grade_id(cell) == "softmax").source
     place = next(n for n, c in enumerate(handed.cells) if marks.grade_id(c) == "check_softmax")
     handed.cells.insert(place + 1, nbformat.v4.new_code_cell(right))
-    path = classroom.submit(handed, course, "ada", SLUG)
+    path = sample_class.submit(handed, course, "ada", SLUG)
     grade(course)
     reason = next(one.reason for one in kept(course, "ada").exercises if one.name == "softmax")
     assert "nothing here yet" in reason and "a definition below the check" in reason
@@ -80,12 +80,14 @@ def test_an_answer_below_its_check_is_told_where_it_belongs(tmp_path, capsys):
 
 
 def stub(name):
-    return next(cell for cell in classroom.blank(SLUG).cells if marks.grade_id(cell) == name).source
+    return next(
+        cell for cell in sample_class.blank(SLUG).cells if marks.grade_id(cell) == name
+    ).source
 
 
 def test_answers_in_a_notebook_of_ones_own_are_graded(tmp_path):
     course = make_course(tmp_path)
-    ours = [cell.source for cell in classroom.solved(SLUG).cells if cell.cell_type == "code"]
-    classroom.submit(notebook(*ours), course, "ada", SLUG)
+    ours = [cell.source for cell in sample_class.solved(SLUG).cells if cell.cell_type == "code"]
+    sample_class.submit(notebook(*ours), course, "ada", SLUG)
     grade(course)
     assert not kept(course, "ada").problem

@@ -7,12 +7,14 @@ import shutil
 import pytest
 
 from autograder import ROOT, lessons, marks
-from autograder.grading import classroom, dependencies, records
-from autograder.grading.batch import Batch
-from autograder.grading.folders import Course
-from autograder.grading.gradebook import Book
-from autograder.grading.result import Exercise
-from autograder.grading.task import Graded
+from autograder.grading.classroom import sample_class
+from autograder.grading.classroom.folders import Course
+from autograder.grading.classroom.gradebook import Book
+from autograder.grading.execution.task import Graded
+from autograder.grading.notebook import records
+from autograder.grading.notebook.result import Exercise
+from autograder.grading.running import dependencies
+from autograder.grading.running.batch import Batch
 from autograder.inside.limits import DEFAULT, OWN
 from tests.autograder.small_class import SLUG
 
@@ -56,7 +58,7 @@ def graded_once(tmp_path_factory):
     for slug in (SLUG, TRANSLATED):
         shutil.copytree(ROOT / "solutions" / slug, course / "solutions" / slug)
         for student in STUDENTS:
-            classroom.submit(classroom.handed_in(slug), course, student, slug)
+            sample_class.submit(sample_class.handed_in(slug), course, student, slug)
     assert len(grade(course)) == 4
     return course
 
@@ -88,17 +90,17 @@ CODE = [
     ("autograder/checks/getting_started.py", {SLUG}, "the checks"),
     ("autograder/mistakes/getting_started.py", {SLUG}, "the named mistakes"),
     ("autograder/checks/bahdanau_attention.py", {TRANSLATED}, "the checks"),
-    ("autograder/checking/expect.py", BOTH, "the code that checks"),
+    ("autograder/checking/toolbox/expect.py", BOTH, "the code that checks"),
     ("autograder/checking/run_check.py", BOTH, "the code that checks"),
     ("autograder/inside/answer.py", BOTH, "the sandbox"),
     ("autograder/inside/server.py", BOTH, "the sandbox"),
     ("autograder/inside/limits.py", BOTH, "the sandbox"),
     ("autograder/sandbox/policy.py", BOTH, "the sandbox"),
     ("autograder/sandbox/bubblewrap.py", BOTH, "the sandbox"),
-    ("autograder/grading/assemble.py", BOTH, "the code that grades"),
-    ("autograder/grading/execute.py", BOTH, "the code that grades"),
-    ("autograder/grading/submission.py", BOTH, "the code that grades"),
-    ("autograder/grading/prose.py", BOTH, "the code that grades"),
+    ("autograder/grading/execution/assemble.py", BOTH, "the code that grades"),
+    ("autograder/grading/execution/execute.py", BOTH, "the code that grades"),
+    ("autograder/grading/notebook/submission.py", BOTH, "the code that grades"),
+    ("autograder/grading/notebook/student_text.py", BOTH, "the code that grades"),
     ("autograder/marks.py", BOTH, "the code that grades"),
     ("attention/__init__.py", BOTH, "the library"),
     ("attention/provided/plots.py", BOTH, "the library"),
@@ -111,10 +113,10 @@ CODE = [
     ("attention/transformer.py", set(), ""),
     ("attention/provided/summary.py", set(), ""),
     ("autograder/checks/kernel_regression.py", set(), ""),
-    ("autograder/building/verify.py", set(), ""),
+    ("autograder/building/gates/verify.py", set(), ""),
     ("autograder/commands/grade.py", set(), ""),
-    ("autograder/grading/batch.py", set(), ""),
-    ("autograder/grading/report.py", set(), ""),
+    ("autograder/grading/running/batch.py", set(), ""),
+    ("autograder/grading/classroom/tables.py", set(), ""),
     ("autograder/check.py", set(), ""),
 ]
 

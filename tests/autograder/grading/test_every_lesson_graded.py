@@ -8,10 +8,11 @@ import pytest
 
 from autograder import ROOT
 from autograder.building import lesson
-from autograder.checking import registry
-from autograder.grading import classroom, records
-from autograder.grading.single import grade_submission
-from autograder.grading.submission import parse
+from autograder.checking.toolbox import registry
+from autograder.grading.classroom import sample_class
+from autograder.grading.execution.single import grade_submission
+from autograder.grading.notebook import records
+from autograder.grading.notebook.submission import parse
 from autograder.sandbox.sandbox import Sandbox
 
 SLUGS = [path.stem for path in lesson.find()]
@@ -22,8 +23,10 @@ def variants(slug):
     items = registry.of_lesson(slug[3:])
     other, wrong = {}, {}
     for name, item in items.items():
-        other[name] = next(filter(classroom.is_written_out, reversed(registry.alternatives(item))))
-        wrong[name] = next(filter(classroom.is_written_out, registry.mistakes(item)))
+        other[name] = next(
+            filter(sample_class.is_written_out, reversed(registry.alternatives(item)))
+        )
+        wrong[name] = next(filter(sample_class.is_written_out, registry.mistakes(item)))
     return other, wrong
 
 
@@ -33,7 +36,7 @@ def test_right_answers_earn_all_and_mistakes_their_stages(slug):
     master = records.read_notebook(ROOT / "solutions" / slug / f"{slug}.ipynb")
     with Sandbox(slug, "auto") as box:
         results = [
-            grade_submission(master, parse(classroom.handed_in(slug, answers)), box)[1]
+            grade_submission(master, parse(sample_class.handed_in(slug, answers)), box)[1]
             for answers in (None, other, wrong)
         ]
     solved, differently, mistaken = (

@@ -7,8 +7,8 @@ import pytest
 from nbgrader.api import Gradebook, SubmittedAssignment
 
 from autograder.commands import cli
-from autograder.grading.folders import Course
-from autograder.grading.gradebook import Book
+from autograder.grading.classroom.folders import Course
+from autograder.grading.classroom.gradebook import Book
 from tests.autograder.small_class import SLUG, grade, hand_in, make_course
 
 CONFIG = """

@@ -7,9 +7,9 @@ import pytest
 from bs4 import BeautifulSoup
 
 from autograder import marks
-from autograder.grading.assemble import assemble, error_output
-from autograder.grading.feedback_table import summary
-from autograder.grading.submission import Submission
+from autograder.grading.execution.assemble import assemble, error_output
+from autograder.grading.feedback.table import summary
+from autograder.grading.notebook.submission import Submission
 from tests.autograder.payloads import PAYLOADS
 
 HINT = "The exponentials are not divided by their sum."

@@ -6,12 +6,13 @@ import json
 import nbformat
 import pytest
 
-from autograder.checking import registry
-from autograder.checking.expect import CheckFailed
-from autograder.grading import classroom, execute, single
-from autograder.grading.assemble import assemble
-from autograder.grading.result import Result, clean
-from autograder.grading.submission import parse
+from autograder.checking.toolbox import registry
+from autograder.checking.toolbox.expect import CheckFailed
+from autograder.grading.classroom import sample_class
+from autograder.grading.execution import execute, single
+from autograder.grading.execution.assemble import assemble
+from autograder.grading.notebook.result import Result, clean
+from autograder.grading.notebook.submission import parse
 from autograder.inside.limits import Limits
 from autograder.sandbox.sandbox import Sandbox
 
@@ -23,7 +24,7 @@ POINTS = {"uniform_average": 1, "softmax": 2, "weighted_average": 2}
 
 @pytest.fixture(scope="module")
 def master():
-    return classroom.solved(SLUG)
+    return sample_class.solved(SLUG)
 
 
 @pytest.fixture(scope="module")
@@ -61,7 +62,7 @@ def run_of(cell):
 
 class TestAssembling:
     def test_the_order_and_the_checks_are_the_masters(self, master):
-        notebook = classroom.handed_in(SLUG)
+        notebook = sample_class.handed_in(SLUG)
         notebook.cells.reverse()
         made = assembled(master, notebook)
         found = [
@@ -72,14 +73,14 @@ class TestAssembling:
         ]
 
     def test_no_solution_of_the_masters_slips_in(self, master):
-        notebook = classroom.blank(SLUG)
+        notebook = sample_class.blank(SLUG)
         notebook.cells = []
         made = assembled(master, notebook)
         assert cell_of(made, "softmax").source == ""
         assert not any("def softmax" in cell.source for cell in made.cells)
 
     def test_of_a_students_cell_only_the_text_is_kept(self, master):
-        notebook = classroom.handed_in(SLUG)
+        notebook = sample_class.handed_in(SLUG)
         cell = nbformat.v4.new_code_cell("x = 1", metadata={"tags": ["skip-execution"], "a": 1})
         cell.outputs = [nbformat.v4.new_output("stream", text="forged")]
         notebook.cells.insert(0, cell)
@@ -88,7 +89,7 @@ class TestAssembling:
         assert made.metadata == {"autograder": {"run": "inside"}}
 
     def test_an_unchanged_demonstration_is_skipped(self, master):
-        notebook = classroom.handed_in(SLUG)
+        notebook = sample_class.handed_in(SLUG)
         made = assembled(master, notebook)
         demos = [
             cell.source for cell in master.cells if cell.metadata.get("autograder", {}).get("demo")
@@ -100,24 +101,24 @@ class TestAssembling:
         assert "skip" not in map(run_of, made.cells)
 
     def test_a_students_html_is_shown_as_text(self, master):
-        notebook = classroom.handed_in(SLUG)
+        notebook = sample_class.handed_in(SLUG)
         notebook.cells.insert(0, nbformat.v4.new_markdown_cell("<script>alert(1)</script>"))
         made = assembled(master, notebook).cells
         assert made[0].source == "    <script>alert(1)</script>"
         assert any("<details>" in cell.source for cell in made)  # the lesson's own stays
 
     def test_the_graded_notebook_is_valid(self, master):
-        nbformat.validate(assembled(master, classroom.handed_in(SLUG)))
+        nbformat.validate(assembled(master, sample_class.handed_in(SLUG)))
 
 
 class TestRunning:
     def test_right_answers_earn_everything(self, grade):
-        result = grade(classroom.handed_in(SLUG))
+        result = grade(sample_class.handed_in(SLUG))
         assert scores(result) == POINTS
         assert result.complete
 
     def test_a_blank_notebook_earns_nothing_and_says_so(self, grade):
-        result = grade(classroom.blank(SLUG))
+        result = grade(sample_class.blank(SLUG))
         assert result.score == 0
         assert all("nothing here yet" in one.reason for one in result.exercises)
         assert result.complete
@@ -125,7 +126,7 @@ class TestRunning:
     @pytest.mark.parametrize("name", EXERCISES)
     def test_a_named_mistake_costs_only_its_exercise_and_is_named(self, grade, name):
         known = registry.mistakes(registry.of_lesson("getting_started")[name])[0]
-        result = grade(classroom.handed_in(SLUG, {name: known}))
+        result = grade(sample_class.handed_in(SLUG, {name: known}))
         assert scores(result) == {**POINTS, name: 0}
         assert known.hint in " ".join(reason(result, name).split())  # it is wrapped
         assert "seed" in reason(result, name)
@@ -152,7 +153,7 @@ class TestRunning:
         ],
     )
     def test_whatever_goes_wrong_costs_only_its_own_exercise(self, grade, source, words):
-        result = grade(classroom.handed_in(SLUG, {"softmax": source}))
+        result = grade(sample_class.handed_in(SLUG, {"softmax": source}))
         assert scores(result) == {**POINTS, "softmax": 0}
         assert words in reason(result, "softmax")
         assert reason(result, "softmax").startswith("softmax: ")
@@ -160,7 +161,7 @@ class TestRunning:
         assert "ipython" not in reason(result, "softmax")
 
     def test_a_missing_cell_is_named(self, grade):
-        notebook = classroom.handed_in(SLUG)
+        notebook = sample_class.handed_in(SLUG)
         notebook.cells = [
             cell for cell in notebook.cells if cell is not cell_of(notebook, "softmax")
         ]
@@ -175,12 +176,14 @@ class TestRunning:
         )
         right = cell_of(master, "softmax").source
         inside = right.replace("    shifted", "    print('y'); warnings.warn('z')\n    shifted")
-        assert grade(classroom.handed_in(SLUG, {"softmax": noisy + inside})).score == 5
+        assert grade(sample_class.handed_in(SLUG, {"softmax": noisy + inside})).score == 5
 
     def test_a_reason_is_never_long(self, master, box, monkeypatch):
         failure = CheckFailed("the parameters are wrong", "x" * 9_000)
-        monkeypatch.setattr("autograder.grading.execute.run_check", lambda *_, **__: failure)
-        submission = parse(classroom.handed_in(SLUG))
+        monkeypatch.setattr(
+            "autograder.grading.execution.execute.run_check", lambda *_, **__: failure
+        )
+        submission = parse(sample_class.handed_in(SLUG))
         graded, result = single.grade_submission(master, submission, box)
         assert 100 < len(reason(result, "softmax")) <= 4000
         assert len(json.dumps(graded)) < 100_000
@@ -188,14 +191,14 @@ class TestRunning:
     def test_names_of_changed_inputs_are_few(self, grade):
         lie = "answer._modified = lambda *_: ['x' * 99] * 400\n"
         lie = f"from autograder.inside import answer\n{lie}"
-        notebook = classroom.handed_in(SLUG)
+        notebook = sample_class.handed_in(SLUG)
         notebook.cells.insert(0, nbformat.v4.new_code_cell(lie))
         result = grade(notebook)
         assert "changes its inputs" in reason(result, "softmax")
         assert len(reason(result, "softmax")) < 1500
 
     def test_outputs_of_all_cells_together_are_bounded(self, grade, master, box):
-        notebook = classroom.handed_in(SLUG)
+        notebook = sample_class.handed_in(SLUG)
         loud = [nbformat.v4.new_code_cell("print('x' * 30_000)") for _ in range(60)]
         notebook.cells[1:1] = loud
         graded, result = single.grade_submission(master, parse(notebook), box)
@@ -209,11 +212,11 @@ class TestRunning:
             "    return values.mean(dim=0)",
             "    mean = values.mean(dim=0)\n    values.data += 1\n    return mean",
         )
-        result = grade(classroom.handed_in(SLUG, {"uniform_average": changed}))
+        result = grade(sample_class.handed_in(SLUG, {"uniform_average": changed}))
         assert "changes its inputs" in reason(result, "uniform_average")
 
     def test_graded_cells_can_be_deleted_copied_edited_and_retyped(self, grade):
-        notebook = classroom.handed_in(SLUG, {"softmax": WRONG})
+        notebook = sample_class.handed_in(SLUG, {"softmax": WRONG})
         check = cell_of(notebook, "check_softmax")
         check.source, check.metadata.nbgrader["points"] = "print('passed')", 100
         notebook.cells.remove(cell_of(notebook, "check_uniform_average"))
@@ -229,7 +232,7 @@ class TestRunning:
         assert all("no list of cells" in one.reason for one in result.exercises)
 
     def test_a_class_shares_a_seed_and_the_next_grading_has_another(self, grade):
-        wrong = classroom.handed_in(SLUG, {"softmax": WRONG})
+        wrong = sample_class.handed_in(SLUG, {"softmax": WRONG})
         seeds = []
         for _ in range(3):
             execute._seed.cache_clear()  # as a new process begins
@@ -239,12 +242,12 @@ class TestRunning:
         assert len(set(seeds)) > 1
 
     def test_after_a_death_the_earlier_cells_are_run_again(self, grade):
-        notebook = classroom.handed_in(SLUG, {"softmax": "import os; os._exit(0)"})
+        notebook = sample_class.handed_in(SLUG, {"softmax": "import os; os._exit(0)"})
         result = grade(notebook)  # weighted_average needs the imports of the first cells
         assert scores(result)["weighted_average"] == 2
 
     def test_time_for_the_whole_notebook_is_bounded(self, master):
-        notebook = classroom.handed_in(SLUG)
+        notebook = sample_class.handed_in(SLUG)
         for _ in range(20):
             notebook.cells.insert(0, nbformat.v4.new_code_cell("while True: pass"))
         with Sandbox(SLUG, "auto", Limits(cell_seconds=1, notebook_seconds=2.5)) as box:
@@ -254,7 +257,7 @@ class TestRunning:
         assert "used up its time" in reason(result, "softmax")
 
     def test_the_outputs_of_checks_are_the_verdicts(self, master, box):
-        notebook = classroom.handed_in(SLUG, {"softmax": WRONG})
+        notebook = sample_class.handed_in(SLUG, {"softmax": WRONG})
         graded, result = single.grade_submission(master, parse(notebook), box)
         graded = nbformat.from_dict(graded)
         (right,) = cell_of(graded, "check_uniform_average").outputs
@@ -267,7 +270,7 @@ class TestRunning:
 
 def test_grade_notebook_takes_paths(tmp_path):
     path = tmp_path / f"{SLUG}.ipynb"
-    nbformat.write(classroom.handed_in(SLUG), path)
+    nbformat.write(sample_class.handed_in(SLUG), path)
     from autograder import ROOT
 
     result = single.grade_notebook(ROOT / "solutions" / SLUG / f"{SLUG}.ipynb", path, "auto")
@@ -283,6 +286,6 @@ def test_control_characters_never_reach_a_terminal():
 def test_a_check_that_tests_nothing_gives_nothing(master, box):
     broken = copy.deepcopy(master)
     cell_of(broken, "check_softmax").source = "pass"
-    notebook, result = single.grade_submission(broken, parse(classroom.handed_in(SLUG)), box)
+    notebook, result = single.grade_submission(broken, parse(sample_class.handed_in(SLUG)), box)
     assert "tests nothing" in reason(result, "softmax")
     assert isinstance(CheckFailed("x"), AssertionError)

@@ -12,9 +12,9 @@ import pytest
 from nbgrader.api import Gradebook
 
 from autograder import ROOT
-from autograder.checking import registry
-from autograder.grading import classroom
-from autograder.grading.folders import Course
+from autograder.checking.toolbox import registry
+from autograder.grading.classroom import sample_class
+from autograder.grading.classroom.folders import Course
 from tests.autograder.small_class import (
     LINE,
     PROGRAM,
@@ -230,11 +230,11 @@ class TestNbgrader:
             assert line.split()[0] in shown
         words = re.sub(r"<[^>]+>|\s+", " ", html.unescape(shown))
         assert " ".join(known.hint.split()) in " ".join(words.split())
-        own = sum(cell.source.count("Traceback") for cell in classroom.handed_in(SLUG).cells)
+        own = sum(cell.source.count("Traceback") for cell in sample_class.handed_in(SLUG).cells)
         assert shown.count("Traceback") == own  # in the docstrings, no other
         assert "/autograder/" not in shown
         assert str(ROOT) not in shown
-        solution = classroom.solved(SLUG)
+        solution = sample_class.solved(SLUG)
         text = next(cell.source for cell in solution.cells if "def softmax" in cell.source)
         line = next(line for line in text.splitlines() if "amax" in line)
         assert line.strip().split("  #")[0] not in shown

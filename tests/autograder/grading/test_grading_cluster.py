@@ -11,11 +11,11 @@ import time
 import pytest
 
 from autograder import ROOT
-from autograder.checking import registry
+from autograder.checking.toolbox import registry
 from autograder.commands import cli
-from autograder.grading import classroom
-from autograder.grading.cluster import _outcome
-from autograder.grading.task import Graded
+from autograder.grading.classroom import sample_class
+from autograder.grading.execution.task import Graded
+from autograder.grading.running.cluster import _outcome
 from benchmarks.local_cluster import local_cluster
 from tests.needs import needs
 
@@ -31,8 +31,8 @@ def course(tmp_path):
     wrong = registry.mistakes(registry.find("softmax"))[0]
     for number in range(STUDENTS):
         answers = {"softmax": wrong} if number % 3 == 0 else {}
-        notebook = classroom.handed_in(SLUG, answers)
-        classroom.submit(notebook, tmp_path, f"student-{number:02}", SLUG)
+        notebook = sample_class.handed_in(SLUG, answers)
+        sample_class.submit(notebook, tmp_path, f"student-{number:02}", SLUG)
     return tmp_path
 
 
@@ -102,7 +102,7 @@ def test_a_worker_that_is_slow_but_alive_costs_nobody_a_point(course, cluster):
 
 def test_a_scheduler_that_does_not_answer_is_one_clear_sentence(course, monkeypatch, capsys):
     """Nothing listens on port 1: the command says so and grades nothing."""
-    monkeypatch.setattr("autograder.grading.cluster.CONNECT_SECONDS", 1)
+    monkeypatch.setattr("autograder.grading.running.cluster.CONNECT_SECONDS", 1)
     assert cli.main(["grade", "--course", str(course), "--cluster", "tcp://127.0.0.1:1"]) != 0
     assert "no Dask scheduler answers at tcp://127.0.0.1:1" in capsys.readouterr().err
     assert not _reasons(course)

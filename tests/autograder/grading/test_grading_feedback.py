@@ -14,10 +14,11 @@ from nbgrader.converters import GenerateFeedback
 from nbgrader.coursedir import CourseDirectory
 from nbgrader.utils import notebook_hash
 
-from autograder.grading import classroom, companions
-from autograder.grading.batch import Batch
-from autograder.grading.folders import Course
-from autograder.grading.gradebook import Book
+from autograder.grading.classroom import sample_class
+from autograder.grading.classroom.folders import Course
+from autograder.grading.classroom.gradebook import Book
+from autograder.grading.notebook import nbgrader_files
+from autograder.grading.running.batch import Batch
 from tests.autograder.small_class import SLUG, WRONG, hand_in, make_course, run
 
 CONFIG = """
@@ -51,7 +52,7 @@ def api(course, nbgraders_steps_here):
 
 
 def hand_in_blank(course, student="ada"):
-    classroom.submit(classroom.blank(SLUG), course, student, SLUG)
+    sample_class.submit(sample_class.blank(SLUG), course, student, SLUG)
 
 
 def grade(course, regrade=False):
@@ -88,7 +89,7 @@ def released(course):
 def collect(course, api, when, kind, notebook, student="ada"):
     """Collect from the exchange what ``nbgrader submit`` put there at the time ``when``."""
     inbound = course / "class" / "exchange" / "attention" / "inbound"
-    classroom.submit(notebook, course / kind, student, SLUG)
+    sample_class.submit(notebook, course / kind, student, SLUG)
     folder = course / kind / "class" / "submitted" / student / SLUG
     (folder / "timestamp.txt").write_text(when)
     (folder / "submission_secret.txt").write_text(SECRETS[kind])
@@ -136,12 +137,12 @@ def test_nbgraders_own_rule_sees_each_grading_once(course, api):
 
 @pytest.mark.parametrize("command", ["autograder grade", "nbgrader autograde"])
 def test_collected_work_is_released_to_whoever_submitted_it(course, api, command):
-    collect(course, api, "2020-01-01 00:00:00.000000 UTC", "early", classroom.blank(SLUG))
+    collect(course, api, "2020-01-01 00:00:00.000000 UTC", "early", sample_class.blank(SLUG))
     grade(course)
     feedback_on_what_is_new(api)
     assert grade(course, regrade=True) == ["ada"]
     # Handed in before the gradings above, collected after them.
-    collect(course, api, "2020-01-01 00:00:01.000000 UTC", "late", classroom.handed_in(SLUG))
+    collect(course, api, "2020-01-01 00:00:01.000000 UTC", "late", sample_class.handed_in(SLUG))
     if command == "autograder grade":
         assert grade(course) == ["ada"]
     else:
@@ -191,9 +192,9 @@ class TestCompanions:
         return made
 
     def written(self, folders):
-        companions.write(*folders)
+        nbgrader_files.write(*folders)
         return tuple(
-            (folders[1] / name).read_text() for name in ("timestamp.txt", companions.SECRET)
+            (folders[1] / name).read_text() for name in ("timestamp.txt", nbgrader_files.SECRET)
         )
 
     @pytest.mark.parametrize(
@@ -218,17 +219,17 @@ class TestCompanions:
 
     def test_the_secret_is_the_submissions_or_the_pages_or_a_new_one(self, folders):
         submitted, _, feedback = folders
-        (submitted / companions.SECRET).write_text("ada")  # it could be guessed
+        (submitted / nbgrader_files.SECRET).write_text("ada")  # it could be guessed
         new = self.written(folders)[1]
         assert re.fullmatch(r"[0-9a-f]{128}", new)
         assert self.written(folders)[1] != new
-        (feedback / companions.SECRET).write_text(SECRETS["early"])
+        (feedback / nbgrader_files.SECRET).write_text(SECRETS["early"])
         assert self.written(folders)[1] == SECRETS["early"]
-        (submitted / companions.SECRET).write_text(SECRETS["late"])
+        (submitted / nbgrader_files.SECRET).write_text(SECRETS["late"])
         assert self.written(folders)[1] == SECRETS["late"]
 
     def test_a_link_to_another_submission_does_not_give_its_secret(self, folders, tmp_path):
-        (folders[0] / companions.SECRET).write_text(SECRETS["late"])
+        (folders[0] / nbgrader_files.SECRET).write_text(SECRETS["late"])
         link = tmp_path / "submitted" / "eve" / SLUG
         link.parent.mkdir()
         link.symlink_to(folders[0])

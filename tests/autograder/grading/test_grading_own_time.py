@@ -7,9 +7,10 @@ import time
 import pytest
 
 from autograder.checking.run_check import run_check
-from autograder.grading import classroom, single
-from autograder.grading.own_time import OutOfOwnTime, OwnTime, Waiting
-from autograder.grading.submission import parse
+from autograder.grading.classroom import sample_class
+from autograder.grading.execution import single
+from autograder.grading.execution.time_limit import OutOfOwnTime, OwnTime, Waiting
+from autograder.grading.notebook.submission import parse
 from autograder.inside.limits import Limits
 from autograder.sandbox.sandbox import Sandbox
 
@@ -114,10 +115,10 @@ def test_a_check_that_takes_too_long_costs_its_exercise_and_no_other(monkeypatch
     def slowly(item, *rest, **how):
         return busy(30) if item.name == "softmax" else run_check(item, *rest, **how)
 
-    monkeypatch.setattr("autograder.grading.execute.run_check", slowly)
+    monkeypatch.setattr("autograder.grading.execution.execute.run_check", slowly)
     with Sandbox(SLUG, "auto", Limits(own_seconds=2.0)) as box:
-        submission = parse(classroom.handed_in(SLUG))
-        result = single.grade_submission(classroom.solved(SLUG), submission, box)[1]
+        submission = parse(sample_class.handed_in(SLUG))
+        result = single.grade_submission(sample_class.solved(SLUG), submission, box)[1]
     assert [one.score for one in result.exercises] == [1, 0, 2]
     reason = result.exercises[1].reason
     assert reason.startswith("softmax: the check takes too long over your results")

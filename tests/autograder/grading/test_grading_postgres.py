@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from autograder import ROOT
-from autograder.checking import registry
+from autograder.checking.toolbox import registry
 from autograder.commands import cli
-from autograder.grading import classroom
+from autograder.grading.classroom import sample_class
 from tests import needs
 
 pytestmark = needs.needs("psycopg")
@@ -55,13 +55,13 @@ def test_scores_go_into_postgresql(server, tmp_path):
     (tmp_path / "autograder").mkdir()
     shutil.copytree(ROOT / "solutions" / SLUG, tmp_path / "solutions" / SLUG)
     wrong = registry.mistakes(registry.find("softmax"))[0]
-    classroom.submit(classroom.handed_in(SLUG), tmp_path, "ada", SLUG)
-    classroom.submit(classroom.handed_in(SLUG, {"softmax": wrong}), tmp_path, "ben", SLUG)
+    sample_class.submit(sample_class.handed_in(SLUG), tmp_path, "ada", SLUG)
+    sample_class.submit(sample_class.handed_in(SLUG, {"softmax": wrong}), tmp_path, "ben", SLUG)
     command = ["grade", "--course", str(tmp_path), "--db-url", server, "--workers", "1"]
     assert cli.main(command) == 0
     assert not (tmp_path / "class" / "gradebook.db").exists()
 
-    classroom.submit(classroom.handed_in(SLUG), tmp_path, "ben", SLUG)
+    sample_class.submit(sample_class.handed_in(SLUG), tmp_path, "ben", SLUG)
     with Gradebook(server, "attention") as book:
         before = {one.student.id: one.score for one in book.assignment_submissions(SLUG)}
     assert cli.main(command) == 0

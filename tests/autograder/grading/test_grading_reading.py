@@ -8,11 +8,11 @@ import nbformat
 import pytest
 from nbgrader.apps import NbGraderAPI
 
-from autograder.grading import classroom
-from autograder.grading.dependencies import Dependencies
-from autograder.grading.folders import Course, Handed
+from autograder.grading.classroom import sample_class
+from autograder.grading.classroom.folders import Course, Handed
 from autograder.grading.nbgrader_steps import TolerantExporter
-from autograder.grading.submission import parse, read, read_bytes
+from autograder.grading.notebook.submission import parse, read, read_bytes
+from autograder.grading.running.dependencies import Dependencies
 from tests.autograder.small_class import hand_in, kept, make_course, scores
 
 SLUG = "00_getting_started"
@@ -21,7 +21,7 @@ NO_CHOICE = "there is no a.ipynb, only a (1).ipynb: it must keep its name"
 
 @pytest.fixture(scope="module")
 def master():
-    return classroom.solved(SLUG)
+    return sample_class.solved(SLUG)
 
 
 class TestReading:
@@ -108,7 +108,7 @@ class TestReading:
         def trip(path):
             raise PermissionError(path)
 
-        monkeypatch.setattr("autograder.grading.submission._content", trip)
+        monkeypatch.setattr("autograder.grading.notebook.submission._content", trip)
         assert read(tmp_path / "a.ipynb").problem == (
             "the submission cannot be read: PermissionError"
         )

@@ -14,9 +14,10 @@ from pathlib import Path
 import pytest
 from nbgrader.api import Gradebook
 
-from autograder.grading import batch, records
-from autograder.grading.folders import Course
-from autograder.grading.gradebook import Book
+from autograder.grading.classroom.folders import Course
+from autograder.grading.classroom.gradebook import Book
+from autograder.grading.notebook import records
+from autograder.grading.running import batch
 from tests.autograder.small_class import (
     LINE,
     PROGRAM,

@@ -9,9 +9,9 @@ import pytest
 from nbgrader.api import Gradebook
 
 from autograder import ROOT, marks
-from autograder.checking import registry
-from autograder.grading import classroom
-from autograder.grading.folders import Course
+from autograder.checking.toolbox import registry
+from autograder.grading.classroom import sample_class
+from autograder.grading.classroom.folders import Course
 from tests.autograder.small_class import grade
 
 CONFIG = """
@@ -37,13 +37,13 @@ def honest(slug):
         for name, item in checks.items()
         if (found := registry.careless_answers(item))
     }
-    yield "right", classroom.handed_in(slug)
-    yield "another_way", classroom.handed_in(slug, other[0])
-    yield "a_third_way", classroom.handed_in(slug, other[1])
-    yield "partly_wrong", classroom.handed_in(slug, wrong)
-    yield "in_stages", classroom.handed_in(slug, wrong | staged)
-    yield "careless", classroom.handed_in(slug, careless)
-    yield "blank", classroom.blank(slug)
+    yield "right", sample_class.handed_in(slug)
+    yield "another_way", sample_class.handed_in(slug, other[0])
+    yield "a_third_way", sample_class.handed_in(slug, other[1])
+    yield "partly_wrong", sample_class.handed_in(slug, wrong)
+    yield "in_stages", sample_class.handed_in(slug, wrong | staged)
+    yield "careless", sample_class.handed_in(slug, careless)
+    yield "blank", sample_class.blank(slug)
 
 
 def in_stages(item):
@@ -68,7 +68,7 @@ def test_stock_nbgrader_and_this_grading_agree(tmp_path, slug):
     for student, notebook in students.items():
         # Stock nbgrader runs all that is there: a minute of figures that no check looks at.
         notebook.cells = [cell for cell in notebook.cells if not marks.is_demo(cell)]
-        classroom.submit(notebook, tmp_path, student, slug)
+        sample_class.submit(notebook, tmp_path, student, slug)
     config = tmp_path / "nbgrader_config.py"
     config.write_text(CONFIG)
     grade(tmp_path)

@@ -5,8 +5,8 @@ import importlib
 import pytest
 
 from autograder.building.lesson import find
-from autograder.checking import registry
 from autograder.checking.run_check import run_check
+from autograder.checking.toolbox import registry
 from tests.autograder.attacks.guesses import Replayed, recorded
 
 LESSONS = [path.stem.partition("_")[2] for path in find()]

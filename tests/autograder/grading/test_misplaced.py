@@ -14,10 +14,11 @@ from nbgrader.apps import NbGraderAPI
 
 from autograder import ROOT, CourseError
 from autograder.commands import cli
-from autograder.grading import classroom, nbgrader_steps
-from autograder.grading.folders import Course, Handed
-from autograder.grading.misplaced import fix, misplaced
-from autograder.grading.whose import strangers
+from autograder.grading import nbgrader_steps
+from autograder.grading.classroom import sample_class
+from autograder.grading.classroom.folders import Course, Handed
+from autograder.grading.classroom.misplaced import fix, misplaced
+from autograder.grading.classroom.unexpected_names import strangers
 from tests.autograder.small_class import SLUG, grade, hand_in, kept, make_course, scores
 
 NAME = f"{SLUG}.ipynb"
@@ -79,7 +80,7 @@ def test_two_copies_are_no_choice(submitted):
 
 
 def rename(course, student, name):
-    path = classroom.submit(classroom.handed_in(SLUG), course, student, SLUG)
+    path = sample_class.submit(sample_class.handed_in(SLUG), course, student, SLUG)
     return path.rename(path.with_name(name))
 
 
@@ -193,7 +194,7 @@ def test_a_name_of_several_lines_is_told_in_one(submitted):
 
 def work(course, *names, lesson=SLUG):
     """Right answers to the lesson, below class/submitted/, as notebooks that say which it is."""
-    text = nbformat.writes(classroom.handed_in(SLUG))
+    text = nbformat.writes(sample_class.handed_in(SLUG))
     for name in names:
         path = course / "class" / "submitted" / name
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -5,8 +5,9 @@ import re
 import pytest
 
 from autograder.building.lesson import find, read
-from autograder.checking import registry
-from autograder.grading import classroom, records
+from autograder.checking.toolbox import registry
+from autograder.grading.classroom import sample_class
+from autograder.grading.notebook import records
 from tests.autograder.attacks import ATTACKS, ground, ours, stock
 from tests.autograder.attacks.paper import KERNELS, Paper
 from tests.autograder.mixed_class import CASES, EVERYTHING, solved_paper
@@ -79,14 +80,14 @@ class Class:
             self._write(paper, "hostile", attack)
         for number in range(BLANK):
             paper = solved_paper(f"blank_{number}", self.traps)
-            paper.notebook = classroom.blank(KERNELS)
+            paper.notebook = sample_class.blank(KERNELS)
             self._write(paper, "blank", None)
         for number in range(COUNT - len(self.kind)):
             self._write(solved_paper(f"right_{number:02}", self.traps), "right", None)
 
     def _answered(self, student, kind, name, known):
         paper = solved_paper(student, self.traps)
-        paper.notebook = classroom.handed_in(KERNELS, {name: known})
+        paper.notebook = sample_class.handed_in(KERNELS, {name: known})
         self._write(paper, kind, known)
 
     def _write(self, paper, kind, known):

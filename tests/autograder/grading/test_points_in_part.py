@@ -10,8 +10,9 @@ from nbgrader.api import Gradebook
 
 from autograder import ROOT
 from autograder.commands import cli
-from autograder.grading import classroom, records
-from autograder.grading.folders import Course
+from autograder.grading.classroom import sample_class
+from autograder.grading.classroom.folders import Course
+from autograder.grading.notebook import records
 from tests.autograder.small_class import grade
 
 SLUG, NAME = "05_scaled_dot_product_attention", "attention_backward"
@@ -30,7 +31,7 @@ WRONG = "def attention_backward(q, k, v, weights, grad_context):\n    return q, 
 
 def answers():
     """By student, the cell that is not the solved one."""
-    stage = classroom.stored(SLUG, NAME, "forgets_the_scale")
+    stage = sample_class.stored(SLUG, NAME, "forgets_the_scale")
     return {"ada": {}, "ben": {NAME: CARELESS}, "cleo": {NAME: stage}, "dan": {NAME: WRONG}}
 
 
@@ -41,8 +42,8 @@ def graded(tmp_path_factory):
     (root / "solutions").mkdir()
     (root / "solutions" / SLUG).symlink_to(ROOT / "solutions" / SLUG)
     for student, given in answers().items():
-        classroom.submit(classroom.handed_in(SLUG, given), root, student, SLUG)
-    classroom.submit(classroom.blank(SLUG), root, "eve", SLUG)
+        sample_class.submit(sample_class.handed_in(SLUG, given), root, student, SLUG)
+    sample_class.submit(sample_class.blank(SLUG), root, "eve", SLUG)
     return root, grade(root)[0]
 
 

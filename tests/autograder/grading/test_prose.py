@@ -10,10 +10,10 @@ from traitlets.config import Config
 
 from autograder import ROOT
 from autograder.course import configure
-from autograder.grading import classroom
-from autograder.grading.assemble import assemble
-from autograder.grading.prose import prose_cell, text_of
-from autograder.grading.submission import parse
+from autograder.grading.classroom import sample_class
+from autograder.grading.execution.assemble import assemble
+from autograder.grading.notebook.student_text import prose_cell, text_of
+from autograder.grading.notebook.submission import parse
 from tests.autograder.payloads import PAYLOADS, PREFIXES
 
 SLUG = "00_getting_started"
@@ -75,12 +75,12 @@ def test_the_text_is_kept_but_for_control_characters():
 
 
 def test_prose_of_raw_and_of_edited_cells_is_a_students_too():
-    notebook = classroom.handed_in(SLUG)
+    notebook = sample_class.handed_in(SLUG)
     raw = nbformat.v4.new_raw_cell("<b>raw</b>", metadata={"raw_mimetype": "text/html"})
     changed = next(cell for cell in notebook.cells if cell.cell_type == "markdown")
     changed.source += "\n\n<b>edited</b>"
     notebook.cells.append(raw)
-    made = assemble(classroom.solved(SLUG), parse(notebook))["cells"]
+    made = assemble(sample_class.solved(SLUG), parse(notebook))["cells"]
     found = [cell for cell in made if "<b>" in cell["source"]]
     assert found == [
         {**prose_cell(cell.source), "id": one["id"]}

@@ -2,8 +2,8 @@
 
 import pytest
 
-from autograder.grading.folders import Course
-from autograder.grading.regrading import MARKER, Regrading
+from autograder.grading.classroom.folders import Course
+from autograder.grading.running.regrading import MARKER, Regrading
 
 ALL, ONE = [[], []], [[], ["ada"]]
 

@@ -8,8 +8,9 @@ import pytest
 from rich.console import Console
 
 from autograder.commands import cli
-from autograder.grading import records, report, tallies
-from autograder.grading.result import Exercise, Result
+from autograder.grading.classroom import item_analysis, tables
+from autograder.grading.notebook import records
+from autograder.grading.notebook.result import Exercise, Result
 from autograder.reporting import drawings, exercises, page
 from autograder.settings import earned
 
@@ -32,7 +33,7 @@ def result(student, lost=(), reason="soft_lookup: the answer is wrong.\n  got   
 @pytest.mark.parametrize("width", [40, 80, 200])
 def test_the_table_shows_every_column_at_any_width(width):
     console = Console(file=io.StringIO(), width=width)
-    report.print_table([result("zoe", NAMES[:1]), result("a-student-with-a-long-name")], console)
+    tables.print_table([result("zoe", NAMES[:1]), result("a-student-with-a-long-name")], console)
     lines = console.file.getvalue().splitlines()
     (first,) = (line.split() for line in lines if line.startswith(" a-student"))
     assert first == ["a-student-with-a-long-name", *["2/2"] * 5, "10/10"]
@@ -44,14 +45,14 @@ def test_the_table_shows_every_column_at_any_width(width):
 def test_every_lost_point_has_its_reason_in_one_piece():
     console = Console(file=io.StringIO(), width=40)
     long = "soft_lookup: " + "what is wrong here " * 9 + "at all."
-    report.print_table([result("zoe", NAMES[:1], long)], console)
+    tables.print_table([result("zoe", NAMES[:1], long)], console)
     said = console.file.getvalue()
     assert f"zoe · soft_lookup\n  {long}\n" in said
     assert "zoe · distances" not in said
 
 
 def test_the_csv_has_a_row_for_every_exercise(tmp_path):
-    report.write_csv([result("zoe", NAMES[:1]), result("ada")], tmp_path / "scores.csv")
+    tables.write_csv([result("zoe", NAMES[:1]), result("ada")], tmp_path / "scores.csv")
     with open(tmp_path / "scores.csv", newline="", encoding="utf-8") as stream:
         rows = list(csv.DictReader(stream))
     assert [(row["student"], row["exercise"]) for row in rows[:2]] == [
@@ -91,14 +92,14 @@ def test_the_page_shows_what_students_wrote_as_text(tmp_path):
     ],
 )
 def test_what_became_of_an_exercise(part, kind, note):
-    assert tallies.kind({"max": 4, **part}) == kind
-    assert tallies.note({"max": 4, **part}) == note
+    assert item_analysis.kind({"max": 4, **part}) == kind
+    assert item_analysis.note({"max": 4, **part}) == note
 
 
 def test_a_stage_counts_as_lost_only_where_others_are_earned():
     lost = {"max": 4, "lost": ["a mask", "a <gate>"]}
     parts = [lost | {"score": 1}, lost | {"score": 2, "lost": ["a mask"]}, lost | {"score": 0}]
-    assert tallies.lost_stages(parts) == {"a mask": 2, "a <gate>": 1}
+    assert item_analysis.lost_stages(parts) == {"a mask": 2, "a <gate>": 1}
     row = {
         "student": "ada",
         "lesson": "01",
@@ -148,7 +149,7 @@ def test_faults_are_counted_by_hint_and_else_by_what_came_back():
         told("e", STOPPED.format("it ended itself")),
         told("f", ""),
     ]
-    found = [one for one in tallies.faults(rows) if one.exercise == "softmax"]
+    found = [one for one in item_analysis.faults(rows) if one.exercise == "softmax"]
     assert [(one.students, one.hint) for one in found] == [(2, True), (2, False)]
     assert found[0].text == "The exponentials are not divided by their sum."
     assert found[1].text.endswith("it ended itself")
@@ -156,18 +157,18 @@ def test_faults_are_counted_by_hint_and_else_by_what_came_back():
 
 def test_an_exercise_that_goes_with_the_rest_and_one_that_does_not():
     rows = [told("a", ""), told("b", "softmax: x"), told("c", "")]
-    assert tallies.discrimination(rows, 0) == pytest.approx(1)
+    assert item_analysis.discrimination(rows, 0) == pytest.approx(1)
     rows[0]["exercises"][1]["score"], rows[1]["exercises"][1]["score"] = 0.0, 1.0
     rows[2]["exercises"][1]["score"] = 0.0
-    assert tallies.discrimination(rows, 0) == pytest.approx(-1)
-    assert tallies.discrimination(rows[:1], 0) is None
-    assert tallies.share_earned(rows, 0) == pytest.approx(2 / 3)
+    assert item_analysis.discrimination(rows, 0) == pytest.approx(-1)
+    assert item_analysis.discrimination(rows[:1], 0) is None
+    assert item_analysis.share_earned(rows, 0) == pytest.approx(2 / 3)
 
 
 def test_the_spread_counts_every_student_once_and_lists_who_needs_help():
     rows = [told("zoe", ""), told("ben", "softmax: x"), told("ada", "softmax: x")]
-    assert tallies.spread(rows) == [2, 0, 0, 0, 0, 0, 0, 0, 0, 1]
-    assert [row["student"] for row in tallies.in_need(rows)] == ["ada", "ben"]
+    assert item_analysis.spread(rows) == [2, 0, 0, 0, 0, 0, 0, 0, 0, 1]
+    assert [row["student"] for row in item_analysis.in_need(rows)] == ["ada", "ben"]
 
 
 def test_the_command_writes_the_page_and_prints_no_name(tmp_path, capsys):
@@ -191,7 +192,7 @@ def test_the_command_writes_the_page_and_prints_no_name(tmp_path, capsys):
 
 
 def test_no_cell_of_the_csv_is_a_formula(tmp_path):
-    report.write_csv([result("=1+1", NAMES[:1], "@SUM(A1)")], tmp_path / "scores.csv")
+    tables.write_csv([result("=1+1", NAMES[:1], "@SUM(A1)")], tmp_path / "scores.csv")
     first = list(csv.reader((tmp_path / "scores.csv").read_text().splitlines()))[1]
     assert (first[0], first[5]) == ("'=1+1", "'@SUM(A1)")
 
@@ -221,7 +222,7 @@ def test_the_slowest_exercises_come_first():
     rows = [result("ada"), result("ben")]
     for row, seconds in zip(rows, (1.0, 3.0), strict=True):
         row["exercises"][1]["seconds"], row["exercises"][0]["seconds"] = seconds, 0.5
-    assert tallies.slowest(rows) == [("distances", 2.0, 3.0), ("soft_lookup", 0.5, 0.5)]
+    assert item_analysis.slowest(rows) == [("distances", 2.0, 3.0), ("soft_lookup", 0.5, 0.5)]
 
 
 def test_the_legend_of_a_small_class_fits_into_its_drawing():
@@ -233,5 +234,5 @@ def test_the_legend_of_a_small_class_fits_into_its_drawing():
 
 def test_a_name_is_no_markup_of_the_terminals():
     console = Console(file=io.StringIO(), width=80)
-    report.print_table([result("[/] [red]zoe", NAMES[:1])], console)
+    tables.print_table([result("[/] [red]zoe", NAMES[:1])], console)
     assert console.file.getvalue().count("[/] [red]zoe") == 2

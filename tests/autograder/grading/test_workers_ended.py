@@ -11,13 +11,14 @@ import pytest
 
 from autograder import CourseError
 from autograder.commands import cli
-from autograder.grading import classroom, pool
-from autograder.grading.assemble import assemble
-from autograder.grading.folders import Course, Handed
+from autograder.grading.classroom import sample_class
+from autograder.grading.classroom.folders import Course, Handed
+from autograder.grading.execution.assemble import assemble
+from autograder.grading.execution.task import Task
 from autograder.grading.nbgrader_steps import RunInSandbox
-from autograder.grading.pool import Pool, WorkerLost, WorkFailed
-from autograder.grading.submission import parse
-from autograder.grading.task import Task
+from autograder.grading.notebook.submission import parse
+from autograder.grading.running import pool
+from autograder.grading.running.pool import Pool, WorkerLost, WorkFailed
 from tests.autograder.small_class import (
     SLUG,
     WRONG,
@@ -43,8 +44,8 @@ class Deadly(str):
 def task(notebook=None):
     """The task of grading right answers, or that notebook."""
     if notebook is None:
-        solved = classroom.solved(SLUG)
-        notebook = json.dumps(assemble(solved, parse(classroom.handed_in(SLUG))))
+        solved = sample_class.solved(SLUG)
+        notebook = json.dumps(assemble(solved, parse(sample_class.handed_in(SLUG))))
     return Task(SLUG, notebook, "auto")
 
 

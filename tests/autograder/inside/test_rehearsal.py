@@ -8,12 +8,12 @@ from torch import nn
 from torch.nn import functional as F  # noqa: N812
 
 from attention.provided.kept import kept_tensors
-from autograder.checking import registry
-from autograder.checking.asking import asked, reference
-from autograder.checking.probes import probes_of
-from autograder.checking.questions import replies
+from autograder.checking.asking.probes import probes_of
+from autograder.checking.asking.questions import replies
+from autograder.checking.asking.right_answer import asked, reference
+from autograder.checking.toolbox import registry
 from autograder.inside.answer import AnswerRaised, LocalAnswer
-from autograder.inside.rehearsal import (
+from autograder.inside.device.rehearsal import (
     DEVICE,
     DeviceMismatch,
     Rehearsed,

@@ -5,7 +5,7 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from autograder.inside.rehearsal import DEVICE, landed, rehearsal, rehearsed
+from autograder.inside.device.rehearsal import DEVICE, landed, rehearsal, rehearsed
 
 X = torch.arange(12.0).reshape(3, 4) / 7
 SHORT, WIDE = torch.bfloat16, torch.float32

@@ -6,7 +6,7 @@ import nbformat
 
 from autograder import ROOT
 from autograder.commands import cli
-from autograder.grading.submission import Cell
+from autograder.grading.notebook.submission import Cell
 from autograder.leaderboard import entries
 
 

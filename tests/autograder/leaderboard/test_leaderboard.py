@@ -9,8 +9,8 @@ import pytest
 
 from autograder import CourseError
 from autograder.commands import cli
-from autograder.grading.folders import Course
-from autograder.grading.submission import Cell
+from autograder.grading.classroom.folders import Course
+from autograder.grading.notebook.submission import Cell
 from autograder.leaderboard import board, entries, numbers, shown
 from tests.autograder.leaderboard.sources import in_source
 

@@ -9,7 +9,7 @@ from attention.decoding import beam_search
 from attention.provided import data, trainings
 from attention.provided.number_pieces import pieces_of
 from attention.translation import corpus_bleu
-from autograder.grading.submission import Cell
+from autograder.grading.notebook.submission import Cell
 from autograder.leaderboard import entries, searches
 from tests.autograder.leaderboard.sources import in_source, ranked
 

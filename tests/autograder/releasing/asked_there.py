@@ -13,7 +13,7 @@ from pathlib import Path
 
 def stored(path):
     """The answers in a module of mistakes, as [exercise, function], without registering them."""
-    from autograder.checking import registry
+    from autograder.checking.toolbox import registry
 
     found = []
 
@@ -31,15 +31,16 @@ def stored(path):
 
 def main(repository, lesson):
     """Ask each of the lesson's stored answers on the first seed that is recorded."""
-    from autograder.checking import recorded, registry
+    from autograder.checking.asking import recordings
     from autograder.checking.run_check import run_check
+    from autograder.checking.toolbox import registry
     from autograder.inside.answer import LocalAnswer
 
     said = {}
     for exercise, target in stored(Path(repository) / "autograder" / "mistakes" / f"{lesson}.py"):
         item = registry.find(exercise)
         if item.has_one_right_answer:
-            failure = run_check(item, LocalAnswer(target), recorded.seeds(item)[0])
+            failure = run_check(item, LocalAnswer(target), recordings.seeds(item)[0])
             likely = failure.likely if failure else ""
             said[f"{exercise}/{target.__name__}"] = [failure is not None, likely]
     print(json.dumps(said))

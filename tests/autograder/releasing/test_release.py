@@ -12,7 +12,7 @@ import pytest
 
 from autograder import ROOT, lessons
 from autograder.building.lesson import find
-from autograder.checking import registry
+from autograder.checking.toolbox import registry
 from autograder.lessons import RELEASED
 from autograder.releasing import secrets, write
 from autograder.releasing.contents import ReleaseError, contents

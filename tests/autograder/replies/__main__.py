@@ -9,7 +9,7 @@ import time
 import torch
 
 from autograder.building import lesson
-from autograder.checking import registry
+from autograder.checking.toolbox import registry
 
 from . import harness, hostile
 

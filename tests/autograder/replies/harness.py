@@ -12,9 +12,9 @@ from unittest import mock
 
 import torch
 
-from autograder.checking import registry
-from autograder.checking.asking import reference
-from autograder.grading import execute
+from autograder.checking.asking.right_answer import reference
+from autograder.checking.toolbox import registry
+from autograder.grading.execution import execute
 from autograder.inside import answer as inside
 from autograder.inside.answer import AnswerRaised, LocalAnswer, Reply
 from autograder.inside.channel import Channel

@@ -7,12 +7,14 @@ import types
 import nbformat
 import pytest
 
-from autograder.checking import registry, run_check
+from autograder.checking import run_check
+from autograder.checking.toolbox import registry
 from autograder.commands import cli
-from autograder.grading import classroom, records
-from autograder.grading.assemble import assemble
-from autograder.grading.result import Exercise, Result
-from autograder.grading.submission import parse
+from autograder.grading.classroom import sample_class
+from autograder.grading.execution.assemble import assemble
+from autograder.grading.notebook import records
+from autograder.grading.notebook.result import Exercise, Result
+from autograder.grading.notebook.submission import parse
 from autograder.inside.answer import LocalAnswer
 from autograder.reporting import stubs
 from tests.autograder.small_class import SLUG, hand_in, make_course
@@ -34,8 +36,8 @@ HINT = "The scores are halved before the softmax."
 
 def handed_in(text, first=HELPERS):
     """The assembled notebook of a student with this answer, and a cell of their own before."""
-    master = classroom.solved(SLUG)
-    notebook = classroom.handed_in(SLUG, {"softmax": text})
+    master = sample_class.solved(SLUG)
+    notebook = sample_class.handed_in(SLUG, {"softmax": text})
     notebook.cells.insert(1, nbformat.v4.new_code_cell(first))
     return assemble(master, parse(notebook))
 
@@ -60,7 +62,7 @@ def test_the_stub_registers_and_is_rejected_with_its_hint(monkeypatch):
 def test_names_that_the_module_has_are_changed_and_its_imports_not_repeated():
     stored = (
         "import torch.nn.functional as F\n"
-        "from autograder.checking.registry import mistake\n"
+        "from autograder.checking.toolbox.registry import mistake\n"
         "def _scaled(x):\n    return x\n"
         "def softmax_as_handed_in():\n    pass\n"
     )

@@ -1,6 +1,6 @@
 """Failures that no stored mistake explains: gathered by what came back, shown without a name."""
 
-from autograder.checking import registry
+from autograder.checking.toolbox import registry
 from autograder.reporting import unexplained, written
 
 SLUG = "00_getting_started"

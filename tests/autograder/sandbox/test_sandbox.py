@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from autograder.inside.answer import AnswerRaised
-from autograder.sandbox import bubblewrap, view
+from autograder.sandbox import bubblewrap, visible_files
 from autograder.sandbox.policy import SandboxRefused
 from autograder.sandbox.sandbox import Sandbox
 from tests.autograder.sandbox.boxes import LESSON, LIMITS, printed
@@ -158,16 +158,16 @@ def test_a_temporary_folder_without_room_refuses_the_class(monkeypatch, tmp_path
 
 class TestView:
     def test_this_lesson_and_later_ones_are_missing(self, tmp_path):
-        view.prepare(tmp_path / "00", "00_getting_started")
+        visible_files.prepare(tmp_path / "00", "00_getting_started")
         names = {path.stem for path in (tmp_path / "00" / "attention").glob("*.py")}
         assert not names & {"getting_started", "kernel_regression"}
-        view.prepare(tmp_path / "01", LESSON)
+        visible_files.prepare(tmp_path / "01", LESSON)
         names = {path.stem for path in (tmp_path / "01" / "attention").glob("*.py")}
         assert "getting_started" in names
         assert "kernel_regression" not in names
 
     def test_of_the_grader_only_the_students_side_is_there(self, tmp_path):
-        view.prepare(tmp_path, LESSON)
+        visible_files.prepare(tmp_path, LESSON)
         names = {path.name for path in (tmp_path / "autograder").iterdir()}
         assert names == {"__init__.py", "check.py", "inside"}
 
@@ -187,7 +187,7 @@ class TestView:
 class TestWalls:
     def test_no_repository_no_home_no_other_process(self, walled):
         process = walled.start()
-        root = Path(view.__file__).parents[2]
+        root = Path(visible_files.__file__).parents[2]
         assert printed(process, f"import os\nprint(os.path.exists({str(root / 'source')!r}))") == (
             "False"
         )

@@ -8,7 +8,7 @@ import pytest
 import attention
 from autograder import CourseError
 from autograder.building import lesson
-from autograder.sandbox import view
+from autograder.sandbox import visible_files
 from autograder.sandbox.sandbox import Sandbox
 
 LIBRARY = Path(attention.__file__).parent
@@ -24,7 +24,7 @@ def hidden(folder, slug, **modules):
         (library / f"{path}.py").touch()
     for name, text in modules.items():
         (library / "provided" / f"{name}.py").write_text(text)
-    return {path.stem for path in view.hidden(library, slug)} - {"transformer", "decoding"}
+    return {path.stem for path in visible_files.hidden(library, slug)} - {"transformer", "decoding"}
 
 
 @pytest.mark.parametrize(
@@ -72,7 +72,7 @@ def test_an_unknown_lesson_is_refused(tmp_path):
 
 
 def test_what_is_hidden_is_not_copied(tmp_path):
-    view.prepare(tmp_path, "13_decoding")
+    visible_files.prepare(tmp_path, "13_decoding")
     copied = {str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*.py")}
     assert "attention/provided/key_value_cache.py" not in copied
     assert "attention/train/__main__.py" not in copied  # it imports the lesson
@@ -82,7 +82,7 @@ def test_what_is_hidden_is_not_copied(tmp_path):
 
 @pytest.mark.parametrize("slug", SLUGS)
 def test_of_the_lessons_exactly_the_earlier_ones_are_there(slug):
-    missing = {path.stem for path in view.hidden(LIBRARY, slug) if path.parent == LIBRARY}
+    missing = {path.stem for path in visible_files.hidden(LIBRARY, slug) if path.parent == LIBRARY}
     assert missing == {other[3:] for other in SLUGS if other >= slug}
 
 
@@ -96,12 +96,12 @@ def test_no_cell_that_grading_runs_imports_what_is_hidden(slug):
         if isinstance(node, ast.ImportFrom):
             names |= {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
     files = {LIBRARY.parent / (name.replace(".", "/") + ".py") for name in names}
-    assert files & view.hidden(LIBRARY, slug) == set()
+    assert files & visible_files.hidden(LIBRARY, slug) == set()
 
 
 def test_what_a_notebook_imports_is_there_before_the_first_submission():
-    assert view.imported_first("99_no_lesson") == []
-    named = view.imported_first("11_training")
+    assert visible_files.imported_first("99_no_lesson") == []
+    named = visible_files.imported_first("11_training")
     assert {"attention.transformer", "attention.provided.plots", "torch._dynamo"} <= set(named)
     code = f"import sys; print({named} == [name for name in {named} if name in sys.modules])"
     with Sandbox("11_training", "off") as box:
@@ -111,7 +111,9 @@ def test_what_a_notebook_imports_is_there_before_the_first_submission():
 
 @pytest.mark.parametrize("slug", SLUGS)
 def test_nothing_that_is_hidden_is_imported_first(slug):
-    hidden = {path.relative_to(LIBRARY.parent) for path in view.hidden(LIBRARY, slug)}
-    named = {Path(*name.split(".")).with_suffix(".py") for name in view.imported_first(slug)}
+    hidden = {path.relative_to(LIBRARY.parent) for path in visible_files.hidden(LIBRARY, slug)}
+    named = {
+        Path(*name.split(".")).with_suffix(".py") for name in visible_files.imported_first(slug)
+    }
     assert named
     assert named & hidden == set()

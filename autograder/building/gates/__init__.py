@@ -1,0 +1,1 @@
+"""The gates that a lesson passes before it is done. Begin: verify."""

@@ -1,0 +1,138 @@
+"""Gates for a check: enough stored answers, careless ones too, stages, a text to rest it all on."""
+
+import re
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+from nbformat import NotebookNode
+
+from autograder.checking.run_check import run_check
+from autograder.checking.toolbox import registry
+from autograder.inside.answer import LocalAnswer
+
+LEAST_MISTAKES, LEAST_ALTERNATIVES = 3, 2
+LEAST_CARELESS = 2  # where anything can be forgotten
+STAGED = 3  # points from which on an exercise is earned in stages
+
+
+def gate(
+    item: registry.Check, points: int, released: NotebookNode, seeds: Sequence[int]
+) -> list[str]:
+    """What is wrong with an exercise's stored answers, and with what its check rests on.
+
+    points  what the exercise is worth
+    """
+    found = [*too_few(item), *careless_answers(item, seeds), *unsupported(item, released)]
+    if item.stages:
+        return [*found, *stages(item, points, released), *stage_by_stage(item, seeds)]
+    if points >= STAGED and "stages" not in dict(item.without):
+        found.append(f"{item.name} is worth {points} points and has no stages")
+    return found
+
+
+def too_few(item: registry.Check) -> list[str]:
+    """Whether there are fewer stored answers than a check needs to be trusted."""
+    wrong, right = len(registry.mistakes(item)), len(registry.alternatives(item))
+    if wrong >= LEAST_MISTAKES and right >= LEAST_ALTERNATIVES:
+        return []
+    needs = f"it needs at least {LEAST_MISTAKES} and {LEAST_ALTERNATIVES}"
+    return [f"{item.name} has {wrong} named mistakes and {right} alternatives; {needs}"]
+
+
+def careless_answers(item: registry.Check, seeds: Sequence[int]) -> list[str]:
+    """What is wrong with the stored careless answers: each loses the care share, and no more."""
+    kept, found = registry.careless_answers(item), []
+    if len(kept) < LEAST_CARELESS and "care" not in dict(item.without):
+        found.append(
+            f"{item.name} has {len(kept)} careless answers; it needs at least {LEAST_CARELESS}"
+        )
+    for known in kept:
+        tries = ((seed, run_check(item, LocalAnswer(known.target), seed)) for seed in seeds)
+        wrong = [(seed, one) for seed, one in tries if one is None or not one.is_careless]
+        for seed, failure in wrong[:1]:
+            found.append(
+                f"{item.name}: the careless answer {known.name} does not lose the care share "
+                f"(seed {seed}): {failure or 'it earns everything'}"
+            )
+    return found
+
+
+def stages(item: registry.Check, points: int, released: NotebookNode) -> list[str]:
+    """What is wrong with the names and points of an exercise's stages."""
+    text = _words("\n".join(cell.source for cell in released.cells))
+    worth, found = sum(points for _, points in item.stages), []
+    if worth != points:
+        found.append(f"{item.name} is worth {points} points, its stages {worth:g}")
+    for name, part in item.stages:
+        if (named := f"{_words(name)} ({part:g})") not in text:
+            found.append(f"{item.name} has a stage that the lesson does not name: {named}")
+    return found
+
+
+def stage_by_stage(item: registry.Check, seeds: Sequence[int]) -> list[str]:
+    """Whether stored mistakes earn the stages that they say, and hollow answers none."""
+    told, found = [one for one in registry.mistakes(item) if one.earns], []
+    for name, _ in item.stages:
+        if not any(name in (one.earns or ()) for one in told):
+            found.append(f"{item.name}: no stored mistake says that it earns the stage {name!r}")
+        if all(name in (one.earns or ()) for one in told):
+            found.append(f"{item.name}: no stored mistake fails the stage {name!r} and earns more")
+    for seed in seeds:
+        for known in told:
+            if (earned := _earned(item, known.target, seed)) != set(known.earns or ()):
+                found.append(
+                    f"{item.name}: the mistake {known.name} earns {', '.join(sorted(earned))} "
+                    f"(seed {seed}), not what it says"
+                )
+        for hollow in HOLLOW:
+            if earned := _earned(item, hollow, seed):
+                found.append(f"{item.name}: {hollow.__name__} earns {', '.join(sorted(earned))}")
+    return found
+
+
+def _earned(item: registry.Check, answer: Callable[..., Any], seed: int) -> set[str]:
+    failure, names = run_check(item, LocalAnswer(answer), seed, explain=False), dict(item.stages)
+    if failure is None or failure.is_careless:
+        return set(names)
+    return names.keys() - set(failure.lost) if failure.lost else set()
+
+
+def nothing(*args: Any, **kwargs: Any) -> None:
+    """Return None, whatever comes."""
+
+
+def its_first_argument(*args: Any, **kwargs: Any) -> Any:
+    """Return what comes first."""
+    return args[0] if args else None
+
+
+def zero(*args: Any, **kwargs: Any) -> Any:
+    """Return zeros in the form of the first argument, or 0."""
+    given = args[0] if args else 0
+    return torch.zeros_like(given) if isinstance(given, torch.Tensor) else 0
+
+
+def an_error(*args: Any, **kwargs: Any) -> Any:
+    """Raise ValueError, whatever comes."""
+    raise ValueError("this cannot be")
+
+
+HOLLOW = (nothing, its_first_argument, zero, an_error)  # answers that nobody has worked for
+
+
+def unsupported(item: registry.Check, released: NotebookNode) -> list[str]:
+    """The phrases that a check's core rests on and its lesson does not say, a line each."""
+    text = _words("\n".join(cell.source for cell in released.cells))
+    if not item.rests_on:
+        return [f"{item.name}: its check does not say on which phrases of the text its core rests"]
+    return [
+        f"{item.name}: its check rests on {phrase!r}, which the lesson does not say"
+        for phrase in item.rests_on
+        if _words(phrase) not in text
+    ]
+
+
+def _words(text: str) -> str:
+    """A text without comment signs, stars, backticks and line ends: phrases go across them."""
+    return " ".join(re.sub(r"[#*`]", " ", text).split())

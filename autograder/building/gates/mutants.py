@@ -1,0 +1,107 @@
+"""Gate 7: the reference, broken in one place in any way, is rejected, or excused with a reason."""
+
+import contextlib
+import importlib
+import signal
+from collections.abc import Iterable, Iterator
+
+from autograder.checking.asking.right_answer import asked, reference
+from autograder.checking.coverage import CLASSES, coverage, unknown
+from autograder.checking.diagnosis.mutations import Slip, slips
+from autograder.checking.run_check import accepts
+from autograder.checking.toolbox import registry
+from autograder.inside.answer import LocalAnswer
+
+# Of CPU: a mutant that takes longer does not end, or might as well not: it is rejected. Those that
+# end take a third of it at most, and those that do not are half of a verification of lesson 08.
+SECONDS = 2
+
+
+class Endless(KeyboardInterrupt):
+    """An answer that does not end: like Ctrl-C, nothing on the way catches it."""
+
+
+def survivors(item: registry.Check, seed: int) -> tuple[int, list[Slip]]:
+    """Pair (number of mutants, those that the check accepts); none where many answers are right."""
+    if not item.has_one_right_answer:
+        return 0, []
+    asked(item, seed)  # kept for all mutants: made while a mutant runs, it might be cut short
+    made = list(slips(reference(item)))
+    return len(made), [slip for slip in made if not _rejected(item, slip, seed)]
+
+
+def _rejected(item: registry.Check, slip: Slip, seed: int) -> bool:
+    try:
+        with bounded():
+            return not accepts(item, LocalAnswer(slip.target), seed)
+    except Endless:
+        return True
+
+
+@contextlib.contextmanager
+def bounded(seconds: float | None = None) -> Iterator[None]:
+    """Raise Endless after so many ``seconds`` of CPU, where the system has such an alarm."""
+
+    def ring(*_: object) -> None:
+        raise Endless
+
+    before = signal.signal(signal.SIGPROF, ring)
+    signal.setitimer(signal.ITIMER_PROF, seconds or SECONDS, 1)  # again, should it be swallowed
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        signal.signal(signal.SIGPROF, before)
+
+
+def equivalents(lesson: str) -> dict[str, str]:
+    """{key of a mutant: why it is no mistake}, from EQUIVALENT in the lesson's mistakes."""
+    module = importlib.import_module(f"autograder.mistakes.{lesson}")
+    return getattr(module, "EQUIVALENT", {})
+
+
+def gate(
+    items: Iterable[registry.Check], lesson: str, seed: int, broken: bool = True
+) -> tuple[int, list[str]]:
+    """Pair (number of mutants, failures): survivors without a reason, and reasons gone stale.
+
+    Unless the reference is ``broken``, only what the checks ask for is looked at.
+    """
+    items = list(items)
+    refused = {item.name for item in items if _refuses_the_library(item, seed)}  # gate 1 says so
+    items = [item for item in items if item.name not in refused]
+    failures = [sentence for item in items for sentence in _uncovered(item, seed)]
+    if not broken:
+        return 0, failures
+    stale = {key for key in equivalents(lesson) if key.partition(":")[0] not in refused}
+    total = 0
+    for item in items:
+        count, alive = survivors(item, seed)
+        total += count
+        for slip in alive:
+            stale.discard(slip.key)
+            if slip.key not in equivalents(lesson):
+                failures.append(
+                    f"the check accepts a mutant of line {slip.line}, or a reason is missing in "
+                    f"EQUIVALENT: {slip.key!r}"
+                )
+    failures += [
+        f"EQUIVALENT holds a mutant that does not survive, or is none: {key!r}" for key in stale
+    ]
+    return total, failures
+
+
+def _refuses_the_library(item: registry.Check, seed: int) -> bool:
+    return not accepts(item, LocalAnswer(reference(item)), seed)
+
+
+def _uncovered(item: registry.Check, seed: int) -> list[str]:
+    """The classes of faults that a check neither looks for nor excuses."""
+    found = coverage(item, seed)
+    said = [
+        f"{item.name}: its check never asks for {name} ({CLASSES[name]}); ask, or say "
+        f"@check(without={{{name!r}: reason}})"
+        for name, covered in found.items()
+        if not covered
+    ]
+    return said + [f"{item.name}: without={name!r} is no class" for name in unknown(item)]

@@ -1,0 +1,1 @@
+"""Questions to an answer, its replies, and whether two replies agree. Begin: questions."""

@@ -1,0 +1,130 @@
+"""What answers replied when a lesson was handed out: the copy that students get holds no answers.
+
+A check asks a right answer first, and compares a failing one with stored mistakes. Where neither is
+at hand, what they replied on a few seeds is. The questions themselves are not kept: the check asks
+them again, of an answer that gives its replies once more. They lie in
+``autograder/recorded/<lesson>.zip``, one entry for an exercise and a seed.
+"""
+
+import functools
+import zipfile
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+from autograder import ROOT, CourseError
+from autograder.checking.toolbox.registry import Check
+from autograder.inside.answer import AnswerRaised, AnyAnswer, Reply
+from autograder.inside.codec import HEADER, pack, unpack
+from autograder.inside.values import copied
+
+FOLDER = ROOT / "autograder" / "recorded"
+WITH_DETAILS = ("call", "gradients")  # requests whose reply says more than its value
+
+
+class Recording(NamedTuple):
+    """Of one exercise and seed: what the right answer and the stored mistakes replied.
+
+    ``right`` are its replies, one after the other: [kind, value, modified, drew]. ``mistakes`` are
+    [name, hint, replies]; a reply is None where it is the right answer's, else [kind, sketch of the
+    value, modified].
+    """
+
+    right: list[Any]
+    mistakes: list[Any]
+
+
+def unseen(*_: object, **__: object) -> None:
+    """Stands for a stored answer of which only the replies are here."""
+    raise CourseError("of this answer only its replies are kept")
+
+
+class Noting:
+    """An answer that notes what it replies, in ``events``."""
+
+    def __init__(self, answer: AnyAnswer, events: list[Any]) -> None:
+        self._answer, self._events = answer, events
+
+    def __getattr__(self, request: str) -> Any:
+        def ask(*details: Any, **how: Any) -> Any:
+            try:
+                found = getattr(self._answer, request)(*details, **how)
+            except AnswerRaised as error:
+                self._events.append(["raised", [error.kind, error.message], [], False])
+                raise
+            if request == "build":
+                self._events.append(["value", None, [], False])
+                return Noting(found, self._events)
+            if request in WITH_DETAILS:
+                value, modified = copied(found.value), list(found.modified)
+                self._events.append(["value", value, modified, found.drew])
+            else:
+                self._events.append(["value", copied(found), [], False])
+            return found
+
+        return ask
+
+
+class Replaying:
+    """An answer that replies what was noted, in the same order, whatever it is asked."""
+
+    def __init__(self, events: Iterator[Any]) -> None:
+        self._events = events
+
+    def __getattr__(self, request: str) -> Any:
+        def ask(*_: Any, **__: Any) -> Any:
+            kind, value, modified, drew = next(self._events)
+            if kind == "raised":
+                raise AnswerRaised(*value)
+            if request == "build":
+                return Replaying(self._events)
+            return Reply(value, modified, drew) if request in WITH_DETAILS else value
+
+        return ask
+
+
+def right_answer(item: Check, seed: int) -> AnyAnswer | None:
+    """What replies as the right answer did on this seed, or None where nothing was recorded."""
+    kept = _recording(item.lesson, item.name, seed)
+    return Replaying(iter(kept.right)) if kept else None
+
+
+def mistakes(item: Check, seed: int) -> dict[str, tuple[str, list[Any]]]:
+    """By name of a stored mistake, its hint and its replies on this seed."""
+    kept = _recording(item.lesson, item.name, seed)
+    return {name: (hint, replies) for name, hint, replies in kept.mistakes} if kept else {}
+
+
+def seeds(item: Check) -> list[int]:
+    """The seeds on which the exercise was recorded."""
+    start = f"{item.name}/"
+    entries = [entry for entry in _names(item.lesson) if entry.startswith(start)]
+    return sorted(int(entry.removeprefix(start)) for entry in entries)
+
+
+def write(lesson: str, recordings: dict[tuple[str, int], Recording], stream: Any) -> None:
+    """Write the recordings of a lesson, by exercise and seed, into a binary stream."""
+    with zipfile.ZipFile(stream, "w", zipfile.ZIP_LZMA) as archive:
+        for (name, seed), one in recordings.items():
+            entry = zipfile.ZipInfo(f"{name}/{seed}")  # without a date: the same bytes each time
+            entry.compress_type = zipfile.ZIP_LZMA
+            archive.writestr(entry, pack({"right": one.right, "mistakes": one.mistakes}))
+
+
+@functools.lru_cache(maxsize=4)
+def _names(lesson: str) -> tuple[str, ...]:
+    path = FOLDER / f"{lesson}.zip"
+    if not path.is_file():
+        return ()
+    with zipfile.ZipFile(path) as archive:
+        return tuple(archive.namelist())
+
+
+@functools.lru_cache(maxsize=16)
+def _recording(lesson: str, name: str, seed: int) -> Recording | None:
+    if f"{name}/{seed}" not in _names(lesson):
+        return None
+    with zipfile.ZipFile(FOLDER / f"{lesson}.zip") as archive:
+        content = archive.read(f"{name}/{seed}")
+    length, _ = HEADER.unpack_from(content)
+    text, blob = content[HEADER.size :][:length], content[HEADER.size + length :]
+    return Recording(**unpack(text, blob, layouts=True))

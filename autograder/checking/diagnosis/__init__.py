@@ -1,0 +1,1 @@
+"""Why an answer fails: sentences that are true of all its replies. Begin: diagnose."""

@@ -1,0 +1,174 @@
+"""What all the failing calls of an answer have in common: in their results, and where they fail."""
+
+import itertools
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+
+from autograder.checking.asking.probe_failures import has_gradient
+from autograder.checking.asking.questions import Question, Replied, floating_places
+from autograder.checking.diagnosis.relations import between
+from autograder.checking.diagnosis.relations_of_items import ALONE
+from autograder.inside.values import same
+
+ONLY = "Of the calls tried, it is wrong only"
+STRIDED = f"{ONLY} where an argument is not contiguous in memory."
+LARGE = f"{ONLY} where an argument holds large numbers."
+GIVEN = "` is given."  # an argument that has a name
+OWN_ERRORS = ("KeyError", "NameError", "UnboundLocalError", "AttributeError")
+
+
+def relation(pairs: list[tuple[Question, Replied, Replied]]) -> str:
+    """What holds, in the same words but for numbers, of every result that is wrong."""
+    wrong = [pair for pair in pairs if _is_wrong("call", *pair)]
+    if not wrong:  # else the gradients are wrong because the results are
+        wrong = [pair for pair in pairs if _is_wrong("gradients", *pair)]
+    if any(got.kind != "value" or same(got.value, right.value) for _, got, right in wrong):
+        return ""  # it raised, or it did something besides giving the right value
+    found = [_one_relation(*pair) for pair in wrong]
+    if len({_without_numbers(said) for said in found}) != 1 or not found[0]:
+        return ""
+    told = zip(found, wrong, strict=True)
+    said = [words for words, (question, _, _) in told if not question.probe] or found
+    first = said[0]
+    if any(one.partition(" (")[0] != first.partition(" (")[0] for one in said):
+        first = f"In one of the calls, {first[0].lower()}{first[1:]}"  # others, other numbers
+    elif len(set(said)) > 1:
+        first = first.partition(" (")[0].rstrip(".") + "."
+    return _not_of_pairs(first, pairs)
+
+
+def _not_of_pairs(said: str, pairs: list[tuple[Question, Replied, Replied]]) -> str:
+    """The sentence that an item should be returned alone, without the calls that ask for more."""
+    calls = [
+        (one, right.value)
+        for one, _, right in pairs
+        if one.request == "call" and right.kind == "value"
+    ]
+    several = [one for one, right in calls if isinstance(right, tuple)]
+    if ALONE not in said or not several:
+        return said
+    alone = [one for one, right in calls if not isinstance(right, tuple)]
+    switches = set().union(*map(_switched_on, several)) - set().union(*map(_switched_on, alone))
+    unless = f"unless {switches.pop()}=True" if len(switches) == 1 else "where no more is asked for"
+    return said.replace(ALONE, f"{ALONE} {unless}")
+
+
+def _switched_on(question: Question) -> set[str]:
+    """The arguments by name that are True."""
+    return {name for name, value in question.details[1].items() if value is True}
+
+
+def _is_wrong(request: str, question: Question, got: Replied, expected: Replied) -> bool:
+    asks = question.request == request and expected.kind == "value"
+    return asks and not got.agrees(expected)
+
+
+def _one_relation(question: Question, got: Replied, expected: Replied) -> str:
+    related = _of_gradients if question.request == "gradients" else between
+    return related(got.value, expected.value, question)
+
+
+def _without_numbers(said: str) -> str:
+    return "".join(letter for letter in said.partition(" (")[0] if letter not in "0123456789.-e+")
+
+
+def _of_gradients(got: Any, expected: Any, question: Question) -> str:
+    """Where no gradient arrives although one should."""
+    if not isinstance(got, tuple) or not isinstance(got[0], dict):
+        return ""
+    names = [name for name, wanted in expected[0].items() if wanted is not None]
+    missing = [name for name in names if got[0].get(name) is None]
+    if missing:
+        return f"No gradient reaches {', '.join(missing)}."
+    if len(got[1]) > 1 and all(one is None for one in got[1]):
+        return "No gradient reaches any of the arguments."
+    parts = zip(floating_places(question), got[1], expected[1], strict=False)
+    lost = [place for place, one, other in parts if one is None and has_gradient(other)]
+    return f"No gradient reaches argument {lost[0]}." if lost else ""
+
+
+def where(pairs: Sequence[tuple[Question, Replied, Replied]]) -> str:
+    """'Right without `mask`, wrong with it.': a feature that separates wrong replies from right.
+
+    ``pairs`` are triples (question, reply, right reply). A feature is said only if every wrong
+    reply has it and no right one does, and there are some of both.
+    """
+    calls = [pair for pair in pairs if pair[0].request == "call"]
+    if any(got.kind == "raised" and got.value[0] in OWN_ERRORS for _, got, _ in calls):
+        return ""  # a name or a key that is missing: the error says more than the calls it ends
+    wrong = [question for question, got, expected in calls if not got.agrees(expected)]
+    # What is rightly refused, by an object that was never built even, separates nothing.
+    right = [one for one, got, due in calls if due.kind == "value" and got.agrees(due)]
+    if not wrong:
+        slopes = any(_other_gradients(*pair) for pair in pairs)
+        return "The results are right, the gradients are not." if slopes and right else ""
+    if not right:
+        return ""
+    shared = set.intersection(*map(_features, wrong))
+    others = set.union(*map(_features, right), *map(_given, right))
+    separating = shared - others
+    if not any(_shapes(one) == _shapes(other) for one in wrong for other in right):
+        separating -= {STRIDED, LARGE}  # it may as well be their sizes
+    said = min(separating, key=lambda text: (len(text), text), default="")
+    return said or _one_of_two(list(map(_features, wrong)), others)
+
+
+def _one_of_two(wrong: list[set[str]], others: set[str]) -> str:
+    """Where one of two arguments by name is given, if that separates the wrong calls."""
+    given = sorted(text for text in set.union(*wrong) - others if text.endswith(GIVEN))
+    for one, other in itertools.combinations(given, 2):
+        if all(one in features or other in features for features in wrong):
+            return f"{one.removesuffix(GIVEN)}` or {other.removeprefix(f'{ONLY} where ')}"
+    return ""
+
+
+def _shapes(question: Question) -> list[tuple[int, ...]]:
+    args, kwargs = question.details
+    items = (*args, *kwargs.values())
+    return [tuple(item.shape) for item in items if isinstance(item, torch.Tensor)]
+
+
+def _other_gradients(question: Question, got: Replied, expected: Replied) -> bool:
+    alike = got.kind == expected.kind and same(got.value, expected.value)
+    return question.request == "gradients" and not alike
+
+
+def _given(question: Question) -> set[str]:
+    """The sentences on arguments that are given by place, if those by name are counted, too."""
+    args, kwargs = question.details
+    return {_given_as(n) for n in range(2, len(args) + len(kwargs) + 1)}
+
+
+def _given_as(number: int) -> str:
+    return f"{ONLY} where argument {number} is given."
+
+
+def _features(question: Question) -> set[str]:
+    """Sentences that are true of one call, if it is wrong and calls without them are right."""
+    args, kwargs = question.details
+    found = set()
+    for name, value in kwargs.items():
+        if isinstance(value, bool | str) and name != "device":
+            found.add(f"{ONLY} where `{name}={value!r}` is given.")
+        elif value is not None:
+            found.add(f"{ONLY} where `{name}` is given.")
+    found |= {_given_as(n) for n in range(2, len(args) + 1)}
+    tensors = [item for item in (*args, *kwargs.values()) if isinstance(item, torch.Tensor)]
+    for tensor in tensors:
+        if 1 in tensor.shape:
+            found.add(f"{ONLY} where an axis has size 1.")
+        if tensor.is_floating_point():
+            if tensor.dtype != torch.float64:  # which nearly all calls have
+                found.add(f"{ONLY} with {str(tensor.dtype).removeprefix('torch.')}.")
+            if torch.isinf(tensor).any():
+                found.add(f"{ONLY} where an argument holds infinite numbers.")
+            elif tensor.numel() and tensor.abs().max() > 50:
+                found.add(LARGE)
+        if not tensor.is_contiguous():
+            found.add(STRIDED)
+    if args and isinstance(args[0], torch.Tensor):
+        axes = f"{args[0].dim()} {'axis' if args[0].dim() == 1 else 'axes'}"
+        found.add(f"{ONLY} where argument 1 has {axes}.")
+    return found

@@ -1,0 +1,123 @@
+"""How a list or a tuple relates to the right one: items missing, exchanged, in another order."""
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from autograder.checking.toolbox.same_tensors import same, unpacked
+
+ORDINALS = ("first", "second", "third", "fourth")
+ALONE = "It should be returned alone"
+
+
+def of_lists(got: Any, expected: Any) -> str:
+    """One relation between two lists, as a sentence, or ''."""
+    if not expected or _equal(got, expected):
+        return ""
+    if not got:
+        return "The list is empty."
+    if len(got) == len(expected):
+        return _reordered(got, expected) or _moved(got, expected)
+    return _longer(got, expected)
+
+
+def _equal(one: Any, other: Any) -> bool:
+    """Whether two plain values are equal to the last digit; tensors have no == of their own."""
+    if isinstance(one, torch.Tensor) and isinstance(other, torch.Tensor):
+        return one.dtype == other.dtype and torch.equal(one, other)
+    if type(one) is not type(other):
+        return False
+    if isinstance(one, list | tuple):
+        return len(one) == len(other) and all(map(_equal, one, other))
+    return bool(one == other) if not isinstance(one, dict) else _equal(_items(one), _items(other))
+
+
+def _items(table: dict[str, Any]) -> list[Any]:
+    return [part for key in sorted(table) for part in (key, table[key])]
+
+
+def _reordered(got: Any, expected: Any) -> str:
+    """The same items in another order."""
+    if _equal(got, expected[::-1]):
+        return "The items are right, but in reversed order."
+    rest = list(got)
+    for item in expected:
+        place = next((n for n, one in enumerate(rest) if _equal(one, item)), None)
+        if place is None:
+            return ""
+        del rest[place]
+    return "The items are right, but in another order."
+
+
+def _moved(got: Any, expected: Any) -> str:
+    """Numbers that are all too large, or too small, by the same."""
+    if len(got) < 2 or any(type(item) not in (int, float) for item in [*got, *expected]):
+        return ""
+    steps = {one - other for one, other in zip(got, expected, strict=True)}
+    if len(steps) != 1:
+        return ""
+    (step,) = steps
+    return f"Every item is {abs(step)} too {'large' if step > 0 else 'small'}."
+
+
+def _longer(got: Any, expected: Any) -> str:
+    """Items that are missing at one end, or too many there."""
+    short, long = sorted((got, expected), key=len)
+    count = len(long) - len(short)
+    for place, part in (("At the end", long[: len(short)]), ("At the beginning", long[count:])):
+        if _equal(part, short):
+            items = f"{'one item' if count == 1 else f'{count} items'}"
+            verb = "is" if count == 1 else "are"
+            if short is got:
+                return f"{place} {items} {verb} missing; all else is right."
+            return f"{place} there {verb} {items} too many; all else is right."
+    return ""
+
+
+def of_tuples(got: Any, expected: Any, between: Callable[[Any, Any], str]) -> str:
+    """One relation of a tuple to what belongs in its place; ``between`` relates two items."""
+    if not isinstance(expected, tuple):
+        return _of_which_one_is_right(got, expected)
+    if len(got) != len(expected):
+        return f"The result has {len(got)} items instead of {len(expected)}."
+    pairs = enumerate(zip(got, expected, strict=True))
+    wrong = [place for place, pair in pairs if not _like(*pair)]
+    if len(wrong) == 2 and _exchanged(got, expected, *wrong):
+        first, second = (ORDINALS[place] for place in wrong)
+        return f"The {first} and the {second} item of the result are exchanged."
+    if len(wrong) != 1 or wrong[0] >= len(ORDINALS):
+        return ""
+    pair = got[wrong[0]], expected[wrong[0]]
+    only = f"Of the result's items only the {ORDINALS[wrong[0]]} is wrong: "
+    if isinstance(pair[0], tuple) and not isinstance(pair[1], tuple):
+        inner = _which_is_right(*pair)
+        return inner and f"{only}it is a tuple, of which the {inner} item alone belongs there."
+    said = between(*pair)
+    if said and not said.startswith(("True", "NaN")):
+        said = said[0].lower() + said[1:]
+    return said and only + said
+
+
+def _exchanged(got: Any, expected: Any, one: int, other: int) -> bool:
+    known = max(one, other) < len(ORDINALS)
+    return known and _like(got[one], expected[other]) and _like(got[other], expected[one])
+
+
+def _of_which_one_is_right(got: Any, expected: Any) -> str:
+    name = _which_is_right(got, expected)
+    return name and f"The {name} item of the result is right. {ALONE}."
+
+
+def _which_is_right(got: Any, expected: Any) -> str:
+    """'first', if that item of a tuple is what belongs in its place, or ''."""
+    found = (name for name, part in zip(ORDINALS, got, strict=False) if _like(part, expected))
+    return next(found, "")
+
+
+def _like(one: Any, other: Any) -> bool:
+    """Whether two items are the same up to rounding, of the same type."""
+    one, other = unpacked(one), unpacked(other)
+    if isinstance(one, torch.Tensor) and isinstance(other, torch.Tensor):
+        return one.dtype == other.dtype and same(one, other)
+    return _equal(one, other)

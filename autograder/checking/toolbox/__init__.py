@@ -1,0 +1,1 @@
+"""What checks and stored mistakes are written with. Begin: registry, then expect."""

@@ -1,0 +1,87 @@
+"""More time for single students, where nbgrader keeps it: with their submission.
+
+Until a student hands in, the gradebook holds an empty submission for the sake of its extension. It
+is nobody's work: what reads scores leaves it out.
+"""
+
+import contextlib
+from collections.abc import Collection
+from datetime import datetime, timedelta
+
+from nbgrader.api import (
+    Assignment,
+    Grade,
+    Gradebook,
+    MissingEntry,
+    Student,
+    SubmittedAssignment,
+    SubmittedNotebook,
+)
+from sqlalchemy import ColumnElement, and_, or_, select
+
+from autograder import CourseError
+from autograder.grading.classroom.unexpected_names import nearest
+
+
+def handed_in() -> ColumnElement[bool]:
+    """The condition, of a SubmittedAssignment, that something was handed in or scored."""
+    scored = or_(Grade.auto_score.isnot(None), Grade.manual_score.isnot(None))
+    of_it = SubmittedNotebook.assignment_id == SubmittedAssignment.id
+    score = select(Grade.id).join(SubmittedNotebook).where(and_(of_it, scored)).exists()
+    one = SubmittedAssignment
+    return or_(one.extension.is_(None), one.timestamp.isnot(None), score)
+
+
+def spans(book: Gradebook) -> dict[tuple[str, str], timedelta]:
+    """By (lesson, student) with an extension: how much later the lesson is due."""
+    rows = (
+        book.db.query(
+            Assignment.name, SubmittedAssignment.student_id, SubmittedAssignment.extension
+        )
+        .join(Assignment, Assignment.id == SubmittedAssignment.assignment_id)
+        .filter(SubmittedAssignment.extension.isnot(None))
+    )
+    return {(lesson, student): more for lesson, student, more in rows}
+
+
+def who_handed_in(book: Gradebook, lesson: str | None = None) -> set[str]:
+    """Ids of the students of whom the gradebook holds something handed in, in one lesson or any."""
+    rows = book.db.query(SubmittedAssignment.student_id).filter(handed_in())
+    if lesson is not None:
+        rows = rows.join(Assignment, Assignment.id == SubmittedAssignment.assignment_id)
+        rows = rows.filter(Assignment.name == lesson)
+    return {student for (student,) in rows}
+
+
+def grant(book: Gradebook, lesson: str, students: Collection[str], due: datetime | None) -> None:
+    """Let a lesson be due later for some students; with None, as for everyone.
+
+    lesson  one that the gradebook knows with its exercises
+    due     in UTC without a zone, or None
+
+    Raises CourseError, and changes nothing, for a student who is not in the gradebook, a lesson
+    without a due date, and a time that is not after it.
+    """
+    known = [one for (one,) in book.db.query(Student.id)]
+    for student in students:
+        if student not in known:
+            close = nearest(student, known)
+            meant = f"probably {close!r} is meant" if close else "enrol with autograder roster"
+            raise CourseError(f"no student of the gradebook is called {student!r}: {meant}")
+    usual = book.find_assignment(lesson).duedate
+    if due is not None and usual is None:
+        raise CourseError(f"{lesson} has no due date to extend: set it first, without --student")
+    if due is not None and due <= usual:
+        raise CourseError(
+            f"{due:%Y-%m-%d %H:%M} UTC is not after {usual:%Y-%m-%d %H:%M} UTC, when {lesson} is "
+            "due for everyone: an extension gives more time"
+        )
+    stay = who_handed_in(book, lesson)
+    for student in students:
+        if due is not None:
+            book.update_or_create_submission(lesson, student, extension=due - usual)
+        elif student in stay:
+            book.update_or_create_submission(lesson, student, extension=None)
+        else:
+            with contextlib.suppress(MissingEntry):
+                book.remove_submission(lesson, student)

@@ -1,0 +1,151 @@
+"""The folders and the gradebook of a course, as its nbgrader_config.py says."""
+
+import os
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from nbgrader.coursedir import CourseDirectory
+from traitlets.config import Config
+from traitlets.config.loader import PyFileConfigLoader
+
+from autograder import ROOT, CourseError, lessons
+from autograder.course import configure
+from autograder.grading.notebook import nbgrader_files
+from autograder.grading.notebook.contents import Contents
+from autograder.grading.notebook.filenames import not_an_id
+from autograder.grading.notebook.records import read_notebook
+
+CONFIG = "nbgrader_config.py"
+
+
+@dataclass(frozen=True, order=True)
+class Handed:
+    """One submission: a student's folder for a lesson, which may hold anything."""
+
+    lesson: str
+    student: str
+
+
+class Course:
+    """A course on disk. ``root`` is the folder with nbgrader_config.py (default: this one).
+
+    folders, config  nbgrader's own directory and configuration, of one of its programs, in place
+                     of what nbgrader_config.py says
+    """
+
+    def __init__(
+        self,
+        root: Path | str | None = None,
+        db_url: str | None = None,
+        folders: CourseDirectory | None = None,
+        config: Config | None = None,
+    ) -> None:
+        if folders is not None:
+            root = folders.root
+        root = Path(root) if root else Path.cwd() if Path(CONFIG).is_file() else ROOT
+        self.root = root.resolve()
+        self.config = _config(self.root) if config is None else config
+        if db_url:
+            self.config.CourseDirectory.db_url = db_url
+        self._folders = folders or CourseDirectory(config=self.config)
+        self.db_url, self.id = self._folders.db_url, self._folders.course_id
+
+    @property
+    def secrets(self) -> tuple[str, ...]:
+        """Paths of what no student's code may see: see ``secrets_of``."""
+        return secrets_of(self._folders)
+
+    @property
+    def handed_in(self) -> Path:
+        """The folder with a folder for each student."""
+        return self._folder("submitted", Handed("*", "*")).parent.parent
+
+    def master(self, lesson: str) -> Path:
+        """Path of the solved notebook of ``lesson``."""
+        folder = self._folders.format_path(self._folders.source_directory, ".", lesson)
+        return Path(folder) / f"{lesson}.ipynb"
+
+    def contents(self) -> Contents:
+        """What the lessons consist of."""
+        return Contents(self.lessons(), lambda slug: read_notebook(self.master(slug)))
+
+    def submitted(self, handed: Handed) -> Path:
+        """Path where the submitted notebook should be."""
+        return self._folder("submitted", handed) / f"{handed.lesson}.ipynb"
+
+    def autograded(self, handed: Handed) -> Path:
+        """Path where the graded notebook is written."""
+        return self._folder("autograded", handed) / f"{handed.lesson}.ipynb"
+
+    def feedback(self, handed: Handed) -> Path:
+        """Path of the page of feedback."""
+        return self._folder("feedback", handed) / f"{handed.lesson}.html"
+
+    def timestamp(self, handed: Handed) -> str:
+        """When it was submitted, as text, or '' if the file is missing or says no time."""
+        return nbgrader_files.timestamp(self._folder("submitted", handed))
+
+    def write_companions(self, handed: Handed) -> None:
+        """Write what nbgrader's feedback needs beside the graded notebook."""
+        folders = [self._folder(step, handed) for step in ("submitted", "autograded", "feedback")]
+        nbgrader_files.write(*folders)
+
+    def submissions(
+        self, names: Collection[str] = (), students: Collection[str] = ()
+    ) -> list[Handed]:
+        """All submissions, by lesson and student, or only those of some lessons and students.
+
+        None in a folder whose name the gradebook could not take: ``misplaced`` tells of those.
+        Raises CourseError for a lesson or a student that there is not.
+        """
+        found, chosen = [], lessons.choose(names, self.lessons())
+        top = self.handed_in
+        known = list(self.root.glob(f"{self.shown(top)}/*/*"))
+        self._refuse_unknown(students, known, top)
+        for folder in known:
+            handed = Handed(folder.name, folder.parent.name)
+            wanted = not students or handed.student in students
+            named = handed.lesson in chosen and not not_an_id(handed.student)
+            if wanted and named and folder.is_dir():
+                found.append(handed)
+        return sorted(found)
+
+    def lessons(self) -> list[str]:
+        """The lessons that have a solved notebook."""
+        masters = self.root.glob(self.shown(self.master("*")))
+        return [path.stem for path in masters if path.is_file() and path.stem == path.parent.name]
+
+    def _refuse_unknown(self, students: Collection[str], known: Iterable[Path], top: Path) -> None:
+        there = {folder.parent.name for folder in known}
+        for student in students:
+            if student not in there:
+                place = self.shown(top)
+                raise CourseError(f"no student is called {student!r}: {place}/ has no such folder")
+
+    def shown(self, path: Path) -> str:
+        """A path as it is shown to an instructor: from the course's folder."""
+        return os.path.relpath(path, self.root)
+
+    def _folder(self, step: str, handed: Handed) -> Path:
+        directory = getattr(self._folders, f"{step}_directory")
+        return Path(self._folders.format_path(directory, handed.student, handed.lesson))
+
+
+def secrets_of(folders: CourseDirectory) -> tuple[str, ...]:
+    """The course's folder and, wherever they are, solutions, submissions, grades and feedback."""
+    steps = ("source", "submitted", "autograded", "feedback")
+    places = {Path(folders.root)}
+    for step in steps:
+        place = folders.format_path(getattr(folders, f"{step}_directory"), "*", "*")
+        places.add(Path(place).parent.parent)  # STEP/STUDENT/LESSON
+    scheme, _, path = folders.db_url.partition(":///")
+    if scheme == "sqlite":
+        places.add(Path(folders.root) / path)
+    return tuple(sorted(map(str, places)))
+
+
+def _config(root: Path) -> Config:
+    if (root / CONFIG).is_file():
+        return PyFileConfigLoader(CONFIG, path=str(root)).load_config()
+    return configure(Config(), root)

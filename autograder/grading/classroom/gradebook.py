@@ -1,0 +1,300 @@
+"""nbgrader's gradebook, written by one process over one connection."""
+
+import contextlib
+import logging
+import os
+import sys
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Self
+
+import nbformat
+from nbgrader import utils
+from nbgrader.api import (
+    Assignment,
+    BaseCell,
+    Comment,
+    Grade,
+    Gradebook,
+    InvalidEntry,
+    MissingEntry,
+    Notebook,
+    Student,
+    SubmittedAssignment,
+    SubmittedNotebook,
+)
+from nbgrader.converters import GenerateAssignment
+from nbgrader.coursedir import CourseDirectory
+from nbgrader.preprocessors import AssignLatePenalties
+from sqlalchemy.engine import make_url
+from sqlalchemy.exc import SQLAlchemyError
+
+from autograder import CourseError, marks
+from autograder.grading.classroom.extensions import handed_in
+from autograder.grading.classroom.folders import Course, Handed
+from autograder.grading.notebook import records
+from autograder.temporary import Temporary
+
+
+class GradebookError(CourseError):
+    """The gradebook cannot be read, or take the scores of a lesson; str() says why."""
+
+
+REMEDIES = {
+    "locked": "something else is writing to it: try again",
+    "is full": "make room, and run the same command again",
+    "readonly": "make the file and its folder writable, and run the same command again",
+    "no such column": "another version of nbgrader made it: keep a copy, run `nbgrader db upgrade`",
+}
+NBGRADER_LOGS = ("traitlets", "tornado.application")  # its applications', and its gradebook's
+LOG = logging.getLogger("autograder.gradebook")
+LOG.addHandler(logging.NullHandler())  # nbgrader logs names
+
+
+@dataclass
+class Counted:
+    """What counts of one submission: changes by hand, extra points and the late penalty included.
+
+    ``scores``     by cell: points, points there are, and what its check gave (None: nothing)
+    ``comments``   by cell: the instructor's, else nbgrader's own, else None
+    ``unsettled``  whether somebody is to look at it again
+    """
+
+    scores: dict[str, tuple[float, float, float | None]] = field(default_factory=dict)
+    comments: dict[str, str | None] = field(default_factory=dict)
+    penalty: float = 0.0
+    unsettled: bool = False
+
+    @property
+    def score(self) -> float:
+        """All points together, less the penalty."""
+        return sum(score for score, _, _ in self.scores.values()) - self.penalty
+
+
+@contextlib.contextmanager
+def opened(course: Course) -> Iterator[Gradebook]:
+    """nbgrader's gradebook. Raises GradebookError where the database cannot be used."""
+    with _usable(course), Gradebook(course.db_url, course.id) as book:
+        yield book
+
+
+@contextlib.contextmanager
+def _usable(course: Course) -> Iterator[None]:
+    """Turn what the database refuses into a GradebookError; nbgrader logs the whole traceback."""
+    before = {log: log.disabled for log in map(logging.getLogger, NBGRADER_LOGS)}
+    try:
+        for log in before:
+            log.disabled = True
+        yield
+    except (SQLAlchemyError, InvalidEntry) as error:
+        raise _unusable(course, error) from error
+    finally:
+        for log, disabled in before.items():
+            log.disabled = disabled
+
+
+def _unusable(course: Course, error: Exception) -> "GradebookError":
+    cause = _cause(error)
+    remedy = "".join(f"; {what}" for words, what in REMEDIES.items() if words in cause)
+    url = make_url(course.db_url)
+    return GradebookError(f"the gradebook {url!r} cannot be used: {cause}{remedy}")
+
+
+class Book:
+    """The scores of a course. ``store`` does to the database what ``nbgrader autograde`` does."""
+
+    def __init__(self, course: Course) -> None:
+        self._course = course
+        with _usable(course):
+            self._book = Gradebook(course.db_url, course.id)
+        self._names: dict[str, str] = {}  # of graded and solution cells, by id
+        self._checksums: dict[str, dict[str, str]] = {}
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._book.close()
+
+    def register(self, lesson: str) -> None:
+        """Make sure that the gradebook knows ``lesson`` as it is now, as generate_assignment would.
+
+        Raises GradebookError where nbgrader refuses, say because graded cells came or went.
+        """
+        master = records.read_notebook(self._course.master(lesson))
+        with _usable(self._course):
+            known = self._knows(lesson, master["cells"])
+        if not known:
+            try:
+                _register(self._course, lesson)
+            except (SystemExit, Exception) as error:
+                _raise_faults(self._course, error)
+                raise GradebookError(
+                    f"{lesson}: the gradebook has other exercises than the solved notebook, and "
+                    f"nbgrader does not accept these: {error}"
+                ) from error
+            self._book.db.expire_all()
+        with _usable(self._course):
+            self._note(lesson)
+
+    def _note(self, lesson: str) -> None:
+        notebook = self._book.find_notebook(lesson, lesson)
+        graded = [*notebook.grade_cells, *notebook.solution_cells, *notebook.task_cells]
+        self._names |= {cell.id: cell.name for cell in graded}
+        self._checksums[lesson] = {cell.name: cell.checksum for cell in notebook.source_cells}
+
+    def _knows(self, lesson: str, cells: list[dict[str, Any]]) -> bool:
+        """Whether all these cells are on record: nbgrader may be killed between two of them."""
+        try:
+            notebook = self._book.find_notebook(lesson, lesson)
+        except MissingEntry:
+            return False
+        known = {marks.grade_id(cell): cell for cell in cells if marks.is_known(cell)}
+        points = {name: marks.points(cell) for name, cell in known.items() if marks.is_check(cell)}
+        solutions = {name for name, cell in known.items() if marks.is_solution(cell)}
+        missing = solutions - {cell.name for cell in notebook.solution_cells}
+        missing |= known.keys() - {cell.name for cell in notebook.source_cells}
+        return not missing and points == {one.name: one.max_score for one in notebook.grade_cells}
+
+    def roster(self) -> dict[str, bool]:
+        """Ids of all students, and whether more is known of them than the id: a name, an address.
+
+        Grading adds who is not there, by the id alone.
+        """
+        with _usable(self._course):
+            rows = self._book.db.query(
+                Student.id, Student.first_name, Student.last_name, Student.email
+            ).all()
+        return {student: any(told) for student, *told in rows}
+
+    def scores(self, lesson: str) -> dict[str, dict[str, float]]:
+        """Automatic scores on record: student → exercise → points."""
+        found: dict[str, dict[str, float]] = {}
+        for student, name, score in self._rows(lesson, Grade, Grade.auto_score):
+            found.setdefault(student, {})[marks.exercise_called(name)] = score
+        return found
+
+    def counted(self, lesson: str) -> dict[str, Counted]:
+        """What counts of each submission of ``lesson``, by student; {} for a lesson not there."""
+        found: dict[str, Counted] = {}
+        columns = (Grade.score, Grade.max_score, Grade.auto_score, Grade.needs_manual_grade)
+        late = SubmittedNotebook.late_submission_penalty
+        for student, name, *scores, again, penalty in self._rows(lesson, Grade, *columns, late):
+            one = found.setdefault(student, Counted(penalty=penalty or 0))
+            one.scores[name] = tuple(scores)
+            one.unsettled = one.unsettled or again
+        for student, name, text in self._rows(lesson, Comment, Comment.comment):
+            found.setdefault(student, Counted()).comments[name] = text
+        return found
+
+    def _rows(self, lesson: str, kind: type[Grade] | type[Comment], *columns: Any) -> Iterable[Any]:
+        """Tuples (student, cell, *columns) of each grade or comment in a lesson."""
+        with _usable(self._course):
+            return (
+                self._book.db.query(SubmittedAssignment.student_id, BaseCell.name, *columns)
+                .join(SubmittedNotebook, SubmittedNotebook.assignment_id == SubmittedAssignment.id)
+                .join(Assignment, Assignment.id == SubmittedAssignment.assignment_id)
+                .join(Notebook, Notebook.id == SubmittedNotebook.notebook_id)
+                .join(kind, kind.notebook_id == SubmittedNotebook.id)
+                .join(BaseCell, BaseCell.id == kind.cell_id)
+                .filter(Assignment.name == lesson, Notebook.name == lesson, handed_in())
+                .all()
+            )
+
+    def store(self, handed: Handed, notebook: dict[str, Any]) -> float:
+        """Record the scores of a graded notebook, the hint 'No response.', and any penalty.
+
+        Returns the points that count now: what somebody changed by hand stays. Raises
+        GradebookError where the penalty cannot be worked out, or the database takes nothing.
+        """
+        with _usable(self._course):
+            return self._store(handed, notebook)
+
+    def _store(self, handed: Handed, notebook: dict[str, Any]) -> float:
+        book, lesson = self._book, handed.lesson
+        book.update_or_create_student(handed.student)
+        timestamp = self._course.timestamp(handed)
+        more = {"timestamp": timestamp} if timestamp else {}
+        submission = book.update_or_create_submission(lesson, handed.student, **more)
+        late = submission.total_seconds_late > 0
+        submitted = book.find_submission_notebook(lesson, lesson, handed.student)
+        cells = {
+            marks.grade_id(cell): nbformat.from_dict(cell)
+            for cell in notebook["cells"]
+            if marks.grade_id(cell)
+        }
+        for grade in book.db.query(Grade).filter(Grade.notebook_id == submitted.id):
+            grade.auto_score = utils.determine_grade(cells[self._names[grade.cell_id]], LOG)[0]
+            grade.needs_manual_grade = grade.manual_score is not None
+        for comment in book.db.query(Comment).filter(Comment.notebook_id == submitted.id):
+            cell = cells[self._names[comment.cell_id]]
+            untouched = self._checksums[lesson][marks.grade_id(cell)]
+            same = utils.compute_checksum(cell) == untouched
+            comment.auto_comment = "No response." if same else None
+        submitted.late_submission_penalty = None
+        book.db.commit()
+        if late:
+            self._penalise(handed, notebook)
+        book.db.refresh(submitted)
+        return float(submitted.score - (submitted.late_submission_penalty or 0))
+
+    def _penalise(self, handed: Handed, notebook: dict[str, Any]) -> None:
+        names = {"notebook": handed.lesson, "assignment": handed.lesson}
+        names |= {"student": handed.student, "db_url": self._course.db_url}
+        try:
+            with _importable(self._course.root):
+                step = AssignLatePenalties(config=self._course.config, log=LOG)
+                step.preprocess(nbformat.from_dict(notebook), {"nbgrader": names})
+        except Exception as error:  # a plugin may be anyone's
+            raise GradebookError(
+                f"{handed.lesson}: the late penalty of {handed.student} cannot be worked out "
+                f"({type(error).__name__}: {error}); see c.AssignLatePenalties.plugin_class in "
+                "nbgrader_config.py. Everyone graded before stays graded."
+            ) from error
+        self._book.db.expire_all()
+
+
+def _raise_faults(course: Course, error: BaseException | None) -> None:
+    """Raise what is behind an error of nbgrader's, if it is the database or a disk."""
+    while error is not None:
+        if isinstance(error, SQLAlchemyError | InvalidEntry):
+            raise _unusable(course, error) from error
+        if isinstance(error, OSError):
+            raise error
+        error = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
+
+
+def _cause(error: Exception) -> str:
+    """What the database said, without SQLAlchemy's query and link."""
+    return (str(getattr(error, "orig", None) or error).splitlines() or [type(error).__name__])[0]
+
+
+def exists(course: Course) -> bool:
+    """Whether the course has a gradebook; opening one that is not there would make it."""
+    url = make_url(course.db_url)
+    if not url.drivername.startswith("sqlite"):
+        return True
+    return os.path.lexists(url.database or "")
+
+
+@contextlib.contextmanager
+def _importable(folder: Path) -> Iterator[None]:
+    """Find modules beside nbgrader_config.py, as nbgrader's own commands do."""
+    sys.path.insert(0, str(folder))
+    try:
+        yield
+    finally:
+        sys.path.remove(str(folder))
+
+
+def _register(course: Course, lesson: str) -> None:
+    """Run nbgrader's generate_assignment, with the released notebook going to nowhere."""
+    with Temporary() as folder:
+        config: Any = course.config.copy()
+        config.CourseDirectory.assignment_id = lesson
+        config.CourseDirectory.release_directory = str(folder)
+        config.CourseDirectory.db_url = course.db_url
+        folders = CourseDirectory(config=config)
+        named: Any = {"coursedir": folders, "config": config, "log": LOG}
+        GenerateAssignment(**named, create_assignment=True).start()

@@ -1,0 +1,140 @@
+"""Make submissions: notebooks as students hand them in, right, wrong or broken.
+
+The demonstration, the tests and the benchmark of the grading all take their class from here.
+"""
+
+import ast
+import copy
+import functools
+import importlib
+import inspect
+from collections.abc import Mapping
+from pathlib import Path
+
+import nbformat
+from nbformat import NotebookNode
+
+from autograder import ROOT, lessons, marks
+from autograder.checking.toolbox import registry
+
+DEFINITION = ast.FunctionDef | ast.ClassDef
+
+
+def solved(slug: str, root: Path = ROOT) -> NotebookNode:
+    """The solved notebook of a lesson, without outputs."""
+    return without_outputs(_read(lessons.notebook(root, "solutions", slug)))
+
+
+def blank(slug: str, root: Path = ROOT) -> NotebookNode:
+    """The notebook as it is released to students."""
+    return copy.deepcopy(_read(lessons.notebook(root, "lessons", slug)))
+
+
+def _read(path: Path) -> NotebookNode:
+    """The notebook at ``path``, to be copied before anything in it is changed."""
+    return _parsed(path, path.stat().st_mtime_ns)
+
+
+@functools.lru_cache(maxsize=64)
+def _parsed(path: Path, changed: int) -> NotebookNode:
+    return nbformat.read(path, as_version=4)
+
+
+def without_outputs(notebook: NotebookNode) -> NotebookNode:
+    """A copy of ``notebook`` with the outputs of its code cells removed."""
+    notebook = copy.deepcopy(notebook)
+    for cell in notebook.cells:
+        if cell.cell_type == "code":
+            cell.outputs, cell.execution_count = [], None
+    return notebook
+
+
+def handed_in(
+    slug: str, answers: Mapping[str, str | registry.Answer] | None = None, root: Path = ROOT
+) -> NotebookNode:
+    """The released notebook with solved exercises, except those whose cells ``answers`` gives.
+
+    answers   exercise name → the text of its cell, or a stored answer of autograder/mistakes
+    """
+    notebook, given = blank(slug, root), answers or {}
+    right = {marks.grade_id(cell): cell.source for cell in solved(slug, root).cells}
+    unknown = given.keys() - right.keys()
+    if unknown:
+        raise KeyError(f"{slug} has no exercise {', '.join(sorted(unknown))}")
+    for cell in notebook.cells:
+        if marks.is_solution(cell):
+            name = marks.exercise(cell)
+            answer = given.get(name, right[name])
+            cell.source = answer if isinstance(answer, str) else cell_of(answer)
+    return notebook
+
+
+def is_written_out(answer: registry.Answer) -> bool:
+    """Whether the answer stands in its module as it is, not made there by a function."""
+    return "<locals>" not in answer.target.__qualname__
+
+
+@functools.lru_cache(maxsize=2000)
+def cell_of(answer: registry.Answer) -> str:
+    """The text of a stored answer as a student would have written it, with all that it uses.
+
+    What it imports from the lesson's own module is given in the notebook.
+    """
+    module = ast.parse(inspect.getsource(importlib.import_module(answer.target.__module__)))
+    given = "attention." + answer.target.__module__.rpartition(".")[2]
+    module.body = [node for node in module.body if getattr(node, "module", None) != given]
+    for node in module.body:
+        if hasattr(node, "decorator_list"):
+            node.decorator_list = [one for one in node.decorator_list if not _registers(one)]
+    name = answer.target.__name__
+    definitions = [node for node in module.body if isinstance(node, DEFINITION)]
+    definition = next(node for node in definitions if node.name == name)
+    module.body.remove(definition)
+    helpers = used(definition, module.body)
+    definition.name = answer.exercise
+    for part in ast.walk(definition):  # one that calls itself does so by its new name
+        if isinstance(part, ast.Name) and part.id == name:
+            part.id = answer.exercise
+    return "\n".join(ast.unparse(node) for node in [*helpers, definition])
+
+
+def used(definition: ast.stmt, body: list[ast.stmt]) -> list[ast.stmt]:
+    """The statements of a module that ``definition`` needs: imports, constants, helpers."""
+    names = {node.id for node in ast.walk(definition) if isinstance(node, ast.Name)}
+    found: list[ast.stmt] = []
+    size = -1
+    while size != len(found):  # a helper may need another one
+        size = len(found)
+        found = [node for node in body if names & defines(node)]
+        parts = [part for node in found for part in ast.walk(node)]
+        names |= {part.id for part in parts if isinstance(part, ast.Name)}
+    return found
+
+
+def _registers(decorator: ast.expr) -> bool:
+    called = decorator.func if isinstance(decorator, ast.Call) else None
+    return isinstance(called, ast.Name) and called.id in ("mistake", "alternative", "careless")
+
+
+def defines(node: ast.stmt) -> set[str]:
+    """The names that a top statement defines: of a function, a class, imports, constants."""
+    if isinstance(node, ast.Import | ast.ImportFrom):
+        return {(alias.asname or alias.name).split(".")[0] for alias in node.names}
+    if isinstance(node, DEFINITION):
+        return {node.name}
+    targets = getattr(node, "targets", [getattr(node, "target", None)])
+    return {target.id for target in targets if isinstance(target, ast.Name)}
+
+
+def stored(slug: str, exercise_name: str, name: str) -> registry.Answer:
+    """The stored answer ``name`` to an exercise of the lesson ``slug``."""
+    item = registry.of_lesson(lessons.name_of(slug))[exercise_name]
+    return next(known for known in registry.stored_answers(item) if known.name == name)
+
+
+def submit(notebook: NotebookNode, course: Path, student: str, slug: str) -> Path:
+    """Write ``notebook`` where nbgrader looks for the submission of ``student``."""
+    path = lessons.notebook(course, f"class/submitted/{student}", slug)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    nbformat.write(notebook, path)
+    return path

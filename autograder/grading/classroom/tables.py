@@ -1,0 +1,107 @@
+"""What a class earned: a table on the terminal, and a CSV.
+
+Both take ``results``: for each student and lesson a dict
+``{"student", "lesson", "exercises": [{"name", "score", "max", "reason"}, …]}``, and what
+``counting`` adds where points were changed by hand or for being late.
+"""
+
+import csv
+import re
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from rich import box
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from autograder.grading.classroom.item_analysis import total
+from autograder.grading.classroom.spreadsheet import harmless
+
+CHANGED = "* changed by hand in the gradebook, or by a late penalty"
+
+
+def lessons(results: Iterable[dict[str, Any]]) -> dict[str, list[dict[str, Any]]]:
+    """The results grouped by lesson, lessons and students in order."""
+    grouped: dict[str, list[dict[str, Any]]] = {}
+    for result in sorted(results, key=lambda one: (one["lesson"], one["student"])):
+        grouped.setdefault(result["lesson"], []).append(result)
+    return grouped
+
+
+def print_table(results: Iterable[dict[str, Any]], console: Console | None = None) -> None:
+    """Print students × exercises with scores, then the reason for every lost point."""
+    console = console or Console(width=120)
+    width = console.width
+    for lesson, rows in lessons(results).items():
+        table = Table(title=lesson, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
+        table.add_column("student", no_wrap=True)
+        for part in rows[0]["exercises"]:
+            table.add_column(_in_lines(part["name"]), justify="right", no_wrap=True)
+        table.add_column("total", justify="right", no_wrap=True)
+        for row in rows:
+            scores = [points(part, "/") for part in row["exercises"]]
+            table.add_row(Text(row["student"]), *scores, earned(row, "/"))
+        # A table wider than the terminal is hard to read, but one without columns would be wrong.
+        needed = table.__rich_measure__(console, console.options.update(max_width=10_000)).maximum
+        console.width = max(width, needed)
+        console.print(table)
+        console.width = width
+        for row in rows:
+            for part in lost(row):
+                console.print(Text(f"{row['student']} · {part['name']}", "bold"))
+                reason = _indented(part["reason"])
+                console.print(reason, markup=False, highlight=False, soft_wrap=True)
+        if any(map(changed, rows)):
+            console.print(CHANGED, markup=False, highlight=False)
+        console.print()
+
+
+def points(part: dict[str, Any], between: str) -> str:
+    """Points of points of an exercise, with a star where they were changed by hand."""
+    return f"{part['score']:g}{between}{part['max']:g}" + ("*" if "automatic" in part else "")
+
+
+def earned(row: dict[str, Any], between: str) -> str:
+    """Points of points of a student's lesson, with a star where it was late."""
+    score, most = total(row)
+    return f"{score:g}{between}{most:g}" + ("*" if row.get("penalty") else "")
+
+
+def changed(row: dict[str, Any]) -> bool:
+    """Whether a star stands in the line of a student."""
+    return "penalty" in row or any("automatic" in part for part in row["exercises"])
+
+
+def write_csv(results: Iterable[dict[str, Any]], path: Path) -> None:
+    """One row per student, lesson and exercise: score, points there are, reason, automatic score.
+
+    A late penalty has a row of its own, so that the scores sum up to what counts.
+    """
+    with open(path, "w", newline="", encoding="utf-8") as stream:
+        writer = csv.writer(stream)
+        writer.writerow(["student", "lesson", "exercise", "score", "max", "reason", "automatic"])
+        for rows in lessons(results).values():
+            for row in rows:
+                names = [harmless(row["student"]), row["lesson"]]
+                for part in row["exercises"]:
+                    told = [part["name"], part["score"], part["max"], harmless(part["reason"])]
+                    writer.writerow([*names, *told, part.get("automatic", part["score"])])
+                if late := row.get("penalty"):
+                    late = round(late, 4)
+                    writer.writerow([*names, "late penalty", -late, 0, "handed in late", 0])
+
+
+def _in_lines(name: str) -> str:
+    """A name broken after underscores and before capitals, so that its column stays narrow."""
+    return re.sub(r"_(?=.)|(?<=[a-z])(?=[A-Z])", lambda found: found[0] + "\n", name)
+
+
+def lost(row: dict[str, Any]) -> list[dict[str, Any]]:
+    """The exercises of one student's lesson in which points were lost."""
+    return [part for part in row["exercises"] if part["score"] < part["max"]]
+
+
+def _indented(text: str) -> str:
+    return "\n".join("  " + line for line in text.split("\n"))

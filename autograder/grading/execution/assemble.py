@@ -1,0 +1,120 @@
+"""Put together the notebook that is graded: the master's cells, the student's answers.
+
+From the submission come only the texts of cells. Where graded cells stand, what they say and what
+they are worth comes from the master (the solved notebook); so deleting, copying, editing or
+retyping a cell changes nothing but, at worst, the student's own answer.
+"""
+
+import hashlib
+import re
+from collections.abc import Sequence
+from typing import Any
+
+from autograder import marks
+from autograder.grading.notebook.contents import foreign
+from autograder.grading.notebook.student_text import prose_cell
+from autograder.grading.notebook.submission import Cell, Submission
+
+HEADING = re.compile(r"^#{1,6} +(.+?) *$", re.MULTILINE)
+
+
+def assemble(master: dict[str, Any], submission: Submission) -> dict[str, Any]:
+    """The notebook to grade, from the ``master`` notebook and a Submission.
+
+    ``marks.run`` says of every code cell whether it runs INSIDE (a cell of the student's, or one
+    given to all) or OUTSIDE (a check), or is one to SKIP (an unchanged demonstration).
+    """
+    known = {_grade_id(cell) for cell in master["cells"] if _grade_id(cell)}
+    answers, own = _sort(submission.cells, known)
+    released = {digest(cell["source"]): cell for cell in master["cells"] if not _grade_id(cell)}
+    cells = [_own_cell(cell, released) for cell in own.get("", ())]
+    titles = _titles(master["cells"])
+    for cell in master["cells"]:
+        name = _grade_id(cell)
+        if name:
+            cells.append(_known_cell(cell, answers, titles.get(name, "")))
+            cells += [_own_cell(one, released) for one in own.get(name, ())]
+    for index, cell in enumerate(cells):
+        cell["id"] = f"cell-{index}"
+    problem = submission.problem or foreign(submission, master)
+    about = {**master["metadata"].get("autograder", {}), "problem": problem}
+    metadata = {**master["metadata"], "autograder": about}
+    return {"cells": cells, "metadata": metadata, "nbformat": 4, "nbformat_minor": 5}
+
+
+def digest(source: str) -> str:
+    """A short name for a text, the same for the same text without outer blank lines."""
+    return hashlib.sha256(source.strip().encode("utf-8", "replace")).hexdigest()[:16]
+
+
+def _sort(cells: list[Cell], known: set[str]) -> tuple[dict[str, str], dict[str, list[Cell]]]:
+    """Pair (answers by grade_id, the student's own cells by the graded cell they follow)."""
+    answers: dict[str, str] = {}
+    own: dict[str, list[Cell]] = {}
+    after = ""
+    for cell in cells:
+        if cell.grade_id in known and cell.grade_id not in answers and cell.kind == "code":
+            answers[cell.grade_id] = cell.source
+            after = cell.grade_id
+        else:
+            own.setdefault(after, []).append(cell)
+    return answers, own
+
+
+def _titles(cells: Sequence[dict[str, Any]]) -> dict[str, str]:
+    """The last heading before each check and after the one before, by the check's grade_id."""
+    titles, heading = {}, ""
+    for cell in cells:
+        if cell["cell_type"] == "markdown":
+            heading = [heading, *HEADING.findall(cell["source"])][-1]
+        elif marks.is_check(cell):
+            titles[_grade_id(cell)], heading = heading, ""
+    return titles
+
+
+def _known_cell(master: dict[str, Any], answers: dict[str, str], title: str) -> dict[str, Any]:
+    """A graded or locked cell: the master's, or for a solution the student's text in it."""
+    nbgrader, name = {"nbgrader": {**master["metadata"]["nbgrader"]}}, _grade_id(master)
+    if master["cell_type"] != "code":
+        return {**master, "metadata": nbgrader}
+    if marks.is_check(master):
+        made = _code_cell(master["source"], nbgrader | marks.to_run(marks.OUTSIDE, title=title))
+        made["outputs"] = [error_output("NotGraded", ["This check has not been run."])]
+        return made
+    if marks.is_solution(master):
+        missing = marks.to_run(marks.INSIDE, missing=name not in answers)
+        return _code_cell(answers.get(name, ""), nbgrader | missing)
+    return _code_cell(master["source"], nbgrader | marks.to_run(marks.INSIDE))
+
+
+def _own_cell(cell: Cell, released: dict[str, dict[str, Any]]) -> dict[str, Any]:
+    """A cell of the student's own: its text, and nothing else of it.
+
+    Prose that is not the lesson's is shown as plain text.
+    """
+    original = released.get(digest(cell.source))
+    if cell.kind != "code":
+        if original is not None and original["cell_type"] == "markdown":
+            return {**original}
+        return prose_cell(cell.source)
+    demo = original is not None and marks.is_demo(original)
+    return _code_cell(cell.source, marks.to_run(marks.SKIP if demo else marks.INSIDE))
+
+
+def _code_cell(source: str, metadata: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "cell_type": "code",
+        "execution_count": None,
+        "metadata": metadata,
+        "outputs": [],
+        "source": source,
+    }
+
+
+def error_output(name: str, lines: Sequence[str]) -> dict[str, Any]:
+    """An output that nbgrader scores as 0 and shows as ``lines``."""
+    return {"output_type": "error", "ename": name, "evalue": lines[0], "traceback": list(lines)}
+
+
+def _grade_id(cell: dict[str, Any]) -> str:
+    return marks.grade_id(cell) if marks.is_known(cell) else ""

@@ -1,0 +1,259 @@
+"""Grade an assembled notebook: the student's cells run inside, the checks out here."""
+
+import contextlib
+import functools
+import random
+import time
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+from autograder import marks
+from autograder.checking.asking.right_answer import asked
+from autograder.checking.run_check import run_check
+from autograder.checking.toolbox import registry
+from autograder.checking.toolbox.expect import CheckFailed
+from autograder.grading.execution.assemble import error_output
+from autograder.grading.execution.memory_limit import own_memory
+from autograder.grading.execution.time_limit import OutOfOwnTime, OwnTime, Waiting
+from autograder.grading.notebook.contents import below
+from autograder.grading.notebook.result import Exercise, clean
+from autograder.inside.limits import out_of_memory
+from autograder.sandbox.clock import Allowance, OutOfTime
+from autograder.sandbox.process import StudentLost, StudentProcess
+from autograder.sandbox.sandbox import Sandbox
+from autograder.settings import CARE_SHARE, earned
+
+REASON_CHARS = 4000  # a student's own words may stand in a reason: they must not fill a report
+OUT_OF_TIME = "the notebook used up its time"
+MISSING = "its cell is missing"
+
+
+def execute(
+    notebook: dict[str, Any], sandbox: Sandbox, care_share: float = CARE_SHARE
+) -> tuple[list[Exercise], str]:
+    """Run ``notebook`` (see ``assemble``) and fill in its outputs; return its exercises.
+
+    Whatever goes wrong costs only the exercise it happened in. The second value is '' or says what
+    may be the machine's doing: then the notebook is to be graded once more, when nothing else is.
+    """
+    problem = notebook["metadata"]["autograder"]["problem"]
+    session = _Session(sandbox, care_share)
+    graded, taken = [], dict[str, float]()
+    for place, cell in enumerate(notebook["cells"]):
+        run, start = marks.run(cell), time.monotonic()
+        if run == marks.INSIDE and not problem:
+            cell["outputs"] = session.run(cell)
+        elif run == marks.OUTSIDE:
+            name, points = marks.exercise(cell), marks.points(cell)
+            failure = _failed(name, problem) if problem else session.check(name, cell["source"])
+            if failure is not None:
+                failure.points = points
+                if failure.is_stub:
+                    failure.got = below(name, notebook["cells"][place:])
+            graded.append(_exercise(name, points, failure, bool(problem)))
+            cell["outputs"] = _verdict(graded[-1])
+        name = marks.exercise(cell)
+        taken[name] = taken.get(name, 0.0) + time.monotonic() - start
+    sandbox.stop()
+    for one in graded:
+        one.seconds = round(taken[one.name], 3)
+    return graded, session.doubt
+
+
+@functools.cache
+def _seed(name: str) -> int:
+    """The seed of an exercise's check in this process: drawn once, for what it gives is kept."""
+    return random.SystemRandom().randrange(1, 10**6)
+
+
+class _Session:
+    """A student's process that is replaced when it is lost."""
+
+    def __init__(self, sandbox: Sandbox, care_share: float = CARE_SHARE) -> None:
+        self._sandbox, self._care_share = sandbox, care_share
+        self._limits = sandbox.limits
+        self._left = Allowance.of_notebook(self._limits)
+        self.doubt = ""  # why the machine, and not the student, may be to blame for a loss
+        self._process: StudentProcess | None = None
+        self._sources: list[str] = []  # of the cells that define the namespace now, in order
+        self._mishaps: dict[str, str] = {}  # by exercise: why its cell defines nothing
+        self._room = self._limits.notebook_chars
+
+    def run(self, cell: dict[str, Any]) -> list[dict[str, Any]]:
+        """Run one of the student's cells; return its outputs."""
+        name = marks.exercise(cell)
+        if marks.is_missing(cell):
+            self._mishaps[name] = MISSING
+        try:
+            outputs = self._ready().run(cell["source"])
+        except StudentLost as lost:
+            self._lose(lost)
+            self._mishaps[name] = f"its cell had to be stopped: {lost}"
+            return [error_output("Stopped", [clean(f"This cell had to be stopped: {lost}.")])]
+        self._sources.append(cell["source"])
+        if "error" in outputs:
+            self._mishaps[name] = "its cell stops with " + _one_line(outputs["error"])
+        return self._kept(_notebook_outputs(outputs))
+
+    def _kept(self, outputs: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        """The outputs of a cell, as long as there is room for them in the graded notebook."""
+        self._room -= sum(len(str(output)) for output in outputs)
+        if self._room >= 0 or not outputs:
+            return outputs
+        return [_stream("stderr", "The notebook prints too much: this output is not shown.\n")]
+
+    def check(self, name: str, source: str) -> CheckFailed | None:
+        """Run a check cell's source; return None, or the CheckFailed that the student reads."""
+        verdicts: list[CheckFailed | None] = []
+        check = _Checks(lambda item, answer: verdicts.append(self._judge(item, answer)))
+        try:
+            exec(compile(source, "<check>", "exec"), {}, _Names(check))
+        except StudentLost as lost:
+            self._lose(lost)
+            return _failed(name, "your code had to be stopped", str(lost))
+        except OutOfOwnTime:
+            allowed = f"more than {self._limits.own_seconds:g} s of work with them"
+            return _failed(name, "the check takes too long over your results", allowed)
+        except (MemoryError, RuntimeError) as error:
+            if not out_of_memory(error):
+                raise
+            allowed = f"more than {self._limits.own_bytes >> 20} MiB"
+            return _failed(name, "the check takes too much memory over your results", allowed)
+        except CheckFailed as failure:
+            failure.exercise = name
+            return failure
+        failures = [failure for failure in verdicts if failure is not None]
+        if failures or verdicts:
+            return failures[0] if failures else None
+        return _failed(name, "this check tests nothing")
+
+    def _judge(self, item: registry.Check, name: str) -> CheckFailed | None:
+        process = self._ready()
+        process.allow(self._limits.check_seconds)
+        found = process.resolve(str(name))
+        if found is None:
+            raise CheckFailed("it is not defined", self._mishaps.get(name, ""))
+        answer, module = found
+        if module != "__main__":
+            raise CheckFailed(
+                "this answer was not written in the notebook",
+                f"{name} from {module}",
+                "a definition in the exercise's own cell",
+            )
+        seed = _seed(item.name)
+        asked(item, seed)  # what the right answer replies takes no room of this one's
+        limits = self._limits
+        bounded = own_memory(limits.own_bytes), OwnTime(limits.own_seconds)
+        with warnings.catch_warnings(), bounded[0], bounded[1] as clock:
+            warnings.simplefilter("ignore")
+            return run_check(item, Waiting(answer, clock), seed, care_share=self._care_share)
+
+    def _ready(self) -> StudentProcess:
+        """The student's process; a new one has run the earlier cells, save those that end it."""
+        if self._process is not None and self._process.lost:
+            self._process = None  # while a failing answer was asked on
+        while self._process is None:
+            if self._left.spent:
+                raise StudentLost(OUT_OF_TIME)
+            process, sources, self._sources = self._start(), self._sources, []
+            try:
+                for source in sources:
+                    process.run(source)
+                    self._sources.append(source)
+                self._process = process
+            except StudentLost as lost:
+                self._lose(lost)
+                self._sources += sources[len(self._sources) + 1 :]
+        return self._process
+
+    def _start(self) -> StudentProcess:
+        """A new process, whose start counts as waiting: a notebook may lose as many as it likes."""
+        start = time.monotonic()
+        process = self._sandbox.start(self._left)
+        with contextlib.suppress(OutOfTime):  # whoever asks next is told
+            self._left.charge(0.0, 0.0, time.monotonic() - start)
+        return process
+
+    def _lose(self, lost: StudentLost) -> None:
+        self._process = None
+        if lost.doubtful:
+            self.doubt = self.doubt or str(lost)
+
+
+class _Checks:
+    """What a check cell calls ``check``: each attribute runs the check of that name."""
+
+    def __init__(self, judge: Callable[[registry.Check, Any], None]) -> None:
+        self._judge = judge
+
+    def __getattr__(self, name: str) -> Callable[[Any], None]:
+        item = registry.find(name)
+        return lambda answer: self._judge(item, answer)
+
+
+class _Names(dict[str, Any]):
+    """The namespace of a check cell: ``check``, and every other name stands for itself."""
+
+    def __init__(self, check: _Checks) -> None:
+        super().__init__(check=check)
+
+    def __missing__(self, name: str) -> str:
+        return name
+
+
+def _failed(name: str, what: str, got: str = "") -> CheckFailed:
+    failure = CheckFailed(what, got)
+    failure.exercise = name
+    return failure
+
+
+def _exercise(name: str, points: float, failure: CheckFailed | None, unread: bool) -> Exercise:
+    """What an exercise earned. A cell that is missing is as open as one that was left alone."""
+    if failure is None:
+        return Exercise(name, points, points)
+    reason = clean(str(failure))[:REASON_CHARS]
+    made = Exercise(name, earned(points, failure.cost), points, reason, failure.is_careless)
+    made.lost = list(failure.lost)
+    made.is_open = unread or failure.is_stub or failure.got == MISSING
+    return made
+
+
+def _verdict(made: Exercise) -> list[dict[str, Any]]:
+    """The outputs of a check.
+
+    A number as a cell's last value is what nbgrader takes for a part of its points.
+    """
+    if not made.reason:
+        return [_stream("stdout", f"{made.name}: correct.\n")]
+    if not made.score:
+        return [error_output("CheckFailed", made.reason.splitlines())]
+    return [_stream("stdout", f"{made.reason}\n"), _shown(f"{made.score:.10g}")]
+
+
+def _one_line(error: dict[str, Any]) -> str:
+    where = f", {error['lines'][-1]}" if error["lines"] else ""
+    return clean(f"{error['name']}: {error['message']}{where}".replace("\n", " "))
+
+
+def _stream(name: str, text: str) -> dict[str, Any]:
+    return {"output_type": "stream", "name": name, "text": text}
+
+
+def _shown(text: str) -> dict[str, Any]:
+    """A cell's last value."""
+    plain = {"data": {"text/plain": text}, "metadata": {}}
+    return {"output_type": "execute_result", "execution_count": None, **plain}
+
+
+def _notebook_outputs(outputs: dict[str, Any]) -> list[dict[str, Any]]:
+    names = [name for name in ("stdout", "stderr") if outputs[name]]
+    made = [_stream(name, clean(outputs[name])) for name in names]
+    if outputs["shown"]:
+        made.append(_shown(clean(outputs["shown"])))
+    if "error" in outputs:
+        error = outputs["error"]
+        head = clean(f"{error['name']}: {error['message']}").splitlines()
+        lines = ["  " + clean(line) for line in error["lines"]]
+        made.append(error_output(clean(error["name"]), [*head, *lines]))
+    return made

@@ -1,0 +1,82 @@
+"""The unit of work, the same on this machine and on a cluster: one assembled notebook."""
+
+import traceback
+from dataclasses import dataclass, replace
+from typing import Any, Self
+
+from autograder.grading.notebook.result import Exercise
+from autograder.inside.limits import DEFAULT, Limits
+from autograder.settings import CARE_SHARE
+
+
+@dataclass(frozen=True)
+class Task:
+    """An assembled notebook, as JSON text, and how to run it."""
+
+    lesson: str
+    notebook: str
+    sandbox: str = "required"
+    limits: Limits = DEFAULT
+    secrets: tuple[str, ...] = ()  # paths of the class's data, which no student's code may see
+    care_share: float = CARE_SHARE
+
+
+@dataclass(frozen=True)
+class Graded:
+    """The notebook with its outputs, as JSON text, its exercises, and how it was graded."""
+
+    notebook: str
+    exercises: list[Exercise]
+    seconds: float
+    sandbox: str = ""  # 'bubblewrap' or 'none'
+    doubt: str = ""  # see ``Result``
+
+
+class WorkFailed(Exception):
+    """A task could not be graded although it was tried again; str() says why, ``trace`` where."""
+
+    trace = ""
+
+    @classmethod
+    def by(cls, error: Exception) -> Self:
+        """That a worker failed with ``error``, in one line."""
+        made = cls(" ".join("".join(traceback.format_exception_only(error)).split()))
+        made.trace = "".join(traceback.format_exception(error))
+        return made
+
+
+class WorkerLost(WorkFailed):
+    """The workers that were given a task ended before its outcome: whose fault it is, none says."""
+
+
+class Tries:
+    """Decides which outcomes stand, and which tasks are to be tried again, alone."""
+
+    def __init__(self) -> None:
+        self.again: list[tuple[Any, Task]] = []  # (key, task)
+        self._before: dict[int, str] = {}  # by the task's id: what the first try came to
+
+    def stands(
+        self, key: Any, task: Task, outcome: Graded | WorkFailed
+    ) -> Graded | WorkFailed | None:
+        """The outcome to be kept; None where it may be the machine's doing: it goes into ``again``.
+
+        Where the machine fails a task twice, and the second time without other work of ours beside
+        it, nobody loses points: it is not graded.
+        """
+        trouble = str(outcome) if isinstance(outcome, WorkFailed) else outcome.doubt
+        first = self._before.pop(id(task), None)
+        if first is None:
+            if not trouble:
+                return outcome
+            self._before[id(task)] = trouble
+            self.again.append((key, task))
+            return None
+        if isinstance(outcome, WorkFailed):
+            return outcome
+        if trouble:
+            return WorkerLost(
+                f"this machine had too little time or memory for it, twice: {trouble}; grade it "
+                "again when less runs here"
+            )
+        return replace(outcome, doubt=first)

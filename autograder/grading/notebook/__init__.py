@@ -1,0 +1,1 @@
+"""One hand-in: how it is read, whose lesson it is, and what is kept of it. Begin: submission."""

@@ -1,0 +1,99 @@
+"""The two files that nbgrader keeps beside a graded notebook, for the page of feedback.
+
+``timestamp.txt``          generate_feedback replaces a page only if this time is later than the
+                           one beside the page
+``submission_secret.txt``  release_feedback makes of it the page's name in the exchange
+
+release_feedback stops for the whole class where one of them is missing, so both are always there.
+"""
+
+import re
+import secrets
+import shutil
+from datetime import datetime, timedelta
+from pathlib import Path
+
+from nbgrader.utils import parse_utc
+
+from attention.provided.files import write_aside
+from autograder.grading.notebook.submission import read_bytes
+
+TIMESTAMP, SECRET = "timestamp.txt", "submission_secret.txt"
+MAX_BYTES = 1000
+# Of a submission that says no time: before every other, so that what comes later counts as new.
+NO_TIME = datetime(1970, 1, 1)
+
+
+def timestamp(folder: Path) -> str:
+    """The time that a folder's timestamp.txt says, as text, or '' if it is missing or says none."""
+    text = _text(folder / TIMESTAMP)
+    try:
+        parse_utc(text)
+    except Exception:  # a parser of dates trips in many ways over a student's file
+        return ""
+    return text
+
+
+def write(submitted: Path, autograded: Path, feedback: Path) -> None:
+    """Write both files into the folder ``autograded``, where a submission was graded anew.
+
+    submitted  the student's folder, which may lack both files or hold anything in their place
+    feedback   the folder of the page that is to be replaced, if there is one
+    """
+    autograded.mkdir(parents=True, exist_ok=True)
+    write_time(autograded, _later(moment(submitted), moment(feedback)))
+    _make_room(autograded / SECRET)
+    secret = _own_secret(submitted) or _secret(feedback) or secrets.token_hex(64)
+    write_aside(autograded / SECRET, secret.encode())
+
+
+def complete(autograded: Path) -> bool:
+    """Whether both files are there."""
+    return bool(timestamp(autograded) and _secret(autograded))
+
+
+def moment(folder: Path) -> datetime | None:
+    """The time that a folder's timestamp.txt says, in UTC without a zone, or None."""
+    text = timestamp(folder)
+    return parse_utc(text) if text else None
+
+
+def _later(submitted: datetime | None, page: datetime | None) -> datetime:
+    """The time of submission; if the page is as late, the next moment after the page's.
+
+    No more than that: ``nbgrader autograde`` passes over a submission from before this time, and
+    work may be collected after a grading that was handed in before it.
+    """
+    submitted = submitted or NO_TIME
+    if page is None or submitted > page:
+        return submitted
+    return page + min(timedelta(microseconds=1), datetime.max - page)
+
+
+def write_time(folder: Path, time: datetime) -> None:
+    """Write a time, in UTC without a zone, as the folder's timestamp.txt."""
+    _make_room(folder / TIMESTAMP)
+    text = time.isoformat(sep=" ", timespec="microseconds") + " UTC"
+    write_aside(folder / TIMESTAMP, text.encode())
+
+
+def _make_room(path: Path) -> None:
+    """Remove a folder that lies where the file belongs: nbgrader copies what a student made."""
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path)
+
+
+def _own_secret(submitted: Path) -> str:
+    """The secret that ``nbgrader submit`` gave a submission; a link would lead to another's."""
+    linked = submitted.is_symlink() or submitted.parent.is_symlink()
+    return "" if linked else _secret(submitted)
+
+
+def _secret(folder: Path) -> str:
+    """The secret in a folder, or '' if there is none that is hard to guess."""
+    text = _text(folder / SECRET)
+    return text if re.fullmatch(r"[!-~]{16,}", text) else ""
+
+
+def _text(path: Path) -> str:
+    return (read_bytes(path, MAX_BYTES) or b"").decode(errors="replace").strip()

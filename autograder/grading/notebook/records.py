@@ -1,0 +1,62 @@
+"""What is kept of a graded submission: its notebook and, beside it, the reasons.
+
+``reasons.json`` is written last, in one step: where it is, the grading was complete. It says how
+the work was graded, and holds digests of what the result depends on, by which a later run
+recognises unchanged work.
+"""
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+from attention.provided.files import write_aside
+from autograder.grading.notebook.result import Result
+
+REASONS = "reasons.json"
+ABOUT = (
+    "What the checks gave. Scores that somebody changed by hand, extra points and late penalties "
+    "are in nbgrader's gradebook, which is what counts."
+)
+
+
+def save(folder: Path, notebook: dict[str, Any], name: str, result: Result) -> None:
+    """Write the graded notebook and the reasons of a Result into ``folder``."""
+    folder.mkdir(parents=True, exist_ok=True)
+    _write(folder / f"{name}.ipynb", json.dumps(notebook, ensure_ascii=False) + "\n")
+    save_reasons(folder, result)
+
+
+def read_notebook(path: Path | str) -> dict[str, Any]:
+    """A notebook of our own making as plain values; nbformat would spend its time validating it."""
+    notebook = json.loads(Path(path).read_text(encoding="utf-8"))
+    for cell in notebook["cells"]:
+        cell["source"] = "".join(cell["source"])
+    return notebook
+
+
+def save_reasons(folder: Path, result: Result) -> None:
+    """Write only the reasons."""
+    told = {"about": ABOUT, **result.as_dict()}
+    _write(folder / REASONS, json.dumps(told, indent=1, ensure_ascii=False))
+
+
+def load(folder: Path) -> Result | None:
+    """The Result kept in ``folder``, or None."""
+    try:
+        return Result.from_dict(json.loads((Path(folder) / REASONS).read_text(encoding="utf-8")))
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
+def forget(folder: Path) -> None:
+    """Remove the reasons, also a student's own of that name: what was graded is graded again."""
+    path = folder / REASONS
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path)
+    else:
+        path.unlink(missing_ok=True)
+
+
+def _write(path: Path, text: str) -> None:
+    write_aside(path, text.encode())

@@ -1,0 +1,47 @@
+"""A student's prose, shown as the text that it is: no page of ours is a place for its HTML.
+
+It is held back twice. As Markdown it is an indented block of code, for every program that opens the
+graded notebook. And where nbgrader makes HTML, of the feedback or in the formgrader, it is escaped
+without being read as Markdown, so that nothing depends on how Markdown tells lines apart.
+"""
+
+from typing import Any
+
+from traitlets.config import Config
+
+from autograder.grading.notebook.result import clean
+
+TEXT = "text"  # in cell.metadata.autograder: this prose is a student's
+INDENT = " " * 4
+FILTER = "autograder.grading.feedback.markdown_filter.markdown_to_html"
+
+
+def prose_cell(source: str) -> dict[str, Any]:
+    """A Markdown cell that shows ``source`` as plain text."""
+    metadata = {"autograder": {TEXT: True}}
+    return {"cell_type": "markdown", "metadata": metadata, "source": _as_code(source)}
+
+
+def text_of(source: str) -> str:
+    """The text that the ``source`` of such a cell shows."""
+    return "\n".join(line.removeprefix(INDENT) for line in source.split("\n"))
+
+
+def configure(c: Config) -> None:
+    """Escape a student's prose where nbgrader makes HTML.
+
+    nbconvert's own means do not serve. Its SanitizeHTML cleans Markdown before that is HTML: it
+    breaks formulas (& and <) and leaves [links](javascript:...) as they are. Its sanitize_html
+    shows images, headings, paragraphs and <details> as the text of their tags, cannot be told
+    otherwise, and nbgrader's templates do not ask for it.
+    """
+    c.HTMLExporter.filters = {"markdown2html": FILTER}
+
+
+def _as_code(source: str) -> str:
+    """``source`` as a Markdown block of indented code.
+
+    Whatever anyone takes for the end of a line is one here, and every line is indented, a blank one
+    too: what looks blank to Python need not look so to Markdown. Other control characters go.
+    """
+    return "\n".join(INDENT + clean(line) for line in source.splitlines()) or INDENT

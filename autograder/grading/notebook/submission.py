@@ -1,0 +1,189 @@
+"""Read what a student handed in, whatever it is."""
+
+import json
+import os
+import stat
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from autograder import marks
+from autograder.grading.notebook.filenames import original
+from autograder.grading.notebook.result import clean
+
+MAX_BYTES = 50 * 2**20
+MAX_CELLS = 2000
+MAX_CHARS = 2_000_000  # in all cells together, outputs not counted
+
+
+class Unreadable(Exception):
+    """The submission cannot be graded; str() is the sentence that the student reads."""
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One cell of a submission: nothing of it but this is ever used."""
+
+    kind: str  # 'code' or 'markdown'
+    source: str
+    grade_id: str = ""
+
+
+@dataclass
+class Submission:
+    """The cells of a submitted notebook, or why there are none; and the lesson it says it is of."""
+
+    cells: list[Cell] = field(default_factory=list)
+    problem: str = ""
+    lesson: str = ""
+
+
+def read(path: Path | str, own_folders: int = 0) -> Submission:
+    """Read the notebook at ``path``; a Submission with ``problem`` set if that is impossible.
+
+    A sole notebook beside it that a browser renamed is read in its place. So many folders above it
+    are the student's too, and may not be links out of there.
+    """
+    path = Path(path)
+    try:
+        if any(folder.is_symlink() for folder in path.parents[:own_folders]):
+            raise Unreadable("the submission is a link to another folder")
+        return _submission(_content(place(path)))
+    except Unreadable as reason:
+        return Submission(problem=clean(str(reason)))
+    except Exception as error:  # whatever trips over a student's folder, the class is graded
+        return Submission(problem=f"the submission cannot be read: {type(error).__name__}")
+
+
+def place(path: Path) -> Path:
+    """Where the notebook lies that should be at ``path``.
+
+    That is beside it, where the folder's only notebook has the name that a browser or a desktop
+    gives to a copy, as in ``NAME (1).ipynb``.
+    """
+    if not os.path.lexists(path):
+        there = list(path.parent.glob("*.ipynb"))
+        if len(there) == 1 and original(there[0].name)[0] == path.stem:
+            return there[0]
+    return path
+
+
+def read_bytes(path: Path | str, limit: int) -> bytes | None:
+    """The bytes of a plain file; None for anything else: a link, a pipe, a device, too much."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+    except OSError:
+        return None
+    try:
+        about = os.fstat(descriptor)
+        if not stat.S_ISREG(about.st_mode) or about.st_size > limit:
+            return None
+        with open(descriptor, "rb", closefd=False) as stream:
+            return stream.read(limit)
+    except OSError:
+        return None
+    finally:
+        os.close(descriptor)
+
+
+def parse(notebook: Any) -> Submission:
+    """The Submission of a notebook that is already in memory."""
+    try:
+        return _submission(notebook)
+    except Unreadable as reason:
+        return Submission(problem=clean(str(reason)))
+
+
+def _submission(notebook: Any) -> Submission:
+    cells = _cells(notebook)
+    metadata = notebook.get("metadata")
+    own = metadata.get("autograder") if isinstance(metadata, dict) else None
+    said = own.get("lesson") if isinstance(own, dict) else None
+    return Submission(cells, lesson=clean(said)[:80] if isinstance(said, str) else "")
+
+
+def content(data: bytes, name: str) -> Any:
+    """The JSON value of a file called ``name``. Raises Unreadable if there is none."""
+    if not data.strip():
+        raise Unreadable(f"{name} is empty")
+    try:
+        return json.loads(data)
+    except (ValueError, RecursionError):
+        raise Unreadable(f"{name} is not a notebook: it is not valid JSON") from None
+
+
+def _content(path: Path) -> Any:
+    data = read_bytes(path, MAX_BYTES)
+    if data is None:
+        raise Unreadable(_missing(path))
+    return content(data, path.name)
+
+
+def _missing(path: Path) -> str:
+    if path.is_file() and not path.is_symlink():
+        larger = path.stat().st_size > MAX_BYTES
+        return f"{path.name} " + (
+            f"is larger than {MAX_BYTES >> 20} MiB" if larger else "cannot be read"
+        )
+    if os.path.lexists(path):
+        return f"{path.name} is not a plain file"
+    others = sorted(other.name for other in path.parent.glob("*.ipynb") if other.is_file())
+    if others:
+        return f"there is no {path.name}, only {others[0]}: it must keep its name"
+    return f"there is no {path.name} in the submission"
+
+
+def _cells(notebook: Any) -> list[Cell]:
+    if not isinstance(notebook, dict) or "nbformat" not in notebook:
+        raise Unreadable("the file is JSON, but not a notebook")
+    version = notebook["nbformat"]
+    if version != 4:
+        notebook = _upgraded(notebook, version)
+    _refuse_other_language(notebook.get("metadata"))
+    cells = notebook.get("cells")
+    if not isinstance(cells, list):
+        raise Unreadable("the notebook has no list of cells")
+    if len(cells) > MAX_CELLS:
+        raise Unreadable(f"the notebook has more than {MAX_CELLS} cells")
+    found = [cell for item in cells for cell in _cell(item)]
+    if sum(len(cell.source) for cell in found) > MAX_CHARS:
+        raise Unreadable(f"the notebook's cells hold more than {MAX_CHARS:,} characters")
+    return found
+
+
+def _upgraded(notebook: Any, version: Any) -> Any:
+    if version not in (1, 2, 3):
+        raise Unreadable(f"the notebook is of format {str(version)[:20]}, which is unknown here")
+    import nbformat  # slow to import, and hardly ever needed
+
+    try:
+        return nbformat.convert(nbformat.from_dict(notebook), 4)
+    except Exception:  # old formats are converted by old code, which trips in its own ways
+        raise Unreadable(f"the notebook is of the old format {version} and damaged") from None
+
+
+def _refuse_other_language(metadata: Any) -> None:
+    metadata = metadata if isinstance(metadata, dict) else {}
+    kernel = metadata.get("kernelspec")
+    kernel = kernel if isinstance(kernel, dict) else {}
+    language = str(kernel.get("language") or "python")
+    if language.lower() != "python":
+        name = str(kernel.get("display_name") or kernel.get("name") or language)
+        raise Unreadable(f"the notebook's kernel is {name[:40]}, not Python")
+
+
+def _cell(item: Any) -> Iterator[Cell]:
+    """The cell, or nothing where ``item`` is none."""
+    if not isinstance(item, dict):
+        return
+    source = item.get("source", "")
+    if isinstance(source, list):
+        source = "".join(part for part in source if isinstance(part, str))
+    if not isinstance(source, str) or item.get("cell_type") not in ("code", "markdown", "raw"):
+        return
+    yield Cell(
+        "code" if item["cell_type"] == "code" else "markdown",
+        source.encode("utf-8", "replace").decode(),  # half a surrogate pair cannot be written
+        marks.grade_id(item),
+    )

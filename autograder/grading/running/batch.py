@@ -1,0 +1,187 @@
+"""Grade many submissions: skip what is done, say why the rest is not, keep every outcome."""
+
+import errno
+import json
+from collections.abc import Collection, Iterator
+from typing import Any
+
+from autograder import marks
+from autograder.grading.classroom.folders import Course, Handed
+from autograder.grading.classroom.gradebook import Book, GradebookError
+from autograder.grading.execution.assemble import assemble, error_output
+from autograder.grading.execution.task import Graded, Task, WorkerLost, WorkFailed
+from autograder.grading.notebook import nbgrader_files, records
+from autograder.grading.notebook.result import UNGRADED, Exercise, Result
+from autograder.grading.notebook.submission import Submission, read
+from autograder.grading.running.dependencies import PARTS, Dependencies
+from autograder.inside.limits import DEFAULT, NONE, OWN, Limits
+from autograder.settings import care_share
+from autograder.temporary import FULL, place, sweep_aside
+
+NOBODYS = FULL | {errno.EROFS, errno.EIO}  # a disk's, not a folder's
+
+
+class Batch:
+    """The submissions of a course that are to be graded, and the book that takes their scores.
+
+    ``walls``      what must have stood around students' code, OWN or NONE, for a result to stay;
+                   if it is not said, OWN where the policy is 'required'
+    ``regrading``  the name of a run that makes all results anew, save those that it has made
+
+    ``done`` holds a Result for each submission that is graded. ``waiting`` holds the others, and
+    ``reasons`` in words why those of them wait that were graded before; ``before`` has what the
+    checks gave for each exercise of unchanged work among these. ``counts`` has the points
+    that count of those graded now, which somebody may have changed by hand. ``unkept`` says of
+    those that could not be written down why.
+    """
+
+    def __init__(
+        self,
+        course: Course,
+        book: Book,
+        handed: Collection[Handed],
+        policy: str = "required",
+        limits: Limits = DEFAULT,
+        walls: str | None = None,
+        regrading: str = "",
+    ) -> None:
+        self._course, self._book = course, book
+        self._policy, self._limits, self._regrading = policy, limits, regrading
+        self._share = care_share(course.root)
+        self._walls = walls or (OWN if policy == "required" else NONE)
+        self._masters: dict[str, dict[str, Any]] = {}
+        self._scores: dict[str, dict[str, dict[str, float]]] = {}
+        self._depends: dict[str, Dependencies] = {}
+        for lesson in sorted({one.lesson for one in handed}):
+            book.register(lesson)
+            self._masters[lesson] = records.read_notebook(course.master(lesson))
+            self._scores[lesson] = book.scores(lesson)
+            self._depends[lesson] = Dependencies(course, lesson, self._masters[lesson])
+        self.done: dict[Handed, Result] = {}
+        self.waiting: dict[Handed, dict[str, str]] = {}  # what their results depend on, once known
+        self.reasons: dict[Handed, str] = {}
+        self.before: dict[Handed, dict[str, float]] = {}
+        self.counts: dict[Handed, float] = {}
+        self.unkept: dict[Handed, str] = {}
+        for one in handed:
+            sweep_aside(course.autograded(one).parent)
+            kept = records.load(course.autograded(one).parent)
+            parts = self._depends[one.lesson].of(one) if kept else {}
+            reason = kept and (self._stale(kept, parts) or self._lost(one, kept))
+            if kept and not reason:
+                self.done[one] = kept
+                continue
+            self.waiting[one] = parts
+            if kept and reason:
+                self.reasons[one] = reason
+                self._note(one, kept, parts)
+
+    def tasks(self) -> Iterator[tuple[Handed, Task]]:
+        """Yield (Handed, Task) for each submission that waits."""
+        for one, parts in self.waiting.items():
+            self.waiting[one] = parts or self._depends[one.lesson].of(one)
+            text = json.dumps(self._assemble(one))
+            yield (
+                one,
+                Task(
+                    one.lesson, text, self._policy, self._limits, self._course.secrets, self._share
+                ),
+            )
+
+    def keep(self, one: Handed, outcome: Graded | WorkFailed) -> Result | None:
+        """Write down what a task gave, a Graded or an error; return the Result.
+
+        None where the files of this one submission cannot be written; ``unkept`` says why then.
+        Raises OSError where the disk takes nobody's.
+        """
+        try:
+            return self._keep(one, outcome)
+        except OSError as error:
+            if error.errno in NOBODYS:
+                raise
+            self.unkept[one] = f"{place(error) or 'a file'}: {error.strerror or error}"
+            return None
+
+    def _keep(self, one: Handed, outcome: Graded | WorkFailed) -> Result:
+        if isinstance(outcome, WorkFailed):
+            notebook, result = self._ungraded(one, outcome)
+        else:
+            notebook = json.loads(outcome.notebook)
+            problem = notebook["metadata"]["autograder"]["problem"]
+            result = Result("", "", outcome.exercises, problem, outcome.seconds, outcome.sandbox)
+            result.limits, result.parts = self._limits.as_dict(), self.waiting[one]
+            result.regrading, result.doubt = self._regrading, outcome.doubt
+            result.care_share = self._share
+        result.student, result.lesson = one.student, one.lesson
+        path = self._course.autograded(one)
+        self._course.write_companions(one)
+        records.save(path.parent, notebook, path.stem, result)
+        self._store(one, notebook)
+        self.done[one] = result
+        return result
+
+    def _assemble(self, one: Handed) -> dict[str, Any]:
+        return assemble(self._masters[one.lesson], read(self._course.submitted(one), own_folders=2))
+
+    def _note(self, one: Handed, kept: Result, parts: dict[str, str]) -> None:
+        """Note what is on record of work that was graded before and is the same as far as known."""
+        mine = parts["submission"]
+        if not kept.ungraded and kept.parts.get("submission", mine) == mine:
+            known = self._scores[one.lesson].get(one.student, {})
+            self.before[one] = {name: score for name, score in known.items() if score is not None}
+
+    def _stale(self, kept: Result, parts: dict[str, str]) -> str:
+        """Why a kept Result does not hold any more, or ''."""
+        if self._regrading and kept.regrading != self._regrading:
+            return "--regrade asks for it"
+        if not kept.parts:
+            if kept.ungraded:
+                return "the grader failed before"
+            return "graded by nbgrader or an older version before"
+        changed = [words for part, words in PARTS.items() if kept.parts.get(part) != parts[part]]
+        if kept.limits != self._limits.as_dict():
+            changed.append("the limits")
+        if kept.care_share != self._share:
+            changed.append("the care share")
+        if changed:
+            return f"{' and '.join(changed)} changed"
+        weaker = self._walls == OWN and kept.sandbox == "none"
+        return "graded without a sandbox before" if weaker else ""
+
+    def _lost(self, one: Handed, kept: Result) -> str:
+        """Why a Result cannot be kept for want of what belongs to it, or ''."""
+        return "" if self._settled(one, kept) else "the graded notebook is gone or damaged"
+
+    def _settled(self, one: Handed, kept: Result) -> bool:
+        """Whether all is there beside a kept Result; what is missing is written now."""
+        if not nbgrader_files.complete(self._course.autograded(one).parent):
+            self._course.write_companions(one)
+        known = self._scores[one.lesson].get(one.student, {})
+        if known == {part.name: part.score for part in kept.exercises}:
+            return True
+        try:
+            notebook = records.read_notebook(self._course.autograded(one))
+            self._store(one, notebook)
+        except (OSError, ValueError, KeyError):
+            return False
+        return True
+
+    def _store(self, one: Handed, notebook: dict[str, Any]) -> None:
+        try:
+            self.counts[one] = self._book.store(one, notebook)
+        except GradebookError:
+            records.forget(self._course.autograded(one).parent)  # so that the next run grades it
+            raise
+
+    def _ungraded(self, one: Handed, error: WorkFailed) -> tuple[dict[str, Any], Result]:
+        """No evidence, no points; without digests, the next run tries again."""
+        blamed = "" if isinstance(error, WorkerLost) else ", and the grader is to blame"
+        reason = f"{UNGRADED}{blamed}: {str(error)[:400]}"
+        notebook = assemble(self._masters[one.lesson], Submission(problem=reason))
+        exercises = []
+        for cell in notebook["cells"]:
+            if marks.run(cell) == marks.OUTSIDE:
+                cell["outputs"] = [error_output("NotGraded", ["This could not be graded."])]
+                exercises.append(Exercise(marks.exercise(cell), 0.0, marks.points(cell), reason))
+        # Where the grader failed is for whoever mends it; the student's feedback has the sentence.
+        return notebook, Result("", "", exercises, f"{reason}\n{error.trace}".rstrip())

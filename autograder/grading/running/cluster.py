@@ -1,0 +1,114 @@
+"""Workers on other machines: the same work, sent to a Dask cluster."""
+
+import itertools
+import logging
+import threading
+from collections.abc import Iterable, Iterator
+from typing import Any, Self, TypeVar
+
+from autograder import CourseError
+from autograder.grading.execution.memory_limit import MachineShort
+from autograder.grading.execution.task import Graded, Task, Tries, WorkerLost, WorkFailed
+from autograder.sandbox.sandbox import SandboxRefused
+
+CONNECT_SECONDS = 120
+IN_FLIGHT = 3  # tasks sent ahead for each thread of the cluster, so that none waits for the next
+
+Key = TypeVar("Key")
+
+_one_at_a_time = threading.Lock()  # a worker process has one sandbox, however many threads
+
+
+class ClusterError(CourseError):
+    """The cluster cannot be used; str() says why and what to do."""
+
+
+class Cluster:
+    """Runs tasks on the Dask cluster whose scheduler is at ``address``, as 'tcp://host:8786'.
+
+    A task whose worker dies is given to another by the scheduler. Raises ClusterError.
+    """
+
+    def __init__(self, address: str) -> None:
+        try:
+            from distributed import Client
+        except ImportError:
+            raise ClusterError(
+                "--cluster needs Dask: pip install 'attention-course[cluster]'"
+            ) from None
+        logging.getLogger("distributed").setLevel(logging.CRITICAL)  # we say it in one sentence
+        try:
+            self._client = Client(address, timeout=CONNECT_SECONDS, set_as_default=False)
+        except (OSError, TimeoutError, ValueError) as error:
+            raise ClusterError(
+                f"no Dask scheduler answers at {address} ({type(error).__name__}): start one with "
+                "`dask scheduler`, and a `dask worker` on every machine"
+            ) from None
+        try:
+            self._client.wait_for_workers(1, timeout=CONNECT_SECONDS)
+        except TimeoutError:
+            self._client.close()
+            raise ClusterError(
+                f"the cluster at {address} has no worker: start `dask worker {address}`"
+            ) from None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._client.close()
+
+    def map(self, tasks: Iterable[tuple[Key, Task]]) -> Iterator[tuple[Key, Graded | WorkFailed]]:
+        """Yield (key, Graded or WorkFailed) for each (key, task) as it ends, in no fixed order."""
+        from distributed import as_completed
+
+        waiting = iter(tasks)
+        jobs: dict[Any, tuple[Key, Task]] = {}
+        tries = Tries()
+
+        def send(count: int) -> Iterator[Any]:
+            for key, task in itertools.islice(waiting, count):
+                future = self._client.submit(grade, task, pure=False)
+                jobs[future] = key, task
+                yield future
+
+        first = list(send(self._room()))
+        ended = as_completed(first, loop=self._client.loop, raise_errors=False)
+        for future in ended:
+            key, task = jobs.pop(future)
+            kept = tries.stands(key, task, _outcome(future))
+            if kept is not None:
+                yield key, kept
+            for another in send(1):
+                ended.add(another)
+        for key, task in tries.again:
+            future = self._client.submit(grade, task, pure=False)
+            kept = tries.stands(key, task, _outcome(future))
+            assert kept is not None  # no task is tried three times
+            yield key, kept
+
+    def _room(self) -> int:
+        threads = sum(self._client.nthreads().values())
+        return IN_FLIGHT * max(1, threads)
+
+
+def grade(task: Task) -> Graded:
+    """Grade a task in a worker of the cluster."""
+    from autograder.grading.execution import worker
+
+    with _one_at_a_time:
+        return worker.run(task)
+
+
+def _outcome(future: Any) -> Graded | WorkFailed:
+    """What an ended task gave; waits again where a worker was lost with what it had done."""
+    try:
+        return future.result()
+    except SandboxRefused:
+        raise
+    except MachineShort as error:
+        return WorkerLost(str(error))
+    except Exception as error:
+        if type(error).__name__ == "KilledWorker":
+            return WorkerLost("each worker of the cluster that had it was ended; grade it again")
+        return WorkFailed.by(error)

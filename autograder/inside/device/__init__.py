@@ -1,0 +1,1 @@
+"""A device to rehearse on: it refuses what a GPU refuses. Begin: rehearsal."""

@@ -1,0 +1,196 @@
+"""Check a student's own notebook on their machine, without a sandbox."""
+
+import contextlib
+import os
+import signal
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import nbformat
+from nbformat import NotebookNode
+
+from autograder import ROOT, lessons, marks
+from autograder.check import check_quietly, refuse_imported
+from autograder.checking.toolbox import registry
+from autograder.grading.classroom import item_analysis
+from autograder.grading.notebook.contents import below
+from autograder.inside.server import shell as quiet_shell
+from autograder.settings import earned
+
+CELL_SECONDS = 30  # of processor time
+PATIENCE = 300  # in all: for what sleeps, or waits for somebody
+
+
+class NotebookError(ValueError):
+    """A file is no notebook of this course; str() is one sentence that says why and what to do."""
+
+
+@dataclass
+class Line:
+    """One exercise of the table: points earned, points there are, and what the check said."""
+
+    name: str
+    earned: float
+    points: float
+    message: str = ""
+    parts: dict[str, str] = field(default_factory=dict)  # what, got, expected, likely, costs
+    is_careless: bool = False
+
+    @property
+    def is_right(self) -> bool:
+        """Whether the answer is right, with or without care."""
+        return self.is_careless or self.earned == self.points
+
+    def as_dict(self) -> dict[str, Any]:
+        """For a program: name, points, what the check said, and its parts."""
+        told = {key: text for key, text in self.parts.items() if text}
+        scores = {"exercise": self.name, "earned": self.earned, "points": self.points}
+        return {**scores, "message": self.message, **told}
+
+
+def check_notebook(path: Path | str, root: Path = ROOT) -> list[Line]:
+    """Run the notebook at ``path`` here and check its exercises; returns a Line for each.
+
+    Demonstrations that the student left unchanged are skipped. Raises NotebookError.
+    """
+    notebook = read_notebook(path)
+    released = nbformat.read(_released(path, notebook, root), as_version=4)
+    demos = {cell.source for cell in released.cells if marks.is_demo(cell)}
+    graded = [cell for cell in released.cells if marks.is_check(cell)]
+    points = {marks.exercise(cell): marks.points(cell) for cell in graded}
+    identities = {marks.grade_id(cell) for cell in graded}
+    checks = registry.of_lesson(lessons.name_of(released.metadata.autograder.lesson))
+    shell, lines, problems = _shell(), dict[str, Line](), dict[str, str]()
+    for place, cell in enumerate(notebook.cells):
+        name = marks.exercise(cell)
+        if marks.grade_id(cell) in identities:
+            later = notebook.cells[place:]
+            lines.setdefault(name, _check(checks[name], points[name], shell, problems, later))
+        elif cell.cell_type == "code" and cell.source not in demos:
+            problem = _run_cell(shell, cell.source)
+            if problem:
+                problems[name] = problem
+    for name in points.keys() - lines.keys():  # the student deleted the check's cell
+        lines[name] = _check(checks[name], points[name], shell, problems)
+    return [lines[name] for name in points]
+
+
+def read_notebook(path: Path | str) -> NotebookNode:
+    """Read a notebook; raises NotebookError for whatever is wrong with the file."""
+    path = Path(path)
+    if not path.is_file():
+        raise NotebookError(f"{path}: there is no such file")
+    if path.stat().st_size == 0:
+        raise NotebookError(f"{path}: the file is empty; take a new copy from lessons/")
+    try:
+        notebook = nbformat.read(path, as_version=4)
+        nbformat.validate(notebook)
+    except Exception as error:  # nbformat raises a dozen classes for one meaning
+        reason = str(error).split("\n")[0][:120]
+        raise NotebookError(f"{path}: this is not a notebook ({reason})") from None
+    kernel = notebook.metadata.get("kernelspec", {})
+    if kernel.get("language", "python") != "python":
+        raise NotebookError(
+            f"{path}: its kernel is {kernel.get('display_name') or kernel.get('name')!r}; "
+            "choose Python 3 in JupyterLab and save it"
+        )
+    return notebook
+
+
+def _released(path: Path | str, notebook: NotebookNode, root: Path) -> Path:
+    """Path of the lesson that the notebook is a copy of, by its metadata or its file name."""
+    slug = notebook.metadata.get("autograder", {}).get("lesson") or Path(path).stem
+    folder = lessons.handed_out(root)
+    try:
+        (name,) = lessons.choose([slug], [found.name for found in folder.glob("*_*")])
+    except lessons.UnknownLesson:
+        raise NotebookError(
+            f"{path}: this is no lesson of the course; its file name or metadata should say which"
+        ) from None
+    return lessons.notebook(folder, "", name)
+
+
+def _shell() -> Any:
+    made = quiet_shell()
+    made.reset(new_session=False)  # the notebook before may have defined what this one lacks
+    made.user_ns["__spec__"] = None  # as in a kernel: whoever starts a process is asked for it
+    return made
+
+
+def _run_cell(shell: Any, source: str) -> str:
+    """Run one cell; return '' or its error in one line."""
+    with (
+        open(os.devnull, "w", encoding="utf-8") as nowhere,
+        contextlib.redirect_stdout(nowhere),
+        contextlib.redirect_stderr(nowhere),
+        _time_limit(),
+    ):
+        result = shell.run_cell(source, store_history=False)
+    error = result.error_before_exec or result.error_in_exec
+    return f"{type(error).__name__}: {error}".split("\n")[0] if error else ""
+
+
+def _check(
+    item: registry.Check,
+    points: float,
+    shell: Any,
+    problems: dict[str, str],
+    later: Sequence[NotebookNode] = (),
+) -> Line:
+    """Check one exercise as it stands in the notebook at this point; ``later`` cells follow."""
+    if item.name not in shell.user_ns:
+        problem = problems.get(item.name)
+        why = f"its cell stops with {problem}" if problem else "its cell is missing"
+        return Line(item.name, 0, points, f"{item.name}: it is not defined: {why}.")
+    answer = shell.user_ns[item.name]
+    try:
+        with _time_limit():
+            failure = refuse_imported(item, answer) or check_quietly(item, answer)
+    except TimeoutError as error:
+        return Line(item.name, 0, points, f"{item.name}: {error}.")
+    if failure is None:
+        return Line(item.name, points, points)
+    if failure.is_stub:
+        failure.got = below(item.name, later)
+    failure.points, left = points, earned(points, failure.cost)
+    parts = {key: str(getattr(failure, key) or "") for key in ("what", "got", "expected", "likely")}
+    parts["costs"] = item_analysis.said(str(failure)).costs
+    return Line(item.name, left, points, str(failure), parts, failure.is_careless)
+
+
+def _processor_seconds() -> float:
+    """What this process has had of the processor, and its children that have ended."""
+    spent = os.times()
+    return spent.user + spent.system + spent.children_user + spent.children_system
+
+
+@contextlib.contextmanager
+def _time_limit() -> Iterator[None]:
+    """Interrupt what takes CELL_SECONDS of processor time, where the system has such an alarm.
+
+    The alarm rings every second and counts: a computer that sleeps in between is not counted, and
+    one that is busy takes no time away.
+    """
+    if not hasattr(signal, "SIGALRM"):
+        yield
+        return
+
+    start, rung = _processor_seconds(), 0
+
+    def look(*_: object) -> None:
+        nonlocal rung
+        rung += 1
+        if _processor_seconds() - start > CELL_SECONDS:
+            raise TimeoutError(f"it took more than {CELL_SECONDS} s of processor time")
+        if rung > PATIENCE:
+            raise TimeoutError(f"it was not done after {PATIENCE} s: does it wait for something?")
+
+    before = signal.signal(signal.SIGALRM, look)
+    signal.setitimer(signal.ITIMER_REAL, 1, 1)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
