@@ -5,6 +5,7 @@ import json
 import os
 import re
 import sys
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -15,10 +16,11 @@ from nbgrader.preprocessors import ClearSolutions, NbGraderPreprocessor
 from traitlets.config import Config
 
 from autograder import marks
-from autograder.grading import nbgrader_steps
-from autograder.grading.feedback import content_policy
-from autograder.grading.notebook import student_text
 
+# The grading reads this configuration, so what nbgrader is to call of it is named, not imported.
+GRADING = "autograder.grading"
+FEEDBACK = f"{GRADING}.feedback"
+TEMPLATE = Path(__file__).parent / "grading" / "feedback" / "templates" / "submission.html.j2"
 STUB = "raise NotImplementedError"
 # What a class's data are called. They once lay in autograder/.
 OLD_NAMES = ("submitted", "autograded", "feedback", "gradebook.db")
@@ -98,22 +100,51 @@ def configure(c: Config, root: Path | str) -> Config:
     c.ClearSolutions.code_stub = {"python": f"{STUB}()"}
     c.StubSolutions.code_stub = {"python": f"{STUB}()"}
     c.GenerateAssignment.preprocessors = GENERATE
-    c.GenerateFeedback.exporter_class = "autograder.grading.feedback.page.FeedbackExporter"
+    c.GenerateFeedback.exporter_class = f"{FEEDBACK}.page.FeedbackExporter"
     c.GenerateFeedback.preprocessors = [
-        "autograder.grading.feedback.page.Grades",
+        f"{FEEDBACK}.page.Grades",
         "nbconvert.preprocessors.CSSHTMLHeaderPreprocessor",
     ]
     # nbgrader sees new work, but not a score or a comment that a person changed in the gradebook.
     c.GenerateFeedback.force = True
-    c.ExportApp.plugin_class = "autograder.grading.classroom.spreadsheet.HarmlessCsv"
+    c.ExportApp.plugin_class = f"{GRADING}.classroom.spreadsheet.HarmlessCsv"
     # `nbgrader validate` waits where the machine has much else to do: 30 s and 4 s are its own.
     c.Execute.timeout = c.Execute.iopub_timeout = 300
     c.Execute.startup_timeout = 600
-    nbgrader_steps.configure(c)
-    student_text.configure(c)
-    content_policy.configure(c)
+    _grade_in_sandbox(c)
+    _hold_students_html(c)
     c.NbGraderAPI.timezone = "UTC"
     return c
+
+
+def _grade_in_sandbox(c: Config) -> None:
+    """Make ``nbgrader autograde`` and the formgrader's button grade as `autograder grade` does."""
+    c.Autograde.exporter_class = f"{GRADING}.nbgrader_steps.TolerantExporter"
+    c.Autograde.sanitize_preprocessors = [
+        f"{GRADING}.nbgrader_steps.Assemble",
+        "nbgrader.preprocessors.OverwriteCells",
+        "nbgrader.preprocessors.CheckCellMetadata",
+    ]
+    c.Autograde.autograde_preprocessors = [
+        f"{GRADING}.nbgrader_steps.RunInSandbox",
+        "nbgrader.preprocessors.LimitOutput",
+        "nbgrader.preprocessors.SaveAutoGrades",
+        "nbgrader.preprocessors.AssignLatePenalties",
+        "nbgrader.preprocessors.CheckCellMetadata",
+    ]
+    # nbgrader's own gradebook makes SQLAlchemy warn of objects that are added a line later.
+    warnings.filterwarnings("ignore", "Object of type <Submitted.*> not in session")
+
+
+def _hold_students_html(c: Config) -> None:
+    """A student's prose and names are text wherever nbgrader makes HTML, in formgrader as well."""
+    c.HTMLExporter.template_file = TEMPLATE.name
+    c.HTMLExporter.extra_template_paths = [str(TEMPLATE.parent)]
+    c.HTMLExporter.filters = {
+        "markdown2html": f"{FEEDBACK}.markdown_filter.markdown_to_html",
+        "held": f"{FEEDBACK}.content_policy.held",
+    }
+    c.HTMLExporter.preprocessors = [f"{FEEDBACK}.content_policy.EscapeNames"]
 
 
 def _refuse_old_places(root: Path) -> None:

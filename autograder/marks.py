@@ -4,11 +4,14 @@ A cell is a dict, or nbformat's. What a student handed in may hold anything in p
 every question about it has an answer.
 """
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
 CHECK = "check_"  # before the exercise's name in the grade_id of its check
 ANSWER = "answer"  # the tag of a text that only the solved notebook holds
+# In the text of a lesson's first cell: core minutes, and those of what is marked with a star.
+TIME = re.compile(r"\*\*Time\*\* (\d+) minutes(?:,\s+★ (\d+) more)?")
 INSIDE, OUTSIDE, SKIP = "inside", "outside", "skip"  # how the grader treats a code cell
 
 

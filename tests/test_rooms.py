@@ -8,48 +8,55 @@ import pytest
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGES = ("attention", "autograder")
 FLAT = ("autograder.checks", "autograder.mistakes")  # many small pieces, one after the other
-LONGEST_FILE, LONGEST_FUNCTION = 300, 40
+ONE_A_LESSON = ("attention", *FLAT)
+ONE_A_COMMAND = ("autograder.commands",)
+LONGEST_FILE, LONGEST_FUNCTION, FULL = 300, 40, 12  # lines, lines, files
 # A lesson is one module, whatever it teaches: what these may have.
 LONGER = {
     "attention.decoding": 385,
     "attention.tokens_and_positions": 350,
     "attention.training": 325,
 }
-LESSON, FACE = "lesson", "face"  # attention's own modules, and autograder/check.py and course.py
+CHECKING = ("checking", "checking.diagnosis", "checking.asking", "checking.toolbox")
+INSIDE = ("inside", "inside.device")
+GRADING = (
+    "grading",
+    "grading.feedback",
+    "grading.running",
+    "grading.classroom",
+    "grading.execution",
+    "grading.notebook",
+)
+BUILDING = ("building.book", "building.gates", "building")
+LESSON = ("lesson", "provided")
 
-# What each room may import, besides itself. The top of a list is the room nearest to the user.
+# What each room may import, besides itself and rooms below it in its own list.
 MAY_IMPORT = {
-    "autograder.commands": {
-        "collecting",
-        "releasing",
-        "reporting",
-        "leaderboard",
-        "building",
-        "grading",
-        "checking",
-        "sandbox",
-        "inside",
-        FACE,
-        "train",
-        "provided",
-    },
-    "autograder.releasing": {"building", "grading", "checking", "sandbox", "inside", "provided"},
-    "autograder.collecting": {"grading", "provided"},
-    "autograder.leaderboard": {"reporting", "grading", "checking", LESSON, "provided"},
-    "autograder.reporting": {"grading", "checking", "provided"},
-    FACE: {"grading", "checking", "inside", "top"},
-    "autograder.grading": {"building", "sandbox", "checking", "inside", FACE, "provided"},
-    "autograder.building": {"checking", "inside", FACE, "provided"},
-    "autograder.sandbox": {"inside"},
-    "autograder.mistakes": {"checking", LESSON, "provided"},
-    "autograder.checks": {"checking", "inside", LESSON, "provided"},
-    "autograder.checking": {"inside"},
-    "autograder.inside": set(),
-    "attention.translate": {"train", "provided", LESSON},
-    "attention.train": {"provided", LESSON},
-    LESSON: {"provided"},
-    "attention.provided": {LESSON, "train", "inside"},  # the device to rehearse on
+    "commands": (
+        *("collecting", "releasing", "reporting", "leaderboard", "self_study", "course"),
+        *(*BUILDING, *GRADING, *CHECKING, "sandbox", *INSIDE, "train", "provided"),
+    ),
+    "releasing": (*BUILDING, *GRADING, *CHECKING, "sandbox", *INSIDE, "provided"),
+    "collecting": (*GRADING, "provided"),
+    "leaderboard": ("reporting", *GRADING, *CHECKING, *LESSON),
+    "reporting": (*GRADING, *CHECKING, "provided"),
+    "self_study": ("check", "building.gates", *GRADING, *CHECKING, *INSIDE, "provided"),
+    "check": (*CHECKING, *INSIDE),
+    "course": (),
+    **dict.fromkeys(GRADING, ("course", "sandbox", *CHECKING, *INSIDE, "provided")),
+    **dict.fromkeys(BUILDING, ("course", *CHECKING, *INSIDE, "provided")),
+    "sandbox": INSIDE,
+    "mistakes": (*CHECKING, *LESSON),
+    "checks": (*CHECKING, *INSIDE, *LESSON),
+    **dict.fromkeys(CHECKING, INSIDE),
+    **dict.fromkeys(INSIDE, ()),
+    "translate": ("train", *LESSON),
+    "train": LESSON,
+    "lesson": ("provided",),
+    "provided": ("lesson", "train", "inside.device"),  # the device to rehearse on
 }
+STACKS = (GRADING, CHECKING, BUILDING, INSIDE)  # from above to below
+COMMON = ("imports", "lessons", "marks", "settings", "temporary")  # of autograder/, for all
 
 
 def modules():
@@ -66,15 +73,17 @@ MODULES = modules()
 
 
 def room(name):
-    """The room of a module: 'autograder.checking', LESSON, FACE or 'top' for the package itself."""
+    """The room of a module, without the package: 'grading.notebook', 'lesson', '' for all's."""
     package, *rest = name.split(".")
-    if (ROOT / package / (rest[0] if rest else "")).is_dir() and rest:
-        return f"{package}.{rest[0]}"
+    if MODULES[name].name != "__init__.py":
+        rest = rest[:-1] or rest
+    elif not rest:
+        return ""
     if rest == ["__main__"]:
-        return f"{package}.commands"
-    if not rest or rest[0] in ("marks", "lessons", "imports", "settings", "temporary"):
-        return "top"
-    return LESSON if package == "attention" else FACE
+        return "commands"
+    if len(name.split(".")) == 2 and MODULES[name].name != "__init__.py":
+        return "lesson" if package == "attention" else "" if rest[0] in COMMON else rest[0]
+    return ".".join(rest)
 
 
 def imported(path):
@@ -90,16 +99,65 @@ def imported(path):
         yield from (name for name in dotted if name in MODULES)
 
 
+IMPORTED = {name: {*imported(path)} - {name} for name, path in MODULES.items()}
+
+
+def may_import(own):
+    """The rooms that a room may import."""
+    below = [stack[stack.index(own) :] for stack in STACKS if own in stack]
+    return {"", own, *MAY_IMPORT.get(own, ()), *(one for stack in below for one in stack)}
+
+
 @pytest.mark.parametrize("name", MODULES)
 def test_a_module_imports_only_from_rooms_below(name):
-    own = room(name)
-    allowed = MAY_IMPORT.get(own, set())
-    climbing = {
-        other
-        for other in imported(MODULES[name])
-        if room(other) not in (own, "top") and room(other).rpartition(".")[2] not in allowed
-    }
-    assert climbing == set()
+    allowed = may_import(room(name))
+    assert {other for other in IMPORTED[name] if room(other) not in allowed} == set()
+
+
+def circle(graph):
+    """The names that can be reached from themselves."""
+    reached = {name: set(others) for name, others in graph.items()}
+    size = -1
+    while size != (size := sum(map(len, reached.values()))):
+        for others in reached.values():
+            others |= {far for near in others for far in reached.get(near, ())}
+    return sorted(name for name, others in reached.items() if name in others)
+
+
+def test_a_circle_is_found():
+    assert circle({"a": {"b"}, "b": {"c"}, "c": {"a"}, "d": {"a"}}) == ["a", "b", "c"]
+
+
+def test_no_circle_of_files():
+    assert circle({name: others for name, others in IMPORTED.items() if of_autograder(name)}) == []
+
+
+def of_autograder(name):
+    return name.startswith("autograder")
+
+
+def test_no_circle_of_rooms():
+    graph = {}
+    for name, others in IMPORTED.items():
+        if of_autograder(name) and room(name):
+            outside = {room(other) for other in others if of_autograder(other)} - {"", room(name)}
+            graph.setdefault(room(name), set()).update(outside)
+    assert circle(graph) == []
+
+
+def test_a_room_has_a_dozen_files_at_most():
+    files = {}
+    for name, path in MODULES.items():
+        if path.name not in ("__init__.py", "__main__.py"):
+            files.setdefault(name.rpartition(".")[0], []).append(path.stem)
+    full = {one: len(names) for one, names in files.items() if len(names) > FULL}
+    assert [one for one in full if one not in (*ONE_A_LESSON, *ONE_A_COMMAND)] == []
+
+
+@pytest.mark.parametrize("folder", sorted({path.parent for path in MODULES.values()}))
+def test_a_room_says_what_it_holds(folder):
+    text = (folder / "__init__.py").read_text(encoding="utf-8")
+    assert ast.get_docstring(ast.parse(text))
 
 
 def lines_of(function):
@@ -115,7 +173,7 @@ def product():
     """Every product file by name: the two packages' modules and the benchmarks."""
     benchmarks = {f"benchmarks.{path.stem}": path for path in (ROOT / "benchmarks").glob("*.py")}
     return {
-        name: path for name, path in {**MODULES, **benchmarks}.items() if room(name) not in FLAT
+        name: path for name, path in {**MODULES, **benchmarks}.items() if not name.startswith(FLAT)
     }
 
 

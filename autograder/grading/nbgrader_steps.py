@@ -8,9 +8,8 @@ import atexit
 import fnmatch
 import json
 import os
-import warnings
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import Any, NoReturn
 
 import nbformat
 from nbconvert.exporters import NotebookExporter
@@ -18,47 +17,22 @@ from nbgrader.converters import Autograde
 from nbgrader.converters.base import NbGraderException
 from nbgrader.preprocessors import NbGraderPreprocessor
 from traitlets import Enum
-from traitlets.config import Application, Config
+from traitlets.config import Application
 
 from autograder import CourseError
-from autograder.grading.notebook import nbgrader_files
-from autograder.grading.notebook.submission import MAX_BYTES, read_bytes
-
-if TYPE_CHECKING:  # slow to import
-    from autograder.grading.classroom.folders import Course
-    from autograder.grading.execution.task import Graded, Task
-    from autograder.grading.running.pool import Pool
-
-SANITIZE = [
-    "autograder.grading.nbgrader_steps.Assemble",
-    "nbgrader.preprocessors.OverwriteCells",
-    "nbgrader.preprocessors.CheckCellMetadata",
-]
-AUTOGRADE = [
-    "autograder.grading.nbgrader_steps.RunInSandbox",
-    "nbgrader.preprocessors.LimitOutput",
-    "nbgrader.preprocessors.SaveAutoGrades",
-    "nbgrader.preprocessors.AssignLatePenalties",
-    "nbgrader.preprocessors.CheckCellMetadata",
-]
-
+from autograder.grading.classroom.folders import Course, secrets_of
+from autograder.grading.classroom.gradebook import Book
+from autograder.grading.classroom.misplaced import misplaced
+from autograder.grading.execution.assemble import assemble
+from autograder.grading.execution.task import Graded, Task, WorkFailed
+from autograder.grading.notebook import nbgrader_files, records
+from autograder.grading.notebook.result import Result
+from autograder.grading.notebook.submission import MAX_BYTES, read, read_bytes
+from autograder.grading.running.pool import Pool
+from autograder.sandbox.policy import walls
+from autograder.settings import care_share
 
 _find_notebooks, _convert_notebooks = Autograde.init_notebooks, Autograde.convert_notebooks
-
-
-def configure(c: Config) -> None:
-    """Make ``nbgrader autograde`` and the formgrader's button grade in the sandbox.
-
-    Two methods of nbgrader's converter are replaced, for no setting does what they do here:
-    ``find_notebooks`` and ``convert_notebooks``.
-    """
-    c.Autograde.exporter_class = "autograder.grading.nbgrader_steps.TolerantExporter"
-    c.Autograde.sanitize_preprocessors = SANITIZE
-    c.Autograde.autograde_preprocessors = AUTOGRADE
-    setattr(Autograde, "init_notebooks", find_notebooks)  # noqa: B010  (mypy forbids the other way)
-    setattr(Autograde, "convert_notebooks", convert_notebooks)  # noqa: B010
-    # nbgrader's own gradebook makes SQLAlchemy warn of objects that are added a line later.
-    warnings.filterwarnings("ignore", "Object of type <Submitted.*> not in session")
 
 
 def find_notebooks(step: Autograde) -> None:
@@ -68,8 +42,6 @@ def find_notebooks(step: Autograde) -> None:
     time, and knows no lesson that generate_assignment has not seen. Raises NbGraderException where
     there is nobody, or where the gradebook cannot take the lesson.
     """
-    from autograder.grading.classroom.gradebook import Book
-
     course = _course(step)
     if course is None:
         _find_notebooks(step)
@@ -116,13 +88,11 @@ def convert_notebooks(step: Autograde) -> None:
         raise NbGraderException("some work is not graded")
 
 
-def _course(step: Autograde) -> "Course | None":
+def _course(step: Autograde) -> Course | None:
     """The course of a converter that this module has configured, if it is to grade a lesson of it.
 
     It is as the command line and every configuration say.
     """
-    from autograder.grading.classroom.folders import Course
-
     folders = step.coursedir
     if not issubclass(step.exporter_class, TolerantExporter) or folders.notebook_id != "*":
         return None
@@ -130,10 +100,8 @@ def _course(step: Autograde) -> "Course | None":
     return course if folders.assignment_id in course.lessons() else None
 
 
-def _point_at_misplaced(step: Autograde, course: "Course") -> bool:
+def _point_at_misplaced(step: Autograde, course: Course) -> bool:
     """Say which work is not graded for want of its place; whether there is some."""
-    from autograder.grading.classroom.misplaced import misplaced
-
     wanted = step.coursedir.student_id
     sentences = list(
         misplaced(course, [step.coursedir.assignment_id], () if wanted == "*" else [wanted])
@@ -190,10 +158,6 @@ class Assemble(_Step):
         self, nb: nbformat.NotebookNode, resources: dict[str, Any]
     ) -> tuple[nbformat.NotebookNode, dict[str, Any]]:
         """The notebook to grade; of ``nb`` itself, which was read leniently, nothing is used."""
-        from autograder.grading.execution.assemble import assemble
-        from autograder.grading.notebook import records
-        from autograder.grading.notebook.submission import read
-
         # nbgrader has copied what lies beside the notebook, and may be killed before it has graded.
         records.forget(self._path(resources, "autograded").parent)
         master = records.read_notebook(self._path(resources, "source"))
@@ -214,18 +178,12 @@ class RunInSandbox(_Step):
         help="Whether students' code must run in a sandbox, may run without one, or does.",
     ).tag(config=True)
 
-    _pools: "list[Pool]" = []  # at most one, of one worker, kept for the whole batch
+    _pools: list[Pool] = []  # at most one, of one worker, kept for the whole batch
 
     def preprocess(
         self, nb: nbformat.NotebookNode, resources: dict[str, Any]
     ) -> tuple[nbformat.NotebookNode, dict[str, Any]]:
         """Fill in the outputs of ``nb``; write the reasons and the companions beside it."""
-        from autograder.grading.classroom.folders import secrets_of
-        from autograder.grading.execution.task import Task
-        from autograder.grading.notebook.records import save_reasons
-        from autograder.grading.notebook.result import Result
-        from autograder.settings import care_share
-
         names, folders = resources["nbgrader"], self.parent.parent.coursedir
         share = care_share(folders.root)
         secrets = secrets_of(folders)
@@ -242,14 +200,11 @@ class RunInSandbox(_Step):
         steps = ("submitted", "autograded", "feedback")
         places = [self._path(resources, step).parent for step in steps]
         nbgrader_files.write(*places)
-        save_reasons(places[1], result)
+        records.save_reasons(places[1], result)
         return nb, resources
 
-    def _graded(self, task: "Task") -> "Graded":
+    def _graded(self, task: Task) -> Graded:
         """What a worker made of the task; raises CourseError where it cannot be graded."""
-        from autograder.grading.execution.task import WorkFailed
-        from autograder.grading.running.pool import Pool
-        from autograder.sandbox.policy import walls
 
         if not self._pools:
             walls(self.sandbox)  # refuses, or warns once
@@ -268,3 +223,9 @@ class RunInSandbox(_Step):
     def _end_pools(cls) -> None:
         while cls._pools:
             cls._pools.pop().__exit__()
+
+
+# nbgrader imports this module for its settings' sake as soon as it is to autograde. No setting does
+# what these two do here.
+setattr(Autograde, "init_notebooks", find_notebooks)  # noqa: B010  (mypy forbids the other way)
+setattr(Autograde, "convert_notebooks", convert_notebooks)  # noqa: B010

@@ -12,6 +12,7 @@ from typing import Any, Protocol, TypeVar
 
 import torch
 
+from autograder.inside.device.plain_attributes import loose_tensors
 from autograder.inside.device.rehearsal import (
     landed,
     moved,
@@ -19,7 +20,6 @@ from autograder.inside.device.rehearsal import (
     rehearsed,
     stayed,
 )
-from autograder.inside.plain_attributes import loose_tensors
 from autograder.inside.surroundings import watched
 from autograder.inside.values import Foreign, copied, plain, same
 

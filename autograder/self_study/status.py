@@ -26,7 +26,6 @@ COSTS = re.compile(r"^  costs +([\d.]+) of ([1-9][\d.]*) points?", re.MULTILINE)
 # An exercise's heading, and the line below it: ●○○ easy · 8 minutes · 2 points
 HEADING = re.compile(r"^### Exercise (\S+) · .*?\n+[●○]+ .*?(\d+) minutes?", re.MULTILINE)
 # A lesson's minutes, in its first cell: those of its core, and those beyond it.
-TIME = re.compile(r"\*\*Time\*\* (\d+) minutes(?:,\s+★ (\d+) more)?")
 
 
 @dataclass(frozen=True)
@@ -157,7 +156,7 @@ def read_one(path: Path) -> Lesson:
     for cell in cells:
         text = _text(cell.get("source"))
         if cell.get("cell_type") == "markdown":
-            time, headings = TIME.search(text), HEADING.findall(text)
+            time, headings = marks.TIME.search(text), HEADING.findall(text)
             minutes = minutes or sum(int(part or 0) for part in time.groups()) if time else minutes
             seen.heading = (headings[-1][0], int(headings[-1][1])) if headings else seen.heading
         elif marks.is_solution(cell):

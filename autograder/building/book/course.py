@@ -15,7 +15,7 @@ from nbformat import NotebookNode
 from autograder import CourseError
 from autograder.imports import imported
 from autograder.lessons import name_of, notebook
-from autograder.self_study.status import TIME
+from autograder.marks import TIME
 
 TITLE = re.compile(r"^# (\d\d) · (.+)$", re.MULTILINE)
 # In a lesson's head: **You need** lessons 02 and 05 to 09

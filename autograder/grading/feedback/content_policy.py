@@ -10,12 +10,10 @@ import hashlib
 import re
 import secrets
 from html import escape
-from pathlib import Path
 from typing import Any
 
 from nbconvert.preprocessors import Preprocessor
 from nbformat import NotebookNode
-from traitlets.config import Config
 
 # The version that nbconvert names evaluates text as a script, which a policy would have to allow
 # to all. This one does not, and it does not touch <pre>, where all is that a student wrote.
@@ -35,15 +33,6 @@ OLD_FORMULAS = re.compile(r"<!-- Load mathjax -->.*?<!-- End of mathjax configur
 INLINE = re.compile(r"<script(?![^>]*\bsrc=)[^>]*>(.*?)</script>", re.S)
 HANDLER = re.compile(r'\bon[a-z]+="([^"]*)"')
 NAMES = ("student", "first_name", "last_name", "notebook_path", "filename")
-TEMPLATE = Path(__file__).parent / "templates" / "submission.html.j2"
-
-
-def configure(c: Config) -> None:
-    """Hold formgrader's page of a submission, which nbgrader makes with an HTMLExporter."""
-    c.HTMLExporter.template_file = TEMPLATE.name
-    c.HTMLExporter.extra_template_paths = [str(TEMPLATE.parent)]
-    c.HTMLExporter.filters = {**c.HTMLExporter.get("filters", {}), "held": f"{__name__}.held"}
-    c.HTMLExporter.preprocessors = [f"{__name__}.EscapeNames"]
 
 
 class EscapeNames(Preprocessor):

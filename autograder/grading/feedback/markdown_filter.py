@@ -1,4 +1,10 @@
-"""The step from Markdown to HTML in nbgrader's pages, for which ``prose.configure`` names it."""
+"""The step from Markdown to HTML in nbgrader's pages, in place of nbconvert's own.
+
+nbconvert's own means do not serve. Its SanitizeHTML cleans Markdown before that is HTML: it breaks
+formulas (& and <) and leaves [links](javascript:...) as they are. Its sanitize_html shows images,
+headings, paragraphs and <details> as the text of their tags, cannot be told otherwise, and
+nbgrader's templates do not ask for it.
+"""
 
 from functools import cache
 from html import escape

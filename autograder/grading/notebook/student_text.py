@@ -7,13 +7,10 @@ without being read as Markdown, so that nothing depends on how Markdown tells li
 
 from typing import Any
 
-from traitlets.config import Config
-
 from autograder.grading.notebook.result import clean
 
 TEXT = "text"  # in cell.metadata.autograder: this prose is a student's
 INDENT = " " * 4
-FILTER = "autograder.grading.feedback.markdown_filter.markdown_to_html"
 
 
 def prose_cell(source: str) -> dict[str, Any]:
@@ -25,17 +22,6 @@ def prose_cell(source: str) -> dict[str, Any]:
 def text_of(source: str) -> str:
     """The text that the ``source`` of such a cell shows."""
     return "\n".join(line.removeprefix(INDENT) for line in source.split("\n"))
-
-
-def configure(c: Config) -> None:
-    """Escape a student's prose where nbgrader makes HTML.
-
-    nbconvert's own means do not serve. Its SanitizeHTML cleans Markdown before that is HTML: it
-    breaks formulas (& and <) and leaves [links](javascript:...) as they are. Its sanitize_html
-    shows images, headings, paragraphs and <details> as the text of their tags, cannot be told
-    otherwise, and nbgrader's templates do not ask for it.
-    """
-    c.HTMLExporter.filters = {"markdown2html": FILTER}
 
 
 def _as_code(source: str) -> str:

@@ -15,8 +15,8 @@ import torch
 from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from autograder.inside.device.plain_attributes import loose_tensors
 from autograder.inside.device.rehearsed_torch import in_its_type, replaced
-from autograder.inside.plain_attributes import loose_tensors
 
 DEVICE = torch.device("meta")
 CPU = torch.device("cpu")
