@@ -12,7 +12,7 @@ IS_NEW_ENOUGH = import sys; sys.exit(None if sys.version_info >= (3, 11) else \
 help:           ## list the targets
 	@sed -n 's/^\([a-z-]*:\).*## /\1 /p' Makefile
 
-demo: install   ## grade a small class and show the results
+demo: .venv/course      ## grade a small class and show the results
 	$(BIN)/autograder demo
 
 test: install   ## run all tests and checks
@@ -39,7 +39,7 @@ unexport PYTHONDONTWRITEBYTECODE
 	$(BIN)/python -m pytest -n 2 --dist worksteal -m "not browser and not serial"
 	$(BIN)/python -m pytest -n 2 --dist loadscope -m "browser or serial" --last-skips tests
 
-lab: install    ## open the lessons in JupyterLab
+lab: .venv/course       ## open the lessons in JupyterLab
 	$(BIN)/jupyter lab --LabApp.default_url=/lab/tree/lessons $(LAB_OPTIONS)
 
 build: install  ## make solutions/ and lessons/ from source/ and attention/
@@ -115,8 +115,14 @@ bench-install: install  ## what a student's first installation costs, in time an
 
 install: .venv/installed  ## make the environment .venv
 
-.venv/installed: pyproject.toml constraints.txt
+# Enough to learn, to grade and to build. What a program never imports need not be compiled.
+.venv/course: pyproject.toml constraints.txt
 	@$(PYTHON) -c '$(IS_NEW_ENOUGH)'
 	$(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --no-compile -c constraints.txt -e '.[build]'
+	@touch $@
+
+# And with what tests and writes the course: a browser's driver, the book, a type checker.
+.venv/installed: .venv/course
 	$(BIN)/python -m pip install -c constraints.txt -e '.[dev]'
 	@touch $@

@@ -92,7 +92,7 @@ CHECKS = '''"""Checks of the lesson for tests."""
 
 import torch
 
-from autograder.checking import expect
+from autograder.checking.toolbox import expect
 from autograder.checking.toolbox.registry import check
 
 

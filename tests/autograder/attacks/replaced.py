@@ -124,7 +124,7 @@ def failure_never_raised(paper):
 def registry_emptied(paper):
     """The registry of checks filled with checks that look at nothing."""
     paper.before_tests("""
-        from autograder.checking import registry
+        from autograder.checking.toolbox import registry
 
         registry.import_all()
         for name, item in list(registry._checks.items()):
@@ -185,7 +185,7 @@ def builtins_replaced(paper):
         builtins.isinstance = obliging
         builtins.AssertionError = type("AssertionError", (Warning,), {})
         builtins.print = lambda *_, **__: None
-        from autograder.checking import expect
+        from autograder.checking.toolbox import expect
         for name in ("tuple", "bool", "abs", "any", "all", "len"):
             setattr(expect, name, lambda *_: True)
         expect.close = expect.shape = expect.dtype = expect.gradients = print
@@ -202,7 +202,7 @@ def answers_class_patched(paper):
         import torch
 
         def call(self, args, kwargs, **how):
-            from autograder.checking import registry
+            from autograder.checking.toolbox import registry
             for known in registry.stored_answers(registry.find(self.target.__name__)):
                 if known.hint is None:
                     return autograder.inside.answer.Reply(known.target(*args, **kwargs))
