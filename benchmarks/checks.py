@@ -27,7 +27,6 @@ SECONDS = 2.0  # within which a student is to be told
 KEPT = (
     right_answer.asked,
     stored_replies.of_answer,
-    stored_replies.of_answers_at,
     stored_replies.of_slips,
 )
 

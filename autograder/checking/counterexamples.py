@@ -19,10 +19,11 @@ from autograder.checking.run_check import run_check
 from autograder.checking.toolbox import registry
 from autograder.checking.toolbox.describe_values import describe
 from autograder.checking.toolbox.expect import CheckFailed
+from autograder.checking.toolbox.same_tensors import is_real
 from autograder.checking.toolbox.student_answer import Student, called_with
 from autograder.inside.answer import LocalAnswer
 from autograder.inside.limits import out_of_memory
-from autograder.inside.values import Foreign, copied, plain, same
+from autograder.inside.values import Foreign, copied, leaves, mapped, plain, same
 
 BREAK = "break_"
 WITHOUT = {
@@ -46,7 +47,7 @@ def judge(
     right = reference(item) or _own(student, item, wrong)
     broken = _stored(item, wrong)
     as_given = _arguments(returned, exercise, right)
-    arguments = [_in_float64(item) for item in as_given]
+    arguments = mapped(_wide, as_given)
     if allowed is not None:
         allowed(*arguments)
     if _far_apart(_outcome(right, as_given), _outcome(broken, as_given)):
@@ -60,7 +61,7 @@ def judge(
             f"arguments as the text of {exercise} describes them",
         )
     given = _outcome(broken, arguments)
-    if given[0] == wanted[0] and (given[0] or _alike(given[1], wanted[1])):
+    if given[0] == wanted[0] and (given[0] or same(_wide(given[1]), _wide(wanted[1]))):
         failure = CheckFailed(
             f"here {wrong} is right: {exercise} gives the same",
             f"both give {_shown(wanted)}, called with {called_with(arguments, {})}",
@@ -118,10 +119,10 @@ def _own(student: Student, item: registry.Check, wrong: str) -> Callable[..., An
 
 
 def _stored(item: registry.Check, name: str) -> Callable[..., Any]:
-    for answer in registry.mistakes(item):
-        if answer.name == name:
-            return answer.target
-    raise CourseError(f"{item.name} has no stored mistake called {name!r}")
+    known = {answer.name: answer.target for answer in registry.mistakes(item)}
+    if name not in known:
+        raise CourseError(f"{item.name} has no stored mistake called {name!r}")
+    return known[name]
 
 
 def _arguments(returned: Any, exercise: str, right: Callable[..., Any]) -> list[Any]:
@@ -135,7 +136,9 @@ def _arguments(returned: Any, exercise: str, right: Callable[..., Any]) -> list[
         raise CheckFailed(
             f"this is no input of {exercise}", describe(returned), f"a tuple ({names})"
         )
-    arguments = [_checked(item) for item in returned]
+    arguments = list(returned)
+    for item in leaves(arguments):
+        _refuse(item)
     if sum(map(_count, arguments)) > MOST_NUMBERS:
         raise CheckFailed(
             "the input is larger than it needs to be",
@@ -145,32 +148,21 @@ def _arguments(returned: Any, exercise: str, right: Callable[..., Any]) -> list[
     return arguments
 
 
-def _checked(value: Any) -> Any:
-    """The value, if it can be an argument."""
-    if isinstance(value, Foreign):
-        raise CheckFailed("the input holds something that is no argument", value.description)
-    if isinstance(value, torch.Tensor):
-        if torch.isnan(value).any():
-            raise CheckFailed("the input holds NaN", describe(value), "numbers")
-        return value
-    if type(value) is int and abs(value) > LARGEST:
+def _refuse(item: Any) -> None:
+    """Raise CheckFailed if this cannot stand in an argument."""
+    if isinstance(item, Foreign):
+        raise CheckFailed("the input holds something that is no argument", item.description)
+    if isinstance(item, torch.Tensor) and torch.isnan(item).any():
+        raise CheckFailed("the input holds NaN", describe(item), "numbers")
+    if type(item) is int and abs(item) > LARGEST:
         raise CheckFailed(
-            "the input is larger than it needs to be", str(value), f"numbers up to {LARGEST}"
+            "the input is larger than it needs to be", str(item), f"numbers up to {LARGEST}"
         )
-    if type(value) in (list, tuple):
-        return type(value)(map(_checked, value))
-    if type(value) is dict:
-        return {name: _checked(item) for name, item in value.items()}
-    return value
 
 
-def _in_float64(value: Any) -> Any:
-    """The value, with floating-point tensors in float64."""
-    if type(value) in (list, tuple):
-        return type(value)(map(_in_float64, value))
-    if type(value) is dict:
-        return {name: _in_float64(item) for name, item in value.items()}
-    return value.double() if _is_real(value) else value
+def _wide(value: Any) -> Any:
+    """A tensor of floating-point numbers in float64, anything else as it is."""
+    return value.double() if is_real(value) else value
 
 
 def _far_apart(right: tuple[str, Any], broken: tuple[str, Any]) -> bool:
@@ -210,16 +202,6 @@ def _outcome(target: Callable[..., Any], arguments: list[Any]) -> tuple[str, Any
                     "an input that is small enough to look at",
                 ) from None
             return type(error).__name__, str(error)
-
-
-def _alike(one: Any, other: Any) -> bool:
-    """Whether two results are the same up to rounding."""
-    one, other = (x.double() if _is_real(x) else x for x in (one, other))
-    return same(one, other)
-
-
-def _is_real(value: Any) -> bool:
-    return isinstance(value, torch.Tensor) and value.is_floating_point()
 
 
 def _shown(outcome: tuple[str, Any]) -> str:

@@ -54,17 +54,12 @@ def coverage(item: Check, seed: int) -> dict[str, bool | str]:
 def _never(questions: Iterable[Question]) -> dict[str, str]:
     """What does not apply to exercises without tensors, or without numbers that are rounded."""
     alone = {} if any(one.built for one in questions) else {"turns": "no object is built"}
-    return alone | _never_with_tensors(questions)
-
-
-def _never_with_tensors(questions: Iterable[Question]) -> dict[str, str]:
-    every = [x for one in questions if one.request == "call" for x in _tensors(one)]
-    built = [x for one in questions if one.request == "load" for x in one.details[0].values()]
-    if not every and not built:
-        return dict.fromkeys(CLASSES.keys() - {"again", "refusals"}, "no tensor goes in")
-    if not any(tensor.is_floating_point() for tensor in (*every, *built)):
-        return dict.fromkeys(("float32", "gradients", "large"), "only whole numbers go in")
-    return {}
+    every = [x for one in questions if one.request in ("call", "load") for x in _tensors(one)]
+    if not every:
+        return alone | dict.fromkeys(CLASSES.keys() - {"again", "refusals"}, "no tensor goes in")
+    if not any(tensor.is_floating_point() for tensor in every):
+        return alone | dict.fromkeys(("float32", "gradients", "large"), "only whole numbers go in")
+    return alone
 
 
 def unknown(item: Check) -> list[str]:
@@ -83,6 +78,4 @@ def _unlike(tensor: torch.Tensor) -> bool:
 
 
 def _large(tensor: torch.Tensor) -> bool:
-    if not tensor.is_floating_point() or not tensor.numel():
-        return False
-    return bool((tensor.abs() >= LARGE).any())
+    return tensor.is_floating_point() and bool((tensor.abs() >= LARGE).any())

@@ -146,7 +146,8 @@ def _probed(item: Check, given: Sequence[Replied], seed: int, notes: Notes) -> C
     for place, (question, got, right) in enumerate(zip(questions, given, wanted, strict=False)):
         first = question.origin if question.probe else place
         stage = questions[first].stage
-        if notes.lost and (stage in notes.lost or not _is_right(given[first], wanted[first])):
+        as_right = dataclasses.replace(given[first], modified=wanted[first].modified)
+        if notes.lost and (stage in notes.lost or not as_right.agrees(wanted[first])):
             continue  # where the values are wrong, nothing is said of care
         try:
             if question.probe not in ("", "device"):  # a rehearsal says nothing of the rest
@@ -169,11 +170,6 @@ def _probed(item: Check, given: Sequence[Replied], seed: int, notes: Notes) -> C
         else:
             return failure
     return None
-
-
-def _is_right(got: Replied, wanted: Replied) -> bool:
-    """Whether the values are right, whatever else a call changes."""
-    return dataclasses.replace(got, modified=wanted.modified).agrees(wanted)
 
 
 def _is_core(item: Check, question: Question, right: Replied) -> bool:

@@ -8,7 +8,7 @@ import contextvars
 import os
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 from autograder.checking.toolbox.student_answer import CALLS, called_with
@@ -55,10 +55,10 @@ class _Watched:
         self._answer, self._waits_for = answer, waits_for
 
     def __getattr__(self, request: str) -> Any:
-        found = getattr(self._answer, request)
-        return self._noting(request, found) if request in CALLS else found
+        ask = getattr(self._answer, request)
+        if request not in CALLS:
+            return ask
 
-    def _noting(self, request: str, ask: Callable[..., Any]) -> Callable[..., Any]:
         def asked(*details: Any, **how: Any) -> Any:
             what = "the gradients of " if request == "gradients" else ""
             called = called_with(*details[:2])

@@ -6,7 +6,7 @@ object of the student's own ever reaches a check.
 """
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -125,6 +125,19 @@ def copied(value: Any) -> Any:
     if type(value) is dict:
         return {key: copied(item) for key, item in value.items()}
     return value
+
+
+def mapped(change: Callable[[Any], Any], value: Any) -> Any:
+    """A plain value in which ``change`` was made of each item of its containers, however deep.
+
+    >>> mapped(float, [1, {"two": (2,)}])
+    [1.0, {'two': (2.0,)}]
+    """
+    if type(value) in (list, tuple):
+        return type(value)(mapped(change, item) for item in value)
+    if type(value) is dict:
+        return {key: mapped(change, item) for key, item in value.items()}
+    return change(value)
 
 
 def leaves(value: Any) -> Iterator[Any]:

@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 
-from autograder.inside.values import same
+from autograder.inside.values import mapped, same
 
 LARGE = 64  # from here on a tensor is shortened
 SAMPLES, SUMS = 24, 6
@@ -19,13 +19,12 @@ NARROW = (torch.float16, torch.bfloat16, torch.float32, torch.complex64)
 
 def sketch(value: Any) -> Any:
     """The plain value with each large tensor replaced by a dict that describes it."""
-    if isinstance(value, torch.Tensor):
-        return _of_tensor(value) if value.numel() > LARGE else value
-    if isinstance(value, list | tuple):
-        return type(value)(map(sketch, value))
-    if isinstance(value, dict):
-        return {key: sketch(item) for key, item in value.items()}
-    return value
+
+    def shortened(item: Any) -> Any:
+        is_large = isinstance(item, torch.Tensor) and item.numel() > LARGE
+        return _of_tensor(item) if is_large else item
+
+    return mapped(shortened, value)
 
 
 def fits(short: Any, value: Any, exactly: bool = False) -> bool:

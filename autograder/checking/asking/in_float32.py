@@ -10,6 +10,7 @@ from typing import Any
 import torch
 
 from autograder.inside.answer import AnyAnswer
+from autograder.inside.values import mapped
 
 SPOKEN_OF = ("dtype", "double", "scalar type")  # in what PyTorch says where precisions meet
 
@@ -27,20 +28,13 @@ class Narrow:
     def __init__(self, answer: AnyAnswer) -> None:
         self._answer = answer
 
-    def build(self, *details: Any, **how: Any) -> "Narrow":
-        """Construct the class; return the instance as an answer of its own."""
-        return Narrow(self._answer.build(*_narrowed(details), **how))
-
     def __getattr__(self, request: str) -> Callable[..., Any]:
-        ask = getattr(self._answer, request)
-        return lambda *details, **how: ask(*_narrowed(details), **how)
+        def ask(*details: Any, **how: Any) -> Any:
+            found = getattr(self._answer, request)(*mapped(_narrowed, details), **how)
+            return Narrow(found) if request == "build" else found
+
+        return ask
 
 
 def _narrowed(value: Any) -> Any:
-    if isinstance(value, torch.Tensor):
-        return value.float() if value.dtype == torch.float64 else value
-    if isinstance(value, dict):
-        return {name: _narrowed(item) for name, item in value.items()}
-    if isinstance(value, list | tuple):
-        return type(value)(map(_narrowed, value))
-    return value
+    return value.float() if getattr(value, "dtype", None) == torch.float64 else value

@@ -1,11 +1,8 @@
 """Two objects of a class that are used in turn: each answers as if it were alone."""
 
-import dataclasses
 from collections.abc import Sequence
 
-from autograder.checking.asking.questions import Question, Replied
-
-Pair = tuple[Question, Replied]
+from autograder.checking.asking.questions import Pair, Question, moved
 
 TURNS = 2  # calls of each object
 ONE, OTHER, THIRD = 3000, 4000, 5000  # what is added to the numbers of the objects
@@ -25,9 +22,9 @@ def in_turn(pairs: Sequence[Pair]) -> list[Question]:
     ready = [one.request for one in life].index("call")
     made = []
     for offset in (ONE, OTHER):
-        made += [_moved(one, offset) for one in (build, *life[:ready])]
-    made += [_moved(one, THIRD) for one in _built_otherwise(pairs, build)]
-    return made + [_moved(one, offset) for one in life[ready:] for offset in (ONE, OTHER)]
+        made += [moved(one, offset) for one in (build, *life[:ready])]
+    made += [moved(one, THIRD) for one in _built_otherwise(pairs, build)]
+    return made + [moved(one, offset) for one in life[ready:] for offset in (ONE, OTHER)]
 
 
 def _life(pairs: Sequence[Pair], number: int) -> list[Question]:
@@ -52,10 +49,3 @@ def _built_otherwise(pairs: Sequence[Pair], build: Question) -> list[Question]:
     known = str(build.details)
     others = [one for one, reply in pairs if one.built and reply.kind == "value"]
     return [one for one in others if str(one.details) != known][:1]
-
-
-def _moved(question: Question, offset: int) -> Question:
-    """The same question to, or building, an object of its own."""
-    handle = question.handle and question.handle + offset
-    built = question.built and question.built + offset
-    return dataclasses.replace(question, handle=handle, built=built)

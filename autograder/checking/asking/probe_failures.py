@@ -6,7 +6,8 @@ from typing import Any
 import torch
 
 from autograder.checking.asking.questions import Question, Replied, floating_places
-from autograder.checking.toolbox.expect import CheckFailed, describe
+from autograder.checking.toolbox.describe_values import describe
+from autograder.checking.toolbox.failure import CheckFailed, no_gradient
 from autograder.checking.toolbox.same_tensors import tensors_of
 from autograder.inside.answer import LEFT_BEHIND
 from autograder.inside.device.rehearsal import Unrehearsable
@@ -170,11 +171,7 @@ def _refuse_gradient(one: Any, other: Any, name: str, least: float) -> None:
     if not has_gradient(other):
         return
     if one is None:
-        raise CheckFailed(
-            f"no gradient flows back to {name}",
-            "no gradient (detached, or rebuilt from plain numbers)",
-            "a gradient: every step stays a tensor operation",
-        )
+        raise no_gradient(name)
     room, least = (EXACTLY, SMALL) if other.dtype == torch.float64 else (ROOM, max(SMALL, least))
     if one.shape != other.shape or not _near(one, other, room, least):
         raise CheckFailed(f"the gradient of {name} is wrong", _worst(one, other), "autograd's")
@@ -185,15 +182,9 @@ def _near(one: Any, other: Any, room: float, least: float = 1e-30) -> bool:
 
     least  a largest number below this counts as this
     """
-    if not torch.equal(torch.isnan(one), torch.isnan(other)):
-        return False
-    finite = torch.isfinite(other)
-    if not torch.equal(one[~finite].nan_to_num(0), other[~finite].nan_to_num(0).to(one.dtype)):
-        return False
-    if not torch.isfinite(one[finite]).all():
-        return False
-    scale = max(least, other[finite].abs().max().item()) if finite.any() else 1.0
-    return bool(((one[finite] - other[finite]).abs() <= room * scale).all())
+    atol = room * max(least, _largest(other))
+    one, other = one.double(), other.double()
+    return bool(torch.isclose(one, other, rtol=0, atol=atol, equal_nan=True).all())
 
 
 def _paired(one: Any, other: Any) -> list[tuple[Any, Any]]:

@@ -6,21 +6,18 @@ the exercise's text does not demand what a probe asks for, its check says ``with
 """
 
 import dataclasses
-from collections.abc import Container, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import torch
 
 from autograder.checking.asking.interleaved_objects import in_turn
 from autograder.checking.asking.probe_failures import proves
-from autograder.checking.asking.questions import Question, Replied
+from autograder.checking.asking.questions import Pair, Question, Replied, moved
 from autograder.checking.toolbox.registry import Check
 from autograder.inside.device.rehearsal import DEVICE
-from autograder.inside.values import copied, leaves
+from autograder.inside.values import copied, leaves, mapped
 
-Pair = tuple[Question, Replied]
-
-PROBES = ("device", "float32", "gradients", "again", "turns")
 MOST = 6  # questions for a probe, save float32, where all are asked
 PRECISE = (torch.float64, torch.float32)
 LARGE = 100_000  # numbers among the arguments: a call with more is not repeated
@@ -34,22 +31,15 @@ def probes_of(
 ) -> list[Question]:
     """The further questions: a list of Question, each with ``probe`` set to its probe's name."""
     left_out = {name for name, _ in item.without}
-    makers = {
-        "device": _device,
-        "float32": _float32,
-        "gradients": _gradients,
-        "again": _again,
-        "turns": in_turn,
-    }
     numbered = [
         (dataclasses.replace(question, origin=number), reply)
         for number, (question, reply) in enumerate(zip(questions, replied, strict=True))
     ]
     return [
         dataclasses.replace(one, probe=name, is_care=one.is_care or name == "device")
-        for name in PROBES
+        for name, made_from in PROBES.items()
         if name not in left_out
-        for one in makers[name](numbered)
+        for one in made_from(numbered)
     ]
 
 
@@ -124,27 +114,16 @@ def _device(pairs: list[Pair]) -> list[Question]:
     made = []
     for question, _ in pairs:
         if any(question is call for call in calls):
+            args, kwargs = question.details
+            if "device" in kwargs:
+                kwargs = {**kwargs, "device": DEVICE.type}
             how = (("device", "rehearsal"),)
-            made.append(_moved(question, how=how, details=_there(question.details)))
-        elif question.built in handles or _prepares(question, handles):
-            made.append(_moved(question))
+            made.append(moved(question, MOVED, how=how, details=(args, kwargs)))
+        elif question.built in handles or (
+            question.handle in handles and question.request in ("load", "train")
+        ):
+            made.append(moved(question, MOVED))
     return made
-
-
-def _prepares(question: Question, handles: Container[int]) -> bool:
-    return question.handle in handles and question.request in ("load", "train")
-
-
-def _moved(question: Question, **changes: Any) -> Question:
-    """The same question to, or building, an object of its own."""
-    handle = question.handle and question.handle + MOVED
-    built = question.built and question.built + MOVED
-    return dataclasses.replace(question, handle=handle, built=built, **changes)
-
-
-def _there(details: Any) -> tuple[Any, Any]:
-    args, kwargs = details
-    return args, {**kwargs, "device": DEVICE.type} if "device" in kwargs else kwargs
 
 
 def _again(pairs: list[Pair]) -> list[Question]:
@@ -183,30 +162,19 @@ def _float32(pairs: list[Pair]) -> list[Question]:
     if not any(_has_float64(question.details) for question in questions):
         return []
     return [
-        dataclasses.replace(
-            question,
-            handle=question.handle and question.handle + OFFSET,
-            built=question.built and question.built + OFFSET,
-            details=_narrowed(copied(question.details)),
-        )
+        moved(question, OFFSET, details=mapped(_narrowed, copied(question.details)))
         for question in questions
     ]
 
 
 def _narrowed(value: Any) -> Any:
     """Float32 in the place of float64, laid out alike: a fault of layout is none of precision."""
-    if isinstance(value, torch.Tensor):
-        if value.dtype != torch.float64:
-            return value
-        if value.layout is not torch.strided:
-            return value.float()
-        whole = torch.empty(0, dtype=value.dtype).set_(value.untyped_storage())
-        return whole.float().as_strided(value.shape, value.stride(), value.storage_offset())
-    if type(value) in (list, tuple):
-        return type(value)(_narrowed(item) for item in value)
-    if type(value) is dict:
-        return {key: _narrowed(item) for key, item in value.items()}
-    return value
+    if getattr(value, "dtype", None) != torch.float64:
+        return value
+    if value.layout is not torch.strided:
+        return value.float()
+    whole = torch.empty(0, dtype=value.dtype).set_(value.untyped_storage())
+    return whole.float().as_strided(value.shape, value.stride(), value.storage_offset())
 
 
 def _has_tensor(value: Any) -> bool:
@@ -215,3 +183,13 @@ def _has_tensor(value: Any) -> bool:
 
 def _has_float64(value: Any) -> bool:
     return any(getattr(item, "dtype", None) == torch.float64 for item in leaves(value))
+
+
+# From the check's questions, with the right replies, to the questions of each probe.
+PROBES = {
+    "device": _device,
+    "float32": _float32,
+    "gradients": _gradients,
+    "again": _again,
+    "turns": in_turn,
+}

@@ -1,5 +1,6 @@
 """A question to an answer, its reply, and whether two replies agree."""
 
+import contextlib
 import dataclasses
 import itertools
 import re
@@ -10,6 +11,7 @@ from typing import Any
 import torch
 
 from autograder.checking.toolbox.failure import current_stage, is_care
+from autograder.checking.toolbox.same_tensors import is_real
 from autograder.inside import surroundings
 from autograder.inside.answer import AnswerLost, AnswerRaised, AnyAnswer, Reply
 from autograder.inside.limits import NO_MEMORY
@@ -18,7 +20,8 @@ from autograder.inside.values import copied, same
 NUMBER = re.compile(r"-?\d+(?:\.\d+)?(?:e[-+]?\d+)?")
 KEPT = 16  # exercises with a seed: more than a lesson has, since a class goes through all of them
 DRAWN = 20_000  # from here on are the seeds of what an answer draws while it is asked
-SEEDED = ("call", "gradients")  # requests that come with a seed, as constructions do
+# Requests that come with a seed, as constructions do, and whose reply says more than its value.
+SEEDED = ("call", "gradients")
 FRESH = (("fresh", True),)  # parameters as a module was built: their numbers are drawn at random
 # For probes to refuse.
 OF_A_SEED = (surroundings.SEEDED, surroundings.DRAWN_FROM, surroundings.MODE)
@@ -56,13 +59,19 @@ class Replied:
 
     def agrees(self, other: "Replied", exactly: bool = False) -> bool:
         """Whether two replies are the same, up to rounding; ``exactly`` also among tiny numbers."""
-        alike = self.kind == other.kind and self.modified == other.modified
-        alike = alike and (_same_refusal if self.refuses() else same)(self.value, other.value)
-        return alike and (not exactly or _same_signs(self.value, other.value))
+        if self.kind != other.kind or self.modified != other.modified:
+            return False
+        if not (_same_refusal if self.refuses() else same)(self.value, other.value):
+            return False
+        return not exactly or _same_signs(self.value, other.value)
 
     def refuses(self) -> bool:
         """Whether this is a ValueError, whatever it says."""
         return self.kind == "raised" and self.value[0] == "ValueError"
+
+
+Pair = tuple[Question, Replied]
+Exchange = tuple[Question, Replied, Replied]  # a question, the reply to it, and the right reply
 
 
 def _same_refusal(one: tuple[str, str], other: tuple[str, str]) -> bool:
@@ -123,7 +132,7 @@ class Session:
 
     def recorder(self) -> _Recorder:
         """What stands in the place of the answer."""
-        return _Recorder(self.objects[0], self, 0)
+        return _Recorder(self.objects[0], self)
 
     def all_replies(self, questions: Sequence[Question]) -> Iterator[Replied]:
         """Yield the replies to ``questions``: those that were given, then those to the rest.
@@ -141,6 +150,7 @@ class Session:
 
     def ask(self, handle: int, request: str, details: Any) -> Any:
         """Put a question, which draws from a seed of its own; raises what the answer raises."""
+        details = copied(details) if self._keeps else details
         self.count += request == "build"
         built = self.count if request == "build" else 0
         how = (("seed", DRAWN + len(self.questions)),) if request in (*SEEDED, "build") else ()
@@ -148,13 +158,7 @@ class Session:
             before = {one.request for one in self.questions if one.handle == handle}
             how = FRESH if before <= {"parameters"} else ()
         question = Question(
-            handle,
-            request,
-            copied(details) if self._keeps else details,
-            built,
-            how,
-            stage=current_stage(),
-            is_care=is_care(),
+            handle, request, details, built, how, stage=current_stage(), is_care=is_care()
         )
         self.questions.append(question)
         try:
@@ -165,6 +169,13 @@ class Session:
         noted = _as_noted(question, reply)
         self.replies.append(dataclasses.replace(noted, value=copied(noted.value)))
         return self.objects[built] if built else reply
+
+
+def moved(question: Question, offset: int, **changes: Any) -> Question:
+    """The same question to, or building, an object of its own, whose number is so much larger."""
+    handle = question.handle and question.handle + offset
+    built = question.built and question.built + offset
+    return dataclasses.replace(question, handle=handle, built=built, **changes)
 
 
 def replies(answer: AnyAnswer, questions: Iterable[Question]) -> Iterator[Replied]:
@@ -208,11 +219,9 @@ def _raised(error: AnswerRaised) -> Replied:
 def until_lost(given: Iterable[Replied]) -> list[Replied]:
     """The replies as a list, which ends where the answer is lost."""
     found = []
-    try:
+    with contextlib.suppress(AnswerLost):
         for reply in given:
             found.append(reply)
-    except AnswerLost:
-        pass
     return found
 
 
@@ -230,8 +239,7 @@ def _put(question: Question, holder: Any, objects: dict[int, Any]) -> Replied:
 
 def floating_places(question: Question) -> list[int]:
     """Which arguments, counted from 1, a question about gradients has a gradient of each."""
-    items = enumerate(question.details[0], start=1)
-    return [n for n, x in items if isinstance(x, torch.Tensor) and x.is_floating_point()]
+    return [n for n, x in enumerate(question.details[0], start=1) if is_real(x)]
 
 
 def _plain_words(message: str) -> str:

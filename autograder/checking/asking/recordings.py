@@ -12,13 +12,13 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from autograder import ROOT, CourseError
+from autograder.checking.asking.questions import SEEDED
 from autograder.checking.toolbox.registry import Check
 from autograder.inside.answer import AnswerRaised, AnyAnswer, Reply
 from autograder.inside.codec import HEADER, pack, unpack
 from autograder.inside.values import copied
 
 FOLDER = ROOT / "autograder" / "recorded"
-WITH_DETAILS = ("call", "gradients")  # requests whose reply says more than its value
 
 
 class Recording(NamedTuple):
@@ -54,11 +54,8 @@ class Noting:
             if request == "build":
                 self._events.append(["value", None, [], False])
                 return Noting(found, self._events)
-            if request in WITH_DETAILS:
-                value, modified = copied(found.value), list(found.modified)
-                self._events.append(["value", value, modified, found.drew])
-            else:
-                self._events.append(["value", copied(found), [], False])
+            reply = found if request in SEEDED else Reply(found)
+            self._events.append(["value", copied(reply.value), list(reply.modified), reply.drew])
             return found
 
         return ask
@@ -77,7 +74,7 @@ class Replaying:
                 raise AnswerRaised(*value)
             if request == "build":
                 return Replaying(self._events)
-            return Reply(value, modified, drew) if request in WITH_DETAILS else value
+            return Reply(value, modified, drew) if request in SEEDED else value
 
         return ask
 

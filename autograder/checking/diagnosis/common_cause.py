@@ -7,9 +7,10 @@ from typing import Any
 import torch
 
 from autograder.checking.asking.probe_failures import has_gradient
-from autograder.checking.asking.questions import Question, Replied, floating_places
+from autograder.checking.asking.questions import Exchange, Question, Replied, floating_places
 from autograder.checking.diagnosis.relations import between
 from autograder.checking.diagnosis.relations_of_items import ALONE
+from autograder.checking.toolbox.same_tensors import name_of, tensors_of
 from autograder.inside.values import same
 
 ONLY = "Of the calls tried, it is wrong only"
@@ -19,14 +20,17 @@ GIVEN = "` is given."  # an argument that has a name
 OWN_ERRORS = ("KeyError", "NameError", "UnboundLocalError", "AttributeError")
 
 
-def relation(pairs: list[tuple[Question, Replied, Replied]]) -> str:
+def relation(pairs: Sequence[Exchange]) -> str:
     """What holds, in the same words but for numbers, of every result that is wrong."""
     wrong = [pair for pair in pairs if _is_wrong("call", *pair)]
     if not wrong:  # else the gradients are wrong because the results are
         wrong = [pair for pair in pairs if _is_wrong("gradients", *pair)]
     if any(got.kind != "value" or same(got.value, right.value) for _, got, right in wrong):
         return ""  # it raised, or it did something besides giving the right value
-    found = [_one_relation(*pair) for pair in wrong]
+    found = [
+        (between if one.request == "call" else _of_gradients)(got.value, right.value, one)
+        for one, got, right in wrong
+    ]
     if len({_without_numbers(said) for said in found}) != 1 or not found[0]:
         return ""
     told = zip(found, wrong, strict=True)
@@ -39,7 +43,7 @@ def relation(pairs: list[tuple[Question, Replied, Replied]]) -> str:
     return _not_of_pairs(first, pairs)
 
 
-def _not_of_pairs(said: str, pairs: list[tuple[Question, Replied, Replied]]) -> str:
+def _not_of_pairs(said: str, pairs: Sequence[Exchange]) -> str:
     """The sentence that an item should be returned alone, without the calls that ask for more."""
     calls = [
         (one, right.value)
@@ -65,11 +69,6 @@ def _is_wrong(request: str, question: Question, got: Replied, expected: Replied)
     return asks and not got.agrees(expected)
 
 
-def _one_relation(question: Question, got: Replied, expected: Replied) -> str:
-    related = _of_gradients if question.request == "gradients" else between
-    return related(got.value, expected.value, question)
-
-
 def _without_numbers(said: str) -> str:
     return "".join(letter for letter in said.partition(" (")[0] if letter not in "0123456789.-e+")
 
@@ -89,7 +88,7 @@ def _of_gradients(got: Any, expected: Any, question: Question) -> str:
     return f"No gradient reaches argument {lost[0]}." if lost else ""
 
 
-def where(pairs: Sequence[tuple[Question, Replied, Replied]]) -> str:
+def where(pairs: Sequence[Exchange]) -> str:
     """'Right without `mask`, wrong with it.': a feature that separates wrong replies from right.
 
     ``pairs`` are triples (question, reply, right reply). A feature is said only if every wrong
@@ -124,10 +123,8 @@ def _one_of_two(wrong: list[set[str]], others: set[str]) -> str:
     return ""
 
 
-def _shapes(question: Question) -> list[tuple[int, ...]]:
-    args, kwargs = question.details
-    items = (*args, *kwargs.values())
-    return [tuple(item.shape) for item in items if isinstance(item, torch.Tensor)]
+def _shapes(question: Question) -> list[torch.Size]:
+    return [tensor.shape for tensor in tensors_of(question)]
 
 
 def _other_gradients(question: Question, got: Replied, expected: Replied) -> bool:
@@ -155,13 +152,12 @@ def _features(question: Question) -> set[str]:
         elif value is not None:
             found.add(f"{ONLY} where `{name}` is given.")
     found |= {_given_as(n) for n in range(2, len(args) + 1)}
-    tensors = [item for item in (*args, *kwargs.values()) if isinstance(item, torch.Tensor)]
-    for tensor in tensors:
+    for tensor in tensors_of(question):
         if 1 in tensor.shape:
             found.add(f"{ONLY} where an axis has size 1.")
         if tensor.is_floating_point():
             if tensor.dtype != torch.float64:  # which nearly all calls have
-                found.add(f"{ONLY} with {str(tensor.dtype).removeprefix('torch.')}.")
+                found.add(f"{ONLY} with {name_of(tensor.dtype)}.")
             if torch.isinf(tensor).any():
                 found.add(f"{ONLY} where an argument holds infinite numbers.")
             elif tensor.numel() and tensor.abs().max() > 50:

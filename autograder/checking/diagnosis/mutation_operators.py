@@ -10,31 +10,20 @@ from collections.abc import Iterator
 from typing import Any
 
 COMPARISONS = {
-    ast.Lt: (ast.LtE, ast.Gt),
-    ast.LtE: (ast.Lt, ast.GtE),
-    ast.Gt: (ast.GtE, ast.Lt),
-    ast.GtE: (ast.Gt, ast.LtE),
-    ast.Eq: (ast.NotEq,),
-    ast.NotEq: (ast.Eq,),
-    ast.Is: (ast.IsNot,),
-    ast.IsNot: (ast.Is,),
-}
+    ast.Lt: (ast.LtE, ast.Gt), ast.LtE: (ast.Lt, ast.GtE), ast.Gt: (ast.GtE, ast.Lt),
+    ast.GtE: (ast.Gt, ast.LtE), ast.Eq: (ast.NotEq,), ast.NotEq: (ast.Eq,),
+    ast.Is: (ast.IsNot,), ast.IsNot: (ast.Is,),
+}  # fmt: skip
 SIGNS = {
     ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">=", ast.Eq: "==", ast.NotEq: "!=",
     ast.Is: "is", ast.IsNot: "is not", ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/",
     ast.FloorDiv: "//", ast.Mod: "%", ast.Pow: "**", ast.BitAnd: "&", ast.BitOr: "|",
 }  # fmt: skip
 OPERATIONS = {
-    ast.Add: (ast.Sub,),
-    ast.Sub: (ast.Add,),
-    ast.Mult: (ast.Div,),
-    ast.Div: (ast.Mult,),
-    ast.FloorDiv: (ast.Div,),
-    ast.Mod: (ast.FloorDiv,),
-    ast.Pow: (ast.Mult,),
-    ast.BitAnd: (ast.BitOr,),
-    ast.BitOr: (ast.BitAnd,),
-}
+    ast.Add: ast.Sub, ast.Sub: ast.Add, ast.Mult: ast.Div, ast.Div: ast.Mult,
+    ast.FloorDiv: ast.Div, ast.Mod: ast.FloorDiv, ast.Pow: ast.Mult,
+    ast.BitAnd: ast.BitOr, ast.BitOr: ast.BitAnd,
+}  # fmt: skip
 SYMMETRIC = (ast.Add, ast.Mult, ast.BitAnd, ast.BitOr)
 EXCHANGED = {
     "sum": ("mean",), "mean": ("sum",), "max": ("min",), "min": ("max",), "amax": ("amin",),
@@ -121,7 +110,8 @@ def _compare(node: Any) -> Iterator[tuple[str, Any]]:
 
 def _operation(node: Any) -> Iterator[tuple[str, Any]]:
     sign = SIGNS.get(type(node.op), "@")
-    for other in OPERATIONS.get(type(node.op), ()):
+    other = OPERATIONS.get(type(node.op))
+    if other is not None:
         words = f"with `{SIGNS[other]}` once where `{sign}` belongs"
         yield words, ast.BinOp(node.left, other(), node.right)
     if not isinstance(node.op, SYMMETRIC):

@@ -115,14 +115,11 @@ def _mutations(definition: Any, function: Any, start: int) -> Iterator[tuple[str
 
 def _statements(function: Any, start: int) -> Iterator[Any]:
     """All statements of the written part, inner ones too."""
+    docstring = function.body[0] if ast.get_docstring(function) is not None else None
     for node in ast.walk(function):
         inner = isinstance(node, ast.stmt) and node is not function and node.lineno >= start
-        if inner and not _is_docstring(node, function):
+        if inner and node is not docstring:
             yield node
-
-
-def _is_docstring(node: ast.AST, function: Any) -> bool:
-    return node is function.body[0] and ast.get_docstring(function) is not None
 
 
 def _own_nodes(statement: Any) -> Iterator[ast.AST]:

@@ -1,7 +1,8 @@
 """How a wrong reply relates to the right one: sentences that are true by construction.
 
-Each relation is a function of (got, expected, question) that returns a sentence or ''. It is said
-only if the numbers show it, so it holds whatever the reason for it may be.
+Each relation is a function of (got, expected, question) that returns a sentence or ''; but for
+``_input``, it takes tensors of one shape. It is said only if the numbers show it, so it holds
+whatever the reason for it may be.
 """
 
 import math
@@ -44,37 +45,24 @@ def between(got: Any, expected: Any, question: Question) -> str:
         return ""
     if got.is_complex() or expected.is_complex():
         return ""
-    return next((said for one in RELATIONS if (said := one(got, expected, question))), "")
+    relations = OF_ONE_SHAPE if got.shape == expected.shape else (of_shapes, _input)
+    return next((said for one in relations if (said := one(got, expected, question))), "")
 
 
 def _plain_number(got: Any, expected: Any) -> str:
     """A number where a tensor without axes belongs, or the other way around."""
-    for tensor, number in ((got, expected), (expected, got)):
-        if isinstance(tensor, torch.Tensor) and isinstance(number, NUMBER):
-            if tensor.numel() != 1 or tensor.is_complex():
-                return ""
-            if not same(tensor.reshape(()), unpacked(number)):
-                return ""
-            kinds = "a tensor", "a plain number"
-            mine, right = kinds if tensor is got else kinds[::-1]
-            return f"The value is right, but it is {mine} instead of {right}."
-    return ""
-
-
-def _of_items(got: Any, expected: Any) -> str:
-    """Which of several results are wrong, if some are right."""
-    names = ("first", "second", "third", "fourth")
-    if not 1 < len(got) == len(expected) <= len(names):
+    tensor, number = (expected, got) if isinstance(got, NUMBER) else (got, expected)
+    if not isinstance(tensor, torch.Tensor) or tensor.numel() != 1 or tensor.is_complex():
         return ""
-    wrong = [n for n, *pair in zip(names, got, expected, strict=False) if not same(*pair)]
-    if len(wrong) == len(got):
+    if not same(tensor.reshape(()), unpacked(number)):
         return ""
-    verb = "item is" if len(wrong) == 1 else "items are"
-    return f"Of the results, the {' and the '.join(wrong)} {verb} wrong; the rest is right."
+    kinds = "a tensor", "a plain number"
+    mine, right = kinds if tensor is got else kinds[::-1]
+    return f"The value is right, but it is {mine} instead of {right}."
 
 
 def _dtype(got: torch.Tensor, expected: torch.Tensor, question: Question) -> str:
-    if got.dtype == expected.dtype or got.shape != expected.shape:
+    if got.dtype == expected.dtype:
         return ""
     rtol, atol = rounding(got.dtype, expected.dtype)
     pair = got.double(), expected.double()
@@ -87,7 +75,7 @@ def _dtype(got: torch.Tensor, expected: torch.Tensor, question: Question) -> str
 
 
 def _not_a_number(got: torch.Tensor, expected: torch.Tensor, question: Question) -> str:
-    if got.shape != expected.shape or not got.is_floating_point():
+    if not got.is_floating_point():
         return ""
     bad = ~torch.isfinite(got) & torch.isfinite(expected)
     if not bad.any() or not same(got[~bad], expected[~bad]):
@@ -183,14 +171,12 @@ def _function(got: torch.Tensor, expected: torch.Tensor, question: Question) -> 
 
 
 def _negated(got: torch.Tensor, expected: torch.Tensor, question: Question) -> str:
-    if not got.dtype == expected.dtype == torch.bool or got.shape != expected.shape:
-        return ""
-    exchanged = got.numel() >= ENOUGH and torch.equal(got, ~expected)
-    return "True and False are exchanged." if exchanged else ""
+    truths = got.dtype == expected.dtype == torch.bool and got.numel() >= ENOUGH
+    return "True and False are exchanged." if truths and torch.equal(got, ~expected) else ""
 
 
 def _order(got: torch.Tensor, expected: torch.Tensor, question: Question) -> str:
-    if got.shape != expected.shape or got.numel() < ENOUGH or constant(expected):
+    if got.numel() < ENOUGH or constant(expected):
         return ""
     for pair in pairs_of(got.dim()):
         if got.shape[pair[0]] == got.shape[pair[1]] and same(got.transpose(*pair), expected):
@@ -231,9 +217,7 @@ def _tells_a_shift(expected: torch.Tensor, axis: int) -> bool:
 
 def _normalised(got: torch.Tensor, expected: torch.Tensor, question: Question) -> str:
     """Weights that sum to 1 along another axis than they should."""
-    if got.shape != expected.shape or not got.is_floating_point() or got.dim() < 2:
-        return ""
-    if not torch.isfinite(got).all():
+    if not got.is_floating_point() or got.dim() < 2 or not torch.isfinite(got).all():
         return ""
     ones = [
         {axis for axis in range(x.dim()) if x.shape[axis] > 1 and sums_to_one(x, axis)}
@@ -244,11 +228,10 @@ def _normalised(got: torch.Tensor, expected: torch.Tensor, question: Question) -
     return ""
 
 
-RELATIONS = (
+OF_ONE_SHAPE = (
     _dtype,
     _negated,
     _not_a_number,
-    of_shapes,
     _input,
     _factor,
     _order,

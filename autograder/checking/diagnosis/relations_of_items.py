@@ -5,6 +5,7 @@ from typing import Any
 
 import torch
 
+from autograder.checking.toolbox.describe_values import identical
 from autograder.checking.toolbox.same_tensors import same, unpacked
 
 ORDINALS = ("first", "second", "third", "fourth")
@@ -13,7 +14,7 @@ ALONE = "It should be returned alone"
 
 def of_lists(got: Any, expected: Any) -> str:
     """One relation between two lists, as a sentence, or ''."""
-    if not expected or _equal(got, expected):
+    if not expected or identical(got, expected):
         return ""
     if not got:
         return "The list is empty."
@@ -22,28 +23,13 @@ def of_lists(got: Any, expected: Any) -> str:
     return _longer(got, expected)
 
 
-def _equal(one: Any, other: Any) -> bool:
-    """Whether two plain values are equal to the last digit; tensors have no == of their own."""
-    if isinstance(one, torch.Tensor) and isinstance(other, torch.Tensor):
-        return one.dtype == other.dtype and torch.equal(one, other)
-    if type(one) is not type(other):
-        return False
-    if isinstance(one, list | tuple):
-        return len(one) == len(other) and all(map(_equal, one, other))
-    return bool(one == other) if not isinstance(one, dict) else _equal(_items(one), _items(other))
-
-
-def _items(table: dict[str, Any]) -> list[Any]:
-    return [part for key in sorted(table) for part in (key, table[key])]
-
-
 def _reordered(got: Any, expected: Any) -> str:
     """The same items in another order."""
-    if _equal(got, expected[::-1]):
+    if identical(got, expected[::-1]):
         return "The items are right, but in reversed order."
     rest = list(got)
     for item in expected:
-        place = next((n for n, one in enumerate(rest) if _equal(one, item)), None)
+        place = next((n for n, one in enumerate(rest) if identical(one, item)), None)
         if place is None:
             return ""
         del rest[place]
@@ -66,7 +52,7 @@ def _longer(got: Any, expected: Any) -> str:
     short, long = sorted((got, expected), key=len)
     count = len(long) - len(short)
     for place, part in (("At the end", long[: len(short)]), ("At the beginning", long[count:])):
-        if _equal(part, short):
+        if identical(part, short):
             items = f"{'one item' if count == 1 else f'{count} items'}"
             verb = "is" if count == 1 else "are"
             if short is got:
@@ -78,7 +64,8 @@ def _longer(got: Any, expected: Any) -> str:
 def of_tuples(got: Any, expected: Any, between: Callable[[Any, Any], str]) -> str:
     """One relation of a tuple to what belongs in its place; ``between`` relates two items."""
     if not isinstance(expected, tuple):
-        return _of_which_one_is_right(got, expected)
+        name = _which_is_right(got, expected)
+        return name and f"The {name} item of the result is right. {ALONE}."
     if len(got) != len(expected):
         return f"The result has {len(got)} items instead of {len(expected)}."
     pairs = enumerate(zip(got, expected, strict=True))
@@ -104,11 +91,6 @@ def _exchanged(got: Any, expected: Any, one: int, other: int) -> bool:
     return known and _like(got[one], expected[other]) and _like(got[other], expected[one])
 
 
-def _of_which_one_is_right(got: Any, expected: Any) -> str:
-    name = _which_is_right(got, expected)
-    return name and f"The {name} item of the result is right. {ALONE}."
-
-
 def _which_is_right(got: Any, expected: Any) -> str:
     """'first', if that item of a tuple is what belongs in its place, or ''."""
     found = (name for name, part in zip(ORDINALS, got, strict=False) if _like(part, expected))
@@ -120,4 +102,4 @@ def _like(one: Any, other: Any) -> bool:
     one, other = unpacked(one), unpacked(other)
     if isinstance(one, torch.Tensor) and isinstance(other, torch.Tensor):
         return one.dtype == other.dtype and same(one, other)
-    return _equal(one, other)
+    return identical(one, other)

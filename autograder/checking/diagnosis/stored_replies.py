@@ -3,8 +3,11 @@
 A class gives many failing answers to one exercise: each is compared with the same mistakes.
 """
 
+import copy
 import functools
+import itertools
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 from autograder.checking.asking import recordings
@@ -23,43 +26,34 @@ class Remembered(Generic[T]):
     """An iterator that can be read again from the start: what it gave is kept."""
 
     def __init__(self, rest: Iterator[T]) -> None:
-        self._known: list[T] = []
-        self._rest = rest
+        (self._start,) = itertools.tee(rest, 1)
 
     def __iter__(self) -> Iterator[T]:
-        place = 0
-        while True:
-            if place == len(self._known):
-                try:
-                    self._known.append(next(self._rest))
-                except StopIteration:
-                    return
-            yield self._known[place]
-            place += 1
+        return copy.copy(self._start)
 
 
-def questions_of(item: Check, seed: int, care: bool) -> list[Question]:
-    """What an answer is asked; without ``care``, what only the care share depends on is not."""
-    questions, _ = asked(item, seed)
-    return [one for one in questions if care or not one.is_care]
+@dataclass(frozen=True)
+class Comparison:
+    """An exercise and a seed; without ``care``, what only the care share depends on is left out."""
+
+    item: Check
+    seed: int
+    care: bool
+
+    def questions(self) -> list[Question]:
+        """What is asked of all that are compared."""
+        return [one for one in asked(self.item, self.seed)[0] if self.care or not one.is_care]
 
 
-@functools.lru_cache(maxsize=KEPT * 50)
-def of_answer(
-    one: Answer, item: Check, seed: int, care: bool
-) -> tuple[Answer, Remembered[Replied]]:
-    """A stored answer with its replies."""
-    return one, _replies_of(one, item, seed, questions_of(item, seed, care))
-
-
-@functools.lru_cache(maxsize=KEPT * 10)
-def of_answers_at(
-    stored: tuple[Answer, ...], item: Check, seed: int, care: bool, place: int
-) -> list[tuple[Answer, Remembered[Replied]]]:
-    """Each of the stored answers with its replies to what leads to one question, and to that."""
-    questions = questions_of(item, seed, care)
-    leading = [questions[number] for number in leading_to(place, questions)]
-    return [(one, _replies_of(one, item, seed, leading)) for one in stored]
+@functools.lru_cache(maxsize=KEPT * 250)
+def of_answer(one: Answer, comparison: Comparison, place: int | None = None) -> Remembered[Replied]:
+    """What a stored answer replies; with ``place``, to what leads to that question, and to it."""
+    questions = comparison.questions()
+    if place is not None:
+        questions = [questions[number] for number in leading_to(place, questions)]
+    if one.target is recordings.unseen:
+        return Remembered(_recorded(one, comparison, questions))
+    return _replies(one.target, questions)
 
 
 def leading_to(place: int, questions: Sequence[Question]) -> list[int]:
@@ -71,26 +65,26 @@ def leading_to(place: int, questions: Sequence[Question]) -> list[int]:
 
 
 @functools.lru_cache(maxsize=KEPT)
-def of_slips(item: Check, seed: int, care: bool) -> Remembered[tuple[Slip, Remembered[Replied]]]:
+def of_slips(comparison: Comparison) -> Remembered[tuple[Slip, Remembered[Replied]]]:
     """Each slip of the reference with its replies; none where a slip might never end.
 
     Without ``care``, not on the rehearsal device.
     """
-    questions = [one for one in asked(item, seed)[0] if care or one.probe != "device"]
-    target = reference(item)
+    everything, _ = asked(comparison.item, comparison.seed)
+    questions = [one for one in everything if comparison.care or one.probe != "device"]
+    target = reference(comparison.item)
     if target is None or may_not_end(target):
         return Remembered(iter(()))
     return Remembered((slip, _replies(slip.target, questions)) for slip in slips(target))
 
 
-def mistakes_of(item: Check, seed: int) -> tuple[Answer, ...]:
+def mistakes_of(comparison: Comparison) -> tuple[Answer, ...]:
     """The stored mistakes, and those of which only the replies on this seed are here."""
-    here = registry.mistakes(item)
+    here = registry.mistakes(comparison.item)
     names = {one.name for one in here}
-    kept = recordings.mistakes(item, seed)
     only_replies = [
-        Answer(name, item.name, recordings.unseen, hint)
-        for name, (hint, _) in kept.items()
+        Answer(name, comparison.item.name, recordings.unseen, hint)
+        for name, (hint, _) in recordings.mistakes(comparison.item, comparison.seed).items()
         if name not in names
     ]
     return (*here, *only_replies)
@@ -106,20 +100,12 @@ class _InShort(Replied):
         return self.modified == other.modified and fits(self.value, other.value, exactly)
 
 
-def _replies_of(
-    one: Answer, item: Check, seed: int, questions: Sequence[Question]
-) -> Remembered[Replied]:
-    if one.target is recordings.unseen:
-        return Remembered(_recorded(one, item, seed, questions))
-    return _replies(one.target, questions)
-
-
 def _recorded(
-    one: Answer, item: Check, seed: int, questions: Sequence[Question]
+    one: Answer, comparison: Comparison, questions: Sequence[Question]
 ) -> Iterator[Replied]:
-    everything, wanted = asked(item, seed)
+    everything, wanted = asked(comparison.item, comparison.seed)
     numbers = {id(question): number for number, question in enumerate(everything)}
-    _, kept = recordings.mistakes(item, seed)[one.name]
+    _, kept = recordings.mistakes(comparison.item, comparison.seed)[one.name]
     for number in (numbers[id(question)] for question in questions):
         if kept[number] is None:
             yield wanted[number]

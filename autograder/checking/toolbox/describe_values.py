@@ -1,10 +1,10 @@
 """Values in a few words, for messages."""
 
-from collections.abc import Iterable, Iterator
 from typing import Any
 
 import torch
 
+from autograder.checking.toolbox.same_tensors import name_of
 from autograder.inside.values import Foreign
 
 SHOWN = 60  # characters of a value in a message
@@ -14,7 +14,7 @@ WHOLE = 8  # items of a result of several parts: so many are shown, however long
 def describe(value: Any) -> str:
     """Say in a few words what a plain value is."""
     if isinstance(value, torch.Tensor):
-        return f"a tensor of shape {tuple(value.shape)}, {str(value.dtype).removeprefix('torch.')}"
+        return f"a tensor of shape {tuple(value.shape)}, {name_of(value.dtype)}"
     if isinstance(value, Foreign):
         return value.description
     if value is None:
@@ -31,13 +31,12 @@ def show(value: Any, room: int = SHOWN) -> str:
     if isinstance(value, list | tuple | dict):
         if room == SHOWN and len(value) <= WHOLE and _has_parts(value):
             room = WHOLE * 100
-        items = _entries(value) if isinstance(value, dict) else iter(value)
-        shown = _items(items, len(value), room)
+        shown = _items(value, room)
         if isinstance(value, tuple):
             return f"({shown},)" if len(value) == 1 else f"({shown})"
         return f"[{shown}]" if isinstance(value, list) else f"{{{shown}}}"
     if isinstance(value, torch.Tensor):  # without commas, which here are between items
-        return f"tensor {tuple(value.shape)} {str(value.dtype).removeprefix('torch.')}"
+        return f"tensor {tuple(value.shape)} {name_of(value.dtype)}"
     if isinstance(value, Foreign):
         return short(value.description)
     if isinstance(value, str):
@@ -53,26 +52,21 @@ def _has_parts(value: list[Any] | tuple[Any, ...] | dict[str, Any]) -> bool:
     return isinstance(value, tuple) or any(isinstance(item, torch.Tensor) for item in items)
 
 
-def _items(items: Iterable[Any], count: int, room: int) -> str:
-    """The first of ``count`` items, as many as find room but at least one, and how many follow."""
+def _items(value: list[Any] | tuple[Any, ...] | dict[str, Any], room: int) -> str:
+    """The first items, as many as find room but at least one, and how many follow."""
     shown: list[str] = []
     taken = 0
-    for item in items:
-        text = item if isinstance(item, _Entry) else show(item, max(min(room, SHOWN) // 2, 10))
+    for item in value:
+        if isinstance(value, dict):
+            text = f"{_text(item, SHOWN)}: {show(value[item], SHOWN // 2)}"
+        else:
+            text = show(item, max(min(room, SHOWN) // 2, 10))
         taken += len(text) + 2
         if shown and taken > room:
             break
         shown.append(text)
-    more = [f"… {count - len(shown)} more"] if len(shown) < count else []
+    more = [f"… {len(value) - len(shown)} more"] if len(shown) < len(value) else []
     return ", ".join(shown + more)
-
-
-class _Entry(str):
-    """A key of a dict with its value, as they are shown."""
-
-
-def _entries(table: dict[str, Any]) -> Iterator[_Entry]:
-    return (_Entry(f"{_text(key, SHOWN)}: {show(item, SHOWN // 2)}") for key, item in table.items())
 
 
 def _text(value: str, room: int) -> str:
@@ -101,6 +95,11 @@ def _with_item(text: str, value: Any, path: list[Any]) -> str:
 
 def _has(value: Any, key: Any) -> bool:
     return key in value if isinstance(value, dict) else key < len(value)
+
+
+def identical(got: Any, expected: Any) -> bool:
+    """Whether two plain values are of the same types and equal to the last digit."""
+    return _difference(got, expected) is None
 
 
 def _difference(got: Any, expected: Any) -> list[Any] | None:

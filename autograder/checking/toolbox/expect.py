@@ -11,12 +11,19 @@ from typing import Any
 import numpy
 import torch
 
-from autograder.checking.toolbox.describe_values import describe, describe_both, number, two_numbers
+from autograder.checking.toolbox.describe_values import (
+    describe,
+    describe_both,
+    identical,
+    number,
+    two_numbers,
+)
 from autograder.checking.toolbox.failure import CheckFailed as CheckFailed
 from autograder.checking.toolbox.failure import care as care
-from autograder.checking.toolbox.failure import careless
+from autograder.checking.toolbox.failure import careless, no_gradient
 from autograder.checking.toolbox.failure import stage as stage
 from autograder.checking.toolbox.failure import stands as stands
+from autograder.checking.toolbox.same_tensors import is_real
 
 # Right answers differ by rounding, which depends on the precision: smaller tolerances than these
 # are raised to them. (rtol, atol) In float64 as well, for a step in float32 is no mistake.
@@ -108,22 +115,8 @@ def rows_sum_to_one(weights: Any, dim: int = -1, what: str = "the weights do not
 
 def equal(got: Any, expected: Any, what: str) -> None:
     """``got == expected`` for plain values other than tensors, and of the same types."""
-    if not _identical(got, expected):
+    if not identical(got, expected):
         raise CheckFailed(what, *describe_both(got, expected))
-
-
-def _identical(got: Any, expected: Any) -> bool:
-    if type(got) is not type(expected):
-        return False
-    if isinstance(expected, list | tuple):
-        return len(got) == len(expected) and all(map(_identical, got, expected))
-    if isinstance(expected, dict):
-        return got.keys() == expected.keys() and all(
-            _identical(got[key], expected[key]) for key in expected
-        )
-    if isinstance(expected, torch.Tensor):
-        return got.dtype == expected.dtype and torch.equal(got, expected)
-    return got == expected
 
 
 def parts(got: Any, *names: str) -> Sequence[Any]:
@@ -165,27 +158,19 @@ def gradients(
 
     Where these return a tuple, such as (context, weights), its first item is differentiated.
     """
-    leaves = [item.detach().clone().requires_grad_() if _floating(item) else item for item in args]
+    leaves = [item.detach().clone().requires_grad_() if is_real(item) else item for item in args]
     with torch.enable_grad():
         result = reference(*leaves, **kwargs)
         result = result[0] if isinstance(result, tuple) else result
         loss = (result if cotangent is None else result * cotangent).sum()
-        wanted = torch.autograd.grad(loss, [item for item in leaves if _floating(item)])
-    positions = [place for place, item in enumerate(args, start=1) if _floating(item)]
+        wanted = torch.autograd.grad(loss, [item for item in leaves if is_real(item)])
+    positions = [place for place, item in enumerate(args, start=1) if is_real(item)]
     found = student.gradients(*args, cotangent=cotangent, **kwargs)
     for position, got, expected in zip(positions, found, wanted, strict=True):
         if got is None:
-            raise CheckFailed(
-                f"no gradient flows back to argument {position}",
-                "no gradient (detached, or rebuilt from plain numbers)",
-                "a gradient: every step stays a tensor operation",
-            )
+            raise no_gradient(f"argument {position}")
         which = f", that of argument {position}" if len(positions) > 1 else ""
         close(got, expected, what + which)
-
-
-def _floating(item: Any) -> bool:
-    return isinstance(item, torch.Tensor) and item.is_floating_point()
 
 
 def _close_number(got: Any, expected: Any, what: str, rtol: float, atol: float) -> None:

@@ -161,6 +161,15 @@ def careless(failure: CheckFailed, first: bool = False) -> None:
     notes.careless.insert(0 if first else len(notes.careless), failure)
 
 
+def no_gradient(where: str) -> CheckFailed:
+    """What a student reads where no gradient arrives at a parameter or an argument."""
+    return CheckFailed(
+        f"no gradient flows back to {where}",
+        "no gradient (detached, or rebuilt from plain numbers)",
+        "a gradient: every step stays a tensor operation",
+    )
+
+
 def share_in_words(share: float) -> str:
     """A share as a learner reads it: '¼', or '30%'."""
     return {0.1: "a tenth", 0.2: "a fifth", 0.25: "¼", 0.5: "½", 0.75: "¾"}.get(

@@ -162,7 +162,8 @@ def sublayer_outcomes(
     returns  outcomes (N, M, d_model), and what of the update each one keeps: bool (M, d_model)
     """
     if name == "feed_forward":
-        parts, out = _units(values, asks), "linear_2"
+        units = _mapped(asks, values, "feed_forward.linear_1").relu()
+        parts, out = torch.diag_embed(units), "linear_2"  # each by itself: (N, d_ff, d_ff)
     else:
         parts, out = _heads(values, name, asks, heard, n_heads), "W_o"
     inside = kept(parts.shape[1]).double() / (1 - p)  # (I, parts)
@@ -171,11 +172,6 @@ def sublayer_outcomes(
     masks = kept(x.shape[1])
     made = x[:, None, None] + update[:, :, None] * masks / (1 - p)  # (N, I, M / I, d_model)
     return made.flatten(1, 2), masks.repeat(inside.shape[0], 1)
-
-
-def _units(values: dict[str, torch.Tensor], asks: torch.Tensor) -> torch.Tensor:
-    """The hidden units, each by itself: (N, d_ff, d_ff)."""
-    return torch.diag_embed(_mapped(asks, values, "feed_forward.linear_1").relu())
 
 
 def _heads(

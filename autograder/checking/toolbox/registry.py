@@ -25,11 +25,8 @@ T = TypeVar("T", bound=Callable[..., Any])
 class Check:
     """One exercise's check: ``run(student, draw)`` raises CheckFailed when the answer is wrong.
 
-    ``without`` has the probes (see ``probes``) that are not for this exercise, each with a reason,
-    as pairs; ``core`` those that ask for what the exercise is about: the others ask for care. It
-    may also name the "inputs", which are to stay as they are. ``rests_on`` quotes the phrases of
-    the exercise's text on which the core rests. ``stages`` are pairs of a stage's name and its
-    points. ``reference`` is the right answer where it is not the library's.
+    ``@check`` says what the others are. ``reference`` is the right answer where it is not the
+    library's.
     """
 
     name: str
@@ -51,9 +48,8 @@ class Check:
 class Answer:
     """A stored answer to an exercise. ``hint`` is None for a right answer written differently.
 
-    ``is_careless`` is whether a right one lacks the care that costs the care share. ``where``, of a
-    wrong input (see ``counterexamples``), is the condition on the input under which the hint is
-    true. ``earns`` are the stages that a wrong one earns, where that is said.
+    ``is_careless`` is whether a right one lacks the care that costs the care share. ``mistake``
+    says what ``where`` and ``earns`` are.
     """
 
     name: str
@@ -74,44 +70,44 @@ class RegistryError(CourseError):
 
 
 def check(
-    function: Run | None = None,
     *,
     without: dict[str, str] | None = None,
     core: tuple[str, ...] = (),
     rests_on: tuple[str, ...] = (),
     stages: dict[str, float] | None = None,
-) -> Any:
-    """Register ``function(student, draw)`` as the check of the exercise of the same name.
+) -> Callable[[Run], Run]:
+    """Register a function of (student, draw) as the check of the exercise of the same name.
 
     ``without`` says which of the probes that every answer goes through are not for this exercise,
     and why: {"gradients": "the text asks for plain numbers"}. ``core`` names those that ask for
     what the exercise's text is about: an answer that fails one of them is wrong, and not careless.
+    It may also name the "inputs", which are to stay as they are.
     ``rests_on`` quotes, from what a learner reads before writing, the phrases on which the other
     core assertions rest: what none of them says stands under ``expect.care()``. ``stages`` are the
     names of the parts that are earned one by one, each under ``expect.stage(name)``, with their
     points.
     """
-    known = {
-        "without": tuple((without or {}).items()),
-        "core": core,
-        "rests_on": rests_on,
-        "stages": tuple((stages or {}).items()),
-    }
-    if function is None:
-        return lambda function: _keep_check(function, known)
-    return _keep_check(function, known)
 
-
-def _keep_check(function: Run, known: dict[str, Any]) -> Run:
-    lesson = function.__module__.rpartition(".")[2]
-    earlier = _checks.get(function.__name__)
-    if earlier is not None and earlier.lesson != lesson:
-        raise RegistryError(
-            f"two checks are called {function.__name__!r}: one in autograder/checks/"
-            f"{earlier.lesson}.py, one in autograder/checks/{lesson}.py; rename one exercise"
+    def keep(function: Run) -> Run:
+        name, lesson = function.__name__, function.__module__.rpartition(".")[2]
+        earlier = _checks.get(name)
+        if earlier is not None and earlier.lesson != lesson:
+            raise RegistryError(
+                f"two checks are called {name!r}: one in autograder/checks/{earlier.lesson}.py, "
+                f"one in autograder/checks/{lesson}.py; rename one exercise"
+            )
+        _checks[name] = Check(
+            name,
+            lesson,
+            function,
+            without=tuple((without or {}).items()),
+            core=core,
+            rests_on=rests_on,
+            stages=tuple((stages or {}).items()),
         )
-    _checks[function.__name__] = Check(function.__name__, lesson, function, **known)
-    return function
+        return function
+
+    return keep
 
 
 def _register(

@@ -14,6 +14,11 @@ ROUNDING = {
 ENOUGH = 3  # numbers of which a relation between numbers must hold, lest it be chance
 
 
+def is_real(value: Any) -> bool:
+    """Whether this is a tensor of floating-point numbers."""
+    return isinstance(value, torch.Tensor) and value.is_floating_point()
+
+
 def unpacked(value: Any) -> Any:
     """A number as a tensor, so that one relation serves for both."""
     if isinstance(value, bool | int | float):
@@ -53,11 +58,10 @@ def all_equal(numbers: torch.Tensor, room: float = 0.0) -> bool:
 
 
 def comparable(got: torch.Tensor, expected: torch.Tensor) -> bool:
-    """Whether two tensors are of one shape and hold enough finite numbers, not all the same."""
+    """Whether two tensors of one shape hold enough finite numbers, not all the same."""
     numbers = got.is_floating_point() or expected.is_floating_point()
     finite = torch.isfinite(got).all() and torch.isfinite(expected).all()
-    enough = got.numel() >= ENOUGH and not constant(expected)
-    return got.shape == expected.shape and numbers and bool(finite) and enough
+    return numbers and bool(finite) and got.numel() >= ENOUGH and not constant(expected)
 
 
 def sums_to_one(x: torch.Tensor, axis: int) -> bool:
@@ -67,11 +71,9 @@ def sums_to_one(x: torch.Tensor, axis: int) -> bool:
 
 
 def tensors_of(question: Any) -> list[torch.Tensor]:
-    """The tensors among a question's arguments."""
-    items = list(question.details[0]) if question.details else []
-    if len(question.details) > 1 and isinstance(question.details[1], dict):
-        items += question.details[1].values()
-    return [item for item in items if isinstance(item, torch.Tensor)]
+    """The tensors among the arguments of a call, or of a question about its gradients."""
+    args, kwargs = question.details[:2]
+    return [item for item in (*args, *kwargs.values()) if isinstance(item, torch.Tensor)]
 
 
 def name_of(dtype: torch.dtype) -> str:

@@ -5,7 +5,9 @@ from typing import Any
 
 import torch
 
-from autograder.checking.toolbox.expect import CheckFailed, describe
+from autograder.checking.toolbox.describe_values import describe, show
+from autograder.checking.toolbox.failure import CheckFailed
+from autograder.checking.toolbox.same_tensors import is_real
 from autograder.inside.answer import AnswerRaised, AnyAnswer
 
 CALLS = ("call", "gradients", "build")
@@ -15,8 +17,7 @@ FEW, SHORT = 8, 40  # items and characters of what is shown of an argument
 class Student:
     """Calls an answer and records what came back.
 
-    ``answer`` is a LocalAnswer or anything with the same methods. The record serves to recognise a
-    known mistake: two answers that gave the same results to the same check made the same error.
+    The record has (request, result, what the call modified) of each exchange.
     """
 
     def __init__(self, answer: AnyAnswer, record: list[Any] | None = None) -> None:
@@ -63,7 +64,7 @@ class Student:
             raise CheckFailed(
                 "the result is not a tensor, so it has no gradient", describe(pair), "a tensor"
             )
-        inputs = sum(isinstance(item, torch.Tensor) and item.is_floating_point() for item in args)
+        inputs = sum(map(is_real, args))
         if not _are_gradients(pair, inputs):
             raise CheckFailed(
                 "what came back is not a set of gradients",
@@ -97,7 +98,7 @@ def called_with(args: Sequence[Any], kwargs: dict[str, Any]) -> str:
 def brief(item: Any) -> str:
     """An argument in a few words: of a tensor its shape and dtype; a short list as it is."""
     if isinstance(item, torch.Tensor):
-        return f"tensor {tuple(item.shape)} {str(item.dtype).removeprefix('torch.')}"
+        return show(item)
     if isinstance(item, list | tuple | dict):
         plain_items = type(item) in (list, tuple) and len(item) <= FEW
         if plain_items and all(type(one) in (str, int, float, bool) for one in item):

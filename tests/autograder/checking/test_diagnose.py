@@ -297,7 +297,7 @@ def product(x, return_weights=False, loud=False):
 def asks_for_pairs(student, draw):
     x = draw.normal(3, 5)
     for keywords in ({}, {"loud": True}, {"return_weights": True}):
-        expect.true(expect._identical(student(x, **keywords), product(x, **keywords)), "wrong")
+        expect.equal(student(x, **keywords), product(x, **keywords), "wrong")
 
 
 def test_what_should_be_returned_alone_is_not_said_of_the_calls_that_ask_for_a_pair(known):

@@ -24,16 +24,16 @@ def function(name, module):
 
 def test_a_check_is_registered_under_its_name_and_lesson():
     target = function("softmax", "autograder.checks.getting_started")
-    assert check(target) is target
+    assert check()(target) is target
     item = registry.find("softmax")
     assert (item.name, item.lesson, item.run) == ("softmax", "getting_started", target)
 
 
 def test_two_lessons_cannot_check_the_same_name():
-    check(function("softmax", "autograder.checks.one"))
-    check(function("softmax", "autograder.checks.one"))  # the module is loaded again
+    check()(function("softmax", "autograder.checks.one"))
+    check()(function("softmax", "autograder.checks.one"))  # the module is loaded again
     with pytest.raises(RegistryError) as raised:
-        check(function("softmax", "autograder.checks.two"))
+        check()(function("softmax", "autograder.checks.two"))
     assert str(raised.value) == (
         "two checks are called 'softmax': one in autograder/checks/one.py, one in "
         "autograder/checks/two.py; rename one exercise"
@@ -49,13 +49,13 @@ def test_two_stored_answers_cannot_have_the_same_name():
 
 def test_an_unknown_exercise_is_refused_with_those_there_are(monkeypatch):
     monkeypatch.setattr(registry, "import_all", lambda: None)
-    check(function("softmax", "autograder.checks.one"))
+    check()(function("softmax", "autograder.checks.one"))
     with pytest.raises(RegistryError, match="no exercise is called 'sofmax'; there are: softmax"):
         registry.find("sofmax")
 
 
 def test_mistakes_and_alternatives_are_told_apart():
-    check(function("softmax", "autograder.checks.one"))
+    check()(function("softmax", "autograder.checks.one"))
     mistake("softmax", hint="so")(function("wrong", "autograder.mistakes.one"))
     alternative("softmax")(function("right", "autograder.mistakes.one"))
     item = registry.find("softmax")
@@ -79,7 +79,7 @@ def test_an_answer_to_no_exercise_is_found(monkeypatch):
     for kind in ("checks", "mistakes"):
         name = f"autograder.{kind}.one"
         monkeypatch.setitem(sys.modules, name, types.ModuleType(name))
-    check(function("softmax", "autograder.checks.one"))
+    check()(function("softmax", "autograder.checks.one"))
     mistake("sofmax", hint="x")(function("wrong", "autograder.mistakes.one"))
     mistake("sofmax", hint="x")(function("elsewhere", "autograder.mistakes.two"))
     mistake("softmax", hint="x")(function("fine", "autograder.mistakes.one"))
