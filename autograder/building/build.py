@@ -66,15 +66,10 @@ def build(
         released = release(solved, lesson.slug)
         _settle(path, solved, check, report)
         _settle(notebook(root, "lessons", lesson.slug), released, check, report)
-    report.leftovers = _leftovers(root)
-    return report
-
-
-def _leftovers(root: Path) -> list[Path]:
-    """Generated notebooks whose source is gone."""
     known = {path.stem for path in find((), root)}
-    generated = [*root.glob("solutions/*/*.ipynb"), *root.glob("lessons/*/*.ipynb")]
-    return sorted(path for path in generated if path.parent.name not in known)
+    generated = sorted([*root.glob("solutions/*/*.ipynb"), *root.glob("lessons/*/*.ipynb")])
+    report.leftovers = [path for path in generated if path.parent.name not in known]
+    return report
 
 
 def _settle(path: Path, notebook: NotebookNode, check: bool, report: Report) -> None:
@@ -84,12 +79,8 @@ def _settle(path: Path, notebook: NotebookNode, check: bool, report: Report) -> 
         return
     report.changed.append(path)
     if not check:
-        _write(path, content)
-
-
-def _write(path: Path, content: bytes) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    write_aside(path, content)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_aside(path, content)
 
 
 def _reuse_outputs(solved: NotebookNode, path: Path) -> bool:
@@ -176,16 +167,14 @@ def _run_cells(solved: NotebookNode, begins: Callable[..., None]) -> str:
 def _clean(cell: NotebookNode, lesson: Lesson, source: Cell) -> None:
     cell.execution_count = None
     cell.metadata.pop("execution", None)
+    problem = ""
     for output in cell.outputs:
         if output.output_type == "error":  # shown, though the kernel did not call it a failure
-            raise BuildError(
-                f"source/{lesson.slug}.py:{source.line}: the cell shows an error, "
-                f"which nbgrader scores as 0: {output.ename}: {output.evalue}"
-            )
-        if output.output_type == "stream" and output.name == "stderr":
-            raise BuildError(
-                f"source/{lesson.slug}.py:{source.line}: the cell writes to stderr, "
-                f"which nbgrader scores as 0: {output.text.strip()[:200]}"
-            )
-        if "execution_count" in output:
+            problem = f"shows an error, which nbgrader scores as 0: {output.ename}: {output.evalue}"
+        elif output.output_type == "stream" and output.name == "stderr":
+            said = output.text.strip()[:200]
+            problem = f"writes to stderr, which nbgrader scores as 0: {said}"
+        elif "execution_count" in output:
             output.execution_count = None
+        if problem:
+            raise BuildError(f"source/{lesson.slug}.py:{source.line}: the cell {problem}")

@@ -16,7 +16,8 @@ Definition = Function | ast.ClassDef
 def text_of(path: Path, name: str) -> str:
     """The text of the top-level function or class ``name``, whole, without exercise markers."""
     lines, node = _node(path, name)
-    return "\n".join(line for line in _span(lines, node) if not MARKER.match(line))
+    span = lines[first_line(node) - 1 : _last_line(node)]
+    return "\n".join(line for line in span if not MARKER.match(line))
 
 
 def docstring_of(path: Path, name: str) -> str:
@@ -37,29 +38,22 @@ def with_solution_marks(path: Path, name: str) -> str:
     ``### BEGIN SOLUTION softmax: write about 3 lines``.
     """
     lines, node = _node(path, name)
-    first = _first_line(node)
-    parts = _parts(path, lines, node, name)
-    result: list[str] = []
-    number = first
-    while number <= _last_line(node):
-        if number in parts:
-            start, end, label = parts[number]
-            written = next(filter(str.strip, lines[start - 1 :]))
-            indent = written[: -len(written.lstrip())]
-            body = [line for line in lines[start - 1 : end] if not MARKER.match(line)]
-            result += [f"{indent}### BEGIN SOLUTION {label}", *body, f"{indent}### END SOLUTION"]
-            number = end + 1
-        else:
-            result.append(lines[number - 1])
-            number += 1
-    return "\n".join(result)
+    result, number = list[str](), first_line(node)
+    for start, end, label in _parts(path, lines, node, name):
+        written = next(filter(str.strip, lines[start - 1 :]))
+        indent = written[: -len(written.lstrip())]
+        body = [line for line in lines[start - 1 : end] if not MARKER.match(line)]
+        result += [*lines[number - 1 : start - 1], f"{indent}### BEGIN SOLUTION {label}"]
+        result += [*body, f"{indent}### END SOLUTION"]
+        number = end + 1
+    return "\n".join([*result, *lines[number - 1 : _last_line(node)]])
 
 
 def solution_lines(path: Path, name: str) -> list[str]:
     """The stripped code lines of the student's part: what must not stand in a lesson."""
     lines, node = _node(path, name)
     found = []
-    for start, end, _ in _parts(path, lines, node, name).values():
+    for start, end, _ in _parts(path, lines, node, name):
         body = (line.strip() for line in lines[start - 1 : end])
         found += [line for line in body if line and not line.startswith("#")]
     return found
@@ -108,23 +102,18 @@ def _functions(node: ast.stmt) -> list[Function]:
     return [node] if isinstance(node, Function) else []
 
 
-def _first_line(node: Definition) -> int:
-    return min([node.lineno, *(item.lineno for item in node.decorator_list)])
+def first_line(node: ast.stmt) -> int:
+    """The line in which a statement begins, or the first of its decorators."""
+    return min([node.lineno, *(item.lineno for item in getattr(node, "decorator_list", ()))])
 
 
 def _last_line(node: ast.stmt) -> int:
     return node.end_lineno or node.lineno  # what was parsed has both
 
 
-def _span(lines: list[str], node: Definition) -> list[str]:
-    return lines[_first_line(node) - 1 : _last_line(node)]
-
-
-def _parts(
-    path: Path, lines: list[str], node: Definition, name: str
-) -> dict[int, tuple[int, int, str]]:
-    """Map first line → (first line, last line, label) of every part to be written."""
-    parts = {}
+def _parts(path: Path, lines: list[str], node: Definition, name: str) -> list[tuple[int, int, str]]:
+    """Triples (first line, last line, label) of every part to be written, in order."""
+    parts = []
     for function in _functions(node):
         label = name if function is node else f"{name}.{function.name}"
         marked = [
@@ -136,12 +125,13 @@ def _parts(
             raise SourceError(path, marked[1], f"{label} has two '# exercise:' comments; keep one")
         if marked:
             _refuse_inner(path, function, marked[0], label)
-            amount = MARKER.sub(r"\1", lines[marked[0] - 1])
-            parts[marked[0]] = (marked[0], _last_line(function), f"{label}: write {amount}")
+            start, amount = marked[0], MARKER.sub(r"\1", lines[marked[0] - 1])
         elif function is node:
             start = _after_docstring(path, lines, function)
             amount = _amount(lines[start - 1 : _last_line(function)])
-            parts[start] = (start, _last_line(function), f"{label}: write {amount}")
+        else:
+            continue
+        parts.append((start, _last_line(function), f"{label}: write {amount}"))
     if not parts:
         raise SourceError(
             path,

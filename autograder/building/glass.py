@@ -25,7 +25,6 @@ PAGE = ROOT / "book" / "_build" / "html" / "glass.html"  # where the book has it
 MODEL = "transformer"  # that of lesson 10, in data/checkpoints/
 # In the order in which they build on each other; they share one scope.
 SCRIPTS = ("model", "decoding", "numbers", "explain", "heat", "layers", "search", "view")
-PLACE = "{lesson}"
 
 
 class GlassError(CourseError):
@@ -39,8 +38,8 @@ def write(to: Path = PAGE, lesson_links: str | None = None, home: str = "") -> i
                   "{lesson}.html" for 10_transformer.html; None: lessons are named and not linked
     home          the address of the course's first page, or ''
 
-    Raises GlassError for a folder in place of the file, for links without {lesson}, or if the
-    model's file is missing or damaged.
+    Raises GlassError for a folder in place of the file, or if the model's file is missing or
+    damaged.
     """
     if to.is_dir():
         raise GlassError(f"{to} is a folder: name the file to write, as in {to / 'glass.html'}")
@@ -52,10 +51,6 @@ def write(to: Path = PAGE, lesson_links: str | None = None, home: str = "") -> i
 
 def page(lesson_links: str | None = None, home: str = "") -> str:
     """The whole page as HTML; see `write`."""
-    if lesson_links is not None and PLACE not in lesson_links:
-        raise GlassError(
-            f"--lesson-links {lesson_links!r} holds no {PLACE}: where does a lesson's name go?"
-        )
     try:
         model, corpus = translators.trained(MODEL)
     except ModelFileError as error:
@@ -86,7 +81,7 @@ def lesson_titles(links: str | None) -> dict[str, dict[str, str]]:
     for path in find():
         with path.open(encoding="utf-8") as lines:  # "# %% [markdown]", then the title
             title = next(line for line in lines if line.startswith("# # ")).strip()[4:]
-        address = links.replace(PLACE, path.stem) if links else ""
+        address = links.format(lesson=path.stem) if links else ""
         found[path.stem[:2]] = {"title": title, "address": address}
     return found
 

@@ -5,6 +5,7 @@
 
 import ast
 import builtins
+import itertools
 import re
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
@@ -32,19 +33,24 @@ class Lesson:
         return name_of(self.slug)
 
     @property
+    def root(self) -> Path:
+        """The folder of the course."""
+        return self.path.parent.parent
+
+    @property
     def library(self) -> Path:
         """Path of the module that holds the lesson's solutions."""
-        return self.path.parent.parent / "attention" / f"{self.name}.py"
+        return self.root / "attention" / f"{self.name}.py"
 
     @property
     def checks(self) -> Path:
         """Path of the module that holds the lesson's checks."""
-        return self.path.parent.parent / "autograder" / "checks" / f"{self.name}.py"
+        return self.root / "autograder" / "checks" / f"{self.name}.py"
 
     @property
     def mistakes(self) -> Path:
         """Path of the module that holds the lesson's stored answers."""
-        return self.path.parent.parent / "autograder" / "mistakes" / f"{self.name}.py"
+        return self.root / "autograder" / "mistakes" / f"{self.name}.py"
 
     @property
     def title(self) -> str:
@@ -55,6 +61,10 @@ class Lesson:
     def exercises(self) -> dict[str, int]:
         """Points by exercise name, in the lesson's order."""
         return {cell.name: cell.points for cell in self.cells if cell.kind == "check"}
+
+    def fault(self, cell: Cell, message: str) -> SourceError:
+        """The error that says what is wrong with a cell."""
+        return SourceError(self.path, cell.line, message)
 
 
 def find(names: Collection[str] = (), root: Path = ROOT) -> list[Path]:
@@ -68,10 +78,10 @@ def find(names: Collection[str] = (), root: Path = ROOT) -> list[Path]:
 def read(path: Path) -> Lesson:
     """Read one source file and return its Lesson; raises SourceError."""
     path = Path(path)
-    cells = split(path)
-    lesson = Lesson(path, path.stem, cells)
-    if not cells[0].source.startswith("# "):
-        raise SourceError(path, cells[0].line, "the first cell must start with '# NN · title?'")
+    lesson = Lesson(path, path.stem, split(path))
+    first = lesson.cells[0]
+    if not first.source.startswith("# "):
+        raise lesson.fault(first, "the first cell must start with '# NN · title?'")
     _refuse_unknown_names(lesson)
     _refuse_bad_order(lesson)
     return lesson
@@ -79,97 +89,90 @@ def read(path: Path) -> Lesson:
 
 def _refuse_bad_order(lesson: Lesson) -> None:
     """Every exercise is followed at once by its check, and no name comes twice."""
-    seen: dict[str, int] = {}
-    waiting = None
-    for cell in lesson.cells:
-        if cell.kind == "check":
-            if waiting is None or waiting.name != cell.name:
-                raise SourceError(
-                    lesson.path,
-                    cell.line,
+    defined: dict[str, int] = {}
+    for before, cell in itertools.pairwise([None, *lesson.cells, None]):
+        asked = before if before and before.kind == "exercise" else None
+        if cell and cell.kind == "check":
+            if asked is None or asked.name != cell.name:
+                raise lesson.fault(
+                    cell,
                     f"check {cell.name!r} does not follow its exercise; put it right after the "
                     f'cell marked exercise="{cell.name}"',
                 )
-            waiting = None
-        elif waiting is not None:
-            break
-        elif cell.kind in ("exercise", "given", "broken"):
-            if cell.name in seen:
-                raise SourceError(
-                    lesson.path,
-                    cell.line,
-                    f"{cell.name!r} is already defined in line {seen[cell.name]}; remove one",
+        elif asked:
+            raise lesson.fault(
+                asked,
+                f"exercise {asked.name!r} has no check right after it; add a cell "
+                f'# %% check="{asked.name}" points=2',
+            )
+        elif cell and cell.kind in ("exercise", "given", "broken"):
+            if cell.name in defined:
+                line = defined[cell.name]
+                raise lesson.fault(
+                    cell, f"{cell.name!r} is already defined in line {line}; remove one"
                 )
-            seen[cell.name] = cell.line
-            waiting = cell if cell.kind == "exercise" else None
-    if waiting is not None:
-        raise SourceError(
-            lesson.path,
-            waiting.line,
-            f"exercise {waiting.name!r} has no check right after it; add a cell "
-            f'# %% check="{waiting.name}" points=2',
-        )
+            defined[cell.name] = cell.line
 
 
 def _refuse_unknown_names(lesson: Lesson) -> None:
     """Names exist in the library and the checks, and each marked cell has the body it must have."""
-    library = _top_level(lesson.library)
-    checks = _top_level(lesson.checks) if lesson.exercises else {}
-    mistakes: dict[str, ast.stmt] = {}  # parsed where they are asked for
+    defined = {lesson.library: _top_level(lesson.library)}
+    if lesson.exercises:
+        defined[lesson.checks] = _top_level(lesson.checks)
+    from_library = lesson.library, "from attention.{lesson} import {name}"
+    kinds = {
+        "exercise": from_library,
+        "given": from_library,
+        "check": (lesson.checks, "check.{name}({name})"),
+        "broken": (lesson.mistakes, "from autograder.mistakes.{lesson} import {name}"),
+    }
     for cell in lesson.cells:
-        if cell.kind in ("exercise", "given"):
-            _refuse_unknown(lesson, cell, library, lesson.library)
-            _refuse_body(lesson, cell, f"from attention.{lesson.name} import {cell.name}")
-        elif cell.kind == "check":
-            _refuse_unknown(lesson, cell, checks, lesson.checks)
-            _refuse_body(lesson, cell, f"check.{cell.name}({cell.name})")
-        elif cell.kind == "broken":
-            mistakes = mistakes or _top_level(lesson.mistakes)
-            _refuse_unknown(lesson, cell, mistakes, lesson.mistakes)
-            _refuse_body(lesson, cell, f"from autograder.mistakes.{lesson.name} import {cell.name}")
-            _refuse_strangers(lesson, cell, mistakes[cell.name])
-        elif cell.kind == "markdown":
+        if cell.kind == "markdown":
             _refuse_bad_figures(lesson, cell)
+        elif cell.kind in kinds:
+            path, body = kinds[cell.kind]
+            if path not in defined:
+                defined[path] = _top_level(path)
+            _refuse_unknown(lesson, cell, defined[path], path)
+            expected = body.format(lesson=lesson.name, name=cell.name)
+            if cell.source.strip() != expected:
+                must = f"the cell of {cell.kind} {cell.name!r} must be: {expected}"
+                raise lesson.fault(cell, must)
+            if cell.kind == "broken":
+                _refuse_strangers(lesson, cell, defined[path][cell.name])
 
 
 def _refuse_bad_figures(lesson: Lesson, cell: Cell) -> None:
     for words, figure in FIGURE.findall(cell.source):
-        if not (lesson.path.parent / figure).is_file():
-            problem = f"there is no source/{figure}; draw it or fix the path"
-        elif not words.strip():
-            problem = (
-                f"{figure} has no words for those who cannot see it: ![what it shows]({figure})"
-            )
-        elif not pictures.is_current(lesson.path.parent / figure):
-            problem = f"{figure} has changed since its PNG was made: {pictures.COMMAND}"
-        else:
-            continue
-        raise SourceError(lesson.path, cell.line, problem)
+        path = lesson.path.parent / figure
+        if not path.is_file():
+            raise lesson.fault(cell, f"there is no source/{figure}; draw it or fix the path")
+        if not words.strip():
+            hint = f"![what it shows]({figure})"
+            raise lesson.fault(cell, f"{figure} has no words for those who cannot see it: {hint}")
+        if not pictures.is_current(path):
+            changed = f"{figure} has changed since its PNG was made: {pictures.COMMAND}"
+            raise lesson.fault(cell, changed)
 
 
 def _refuse_strangers(lesson: Lesson, cell: Cell, node: ast.stmt) -> None:
     """A wrong answer that is shown uses nothing that its own module defines or imports for it."""
+    decorators = [part for one in getattr(node, "decorator_list", []) for part in ast.walk(one)]
+    code = "\n".join(one.source for one in lesson.cells if one.kind != "markdown")
     bound = {one.arg for one in ast.walk(node) if isinstance(one, ast.arg)}
-    names = [one for one in ast.walk(node) if isinstance(one, ast.Name)]
-    decorators = {
-        one for decorator in getattr(node, "decorator_list", []) for one in ast.walk(decorator)
-    }
-    bound |= {one.id for one in names if isinstance(one.ctx, ast.Store)}
-    before = [one.source for one in lesson.cells if one.kind != "markdown"]
-    for statement in ast.walk(ast.parse("\n".join(before))):
-        if isinstance(statement, ast.Import | ast.ImportFrom):
-            bound |= {(one.asname or one.name).partition(".")[0] for one in statement.names}
-        elif isinstance(statement, ast.Name) and isinstance(statement.ctx, ast.Store):
-            bound.add(statement.id)
+    for part in (*ast.walk(node), *ast.walk(ast.parse(code))):
+        if isinstance(part, ast.Import | ast.ImportFrom):
+            bound |= {(one.asname or one.name).partition(".")[0] for one in part.names}
+        elif isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store):
+            bound.add(part.id)
+    names = [one for one in ast.walk(node) if isinstance(one, ast.Name) and one not in decorators]
     for one in names:
-        if one in decorators or one.id in bound or hasattr(builtins, one.id):
-            continue
-        raise SourceError(
-            lesson.path,
-            cell.line,
-            f"{cell.name} uses {one.id}, which the notebook does not import; write it out in "
-            f"autograder/mistakes/{lesson.name}.py",
-        )
+        if one.id not in bound and not hasattr(builtins, one.id):
+            raise lesson.fault(
+                cell,
+                f"{cell.name} uses {one.id}, which the notebook does not import; write it out in "
+                f"autograder/mistakes/{lesson.name}.py",
+            )
 
 
 def _top_level(path: Path) -> dict[str, ast.stmt]:
@@ -183,16 +186,8 @@ def _top_level(path: Path) -> dict[str, ast.stmt]:
 
 def _refuse_unknown(lesson: Lesson, cell: Cell, names: Iterable[str], path: Path) -> None:
     if cell.name not in names:
-        raise SourceError(
-            lesson.path,
-            cell.line,
+        raise lesson.fault(
+            cell,
             f"{cell.kind} {cell.name!r} is not in {path.parent.name}/{path.name}; "
             f"there are: {', '.join(name for name in names if not name.startswith('_'))}",
-        )
-
-
-def _refuse_body(lesson: Lesson, cell: Cell, expected: str) -> None:
-    if cell.source.strip() != expected:
-        raise SourceError(
-            lesson.path, cell.line, f"the cell of {cell.kind} {cell.name!r} must be: {expected}"
         )

@@ -2,6 +2,7 @@
 
 import base64
 import hashlib
+import itertools
 import json
 import re
 from collections.abc import Sequence
@@ -28,13 +29,8 @@ def make(lesson: Lesson) -> NotebookNode:
     cells = [_cell(lesson, cell, index, used) for index, cell in enumerate(lesson.cells)]
     _describe_plots(cells)
     notebook = nbformat.v4.new_notebook(cells=cells)
-    notebook.metadata = nbformat.from_dict(
-        {
-            "autograder": {"lesson": lesson.slug},
-            "kernelspec": KERNEL,
-            "language_info": {"name": "python"},
-        }
-    )
+    metadata = {"autograder": {"lesson": lesson.slug}, "kernelspec": KERNEL}
+    notebook.metadata = nbformat.from_dict(metadata | {"language_info": {"name": "python"}})
     notebook.nbformat_minor = 5
     notebook.metadata.autograder["digest"] = _digest(lesson, notebook)
     return notebook
@@ -101,10 +97,8 @@ def _identity(lesson: Lesson, cell: Cell, used: set[str]) -> str:
         name = f"{cell.kind}-{cell.name}".replace("_", "-")
     else:
         name = hashlib.sha256(f"{lesson.slug}\n{cell.source}".encode()).hexdigest()[:10]
-    identity, count = name, 1
-    while identity in used:
-        count += 1
-        identity = f"{name}-{count}"
+    names = itertools.chain([name], (f"{name}-{count}" for count in itertools.count(2)))
+    identity = next(one for one in names if one not in used)
     used.add(identity)
     return identity
 
@@ -125,10 +119,10 @@ def _digest(lesson: Lesson, notebook: NotebookNode) -> str:
     content = hashlib.sha256(json.dumps(code).encode())
     # As written in the source: there an exercise is the import of its module.
     imports = "\n".join(cell.source for cell in lesson.cells if cell.kind != "markdown")
-    used = modules(imported(imports), lesson.library.parent.parent)
+    used = modules(imported(imports), lesson.root)
     if "check.preview(" in imports:  # elsewhere a check prints the same line as long as it passes
         used += [lesson.checks, lesson.mistakes]
-    for path in [*used, *_data(imports, lesson.path.parent.parent / "data")]:
+    for path in [*used, *_data(imports, lesson.root / "data")]:
         if path.is_file():
             content.update(path.read_bytes())
     return content.hexdigest()[:16]

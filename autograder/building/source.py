@@ -8,7 +8,9 @@ import ast
 import io
 import re
 import tokenize
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -55,7 +57,7 @@ def split(path: Path) -> list[Cell]:
     lines = _first_lines(path, text)
     found = _jupytext_cells(path, text, rows, lines)
     return [
-        _cell(path, cell, rows[first - 1 : after - 1], first)
+        _cell(partial(SourceError, path), cell, rows[first - 1 : after - 1], first)
         for cell, first, after in zip(found, lines, [*lines[1:], len(rows) + 1], strict=True)
     ]
 
@@ -81,24 +83,19 @@ def parse(path: Path, text: str) -> ast.Module:
 
 def _first_lines(path: Path, text: str) -> list[int]:
     """Numbers of the lines that begin a cell: '# %%' and, after a space, the marker if any."""
-    comments = {
-        token.start[0]
-        for token in tokenize.generate_tokens(io.StringIO(text).readline)
-        if token.type == tokenize.COMMENT
-    }
-    rows = text.split("\n")
-    lines = [number for number, row in enumerate(rows, 1) if CELL.match(row)]
-    for number in lines:
-        row = rows[number - 1]
+    tokens = tokenize.generate_tokens(io.StringIO(text).readline)
+    comments = {token.start[0] for token in tokens if token.type == tokenize.COMMENT}
+    rows = enumerate(text.split("\n"), 1)
+    lines = {number: row for number, row in rows if CELL.match(row)}
+    for number, row in lines.items():
+        fault = ""
         if number not in comments:
-            raise SourceError(
-                path, number, f"a line of a string looks like a new cell: {row.strip()}; rewrite it"
-            )
-        if row != "# %%" and not row.startswith("# %% "):
-            raise SourceError(
-                path, number, f"a cell begins with '# %%' and one space, not with {row!r}"
-            )
-    return lines
+            fault = f"a line of a string looks like a new cell: {row.strip()}; rewrite it"
+        elif row != "# %%" and not row.startswith("# %% "):
+            fault = f"a cell begins with '# %%' and one space, not with {row!r}"
+        if fault:
+            raise SourceError(path, number, fault)
+    return list(lines)
 
 
 def _jupytext_cells(path: Path, text: str, rows: list[str], lines: list[int]) -> list[Any]:
@@ -110,62 +107,47 @@ def _jupytext_cells(path: Path, text: str, rows: list[str], lines: list[int]) ->
             try:
                 jupytext.reads(rows[line - 1], fmt=FORMAT)
             except Exception:
-                raise _unknown_marker(path, line, rows[line - 1]) from None
+                raise SourceError(path, line, _unknown(rows[line - 1])) from None
         raise
 
 
-def _unknown_marker(path: Path, line: int, row: str) -> SourceError:
-    return SourceError(
-        path,
-        line,
+def _unknown(row: str) -> str:
+    return (
         f"unknown marker {row.removeprefix('# %% ')!r}; write one of: [markdown], "
         '[markdown] answer=true, exercise="name", check="name" points=N, given="name", '
-        'broken="name", demo=true',
+        'broken="name", demo=true'
     )
 
 
-def _cell(path: Path, cell: Any, rows: list[str], line: int) -> Cell:
+def _cell(fault: Callable[[int, str], SourceError], cell: Any, rows: list[str], line: int) -> Cell:
     attributes = {key: value for key, value in cell.metadata.items() if key != "lines_to_next_cell"}
     if cell.cell_type == "markdown":
         answer = attributes.get("answer") is True
-        if answer:
-            attributes.pop("answer")
-        _refuse_code_in_markdown(path, attributes, rows, line)
+        if attributes and not (answer and len(attributes) == 1):
+            wanted = "'# %% [markdown]' or '# %% [markdown] answer=true'"
+            raise fault(line, f"write only {wanted}, not {rows[0]!r}")
+        for number, row in enumerate(rows, line):
+            if row and not row.startswith("#"):
+                begins = "every line of a text cell begins with '# '"
+                raise fault(number, f"{begins}; start code with '# %%'")
         return Cell("markdown", cell.source, line, answer=answer)
     points = attributes.pop("points", None)
     unknown = [key for key in attributes if key not in MARKERS]
     if unknown or len(attributes) > 1 or cell.cell_type != "code":
-        raise _unknown_marker(path, line, rows[0])
-    kind = next(iter(attributes), "code")
-    name = attributes.get(kind, "")
+        raise fault(line, _unknown(rows[0]))
+    kind, name = next(iter(attributes.items()), ("code", ""))
     if kind == "demo":
         if name is not True:
-            raise SourceError(path, line, "write demo=true")
+            raise fault(line, "write demo=true")
         name = ""
     elif kind != "code" and not _is_name(name):
-        raise SourceError(path, line, f'write {kind}="name" with the name of a function or class')
+        raise fault(line, f'write {kind}="name" with the name of a function or class')
     if (kind == "check") != (points is not None):
-        raise SourceError(path, line, 'points=N belongs to a check: check="name" points=2')
+        raise fault(line, 'points=N belongs to a check: check="name" points=2')
     if points is not None and not (type(points) is int and points > 0):
-        raise SourceError(path, line, f"points must be a whole number above 0, not {points!r}")
+        raise fault(line, f"points must be a whole number above 0, not {points!r}")
     return Cell(kind, cell.source, line, name, points or 0)
 
 
 def _is_name(name: object) -> bool:
     return isinstance(name, str) and name.isidentifier() and name.isascii() and len(name) <= 50
-
-
-def _refuse_code_in_markdown(
-    path: Path, attributes: dict[str, Any], rows: list[str], line: int
-) -> None:
-    if attributes:
-        raise SourceError(
-            path,
-            line,
-            f"write only '# %% [markdown]' or '# %% [markdown] answer=true', not {rows[0]!r}",
-        )
-    for number, row in enumerate(rows, line):
-        if row and not row.startswith("#"):
-            raise SourceError(
-                path, number, "every line of a text cell begins with '# '; start code with '# %%'"
-            )

@@ -14,14 +14,15 @@ from autograder.grading.classroom.extensions import who_handed_in
 class Changes:
     """Ids of students: new ones, changed ones, and those in the gradebook but not in the roster.
 
-    Of the latter, ``removed`` are gone now and ``handed_in`` may never go: they have a submission.
+    Of the latter, ``removed`` are gone now, ``kept`` never go, for they have a submission, and
+    ``left`` might go.
     """
 
     new: list[str] = field(default_factory=list)
     changed: list[str] = field(default_factory=list)
-    missing: list[str] = field(default_factory=list)
     removed: list[str] = field(default_factory=list)
-    handed_in: set[str] = field(default_factory=set)
+    kept: list[str] = field(default_factory=list)
+    left: list[str] = field(default_factory=list)
 
 
 def enrol(
@@ -42,7 +43,7 @@ def enrol(
     handed_in = who_handed_in(book)
     stay = [one for one in known.values() if not remove or one.id in handed_in]
     if not namesakes:
-        refuse_second_ids(students, stay, "--namesakes")
+        _refuse_second_ids(students, stay)
     for one in students:
         if one.id not in known:
             changes.new.append(one.id)
@@ -51,23 +52,21 @@ def enrol(
         else:
             changes.changed.append(one.id)
         book.update_or_create_student(one.id, **one.details())
-    changes.missing = sorted(known.keys() - {one.id for one in students})
-    changes.handed_in = handed_in & set(changes.missing)
-    if remove:
-        changes.removed = [one for one in changes.missing if one not in changes.handed_in]
-        for student in changes.removed:
-            book.remove_student(student)
+    missing = known.keys() - {one.id for one in students}
+    changes.kept = sorted(missing & handed_in)
+    if not remove:
+        changes.left = sorted(missing - handed_in)
+        return changes
+    changes.removed = sorted(missing - handed_in)
+    for student in changes.removed:
+        book.remove_student(student)
     return changes
 
 
-def refuse_second_ids(
-    students: Iterable[Student], known: Collection[Student], unless: str = ""
-) -> None:
+def _refuse_second_ids(students: Iterable[Student], known: Collection[Student]) -> None:
     """Raise CourseError if a student has another id than in the gradebook, as by another column.
 
     Whoever had two ids would be graded twice, and each half would lack the other's hand-ins.
-
-    unless  the option that says that they are other people
     """
     listed = {one.id: one for one in students}
     new = [one for one in listed.values() if one.id not in {other.id for other in known}]
@@ -86,15 +85,10 @@ def refuse_second_ids(
         shown = "; ".join(f"{one}, there {other}" for one, other in pairs[:5])
         more = "; …" if len(pairs) > 5 else ""
         count = len({one for one, _ in pairs})
-        other_people = (
-            f" --remove takes out the old ones without a hand-in. If they are other people, give "
-            f"{unless}."
-            if unless
-            else ""
-        )
         raise CourseError(
             f"{count} of the file are in the gradebook under another id: {shown}{more}. Nothing is "
-            f"changed. Give them the id that is there, or name its column with --id.{other_people}"
+            "changed. Give them the id that is there, or name its column with --id. --remove takes "
+            "out the old ones without a hand-in. If they are other people, give --namesakes."
         )
 
 

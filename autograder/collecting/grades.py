@@ -10,6 +10,7 @@ from pathlib import Path
 
 from nbgrader.api import Gradebook, SubmittedAssignment
 
+from attention.provided.files import write_aside
 from autograder import CourseError, lessons, marks
 from autograder.collecting import clues
 from autograder.collecting.roster import Roster, Student, find_columns, plain, student_rows
@@ -33,9 +34,7 @@ MOODLE = {
     "most": ("maximumgrade", "bestwertung", "maximalebewertung"),
     "feedback": ("feedbackcomments", "feedbackalskommentar"),
 }
-CANVAS_HEAD = ["Student", "ID", "SIS User ID", "SIS Login ID", "Section"]
-MOODLE_HEAD = ["Identifier", "Full name", "Email address", "Grade", "Maximum Grade"]
-MOODLE_HEAD += ["Last modified (grade)", "Feedback comments"]
+FIELDS = list(Student.__annotations__)  # the first columns of a table of our own
 TITLE = re.compile(r"(.*?)\s*\(\d+\)\s*")
 WORDS = r"(?:lesson|lektion|assignment|aufgabe|exercise|homework|hw|week|notebook)?\d*"
 LEFT_ALONE = {"EX", "N/A"}  # what Canvas writes for those who are excused or not asked
@@ -136,19 +135,17 @@ def fill_canvas(
 ) -> Filled:
     """Write scores into an export of Canvas' gradebook."""
     points = next((row for row in table.rows if row and "Points Possible" in row[0]), [])
+    most = {place: points[place] if place < len(points) else "" for place in columns.values()}
     for lesson in found:
-        column = columns[lesson.slug]
-        how.check(table, lesson, points[column] if column < len(points) else "")
+        how.check(table, lesson, most[columns[lesson.slug]])
     done = Filled()
-    for row, student in _rows(table, roster, done):
+    for row, student in _rows(table, roster, found, done):
         for lesson in found:
             column = columns[lesson.slug]
             if table.cell(row, column) in LEFT_ALONE:
                 done.kept += 1
-                continue
-            most = points[column] if column < len(points) else ""
-            _write(table, row, column, how.text(lesson, student, most), done)
-    _look_for_rows(done, found)
+            else:
+                _write(table, row, column, how.text(lesson, student, most[column]), done)
     return done
 
 
@@ -161,14 +158,13 @@ def fill_moodle(table: Table, lesson: Lesson, roster: Roster, how: "How") -> Fil
     if "grade" not in columns:
         raise CourseError(f"{table.path}: no column is called Grade: is it a grading worksheet?")
     done = Filled()
-    for row, student in _rows(table, roster, done):
+    for row, student in _rows(table, roster, [lesson], done):
         most = table.cell(row, columns.get("most"))
         how.check(table, lesson, most)
         _write(table, row, columns["grade"], how.text(lesson, student, most), done)
         words = lesson.scores[student].words if student in lesson.scores else ""
         if words and "feedback" in columns and not table.cell(row, columns["feedback"]):
             table.fill(row, columns["feedback"], harmless(words))
-    _look_for_rows(done, [lesson])
     return done
 
 
@@ -203,37 +199,19 @@ class How:
         return text.replace(".", ",") if "," in most else text
 
 
-def made_anew(form: str, students: Iterable[Student], found: Collection[Lesson], how: How) -> bytes:
-    """A table of all students: 'csv', 'canvas' or, of one lesson, 'moodle'."""
+def made_anew(students: Iterable[Student], found: Collection[Lesson], how: How) -> bytes:
+    """A table of all students, one column a lesson."""
     stream = io.StringIO()
     writer = csv.writer(stream)
-    slugs, points = [one.slug for one in found], [f"{one.most:g}" for one in found]
-    if form == "canvas":
-        writer.writerow([*CANVAS_HEAD, *slugs])
-        writer.writerow(["    Points Possible", "", "", "", "", *points])
-    else:
-        writer.writerow(MOODLE_HEAD if form == "moodle" else [*_fields(), *slugs])
+    writer.writerow([*FIELDS, *(lesson.slug for lesson in found)])
     for one in students:
-        scores = [how.text(lesson, one.id) for lesson in found]
-        last, first, name = map(harmless, (one.last_name, one.first_name, one.id))
-        if form == "canvas":
-            both = ", ".join(part for part in (last, first) if part) or name
-            writer.writerow([both, one.lms_user_id, "", name, "", *scores])
-        elif form == "moodle":
-            (lesson,) = found
-            words = lesson.scores[one.id].words if one.id in lesson.scores else ""
-            both = " ".join(part for part in (first, last) if part) or name
-            who = f"Participant {one.lms_user_id}" if one.lms_user_id else ""
-            writer.writerow([who, both, harmless(one.email), *scores, *points, "", harmless(words)])
-        else:
-            writer.writerow([*(harmless(getattr(one, name)) for name in _fields()), *scores])
+        who = [harmless(getattr(one, name)) for name in FIELDS]
+        writer.writerow([*who, *(how.text(lesson, one.id) for lesson in found)])
     return stream.getvalue().encode()
 
 
-def save(path: Path, content: bytes, like: Path | None) -> None:
+def save(path: Path, content: bytes, like: Path | None = None) -> None:
     """Write a file in one step. Raises CourseError where it would replace the export it is like."""
-    from attention.provided.files import write_aside
-
     if like is not None and path.exists() and path.samefile(like):
         raise CourseError(f"--to {path} would replace the export; give another name")
     try:
@@ -242,12 +220,10 @@ def save(path: Path, content: bytes, like: Path | None) -> None:
         raise CourseError(f"{path} cannot be written: {error.strerror}") from None
 
 
-def _fields() -> list[str]:
-    return list(Student.__annotations__)
-
-
-def _rows(table: Table, roster: Roster, done: Filled) -> Iterable[tuple[int, str]]:
-    """Pairs (row, id of its student); the others are noted in ``done``."""
+def _rows(
+    table: Table, roster: Roster, found: Iterable[Lesson], done: Filled
+) -> Iterable[tuple[int, str]]:
+    """Pairs (row, its student); other rows, and who has a score and no row, go to ``done``."""
     sure, names = find_columns(table, WHO), find_columns(table, NAMES)
     number = find_columns(table, {"id": ["id"]}).get("id") if "login" in sure else None
     seen: dict[str, int] = {}
@@ -255,17 +231,18 @@ def _rows(table: Table, roster: Roster, done: Filled) -> Iterable[tuple[int, str
         texts = [table.cell(row, sure[kind]) for kind in WHO if kind in sure]
         whole = " ".join(table.cell(row, names[kind]) for kind in NAMES if kind in names)
         told = clues.Clues("", (), [text for text in texts if text], table.cell(row, number))
-        found = clues.owner(told, roster) if told.who or told.number else clues.Owner("")
-        if not found.id and not found.why.startswith("it may be"):
-            found = clues.owner(clues.Clues("", (), [whole]), roster)
-        if not found.id:
-            done.strangers.append(f"row {row + 1}: {found.why}")
-        elif found.id in seen:
-            done.strangers.append(f"row {row + 1}: {found.id} has row {seen[found.id] + 1} already")
+        owner = clues.owner(told, roster) if told.who or told.number else clues.Owner("")
+        if not owner.id and not owner.why.startswith("it may be"):
+            owner = clues.owner(clues.Clues("", (), [whole]), roster)
+        if not owner.id:
+            done.strangers.append(f"row {row + 1}: {owner.why}")
+        elif owner.id in seen:
+            done.strangers.append(f"row {row + 1}: {owner.id} has row {seen[owner.id] + 1} already")
         else:
-            seen[found.id] = row
-            yield row, found.id
-    done.without_row = sorted(roster.students.keys() - seen.keys())
+            seen[owner.id] = row
+            yield row, owner.id
+    graded = {student for lesson in found for student in lesson.scores}
+    done.without_row = sorted(graded & roster.students.keys() - seen.keys())
 
 
 def _write(table: Table, row: int, column: int, text: str, done: Filled) -> None:
@@ -275,12 +252,6 @@ def _write(table: Table, row: int, column: int, text: str, done: Filled) -> None
         done.changed += bool(before) and _number(before) != _number(text)
         if before != text:
             table.fill(row, column, text)
-
-
-def _look_for_rows(done: Filled, found: Iterable[Lesson]) -> None:
-    """Of students without a row, keep those who have a score."""
-    graded = {student for lesson in found for student in lesson.scores}
-    done.without_row = [one for one in done.without_row if one in graded]
 
 
 def _number(text: str) -> float | None:

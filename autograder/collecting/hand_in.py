@@ -1,6 +1,7 @@
 """One notebook that came back: whose it is, of which lesson, and whether it can be read."""
 
 import hashlib
+import re
 from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -42,24 +43,20 @@ class HandIn:
         return min(self.file.moment, due)
 
 
+@dataclass(frozen=True)
 class Judge:
     """Says of each file whose hand-in it is.
 
     slugs     the lessons of the course, and ``chosen`` those of them that are asked for
     contents  what the lessons consist of
+    pattern   what says whose a file is, if not its name alone
     """
 
-    def __init__(
-        self,
-        slugs: Collection[str],
-        chosen: Collection[str],
-        contents: Contents,
-        roster: Roster,
-        pattern: str | None,
-    ) -> None:
-        self._slugs, self._chosen, self._roster = slugs, chosen, roster
-        self._contents = contents
-        self._pattern = names.pattern(pattern)
+    slugs: Collection[str]
+    chosen: Collection[str]
+    contents: Contents
+    roster: Roster
+    pattern: re.Pattern[str] | None
 
     def hand_in(self, file: File, shared: int = 0) -> HandIn:
         """The HandIn that a file is; raises Refused, in words, if it is none.
@@ -69,12 +66,12 @@ class Judge:
         if not is_notebook(file.parts[-1]):
             raise Refused(NO_NOTEBOOK)
         data = file.read()
-        clues = names.read(file.parts[shared:], self._slugs, self._pattern)
+        clues = names.read(file.parts[shared:], self.slugs, self.pattern)
         submission = opened(data)
         lesson, damage = self._lesson(submission, clues), submission.problem
-        if lesson not in self._chosen:
+        if lesson not in self.chosen:
             raise Refused(f"it is of another lesson, {lesson}")
-        owner = names.owner(clues, self._roster)
+        owner = names.owner(clues, self.roster)
         if not owner.id:
             raise Refused(owner.why)
         return HandIn(file, clues, owner.id, lesson, hashlib.sha256(data).digest(), damage)
@@ -86,9 +83,9 @@ class Judge:
                 raise Refused(f"{submission.problem}, and {NAMELESS}")
             return clues.lesson
         named = [name for name in (submission.lesson, clues.lesson) if name]
-        if lesson := self._contents.lesson(submission, named):
+        if lesson := self.contents.lesson(submission, named):
             return lesson
-        if submission.lesson in self._slugs:
+        if submission.lesson in self.slugs:
             submission.problem = f"it says that it is of {submission.lesson}, but {NOTHING}"
             return submission.lesson
         if clues.lesson:

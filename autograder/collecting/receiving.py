@@ -1,6 +1,7 @@
 """Put what came back where the grading looks for it, and lose nothing on the way."""
 
 import hashlib
+import itertools
 import json
 import os
 from collections.abc import Collection, Iterable
@@ -12,6 +13,7 @@ from nbgrader.api import Assignment, Gradebook
 
 from attention.provided.files import write_aside
 from autograder import lessons
+from autograder.collecting import clues
 from autograder.collecting.hand_in import HandIn, Judge, opened
 from autograder.collecting.roster import Roster, cannot_name_a_folder
 from autograder.collecting.search import File, NotOpened, Refused, is_junk, search
@@ -81,7 +83,7 @@ def receive(course: Course, source: Path | str, roster: Roster, dates: Dates, ho
     """
     slugs = course.lessons()
     chosen = lessons.choose(how.names, slugs)
-    judge = Judge(slugs, chosen, course.contents(), roster, how.pattern)
+    judge = Judge(slugs, chosen, course.contents(), roster, clues.pattern(how.pattern))
     done, groups = Received(), dict[tuple[str, str], list[HandIn]]()
     files = []
     for one in search(source):
@@ -110,10 +112,10 @@ def _doubt(found: Iterable[HandIn]) -> None:
 
     Whoever mails a file may call it so.
     """
-    all_clues = [one.clues for one in found]
-    if any(clues.late is None for clues in all_clues):
-        for clues in all_clues:
-            clues.late = clues.late or None
+    told = [one.clues for one in found]
+    if any(one.late is None for one in told):
+        for one in told:
+            one.late = one.late or None
 
 
 def _shared(files: Iterable[File]) -> int:
@@ -170,7 +172,7 @@ def _put(course: Course, one: HandIn, when: datetime, due: datetime | None, how:
     path = course.submitted(Handed(one.lesson, one.student))
     folder = path.parent
     if folder.is_symlink() or folder.parent.is_symlink():
-        raise Refused(f"{_below(course, folder)} is a link, which is not followed")
+        raise Refused(f"{course.shown(folder)} is a link, which is not followed")
     there = read_bytes(place(path), MAX_BYTES)
     before = nbgrader_files.moment(folder)
     if there is not None and hashlib.sha256(there).digest() == one.digest:
@@ -183,21 +185,15 @@ def _put(course: Course, one: HandIn, when: datetime, due: datetime | None, how:
     if before and (how.at or one.file.moment) < before:
         raise Refused(f"a later hand-in, of {before:%Y-%m-%d %H:%M} UTC, is there already")
     old = folder.is_dir() and any(folder.iterdir())
-    if one.damage and there is not None and _holds_work(course, one.lesson, there):
+    if one.damage and there is not None and course.contents().of(one.lesson).is_in(opened(there)):
         raise Refused(f"{one.damage}; what was handed in before stays")
     if not how.dry:
-        _write(course, one, when, before if old else None, old)
+        _write(course, one, path, when)
     return "replacing" if old else "new"
 
 
-def _holds_work(course: Course, lesson: str, data: bytes) -> bool:
-    """Whether a file has any of the lesson's cells or functions."""
-    return course.contents().of(lesson).is_in(opened(data))
-
-
-def _write(course: Course, one: HandIn, when: datetime, before: datetime | None, old: bool) -> None:
+def _write(course: Course, one: HandIn, path: Path, when: datetime) -> None:
     """Make the new folder aside, move an old one away, and put the new one in its place."""
-    path = course.submitted(Handed(one.lesson, one.student))
     folder, top = path.parent, course.handed_in.parent
     data = one.file.read()
     if hashlib.sha256(data).digest() != one.digest:
@@ -209,8 +205,9 @@ def _write(course: Course, one: HandIn, when: datetime, before: datetime | None,
         write_aside(made / path.name, data)
         nbgrader_files.write_time(made, when)
         _note(made, one)
-        if old:
-            time = before or datetime.fromtimestamp(folder.stat().st_mtime, UTC)
+        if folder.is_dir() and any(folder.iterdir()):
+            written = datetime.fromtimestamp(folder.stat().st_mtime, UTC)
+            time = nbgrader_files.moment(folder) or written
             os.rename(folder, _free(top / "replaced" / one.student / one.lesson, time))
         folder.parent.mkdir(parents=True, exist_ok=True)
         os.rename(made, folder)  # an empty folder there gives way
@@ -224,12 +221,6 @@ def _note(folder: Path, one: HandIn) -> None:
 def _free(folder: Path, time: datetime) -> Path:
     """A path in ``folder`` that is named by the time and where nothing lies."""
     folder.mkdir(parents=True, exist_ok=True)
-    name, number = f"{time:%Y-%m-%d_%H-%M-%S}", 1
-    while os.path.lexists(folder / name):
-        number += 1
-        name = f"{time:%Y-%m-%d_%H-%M-%S}-{number}"
-    return folder / name
-
-
-def _below(course: Course, path: Path) -> str:
-    return str(path.relative_to(course.root))
+    first = folder / f"{time:%Y-%m-%d_%H-%M-%S}"
+    later = (Path(f"{first}-{number}") for number in itertools.count(2))
+    return next(path for path in itertools.chain([first], later) if not os.path.lexists(path))

@@ -15,13 +15,9 @@ from autograder.grading.notebook.filenames import not_an_id, plain
 
 # What the columns of a roster are called, in nbgrader, Canvas, Moodle and by hand: without blanks
 # and marks. Of several that may hold the id, the first counts.
-IDS = ("id", "studentid", "username", "sisloginid", "loginid", "sisuserid", "idnumber") + (
-    "anmeldename",
-    "idnummer",
-    "matrikelnummer",
-    "emailaddress",
-    "email",
-    "emailadresse",
+IDS = (
+    *("id", "studentid", "username", "sisloginid", "loginid", "sisuserid", "idnumber"),
+    *("anmeldename", "idnummer", "matrikelnummer", "emailaddress", "email", "emailadresse"),
 )
 COLUMNS = {
     "first_name": ("firstname", "givenname", "vorname"),
@@ -147,21 +143,15 @@ def shared_keys(students: Iterable[Student]) -> dict[str, list[str]]:
 
 def of_gradebook(book: Gradebook) -> list[Student]:
     """The students in nbgrader's gradebook."""
-    return [
-        Student(one.id, *(getattr(one, name) or "" for name in list(Student.__annotations__)[1:]))
-        for one in book.students
-    ]
+    names = list(Student.__annotations__)
+    return [Student(*(getattr(one, name) or "" for name in names)) for one in book.students]
 
 
 def find_columns(table: Table, wanted: Mapping[str, Iterable[str]]) -> dict[str, int]:
     """Place by name of those columns of ``wanted`` that there are: name → what it may be called."""
     heads = [plain(text) for text in table.rows[0]]
-    found = {}
-    for name, called in wanted.items():
-        places = [heads.index(head) for head in called if head in heads]
-        if places:
-            found[name] = places[0]
-    return found
+    there = {name: [head for head in called if head in heads] for name, called in wanted.items()}
+    return {name: heads.index(called[0]) for name, called in there.items() if called}
 
 
 def _columns(table: Table, id_column: str | None) -> dict[str, int]:

@@ -67,7 +67,7 @@ def search(source: Path | str) -> Iterator[Seen]:
     if source.is_dir():
         found = _folder(source, (), 0)
     elif zipfile.is_zipfile(source):
-        found = _zip(source, (), None, 0)
+        found = _zip(source, (), 0)
     elif source.is_file():
         found = iter([_file(source, (source.name,))])
     else:
@@ -126,24 +126,22 @@ def _unpacked(file: File, depth: int) -> Iterator[Seen]:
     """The file, or what is in it if it is a zip."""
     name = file.parts[-1].lower()
     if name.endswith(ARCHIVES):
-        yield NotOpened(
-            file.parts, "archives of this kind are not opened: unpack it, give a folder"
-        )
+        why = "archives of this kind are not opened: unpack it, give a folder"
+        yield NotOpened(file.parts, why)
     elif not name.endswith(".zip"):
         yield file
     else:
         try:
-            yield from _zip(BytesIO(_kept(file)), file.parts, file, depth + 1)
+            yield from _zip(file, file.parts, depth + 1)
         except Refused as reason:
             yield NotOpened(file.parts, str(reason))
 
 
-def _zip(
-    source: Path | BytesIO, above: tuple[str, ...], own: File | None, depth: int
-) -> Iterator[Seen]:
-    """What is in a zip; ``own`` is its file where it lies in something else."""
+def _zip(source: Path | File, above: tuple[str, ...], depth: int) -> Iterator[Seen]:
+    """What is in a zip: the outer one, or a File that lies in something else."""
+    own = source if isinstance(source, File) else None
     try:
-        with zipfile.ZipFile(source) as archive:
+        with zipfile.ZipFile(_opened(source)) as archive:
             members = [one for one in archive.infolist() if not one.is_dir()]
     except BROKEN:
         yield NotOpened(above or (str(source),), "it is no zip, or damaged")
@@ -153,13 +151,12 @@ def _zip(
         holds = f"{len(members):,} files of {size >> 20:,} MiB together"
         yield NotOpened(above, f"it would unpack to {holds}, which is too much")
         return
-    open_again = functools.partial(_opened_again, own or source)
     for member in members:
         parts = (*above, *PurePosixPath(_name(member).replace("\\", "/")).parts)
         if problem := _problem_of_name(parts) or _problem_of(member):
             yield NotOpened(parts, problem)
             continue
-        read = functools.partial(_read_member, open_again, member.filename)
+        read = functools.partial(_read_member, source, member.filename)
         yield from _unpacked(File(parts, own.moment if own else _moment(member), read), depth)
 
 
@@ -168,13 +165,13 @@ def _kept(file: File) -> bytes:
     return file.read()
 
 
-def _opened_again(source: File | Path | BytesIO) -> Path | BytesIO:
+def _opened(source: File | Path) -> Path | BytesIO:
     return BytesIO(_kept(source)) if isinstance(source, File) else source
 
 
-def _read_member(open_again: Callable[[], Path | BytesIO], name: str) -> bytes:
+def _read_member(source: File | Path, name: str) -> bytes:
     try:
-        with zipfile.ZipFile(open_again()) as archive, archive.open(name) as stream:
+        with zipfile.ZipFile(_opened(source)) as archive, archive.open(name) as stream:
             data = stream.read(MAX_BYTES + 1)
     except BROKEN:
         raise Refused("it is damaged, or packed in a way that is unknown here") from None

@@ -1,5 +1,6 @@
 """A CSV file as an LMS or a spreadsheet writes it: read, and filled in without any other change."""
 
+import contextlib
 import re
 from pathlib import Path
 
@@ -32,19 +33,13 @@ class Table:
             )
 
     def _decoded(self, content: bytes) -> str:
-        self._encoding, self._mark = "utf-8", b""
-        for encoding, mark in MARKS.items():
-            if content.startswith(mark):
-                self._encoding, self._mark = encoding, mark
-        content = content[len(self._mark) :]
-        try:
-            return content.decode(self._encoding)
-        except UnicodeDecodeError:
-            self._encoding = "cp1252"  # what a spreadsheet on an older Windows writes
-        try:
-            return content.decode(self._encoding)
-        except UnicodeDecodeError:
-            raise CourseError(f"{self.path}: its text is not UTF-8: save it as CSV UTF-8") from None
+        marked = [one for one in MARKS.items() if content.startswith(one[1])]
+        first, self._mark = marked[0] if marked else ("utf-8", b"")
+        # The other is what a spreadsheet on an older Windows writes.
+        for self._encoding in (first, "cp1252"):
+            with contextlib.suppress(UnicodeDecodeError):
+                return content[len(self._mark) :].decode(self._encoding)
+        raise CourseError(f"{self.path}: its text is not UTF-8: save it as CSV UTF-8")
 
     def cell(self, row: int, column: int | None) -> str:
         """A cell's text without outer blanks; '' where there is none, or no ``column``."""
@@ -53,8 +48,8 @@ class Table:
 
     def fill(self, row: int, column: int, text: str) -> None:
         """Write a cell."""
-        for cells, blank in ((self.rows[row], ""), (self._raw[row], "")):
-            cells += [blank] * (column + 1 - len(cells))
+        for cells in (self.rows[row], self._raw[row]):
+            cells += [""] * (column + 1 - len(cells))
         self.rows[row][column] = text
         special = any(mark in text for mark in f'"\r\n{self.delimiter}')
         doubled = text.replace('"', '""')
@@ -80,25 +75,18 @@ def _content(path: Path) -> bytes:
 
 def _fields(text: str, delimiter: str) -> tuple[list[list[str]], list[str]]:
     """Pair (rows of fields with their quotes, the line end of each row)."""
-    one = re.compile(
-        rf'("[^"]*(?:""[^"]*)*"|[^{delimiter}\r\n]*)({delimiter}|\r\n|\n|\r|\Z)', re.DOTALL
-    )
-    # What follows a closed quote on the same field is part of it, as in "a"b
-    loose = re.compile(rf"([^{delimiter}\r\n]*)({delimiter}|\r\n|\n|\r|\Z)")
-    rows: list[list[str]] = [[]]
-    ends: list[str] = []
-    place = 0
-    while place < len(text) or rows[-1]:
-        found = one.match(text, place) or loose.match(text, place)
-        assert found is not None  # the second pattern fits everywhere
-        rows[-1].append(found[1])
-        place = found.end()
+    # What follows a closed quote in the same field is part of it, as in "a"b
+    one = rf'("[^"]*(?:""[^"]*)*"|[^{delimiter}\r\n]*)({delimiter}|\r\n|\n|\r|\Z)'
+    rows, ends, row = list[list[str]](), list[str](), list[str]()
+    for found in re.finditer(one, text):
+        if found.start() == len(text) and not row:  # after the end of the last line
+            break
+        row.append(found[1])
         if found[2] != delimiter:
+            rows.append(row)
             ends.append(found[2])
-            rows.append([])
-            if not found[2]:
-                break
-    return rows[: len(ends)], ends
+            row = []
+    return rows, ends
 
 
 def _plain(field: str) -> str:

@@ -5,6 +5,7 @@ returns the exit status. They are imported to build the parser, so what is slow 
 imported in ``run``.
 """
 
+import argparse
 from typing import Any
 
 LESSONS: dict[str, Any] = {
@@ -12,3 +13,16 @@ LESSONS: dict[str, Any] = {
     "metavar": "LESSON",
     "help": "number or name, as in 01 or kernel_regression (default: all lessons)",
 }
+SEVERAL: dict[str, Any] = {"action": "append", "default": []}
+SHARED: dict[str, dict[str, Any]] = {
+    "--course": {"metavar": "DIR", "help": "folder with nbgrader_config.py (default: this one)"},
+    "--db-url": {"metavar": "URL", "help": "the gradebook (default: that of nbgrader_config.py)"},
+    "--lesson": SEVERAL | {"metavar": "L", "help": "only this lesson; repeatable"},
+    "--student": SEVERAL | {"metavar": "S", "help": "only this student; repeatable"},
+}
+
+
+def add_shared(parser: argparse.ArgumentParser, *names: str) -> None:
+    """Add options that several commands have."""
+    for name in names:
+        parser.add_argument(name, **SHARED[name])

@@ -14,7 +14,6 @@ DESCRIPTION = (
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the lessons and ``--to``."""
     parser.add_argument("lessons", **LESSONS)
     parser.add_argument(
         "--to",

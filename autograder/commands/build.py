@@ -2,6 +2,10 @@
 
 import argparse
 import contextlib
+from collections.abc import Callable, Iterator
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TimeElapsedColumn
 
 from autograder import ROOT
 from autograder.commands import LESSONS
@@ -14,7 +18,6 @@ DESCRIPTION = (
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the lessons and ``--check``."""
     parser.add_argument("lessons", **LESSONS)
     parser.add_argument(
         "--check",
@@ -26,9 +29,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Build; exit status 0, or 1 if a file is left over or, with check, differs."""
     from autograder.building.build import build
-    from autograder.commands.progress import cells_progress
 
-    with cells_progress() if not options.check else contextlib.nullcontext() as progress:
+    with _progress() as progress:
         report = build(options.lessons, check=options.check, progress=progress)
     for path in report.changed:
         print(f"{'differs' if options.check else 'wrote'}  {path.relative_to(ROOT)}")
@@ -39,3 +41,24 @@ def run(options: argparse.Namespace) -> int:
     if not report.changed and not report.leftovers:
         print("Everything is up to date.")
     return int(bool(report.leftovers or options.check and report.changed))
+
+
+@contextlib.contextmanager
+def _progress() -> Iterator[Callable[[str, int, int], None]]:
+    """A bar per lesson; yields ``update(slug, done, total)``."""
+    columns = ("{task.description}", BarColumn(), MofNCompleteColumn(), "cells")
+    bar = Progress(*columns, TimeElapsedColumn(), console=Console(stderr=True))
+    tasks: dict[str, TaskID] = {}
+
+    def update(slug: str, done: int, total: int) -> None:
+        if not tasks:
+            bar.start()  # not before there is something to show: it would print an empty line
+        if slug not in tasks:
+            tasks[slug] = bar.add_task(slug, total=total)
+        bar.update(tasks[slug], completed=done)
+
+    try:
+        yield update
+    finally:
+        if tasks:
+            bar.stop()

@@ -4,10 +4,12 @@ import argparse
 import json
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from rich.console import Console
 from rich.table import Table
+
+from autograder import lessons
 
 if TYPE_CHECKING:  # slow to import
     from autograder.self_study.check import Line
@@ -20,7 +22,6 @@ DESCRIPTION = (
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the notebooks."""
     parser.add_argument(
         "notebooks",
         nargs="+",
@@ -44,7 +45,10 @@ def run(options: argparse.Namespace) -> int:
             continue
         passed &= all(line.earned == line.points for line in lines)
         if options.json:
-            print(json.dumps(_as_dict(path, lines), ensure_ascii=False))
+            earned, points = _together(lines)
+            exercises = [line.as_dict() for line in lines]
+            told = {"notebook": path, "earned": earned, "points": points, "exercises": exercises}
+            print(json.dumps(told, ensure_ascii=False))
         else:
             _print(console, path, lines)
     return 0 if passed else 1
@@ -52,18 +56,14 @@ def run(options: argparse.Namespace) -> int:
 
 def path_of(named: str) -> str:
     """The path of a lesson's notebook, for its number or name; a path stays what it is."""
-    from autograder import lessons
-
     if Path(named).exists() or len(Path(named).parts) > 1 or named.endswith(".ipynb"):
         return named
     there = [one.stem for one in Path("lessons").glob("*/*.ipynb") if one.stem == one.parent.name]
     return str(lessons.notebook("", "lessons", *lessons.choose([named], there)))
 
 
-def _as_dict(path: str, lines: "list[Line]") -> dict[str, Any]:
-    earned, points = (sum(getattr(line, key) for line in lines) for key in ("earned", "points"))
-    exercises = [line.as_dict() for line in lines]
-    return {"notebook": path, "earned": earned, "points": points, "exercises": exercises}
+def _together(lines: "list[Line]") -> tuple[float, float]:
+    return sum(line.earned for line in lines), sum(line.points for line in lines)
 
 
 def _print(console: Console, path: str, lines: "list[Line]") -> None:
@@ -73,8 +73,8 @@ def _print(console: Console, path: str, lines: "list[Line]") -> None:
     table.add_column("")
     for line in lines:
         table.add_row(line.name, f"{line.earned:g} of {line.points:g}", _said(line))
-    earned, points = (sum(getattr(line, key) for line in lines) for key in ("earned", "points"))
     table.add_section()
+    earned, points = _together(lines)
     table.add_row("together", f"{earned:g} of {points:g}", "")
     console.print(table)
     for line in lines:

@@ -10,6 +10,9 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 from rich.table import Table
 
+from autograder import ROOT
+from autograder.commands.check import path_of
+
 if TYPE_CHECKING:  # slow to import
     from autograder.self_study.collect import Piece
 
@@ -23,7 +26,6 @@ DESCRIPTION = (
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the notebooks and the folder."""
     parser.add_argument(
         "notebooks",
         nargs="*",
@@ -58,9 +60,6 @@ def run(options: argparse.Namespace) -> int:
 
 def _paths(named: list[str]) -> list[Path]:
     """The notebooks that are named, or those of the course's own lessons."""
-    from autograder import ROOT
-    from autograder.commands.check import path_of
-
     found: list[Path] = []
     for name in named or [str(ROOT / "lessons")]:
         path = Path(name if Path(name).is_dir() else path_of(name))

@@ -2,7 +2,6 @@
 
 import argparse
 import functools
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +22,6 @@ of this course: you fetch them on these terms."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add ``fetch`` and ``list`` to the parser."""
     what = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
     folder: dict[str, Any] = {
         "default": multi30k.FOLDER,
@@ -55,10 +53,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Run the command; returns the exit status."""
-    say = functools.partial(print, flush=True)
     if options.action == "list":
-        _list(options.data, say)
+        _list(options.data)
         return 0
+    say = functools.partial(print, flush=True)
     say(f"{ORIGIN}\n")
     try:
         multi30k.fetch(options.data, options.mirror, say=say)
@@ -68,12 +66,11 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
-def _list(folder: Path, say: Callable[[str], None]) -> None:
+def _list(folder: Path) -> None:
     """Print a line for each text: name, size, state."""
     states = {name: multi30k.state(name, folder) for name in multi30k.FILES}
-    lines = [f"multi30k, in {folder}:"]
+    print(f"multi30k, in {folder}:")
     for name, found in states.items():
-        lines.append(f"  {name:33}{readable(multi30k.FILES[name].size):>9} bytes  {found}")
+        print(f"  {name:33}{readable(multi30k.FILES[name].size):>9} bytes  {found}")
     if set(states.values()) != {"whole"}:
-        lines.append(f"fetch what is not whole with: {multi30k.command(folder)}")
-    say("\n".join(lines))
+        print(f"fetch what is not whole with: {multi30k.command(folder)}")

@@ -11,7 +11,6 @@ DESCRIPTION = (
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the lessons and the folder."""
     parser.add_argument(
         "lessons",
         nargs="*",

@@ -4,7 +4,7 @@ import contextlib
 import io
 import logging
 import shutil
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -22,13 +22,6 @@ from autograder.course import configure
 from autograder.grading.classroom import sample_class, tables
 from autograder.grading.classroom.folders import Course
 
-CONFIG = """\
-from pathlib import Path
-
-from autograder.course import configure
-
-configure(get_config(), Path(__file__).resolve().parent)
-"""
 LOOP = """
     while True:
         pass
@@ -47,9 +40,7 @@ def demonstrate(folder: Path | str, names: Collection[str]) -> int:
     lessons = [path.stem for path in find()]
     _prepare(course, lessons)
     api = NbGraderAPI(config=configure(Config(), course))
-    with _quiet():
-        for slug in lessons:
-            _expect_success(api.generate_assignment(slug))
+    _take(api.generate_assignment, lessons)
     console.print(f"Released {len(lessons)} lessons with nbgrader generate_assignment.")
     students = _hand_in(course, chosen)
     slugs = " and ".join(lesson.slug for lesson in chosen)
@@ -57,9 +48,7 @@ def demonstrate(folder: Path | str, names: Collection[str]) -> int:
 
     status = cli.main(["grade", "--course", str(course)])
     tables.print_table(graded(Course(course)))
-    with _quiet():
-        for lesson in chosen:
-            _expect_success(api.generate_feedback(lesson.slug))
+    _take(api.generate_feedback, [lesson.slug for lesson in chosen])
     cli.main(["report", "--course", str(course), "--to", str(course / "results")])
     shown = course.relative_to(Path.cwd()) if course.is_relative_to(Path.cwd()) else course
     console.print(
@@ -74,7 +63,7 @@ def _prepare(course: Path, lessons: list[str]) -> None:
     """An empty course folder: the solved notebooks and nbgrader's configuration."""
     shutil.rmtree(course, ignore_errors=True)
     course.mkdir(parents=True)
-    (course / "nbgrader_config.py").write_text(CONFIG, encoding="utf-8")
+    shutil.copy(ROOT / "nbgrader_config.py", course)
     for slug in lessons:
         shutil.copytree(ROOT / "solutions" / slug, course / "solutions" / slug)
 
@@ -91,43 +80,36 @@ def _hand_in(course: Path, lessons: list[Lesson]) -> list[str]:
 
 def _class(lesson: Lesson) -> Iterator[tuple[str, NotebookNode]]:
     """Pairs (student, notebook): one for each way in which a submission can go."""
-    names = list(lesson.exercises)
-    checks = registry.of_lesson(lesson.name)
+    names, checks = list(lesson.exercises), registry.of_lesson(lesson.name)
     mistakes = {name: registry.mistakes(checks[name])[0] for name in names[-3:]}
     others = {name: registry.alternatives(checks[name])[0] for name in names}
     careless = {
         name: found[0] for name in names if (found := registry.careless_answers(checks[name]))
     }
     first = names[0]
+    cells = {
+        "eve-syntax-error": f"def {first}(:\n    return",
+        "finn-endless-loop": f"def {first}(*args, **kwargs):{LOOP}",
+        "gil-kernel-dies": f"def {first}(*args, **kwargs):{DEATH}",
+    }
     yield "ada-perfect", sample_class.handed_in(lesson.slug)
     yield "ben-three-mistakes", sample_class.handed_in(lesson.slug, mistakes)
     yield "cleo-other-way", sample_class.handed_in(lesson.slug, others)
     yield "dan-blank", sample_class.blank(lesson.slug)
-    yield (
-        "eve-syntax-error",
-        sample_class.handed_in(lesson.slug, {first: f"def {first}(:\n    return"}),
-    )
-    yield "finn-endless-loop", sample_class.handed_in(lesson.slug, {first: _stub(first, LOOP)})
-    yield "gil-kernel-dies", sample_class.handed_in(lesson.slug, {first: _stub(first, DEATH)})
+    for student, cell in cells.items():
+        yield student, sample_class.handed_in(lesson.slug, {first: cell})
     yield "hal-careless", sample_class.handed_in(lesson.slug, careless)
 
 
-def _stub(name: str, body: str) -> str:
-    return f"def {name}(*args, **kwargs):{body}"
-
-
-def _expect_success(outcome: dict[str, Any]) -> None:
-    if not outcome["success"]:
-        raise RuntimeError(outcome.get("error") or outcome.get("log"))
-
-
-@contextlib.contextmanager
-def _quiet() -> Iterator[None]:
-    """Keep nbgrader's log off the terminal; its errors come back in its answer."""
+def _take(step: Callable[[str], dict[str, Any]], slugs: list[str]) -> None:
+    """Take lessons through a step of nbgrader's, whose log stays off the terminal."""
     level = logging.root.manager.disable
     logging.disable(logging.WARNING)
     try:
         with contextlib.redirect_stderr(io.StringIO()):
-            yield
+            for slug in slugs:
+                outcome = step(slug)
+                if not outcome["success"]:
+                    raise RuntimeError(outcome.get("error") or outcome.get("log"))
     finally:
         logging.disable(level)

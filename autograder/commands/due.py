@@ -4,6 +4,10 @@ import argparse
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
+from autograder import CourseError, lessons
+from autograder.collecting.times import read_time, shown
+from autograder.commands import add_shared
+
 if TYPE_CHECKING:
     from nbgrader.api import Gradebook
 
@@ -17,7 +21,6 @@ DESCRIPTION = (
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the lesson, the time and the options."""
     add = parser.add_argument
     add("lesson", nargs="?", metavar="LESSON", help="number or name of a lesson")
     add("time", nargs="?", metavar="TIME", help="as 2026-12-01T23:59+01:00, or 'never'")
@@ -28,14 +31,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="only for this student, who may be given more time; 'usual' in place of the time "
         "takes it back; may be given several times",
     )
-    add("--course", metavar="DIR", help="folder with nbgrader_config.py (default: this one)")
-    add("--db-url", metavar="URL", help="the gradebook (default: that of nbgrader_config.py)")
+    add_shared(parser, "--course", "--db-url")
 
 
 def run(options: argparse.Namespace) -> int:
     """Set or show; exit status 0."""
-    from autograder import CourseError, lessons
-    from autograder.collecting.times import read_time
     from autograder.grading.classroom.extensions import grant, who_handed_in
     from autograder.grading.classroom.folders import Course
     from autograder.grading.classroom.gradebook import Book, opened
@@ -44,15 +44,15 @@ def run(options: argparse.Namespace) -> int:
     chosen = lessons.choose([options.lesson] if options.lesson else [], course.lessons())
     if options.student and not options.time:
         raise CourseError("--student needs a lesson and a time, or 'usual' in place of the time")
+    none = options.time == ("usual" if options.student else "never")
+    due = read_time(options.time) if options.time and not none else None
     if options.student:
-        due = None if options.time == "usual" else read_time(options.time)
         with Book(course) as registering:
             registering.register(chosen[0])
     with opened(course) as book:
         if options.student:
             grant(book, chosen[0], options.student, due)
         elif options.time:
-            due = None if options.time == "never" else read_time(options.time)
             book.update_or_create_assignment(chosen[0], duedate=due)
         _show(book, chosen)
         graded = who_handed_in(book, chosen[0]) if options.time else set()
@@ -68,7 +68,6 @@ def run(options: argparse.Namespace) -> int:
 
 def _show(book: "Gradebook", chosen: list[str]) -> None:
     """Print when each lesson is due, and for whom later."""
-    from autograder.collecting.times import shown
     from autograder.grading.classroom.extensions import spans
 
     dates = {one.name: one.duedate for one in book.assignments}

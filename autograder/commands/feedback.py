@@ -6,6 +6,9 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from autograder.commands import add_shared
+from autograder.commands.grade import cores
+
 if TYPE_CHECKING:  # slow to import
     from autograder.grading.classroom.folders import Course, Handed
     from autograder.grading.feedback.pages import Pages
@@ -22,16 +25,13 @@ DESCRIPTION = (
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the options of ``autograder feedback``."""
     add = parser.add_argument
-    add("--lesson", action="append", default=[], metavar="L", help="only this lesson; repeatable")
-    add("--student", action="append", default=[], metavar="S", help="only this student; repeatable")
+    add_shared(parser, "--lesson", "--student")
     add("--to", type=Path, metavar="FOLDER|ZIP", help="where to write the pages for students")
     forms = ("pages", "canvas", "moodle", "mail")
     add("--form", choices=forms, default="pages", help="how they go back (default: pages)")
     add("--workers", type=int, metavar="N", help="processes that make pages (default: all cores)")
-    add("--db-url", metavar="URL", help="the gradebook (default: that of nbgrader_config.py)")
-    add("--course", metavar="DIR", help="folder with nbgrader_config.py (default: this one)")
+    add_shared(parser, "--db-url", "--course")
 
 
 def run(options: argparse.Namespace) -> int:
@@ -60,14 +60,10 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _make(pages: "Pages", workers: int | None) -> None:
-    from autograder.commands.grade import cores
-
     kept, total, start = len(pages.current), len(pages.stale), time.monotonic()
     for done in pages.make(max(1, workers or cores())):
         if sys.stdout.isatty():
-            print(f"\r{done} of {total} pages", end="", flush=True)
-    if sys.stdout.isatty() and total:
-        print("\r", end="")
+            print(f"\r{done} of {total} pages\r", end="", flush=True)
     made, seconds = len(pages.current) - kept, time.monotonic() - start
     print(f"{made} pages made in {seconds:.1f} s; {kept} were current.")
 

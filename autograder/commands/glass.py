@@ -11,18 +11,11 @@ DESCRIPTION = (
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the file and the links."""
     parser.add_argument(
         "--to",
         type=lambda text: Path(text).expanduser(),
         metavar="FILE",
         help="(default: book/_build/html/glass.html in the course)",
-    )
-    parser.add_argument(
-        "--lesson-links",
-        metavar="ADDRESS",
-        help="link lessons to their pages: an address with {lesson} in it, as in {lesson}.html "
-        "(default: no links)",
     )
 
 
@@ -31,6 +24,6 @@ def run(options: argparse.Namespace) -> int:
     from autograder.building.glass import PAGE, write
 
     to = options.to or PAGE
-    size = write(to, options.lesson_links)
+    size = write(to)
     print(f"{to}: {size / 1e6:.2f} MB")
     return 0

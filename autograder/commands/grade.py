@@ -6,13 +6,17 @@ import os
 import sys
 import time
 import warnings
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeRemainingColumn
 
 from autograder import CourseError
+from autograder.commands import add_shared
 from autograder.commands.lock import alone
+from autograder.inside.limits import NONE, OWN
+from autograder.sandbox.policy import UnprotectedWarning, walls
 
 if TYPE_CHECKING:  # slow to import
     from autograder.grading.classroom.folders import Course, Handed
@@ -35,10 +39,8 @@ STOPPED = 130  # the exit status after Ctrl-C
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the options of ``autograder grade``."""
     add = parser.add_argument
-    add("--lesson", action="append", default=[], metavar="L", help="only this lesson; repeatable")
-    add("--student", action="append", default=[], metavar="S", help="only this student; repeatable")
+    add_shared(parser, "--lesson", "--student")
     add("--workers", type=int, metavar="N", help="submissions at a time (default: all cores)")
     add("--fix", action="store_true", help="first move work to where it surely belongs")
     add("--regrade", action="store_true", help="grade again what is graded and unchanged")
@@ -49,8 +51,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="bubblewrap: required, if installed (auto, the default), or never (off)",
     )
     add("--cluster", metavar="URL", help="send the work to this Dask scheduler, as tcp://host:8786")
-    add("--db-url", metavar="URL", help="the gradebook (default: that of nbgrader_config.py)")
-    add("--course", metavar="DIR", help="folder with nbgrader_config.py (default: this one)")
+    add_shared(parser, "--db-url", "--course")
 
 
 def run(options: argparse.Namespace) -> int:
@@ -72,21 +73,31 @@ def run(options: argparse.Namespace) -> int:
 def _take_turn(course: "Course", workers: Any, options: argparse.Namespace, needed: str) -> int:
     """Move what is to be moved, grade, and say who is not graded or not known."""
     from autograder.grading.classroom.gradebook import Book
-    from autograder.grading.classroom.misplaced import fix
+    from autograder.grading.classroom.misplaced import fix, misplaced
 
     if options.fix:
         for sentence in fix(course, options.lesson, options.student):
             print(sentence, flush=True)
     handed = course.submissions(options.lesson, options.student)
-    if not handed:
+    if handed:
+        with Book(course) as book:
+            status = _grade(course, book, handed, workers, options, needed)
+            if status == STOPPED:
+                return status
+            status = _compare(book, handed, options) or status
+    else:
         print(f"There is no submission to grade in {course.root}.", file=sys.stderr)
-        return _point_at_misplaced(course, options) or 1
-    with Book(course) as book:
-        status = _grade(course, book, handed, workers, options, needed)
-        if status == STOPPED:
-            return status
-        strange = _compare(book, handed, options)
-    return _point_at_misplaced(course, options) or strange or status
+        status = 1
+    return _point_at("not graded: ", misplaced(course, options.lesson, options.student)) or status
+
+
+def _point_at(what: str, sentences: Iterable[str]) -> int:
+    """Print sentences for an instructor to act on; exit status 1 if there is one."""
+    status = 0
+    for sentence in sentences:
+        print(f"{what}{sentence}", file=sys.stderr)
+        status = 1
+    return status
 
 
 def _compare(book: "Book", handed: "list[Handed]", options: argparse.Namespace) -> int:
@@ -101,27 +112,11 @@ def _compare(book: "Book", handed: "list[Handed]", options: argparse.Namespace) 
         for lesson in sorted({one.lesson for one in handed}):
             if missing := len(absent(roster, handed, lesson)):
                 print(f"{missing} of the roster handed in nothing of {lesson}.")
-    sentences = list(strangers(roster, handed))
-    for sentence in sentences:
-        print(f"graded, but {sentence}", file=sys.stderr)
-    return int(bool(sentences))
-
-
-def _point_at_misplaced(course: "Course", options: argparse.Namespace) -> int:
-    """Say which work is not graded for want of its place; exit status 1 if there is some."""
-    from autograder.grading.classroom.misplaced import misplaced
-
-    sentences = list(misplaced(course, options.lesson, options.student))
-    for sentence in sentences:
-        print(f"not graded: {sentence}", file=sys.stderr)
-    return int(bool(sentences))
+    return _point_at("graded, but ", strangers(roster, handed))
 
 
 def _walls(options: argparse.Namespace) -> str:
     """Behind what a result must have been made to stay; says where there is less than asked for."""
-    from autograder.inside.limits import NONE, OWN
-    from autograder.sandbox.policy import walls
-
     if options.cluster:  # its machines may have more or less than this one
         return OWN if options.sandbox == "required" else NONE
     return walls(options.sandbox)  # refuses or warns before any work is begun
@@ -200,11 +195,9 @@ def cores() -> int:
 
 
 def _progress() -> Progress:
+    columns = ("{task.description}", BarColumn(), MofNCompleteColumn(), "{task.fields[rate]}")
     return Progress(
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TextColumn("{task.fields[rate]}"),
+        *columns,
         TimeRemainingColumn(),
         console=Console(soft_wrap=True),
         transient=True,
@@ -213,16 +206,17 @@ def _progress() -> Progress:
 
 
 def _line(number: int, total: int, result: "Result", counts: float, gained: float) -> str:
-    lost = ", ".join(_lost(one) for one in result.exercises if one.score < one.max)
-    why = result.problem.splitlines()[0] if result.problem else f"lost: {lost}" if lost else ""
+    told = [f"was {result.score - gained:g}"] if gained else []
     if abs(counts - result.score) > 1e-6:  # by hand, or for being late
-        why = f"{counts:g} count{'; ' if why else ''}{why}"
-    if gained:
-        why = f"was {result.score - gained:g}{'; ' if why else ''}{why}"
+        told.append(f"{counts:g} count")
+    if result.problem:
+        told.append(result.problem.splitlines()[0])
+    elif lost := ", ".join(_lost(one) for one in result.exercises if one.score < one.max):
+        told.append(f"lost: {lost}")
     if result.doubt:
-        why = f"{why}{'; ' if why else ''}graded again, alone: {result.doubt}"
+        told.append(f"graded again, alone: {result.doubt}")
     place = f"{number:>{len(str(total))}}/{total}"
-    score = f"{result.score:g}/{result.max:g}"
+    score, why = f"{result.score:g}/{result.max:g}", "; ".join(told)
     return f"{place}  {result.lesson}  {result.student:<16} {score:>7}  {why}".rstrip()
 
 
@@ -251,7 +245,5 @@ def _sum_up(batch: "Batch", handed: "list[Handed]", total: int, seconds: float) 
 
 
 def _warn(message: Warning | str, category: type[Warning], *_: object, **__: object) -> None:
-    from autograder.sandbox.policy import UnprotectedWarning
-
     if issubclass(category, UnprotectedWarning):  # the rest is nbgrader's and no one's concern
         print(f"WARNING: {message}", file=sys.stderr, flush=True)

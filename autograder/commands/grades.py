@@ -5,13 +5,18 @@ import sys
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from autograder import CourseError
+from autograder import CourseError, lessons
+from autograder.commands import add_shared
+from autograder.grading.classroom import item_analysis
+from autograder.grading.notebook import records
+from autograder.grading.notebook.filenames import plain
 
 if TYPE_CHECKING:  # slow to import
     from autograder.collecting.grades import Filled, How, Lesson
     from autograder.collecting.roster import Roster, Student
+    from autograder.collecting.table import Table
     from autograder.grading.classroom.folders import Course
 
 HELP = "write the scores in the form that an LMS imports"
@@ -24,27 +29,27 @@ DESCRIPTION = (
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the options of ``autograder grades``."""
     add = parser.add_argument
     add("--to", required=True, metavar="FILE", help="what to write")
     add("--form", choices=("csv", "canvas", "moodle"), default="csv", help="(default: csv)")
     add("--like", metavar="FILE", help="Canvas' exported gradebook or Moodle's grading worksheet")
-    add("--lesson", action="append", default=[], metavar="L", help="only this lesson; repeatable")
+    add_shared(parser, "--lesson")
     add("--column", metavar="NAME", help="what the lesson is called in the file of Canvas")
     add("--scale", action="store_true", help="scale to the points that the LMS gives")
     add("--zeros", action="store_true", help="write 0 for those who handed in nothing")
-    add("--course", metavar="DIR", help="folder with nbgrader_config.py (default: this one)")
-    add("--db-url", metavar="URL", help="the gradebook (default: that of nbgrader_config.py)")
+    add_shared(parser, "--course", "--db-url")
 
 
 def run(options: argparse.Namespace) -> int:
     """Write; exit status 1 if a row or a student was left over."""
-    from autograder import lessons
     from autograder.collecting import grades
     from autograder.collecting.roster import Roster, of_gradebook
+    from autograder.collecting.table import Table
     from autograder.grading.classroom.folders import Course
     from autograder.grading.classroom.gradebook import opened
 
+    if options.form != "csv" and not options.like:
+        raise CourseError(f"--form {options.form} needs --like: the file to be filled in")
     course = Course(options.course, options.db_url)
     with opened(course) as book:
         there = [one.name for one in book.assignments if one.num_submissions]
@@ -53,30 +58,30 @@ def run(options: argparse.Namespace) -> int:
             raise CourseError(f"no score is in the gradebook of {course.root}: grade first")
         if len(slugs) > 1 and (options.form == "moodle" or options.column):
             raise CourseError("this is for one lesson at a time: name it with --lesson")
-        moodle = options.form == "moodle"  # takes words beside a grade
-        found = [
-            grades.of_lesson(book, one, _notes(course, one) if moodle else None) for one in slugs
-        ]
+        told = options.form == "moodle"  # which takes words beside a grade
+        notes = [_notes(course, one) if told else None for one in slugs]
+        found = [grades.of_lesson(book, *both) for both in zip(slugs, notes, strict=True)]
         roster = Roster(of_gradebook(book))
     ungraded = sum(_leave_out(course, one) for one in found)
-    how = grades.How(options.scale, options.zeros)
-    to, like = Path(options.to), Path(options.like) if options.like else None
-    if like is None:
+    how, to, left = grades.How(options.scale, options.zeros), Path(options.to), bool(ungraded)
+    if options.like:
+        table = Table(options.like)
+        done = _fill(table, options, found, roster, how)
+        grades.save(to, table.bytes(), table.path)
+        _tell(to, done)
+        left |= bool(done.strangers or done.without_row)
+    else:
         students = sorted(roster.students.values(), key=_by_name)
-        content = grades.made_anew(options.form, students, found, how)
-        grades.save(to, content, like)
-        print(f"{to}: {len(roster.students)} students; {', '.join(slugs)}")
-        return _unfinished(found) | int(bool(ungraded))
-    content, done = _filled(options, found, roster, how)
-    grades.save(to, content, like)
-    _tell(to, done)
-    return _unfinished(found) | int(bool(done.strangers or done.without_row or ungraded))
+        grades.save(to, grades.made_anew(students, found, how))
+        print(f"{to}: {len(students)} students; {', '.join(slugs)}")
+    for one in found:
+        if count := sum(score.unfinished for score in one.scores.values()):
+            print(f"{count} of {one.slug} have yet to be graded by hand in formgrader.")
+    return int(left)
 
 
 def _leave_out(course: "Course", lesson: "Lesson") -> int:
     """Leave out whose 0 points are nobody's doing, and say so; returns how many they are."""
-    from autograder.grading.notebook import records
-
     ungraded = 0
     for one in course.submissions([lesson.slug]):
         kept, score = records.load(course.autograded(one).parent), lesson.scores.get(one.student)
@@ -90,9 +95,6 @@ def _leave_out(course: "Course", lesson: "Lesson") -> int:
 
 def _notes(course: "Course", lesson: str) -> dict[str, dict[str, str]]:
     """By student and exercise, what is said of right answers without care and of lost stages."""
-    from autograder.grading.classroom import item_analysis
-    from autograder.grading.notebook import records
-
     kept = [records.load(course.autograded(one).parent) for one in course.submissions([lesson])]
     return {
         one.student: {part.name: item_analysis.note(asdict(part)) for part in one.exercises}
@@ -102,21 +104,21 @@ def _notes(course: "Course", lesson: str) -> dict[str, dict[str, str]]:
 
 
 def _by_name(one: "Student") -> tuple[str, str, str]:
-    from autograder.collecting.roster import plain
-
     return plain(one.last_name or one.first_name), plain(one.first_name), one.id
 
 
-def _filled(
-    options: argparse.Namespace, found: "Sequence[Lesson]", roster: "Roster", how: "How"
-) -> "tuple[bytes, Filled]":
-    """The LMS's file, filled in, and what was done."""
+def _fill(
+    table: "Table",
+    options: argparse.Namespace,
+    found: "Sequence[Lesson]",
+    roster: "Roster",
+    how: "How",
+) -> "Filled":
+    """Fill in the LMS's file, and say which column is which lesson's."""
     from autograder.collecting import grades
-    from autograder.collecting.table import Table
 
-    table = Table(options.like)
     if options.form == "moodle":
-        return _both(table, grades.fill_moodle(table, found[0], roster, how))
+        return grades.fill_moodle(table, found[0], roster, how)
     if options.form != "canvas":
         raise CourseError("--like needs --form canvas or --form moodle")
     columns = grades.columns_of(table, [one.slug for one in found], options.column)
@@ -129,11 +131,7 @@ def _filled(
             f"{table.path}: no column is called like a lesson: make the assignment in Canvas and "
             "export again, or give --lesson and --column"
         )
-    return _both(table, grades.fill_canvas(table, columns, here, roster, how))
-
-
-def _both(table: Any, done: "Filled") -> "tuple[bytes, Filled]":
-    return table.bytes(), done
+    return grades.fill_canvas(table, columns, here, roster, how)
 
 
 def _tell(to: Path, done: "Filled") -> None:
@@ -144,11 +142,3 @@ def _tell(to: Path, done: "Filled") -> None:
         print(f"not filled in: {one}", file=sys.stderr)
     for student in done.without_row:
         print(f"no row is surely theirs: {student}, who has a score", file=sys.stderr)
-
-
-def _unfinished(found: "Sequence[Lesson]") -> int:
-    """Say how much a person has yet to grade; always 0."""
-    for one in found:
-        if count := sum(score.unfinished for score in one.scores.values()):
-            print(f"{count} of {one.slug} have yet to be graded by hand in formgrader.")
-    return 0

@@ -2,6 +2,9 @@
 
 import argparse
 
+from autograder import lessons
+from autograder.commands import add_shared
+
 HELP = "rank the settings that students chose, under a budget"
 DESCRIPTION = (
     "Read the dict `leaderboard` in each notebook that was handed in for lesson 11, 12, 13, 14 or "
@@ -14,15 +17,12 @@ DESCRIPTION = (
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the options of ``autograder leaderboard``."""
     parser.add_argument("lesson", metavar="LESSON", help="number or name of the lesson")
-    words = "folder with nbgrader_config.py (default: this one)"
-    parser.add_argument("--course", metavar="DIR", help=words)
+    add_shared(parser, "--course")
 
 
 def run(options: argparse.Namespace) -> int:
     """Write the board; exit status 0 also where entries were refused: the page says why."""
-    from autograder import lessons
     from autograder.grading.classroom.folders import Course
     from autograder.leaderboard import shown
     from autograder.leaderboard.board import TASKS, Board

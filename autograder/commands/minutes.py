@@ -12,7 +12,6 @@ DESCRIPTION = (
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the lessons."""
     parser.add_argument("lessons", **LESSONS)
 
 

@@ -3,6 +3,10 @@
 import argparse
 import sys
 
+from autograder import CourseError, lessons
+from autograder.commands import add_shared
+from autograder.grading.notebook import records
+
 HELP = "print a student's wrong answer as a new stored mistake"
 DESCRIPTION = (
     "Print a function @mistake(…) made of what a student handed in for an exercise, with all that "
@@ -12,21 +16,18 @@ DESCRIPTION = (
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the options of ``autograder mistake``."""
     add = parser.add_argument
     add("lesson", metavar="LESSON", help="number or name of the lesson")
     add("exercise", metavar="EXERCISE", help="name of the exercise")
     add("--from", dest="student", metavar="STUDENT", required=True, help="whose answer it is")
-    add("--course", metavar="DIR", help="folder with nbgrader_config.py (default: this one)")
+    add_shared(parser, "--course")
 
 
 def run(options: argparse.Namespace) -> int:
     """Print the stub; raises CourseError where there is no such submission or answer."""
-    from autograder import CourseError, lessons
     from autograder.checking.toolbox import registry
     from autograder.grading.classroom.folders import Course
     from autograder.grading.execution.assemble import assemble
-    from autograder.grading.notebook import records
     from autograder.grading.notebook.submission import read
     from autograder.reporting import stubs
 

@@ -5,12 +5,15 @@ import sys
 from collections import Counter
 from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:  # slow to import
-    from nbgrader.api import Gradebook
+from autograder import lessons
+from autograder.collecting.times import read_time, shown
+from autograder.commands import add_shared
+from autograder.grading.notebook.result import clean
 
+if TYPE_CHECKING:  # slow to import
     from autograder.collecting.receiving import Dates, Received
     from autograder.collecting.roster import Roster
-    from autograder.collecting.search import File, NotOpened
+    from autograder.collecting.search import NotOpened
     from autograder.grading.classroom.folders import Course
 
 HELP = "take what came back: an LMS's zip, or a folder of mailed files"
@@ -24,12 +27,9 @@ SHOWN = 5  # files of one kind in one folder that are listed one by one
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the source and the options."""
     add = parser.add_argument
     add("source", metavar="FROM", help="a zip, or a folder of what came back")
-    add("--lesson", action="append", default=[], metavar="L", help="only this lesson; repeatable")
-    add("--roster", metavar="CSV", help="the students (default: those of the gradebook)")
-    add("--id", metavar="COLUMN", help="the column of the roster with the ids")
+    add_shared(parser, "--lesson")
     add("--at", metavar="TIME", help="when it was handed in (default: the files' times)")
     add(
         "--pattern",
@@ -38,21 +38,22 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add("--missing", action="store_true", help="list the students who handed in nothing")
     add("--dry-run", action="store_true", help="only say what would be done")
-    add("--course", metavar="DIR", help="folder with nbgrader_config.py (default: this one)")
-    add("--db-url", metavar="URL", help="the gradebook (default: that of nbgrader_config.py)")
+    add_shared(parser, "--course", "--db-url")
 
 
 def run(options: argparse.Namespace) -> int:
     """Receive; exit status 1 if something was not taken."""
     from autograder.collecting.receiving import Dates, How, receive
-    from autograder.collecting.times import read_time
+    from autograder.collecting.roster import Roster, of_gradebook
     from autograder.grading.classroom.folders import Course
     from autograder.grading.classroom.gradebook import opened
 
     at = read_time(options.at) if options.at else None
     course = Course(options.course, options.db_url)
     with opened(course) as book:
-        roster, dates = _roster(options, book), Dates(book)
+        known, dates = of_gradebook(book), Dates(book)
+    # Whoever is there by the id alone was graded, and is not enrolled.
+    roster = Roster(known if any(one.details() for one in known) else ())
     how = How(options.lesson, at, options.pattern, options.dry_run)
     done = receive(course, options.source, roster, dates, how)
     if options.dry_run:
@@ -66,26 +67,10 @@ def run(options: argparse.Namespace) -> int:
     return int(bool(done.refused))
 
 
-def _roster(options: argparse.Namespace, book: "Gradebook") -> "Roster":
-    """The students of a CSV file, else those of the gradebook if it knows more than their ids."""
-    from autograder.collecting.enrolling import refuse_second_ids
-    from autograder.collecting.roster import Roster, from_csv, of_gradebook
-
-    known = of_gradebook(book)
-    if options.roster:
-        given = from_csv(options.roster, options.id)
-        refuse_second_ids(given, known)
-        return Roster(given)
-    return Roster(known if any(one.details() for one in known) else ())
-
-
 def _counts(done: "Received", roster: "Roster") -> None:
     for lesson in sorted({one.lesson for one in done.all}):
-        counts = [
-            sum(one.lesson == lesson for one in kind)
-            for kind in (done.new, done.replacing, done.same)
-        ]
-        new, replacing, same = counts
+        kinds = (done.new, done.replacing, done.same)
+        new, replacing, same = (sum(one.lesson == lesson for one in kind) for kind in kinds)
         print(f"{lesson}: {new} new, {replacing} in place of an earlier one, {same} as before.")
     if done.replacing:
         print("Earlier hand-ins are kept in class/replaced/STUDENT/LESSON/.")
@@ -101,8 +86,6 @@ def _counts(done: "Received", roster: "Roster") -> None:
 
 def _times(done: "Received", dates: "Dates", at: bool) -> None:
     """Say which times were taken, and how many are late."""
-    from autograder.collecting.times import shown
-
     if not done.all:
         return
     by_lms = sum(one.clues.late is not None for one in done.all)
@@ -128,14 +111,14 @@ def _attempts(done: "Received") -> None:
     if done.several:
         print(f"{len(done.several)} handed in more than once; the latest is taken:")
     for last, earlier in done.several:
-        print(f"  {_name(last.file)}, not {', '.join(_name(one.file) for one in earlier)}")
+        names = ", ".join(_printable(one.file.name) for one in earlier)
+        print(f"  {_printable(last.file.name)}, not {names}")
 
 
 def _missing(
     course: "Course", done: "Received", roster: "Roster", options: argparse.Namespace
 ) -> None:
     """Say how many of the roster have handed in nothing of each lesson."""
-    from autograder import lessons
     from autograder.grading.notebook.submission import place
 
     if not roster.students:
@@ -162,7 +145,7 @@ def _grouped(done: "Received") -> list[str]:
     counts, lines = Counter(places), []
     for one, place in zip(refused, places, strict=True):
         if counts[place] <= SHOWN or not place[0]:
-            lines.append(f"{_name(one)}: {one.why}")
+            lines.append(f"{_printable('/'.join(one.parts))}: {one.why}")
     for (folder, why), count in counts.items():
         if count > SHOWN and folder:
             lines.append(f"{_printable(folder)}/ and below, {count} files: {why}")
@@ -191,11 +174,5 @@ def _beside(done: "Received") -> "list[NotOpened]":
     return found if len(found) > SHOWN else []
 
 
-def _name(one: "NotOpened | File") -> str:
-    return _printable("/".join(one.parts))
-
-
 def _printable(text: str) -> str:
-    from autograder.grading.notebook.result import clean
-
     return clean(text)[:300]

@@ -12,7 +12,6 @@ DESCRIPTION = (
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the lessons and where to write."""
     words = "number or name, as in 01 or kernel_regression"
     parser.add_argument("lessons", nargs="+", metavar="LESSON", help=words)
     parser.add_argument("--to", required=True, metavar="FOLDER|ZIP", help="what to write")

@@ -5,6 +5,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from autograder.commands import add_shared
 from autograder.temporary import sweep_aside
 
 if TYPE_CHECKING:  # slow to import
@@ -21,10 +22,8 @@ DESCRIPTION = (
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the options of ``autograder report``."""
     add = parser.add_argument
-    add("--lesson", action="append", default=[], metavar="L", help="only this lesson; repeatable")
-    add("--course", metavar="DIR", help="folder with nbgrader_config.py (default: this one)")
+    add_shared(parser, "--lesson", "--course")
     add("--to", metavar="DIR", help="where to write (default: class/report in the course)")
     words = "write anonymous.html, a page to be shown: it names nobody; no table"
     add("--anonymous", action="store_true", help=words)
@@ -46,18 +45,18 @@ def run(options: argparse.Namespace) -> int:
     folder.mkdir(parents=True, exist_ok=True)
     if not options.to:  # elsewhere, files of other programs may be called so
         sweep_aside(folder)
-    name = "anonymous.html" if options.anonymous else "class.html"
     found = insights(course, results)
-    if not options.anonymous:
+    if options.anonymous:
+        written = "anonymous.html"
+        page.write_html(results, folder / written, found, anonymous=True)
+    else:
+        written = "class.html and scores.csv"
         for lesson, insight in found.items():
             insight.absent = _absent(course, lesson)
-    page.write_html(results, folder / name, found, options.anonymous)
-    table = ""
-    if not options.anonymous:
+        page.write_html(results, folder / "class.html", found)
         tables.write_csv(results, folder / "scores.csv")
-        table = " and scores.csv"
     count = len({result["student"] for result in results})
-    print(f"{count} students, {len(results)} submissions: {folder}/{name}{table}")
+    print(f"{count} students, {len(results)} submissions: {folder}/{written}")
     return 0
 
 

@@ -2,6 +2,8 @@
 
 import argparse
 
+from autograder.commands import add_shared
+
 HELP = "put the students of a class into the gradebook, from CSV"
 DESCRIPTION = (
     "Read students from a CSV file (id, first_name, last_name, email, lms_user_id; what Canvas and "
@@ -12,15 +14,13 @@ DESCRIPTION = (
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the file and the options."""
     add = parser.add_argument
     add("csv", metavar="CSV", help="the file; commas, semicolons or tabs")
     add("--id", metavar="COLUMN", help="the column with the ids (default: found by its name)")
     add("--remove", action="store_true", help="remove students that are not in the file")
     words = "a new student who seems to be there under another id is somebody else"
     add("--namesakes", action="store_true", help=words)
-    add("--course", metavar="DIR", help="folder with nbgrader_config.py (default: this one)")
-    add("--db-url", metavar="URL", help="the gradebook (default: that of nbgrader_config.py)")
+    add_shared(parser, "--course", "--db-url")
 
 
 def run(options: argparse.Namespace) -> int:
@@ -38,17 +38,11 @@ def run(options: argparse.Namespace) -> int:
     _list("new", changes.new)
     _list("changed", changes.changed)
     _list("removed", changes.removed)
-    left = [one for one in changes.missing if one not in changes.removed]
-    _list("in the gradebook only, with work handed in: they stay", _of(left, changes.handed_in))
-    rest = [one for one in left if one not in changes.handed_in]
-    _list("in the gradebook only: they stay unless you give --remove", rest)
+    _list("in the gradebook only, with work handed in: they stay", changes.kept)
+    _list("in the gradebook only: they stay unless you give --remove", changes.left)
     for text, ids in list(shared_keys(students).items())[:20]:
         print(f"{', '.join(ids)} share {text}: by it alone no work can be told apart")
     return 0
-
-
-def _of(students: list[str], chosen: set[str]) -> list[str]:
-    return [one for one in students if one in chosen]
 
 
 def _list(what: str, students: list[str]) -> None:

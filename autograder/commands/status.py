@@ -1,8 +1,8 @@
 """``autograder status``: how far a learner is."""
 
 import argparse
-import json
-from dataclasses import asdict
+
+from autograder.self_study import status
 
 HELP = "say how far you are: exercises, points, minutes left, and what is next"
 DESCRIPTION = (
@@ -13,21 +13,11 @@ DESCRIPTION = (
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the folder."""
-    add = parser.add_argument
-    add("folder", nargs="?", help="the folder of the lessons (default: lessons/ of the course)")
-    add("--json", action="store_true", help="print one JSON object per lesson")
+    words = "the folder of the lessons (default: lessons/ of the course)"
+    parser.add_argument("folder", nargs="?", help=words)
 
 
 def run(options: argparse.Namespace) -> int:
     """Print the table; exit status 0."""
-    from autograder.self_study import status
-
-    lessons = status.read(options.folder)
-    if not options.json:
-        print(status.table(lessons))
-        return 0
-    for lesson in lessons:
-        left = round(lesson.minutes_left)
-        print(json.dumps({**asdict(lesson), "minutes_left": left}, ensure_ascii=False))
+    print(status.table(status.read(options.folder)))
     return 0

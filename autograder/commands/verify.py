@@ -21,7 +21,6 @@ DESCRIPTION = (
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the lessons and how they are verified."""
     parser.add_argument("lessons", **LESSONS)
     parser.add_argument(
         "--no-mutants", action="store_true", help="leave gate 7 out, which takes minutes"

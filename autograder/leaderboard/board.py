@@ -1,13 +1,13 @@
 """A lesson's board: whose settings are known, what they achieved, and in which order."""
 
 import hashlib
+import itertools
 import json
 import random
 import statistics
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -62,7 +62,9 @@ class Board:
         self.rows: list[Row] = [Row(LIBRARY, usual, self.task.refuse(usual))]
         self.refused: list[tuple[str, str]] = []
         self._course = course
+        self._file = self.folder / f"{lesson}.json"
         self._kept = self._load()
+        self._outcomes: dict[str, dict[str, Any]] = self._kept["outcomes"]
 
     def read(self) -> None:
         """Find the entries in what was handed in; those over the budget are refused."""
@@ -81,11 +83,9 @@ class Board:
     def _free(self, name: str) -> str:
         """``name``, with a number where somebody has it."""
         taken = {row.name for row in self.rows} | {one for one, _ in self.refused}
-        found, number = name or "entry", 1
-        while found in taken:
-            number += 1
-            found = f"{name or 'entry'} ({number})"
-        return found
+        name = name or "entry"
+        names = itertools.chain([name], (f"{name} ({number})" for number in itertools.count(2)))
+        return next(one for one in names if one not in taken)
 
     def measure(self, told: Callable[[int, int], None] = lambda done, total: None) -> int:
         """Measure what is not known yet; returns how many entries that were.
@@ -107,18 +107,10 @@ class Board:
         self.rows.sort(key=lambda row: (-row.mean, row.name))
         return len(unknown)
 
-    @property
-    def _outcomes(self) -> dict[str, dict[str, Any]]:
-        return self._kept["outcomes"]
-
     def _key(self, row: Row) -> str:
         """The same for the same settings and budget, whoever chose them."""
         said = json.dumps([row.settings, self.task.BUDGET, SEEDS], sort_keys=True)
         return hashlib.sha256(said.encode()).hexdigest()[:16]
-
-    @property
-    def _file(self) -> Path:
-        return self.folder / f"{self.lesson}.json"
 
     def _load(self) -> dict[str, Any]:
         if not self._file.exists():

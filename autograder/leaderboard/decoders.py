@@ -38,14 +38,17 @@ KINDS: dict[str, Kind] = {
 # The beam of the lesson, which samples at temperature 1, in the order of KINDS.
 LESSON = ("beam", 80, 5, 1.0, 5, 1.0, VOCABULARY, 1.0)
 USUAL: dict[str, Any] = dict(zip(KINDS, LESSON, strict=True))
-SIDE_BY_SIDE = {"beam": "beam", "sample": "samples"}  # how: the setting that says how many
 
 
 def refuse(settings: Mapping[str, Any]) -> int:
     """The tokens that may be written for a number. Raises Refused where they are too many."""
-    of = SIDE_BY_SIDE.get(settings["how"])
-    words = {"beam": "beams", "samples": "samples", None: "translation"}[of]
-    return limits.tokens(settings[of] if of else 1, words, settings["max_length"], TOKENS)
+    side_by_side = {
+        "greedy": (1, "translation"),
+        "beam": (settings["beam"], "beams"),
+        "sample": (settings["samples"], "samples"),
+    }
+    count, words = side_by_side[settings["how"]]
+    return limits.tokens(count, words, settings["max_length"], TOKENS)
 
 
 def score(settings: Mapping[str, Any], seed: int, secret: int) -> float:
@@ -66,8 +69,8 @@ def written(model: Any, source: Tensor, settings: Mapping[str, Any], seed: int) 
         return greedy(model, source, longest)
     if settings["how"] == "beam":
         return beam_search(model, source, settings["beam"], alpha, longest)
-    filters = settings["temperature"], settings["top_k"], settings["top_p"]
-    filters = (*filters[:2], filters[2] if filters[2] < 1 else None)
+    top_p = settings["top_p"] if settings["top_p"] < 1 else None
+    filters = settings["temperature"], settings["top_k"], top_p
     drawn, values = [], []
     for number in range(settings["samples"]):
         ids = sample(model, source, *filters, seed * TOKENS + number, longest)

@@ -19,7 +19,7 @@ from attention.provided import data, trainings, translators
 from attention.training import TrainStep
 from attention.training_on_gpu import training_flops, training_memory
 from autograder.leaderboard import limits, numbers
-from autograder.leaderboard.entries import Kind, Refused
+from autograder.leaderboard.entries import Kind
 
 GFLOPS, KILOBYTES, PASSES = 200, 8000, 500
 WORDS, LETTERS = 10, 60  # as long as those of a batch are, EOS and padding included
@@ -50,23 +50,12 @@ SIZES = ("d_model", "n_heads", "d_ff", "n_layers")
 
 def refuse(settings: Mapping[str, Any]) -> int:
     """The GFLOPs of a training with these settings. Raises Refused where it is over the budget."""
-    steps, parts = settings["steps"], settings["accumulation"]
-    if steps * parts > PASSES:
-        raise Refused(
-            f"{steps} steps of {parts} passes are {steps * parts} passes, and the budget is "
-            f"{PASSES}"
-        )
-    operations, space = gflops(settings), kilobytes(settings)
-    if operations > GFLOPS:
-        raise Refused(
-            f"{steps} steps of {parts} × {settings['sentences']} sentences take {operations} "
-            f"GFLOPs, and the budget is {GFLOPS}"
-        )
-    if space > KILOBYTES:
-        raise Refused(
-            f"the model and {settings['sentences']} sentences at a time take {space} kB, and the "
-            f"budget is {KILOBYTES}"
-        )
+    steps, parts, each = (settings[name] for name in ("steps", "accumulation", "sentences"))
+    limits.within(f"{steps} steps of {parts} passes are", steps * parts, "passes", PASSES)
+    said = f"{steps} steps of {parts} × {each} sentences take"
+    operations = limits.within(said, gflops(settings), "GFLOPs", GFLOPS)
+    said = f"the model and {each} sentences at a time take"
+    limits.within(said, kilobytes(settings), "kB", KILOBYTES)
     limits.built(lambda: _model(settings, 0), settings)
     return operations
 

@@ -49,7 +49,8 @@ SIZES = ("d_model", "n_heads", "d_ff", "n_layers", "pre_norm", "dropout")
 def refuse(settings: Mapping[str, Any]) -> int:
     """The number of parameters of these settings. Raises Refused where they are over the budget."""
     limits.learned_from(settings, "sentences", SENTENCES)
-    return limits.parameters(lambda: _model(settings, 0), settings, PARAMETERS)
+    size = limits.built(lambda: _model(settings, 0), settings)
+    return limits.within("the model has", size, "parameters", PARAMETERS)
 
 
 def score(settings: Mapping[str, Any], seed: int, secret: int) -> float:

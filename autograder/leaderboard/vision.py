@@ -70,7 +70,8 @@ def refuse(settings: Mapping[str, Any]) -> int:
             f"patch_size={settings['patch_size']} does not divide an image of {SIDE} × {SIDE}"
         )
     limits.learned_from(settings, "images", IMAGES)
-    return limits.parameters(lambda: _model(settings, 0), settings, PARAMETERS)
+    size = limits.built(lambda: _model(settings, 0), settings)
+    return limits.within("the model has", size, "parameters", PARAMETERS)
 
 
 def score(settings: Mapping[str, Any], seed: int, secret: int) -> float:

@@ -5,6 +5,7 @@ is handed out or of a later one, and of the stored mistakes of these only those 
 the open. `secrets` looks whether that holds.
 """
 
+import contextlib
 import re
 import tomllib
 from collections.abc import Iterable
@@ -32,48 +33,6 @@ STARTS = (
 )
 COMMANDS = ("data",)
 PROGRAM = re.compile(r"python -m (attention[\w.]*)")
-PYPROJECT = """\
-[build-system]
-requires = ["setuptools>=77"]
-build-backend = "setuptools.build_meta"
-
-[project]
-name = "attention-course-lessons"
-version = "{version}"
-description = "Lessons of a graded Jupyter course on attention and Transformers"
-requires-python = "{python}"
-dependencies = [
-{dependencies}
-]
-
-[project.scripts]
-autograder = "autograder.commands.cli:main"
-
-[tool.setuptools]
-package-dir = {{ "" = "." }}
-
-[tool.setuptools.packages.find]
-include = ["attention*", "autograder*"]
-"""
-ENVIRONMENT = """\
-# conda env create -f environment.yml, then: conda activate attention
-name: attention
-channels:
-  - conda-forge
-dependencies:
-  - python=3.11
-  - pip
-  - pip:
-      - -c constraints.txt
-      - -e .
-"""
-NBGRADER = '''\
-"""nbgrader's settings for this folder: Validate waits, where this computer has much else to do."""
-
-c = get_config()  # noqa: F821  (nbgrader provides it)
-c.Execute.timeout = c.Execute.iopub_timeout = 300  # seconds, for a cell and for what it prints
-c.Execute.startup_timeout = 600
-'''
 
 
 class ReleaseError(CourseError):
@@ -92,9 +51,10 @@ def contents(names: Iterable[str]) -> dict[str, bytes]:
     _refuse_dependent(chosen, hidden)
     modules = _modules([*before, *chosen], hidden)
     modules |= {lesson.mistakes for lesson in before}
-    modules |= {folder / "__init__.py" for path in modules for folder in _packages(path)}
-    paths = [*modules, *(ROOT / name for name in ALWAYS), *_data()]
-    files = {path.relative_to(ROOT).as_posix(): path.read_bytes() for path in paths}
+    packages = {folder / "__init__.py" for path in modules for folder in path.parents}
+    modules |= {path for path in packages if path.is_file()}
+    paths = [*modules, *(ROOT / name for name in ALWAYS), *(ROOT / "data").rglob("*")]
+    files = {one.relative_to(ROOT).as_posix(): one.read_bytes() for one in paths if one.is_file()}
     for lesson in chosen:
         files |= _of_lesson(lesson)
     if (share := care_share()) != CARE_SHARE:
@@ -119,36 +79,34 @@ def _modules(known: list[Lesson], hidden: set[Path]) -> set[Path]:
     for lesson in known:
         starts.append(f"autograder.checks.{lesson.name}")
         starts.append(f"attention.{lesson.name}")  # but for those that are hidden
-        for cell in nbformat.read(lessons.notebook(ROOT, "lessons", lesson.slug), 4).cells:
-            said += f"{cell.source}\n"
-            if cell.cell_type == "code":
-                starts += _imported(cell.source)
+        cells = _cells(lesson)
+        starts += _imported(cells)
+        said += "".join(f"{cell.source}\n" for cell in cells)
     starts += [f"{name}.__main__" for name in PROGRAM.findall(said)]
     starts += [f"autograder.commands.{name}" for name in COMMANDS if f"autograder {name}" in said]
     packages = ("attention", "autograder")
     return set(imports.modules(starts, ROOT, packages, hidden, by_name=True))
 
 
-def _imported(source: str) -> frozenset[str]:
-    try:
-        return imports.imported(source)
-    except SyntaxError:  # a cell with a command of the shell
-        return frozenset()
+def _cells(lesson: Lesson) -> list[nbformat.NotebookNode]:
+    return nbformat.read(lessons.notebook(ROOT, "lessons", lesson.slug), 4).cells
 
 
-def _packages(path: Path) -> list[Path]:
-    """The folders of a module that are packages."""
-    return [folder for folder in path.parents if (folder / "__init__.py").is_file()]
+def _imported(cells: list[nbformat.NotebookNode]) -> set[str]:
+    """What the cells of a notebook import."""
+    found = set[str]()
+    for cell in cells:
+        if cell.cell_type == "code":
+            with contextlib.suppress(SyntaxError):  # a cell with a command of the shell
+                found |= imports.imported(cell.source)
+    return found
 
 
 def _refuse_dependent(chosen: list[Lesson], hidden: set[Path]) -> None:
     """A lesson whose notebook imports what another one of the release, or a later one, asks for."""
     names = {path.stem: path for path in hidden if path.parent.name == "attention"}
     for lesson in chosen[1:]:
-        cells = nbformat.read(lessons.notebook(ROOT, "lessons", lesson.slug), 4).cells
-        code = [cell.source for cell in cells if cell.cell_type == "code"]
-        used = {name for source in code for name in _imported(source)}
-        reached = imports.modules(used, ROOT)
+        reached = imports.modules(_imported(_cells(lesson)), ROOT)
         needed = sorted(name for name, path in names.items() if path in reached)
         if needed:
             raise ReleaseError(
@@ -158,25 +116,19 @@ def _refuse_dependent(chosen: list[Lesson], hidden: set[Path]) -> None:
             )
 
 
-def _data() -> list[Path]:
-    return [path for path in sorted((ROOT / "data").rglob("*")) if path.is_file()]
-
-
 def _pages(chosen: list[Lesson]) -> dict[str, bytes]:
-    """What tells people, assistants and pip what this is."""
-    titles = ", ".join(f"*{lesson.title}*" for lesson in chosen)
-    words = {"lessons": titles, "first": chosen[0].slug, "room": ROOM}
+    """What tells people, assistants and programs what this is: the templates in ``pages/``.
+
+    Those that would be taken for this repository's own have names that end in .txt here.
+    """
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    pyproject = PYPROJECT.format(
-        version=project["version"],
-        python=project["requires-python"],
-        dependencies="\n".join(f'    "{one}",' for one in project["dependencies"]),
-    )
-    readme = Template((PAGES / "README.md").read_text(encoding="utf-8")).substitute(words)
-    return {
-        "README.md": readme.encode(),
-        "AGENTS.md": (PAGES / "AGENTS.md").read_bytes(),
-        "nbgrader_config.py": NBGRADER.encode(),
-        "pyproject.toml": pyproject.encode(),
-        "environment.yml": ENVIRONMENT.encode(),
+    words = {
+        "lessons": ", ".join(f"*{lesson.title}*" for lesson in chosen),
+        "first": chosen[0].slug,
+        "room": ROOM,
+        "version": project["version"],
+        "python": project["requires-python"],
+        "dependencies": "\n".join(f'    "{one}",' for one in project["dependencies"]),
     }
+    texts = {path.name.removesuffix(".txt"): path.read_text("utf-8") for path in PAGES.iterdir()}
+    return {name: Template(text).substitute(words).encode() for name, text in texts.items()}

@@ -9,8 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from autograder import ROOT, lessons
-from autograder.building.excerpt import solution_lines, text_of
-from autograder.building.gates.leaks import LEAST_LINE, normal, normalised
+from autograder.building.gates.leaks import given, normal, solutions
 from autograder.building.lesson import Lesson, find, read
 
 # Lines that say nothing of a solution: Python's and PyTorch's own turns of phrase.
@@ -33,12 +32,8 @@ def leaks(files: Mapping[str, bytes], slugs: Sequence[str]) -> list[str]:
     secret = secrets(slugs)
     said = {f"{path} is compiled code" for path in files if path.endswith(COMPILED)}
     for path, content in files.items():
-        found = _shown(path.rpartition("/")[2], content)
-        said |= {
-            f"{path} shows a line of {secret[line]}'s solution: {line}"
-            for line in found
-            if line in secret
-        }
+        found = _shown(path.rpartition("/")[2], content) & secret.keys()
+        said |= {f"{path} shows a line of {secret[line]}'s solution: {line}" for line in found}
     return sorted(said)
 
 
@@ -57,7 +52,7 @@ def secrets(slugs: Sequence[str], root: Path = ROOT) -> dict[str, str]:
     """
     known = all_lessons(root)
     before = [normal(one.library.read_text("utf-8")) for one in known if one.slug < min(slugs)]
-    public = {normal(line) for line in IDIOMS} | {line for one in known for line in _given(one)}
+    public = {normal(line) for line in IDIOMS} | {line for one in known for line in given(one)}
     seen = {one.slug: _notebook(one, root) for one in known if one.slug <= max(slugs)}
     return {
         line: name
@@ -72,13 +67,8 @@ def secrets(slugs: Sequence[str], root: Path = ROOT) -> dict[str, str]:
 @functools.lru_cache(maxsize=4)
 def _solutions(root: Path) -> tuple[tuple[str, str, str], ...]:
     """Triples (lesson, exercise, compact line) of all solutions, read once like the lessons."""
-    return tuple(
-        (lesson.slug, name, line)
-        for lesson in all_lessons(root)
-        for name in lesson.exercises
-        for line in normalised(solution_lines(lesson.library, name))
-        if len(line) > LEAST_LINE
-    )
+    known = all_lessons(root)
+    return tuple((one.slug, name, line) for one in known for name, line in solutions(one))
 
 
 @functools.lru_cache(maxsize=500)
@@ -96,11 +86,6 @@ def _notebook(lesson: Lesson, root: Path) -> str:
 @functools.lru_cache(maxsize=500)
 def _compact(name: str, content: bytes) -> str:
     return "\n".join(map(normal, _texts(name, content)))
-
-
-def _given(lesson: Lesson) -> set[str]:
-    names = [cell.name for cell in lesson.cells if cell.kind == "given"]
-    return normalised(line for name in names for line in text_of(lesson.library, name).split("\n"))
 
 
 def _texts(path: str, content: bytes) -> Iterator[str]:

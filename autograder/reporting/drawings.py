@@ -19,11 +19,8 @@ def histogram(counts: Sequence[int], most: float) -> str:
         tall = (height - top - 50) * count / high
         x, y = left + place * step, height - 50 - tall
         low, up = most * place / len(counts), most * (place + 1) / len(counts)
-        title = f"<title>{count} with {low:g} to {up:g} points</title>"
-        parts.append(
-            f"<rect x='{x + 1:.1f}' y='{y:.1f}' width='{step - 2:.1f}' height='{tall:.1f}' "
-            f"fill='{BLUE}'>{title}</rect>"
-        )
+        title = f"{count} with {low:g} to {up:g} points"
+        parts.append(_rect(x + 1, y, step - 2, tall, BLUE, title))
         if count:
             parts.append(_text(x + step / 2, y - 6, str(count), "middle"))
     end = left + step * len(counts)
@@ -33,7 +30,7 @@ def histogram(counts: Sequence[int], most: float) -> str:
         value = most * place / len(counts)
         parts.append(_text(left + place * step, base + 18, f"{value:g}", "middle"))
     parts.append(_text((left + end) / 2, height - 10, "points", "middle"))
-    said = ", ".join(str(count) for count in counts)
+    said = ", ".join(map(str, counts))
     alt = f"Histogram of points from 0 to {most:g}: in each tenth of them, {said} students."
     return _drawing(width, height, alt, parts)
 
@@ -50,18 +47,15 @@ def heat_map(names: Sequence[str], shares: Sequence[Sequence[float]]) -> str:
     for line, (name, row) in enumerate(zip(names, shares, strict=True)):
         y = top + line * tall
         parts.append(_text(left - 8, y + 16, name, "end"))
-        parts += [
-            f"<rect x='{left + place * cell:.2f}' y='{y}' width='{cell:.2f}' height='{tall - 1}' "
-            f"fill='{_shade(share)}'/>"
-            for place, share in enumerate(row)
-        ]
+        for place, share in enumerate(row):
+            parts.append(_rect(left + place * cell, y, cell, tall - 1, _shade(share)))
         parts.append(_text(left + count * cell + 6, y + 16, f"{sum(row) / count:.0%}", "start"))
     base = top + tall * len(names)
     legend = "each column a student, the one with the most points first"
     parts.append(_text(left, base + 18, legend, "start"))
     for place, (share, words) in enumerate(((0.0, "none"), (0.5, "half"), (1.0, "all points"))):
         x, y = left + 80 * place, base + 30
-        parts.append(f"<rect x='{x}' y='{y}' width='16' height='16' fill='{_shade(share)}'/>")
+        parts.append(_rect(x, y, 16, 16, _shade(share)))
         parts.append(_text(x + 22, y + 13, words, "start"))
     means = ", ".join(
         f"{name} {sum(row) / count:.0%}" for name, row in zip(names, shares, strict=True)
@@ -81,9 +75,7 @@ def bars(rows: Iterable[tuple[str, float, str]], alt: str, unit: str = "") -> st
         y = 6 + place * line
         long = (width - left - 90) * value / high
         parts.append(_text(left - 10, y + 17, _cut(label, 32), "end"))
-        parts.append(
-            f"<rect x='{left}' y='{y}' width='{long:.1f}' height='{ROW - 4}' fill='{ORANGE}'/>"
-        )
+        parts.append(_rect(left, y, long, ROW - 4, ORANGE))
         parts.append(_text(left + long + 6, y + 17, f"{value:g}{unit}", "start"))
         if small:
             parts.append(_text(left, y + ROW + 10, _cut(small, 105), "start", 12))
@@ -122,6 +114,13 @@ def _drawing(width: float, height: float, alt: str, parts: Iterable[str]) -> str
     return (
         f"<svg role='img' aria-label='{said}' viewBox='0 0 {width:.0f} {height:.0f}' "
         f"width='{width:.0f}' xmlns='http://www.w3.org/2000/svg'>{''.join(parts)}</svg>"
+    )
+
+
+def _rect(x: float, y: float, width: float, height: float, fill: str, title: str = "") -> str:
+    return (
+        f"<rect x='{x:.2f}' y='{y:.2f}' width='{width:.2f}' height='{height:.2f}' fill='{fill}'>"
+        f"{title and f'<title>{title}</title>'}</rect>"
     )
 
 

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 LENGTH = 8  # tokens of a fragment
 LEAST_WORDS = 3  # of a comment: "# mask" says nothing
-KEPT = frozenset([*keyword.kwlist, *dir(builtins)])
+KEPT = frozenset(["", *keyword.kwlist, *dir(builtins)])
 DROPPED = (tokenize.COMMENT, tokenize.NL, tokenize.ENDMARKER, tokenize.INDENT, tokenize.DEDENT)
 Fragment = tuple[str, ...]
 
@@ -31,9 +31,8 @@ def of(source: str) -> Fragments:
     """The Fragments of a cell; none of one that is no Python."""
     try:
         tree = ast.parse(source)
-        for node in ast.walk(tree):
-            _without_docstring(node)
-        names = frozenset(_bound(tree))
+        drop_docstrings(tree)
+        names = frozenset(map(bound, ast.walk(tree))) - KEPT
         code = _tokens(ast.unparse(tree), names)
         comments = frozenset(_comments(source))
     except (SyntaxError, ValueError, tokenize.TokenError, RecursionError, MemoryError):
@@ -42,23 +41,21 @@ def of(source: str) -> Fragments:
     return Fragments(frozenset(tuple(code[n : n + LENGTH]) for n in rows), names, comments)
 
 
-def _without_docstring(node: ast.AST) -> None:
+def drop_docstrings(tree: ast.AST) -> None:
+    """Take all docstrings out of a tree."""
     kinds = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.Module
-    if isinstance(node, kinds) and ast.get_docstring(node, clean=False) is not None:
-        node.body = node.body[1:] or [ast.Pass()]
-
-
-def _bound(tree: ast.AST) -> set[str]:
-    """Names that the text gives to its own things: variables, arguments, helpers."""
-    found = set()
     for node in ast.walk(tree):
-        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
-            found.add(node.id)
-        elif isinstance(node, ast.arg):
-            found.add(node.arg)
-        elif isinstance(node, ast.FunctionDef | ast.ClassDef):
-            found.add(node.name)
-    return found - KEPT
+        if isinstance(node, kinds) and ast.get_docstring(node, clean=False) is not None:
+            node.body = node.body[1:] or [ast.Pass()]
+
+
+def bound(node: ast.AST) -> str:
+    """The name that this part of a text gives to a thing of its own, or ''."""
+    if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+        return node.id
+    if isinstance(node, ast.FunctionDef | ast.ClassDef):
+        return node.name
+    return node.arg if isinstance(node, ast.arg) else ""
 
 
 def _tokens(text: str, names: frozenset[str]) -> list[str]:

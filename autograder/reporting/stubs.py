@@ -2,8 +2,9 @@
 
 import ast
 import builtins
+import itertools
 import keyword
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
 from IPython.core.inputtransformer2 import TransformerManager
@@ -11,6 +12,7 @@ from IPython.core.inputtransformer2 import TransformerManager
 from autograder import CourseError, lessons, marks
 from autograder.grading.classroom.sample_class import DEFINITION, defines, used
 from autograder.grading.notebook.result import clean
+from autograder.reporting.fragments import bound, drop_docstrings
 
 IMPORTS = ast.Import | ast.ImportFrom
 NOTE = """\
@@ -32,7 +34,8 @@ def stub(notebook: Mapping[str, Any], slug: str, exercise: str, stored: str = ""
     that are taken there are changed. Nothing of it is run. Raises NoAnswer.
     """
     given, own = _statements(notebook, exercise)
-    answer = next((node for node in reversed(own) if _is_definition_of(node, exercise)), None)
+    named = [one for one in own if isinstance(one, DEFINITION) and one.name == exercise]
+    answer = named[-1] if named else None
     if answer is None:
         raise NoAnswer(
             f"the notebook defines no function or class {exercise!r}: nothing to make a mistake of"
@@ -41,19 +44,23 @@ def stub(notebook: Mapping[str, Any], slug: str, exercise: str, stored: str = ""
     last = {name: node for node in [*given, *own] for name in defines(node)}
     available = [node for node in dict.fromkeys(last.values()) if node is not answer]
     needed = used(answer, available)
-    taken = _taken(stored)
-    new_name = _free(_name(answer), taken)
-    names = {exercise: new_name}
+    module = ast.parse(stored).body
+    taken = {*dir(builtins), *keyword.kwlist, *(name for node in module for name in defines(node))}
+    ending = "AsHandedIn" if isinstance(answer, ast.ClassDef) else "_as_handed_in"
+    names = {exercise: _free(exercise + ending, taken)}
     helpers = [node for node in needed if node in own and not isinstance(node, IMPORTS)]
     for helper in helpers:
         for name in sorted(defines(helper)):
             names[name] = _free(name if name.startswith("_") else f"_{name}", taken)
-    lines = _imports(needed, helpers, lesson, stored)
+    others = [node for node in needed if node not in helpers]
+    lines = _imports(others, lesson, {ast.unparse(node) for node in module})
+    if not stored:
+        lines.insert(0, "from autograder.checking.toolbox.registry import mistake")
     for node in [*helpers, answer]:
         renamed = _Renamed(names).visit(node)
         if isinstance(renamed, DEFINITION):
             renamed.name = names[renamed.name]
-        _without_docstrings(renamed)
+        drop_docstrings(renamed)  # the lesson's own: they say what the right answer does
         mark = f'@mistake("{exercise}", hint="…")\n' if node is answer else ""
         lines.append("\n\n" + mark + ast.unparse(renamed))
     number = slug.partition("_")[0]
@@ -83,47 +90,23 @@ def _parsed(source: str) -> list[ast.stmt]:
         return []
 
 
-def _is_definition_of(node: ast.stmt, name: str) -> bool:
-    return isinstance(node, DEFINITION) and node.name == name
-
-
-def _name(answer: Any) -> str:
-    plain = f"{answer.name}AsHandedIn"
-    return plain if isinstance(answer, ast.ClassDef) else f"{answer.name}_as_handed_in"
-
-
-def _taken(stored: str) -> set[str]:
-    """Names that a module of stored answers defines or imports, and Python's own."""
-    names = {name for node in ast.parse(stored).body for name in defines(node)}
-    return names | set(dir(builtins)) | set(keyword.kwlist)
-
-
 def _free(name: str, taken: set[str]) -> str:
     """``name``, with a number where it is taken; taken from now on."""
-    found, number = name, 1
-    while found in taken:
-        number += 1
-        found = f"{name}_{number}"
+    names = itertools.chain([name], (f"{name}_{number}" for number in itertools.count(2)))
+    found = next(one for one in names if one not in taken)
     taken.add(found)
     return found
 
 
-def _imports(
-    needed: Iterable[ast.stmt], helpers: list[ast.stmt], lesson: str, stored: str
-) -> list[str]:
-    """Lines that import what the answer uses and the module does not import yet."""
-    there = {ast.unparse(node) for node in ast.parse(stored).body if isinstance(node, IMPORTS)}
-    found = ["from autograder.checking.toolbox.registry import mistake"] if not stored else []
-    for node in needed:
-        if node in helpers:
-            continue
-        if isinstance(node, IMPORTS):
-            line = ast.unparse(node)
-        else:
-            line = f"from attention.{lesson} import {', '.join(sorted(defines(node)))}"
-        if line not in there and line not in found:
-            found.append(line)
-    return found
+def _imports(needed: Iterable[ast.stmt], lesson: str, there: Collection[str]) -> list[str]:
+    """Lines that import what the answer uses and is not ``there`` yet."""
+    lines = [
+        ast.unparse(node)
+        if isinstance(node, IMPORTS)
+        else f"from attention.{lesson} import {', '.join(sorted(defines(node)))}"
+        for node in needed
+    ]
+    return [line for line in dict.fromkeys(lines) if line not in there]
 
 
 class _Renamed(ast.NodeTransformer):
@@ -140,26 +123,10 @@ class _Renamed(ast.NodeTransformer):
         outer, self._names = self._names, dict(self._names)
         for part in ast.walk(node):
             if part is not node:
-                self._names.pop(_bound(part), None)
+                self._names.pop(bound(part), None)
         self.generic_visit(node)
         self._names = outer
         return node
-
-
-def _bound(node: ast.AST) -> str:
-    """The name that this part of a function makes the function's own, or ''."""
-    if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
-        return node.id
-    if isinstance(node, ast.FunctionDef):
-        return node.name
-    return node.arg if isinstance(node, ast.arg) else ""
-
-
-def _without_docstrings(tree: ast.AST) -> None:
-    """Leave out the lesson's own docstrings: they say what the right answer does."""
-    for node in ast.walk(tree):
-        if isinstance(node, DEFINITION) and ast.get_docstring(node) is not None:
-            node.body = node.body[1:] or [ast.Pass()]
 
 
 def _printable(text: str) -> str:

@@ -57,7 +57,7 @@ def _bare(source: str) -> str:
     """``source`` without comments and docstrings; as it is where it is no Python."""
     try:
         words = list(tokenize.generate_tokens(io.StringIO(source).readline))
-        strings = _docstrings(ast.parse(source))
+        tree = ast.parse(source)
     except (SyntaxError, ValueError, tokenize.TokenError, RecursionError, MemoryError):
         return source
     lines = source.splitlines()
@@ -65,21 +65,14 @@ def _bare(source: str) -> str:
         if word.type == tokenize.COMMENT:
             row, column = word.start
             lines[row - 1] = lines[row - 1][:column].rstrip()
-    for first, last in strings:
-        lines[first - 1 : last] = [""] * (last - first + 1)
+    for node in ast.walk(tree):
+        body = getattr(node, "body", None)
+        if isinstance(body, list) and len(body) > 1 and _is_constant(body[0]):
+            first, end = body[0].lineno, body[0].end_lineno
+            if body[1].lineno > end:  # a docstring on lines of its own
+                lines[first - 1 : end] = [""] * (end - first + 1)
     return "\n".join(lines)
 
 
-def _docstrings(tree: ast.Module) -> list[tuple[int, int]]:
-    """First and last line of every docstring that stands on lines of its own."""
-    found = []
-    for node in ast.walk(tree):
-        body = getattr(node, "body", None)
-        if not isinstance(body, list) or len(body) < 2:
-            continue
-        first = body[0]
-        if isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant):
-            end = first.end_lineno or first.lineno
-            if body[1].lineno > end:
-                found.append((first.lineno, end))
-    return found
+def _is_constant(node: ast.stmt) -> bool:
+    return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)

@@ -8,7 +8,7 @@ import io
 import json
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -62,15 +62,6 @@ class Lesson:
         return self.minutes * left / every if every else 0.0
 
 
-@dataclass
-class _Cells:
-    """What is read of a notebook's cells on the way through."""
-
-    heading: tuple[str, int] = ("", 0)  # number and minutes of the exercise above
-    answers: dict[str, dict[str, Any]] = field(default_factory=dict)
-    exercises: list[Exercise] = field(default_factory=list)
-
-
 def read(folder: Path | str | None = None) -> list[Lesson]:
     """The lessons in ``folder``, which is the course's own ``lessons/`` if none is given.
 
@@ -97,52 +88,32 @@ def show() -> None:
 
 def table(lessons: Iterable[Lesson]) -> str:
     """The lessons in a table, and below it what is next."""
-    rows, every = Table(box=None, pad_edge=False), list(lessons)
-    rows.add_column("lesson")
-    rows.add_column("exercises")
+    rows, every = Table("lesson", "exercises", box=None, pad_edge=False), list(lessons)
     for title in ("points", "minutes left"):
         rows.add_column(title, justify="right")
     for one in every:
-        rows.add_row(one.slug, one.problem or _signs(one), _points(one), f"{one.minutes_left:.0f}")
+        signs = "".join(SIGNS[exercise.state] for exercise in one.exercises)
+        rows.add_row(one.slug, one.problem or signs, _points([one]), f"{one.minutes_left:.0f}")
     stream = io.StringIO()
     Console(file=stream, width=WIDTH, force_jupyter=False, color_system=None).print(rows)
     lines = [line.rstrip() for line in stream.getvalue().splitlines()]
     return "\n".join([*lines, "", *_below(every)])
 
 
-def _signs(lesson: Lesson) -> str:
-    return "".join(SIGNS[one.state] for one in lesson.exercises)
-
-
-def _points(lesson: Lesson) -> str:
-    return _of([lesson])
-
-
-def _of(lessons: Iterable[Lesson]) -> str:
+def _points(lessons: Iterable[Lesson]) -> str:
     every = [one for lesson in lessons for one in lesson.exercises]
     return f"{sum(one.earned for one in every):g} of {sum(one.points for one in every):g}"
 
 
 def _below(lessons: list[Lesson]) -> list[str]:
-    every = [one for lesson in lessons for one in lesson.exercises]
-    done = [one for one in every if one.state == DONE]
+    every = [(lesson, one) for lesson in lessons for one in lesson.exercises]
+    left = [(lesson, one) for lesson, one in every if one.state != DONE]
     hours, minutes = divmod(round(sum(lesson.minutes_left for lesson in lessons)), 60)
-    total = f"{len(done)} of {len(every)} exercises, {_of(lessons)} points; "
+    total = f"{len(every) - len(left)} of {len(every)} exercises, {_points(lessons)} points; "
     lines = [f"{total}{hours} h {minutes:02} min left.   ● done   ◐ begun   ○ open"]
-    following = next_one(lessons)
-    if following:
-        lesson, one = following
+    for lesson, one in left[:1]:
         lines.append(f"Next: {one.number} {one.name} in {lesson.slug}, {one.minutes} minutes.")
     return lines
-
-
-def next_one(lessons: Iterable[Lesson]) -> tuple[Lesson, Exercise] | None:
-    """The first exercise that is not done; None where all are."""
-    for lesson in lessons:
-        for one in lesson.exercises:
-            if one.state != DONE:
-                return lesson, one
-    return None
 
 
 def read_one(path: Path) -> Lesson:
@@ -152,28 +123,23 @@ def read_one(path: Path) -> Lesson:
         cells = [cell for cell in notebook["cells"] if isinstance(cell, dict)]
     except (OSError, ValueError, TypeError, KeyError):
         return Lesson(path.stem, problem="this file is no notebook")
-    seen, minutes = _Cells(), 0
+    answers, exercises = dict[str, dict[str, Any]](), dict[str, Exercise]()
+    number, length, minutes = "", 0, 0  # of the exercise above, and of the lesson
     for cell in cells:
-        text = _text(cell.get("source"))
+        text, name = _text(cell.get("source")), marks.exercise(cell)
         if cell.get("cell_type") == "markdown":
-            time, headings = marks.TIME.search(text), HEADING.findall(text)
-            minutes = minutes or sum(int(part or 0) for part in time.groups()) if time else minutes
-            seen.heading = (headings[-1][0], int(headings[-1][1])) if headings else seen.heading
+            if headings := HEADING.findall(text):
+                number, length = headings[-1][0], int(headings[-1][1])
+            if (time := marks.TIME.search(text)) and not minutes:
+                minutes = sum(int(part or 0) for part in time.groups())
         elif marks.is_solution(cell):
-            seen.answers[marks.exercise(cell)] = cell
-        elif marks.is_check(cell):
-            _note(cell, seen)
-    return Lesson(path.stem, minutes, seen.exercises)
-
-
-def _note(check: dict[str, Any], seen: _Cells) -> None:
-    """Take down an exercise when its check is reached; a second copy of it says nothing new."""
-    name = marks.exercise(check)
-    if name not in {one.name for one in seen.exercises}:
-        state, cost = _state(name, seen.answers.get(name), check)
-        points, (number, minutes) = marks.points(check), seen.heading
-        one = Exercise(name, number, state, points, minutes, earned(points, cost))
-        seen.exercises.append(one)
+            answers[name] = cell
+        elif marks.is_check(cell) and name not in exercises:  # a second copy says nothing new
+            state, cost = _state(name, answers.get(name), cell)
+            points = marks.points(cell)
+            worth = earned(points, cost)
+            exercises[name] = Exercise(name, number, state, points, length, worth)
+    return Lesson(path.stem, minutes, list(exercises.values()))
 
 
 def _state(name: str, answer: dict[str, Any] | None, check: dict[str, Any]) -> tuple[str, float]:

@@ -32,14 +32,10 @@ def arcs(
     ]
     for number in rows:
         for one in sorted(needs[number]):
-            direct = one in _code(chapters, number)
-            lines.append(_arc(rows[one], rows[number], "built" if direct else "stated"))
+            kind = "built" if one in chapters[number].builds else "stated"
+            lines.append(_arc(rows[one], rows[number], kind))
     lines += [_label(chapters[number], rows[number], address(number)) for number in rows]
     return "\n".join([*lines, "</svg>"])
-
-
-def _code(chapters: Mapping[int, Chapter], number: int) -> Collection[int]:
-    return chapters[number].builds
 
 
 def _arc(first: int, last: int, kind: str) -> str:

@@ -1,7 +1,7 @@
 """Gates for a check: enough stored answers, careless ones too, stages, a text to rest it all on."""
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import torch
@@ -18,77 +18,72 @@ STAGED = 3  # points from which on an exercise is earned in stages
 
 def gate(
     item: registry.Check, points: int, released: NotebookNode, seeds: Sequence[int]
-) -> list[str]:
+) -> Iterator[str]:
     """What is wrong with an exercise's stored answers, and with what its check rests on.
 
     points  what the exercise is worth
     """
-    found = [*too_few(item), *careless_answers(item, seeds), *unsupported(item, released)]
+    text = _words("\n".join(cell.source for cell in released.cells))
+    yield from too_few(item)
+    yield from careless_answers(item, seeds)
+    yield from unsupported(item, text)
     if item.stages:
-        return [*found, *stages(item, points, released), *stage_by_stage(item, seeds)]
-    if points >= STAGED and "stages" not in dict(item.without):
-        found.append(f"{item.name} is worth {points} points and has no stages")
-    return found
+        yield from stages(item, points, text)
+        yield from stage_by_stage(item, seeds)
+    elif points >= STAGED and "stages" not in dict(item.without):
+        yield f"{item.name} is worth {points} points and has no stages"
 
 
-def too_few(item: registry.Check) -> list[str]:
+def too_few(item: registry.Check) -> Iterator[str]:
     """Whether there are fewer stored answers than a check needs to be trusted."""
     wrong, right = len(registry.mistakes(item)), len(registry.alternatives(item))
-    if wrong >= LEAST_MISTAKES and right >= LEAST_ALTERNATIVES:
-        return []
-    needs = f"it needs at least {LEAST_MISTAKES} and {LEAST_ALTERNATIVES}"
-    return [f"{item.name} has {wrong} named mistakes and {right} alternatives; {needs}"]
+    if wrong < LEAST_MISTAKES or right < LEAST_ALTERNATIVES:
+        needs = f"it needs at least {LEAST_MISTAKES} and {LEAST_ALTERNATIVES}"
+        yield f"{item.name} has {wrong} named mistakes and {right} alternatives; {needs}"
 
 
-def careless_answers(item: registry.Check, seeds: Sequence[int]) -> list[str]:
+def careless_answers(item: registry.Check, seeds: Sequence[int]) -> Iterator[str]:
     """What is wrong with the stored careless answers: each loses the care share, and no more."""
-    kept, found = registry.careless_answers(item), []
+    kept = registry.careless_answers(item)
     if len(kept) < LEAST_CARELESS and "care" not in dict(item.without):
-        found.append(
-            f"{item.name} has {len(kept)} careless answers; it needs at least {LEAST_CARELESS}"
-        )
+        yield f"{item.name} has {len(kept)} careless answers; it needs at least {LEAST_CARELESS}"
     for known in kept:
-        tries = ((seed, run_check(item, LocalAnswer(known.target), seed)) for seed in seeds)
-        wrong = [(seed, one) for seed, one in tries if one is None or not one.is_careless]
-        for seed, failure in wrong[:1]:
-            found.append(
-                f"{item.name}: the careless answer {known.name} does not lose the care share "
-                f"(seed {seed}): {failure or 'it earns everything'}"
-            )
-    return found
+        for seed in seeds:
+            failure = run_check(item, LocalAnswer(known.target), seed)
+            if failure is None or not failure.is_careless:
+                yield (
+                    f"{item.name}: the careless answer {known.name} does not lose the care share "
+                    f"(seed {seed}): {failure or 'it earns everything'}"
+                )
+                break
 
 
-def stages(item: registry.Check, points: int, released: NotebookNode) -> list[str]:
+def stages(item: registry.Check, points: int, text: str) -> Iterator[str]:
     """What is wrong with the names and points of an exercise's stages."""
-    text = _words("\n".join(cell.source for cell in released.cells))
-    worth, found = sum(points for _, points in item.stages), []
+    worth = sum(part for _, part in item.stages)
     if worth != points:
-        found.append(f"{item.name} is worth {points} points, its stages {worth:g}")
+        yield f"{item.name} is worth {points} points, its stages {worth:g}"
     for name, part in item.stages:
         if (named := f"{_words(name)} ({part:g})") not in text:
-            found.append(f"{item.name} has a stage that the lesson does not name: {named}")
-    return found
+            yield f"{item.name} has a stage that the lesson does not name: {named}"
 
 
-def stage_by_stage(item: registry.Check, seeds: Sequence[int]) -> list[str]:
+def stage_by_stage(item: registry.Check, seeds: Sequence[int]) -> Iterator[str]:
     """Whether stored mistakes earn the stages that they say, and hollow answers none."""
-    told, found = [one for one in registry.mistakes(item) if one.earns], []
+    told = [(one, set(one.earns)) for one in registry.mistakes(item) if one.earns]
     for name, _ in item.stages:
-        if not any(name in (one.earns or ()) for one in told):
-            found.append(f"{item.name}: no stored mistake says that it earns the stage {name!r}")
-        if all(name in (one.earns or ()) for one in told):
-            found.append(f"{item.name}: no stored mistake fails the stage {name!r} and earns more")
+        if not any(name in earns for _, earns in told):
+            yield f"{item.name}: no stored mistake says that it earns the stage {name!r}"
+        if all(name in earns for _, earns in told):
+            yield f"{item.name}: no stored mistake fails the stage {name!r} and earns more"
     for seed in seeds:
-        for known in told:
-            if (earned := _earned(item, known.target, seed)) != set(known.earns or ()):
-                found.append(
-                    f"{item.name}: the mistake {known.name} earns {', '.join(sorted(earned))} "
-                    f"(seed {seed}), not what it says"
-                )
+        for known, earns in told:
+            if (earned := _earned(item, known.target, seed)) != earns:
+                said = f"earns {', '.join(sorted(earned))} (seed {seed}), not what it says"
+                yield f"{item.name}: the mistake {known.name} {said}"
         for hollow in HOLLOW:
             if earned := _earned(item, hollow, seed):
-                found.append(f"{item.name}: {hollow.__name__} earns {', '.join(sorted(earned))}")
-    return found
+                yield f"{item.name}: {hollow.__name__} earns {', '.join(sorted(earned))}"
 
 
 def _earned(item: registry.Check, answer: Callable[..., Any], seed: int) -> set[str]:
@@ -121,16 +116,13 @@ def an_error(*args: Any, **kwargs: Any) -> Any:
 HOLLOW = (nothing, its_first_argument, zero, an_error)  # answers that nobody has worked for
 
 
-def unsupported(item: registry.Check, released: NotebookNode) -> list[str]:
+def unsupported(item: registry.Check, text: str) -> Iterator[str]:
     """The phrases that a check's core rests on and its lesson does not say, a line each."""
-    text = _words("\n".join(cell.source for cell in released.cells))
     if not item.rests_on:
-        return [f"{item.name}: its check does not say on which phrases of the text its core rests"]
-    return [
-        f"{item.name}: its check rests on {phrase!r}, which the lesson does not say"
-        for phrase in item.rests_on
-        if _words(phrase) not in text
-    ]
+        yield f"{item.name}: its check does not say on which phrases of the text its core rests"
+    for phrase in item.rests_on:
+        if _words(phrase) not in text:
+            yield f"{item.name}: its check rests on {phrase!r}, which the lesson does not say"
 
 
 def _words(text: str) -> str:

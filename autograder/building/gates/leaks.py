@@ -1,7 +1,7 @@
 """What of a solution stands in what a learner is given."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from nbformat import NotebookNode
 
@@ -14,19 +14,8 @@ OPENED = re.compile(r"raise\w+\(")  # an exception whose message stands in the l
 
 def leaks(lesson: Lesson, released: NotebookNode) -> list[str]:
     """What of a solution stands in the lesson, in code or prose, and solution marks: sentences."""
-    said = []
-    shown = normalised(
-        line
-        for cell in lesson.cells
-        if cell.kind == "given"
-        for line in text_of(lesson.library, cell.name).split("\n")
-    )
-    secret = {
-        text: name
-        for name in lesson.exercises
-        for text in normalised(solution_lines(lesson.library, name))
-        if len(text) > LEAST_LINE and text not in shown
-    }
+    said, shown = [], given(lesson)
+    secret = {text: name for name, text in solutions(lesson) if text not in shown}
     for cell in released.cells:
         if "BEGIN SOLUTION" in cell.source or "END SOLUTION" in cell.source:
             said.append(f"cell {cell.id} holds a solution mark")
@@ -37,6 +26,20 @@ def leaks(lesson: Lesson, released: NotebookNode) -> list[str]:
                 where = f"cell {cell.id} shows a line of {secret[text]}'s solution"
                 said.append(f"{where}: {text}")
     return said
+
+
+def given(lesson: Lesson) -> set[str]:
+    """The lines of the library that the lesson itself shows, normalised."""
+    names = [cell.name for cell in lesson.cells if cell.kind == "given"]
+    return normalised(line for name in names for line in text_of(lesson.library, name).split("\n"))
+
+
+def solutions(lesson: Lesson) -> Iterator[tuple[str, str]]:
+    """Pairs (exercise, normalised line) of all lines of its solutions that are long enough."""
+    for name in lesson.exercises:
+        for line in normalised(solution_lines(lesson.library, name)):
+            if len(line) > LEAST_LINE:
+                yield name, line
 
 
 def normalised(lines: Iterable[str]) -> set[str]:

@@ -67,20 +67,21 @@ def gate(
 
     Unless the reference is ``broken``, only what the checks ask for is looked at.
     """
-    items = list(items)
-    refused = {item.name for item in items if _refuses_the_library(item, seed)}  # gate 1 says so
-    items = [item for item in items if item.name not in refused]
-    failures = [sentence for item in items for sentence in _uncovered(item, seed)]
+    items, excused = list(items), equivalents(lesson)
+    # Those that refuse the library are told of by gate 1.
+    good = [item for item in items if accepts(item, LocalAnswer(reference(item)), seed)]
+    failures = [sentence for item in good for sentence in _uncovered(item, seed)]
     if not broken:
         return 0, failures
-    stale = {key for key in equivalents(lesson) if key.partition(":")[0] not in refused}
+    refused = {item.name for item in items} - {item.name for item in good}
+    stale = {key for key in excused if key.partition(":")[0] not in refused}
     total = 0
-    for item in items:
+    for item in good:
         count, alive = survivors(item, seed)
         total += count
         for slip in alive:
             stale.discard(slip.key)
-            if slip.key not in equivalents(lesson):
+            if slip.key not in excused:
                 failures.append(
                     f"the check accepts a mutant of line {slip.line}, or a reason is missing in "
                     f"EQUIVALENT: {slip.key!r}"
@@ -89,10 +90,6 @@ def gate(
         f"EQUIVALENT holds a mutant that does not survive, or is none: {key!r}" for key in stale
     ]
     return total, failures
-
-
-def _refuses_the_library(item: registry.Check, seed: int) -> bool:
-    return not accepts(item, LocalAnswer(reference(item)), seed)
 
 
 def _uncovered(item: registry.Check, seed: int) -> list[str]:

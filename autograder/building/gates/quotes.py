@@ -9,7 +9,6 @@ import re
 from collections.abc import Collection
 
 from autograder.building.lesson import Lesson
-from autograder.building.source import Cell
 
 TITLE = re.compile(r"<summary>(Hint [^<]*“([^”]*)”[^<]*)</summary>")
 RAISED = re.compile(r"\w*(Error|Warning): ")
@@ -20,17 +19,14 @@ def unsaid(lesson: Lesson, name: str, told: Collection[str]) -> list[str]:
 
     told  what the check of the exercise ``name`` said to each stored mistake
     """
-    place = next(i for i, cell in enumerate(lesson.cells) if _asks(cell, name))
+    asked = [(cell.kind, cell.name) for cell in lesson.cells]
+    text = lesson.cells[asked.index(("exercise", name)) - 1].source
     said = [" ".join(text.split()) for text in told]
     return [
         f"{name}: “{title}” quotes what no stored mistake is told; quote the check's own words"
-        for title, quote in TITLE.findall(lesson.cells[place - 1].source)
+        for title, quote in TITLE.findall(text)
         if not RAISED.match(quote) and not any(_holds(text, quote) for text in said)
     ]
-
-
-def _asks(cell: Cell, name: str) -> bool:
-    return cell.kind == "exercise" and cell.name == name
 
 
 def _holds(text: str, quote: str) -> bool:

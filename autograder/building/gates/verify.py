@@ -84,10 +84,6 @@ def verify(
         yield from (verdicts[path].result() for path in paths)
 
 
-def _drawn(verdict: Verdict) -> Sequence[int]:
-    return (*SEEDS, *range(10_000, 10_000 + verdict.seeds))[: verdict.seeds]
-
-
 def _use_one_core() -> None:
     torch.set_num_threads(1)
     gc.set_threshold(50_000, 20, 50)  # models come and go: looked for less often, they cost less
@@ -99,40 +95,10 @@ def _verify(path: Path, root: Path, seeds: int, with_mutants: bool) -> Verdict:
         lesson = read(path)
         verdict.points = sum(lesson.exercises.values())
         with _silence():
-            _gates(lesson, root, verdict, with_mutants)
+            _Gates(lesson, verdict).go_through(root, with_mutants)
     except CourseError as error:
         verdict.failures.append(str(error))
     return verdict
-
-
-def _gates(lesson: Lesson, root: Path, verdict: Verdict, with_mutants: bool) -> None:
-    fail = verdict.failures.append
-    missing = lesson.exercises.keys() - registry.of_lesson(lesson.name).keys()
-    if missing:
-        fail(f"no check is registered for {', '.join(sorted(missing))}: is it marked @check?")
-        return
-    try:
-        paths = [lessons.notebook(root, kind, lesson.slug) for kind in ("solutions", "lessons")]
-        solved, released = (nbformat.read(path, as_version=4) for path in paths)
-    except Exception as error:  # missing, damaged or foreign: nbformat raises a dozen classes
-        fail(f"a generated notebook cannot be read: {error}; run `autograder build`")
-    else:
-        broken = _solved_and_blank(lesson, solved, released, verdict)
-        _stored_answers(lesson, solved, released, broken, verdict)
-        shown = leaks(lesson, released)
-        verdict.leaks = len(shown)
-        verdict.failures += shown
-    _mutants(lesson, verdict, with_mutants)
-    for changed in build([lesson.slug], check=True, root=root).changed:
-        fail(f"{changed.relative_to(root)} differs from its source; run `autograder build`")
-
-
-def _mutants(lesson: Lesson, verdict: Verdict, broken: bool) -> None:
-    """Gate 7."""
-    items = [registry.of_lesson(lesson.name)[name] for name in lesson.exercises]
-    verdict.mutants, failures = mutants.gate(items, lesson.name, SEEDS[0], broken)
-    verdict.alive = sum("accepts a mutant" in failure for failure in failures)
-    verdict.failures += failures
 
 
 @contextlib.contextmanager
@@ -148,153 +114,164 @@ def _silence() -> Iterator[None]:
         yield
 
 
-def _solved_and_blank(
-    lesson: Lesson, solved: NotebookNode, released: NotebookNode, verdict: Verdict
-) -> Collection[str]:
-    """Gates 1 and 2; returns the names of the exercises that the solved notebook fails."""
-    failures = _play(lesson, solved, seeds=_drawn(verdict))
-    verdict.failures += [f"the solved notebook fails: {failure}" for failure in failures.values()]
-    verdict.solved = _points(lesson, failures)
-    blank = _play(lesson, released)
-    verdict.blank = _points(lesson, blank)
-    for name in lesson.exercises.keys() - blank.keys():
-        verdict.failures.append(f"the blank notebook passes the check of {name}")
-    return failures.keys()
+class _Gates:
+    """A lesson on its way through the gates, and the verdict so far."""
 
+    def __init__(self, lesson: Lesson, verdict: Verdict) -> None:
+        self.lesson, self.verdict, self.fail = lesson, verdict, verdict.failures.append
+        self.checks = registry.of_lesson(lesson.name)
+        self.seeds = (*SEEDS, *range(10_000, 10_000 + verdict.seeds))[: verdict.seeds]
+        self.broken: Collection[str] = ()  # names of the exercises that the solved notebook fails
 
-def _points(lesson: Lesson, failures: Collection[str]) -> int:
-    return sum(points for name, points in lesson.exercises.items() if name not in failures)
-
-
-def _stored_answers(
-    lesson: Lesson,
-    solved: NotebookNode,
-    released: NotebookNode,
-    broken: Collection[str],
-    verdict: Verdict,
-) -> None:
-    checks, fail = registry.of_lesson(lesson.name), verdict.failures.append
-    for known in registry.strays(lesson.name):
-        fail(f"{known.name} answers {known.exercise!r}, which is no exercise of this lesson")
-    for name, points in lesson.exercises.items():
-        item = checks[name]
-        wrong, right = registry.mistakes(item), registry.alternatives(item)
-        verdict.careless += len(registry.careless_answers(item))
-        seeds = () if name in broken else _drawn(verdict)
-        verdict.failures += care.gate(item, points, released, seeds)
-        lucky, refused = _surprises(item, wrong, right, _drawn(verdict))
-        told = []
-        for known in wrong:
-            costs = _play(lesson, solved, {name: known.target}, skipped=name).keys() - broken
-            named = name not in broken  # a right answer is needed to name a wrong one
-            told.append(_mistake(item, known, costs, named, lucky.get(known.name), verdict))
-        verdict.failures += unsaid(lesson, name, told)
-        verdict.alternatives += len(right)
-        verdict.accepted += len(right) - len(refused)
-        for known_name, failure in refused.items():
-            fail(f"the right answer {known_name} is refused: {failure}")
-
-
-def _surprises(
-    item: registry.Check,
-    wrong: Sequence[registry.Answer],
-    right: Sequence[registry.Answer],
-    seeds: Sequence[int],
-) -> tuple[dict[str, int], dict[str, CheckFailed]]:
-    """By name, a later seed on which a wrong answer passes; the first failure of a right one.
-
-    All answers go through a seed before the next: its questions are made only once.
-    """
-    lucky: dict[str, int] = {}
-    refused: dict[str, CheckFailed] = {}
-    for seed in seeds:
-        for known in wrong if seed != seeds[0] else ():  # there they are judged and named
-            if accepts(item, LocalAnswer(known.target), seed):
-                lucky.setdefault(known.name, seed)
-        for known in right:
-            failure = run_check(item, LocalAnswer(known.target), seed)
-            if failure is not None:
-                refused.setdefault(known.name, failure)
-    return lucky, refused
-
-
-def _mistake(
-    item: registry.Check,
-    known: registry.Answer,
-    costs: set[str],
-    named: bool,
-    lucky: int | None,
-    verdict: Verdict,
-) -> str:
-    """Gate 3: the mistake fails, with its own hint if ``named``; returns what its student reads.
-
-    ``costs`` are the other exercises that fail where it is made; on the seed ``lucky`` it passes.
-    """
-    verdict.mistakes += 1
-    first = _drawn(verdict)[0]
-    failure = run_check(item, LocalAnswer(known.target), first, named)
-    if failure is None or lucky is not None:
-        passed = first if failure is None else lucky
-        verdict.failures.append(
-            f"{item.name}: the mistake {known.name} passes the check (seed {passed})"
-        )
-        return ""
-    verdict.rejected += not costs
-    if costs:
-        verdict.failures.append(
-            f"{item.name}: the mistake {known.name} also fails {', '.join(sorted(costs))}, which "
-            "should not depend on it"
-        )
-    verdict.named += named and failure.likely == known.hint
-    if named and failure.likely != known.hint:
-        verdict.failures.append(
-            f"{item.name}: the mistake {known.name} is rejected, but read as "
-            f"{failure.likely or 'nothing known'!r} (seed {first})"
-        )
-    return str(failure)
-
-
-def _play(
-    lesson: Lesson,
-    notebook: NotebookNode,
-    answers: Mapping[str, Any] | None = None,
-    seeds: Sequence[int] = SEEDS[:1],
-    skipped: str = "",
-) -> dict[str, CheckFailed]:
-    """Run a notebook's cells here, except demonstrations, and return its failed checks by name.
-
-    ``answers`` replaces the definitions of exercises by other callables; the check of the exercise
-    ``skipped`` is left out. A check that fails on several ``seeds`` is returned with the first.
-    """
-    failures: dict[str, CheckFailed] = {}
-    answers = answers or {}
-    checks = registry.of_lesson(lesson.name)
-    asked = (affected_names(notebook, answers) if answers else checks.keys()) - {skipped}
-    if not asked & checks.keys():
-        return failures
-    import matplotlib
-
-    matplotlib.use("Agg")
-    namespace = {"__name__": "__main__"}
-    for cell in notebook.cells:
-        if cell.cell_type != "code" or marks.is_demo(cell):
-            continue
-        name = marks.exercise(cell)
-        if marks.is_check(cell):
-            if name in asked:  # else it is known, or the same as without these answers
-                answer = LocalAnswer(namespace.get(name))
-                tries = (run_check(checks[name], answer, seed, explain=False) for seed in seeds)
-                failure = next((one for one in tries if one is not None), None)
-                if failure is not None:
-                    failures[name] = failure
-        elif name in answers:
-            namespace[name] = answers[name]
+    def go_through(self, root: Path, with_mutants: bool) -> None:
+        """All gates, if every exercise has a check."""
+        lesson, verdict = self.lesson, self.verdict
+        missing = lesson.exercises.keys() - self.checks.keys()
+        if missing:
+            self.fail(
+                f"no check is registered for {', '.join(sorted(missing))}: is it marked @check?"
+            )
+            return
+        try:
+            paths = [lessons.notebook(root, kind, lesson.slug) for kind in ("solutions", "lessons")]
+            solved, released = (nbformat.read(path, as_version=4) for path in paths)
+        except Exception as error:  # missing, damaged or foreign: nbformat raises a dozen classes
+            self.fail(f"a generated notebook cannot be read: {error}; run `autograder build`")
         else:
-            _execute(cell.source, namespace)
-    return failures
+            self._solved_and_blank(solved, released)
+            self._stored_answers(solved, released)
+            shown = leaks(lesson, released)
+            verdict.leaks = len(shown)
+            verdict.failures += shown
+        items = [self.checks[name] for name in lesson.exercises]
+        verdict.mutants, failures = mutants.gate(items, lesson.name, SEEDS[0], with_mutants)
+        verdict.alive = sum("accepts a mutant" in failure for failure in failures)
+        verdict.failures += failures
+        for changed in build([lesson.slug], check=True, root=root).changed:
+            self.fail(
+                f"{changed.relative_to(root)} differs from its source; run `autograder build`"
+            )
 
+    def _solved_and_blank(self, solved: NotebookNode, released: NotebookNode) -> None:
+        """Gates 1 and 2."""
+        failures, blank = self._play(solved, seeds=self.seeds), self._play(released)
+        for failure in failures.values():
+            self.fail(f"the solved notebook fails: {failure}")
+        for name, points in self.lesson.exercises.items():
+            self.verdict.solved += points * (name not in failures)
+            self.verdict.blank += points * (name not in blank)
+            if name not in blank:
+                self.fail(f"the blank notebook passes the check of {name}")
+        self.broken = failures.keys()
 
-def _execute(source: str, namespace: dict[str, Any]) -> None:
-    """Run a cell. An error in it is no failure of its own: the checks say what it costs."""
-    with contextlib.suppress(Exception, SystemExit):
-        exec(compile(source, "<cell>", "exec"), namespace)
+    def _stored_answers(self, solved: NotebookNode, released: NotebookNode) -> None:
+        """Gates 3 and 4."""
+        for known in registry.strays(self.lesson.name):
+            self.fail(
+                f"{known.name} answers {known.exercise!r}, which is no exercise of this lesson"
+            )
+        for name, points in self.lesson.exercises.items():
+            item, is_broken = self.checks[name], name in self.broken
+            wrong, right = registry.mistakes(item), registry.alternatives(item)
+            self.verdict.careless += len(registry.careless_answers(item))
+            seeds = () if is_broken else self.seeds
+            self.verdict.failures += care.gate(item, points, released, seeds)
+            lucky, refused = self._surprises(item, wrong, right)
+            told = []
+            for known in wrong:
+                played = self._play(solved, {name: known.target}, skipped=name)
+                costs = sorted(played.keys() - self.broken)
+                told.append(self._mistake(item, known, costs, lucky.get(known.name)))
+            self.verdict.failures += unsaid(self.lesson, name, told)
+            self.verdict.alternatives += len(right)
+            self.verdict.accepted += len(right) - len(refused)
+            for known_name, failure in refused.items():
+                self.fail(f"the right answer {known_name} is refused: {failure}")
+
+    def _surprises(
+        self,
+        item: registry.Check,
+        wrong: Sequence[registry.Answer],
+        right: Sequence[registry.Answer],
+    ) -> tuple[dict[str, int], dict[str, CheckFailed]]:
+        """By name, a later seed on which a wrong answer passes; the first failure of a right one.
+
+        All answers go through a seed before the next: its questions are made only once.
+        """
+        lucky: dict[str, int] = {}
+        refused: dict[str, CheckFailed] = {}
+        for seed in self.seeds:
+            for known in wrong if seed != self.seeds[0] else ():  # there they are judged and named
+                if accepts(item, LocalAnswer(known.target), seed):
+                    lucky.setdefault(known.name, seed)
+            for known in right:
+                failure = run_check(item, LocalAnswer(known.target), seed)
+                if failure is not None:
+                    refused.setdefault(known.name, failure)
+        return lucky, refused
+
+    def _mistake(
+        self, item: registry.Check, known: registry.Answer, costs: Sequence[str], lucky: int | None
+    ) -> str:
+        """Gate 3: the mistake fails, with its own hint; returns what its student reads.
+
+        ``costs`` are the other exercises that fail where it is made; on ``lucky`` it passes.
+        """
+        self.verdict.mistakes += 1
+        the_mistake, first = f"{item.name}: the mistake {known.name}", self.seeds[0]
+        named = item.name not in self.broken  # a right answer is needed to name a wrong one
+        failure = run_check(item, LocalAnswer(known.target), first, named)
+        if failure is None or lucky is not None:
+            passed = first if failure is None else lucky
+            self.fail(f"{the_mistake} passes the check (seed {passed})")
+            return ""
+        if costs:
+            self.fail(f"{the_mistake} also fails {', '.join(costs)}, which should not depend on it")
+        self.verdict.rejected += not costs
+        self.verdict.named += named and failure.likely == known.hint
+        if named and failure.likely != known.hint:
+            read_as = failure.likely or "nothing known"
+            self.fail(f"{the_mistake} is rejected, but read as {read_as!r} (seed {first})")
+        return str(failure)
+
+    def _play(
+        self,
+        notebook: NotebookNode,
+        answers: Mapping[str, Any] | None = None,
+        seeds: Sequence[int] = SEEDS[:1],
+        skipped: str = "",
+    ) -> dict[str, CheckFailed]:
+        """Run a notebook's cells here, except demonstrations; its failed checks by name.
+
+        ``answers`` replaces the definitions of exercises by other callables; the check of the
+        exercise ``skipped`` is left out. A check that fails on several ``seeds`` is returned with
+        the first.
+        """
+        failures: dict[str, CheckFailed] = {}
+        answers = answers or {}
+        affected = affected_names(notebook, answers) if answers else self.checks.keys()
+        asked = affected & self.checks.keys() - {skipped}
+        if not asked:
+            return failures
+        import matplotlib
+
+        matplotlib.use("Agg")
+        namespace = {"__name__": "__main__"}
+        for cell in notebook.cells:
+            if cell.cell_type != "code" or marks.is_demo(cell):
+                continue
+            name = marks.exercise(cell)
+            if marks.is_check(cell):
+                answer = LocalAnswer(namespace.get(name))
+                # What is not asked is known, or the same as without these answers.
+                for seed in seeds if name in asked else ():
+                    failure = run_check(self.checks[name], answer, seed, explain=False)
+                    if failure is not None:
+                        failures[name] = failure
+                        break
+            elif name in answers:
+                namespace[name] = answers[name]
+            else:  # an error in a cell is no failure of its own: the checks say what it costs
+                with contextlib.suppress(Exception, SystemExit):
+                    exec(compile(cell.source, "<cell>", "exec"), namespace)
+        return failures

@@ -123,7 +123,8 @@ def defines(node: ast.stmt) -> set[str]:
     if isinstance(node, DEFINITION):
         return {node.name}
     targets = getattr(node, "targets", [getattr(node, "target", None)])
-    return {target.id for target in targets if isinstance(target, ast.Name)}
+    parts = [part for target in targets if target for part in ast.walk(target)]
+    return {one.id for one in parts if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Store)}
 
 
 def stored(slug: str, exercise_name: str, name: str) -> registry.Answer:

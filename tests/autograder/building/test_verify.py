@@ -209,7 +209,7 @@ def test_a_stage_that_nobody_works_for():
 
     stages = (("a tensor", 1), ("sums", 2))
     item = registry.Check("sums", "mini", sums, reference=lambda x: x.sum(1), stages=stages)
-    found = care.stage_by_stage(item, (11,))
+    found = list(care.stage_by_stage(item, (11,)))
     assert "sums: its_first_argument earns a tensor" in found
     assert "sums: zero earns a tensor" in found
     assert not any(failure.startswith(("sums: nothing", "sums: an_error")) for failure in found)

@@ -284,7 +284,6 @@ def test_a_link_in_the_class_is_not_followed(root, run, roster, came, tmp_path):
         (["--lesson", "77"], "no lesson is called '77'"),
         (["--at", "yesterday"], "'yesterday' is no time: write it as 2026-12-01T23:59+01:00"),
         (["--pattern", "x"], "says who"),
-        (["--roster", "gone.csv"], "gone.csv cannot be read: No such file"),
     ],
 )
 def test_what_cannot_be_done_is_a_sentence(run, came, words, why):

@@ -115,13 +115,15 @@ def test_nobody_is_there_twice_under_two_ids(run, write, book, text):
         book.update_or_create_student("ada", email="ada@uni.example")
     status, said, err = run("roster", write(text))
     assert (status, said) == (1, "") and "1 of the file are in the gradebook under another" in err
-    status, _, err = run("receive", write(text), "--roster", write(text))
-    assert status == 1 and "under another id" in err
     book.db.expire_all()
     assert [one.id for one in book.students] == ["ada"]
     assert run("roster", write(text), "--namesakes")[0] == 0
     book.db.expire_all()
     assert len(book.students) == 2
+
+
+def test_a_roster_that_is_not_there_is_a_sentence(run):
+    assert run("roster", "gone.csv")[2].startswith("gone.csv cannot be read: No such file")
 
 
 def test_namesakes_with_other_addresses_and_a_mended_id_are_taken(run, write, book):

@@ -83,9 +83,11 @@ def test_the_feedback_says_why_and_what_it_costs(graded):
 
 def test_the_words_for_an_lms_name_care_and_lost_stages(graded, tmp_path):
     root, _ = graded
-    to = tmp_path / "moodle.csv"
+    to, like = tmp_path / "moodle.csv", tmp_path / "worksheet.csv"
+    names = "".join(f"{name},,\n" for name in ("ada", "ben", "cleo", "dan", "eve"))
+    like.write_text(f"Full name,Grade,Feedback comments\n{names}")
     command = ["grades", "--course", str(root), "--lesson", "05", "--form", "moodle"]
-    assert cli.main([*command, "--to", str(to)]) == 0
+    assert cli.main([*command, "--like", str(like), "--to", str(to)]) == 0
     with open(to, newline="", encoding="utf-8") as stream:
         told = {row["Full name"]: row["Feedback comments"] for row in csv.DictReader(stream)}
     assert f"{NAME} 4/4" in told["ada"]
