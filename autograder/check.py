@@ -8,7 +8,6 @@ without this project's own steps, a part of the points is the check's value, as 
 
 import contextlib
 import functools
-import io
 import json
 import os
 import random
@@ -24,6 +23,7 @@ from autograder.checking.toolbox import registry
 from autograder.checking.toolbox.expect import CheckFailed
 from autograder.checking.waiting_notice import SECONDS, somebody_waits, word_after
 from autograder.inside.answer import LocalAnswer
+from autograder.inside.server import Limited
 from autograder.settings import care_share, earned
 
 PRINTED_LIMIT = 2000
@@ -89,7 +89,7 @@ def refuse_imported(item: registry.Check, answer: object) -> CheckFailed | None:
 
 def check_quietly(item: registry.Check, answer: object) -> CheckFailed | None:
     """Run the check; print, shortened, what the answer printed. Warnings cost nothing."""
-    printed = _Limited()
+    printed = Limited(PRINTED_LIMIT)
     local = LocalAnswer(answer)
     told = somebody_waits()
     waiting = word_after(SECONDS, item.name, local) if told else contextlib.nullcontext(local)
@@ -118,15 +118,3 @@ def _seed(item: registry.Check) -> int:
     kept = recordings.seeds(item) if reference(item) is None else []
     drawn = random.SystemRandom()
     return drawn.choice(kept) if kept else drawn.randrange(1, 10**6)
-
-
-class _Limited(io.StringIO):
-    """Keeps the first PRINTED_LIMIT characters and counts the rest."""
-
-    dropped = 0
-
-    def write(self, text: str) -> int:
-        room = max(0, PRINTED_LIMIT - self.tell())
-        super().write(text[:room])
-        self.dropped += max(0, len(text) - room)
-        return len(text)

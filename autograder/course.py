@@ -22,8 +22,6 @@ GRADING = "autograder.grading"
 FEEDBACK = f"{GRADING}.feedback"
 TEMPLATE = Path(__file__).parent / "grading" / "feedback" / "templates" / "submission.html.j2"
 STUB = "raise NotImplementedError"
-# What a class's data are called. They once lay in autograder/.
-OLD_NAMES = ("submitted", "autograded", "feedback", "gradebook.db")
 
 
 class StubSolutions(ClearSolutions):
@@ -36,12 +34,9 @@ class StubSolutions(ClearSolutions):
         labels = re.findall(rf"{self.begin_solution_delimeter} ?(.*)", cell.source)
         replaced = super()._replace_solution_region(cell, language)
         if replaced and language == "python":
-            first, *pieces = cell.source.split(self.code_stub[language])
-            words = [json.dumps(label, ensure_ascii=False) if label else "" for label in labels]
-            stubs = [f"{STUB}({text})" for text in words]
-            cell.source = first + "".join(
-                stub + piece for stub, piece in zip(stubs, pieces, strict=True)
-            )
+            words = (json.dumps(label, ensure_ascii=False) if label else "" for label in labels)
+            stub = re.escape(self.code_stub[language])
+            cell.source = re.sub(stub, lambda _: f"{STUB}({next(words)})", cell.source)
         return bool(replaced)
 
 
@@ -75,11 +70,7 @@ GENERATE = [
 
 
 def configure(c: Config, root: Path | str) -> Config:
-    """Set up nbgrader's configuration ``c`` for the course whose folder is ``root``.
-
-    Ends the program where a class's data still lie where they once did.
-    """
-    _refuse_old_places(Path(root))
+    """Set up nbgrader's configuration ``c`` for the course whose folder is ``root``."""
     _find_alembic()
     # The answers to open questions stand in solutions/ only.
     c.TagRemovePreprocessor.enabled = True
@@ -141,23 +132,10 @@ def _hold_students_html(c: Config) -> None:
     c.HTMLExporter.template_file = TEMPLATE.name
     c.HTMLExporter.extra_template_paths = [str(TEMPLATE.parent)]
     c.HTMLExporter.filters = {
-        "markdown2html": f"{FEEDBACK}.markdown_filter.markdown_to_html",
+        "markdown2html": f"{GRADING}.notebook.student_text.markdown_to_html",
         "held": f"{FEEDBACK}.content_policy.held",
     }
     c.HTMLExporter.preprocessors = [f"{FEEDBACK}.content_policy.EscapeNames"]
-
-
-def _refuse_old_places(root: Path) -> None:
-    """A class's data once lay in autograder/; without them, a new gradebook would be begun.
-
-    SystemExit, since nbgrader goes on without its configuration after any other exception.
-    """
-    old = [f"autograder/{name}" for name in OLD_NAMES if (root / "autograder" / name).exists()]
-    if old:
-        raise SystemExit(
-            f"{', '.join(old)}: a class's data now belong into class/; move them with: "
-            f"mkdir -p class && mv {' '.join(old)} class/"
-        )
 
 
 def _find_alembic() -> None:

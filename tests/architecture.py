@@ -89,7 +89,7 @@ def mermaid(way):
             f'{number[one]}["<b>{one.rpartition(".")[2]}</b><br>{words(one)}"]' for one in modules
         ]
         inner = [f"    {box}" for box in boxes]
-        lines += [f'  subgraph {room or "autograder"}', *inner, "  end"] if room else boxes
+        lines += [f"  subgraph {room or 'autograder'}", *inner, "  end"] if room else boxes
     lines += [f'  {number[name]}(["{name}"])' for name in names if not is_module(name)]
     lines += [f"  {number[a]} --> {number[b]}" for a, b in drawn]
     return "\n".join([*lines, "```", ""])

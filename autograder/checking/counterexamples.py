@@ -23,7 +23,7 @@ from autograder.checking.toolbox.same_tensors import is_real
 from autograder.checking.toolbox.student_answer import Student, called_with
 from autograder.inside.answer import LocalAnswer
 from autograder.inside.limits import out_of_memory
-from autograder.inside.values import Foreign, copied, leaves, mapped, plain, same
+from autograder.inside.messages.values import Foreign, copied, leaves, mapped, plain, same
 
 BREAK = "break_"
 WITHOUT = {

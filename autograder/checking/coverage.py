@@ -13,7 +13,7 @@ from autograder.checking.asking.promises import lies_far, measures_a_spread, unm
 from autograder.checking.asking.questions import Question
 from autograder.checking.asking.right_answer import asked, reference
 from autograder.checking.toolbox.registry import ONE_RIGHT_ANSWER, Check
-from autograder.inside.values import leaves
+from autograder.inside.messages.values import leaves
 
 CLASSES = {
     "device": "it is called on the rehearsal device",

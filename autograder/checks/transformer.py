@@ -333,7 +333,9 @@ class _Oracle:
 
     def __init__(self, values, tied="none"):
         names = {"none": TABLES, "target": (*TABLES[:2], TABLES[1]), "all": 3 * TABLES[:1]}[tied]
-        tables = {name: values[f"{name}.weight"].clone().requires_grad_() for name in set(names)}
+        tables = {
+            name: values[f"{name}.weight"].clone().requires_grad_() for name in dict.fromkeys(names)
+        }
         self.leaves = {f"{name}.weight": table for name, table in tables.items()}
         self.source, self.target, self.generator = (tables[name] for name in names)
         self.encoder = layers.pytorch_layer(values, SIZES, "encoder.")

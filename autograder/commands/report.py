@@ -77,7 +77,7 @@ def graded(course: "Course", lessons: list[str] | None = None) -> list[dict[str,
     See ``report`` and ``counting``.
     """
     from autograder.grading.classroom import gradebook
-    from autograder.grading.classroom.final_scores import counting
+    from autograder.grading.classroom.tables import counting
     from autograder.grading.notebook import records
 
     handed = course.submissions(lessons or ())

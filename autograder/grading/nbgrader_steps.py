@@ -20,13 +20,12 @@ from traitlets import Enum
 from traitlets.config import Application
 
 from autograder import CourseError
-from autograder.grading.classroom.folders import Course, secrets_of
+from autograder.grading.classroom.folders import Course, Handed
 from autograder.grading.classroom.gradebook import Book
 from autograder.grading.classroom.misplaced import misplaced
 from autograder.grading.execution.assemble import assemble
 from autograder.grading.execution.task import Graded, Task, WorkFailed
 from autograder.grading.notebook import nbgrader_files, records
-from autograder.grading.notebook.result import Result
 from autograder.grading.notebook.submission import MAX_BYTES, read, read_bytes
 from autograder.grading.running.pool import Pool
 from autograder.sandbox.policy import walls
@@ -71,16 +70,14 @@ def find_notebooks(step: Autograde) -> None:
 def convert_notebooks(step: Autograde) -> None:
     """Grade, and say at the end which work is not graded for want of its place.
 
-    Raises NbGraderException then, for the exit status of the command; formgrader would show its
-    user a traceback, and gets the sentences alone.
-
-    nbgrader leaves NBGRADER_EXECUTION set where a grading fails. Under formgrader every notebook
-    that is opened later would inherit it, and shorten its trainings.
+    Raises NbGraderException then, for the exit status of the command; formgrader, which would show
+    a traceback, gets the sentences alone.
     """
     course, found = _course(step), False
     try:
         _convert_notebooks(step)
     finally:
+        # nbgrader leaves it set where a grading fails: formgrader's notebooks would inherit it.
         os.environ.pop("NBGRADER_EXECUTION", None)
         if course is not None:
             found = _point_at_misplaced(step, course)
@@ -102,10 +99,9 @@ def _course(step: Autograde) -> Course | None:
 
 def _point_at_misplaced(step: Autograde, course: Course) -> bool:
     """Say which work is not graded for want of its place; whether there is some."""
-    wanted = step.coursedir.student_id
-    sentences = list(
-        misplaced(course, [step.coursedir.assignment_id], () if wanted == "*" else [wanted])
-    )
+    student = step.coursedir.student_id
+    students = () if student == "*" else [student]
+    sentences = list(misplaced(course, [step.coursedir.assignment_id], students))
     for sentence in sentences:
         step.log.error("not graded: %s", sentence)
     return bool(sentences)
@@ -122,33 +118,22 @@ class TolerantExporter(NotebookExporter):
     def from_filename(
         self, filename: str, resources: dict[str, Any] | None = None, **kw: Any
     ) -> Any:
-        """Convert the file, or in place of a pipe, a device or a flood an empty notebook."""
-        if read_bytes(filename, MAX_BYTES) is not None:
-            return super().from_filename(filename, resources=resources, **kw)
-        return self.from_notebook_node(nbformat.v4.new_notebook(), resources=resources, **kw)
-
-    def from_file(
-        self, file_stream: Any, resources: dict[str, Any] | None = None, **kw: Any
-    ) -> Any:
-        """Convert a notebook, or an empty one in place of an unreadable file."""
+        """Convert the file; of a pipe, a flood or anything damaged, an empty notebook."""
         try:
-            notebook = nbformat.read(file_stream, as_version=4)
+            text = (read_bytes(filename, MAX_BYTES) or b"").decode()
+            notebook = nbformat.reads(text, as_version=4)
         except Exception:  # any damage: the step Assemble finds the words for it
             notebook = nbformat.v4.new_notebook()
         return self.from_notebook_node(notebook, resources=resources, **kw)
 
 
 class _Step(NbGraderPreprocessor):
-    """A step that knows the folders of the course."""
+    """A step that knows the course, and whose work it has."""
 
-    def _path(self, resources: dict[str, Any], directory: str) -> Path:
-        names, course = resources["nbgrader"], self.parent.parent.coursedir
-        folder = course.format_path(
-            getattr(course, f"{directory}_directory"),
-            "." if directory == "source" else names["student"],
-            names["assignment"],
-        )
-        return Path(folder) / f"{names['notebook']}.ipynb"
+    def _about(self, resources: dict[str, Any]) -> tuple[Course, Handed]:
+        names = resources["nbgrader"]
+        course = Course(folders=self.parent.parent.coursedir, config=self.config)
+        return course, Handed(names["assignment"], names["student"])
 
 
 class Assemble(_Step):
@@ -158,10 +143,11 @@ class Assemble(_Step):
         self, nb: nbformat.NotebookNode, resources: dict[str, Any]
     ) -> tuple[nbformat.NotebookNode, dict[str, Any]]:
         """The notebook to grade; of ``nb`` itself, which was read leniently, nothing is used."""
+        course, one = self._about(resources)
         # nbgrader has copied what lies beside the notebook, and may be killed before it has graded.
-        records.forget(self._path(resources, "autograded").parent)
-        master = records.read_notebook(self._path(resources, "source"))
-        made = assemble(master, read(self._path(resources, "submitted"), own_folders=2))
+        records.forget(course.autograded(one).parent)
+        master = records.read_notebook(course.master(one.lesson))
+        made = assemble(master, read(course.submitted(one), own_folders=2))
         return nbformat.from_dict(made), resources
 
 
@@ -184,28 +170,17 @@ class RunInSandbox(_Step):
         self, nb: nbformat.NotebookNode, resources: dict[str, Any]
     ) -> tuple[nbformat.NotebookNode, dict[str, Any]]:
         """Fill in the outputs of ``nb``; write the reasons and the companions beside it."""
-        names, folders = resources["nbgrader"], self.parent.parent.coursedir
-        share = care_share(folders.root)
-        secrets = secrets_of(folders)
-        task = Task(
-            names["notebook"], json.dumps(nb), self.sandbox, secrets=secrets, care_share=share
-        )
+        course, one = self._about(resources)
+        share, text = care_share(course.root), json.dumps(nb)
+        task = Task(one.lesson, text, self.sandbox, secrets=course.secrets, care_share=share)
         graded = self._graded(task)
-        nb = nbformat.from_dict(json.loads(graded.notebook))  # with outputs as nbgrader reads them
-        problem = nb.metadata.autograder.problem
-        result = Result(names["student"], names["assignment"], graded.exercises, problem)
-        result.seconds, result.sandbox = graded.seconds, graded.sandbox
-        result.limits, result.doubt = task.limits.as_dict(), graded.doubt
-        result.care_share = share
-        steps = ("submitted", "autograded", "feedback")
-        places = [self._path(resources, step).parent for step in steps]
-        nbgrader_files.write(*places)
-        records.save_reasons(places[1], result)
-        return nb, resources
+        graded.result.student = one.student
+        course.write_companions(one)
+        records.save_reasons(course.autograded(one).parent, graded.result)
+        return nbformat.from_dict(json.loads(graded.notebook)), resources  # as nbgrader reads them
 
     def _graded(self, task: Task) -> Graded:
         """What a worker made of the task; raises CourseError where it cannot be graded."""
-
         if not self._pools:
             walls(self.sandbox)  # refuses, or warns once
             self._pools.append(Pool(1).__enter__())

@@ -12,24 +12,25 @@ from typing import Any, Protocol, TypeVar
 
 import torch
 
-from autograder.inside.device.plain_attributes import loose_tensors
 from autograder.inside.device.rehearsal import (
     landed,
+    loose_tensors,
     moved,
     rehearsal,
     rehearsed,
     stayed,
 )
+from autograder.inside.messages.values import Foreign, copied, plain, same
 from autograder.inside.surroundings import watched
-from autograder.inside.values import Foreign, copied, plain, same
 
-HERE = (torch.strided, "cpu")
 LEFT_BEHIND = "a tensor on the CPU"  # in a reply from the rehearsal device
 STUDENT_FILE = re.compile(r"ipykernel_\d+|^<(?!frozen|__array)")  # a notebook's cell
 
 T = TypeVar("T")
 Args = Sequence[Any]
 Kwargs = dict[str, Any]
+Seed = int | None
+Cotangent = torch.Tensor | None
 
 
 class AnswerRaised(Exception):
@@ -56,20 +57,13 @@ class Reply:
 class AnyAnswer(Protocol):
     """The six requests, which LocalAnswer describes. All values in and out are plain."""
 
-    def call(
-        self, args: Args, kwargs: Kwargs, *, seed: int | None = None, device: str = ""
-    ) -> Reply: ...
+    def call(self, args: Args, kwargs: Kwargs, *, seed: Seed = None, device: str = "") -> Reply: ...
 
     def gradients(
-        self,
-        args: Args,
-        kwargs: Kwargs,
-        cotangent: torch.Tensor | None,
-        *,
-        seed: int | None = None,
+        self, args: Args, kwargs: Kwargs, cotangent: Cotangent, *, seed: Seed = None
     ) -> Reply: ...
 
-    def build(self, args: Args, kwargs: Kwargs, *, seed: int | None = None) -> "AnyAnswer": ...
+    def build(self, args: Args, kwargs: Kwargs, *, seed: Seed = None) -> "AnyAnswer": ...
 
     def parameters(self) -> Any: ...
 
@@ -86,7 +80,7 @@ class LocalAnswer:
         self._at_first = loose_tensors(target)
         self._changed = list(changed)  # by its construction; the first reply says so
 
-    def call(self, args: Args, kwargs: Kwargs, seed: int | None = None, device: str = "") -> Reply:
+    def call(self, args: Args, kwargs: Kwargs, seed: Seed = None, device: str = "") -> Reply:
         """Call the answer with copies of the arguments; return a Reply, or raise AnswerRaised.
 
         With ``seed`` what it draws at random is drawn from there. With device="rehearsal" it is
@@ -119,7 +113,7 @@ class LocalAnswer:
             return _guarded(lambda: target(*args, **kwargs))
 
     def gradients(
-        self, args: Args, kwargs: Kwargs, cotangent: torch.Tensor | None, seed: int | None = None
+        self, args: Args, kwargs: Kwargs, cotangent: Cotangent, seed: Seed = None
     ) -> Reply:
         """Differentiate ``(result * cotangent).sum()``; Reply of (parameter gradients, inputs').
 
@@ -143,7 +137,7 @@ class LocalAnswer:
         modified = _modified(args, kwargs, given, given_kwargs)
         return Reply(value, modified + self._also(changed))
 
-    def build(self, args: Args, kwargs: Kwargs, seed: int | None = None) -> "LocalAnswer":
+    def build(self, args: Args, kwargs: Kwargs, seed: Seed = None) -> "LocalAnswer":
         """Construct the class; return the instance as an answer of its own."""
         given, given_kwargs = copied(list(args)), copied(kwargs)
         with watched(seed) as changed:
@@ -183,22 +177,18 @@ class LocalAnswer:
 def _guarded(action: Callable[[], T]) -> T:
     try:
         return action()
-    except AnswerRaised:
-        raise
-    except KeyboardInterrupt:
+    except (AnswerRaised, KeyboardInterrupt):
         raise
     except BaseException as error:  # SystemExit, or a class of the student's own
-        raise AnswerRaised(_kind(error), _message(error), _where(error)) from None
+        # Whoever extends ValueError for a name of their own has raised one.
+        kind = "ValueError" if isinstance(error, ValueError) else type(error).__name__
+        raise AnswerRaised(kind, message(error).strip(), _where(error)) from None
 
 
-def _kind(error: BaseException) -> str:
-    """The name of its class; whoever extends ValueError for a name of their own has raised one."""
-    return "ValueError" if isinstance(error, ValueError) else type(error).__name__
-
-
-def _message(error: BaseException) -> str:
+def message(said: object) -> str:
+    """What an exception says, or its text, in at most 500 characters."""
     try:
-        return str(error).strip()[:500].encode("utf-8", "replace").decode()
+        return str(said)[:500].encode("utf-8", "replace").decode()
     except Exception:  # a student's exception may fail to print itself
         return ""
 
@@ -249,15 +239,11 @@ def _modified(args: Args, kwargs: Kwargs, given: Sequence[Any], given_kwargs: Kw
 
 
 def _changed(old: Any, new: Any) -> bool:
-    tensors = type(old) is type(new) is torch.Tensor
-    if tensors and _kind_of(old) == _kind_of(new) == (old.dtype, *HERE) and torch.equal(old, new):
-        return False  # as mostly: no copies are made to see it
+    if type(old) is type(new) is torch.Tensor and old.dtype == new.dtype:
+        here = all(x.layout is torch.strided and x.device.type == "cpu" for x in (old, new))
+        if here and torch.equal(old, new):
+            return False  # as mostly: no copies are made to see it
     return not same(plain(old), plain(new))
-
-
-def _kind_of(x: torch.Tensor) -> tuple[Any, ...]:
-    """What tensors must share to be compared at all: a call may have put anything into one."""
-    return x.dtype, x.layout, x.device.type
 
 
 def _asking(given: Sequence[Any]) -> list[str]:

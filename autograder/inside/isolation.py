@@ -12,7 +12,6 @@ import re
 import signal
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -27,14 +26,6 @@ SET_CHILD_SUBREAPER = 36
 PARENT_DEATH_SIGNAL = 1
 SCRATCH = "/scratch"
 HELD = re.compile(r"^VmData:\s+(\d+) kB", re.MULTILINE)
-
-
-@dataclass
-class Usage:
-    """What the processes other than the zygote hold together."""
-
-    memory: int
-    processes: int
 
 
 def drop_root() -> None:
@@ -99,8 +90,8 @@ def kill(pid: int) -> None:
         os.killpg(pid, signal.SIGKILL)
 
 
-def usage(zygote: int, enough: int) -> Usage:
-    """Memory and number of the students' processes.
+def usage(zygote: int, enough: int) -> tuple[int, int]:
+    """Pair (bytes of memory, number) of the students' processes.
 
     The memory is an upper bound, made exact where it exceeds ``enough``.
     """
@@ -108,7 +99,7 @@ def usage(zygote: int, enough: int) -> Usage:
     memory = sum(map(_resident, processes))
     if memory > enough:
         memory = sum(map(_proportional, processes))
-    return Usage(memory, len(processes))
+    return memory, len(processes)
 
 
 def students(zygote: int) -> list[Path]:

@@ -5,12 +5,13 @@ it. All it can do is send wrong answers.
 """
 
 import gc
+import io
 import sys
 import traceback
 from typing import Any
 
-from autograder.inside.answer import AnswerRaised, LocalAnswer
-from autograder.inside.channel import Channel, ChannelClosed
+from autograder.inside.answer import AnswerRaised, LocalAnswer, Reply, message
+from autograder.inside.messages.channel import Channel, ChannelClosed
 
 
 class Server:
@@ -40,7 +41,7 @@ class Server:
         printed = Limited(self._output_chars), Limited(self._output_chars)
         sys.stdout, sys.stderr = printed
         try:
-            reply = getattr(self, f"_{request.pop('do')}")(**request)
+            reply = self._do(**request)
         except AnswerRaised as error:
             reply = _raised(error.kind, error.message, error.where)
         except BaseException as error:  # KeyboardInterrupt, or a class of the student's own
@@ -48,31 +49,35 @@ class Server:
         reply["stdout"], reply["stderr"] = (stream.text() for stream in printed)
         return reply
 
-    def _run(self, id: int, source: str) -> dict[str, Any]:
+    def _do(self, id: int, do: str, **details: Any) -> dict[str, Any]:
+        if do == "run":
+            return self._run(**details)
+        return self._resolve(**details) if do == "resolve" else self._ask(do, **details)
+
+    def _run(self, source: str) -> dict[str, Any]:
         """Run a cell in the namespace."""
         result = self._shell.run_cell(source, store_history=False)
         error = result.error_before_exec or result.error_in_exec
-        reply = {} if error is None else {"error": describe(error)}
         if error is not None:
+            described = describe(error)
             self._let_go(error)
-        if error is None and result.result is not None:
-            reply["shown"] = self._shell.display_formatter.format(result.result)[0].get(
-                "text/plain", ""
-            )[: self._output_chars]
-        return reply
+            return {"error": described}
+        if result.result is None:
+            return {}
+        shown = self._shell.display_formatter.format(result.result)[0].get("text/plain", "")
+        return {"shown": shown[: self._output_chars]}
 
     def _let_go(self, error: BaseException) -> None:
         """Free what the frames of a failed cell hold: else the cells after it might lack memory.
 
-        The shell keeps its last result, which refers to its own frame: that lasts until a
-        collection.
+        The shell's last result refers to its own frame, which lasts until a collection.
         """
         self._shell.last_execution_result = None
         traceback.clear_frames(error.__traceback__)
         if isinstance(error, MemoryError):
             gc.collect()
 
-    def _resolve(self, id: int, name: str) -> dict[str, Any]:
+    def _resolve(self, name: str) -> dict[str, Any]:
         """Find what the notebook calls ``name``; reply with a number for it, and its module."""
         if name not in self._shell.user_ns:
             return {"value": None}
@@ -84,80 +89,39 @@ class Server:
         self._answers.append(answer)
         return len(self._answers) - 1
 
-    def _build(
-        self, id: int, answer: int, args: list[Any], kwargs: dict[str, Any], **how: Any
-    ) -> dict[str, Any]:
-        return {"value": self._keep(self._answers[answer].build(args, kwargs, **how))}
-
-    def _parameters(self, id: int, answer: int) -> dict[str, Any]:
-        return {"value": self._answers[answer].parameters()}
-
-    def _load(self, id: int, answer: int, values: dict[str, Any]) -> dict[str, Any]:
-        self._answers[answer].load(values)
-        return {"value": None}
-
-    def _train(self, id: int, answer: int, mode: bool) -> dict[str, Any]:
-        self._answers[answer].train(mode)
-        return {"value": None}
-
-    def _call(
-        self, id: int, answer: int, args: list[Any], kwargs: dict[str, Any], **how: Any
-    ) -> dict[str, Any]:
-        reply = self._answers[answer].call(args, kwargs, **how)
-        return {"value": reply.value, "modified": reply.modified}
-
-    def _gradients(
-        self,
-        id: int,
-        answer: int,
-        args: list[Any],
-        kwargs: dict[str, Any],
-        cotangent: Any,
-        **how: Any,
-    ) -> dict[str, Any]:
-        reply = self._answers[answer].gradients(args, kwargs, cotangent, **how)
-        return {"value": reply.value, "modified": reply.modified}
+    def _ask(self, kind: str, answer: int, **details: Any) -> dict[str, Any]:
+        """Make one of the requests that ``LocalAnswer`` describes."""
+        found = getattr(self._answers[answer], kind)(**details)
+        if isinstance(found, Reply):
+            return {"value": found.value, "modified": found.modified}
+        return {"value": self._keep(found) if isinstance(found, LocalAnswer) else found}
 
 
-class Limited:
+class Limited(io.StringIO):
     """A text stream that keeps the first ``room`` characters and counts the rest."""
 
     encoding = "utf-8"
 
     def __init__(self, room: int) -> None:
-        self._parts: list[str] = []
-        self._room, self._dropped = room, 0
+        super().__init__()
+        self._room, self.dropped = room, 0
 
     def write(self, text: str) -> int:
         """Keep what there is room for."""
         kept = text[: self._room]
-        if kept:
-            self._parts.append(kept)
-        self._room -= len(kept)
-        self._dropped += len(text) - len(kept)
+        self._room -= super().write(kept)
+        self.dropped += len(text) - len(kept)
         return len(text)
 
     def text(self) -> str:
         """What was kept, and a last line that says how much was not."""
-        more = f"\n… {self._dropped} more characters are not shown\n" if self._dropped else ""
-        return "".join(self._parts) + more
-
-    def flush(self) -> None:
-        """Nothing is buffered."""
-
-    def isatty(self) -> bool:
-        """A notebook's output is no terminal."""
-        return False
+        more = f"\n… {self.dropped} more characters are not shown\n" if self.dropped else ""
+        return self.getvalue() + more
 
 
 def describe(error: BaseException) -> dict[str, Any]:
     """A cell's exception as plain values: its name, its message, its lines in the notebook."""
     syntax = error if isinstance(error, SyntaxError) and error.lineno is not None else None
-    try:
-        # A SyntaxError's own text ends in the made-up name of the cell's file.
-        message = str(error if syntax is None else syntax.msg)[:500]
-    except Exception:  # a student's exception may fail to print itself
-        message = ""
     frames = [
         f"line {frame.lineno}, in {frame.name}: {frame.line or ''}"
         for frame in traceback.extract_tb(error.__traceback__)
@@ -165,11 +129,13 @@ def describe(error: BaseException) -> dict[str, Any]:
     ]
     if syntax is not None:
         frames.append(f"line {syntax.lineno}: {(syntax.text or '').strip()}")
-    return {"name": type(error).__name__, "message": message, "lines": frames[-10:]}
+    # A SyntaxError's own text ends in the made-up name of the cell's file.
+    told = message(error if syntax is None else syntax.msg)
+    return {"name": type(error).__name__, "message": told, "lines": frames[-10:]}
 
 
-def _raised(kind: str, message: str, where: str = "") -> dict[str, Any]:
-    return {"raised": {"kind": kind, "message": message, "where": where}}
+def _raised(kind: str, said: str, where: str = "") -> dict[str, Any]:
+    return {"raised": {"kind": kind, "message": said, "where": where}}
 
 
 # Magics that only a notebook's kernel has; none changes what a name stands for.

@@ -17,8 +17,8 @@ import time
 from typing import Any
 
 from autograder.inside import isolation, processor, server
-from autograder.inside.channel import Channel
 from autograder.inside.limits import NONE, OUT_OF_MEMORY, OWN, Limits, out_of_memory
+from autograder.inside.messages.channel import Channel
 
 WATCH_SECONDS = 0.1
 DYING_SECONDS = 10.0  # between a process's last word and its end
@@ -111,10 +111,10 @@ class Zygote:
         return {"busy": self._meter.seconds, "awake": wants or not seen}
 
     def _watch(self) -> None:
-        used = isolation.usage(os.getpid(), self._most_memory)
-        if used.memory > self._most_memory:
+        memory, processes = isolation.usage(os.getpid(), self._most_memory)
+        if memory > self._most_memory:
             self._verdict = f"it used more than {self._limits.memory_bytes >> 20} MiB of memory"
-        elif used.processes > self._limits.processes:
+        elif processes > self._limits.processes:
             self._verdict = f"it started more than {self._limits.processes} processes"
         if self._verdict and self._child is not None:
             isolation.kill(self._child)

@@ -11,8 +11,8 @@ import time
 from collections.abc import Callable
 from typing import Self
 
-from autograder.inside.channel import STEP
 from autograder.inside.limits import Limits
+from autograder.inside.messages.channel import STEP
 
 GAP = 1.0  # a longer step counts as this: the machine slept, or had no time for the grader either
 

@@ -2,16 +2,16 @@
 
 import itertools
 import socket
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any, NamedTuple, NoReturn
 
 import torch
 
-from autograder.inside.answer import AnswerRaised, Reply
-from autograder.inside.channel import Channel, ChannelClosed
-from autograder.inside.codec import ProtocolError
+from autograder.inside.answer import AnswerRaised, Args, Cotangent, Kwargs, Reply
 from autograder.inside.limits import Limits
-from autograder.inside.values import Foreign
+from autograder.inside.messages.channel import Channel, ChannelClosed
+from autograder.inside.messages.codec import ProtocolError
+from autograder.inside.messages.values import Foreign
 from autograder.sandbox.clock import Clock, OutOfTime
 
 
@@ -119,23 +119,15 @@ class StudentProcess:
 
 
 class RemoteAnswer:
-    """A student's function, class or module in the sandbox: the same requests as LocalAnswer."""
+    """A student's function, class or module in the sandbox, asked as ``LocalAnswer`` describes."""
 
     def __init__(self, process: StudentProcess, number: int) -> None:
         self._process, self._number = process, number
 
-    def call(self, args: Sequence[Any], kwargs: dict[str, Any], **how: Any) -> Reply:
-        """Call the answer; return a Reply, or raise AnswerRaised."""
+    def call(self, args: Args, kwargs: Kwargs, **how: Any) -> Reply:
         return _reply(self._ask("call", args=list(args), kwargs=kwargs, **how))
 
-    def gradients(
-        self,
-        args: Sequence[Any],
-        kwargs: dict[str, Any],
-        cotangent: torch.Tensor | None,
-        **how: Any,
-    ) -> Reply:
-        """Differentiate; Reply of (parameter gradients, inputs')."""
+    def gradients(self, args: Args, kwargs: Kwargs, cotangent: Cotangent, **how: Any) -> Reply:
         details = {"args": list(args), "kwargs": kwargs, "cotangent": cotangent}
         reply = _reply(self._ask("gradients", **details, **how))
         count = sum(isinstance(item, torch.Tensor) and item.is_floating_point() for item in args)
@@ -143,23 +135,19 @@ class RemoteAnswer:
             reply.value = Foreign("no set of gradients")
         return reply
 
-    def build(self, args: Sequence[Any], kwargs: dict[str, Any], **how: Any) -> "RemoteAnswer":
-        """Construct the class; return the instance as an answer of its own."""
+    def build(self, args: Args, kwargs: Kwargs, **how: Any) -> "RemoteAnswer":
         return self._process._answer(self._ask("build", args=list(args), kwargs=kwargs, **how))
 
     def parameters(self) -> Any:
-        """The trainable parameters by name."""
         named = self._ask("parameters")["value"]
         if type(named) is not dict:
             raise AnswerRaised("ParameterNames", "the parameters are not named tensors")
         return named
 
     def load(self, values: dict[str, torch.Tensor]) -> None:
-        """Copy ``values`` into the parameters of the same names, which must be all of them."""
         self._ask("load", values=values)
 
     def train(self, mode: bool) -> None:
-        """Put the module into training (True) or evaluation (False) mode."""
         self._ask("train", mode=mode)
 
     def _ask(self, kind: str, **details: Any) -> dict[str, Any]:

@@ -11,7 +11,6 @@ import sys
 import tempfile
 from typing import Any, Self
 
-from autograder.inside import channel
 from autograder.inside.limits import DEFAULT, NONE, OUT_OF_MEMORY, OWN, SHARED, Limits
 from autograder.sandbox import bubblewrap, proof, visible_files
 from autograder.sandbox.clock import Allowance, Clock, readable
@@ -74,7 +73,7 @@ class Sandbox:
         fresh = self._walls == SHARED or self._zygote is None
         if fresh:
             self._launch()
-        ours, theirs = channel.pair()
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
         try:
             answer = self._command(b"start", theirs.fileno())
         except SandboxRefused:
@@ -82,9 +81,7 @@ class Sandbox:
             self._end_zygote()
             if fresh:
                 raise
-            return self.start(
-                notebook
-            )  # it had died since, say because the machine's memory was full
+            return self.start(notebook)  # it had died since: the machine's memory was full, say
         finally:
             theirs.close()
         if "refused" in answer:
@@ -112,9 +109,8 @@ class Sandbox:
             return Ending("the sandbox ended with it", doubtful=self._walls == OWN)
         if self._walls == SHARED:
             self._end_zygote()
-        if not dying and ended["status"] == 0:
-            return Ending(ended["verdict"])  # it ended in peace because we hung up
-        if ended["verdict"]:
+        in_peace = ended["status"] == 0 and not dying  # because we hung up
+        if ended["verdict"] or in_peace:
             return Ending(ended["verdict"])
         killed = ended["status"] == -signal.SIGKILL and self._walls == OWN  # not by itself, there
         return Ending(_describe(ended["status"]), doubtful=killed)
@@ -191,16 +187,17 @@ class Sandbox:
 
 def _filled(lesson: str) -> Temporary:
     """A temporary folder with what the sandbox shows."""
+    made = None
     try:
         made = Temporary()
-        try:
-            made.path.chmod(0o755)  # inside, the reader may be another user
-            visible_files.prepare(made.path / "course", lesson)
-        except BaseException:
+        made.path.chmod(0o755)  # inside, the reader may be another user
+        visible_files.prepare(made.path / "course", lesson)
+    except BaseException as error:
+        if made is not None:
             made.close()
-            raise
-    except OSError as error:
-        raise _no_place(error) from None
+        if isinstance(error, OSError):
+            raise _no_place(error) from None
+        raise
     return made
 
 

@@ -132,23 +132,13 @@ def statements(source: str, cell: int = 0, given: bool = False) -> Iterator[Stat
 def _texts(node: ast.stmt, lines: list[str]) -> list[str]:
     """A statement's own lines, with the comments right above it; an import for each name."""
     if isinstance(node, ast.Import | ast.ImportFrom):
-        single = ([alias] for alias in node.names)
-        return [ast.unparse(_with(node, names)) for names in single]
+        single = (type(node)(**{**vars(node), "names": [alias]}) for alias in node.names)
+        return list(map(ast.unparse, single))
     first = min([node.lineno, *(one.lineno for one in getattr(node, "decorator_list", ()))])
     while first > 1 and lines[first - 2].startswith("#"):
         first -= 1
-    kept = (line for line in lines[first - 1 : node.end_lineno] if not _is_mark(line))
-    return ["\n".join(kept)]
-
-
-def _with(node: ast.Import | ast.ImportFrom, names: list[ast.alias]) -> ast.stmt:
-    if isinstance(node, ast.Import):
-        return ast.Import(names)
-    return ast.ImportFrom(node.module, names, node.level)
-
-
-def _is_mark(line: str) -> bool:
-    return line.strip().startswith(MARKS)
+    kept = lines[first - 1 : node.end_lineno]
+    return ["\n".join(line for line in kept if not line.strip().startswith(MARKS))]
 
 
 def _cut(known: _Notebook, names: list[str], why: dict[str, str], notebook: str) -> Collected:
@@ -224,9 +214,8 @@ def _alone(text: str, names: list[str], lesson: str) -> dict[str, str]:
             module = mine.import_file(path)
         except MineError as error:
             reason = str(error).partition(" cannot be imported: ")[2]
-            return dict.fromkeys(
-                names, f"what it needs does not run outside the notebook: {reason}"
-            )
+            why = f"what it needs does not run outside the notebook: {reason}"
+            return dict.fromkeys(names, why)
         problems = {}
         for name in names:
             failure = check_quietly(checks[name], getattr(module, name))
@@ -262,9 +251,6 @@ def write(folder: Path, found: Iterable[Collected]) -> list[Piece]:
 
 def refuse_other(folder: Path) -> None:
     """Raise CourseError if the folder is there and is not one of collected pieces, nor empty."""
-    if folder.exists() and not (folder.is_dir() and _is_ours(folder)):
+    is_ours = (folder / RECORD).is_file() or folder.is_dir() and not any(folder.iterdir())
+    if folder.exists() and not is_ours:
         raise CourseError(f"{folder} holds something else: name another folder with --to")
-
-
-def _is_ours(folder: Path) -> bool:
-    return (folder / RECORD).is_file() or not any(folder.iterdir())

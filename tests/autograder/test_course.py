@@ -2,18 +2,14 @@
 
 import os
 import shutil
-import subprocess
 import sys
 
 import nbformat
-import pytest
 from traitlets.config import Config
 
-from autograder import ROOT
 from autograder.building.release import release
 from autograder.course import configure
 from tests.autograder import mini
-from tests.needs import besides
 
 
 def test_generate_assignment_makes_the_same_bytes(built, nbgrader):
@@ -57,36 +53,3 @@ def test_alembic_is_found_where_the_environment_is_not_active(tmp_path, monkeypa
     configure(Config(), tmp_path)
     programs = os.path.dirname(sys.executable)
     assert os.environ["PATH"] == f"{programs}{os.pathsep}/nowhere"
-
-
-OLD = ["submitted", "gradebook.db", "autograded", "feedback"]
-
-
-@pytest.mark.parametrize("name", OLD)
-def test_a_class_in_the_old_place_is_refused(tmp_path, name):
-    (tmp_path / "autograder" / name).mkdir(parents=True)
-    with pytest.raises(SystemExit) as ended:
-        configure(Config(), tmp_path)
-    move = f"mkdir -p class && mv autograder/{name} class/"
-    said = f"autograder/{name}: a class's data now belong into class/; move them with: {move}"
-    assert str(ended.value) == said
-    assert not (tmp_path / "class").exists()
-
-    subprocess.run(move, shell=True, cwd=tmp_path, check=True)
-    configure(Config(), tmp_path)
-
-
-@pytest.mark.parametrize("program", ["autograder grade", "nbgrader list"])
-def test_every_program_refuses_it_in_one_sentence(tmp_path, program):
-    shutil.copy(ROOT / "nbgrader_config.py", tmp_path)
-    (tmp_path / "autograder" / "submitted" / "ada").mkdir(parents=True)
-    name, *words = program.split()
-    command = [os.path.join(os.path.dirname(sys.executable), name), *words]
-    # The folder autograder/ is no package here: the one that is installed is found.
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONSAFEPATH": "1"}
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, env=environment)
-    assert done.returncode == 1
-    said = besides(done.stderr)
-    assert said.startswith("autograder/submitted: a class's data now belong into class/")
-    assert said.count("\n") == 1
-    assert done.stdout == ""

@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 
-from autograder.inside.values import mapped, same
+from autograder.inside.messages.values import mapped, same
 
 LARGE = 64  # from here on a tensor is shortened
 SAMPLES, SUMS = 24, 6

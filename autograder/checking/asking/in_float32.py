@@ -10,7 +10,7 @@ from typing import Any
 import torch
 
 from autograder.inside.answer import AnyAnswer
-from autograder.inside.values import mapped
+from autograder.inside.messages.values import mapped
 
 SPOKEN_OF = ("dtype", "double", "scalar type")  # in what PyTorch says where precisions meet
 

@@ -11,7 +11,7 @@ from autograder.checking.toolbox.failure import CheckFailed, no_gradient
 from autograder.checking.toolbox.same_tensors import tensors_of
 from autograder.inside.answer import LEFT_BEHIND
 from autograder.inside.device.rehearsal import Unrehearsable
-from autograder.inside.values import leaves
+from autograder.inside.messages.values import leaves
 
 ROOM = 2e-3  # how far float32 may be from float64, in shares of the largest number
 EXACTLY = 1e-5  # and gradients in float64 from those of the right answer

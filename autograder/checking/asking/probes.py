@@ -16,7 +16,7 @@ from autograder.checking.asking.probe_failures import proves
 from autograder.checking.asking.questions import Pair, Question, Replied, moved
 from autograder.checking.toolbox.registry import Check
 from autograder.inside.device.rehearsal import DEVICE
-from autograder.inside.values import copied, leaves, mapped
+from autograder.inside.messages.values import copied, leaves, mapped
 
 MOST = 6  # questions for a probe, save float32, where all are asked
 PRECISE = (torch.float64, torch.float32)

@@ -15,7 +15,7 @@ from autograder.checking.toolbox.same_tensors import is_real
 from autograder.inside import surroundings
 from autograder.inside.answer import AnswerLost, AnswerRaised, AnyAnswer, Reply
 from autograder.inside.limits import NO_MEMORY
-from autograder.inside.values import copied, same
+from autograder.inside.messages.values import copied, same
 
 NUMBER = re.compile(r"-?\d+(?:\.\d+)?(?:e[-+]?\d+)?")
 KEPT = 16  # exercises with a seed: more than a lesson has, since a class goes through all of them

@@ -15,8 +15,8 @@ from autograder import ROOT, CourseError
 from autograder.checking.asking.questions import SEEDED
 from autograder.checking.toolbox.registry import Check
 from autograder.inside.answer import AnswerRaised, AnyAnswer, Reply
-from autograder.inside.codec import HEADER, pack, unpack
-from autograder.inside.values import copied
+from autograder.inside.messages.codec import HEADER, pack, unpack
+from autograder.inside.messages.values import copied
 
 FOLDER = ROOT / "autograder" / "recorded"
 

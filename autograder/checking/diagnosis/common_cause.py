@@ -11,7 +11,7 @@ from autograder.checking.asking.questions import Exchange, Question, Replied, fl
 from autograder.checking.diagnosis.relations import between
 from autograder.checking.diagnosis.relations_of_items import ALONE
 from autograder.checking.toolbox.same_tensors import name_of, tensors_of
-from autograder.inside.values import same
+from autograder.inside.messages.values import same
 
 ONLY = "Of the calls tried, it is wrong only"
 STRIDED = f"{ONLY} where an argument is not contiguous in memory."

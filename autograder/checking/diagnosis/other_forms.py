@@ -7,7 +7,7 @@ import torch
 
 from autograder.checking.asking.questions import Replied
 from autograder.checking.toolbox.same_tensors import same as same_tensors
-from autograder.inside.values import same
+from autograder.inside.messages.values import same
 
 
 def replied(one: Replied, other: Replied, right: Replied) -> bool:

@@ -5,7 +5,7 @@ from typing import Any
 import torch
 
 from autograder.checking.toolbox.same_tensors import name_of
-from autograder.inside.values import Foreign
+from autograder.inside.messages.values import Foreign
 
 SHOWN = 60  # characters of a value in a message
 WHOLE = 8  # items of a result of several parts: so many are shown, however long each is

@@ -1,7 +1,7 @@
 """The folders and the gradebook of a course, as its nbgrader_config.py says."""
 
 import os
-from collections.abc import Collection, Iterable
+from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -43,8 +43,7 @@ class Course:
     ) -> None:
         if folders is not None:
             root = folders.root
-        root = Path(root) if root else Path.cwd() if Path(CONFIG).is_file() else ROOT
-        self.root = root.resolve()
+        self.root = Path(root or (Path.cwd() if Path(CONFIG).is_file() else ROOT)).resolve()
         self.config = _config(self.root) if config is None else config
         if db_url:
             self.config.CourseDirectory.db_url = db_url
@@ -53,8 +52,17 @@ class Course:
 
     @property
     def secrets(self) -> tuple[str, ...]:
-        """Paths of what no student's code may see: see ``secrets_of``."""
-        return secrets_of(self._folders)
+        """Paths of what no student's code may see.
+
+        The course's folder and, wherever they are, solutions, submissions, grades and feedback.
+        """
+        places = {Path(self._folders.root)}
+        for step in ("source", "submitted", "autograded", "feedback"):
+            places.add(self._folder(step, Handed("*", "*")).parent.parent)  # STEP/STUDENT/LESSON
+        scheme, _, path = self.db_url.partition(":///")
+        if scheme == "sqlite":
+            places.add(Path(self._folders.root) / path)
+        return tuple(sorted(map(str, places)))
 
     @property
     def handed_in(self) -> Path:
@@ -99,29 +107,25 @@ class Course:
         None in a folder whose name the gradebook could not take: ``misplaced`` tells of those.
         Raises CourseError for a lesson or a student that there is not.
         """
-        found, chosen = [], lessons.choose(names, self.lessons())
-        top = self.handed_in
-        known = list(self.root.glob(f"{self.shown(top)}/*/*"))
-        self._refuse_unknown(students, known, top)
-        for folder in known:
-            handed = Handed(folder.name, folder.parent.name)
-            wanted = not students or handed.student in students
-            named = handed.lesson in chosen and not not_an_id(handed.student)
-            if wanted and named and folder.is_dir():
-                found.append(handed)
-        return sorted(found)
+        chosen, top = lessons.choose(names, self.lessons()), self.shown(self.handed_in)
+        folders = list(self.root.glob(f"{top}/*/*"))
+        there = {folder.parent.name for folder in folders}
+        for student in students:
+            if student not in there:
+                raise CourseError(f"no student is called {student!r}: {top}/ has no such folder")
+        found = [Handed(one.name, one.parent.name) for one in folders if one.is_dir()]
+        return sorted(
+            one
+            for one in found
+            if one.lesson in chosen
+            and (not students or one.student in students)
+            and not not_an_id(one.student)
+        )
 
     def lessons(self) -> list[str]:
         """The lessons that have a solved notebook."""
         masters = self.root.glob(self.shown(self.master("*")))
         return [path.stem for path in masters if path.is_file() and path.stem == path.parent.name]
-
-    def _refuse_unknown(self, students: Collection[str], known: Iterable[Path], top: Path) -> None:
-        there = {folder.parent.name for folder in known}
-        for student in students:
-            if student not in there:
-                place = self.shown(top)
-                raise CourseError(f"no student is called {student!r}: {place}/ has no such folder")
 
     def shown(self, path: Path) -> str:
         """A path as it is shown to an instructor: from the course's folder."""
@@ -130,19 +134,6 @@ class Course:
     def _folder(self, step: str, handed: Handed) -> Path:
         directory = getattr(self._folders, f"{step}_directory")
         return Path(self._folders.format_path(directory, handed.student, handed.lesson))
-
-
-def secrets_of(folders: CourseDirectory) -> tuple[str, ...]:
-    """The course's folder and, wherever they are, solutions, submissions, grades and feedback."""
-    steps = ("source", "submitted", "autograded", "feedback")
-    places = {Path(folders.root)}
-    for step in steps:
-        place = folders.format_path(getattr(folders, f"{step}_directory"), "*", "*")
-        places.add(Path(place).parent.parent)  # STEP/STUDENT/LESSON
-    scheme, _, path = folders.db_url.partition(":///")
-    if scheme == "sqlite":
-        places.add(Path(folders.root) / path)
-    return tuple(sorted(map(str, places)))
 
 
 def _config(root: Path) -> Config:

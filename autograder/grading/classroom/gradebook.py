@@ -6,7 +6,6 @@ import os
 import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, Self
 
 import nbformat
@@ -162,10 +161,9 @@ class Book:
 
         Grading adds who is not there, by the id alone.
         """
+        columns = (Student.id, Student.first_name, Student.last_name, Student.email)
         with _usable(self._course):
-            rows = self._book.db.query(
-                Student.id, Student.first_name, Student.last_name, Student.email
-            ).all()
+            rows = self._book.db.query(*columns).all()
         return {student: any(told) for student, *told in rows}
 
     def scores(self, lesson: str) -> dict[str, dict[str, float]]:
@@ -219,11 +217,8 @@ class Book:
         submission = book.update_or_create_submission(lesson, handed.student, **more)
         late = submission.total_seconds_late > 0
         submitted = book.find_submission_notebook(lesson, lesson, handed.student)
-        cells = {
-            marks.grade_id(cell): nbformat.from_dict(cell)
-            for cell in notebook["cells"]
-            if marks.grade_id(cell)
-        }
+        named = [cell for cell in notebook["cells"] if marks.grade_id(cell)]
+        cells = {marks.grade_id(cell): nbformat.from_dict(cell) for cell in named}
         for grade in book.db.query(Grade).filter(Grade.notebook_id == submitted.id):
             grade.auto_score = utils.determine_grade(cells[self._names[grade.cell_id]], LOG)[0]
             grade.needs_manual_grade = grade.manual_score is not None
@@ -242,16 +237,19 @@ class Book:
     def _penalise(self, handed: Handed, notebook: dict[str, Any]) -> None:
         names = {"notebook": handed.lesson, "assignment": handed.lesson}
         names |= {"student": handed.student, "db_url": self._course.db_url}
+        folder = str(self._course.root)
+        sys.path.insert(0, folder)  # for a plugin beside nbgrader_config.py, as nbgrader finds it
         try:
-            with _importable(self._course.root):
-                step = AssignLatePenalties(config=self._course.config, log=LOG)
-                step.preprocess(nbformat.from_dict(notebook), {"nbgrader": names})
+            step = AssignLatePenalties(config=self._course.config, log=LOG)
+            step.preprocess(nbformat.from_dict(notebook), {"nbgrader": names})
         except Exception as error:  # a plugin may be anyone's
             raise GradebookError(
                 f"{handed.lesson}: the late penalty of {handed.student} cannot be worked out "
                 f"({type(error).__name__}: {error}); see c.AssignLatePenalties.plugin_class in "
                 "nbgrader_config.py. Everyone graded before stays graded."
             ) from error
+        finally:
+            sys.path.remove(folder)
         self._book.db.expire_all()
 
 
@@ -276,16 +274,6 @@ def exists(course: Course) -> bool:
     if not url.drivername.startswith("sqlite"):
         return True
     return os.path.lexists(url.database or "")
-
-
-@contextlib.contextmanager
-def _importable(folder: Path) -> Iterator[None]:
-    """Find modules beside nbgrader_config.py, as nbgrader's own commands do."""
-    sys.path.insert(0, str(folder))
-    try:
-        yield
-    finally:
-        sys.path.remove(str(folder))
 
 
 def _register(course: Course, lesson: str) -> None:

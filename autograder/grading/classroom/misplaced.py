@@ -88,10 +88,7 @@ def strays(
     """All work in wrong places that may be of these lessons and students."""
     known = course.lessons()
     others = set(known) - set(lessons.choose(names, known))
-    remedy = f"put it into {_shown(course, course.handed_in)}/STUDENT/LESSON/LESSON.ipynb, or give "
-    remedy += "the folder to `autograder receive`"
-    look = _Search(course, known, remedy)
-    found = [one for one in look.all(students) if one.lesson not in others]
+    found = [one for one in _Search(course, known).all(students) if one.lesson not in others]
     claims = Counter(one.target for one in found)
     return [one if claims[one.target] == 1 else replace(one, target=None) for one in found]
 
@@ -99,9 +96,11 @@ def strays(
 class _Search:
     """Finds strays: ``known`` are the lessons."""
 
-    def __init__(self, course: Course, known: Collection[str], remedy: str) -> None:
-        self._course, self._known, self._remedy = course, known, remedy
-        self._contents = course.contents()
+    def __init__(self, course: Course, known: Collection[str]) -> None:
+        self._course, self._known, self._contents = course, known, course.contents()
+        folder = _shown(course, course.handed_in)
+        self._remedy = f"put it into {folder}/STUDENT/LESSON/LESSON.ipynb, or give "
+        self._remedy += "the folder to `autograder receive`"
 
     def all(self, students: Collection[str]) -> Iterator[Stray]:
         """Every stray in the folder of submissions."""

@@ -22,7 +22,11 @@ DEFINITION = ast.FunctionDef | ast.ClassDef
 
 def solved(slug: str, root: Path = ROOT) -> NotebookNode:
     """The solved notebook of a lesson, without outputs."""
-    return without_outputs(_read(lessons.notebook(root, "solutions", slug)))
+    notebook = copy.deepcopy(_read(lessons.notebook(root, "solutions", slug)))
+    for cell in notebook.cells:
+        if cell.cell_type == "code":
+            cell.outputs, cell.execution_count = [], None
+    return notebook
 
 
 def blank(slug: str, root: Path = ROOT) -> NotebookNode:
@@ -38,15 +42,6 @@ def _read(path: Path) -> NotebookNode:
 @functools.lru_cache(maxsize=64)
 def _parsed(path: Path, changed: int) -> NotebookNode:
     return nbformat.read(path, as_version=4)
-
-
-def without_outputs(notebook: NotebookNode) -> NotebookNode:
-    """A copy of ``notebook`` with the outputs of its code cells removed."""
-    notebook = copy.deepcopy(notebook)
-    for cell in notebook.cells:
-        if cell.cell_type == "code":
-            cell.outputs, cell.execution_count = [], None
-    return notebook
 
 
 def handed_in(

@@ -13,16 +13,10 @@ from autograder.grading.notebook.result import clean
 # Where a list is separated by semicolons, a spreadsheet opens our tables so: a cell then begins
 # after each of them, and after the end of a line within quotes.
 FORMULA = re.compile(r"(^|[;\t\n])(?=\s*[=+\-@\uff1d\uff0b\uff0d\uff20])|^(?=\t)")
-NBGRADERS: list[str] = [
-    "assignment",
-    "duedate",
-    "timestamp",
-    "student_id",
-    "last_name",
-    "first_name",
-    "email",
+NBGRADERS = [
+    *("assignment", "duedate", "timestamp", "student_id", "last_name", "first_name", "email"),
+    *("raw_score", "late_submission_penalty", "score", "max_score"),
 ]
-NBGRADERS += ["raw_score", "late_submission_penalty", "score", "max_score"]
 
 
 def harmless(text: str | None) -> str:
@@ -39,9 +33,7 @@ class HarmlessCsv(CsvExportPlugin):
 
     def export(self, gradebook: Gradebook) -> None:
         """Write the CSV file."""
-        students, assignments = (
-            {str(one) for one in some} for some in (self.student, self.assignment)
-        )
+        students, assignments = set(map(str, self.student)), set(map(str, self.assignment))
         with open(self.to or "grades.csv", "w", newline="", encoding="utf-8") as stream:
             writer = csv.writer(stream)
             writer.writerow(NBGRADERS)

@@ -6,7 +6,10 @@ Both take ``results``: for each student and lesson a dict
 """
 
 import csv
+import itertools
+import operator
 import re
+import textwrap
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -16,18 +19,19 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from autograder.grading.classroom.gradebook import Counted
 from autograder.grading.classroom.item_analysis import total
 from autograder.grading.classroom.spreadsheet import harmless
+from autograder.marks import exercise_called
 
 CHANGED = "* changed by hand in the gradebook, or by a late penalty"
 
 
 def lessons(results: Iterable[dict[str, Any]]) -> dict[str, list[dict[str, Any]]]:
     """The results grouped by lesson, lessons and students in order."""
-    grouped: dict[str, list[dict[str, Any]]] = {}
-    for result in sorted(results, key=lambda one: (one["lesson"], one["student"])):
-        grouped.setdefault(result["lesson"], []).append(result)
-    return grouped
+    ordered = sorted(results, key=operator.itemgetter("lesson", "student"))
+    grouped = itertools.groupby(ordered, operator.itemgetter("lesson"))
+    return {lesson: list(rows) for lesson, rows in grouped}
 
 
 def print_table(results: Iterable[dict[str, Any]], console: Console | None = None) -> None:
@@ -51,7 +55,7 @@ def print_table(results: Iterable[dict[str, Any]], console: Console | None = Non
         for row in rows:
             for part in lost(row):
                 console.print(Text(f"{row['student']} · {part['name']}", "bold"))
-                reason = _indented(part["reason"])
+                reason = textwrap.indent(part["reason"], "  ", lambda line: True)
                 console.print(reason, markup=False, highlight=False, soft_wrap=True)
         if any(map(changed, rows)):
             console.print(CHANGED, markup=False, highlight=False)
@@ -103,5 +107,23 @@ def lost(row: dict[str, Any]) -> list[dict[str, Any]]:
     return [part for part in row["exercises"] if part["score"] < part["max"]]
 
 
-def _indented(text: str) -> str:
-    return "\n".join("  " + line for line in text.split("\n"))
+def counting(result: dict[str, Any], counted: Counted | None) -> dict[str, Any]:
+    """The ``result`` of one submission with the points that count.
+
+    An exercise whose points were changed has ``automatic``: what its check gave. A late hand-in has
+    ``penalty``: points that are taken from its total.
+    """
+    if counted is None:
+        return result
+    scores = {exercise_called(name): found for name, found in counted.scores.items()}
+    parts = [_part(part, scores.get(part["name"])) for part in result["exercises"]]
+    late = {"penalty": counted.penalty} if counted.penalty else {}
+    return {**result, **late, "exercises": parts}
+
+
+def _part(part: dict[str, Any], found: tuple[float, float, float | None] | None) -> dict[str, Any]:
+    if found is None or found[2] is None or found[0] == found[2]:
+        return part
+    score, _, automatic = found
+    lost = f"{part['name']}: changed by hand, from {automatic:g} to {score:g}."
+    return {**part, "score": score, "automatic": automatic, "reason": part["reason"] or lost}

@@ -1,1 +1,1 @@
-"""One notebook is graded: put together, run in the sandbox, checked outside. Begin: single."""
+"""One notebook is graded: put together, run in the sandbox, checked outside. Begin: worker."""

@@ -5,7 +5,6 @@ import functools
 import random
 import time
 import warnings
-from collections.abc import Callable
 from typing import Any
 
 from autograder import marks
@@ -14,8 +13,7 @@ from autograder.checking.run_check import run_check
 from autograder.checking.toolbox import registry
 from autograder.checking.toolbox.expect import CheckFailed
 from autograder.grading.execution.assemble import error_output
-from autograder.grading.execution.memory_limit import own_memory
-from autograder.grading.execution.time_limit import OutOfOwnTime, OwnTime, Waiting
+from autograder.grading.execution.check_limits import OutOfOwnTime, OwnTime, Waiting, own_memory
 from autograder.grading.notebook.contents import below
 from autograder.grading.notebook.result import Exercise, clean
 from autograder.inside.limits import out_of_memory
@@ -46,7 +44,7 @@ def execute(
             cell["outputs"] = session.run(cell)
         elif run == marks.OUTSIDE:
             name, points = marks.exercise(cell), marks.points(cell)
-            failure = _failed(name, problem) if problem else session.check(name, cell["source"])
+            failure = _failed(name, problem) if problem else session.check(name)
             if failure is not None:
                 failure.points = points
                 if failure.is_stub:
@@ -103,12 +101,10 @@ class _Session:
             return outputs
         return [_stream("stderr", "The notebook prints too much: this output is not shown.\n")]
 
-    def check(self, name: str, source: str) -> CheckFailed | None:
-        """Run a check cell's source; return None, or the CheckFailed that the student reads."""
-        verdicts: list[CheckFailed | None] = []
-        check = _Checks(lambda item, answer: verdicts.append(self._judge(item, answer)))
+    def check(self, name: str) -> CheckFailed | None:
+        """Run the check of an exercise; return None, or the CheckFailed that the student reads."""
         try:
-            exec(compile(source, "<check>", "exec"), {}, _Names(check))
+            return self._judge(registry.find(name))
         except StudentLost as lost:
             self._lose(lost)
             return _failed(name, "your code had to be stopped", str(lost))
@@ -120,30 +116,23 @@ class _Session:
                 raise
             allowed = f"more than {self._limits.own_bytes >> 20} MiB"
             return _failed(name, "the check takes too much memory over your results", allowed)
-        except CheckFailed as failure:
-            failure.exercise = name
-            return failure
-        failures = [failure for failure in verdicts if failure is not None]
-        if failures or verdicts:
-            return failures[0] if failures else None
-        return _failed(name, "this check tests nothing")
 
-    def _judge(self, item: registry.Check, name: str) -> CheckFailed | None:
-        process = self._ready()
-        process.allow(self._limits.check_seconds)
-        found = process.resolve(str(name))
+    def _judge(self, item: registry.Check) -> CheckFailed | None:
+        name, limits, process = item.name, self._limits, self._ready()
+        process.allow(limits.check_seconds)
+        found = process.resolve(name)
         if found is None:
-            raise CheckFailed("it is not defined", self._mishaps.get(name, ""))
+            return _failed(name, "it is not defined", self._mishaps.get(name, ""))
         answer, module = found
         if module != "__main__":
-            raise CheckFailed(
+            return _failed(
+                name,
                 "this answer was not written in the notebook",
                 f"{name} from {module}",
                 "a definition in the exercise's own cell",
             )
-        seed = _seed(item.name)
+        seed = _seed(name)
         asked(item, seed)  # what the right answer replies takes no room of this one's
-        limits = self._limits
         bounded = own_memory(limits.own_bytes), OwnTime(limits.own_seconds)
         with warnings.catch_warnings(), bounded[0], bounded[1] as clock:
             warnings.simplefilter("ignore")
@@ -181,29 +170,8 @@ class _Session:
             self.doubt = self.doubt or str(lost)
 
 
-class _Checks:
-    """What a check cell calls ``check``: each attribute runs the check of that name."""
-
-    def __init__(self, judge: Callable[[registry.Check, Any], None]) -> None:
-        self._judge = judge
-
-    def __getattr__(self, name: str) -> Callable[[Any], None]:
-        item = registry.find(name)
-        return lambda answer: self._judge(item, answer)
-
-
-class _Names(dict[str, Any]):
-    """The namespace of a check cell: ``check``, and every other name stands for itself."""
-
-    def __init__(self, check: _Checks) -> None:
-        super().__init__(check=check)
-
-    def __missing__(self, name: str) -> str:
-        return name
-
-
-def _failed(name: str, what: str, got: str = "") -> CheckFailed:
-    failure = CheckFailed(what, got)
+def _failed(name: str, what: str, got: str = "", expected: str = "") -> CheckFailed:
+    failure = CheckFailed(what, got, expected)
     failure.exercise = name
     return failure
 

@@ -4,7 +4,7 @@ import traceback
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
-from autograder.grading.notebook.result import Exercise
+from autograder.grading.notebook.result import Result
 from autograder.inside.limits import DEFAULT, Limits
 from autograder.settings import CARE_SHARE
 
@@ -23,13 +23,10 @@ class Task:
 
 @dataclass(frozen=True)
 class Graded:
-    """The notebook with its outputs, as JSON text, its exercises, and how it was graded."""
+    """The notebook with its outputs, as JSON text, and its Result, as yet nobody's."""
 
     notebook: str
-    exercises: list[Exercise]
-    seconds: float
-    sandbox: str = ""  # 'bubblewrap' or 'none'
-    doubt: str = ""  # see ``Result``
+    result: Result
 
 
 class WorkFailed(Exception):
@@ -64,7 +61,7 @@ class Tries:
         Where the machine fails a task twice, and the second time without other work of ours beside
         it, nobody loses points: it is not graded.
         """
-        trouble = str(outcome) if isinstance(outcome, WorkFailed) else outcome.doubt
+        trouble = str(outcome) if isinstance(outcome, WorkFailed) else outcome.result.doubt
         first = self._before.pop(id(task), None)
         if first is None:
             if not trouble:
@@ -79,4 +76,4 @@ class Tries:
                 f"this machine had too little time or memory for it, twice: {trouble}; grade it "
                 "again when less runs here"
             )
-        return replace(outcome, doubt=first)
+        return replace(outcome, result=replace(outcome.result, doubt=first))

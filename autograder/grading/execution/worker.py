@@ -6,9 +6,12 @@ import time
 
 import torch
 
+from autograder.grading.execution.check_limits import MachineShort
 from autograder.grading.execution.execute import execute
-from autograder.grading.execution.task import Graded, Task
+from autograder.grading.execution.task import Graded, Task, WorkerLost, WorkFailed
+from autograder.grading.notebook.result import Result
 from autograder.inside.limits import Limits
+from autograder.sandbox.policy import SandboxRefused
 from autograder.sandbox.sandbox import Sandbox
 
 # The sandbox of this worker; at most one, of the lesson graded last.
@@ -22,8 +25,23 @@ def run(task: Task) -> Graded:
     notebook = json.loads(task.notebook)
     box = _box(task)
     exercises, doubt = execute(notebook, box, task.care_share)
-    seconds = round(time.monotonic() - start, 3)
-    return Graded(json.dumps(notebook), exercises, seconds, box.kind, doubt)
+    result = Result("", task.lesson, exercises, notebook["metadata"]["autograder"]["problem"])
+    result.seconds, result.sandbox = round(time.monotonic() - start, 3), box.kind
+    result.limits, result.care_share = task.limits.as_dict(), task.care_share
+    result.doubt = doubt
+    return Graded(json.dumps(notebook), result)
+
+
+def outcome(task: Task) -> Graded | WorkFailed:
+    """What ``run`` gives, or why it fails. Raises SandboxRefused, which is no fault of the task."""
+    try:
+        return run(task)
+    except SandboxRefused:
+        raise
+    except MachineShort as error:
+        return WorkerLost(str(error))
+    except Exception as error:
+        return WorkFailed.by(error)
 
 
 def close() -> None:

@@ -52,7 +52,7 @@ MADE_OF = re.compile(r"made-of:([0-9a-f]{64})")
 START = 2000  # characters of a page in which it says what it was made of
 MAX_PAGE = 200 * 2**20
 PARTS = (
-    *(f"feedback/{name}" for name in ("content_policy", "markdown_filter", "page", "table")),
+    *(f"feedback/{name}" for name in ("content_policy", "page", "table")),
     "notebook/student_text",
     "classroom/item_analysis",
 )
@@ -92,8 +92,7 @@ class FeedbackExporter(HTMLExporter):
     ) -> Any:
         """The page as its template gives it.
 
-        nbconvert then reads it again, to describe images that have no description. Here all have
-        one, and two thirds of the time went there.
+        nbconvert would parse it again, for images without a description: two thirds of the time.
         """
         _, resources = super().from_notebook_node(nb, resources, **more)
         return self._page, resources
@@ -117,8 +116,9 @@ def files(notebook: Path) -> str:
 
 def beside(folder: Path) -> list[bytes]:
     """What lies beside a graded notebook and its page for nbgrader: see ``companions``."""
-    names = (nbgrader_files.TIMESTAMP, nbgrader_files.SECRET)
-    return [read_bytes(folder / name, nbgrader_files.MAX_BYTES) or b"" for name in names]
+    return [
+        read_bytes(folder / name, nbgrader_files.MAX_BYTES) or b"" for name in nbgrader_files.NAMES
+    ]
 
 
 def fingerprint(

@@ -1,9 +1,6 @@
-"""Make the pages of feedback that are not there or stale, with nbgrader's own GenerateFeedback."""
+"""Make the pages of feedback that are not there or stale, as nbgrader's GenerateFeedback does."""
 
-import contextlib
 import logging
-import os
-import shutil
 import signal
 from collections.abc import Collection, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
@@ -14,14 +11,14 @@ from typing import Any
 
 from nbgrader.converters import GenerateFeedback
 from nbgrader.coursedir import CourseDirectory
-from sqlalchemy.exc import SQLAlchemyError
 
+from attention.provided.files import write_aside
 from autograder import CourseError
 from autograder.grading.classroom.folders import Course, Handed
 from autograder.grading.classroom.gradebook import Book, Counted
 from autograder.grading.feedback import page as feedback_page
 from autograder.grading.notebook import nbgrader_files, records
-from autograder.temporary import FULL, Temporary
+from autograder.temporary import FULL, sweep_aside
 
 LOG = logging.getLogger("autograder.feedback")
 LOG.addHandler(logging.NullHandler())  # nbgrader logs names; what fails is said in words
@@ -94,9 +91,9 @@ class Pages:
         if workers == 1 or len(self.stale) < FEW:
             yield from ((part, make(*where, part)) for part in parts)
             return
-        with ProcessPoolExecutor(
-            min(workers, len(parts)), get_context("forkserver"), _quiet
-        ) as pool:
+        count, context = min(workers, len(parts)), get_context("forkserver")
+        ignored = signal.SIGINT, signal.SIG_IGN  # Ctrl-C is the main process's to handle
+        with ProcessPoolExecutor(count, context, signal.signal, ignored) as pool:
             running = {pool.submit(make, *where, part): part for part in parts}
             try:
                 for future in as_completed(running):
@@ -110,89 +107,38 @@ class Pages:
                 pool.shutdown(cancel_futures=True)
 
 
-def _quiet() -> None:
-    """Ctrl-C is the main process's to handle."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-
-
 def make(root: str, db_url: str, chosen: Sequence[Handed]) -> dict[Handed, str]:
     """Make the pages of some submissions anew; returns those that failed, and why.
 
     Raises OSError where the disk is full; what was made by then is in its place.
     """
     course = Course(root, db_url)
-    top = course.feedback(chosen[0]).parents[3]  # on the same disk, and not where nbgrader looks
-    top.mkdir(parents=True, exist_ok=True)
-    with Temporary(top, ".feedback-") as aside:
-        step = _Generate(course, chosen, aside)
+    config = course.config
+    step = GenerateFeedback(coursedir=CourseDirectory(config=config), config=config, log=LOG)
+    exporter = step.exporter_class(parent=step, config=step.config)
+    for preprocessor in step.preprocessors:
+        exporter.register_preprocessor(preprocessor)
+    failed = {}
+    for one in chosen:
         try:
-            step.start()
-        except Exception as error:  # nbgrader's own, after all others are made
-            LOG.debug("%s", error)
-        failed = {one: why for one in chosen if (why := step.move(one))}
-    if step.full:
-        raise OSError(step.full.errno, step.full.strerror, str(top))
+            _make(course, exporter, one)
+        except Exception as error:
+            if isinstance(error, OSError) and error.errno in FULL:
+                top = course.feedback(one).parents[3]
+                raise OSError(error.errno, error.strerror, str(top)) from error
+            failed[one] = f"{type(error).__name__}: {error}"[:300]
     return failed
 
 
-class _Generate(GenerateFeedback):
-    """nbgrader's step, for given submissions and into a folder aside.
-
-    Their paths are not searched for with patterns, which a name may be mistaken for. Beside a page
-    lie the two files that nbgrader needs there, and nothing that a student handed in.
-    """
-
-    def __init__(self, course: Course, chosen: Sequence[Handed], aside: Path) -> None:
-        config: Any = course.config.copy()
-        config.CourseDirectory.feedback_directory = str(aside)
-        config.CourseDirectory.db_url = course.db_url
-        super().__init__(coursedir=CourseDirectory(config=config), config=config, log=LOG)
-        self._course, self._chosen = course, chosen
-        self._errors: dict[str, str] = {}
-        self.full: OSError | None = None  # what a disk without room said
-
-    def init_notebooks(self) -> None:
-        """The notebooks of those who were chosen."""
-        paths = [str(self._course.autograded(one)) for one in self._chosen]
-        self.assignments = {os.path.dirname(path): [path] for path in paths}
-
-    def init_assignment(self, assignment_id: str, student_id: str) -> None:
-        """Copy the companions of the graded notebook."""
-        folder = self._course.autograded(Handed(assignment_id, student_id)).parent
-        aside = Path(self._format_dest(assignment_id, student_id))
-        with self._minding_room():
-            aside.mkdir(parents=True)
-            for name in (nbgrader_files.SECRET, nbgrader_files.TIMESTAMP):
-                shutil.copyfile(folder / name, aside / name, follow_symlinks=False)
-
-    def convert_single_notebook(self, notebook_filename: str) -> None:
-        """Make one page; keep in words why it fails, if it does."""
-        try:
-            with self._minding_room():
-                super().convert_single_notebook(notebook_filename)
-        except Exception as error:
-            self._errors[notebook_filename] = f"{type(error).__name__}: {error}"
-            if isinstance(error, SQLAlchemyError):  # nbgrader would stop for all the others
-                raise RuntimeError(str(error)) from error
-            raise
-
-    @contextlib.contextmanager
-    def _minding_room(self) -> Iterator[None]:
-        """Keep what a full disk says: nbgrader says it in its log alone, and goes on."""
-        try:
-            yield
-        except OSError as error:
-            self.full = error if error.errno in FULL else self.full
-            raise
-
-    def move(self, one: Handed) -> str:
-        """Put a page into its place in one step; returns why there is none, or ''."""
-        page = self._course.feedback(one)
-        aside = Path(self._format_dest(one.lesson, one.student))
-        if not (aside / page.name).is_file():
-            path = str(self._course.autograded(one))
-            return self._errors.get(path, "nbgrader left it out")[:300]
-        page.parent.mkdir(parents=True, exist_ok=True)
-        for name in (nbgrader_files.SECRET, nbgrader_files.TIMESTAMP, page.name):
-            os.replace(aside / name, page.parent / name)
-        return ""
+def _make(course: Course, exporter: Any, one: Handed) -> None:
+    """Make a page; beside it lie the two files that nbgrader needs there, and no other."""
+    notebook, page = course.autograded(one), course.feedback(one)
+    names = {"student": one.student, "assignment": one.lesson, "notebook": one.lesson}
+    resources = {"unique_key": one.lesson, "nbgrader": {**names, "db_url": course.db_url}}
+    html, _ = exporter.from_filename(str(notebook), resources)
+    beside = [(notebook.parent / name).read_bytes() for name in nbgrader_files.NAMES]
+    page.parent.mkdir(parents=True, exist_ok=True)
+    sweep_aside(page.parent)
+    for name, content in zip(nbgrader_files.NAMES, beside, strict=True):
+        write_aside(page.parent / name, content)
+    write_aside(page, html.encode())

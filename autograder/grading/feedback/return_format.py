@@ -23,7 +23,7 @@ ONE_LESSON = (CANVAS, MOODLE)  # an LMS takes the feedback of one assignment at 
 CANVAS_NAME = re.compile(r"[^_]+(?:_LATE)?_\d+_\d+_.+")
 # Moodle finds the student by the name of the folder; a download without folders begins like it.
 MOODLE_NAME = re.compile(r"(.+_\d+_assignsubmission_file)(?:_.*)?")
-UNSAFE = re.compile(r'[\\/:*?"<>|]')  # not on every machine the part of a file's name
+UNSAFE = re.compile(r'[\\/:*?"<>|\n\t]')  # not on every machine the part of a file's name
 
 
 def refuse(form: str, target: Path | None, lessons: Collection[str]) -> None:
@@ -121,9 +121,7 @@ def _received(course: Course, one: Handed) -> str:
 
 def _safe(name: str) -> str:
     """A part of a path that is one part everywhere, and never '..' or hidden."""
-    return (
-        UNSAFE.sub("_", clean(name).replace("\n", "_").replace("\t", "_")).lstrip(".")[:150] or "_"
-    )
+    return UNSAFE.sub("_", clean(name)).lstrip(".")[:150] or "_"
 
 
 def _write_zip(files: Mapping[str, Path], target: Path) -> None:

@@ -7,9 +7,9 @@ student's own words.
 
 import logging
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from html import escape
-from typing import Any, NamedTuple
+from typing import Any
 
 from nbgrader.utils import determine_grade, is_grade, is_solution, is_task
 
@@ -44,21 +44,6 @@ STYLE = """
 """
 
 
-class Row(NamedTuple):
-    """One exercise. ``automatic`` is what its check gave; ``score`` is what counts."""
-
-    title: str
-    name: str
-    answer: str  # where in the page the answer stands
-    check: str  # where the whole reason stands
-    score: float
-    most: float
-    automatic: float | None
-    reason: str
-    skipped: bool
-    comment: str
-
-
 def summary(notebook: Any, grades: Mapping[str, Any]) -> str:
     """The table as HTML.
 
@@ -67,7 +52,9 @@ def summary(notebook: Any, grades: Mapping[str, Any]) -> str:
     """
     about = notebook.metadata.get("autograder", {})
     problem = about.get("problem", "")
-    lines = [_line(row, problem) for row in rows(notebook.cells)]
+    answers = {marks.grade_id(cell): cell for cell in notebook.cells if is_solution(cell)}
+    graded = [cell for cell in notebook.cells if is_grade(cell) or is_task(cell)]
+    lines = [_line(cell, answers, problem) for cell in graded]
     heading = escape(str(grades["notebook"]))
     score = f"{_points(grades['score'])} / {_points(grades['max_score'])}"
     told = f'<p class="problem"><b>Not graded:</b> {escape(problem)}.</p>' if problem else ""
@@ -80,42 +67,25 @@ def summary(notebook: Any, grades: Mapping[str, Any]) -> str:
     )
 
 
-def rows(cells: Sequence[Any]) -> list[Row]:
-    """The exercises of a graded notebook in order."""
-    answers = {marks.grade_id(cell): cell for cell in cells if is_solution(cell)}
-    return [_row(cell, answers) for cell in cells if is_grade(cell) or is_task(cell)]
-
-
-def _row(cell: Any, answers: Mapping[str, Any]) -> Row:
+def _line(cell: Any, answers: Mapping[str, Any], problem: str) -> str:
+    """The row of one exercise; ``answers`` are the cells of solutions by their names."""
     check, name = marks.grade_id(cell), marks.exercise(cell)
     own = answers.get(check) or answers.get(name) or cell
-    notes = cell.metadata.nbgrader
-    comment = own.metadata.nbgrader.get("comment") or ""
-    told = _reason(cell, name)
-    reason = said(told)
-    untouched = reason.what.removeprefix(f"{name}: ").startswith(STUB)
-    return Row(
-        title=marks.title(cell),
-        name=name,
-        answer=f"comment-{marks.grade_id(own)}" if own is not cell else check,
-        check=check,
-        score=notes["score"],
-        most=notes["points"],
-        automatic=determine_grade(cell, LOG)[0],
-        reason=told,
-        # Of a class, one method may be written and the next not: 'write about 1 line in forward'.
-        skipped=comment == NO_RESPONSE
-        or marks.is_missing(own)
-        or untouched
-        and " in " not in reason.what,
-        comment="" if comment == NO_RESPONSE else comment,
+    place = check if own is cell else f"comment-{marks.grade_id(own)}"
+    score, most = cell.metadata.nbgrader["score"], cell.metadata.nbgrader["points"]
+    kind = "full" if score >= most else "none" if score <= 0 else "part"
+    return (
+        f'<tr class="{kind}"><th scope="row"><a href="#{escape(place)}">'
+        f"{_heading(marks.title(cell), name)}</a></th>"
+        f'<td class="points">{_points(score)} / {_points(most)}</td>'
+        f"<td>{''.join(_why(cell, own, problem))}</td></tr>"
     )
 
 
-def _reason(cell: Any, name: str) -> str:
+def _reason(cell: Any) -> str:
     """What the check said, or '': the lines that it left as an error, or, of an answer that earned
     a part of the points, what it printed, below what the answer itself may have printed."""
-    outputs = cell.get("outputs", ())
+    outputs, name = cell.get("outputs", ()), marks.exercise(cell)
     errors = [one for one in outputs if one.get("output_type") == "error"]
     if errors:
         return "\n".join(errors[0].get("traceback", []))
@@ -124,22 +94,12 @@ def _reason(cell: Any, name: str) -> str:
     return said_by[-1] if said_by and said_by[-1] != f"{name}: correct." else ""
 
 
-def _line(row: Row, problem: str) -> str:
-    kind = "full" if row.score >= row.most else "none" if row.score <= 0 else "part"
-    points = f"{_points(row.score)} / {_points(row.most)}"
-    return (
-        f'<tr class="{kind}"><th scope="row"><a href="#{escape(row.answer)}">{_heading(row)}</a>'
-        f'</th><td class="points">{points}</td><td>{"".join(_why(row, problem))}</td></tr>'
-    )
-
-
-def _heading(row: Row) -> str:
+def _heading(title: str, name: str) -> str:
     """The heading of its section, which names the function or is followed by its name."""
-    name, title = _code(row.name), escape(row.title)
-    title = re.sub(r"`([^`]*)`", lambda found: _code(found[1], escaped=True), title)
-    if f"`{row.name}`" in row.title:
-        return title
-    return f"{title} · {name}" if title else name
+    shown = re.sub(r"`([^`]*)`", lambda found: _code(found[1], escaped=True), escape(title))
+    if f"`{name}`" in title:
+        return shown
+    return f"{shown} · {_code(name)}" if title else _code(name)
 
 
 def _code(name: str, escaped: bool = False) -> str:
@@ -147,26 +107,37 @@ def _code(name: str, escaped: bool = False) -> str:
     return "<code>" + (name if escaped else escape(name)).replace("_", "_<wbr>") + "</code>"
 
 
-def _why(row: Row, problem: str) -> list[str]:
-    """Paragraphs: what the check said, the hint, a change by hand, a comment."""
-    parts = []
-    if row.automatic is not None and row.automatic < row.most:
-        parts += ["not graded"] if problem else ["not attempted"] if row.skipped else _told(row)
-    elif row.automatic is not None and row.score >= row.most:
-        parts += _told(row) if row.reason else ["correct"]
-    if row.automatic is not None and row.score != row.automatic:
-        was = f"{_points(row.automatic)} of {_points(row.most)}"
+def _why(cell: Any, own: Any, problem: str) -> list[str]:
+    """Paragraphs: what the check said, the hint, a change by hand, a comment on the answer."""
+    automatic = determine_grade(cell, LOG)[0]  # what the check gave
+    score, most = cell.metadata.nbgrader["score"], cell.metadata.nbgrader["points"]
+    parts, told = [], _reason(cell)
+    if automatic is not None and automatic < most:
+        skipped = _is_skipped(own, told, marks.exercise(cell))
+        parts += ["not graded"] if problem else ["not attempted"] if skipped else _told(cell, told)
+    elif automatic is not None and score >= most:
+        parts += _told(cell, told) if told else ["correct"]
+    if automatic is not None and score != automatic:
+        was = f"{_points(automatic)} of {_points(most)}"
         parts.append(f"<b>Changed by your instructor:</b> the check gave {was}.")
     made = [f"<p>{part}</p>" for part in parts]
-    if row.comment:
-        made.append(f'<p class="comment"><b>Comment:</b> {escape(row.comment)}</p>')
+    comment = own.metadata.nbgrader.get("comment")
+    if comment and comment != NO_RESPONSE:
+        made.append(f'<p class="comment"><b>Comment:</b> {escape(comment)}</p>')
     return made
 
 
-def _told(row: Row) -> list[str]:
-    reason = said(row.reason)
-    what = escape(reason.what.removeprefix(f"{row.name}: "))
-    link = f'<a href="#{escape(row.check)}">the whole reason</a>'
+def _is_skipped(own: Any, told: str, name: str) -> bool:
+    """Whether nothing is written yet, in none of a class's methods: a stub names its method."""
+    what = said(told).what.removeprefix(f"{name}: ")
+    untouched = what.startswith(STUB) and " in " not in what
+    return untouched or marks.is_missing(own) or own.metadata.nbgrader.get("comment") == NO_RESPONSE
+
+
+def _told(cell: Any, told: str) -> list[str]:
+    reason = said(told)
+    what = escape(reason.what.removeprefix(f"{marks.exercise(cell)}: "))
+    link = f'<a href="#{escape(marks.grade_id(cell))}">the whole reason</a>'
     more = {"Likely": reason.likely, "Costs": reason.costs}
     named = [f"<b>{label}:</b> {escape(text)}" for label, text in more.items() if text]
     return [f"{what} ({link})", *named]

@@ -18,7 +18,7 @@ from nbgrader.utils import parse_utc
 from attention.provided.files import write_aside
 from autograder.grading.notebook.submission import read_bytes
 
-TIMESTAMP, SECRET = "timestamp.txt", "submission_secret.txt"
+NAMES = TIMESTAMP, SECRET = "timestamp.txt", "submission_secret.txt"
 MAX_BYTES = 1000
 # Of a submission that says no time: before every other, so that what comes later counts as new.
 NO_TIME = datetime(1970, 1, 1)
@@ -26,12 +26,15 @@ NO_TIME = datetime(1970, 1, 1)
 
 def timestamp(folder: Path) -> str:
     """The time that a folder's timestamp.txt says, as text, or '' if it is missing or says none."""
-    text = _text(folder / TIMESTAMP)
+    return _text(folder / TIMESTAMP) if moment(folder) else ""
+
+
+def moment(folder: Path) -> datetime | None:
+    """The time that a folder's timestamp.txt says, in UTC without a zone, or None."""
     try:
-        parse_utc(text)
+        return parse_utc(_text(folder / TIMESTAMP))
     except Exception:  # a parser of dates trips in many ways over a student's file
-        return ""
-    return text
+        return None
 
 
 def write(submitted: Path, autograded: Path, feedback: Path) -> None:
@@ -42,7 +45,7 @@ def write(submitted: Path, autograded: Path, feedback: Path) -> None:
     """
     autograded.mkdir(parents=True, exist_ok=True)
     write_time(autograded, _later(moment(submitted), moment(feedback)))
-    _make_room(autograded / SECRET)
+    make_room(autograded / SECRET)
     secret = _own_secret(submitted) or _secret(feedback) or secrets.token_hex(64)
     write_aside(autograded / SECRET, secret.encode())
 
@@ -52,17 +55,10 @@ def complete(autograded: Path) -> bool:
     return bool(timestamp(autograded) and _secret(autograded))
 
 
-def moment(folder: Path) -> datetime | None:
-    """The time that a folder's timestamp.txt says, in UTC without a zone, or None."""
-    text = timestamp(folder)
-    return parse_utc(text) if text else None
-
-
 def _later(submitted: datetime | None, page: datetime | None) -> datetime:
     """The time of submission; if the page is as late, the next moment after the page's.
 
-    No more than that: ``nbgrader autograde`` passes over a submission from before this time, and
-    work may be collected after a grading that was handed in before it.
+    No later: ``nbgrader autograde`` passes over a submission from before this time.
     """
     submitted = submitted or NO_TIME
     if page is None or submitted > page:
@@ -72,12 +68,12 @@ def _later(submitted: datetime | None, page: datetime | None) -> datetime:
 
 def write_time(folder: Path, time: datetime) -> None:
     """Write a time, in UTC without a zone, as the folder's timestamp.txt."""
-    _make_room(folder / TIMESTAMP)
+    make_room(folder / TIMESTAMP)
     text = time.isoformat(sep=" ", timespec="microseconds") + " UTC"
     write_aside(folder / TIMESTAMP, text.encode())
 
 
-def _make_room(path: Path) -> None:
+def make_room(path: Path) -> None:
     """Remove a folder that lies where the file belongs: nbgrader copies what a student made."""
     if path.is_dir() and not path.is_symlink():
         shutil.rmtree(path)

@@ -6,11 +6,11 @@ recognises unchanged work.
 """
 
 import json
-import shutil
 from pathlib import Path
 from typing import Any
 
 from attention.provided.files import write_aside
+from autograder.grading.notebook.nbgrader_files import make_room
 from autograder.grading.notebook.result import Result
 
 REASONS = "reasons.json"
@@ -23,7 +23,8 @@ ABOUT = (
 def save(folder: Path, notebook: dict[str, Any], name: str, result: Result) -> None:
     """Write the graded notebook and the reasons of a Result into ``folder``."""
     folder.mkdir(parents=True, exist_ok=True)
-    _write(folder / f"{name}.ipynb", json.dumps(notebook, ensure_ascii=False) + "\n")
+    text = json.dumps(notebook, ensure_ascii=False) + "\n"
+    write_aside(folder / f"{name}.ipynb", text.encode())
     save_reasons(folder, result)
 
 
@@ -38,7 +39,7 @@ def read_notebook(path: Path | str) -> dict[str, Any]:
 def save_reasons(folder: Path, result: Result) -> None:
     """Write only the reasons."""
     told = {"about": ABOUT, **result.as_dict()}
-    _write(folder / REASONS, json.dumps(told, indent=1, ensure_ascii=False))
+    write_aside(folder / REASONS, json.dumps(told, indent=1, ensure_ascii=False).encode())
 
 
 def load(folder: Path) -> Result | None:
@@ -51,12 +52,5 @@ def load(folder: Path) -> Result | None:
 
 def forget(folder: Path) -> None:
     """Remove the reasons, also a student's own of that name: what was graded is graded again."""
-    path = folder / REASONS
-    if path.is_dir() and not path.is_symlink():
-        shutil.rmtree(path)
-    else:
-        path.unlink(missing_ok=True)
-
-
-def _write(path: Path, text: str) -> None:
-    write_aside(path, text.encode())
+    make_room(folder / REASONS)
+    (folder / REASONS).unlink(missing_ok=True)

@@ -5,7 +5,12 @@ graded notebook. And where nbgrader makes HTML, of the feedback or in the formgr
 without being read as Markdown, so that nothing depends on how Markdown tells lines apart.
 """
 
+from functools import cache
+from html import escape
 from typing import Any
+
+from jinja2 import pass_context
+from jinja2.runtime import Context
 
 from autograder.grading.notebook.result import clean
 
@@ -22,6 +27,26 @@ def prose_cell(source: str) -> dict[str, Any]:
 def text_of(source: str) -> str:
     """The text that the ``source`` of such a cell shows."""
     return "\n".join(line.removeprefix(INDENT) for line in source.split("\n"))
+
+
+@pass_context
+def markdown_to_html(context: Context, source: str) -> str:
+    """``source`` as HTML: a student's prose as plain text, all else as nbconvert has it.
+
+    nbconvert's SanitizeHTML breaks formulas and leaves [links](javascript:...); its sanitize_html
+    shows images, headings and <details> as the text of their tags.
+    """
+    metadata = context.get("cell", {}).get("metadata", {})
+    if metadata.get("autograder", {}).get(TEXT):
+        return f"<pre><code>{escape(text_of(source))}</code></pre>\n"
+    return _exporter().markdown2html(context, source)
+
+
+@cache
+def _exporter() -> Any:
+    from nbconvert.exporters import HTMLExporter  # slow to import
+
+    return HTMLExporter()
 
 
 def _as_code(source: str) -> str:

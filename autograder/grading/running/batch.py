@@ -64,29 +64,32 @@ class Batch:
         self.counts: dict[Handed, float] = {}
         self.unkept: dict[Handed, str] = {}
         for one in handed:
-            sweep_aside(course.autograded(one).parent)
-            kept = records.load(course.autograded(one).parent)
-            parts = self._depends[one.lesson].of(one) if kept else {}
-            reason = kept and (self._stale(kept, parts) or self._lost(one, kept))
-            if kept and not reason:
-                self.done[one] = kept
-                continue
-            self.waiting[one] = parts
-            if kept and reason:
-                self.reasons[one] = reason
-                self._note(one, kept, parts)
+            self._sort(one)
+
+    def _sort(self, one: Handed) -> None:
+        """Whether a submission is done or waits, and why."""
+        folder = self._course.autograded(one).parent
+        sweep_aside(folder)
+        kept = records.load(folder)
+        if kept is None:
+            self.waiting[one] = {}
+            return
+        parts = self._depends[one.lesson].of(one)
+        reason = self._stale(kept, parts) or self._settled(one, kept)
+        if not reason:
+            self.done[one] = kept
+            return
+        self.waiting[one], self.reasons[one] = parts, reason
+        self._note(one, kept, parts)
 
     def tasks(self) -> Iterator[tuple[Handed, Task]]:
         """Yield (Handed, Task) for each submission that waits."""
         for one, parts in self.waiting.items():
             self.waiting[one] = parts or self._depends[one.lesson].of(one)
-            text = json.dumps(self._assemble(one))
-            yield (
-                one,
-                Task(
-                    one.lesson, text, self._policy, self._limits, self._course.secrets, self._share
-                ),
-            )
+            submission = read(self._course.submitted(one), own_folders=2)
+            text = json.dumps(assemble(self._masters[one.lesson], submission))
+            how = self._policy, self._limits, self._course.secrets, self._share
+            yield one, Task(one.lesson, text, *how)
 
     def keep(self, one: Handed, outcome: Graded | WorkFailed) -> Result | None:
         """Write down what a task gave, a Graded or an error; return the Result.
@@ -106,22 +109,15 @@ class Batch:
         if isinstance(outcome, WorkFailed):
             notebook, result = self._ungraded(one, outcome)
         else:
-            notebook = json.loads(outcome.notebook)
-            problem = notebook["metadata"]["autograder"]["problem"]
-            result = Result("", "", outcome.exercises, problem, outcome.seconds, outcome.sandbox)
-            result.limits, result.parts = self._limits.as_dict(), self.waiting[one]
-            result.regrading, result.doubt = self._regrading, outcome.doubt
-            result.care_share = self._share
-        result.student, result.lesson = one.student, one.lesson
+            notebook, result = json.loads(outcome.notebook), outcome.result
+            result.student, result.parts = one.student, self.waiting[one]
+            result.regrading = self._regrading
         path = self._course.autograded(one)
         self._course.write_companions(one)
         records.save(path.parent, notebook, path.stem, result)
         self._store(one, notebook)
         self.done[one] = result
         return result
-
-    def _assemble(self, one: Handed) -> dict[str, Any]:
-        return assemble(self._masters[one.lesson], read(self._course.submitted(one), own_folders=2))
 
     def _note(self, one: Handed, kept: Result, parts: dict[str, str]) -> None:
         """Note what is on record of work that was graded before and is the same as far as known."""
@@ -148,23 +144,17 @@ class Batch:
         weaker = self._walls == OWN and kept.sandbox == "none"
         return "graded without a sandbox before" if weaker else ""
 
-    def _lost(self, one: Handed, kept: Result) -> str:
-        """Why a Result cannot be kept for want of what belongs to it, or ''."""
-        return "" if self._settled(one, kept) else "the graded notebook is gone or damaged"
-
-    def _settled(self, one: Handed, kept: Result) -> bool:
-        """Whether all is there beside a kept Result; what is missing is written now."""
+    def _settled(self, one: Handed, kept: Result) -> str:
+        """Write what is missing beside a kept Result; why that cannot be, or ''."""
         if not nbgrader_files.complete(self._course.autograded(one).parent):
             self._course.write_companions(one)
         known = self._scores[one.lesson].get(one.student, {})
-        if known == {part.name: part.score for part in kept.exercises}:
-            return True
-        try:
-            notebook = records.read_notebook(self._course.autograded(one))
-            self._store(one, notebook)
-        except (OSError, ValueError, KeyError):
-            return False
-        return True
+        if known != {part.name: part.score for part in kept.exercises}:
+            try:
+                self._store(one, records.read_notebook(self._course.autograded(one)))
+            except (OSError, ValueError, KeyError):
+                return "the graded notebook is gone or damaged"
+        return ""
 
     def _store(self, one: Handed, notebook: dict[str, Any]) -> None:
         try:
@@ -184,4 +174,5 @@ class Batch:
                 cell["outputs"] = [error_output("NotGraded", ["This could not be graded."])]
                 exercises.append(Exercise(marks.exercise(cell), 0.0, marks.points(cell), reason))
         # Where the grader failed is for whoever mends it; the student's feedback has the sentence.
-        return notebook, Result("", "", exercises, f"{reason}\n{error.trace}".rstrip())
+        problem = f"{reason}\n{error.trace}".rstrip()
+        return notebook, Result(one.student, one.lesson, exercises, problem)

@@ -7,7 +7,6 @@ from collections.abc import Iterable, Iterator
 from typing import Any, Self, TypeVar
 
 from autograder import CourseError
-from autograder.grading.execution.memory_limit import MachineShort
 from autograder.grading.execution.task import Graded, Task, Tries, WorkerLost, WorkFailed
 from autograder.sandbox.sandbox import SandboxRefused
 
@@ -62,25 +61,23 @@ class Cluster:
         """Yield (key, Graded or WorkFailed) for each (key, task) as it ends, in no fixed order."""
         from distributed import as_completed
 
-        waiting = iter(tasks)
+        waiting, tries = iter(tasks), Tries()
         jobs: dict[Any, tuple[Key, Task]] = {}
-        tries = Tries()
+        ended = as_completed(loop=self._client.loop, raise_errors=False)
 
-        def send(count: int) -> Iterator[Any]:
+        def send(count: int) -> None:
             for key, task in itertools.islice(waiting, count):
                 future = self._client.submit(grade, task, pure=False)
                 jobs[future] = key, task
-                yield future
+                ended.add(future)
 
-        first = list(send(self._room()))
-        ended = as_completed(first, loop=self._client.loop, raise_errors=False)
+        send(self._room())
         for future in ended:
             key, task = jobs.pop(future)
             kept = tries.stands(key, task, _outcome(future))
             if kept is not None:
                 yield key, kept
-            for another in send(1):
-                ended.add(another)
+            send(1)
         for key, task in tries.again:
             future = self._client.submit(grade, task, pure=False)
             kept = tries.stands(key, task, _outcome(future))
@@ -88,16 +85,15 @@ class Cluster:
             yield key, kept
 
     def _room(self) -> int:
-        threads = sum(self._client.nthreads().values())
-        return IN_FLIGHT * max(1, threads)
+        return IN_FLIGHT * max(1, sum(self._client.nthreads().values()))
 
 
-def grade(task: Task) -> Graded:
+def grade(task: Task) -> Graded | WorkFailed:
     """Grade a task in a worker of the cluster."""
     from autograder.grading.execution import worker
 
     with _one_at_a_time:
-        return worker.run(task)
+        return worker.outcome(task)
 
 
 def _outcome(future: Any) -> Graded | WorkFailed:
@@ -106,8 +102,6 @@ def _outcome(future: Any) -> Graded | WorkFailed:
         return future.result()
     except SandboxRefused:
         raise
-    except MachineShort as error:
-        return WorkerLost(str(error))
     except Exception as error:
         if type(error).__name__ == "KilledWorker":
             return WorkerLost("each worker of the cluster that had it was ended; grade it again")

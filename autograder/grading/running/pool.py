@@ -14,7 +14,6 @@ from multiprocessing.forkserver import ensure_running
 from typing import Any, Self
 
 from autograder import temporary
-from autograder.grading.execution.memory_limit import MachineShort
 from autograder.grading.execution.task import Graded, Task, Tries, WorkerLost, WorkFailed
 from autograder.inside import isolation
 from autograder.sandbox.policy import SandboxRefused
@@ -189,12 +188,7 @@ def _serve(connection: Connection) -> None:
         while True:
             received = connection.recv()
             try:
-                answer: Graded | Exception = worker.run(received)
+                connection.send(worker.outcome(received))
             except SandboxRefused as error:
-                answer = error
-            except MachineShort as error:
-                answer = WorkerLost(str(error))
-            except Exception as error:
-                answer = WorkFailed.by(error)
-            connection.send(answer)
+                connection.send(error)
     worker.close()

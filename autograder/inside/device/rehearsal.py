@@ -8,15 +8,16 @@ the name "meta", which every PyTorch knows, so nothing of PyTorch is changed for
 
 import contextlib
 import copy
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import torch
 from torch.overrides import TorchFunctionMode
+from torch.utils import _pytree
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from autograder.inside.device.plain_attributes import loose_tensors
 from autograder.inside.device.rehearsed_torch import in_its_type, replaced
+from autograder.inside.messages.values import within
 
 DEVICE = torch.device("meta")
 CPU = torch.device("cpu")
@@ -28,6 +29,7 @@ INDEXING = {
 }
 INDEXED = {torch.Tensor.__getitem__, torch.Tensor.__setitem__}
 MOVING = {torch.ops.aten._to_copy, torch.ops.aten.copy_, torch.ops.aten.copy}
+OF_EVERY_MODULE = vars(torch.nn.Module()).keys()  # parameters, buffers, parts, hooks, settings
 
 
 class DeviceMismatch(RuntimeError):
@@ -159,15 +161,15 @@ def rehearsal() -> Iterator[torch.device]:
 
 
 def rehearsed(value: Any) -> Any:
-    """A copy of plain values, or of a module's parameters and buffers, on the rehearsal device."""
+    """A copy of plain values, or of a module, on the rehearsal device; see ``moved``."""
     if isinstance(value, Rehearsed):
         return value
     if isinstance(value, torch.nn.Module):
-        return _move(value, rehearsed)
+        return moved(value, loose_tensors(value))
     if isinstance(value, torch.Tensor):
         leaf = value.requires_grad and value.is_leaf
         return Rehearsed(value.detach().clone(), requires_grad=leaf)
-    return _inside(value, rehearsed)
+    return within(value, rehearsed)
 
 
 def moved(module: torch.nn.Module, at_first: Iterable[torch.Tensor]) -> Any:
@@ -184,15 +186,31 @@ def moved(module: torch.nn.Module, at_first: Iterable[torch.Tensor]) -> Any:
     }
     # What a copy would make only to be moved is made where it belongs; tied weights stay tied.
     known |= {id(x): rehearsed(x.detach()) for x in module.buffers()}
-    known |= {id(x): _parameter(x, rehearsed) for x in module.parameters()}
+    known |= {id(x): _parameter(x) for x in module.parameters()}
     return copy.deepcopy(module, known)
+
+
+def loose_tensors(module: Any) -> list[torch.Tensor]:
+    """The tensors that a module keeps as plain attributes, which ``module.to`` does not move."""
+    if not isinstance(module, torch.nn.Module):
+        return []
+    try:
+        kept = [
+            value
+            for part in module.modules()
+            for name, value in vars(part).items()
+            if name not in OF_EVERY_MODULE
+        ]
+    except Exception:  # its constructor never called that of Module
+        return []
+    return [x for x in _pytree.tree_leaves(kept) if isinstance(x, torch.Tensor)]
 
 
 def landed(value: Any) -> Any:
     """A copy of values in which tensors of the rehearsal device are those of the CPU."""
     if isinstance(value, Rehearsed):
         return value.held.detach()
-    return _inside(value, landed)
+    return within(value, landed)
 
 
 def stayed(value: Any) -> bool:
@@ -203,31 +221,8 @@ def stayed(value: Any) -> bool:
     return plain and value.dim() > 0 and value.device != DEVICE
 
 
-def _inside(value: Any, change: Callable[[Any], Any]) -> Any:
-    if type(value) in (list, tuple):
-        return type(value)(change(item) for item in value)
-    if type(value) is dict:
-        return {key: change(item) for key, item in value.items()}
-    return value
-
-
-def _move(module: torch.nn.Module, change: Callable[[Any], Any]) -> torch.nn.Module:
-    """Replace parameters and buffers, as ``module.to(device)`` does: other tensors stay."""
-    known: dict[int, torch.nn.Parameter] = {}
-    for part in module.modules():
-        for name, parameter in part._parameters.items():
-            if parameter is not None:
-                if id(parameter) not in known:  # tied weights stay tied
-                    known[id(parameter)] = _parameter(parameter, change)
-                part._parameters[name] = known[id(parameter)]
-        for name, buffer in part._buffers.items():
-            if buffer is not None:
-                part._buffers[name] = change(buffer)
-    return module
-
-
-def _parameter(x: torch.nn.Parameter, change: Callable[[Any], Any]) -> torch.nn.Parameter:
-    return torch.nn.Parameter(change(x.detach()), x.requires_grad)
+def _parameter(x: torch.nn.Parameter) -> torch.nn.Parameter:
+    return torch.nn.Parameter(rehearsed(x.detach()), x.requires_grad)
 
 
 def _is_here(device: Any) -> bool:
@@ -261,7 +256,7 @@ def _tensors(values: Iterable[Any]) -> Iterator[torch.Tensor]:
 
 
 def _held(value: Any) -> Any:
-    return value.held if isinstance(value, Rehearsed) else _inside(value, _held)
+    return value.held if isinstance(value, Rehearsed) else within(value, _held)
 
 
 def _results(tensors: list[torch.Tensor], result: Any, here: bool) -> Any:
@@ -270,7 +265,7 @@ def _results(tensors: list[torch.Tensor], result: Any, here: bool) -> Any:
 
     def wrap(x: Any) -> Any:
         if not isinstance(x, torch.Tensor):
-            return _inside(x, wrap)
+            return within(x, wrap)
         if id(x) in given:
             return given[id(x)]
         return Rehearsed(x) if here else x

@@ -9,6 +9,8 @@ from typing import Any
 
 import torch
 
+from autograder.inside.messages.values import within
+
 DEVICE = "meta"  # the borrowed name of the rehearsal device
 SHORTENED = {
     *("__matmul__", "__rmatmul__", "addbmm", "addmm", "addmv", "baddbmm", "bmm", "conv1d"),
@@ -66,12 +68,10 @@ def in_its_type(func: Any, values: Any) -> Any:
 
 
 def _cast(value: Any, dtype: torch.dtype) -> Any:
-    if type(value) in (list, tuple):
-        return type(value)(_cast(item, dtype) for item in value)
-    if type(value) is dict:
-        return {key: _cast(item, dtype) for key, item in value.items()}
-    floats = isinstance(value, torch.Tensor) and value.dtype in FLOATS
-    return value.to(dtype) if floats and value.device.type == DEVICE else value
+    if isinstance(value, torch.Tensor):
+        floats = value.dtype in FLOATS and value.device.type == DEVICE
+        return value.to(dtype) if floats else value
+    return within(value, lambda item: _cast(item, dtype))
 
 
 _APPLY = torch.nn.Module._apply

@@ -44,9 +44,12 @@ except SandboxRefused as error:
     print("refused:", error)
 """
 GRADE = f"""
-from autograder.grading.execution.single import grade_notebook
+from autograder.grading.notebook import records, submission
+from autograder.sandbox.sandbox import Sandbox
+from tests.autograder.one import grade_submission
 path = {str(ROOT / "solutions" / BASIC / f"{BASIC}.ipynb")!r}
-result = grade_notebook(path, path, "required")
+with Sandbox({BASIC!r}, "required") as box:
+    result = grade_submission(records.read_notebook(path), submission.read(path), box)[1]
 print(result.score, result.max)
 """
 # Where a class lies, seen from the folder of the Python environment.

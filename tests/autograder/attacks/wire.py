@@ -233,13 +233,13 @@ def a_reason_of_megabytes(paper):
         def won():
             for one in gc.get_objects():
                 if type(one).__name__ == "Server":
-                    serve = type(one)._call
+                    serve = type(one)._ask
 
                     def call(self, *arguments, serve=serve, **named):
                         names = ["argument " + "1" * 40] * 70_000
                         return {**serve(self, *arguments, **named), "modified": names}
 
-                    type(one)._call = call
+                    type(one)._ask = call
                     return True
             return False
     """)
@@ -284,8 +284,7 @@ def server_taken_over(paper):
         for one in gc.get_objects():
             kind = type(one).__name__
             if kind == "Server":
-                for name in ("_call", "_gradients", "_build", "_parameters"):
-                    setattr(type(one), name, lambda self, *_, **__: {"value": True, "modified": []})
+                type(one)._ask = lambda self, *_, **__: {"value": True, "modified": []}
                 type(one)._resolve = lambda self, *_, **__: {"value": 10**30, "module": "__main__"}
             if kind == "Channel":
                 type(one).limit = 2**62

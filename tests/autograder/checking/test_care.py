@@ -10,7 +10,7 @@ from autograder.checking.toolbox import expect
 from autograder.checking.toolbox.failure import CheckFailed, noting
 from autograder.checking.toolbox.registry import Check
 from autograder.inside.answer import LocalAnswer
-from autograder.inside.values import plain
+from autograder.inside.messages.values import plain
 
 F64 = torch.float64
 

@@ -11,7 +11,7 @@ from autograder.checking.toolbox import expect
 from autograder.checking.toolbox.expect import CheckFailed
 from autograder.checking.toolbox.student_answer import Student
 from autograder.inside.answer import LocalAnswer
-from autograder.inside.values import Foreign
+from autograder.inside.messages.values import Foreign
 from tests.autograder.values import f64, failure
 
 F64, F32 = torch.float64, torch.float32

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from autograder.checking.toolbox import expect
 from autograder.checking.toolbox.expect import CheckFailed
-from autograder.inside.values import Foreign
+from autograder.inside.messages.values import Foreign
 from tests.autograder.values import f64, failure, tensors
 
 F64 = torch.float64

@@ -6,7 +6,7 @@ import torch
 from autograder.checking.toolbox.expect import CheckFailed
 from autograder.checking.toolbox.student_answer import Module, Student, called_with
 from autograder.inside.answer import Reply
-from autograder.inside.values import Foreign
+from autograder.inside.messages.values import Foreign
 
 ONE = torch.ones(2)
 

@@ -157,13 +157,12 @@ def test_a_gradebook_that_has_no_room_for_more_scores(course, run, monkeypatch, 
 FULL_AT = {
     "the notebook": ("autograder.grading.notebook.records.write_aside", ["grade"]),
     "its companions": ("autograder.grading.notebook.nbgrader_files.write_aside", ["grade"]),
-    "a temporary folder": ("tempfile.mkdtemp", ["feedback"]),
-    "a page of feedback": ("autograder.grading.feedback.pages.os.replace", ["feedback"]),
-    "a page that nbgrader makes": (
-        "autograder.grading.feedback.pages.GenerateFeedback.convert_single_notebook",
+    "a temporary folder": ("tempfile.mkdtemp", ["feedback", "--to", "back.zip"]),
+    "a page of feedback": ("autograder.grading.feedback.pages.write_aside", ["feedback"]),
+    "a page that nbconvert makes": (
+        "autograder.grading.feedback.page.FeedbackExporter.from_filename",
         ["feedback"],
     ),
-    "a page's companions": ("autograder.grading.feedback.pages.shutil.copyfile", ["feedback"]),
     "the report": ("autograder.reporting.page.write_aside", ["report"]),
     "the table": ("csv.writer", ["report"]),
     "a zip": ("zipfile.ZipFile", ["feedback", "--to", "back.zip"]),

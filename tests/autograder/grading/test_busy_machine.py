@@ -13,6 +13,7 @@ from autograder.course import configure
 from autograder.grading.classroom import sample_class
 from autograder.grading.execution.assemble import assemble
 from autograder.grading.execution.task import Graded, Task, Tries, WorkerLost
+from autograder.grading.notebook.result import Result
 from autograder.grading.notebook.submission import parse
 from autograder.grading.running.pool import Pool
 from autograder.inside.limits import DEFAULT
@@ -23,7 +24,7 @@ BUSY = "it was not done after 100 s, in which this machine gave it 0.5 s of proc
 
 
 def outcome(doubt=""):
-    return Graded("{}", [], 0.1, doubt=doubt)
+    return Graded("{}", Result("", SLUG, doubt=doubt))
 
 
 class TestTries:
@@ -70,7 +71,7 @@ def test_what_is_tried_again_is_so_when_all_else_is_done(monkeypatch):
         found = list(workers.map(given))
     assert seen == [(2, ["slow", "ada"]), (1, ["slow"])]
     assert [key for key, _ in found] == ["ada", "slow"]
-    assert sum(one.score for one in found[0][1].exercises) == 5
+    assert sum(one.score for one in found[0][1].result.exercises) == 5
     assert "this machine had too little time or memory for it, twice" in str(found[1][1])
 
 
@@ -80,7 +81,9 @@ def test_the_line_of_whoever_was_graded_again_says_so(tmp_path, monkeypatch):
 
     def in_doubt(self, tasks):
         for key, one in tasks:
-            yield key, dataclasses.replace(run(one), doubt=BUSY)
+            graded = run(one)
+            graded.result.doubt = BUSY
+            yield key, graded
 
     monkeypatch.setattr(Here, "map", in_doubt)
     said, _, _ = grade(course)

@@ -10,10 +10,10 @@ from autograder import ROOT
 from autograder.building import lesson
 from autograder.checking.toolbox import registry
 from autograder.grading.classroom import sample_class
-from autograder.grading.execution.single import grade_submission
 from autograder.grading.notebook import records
 from autograder.grading.notebook.submission import parse
 from autograder.sandbox.sandbox import Sandbox
+from tests.autograder.one import grade_submission
 
 SLUGS = [path.stem for path in lesson.find()]
 

@@ -9,12 +9,13 @@ import pytest
 from autograder.checking.toolbox import registry
 from autograder.checking.toolbox.expect import CheckFailed
 from autograder.grading.classroom import sample_class
-from autograder.grading.execution import execute, single
+from autograder.grading.execution import execute
 from autograder.grading.execution.assemble import assemble
 from autograder.grading.notebook.result import Result, clean
 from autograder.grading.notebook.submission import parse
 from autograder.inside.limits import Limits
 from autograder.sandbox.sandbox import Sandbox
+from tests.autograder.one import grade_submission
 
 SLUG = "00_getting_started"
 EXERCISES = ["uniform_average", "softmax", "weighted_average"]
@@ -36,7 +37,7 @@ def box():
 @pytest.fixture
 def grade(master, box):
     """Grade a notebook; returns the Result."""
-    return lambda notebook: single.grade_submission(master, parse(notebook), box)[1]
+    return lambda notebook: grade_submission(master, parse(notebook), box)[1]
 
 
 def scores(result):
@@ -184,7 +185,7 @@ class TestRunning:
             "autograder.grading.execution.execute.run_check", lambda *_, **__: failure
         )
         submission = parse(sample_class.handed_in(SLUG))
-        graded, result = single.grade_submission(master, submission, box)
+        graded, result = grade_submission(master, submission, box)
         assert 100 < len(reason(result, "softmax")) <= 4000
         assert len(json.dumps(graded)) < 100_000
 
@@ -201,7 +202,7 @@ class TestRunning:
         notebook = sample_class.handed_in(SLUG)
         loud = [nbformat.v4.new_code_cell("print('x' * 30_000)") for _ in range(60)]
         notebook.cells[1:1] = loud
-        graded, result = single.grade_submission(master, parse(notebook), box)
+        graded, result = grade_submission(master, parse(notebook), box)
         assert result.score == 5
         assert len(json.dumps(graded)) < 800_000
         assert "prints too much" in graded["cells"][60]["outputs"][0]["text"]
@@ -251,14 +252,14 @@ class TestRunning:
         for _ in range(20):
             notebook.cells.insert(0, nbformat.v4.new_code_cell("while True: pass"))
         with Sandbox(SLUG, "auto", Limits(cell_seconds=1, notebook_seconds=2.5)) as box:
-            result = single.grade_submission(master, parse(notebook), box)[1]
+            result = grade_submission(master, parse(notebook), box)[1]
         assert result.score == 0
         assert result.complete
         assert "used up its time" in reason(result, "softmax")
 
     def test_the_outputs_of_checks_are_the_verdicts(self, master, box):
         notebook = sample_class.handed_in(SLUG, {"softmax": WRONG})
-        graded, result = single.grade_submission(master, parse(notebook), box)
+        graded, result = grade_submission(master, parse(notebook), box)
         graded = nbformat.from_dict(graded)
         (right,) = cell_of(graded, "check_uniform_average").outputs
         assert right.text == "uniform_average: correct.\n"
@@ -268,24 +269,11 @@ class TestRunning:
         nbformat.validate(graded)
 
 
-def test_grade_notebook_takes_paths(tmp_path):
-    path = tmp_path / f"{SLUG}.ipynb"
-    nbformat.write(sample_class.handed_in(SLUG), path)
-    from autograder import ROOT
-
-    result = single.grade_notebook(ROOT / "solutions" / SLUG / f"{SLUG}.ipynb", path, "auto")
-    assert (result.lesson, result.score) == (SLUG, 5)
+def test_a_result_is_the_same_once_written_and_read(grade):
+    result = grade(sample_class.handed_in(SLUG))
     assert Result.from_dict(json.loads(json.dumps(result.as_dict()))) == result
 
 
 def test_control_characters_never_reach_a_terminal():
     assert clean("a\x1b[2Jb\rc\nd\te\x9b\ud800") == "a[2Jbc\nd\te?"
     assert clean("a\u202egnp.\u2066b\u2069") == "agnp.b", "it would be read in another order"
-
-
-def test_a_check_that_tests_nothing_gives_nothing(master, box):
-    broken = copy.deepcopy(master)
-    cell_of(broken, "check_softmax").source = "pass"
-    notebook, result = single.grade_submission(broken, parse(sample_class.handed_in(SLUG)), box)
-    assert "tests nothing" in reason(result, "softmax")
-    assert isinstance(CheckFailed("x"), AssertionError)

@@ -15,6 +15,7 @@ from autograder.checking.toolbox import registry
 from autograder.commands import cli
 from autograder.grading.classroom import sample_class
 from autograder.grading.execution.task import Graded
+from autograder.grading.notebook.result import Result
 from autograder.grading.running.cluster import _outcome
 from benchmarks.local_cluster import local_cluster
 from tests.needs import needs
@@ -52,11 +53,11 @@ class Again:
         return None  # it waits until there is a result
 
     def result(self):
-        return Graded("{}", [], 0.1)
+        return Graded("{}", Result("", "01"))
 
 
 def test_what_was_lost_with_a_worker_is_waited_for_again():
-    assert _outcome(Again()) == Graded("{}", [], 0.1)
+    assert _outcome(Again()) == Graded("{}", Result("", "01"))
 
 
 def _reasons(course):

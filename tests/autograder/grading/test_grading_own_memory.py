@@ -8,7 +8,7 @@ import threading
 import pytest
 import torch
 
-from autograder.grading.execution.memory_limit import own_memory
+from autograder.grading.execution.check_limits import own_memory
 from autograder.inside.limits import MIB, out_of_memory
 
 pytestmark = pytest.mark.skipif(
@@ -46,7 +46,7 @@ def test_on_another_thread_as_well():
 
 LIMITED = """
 import resource
-from autograder.grading.execution.memory_limit import MachineShort, own_memory
+from autograder.grading.execution.check_limits import MachineShort, own_memory
 resource.setrlimit(resource.RLIMIT_DATA, (400 << 20, resource.RLIM_INFINITY))
 try:
     with own_memory(1 << 30):

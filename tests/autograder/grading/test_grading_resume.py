@@ -176,8 +176,8 @@ def test_death_while_nbgrader_takes_a_lesson_down_loses_nothing(course, monkeypa
 @pytest.mark.parametrize(
     ("owner", "name", "call"),
     [
-        (records, "_write", 1),  # before the notebook is written
-        (records, "_write", 2),  # between notebook and reasons
+        (records, "write_aside", 1),  # before the notebook is written
+        (records, "write_aside", 2),  # between notebook and reasons
         (os, "replace", 1),  # with a file written aside
         (os, "replace", 2),
         (os, "replace", 3),

@@ -50,7 +50,7 @@ def task(notebook=None):
 
 
 def points(graded):
-    return sum(one.score for one in graded.exercises)
+    return sum(one.score for one in graded.result.exercises)
 
 
 def test_a_submission_whose_workers_are_killed_takes_nobody_along():

@@ -9,7 +9,7 @@ import torch
 from torch import nn
 
 from autograder.inside.answer import AnswerRaised, LocalAnswer
-from autograder.inside.values import Foreign
+from autograder.inside.messages.values import Foreign
 
 
 def call(function, *args, **kwargs):

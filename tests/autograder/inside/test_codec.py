@@ -1,6 +1,7 @@
 """The messages between grader and sandbox: what goes in comes out, anything else is refused."""
 
 import json
+import socket
 import struct
 import threading
 
@@ -9,9 +10,9 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from autograder.inside.channel import Channel, ChannelClosed, pair
-from autograder.inside.codec import HEADER, ProtocolError, pack, unpack
-from autograder.inside.values import Foreign, plain, same
+from autograder.inside.messages.channel import Channel, ChannelClosed
+from autograder.inside.messages.codec import HEADER, ProtocolError, pack, unpack
+from autograder.inside.messages.values import Foreign, plain, same
 
 SHAPES = st.lists(st.integers(0, 4), max_size=4)
 NUMBERS = st.integers(-(10**9), 10**9) | st.floats(allow_nan=True) | st.booleans()
@@ -174,7 +175,7 @@ class Steps:
 
 class TestChannel:
     def test_large_messages_pass_whole(self):
-        ours, theirs = pair()
+        ours, theirs = socket.socketpair()
         message = {"value": torch.arange(10**6)}
         thread = threading.Thread(target=Channel(theirs, 2**30).send, args=(message,))
         thread.start()
@@ -182,13 +183,13 @@ class TestChannel:
         thread.join()
 
     def test_a_message_over_the_limit_is_refused_by_its_header(self):
-        ours, theirs = pair()
+        ours, theirs = socket.socketpair()
         theirs.sendall(HEADER.pack(10, 2**30))
         with pytest.raises(ProtocolError, match="more than 1 MiB"):
             Channel(ours, 2**20).receive()
 
     def test_whoever_waits_for_half_a_message_is_told_of_silent_steps(self):
-        ours, theirs = pair()
+        ours, theirs = socket.socketpair()
         theirs.sendall(HEADER.pack(10, 0) + b"half")
         steps = Steps(5)
         with pytest.raises(Enough):
@@ -202,14 +203,14 @@ class TestChannel:
         ]  # the header, what is there, no more
 
     def test_whoever_waits_for_a_reader_is_told_of_silent_steps(self):
-        ours, _theirs = pair()
+        ours, _theirs = socket.socketpair()
         steps = Steps(4)
         with pytest.raises(Enough):
             Channel(ours, 2**20, passed=steps).send({"value": torch.zeros(10**6)})
         assert steps.silent[-1]
 
     def test_the_end_of_the_other_side_is_noticed(self):
-        ours, theirs = pair()
+        ours, theirs = socket.socketpair()
         theirs.close()
         with pytest.raises(ChannelClosed):
             Channel(ours, 2**20).receive()

@@ -21,7 +21,7 @@ from autograder.inside.device.rehearsal import (
     rehearsal,
     rehearsed,
 )
-from autograder.inside.values import leaves, same
+from autograder.inside.messages.values import leaves, same
 
 X = torch.arange(12.0).reshape(3, 4) / 7
 CPU = torch.tensor([1.0, 2.0, 3.0, 4.0])

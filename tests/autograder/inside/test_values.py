@@ -8,7 +8,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from autograder.inside.values import Foreign, copied, plain, same
+from autograder.inside.messages.values import Foreign, copied, plain, same
 from tests.autograder.values import NOT_PLAIN, endless, plain_values, tensors
 
 

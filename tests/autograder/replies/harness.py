@@ -17,8 +17,8 @@ from autograder.checking.toolbox import registry
 from autograder.grading.execution import execute
 from autograder.inside import answer as inside
 from autograder.inside.answer import AnswerRaised, LocalAnswer, Reply
-from autograder.inside.channel import Channel
 from autograder.inside.limits import DEFAULT
+from autograder.inside.messages.channel import Channel
 from autograder.inside.server import Server
 from autograder.sandbox.clock import Clock
 from autograder.sandbox.process import Ending, StudentProcess
@@ -184,7 +184,7 @@ def judge(item, kind, after=0, limits=DEFAULT):
     try:
         right.__module__ = "__main__"
         with mock.patch.object(execute, "_seed", lambda name: SEED):
-            failure = session.check(name, f"check.{name}({name})")
+            failure = session.check(name)
         verdict = "accepted" if failure is None else "refused"
         reason = "" if failure is None else execute.clean(str(failure))[: execute.REASON_CHARS]
     except BaseException as error:

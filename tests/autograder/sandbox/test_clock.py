@@ -8,8 +8,8 @@ import time
 
 import pytest
 
-from autograder.inside.channel import STEP
 from autograder.inside.limits import Limits
+from autograder.inside.messages.channel import STEP
 from autograder.sandbox.clock import GAP, Allowance, Clock, OutOfTime, readable
 from autograder.sandbox.process import StudentLost
 from autograder.sandbox.sandbox import Sandbox

@@ -10,9 +10,10 @@ import pytest
 import torch
 
 from autograder import ROOT
-from autograder.inside import channel, system_calls, zygote
+from autograder.inside import system_calls, zygote
 from autograder.inside.limits import Limits
-from autograder.inside.values import Foreign
+from autograder.inside.messages import channel
+from autograder.inside.messages.values import Foreign
 from autograder.sandbox import bubblewrap, clock
 from autograder.sandbox.policy import SandboxRefused, UnprotectedWarning
 from autograder.sandbox.process import StudentLost
@@ -172,7 +173,7 @@ class TestLimits:
     def test_a_message_that_nobody_asked_for_ends_the_process(self, box):
         process = box.start()
         source = (
-            "import os, stat\nfrom autograder.inside.codec import pack\n"
+            "import os, stat\nfrom autograder.inside.messages.codec import pack\n"
             "for number in range(3, 30):\n"
             "    try:\n"
             "        if stat.S_ISSOCK(os.fstat(number).st_mode):\n"

@@ -36,16 +36,10 @@ class Foreign:
 
 def plain(value: Any) -> Any:
     """Return a copy of ``value`` made of plain values only."""
-    return _Copy().of(value)
+    items = 0  # in all containers so far
 
-
-class _Copy:
-    """Copies one value, and keeps count of its items."""
-
-    def __init__(self) -> None:
-        self._items = 0
-
-    def of(self, value: Any, depth: int = 0) -> Any:
+    def copy(value: Any, depth: int) -> Any:
+        nonlocal items
         if value is None or type(value) in (bool, int, float, str):
             return value
         if type(value) in NUMPYS:
@@ -56,13 +50,13 @@ class _Copy:
             return Foreign(_describe(value))
         if type(value) is dict and not all(type(key) is str for key in value):
             return Foreign("a dict with keys that are not strings")
-        self._items += len(value)
-        if depth >= MAX_DEPTH or self._items > MAX_ITEMS:
+        items += len(value)
+        if depth >= MAX_DEPTH or items > MAX_ITEMS:
             reason = "nested too deeply" if depth >= MAX_DEPTH else "with far too many items"
             return Foreign(f"a {type(value).__name__} {reason}")
-        if type(value) is dict:
-            return {key: self.of(item, depth + 1) for key, item in value.items()}
-        return type(value)(self.of(item, depth + 1) for item in value)
+        return within(value, lambda item: copy(item, depth + 1))
+
+    return copy(value, 0)
 
 
 def _plain_tensor(value: torch.Tensor) -> torch.Tensor | Foreign:
@@ -120,10 +114,15 @@ def copied(value: Any) -> Any:
         storage = value.detach().untyped_storage().clone()
         place = (value.storage_offset(), value.shape, value.stride())
         return torch.empty(0, dtype=value.dtype).set_(storage, *place)
+    return within(value, copied)
+
+
+def within(value: Any, change: Callable[[Any], Any]) -> Any:
+    """A list, tuple or dict of what ``change`` makes of its items; any other value as it is."""
     if type(value) in (list, tuple):
-        return type(value)(copied(item) for item in value)
+        return type(value)(map(change, value))
     if type(value) is dict:
-        return {key: copied(item) for key, item in value.items()}
+        return {key: change(item) for key, item in value.items()}
     return value
 
 

@@ -1,6 +1,6 @@
 """The messages between the grader and a student's process: JSON and safetensors, never pickle.
 
-A message is a dict of plain values (see ``autograder.inside.values``). Its tensors travel as
+A message is a dict of plain values (see ``inside.messages.values``). Its tensors travel as
 safetensors, everything else as JSON in which each container is tagged: ``{"list": […]}``,
 ``{"dict": {…}}``, ``{"tensor": "0", "strides": […]}``. Decoding trusts nothing: whatever is not
 exactly of this form raises ProtocolError.
@@ -13,7 +13,7 @@ from typing import Any
 import safetensors.torch
 import torch
 
-from autograder.inside.values import DTYPES, Foreign, too_large
+from autograder.inside.messages.values import DTYPES, Foreign, too_large
 
 HEADER = struct.Struct("!II")  # bytes of JSON, bytes of safetensors
 TABLE = struct.Struct("<Q")  # safetensors begin with the bytes of their table of contents

@@ -1,18 +1,19 @@
-"""A bound on what a check does with the replies, on the grader's own side."""
+"""Bounds on what a check does with the replies, on the grader's own side: time and memory."""
 
 import contextlib
 import ctypes
 import math
-import signal
 import threading
 import time
 from collections.abc import Callable, Iterator
 from typing import Any, Self
 
 from autograder.inside.answer import AnyAnswer
+from autograder.inside.isolation import data_held
+from autograder.inside.limits import out_of_memory
 
 AGAIN_SECONDS = 1.0  # where an exception is swallowed, by a destructor say, the next one is not
-LOOK_SECONDS = 0.1  # between two looks at another thread
+LOOK_SECONDS = 0.1
 
 
 class OutOfOwnTime(BaseException):
@@ -26,82 +27,46 @@ class OwnTime:
     """Raises OutOfOwnTime in ``with OwnTime(seconds):`` after so much CPU time of this process.
 
     CPU time, since a busy machine is nobody's fault; it does not run in ``with paused():``, in
-    which the student is waited for, so that no message is ever torn by it.
-
-    Only the main thread gets signals. Another one, such as that of a Dask worker, is watched.
+    which the student is waited for, so that no message is ever torn by it. A thread of its own
+    watches, for a signal would reach the main thread only, and a Dask worker grades in another.
     """
 
     def __init__(self, seconds: float) -> None:
         self._seconds = seconds
-        on_main = threading.current_thread() is threading.main_thread()
-        self._timer: _Alarm | _Watch = _Alarm() if on_main else _Watch()
-
-    def __enter__(self) -> Self:
-        self._timer.start(self._seconds)
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        try:
-            self._timer.end()
-        finally:  # it may ring on this very line
-            self._timer.end()
-
-    @contextlib.contextmanager
-    def paused(self) -> Iterator[None]:
-        """Let no time pass."""
-        left = self._timer.stop()
-        try:
-            yield
-        finally:
-            self._timer.go_on(max(left, 0.001))
-
-
-class _Alarm:
-    """Rings on the main thread."""
-
-    def start(self, seconds: float) -> None:
-        self._before = signal.signal(signal.SIGPROF, _ring)
-        self.go_on(seconds)
-
-    def stop(self) -> float:
-        """Stop the clock; return the seconds that are left."""
-        return signal.setitimer(signal.ITIMER_PROF, 0)[0]
-
-    def go_on(self, seconds: float) -> None:
-        signal.setitimer(signal.ITIMER_PROF, seconds, AGAIN_SECONDS)
-
-    def end(self) -> None:
-        self.stop()
-        signal.signal(signal.SIGPROF, self._before)
-
-
-class _Watch:
-    """Interrupts another thread than the main one, from a thread of its own."""
-
-    def __init__(self) -> None:
         self._watched = threading.get_ident()
         self._lock = threading.RLock()
         self._ended = threading.Event()
         self._end = math.inf  # as of time.process_time
-
-    def start(self, seconds: float) -> None:
-        self.go_on(seconds)
+        # Here, where no bound on memory holds yet: its stack would count.
         threading.Thread(target=self._look, daemon=True).start()
 
-    def stop(self) -> float:
-        """Stop the clock; return the seconds that are left."""
+    def __enter__(self) -> Self:
+        self._go_on(self._seconds)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        try:
+            self._stop()
+        finally:  # it may strike on this very line
+            self._stop()
+
+    @contextlib.contextmanager
+    def paused(self) -> Iterator[None]:
+        """Let no time pass."""
         with self._lock:
             left, self._end = self._end - time.process_time(), math.inf
-        return left
+        try:
+            yield
+        finally:
+            self._go_on(max(left, 0.001))
 
-    def go_on(self, seconds: float) -> None:
+    def _go_on(self, seconds: float) -> None:
         with self._lock:
             self._end = time.process_time() + seconds
 
-    def end(self) -> None:
+    def _stop(self) -> None:
         self._ended.set()
         with self._lock:
-            self._end = math.inf
             self._interrupt(None)  # what was on its way
 
     def _look(self) -> None:
@@ -116,6 +81,40 @@ class _Watch:
         ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(self._watched), thrown)
 
 
+class MachineShort(Exception):
+    """This process may take less memory than a check may; str() says what to do."""
+
+
+@contextlib.contextmanager
+def own_memory(most: int) -> Iterator[None]:
+    """Let this process take at most ``most`` bytes more than it holds now.
+
+    What asks for more gets MemoryError or, from PyTorch, RuntimeError; MachineShort where the
+    machine allows this process less than that: whoever is graded is not to blame. Only on Linux.
+    """
+    held = data_held()
+    if held is None:
+        yield
+        return
+    import resource
+
+    soft, hard = resource.getrlimit(resource.RLIMIT_DATA)
+    wanted = held + most
+    allowed = min((one for one in (soft, hard) if one != resource.RLIM_INFINITY), default=wanted)
+    resource.setrlimit(resource.RLIMIT_DATA, (min(wanted, allowed), hard))
+    try:
+        yield
+    except (MemoryError, RuntimeError) as error:
+        if allowed < wanted and out_of_memory(error):
+            raise MachineShort(
+                f"a limit of {allowed >> 20} MiB is set for the data of this process (ulimit -d), "
+                f"and a check may take {most >> 20} MiB: raise the limit and grade again"
+            ) from error
+        raise
+    finally:
+        resource.setrlimit(resource.RLIMIT_DATA, (soft, hard))
+
+
 class Waiting:
     """An answer for which the ``clock`` is paused whenever it is asked."""
 
@@ -123,7 +122,6 @@ class Waiting:
         self._answer, self._clock = answer, clock
 
     def build(self, args: Any, kwargs: Any, **how: Any) -> "Waiting":
-        """Construct the class; return the instance as an answer of its own."""
         with self._clock.paused():
             return Waiting(self._answer.build(args, kwargs, **how), self._clock)
 
@@ -133,7 +131,3 @@ class Waiting:
                 return getattr(self._answer, request)(*details, **how)
 
         return ask
-
-
-def _ring(*_: object) -> None:
-    raise OutOfOwnTime

@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from autograder.inside.codec import HEADER, ProtocolError, pack, unpack
+from autograder.inside.messages.codec import HEADER, ProtocolError, pack, unpack
 
 STEP = 0.1  # seconds of silence after which the one who waits looks round
 TEXT_WEIGHS = 16  # how much more memory a byte of JSON takes, once read, than one of a tensor
@@ -82,8 +82,3 @@ class Channel:
             if self._passed is not None:
                 self._passed(time.monotonic() - start, count is None)
         return count
-
-
-def pair() -> tuple[socket.socket, socket.socket]:
-    """Two connected stream sockets."""
-    return socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
