@@ -105,7 +105,7 @@ bench-term: install     ## take a generated class of 300 through all lessons, fr
 	$(BIN)/python -m benchmarks.term
 
 bench-evidence: install ## train again what is not recorded of the lessons' claims; see docs/evidence.md
-	$(BIN)/python -m benchmarks.evidence
+	$(BIN)/python -m attention.experiments
 
 bench-gpu: install      ## on a machine with CUDA, train, judge and time all in ten minutes: docs/training.md
 	benchmarks/on_a_gpu.sh --python $(BIN)/python

@@ -5,8 +5,8 @@ from torch import nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from attention.provided import demand
-from attention.provided.additive import attend
-from attention.provided.data import BOS, EOS, PAD
+from attention.provided.data.tokens import BOS, EOS, PAD
+from attention.provided.models.additive_attention import attend
 from attention.sequence_to_sequence import decoder_step, reverse_source, run_gru, shift_right
 
 

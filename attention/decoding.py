@@ -1,6 +1,6 @@
 """Lesson 13: from scores to sentences.
 
-Token ids are those of `attention.provided.data`: PAD fills up, BOS begins, EOS ends.
+Token ids are those of `attention.provided.data.numbers`: PAD fills up, BOS begins, EOS ends.
 """
 
 import math
@@ -10,9 +10,10 @@ from torch import nn
 
 from attention.masked_attention import masked_attention
 from attention.multi_head_attention import merge_heads, split_heads
-from attention.provided.data import BOS, EOS, PAD
+from attention.provided.data.tokens import BOS, EOS, PAD
 from attention.provided.demand import counts, positive, within
-from attention.provided.key_value_cache import CachedDecoder, RepeatingDecoder, evaluation, limits
+from attention.provided.models.key_value_cache import CachedDecoder, RepeatingDecoder, limits
+from attention.provided.training_steps import evaluation
 
 
 def greedy_path(table, max_length):

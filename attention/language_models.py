@@ -6,8 +6,8 @@ from torch.nn import functional as F
 
 from attention.masked_attention import causal_mask, masked_attention
 from attention.provided import demand
-from attention.provided.data import EOS, PAD
-from attention.provided.keywords import SEP
+from attention.provided.data.keywords import SEP
+from attention.provided.data.tokens import EOS, PAD
 from attention.tokens_and_positions import embed, sinusoidal_positions
 from attention.transformer import Encoder
 

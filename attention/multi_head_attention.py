@@ -218,3 +218,47 @@ def break_share_heads():
     # exercise: about 2 lines
     x = torch.tensor([10.0, 20.0]).view(1, 2, 1, 1)  # two heads of keys that differ
     return x, 4
+
+
+class Sublayers(nn.Module):
+    """The parts of lesson 09's layers, each of which decides in `forward` how to join them.
+
+    d_model   length of the vectors that come in and go out
+    n_heads   number of heads
+    d_ff      number of hidden units of the feed-forward network
+    dropout   probability of dropout on weights, hidden units and updates in training
+    pre_norm  True: normalise what goes into a sublayer; False: normalise the sum behind it
+    fused     use PyTorch's attention kernel
+    cross     whether there is an attention to a second sequence
+
+    attention, cross_attention and feed_forward are the sublayers; norm_1 to norm_3 belong to them
+    in the order of use. An attention is only ever called as attention(query, key, value, mask):
+    a module with the same call, such as one with a cache, can take its place.
+
+    Raises ValueError for a size below 1, or for a dropout that is not from 0 to 1.
+    """
+
+    def __init__(
+        self,
+        d_model: int,
+        n_heads: int,
+        d_ff: int,
+        dropout: float = 0.1,
+        pre_norm: bool = False,
+        fused: bool = False,
+        cross: bool = False,
+    ):
+        super().__init__()
+        demand.counts(d_ff=d_ff)
+        self.pre_norm = pre_norm
+        self.attention = MultiHeadAttention(d_model, n_heads, dropout, fused)
+        if cross:
+            self.cross_attention = MultiHeadAttention(d_model, n_heads, dropout, fused)
+            self.norm_3 = nn.LayerNorm(d_model)
+        self.feed_forward = nn.Sequential()
+        self.feed_forward.linear_1 = nn.Linear(d_model, d_ff)
+        self.feed_forward.relu = nn.ReLU()
+        self.feed_forward.dropout = nn.Dropout(dropout)
+        self.feed_forward.linear_2 = nn.Linear(d_ff, d_model)
+        self.norm_1, self.norm_2 = nn.LayerNorm(d_model), nn.LayerNorm(d_model)
+        self.dropout = nn.Dropout(dropout)

@@ -1,13 +1,13 @@
 """Lesson 02: a recurrent encoder and decoder, and the one vector between them.
 
-Token ids are those of `attention.provided.data`: PAD fills up, BOS begins, EOS ends.
+Token ids are those of `attention.provided.data.numbers`: PAD fills up, BOS begins, EOS ends.
 """
 
 import torch
 from torch import nn
 
 from attention.provided import demand
-from attention.provided.data import BOS, EOS, PAD
+from attention.provided.data.tokens import BOS, EOS, PAD
 
 
 def gru_step(x, h, W_x, W_h, b_x, b_h):

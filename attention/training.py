@@ -10,7 +10,7 @@ from torch import nn
 from torch.nn import functional as F
 
 from attention.provided import demand
-from attention.provided.data import PAD
+from attention.provided.data.tokens import PAD
 from attention.transformer import Transformer
 
 

@@ -4,8 +4,8 @@ import torch
 from torch import nn
 
 from attention.masked_attention import causal_mask, combine_masks
+from attention.multi_head_attention import Sublayers
 from attention.provided import demand
-from attention.provided.sublayers import Sublayers
 
 
 class LayerNorm(nn.Module):

@@ -2,10 +2,10 @@
 
 The corpus is given as files, or as a folder whose train.*.gz or train.* are taken, on the command
 line or in the variable CORPUS; without it, the docstrings of installed packages are used. The
-course's trainers, the lesson's and the fast one of attention.train.bpe, and that of the tokenizers
-package read the same lines on one core, each in a process of its own. Time is processor time, to
-which other programs that run beside add little. Then the corpus is encoded as the training command
-does it. The last line is ``ratio: R``, the time of the fast trainer over the package's.
+course's trainers, the lesson's and the fast one of attention.train.corpora.bpe, and that of the
+tokenizers package read the same lines on one core, each in a process of its own. Time is processor
+time, to which other programs that run beside add little. Then the corpus is encoded as the training
+command does it. The last line is ``ratio: R``, the time of the fast trainer over the package's.
 """
 
 import argparse
@@ -64,7 +64,7 @@ def lesson_merges(texts, n_merges):
 def fast_merges(texts, n_merges):
     """Train with the fast code, which gives the same merges."""
     from attention.tokens_and_positions import count_words
-    from attention.train.bpe import train_bpe
+    from attention.train.corpora.bpe import train_bpe
 
     return train_bpe(*count_words(texts), n_merges)
 
@@ -72,7 +72,7 @@ def fast_merges(texts, n_merges):
 def encoded(texts, merges):
     """Encode the texts as the training command does: how many ids, and seconds of processor."""
     from attention.tokens_and_positions import split_words
-    from attention.train.corpora import Pieces
+    from attention.train.corpora.token_ids import Pieces
 
     begin, pieces = time.process_time(), Pieces(merges)
     pieces.learn(word for text in texts for word in split_words(text))
@@ -121,7 +121,7 @@ def measured(train, lines, n_merges):
 
 TRAINERS = {
     "lesson 08": lesson_merges,
-    "attention.train.bpe": fast_merges,
+    "attention.train.corpora.bpe": fast_merges,
     "tokenizers": package_merges,
 }
 

@@ -20,7 +20,7 @@ import time
 import torch
 
 from attention.decoding import beam_search, greedy
-from attention.provided.data import EOS, PAD
+from attention.provided.data.tokens import EOS, PAD
 from attention.train.model import load_model
 from attention.transformer import Transformer
 

@@ -24,17 +24,18 @@ from attention.encoders_and_vision import (
     occlusion_map,
     patchify,
 )
-from attention.provided import digits
+from attention.experiments import encoders_and_vision as experiments
+from attention.experiments.encoders_and_vision import PATCH, SIZES, correlation
+from attention.provided.data import digits
 from attention.provided.files import ROOT
-from attention.provided.sublayers import watch_attention
+from attention.provided.models.attention_weights import watch_attention
 
-SIZES = {"d_model": 64, "n_heads": 4, "d_ff": 128, "n_layers": 2, "dropout": 0.1, "fused": True}
-PATCH, RANDOM = 2, 20  # side of a patch; how often a random patch is drawn for each image
+RANDOM = 20  # how often a random patch is drawn for each image
 
 
 def vision_transformer(patch=PATCH):
     """The model of the lesson."""
-    return VisionTransformer((8, 8), patch, 1, 10, **SIZES)
+    return experiments.vision_transformer(VisionTransformer, patch)
 
 
 def without_positions():
@@ -61,8 +62,8 @@ class MeanPooled(nn.Module):
 
 # name: how the model is made, and whether the patches of all images are shuffled
 NETWORKS = {
-    "CNN": (digits.cnn, False),
-    "CNN, patches shuffled": (digits.cnn, True),
+    "CNN": (experiments.cnn, False),
+    "CNN, patches shuffled": (experiments.cnn, True),
     "ViT, patches of 4 × 4": (lambda: vision_transformer(4), False),
     "ViT": (vision_transformer, False),
     "ViT, patches shuffled": (vision_transformer, True),
@@ -93,8 +94,8 @@ def trained(name, data, seed, epochs):
         train, test = (digits.shuffle_patches(images, PATCH) for images in (train, test))
     torch.manual_seed(seed)
     model = make()
-    digits.train(model, train, data.train_labels, epochs, seed, f"{name}, seed {seed}")
-    return model, digits.accuracy(model, test, data.test_labels)
+    experiments.train(model, train, data.train_labels, epochs, seed, f"{name}, seed {seed}")
+    return model, experiments.accuracy(model, test, data.test_labels)
 
 
 def cls_attention(model, images):
@@ -103,12 +104,6 @@ def cls_attention(model, images):
         model(images)
     last = list(seen.values())[-1]  # (B, H, 1 + N, 1 + N)
     return last[:, :, 0, 1:].mean(dim=1)
-
-
-def correlation(a, b):
-    """Pearson's correlation within each row of (B, N), mean of the rows."""
-    a, b = (x - x.mean(dim=1, keepdim=True) for x in (a, b))
-    return ((a * b).sum(1) / (a.norm(dim=1) * b.norm(dim=1)).clamp(min=1e-12)).mean().item()
 
 
 def looked_at(model, data, seed):
@@ -127,7 +122,7 @@ def looked_at(model, data, seed):
         "largest drop": [blanked[every, drop.argmax(dim=1)]],
     }
     shares = {
-        name: sum(digits.accuracy(model, some, labels) for some in sets) / len(sets)
+        name: sum(experiments.accuracy(model, some, labels) for some in sets) / len(sets)
         for name, sets in left.items()
     }
     pairs = {
@@ -155,8 +150,9 @@ def measure(names, seeds, epochs):
                 for kept, found in zip((left, pairs), looked_at(model, data, seed), strict=True):
                     for key, value in found.items():
                         kept.setdefault(key, []).append(round(value, 4))
-    settings = {"seeds": list(seeds), "epochs": epochs, "batch": digits.BATCH, "patch": PATCH}
-    settings |= {"learning_rate": digits.LEARNING_RATE, "torch": torch.__version__.split("+")[0]}
+    settings = {"seeds": list(seeds), "epochs": epochs, "batch": experiments.BATCH, "patch": PATCH}
+    settings["learning_rate"] = experiments.LEARNING_RATE
+    settings["torch"] = torch.__version__.split("+")[0]
     settings |= {"train": len(data.train_images), "test": len(data.test_images), **SIZES}
     return {
         "command": "python -m benchmarks.digits",
@@ -172,7 +168,7 @@ def main(arguments=None):
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--to", type=Path, default=ROOT / "data" / "digits.json")
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
-    parser.add_argument("--epochs", type=int, default=digits.EPOCHS)
+    parser.add_argument("--epochs", type=int, default=experiments.EPOCHS)
     parser.add_argument("--only", nargs="+", choices=[LOGISTIC, *NETWORKS], metavar="NAME")
     options = parser.parse_args(arguments)
     torch.set_num_threads(1)

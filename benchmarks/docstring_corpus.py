@@ -19,8 +19,8 @@ import sysconfig
 from collections.abc import Iterator
 from pathlib import Path
 
-from attention.provided import docstrings
-from attention.provided.docstrings import Docstring
+from attention.provided.data import docstrings
+from attention.provided.data.docstrings import Docstring
 from attention.provided.files import write_aside
 
 # Tests, and what was copied from elsewhere under a licence of its own.

@@ -26,12 +26,12 @@ from attention.language_models import (
     join_text_and_summary,
     language_model_loss,
 )
-from attention.provided import docstrings
-from attention.provided.data import EOS, PAD
-from attention.provided.descent import descend
+from attention.provided.data import docstrings
+from attention.provided.data.keywords import SEP
+from attention.provided.data.tokens import EOS, PAD
 from attention.provided.files import ROOT, write_aside
-from attention.provided.keywords import SEP
 from attention.provided.progress import Bar
+from attention.provided.training_steps import descend
 from attention.tokens_and_positions import (
     bpe_decode,
     bpe_encode,

@@ -2,7 +2,7 @@
 
 import random
 
-from attention.provided import explanations as measured
+from attention.experiments import interpretability as measured
 
 
 def sentences(pairs, corpus, count, seed=0):

@@ -34,10 +34,11 @@ from attention.efficient_attention import (
     positive_features,
     window_in_blocks,
 )
+from attention.experiments import efficient_attention as recall
 from attention.masked_attention import masked_attention
-from attention.provided import recall
-from attention.provided.cost import device_at_hand, peak_mib, shortest
 from attention.provided.files import ROOT
+from attention.provided.measuring.memory import peak_mib
+from attention.provided.measuring.timing import device_at_hand, shortest
 
 HEADS, D_HEAD, BLOCK, WINDOW = 4, 32, 256, 64
 LENGTHS = (512, 1024, 2048, 4096, 8192, 16384, 32768)

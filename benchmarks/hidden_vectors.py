@@ -8,9 +8,9 @@ import torch
 from torch import nn
 
 from attention.interpretability import HiddenTokenAttribution, token_identifiability
-from attention.provided import translators
-from attention.provided.data import PAD
-from attention.provided.model_file import load
+from attention.provided.data.tokens import PAD
+from attention.provided.models import translators
+from attention.provided.models.model_file import load
 from attention.train.model import SIZES
 from attention.transformer import Transformer
 from benchmarks.drawn import interval, sentences

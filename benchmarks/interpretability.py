@@ -18,16 +18,17 @@ from pathlib import Path
 import numpy
 import torch
 
+from attention.experiments import interpretability
+from attention.experiments import interpretability as measured
 from attention.interpretability import (
     LeaveOneOut,
     effective_attention,
     null_space_dimension,
     perturb_attention,
 )
-from attention.provided import explanations as measured
-from attention.provided import roles, translators
-from attention.provided.data import PAD
+from attention.provided.data.tokens import PAD
 from attention.provided.files import ROOT
+from attention.train import shipped
 from benchmarks.drawn import interval, sentences
 from benchmarks.hidden_vectors import SEEDS, attribution, identifiability, probes
 from benchmarks.pruning import pruning
@@ -72,7 +73,7 @@ def rearranged(model, corpus, count):
     pairs = random.Random(0).sample(corpus.test, min(count, len(corpus.test)))
     batch, found = corpus.batch(pairs), {}
     first, inside = (
-        roles.aligned_role(pairs, batch, is_first).any(-1) for is_first in (True, False)
+        interpretability.aligned_role(pairs, batch, is_first).any(-1) for is_first in (True, False)
     )
     which = {"letters": batch.target != PAD, "first letters": first, "letters inside": inside}
     for name, seeds in (("as they are", (0,)), ("shuffled", SEEDS), ("uniform", (0,))):
@@ -198,7 +199,7 @@ def main(arguments=None):
     torch.set_num_threads(1)
     found = json.loads(options.to.read_text(encoding="utf-8")) if options.to.exists() else {}
     for name in options.only or PARTS:
-        model, corpus = translators.trained("numbers")
+        model, corpus = shipped.trained("numbers")
         began = time.process_time()
         found[name] = PARTS[name](model.double(), corpus, options.sentences)
         print(f"{name}: {time.process_time() - began:.0f} s", flush=True)

@@ -20,9 +20,10 @@ from pathlib import Path
 
 import torch
 
-from attention.provided import keywords, summarisers
+from attention.provided.data import keywords
 from attention.provided.files import ROOT
-from attention.provided.summarisers import LONG, SHORT
+from benchmarks import summarisers
+from benchmarks.summarisers import LONG, SHORT
 
 
 @dataclass(frozen=True)

@@ -20,10 +20,10 @@ from pathlib import Path
 import torch
 
 from attention.decoding import beam_search
-from attention.provided.data import pad
-from attention.provided.evidence import path_of
+from attention.experiments.recorded import path_of
+from attention.provided.data.tokens import pad
 from attention.provided.files import write_aside
-from attention.train import corpora, multi30k
+from attention.train.corpora import multi30k, token_ids
 from attention.train.model import load_model
 from attention.train.run_folder import RunFolder
 from attention.train.settings import stored
@@ -101,7 +101,7 @@ def finish(folder, corpus):
         return
     run = RunFolder(folder)
     settings = stored(run.config())
-    pairs = corpora.translations(settings.merges, corpus)
+    pairs = token_ids.translations(settings.merges, corpus)
     Trainer(settings, pairs, run, torch.device("cpu"), resume=True).finish()
 
 

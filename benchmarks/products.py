@@ -11,7 +11,7 @@ import argparse
 
 import torch
 
-from attention.train import products
+from attention.train.speed import products
 from benchmarks.attention_kernels import times
 from benchmarks.peers.training import SIZES
 

@@ -5,8 +5,8 @@ A part of `benchmarks.interpretability`.
 
 import random
 
+from attention.experiments import interpretability as measured
 from attention.interpretability import HeadImportance
-from attention.provided import explanations as measured
 from benchmarks.drawn import sentences
 
 CHOSEN, PRUNED = 200, 500  # sentences that heads are chosen by, and that are tested

@@ -21,10 +21,10 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from attention.provided.data import PAD
+from attention.provided.data.tokens import PAD
 from attention.sequence_to_sequence import shift_right
 from attention.tokens_and_positions import sinusoidal_positions
-from attention.train.acceleration import FastLoss, prepare
+from attention.train.speed.acceleration import FastLoss, prepare
 from attention.training import ModelAndLoss
 from attention.training_on_gpu import training_flops
 from attention.transformer import Transformer
@@ -52,7 +52,7 @@ class PyTorchTransformer(nn.Module):
             self.stacks = nn.Transformer(*sizes, batch_first=True, norm_first=True)
         for module in self.stacks.modules():
             if isinstance(module, nn.MultiheadAttention):
-                module.dropout = 0.0  # as in attention.train.acceleration
+                module.dropout = 0.0  # as in attention.train.speed.acceleration
 
     def embed(self, tokens):
         x = self.table(tokens)

@@ -22,8 +22,9 @@ from PIL.PngImagePlugin import PngInfo
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from attention.provided import plots, translators  # noqa: E402
-from attention.provided.sublayers import watch_attention  # noqa: E402
+from attention.provided.figures import plots  # noqa: E402
+from attention.provided.models.attention_weights import watch_attention  # noqa: E402
+from attention.train import shipped  # noqa: E402
 from autograder.building import pictures  # noqa: E402
 from tests import needs  # noqa: E402
 from tests.browser import lab  # noqa: E402
@@ -89,7 +90,7 @@ def draw_lesson():
 
 def draw_translation():
     """Write docs/translation.png: the cross-attention of the last layer, head by head, for 931."""
-    model, corpus = translators.trained("transformer")
+    model, corpus = shipped.trained("transformer")
     pair = (931, "nine hundred thirty one", "neunhunderteinunddreißig")
     batch = corpus.batch([pair])
     with watch_attention(model) as weights, torch.no_grad():

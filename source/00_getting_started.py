@@ -51,7 +51,7 @@ import math
 
 import torch
 
-from attention.provided import plots
+from attention.provided.figures import plots
 from autograder import check
 
 # %% [markdown]

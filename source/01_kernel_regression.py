@@ -19,9 +19,10 @@ import math
 import torch
 from torch import nn
 
-from attention.provided import demand, faint, live, plots
-from attention.provided.predictions import compare
 from attention.getting_started import softmax, weighted_average
+from attention.provided import demand
+from attention.provided.figures import faint_weights, plots, sliders
+from attention.provided.predictions import compare
 from autograder import check
 
 # %% [markdown]
@@ -150,7 +151,7 @@ def at_temperature(temperature):
     ax.set(title=f"temperature {temperature:.3g}, answer {weights @ torch.tensor(metres):.2f} m")
 
 
-live.slider(at_temperature, temperature=(0.001, 100.0))
+sliders.slider(at_temperature, temperature=(0.001, 100.0))
 
 # %% [markdown]
 # ## From books to numbers
@@ -321,7 +322,7 @@ at_bandwidth(0.3)
 # change the bandwidth:
 
 # %% demo=true
-live.slider(at_bandwidth, bandwidth=(0.02, 3.0))
+sliders.slider(at_bandwidth, bandwidth=(0.02, 3.0))
 
 # %% [markdown]
 # ## Other kernels
@@ -444,7 +445,7 @@ for ax, (kernel, bandwidth) in zip(
 ):
     _, weights = kernel_regression(queries, x_train, y_train, kernel, bandwidth)
     title = f"{kernel}, bandwidth {bandwidth:g} h"
-    faint.heatmap(weights, ax, title, [f"{hour:g} h" for hour in queries])
+    faint_weights.heatmap(weights, ax, title, [f"{hour:g} h" for hour in queries])
     ax.set(xlabel="examples in order of time")
 
 # %% [markdown]
@@ -657,7 +658,7 @@ for ax, image, bandwidth in zip(fits, images, (1.5, path[-1][0]), strict=True):
     prediction = shown(x, x_train, y_train)
     plots.fit(x, prediction, x_train, y_train, true_level(x), ax, title, "hours", ax is fits[0])
     weights = shown(x_train, x_train, torch.eye(40))  # one-hot values show the weights
-    faint.heatmap(weights, image, title)
+    faint_weights.heatmap(weights, image, title)
 
 # %% [markdown]
 # *Before (left) and after training (right): the fit in dm, and the weights of the examples on each

@@ -19,9 +19,16 @@ import math
 import torch
 from torch import nn
 
-from attention.provided import data, demand, evidence, measure, plots, seeds, translators
-from attention.provided.data import BOS, EOS, PAD
+from attention.experiments import recorded
+from attention.provided import demand
+from attention.provided.data.numbers import numbers
+from attention.provided.data.tokens import BOS, EOS, PAD
+from attention.provided.figures import plots, seeds
+from attention.provided.measuring import timing
+from attention.provided.models import translators
 from attention.provided.predictions import compare
+from attention.provided.training_steps import one_thread
+from attention.train import shipped
 from autograder import check
 
 # %% [markdown]
@@ -60,7 +67,7 @@ for text in ("three hundred two thousand", "two hundred three thousand"):
 # is hard: German says *one-and-thirty* for 31.
 
 # %% demo=true
-corpus = data.numbers()
+corpus = numbers()
 for number, english, german in corpus.test[30::170]:
     print(f"{number:>6}  {english}\n        {german}")
 batch = corpus.batch(corpus.test[20:23])
@@ -420,7 +427,7 @@ print("  ".join(f"{digits} digits {share:.2f}" for digits, share in shares.items
 #
 # But is it the *size*? Change one thing at a time: the width of the model, vector and decoder
 # alike, or the number of steps. It was done before, for three seeds each; the results are recorded,
-# and `python -m benchmarks.evidence sequence_to_sequence` runs it all again.
+# and `python -m attention.experiments sequence_to_sequence` runs it all again.
 #
 # ### Predict first
 # With 64 numbers and 300 steps, hardly a five-digit number was right. How many are right, in the
@@ -430,7 +437,7 @@ print("  ".join(f"{digits} digits {share:.2f}" for digits, share in shares.items
 prediction = None  # a number from 0 to 1; None skips this
 
 # %% demo=true
-rows = evidence.read("sequence_to_sequence", "size x steps")
+rows = recorded.read("sequence_to_sequence", "size x steps")
 designs = {"the size, 300 steps": [(32, 300), (64, 300), (128, 300)]}
 designs["the steps, 64 numbers"] = [(64, 300), (64, 1000)]
 axes = plots.panels(1, 2, width=3.9, height=2.8)
@@ -441,7 +448,7 @@ for ax, (title, points) in zip(axes, designs.items(), strict=True):
     for label, runs in found.items():
         shown = "   ".join(f"{share:.2f}" for share in seeds.at_digits(runs, 5))
         print(f"{label:<16} at five digits, seeds 0, 1, 2:  {shown}")
-longer, _ = translators.trained("sequence_to_sequence_3000_steps")
+longer, _ = shipped.trained("sequence_to_sequence_3000_steps")
 shares = translators.accuracy_by_digits(longer, corpus)
 alone = f"{shares.get(5, 0):.2f}, and at six {shares.get(6, 0):.2f}"
 print(f"64, 3000 steps   at five digits, seed 0 alone:   {alone}")
@@ -502,11 +509,11 @@ for name in ("before", "after"):
 # %% demo=true
 gru, layer = nn.GRU(64, 64, batch_first=True), nn.Linear(64, 6 * 64)
 lengths, measured = (25, 50, 100, 200, 400, 800), {"recurrent": [], "all positions at once": []}
-with torch.no_grad(), translators.one_thread():
+with torch.no_grad(), one_thread():
     for T in lengths:
         x = torch.randn(1, T, 64)
-        measured["recurrent"].append(measure.milliseconds(lambda x=x: gru(x)))
-        measured["all positions at once"].append(measure.milliseconds(lambda x=x: layer(x)))
+        measured["recurrent"].append(timing.milliseconds(lambda x=x: gru(x)))
+        measured["all positions at once"].append(timing.milliseconds(lambda x=x: layer(x)))
 title = "one sequence, one core of the machine that built this notebook"
 ax = plots.lines(lengths, measured, None, title, "length T", "milliseconds")
 
@@ -616,7 +623,7 @@ from attention.sequence_to_sequence import reverse_source
 check.reverse_source(reverse_source)
 
 # %% demo=true
-backwards = seeds.where(evidence.read("sequence_to_sequence", "reversed source"), steps=300)
+backwards = seeds.where(recorded.read("sequence_to_sequence", "reversed source"), steps=300)
 found = {
     "source as it is": seeds.where(rows, d_state=64, steps=300),
     "source reversed": backwards,

@@ -22,9 +22,12 @@ import torch
 from torch import nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
-from attention.provided import demand, evidence, plots, points, seeds, translators
-from attention.provided.additive import attend
-from attention.provided.data import BOS, EOS, PAD
+from attention.experiments import recorded
+from attention.provided import demand
+from attention.provided.data.tokens import BOS, EOS, PAD
+from attention.provided.figures import plots, seeds
+from attention.provided.models import translators
+from attention.provided.models.additive_attention import attend
 from attention.provided.predictions import compare
 from attention.sequence_to_sequence import (
     decoder_step,
@@ -33,6 +36,7 @@ from attention.sequence_to_sequence import (
     run_gru,
     shift_right,
 )
+from attention.train import shipped
 from autograder import check
 
 # %% [markdown]
@@ -40,7 +44,7 @@ from autograder import check
 # The model of lesson 02 is loaded by its name, and translates three test numbers:
 
 # %% demo=true
-bottleneck, corpus = translators.trained("sequence_to_sequence")
+bottleneck, corpus = shipped.trained("sequence_to_sequence")
 by_digits = corpus.test_by_digits(at_most=1)
 for digits in (3, 5, 6):
     (number, english, german), *_ = by_digits[digits]
@@ -350,12 +354,13 @@ from attention.bahdanau_attention import BahdanauTranslator
 # %% [markdown]
 # Train it for 40 steps, to see how it begins. All 300 take about a minute, and were taken before,
 # from the same seed and on the same batches as in lesson 02. Their weights are loaded then; `python
-# -m attention.provided.translators bahdanau_attention` makes them again.
+# -m attention.train.shipped bahdanau_attention` makes them again.
 
 # %% demo=true
 torch.manual_seed(translators.SEED)
 model = BahdanauTranslator(len(corpus.source_vocabulary), len(corpus.target_vocabulary))
-start = translators.train(model, corpus.batches(translators.BATCH, 40, translators.SEED), 40)
+batches = corpus.batches(translators.BATCH, 40, translators.SEED)
+start = translators.train(model, batches, 40, masked_cross_entropy)
 losses = translators.load(model, "bahdanau_attention")
 for name, one in (("one vector", bottleneck), ("attention", model)):
     shares = translators.accuracy_by_digits(one, corpus)
@@ -377,7 +382,7 @@ for name, one in (("one vector", bottleneck), ("attention", model)):
 prediction = None  # a number from 0 to 1; None skips this
 
 # %% demo=true
-rows = seeds.where(evidence.read("bahdanau_attention", "attention x bidirectional"), steps=300)
+rows = seeds.where(recorded.read("bahdanau_attention", "attention x bidirectional"), steps=300)
 factors = {
     "attention, both directions": {"attention": True, "bidirectional": True},
     "attention, forward only": {"attention": True, "bidirectional": False},
@@ -407,7 +412,7 @@ compare(prediction, sorted(seeds.at_digits(cells["attention, forward only"], 6))
 # %% demo=true
 point = None  # for example {"attention": True, "bidirectional": False, "seed": 3}
 if point is not None:
-    from attention.provided.compared import train_one
+    from attention.experiments.bahdanau_attention import train_one
 
     print(train_one(**point))
 
@@ -461,9 +466,11 @@ for ax, (number, parts) in zip(axes, chosen, strict=True):
 prediction = None  # a number from 0 to 1; None skips this
 
 # %% demo=true
-inside = points.in_their_frames(model, corpus)
+from attention.experiments import bahdanau_attention as experiments
+
+inside = experiments.in_their_frames(model, corpus)
 three = {"this model": [inside]} | cells
-print(f"{len(points.turned_around(corpus.test))} numbers; share of letters inside their frame")
+print(f"{len(experiments.turned_around(corpus.test))} numbers; share of letters inside their frame")
 for part in inside:
     print(f"\n{part}")
     for name in ("this model", "attention, both directions", "attention, forward only"):
@@ -482,9 +489,7 @@ compare(prediction, inside["tens"], "\nletters of the tens, this model")
 #   others, and see whether the letter is still right:
 
 # %% demo=true
-from attention.provided import knockout  # noqa: E402
-
-for name, (with_word, without) in knockout.without_their_word(model, corpus).items():
+for name, (with_word, without) in experiments.without_their_word(model, corpus).items():
     print(f"{name:<14} right with their word {with_word:.2f}   without it {without:.2f}")
 
 # %% [markdown]
@@ -494,7 +499,7 @@ for name, (with_word, without) in knockout.without_their_word(model, corpus).ite
 # the previous letter, and change nothing else:
 
 # %% demo=true
-after = seeds.where(evidence.read("bahdanau_attention", "query after reading"), steps=300)
+after = seeds.where(recorded.read("bahdanau_attention", "query after reading"), steps=300)
 for part in ("ones", "tens"):
     for name, found in (("before", cells["attention, both directions"]), ("after", after)):
         shares = "  ".join(f"{row[part]:.2f}" for row in found)

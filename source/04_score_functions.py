@@ -21,10 +21,15 @@ import math
 
 import torch
 
-from attention.provided import demand, evidence, measure, plots, seeds, translators
-from attention.provided.predictions import compare
 from attention.bahdanau_attention import additive_scores
+from attention.experiments import recorded
 from attention.getting_started import softmax
+from attention.provided import demand
+from attention.provided.figures import plots, seeds
+from attention.provided.measuring import timing
+from attention.provided.measuring.memory import megabytes
+from attention.provided.predictions import compare
+from attention.provided.training_steps import one_thread
 from autograder import check
 
 # %% [markdown]
@@ -213,8 +218,8 @@ for ax, (kind, r) in zip(axes, tried, strict=True):
 # Six vectors are a toy. So put each score function into the translator of lesson 03, and train it
 # on the numbers: same encoder, same decoder, same 300 steps and batches, three seeds each. (Two
 # kinds need queries as long as keys, so all annotations have 64 numbers here, not 128, and reduced
-# rank has r = 64.) The 15 runs are recorded; `python -m benchmarks.evidence score_functions` takes
-# them again.
+# rank has r = 64.) The 15 runs are recorded; `python -m attention.experiments score_functions`
+# takes them again.
 #
 # ### Predict first
 # Which kind translates the most five-digit numbers without error, in the median of three seeds?
@@ -223,7 +228,7 @@ for ax, (kind, r) in zip(axes, tried, strict=True):
 prediction = None  # one of KINDS, such as "dot"; None skips this
 
 # %% demo=true
-rows = seeds.where(evidence.read("score_functions", "five score functions"), steps=300)
+rows = seeds.where(recorded.read("score_functions", "five score functions"), steps=300)
 axes = plots.panels(1, 3, width=3.2, height=2.4)
 for ax, digits in zip(axes, (4, 5, 6), strict=True):
     at = {kind: seeds.at_digits(seeds.where(rows, kind=kind), digits) for kind in KINDS}
@@ -251,7 +256,7 @@ compare(prediction, best, "best median at five digits")
 # %% demo=true
 point = None  # for example {"kind": "bilinear", "seed": 3}
 if point is not None:
-    from attention.provided.compared import train_scored
+    from attention.experiments.score_functions import train_scored
 
     print(train_scored(**point, score=score))
 
@@ -362,13 +367,13 @@ sizes = (50, 100, 200, 400, 800)
 weights = {name: torch.randn(64, 64) for name in ("V", "U", "W_q", "W_k")} | {"v": torch.randn(64)}
 names = {"additive": "additive", "reduced_rank": "reduced rank", "scaled_dot": "scaled dot"}
 times, memory = {name: [] for name in names.values()}, {name: [] for name in names.values()}
-with torch.no_grad(), translators.one_thread():
+with torch.no_grad(), one_thread():
     for T in sizes:
         x = torch.randn(1, T, 64)
         for kind, name in names.items():
             run = lambda kind=kind, x=x: score(kind, x, x, weights)  # noqa: E731
-            times[name].append(measure.milliseconds(run, repeats=5))
-            memory[name].append(measure.megabytes(run))
+            times[name].append(timing.milliseconds(run, repeats=5))
+            memory[name].append(megabytes(run))
 axes = plots.panels(1, 2, width=4.6, height=3.0, share=False)
 plots.lines(sizes, times, axes[0], "time (ms), one core", "T_q = T_k", log=True)
 plots.lines(sizes, memory, axes[1], "memory asked for (MB)", "T_q = T_k", log=True)

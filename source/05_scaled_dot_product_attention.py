@@ -24,9 +24,13 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from attention.provided import demand, evidence, live, matching, measure, plots
-from attention.provided.descent import fewer
+from attention.experiments import recorded
+from attention.experiments import scaled_dot_product_attention as experiments
+from attention.provided import demand
+from attention.provided.figures import plots, sliders
+from attention.provided.measuring import timing
 from attention.provided.predictions import compare
+from attention.provided.training_steps import fewer
 from autograder import check
 
 # %% [markdown]
@@ -329,7 +333,7 @@ both_scales(512)
 # the left picture keeps its character, the right one does not.
 
 # %% demo=true
-live.slider(both_scales, d=(1, 1024))
+sliders.slider(both_scales, d=(1, 1024))
 
 # %% [markdown]
 # Does it matter, if training can repair it? Let us train. Each of 16 queries is a rotated key. A
@@ -407,20 +411,20 @@ print("divided, after training: standard deviation of the scores", spread, " rig
 # dot product. The same task, all matrices learned with Adam, the best of four learning rates each:
 
 # %% demo=true
-rows = evidence.read("scaled_dot_product_attention", "additive against dot")
+rows = recorded.read("scaled_dot_product_attention", "additive against dot")
 sizes = sorted({row["d"] for row in rows})
 ax = plots.panels(width=5.2, height=2.8)
-for score, marker in zip(matching.SCORES, "osD", strict=True):
+for score, marker in zip(experiments.SCORES, "osD", strict=True):
     for seed in (0, 1, 2):
         mine = [row for row in rows if (row["score"], row["seed"]) == (score, seed)]
         best = [next(row["loss"] for row in mine if row["d"] == d) for d in sizes]
-        colour = f"C{matching.SCORES.index(score)}"
+        colour = f"C{experiments.SCORES.index(score)}"
         label = score if seed == 0 else None
         ax.plot(sizes, best, marker + "-", color=colour, label=label, linewidth=1, markersize=4)
 ax.set(xscale="log", xlabel="d", ylabel="loss after 120 steps", xticks=sizes, xticklabels=sizes)
 ax.minorticks_off()
 legend = plots.legend(ax, fontsize=8)
-print("one run, now:", round(matching.find_keys("additive", 64, rate=0.003, seed=0), 4))
+print("one run, now:", round(experiments.find_keys("additive", 64, rate=0.003, seed=0), 4))
 
 # %% [markdown]
 # *Loss after 120 steps against the length of the vectors, for three scores and three seeds, each at
@@ -455,7 +459,7 @@ for d in (16, 64, 256):
 
 # %% demo=true
 def average_of_last(roles, seed):
-    losses = matching.fetch(roles, seed, steps=fewer(300, most=10))
+    losses = experiments.fetch(roles, seed, steps=fewer(300, most=10))
     return sum(losses[-20:]) / len(losses[-20:])
 
 
@@ -686,7 +690,7 @@ with torch.no_grad():
             "RNN": lambda x=x: rnn(x[0]),
         }
         for name, run in runs.items():
-            clock[name].append(measure.milliseconds(run, repeats=7))
+            clock[name].append(timing.milliseconds(run, repeats=7))
 torch.set_num_threads(threads)
 
 # %% demo=true
@@ -722,7 +726,7 @@ print("attention takes longer, here: T =", slower[0] if slower else f"> {lengths
 #
 # ## Open questions
 # 1. In the task of the eight items, leave `W_v` out and keep `W_q` and `W_k`
-#    (`matching.fetch("q k", seed=0)`). What do you expect, and what is `W_v` for, then?
+#    (`experiments.fetch("q k", seed=0)`). What do you expect, and what is `W_v` for, then?
 # 2. The row “q is x; W_k, W_v” is at a loss above 0.2 after 300 steps. Is a matrix for the
 #    queries necessary, or only faster? (`steps=1200`)
 # 3. In `train`, divide by *d* instead of √*d* (`undo = d**-0.5`). Does it learn? At *d* = 64, too?

@@ -21,10 +21,13 @@ import math
 import torch
 from torch.nn import functional as F
 
-from attention.provided import demand, evidence, live, measure, plots
-from attention.provided.descent import fewer
+from attention.experiments import recorded
+from attention.experiments.masked_attention import least_loss, train_speller
+from attention.provided import demand
+from attention.provided.figures import plots, sliders
+from attention.provided.measuring import timing
 from attention.provided.predictions import compare
-from attention.provided.spelling import least_loss, train_speller
+from attention.provided.training_steps import fewer
 from attention.scaled_dot_product_attention import scaled_dot_product_attention
 from autograder import check
 
@@ -217,7 +220,7 @@ draw_masks(
 # a dozen steps from one end to the other. Move the window:
 
 # %% demo=true
-live.slider(
+sliders.slider(
     lambda window: draw_masks({f"window {round(window)}": local_mask(T, round(window))}),
     window=(0, 23),
 )
@@ -475,7 +478,7 @@ compare(prediction, reports["sees one ahead"].known, "share of German numbers")
 # suspects:
 
 # %% demo=true
-rows = evidence.read("masked_attention", "what a leak is worth")
+rows = recorded.read("masked_attention", "what a leak is worth")
 ax = plots.panels(width=5.2, height=3.0)
 names = ("causal", "mask after softmax", "0 instead of −∞", "sees one ahead")
 for name, marker in zip(names, "os^D", strict=True):
@@ -711,7 +714,7 @@ for T in lengths:
         "sliding window": lambda x=x: sliding_window_attention(x, x, x, 8),
     }
     for name, run in runs.items():
-        clock[name].append(measure.milliseconds(run, repeats=4))
+        clock[name].append(timing.milliseconds(run, repeats=4))
 torch.set_num_threads(threads)
 
 # %% demo=true

@@ -23,10 +23,14 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from attention.provided import demand, evidence, measure, plots, two_pointers
-from attention.provided.descent import fewer
-from attention.provided.predictions import compare
+from attention.experiments import multi_head_attention as experiments
+from attention.experiments import recorded
 from attention.masked_attention import causal_mask, masked_attention
+from attention.provided import demand
+from attention.provided.figures import plots
+from attention.provided.measuring import memory
+from attention.provided.predictions import compare
+from attention.provided.training_steps import fewer
 from attention.scaled_dot_product_attention import SelfAttentionHead
 from autograder import check
 
@@ -248,7 +252,7 @@ for n_heads in (1, 2, 4):
     torch.manual_seed(0)
     layer, read_out = MultiHeadAttention(28, n_heads), nn.Linear(28, 8)
     at_first = copy.deepcopy(layer)
-    losses = two_pointers.train(layer, read_out, seed=0, steps=fewer(240, most=20))
+    losses = experiments.train(layer, read_out, seed=0, steps=fewer(240, most=20))
     trained[n_heads] = layer, read_out
     curves[f"heads: {n_heads}"] = losses
     print(f"heads: {n_heads}   loss of the last 10 steps: {sum(losses[-10:]) / 10:.3f}")
@@ -265,7 +269,7 @@ compare(prediction, sum(curves["heads: 1"][-10:]) / 10, "loss of one head")
 # seeds, up to 28 heads of one dimension:
 
 # %% demo=true
-rows = evidence.read("multi_head_attention", "how many heads")
+rows = recorded.read("multi_head_attention", "how many heads")
 counts = sorted({row["n_heads"] for row in rows})
 ax = plots.panels(width=5.2, height=2.6)
 for seed in (0, 1, 2):
@@ -285,7 +289,7 @@ print({n: [row["loss"] for row in rows if row["n_heads"] == n] for n in counts})
 # Where do the two heads look?
 
 # %% demo=true
-x, _ = two_pointers.two_pointers(1, torch.Generator().manual_seed(3))
+x, _ = experiments.two_pointers(1, torch.Generator().manual_seed(3))
 names, first, second = (x[0, :, 8 * i : 8 * i + 8].argmax(dim=1).tolist() for i in range(3))
 with torch.no_grad():
     _, weights = trained[2][0](x, x, x, return_weights=True)  # (1, 2, 8, 8)
@@ -309,7 +313,7 @@ print("mean weight of heads 0 and 1 on the item asked for:", hits)
 
 # %% demo=true
 for gates in ([1.0, 1.0], [0.0, 1.0], [1.0, 0.0]):
-    two_reports = two_pointers.errors(*trained[2], torch.tensor(gates))
+    two_reports = experiments.errors(*trained[2], torch.tensor(gates))
     print(f"gates {gates}   error of the two reports:", [round(e, 2) for e in two_reports])
 for n_heads in (2, 4):
     mine = [row["without head 0"] for row in rows if row["n_heads"] == n_heads]
@@ -366,7 +370,7 @@ x, asked_for = torch.randn(1, 512, 64), {"weights stored": [], "fused": []}
 for name, fused in (("weights stored", False), ("fused", True)):
     for n_heads in (1, 2, 4, 8, 16):
         layer = MultiHeadAttention(64, n_heads, fused=fused).eval()
-        asked_for[name].append(measure.megabytes(lambda layer=layer: layer(x, x, x)))
+        asked_for[name].append(memory.megabytes(lambda layer=layer: layer(x, x, x)))
 ax = plots.lines((1, 2, 4, 8, 16), asked_for, xlabel="heads", ylabel="MB asked for", log=True)
 ax.set_xticks((1, 2, 4, 8, 16), (1, 2, 4, 8, 16))
 ax.minorticks_off()
@@ -533,7 +537,7 @@ for name, keys in (("cached:", k), ("handed out:", shared)):
 #
 # ## Open questions
 # 1. One head stops at nearly half of the variance. Is it a matter of time? Train it four times as
-#    long: `two_pointers.train(layer, read_out, seed=0, steps=960)`.
+#    long: `experiments.train(layer, read_out, seed=0, steps=960)`.
 # 2. Replace `W_o` by the identity (`layer.W_o.weight.data = torch.eye(28)`, and keep it out of the
 #    training with `requires_grad_(False)`). Is it needed here, where a read-out follows?
 

@@ -27,7 +27,9 @@ import numpy
 import torch
 from torch import nn
 
-from attention.provided import demand, evidence, plots, seeds
+from attention.experiments import recorded
+from attention.provided import demand
+from attention.provided.figures import plots, seeds
 from attention.provided.predictions import compare
 from autograder import check
 
@@ -363,10 +365,10 @@ compare(prediction, curves["docstrings, kept aside"][-1], "bytes per token, docs
 # numbers in words, or both, 2000 merges each, and three draws of what is kept aside.
 
 # %% demo=true
-recorded = evidence.read("tokens_and_positions", "whose merges")
+results = recorded.read("tokens_and_positions", "whose merges")
 print(f"{'bytes per token of':>35}{'docstrings':>22}{'|':>4}{'German numbers':>22}")
 for kind in ("docstrings", "numbers", "both"):
-    found = seeds.where(recorded, learns_from=kind)
+    found = seeds.where(results, learns_from=kind)
     cells = ("   ".join(f"{row[of]:5.2f}" for row in found) for of in ("docstrings", "numbers"))
     print(f"merges learned from {kind:<12}", "   |".join(cells), sep="   ")
 
@@ -608,7 +610,7 @@ check.LearnedPositions(LearnedPositions)
 # the distance. (You can write this yourself at the end, ★.)
 #
 # A run takes 300 steps on sequences of 24 tokens, or of 96; then comes a test at four lengths. The
-# runs are recorded; `python -m benchmarks.evidence tokens_and_positions` makes them again.
+# runs are recorded; `python -m attention.experiments tokens_and_positions` makes them again.
 #
 # ### Predict first
 # Trained on 24 tokens with sinusoidal positions, what share is right in sequences of 96?
@@ -617,11 +619,11 @@ check.LearnedPositions(LearnedPositions)
 prediction = None  # a share, 0 to 1; None skips this
 
 # %% demo=true
-recorded = evidence.read("tokens_and_positions", "three back")
+results = recorded.read("tokens_and_positions", "three back")
 axes = plots.panels(columns=2, width=4.2, height=3.0)
 for ax, length in zip(axes, (24, 96), strict=True):
     for number, kind in enumerate(("none", "learned", "sinusoidal", "rotary")):
-        of = seeds.where(recorded, kind=kind, length=length)
+        of = seeds.where(results, kind=kind, length=length)
         mean = torch.tensor([row["right"] for row in of]).mean(dim=0)  # over the seeds, (4,)
         (line,) = ax.plot(of[0]["lengths"], mean, label=kind)
         for row in of:
@@ -637,7 +639,7 @@ for ax, length in zip(axes, (24, 96), strict=True):
     ax.minorticks_off()
 axes[0].set_ylabel("share right")
 plots.legend(axes[1], fontsize=9, loc="upper left", bbox_to_anchor=(1, 1))
-measured = [row["right"][-1] for row in seeds.where(recorded, kind="sinusoidal", length=24)]
+measured = [row["right"][-1] for row in seeds.where(results, kind="sinusoidal", length=24)]
 compare(prediction, sum(measured) / 3, "sinusoidal, 24 tokens in training, 96 in the test")
 
 # %% [markdown]
@@ -658,7 +660,7 @@ compare(prediction, sum(measured) / 3, "sinusoidal, 24 tokens in training, 96 in
 # %% demo=true
 point = None  # for example {"kind": "sinusoidal", "length": 24, "seed": 3}
 if point is not None:
-    from attention.provided.looking_back import train_one
+    from attention.experiments.tokens_and_positions import train_one
 
     print(train_one(**point)["right"], "of sequences of 12, 24, 48 and 96 tokens")
 
@@ -716,7 +718,7 @@ for ax, (name, x) in zip(
 
 # %% demo=true
 named = {}
-for row in evidence.read("tokens_and_positions", "root"):
+for row in recorded.read("tokens_and_positions", "root"):
     size = row["start"] * 8 ** row["root"]  # d_model is 64
     label = f"table {row['start']:g}, {'root' if row['root'] else 'no root'}: rows {size:g}"
     named.setdefault(label, []).append(row["losses"])
@@ -755,15 +757,15 @@ legend = plots.legend(ax, fontsize=9, loc="upper left", bbox_to_anchor=(1, 1))
 #    sinusoidal positions? And to learned ones, after 300 steps, or after 900 (`steps=900`)?
 # 2. Replace 10000 by 10, then by 1 in your `sinusoidal_positions`. Which rows, more than 20 away,
 #    are most like row 40? (Take the dot products with 400 rows of 64 columns.)
-# 3. Is farther away harder? Set `BACK` in the module `attention.provided.looking_back` to 1, then
-#    to 10, and call its `train_one`.
+# 3. Is farther away harder? Set `BACK` in the module `attention.experiments.tokens_and_positions`
+#    to 1, then to 10, and call its `train_one`.
 
 # %% [markdown] answer=true
 # <details><summary>Answers</summary>
 #
 # 1. With sinusoidal positions, yes: .976, .967 and .982 are right at 96 places (seeds 0, 1, 2).
 #    With learned ones after 300 steps .298, .180 and .191; after 900 steps .856, .852 and .860
-#    (“random start” of `python -m benchmarks.evidence tokens_and_positions`).
+#    (“random start” of `python -m attention.experiments tokens_and_positions`).
 # 2. At 10000, rows 15 and 65, with 20.1 of 32: all rows are somewhat alike, since the slow clocks
 #    have hardly moved. At 10, no row so far away gets more than 5.6: a sharper place, and still no
 #    other row is taken for it. At 1 all clocks are one: row 84 gets 31.99, for in 44 steps a hand

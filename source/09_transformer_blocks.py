@@ -23,10 +23,14 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from attention.provided import demand, evidence, plots, reversal, seeds
+from attention.experiments import recorded
+from attention.experiments import transformer_blocks as experiments
 from attention.masked_attention import causal_mask, combine_masks, padding_mask
+from attention.multi_head_attention import Sublayers
+from attention.provided import demand
+from attention.provided.figures import plots, seeds
+from attention.provided.models.attention_weights import watch_attention
 from attention.provided.predictions import compare
-from attention.provided.sublayers import Sublayers, watch_attention
 from autograder import check
 
 torch.set_num_threads(1)  # matrices as small as those of this lesson are faster on one core
@@ -550,7 +554,7 @@ def measure(depth, norm, skip, seed, d_model=32):
     """Return the gradient's norm in every layer, and the cosine between positions at the end."""
     torch.manual_seed(seed)
     sizes = (d_model, 4, 4 * d_model)
-    layers = [reversal.Switched(*sizes, norm=norm, skip=skip) for _ in range(depth)]
+    layers = [experiments.Switched(*sizes, norm=norm, skip=skip) for _ in range(depth)]
     classes, x = nn.Linear(d_model, 10), torch.randn(4, 10, d_model)
     output = nn.Sequential(*layers)(x)
     output = F.layer_norm(output, (d_model,)) if norm == "pre" else output
@@ -613,8 +617,8 @@ for name, pre_norm, warm_up in (
     ("post-norm", False, 1),
     ("post-norm, warm-up", False, 60),
 ):
-    make = partial(EncoderLayer, *reversal.SIZES, pre_norm, fused=True)
-    _, losses = reversal.train(make, pre_norm, warm_up=warm_up, label=name)
+    make = partial(EncoderLayer, *experiments.SIZES, pre_norm, fused=True)
+    _, losses = experiments.train(make, pre_norm, warm_up=warm_up, label=name)
     curves[name] = torch.tensor(losses).unfold(0, 10, 5).mean(dim=1)
     print(f"{name:<19} loss of the last ten steps {curves[name][-1]:.2f}")
 ax = plots.lines(range(5, 86, 5), curves, xlabel="step", ylabel="loss")
@@ -624,7 +628,7 @@ bottom = ax.set_ylim(bottom=0)
 # %% [markdown]
 # *Loss against training step (means of ten), one run each; the dashed line is guessing, log 10.*
 # So post-norm needs a warm-up? One rate and one seed do not say so. Change the rate, and take three
-# seeds. (Recorded; `python -m benchmarks.evidence transformer_blocks` makes them again.)
+# seeds. (Recorded; `python -m attention.experiments transformer_blocks` makes them again.)
 #
 # ### Predict first
 # Half the rate, 0.003, constant. What is the loss of post-norm after 90 steps?
@@ -633,7 +637,7 @@ bottom = ax.set_ylim(bottom=0)
 prediction = None  # a loss from 0 to 2.3; None skips this
 
 # %% demo=true
-swept = evidence.read("transformer_blocks", "rates x warm-up")
+swept = recorded.read("transformer_blocks", "rates x warm-up")
 axes = plots.panels(columns=2, width=4.0, height=3.0)
 for ax, norm in zip(axes, ("post", "pre"), strict=True):
     for number, (name, warm_up) in enumerate({"constant rate": 1, "warm-up": 60}.items()):
@@ -658,7 +662,7 @@ compare(prediction, sum(half) / 3, "post-norm, constant 0.003, mean of three")
 # But Adam divides every gradient by its own size. Make them all a hundred times smaller or larger:
 
 # %% demo=true
-scaled = evidence.read("transformer_blocks", "gradients scaled")
+scaled = recorded.read("transformer_blocks", "gradients scaled")
 for factor in (0.01, 1.0, 100.0):
     shown = "  ".join(f"{row['last']:.2f}" for row in seeds.where(scaled, factor=factor))
     print(f"post-norm, constant 0.003, gradients times {factor:<6g}  loss at the end {shown}")
@@ -673,7 +677,7 @@ for factor in (0.01, 1.0, 100.0):
 
 # %% demo=true
 apart = [{"skip": True} | row for row in seeds.where(swept, warm_up=1)]
-apart += evidence.read("transformer_blocks", "add and norm apart")
+apart += recorded.read("transformer_blocks", "add and norm apart")
 axes = plots.panels(columns=2, width=4.0, height=3.0)
 for ax, skip in zip(axes, (True, False), strict=True):
     for number, norm in enumerate(("pre", "post", "none")):
@@ -699,7 +703,7 @@ legend = plots.legend(axes[1], fontsize=9, loc="upper left", bbox_to_anchor=(1, 
 
 # %% demo=true
 named = {}
-for row in evidence.read("transformer_blocks", "layers taken out"):
+for row in recorded.read("transformer_blocks", "layers taken out"):
     name = {"pre": "pre-norm", "post": "post-norm, warm-up"}[row["norm"]]
     named.setdefault(name, []).append(row["right"])
 ax = seeds.curves(named, range(13), plots.panels(width=6.0, height=3.0))
@@ -733,10 +737,10 @@ for name, runs in named.items():
 # become a whole Transformer, which learns to write numbers in German.
 #
 # ## Open questions
-# No points, no check; `reversal.train_one(norm, seed, rate=…)` trains one stack in seconds.
+# No points, no check; `experiments.train_one(norm, seed, rate=…)` trains one stack in seconds.
 # 1. Pre-norm trains at 0.012. Double the rate until it fails.
 # 2. How far does **one** step of Adam move the scores of an untrained stack?
-#    `reversal.first_step(norm, seed, rate)` says it. Compare the norms at 0.0001 and 0.001.
+#    `experiments.first_step(norm, seed, rate)` says it. Compare the norms at 0.0001 and 0.001.
 # 3. At a constant 0.006 post-norm fails in two runs of three with 12 layers. Does it with 6, or 3?
 #    (Set `reversal.N_LAYERS`.)
 

@@ -22,15 +22,20 @@ import math
 import torch
 from torch import nn
 
-from attention.provided import demand, evidence, live, plots, translators
-from attention.provided.data import BOS, EOS, PAD
+from attention.experiments import recorded
 from attention.masked_attention import causal_mask
 from attention.multi_head_attention import attention_parameters
-from attention.sequence_to_sequence import shift_right
+from attention.provided import demand
+from attention.provided.data.numbers import numbers
+from attention.provided.data.tokens import BOS, EOS, PAD
+from attention.provided.figures import plots, sliders
+from attention.provided.measuring.summary import summary
+from attention.provided.models import translators
+from attention.provided.models.attention_weights import watch_attention
 from attention.provided.predictions import compare
-from attention.provided.summary import summary
+from attention.sequence_to_sequence import masked_cross_entropy, shift_right
 from attention.tokens_and_positions import sinusoidal_positions
-from attention.provided.sublayers import watch_attention
+from attention.train import shipped
 from attention.transformer_blocks import DecoderLayer, EncoderLayer
 from autograder import check
 
@@ -44,7 +49,7 @@ DIGITS = (2, 3, 4, 5, 6)
 # other to train it on one batch?
 
 # %% demo=true
-corpus = translators.data.numbers()
+corpus = numbers()
 pair_of = {pair[0]: pair for pair in corpus.train + corpus.test}
 longest = max(corpus.train, key=lambda pair: len(pair[2]))
 batch = corpus.batch([longest, corpus.train[5], corpus.train[500]])
@@ -441,7 +446,7 @@ for text, one, two in (
 ):
     print(text, torch.allclose(one, two, atol=1e-5))
 pairs = corpus.train[-8:]
-losses = translators.train(model, 60 * [corpus.batch(pairs)], 60)
+losses = translators.train(model, 60 * [corpus.batch(pairs)], 60, masked_cross_entropy)
 written = translators.translations(model, corpus, pairs)
 right = sum(text == pair[2] for text, pair in zip(written, pairs, strict=True))
 print(f"one batch of 8: loss {losses[0]:.2f} to {losses[-1]:.3f} after 60 steps; {right} right")
@@ -468,7 +473,8 @@ torch.manual_seed(translators.SEED)
 model = Transformer(*sizes, **translators.SMALL)
 first = 60  # of 300 steps; the learning rate goes as for all 300
 batches = corpus.batches(translators.BATCH, translators.STEPS, translators.SEED)
-losses = translators.train(model, itertools.islice(batches, first), translators.STEPS)
+batches = itertools.islice(batches, first)
+losses = translators.train(model, batches, translators.STEPS, masked_cross_entropy)
 kept = translators.load(model, "transformer")  # from here on the weights after 300 steps
 print(
     f"loss after 50 steps {losses[min(49, len(losses) - 1)]:.3f}, in the shipped training "
@@ -477,7 +483,7 @@ print(
 compare(prediction, translators.exact_match(model, corpus), "held-out numbers without error")
 
 # %% [markdown]
-# `translators.trained(name)` makes a model and loads its shipped weights. There are some of lessons
+# `shipped.trained(name)` makes a model and loads its shipped weights. There are some of lessons
 # 02 and 03, too:
 
 # %% demo=true
@@ -486,7 +492,7 @@ shown = {
     "attention (03)": "bahdanau_attention",
     "Transformer (10)": "transformer",
 }
-models = {label: translators.trained(name)[0] for label, name in shown.items()}
+models = {label: shipped.trained(name)[0] for label, name in shown.items()}
 curves = {label: translators.accuracy_by_digits(one, corpus) for label, one in models.items()}
 kept = {label: translators.load(models[label], name) for label, name in shown.items()}
 axes = plots.panels(columns=2, width=4.4, height=3.0, share=False)
@@ -574,7 +580,7 @@ def draw(layer, head):
     plots.heatmap(table, ax, f"layer {layer}, head {head}", letters, words)
 
 
-live.slider(draw, layer=(0, 1), head=(0, 3))
+sliders.slider(draw, layer=(0, 1), head=(0, 3))
 
 # %% [markdown]
 # ## Break it: no positions
@@ -582,7 +588,7 @@ live.slider(draw, layer=(0, 1), head=(0, 3))
 # away from the source, in training and in translation, and keep everything else: data, steps,
 # sizes. And since lesson 08 had three kinds of positions, let us compare them too, three runs each.
 # That takes longer than this notebook's minute; the results are recorded, and
-# `python -m benchmarks.evidence transformer` makes them again.
+# `python -m attention.experiments transformer` makes them again.
 #
 # ### Predict first
 # Without positions on the source, what share of held-out numbers will be right? And what will the
@@ -592,7 +598,7 @@ live.slider(draw, layer=(0, 1), head=(0, 3))
 prediction = None  # the share translated without error, 0 to 1; None skips this
 
 # %% demo=true
-rows = [row for row in evidence.read("transformer", "positions") if "steps" not in row]
+rows = [row for row in recorded.read("transformer", "positions") if "steps" not in row]
 held_out = sum(map(len, corpus.test_by_digits(100).values()))
 ax, right = plots.panels(width=6.0, height=3.2), {}
 for number, kind in enumerate(("sinusoidal", "learned", "rotary", "none")):
@@ -643,7 +649,8 @@ for kind in (Transformer, Peeking):
     for seed in range(3):
         torch.manual_seed(seed)
         other = kind(*sizes, **translators.SMALL)
-        ends.append(translators.train(other, corpus.batches(16, 25, seed), 25)[-1])
+        batches = corpus.batches(16, 25, seed)
+        ends.append(translators.train(other, batches, 25, masked_cross_entropy)[-1])
     label = "without the shift" if kind is Peeking else "with the shift"
     print(f"{label:<18} loss after 25 steps, three seeds:", *(f"{end:.3f}" for end in ends))
 print("wanted:", few[0][2], "  written:", translators.translations(other, corpus, few)[0][:40])
@@ -683,7 +690,7 @@ print("wanted:", few[0][2], "  written:", translators.translations(other, corpus
 # 3. Give the trained model the English words in reverse order. What does it write?
 # 4. **The model on one page.** You have written every piece in lessons 05 to 10. Put them together
 #    in one file of at most 120 lines, without any import from `attention`: load the weights of
-#    `translators.trained("transformer")` into it, and see that its scores are the same.
+#    `shipped.trained("transformer")` into it, and see that its scores are the same.
 
 # %% [markdown] answer=true
 # <details><summary>Answers</summary>
@@ -694,7 +701,7 @@ print("wanted:", few[0][2], "  written:", translators.translations(other, corpus
 # 2. On three times 100 held-out numbers, of which the whole model gets .99 to 1.00: without one
 #    head of layer 0, .94 to 1.00 are right; of layer 1, .89 to .98, but .58 to .62 without head 2.
 #    Without all heads of layer 0, .25 to .41 are right, of layer 1 at most .03. Most single heads
-#    can be spared, a layer cannot (`python -m benchmarks.evidence transformer`, “heads switched
+#    can be spared, a layer cannot (`python -m attention.experiments transformer`, “heads switched
 #    off”); lesson 17 goes on from here.
 # 3. Hardly a number is right: 6, 2 and 0 of three times 100. But 37, 40 and 45 of the others are
 #    translations of other numbers with exactly these words. The model reads both, words and order
@@ -849,7 +856,7 @@ for tied in ("none", "target"):
         says = untrained(some.source, some.target).argmax(dim=2)
     again = (says == read)[real].float().mean().item()
     print(f'tied="{tied}": says the letter that it has just read: {again:.2f} of the time')
-rows = [row for row in evidence.read("transformer", "tied tables") if "steps" not in row]
+rows = [row for row in recorded.read("transformer", "tied tables") if "steps" not in row]
 ax = plots.panels(width=5.2, height=3.0)
 for kind, colour in (("its own", plots.GREY), ("tied", plots.VERMILION)):
     for row in (row for row in rows if row["generator"] == kind):
@@ -861,7 +868,7 @@ _ = plots.legend(ax, fontsize=9)
 
 # %% [markdown]
 # *Loss against step, the mean of every ten, with a generator of its own and with a tied one; a line
-# for each of three seeds, recorded by `python -m benchmarks.evidence transformer`.* A tied model
+# for each of three seeds, recorded by `python -m attention.experiments transformer`.* A tied model
 # begins as a parrot: what it has read is most similar to itself, but hardly ever what comes next.
 # With all three seeds it learns more slowly, and after 300 steps numbers of six digits often go
 # wrong. Is the parrot the reason? This does not show it: nothing here begins as a parrot without

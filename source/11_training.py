@@ -25,17 +25,23 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from attention.provided import demand, docstrings, evidence, plots, seeds, translators
-from attention.provided.data import PAD
+from attention.experiments import recorded
+from attention.provided import demand
+from attention.provided.data import docstrings
+from attention.provided.data.numbers import numbers
+from attention.provided.data.tokens import PAD
+from attention.provided.figures import plots, seeds
+from attention.provided.models import translators
 from attention.provided.predictions import compare
 from attention.provided.progress import Bar
+from attention.provided.training_steps import one_thread
 from attention.transformer import Transformer
 from autograder import check
 
 SHORT = bool(os.environ.get("NBGRADER_EXECUTION"))  # while nbgrader runs this, few steps will do
 device = "cuda" if torch.cuda.is_available() else "cpu"
 device = "mps" if torch.backends.mps.is_available() else device
-corpus = translators.data.numbers()
+corpus = numbers()
 sizes = len(corpus.source_vocabulary), len(corpus.target_vocabulary)
 
 # %% [markdown]
@@ -47,11 +53,11 @@ sizes = len(corpus.source_vocabulary), len(corpus.target_vocabulary)
 
 # %% demo=true
 # What is ready-made here answers exercises 11.7 and 11.10: it is not there while they are graded.
-from attention.provided import trainings  # noqa: E402
+from attention.experiments import training as experiments  # noqa: E402
 
 n_steps = 3 if SHORT else 30
 runs = {
-    f"rate {rate}": trainings.losses_at([rate] * n_steps, optimizer="SGD", label=f"rate {rate}")
+    f"rate {rate}": experiments.losses_at([rate] * n_steps, optimizer="SGD", label=f"rate {rate}")
     for rate in (0.003, 1.0)
 }
 letters = corpus.batch(corpus.train).target
@@ -137,10 +143,10 @@ check.adamw_step(adamw_step)
 # Two more numbers for each weight is what AdamW costs: lesson 12 counts the bytes. What does it
 # gain? The experiment that follows trained the same model for 60 steps with each optimiser, over a
 # range of learning rates and with three seeds. It was recorded, since it takes longer than a
-# notebook should; `python -m benchmarks.evidence training` runs it again.
+# notebook should; `python -m attention.experiments training` runs it again.
 
 # %% demo=true
-rows = evidence.read("training", "learning rates")
+rows = recorded.read("training", "learning rates")
 ax = plots.panels(width=5.6, height=3.0)
 for number, optimizer in enumerate(("SGD", "Adam")):
     chosen = [
@@ -212,7 +218,7 @@ schedules = {
 }
 warm = [noam_learning_rate(step, 64, 20, factor=0.72) for step in range(1, n_steps + 1)]
 rates = {"0.005": [0.005] * n_steps, "0.02": [0.02] * n_steps, "warm-up": warm}
-runs = {name: trainings.losses_at(rate, label=name) for name, rate in rates.items()}
+runs = {name: experiments.losses_at(rate, label=name) for name, rate in rates.items()}
 axes = plots.panels(columns=2, width=4.4, height=3.0, share=False)
 plots.lines(steps, schedules, axes[0], "learning rate", "step")
 plots.legend(axes[0], fontsize=8)
@@ -359,7 +365,7 @@ ax = plots.lines(probabilities, curves, None, title, "probability of the right t
 # here are only 60 numbers to learn from, again and again, once with ε = 0 and once with ε = 0.1.
 
 # %% demo=true
-rows = evidence.read("training", "few sentences")
+rows = recorded.read("training", "few sentences")
 every = [10 * number for number in range(1, 16)]
 axes = plots.panels(columns=3, width=3.1, height=2.8, share=False)
 runs = {
@@ -435,7 +441,7 @@ for name, lengths in (("numbers, letters", german), ("docstrings, words", lines)
 # 60 steps by AdamW; then comes one batch in which all letters are drawn at random.
 
 # %% demo=true
-rows = evidence.read("training", "a strange batch")
+rows = recorded.read("training", "a strange batch")
 named = {
     label: [row["held_out"] for row in rows if (row["max_norm"], row["before"]) == (max_norm, 60)]
     for label, max_norm in (("not clipped", 1e9), ("clipped to norm 1", 1.0))
@@ -463,12 +469,12 @@ model = Transformer(*sizes, **translators.SMALL)
 
 def gradient_of(pairs):
     model.zero_grad()
-    trainings.loss_of(model, corpus.batch(pairs)).backward()
+    experiments.loss_of(model, corpus.batch(pairs)).backward()
     return nn.utils.parameters_to_vector([parameter.grad for parameter in model.parameters()])
 
 
 draw = random.Random(0)
-with translators.one_thread():
+with one_thread():
     whole = gradient_of(draw.sample(corpus.train, 100 if SHORT else 1000))
     likeness = {
         f"{size} pairs": [
@@ -543,7 +549,7 @@ third.load_state_dict(model.state_dict())
 pairs = [pair for digits in (6, 2, 1) for pair in corpus.test_by_digits(9)[digits]]
 whole = corpus.batch(pairs)
 parts = [corpus.batch(pairs[:4]), corpus.batch(pairs[4:9]), corpus.batch(pairs[9:])]
-with translators.one_thread():
+with one_thread():
     one = TrainStep(model)([(whole.source, whole.target)])
     many = TrainStep(twin)([(part.source, part.target) for part in parts])
     per_batch = [TrainStep(third).loss(part.source, part.target).item() for part in parts]
@@ -603,14 +609,14 @@ prediction = None  # a loss in nats a letter; None skips this
 # %% demo=true
 def in_order(epochs):
     """The batches of some epochs, each in a new random order."""
-    buckets = trainings.buckets_of(corpus.train)
+    buckets = experiments.buckets_of(corpus.train)
     for epoch in range(epochs):
         for pairs in random.Random(epoch).sample(buckets, len(buckets)):
             yield corpus.batch(pairs).to(device)
 
 
 held_out = random.Random(1).sample(corpus.test, 20 if SHORT else 150)
-held_out = [corpus.batch(pairs).to(device) for pairs in trainings.buckets_of(held_out)]
+held_out = [corpus.batch(pairs).to(device) for pairs in experiments.buckets_of(held_out)]
 held_out = [(batch.source, batch.target) for batch in held_out]
 torch.manual_seed(translators.SEED)
 model = Transformer(*sizes, **translators.SMALL).to(device)
@@ -620,7 +626,7 @@ step = TrainStep(model, adam)
 # %% demo=true
 n_updates, every = (10, 2) if SHORT else (80, 10)
 losses, outside, checkpoints = [], {}, []
-with Bar(n_updates) as bar, translators.one_thread():
+with Bar(n_updates) as bar, one_thread():
     for number, batch in zip(range(1, n_updates + 1), in_order(9), strict=False):
         adam.param_groups[0]["lr"] = noam_learning_rate(number, 64, 40, factor=0.37)
         losses.append(step([(batch.source, batch.target)]).item())
@@ -651,7 +657,7 @@ compare(prediction, round(outside[n_updates], 3), "held-out loss")
 # seeds each.
 
 # %% demo=true
-rows = evidence.read("training", "one part changed")
+rows = recorded.read("training", "one part changed")
 names = {
     "all parts": {},
     "no smoothing": {"smoothing": 0.0},
@@ -713,14 +719,14 @@ for ax, (of, title) in zip(
 #
 # ## Open questions
 # 1. From how many numbers does this model learn the language, and not those numbers by heart?
-#    `trainings.few_sentences(60, 0.0, seed=0)` trains on 60; try more.
+#    `experiments.few_sentences(60, 0.0, seed=0)` trains on 60; try more.
 # 2. How long must a warm-up be? Six layers, highest rate 0.008, 60 steps: try 5 in place of 20.
-#    (`trainings.first_steps(6, "noam", 0.008, seed=0, warmup=5)`)
+#    (`experiments.first_steps(6, "noam", 0.008, seed=0, warmup=5)`)
 
 # %% [markdown] answer=true
 # <details><summary>Answers to the open questions</summary>
 #
-# Recorded by `python -m benchmarks.evidence training`, with three seeds each.
+# Recorded by `python -m attention.experiments training`, with three seeds each.
 #
 # 1. 300 are enough to see the difference: after 150 steps the held-out loss is 0.05 to 0.06, and
 #    the loss on the 300 is under 0.02. With 60 the held-out loss ends at 0.52 to 0.60.
@@ -846,7 +852,7 @@ check.average_checkpoints(average_checkpoints)
 print("checkpoints  held-out loss")
 for count in (1, 3, 5):
     model.to(device).load_state_dict(average_checkpoints(checkpoints[-count:]))
-    with translators.one_thread():
+    with one_thread():
         print(f"{count:11d}  {Evaluation(model)(held_out).item():13.4f}")
 
 # %% [markdown]

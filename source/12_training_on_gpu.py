@@ -32,11 +32,18 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from attention.provided import demand, evidence, plots, precision, seeds, trainings, translators
-from attention.provided.data import PAD
-from attention.provided.kept import kept_bytes
+from attention.experiments import recorded, training
+from attention.experiments import training_on_gpu as experiments
+from attention.provided import demand
+from attention.provided.data.numbers import numbers
+from attention.provided.data.tokens import PAD
+from attention.provided.figures import plots, seeds
+from attention.provided.measuring.saved_for_backward import kept_bytes
+from attention.provided.models import translators
 from attention.provided.predictions import compare
 from attention.provided.rehearsal import rehearse
+from attention.provided.training_steps import one_thread
+from attention.train import shipped
 from attention.training import TrainStep, batch_by_tokens, epoch_order, noam_learning_rate
 from attention.transformer import Transformer
 from attention.transformer_blocks import EncoderLayer, layer_parameters
@@ -62,7 +69,7 @@ def seconds(action, repeats=6):
     spent = []
     # The time that one core works: waiting, because something else runs there, does not count.
     clock = time.process_time if device == "cpu" else time.perf_counter
-    with translators.one_thread():
+    with one_thread():
         for _ in range(1 + repeats):
             begin = clock()
             action()
@@ -72,7 +79,7 @@ def seconds(action, repeats=6):
     return min(spent[1:])
 
 
-corpus = translators.data.numbers()
+corpus = numbers()
 sizes = len(corpus.source_vocabulary), len(corpus.target_vocabulary)
 torch.manual_seed(translators.SEED)
 step = TrainStep(Transformer(*sizes, **translators.SMALL).to(device))
@@ -351,14 +358,14 @@ for dtype in (torch.float32, torch.bfloat16):
 # How large are gradients? Here are those of the numbers translator, before and after its training:
 
 # %% demo=true
-corpus = translators.data.numbers()
+corpus = numbers()
 batch = corpus.batch(corpus.train[::200])
 ax = plots.panels(width=6.0, height=2.8)
 for label, one, width in (
-    ("untrained", trainings.fresh(corpus), 1.0),
-    ("trained", translators.trained("transformer")[0], 2.2),
+    ("untrained", training.fresh(corpus), 1.0),
+    ("trained", shipped.trained("transformer")[0], 2.2),
 ):
-    gradients = precision.nonzero_gradients(one, batch)
+    gradients = experiments.nonzero_gradients(one, batch)
     exponents = gradients.abs().log2()
     style = {"histtype": "step", "linewidth": width}
     ax.hist(exponents, bins=range(-50, 1), density=True, label=label, **style)
@@ -404,7 +411,7 @@ check.loss_scaling(loss_scaling)
 # %% demo=true
 scale, good_steps = 2.0**24, 0
 for step in range(1, 13):
-    gradients = precision.nonzero_gradients(trainings.fresh(corpus), batch)
+    gradients = experiments.nonzero_gradients(training.fresh(corpus), batch)
     unscaled, new_scale, good_steps = loss_scaling([(scale * gradients).half()], scale, good_steps)
     print(f"step {step:2d}: scale 2^{math.log2(scale):.0f}", "skipped" if unscaled is None else "")
     scale = new_scale
@@ -414,9 +421,9 @@ for step in range(1, 13):
 # recorded experiments: the numbers translator, 60 steps, three seeds each.
 
 # %% demo=true
-rows = evidence.read("training_on_gpu", "numbers of 16 bits")
-ways = {way: [r["loss"] for r in rows if r["way"] == way] for way in precision.WAYS[:2]}
-scales = evidence.read("training_on_gpu", "loss scale")
+rows = recorded.read("training_on_gpu", "numbers of 16 bits")
+ways = {way: [r["loss"] for r in rows if r["way"] == way] for way in experiments.WAYS[:2]}
+scales = recorded.read("training_on_gpu", "loss scale")
 named = {f"2^{row['log2_scale']}" + ", adapted" * row["dynamic"]: [] for row in scales}
 for row in scales:
     named[f"2^{row['log2_scale']}" + ", adapted" * row["dynamic"]].append(row)
@@ -677,7 +684,7 @@ def resume(path, with_optimizer=True):
     return step, stored["done"] + 1
 
 
-with translators.one_thread(), tempfile.TemporaryDirectory() as folder:
+with one_thread(), tempfile.TemporaryDirectory() as folder:
     path, step_2 = Path(folder) / "training.pt", fresh()
     never = [loss.item() for loss in learn(fresh(), range(1, 11))]
     before = [loss.item() for loss in learn(step_2, range(1, 7))]
@@ -750,11 +757,12 @@ check.break_data_parallel_gradients(break_data_parallel_gradients)
 # Now the real thing: two processes on your CPU, started by `torchrun`, which talk to each other
 # over the local network (*gloo*; GPUs use *nccl*). One gets the ten shortest of twenty numbers,
 # the other the ten longest. They join their gradients in both ways, and the first then takes all
-# twenty alone. In a terminal: `torchrun --nproc-per-node 2 -m attention.provided.shares`.
+# twenty alone. In a terminal: `torchrun --nproc-per-node 2 -m
+# attention.experiments.training_on_gpu`.
 
 # %% demo=true
 command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
-command += ["-m", "attention.provided.shares"]
+command += ["-m", "attention.experiments.training_on_gpu"]
 if SHORT:
     print("left out while a notebook is graded")
 else:
@@ -796,7 +804,7 @@ else:
 # 2. From which length T on do the T² products of an encoder layer (scores, and weights times
 #    values) take more FLOPs than its other products? Count first, for d_ff = 4 d_model; then time.
 # 3. Between a scale of 1 and one at which 9 of 10 gradients are lost lies a range. How many may be
-#    rounded to 0 before it shows in the loss? (`precision.train_in("float16 gradients", seed=0,
+#    rounded to 0 before it shows in the loss? (`experiments.train_in("float16 gradients", seed=0,
 #    log2_scale=-8)` is a start.)
 
 # %% [markdown] answer=true
@@ -804,7 +812,7 @@ else:
 #
 # 1. For one layer of the paper's size, not fused, and one sentence of 256 tokens, `kept_bytes`
 #    finds 8 392 704 bytes without checkpointing and 524 288 with it, a sixteenth: the layer's
-#    input alone. (`python -m benchmarks.evidence training_on_gpu` counts them again.) Each layer
+#    input alone. (`python -m attention.experiments training_on_gpu` counts them again.) Each layer
 #    is computed forward twice, so by count a step takes 4 products in place of 3.
 # 2. For each token the other products take 12 d_model² multiplications (4 projections, 8 of the
 #    network), these 2 · T · d_model. So from T = 6 d_model on: 3 072 for the paper's base.

@@ -22,17 +22,19 @@ import time
 import torch
 from torch import nn
 
+from attention.experiments import recorded
+from attention.experiments.decoding import early_translator, share_found
 from attention.masked_attention import masked_attention
 from attention.multi_head_attention import merge_heads, split_heads
-from attention.provided import evidence, live, plots, translators
-from attention.provided.data import BOS, EOS, PAD
+from attention.provided.data.tokens import BOS, EOS, PAD
 from attention.provided.demand import counts, positive, within
-from attention.provided.descent import fewer
-from attention.provided.early import early_translator
-from attention.provided.held_out import long_numbers, share_right, texts_of
+from attention.provided.figures import plots, sliders
+from attention.provided.models import translators
+from attention.provided.models.attention_weights import watch_attention
+from attention.provided.models.translators import long_numbers, share_right, texts_of
 from attention.provided.predictions import compare
-from attention.provided.random_languages import share_found
-from attention.provided.sublayers import watch_attention
+from attention.provided.training_steps import fewer
+from attention.train import shipped
 from attention.transformer import Transformer
 from autograder import check
 
@@ -40,7 +42,8 @@ torch.set_num_threads(1)  # matrices as small as those of this lesson are faster
 
 # %% demo=true
 # What is ready-made here answers exercise 13.9, so it is not there while this lesson is graded.
-from attention.provided.key_value_cache import CachedDecoder, RepeatingDecoder, evaluation, limits
+from attention.provided.models.key_value_cache import CachedDecoder, limits, RepeatingDecoder
+from attention.provided.training_steps import evaluation
 
 # %% [markdown]
 # ## What fails without this idea
@@ -132,7 +135,7 @@ print(*(words[i] for i in ids), f"  log-probability {log_p:.3f}, probability {ma
 # with four times the parameters, and trained for longer: they differ in more than one thing.
 
 # %% demo=true
-sharp, corpus = translators.trained("numbers")
+sharp, corpus = shipped.trained("numbers")
 early, loss = early_translator(corpus)
 for name, model in (("sharp", sharp), ("early", early)):
     print(f"{name}: {translators.size(model):,} parameters")
@@ -460,10 +463,10 @@ check.keep_best(keep_best)
 # Every token multiplies the probability by a number below 1. So of two sentences the shorter is
 # often the more probable, whatever it says, and a search that is good at its job may find short
 # ones. Does it? Three early translators, from three seeds, searched with wider and wider beams;
-# lesson 14 judges what they wrote (`python -m benchmarks.evidence translation` records it again).
+# lesson 14 judges what they wrote (`python -m attention.experiments translation` records it again).
 
 # %% demo=true
-records, widths = evidence.read("translation", "beam and length penalty"), (1, 2, 4, 8, 32)
+records, widths = recorded.read("translation", "beam and length penalty"), (1, 2, 4, 8, 32)
 axes = plots.panels(columns=2, width=4.2, height=2.8, share=False)
 for ax, what in zip(axes, ("log-probability", "letters"), strict=True):
     for record in records:
@@ -737,7 +740,7 @@ try:
 finally:
     follow_beams = whole
 print(f"wanted {wanted[-1]}\nrecorded, three models:")
-for row in evidence.read("decoding", "cache that stays"):
+for row in recorded.read("decoding", "cache that stays"):
     told = [f"{row[f'stays: the {who} says']:6.2f}" for who in ("search", "model")]
     print(f"seed {row['seed']}, the cache stays: search {told[0]}, model {told[1]}")
 
@@ -773,7 +776,7 @@ for row in evidence.read("decoding", "cache that stays"):
 # %% [markdown] answer=true
 # <details><summary>What we found</summary>
 #
-# Recorded by `python -m benchmarks.evidence decoding`, with three seeds each.
+# Recorded by `python -m attention.experiments decoding`, with three seeds each.
 #
 # 1. For the three best it makes no difference: a division does not change which are the best. For
 #    the nucleus it does. The sharp translator at temperature 2: filtered after the division, as
@@ -794,7 +797,7 @@ for row in evidence.read("decoding", "cache that stays"):
 # from smoothed labels (lesson 11): it was taught to leave a tenth of the probability to other
 # letters. Is it this tenth that is drawn? Here is the small translator, trained for 300 steps with
 # smoothed labels and without, from three seeds; then it samples, with and without the filters.
-# `python -m benchmarks.evidence decoding` makes these results again.
+# `python -m attention.experiments decoding` makes these results again.
 #
 # ### Predict first
 # With smoothed labels, which of the two saves more numbers at temperature 1: (A) the three best,
@@ -805,7 +808,7 @@ prediction = None  # "A" or "B", at temperature 1; None skips this
 
 # %% demo=true
 temperatures = (0.5, 1.0, 1.5, 2.0)
-records = [row for row in evidence.read("decoding", "sampling x smoothing") if "steps" not in row]
+records = [row for row in recorded.read("decoding", "sampling x smoothing") if "steps" not in row]
 axes = plots.panels(columns=2, width=4.2, height=3.0)
 colours = {
     "all letters": plots.GREY,
@@ -885,7 +888,7 @@ def draw(layer, head):
     plots.heatmap(maps[layer][head], ax, f"layer {layer}, head {head}", queries, keys)
 
 
-live.slider(draw, layer=(0, 1), head=(0, 3))
+sliders.slider(draw, layer=(0, 1), head=(0, 3))
 
 # %% [markdown]
 # ## Leaderboard ★

@@ -22,13 +22,18 @@ import sacrebleu
 import torch
 
 from attention.decoding import beam_search, greedy
-from attention.provided import evidence, mine, plots, published, translators
-from attention.provided.data import pad
-from attention.provided.early import early_translator
+from attention.experiments import recorded
+from attention.experiments import translation as experiments
+from attention.experiments.decoding import early_translator
+from attention.provided.data.tokens import pad
+from attention.provided.figures import plots
 from attention.provided.files import ROOT
-from attention.provided.held_out import long_numbers, share_right, texts_of
+from attention.provided.models import translators
+from attention.provided.models.translators import long_numbers, share_right, texts_of
 from attention.provided.predictions import compare
-from attention.train import multi30k
+from attention.train import shipped
+from attention.train.corpora import multi30k
+from attention.train.mine.show import show_pieces
 from attention.train.model import load_model
 from autograder import check
 
@@ -215,7 +220,7 @@ print(*PIECE.findall("zweihunderteinunddreizig"))
 # steps, and often in doubt. Here is what it writes greedily, and its score.
 
 # %% demo=true
-_, corpus = translators.trained("transformer")
+_, corpus = shipped.trained("transformer")
 early, _ = early_translator(corpus)
 source, wanted = long_numbers(corpus)
 found = texts_of(corpus, greedy(early, source, max_length=80))
@@ -345,10 +350,10 @@ compare(prediction, "A" if low > 0 else "C" if high < 0 else "B", "beam of 32, n
 # %% [markdown]
 # Each row is more probable than the one above it, and its sentences are shorter. One translator is
 # no evidence, though. Here are three, from three seeds, each with two length penalties; they were
-# recorded by `python -m benchmarks.evidence translation`.
+# recorded by `python -m attention.experiments translation`.
 
 # %% demo=true
-records = evidence.read("translation", "beam and length penalty")
+records = recorded.read("translation", "beam and length penalty")
 widths = (1, 2, 4, 8, 32)
 axes = plots.panels(columns=2, width=4.4, height=3.0, share=False)
 for alpha, colour in ((0.0, plots.VERMILION), (1.0, plots.BLUE)):
@@ -406,8 +411,8 @@ _ = plots.legend(ax, fontsize=9)
 # %% demo=true
 models = {
     "early: 60 steps": early,
-    "the same, 300 steps": translators.trained("transformer")[0],
-    "sharp: another": translators.trained("numbers")[0],
+    "the same, 300 steps": shipped.trained("transformer")[0],
+    "sharp: another": shipped.trained("numbers")[0],
 }
 for name, model in models.items():
     for K in (1, 4):
@@ -458,7 +463,7 @@ else:
 # each piece is. Then this cell translates with that run and draws where its decoder looks:
 
 # %% demo=true
-mine.show("two hundred thirty one")
+show_pieces("two hundred thirty one")
 
 # %% [markdown]
 # Two training runs on the real sentences were recorded. The long one, of 20 000 steps, took an hour
@@ -467,17 +472,17 @@ mine.show("two hundred thirty one")
 # published Transformer-Tiny has 41.0). Of the short one we kept everything:
 
 # %% demo=true
-short = evidence.read("multi30k", "training")[0]
-curve = evidence.read("multi30k", "curve")
+short = recorded.read("multi30k", "training")[0]
+curve = recorded.read("multi30k", "curve")
 print(short["command"])
 told = f"stopped after step {short['steps']}: {short['cpu_seconds']} s of one core"
 print(f"{told}, {short['tokens']:,} tokens, {short['parameters']:,} parameters")
 print(f"on the first {short['sentences']} test sentences:")
-for row in evidence.read("multi30k", "beam"):
+for row in recorded.read("multi30k", "beam"):
     low, high = row["gain"]
     told = f"beam of {row['beam']}: BLEU {row['bleu']:4.1f}, {row['words']:.1f} words a sentence"
     print(f"{told}; minus greedy, 95 % between {low:+.1f} and {high:+.1f}")
-for row in evidence.read("multi30k", "baselines"):
+for row in recorded.read("multi30k", "baselines"):
     print(f"{row['text']}: BLEU {row['bleu']:.1f}")
 ax = plots.panels(width=5.2, height=3.0)
 ax.plot([row["step"] for row in curve], [row["loss"] for row in curve], label="training, smoothed")
@@ -499,7 +504,7 @@ _ = plots.legend(ax, fontsize=9)
 # the kinds that we found.
 
 # %% demo=true
-samples = evidence.read("multi30k", "samples")
+samples = recorded.read("multi30k", "samples")
 print("pieces:", *samples[0]["pieces"], sep=" | ")
 for number, row in enumerate(samples):
     print(f"\n{number}  {row['english']}\n   wanted   {row['wanted']}")
@@ -527,7 +532,7 @@ for number, row in enumerate(samples):
 # how many of its 29 000 English training sentences do these stand?
 
 # %% demo=true
-for row in evidence.read("multi30k", "corpus"):
+for row in recorded.read("multi30k", "corpus"):
     print(f"{row['pattern']:<16} {row['sentences']:6,}")
 
 # %% [markdown]
@@ -544,7 +549,7 @@ for row in evidence.read("multi30k", "corpus"):
 to = dict.fromkeys(("MoE", "GNMT + RL", "ConvS2S, ensemble"), ("right", (-6, 2)))
 to |= {f"{name}, ensemble": ("center", (0, -13)) for name in ("GNMT + RL", "Deep-Att + PosUnk")}
 axes = plots.panels(columns=2, width=4.6, height=3.6, share=False)
-for ax, (title, systems) in zip(axes, published.TABLE_2.items(), strict=True):
+for ax, (title, systems) in zip(axes, experiments.TABLE_2.items(), strict=True):
     for one in systems:
         ours = one.name.startswith("Transformer")
         colour = plots.VERMILION if ours else plots.BLUE
@@ -552,7 +557,7 @@ for ax, (title, systems) in zip(axes, published.TABLE_2.items(), strict=True):
         side, shift = to.get(one.name, ("left", (6, 2)))
         place = {"xytext": shift, "textcoords": "offset points", "ha": side}
         ax.annotate(one.name, (one.flops, one.bleu), fontsize=8, **place)
-    ax.set(title=f"{title}, {published.PAIRS[title] / 1e6:g} million pairs", xscale="log")
+    ax.set(title=f"{title}, {experiments.PAIRS[title] / 1e6:g} million pairs", xscale="log")
     ax.set(xlabel="floating-point operations of the training", ylabel="BLEU", xlim=(2e18, 1e22))
     ax.margins(y=0.12)
 
@@ -594,7 +599,7 @@ for ax, (title, systems) in zip(axes, published.TABLE_2.items(), strict=True):
 # <details><summary>What we found</summary>
 #
 # The figures are those of seed 0; with seeds 1 and 2 the same holds (“14 other scores” of
-# `python -m benchmarks.evidence answers`).
+# `python -m attention.experiments answers`).
 # 1. No: for beams of 1, 4 and 32 without a penalty 22.5, 33.5 and 9.2 become 26.1, 38.0 and 10.5.
 # 2. With 20, 40 and 80 sentences the middle 95 % are 24.1, 16.6 and 11.8 wide: four times as many
 #    sentences halve it.

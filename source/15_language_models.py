@@ -28,13 +28,18 @@ from torch.nn import functional as F
 
 from attention.decoding import sample_tokens
 from attention.masked_attention import causal_mask, masked_attention
-from attention.provided import demand, docstrings, keywords, measure, plots
-from attention.provided.data import BOS, EOS, PAD, in_words, is_test
-from attention.provided.descent import fewer
+from attention.provided import demand
+from attention.provided.data import docstrings, keywords
+from attention.provided.data.keywords import SEP
+from attention.provided.data.numbers import in_words, is_test
+from attention.provided.data.tokens import BOS, EOS, PAD
+from attention.provided.figures import plots
 from attention.provided.files import ROOT
-from attention.provided.keywords import SEP
+from attention.provided.measuring import timing
+from attention.provided.measuring.memory import megabytes
 from attention.provided.predictions import compare
 from attention.provided.progress import Bar
+from attention.provided.training_steps import fewer
 from attention.tokens_and_positions import embed, sinusoidal_positions
 from attention.transformer import Encoder
 from autograder import check
@@ -335,9 +340,9 @@ for name, (q, k) in runs.items():
     for attend in (masked_attention, F.scaled_dot_product_attention):
         run = lambda attend=attend, q=q, k=k: attend(q, k, k)  # noqa: E731
         with torch.no_grad():
-            forward = measure.milliseconds(run, repeats=5)
+            forward = timing.milliseconds(run, repeats=5)
         inputs = [q] if q is k else [q, k]
-        spent.append((forward, measure.milliseconds(measure.both_ways(run, inputs), repeats=5)))
+        spent.append((forward, timing.milliseconds(timing.both_ways(run, inputs), repeats=5)))
     (dense, dense_both), (fused, fused_both) = spent
     numbers = f"{dense:9.1f}  {fused:6.1f}{dense_both:13.1f}  {fused_both:6.1f}"
     print(f"{name:<22}{q.shape[2] * k.shape[2]:10,}{numbers}")
@@ -507,11 +512,11 @@ for T in lengths:
         "fused": lambda q=q, k=k, v=v: F.scaled_dot_product_attention(q, k, v, is_causal=True),
     }
     for name, run in runs.items():
-        both = measure.both_ways(run, (q, k, v))
+        both = timing.both_ways(run, (q, k, v))
         with torch.no_grad():
-            forward.setdefault(name, []).append(measure.milliseconds(run, repeats=3))
-        training.setdefault(name, []).append(measure.milliseconds(both, repeats=3))
-        memory.setdefault(name, []).append(measure.megabytes(both))
+            forward.setdefault(name, []).append(timing.milliseconds(run, repeats=3))
+        training.setdefault(name, []).append(timing.milliseconds(both, repeats=3))
+        memory.setdefault(name, []).append(megabytes(both))
 
 # %% demo=true
 axes = plots.panels(columns=3, width=3.3, height=3.0, share=False)

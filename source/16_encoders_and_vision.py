@@ -23,14 +23,17 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
+from attention.experiments import encoders_and_vision as experiments
 from attention.masked_attention import masked_attention
-from attention.provided import demand, digits, documents, plots
-from attention.provided.descent import fewer
+from attention.provided import demand
+from attention.provided.data import digits, documents
+from attention.provided.figures import plots
 from attention.provided.files import ROOT
+from attention.provided.measuring.summary import summary
+from attention.provided.models.attention_weights import watch_attention
 from attention.provided.predictions import compare
 from attention.provided.progress import Bar
-from attention.provided.sublayers import watch_attention
-from attention.provided.summary import summary
+from attention.provided.training_steps import fewer
 from attention.tokens_and_positions import LearnedPositions
 from attention.transformer import Encoder
 from autograder import check
@@ -266,7 +269,7 @@ def learn(pool, seed, label, steps=300):
             optimizer.step()
             bar.update(step, loss.item())
             if step % 25 == 0:
-                right.append(digits.accuracy(reader, test_set.words, test_set.cities))
+                right.append(experiments.accuracy(reader, test_set.words, test_set.cities))
     return reader, right
 
 
@@ -504,15 +507,15 @@ from attention.encoders_and_vision import VisionTransformer
 torch.manual_seed(0)
 sizes = {"d_model": 64, "n_heads": 4, "d_ff": 128, "n_layers": 2, "dropout": 0.1, "fused": True}
 model = VisionTransformer((8, 8), 2, 1, 10, **sizes)
-losses = digits.train(model, data.train_images, data.train_labels, seed=0)
+losses = experiments.train(model, data.train_images, data.train_labels, seed=0)
 for name, images, labels in (("training", *data[:2]), ("test", *data[2:])):
-    print(f"{name:<9} right {digits.accuracy(model, images, labels):.4f}")
+    print(f"{name:<9} right {experiments.accuracy(model, images, labels):.4f}")
 print(summary(model, data.test_images[:1]))
 
 # %% [markdown]
 # How good is that? Here are two models without attention, on the same split. **Logistic
 # regression** is one linear layer on the 64 pixels. The **CNN** is a small convolutional network,
-# `digits.cnn`. Three seeds of several models take minutes, so they are read from
+# `experiments.cnn`. Three seeds of several models take minutes, so they are read from
 # `data/digits.json`, which `python -m benchmarks.digits` writes.
 #
 # ### Predict first

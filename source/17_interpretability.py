@@ -27,16 +27,18 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
+from attention.experiments import interpretability as experiments
 from attention.multi_head_attention import MultiHeadAttention
-from attention.provided import demand, explanations as measured
-from attention.provided import plots, roles, translators
-from attention.provided.data import PAD
-from attention.provided.descent import fewer
-from attention.provided.explorer import Sentence, explorer
+from attention.provided import demand
+from attention.provided.data.tokens import PAD
+from attention.provided.figures import plots
+from attention.provided.figures.explorer import Sentence, explorer
 from attention.provided.files import ROOT
+from attention.provided.models.attention_weights import watch_attention
 from attention.provided.predictions import compare
-from attention.provided.sublayers import watch_attention
+from attention.provided.training_steps import fewer
 from attention.sequence_to_sequence import shift_right
+from attention.train import shipped
 from attention.transformer import Encoder, Transformer, Translator, masks_from_tokens
 from autograder import check
 
@@ -53,15 +55,15 @@ stored = json.loads((ROOT / "data" / "interpretability.json").read_text(encoding
 # true letters so far.
 
 # %% demo=true
-model, corpus = translators.trained("numbers")
+model, corpus = shipped.trained("numbers")
 model = model.double().requires_grad_(False)  # float64: small effects are to be seen
 pairs = random.Random(0).sample(corpus.test, fewer(40, 8))
 batch = corpus.batch(pairs)
 one = corpus.batch([(231, "two hundred thirty one", "zweihunderteinunddreißig")])
 words, letters = ["two", "hundred", "thirty", "one", "EOS"], [*"zweihunderteinunddreißig", "EOS"]
 first = "decoder.layers.0.cross_attention"
-map_231 = measured.look(model, one)[first].weights[0].mean(dim=0)  # (T_q, T_k)
-with measured.rearranged(model, one.source, "shuffled"), torch.no_grad():
+map_231 = experiments.look(model, one)[first].weights[0].mean(dim=0)  # (T_q, T_k)
+with experiments.rearranged(model, one.source, "shuffled"), torch.no_grad():
     wrong = model(one.source, one.target).argmax(dim=-1)
 written = [corpus.target_vocabulary.tokens[token] for token in wrong[0].tolist()]
 written = [letter if len(letter) == 1 else "EOS" for letter in written]
@@ -134,7 +136,7 @@ for weights in ([0.5, 0.0, 0.5], [0.25, 0.5, 0.25], [0.0, 1.0, 0.0]):
 # %% demo=true
 sentences = []
 for pair in ((231, "two hundred thirty one", "zweihunderteinunddreißig"), *pairs[:2]):
-    looks = measured.look(model, corpus.batch([pair]))
+    looks = experiments.look(model, corpus.batch([pair]))
     source, target = [*pair[1].split(), "EOS"], [*pair[2], "EOS"]
     read = ["BOS", *target[:-1]]
     labels = {}
@@ -168,7 +170,7 @@ for row, (title, name) in zip(axes, shown.items(), strict=True):
 from attention.interpretability import role_scores
 
 # %% demo=true
-looks = measured.look(model, batch)
+looks = experiments.look(model, batch)
 real = {"encoder": batch.source != PAD, "decoder": batch.target != PAD}
 for name, look in looks.items():
     if "cross" in name:
@@ -177,10 +179,10 @@ for name, look in looks.items():
     mask = mask.unsqueeze(1) & mask.unsqueeze(2)
     mask = mask.tril() if name.startswith("decoder") else mask
     for role, offset in (("previous", -1), ("itself", 0), ("next", 1)):
-        where = roles.offset_role(mask, offset)
+        where = experiments.offset_role(mask, offset)
         if where.any():
             scores = role_scores(look.weights, where).tolist()
-            control = role_scores(roles.uniform(mask), where).item()
+            control = role_scores(experiments.uniform(mask), where).item()
             print(f"{name:<26} {role:<9}", *(f"{s:.2f}" for s in scores), f"  equal {control:.2f}")
             largest = F.one_hot(look.weights.argmax(-1), look.weights.shape[-1]).double()
             there = role_scores(largest, where).tolist()
@@ -190,9 +192,9 @@ for name, look in looks.items():
 mask = (batch.target != PAD).unsqueeze(2) & (batch.source != PAD).unsqueeze(1)
 for name in (name for name in looks if "cross" in name):
     for which, is_first in (("first letters", True), ("other letters", False)):
-        where = roles.aligned_role(pairs, batch, is_first)
+        where = experiments.aligned_role(pairs, batch, is_first)
         scores = role_scores(looks[name].weights, where).tolist()
-        control = role_scores(roles.uniform(mask), where).item()
+        control = role_scores(experiments.uniform(mask), where).item()
         print(f"{name[8:]:<24} {which}", *(f"{s:.2f}" for s in scores), f"  equal {control:.2f}")
 
 # %% [markdown]
@@ -379,7 +381,7 @@ prediction = None  # the least T with a null space, whatever the values are; Non
 
 # %% demo=true
 long = sorted(corpus.test, key=lambda pair: -len(pair[2]))[:1]
-long_looks = measured.look(model, corpus.batch(long))
+long_looks = experiments.look(model, corpus.batch(long))
 for name, look in long_looks.items():
     T = look.values.shape[2]
     dimension = [null_space_dimension(values).item() for values in look.values[0]]
@@ -444,7 +446,7 @@ torch.manual_seed(0)
 rows = {
     "as it is": weights,
     "random direction": perturb_attention(weights, values, torch.randn(len(weights)).double()),
-    "searched": measured.largest_change(weights, values),
+    "searched": experiments.largest_change(weights, values),
 }
 axes = plots.panels(3, width=7.5, height=1.4)
 read = ["B", *long[0][2]]
@@ -820,11 +822,11 @@ if path.exists():
     from attention.train.model import load_model
 
     translator, english, german = load_model(path)
-    five = measured.translated(translator, english, german, texts)
+    five = experiments.translated(translator, english, german, texts)
     seen = five.source != PAD
     seen = seen.unsqueeze(1) & seen.unsqueeze(2)
-    where = roles.offset_role(seen, -1)
-    for name, look in measured.look(translator, five).items():
+    where = experiments.offset_role(seen, -1)
+    for name, look in experiments.look(translator, five).items():
         if name.startswith("encoder"):
             print(name, "previous", *(f"{s:.2f}" for s in role_scores(look.weights, where)))
     for name, sizes in HeadImportance(translator)(five.source, five.target).items():
@@ -854,8 +856,8 @@ else:
 #
 # ## Open questions
 # No points, no check; the notebook has what is needed.
-# 1. Is τ higher if only the first letters of words count? (`roles.aligned_role` marks them;
-#    `measured.agreement` takes 0 keys for a letter that is not to count.)
+# 1. Is τ higher if only the first letters of words count? (`experiments.aligned_role` marks
+#    them; `experiments.agreement` takes 0 keys for a letter that is not to count.)
 # 2. From the model's own weights a random direction moves hardly anything. How far does
 #    `perturb_attention` get from *equal* weights, with the same values, and why?
 

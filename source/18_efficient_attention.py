@@ -25,18 +25,20 @@ import math
 import torch
 from torch.nn import functional as F
 
+from attention.experiments import efficient_attention as experiments
 from attention.masked_attention import masked_attention
-from attention.provided import demand, plots, recall
-from attention.provided.cost import device_at_hand, peak_mib, shortest
-from attention.provided.descent import fewer
+from attention.provided import demand
+from attention.provided.figures import plots
 from attention.provided.files import ROOT
+from attention.provided.measuring.memory import peak_mib
+from attention.provided.measuring.timing import device_at_hand, shortest
 from attention.provided.predictions import compare
+from attention.provided.training_steps import fewer
 from attention.scaled_dot_product_attention import attention_multiplications
 from autograder import check
 
 torch.set_num_threads(1)  # a steady clock
 device = device_at_hand()
-
 
 # %% [markdown]
 # ## What fails without this idea
@@ -527,7 +529,7 @@ compare(prediction, sum(slope > 1.5 for slope in slopes), "ways with slope 2 in 
 # each, the model is to say the value that stood beside it: one of 16, so chance is 1 in 16.
 
 # %% demo=true
-keys, shown, answers = recall.make(1, 4, torch.Generator().manual_seed(0))
+keys, shown, answers = experiments.make(1, 4, torch.Generator().manual_seed(0))
 pairs = zip(keys[0].tolist(), shown[0].tolist(), strict=False)
 print("shown   ", *(f"key {key} → {value}   " for key, value in pairs))
 print("asked   ", *(f"key {key} → ?   " for key in keys[0, 4:].tolist()))
@@ -548,9 +550,9 @@ prediction = None  # the share that the window gets right, from 0 to 1; None ski
 # %% demo=true
 for name, attention in (("dense", masked_attention), ("linear", linear_attention)):
     torch.manual_seed(0)
-    model = recall.Recaller(attention, d_k=16)
-    recall.train(model, steps=300, label=f"{name}, d_k = 16")
-    few, many = (recall.right(model, pairs=pairs)[0] for pairs in (4, 32))
+    model = experiments.Recaller(attention, d_k=16)
+    experiments.train(model, steps=300, label=f"{name}, d_k = 16")
+    few, many = (experiments.right(model, pairs=pairs)[0] for pairs in (4, 32))
     print(f"{name:<7} right with 4 pairs {few:.3f}, with 32 pairs {many:.3f}")
 
 # %% [markdown]

@@ -3,7 +3,7 @@
 import json
 import re
 
-from attention.provided import evidence
+from attention.experiments.recorded import read
 from autograder import ROOT
 
 
@@ -19,7 +19,7 @@ def recorded(lesson, name, key, place=None, **setting):
     """One result of all full runs of a setting, in the order of the seeds."""
     rows = [
         row
-        for row in evidence.read(lesson, name)
+        for row in read(lesson, name)
         if all(row.get(what) == value for what, value in setting.items())
     ]
     return [row[key] if place is None else row[key][place] for row in rows]

@@ -3,7 +3,7 @@
 import gzip
 import hashlib
 
-from attention.train import multi30k
+from attention.train.corpora import multi30k
 
 SENTENCES = {"train": 60, "val": 4, "test_2016_flickr": 5}
 

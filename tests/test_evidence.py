@@ -7,10 +7,11 @@ import sys
 import numpy as np
 import pytest
 
-from attention.provided import evidence
+from attention.experiments.__main__ import TABLE, main, read, table
+from attention.experiments.recorded import path_of
+from attention.experiments.recorded import read as read_experiment
+from attention.experiments.recording import as_stored, lessons, run_point
 from autograder import ROOT
-from benchmarks.evidence.__main__ import TABLE, lessons, main, read, table
-from benchmarks.evidence.running import as_stored, run_point
 
 LESSONS = lessons()
 # Another kind of processor rounds otherwise, and so moves the end of a training, as a seed does: by
@@ -28,7 +29,7 @@ AGAIN = [(lesson, name) for lesson, name in RECORDED if LESSONS[lesson].EXPERIME
 @pytest.mark.parametrize(("lesson", "name"), RECORDED)
 def test_every_point_is_recorded_and_no_other(lesson, name):
     wanted = [as_stored(point) for point in LESSONS[lesson].EXPERIMENTS[name].points]
-    found = [row["point"] for row in read(evidence.path_of(lesson))[name]]
+    found = [row["point"] for row in read(path_of(lesson))[name]]
     assert found == wanted
 
 
@@ -44,7 +45,7 @@ def test_a_claim_has_three_seeds(lesson, name):
 def test_a_point_comes_out_again(lesson, name):
     one = LESSONS[lesson].EXPERIMENTS[name]
     assert one.again in one.points
-    rows, point = read(evidence.path_of(lesson))[name], as_stored(one.again)
+    rows, point = read(path_of(lesson))[name], as_stored(one.again)
     (recorded,) = [row["result"] for row in rows if row["point"] == point]
     same = [row["result"] for row in rows if _without_seed(row["point"]) == _without_seed(point)]
     found = run_point(lesson, name, one.again)
@@ -74,13 +75,13 @@ def test_the_table_is_up_to_date():
 
 
 def test_an_unknown_experiment_says_what_there_is():
-    with pytest.raises(KeyError, match="python -m benchmarks.evidence no_such_lesson"):
-        evidence.read("no_such_lesson", "nothing")
+    with pytest.raises(KeyError, match="python -m attention.experiments no_such_lesson"):
+        read_experiment("no_such_lesson", "nothing")
 
 
 def test_what_is_missing_is_run_and_what_is_not_asked_for_is_dropped(tmp_path):
     lesson, name = RECORDED[0]
-    recorded = read(evidence.path_of(lesson))
+    recorded = read(path_of(lesson))
     again = as_stored(LESSONS[lesson].EXPERIMENTS[name].again)
     known = [row for row in recorded[name] if row["point"] != again]
     path = tmp_path / "found.json"
@@ -93,7 +94,7 @@ def test_what_is_missing_is_run_and_what_is_not_asked_for_is_dropped(tmp_path):
 
 
 def test_an_unknown_lesson_is_refused():
-    command = [sys.executable, "-m", "benchmarks.evidence", "no_such_lesson"]
+    command = [sys.executable, "-m", "attention.experiments", "no_such_lesson"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 1
     assert done.stderr.startswith("no experiments for no_such_lesson; there are:")

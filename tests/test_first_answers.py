@@ -5,7 +5,9 @@ import math
 import pytest
 import torch
 
-from attention.provided.looking_back import KINDS
+from attention.experiments.score_functions import crossing
+from attention.experiments.tokens_and_positions import KINDS
+from attention.score_functions import score
 from attention.tokens_and_positions import sinusoidal_positions
 from benchmarks.answers import (
     bahdanau_attention,
@@ -13,7 +15,6 @@ from benchmarks.answers import (
     sequence_to_sequence,
     tokens_and_positions,
 )
-from benchmarks.evidence.answers.score_functions import crossing
 from tests.answers import listed, printed, recorded, said, span
 
 
@@ -96,7 +97,7 @@ def test_lesson_04_says_what_learned_queries_and_keys_do():
 
 
 def test_the_crossing_is_that_of_the_lesson():
-    weight = crossing("reduced_rank", 6, seed=4, r=2)["weight"]
+    weight = crossing("reduced_rank", 6, seed=4, score=score, r=2)["weight"]
     shown = "reduced rank 2  mean weight on the wanted key, seeds 4, 5, 6:"
     assert f"{shown}  {weight:.2f}" in printed("04")
 

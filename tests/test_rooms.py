@@ -8,9 +8,10 @@ import pytest
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGES = ("attention", "autograder")
 FLAT = ("autograder.checks", "autograder.mistakes")  # many small pieces, one after the other
-ONE_A_LESSON = ("attention", *FLAT)
+ONE_A_LESSON = ("attention", "attention.experiments", *FLAT)
 ONE_A_COMMAND = ("autograder.commands",)
 LONGEST_FILE, LONGEST_FUNCTION, FULL = 300, 40, 12  # lines, lines, files
+EXPERIMENTS = 450  # lines of a module of these: small pieces, one after the other
 # A lesson is one module, whatever it teaches: what these may have.
 LONGER = {
     "attention.decoding": 385,
@@ -18,7 +19,7 @@ LONGER = {
     "attention.training": 325,
 }
 CHECKING = ("checking", "checking.diagnosis", "checking.asking", "checking.toolbox")
-INSIDE = ("inside", "inside.device")
+INSIDE = ("inside", "inside.device", "inside.messages")
 GRADING = (
     "grading",
     "grading.feedback",
@@ -28,34 +29,43 @@ GRADING = (
     "grading.notebook",
 )
 BUILDING = ("building.book", "building.gates", "building")
-LESSON = ("lesson", "provided")
+PROVIDED = (
+    "provided.models",
+    "provided.measuring",
+    "provided.figures",
+    "provided.data",
+    "provided",
+)
+LESSON = ("lesson", *PROVIDED)
+TRAIN = ("train", "train.speed", "train.corpora", "train.mine", "train.runs")
 
 # What each room may import, besides itself and rooms below it in its own list.
 MAY_IMPORT = {
     "commands": (
         *("collecting", "releasing", "reporting", "leaderboard", "self_study", "course"),
-        *(*BUILDING, *GRADING, *CHECKING, "sandbox", *INSIDE, "train", "provided"),
+        *(*BUILDING, *GRADING, *CHECKING, "sandbox", *INSIDE, *TRAIN, "provided"),
     ),
-    "releasing": (*BUILDING, *GRADING, *CHECKING, "sandbox", *INSIDE, "provided"),
+    "releasing": (*BUILDING, *GRADING, *CHECKING, "sandbox", *INSIDE, *PROVIDED),
     "collecting": (*GRADING, "provided"),
-    "leaderboard": ("reporting", *GRADING, *CHECKING, *LESSON),
+    "leaderboard": ("reporting", *GRADING, *CHECKING, "experiments", *LESSON),
     "reporting": (*GRADING, *CHECKING, "provided"),
-    "self_study": ("check", "building.gates", *GRADING, *CHECKING, *INSIDE, "provided"),
+    "self_study": ("check", "building.gates", *GRADING, *CHECKING, *INSIDE, *TRAIN, "provided"),
     "check": (*CHECKING, *INSIDE),
     "course": (),
     **dict.fromkeys(GRADING, ("course", "sandbox", *CHECKING, *INSIDE, "provided")),
-    **dict.fromkeys(BUILDING, ("course", *CHECKING, *INSIDE, "provided")),
+    **dict.fromkeys(BUILDING, ("course", *CHECKING, *INSIDE, *TRAIN, *PROVIDED)),
     "sandbox": INSIDE,
     "mistakes": (*CHECKING, *LESSON),
     "checks": (*CHECKING, *INSIDE, *LESSON),
     **dict.fromkeys(CHECKING, INSIDE),
     **dict.fromkeys(INSIDE, ()),
-    "translate": ("train", *LESSON),
-    "train": LESSON,
-    "lesson": ("provided",),
-    "provided": ("lesson", "train", "inside.device"),  # the device to rehearse on
+    "translate": (*TRAIN, *LESSON),
+    "experiments": (*TRAIN, *LESSON),
+    **dict.fromkeys(TRAIN, LESSON),
+    "lesson": PROVIDED,
+    **dict.fromkeys(PROVIDED, ("inside.device",)),  # the device to rehearse on
 }
-STACKS = (GRADING, CHECKING, BUILDING, INSIDE)  # from above to below
+STACKS = (GRADING, CHECKING, BUILDING, INSIDE, PROVIDED, TRAIN)  # from above to below
 COMMON = ("imports", "lessons", "marks", "settings", "temporary")  # of autograder/, for all
 
 
@@ -129,20 +139,27 @@ def test_a_circle_is_found():
 
 
 def test_no_circle_of_files():
-    assert circle({name: others for name, others in IMPORTED.items() if of_autograder(name)}) == []
-
-
-def of_autograder(name):
-    return name.startswith("autograder")
+    assert circle(IMPORTED) == []
 
 
 def test_no_circle_of_rooms():
     graph = {}
     for name, others in IMPORTED.items():
-        if of_autograder(name) and room(name):
-            outside = {room(other) for other in others if of_autograder(other)} - {"", room(name)}
+        if room(name):
+            outside = {room(other) for other in others} - {"", room(name)}
             graph.setdefault(room(name), set()).update(outside)
     assert circle(graph) == []
+
+
+ORDER = [path.stem[3:] for path in sorted((ROOT / "source").glob("[0-9][0-9]_*.py"))]
+EXPERIMENTED = [name for name in ORDER if f"attention.experiments.{name}" in MODULES]
+
+
+@pytest.mark.parametrize("lesson", EXPERIMENTED)
+def test_experiments_import_earlier_lessons_only(lesson):
+    """What a release of the lesson may hold answers none of its exercises."""
+    named = {name.rpartition(".")[2] for name in IMPORTED[f"attention.experiments.{lesson}"]}
+    assert named & {*ORDER[ORDER.index(lesson) :]} == set()
 
 
 def test_a_room_has_a_dozen_files_at_most():
@@ -180,7 +197,8 @@ def product():
 @pytest.mark.parametrize("name", product())
 def test_files_and_functions_are_short(name):
     text = product()[name].read_text(encoding="utf-8")
-    assert len(text.splitlines()) <= LONGER.get(name, LONGEST_FILE)
+    most = EXPERIMENTS if name.startswith("attention.experiments.") else LONGEST_FILE
+    assert len(text.splitlines()) <= LONGER.get(name, most)
     kinds = ast.FunctionDef | ast.AsyncFunctionDef
     functions = [node for node in ast.walk(ast.parse(text)) if isinstance(node, kinds)]
     long = {one.name: lines_of(one) for one in functions if lines_of(one) > LONGEST_FUNCTION}

@@ -13,18 +13,19 @@ from pathlib import Path
 import torch
 from torch import distributed
 
-from attention.provided import mine
-from attention.provided.mine import Pieces
-from attention.provided.model_file import ModelFileError
+from attention.provided.models.model_file import ModelFileError
 from attention.provided.output import replace_what_cannot_be_shown
-from attention.train import corpora, forecast, multi30k, own, settings
-from attention.train.corpora import Pairs
+from attention.train import settings
+from attention.train.corpora import multi30k, token_ids
+from attention.train.corpora.multi30k import CorpusError
+from attention.train.corpora.token_ids import Pairs
 from attention.train.devices import choose_device, join
 from attention.train.judging import measure, report
-from attention.train.multi30k import CorpusError
-from attention.train.options import Parser
+from attention.train.mine import collected, using
+from attention.train.mine.collected import Pieces
 from attention.train.run_folder import RunFolder, RunFolderError
-from attention.train.settings import Settings
+from attention.train.settings import Parser, Settings
+from attention.train.speed import forecast
 from attention.train.step import rank, world_size
 from attention.train.trainer import Diverged, Trainer
 from attention.train.translate import save_drawing, translate_with
@@ -39,7 +40,7 @@ def parser() -> Parser:
         description="Train the course's Transformer on the numbers in words or on Multi30k. "
         "Weights, metrics and learning curves are kept in a folder, from which --resume goes on.",
     )
-    made.add_argument("corpus", nargs="?", default="numbers", choices=corpora.NAMES)
+    made.add_argument("corpus", nargs="?", default="numbers", choices=token_ids.NAMES)
     made.add_argument("--folder", type=Path, help="of this training (default: runs/CORPUS)")
     made.add_argument("--resume", action="store_true", help="go on with the training in the folder")
     made.add_argument("--data", type=Path, default=multi30k.FOLDER, help="folder of Multi30k")
@@ -48,7 +49,7 @@ def parser() -> Parser:
         "--mine",
         type=Path,
         nargs="?",
-        const=Path(mine.FOLDER),
+        const=Path(collected.FOLDER),
         metavar="FOLDER",
         help="train with your own pieces, from `autograder collect` (default folder: mine)",
     )
@@ -79,7 +80,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"{parser().prog}: {error}", file=sys.stderr)
         return 1
     except Exception as error:
-        if not (said := own.blame(error)):
+        if not (said := using.blame(error)):
             raise
         print(f"{parser().prog}: {said}", file=sys.stderr)
         return 1
@@ -146,7 +147,7 @@ def begin(
     if not resumed:
         folder.begin(dataclasses.asdict(chosen))
         if pieces is not None:
-            own.keep(pieces, folder)
+            using.keep(pieces, folder)
     folder.keep_vocabularies(pairs.source.description(), pairs.target.description())
 
 
@@ -164,7 +165,7 @@ def prepare_pieces(
     if options.mine is not None and (world_size() > 1 or chosen.compile):
         raise ValueError("--mine trains in one process and without --compile: your pieces run")
     if options.resume:
-        kept = own.use_kept(folder.path)
+        kept = using.use_kept(folder.path)
         if options.mine is not None and not kept:
             raise ValueError(
                 f"the training in {folder.path} began without --mine: resume without it, or train "
@@ -173,13 +174,13 @@ def prepare_pieces(
         if kept:
             print(f"with yours: {', '.join(piece.name for piece in kept)}")
         return None
-    mine.take_back()
+    collected.take_back()
     if options.mine is None:
         return None
     folder.refuse_second()
-    pieces = mine.load(options.mine)
+    pieces = collected.load(options.mine)
     print(f"trying your pieces in {pieces.folder} …", flush=True)
-    own.report(pieces, *own.choose(pieces, chosen, pairs, device), chosen)
+    using.report(pieces, *using.choose(pieces, chosen, pairs, device), chosen)
     return pieces
 
 
@@ -200,8 +201,8 @@ def resume(options: argparse.Namespace, folder: RunFolder) -> Settings:
 def read(options: argparse.Namespace, chosen: Settings) -> Pairs:
     """The pairs of the corpus."""
     if chosen.corpus == "numbers":
-        return corpora.numbers()
-    return corpora.translations(chosen.merges, options.data)
+        return token_ids.numbers()
+    return token_ids.translations(chosen.merges, options.data)
 
 
 if __name__ == "__main__":

@@ -10,8 +10,8 @@ import sacrebleu
 import torch
 
 from attention.decoding import beam_search
-from attention.provided.data import pad
-from attention.train.corpora import Pairs
+from attention.provided.data.tokens import pad
+from attention.train.corpora.token_ids import Pairs
 from attention.train.devices import describe
 from attention.train.run_folder import RunFolder
 from attention.train.settings import Settings

@@ -6,11 +6,11 @@ from typing import Any
 
 from torch import nn
 
-from attention.provided.model_file import load, put
-from attention.provided.sublayers import Sublayers
-from attention.train.corpora import Pairs, Vocabulary, vocabulary
-from attention.train.products import keep_few_kernels
+from attention.multi_head_attention import Sublayers
+from attention.provided.models.model_file import load, put
+from attention.train.corpora.token_ids import Pairs, Vocabulary, vocabulary
 from attention.train.settings import Settings
+from attention.train.speed.products import keep_few_kernels
 from attention.transformer import Transformer
 
 SIZES = ("d_model", "n_heads", "d_ff", "n_layers", "dropout", "pre_norm", "tied")

@@ -5,7 +5,7 @@ import dataclasses
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NoReturn
 
 from attention.transformer import TIED
 
@@ -141,3 +141,11 @@ def stored(config: dict[str, Any]) -> Settings:
     except TypeError as error:
         unknown = str(error).partition("() ")[2]
         raise ValueError(f"config.json is of another version of this program: {unknown}") from None
+
+
+class Parser(argparse.ArgumentParser):
+    """Says in one sentence what is wrong with the options."""
+
+    def error(self, message: str) -> NoReturn:
+        """Print the message and end the program."""
+        self.exit(2, f"{self.prog}: {message} (--help lists the options)\n")

@@ -7,11 +7,10 @@ import torch
 from torch import Tensor, distributed, nn
 from torch.nn.parallel import DistributedDataParallel
 
-from attention.provided import mine
-from attention.provided.data import PAD
-from attention.train import fittings
-from attention.train.acceleration import FastLoss
+from attention.provided.data.tokens import PAD
+from attention.train.mine import collected, fittings
 from attention.train.settings import Settings
+from attention.train.speed.acceleration import FastLoss
 from attention.training import TrainStep, noam_learning_rate
 from attention.transformer import Transformer
 
@@ -59,7 +58,7 @@ class Step(TrainStep):
         )
         max_norm = fittings.clip_before(optimizer, settings.max_norm)
         super().__init__(model, optimizer, settings.smoothing, max_norm, dtype)
-        kind = fittings.PlainLoss if mine.placed() else FastLoss
+        kind = fittings.PlainLoss if collected.placed() else FastLoss
         self.fast_loss: nn.Module = kind(model, settings.smoothing, dtype)
         if distributed.is_initialized():  # then backward averages the gradients of the processes
             self.fast_loss = DistributedDataParallel(self.fast_loss)

@@ -11,17 +11,17 @@ from collections.abc import Iterable, Iterator, Sequence
 import torch
 from torch import Tensor, distributed
 
-from attention.provided import mine
-from attention.provided.data import pad
-from attention.provided.model_file import put, weights_of
+from attention.provided.data.tokens import pad
+from attention.provided.models.model_file import put, weights_of
 from attention.provided.progress import Bar
-from attention.train.acceleration import prepare
-from attention.train.corpora import Pairs
+from attention.train.corpora.token_ids import Pairs
 from attention.train.devices import dtype_of_products
-from attention.train.fittings import furnish
+from attention.train.mine import collected
+from attention.train.mine.fittings import furnish
 from attention.train.model import about_model, make_model
 from attention.train.run_folder import Row, RunFolder, RunFolderError
 from attention.train.settings import Settings
+from attention.train.speed.acceleration import prepare
 from attention.train.step import Batch, Step, learning_rate, rank
 from attention.training import (
     Evaluation,
@@ -47,7 +47,7 @@ class Trainer:
     """Trains a model by its settings, and keeps everything in a run folder.
 
     settings  Settings
-    pairs     Pairs of attention.train.corpora
+    pairs     Pairs of attention.train.corpora.token_ids
     folder    RunFolder; only the first of several processes writes
     device    a torch.device
     resume    go on from the folder's state
@@ -65,7 +65,7 @@ class Trainer:
         self.first = rank() == 0
         torch.manual_seed(settings.seed)
         model = make_model(dataclasses.asdict(settings), pairs.source, pairs.target)
-        self.model = furnish(model).to(device) if mine.placed() else prepare(model, device)
+        self.model = furnish(model).to(device) if collected.placed() else prepare(model, device)
         if settings.compile:
             for stack in (self.model.encoder, self.model.decoder):
                 stack.compile(dynamic=True)

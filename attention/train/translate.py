@@ -11,14 +11,15 @@ import torch
 from torch import Tensor
 
 from attention.decoding import beam_search
-from attention.provided.data import EOS, pad
-from attention.provided.model_file import load, put
-from attention.provided.sublayers import watch_attention
-from attention.train import own, products
-from attention.train.corpora import Vocabulary, Words, vocabulary
-from attention.train.fittings import furnish
+from attention.provided.data.tokens import EOS, pad
+from attention.provided.models.attention_weights import watch_attention
+from attention.provided.models.model_file import load, put
+from attention.train.corpora.token_ids import Vocabulary, Words, vocabulary
+from attention.train.mine import using
+from attention.train.mine.fittings import furnish
 from attention.train.model import make_model
 from attention.train.run_folder import VOCABULARIES, RunFolder, RunFolderError
+from attention.train.speed import products
 from attention.transformer import Transformer
 
 # A translation has at most twice the tokens of its source and 60 more: the longest number in words
@@ -84,7 +85,7 @@ def open_run(path: Path, device: torch.device) -> Run:
             f"{RunFolder(path).config().get('steps')}; `{_resume(path)}` goes on"
         )
         about = _of_the_folder(path)
-    if kept := own.use_kept(path):
+    if kept := using.use_kept(path):
         notes.append(f"with yours: {', '.join(piece.name for piece in kept)}")
     source, target = vocabulary(about["source"]), vocabulary(about["target"])
     model = make_model(about["settings"], source, target).eval()
@@ -212,7 +213,7 @@ def draw(one: Translated) -> Any:
     """Draw the last attention to the source, the mean over its heads; returns the Axes."""
     import matplotlib.pyplot as plt
 
-    from attention.provided import plots
+    from attention.provided.figures import plots
 
     with torch.no_grad(), watch_attention(one.model) as weights:
         one.model(one.read, one.written)

@@ -1,0 +1,1 @@
+"""`python -m attention.translate`: lines of text, and BLEU. Read __main__.py first."""

@@ -16,13 +16,14 @@ from pathlib import Path
 
 import sacrebleu
 
-from attention.provided.data import pad
-from attention.provided.model_file import ModelFileError
+from attention.provided.data.tokens import pad
+from attention.provided.models.model_file import ModelFileError
 from attention.provided.output import replace_what_cannot_be_shown
-from attention.train import judging, own
+from attention.train import judging
 from attention.train.devices import choose_device
-from attention.train.options import Parser
+from attention.train.mine import using
 from attention.train.run_folder import RunFolderError
+from attention.train.settings import Parser
 from attention.train.translate import (
     LENGTHS,
     ROWS,
@@ -114,7 +115,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return NOBODY_READS
     except Exception as error:
-        if not (said := own.blame(error)):
+        if not (said := using.blame(error)):
             raise
         return complain(said)
     except KeyboardInterrupt:

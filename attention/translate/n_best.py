@@ -6,9 +6,10 @@ from typing import Any
 from torch import Tensor
 
 from attention.decoding import search
-from attention.provided.data import EOS, PAD
+from attention.provided.data.tokens import EOS, PAD
 from attention.provided.demand import counts, within
-from attention.provided.key_value_cache import CachedDecoder, evaluation, limits
+from attention.provided.models.key_value_cache import CachedDecoder, limits
+from attention.provided.training_steps import evaluation
 
 Hypothesis = tuple[float, list[int]]  # its score, and its ids up to EOS
 

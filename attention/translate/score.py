@@ -6,7 +6,7 @@ from typing import Any
 
 import torch
 
-from attention.provided.data import pad
+from attention.provided.data.tokens import pad
 from attention.train import judging
 from attention.train.translate import Run, encode, rows_at_once, translate
 from attention.training import Evaluation

@@ -14,9 +14,10 @@ import jinja2
 import numpy as np
 from torch import nn
 
-from attention.provided import translators
 from attention.provided.files import write_aside
-from attention.provided.model_file import ModelFileError
+from attention.provided.models import translators
+from attention.provided.models.model_file import ModelFileError
+from attention.train import shipped
 from autograder import ROOT, CourseError
 from autograder.building.lesson import find
 
@@ -52,7 +53,7 @@ def write(to: Path = PAGE, lesson_links: str | None = None, home: str = "") -> i
 def page(lesson_links: str | None = None, home: str = "") -> str:
     """The whole page as HTML; see `write`."""
     try:
-        model, corpus = translators.trained(MODEL)
+        model, corpus = shipped.trained(MODEL)
     except ModelFileError as error:
         raise GlassError(str(error)) from error
     style = (PARTS / "style.css").read_text(encoding="utf-8")

@@ -3,7 +3,7 @@ gradients by the weights behind the heads."""
 
 import torch
 
-from attention.provided.translators import one_thread
+from attention.provided.training_steps import one_thread
 from attention.transformer import Encoder, Transformer, masks_from_tokens
 from autograder.checking import counterexamples
 from autograder.checking.toolbox import expect

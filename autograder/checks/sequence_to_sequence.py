@@ -6,7 +6,7 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-from attention.provided.data import BOS, EOS, PAD
+from attention.provided.data.tokens import BOS, EOS, PAD
 from autograder.checking import counterexamples
 from autograder.checking.toolbox import expect
 from autograder.checking.toolbox.registry import check

@@ -8,7 +8,7 @@ from torch import nn
 from torch.nn import functional as F
 from torch.optim.adamw import adamw
 
-from attention.provided.translators import one_thread
+from attention.provided.training_steps import one_thread
 from attention.transformer import Transformer
 from autograder.checking import counterexamples
 from autograder.checking.toolbox import expect

@@ -5,8 +5,8 @@ import functools
 from pathlib import Path
 from typing import Any
 
-from attention.train import multi30k
-from attention.train.download import DownloadError, readable
+from attention.train.corpora import multi30k
+from attention.train.corpora.download import DownloadError, readable
 from autograder import CourseError
 
 HELP = "fetch a corpus of real sentences"

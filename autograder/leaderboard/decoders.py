@@ -13,10 +13,13 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from attention.decoding import beam_search, greedy, length_normalised, sample
-from attention.provided import data, trainings, translators
-from attention.provided.data import BOS, EOS, PAD
-from attention.provided.held_out import share_right, texts_of
-from attention.provided.key_value_cache import evaluation
+from attention.experiments import training
+from attention.provided.data.numbers import numbers as numbers_in_words
+from attention.provided.data.tokens import BOS, EOS, PAD
+from attention.provided.models import translators
+from attention.provided.models.translators import share_right, texts_of
+from attention.provided.training_steps import evaluation, one_thread
+from attention.sequence_to_sequence import masked_cross_entropy
 from autograder.leaderboard import limits, numbers
 from autograder.leaderboard.entries import Kind
 
@@ -56,8 +59,8 @@ def score(settings: Mapping[str, Any], seed: int, secret: int) -> float:
 
     ``secret`` draws the held-out numbers, ``seed`` what is sampled.
     """
-    with translators.one_thread():
-        corpus, pairs = data.numbers(), numbers.held_out(secret)
+    with one_thread():
+        corpus, pairs = numbers_in_words(), numbers.held_out(secret)
         ids = written(_translator(seed), corpus.batch(pairs).source, settings, seed)
     return share_right(texts_of(corpus, ids), [pair[2] for pair in pairs])
 
@@ -95,7 +98,8 @@ def _value(model: Any, source: Tensor, ids: Tensor, alpha: float) -> Tensor:
 @functools.cache
 def _translator(seed: int) -> Any:
     """The same for all entries of a board."""
-    corpus = data.numbers()
-    model = trainings.fresh(corpus, seed)
-    translators.train(model, corpus.batches(translators.BATCH, STEPS, seed), STEPS)
+    corpus = numbers_in_words()
+    model = training.fresh(corpus, seed)
+    batches = corpus.batches(translators.BATCH, STEPS, seed)
+    translators.train(model, batches, STEPS, masked_cross_entropy)
     return model.eval()

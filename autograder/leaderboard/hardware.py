@@ -15,7 +15,9 @@ import torch
 from torch import nn
 from torch.utils.checkpoint import checkpoint
 
-from attention.provided import data, trainings, translators
+from attention.experiments import training
+from attention.provided.data.numbers import numbers as numbers_in_words
+from attention.provided.training_steps import one_thread
 from attention.training import TrainStep
 from attention.training_on_gpu import training_flops, training_memory
 from autograder.leaderboard import limits, numbers
@@ -66,7 +68,9 @@ def gflops(settings: Mapping[str, Any]) -> int:
     With checkpointing there are four products in place of three.
     """
     sizes = {name: settings[name] for name in ("d_model", "d_ff", "n_layers")}
-    each = training_flops(WORDS, LETTERS, **sizes, vocab_size=len(data.numbers().target_vocabulary))
+    each = training_flops(
+        WORDS, LETTERS, **sizes, vocab_size=len(numbers_in_words().target_vocabulary)
+    )
     sentences = settings["steps"] * settings["accumulation"] * settings["sentences"]
     return math.ceil(sentences * each * (4 if settings["checkpointing"] else 3) / 3e9)
 
@@ -95,7 +99,7 @@ def score(settings: Mapping[str, Any], seed: int, secret: int) -> float:
 
     ``secret`` draws the held-out numbers.
     """
-    with translators.one_thread():
+    with one_thread():
         return numbers.right(_trained(settings, seed), secret)
 
 
@@ -104,18 +108,18 @@ def _short(settings: Mapping[str, Any]) -> bool:
 
 
 def _model(settings: Mapping[str, Any], seed: int) -> nn.Module:
-    return trainings.fresh(data.numbers(), seed, **{name: settings[name] for name in SIZES})
+    return training.fresh(numbers_in_words(), seed, **{name: settings[name] for name in SIZES})
 
 
 def _trained(settings: Mapping[str, Any], seed: int) -> nn.Module:
     model, steps, parts = _model(settings, seed), settings["steps"], settings["accumulation"]
     adam = torch.optim.AdamW(model.parameters(), 0.0, (0.9, 0.98), 1e-9, 0.0)
     step = TrainStep(model, adam, dtype=torch.bfloat16 if _short(settings) else None)
-    batches = data.numbers().batches(settings["sentences"], steps * parts, seed)
+    batches = numbers_in_words().batches(settings["sentences"], steps * parts, seed)
     with _checkpointed(model) if settings["checkpointing"] else contextlib.nullcontext():
         for number in range(1, steps + 1):
             rate = (settings["schedule"], settings["rate"], settings["warmup"])
-            adam.param_groups[0]["lr"] = trainings.rate(number, *rate)
+            adam.param_groups[0]["lr"] = training.rate(number, *rate)
             step([(batch.source, batch.target) for batch in islice(batches, parts)])
     return model.eval()
 

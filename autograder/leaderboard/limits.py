@@ -5,7 +5,7 @@ from typing import Any
 
 from torch import nn
 
-from attention.provided import translators
+from attention.provided.models import translators
 from autograder.leaderboard.entries import Refused
 
 

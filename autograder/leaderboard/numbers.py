@@ -11,8 +11,11 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from attention.provided import data, trainings, translators
-from attention.provided.held_out import share_right
+from attention.experiments import training
+from attention.provided.data.numbers import Pair, in_words, is_test, numbers
+from attention.provided.models import translators
+from attention.provided.models.translators import share_right
+from attention.provided.training_steps import one_thread
 from autograder.leaderboard import limits
 from autograder.leaderboard.entries import Kind
 
@@ -58,33 +61,33 @@ def score(settings: Mapping[str, Any], seed: int, secret: int) -> float:
 
     ``secret`` draws the held-out numbers.
     """
-    with translators.one_thread():
+    with one_thread():
         return right(_trained(settings, seed), secret)
 
 
 def right(model: nn.Module, secret: int) -> float:
     """The share of the held-out numbers that a model translates without any error."""
     pairs = held_out(secret)
-    texts = translators.translations(model, data.numbers(), pairs)
+    texts = translators.translations(model, numbers(), pairs)
     return share_right(texts, [pair[2] for pair in pairs])
 
 
-def held_out(secret: int) -> list[data.Pair]:
+def held_out(secret: int) -> list[Pair]:
     """Numbers that no training sees and no lesson measures on, as pairs of the corpus."""
-    draw, shown = random.Random(secret), {pair[0] for pair in data.numbers().test}
-    found: list[data.Pair] = []
+    draw, shown = random.Random(secret), {pair[0] for pair in numbers().test}
+    found: list[Pair] = []
     for digits in DIGITS:
         drawn = set[int]()
         while len(drawn) < EACH:
             number = draw.randrange(10 ** (digits - 1), 10**digits)
-            if data.is_test(number) and number not in shown:
+            if is_test(number) and number not in shown:
                 drawn.add(number)
-        found += [(n, data.in_words(n, "en"), data.in_words(n, "de")) for n in sorted(drawn)]
+        found += [(n, in_words(n, "en"), in_words(n, "de")) for n in sorted(drawn)]
     return found
 
 
 def _model(settings: Mapping[str, Any], seed: int) -> nn.Module:
-    return trainings.fresh(data.numbers(), seed, **{name: settings[name] for name in SIZES})
+    return training.fresh(numbers(), seed, **{name: settings[name] for name in SIZES})
 
 
 def _trained(settings: Mapping[str, Any], seed: int) -> nn.Module:
@@ -92,12 +95,12 @@ def _trained(settings: Mapping[str, Any], seed: int) -> nn.Module:
     adam = torch.optim.AdamW(model.parameters(), 0.0, (0.9, 0.98), 1e-9, settings["weight_decay"])
     kept: list[dict[str, Tensor]] = []
     model.train()
-    batches = data.numbers().batches(settings["sentences"], steps, seed)
+    batches = numbers().batches(settings["sentences"], steps, seed)
     for step, batch in enumerate(batches, start=1):
         rate = (settings["schedule"], settings["rate"], settings["warmup"])
-        adam.param_groups[0]["lr"] = trainings.rate(step, *rate)
+        adam.param_groups[0]["lr"] = training.rate(step, *rate)
         adam.zero_grad()
-        trainings.loss_of(model, batch, settings["smoothing"]).backward()
+        training.loss_of(model, batch, settings["smoothing"]).backward()
         nn.utils.clip_grad_norm_(model.parameters(), settings["max_norm"])
         adam.step()
         if (steps - step) % APART == 0 and (steps - step) // APART < settings["averaged"]:

@@ -12,9 +12,10 @@ from typing import Any
 import torch
 
 from attention.decoding import beam_search
-from attention.provided import data, translators
-from attention.provided.early import early_translator
-from attention.provided.number_pieces import pieces_of
+from attention.experiments.decoding import early_translator
+from attention.experiments.translation import pieces_of
+from attention.provided.data.numbers import numbers
+from attention.provided.training_steps import one_thread
 from attention.translation import corpus_bleu
 from autograder.leaderboard import limits
 from autograder.leaderboard.entries import Kind
@@ -46,8 +47,8 @@ def score(settings: Mapping[str, Any], seed: int, secret: int) -> float:
 
     ``secret`` draws the held-out numbers.
     """
-    with translators.one_thread():
-        corpus, pairs = data.numbers(), held_out(secret)
+    with one_thread():
+        corpus, pairs = numbers(), held_out(secret)
         model = copy.deepcopy(_translator(seed))
         with torch.no_grad():
             model.generator.weight /= settings["temperature"]  # and so are all scores: no bias
@@ -61,4 +62,4 @@ def score(settings: Mapping[str, Any], seed: int, secret: int) -> float:
 @functools.cache
 def _translator(seed: int) -> Any:
     """The same for all entries of a board."""
-    return early_translator(data.numbers(), seed)[0]
+    return early_translator(numbers(), seed)[0]

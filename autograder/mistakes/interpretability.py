@@ -6,8 +6,8 @@ from torch import nn
 from torch.nn import functional as F
 
 from attention.interpretability import TOLERANCE, Explained, null_space
-from attention.provided.data import EOS, PAD
-from attention.provided.sublayers import watch_attention
+from attention.provided.data.tokens import EOS, PAD
+from attention.provided.models.attention_weights import watch_attention
 from attention.sequence_to_sequence import shift_right
 from attention.transformer import Encoder, masks_from_tokens
 from autograder.checking.toolbox.registry import alternative, careless, mistake

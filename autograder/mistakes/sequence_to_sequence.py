@@ -5,7 +5,7 @@ from functools import partial
 import torch
 from torch.nn import functional
 
-from attention.provided.data import BOS, EOS, PAD
+from attention.provided.data.tokens import BOS, EOS, PAD
 from attention.sequence_to_sequence import decoder_step
 from autograder.checking.toolbox.registry import again, alternative, careless, mistake
 

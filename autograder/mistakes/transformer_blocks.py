@@ -5,7 +5,7 @@ from torch import nn
 from torch.nn import functional as F
 
 from attention.masked_attention import causal_mask, combine_masks
-from attention.provided.sublayers import Sublayers
+from attention.multi_head_attention import Sublayers
 from autograder.checking.toolbox.registry import alternative, careless, mistake
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from rich.progress import track
 
-from attention.provided.data import CACHE
+from attention.provided.data.numbers import CACHE
 from attention.provided.files import write_aside
 from autograder import ROOT, CourseError, imports
 from autograder.checking.asking import recordings as recorded

@@ -16,9 +16,9 @@ from typing import Any
 
 from IPython.core.inputtransformer2 import TransformerManager
 
-from attention.provided import mine
 from attention.provided.files import write_aside
-from attention.provided.mine import RECORD, MineError, Piece
+from attention.train.mine import collected
+from attention.train.mine.collected import RECORD, MineError, Piece
 from autograder import CourseError, lessons, marks
 from autograder.building.gates.affected import flow
 from autograder.check import check_quietly
@@ -211,7 +211,7 @@ def _alone(text: str, names: list[str], lesson: str) -> dict[str, str]:
         path = folder / f"{lesson}.py"
         path.write_text(text, encoding="utf-8")
         try:
-            module = mine.import_file(path)
+            module = collected.import_file(path)
         except MineError as error:
             reason = str(error).partition(" cannot be imported: ")[2]
             why = f"what it needs does not run outside the notebook: {reason}"
@@ -233,7 +233,7 @@ def write(folder: Path, found: Iterable[Collected]) -> list[Piece]:
     refuse_other(folder)
     found = list(found)
     anew = {one.lesson for one in found}
-    kept = mine.read(folder) if (folder / RECORD).exists() else []
+    kept = collected.read(folder) if (folder / RECORD).exists() else []
     pieces = [one for one in kept if one.lesson not in anew]
     pieces += [piece for one in found for piece in one.pieces]
     pieces.sort(key=lambda one: one.notebook)  # stable: the exercises of one stay in their order

@@ -4,7 +4,7 @@
 
 Stored models are asked, and counts are taken. Lessons 01 to 15 take seconds; the agreement and the
 null space of lesson 17 and the tiles of lesson 18 take minutes, on one thread. The figures of
-trainings are recorded: ``python -m benchmarks.evidence``.
+trainings are recorded: ``python -m attention.experiments``.
 """
 
 import argparse

@@ -5,10 +5,11 @@ import random
 
 import torch
 
+from attention.experiments import interpretability
+from attention.experiments import interpretability as measured
 from attention.interpretability import LeaveOneOut, perturb_attention
-from attention.provided import explanations as measured
-from attention.provided import roles, translators
-from attention.provided.data import PAD
+from attention.provided.data.tokens import PAD
+from attention.train import shipped
 from benchmarks.drawn import interval
 from benchmarks.interpretability import ROWS, lengths, long_sentences
 
@@ -17,7 +18,7 @@ TRIES = 20  # random directions for each row
 
 def agreement(count=200):
     """τ with leave-one-out: of all letters, and of first letters of words alone."""
-    model, corpus = translators.trained("numbers")
+    model, corpus = shipped.trained("numbers")
     model = model.double().requires_grad_(False)
     pairs = random.Random(0).sample(corpus.test, min(count, len(corpus.test)))
     batch = corpus.batch(pairs)
@@ -29,7 +30,7 @@ def agreement(count=200):
         "gradient · input": products,
         "length of the gradient": norms,
     }
-    first = roles.aligned_role(pairs, batch, True).any(-1)
+    first = interpretability.aligned_role(pairs, batch, True).any(-1)
     found = {}
     for which, mask in (("all letters", batch.target != PAD), ("first letters", first)):
         keys = zip(lengths(batch.source), mask.tolist(), strict=True)
@@ -45,7 +46,7 @@ def moved(count=ROWS):
 
     The rows are the last of each head of the decoder's self-attentions, as in the histogram.
     """
-    model, corpus = translators.trained("numbers")
+    model, corpus = shipped.trained("numbers")
     batch = long_sentences(corpus, count)
     looks = measured.look(model.double().requires_grad_(False), batch)
     draw, found = torch.Generator().manual_seed(0), {"the model's": [], "equal": []}

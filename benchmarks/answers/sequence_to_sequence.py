@@ -5,13 +5,15 @@ from unittest import mock
 import torch
 
 from attention import sequence_to_sequence as lesson
-from attention.provided import translators
-from attention.provided.data import PAD
+from attention.provided.data.tokens import PAD
+from attention.provided.models import translators
+from attention.provided.training_steps import one_thread
+from attention.train import shipped
 
 
 def rounded(at_most=100):
     """Accuracy at three and at four digits, by the multiples to which the encoding is rounded."""
-    model, corpus = translators.trained("sequence_to_sequence")
+    model, corpus = shipped.trained("sequence_to_sequence")
     exact, found = lesson.encode, {}
     for step in (None, 0.1, 0.25, 0.5):
 
@@ -29,10 +31,10 @@ def rounded(at_most=100):
 @torch.no_grad()
 def letters():
     """Of the numbers of six digits: letters right if the true ones before are given, and others."""
-    model, corpus = translators.trained("sequence_to_sequence")
+    model, corpus = shipped.trained("sequence_to_sequence")
     pairs = corpus.test_by_digits(at_most=100)[6]
     batch = corpus.batch(pairs)
-    with translators.one_thread():
+    with one_thread():
         logits = model(batch.source, batch.lengths, batch.target)  # (B, T_q, vocab_size)
     true = batch.target != PAD  # (B, T_q)
     right = (logits.argmax(dim=2) == batch.target)[true].double().mean().item()

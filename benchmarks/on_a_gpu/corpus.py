@@ -14,7 +14,7 @@ import sys
 from pathlib import Path
 
 from attention.train import __main__ as train
-from attention.train import multi30k
+from attention.train.corpora import multi30k
 
 LINES = {"train": 300, "val": 20, "test_2016_flickr": 20}
 LANGUAGES = ("en", "de")

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from attention.train import multi30k
+from attention.train.corpora import multi30k
 from benchmarks.on_a_gpu import readings
 from benchmarks.on_a_gpu.running import Results, StepFailed, shown
 

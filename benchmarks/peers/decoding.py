@@ -8,8 +8,8 @@ length penalty. What they write has to agree.
 import torch
 
 from attention.decoding import beam_search
-from attention.provided.data import BOS, EOS, PAD
-from attention.train import products
+from attention.provided.data.tokens import BOS, EOS, PAD
+from attention.train.speed import products
 from benchmarks.decoding import random_sources
 from benchmarks.peers.racing import Contestant
 from benchmarks.peers.training import course

@@ -3,7 +3,7 @@
 import torch
 from torch import nn
 
-from attention.provided.data import BOS, EOS, PAD
+from attention.provided.data.tokens import BOS, EOS, PAD
 from attention.sequence_to_sequence import shift_right
 from attention.tokens_and_positions import sinusoidal_positions
 from benchmarks.training import DROPOUT

@@ -12,11 +12,11 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from attention.provided.data import EOS, PAD, pad
+from attention.provided.data.tokens import EOS, PAD, pad
 from attention.sequence_to_sequence import shift_right
-from attention.train.acceleration import prepare
 from attention.train.devices import dtype_of_products
 from attention.train.settings import Settings
+from attention.train.speed.acceleration import prepare
 from attention.train.step import Step
 from attention.training import ModelAndLoss, batch_by_tokens
 from attention.transformer import Transformer

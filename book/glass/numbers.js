@@ -1,4 +1,4 @@
-// Numbers in words, as attention/provided/data.py writes them: the corpus of the course.
+// Numbers in words, as attention/provided/data/numbers.py writes them: the corpus of the course.
 "use strict";
 
 const LARGEST = 999999;

@@ -8,6 +8,7 @@ from attention import (
     bahdanau_attention,
     efficient_attention,
     encoders_and_vision,
+    multi_head_attention,
     score_functions,
     sequence_to_sequence,
     training,
@@ -22,18 +23,14 @@ from attention import masked_attention as masked
 from attention import multi_head_attention as heads
 from attention import scaled_dot_product_attention as scaled
 from attention import tokens_and_positions as positions
-from attention.provided import (
-    data,
-    digits,
-    documents,
-    explanations,
-    keywords,
-    measure,
-    recall,
-    roles,
-    sublayers,
-)
-from attention.train import acceleration, bpe, curves
+from attention.experiments import efficient_attention as recall
+from attention.experiments import interpretability
+from attention.provided.data import digits, documents, keywords
+from attention.provided.data.numbers import in_words, numbers
+from attention.provided.measuring import timing
+from attention.train import curves
+from attention.train.corpora import bpe
+from attention.train.speed import acceleration
 
 COUNT, ANY_COUNT = ("whole", 1, math.inf), ("whole", 0, math.inf)
 POSITIVE, FROM_0 = ("above", 0.0, math.inf), ("real", 0.0, math.inf)
@@ -520,17 +517,17 @@ CALLS = {
         bytes_per_number=2,
     ),
     # What lessons stand on, and training
-    "Sublayers": of(sublayers.Sublayers, d_model=12, n_heads=1, d_ff=8, dropout=0.1),
-    "in_words": of(data.in_words, number=231, language="en"),
-    "numbers": of(data.numbers, n_train=3, n_test=2, digits=1),
+    "Sublayers": of(multi_head_attention.Sublayers, d_model=12, n_heads=1, d_ff=8, dropout=0.1),
+    "in_words": of(in_words, number=231, language="en"),
+    "numbers": of(numbers, n_train=3, n_test=2, digits=1),
     "keywords.make": of(keywords.make, count=2, length=9, draw=torch.Generator()),
     "recall.make": of(recall.make, count=2, pairs=3, draw=torch.Generator()),
     "documents.make": of(documents.make, n=2, seed=0),
     "shuffle_patches": of(digits.shuffle_patches, images=draw(2, 1, 8, 8), size=2, seed=0),
-    "bootstrap": of(explanations.bootstrap, numbers=[1.0, 2.0], draws=9, seed=0),
-    "milliseconds": of(measure.milliseconds, action=lambda: None, repeats=2),
-    "offset_role": of(roles.offset_role, mask=ALL[None], offset=-1),
-    "roles.uniform": of(roles.uniform, mask=ALL[None]),
+    "bootstrap": of(interpretability.bootstrap, numbers=[1.0, 2.0], draws=9, seed=0),
+    "milliseconds": of(timing.milliseconds, action=lambda: None, repeats=2),
+    "offset_role": of(interpretability.offset_role, mask=ALL[None], offset=-1),
+    "roles.uniform": of(interpretability.uniform, mask=ALL[None]),
     "ByteDropout": of(acceleration.ByteDropout, p=0.1),
     "attend_in_float32": of(
         acceleration.attend_in_float32, q=HEADS, k=HEADS, v=HEADS, mask=ALL, dropout=0.0

@@ -11,7 +11,8 @@ from attention.bahdanau_attention import (
     bidirectional_annotations,
     masked_softmax,
 )
-from attention.provided.data import EOS, numbers
+from attention.provided.data.numbers import numbers
+from attention.provided.data.tokens import EOS
 
 F64 = torch.float64
 seeds = st.integers(0, 10**6)

@@ -26,9 +26,10 @@ from attention.decoding import (
     write,
 )
 from attention.multi_head_attention import MultiHeadAttention
-from attention.provided import translators
-from attention.provided.data import BOS, EOS, PAD
-from attention.provided.key_value_cache import CachedDecoder, RepeatingDecoder, evaluation
+from attention.provided.data.tokens import BOS, EOS, PAD
+from attention.provided.models.key_value_cache import CachedDecoder, RepeatingDecoder
+from attention.provided.training_steps import evaluation
+from attention.train import shipped
 from attention.transformer import Transformer
 from attention.translate.n_best import n_best
 
@@ -316,7 +317,7 @@ def test_decoding_works_on_every_device_and_in_bfloat16(device):
 
 
 def test_the_trained_model_writes_what_lesson_10_wrote():
-    model, corpus = translators.trained("transformer")
+    model, corpus = shipped.trained("transformer")
     pairs = [pair for some in corpus.test_by_digits(5).values() for pair in some]
     source = corpus.batch(pairs).source
     ids = greedy(model, source)

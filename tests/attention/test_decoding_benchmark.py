@@ -2,7 +2,7 @@
 
 import torch
 
-from attention.provided import translators
+from attention.provided.models import translators
 from benchmarks import decoding
 
 

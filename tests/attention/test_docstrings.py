@@ -8,8 +8,8 @@ from itertools import combinations
 import pytest
 import torch
 
-from attention.provided import docstrings
-from attention.provided.docstrings import Docstring
+from attention.provided.data import docstrings
+from attention.provided.data.docstrings import Docstring
 from attention.provided.files import ROOT
 from benchmarks import docstring_corpus
 from benchmarks import docstrings as benchmark

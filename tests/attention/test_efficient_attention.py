@@ -26,10 +26,11 @@ from attention.efficient_attention import (
     positive_features,
     window_in_blocks,
 )
+from attention.experiments import efficient_attention
 from attention.masked_attention import local_mask, masked_attention
-from attention.provided import recall
-from attention.provided.cost import peak_mib, shortest
 from attention.provided.files import ROOT
+from attention.provided.measuring.memory import peak_mib
+from attention.provided.measuring.timing import shortest
 from attention.scaled_dot_product_attention import attention_multiplications
 from benchmarks import efficient_attention as benchmark
 
@@ -138,7 +139,7 @@ def test_peak_memory_is_that_of_the_tensors_at_one_time():
     # In a process of its own, so that nothing counts which other tests have left behind.
     program = """
 import torch
-from attention.provided.cost import peak_mib
+from attention.provided.measuring.memory import peak_mib
 
 def twenty():
     for _ in range(3):
@@ -161,7 +162,7 @@ def test_peak_memory_where_several_threads_have_computed(asked, got):
     program = f"""
 import signal
 import torch
-from attention.provided.cost import peak_mib
+from attention.provided.measuring.memory import peak_mib
 
 def twenty():
     signal.alarm(300)  # the end of a process that waits for ever
@@ -198,7 +199,7 @@ def test_the_shortest_run_is_in_milliseconds():
 
 
 def test_pairs_are_asked_in_another_order_and_have_one_answer():
-    keys, shown, answers = recall.make(20, 7, torch.Generator().manual_seed(3))
+    keys, shown, answers = efficient_attention.make(20, 7, torch.Generator().manual_seed(3))
     for row, values, wanted in zip(keys.tolist(), shown.tolist(), answers.tolist(), strict=True):
         stored = dict(zip(row[:7], values, strict=True))
         assert len(stored) == 7
@@ -218,7 +219,7 @@ def test_recall_counts_what_is_right_by_distance():
             value = shown.gather(1, place)
             return F.one_hot(torch.where(back == 5, (value + 1) % 16, value), 16).float()
 
-    share, distance = recall.right(Oracle(), 100, 8)
+    share, distance = efficient_attention.right(Oracle(), 100, 8)
     assert distance[5] == 0 and distance[1:5].min() == 1 and distance[6:].min() == 1
     assert 0.8 < share < 1
 

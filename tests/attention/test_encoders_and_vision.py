@@ -19,9 +19,10 @@ from attention.encoders_and_vision import (
     occlusion_map,
     patchify,
 )
-from attention.provided import digits, documents
-from attention.provided.descent import fewer
+from attention.experiments import encoders_and_vision as experiments
+from attention.provided.data import digits, documents
 from attention.provided.files import ROOT
+from attention.provided.training_steps import fewer
 from benchmarks import digits as benchmark
 
 STORED = json.loads((ROOT / "data" / "digits.json").read_text(encoding="utf-8"))
@@ -199,7 +200,7 @@ def test_while_nbgrader_runs_training_is_short(monkeypatch):
     monkeypatch.setenv("NBGRADER_EXECUTION", "autograde")
     data = digits.load()
     assert fewer(300) == 5
-    assert len(digits.train(digits.cnn(), data.train_images, data.train_labels)) == 1
+    assert len(experiments.train(experiments.cnn(), data.train_images, data.train_labels)) == 1
 
 
 def test_the_stored_parameters_are_those_of_the_models():
@@ -207,7 +208,7 @@ def test_the_stored_parameters_are_those_of_the_models():
         count = sum(p.numel() for p in make().parameters() if p.requires_grad)
         assert STORED["models"][name]["parameters"] == count
         assert len(STORED["models"][name]["right"]) == len(STORED["settings"]["seeds"]) == 3
-    assert STORED["settings"]["epochs"] == digits.EPOCHS
+    assert STORED["settings"]["epochs"] == experiments.EPOCHS
     assert {**STORED["settings"], **benchmark.SIZES} == STORED["settings"]
 
 

@@ -7,6 +7,8 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from attention.experiments import interpretability
+from attention.experiments import interpretability as measured
 from attention.interpretability import (
     HeadImportance,
     HiddenTokenAttribution,
@@ -18,12 +20,12 @@ from attention.interpretability import (
     role_scores,
     token_identifiability,
 )
-from attention.provided import explanations as measured
-from attention.provided import roles, translators
-from attention.provided.data import PAD
-from attention.provided.explorer import Sentence, explorer
+from attention.provided.data.tokens import PAD
+from attention.provided.figures.explorer import Sentence, explorer
 from attention.provided.files import ROOT
-from attention.provided.sublayers import watch_attention
+from attention.provided.models import translators
+from attention.provided.models.attention_weights import watch_attention
+from attention.train import shipped
 from benchmarks import interpretability as benchmark
 
 STORED = json.loads((ROOT / "data" / "interpretability.json").read_text(encoding="utf-8"))
@@ -31,7 +33,7 @@ STORED = json.loads((ROOT / "data" / "interpretability.json").read_text(encoding
 
 @pytest.fixture(scope="module")
 def numbers():
-    model, corpus = translators.trained("numbers")
+    model, corpus = shipped.trained("numbers")
     return model.double(), corpus
 
 
@@ -42,7 +44,7 @@ def few(numbers):
 
 def test_role_scores_of_equal_weights_are_shares():
     mask = torch.ones(2, 5, 5).bool().tril()
-    scores = role_scores(roles.uniform(mask), roles.offset_role(mask, -1))
+    scores = role_scores(interpretability.uniform(mask), interpretability.offset_role(mask, -1))
     torch.testing.assert_close(scores, torch.tensor([(1 / 2 + 1 / 3 + 1 / 4 + 1 / 5) / 4]))
 
 
@@ -87,7 +89,7 @@ def test_tau_is_scipys():
 
 def test_letters_belong_to_the_words_of_their_numbers(numbers):
     for _, source, target in numbers[1].test:
-        words = roles.alignment(source, target)
+        words = interpretability.alignment(source, target)
         assert len(words) == len(target)
         assert {*words} - {None} == {*range(len(source.split()))}
 
@@ -96,8 +98,8 @@ def test_leaving_out_is_zero_for_padding_and_large_where_it_matters(numbers, few
     pairs, batch = few
     effects = LeaveOneOut(numbers[0])(batch.source, batch.target)
     assert not effects.transpose(1, 2)[batch.source == PAD].any()
-    role = roles.aligned_role(pairs, batch, first=True)
-    inside = roles.aligned_role(pairs, batch, first=False)
+    role = interpretability.aligned_role(pairs, batch, first=True)
+    inside = interpretability.aligned_role(pairs, batch, first=False)
     assert effects[role].mean() > 2 * effects[inside].mean() > 0
 
 

@@ -20,12 +20,14 @@ from attention.language_models import (
     memory_compressed_attention,
     top_k_gate,
 )
-from attention.provided import keywords, measure, summarisers
-from attention.provided.data import EOS, PAD
+from attention.provided.data import keywords
+from attention.provided.data.keywords import SEP
+from attention.provided.data.tokens import EOS, PAD
 from attention.provided.files import ROOT
-from attention.provided.keywords import SEP
-from attention.provided.summarisers import CompressedAttention, LocalAttention
+from attention.provided.measuring import memory
 from benchmarks import language_models as benchmark
+from benchmarks import summarisers
+from benchmarks.summarisers import CompressedAttention, LocalAttention
 
 STORED = json.loads((ROOT / "data" / "language_models.json").read_text(encoding="utf-8"))
 
@@ -103,7 +105,7 @@ def test_one_block_is_causal_attention_and_a_stride_of_one_too():
 def test_blocks_never_make_a_square_of_scores():
     def megabytes(T):
         x = torch.randn(1, T, 8)
-        return measure.megabytes(lambda: local_block_attention(x, x, x, 16))
+        return memory.megabytes(lambda: local_block_attention(x, x, x, 16))
 
     assert megabytes(1024) < 2.2 * megabytes(512)
 

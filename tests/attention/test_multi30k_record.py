@@ -2,13 +2,13 @@
 
 import pytest
 
-from attention.provided import evidence
+from attention.experiments import recorded
 from benchmarks import multi30k
 
 
 def test_the_record_says_how_far_the_training_went():
-    (training,) = evidence.read("multi30k", "training")
-    curve = evidence.read("multi30k", "curve")
+    (training,) = recorded.read("multi30k", "training")
+    curve = recorded.read("multi30k", "curve")
     assert training["command"] == multi30k.COMMAND
     assert training["sentences"] == multi30k.SENTENCES
     assert curve[-1]["step"] == training["steps"]
@@ -17,14 +17,14 @@ def test_the_record_says_how_far_the_training_went():
 
 
 def test_the_record_holds_a_few_sentences_and_no_corpus():
-    samples = evidence.read("multi30k", "samples")
+    samples = recorded.read("multi30k", "samples")
     assert len(samples) == multi30k.SHOWN
     assert all("".join(row["pieces"]) == row["written"] for row in samples)
-    assert evidence.path_of("multi30k").stat().st_size < 20_000
+    assert recorded.path_of("multi30k").stat().st_size < 20_000
 
 
 def test_a_search_that_is_compared_with_itself_gains_nothing():
-    greedy, wider = evidence.read("multi30k", "beam")
+    greedy, wider = recorded.read("multi30k", "beam")
     assert (greedy["beam"], greedy["gain"]) == (1, [0.0, 0.0])
     assert wider["gain"][0] < wider["bleu"] - greedy["bleu"] < wider["gain"][1]
 

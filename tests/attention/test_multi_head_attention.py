@@ -19,7 +19,7 @@ from attention.multi_head_attention import (
     share_heads,
     split_heads,
 )
-from attention.train.acceleration import PackedAttention
+from attention.train.speed.acceleration import PackedAttention
 from attention.transformer_blocks import DecoderLayer
 
 

@@ -17,7 +17,8 @@ import torch
 
 import attention
 from attention.language_models import compress, join_text_and_summary, load_balance_loss
-from attention.provided import data
+from attention.provided.data.numbers import numbers
+from attention.provided.data.tokens import pad
 from attention.training import (
     adamw_step,
     average_checkpoints,
@@ -241,9 +242,9 @@ def test_what_has_no_number_says_so_too():
     with pytest.raises(ValueError, match="beta_1=1.0"):
         adamw_step(*torch.zeros(4, 1), 1, 0.1, betas=(1.0, 0.98))
     with pytest.raises(ValueError, match="B=0"):
-        data.pad([])
+        pad([])
     with pytest.raises(ValueError, match="pairs=0"):
-        data.numbers(3, 2, digits=1).batch([])
+        numbers(3, 2, digits=1).batch([])
 
 
 def test_a_batch_of_nothing_gives_nothing():

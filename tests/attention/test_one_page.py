@@ -5,10 +5,11 @@ import importlib.util
 import pytest
 import torch
 
-from attention.provided import translators
-from attention.provided.data import PAD
+from attention.provided.data.tokens import PAD
 from attention.provided.files import ROOT
+from attention.provided.models import translators
 from attention.sequence_to_sequence import masked_cross_entropy
+from attention.train import shipped
 from attention.transformer import Transformer
 
 PATH = ROOT / "docs" / "transformer_on_one_page.py"
@@ -51,7 +52,7 @@ def test_the_same_weights_give_the_same_scores_and_gradients(page):
 
 
 def test_it_translates_with_the_weights_that_ship(page):
-    model, corpus = translators.trained("transformer")
+    model, corpus = shipped.trained("transformer")
     sizes = {name: value for name, value in translators.SMALL.items() if name != "fused"}
     vocabularies = len(corpus.source_vocabulary), len(corpus.target_vocabulary)
     theirs = page.Transformer(*vocabularies, **sizes).eval()

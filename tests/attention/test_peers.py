@@ -6,7 +6,7 @@ import re
 import pytest
 import torch
 
-from attention.provided.data import PAD
+from attention.provided.data.tokens import PAD
 from attention.train.devices import dtype_of_products
 from benchmarks import scaling
 from benchmarks.peers import __main__ as peers

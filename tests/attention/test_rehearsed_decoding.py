@@ -6,8 +6,8 @@ import pytest
 import torch
 
 from attention.decoding import beam_search, greedy, sample
-from attention.provided.data import PAD
-from attention.provided.sublayers import watch_attention
+from attention.provided.data.tokens import PAD
+from attention.provided.models.attention_weights import watch_attention
 from attention.transformer import Transformer
 from attention.translate.n_best import n_best
 from autograder.inside.device.rehearsal import Rehearsed, landed, rehearsal, rehearsed

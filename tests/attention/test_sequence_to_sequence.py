@@ -6,7 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import nn
 
-from attention.provided.data import EOS, PAD, numbers
+from attention.provided.data.numbers import numbers
+from attention.provided.data.tokens import EOS, PAD
 from attention.sequence_to_sequence import (
     Seq2Seq,
     encode,

@@ -11,7 +11,7 @@ from torch import nn
 from torch.nn import functional as F
 from torch.optim.lr_scheduler import LambdaLR
 
-from attention.provided.data import PAD
+from attention.provided.data.tokens import PAD
 from attention.training import (
     Evaluation,
     TrainStep,

@@ -11,7 +11,7 @@ import torch
 from torch import nn
 from torch.utils.flop_counter import FlopCounterMode
 
-from attention.provided.kept import kept_bytes, kept_tensors
+from attention.provided.measuring.saved_for_backward import kept_bytes, kept_tensors
 from attention.provided.rehearsal import rehearse
 from attention.training_on_gpu import (
     data_parallel_gradients,
@@ -104,7 +104,7 @@ def test_gradients_of_no_token_at_all_are_0():
 def test_two_real_processes_agree_with_one():
     command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node"]
     done = subprocess.run(
-        [*command, "2", "-m", "attention.provided.shares"],
+        [*command, "2", "-m", "attention.experiments.training_on_gpu"],
         env=os.environ | {"OMP_NUM_THREADS": "1"},
         capture_output=True,
         text=True,

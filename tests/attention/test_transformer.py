@@ -4,11 +4,13 @@ import pytest
 import torch
 from torch import nn
 
-from attention.provided import translators
-from attention.provided.data import BOS, EOS, PAD
-from attention.provided.sublayers import watch_attention
-from attention.provided.summary import summary
+from attention.provided.data.numbers import numbers
+from attention.provided.data.tokens import BOS, EOS, PAD
+from attention.provided.measuring.summary import summary
+from attention.provided.models import translators
+from attention.provided.models.attention_weights import watch_attention
 from attention.sequence_to_sequence import masked_cross_entropy, shift_right
+from attention.train import shipped
 from attention.transformer import (
     Decoder,
     Encoder,
@@ -259,9 +261,9 @@ def test_summary_counts_a_shared_table_once():
 
 def test_a_short_training_translates_most_numbers():
     """The shipped model is what 300 steps make; a tied one is behind."""
-    model, corpus = translators.trained("transformer")
+    model, corpus = shipped.trained("transformer")
     assert translators.exact_match(model, corpus, at_most=200) >= 0.95
-    tied, _ = translators.trained("transformer_tied")
+    tied, _ = shipped.trained("transformer_tied")
     assert tied.generator.weight is tied.target_embedding.weight
     assert (
         translators.load(tied, "transformer_tied")[-1]
@@ -273,6 +275,6 @@ def test_exact_match_is_short_while_nbgrader_runs_the_notebook(monkeypatch):
     monkeypatch.setenv("NBGRADER_EXECUTION", "autograde")
     seen = []
     monkeypatch.setattr(translators, "translations", lambda *inputs: seen.append(inputs[2]) or [])
-    monkeypatch.setattr(translators, "_exact", lambda texts, pairs: 0.0)
-    translators.exact_match(None, translators.data.numbers())
+    monkeypatch.setattr(translators, "share_right", lambda texts, pairs: 0.0)
+    translators.exact_match(None, numbers())
     assert len(seen[0]) == 10

@@ -8,7 +8,8 @@ from torch import nn
 from torch.nn import functional as F
 
 from attention.masked_attention import causal_mask, padding_mask
-from attention.provided.sublayers import Sublayers, watch_attention
+from attention.multi_head_attention import Sublayers
+from attention.provided.models.attention_weights import watch_attention
 from attention.transformer_blocks import (
     DecoderLayer,
     EncoderLayer,

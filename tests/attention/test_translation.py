@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from attention.decoding import greedy
-from attention.provided import translators
+from attention.train import shipped
 from attention.translation import (
     bleu,
     corpus_bleu,
@@ -47,7 +47,7 @@ def test_bleu_at_its_edges_equals_sacrebleu(pair):
 
 
 def test_bleu_of_real_outputs_equals_sacrebleu():
-    model, corpus = translators.trained("transformer_tied")
+    model, corpus = shipped.trained("transformer_tied")
     pairs = [pair for some in corpus.test_by_digits(20).values() for pair in some]
     rows = greedy(model, corpus.batch(pairs).source)
     ours = [" ".join(corpus.target_vocabulary.decode(row)) for row in rows]

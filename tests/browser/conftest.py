@@ -3,7 +3,8 @@
 import pytest
 import torch
 
-from attention.provided import translators
+from attention.provided.training_steps import one_thread
+from attention.train import shipped
 from autograder.building import glass
 from tests import needs
 from tests.browser import lab
@@ -53,6 +54,6 @@ def glass_page(browser, tmp_path_factory):
 @pytest.fixture(scope="module")
 def glass_model():
     """The model that runs in the glass page, and its corpus."""
-    model, corpus = translators.trained(glass.MODEL)
-    with translators.one_thread(), torch.no_grad():
+    model, corpus = shipped.trained(glass.MODEL)
+    with one_thread(), torch.no_grad():
         yield model, corpus

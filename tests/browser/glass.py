@@ -3,8 +3,8 @@
 import torch
 
 from attention import decoding
-from attention.provided.data import BOS
-from attention.provided.sublayers import watch_attention
+from attention.provided.data.tokens import BOS
+from attention.provided.models.attention_weights import watch_attention
 from attention.transformer import masks_from_tokens
 
 ODD = "thousand thousand two"  # no number: the model is in doubt, and beams differ

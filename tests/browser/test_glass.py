@@ -8,7 +8,8 @@ import torch
 
 from attention import decoding
 from attention.multi_head_attention import split_heads
-from attention.provided.data import BOS, EOS, PAD, in_words
+from attention.provided.data.numbers import in_words
+from attention.provided.data.tokens import BOS, EOS, PAD
 from attention.tokens_and_positions import sinusoidal_positions
 from attention.transformer import masks_from_tokens
 from tests.browser.glass import ODD, run_watched, source_of

@@ -4,7 +4,7 @@ import pytest
 
 from attention import decoding
 from attention.multi_head_attention import split_heads
-from attention.provided.data import EOS
+from attention.provided.data.tokens import EOS
 from tests import needs
 from tests.browser.glass import ODD, run_watched, source_of, type_in
 from tests.waiting import until

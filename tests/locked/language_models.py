@@ -8,8 +8,8 @@ from torch.nn import functional as F
 from torch.nn.utils.rnn import pad_sequence
 
 from attention.masked_attention import causal_mask, masked_attention
-from attention.provided.data import BOS, EOS, PAD
-from attention.provided.keywords import SEP
+from attention.provided.data.keywords import SEP
+from attention.provided.data.tokens import BOS, EOS, PAD
 from attention.tokens_and_positions import embed, sinusoidal_positions
 from attention.transformer import Encoder
 from tests.locked import right, wrong

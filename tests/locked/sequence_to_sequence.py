@@ -3,7 +3,7 @@
 import torch
 from torch.nn import functional as F
 
-from attention.provided.data import BOS, EOS, PAD
+from attention.provided.data.tokens import BOS, EOS, PAD
 from attention.sequence_to_sequence import decoder_step
 from tests.locked import right, wrong
 

@@ -7,7 +7,7 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from attention.provided.data import PAD
+from attention.provided.data.tokens import PAD
 from attention.training import ModelAndLoss
 from tests.locked import right, wrong
 

@@ -7,11 +7,13 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from attention.provided.data import PAD
-from attention.train import corpora, devices, forecast, step
+from attention.provided.data.tokens import PAD
+from attention.train import devices, step
+from attention.train.corpora import token_ids
 from attention.train.model import load_model
 from attention.train.run_folder import RunFolder
 from attention.train.settings import Settings
+from attention.train.speed import forecast
 from attention.train.trainer import Trainer
 from autograder.inside.device.rehearsal import Rehearsed, landed
 from tests.cuda import NAME, cuda
@@ -26,7 +28,7 @@ TINY = Settings(
 @pytest.fixture(scope="module")
 def pairs():
     """A few of the numbers."""
-    made = corpora.numbers(40)
+    made = token_ids.numbers(40)
     for split in ("val", "test"):
         made.texts[split], made.ids[split] = made.texts[split][:12], made.ids[split][:12]
     return made

@@ -8,11 +8,13 @@ import matplotlib.pyplot as plt
 import pytest
 
 import attention
-from attention.provided import mine
 from attention.provided.files import ROOT
 from attention.train import __main__ as command
-from attention.train import corpora, forecast, own, settings, trial
+from attention.train import settings
+from attention.train.corpora import token_ids
+from attention.train.mine import collected, trial, using
 from attention.train.run_folder import RunFolder
+from attention.train.speed import forecast
 from attention.train.translate import open_run
 from autograder.inside.device.rehearsal import Rehearsed
 from tests.cuda import NAME, cuda
@@ -28,7 +30,7 @@ TINY = [
 @pytest.fixture(autouse=True)
 def device(monkeypatch):
     """The command finds CUDA, and trains on a few short numbers: a search takes its time."""
-    pairs = corpora.numbers(30)
+    pairs = token_ids.numbers(30)
     for split, count in (("train", 6), ("val", 3), ("test", 3)):
         short = sorted(pairs.texts[split], key=lambda pair: len(pair[1]))[:count]
         pairs.texts[split] = short
@@ -37,7 +39,7 @@ def device(monkeypatch):
     with cuda(monkeypatch) as there:
         monkeypatch.setattr(command, "choose_device", lambda _: there)
         yield there
-    mine.take_back()
+    collected.take_back()
     plt.close("all")
 
 
@@ -89,27 +91,27 @@ def every(tmp_path):
     for path in sorted(Path(attention.__file__).parent.glob("*.py")):
         text = path.read_text(encoding="utf-8")
         names = [
-            name for name in own.NEEDED if f"\ndef {name}(" in text or f"class {name}(" in text
+            name for name in using.NEEDED if f"\ndef {name}(" in text or f"class {name}(" in text
         ]
         if names:
             shutil.copy(path, folder)
             lessons |= dict.fromkeys(names, path.stem)
     pieces = [{"name": name, "lesson": at, "notebook": f"00_{at}"} for name, at in lessons.items()]
-    (folder / mine.RECORD).write_text(json.dumps({"pieces": pieces}))
+    (folder / collected.RECORD).write_text(json.dumps({"pieces": pieces}))
     return folder
 
 
 def test_ones_own_pieces_are_tried_and_used_there(every, tmp_path, capsys, monkeypatch):
     monkeypatch.setattr(trial, "LONGEST", 3)
     # One time for all: each is measured on the CPU elsewhere.
-    monkeypatch.setattr(own, "_time", lambda *_: own.Timed("causal_mask", "", 1.0, 1.0))
+    monkeypatch.setattr(using, "_time", lambda *_: using.Timed("causal_mask", "", 1.0, 1.0))
     with_own, without = tmp_path / "with", tmp_path / "without"
     monkeypatch.setattr(RunFolder, "draw", lambda *_: None)
     more = ("--dropout", "0", "--dtype", "float32")
     assert command.main([*TINY, *more, "--mine", str(every), "--folder", str(with_own)]) == 0
     said = capsys.readouterr().out
     assert "the library's is used" not in said and "The library's, for" not in said
-    assert {piece.name for piece in mine.read(with_own / own.COPY)} == set(own.NEEDED)
+    assert {piece.name for piece in collected.read(with_own / using.COPY)} == set(using.NEEDED)
     assert command.main([*TINY, *more, "--folder", str(without)]) == 0
     assert losses(with_own) == pytest.approx(losses(without), rel=1e-3)
 
@@ -122,10 +124,10 @@ def test_a_piece_that_makes_its_mask_on_the_cpu_is_left_to_the_library(
         "    return torch.ones(T, T, dtype=torch.bool).tril()\n"
     )
     piece = {"name": "causal_mask", "lesson": "masked_attention", "notebook": "06"}
-    (tmp_path / mine.RECORD).write_text(json.dumps({"pieces": [piece]}))
-    monkeypatch.setattr(own, "_whole_step", lambda *_: {})
+    (tmp_path / collected.RECORD).write_text(json.dumps({"pieces": [piece]}))
+    monkeypatch.setattr(using, "_whole_step", lambda *_: {})
     monkeypatch.setattr(trial, "LONGEST", 3)
     chosen = settings.from_options(command.parser().parse_args(TINY))
-    pieces = mine.load(tmp_path)
-    assert own.choose(pieces, chosen, command.read(), device) == ([], {})
+    pieces = collected.load(tmp_path)
+    assert using.choose(pieces, chosen, command.read(), device) == ([], {})
     assert pieces.why["causal_mask"].startswith("it raises DeviceMismatch: Expected all tensors")

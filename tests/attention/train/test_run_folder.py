@@ -9,7 +9,7 @@ import sys
 import pytest
 import torch
 
-from attention.provided.model_file import ModelFileError
+from attention.provided.models.model_file import ModelFileError
 from attention.train.run_folder import COLUMNS, RunFolder, RunFolderError
 
 

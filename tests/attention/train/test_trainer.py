@@ -9,8 +9,8 @@ import sys
 import pytest
 import torch
 
-from attention.provided.model_file import ModelFileError
-from attention.train.corpora import Pairs, Words
+from attention.provided.models.model_file import ModelFileError
+from attention.train.corpora.token_ids import Pairs, Words
 from attention.train.model import load_model
 from attention.train.run_folder import RunFolder, RunFolderError
 from attention.train.settings import Settings

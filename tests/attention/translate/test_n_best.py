@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from attention.decoding import beam_search
-from attention.provided.data import EOS, pad
+from attention.provided.data.tokens import EOS, pad
 from attention.transformer import Transformer
 from attention.translate.n_best import n_best
 

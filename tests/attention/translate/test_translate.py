@@ -14,14 +14,14 @@ import pytest
 import torch
 from torch.nn import functional as F
 
-from attention.provided.data import in_words
+from attention.provided.data.numbers import in_words
 from attention.provided.files import ROOT
-from attention.train import products
 from attention.train import translate as shared
-from attention.train.corpora import Pairs, Words
+from attention.train.corpora.token_ids import Pairs, Words
 from attention.train.model import load_model
 from attention.train.run_folder import VOCABULARIES, RunFolder
 from attention.train.settings import Settings
+from attention.train.speed import products
 from attention.train.trainer import Trainer
 from attention.translate import __main__ as translate
 from attention.translate import lines

@@ -6,7 +6,7 @@ from .paper import DECODING, KERNELS, attack
 READY_MADE = """
 from torch import nn
 
-from attention.provided.key_value_cache import _PastAttention
+from attention.provided.models.key_value_cache import _PastAttention
 
 
 class CachedAttention(nn.Module):

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from attention.provided import translators
+from attention.provided.models import translators
 from autograder.building import glass
 from autograder.building.book.write import MADE
 from autograder.commands import cli
@@ -64,7 +64,7 @@ def test_a_missing_model_gets_a_sentence_that_says_how_to_make_it(tmp_path, monk
     assert cli.main(["glass", "--to", str(tmp_path / "glass.html")]) == 1
     said = capsys.readouterr().err
     assert f"{tmp_path / 'transformer.safetensors'} is missing" in said
-    assert "python -m attention.provided.translators transformer" in said
+    assert "python -m attention.provided.models.translators transformer" in said
     assert list(tmp_path.iterdir()) == []
 
 

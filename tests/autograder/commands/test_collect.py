@@ -5,7 +5,7 @@ import pytest
 import torch
 from IPython.core.interactiveshell import InteractiveShell
 
-from attention.provided import mine
+from attention.train.mine import collected
 from autograder import CourseError
 from autograder.commands import cli
 from autograder.grading.classroom import sample_class
@@ -87,7 +87,7 @@ def test_a_partly_done_notebook_is_collected_as_far_as_it_passes(tmp_path, capsy
         "def added_up(values):",
         "def uniform_average(values):",
     ]
-    pieces = mine.load(folder)
+    pieces = collected.load(folder)
     assert list(pieces.own) == ["uniform_average"]
     values = torch.tensor([[1.0, 2.0], [3.0, 6.0]])
     assert pieces.own["uniform_average"](values).tolist() == [2.0, 4.0]
@@ -138,7 +138,7 @@ def test_a_blank_notebook_is_not_run(tmp_path, monkeypatch):
 
 def test_a_lesson_is_collected_anew_and_the_others_stay(tmp_path):
     def found(lesson, notebook, text, why=""):
-        pieces = [mine.Piece("one", lesson, notebook, why)]
+        pieces = [collected.Piece("one", lesson, notebook, why)]
         return own_pieces.Collected(lesson, pieces, text)
 
     folder = tmp_path / "mine"
@@ -146,7 +146,7 @@ def test_a_lesson_is_collected_anew_and_the_others_stay(tmp_path):
     own_pieces.write(folder, [found("a", "01_a.ipynb", "one = 1\n")])
     every = own_pieces.write(folder, [found("b", "02_b.ipynb", "", "not written yet")])
     assert [(one.lesson, one.yours) for one in every] == [("a", True), ("b", False)]
-    assert mine.read(folder) == every
+    assert collected.read(folder) == every
     assert [path.name for path in folder.glob("*.py")] == ["a.py"]
 
 

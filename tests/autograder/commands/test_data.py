@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from attention.train import multi30k
+from attention.train.corpora import multi30k
 from autograder.commands import cli
 from tests import small_corpus
 from tests.server import serving

@@ -105,15 +105,15 @@ CODE = [
     ("autograder/grading/notebook/student_text.py", BOTH, "the code that grades"),
     ("autograder/marks.py", BOTH, "the code that grades"),
     ("attention/__init__.py", BOTH, "the library"),
-    ("attention/provided/plots.py", BOTH, "the library"),
+    ("attention/provided/figures/plots.py", BOTH, "the library"),
     ("attention/getting_started.py", {SLUG}, "the library"),
     ("attention/bahdanau_attention.py", {TRANSLATED}, "the library"),
-    ("attention/provided/translators.py", {TRANSLATED}, "the library"),
+    ("attention/provided/models/translators.py", {TRANSLATED}, "the library"),
     ("attention/provided/files.py", {TRANSLATED}, "the library"),  # through another module
     ("attention/sequence_to_sequence.py", {TRANSLATED}, "the library"),  # by its name
     # What no result of these lessons depends on.
     ("attention/transformer.py", set(), ""),
-    ("attention/provided/summary.py", set(), ""),
+    ("attention/provided/measuring/summary.py", set(), ""),
     ("autograder/checks/kernel_regression.py", set(), ""),
     ("autograder/building/gates/verify.py", set(), ""),
     ("autograder/commands/grade.py", set(), ""),
@@ -204,10 +204,10 @@ def test_a_change_of_the_time_of_submission(graded):
 
 
 IMPORTS = [
-    "from attention.provided.summary import summary",
+    "from attention.provided.measuring.summary import summary",
     "from attention.provided import (\n    summary,\n)",
-    "import attention.provided.summary as s",
-    "%time 1\nif True:\n    from attention.provided.summary import summary",
+    "import attention.provided.measuring.summary as s",
+    "%time 1\nif True:\n    from attention.provided.measuring.summary import summary",
 ]
 
 

@@ -7,7 +7,7 @@ import torch
 from torch import nn
 from torch.nn import functional as F  # noqa: N812
 
-from attention.provided.kept import kept_tensors
+from attention.provided.measuring.saved_for_backward import kept_tensors
 from autograder.checking.asking.probes import probes_of
 from autograder.checking.asking.questions import replies
 from autograder.checking.asking.right_answer import asked, reference

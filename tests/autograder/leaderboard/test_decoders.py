@@ -6,8 +6,9 @@ import pytest
 import torch
 
 from attention.decoding import beam_search, greedy, length_normalised
-from attention.provided import data, trainings
-from attention.provided.data import EOS, PAD
+from attention.experiments import training
+from attention.provided.data.numbers import numbers
+from attention.provided.data.tokens import EOS, PAD
 from autograder.leaderboard import decoders, entries
 from tests.autograder.leaderboard.sources import in_source, ranked
 
@@ -17,8 +18,8 @@ SLUG = "13_decoding"
 @pytest.fixture
 def translator(monkeypatch):
     """A translator in doubt that cost no training, and four numbers."""
-    corpus = data.numbers()
-    model = trainings.fresh(corpus, 0, d_model=16, n_heads=2, d_ff=16, n_layers=1).eval()
+    corpus = numbers()
+    model = training.fresh(corpus, 0, d_model=16, n_heads=2, d_ff=16, n_layers=1).eval()
     with torch.no_grad():
         model.generator.weight *= 3
     monkeypatch.setattr(decoders, "_translator", lambda seed: model)
@@ -58,7 +59,7 @@ def test_the_lesson_asks_for_the_settings_of_the_board_and_they_keep_to_the_budg
     found = in_source(SLUG, decoders)
     assert found == decoders.USUAL
     assert decoders.refuse(found) == 400
-    assert len(data.numbers().target_vocabulary) == decoders.VOCABULARY
+    assert len(numbers().target_vocabulary) == decoders.VOCABULARY
 
 
 def test_greedy_and_beam_are_those_of_the_lesson(translator):

@@ -5,8 +5,8 @@ import ast
 import pytest
 import torch
 
-from attention.provided import data
-from attention.provided.kept import kept_bytes
+from attention.provided.data.numbers import numbers as numbers_in_words
+from attention.provided.measuring.saved_for_backward import kept_bytes
 from attention.training_on_gpu import training_flops, training_memory
 from attention.transformer_blocks import EncoderLayer
 from autograder import ROOT
@@ -61,7 +61,7 @@ def test_the_notebook_counts_as_the_board_does():
         for node in ast.parse(text).body
         if isinstance(node, ast.FunctionDef) and node.name == "taken"
     )
-    lesson = {"corpus": data.numbers(), "math": __import__("math")}
+    lesson = {"corpus": numbers_in_words(), "math": __import__("math")}
     lesson |= {"training_flops": training_flops, "training_memory": training_memory}
     exec(ast.unparse(function), lesson)
     for changed in CHANGES:

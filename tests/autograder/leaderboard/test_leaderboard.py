@@ -77,7 +77,7 @@ def test_over_the_budget_is_refused_with_both_numbers(changed, words):
 
 def test_held_out_numbers_are_of_no_training_and_of_no_lesson():
     drawn = numbers.held_out(5)
-    corpus = numbers.data.numbers()
+    corpus = numbers.numbers()
     known = {pair[0] for pair in [*corpus.train, *corpus.test]}
     assert len(drawn) == 300
     assert not known & {pair[0] for pair in drawn}

@@ -6,8 +6,10 @@ import pytest
 import torch
 
 from attention.decoding import beam_search
-from attention.provided import data, trainings
-from attention.provided.number_pieces import pieces_of
+from attention.experiments import training
+from attention.experiments.translation import pieces_of
+from attention.provided.data.numbers import numbers
+from attention.provided.data.tokens import PAD
 from attention.translation import corpus_bleu
 from autograder.grading.notebook.submission import Cell
 from autograder.leaderboard import entries, searches
@@ -19,8 +21,8 @@ SLUG = "14_translation"
 @pytest.fixture
 def translator(monkeypatch):
     """A translator in doubt that cost no training, and eight numbers."""
-    corpus = data.numbers()
-    model = trainings.fresh(corpus, 0, d_model=16, n_heads=2, d_ff=16, n_layers=1).eval()
+    corpus = numbers()
+    model = training.fresh(corpus, 0, d_model=16, n_heads=2, d_ff=16, n_layers=1).eval()
     with torch.no_grad():
         model.generator.weight *= 3
     monkeypatch.setattr(searches, "_translator", lambda seed: model)
@@ -67,7 +69,7 @@ def test_the_score_is_the_bleu_of_what_the_search_writes(translator, monkeypatch
     monkeypatch.setattr(searches, "beam_search", lambda *given: right)
     assert searches.score(searches.USUAL, 0, secret=1) == pytest.approx(1.0)
     half = right.clone()
-    half[::2] = data.PAD
+    half[::2] = PAD
     monkeypatch.setattr(searches, "beam_search", lambda *given: half)
     texts = ["" if row % 2 == 0 else text for row, text in enumerate(wanted)]
     expected = corpus_bleu([pieces_of(text) for text in texts], [*map(pieces_of, wanted)])

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from attention.provided import digits
+from attention.provided.data import digits
 from autograder.leaderboard import entries, vision
 from tests.autograder.leaderboard.sources import in_source, ranked
 

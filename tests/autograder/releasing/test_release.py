@@ -75,7 +75,7 @@ def test_one_line_of_a_solution_anywhere_stops_a_release(monkeypatch, tmp_path):
     )
     files = contents([SLUG])
     hidden_places = {
-        "attention/provided/plots.py": lambda old: old + f"\n{compact}\n".encode(),
+        "attention/provided/figures/plots.py": lambda old: old + f"\n{compact}\n".encode(),
         f"lessons/{SLUG}/{SLUG}.ipynb": lambda old: old.replace(
             b'"source": [', b'"source": [' + json.dumps(f"{compact}\n").encode() + b",", 1
         ),

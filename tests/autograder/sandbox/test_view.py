@@ -74,9 +74,9 @@ def test_an_unknown_lesson_is_refused(tmp_path):
 def test_what_is_hidden_is_not_copied(tmp_path):
     visible_files.prepare(tmp_path, "13_decoding")
     copied = {str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*.py")}
-    assert "attention/provided/key_value_cache.py" not in copied
+    assert "attention/provided/models/key_value_cache.py" not in copied
     assert "attention/train/__main__.py" not in copied  # it imports the lesson
-    assert {"attention/transformer.py", "attention/provided/sublayers.py"} <= copied
+    assert {"attention/transformer.py", "attention/provided/models/attention_weights.py"} <= copied
     assert not any("_PastAttention" in (tmp_path / path).read_text() for path in copied)
 
 
@@ -102,7 +102,9 @@ def test_no_cell_that_grading_runs_imports_what_is_hidden(slug):
 def test_what_a_notebook_imports_is_there_before_the_first_submission():
     assert visible_files.imported_first("99_no_lesson") == []
     named = visible_files.imported_first("11_training")
-    assert {"attention.transformer", "attention.provided.plots", "torch._dynamo"} <= set(named)
+    assert {"attention.transformer", "attention.provided.figures.plots", "torch._dynamo"} <= set(
+        named
+    )
     code = f"import sys; print({named} == [name for name in {named} if name in sys.modules])"
     with Sandbox("11_training", "off") as box:
         outputs = box.start().run(code)

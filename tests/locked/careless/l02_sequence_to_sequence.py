@@ -3,7 +3,7 @@
 import numpy as np
 import torch
 
-from attention.provided.data import BOS, EOS, PAD
+from attention.provided.data.tokens import BOS, EOS, PAD
 from attention.sequence_to_sequence import decoder_step
 from tests.locked.careless import careless
 

@@ -3,7 +3,7 @@
 import torch
 from torch import nn
 
-from attention.provided.additive import attend
+from attention.provided.models.additive_attention import attend
 from attention.sequence_to_sequence import decoder_step, reverse_source, run_gru
 from tests.locked.careless import careless
 

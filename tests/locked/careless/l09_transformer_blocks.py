@@ -5,7 +5,7 @@ import torch
 from torch import nn
 
 from attention.masked_attention import causal_mask, combine_masks
-from attention.provided.sublayers import Sublayers
+from attention.multi_head_attention import Sublayers
 from tests.locked.careless import careless
 
 

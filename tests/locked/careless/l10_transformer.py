@@ -8,7 +8,7 @@ from torch import nn
 
 from attention.masked_attention import causal_mask
 from attention.multi_head_attention import attention_parameters
-from attention.provided.data import BOS, EOS, PAD
+from attention.provided.data.tokens import BOS, EOS, PAD
 from attention.sequence_to_sequence import shift_right
 from attention.tokens_and_positions import sinusoidal_positions
 from attention.transformer import TIED

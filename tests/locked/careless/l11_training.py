@@ -7,7 +7,7 @@ import numpy as np
 import torch
 from torch import nn
 
-from attention.provided.data import PAD
+from attention.provided.data.tokens import PAD
 from attention.training import ModelAndLoss
 from tests.locked.careless import careless
 

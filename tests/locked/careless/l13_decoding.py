@@ -8,7 +8,7 @@ from torch import nn
 
 from attention.masked_attention import masked_attention
 from attention.multi_head_attention import merge_heads, split_heads
-from attention.provided.data import BOS, EOS, PAD
+from attention.provided.data.tokens import BOS, EOS, PAD
 from tests.locked.careless import careless
 
 

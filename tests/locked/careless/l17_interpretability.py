@@ -8,8 +8,8 @@ from torch import nn
 from torch.nn import functional as F
 
 from attention.interpretability import TOLERANCE, Explained, null_space
-from attention.provided.data import PAD
-from attention.provided.sublayers import watch_attention
+from attention.provided.data.tokens import PAD
+from attention.provided.models.attention_weights import watch_attention
 from attention.transformer import Encoder, masks_from_tokens
 from tests.locked.careless import careless
 

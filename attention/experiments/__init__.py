@@ -1,0 +1,6 @@
+"""What stands on the lessons: a module for each, of its name. Read recorded.py first.
+
+A lesson's module holds its tasks and trainings, EXPERIMENTS that are recorded, those of the
+ANSWERS_TO_QUESTIONS, and CLAIMS that the notebook itself shows. It imports earlier lessons' modules
+only: pieces of its own lesson come in as arguments, in a notebook the learner's.
+"""

@@ -1,0 +1,303 @@
+"""Lesson 03: translators that differ in one factor at a time, and what their attention looks at.
+
+`train_one` trains one of them as lessons 02 and 03 do, and measures it.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
+
+from attention.experiments.recorded import Claim, Experiment
+from attention.experiments.sequence_to_sequence import measured
+from attention.provided.data.numbers import Corpus, Pair, in_words, numbers
+from attention.provided.data.tokens import BOS, EOS, PAD
+from attention.provided.models import translators
+from attention.provided.models.additive_attention import attend
+from attention.provided.training_steps import one_thread
+
+ANSWERS = "bahdanau_attention"
+
+D_EMBEDDING, D_STATE = 32, 64
+
+
+class Additive(nn.Module):
+    """The attention of lesson 03: `keys` once per sentence, `forward` once per letter."""
+
+    def __init__(self, d_q: int, d_k: int, d_attention: int = 64):
+        super().__init__()
+        self.W_q = nn.Linear(d_q, d_attention, bias=False)
+        self.W_k = nn.Linear(d_k, d_attention, bias=False)
+        self.v = nn.Linear(d_attention, 1, bias=False)
+
+    def keys(self, annotations: Tensor) -> Tensor:
+        """Project the annotations, (B, T_k, d_k) to (B, T_k, d_attention)."""
+        keys: Tensor = self.W_k(annotations)
+        return keys
+
+    def forward(self, state: Tensor, keys: Tensor, values: Tensor, lengths: Tensor) -> Any:
+        """Return context (B, T_q, d_v) and weights (B, T_q, T_k) for states (B, T_q, d_q)."""
+        return attend(self.W_q(state), keys, self.v.weight[0], values, lengths)
+
+
+class Compared(nn.Module):
+    """A translator with a GRU on either side, and one way for the decoder to know the source.
+
+    sizes          sizes of the two vocabularies
+    attention      None: at every step the decoder reads the same vector, the state or states in
+                   which the encoder ends; or a layer like `Additive`: a context for every letter
+    bidirectional  whether the encoder is a forward and a backward RNN of d_source / 2 numbers each
+                   or a single forward RNN of d_source
+    asks_after     whether the query is the state that has read the previous letter, or, as in
+                   lesson 03, the state before that
+
+    forward(source, lengths, target)  (B, T_k), (B,), (B, T_q) -> logits (B, T_q, vocab_size)
+    """
+
+    def __init__(
+        self,
+        sizes: tuple[int, int],
+        attention: nn.Module | None,
+        bidirectional: bool = True,
+        asks_after: bool = False,
+        d_source: int = 128,
+    ):
+        super().__init__()
+        self.attention, self.asks_after = attention, asks_after
+        self.source_embedding = nn.Embedding(sizes[0], D_EMBEDDING)
+        self.encoder = nn.GRU(
+            D_EMBEDDING,
+            d_source // (1 + bidirectional),
+            batch_first=True,
+            bidirectional=bidirectional,
+        )
+        self.first_state = nn.Linear(d_source, D_STATE)
+        self.target_embedding = nn.Embedding(sizes[1], D_EMBEDDING)
+        self.decoder = nn.GRUCell(D_EMBEDDING + d_source, D_STATE)
+        self.output = nn.Linear(D_STATE + d_source, sizes[1])
+
+    def encode(self, source: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
+        """Return the annotations (B, T_k, d_source) and the one vector (B, d_source)."""
+        x = self.source_embedding(source)
+        packed = pack_padded_sequence(x, lengths.cpu(), batch_first=True, enforce_sorted=False)
+        annotations, last = self.encoder(packed)
+        return pad_packed_sequence(annotations, batch_first=True)[0], torch.cat([*last], dim=1)
+
+    def begin(self, source: Tensor, lengths: Tensor) -> tuple[Any, Tensor, Tensor]:
+        """Return what stays for a sentence, the first state, and the context that is read first."""
+        annotations, vector = self.encode(source, lengths)
+        state = torch.tanh(self.first_state(vector))
+        if self.attention is None:
+            return None, state, vector
+        keys = self.attention.keys(annotations)  # type: ignore[operator]  # not a Tensor
+        return (keys, annotations, lengths), state, torch.zeros_like(vector)
+
+    def step(self, tokens: Tensor, state: Tensor, context: Tensor, source: Any) -> Any:
+        """Read a token; returns features for the output, the state, the context and the weights."""
+        x, weights = self.target_embedding(tokens), None
+        if source and not self.asks_after:
+            context, weights = self._look(state, source)
+        state = self.decoder(torch.cat([x, context], dim=1), state)
+        if source and self.asks_after:
+            context, weights = self._look(state, source)
+        return torch.cat([state, context], dim=1), state, context, weights
+
+    def _look(self, state: Tensor, source: Any) -> tuple[Tensor, Tensor]:
+        context, weights = self.attention(state[:, None], *source)  # type: ignore[misc]
+        return context[:, 0], weights[:, 0]
+
+    def align(self, source: Tensor, lengths: Tensor, target: Tensor) -> tuple[Tensor, Any]:
+        """Return logits (B, T_q, vocab_size) and weights (B, T_q, T_k), by teacher forcing."""
+        fixed, state, context = self.begin(source, lengths)
+        read = torch.cat([torch.full_like(target[:, :1], BOS), target[:, :-1]], dim=1)
+        features, alignment = [], []
+        for tokens in read.unbind(1):
+            made, state, context, weights = self.step(tokens, state, context, fixed)
+            features.append(made)
+            alignment.append(weights)
+        logits = self.output(torch.stack(features, dim=1))
+        return logits, None if self.attention is None else torch.stack(alignment, dim=1)
+
+    def forward(self, source: Tensor, lengths: Tensor, target: Tensor) -> Tensor:
+        """Score every target token, given the true tokens before it."""
+        return self.align(source, lengths, target)[0]
+
+    @torch.no_grad()
+    def translate(self, source: Tensor, lengths: Tensor, max_length: int = 100) -> Tensor:
+        """Return the greedy translation: ids (B, T), filled up with PAD after EOS."""
+        fixed, state, context = self.begin(source, lengths)
+        tokens = torch.full_like(lengths, BOS)
+        written: list[Tensor] = []
+        ended = torch.zeros_like(tokens, dtype=torch.bool)
+        while len(written) < max_length and not ended.all():
+            features, state, context, _ = self.step(tokens, state, context, fixed)
+            tokens = self.output(features).argmax(dim=1).masked_fill(ended, PAD)
+            written.append(tokens)
+            ended = ended | (tokens == EOS)
+        return torch.stack(written, dim=1)
+
+
+def train_one(
+    attention: bool,
+    bidirectional: bool,
+    seed: int,
+    steps: int = translators.STEPS,
+    asks_after: bool = False,
+) -> dict[str, Any]:
+    """Train one of the translators that are compared; see `measured_with_frames`."""
+    torch.manual_seed(seed)
+    corpus = numbers()
+    layer = Additive(D_STATE, 2 * D_STATE) if attention else None
+    model = Compared(sizes_of(corpus), layer, bidirectional, asks_after)
+    return measured_with_frames(model, corpus, seed, steps)
+
+
+def sizes_of(corpus: Corpus) -> tuple[int, int]:
+    """Return the sizes of both vocabularies."""
+    return len(corpus.source_vocabulary), len(corpus.target_vocabulary)
+
+
+def measured_with_frames(model: Any, corpus: Corpus, seed: int, steps: int) -> dict[str, Any]:
+    """Train and measure as `measured` does; with attention also the shares of `in_their_frames`."""
+    found = measured(model, corpus, seed, steps)
+    return found if model.attention is None else found | in_their_frames(model, corpus)
+
+
+def turned_around(pairs: Sequence[Pair]) -> list[Pair]:
+    """Return the pairs whose last two digits German turns around: 21 to 99, and not 30, 40, …"""
+    return [pair for pair in pairs if pair[0] % 100 > 20 and pair[0] % 10]
+
+
+def frames(pairs: Sequence[Pair]) -> list[list[tuple[str, int, int, int]]]:
+    """Say which letters translate the tens, and which the ones and "und", of pairs turned around.
+
+    returns  for each pair two tuples: "ones" or "tens", the index of the first letter, the index
+             after the last letter, the index of the English word
+    """
+    found = []
+    for number, english, german in pairs:
+        words, tens = len(english.split()), german.rindex("und") + 3
+        ones = len(german) - len(in_words(number % 100, "de"))
+        parts = [("ones", ones, tens, words - 1), ("tens", tens, len(german), words - 2)]
+        found.append(parts)
+    return found
+
+
+@torch.no_grad()
+def in_their_frames(model: Any, corpus: Corpus) -> dict[str, float]:
+    """Say how many letters look most at the word that they translate, where German turns around.
+
+    returns  shares of the letters of all test numbers of `turned_around`: "ones" (with "und"),
+             "tens"; and of their first letters only: "first of ones", "first of tens"
+    """
+    pairs = turned_around(corpus.test)
+    batch = corpus.batch(pairs)
+    with one_thread():
+        weights = model.align(batch.source, batch.lengths, batch.target)[1]  # (B, T_q, T_k)
+    hits: dict[str, list[bool]] = {"ones": [], "tens": [], "first of ones": [], "first of tens": []}
+    for best, parts in zip(weights.argmax(dim=2).tolist(), frames(pairs), strict=True):
+        for part, first, end, word in parts:
+            found = [best[letter] == word for letter in range(first, end)]
+            hits[part] += found
+            hits[f"first of {part}"].append(found[0])
+    return {part: round(sum(found) / len(found), 3) for part, found in hits.items()}
+
+
+@torch.no_grad()
+def without_their_word(model: Any, corpus: Corpus) -> dict[str, tuple[float, float]]:
+    """Say how many letters a translator of lesson 03 gets right with their word, and without it.
+
+    At one letter at a time the word gets the weight 0, and the others share what it had; all
+    earlier steps stay as they were. The letters are those of `turned_around`, without "und".
+
+    returns  "first letters" and "later letters": shares that are right with the word and without
+    """
+    pairs = turned_around(corpus.test)
+    batch = corpus.batch(pairs)
+    own = torch.full_like(batch.target, -1)  # (B, T_q): the index of the word, or -1
+    first = torch.zeros_like(own, dtype=torch.bool)
+    for row, parts in enumerate(frames(pairs)):
+        for part, begin, end, word in parts:
+            own[row, begin : end - 3 * (part == "ones")] = word
+            first[row, begin] = True
+    with one_thread():
+        right = _right(model, batch, own)  # (2, B, T_q)
+    found = {}
+    for name, chosen in (("first letters", first), ("later letters", (own >= 0) & ~first)):
+        with_word, without = right[:, chosen].float().mean(dim=1).tolist()
+        found[name] = (round(with_word, 3), round(without, 3))
+    return found
+
+
+def _right(model: Any, batch: Any, own: torch.Tensor) -> torch.Tensor:
+    """Whether each letter is predicted, with its word and without: (2, B, T_q)."""
+    annotations, state = model.encode(batch.source, batch.lengths)
+    keys, v = model.attention.W_k(annotations), model.attention.v.weight[0]
+    read = torch.cat([torch.full_like(own[:, :1], BOS), batch.target[:, :-1]], dim=1)
+    rows, right = torch.arange(len(own)), []
+    for step in range(own.shape[1]):
+        x, wanted = model.target_embedding(read[:, step]), batch.target[:, step]
+        query = model.attention.W_q(state)[:, None]
+        weights = attend(query, keys, v, annotations, batch.lengths)[1]  # (B, 1, T_k)
+        less = weights.clone()
+        less[rows, 0, own[:, step].clamp(min=0)] = 0
+        states, hits = [], []
+        for shares in (weights, less / less.sum(dim=2, keepdim=True)):
+            context = (shares @ annotations)[:, 0]  # (B, 2 d_state)
+            states.append(model.decoder(torch.cat([x, context], dim=1), state))
+            logits = model.output(torch.cat([states[-1], context], dim=1))
+            hits.append(logits.argmax(dim=1) == wanted)
+        right.append(torch.stack(hits))
+        state = states[0]
+    return torch.stack(right, dim=2)
+
+
+SEEDS = (0, 1, 2)
+SHORT = {"attention": True, "bidirectional": True, "seed": 0, "steps": 20}
+
+EXPERIMENTS = {
+    "attention x bidirectional": Experiment(
+        claim="after 300 steps five digits come through with attention and not through one vector, "
+        "with a backward RNN or without",
+        control="attention or one vector of the same 128 numbers, by a forward RNN or by a forward "
+        "and a backward one; data, 300 steps, decoder, seeds kept",
+        points=[
+            {"attention": attention, "bidirectional": bidirectional, "seed": seed, "steps": 300}
+            for attention in (True, False)
+            for bidirectional in (True, False)
+            for seed in SEEDS
+        ]
+        + [SHORT],
+        run=train_one,
+        again=SHORT,
+    ),
+    "query after reading": Experiment(
+        claim="it is not for want of the previous letter that letters look at other words",
+        control="the query is the state before or after the previous letter is read; the rest as "
+        "above, with attention and a bidirectional encoder",
+        points=[
+            {"attention": True, "bidirectional": True, "seed": seed, "steps": 300}
+            | {"asks_after": True}
+            for seed in SEEDS
+        ]
+        + [SHORT | {"asks_after": True}],
+        run=train_one,
+        again=SHORT | {"asks_after": True},
+    ),
+}
+CLAIMS = [
+    Claim(
+        "the first letter of a word needs the word, nine in ten of the later letters do not",
+        control="at one letter at a time, the weight on its word is given to the other words",
+        seeds="0 (one stored model, 732 numbers)",
+        where="Reading an alignment",
+    ),
+    Claim(
+        "without the mask, what a short source becomes depends on its companions",
+        control="the mask; model and numbers kept, companions of 2, 4 and 6 digits",
+        seeds="0 (one stored model)",
+        where="Break it",
+    ),
+]

@@ -1,0 +1,75 @@
+"""Recorded experiments: a claim with its control, and the results that are stored for it."""
+
+import json
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from attention.provided.files import ROOT
+
+FOLDER = ROOT / "data" / "evidence"
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """A claim with its control, and what is to be run for it.
+
+    claim    what the lesson says, in a sentence
+    control  which factor is changed, and what is kept
+    points   settings, each a dict of keyword arguments of ``run``; the seed is one of them
+    run      (**point) -> dict of numbers, strings and lists of them; what it asks for besides are
+             pieces of its lesson, by their names
+    again    one of the points that takes seconds: a test runs it and compares with the record;
+             None where each takes longer, or much like it is run again elsewhere
+    """
+
+    claim: str
+    control: str
+    points: list[dict[str, Any]]
+    run: Callable[..., dict[str, Any]]
+    again: dict[str, Any] | None
+
+    @property
+    def seeds(self) -> str:
+        """The seeds of the points."""
+        return ", ".join(map(str, sorted({point["seed"] for point in self.points})))
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A claim that a notebook shows by itself: ``where`` is the heading of its figure or table."""
+
+    claim: str
+    control: str
+    seeds: str
+    where: str
+
+
+def seeded(seeds: Iterable[int], **setting: Any) -> list[dict[str, Any]]:
+    """A setting's points, one for each seed."""
+    return [{**setting, "seed": seed} for seed in seeds]
+
+
+def path_of(lesson: str) -> Path:
+    """Where the recorded experiments of a lesson are, by the name of its module."""
+    return FOLDER / f"{lesson}.json"
+
+
+def read(lesson: str, experiment: str) -> list[dict[str, Any]]:
+    """The recorded points of one experiment: dicts of its settings and results in one.
+
+    lesson  name of the lesson's module, as in "bahdanau_attention"
+
+    Raises KeyError, with the names there are and the command that records, for an unknown one.
+    """
+    path = path_of(lesson)
+    recorded = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
+    experiments = recorded.get("experiments", {})
+    if experiment not in experiments:
+        there = ", ".join(experiments) or "none"
+        raise KeyError(
+            f"data/evidence/{lesson}.json holds no experiment {experiment!r}; it holds {there}; "
+            f"record it: python -m attention.experiments {lesson}"
+        )
+    return [{**row["point"], **row["result"]} for row in experiments[experiment]]

@@ -1,0 +1,52 @@
+"""Which experiments there are, and one point of one of them, run in a process of its own."""
+
+import importlib
+import inspect
+import json
+import pkgutil
+from types import SimpleNamespace
+from typing import Any
+
+import torch
+
+import attention.experiments
+from attention.experiments.recorded import Experiment
+from attention.provided.files import ROOT
+
+TO_QUESTIONS = "answers"  # stands for a lesson: answers to open questions of all of them
+
+
+def lessons() -> dict[str, Any]:
+    """{name of a lesson's module: the module with its experiments}, in the course's order.
+
+    The last one, "answers", holds those for answers to open questions, of all lessons.
+    """
+    found = {info.name for info in pkgutil.iter_modules(attention.experiments.__path__)}
+    paths = sorted((ROOT / "source").glob("[0-9][0-9]_*.py"))
+    order = [path.stem[3:] for path in paths if path.stem[3:] in found]
+    modules: dict[str, Any] = {
+        name: importlib.import_module(f"attention.experiments.{name}") for name in order
+    }
+    of_answers: dict[str, Experiment] = {}
+    for module in modules.values():
+        of_answers |= getattr(module, "ANSWERS_TO_QUESTIONS", {})
+    return modules | {TO_QUESTIONS: SimpleNamespace(EXPERIMENTS=of_answers)}
+
+
+def as_stored(point: Any) -> Any:
+    """A point or a result as the file will hold it."""
+    return json.loads(json.dumps(point))
+
+
+def run_point(lesson: str, name: str, point: dict[str, Any]) -> Any:
+    """The result of one point, as the file will hold it."""
+    torch.set_num_threads(1)
+    one = lessons()[lesson].EXPERIMENTS[name]
+    return as_stored(one.run(**point, **own_pieces(one.run, point)))
+
+
+def own_pieces(run: Any, point: dict[str, Any]) -> dict[str, Any]:
+    """What a run asks for besides the point: the library's pieces of its lesson, by their names."""
+    home = importlib.import_module(f"attention.{run.__module__.rpartition('.')[2]}")
+    wanted = inspect.signature(run).parameters.keys() - point.keys()
+    return {name: getattr(home, name) for name in wanted if hasattr(home, name)}

@@ -1,0 +1,171 @@
+"""Lesson 04: the five score functions in one translator, and what they can say of a few pairs."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from attention.experiments.bahdanau_attention import (
+    D_STATE,
+    Compared,
+    measured_with_frames,
+    sizes_of,
+)
+from attention.experiments.recorded import Claim, Experiment, seeded
+from attention.provided.data.numbers import numbers
+from attention.provided.models import translators
+from attention.provided.training_steps import take_steps
+
+KINDS = ("dot", "scaled_dot", "bilinear", "reduced_rank", "additive")
+SEEDS = (0, 1, 2)
+SHORT = {"kind": "bilinear", "seed": 0, "steps": 20}
+
+CROSSINGS = (4, 5, 6)  # seeds of the lesson's own
+D = 8  # length of their queries and keys
+
+Score = Callable[[str, Tensor, Tensor, Mapping[str, Tensor]], Tensor]
+
+
+class Scored(nn.Module):
+    """Attention by one of the five score functions of lesson 04.
+
+    kind   "dot", "scaled_dot", "bilinear", "reduced_rank" or "additive"
+    score  a function like `score` of that lesson
+    """
+
+    def __init__(self, kind: str, score: Score, d: int, r: int = 64):
+        super().__init__()
+        self.kind, self.score = kind, score
+        shapes = {
+            "bilinear": {"W": (d, d)},
+            "reduced_rank": {"V": (r, d), "U": (r, d)},
+            "additive": {"W_q": (r, d), "W_k": (r, d), "v": (1, r)},
+        }.get(kind, {})
+        self.weights = nn.ParameterDict()
+        for name, (out, into) in shapes.items():  # begins as nn.Linear does
+            self.weights[name] = nn.Linear(into, out, bias=False).weight
+
+    def keys(self, annotations: Tensor) -> Tensor:
+        """Return the annotations: the score function projects them itself."""
+        return annotations
+
+    def forward(self, state: Tensor, keys: Tensor, values: Tensor, lengths: Tensor) -> Any:
+        """Return context (B, T_q, d_v) and weights (B, T_q, T_k) for states (B, T_q, d)."""
+        weights = dict(self.weights.items())
+        if "v" in weights:
+            weights["v"] = weights["v"][0]
+        scores = self.score(self.kind, state, keys, weights)
+        beyond = torch.arange(keys.shape[1]).ge(lengths[:, None])  # (B, T_k)
+        shares = scores.masked_fill(beyond[:, None], -torch.inf).softmax(dim=-1)
+        return torch.bmm(shares, values), shares
+
+
+def train_scored(
+    kind: str, seed: int, score: Score, steps: int = translators.STEPS
+) -> dict[str, Any]:
+    """Train a translator with one of the score functions; see `measured_with_frames`.
+
+    Two of them need queries as long as keys, so here all annotations have 64 numbers.
+    """
+    torch.manual_seed(seed)
+    corpus = numbers()
+    layer = Scored(kind, score, D_STATE)
+    model = Compared(sizes_of(corpus), layer, d_source=D_STATE)
+    return measured_with_frames(model, corpus, seed, steps)
+
+
+def crossing(
+    kind: str,
+    pairs: int,
+    seed: int,
+    score: Score,
+    r: int = 1,
+    steps: int = 150,
+    learned: bool = False,
+) -> dict[str, Any]:
+    """Train scores such that query i finds key pairs - 1 - i, as the lesson does for six pairs.
+
+    score    `score` of the lesson
+    learned  whether queries and keys are learned as well
+    returns  "found", how many queries have their largest weight on the wanted key, and "weight",
+             the mean weight there
+    """
+    draw = torch.Generator().manual_seed(seed)
+    q, k = (torch.randn(1, pairs, D, generator=draw) for _ in range(2))
+    shapes = {"V": (r, D), "U": (r, D)} if kind == "reduced_rank" else {}
+    if kind == "reduced_rank":
+        torch.randn(D, D, generator=draw)  # the lesson draws the matrix of "bilinear" first
+    weights = {name: 0.3 * torch.randn(shape, generator=draw) for name, shape in shapes.items()}
+    trained = [*weights.values(), *((q, k) if learned else ())]
+    optimizer = torch.optim.Adam([one.requires_grad_() for one in trained], lr=0.03)
+    wanted = torch.arange(pairs - 1, -1, -1)
+
+    def shares() -> Tensor:
+        return score(kind, q, k, weights).softmax(dim=2)[0]  # (T_q, T_k)
+
+    def loss() -> Tensor:
+        return -shares()[torch.arange(pairs), wanted].log().mean()
+
+    for _ in take_steps((loss() for _ in range(steps)), optimizer):
+        pass
+    with torch.no_grad():
+        found = shares()
+    return {
+        "found": int((found.argmax(dim=1) == wanted).sum()),
+        "weight": round(found[torch.arange(pairs), wanted].mean().item(), 4),
+    }
+
+
+EXPERIMENTS = {
+    "five score functions": Experiment(
+        claim="after 300 steps the seeds differ more than the five score functions",
+        control="the score function; encoder, decoder, 64 numbers an annotation, data, seeds kept",
+        points=[{"kind": kind, "seed": seed, "steps": 300} for seed in SEEDS for kind in KINDS]
+        + [SHORT],
+        run=train_scored,
+        again=SHORT,
+    ),
+}
+ANSWERS_TO_QUESTIONS = {
+    "04 pairs that a rank holds": Experiment(
+        claim="Rank 1 lets two queries find their key, of 3 pairs and of 4; rank 2 lets all of 4 "
+        "and of 8, and nearly all of 12",
+        control="r, and the number of pairs; d = 8, 1000 steps and rate kept",
+        points=[
+            point
+            for r, pairs in ((1, 3), (1, 4), (2, 4), (2, 8), (2, 12))
+            for point in seeded(SEEDS, kind="reduced_rank", r=r, pairs=pairs, steps=1000)
+        ],
+        run=crossing,
+        again={"kind": "reduced_rank", "r": 1, "pairs": 3, "steps": 1000, "seed": 0},
+    ),
+    "04 learned queries and keys": Experiment(
+        claim="Where queries and keys are learned, the dot product draws the crossing, scaled or "
+        "not",
+        control="queries and keys learned, or kept as they are (“What each of them can say”); six "
+        "pairs, 150 steps and rate kept",
+        points=[
+            point
+            for kind in ("dot", "scaled_dot")
+            for point in seeded(CROSSINGS, kind=kind, pairs=6, learned=True)
+        ],
+        run=crossing,
+        again={"kind": "dot", "pairs": 6, "learned": True, "seed": 4},
+    ),
+}
+CLAIMS = [
+    Claim(
+        "reduced rank draws the crossing with r = 2 and not with r = 1; a dot product of vectors "
+        "that stay as they are does not",
+        control="the score function, or r; queries, keys and 150 steps kept",
+        seeds="4, 5, 6",
+        where="What each of them can say",
+    ),
+    Claim(
+        "a baseline makes the estimated gradient scatter less",
+        control="a baseline of 0 or 11.5; rewards, trials and steps kept",
+        seeds="0, 1, 2, 3, 4",
+        where="Learning without a gradient",
+    ),
+]

@@ -1,0 +1,1 @@
+"""What a computation takes and a model consists of. Read timing.py first, then memory.py."""

@@ -1,0 +1,176 @@
+"""Multi30k, English and German: 31 014 descriptions of photographs, each in both languages.
+
+The texts are not part of the course. ``fetch`` downloads them from the corpus's public repository,
+or from a mirror; ``load`` reads them. Both compare the SHA-256 of every file with the one below, so
+the numbers in a lesson come from the same sentences everywhere. `data/README.md` is the card.
+"""
+
+import hashlib
+import shlex
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from attention.provided.files import ROOT
+from attention.train.corpora.download import NoConnection, NotThere, download, readable
+
+FOLDER = ROOT / ".cache" / "multi30k"
+COMMIT = "a3d2e0d26b56f3846f66a952536ffed4e401d05a"
+ORIGIN = f"https://raw.githubusercontent.com/multi30k/dataset/{COMMIT}"
+COMMAND = "autograder data fetch multi30k"
+
+
+class CorpusError(RuntimeError):
+    """A text of the corpus is missing or altered; str() is one sentence that says what to do."""
+
+
+@dataclass(frozen=True)
+class File:
+    """One text of the corpus: where the repository has it, and what it must be once unpacked.
+
+    name    its name in the folder, as in "train.lc.norm.tok.en"
+    path    its path in the repository; the raw texts are compressed there
+    size    bytes of the text
+    sha256  of the text
+    """
+
+    name: str
+    path: str
+    size: int
+    sha256: str
+
+
+# split, language, raw or tokenised, bytes and SHA-256 of the text
+_TEXTS = """
+train            en raw 1801238 460a15fbd157e34a7a9957ee388c1ca247fe47af3ef25fb50442af6c274e0fc6
+train            de raw 2110398 2c2b73fd2b548fbcde3a875e0a78d6ee94d498bfdee6bd3eae3945779e9ddf72
+val              en raw   63297 1f2a23d992769b5b3d209b0a10dd0b77c08cceb1f20dfb97ed0aafa49d107227
+val              de raw   75981 660e09eb7e1da2f856ea13ee5ad3cf6d36b3d5b0b733c857e94c5747a3dfc660
+test_2016_flickr en raw   62076 399a4382932c1aadd3ceb9bef1008d388a64c76d4ae4e9d4728c6f4301cac182
+test_2016_flickr de raw   70649 4be6b5b3236b79c25475c6bb829800a7ce559e9ba7a1f6c2394fe4d40be46d16
+train            en tok 1837696 08925f8e0572bcd5a006702fc5fe20e2d77c6917d4eebd576fc20de6693c2119
+train            de tok 2150008 cb5a23529b65ec2061f1dc446192a9c37382b63cc75f81a0be59d34894b3a505
+val              en tok   64608 46573ce391ae227f1c72f873392436a20ef18e0a6d518098cfbd70b77c8572ec
+val              de tok   77273 97232bd273eceb7207f689527386a97e4be2616b18ada47576bdaf96c8ae1f00
+test_2016_flickr en tok   63307 5b7f32627cf99eced828311b955dae9800bb52bc8b91cf8b6526829e605b29d2
+test_2016_flickr de tok   71917 c6a33d39d48f9f510de147651316cd9d918e09ad0219df734a2f16b6baccacc4
+"""
+
+
+def _name(split: str, language: str, tokenised: bool) -> str:
+    return f"{split}.lc.norm.tok.{language}" if tokenised else f"{split}.{language}"
+
+
+def _manifest() -> dict[str, File]:
+    files = {}
+    for split, language, kind, size, sha256 in map(str.split, _TEXTS.strip().splitlines()):
+        name = _name(split, language, kind == "tok")
+        packed = ".gz" if kind == "raw" else ""
+        files[name] = File(name, f"data/task1/{kind}/{name}{packed}", int(size), sha256)
+    return files
+
+
+FILES = _manifest()
+
+
+def fetch(
+    folder: Path = FOLDER,
+    mirror: str | None = None,
+    names: Iterable[str] | None = None,
+    say: Callable[[str], object] = print,
+) -> None:
+    """Download what is not there and whole; what came whole is not asked for again.
+
+    folder  where the texts go, unpacked
+    mirror  address of another server or folder that has the files, under their names in the
+            repository or without its folders, compressed or not
+    names   of the texts, as in FILES; all of them by default
+    say     called with a sentence about each text
+    raises  DownloadError or CorpusError, in one sentence, whatever goes wrong
+    """
+    for name in names or FILES:
+        if name not in FILES:
+            raise _unknown(name)
+        if state(name, folder) == "whole":
+            say(f"{name}: there already")
+        else:
+            _fetch(FILES[name], folder, mirror)
+            say(f"{name}: fetched, {readable(FILES[name].size)} bytes")
+
+
+def _fetch(file: File, folder: Path, mirror: str | None) -> None:
+    """Download one text from the first address that has it."""
+    places = addresses(file, mirror)
+    for place in places:
+        try:
+            download(place, folder / file.name, file.size, file.sha256)
+            return
+        except NoConnection as error:
+            other = "name a copy of the files with --mirror URL" if mirror is None else _WITHOUT
+            raise NoConnection(f"{error}; try again later, or {other}") from error
+        except NotThere as error:
+            answer = error
+    if mirror is None:
+        raise NotThere(f"{answer}; name a copy of the files with --mirror URL")
+    names = ", ".join(place.removeprefix(mirror).lstrip("/") for place in places)
+    why = str(answer).removeprefix(f"{places[-1]}: ")
+    raise NotThere(f"{mirror} has none of {names} ({why}); check the address, or {_WITHOUT}")
+
+
+_WITHOUT = "leave out --mirror to ask the repository itself"
+
+
+def addresses(file: File, mirror: str | None = None) -> list[str]:
+    """Where to look for a text, in this order."""
+    if mirror is None:
+        return [f"{ORIGIN}/{file.path}"]
+    return [f"{mirror.rstrip('/')}/{path}" for path in (f"{file.name}.gz", file.name, file.path)]
+
+
+def state(name: str, folder: Path = FOLDER) -> str:
+    """Say whether a text is "whole", "missing", "altered" or "unreadable"."""
+    try:
+        content = (folder / name).read_bytes()
+    except FileNotFoundError:
+        return "missing"
+    except OSError:
+        return "unreadable"
+    return "whole" if _is_right(name, content) else "altered"
+
+
+def command(folder: Path = FOLDER) -> str:
+    """The command that fetches what is missing in a folder."""
+    return COMMAND if folder == FOLDER else f"{COMMAND} --data {shlex.quote(str(folder))}"
+
+
+def _is_right(name: str, content: bytes) -> bool:
+    return hashlib.sha256(content).hexdigest() == FILES[name].sha256
+
+
+def _unknown(name: str) -> CorpusError:
+    return CorpusError(f"Multi30k has no text called {name}; there are: {', '.join(FILES)}")
+
+
+def load(split: str, language: str, tokenised: bool = True, folder: Path = FOLDER) -> list[str]:
+    """Read the sentences of one split in one language; line i of both languages belong together.
+
+    split      "train" (29 000 sentences), "val" (1 014) or "test_2016_flickr" (1 000)
+    language   "en" or "de"
+    tokenised  lower case, punctuation normalised, tokens separated by spaces; else as written
+    returns    a list of str; raises CorpusError, in one sentence, if the text is missing or altered
+    """
+    name = _name(split, language, tokenised)
+    if name not in FILES:
+        raise _unknown(name)
+    path = folder / name
+    again = command(folder)
+    try:
+        content = path.read_bytes()
+    except FileNotFoundError:
+        raise CorpusError(f"{name} is not in {path.parent}: fetch it with {again}") from None
+    except OSError as error:
+        raise CorpusError(f"{path} cannot be read: {error.strerror}") from None
+    if not _is_right(name, content):
+        raise CorpusError(f"{path} is not what it was (its SHA-256 differs): mend it with {again}")
+    # Only "\n" ends a line: splitlines() would also split at other separators within a sentence.
+    return content.decode().removesuffix("\n").split("\n")

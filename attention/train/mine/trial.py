@@ -1,0 +1,267 @@
+"""A training in small, to try a student's pieces on: which parts use them, and what they give.
+
+Each part of a training is run on a few pairs with given weights and without dropout, so that right
+pieces give the library's results. Nothing here decides what is used: `own` does.
+"""
+
+import dataclasses
+import inspect
+import math
+import sys
+import time
+import traceback
+from collections.abc import Callable, Collection, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import CodeType
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from attention import training
+from attention.decoding import beam_search
+from attention.provided.data.tokens import pad
+from attention.train import step as steps
+from attention.train.corpora.token_ids import Pairs
+from attention.train.mine import collected
+from attention.train.mine.collected import Pieces
+from attention.train.mine.fittings import furnish
+from attention.train.model import make_model
+from attention.train.settings import Settings
+
+ROWS = 16  # pairs of a small batch
+TRANSLATED = 4  # of them, at most LONGEST tokens each
+LONGEST = 16
+ENOUGH = 1.0  # seconds: what takes longer is timed once, all else up to REPEATS times
+REPEATS = 9
+# The parts, in the order in which a piece's time is asked for: the first that uses it counts.
+STEP = "training step"
+
+
+@dataclass
+class Outcome:
+    """What came of the parts: results by part, and which of the student's pieces ran in it."""
+
+    results: dict[str, Any] = field(default_factory=dict)
+    ran: dict[str, set[str]] = field(default_factory=dict)
+
+
+class Trial:
+    """The parts of a training on a few pairs.
+
+    settings, pairs, device  of the training; its dropout is left out
+    pieces                   Pieces, to say which of them ran
+    """
+
+    def __init__(self, settings: Settings, pairs: Pairs, device: torch.device, pieces: Pieces):
+        self.settings = dataclasses.replace(settings, dropout=0.0, compile=False)
+        self.pairs, self.device, self.pieces = pairs, device, pieces
+        torch.manual_seed(settings.seed)
+        self.weights = self._untrained().state_dict()
+        self.batch = self.tensors(pairs.ids["train"][:ROWS])
+
+    def tensors(self, ids: Iterable[tuple[list[int], list[int]]]) -> tuple[Tensor, Tensor]:
+        """Two tensors from pairs of ids, on the device."""
+        source, target = (pad(list(side)).to(self.device) for side in zip(*ids, strict=True))
+        return source, target
+
+    def model(self) -> Any:
+        """A new model with the given weights."""
+        made = self._untrained()
+        made.load_state_dict(self.weights)
+        return made
+
+    def _untrained(self) -> Any:
+        sizes = dataclasses.asdict(self.settings)
+        return furnish(make_model(sizes, self.pairs.source, self.pairs.target)).to(self.device)
+
+    def parts(self) -> dict[str, Callable[[], Any]]:
+        """What is to be run, by name; the models are made here, for nothing to be timed but use."""
+        model = self.model()
+        ids = self.pairs.ids["train"][:500]
+        lengths = [max(map(len, pair)) for pair in ids]
+        halves = {name: tensor / 2 for name, tensor in self.weights.items()}
+        settings = self.settings
+
+        def translate() -> Any:
+            source = self.batch[0][:TRANSLATED]
+            length = {"max_length": LONGEST, "return_scores": True}
+            return beam_search(model, source, settings.beam, settings.alpha, **length)[1]
+
+        return {
+            STEP: self.learn,
+            "evaluation": lambda: training.Evaluation(model)([self.batch]),
+            "translation": translate,
+            "average": lambda: training.average_checkpoints([self.weights, halves]),
+            "batches": lambda: training.batch_by_tokens(lengths, settings.max_tokens),
+            "order": lambda: sorted(training.epoch_order(40, settings.seed, 1)),
+            "learning rate": lambda: float(steps.learning_rate(3, settings)),
+        }
+
+    def _step(self) -> tuple[Any, steps.Step]:
+        """A new model with the given weights, and what takes steps with it."""
+        model = self.model()
+        step = steps.Step(model, self.settings, self.device, None)
+        for group in step.optimizer.param_groups:
+            group["lr"] = 1e-3
+        return model, step
+
+    def learn(self) -> Any:
+        """Take two steps; returns their losses and the gradients of the first."""
+        model, step = self._step()
+        gradients: list[Tensor] = []
+        step.optimizer.register_step_pre_hook(
+            lambda *_: gradients.append(_flat(model)) if not gradients else None
+        )
+        return [step([self.batch]).item() for _ in range(2)], gradients
+
+    def stepper(self, batch: tuple[Tensor, Tensor]) -> Callable[[], Any]:
+        """A function that takes one training step on a batch."""
+        _, step = self._step()
+        return lambda: step([batch]).item()
+
+    def run(self, names: Collection[str], only: str = "") -> Outcome:
+        """Run all parts, or only one, with the student's pieces of these names.
+
+        What a piece raises, or a part with it, is raised as it is.
+        """
+        collected.put(self.pieces, names)
+        found = Outcome()
+        codes = {code: name for name in names for code in codes_of(self.pieces.own[name])}
+        for part, work in self.parts().items():
+            if only not in ("", part):
+                continue
+            with watched(codes) as ran:
+                found.results[part] = work()
+            found.ran[part] = ran
+        return found
+
+    def seconds(
+        self, one: Collection[str], other: Collection[str], part: str
+    ) -> tuple[float, float]:
+        """How long a part takes with these pieces, and with those: the least of a few times.
+
+        On a CPU it is one core's time that counts, so a machine that is busy does not matter.
+        """
+        threads = torch.get_num_threads()
+        torch.set_num_threads(1 if self.device.type == "cpu" else threads)
+        works: list[Callable[[], Any]] = []
+        for names in (one, other):
+            collected.put(self.pieces, names)
+            # Two steps begin with a new model, which is not what a training step takes.
+            works.append(self.stepper(self.batch) if part == STEP else self.parts()[part])
+            works[-1]()
+        taken: tuple[list[float], list[float]] = ([], [])
+        while not taken[0] or len(taken[0]) < REPEATS and sum(map(sum, taken)) < ENOUGH:
+            for names, work, times in zip((one, other), works, taken, strict=True):
+                collected.put(self.pieces, names)
+                times.append(clocked(work, self.clock))
+        torch.set_num_threads(threads)
+        return min(taken[0]), min(taken[1])
+
+    @property
+    def clock(self) -> Callable[[], float]:
+        """What a piece is timed by, in seconds."""
+        return time.thread_time if self.device.type == "cpu" else time.perf_counter
+
+
+def clocked(work: Callable[[], Any], clock: Callable[[], float] = time.perf_counter) -> float:
+    """How many seconds one call takes by a clock."""
+    begin = clock()
+    work()
+    if torch.cuda.is_available():
+        torch.cuda.synchronize()
+    return clock() - begin
+
+
+def _flat(model: torch.nn.Module) -> Tensor:
+    """All gradients of a model as one vector."""
+    return torch.cat([p.grad.flatten() for p in model.parameters() if p.grad is not None])
+
+
+def codes_of(piece: Any) -> Iterator[CodeType]:
+    """The code of a function, or of all methods of a class."""
+    if isinstance(piece, type):
+        for value in vars(piece).values():
+            if callable(value) and not isinstance(value, type):
+                yield from codes_of(value)
+    else:
+        code = getattr(inspect.unwrap(piece), "__code__", None)
+        if code is not None:
+            yield code
+
+
+@contextmanager
+def watched(codes: dict[CodeType, str]) -> Iterator[set[str]]:
+    """Yield a set that is filled with the names of the pieces whose code runs meanwhile."""
+    ran: set[str] = set()
+
+    def see(frame: Any, event: str, _: object) -> None:
+        if event == "call" and frame.f_code in codes:
+            ran.add(codes[frame.f_code])
+
+    before = sys.getprofile()
+    sys.setprofile(see)
+    try:
+        yield ran
+    finally:
+        sys.setprofile(before if callable(before) else None)
+
+
+def difference(right: Outcome, other: Outcome) -> str:
+    """The first part whose results are not the library's, in words; '' if all are."""
+    for part, result in right.results.items():
+        if not alike(result, other.results[part]):
+            got, expected = _said(other.results[part]), _said(result)
+            told = f": {got}, and {expected} with the library's" if got and expected else ""
+            return f"with it, the {part} gives other results{told}"
+    return ""
+
+
+def _said(result: Any) -> str:
+    """Losses or a single number for people, or ''."""
+    if isinstance(result, tuple) and result and isinstance(result[0], list):
+        return "losses " + " and ".join(f"{loss:.4g}" for loss in result[0])
+    if isinstance(result, Tensor) and result.numel() == 1:
+        return f"{result.item():.4g}"
+    return ""
+
+
+def alike(a: Any, b: Any) -> bool:
+    """Whether two results are the same but for rounding."""
+    if isinstance(a, Tensor):
+        if not isinstance(b, Tensor) or a.shape != b.shape:
+            return False
+        a, b = a.detach().double(), b.detach().double()
+        return bool((a - b).norm() <= 1e-2 * a.norm() + 1e-6)  # False for NaN, too
+    if isinstance(a, dict):
+        return isinstance(b, dict) and a.keys() == b.keys() and all(alike(a[k], b[k]) for k in a)
+    if isinstance(a, list | tuple):
+        return (
+            isinstance(b, list | tuple)
+            and len(a) == len(b)
+            and all(alike(x, y) for x, y in zip(a, b, strict=True))
+        )
+    if isinstance(a, float) and isinstance(b, int | float):
+        return math.isclose(a, b, rel_tol=1e-3)
+    return bool(a == b)
+
+
+def place(error: BaseException, pieces: Pieces) -> tuple[str, int] | None:
+    """The module and line of the student's code in which an error arose, if it did there."""
+    for frame in reversed(traceback.extract_tb(error.__traceback__)):
+        if Path(frame.filename).parent == pieces.folder and frame.lineno is not None:
+            return Path(frame.filename).stem, frame.lineno
+    return None
+
+
+def culprit(error: BaseException, pieces: Pieces) -> str | None:
+    """The student's piece in which an error arose, or None if it arose elsewhere."""
+    for frame, _ in reversed(list(traceback.walk_tb(error.__traceback__))):
+        if Path(frame.f_code.co_filename).parent == pieces.folder:
+            for name, piece in pieces.own.items():
+                if frame.f_code in codes_of(piece):
+                    return name
+    return None

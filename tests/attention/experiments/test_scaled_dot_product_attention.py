@@ -1,0 +1,38 @@
+"""The two tasks of lesson 05, and what its sentences say about them."""
+
+import pytest
+import torch
+
+from attention.experiments.scaled_dot_product_attention import (
+    Fetcher,
+    fetch,
+    find_keys,
+    pointing_items,
+)
+
+
+def test_each_item_reports_the_content_of_the_one_it_asks_for():
+    x, y = pointing_items(3, torch.Generator().manual_seed(0))
+    names, asked = x[..., :8].argmax(dim=2), x[..., 8:16].argmax(dim=2)
+    for b in range(3):
+        for t in range(8):
+            place = (names[b] == asked[b, t]).nonzero().item()
+            assert torch.equal(y[b, t], x[b, place, 16:])
+
+
+@pytest.mark.parametrize(("roles", "count"), [("", 0), ("qkv", 1), ("k v", 2), ("q k v", 3)])
+def test_roles_that_share_a_matrix_have_one(roles, count):
+    model = Fetcher(roles)
+    assert sum(p.numel() for p in model.W.parameters()) == count * 20 * 20
+    assert model(torch.zeros(2, 8, 20)).shape == (2, 8, 4)
+
+
+def test_losses_fall_only_with_matrices():
+    assert fetch("", seed=0, steps=150)[-1] > 0.7 > fetch("q k v", seed=0, steps=150)[-1]
+
+
+def test_the_undivided_dot_product_fails_where_others_learn():
+    dot, scaled, additive = (
+        find_keys(score, 64, 0.003, seed=0) for score in ("dot", "scaled dot", "additive")
+    )
+    assert dot > 0.5 > 0.1 > max(scaled, additive)

@@ -1,0 +1,37 @@
+"""The task of lesson 08: its positions are those of the lesson, and it learns."""
+
+import pytest
+import torch
+
+from attention.experiments import tokens_and_positions
+from attention.experiments.tokens_and_positions import D_MODEL, LooksBack, clocks, train_one, turned
+from attention.tokens_and_positions import rotary, sinusoidal_positions
+
+POSITIONS = torch.arange(5.0, 12.0)
+
+
+def test_the_clocks_are_the_sinusoids_of_the_lesson():
+    hands = torch.view_as_real(clocks(5, 7)).flip(-1).flatten(-2)
+    torch.testing.assert_close(hands, sinusoidal_positions(POSITIONS, D_MODEL))
+
+
+def test_turning_is_what_the_lesson_calls_rotary():
+    x = torch.randn(2, 7, D_MODEL)
+    torch.testing.assert_close(turned(x, clocks(5, 7)), rotary(x, POSITIONS))
+
+
+def test_the_layer_learns_to_look_back():
+    found = train_one("rotary", seed=0, steps=80)
+    assert found["losses"][0] > 2
+    assert found["right"][tokens_and_positions.LENGTHS.index(24)] > 0.9
+
+
+def test_without_positions_the_order_changes_nothing():
+    torch.manual_seed(0)
+    model, ids = LooksBack("none"), torch.randint(16, (2, 9))
+    torch.testing.assert_close(model(ids.flip(1)).flip(1), model(ids))
+
+
+def test_an_unknown_kind_is_refused():
+    with pytest.raises(ValueError, match="'relative' is none of none, learned"):
+        LooksBack("relative")

@@ -1,0 +1,231 @@
+"""Training, the shipped models, and what a progress bar leaves behind."""
+
+import hashlib
+import os
+import re
+import subprocess
+import sys
+
+import pytest
+import torch
+
+from attention.provided.data.numbers import numbers
+from attention.provided.measuring import memory, timing
+from attention.provided.models import model_file, translators
+from attention.provided.models.model_file import ModelFileError
+from attention.provided.progress import Bar
+from attention.sequence_to_sequence import Seq2Seq, masked_cross_entropy
+from attention.train import shipped
+from tests.waiting import LONG
+
+SHARED = [
+    *("provided.data.numbers", "provided.data.tokens", "provided.demand", "provided.files"),
+    *("provided.figures.convex_hull", "provided.figures.palette", "provided.figures.plots"),
+    *("provided.measuring.memory", "provided.measuring.summary", "provided.measuring.timing"),
+    *("provided.models.model_file", "provided.models.translators", "provided.output"),
+    *("provided.progress", "provided.training_steps", "experiments.recorded", "train.curves"),
+    *("train.corpora.download", "train.corpora.multi30k", "train.run_folder", "train.shipped"),
+]
+
+
+def small(corpus):
+    torch.manual_seed(0)
+    sizes = len(corpus.source_vocabulary), len(corpus.target_vocabulary)
+    return Seq2Seq(*sizes, d_embedding=8, d_state=16)
+
+
+# Each module is imported by a process of its own, forked where PyTorch and the like are there.
+IMPORTS = """
+import importlib, os, sys
+import IPython.display, matplotlib.pyplot, torch
+for name in sys.argv[1:]:
+    if (child := os.fork()) == 0:
+        importlib.import_module(f"attention.{name}")
+        print(name, *(module for module in sys.modules if module.startswith("attention.")))
+        sys.stdout.flush()
+        os._exit(0)
+    os.waitpid(child, 0)
+"""
+
+
+@pytest.fixture(scope="module")
+def imported():
+    """The course's modules that importing a shared one imports, by its name."""
+    command = [sys.executable, "-c", IMPORTS, *SHARED]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=LONG)
+    return {name: set(modules) for name, *modules in map(str.split, done.stdout.splitlines())}
+
+
+@pytest.mark.parametrize("name", SHARED)
+def test_what_all_lessons_share_needs_the_module_of_none(imported, name):
+    """While a lesson is graded, its own module and the later ones are not there."""
+    ours = imported[name]
+    packages = {name.rpartition(".")[0] for name in ours}
+    assert f"attention.{name}" in ours <= packages | {f"attention.{module}" for module in SHARED}
+
+
+def test_training_lowers_the_loss_and_repeats():
+    corpus = numbers()
+    runs = [
+        translators.train(small(corpus), corpus.batches(16, 30), 30, masked_cross_entropy)
+        for _ in range(2)
+    ]
+    assert runs[0] == runs[1] and len(runs[0]) == 30
+    assert runs[0][-1] < runs[0][0] - 0.3
+
+
+def test_training_is_short_while_nbgrader_runs_the_notebook(monkeypatch):
+    monkeypatch.setenv("NBGRADER_EXECUTION", "autograde")
+    corpus = numbers()
+    model = small(corpus)
+    assert len(translators.train(model, corpus.batches(4, 300), 300, masked_cross_entropy)) == 5
+    assert not model.training
+
+
+def test_training_leaves_the_number_of_threads_alone():
+    before = torch.get_num_threads()
+    corpus = numbers()
+    translators.train(small(corpus), corpus.batches(4, 2), 2, masked_cross_entropy)
+    assert torch.get_num_threads() == before
+
+
+@pytest.mark.parametrize("name", shipped.MODELS)
+def test_trained_models_are_reached_by_name(name):
+    model, corpus = shipped.trained(name)
+    losses = translators.load(model, name)
+    assert len(losses) == shipped.STEPS_OF.get(name, translators.STEPS)
+    assert losses[-1] < 0.2 < losses[0]
+    accuracy = translators.accuracy_by_digits(model, corpus, at_most=20)
+    assert list(accuracy) == [2, 3, 4, 5, 6]
+    assert accuracy[3] >= 0.85
+
+
+def test_attention_lifts_the_bottleneck():
+    shares = {
+        name: translators.accuracy_by_digits(*shipped.trained(name), at_most=40)
+        for name in shipped.MODELS
+    }
+    assert shares["bahdanau_attention"][6] >= 0.9
+    assert shares["sequence_to_sequence"][6] <= 0.1
+    assert shares["sequence_to_sequence_128_numbers"][6] <= 0.3
+    assert shares["sequence_to_sequence_3000_steps"][6] <= 0.3
+    assert shares["sequence_to_sequence_reversed"][4] > shares["sequence_to_sequence"][4]
+
+
+def test_one_command_remakes_all_models(tmp_path, monkeypatch):
+    words = ["--steps", "2", "--to", str(tmp_path)]
+    command = [sys.executable, "-m", "attention.train.shipped", *words]
+    few = os.environ | {"NBGRADER_EXECUTION": "autograde"}  # few of the numbers are translated
+    done = subprocess.run(command, capture_output=True, text=True, timeout=LONG, env=few)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert [line.split(":")[0] for line in done.stdout.splitlines()] == list(shipped.MODELS)
+    monkeypatch.setattr(translators, "CHECKPOINTS", tmp_path)
+    for name in shipped.MODELS:
+        model, _ = shipped.trained(name)
+        assert len(translators.load(model, name)) == 2
+
+
+@pytest.mark.parametrize("name", shipped.MODELS)
+def test_remaking_begins_as_the_shipped_training_began(name, tmp_path):
+    """The first loss depends on seed, model and batch, and not yet on the number of steps."""
+    losses = translators.load(shipped.trained(name)[0], name)
+    shipped.remake(name, tmp_path, steps=1)
+    (first,) = model_file.load(tmp_path / f"{name}.safetensors")[1]["losses"]
+    assert first == pytest.approx(losses[0], abs=1e-3)
+
+
+@pytest.mark.parametrize(
+    "arguments, said",
+    [(["seq2seq"], "no model is called 'seq2seq'"), (["--steps", "0"], "at least 1, not 0")],
+)
+def test_the_command_refuses_what_it_does_not_know(arguments, said, capsys):
+    with pytest.raises(SystemExit, match="2"):
+        shipped.main(arguments)
+    assert said in capsys.readouterr().err
+
+
+@pytest.fixture
+def copied(tmp_path, monkeypatch):
+    """A checkpoint that may be spoilt."""
+    name = "sequence_to_sequence"
+    path = tmp_path / f"{name}.safetensors"
+    path.write_bytes((translators.CHECKPOINTS / path.name).read_bytes())
+    monkeypatch.setattr(translators, "CHECKPOINTS", tmp_path)
+    return path
+
+
+def test_a_checkpoint_that_cannot_be_used_gives_one_clear_sentence(copied):
+    copied.unlink()
+    with pytest.raises(ModelFileError) as caught:
+        shipped.trained("sequence_to_sequence")
+    again = "python -m attention.train.shipped sequence_to_sequence"
+    assert str(caught.value) == f"{copied} is missing; `{again}` makes it again"
+
+
+def test_a_checkpoint_of_another_model_is_refused(copied):
+    copied.rename(copied.with_name("bahdanau_attention.safetensors"))
+    with pytest.raises(ModelFileError, match="holds weights of another model"):
+        shipped.trained("bahdanau_attention")
+
+
+def test_the_model_of_the_training_command_says_how_it_is_made_again(tmp_path, monkeypatch):
+    monkeypatch.setattr(shipped, "CHECKPOINTS", tmp_path)
+    with pytest.raises(ModelFileError) as caught:
+        shipped.trained("numbers")
+    assert "is missing; `python -m attention.train numbers --export " in str(caught.value)
+
+
+def test_the_card_says_what_is_shipped():
+    """data/README.md: parameters, measured accuracy and digest of every checkpoint."""
+    card = (translators.CHECKPOINTS.parent / "README.md").read_text(encoding="utf-8")
+    names = [*shipped.MODELS, "numbers"]
+    assert sorted(names) == sorted(
+        path.stem for path in translators.CHECKPOINTS.glob("*.safetensors")
+    )
+    for name in names:
+        content = (translators.CHECKPOINTS / f"{name}.safetensors").read_bytes()
+        assert f"`{name}.safetensors` | `{hashlib.sha256(content).hexdigest()}`" in card
+        model, corpus = shipped.trained(name)
+        row = re.search(rf"\| `{name}` \|.*", card).group()
+        assert f"{translators.size(model):,}".replace(",", " ") in row
+        at_most = 30 if name == "numbers" else 100  # it is large, and never wrong there
+        measured = translators.accuracy_by_digits(model, corpus, at_most).values()
+        told = [float(number) for number in re.findall(r"\d\.\d\d", row)]
+        assert told == pytest.approx(list(measured), abs=0.035)
+
+
+def test_an_unknown_name_lists_those_that_exist():
+    with pytest.raises(KeyError, match="bahdanau_attention"):
+        shipped.trained("transformer_xxl")
+
+
+def test_a_bar_without_terminal_or_notebook_is_silent(capfd, monkeypatch):
+    monkeypatch.delitem(sys.modules, "ipykernel", raising=False)
+    with Bar(2) as bar:
+        bar.update(1, 0.5)
+        bar.update(2, 0.25)
+    assert capfd.readouterr() == ("", "")
+    assert bar.line == "training: 2 of 2 steps · loss 0.250"
+
+
+def test_a_bar_in_a_notebook_shows_loss_and_time_left_then_one_line(monkeypatch):
+    shown = []
+
+    class Handle:
+        def update(self, text):
+            shown.append(repr(text))
+
+    bar = Bar(10)
+    bar.handle = Handle()
+    bar.shown = 0.0
+    bar.update(5, 1.5)
+    bar.__exit__(None, None, None)
+    assert "5/10 · loss 1.500 ·" in shown[0] and "s left" in shown[0]
+    assert shown[1] == "training: 5 of 10 steps · loss 1.500"
+
+
+def test_measures():
+    x = torch.zeros(1000, 250)
+    assert memory.megabytes(lambda: x + 1) == 1.0
+    assert memory.megabytes(lambda: x.T) == 0.0
+    assert 0 < timing.milliseconds(lambda: x @ x.T, repeats=3) < 10_000

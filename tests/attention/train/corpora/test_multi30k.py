@@ -1,0 +1,235 @@
+"""Multi30k: fetched once, verified at every reading, and mended when it was altered."""
+
+import re
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from attention.train.corpora import multi30k
+from attention.train.corpora.download import DownloadError, NoConnection, NotThere
+from attention.train.corpora.multi30k import CorpusError, fetch, load
+from tests import small_corpus
+from tests.server import serving
+
+ROOT = Path(__file__).resolve().parents[4]
+
+
+@pytest.fixture
+def corpus(monkeypatch, tmp_path):
+    return small_corpus.use(monkeypatch, tmp_path)
+
+
+@pytest.fixture
+def texts(corpus):
+    return corpus[0]
+
+
+@pytest.fixture
+def folder(corpus):
+    return corpus[1]
+
+
+@pytest.fixture
+def repository(texts, monkeypatch):
+    with serving(small_corpus.as_repository(texts)) as site:
+        monkeypatch.setattr(multi30k, "ORIGIN", site.address)
+        yield site
+
+
+def put(folder, texts):
+    folder.mkdir()
+    for name, text in texts.items():
+        (folder / name).write_bytes(text)
+
+
+def quietly(*_):
+    pass
+
+
+# What is listed
+
+
+def test_every_split_is_there_in_both_languages_raw_and_tokenised():
+    expected = {
+        f"{split}{kind}.{language}"
+        for split in ("train", "val", "test_2016_flickr")
+        for kind in ("", ".lc.norm.tok")
+        for language in ("en", "de")
+    }
+    assert set(multi30k.FILES) == expected
+    files = multi30k.FILES.values()
+    assert all(re.fullmatch("[0-9a-f]{64}", file.sha256) for file in files)
+    assert len({file.sha256 for file in files}) == len(files)
+    assert multi30k.FILES["val.en"].path == "data/task1/raw/val.en.gz"
+    assert multi30k.FILES["val.lc.norm.tok.de"].path == "data/task1/tok/val.lc.norm.tok.de"
+    assert multi30k.addresses(multi30k.FILES["val.en"])[0].endswith(
+        "/a3d2e0d26b56f3846f66a952536ffed4e401d05a/data/task1/raw/val.en.gz"
+    )
+
+
+def test_the_card_lists_every_text_with_its_size_and_sha256():
+    card = (ROOT / "data" / "README.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| `(\S+)` \| ([\d ]+) \| `([0-9a-f]{64})` \|$", card, re.MULTILINE)
+    listed = {name: (int(size.replace(" ", "")), sha256) for name, size, sha256 in rows}
+    assert listed == {name: (f.size, f.sha256) for name, f in multi30k.FILES.items()}
+    assert multi30k.COMMAND in card and multi30k.COMMIT in card
+
+
+@pytest.mark.skipif(not (ROOT / ".git").exists(), reason="this is not a git checkout")
+def test_no_text_of_the_corpus_is_in_the_repository():
+    listed = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True)
+    names = {Path(path).name.removesuffix(".gz") for path in listed.stdout.splitlines()}
+    assert names & set(multi30k.FILES) == set()
+
+
+def test_nothing_heavy_is_imported():
+    """The command that lists the texts answers at once, and lessons may be graded without data."""
+    code = "import sys, attention.train.corpora.multi30k; sys.exit('torch' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code]).returncode == 0
+
+
+# Reading
+
+
+@pytest.mark.parametrize("tokenised", [True, False])
+@pytest.mark.parametrize(("split", "n"), small_corpus.SENTENCES.items())
+def test_load_splits_at_line_ends_only(texts, folder, split, n, tokenised):
+    put(folder, texts)
+    english = load(split, "en", tokenised, folder)
+    german = load(split, "de", tokenised=tokenised, folder=folder)
+    assert len(english) == len(german) == n
+    kind = ".lc.norm.tok" if tokenised else ""
+    assert english[3] == f"en 3 grün\u2028und\u0085blau {split}{kind}.en ."
+    assert german[3] == f"de 3 grün\u2028und\u0085blau {split}{kind}.de ."
+
+
+def test_what_is_not_there(folder):
+    with pytest.raises(CorpusError) as raised:
+        load("val", "en", folder=folder)
+    assert str(raised.value) == (
+        f"val.lc.norm.tok.en is not in {folder}: "
+        f"fetch it with autograder data fetch multi30k --data {folder}"
+    )
+
+
+def test_the_usual_folder_needs_no_option(folder, monkeypatch):
+    monkeypatch.setattr(multi30k, "FOLDER", folder)
+    with pytest.raises(CorpusError, match="fetch it with autograder data fetch multi30k$"):
+        load("val", "en", folder=folder)
+
+
+@pytest.mark.parametrize("change", ["a byte", "cut", "longer", "empty"])
+def test_what_was_altered(texts, folder, change):
+    put(folder, texts)
+    text = texts["val.en"]
+    (folder / "val.en").write_bytes(
+        {"a byte": b"E" + text[1:], "cut": text[:-1], "longer": text + b"\n", "empty": b""}[change]
+    )
+    with pytest.raises(CorpusError) as raised:
+        load("val", "en", tokenised=False, folder=folder)
+    assert str(raised.value) == (
+        f"{folder}/val.en is not what it was (its SHA-256 differs): "
+        f"mend it with autograder data fetch multi30k --data {folder}"
+    )
+
+
+def test_what_cannot_be_read(folder):
+    (folder / "val.en").mkdir(parents=True)
+    with pytest.raises(CorpusError, match="val.en cannot be read: Is a directory"):
+        load("val", "en", tokenised=False, folder=folder)
+
+
+@pytest.mark.parametrize("wanted", [("test", "en"), ("train", "fr"), ("../train", "en")])
+def test_texts_that_multi30k_does_not_have(folder, wanted):
+    with pytest.raises(CorpusError, match=r"has no text called .*; there are: train.en, train.de"):
+        load(*wanted, folder=folder)
+
+
+# Fetching
+
+
+def test_fetch_brings_every_text_and_the_second_time_asks_for_nothing(repository, texts, folder):
+    said = []
+    fetch(folder, say=said.append)
+    assert {path.name: path.read_bytes() for path in folder.iterdir()} == texts
+    assert len(repository.asked) == len(said) == 12
+    assert said[0] == f"train.en: fetched, {multi30k.readable(len(texts['train.en']))} bytes"
+    said.clear()
+    fetch(folder, say=said.append)
+    assert said == [f"{name}: there already" for name in texts]
+    assert len(repository.asked) == 12
+    assert len(load("train", "de", folder=folder)) == 60
+
+
+def test_only_some_texts(repository, folder):
+    fetch(folder, names=["val.de", "val.lc.norm.tok.en"], say=quietly)
+    assert sorted(path.name for path in folder.iterdir()) == ["val.de", "val.lc.norm.tok.en"]
+    with pytest.raises(CorpusError, match="has no text called val.fr"):
+        fetch(folder, names=["val.fr"], say=quietly)
+
+
+def test_fetch_mends_what_was_altered(repository, texts, folder):
+    put(folder, texts)
+    (folder / "val.en").write_bytes(b"altered")
+    (folder / "train.de").unlink()
+    assert multi30k.state("val.en", folder) == "altered"
+    assert multi30k.state("train.de", folder) == "missing"
+    fetch(folder, say=quietly)
+    assert {path.name: path.read_bytes() for path in folder.iterdir()} == texts
+    assert repository.asked == [
+        "/data/task1/raw/train.de.gz",
+        "/data/task1/raw/val.en.gz",
+    ]
+
+
+@pytest.mark.parametrize("end", ["", "/"])
+@pytest.mark.parametrize("layout", ["flat", "flat and unpacked", "as the repository"])
+def test_mirrors(texts, folder, layout, end, monkeypatch):
+    monkeypatch.setattr(multi30k, "ORIGIN", "http://nobody.invalid")
+    files = {
+        "flat": small_corpus.as_mirror(texts),
+        "flat and unpacked": {f"/{name}": text for name, text in texts.items()},
+        "as the repository": small_corpus.as_repository(texts),
+    }[layout]
+    with serving(files) as site:
+        fetch(folder, site.address + end, say=quietly)
+    assert {path.name: path.read_bytes() for path in folder.iterdir()} == texts
+
+
+def test_a_mirror_without_the_files(texts, folder):
+    with serving({}) as site, pytest.raises(NotThere) as raised:
+        fetch(folder, site.address, say=quietly)
+    assert str(raised.value) == (
+        f"{site.address} has none of train.en.gz, train.en, data/task1/raw/train.en.gz "
+        "(the server answers 404 Not Found); "
+        "check the address, or leave out --mirror to ask the repository itself"
+    )
+
+
+def test_a_repository_without_the_files(repository, folder):
+    repository.files.clear()
+    with pytest.raises(NotThere, match="404 Not Found; name a copy of the files with --mirror URL"):
+        fetch(folder, say=quietly)
+
+
+def test_without_network_the_address_and_the_mirror_are_named(repository, folder, monkeypatch):
+    monkeypatch.setattr(time, "sleep", quietly)
+    repository.plan = [503] * 4
+    with pytest.raises(NoConnection) as raised:
+        fetch(folder, say=quietly)
+    assert str(raised.value) == (
+        f"{repository.address}/data/task1/raw/train.en.gz: the server answers 503 Service "
+        "Unavailable; given up after 4 attempts; "
+        "try again later, or name a copy of the files with --mirror URL"
+    )
+
+
+def test_a_mirror_with_a_wrong_file_is_not_believed(texts, folder):
+    files = small_corpus.as_mirror(texts)
+    files["/val.en.gz"] = files["/val.de.gz"]
+    with serving(files) as site, pytest.raises(DownloadError, match="/val.en.gz is not the text"):
+        fetch(folder, site.address, say=quietly)
+    assert sorted(path.name for path in folder.iterdir()) == ["train.de", "train.en"]

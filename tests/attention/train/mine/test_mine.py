@@ -1,0 +1,352 @@
+"""`python -m attention.train --mine`: a student's pieces in the library's places."""
+
+import dataclasses
+import inspect
+import json
+import os
+import shutil
+from pathlib import Path
+
+import matplotlib.pyplot as plt
+import pytest
+import torch
+from torch import nn
+
+import attention
+from attention import multi_head_attention, transformer
+from attention.train.__main__ import main
+from attention.train.mine import collected, show, trial, using
+from attention.train.mine.collected import RECORD, MineError, Piece
+from attention.train.mine.fittings import furnish
+from attention.train.model import make_model
+from attention.train.run_folder import RunFolder
+from attention.train.speed import products
+from attention.train.translate import open_run
+from attention.translate.__main__ import main as translate
+from autograder.mistakes import masked_attention, training
+
+LIBRARY = Path(attention.__file__).parent
+LESSONS = {
+    "sequence_to_sequence": ("02", ["shift_right"]),
+    "masked_attention": ("06", ["causal_mask", "combine_masks", "masked_attention"]),
+    "multi_head_attention": ("07", ["split_heads", "merge_heads", "MultiHeadAttention"]),
+    "tokens_and_positions": ("08", ["sinusoidal_positions"]),
+    "transformer_blocks": (
+        "09",
+        ["Residual", "LayerNorm", "FeedForward", "EncoderLayer", "DecoderLayer"],
+    ),
+    "transformer": ("10", ["masks_from_tokens", "Translator", "Encoder", "Decoder"]),
+    "training": (
+        "11",
+        ["adamw_step", "label_smoothed_loss", "TrainStep", "Evaluation", "batch_by_tokens"]
+        + ["epoch_order", "clip_gradients", "average_checkpoints"],
+    ),
+    "decoding": ("13", ["beam_step", "keep_best", "length_normalised", "follow_beams"]),
+}
+LIMITS = "ONEDNN_PRIMITIVE_CACHE_CAPACITY", "LRU_CACHE_CAPACITY"
+STEPS = 4
+TINY = [
+    *("--d-model", "16", "--n-heads", "2", "--d-ff", "16", "--n-layers", "1", "--warmup", "2"),
+    *("--max-tokens", "512", "--every", "2", "--judged", "2", "--beam", "2", "--device", "cpu"),
+    *("--steps", str(STEPS)),
+]
+
+
+def record(folder, lessons):
+    """Write down in a folder that all of these exercises are the student's."""
+    pieces = [
+        dataclasses.asdict(Piece(name, lesson, f"{number}_{lesson}.ipynb"))
+        for lesson, (number, names) in lessons.items()
+        for name in names
+    ]
+    (folder / RECORD).write_text(json.dumps({"pieces": pieces}))
+
+
+def written(folder, lesson, name, text):
+    """A folder with one piece of this text."""
+    folder.mkdir(exist_ok=True)
+    (folder / f"{lesson}.py").write_text(text)
+    record(folder, {lesson: (LESSONS[lesson][0], [name])})
+    return folder
+
+
+def stored(folder, lesson, name, answer):
+    """A folder with one piece, which is a stored answer."""
+    module, alias = inspect.getmodule(answer).__name__, answer.__name__
+    return written(folder, lesson, name, f"from {module} import {alias} as {name}\n")
+
+
+@pytest.fixture(scope="module")
+def every(tmp_path_factory):
+    """A folder with all pieces of a training, in the library's own words."""
+    folder = tmp_path_factory.mktemp("every")
+    for lesson in LESSONS:
+        shutil.copy(LIBRARY / f"{lesson}.py", folder)
+    record(folder, LESSONS)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def library(tmp_path_factory):
+    """A run of the library's pieces."""
+    folder = tmp_path_factory.mktemp("library") / "run"
+    assert main(["numbers", *TINY, "--folder", str(folder)]) == 0
+    return folder
+
+
+@pytest.fixture(scope="module")
+def losses_of_the_library(library):
+    return losses(library)
+
+
+@pytest.fixture(autouse=True)
+def in_haste(monkeypatch):
+    """Each part is timed once, on one thread, and the library's pieces are back at the end."""
+    monkeypatch.setattr(trial, "ENOUGH", 0)
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+    collected.take_back()
+
+
+def losses(folder):
+    return [float(row["loss"]) for row in RunFolder(folder).metrics(STEPS)]
+
+
+def train(folder, run, *more):
+    return main(["numbers", *TINY, "--mine", str(folder), "--folder", str(run), *more])
+
+
+def test_all_pieces_of_ones_own_have_the_losses_of_the_library(
+    every, losses_of_the_library, tmp_path, capsys
+):
+    run = tmp_path / "run"
+    assert train(every, run) == 0
+    assert losses(run) == pytest.approx(losses_of_the_library, rel=1e-4)
+    said = capsys.readouterr().out
+    names = [name for _, names in LESSONS.values() for name in names]
+    rows = {line.split()[0] for line in said.splitlines() if len(line.split()) > 5}
+    assert rows >= set(using.NEEDED)  # each was called, and stands in the table with its times
+    assert not rows & {"split_heads", "merge_heads"}  # the library's attention does without
+    assert sorted(using.NEEDED) == sorted(set(names) - {"split_heads", "merge_heads"})
+    assert "No part of a training: 2 more of your pieces." in said
+    assert "times as long" in said
+
+    # What it was trained with is kept: to go on and to translate.
+    assert {piece.name for piece in collected.read(run / using.COPY)} == set(using.NEEDED)
+    picture = tmp_path / "picture.png"
+    words = ["numbers", "--folder", str(run), "--device", "cpu"]
+    assert main([*words, "--translate", "two hundred one", "--draw", str(picture)]) == 0
+    said = capsys.readouterr().out
+    assert said.startswith("with yours: shift_right, ")
+    assert "two hundred one -> " in said
+    assert collected.own("MultiHeadAttention") is not None
+    layers = open_run(run, torch.device("cpu")).model.modules()
+    assert not any(isinstance(layer, products.Linear) for layer in layers)
+    assert picture.read_bytes().startswith(b"\x89PNG")
+    assert main([*words, "--translate", "two dogs"]) == 1
+    assert "the run never read 'dogs'" in capsys.readouterr().err
+    assert main([*words, "--resume"]) == 0
+    assert "with yours: shift_right, " in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("lesson", "name", "answer"),
+    [
+        ("masked_attention", "causal_mask", masked_attention.position_after_position),
+        ("training", "label_smoothed_loss", training.loops_over_tokens),
+    ],
+)
+def test_loops_are_slow_and_right(lesson, name, answer, losses_of_the_library, tmp_path, capsys):
+    run = tmp_path / "run"
+    assert train(stored(tmp_path / "mine", lesson, name, answer), run) == 0
+    assert losses(run) == pytest.approx(losses_of_the_library, rel=1e-3)
+    (row,) = [line.split() for line in capsys.readouterr().out.splitlines() if name in line[:20]]
+    part, library, yours, ratio = " ".join(row[2:4]), *map(float, row[4:])
+    assert part == trial.STEP
+    assert ratio == pytest.approx(yours / library, rel=0.1)
+
+
+def test_onednn_keeps_few_kernels_whoever_trains_or_translates(every, tmp_path, monkeypatch):
+    # What it keeps is decided when it first multiplies, in whichever model's layers that is.
+    limits = set()
+
+    def multiplied(layer, inputs):
+        limits.update(os.environ.get(name) for name in LIMITS)
+
+    for name in LIMITS:
+        monkeypatch.setenv(name, "to be forgotten")
+    theirs, own_run, text = tmp_path / "theirs", tmp_path / "run", tmp_path / "text"
+    text.write_text("seven\n")
+    with nn.modules.module.register_module_forward_pre_hook(multiplied):
+        for command in (
+            lambda: main(["numbers", *TINY, "--folder", str(theirs)]),
+            lambda: main(["numbers", *TINY, "--folder", str(theirs), "--dry-run"]),
+            lambda: translate(["--device", "cpu", str(theirs), str(text)]),
+            lambda: train(every, own_run),
+            lambda: train(every, own_run, "--resume"),
+            lambda: translate(["--device", "cpu", str(own_run), str(text)]),
+        ):
+            limits.clear()
+            for name in LIMITS:
+                monkeypatch.delenv(name)
+            assert command() == 0
+            assert limits == {str(products.SHAPES)}
+
+
+ATTENTION = "def masked_attention(q, k, v, mask=None, return_weights=False):\n    "
+WRONG = {
+    "raises": (
+        ATTENTION + "return [][1]\n",
+        "it raises IndexError: list index out of range (mine/masked_attention.py, line 2)",
+    ),
+    "shape": (ATTENTION + "return v[:, :, :1, :1], None\n", "it raises RuntimeError: "),
+    "values": (
+        ATTENTION + "return q * 0, None\n",
+        "with it, the training step gives other results: losses ",
+    ),
+}
+UNREADABLE = {
+    "syntax": ("def masked_attention(:\n", "cannot be imported: SyntaxError: "),
+    "gone": ("", "masked_attention.py is missing"),
+    "number": ("masked_attention = 3\n", "masked_attention.py cannot be called"),
+}
+
+
+@pytest.mark.parametrize("kind", WRONG)
+def test_a_wrong_piece_is_named_and_left_to_the_library(kind, every, tmp_path):
+    text, sentence = WRONG[kind]
+    folder = written(tmp_path / "mine", "masked_attention", "masked_attention", text)
+    shutil.copy(every / "multi_head_attention.py", folder)
+    record(
+        folder,
+        {
+            "multi_head_attention": LESSONS["multi_head_attention"],
+            "masked_attention": ("06", ["masked_attention"]),
+        },
+    )
+    pieces = collected.load(folder)
+    using.choose(pieces, *small())
+    assert sentence in pieces.why["masked_attention"]
+    assert "\n" not in pieces.why["masked_attention"]
+    assert collected.own("masked_attention") is None
+    assert collected.own("MultiHeadAttention") is not None  # the wrong one costs no other
+
+
+@pytest.mark.parametrize("kind", UNREADABLE)
+def test_what_is_no_piece_is_left_to_the_library(kind, tmp_path):
+    text, sentence = UNREADABLE[kind]
+    pieces = collected.load(written(tmp_path, "masked_attention", "masked_attention", text))
+    assert sentence in pieces.why["masked_attention"]
+    assert pieces.own == {}
+
+
+def small():
+    """Settings, pairs and device of a tiny training."""
+    from attention.train.corpora import token_ids
+    from attention.train.settings import Settings
+
+    sizes = {"d_model": 16, "n_heads": 2, "d_ff": 16, "n_layers": 1}
+    chosen = Settings(**sizes, max_tokens=512, steps=4, warmup=2, beam=2)
+    return chosen, token_ids.numbers(), torch.device("cpu")
+
+
+def test_an_error_in_the_middle_of_a_training_is_one_sentence(tmp_path, capsys):
+    text = (
+        "from attention.multi_head_attention import merge_heads\n"
+        "CALLS = []\n\n\ndef causal_mask(T, device=None):\n    CALLS.append(T)\n"
+        "    if len(CALLS) > 60:\n        raise KeyError('late')\n"
+        "    return merge_heads.__globals__['torch'].ones(T, T, dtype=bool, device=device).tril()\n"
+    )
+    folder = written(tmp_path / "mine", "masked_attention", "causal_mask", text)
+    assert train(folder, tmp_path / "run", "--steps", "60") == 1
+    error = capsys.readouterr().err
+    assert error.count("\n") == 1
+    assert "your causal_mask failed: it raises KeyError: 'late' (mine/masked_attention.py" in error
+    assert "mend it in 06_masked_attention.ipynb, run `autograder collect` again" in error
+
+
+def test_pieces_are_put_in_place_and_taken_back(every):
+    before = (transformer.Translator, multi_head_attention.MultiHeadAttention)
+    pieces = collected.load(every)
+    collected.put(pieces, list(pieces.own))
+    theirs = pieces.own["Translator"]
+    assert transformer.Translator is theirs is not before[0]
+    assert issubclass(transformer.Transformer, theirs)
+    made = transformer.Transformer(9, 9, 8, 2, 8, 1)
+    assert type(made.encoder) is pieces.own["Encoder"]
+    inner = made.decoder.layers[0].attention
+    assert type(inner) is pieces.own["MultiHeadAttention"]
+    other = collected.load(every)  # another look at the same folder finds the library again
+    assert other.library["Translator"] is before[0]
+    collected.put(other, ["split_heads"])
+    assert transformer.Translator is before[0]
+    assert transformer.Transformer.__bases__ == (before[0],)
+    # Within the student's own modules, too, what is not chosen is the library's.
+    mha = other.own["MultiHeadAttention"].forward.__globals__
+    assert mha["split_heads"] is other.own["split_heads"]
+    assert mha["merge_heads"] is other.library["merge_heads"]
+    collected.take_back()
+    assert (transformer.Translator, multi_head_attention.MultiHeadAttention) == before
+
+
+@pytest.mark.parametrize("drop_hidden", [True, False])
+def test_hidden_units_of_ones_own_are_dropped_as_the_settings_say(every, drop_hidden):
+    pieces, (settings, pairs, _) = collected.load(every), small()
+    collected.put(pieces, ["FeedForward"])
+    settings = dataclasses.replace(settings, dropout=0.5, drop_hidden=drop_hidden)
+    made = furnish(make_model(dataclasses.asdict(settings), pairs.source, pairs.target))
+    feed_forward, x = made.encoder.layers[0].feed_forward, torch.ones(5, 16)
+    assert type(feed_forward) is pieces.own["FeedForward"]
+    assert torch.equal(feed_forward.train()(x), feed_forward.eval()(x)) is not drop_hidden
+
+
+def test_what_cannot_be_used_is_one_sentence(every, tmp_path, capsys):
+    def said(*words):
+        assert main(["numbers", *TINY, "--folder", str(tmp_path / "run"), *words]) == 1
+        error = capsys.readouterr().err
+        assert error.count("\n") == 1
+        return error
+
+    assert "holds no collected pieces: `autograder collect`" in said("--mine", str(tmp_path))
+    assert not (tmp_path / "run").exists()
+    assert "--mine trains in one process and without --compile" in said(
+        "--mine", str(every), "--compile"
+    )
+    assert "--draw shows a translation" in said("--draw", "x.png")
+    assert "holds no training" in said("--translate", "one")
+    (tmp_path / RECORD).write_text("[]")
+    assert "cannot be read: run `autograder collect` again" in said("--mine", str(tmp_path))
+    with pytest.raises(MineError):
+        collected.read(tmp_path)
+
+
+def test_a_run_that_began_without_goes_on_without(every, library, capsys):
+    words = ["numbers", "--device", "cpu", "--folder", str(library), "--resume"]
+    assert main([*words, "--mine", str(every)]) == 1
+    assert "began without --mine" in capsys.readouterr().err
+
+
+def test_a_notebook_is_told_what_there_is(every, library, tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(show, "ROOT", tmp_path)
+    for name in ("AUTOGRADER_SEED", "NBGRADER_EXECUTION"):
+        monkeypatch.delenv(name, raising=False)
+    none = "None of your pieces are collected: `autograder collect` does it.\n"
+    show.show_pieces()
+    assert capsys.readouterr().out == none
+    shutil.copytree(every, tmp_path / "mine")
+    show.show_pieces()
+    said = capsys.readouterr().out
+    assert said.startswith("29 of 29 pieces are yours: shift_right, ")
+    assert said.endswith("--mine --folder runs/mine\n")
+    shutil.copytree(library, tmp_path / "runs" / "mine")
+    using.keep(collected.load(every), RunFolder(tmp_path / "runs" / "mine"))
+    show.show_pieces("seven")
+    assert "seven -> " in capsys.readouterr().out
+    assert plt.get_fignums()
+    plt.close("all")
+    assert collected.placed() is None
+    monkeypatch.setenv("NBGRADER_EXECUTION", "validate")
+    show.show_pieces()
+    assert capsys.readouterr().out == none
