@@ -21,7 +21,7 @@ import torch
 
 from attention.decoding import beam_search, greedy
 from attention.provided.data.tokens import EOS, PAD
-from attention.train.model import load_model
+from attention.train.core.model import load_model
 from attention.transformer import Transformer
 
 VOCABULARY, SIZES = 9_700, {"d_model": 128, "n_heads": 4, "d_ff": 256, "n_layers": 4}

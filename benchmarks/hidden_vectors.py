@@ -11,7 +11,7 @@ from attention.interpretability import HiddenTokenAttribution, token_identifiabi
 from attention.provided.data.tokens import PAD
 from attention.provided.models import translators
 from attention.provided.models.model_file import load
-from attention.train.model import SIZES
+from attention.train.core.model import SIZES
 from attention.transformer import Transformer
 from benchmarks.drawn import interval, sentences
 

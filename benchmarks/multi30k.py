@@ -23,11 +23,11 @@ from attention.decoding import beam_search
 from attention.experiments.recorded import path_of
 from attention.provided.data.tokens import pad
 from attention.provided.files import write_aside
+from attention.train.core.model import load_model
+from attention.train.core.trainer import Trainer
 from attention.train.corpora import multi30k, token_ids
-from attention.train.model import load_model
-from attention.train.run_folder import RunFolder
-from attention.train.settings import stored
-from attention.train.trainer import Trainer
+from attention.train.runs.run_folder import RunFolder
+from attention.train.runs.settings import stored
 from attention.translation import bleu, corpus_statistics, paired_bootstrap
 
 COMMAND = (

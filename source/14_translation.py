@@ -33,8 +33,8 @@ from attention.provided.models.translators import long_numbers, share_right, tex
 from attention.provided.predictions import compare
 from attention.train import shipped
 from attention.train.corpora import multi30k
-from attention.train.mine.show import show_pieces
-from attention.train.model import load_model
+from attention.train.show_pieces import show_pieces
+from attention.train.core.model import load_model
 from autograder import check
 
 torch.set_num_threads(1)  # matrices as small as those of this lesson are faster on one core

@@ -819,7 +819,7 @@ texts = [
     "Several people are waiting for the train.",
 ]
 if path.exists():
-    from attention.train.model import load_model
+    from attention.train.core.model import load_model
 
     translator, english, german = load_model(path)
     five = experiments.translated(translator, english, german, texts)

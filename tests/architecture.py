@@ -33,8 +33,8 @@ WAYS = {
         grading.running.batch > grading.execution.assemble
         grading.running.batch > grading.execution.task > grading.running.pool
         grading.running.pool > grading.execution.worker > grading.execution.execute
-        grading.execution.execute > sandbox.sandbox > sandbox.process > inside.channel
-        inside.channel > inside.server
+        grading.execution.execute > sandbox.sandbox > sandbox.process > inside.messages.channel
+        inside.messages.channel > inside.server
         grading.execution.execute > checking.run_check
         grading.running.batch > grading.notebook.records > class/autograded/
         grading.running.batch > grading.classroom.gradebook > gradebook.db
@@ -46,7 +46,7 @@ WAYS = {
         checks.masked_attention > checking.toolbox.registry > checking.run_check
         checking.run_check > checking.toolbox.student_answer > inside.answer
         inside.answer > the learner's function
-        checking.toolbox.student_answer > checking.toolbox.expect
+        checks.masked_attention > checking.toolbox.expect > checking.toolbox.failure
         checking.run_check > checking.asking.right_answer > checking.asking.probes
         checking.asking.questions > checking.asking.right_answer
         checking.run_check > checking.diagnosis.diagnose

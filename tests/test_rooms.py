@@ -37,7 +37,15 @@ PROVIDED = (
     "provided",
 )
 LESSON = ("lesson", *PROVIDED)
-TRAIN = ("train", "train.speed", "train.corpora", "train.mine", "train.runs")
+TRAIN = (
+    "train",
+    "train.mine",
+    "train.core",
+    "train.speed",
+    "train.corpora",
+    "train.pieces",
+    "train.runs",
+)
 
 # What each room may import, besides itself and rooms below it in its own list.
 MAY_IMPORT = {

@@ -1,1 +1,1 @@
-"""`python -m attention.train`, and its rooms. Read __main__.py first, then trainer.py, step.py."""
+"""`python -m attention.train`, and its rooms. Read __main__.py first, then core/trainer.py."""

@@ -15,19 +15,20 @@ from torch import distributed
 
 from attention.provided.models.model_file import ModelFileError
 from attention.provided.output import replace_what_cannot_be_shown
-from attention.train import settings
+from attention.train import forecast
+from attention.train.core.devices import choose_device, join
+from attention.train.core.step import rank, world_size
+from attention.train.core.trainer import Diverged, Trainer
 from attention.train.corpora import multi30k, token_ids
 from attention.train.corpora.multi30k import CorpusError
 from attention.train.corpora.token_ids import Pairs
-from attention.train.devices import choose_device, join
 from attention.train.judging import measure, report
-from attention.train.mine import collected, using
-from attention.train.mine.collected import Pieces
-from attention.train.run_folder import RunFolder, RunFolderError
-from attention.train.settings import Parser, Settings
-from attention.train.speed import forecast
-from attention.train.step import rank, world_size
-from attention.train.trainer import Diverged, Trainer
+from attention.train.mine import using
+from attention.train.pieces import collected
+from attention.train.pieces.collected import Pieces
+from attention.train.runs import settings
+from attention.train.runs.run_folder import RunFolder, RunFolderError
+from attention.train.runs.settings import Parser, Settings
 from attention.train.translate import save_drawing, translate_with
 
 ERRORS = (CorpusError, Diverged, ModelFileError, RunFolderError, ValueError)  # say what to do

@@ -11,11 +11,11 @@ import torch
 
 from attention.decoding import beam_search
 from attention.provided.data.tokens import pad
+from attention.train.core.devices import describe
+from attention.train.core.trainer import Trainer
 from attention.train.corpora.token_ids import Pairs
-from attention.train.devices import describe
-from attention.train.run_folder import RunFolder
-from attention.train.settings import Settings
-from attention.train.trainer import Trainer
+from attention.train.runs.run_folder import RunFolder
+from attention.train.runs.settings import Settings
 from attention.transformer import Transformer
 
 TOKENIZE = "none"  # the corpora are tokenised, and their words are counted as they stand

@@ -58,7 +58,7 @@ def trained(name: str) -> tuple[Any, Corpus]:
 
 def _of_the_training_command() -> tuple[Any, Corpus]:
     """The model "numbers", which `python -m attention.train numbers` trained."""
-    from attention.train.model import load_model
+    from attention.train.core.model import load_model
 
     path = CHECKPOINTS / "numbers.safetensors"
     with made_again(f"python -m attention.train numbers --export {path}"):

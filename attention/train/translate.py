@@ -14,11 +14,11 @@ from attention.decoding import beam_search
 from attention.provided.data.tokens import EOS, pad
 from attention.provided.models.attention_weights import watch_attention
 from attention.provided.models.model_file import load, put
+from attention.train.core.model import make_model
 from attention.train.corpora.token_ids import Vocabulary, Words, vocabulary
 from attention.train.mine import using
-from attention.train.mine.fittings import furnish
-from attention.train.model import make_model
-from attention.train.run_folder import VOCABULARIES, RunFolder, RunFolderError
+from attention.train.pieces.fittings import furnish
+from attention.train.runs.run_folder import VOCABULARIES, RunFolder, RunFolderError
 from attention.train.speed import products
 from attention.transformer import Transformer
 

@@ -20,10 +20,10 @@ from attention.provided.data.tokens import pad
 from attention.provided.models.model_file import ModelFileError
 from attention.provided.output import replace_what_cannot_be_shown
 from attention.train import judging
-from attention.train.devices import choose_device
+from attention.train.core.devices import choose_device
 from attention.train.mine import using
-from attention.train.run_folder import RunFolderError
-from attention.train.settings import Parser
+from attention.train.runs.run_folder import RunFolderError
+from attention.train.runs.settings import Parser
 from attention.train.translate import (
     LENGTHS,
     ROWS,

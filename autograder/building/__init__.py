@@ -1,1 +1,1 @@
-"""From source/ and the library to the notebooks, and what proves them. Begin: build."""
+"""From source/ and the library to the notebooks, and what proves them. Read build.py first."""

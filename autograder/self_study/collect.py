@@ -17,8 +17,8 @@ from typing import Any
 from IPython.core.inputtransformer2 import TransformerManager
 
 from attention.provided.files import write_aside
-from attention.train.mine import collected
-from attention.train.mine.collected import RECORD, MineError, Piece
+from attention.train.pieces import collected
+from attention.train.pieces.collected import RECORD, MineError, Piece
 from autograder import CourseError, lessons, marks
 from autograder.building.gates.affected import flow
 from autograder.check import check_quietly

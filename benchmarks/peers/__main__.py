@@ -25,7 +25,7 @@ from datetime import date
 
 import torch
 
-from attention.train.settings import DTYPES
+from attention.train.runs.settings import DTYPES
 from benchmarks.peers import attention, decoding, training
 from benchmarks.peers.racing import differences, present, race, ratios
 

@@ -14,10 +14,10 @@ from torch.nn import functional as F
 
 from attention.provided.data.tokens import EOS, PAD, pad
 from attention.sequence_to_sequence import shift_right
-from attention.train.devices import dtype_of_products
-from attention.train.settings import Settings
+from attention.train.core.devices import dtype_of_products
+from attention.train.core.step import Step
+from attention.train.runs.settings import Settings
 from attention.train.speed.acceleration import prepare
-from attention.train.step import Step
 from attention.training import ModelAndLoss, batch_by_tokens
 from attention.transformer import Transformer
 from benchmarks import training

@@ -28,8 +28,8 @@ from attention.experiments import interpretability
 from attention.provided.data import digits, documents, keywords
 from attention.provided.data.numbers import in_words, numbers
 from attention.provided.measuring import timing
-from attention.train import curves
 from attention.train.corpora import bpe
+from attention.train.runs import curves
 from attention.train.speed import acceleration
 
 COUNT, ANY_COUNT = ("whole", 1, math.inf), ("whole", 0, math.inf)

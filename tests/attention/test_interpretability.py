@@ -158,7 +158,7 @@ def test_the_explorer_holds_every_map_and_its_mean():
 
 
 def test_texts_are_translated_by_a_model_of_the_training_command(numbers):
-    from attention.train.model import load_model
+    from attention.train.core.model import load_model
 
     path = translators.CHECKPOINTS / "numbers.safetensors"
     model, source, target = load_model(path)

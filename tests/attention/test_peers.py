@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from attention.provided.data.tokens import PAD
-from attention.train.devices import dtype_of_products
+from attention.train.core.devices import dtype_of_products
 from benchmarks import scaling
 from benchmarks.peers import __main__ as peers
 from benchmarks.peers import attention, decoding, racing, training

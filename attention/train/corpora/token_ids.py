@@ -13,7 +13,7 @@ from attention.provided.data.tokens import EOS, SPECIAL
 from attention.provided.data.tokens import Vocabulary as TokenList
 from attention.tokens_and_positions import bpe_decode, bpe_encode, count_words, split_words
 from attention.train.corpora import bpe, multi30k
-from attention.train.mine import collected
+from attention.train.pieces import collected
 
 NAMES = ("numbers", "multi30k")
 Merges = list[Sequence[int]]  # pairs of tokens

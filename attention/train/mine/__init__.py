@@ -1,1 +1,1 @@
-"""`--mine`: trainings with a student's own pieces. Read collected.py first, then using.py."""
+"""`--mine`: a learner's pieces are tried before a training uses them. Read using.py first."""

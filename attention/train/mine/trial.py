@@ -23,13 +23,13 @@ from torch import Tensor
 from attention import training
 from attention.decoding import beam_search
 from attention.provided.data.tokens import pad
-from attention.train import step as steps
+from attention.train.core import step as steps
+from attention.train.core.model import make_model
 from attention.train.corpora.token_ids import Pairs
-from attention.train.mine import collected
-from attention.train.mine.collected import Pieces
-from attention.train.mine.fittings import furnish
-from attention.train.model import make_model
-from attention.train.settings import Settings
+from attention.train.pieces import collected
+from attention.train.pieces.collected import Pieces
+from attention.train.pieces.fittings import furnish
+from attention.train.runs.settings import Settings
 
 ROWS = 16  # pairs of a small batch
 TRANSLATED = 4  # of them, at most LONGEST tokens each

@@ -10,14 +10,14 @@ import torch
 from rich.console import Console
 from rich.table import Table
 
+from attention.train.core.step import Step
 from attention.train.corpora.token_ids import Pairs
-from attention.train.mine import collected
-from attention.train.mine.collected import MineError, Piece, Pieces
 from attention.train.mine.trial import Outcome, Trial, clocked, culprit, difference, place
-from attention.train.run_folder import RunFolder
-from attention.train.settings import Settings
+from attention.train.pieces import collected
+from attention.train.pieces.collected import MineError, Piece, Pieces
+from attention.train.runs.run_folder import RunFolder
+from attention.train.runs.settings import Settings
 from attention.train.speed.acceleration import prepare
-from attention.train.step import Step
 
 COPY = "mine"  # in the folder of a run: the pieces that it trains with
 WIDTH = 100

@@ -1,1 +1,1 @@
-"""The gates that a lesson passes before it is done. Begin: verify."""
+"""The gates that a lesson passes before it is done. Read verify.py first."""

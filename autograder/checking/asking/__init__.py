@@ -1,1 +1,1 @@
-"""Questions to an answer, its replies, and whether two replies agree. Begin: questions."""
+"""Questions to an answer, its replies, and whether two replies agree. Read questions.py first."""

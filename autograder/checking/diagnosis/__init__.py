@@ -1,1 +1,1 @@
-"""Why an answer fails: sentences that are true of all its replies. Begin: diagnose."""
+"""Why an answer fails: sentences that are true of all its replies. Read diagnose.py first."""

@@ -1,1 +1,1 @@
-"""What checks and stored mistakes are written with. Begin: registry, then expect."""
+"""What checks and stored mistakes are written with. Read registry.py first, then expect.py."""

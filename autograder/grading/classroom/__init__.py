@@ -1,1 +1,1 @@
-"""A class on disk: its folders, its gradebook, and what its scores say. Begin: folders."""
+"""A class on disk: its folders, its gradebook, and what its scores say. Read folders.py first."""

@@ -1,1 +1,1 @@
-"""One hand-in: how it is read, whose lesson it is, and what is kept of it. Begin: submission."""
+"""One hand-in: how it is read, whose lesson it is, and what is kept of it. Read submission.py first."""

@@ -1,1 +1,1 @@
-"""Many notebooks side by side, on this machine or on a cluster. Begin: batch."""
+"""Many notebooks side by side, on this machine or on a cluster. Read batch.py first."""

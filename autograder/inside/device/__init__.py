@@ -1,1 +1,1 @@
-"""A device to rehearse on: it refuses what a GPU refuses. Begin: rehearsal."""
+"""A device to rehearse on: it refuses what a GPU refuses. Read rehearsal.py first."""

@@ -1,1 +1,1 @@
-"""What passes the wall: plain values, their encoding, and the connection. Begin: values."""
+"""What passes the wall: plain values, their encoding, and the connection. Read values.py first."""

@@ -8,13 +8,13 @@ from torch import nn
 from torch.nn import functional as F
 
 from attention.provided.data.tokens import PAD
-from attention.train import devices, step
+from attention.train import forecast
+from attention.train.core import devices, step
+from attention.train.core.model import load_model
+from attention.train.core.trainer import Trainer
 from attention.train.corpora import token_ids
-from attention.train.model import load_model
-from attention.train.run_folder import RunFolder
-from attention.train.settings import Settings
-from attention.train.speed import forecast
-from attention.train.trainer import Trainer
+from attention.train.runs.run_folder import RunFolder
+from attention.train.runs.settings import Settings
 from autograder.inside.device.rehearsal import Rehearsed, landed
 from tests.cuda import NAME, cuda
 

@@ -10,11 +10,12 @@ import pytest
 import attention
 from attention.provided.files import ROOT
 from attention.train import __main__ as command
-from attention.train import settings
+from attention.train import forecast
 from attention.train.corpora import token_ids
-from attention.train.mine import collected, trial, using
-from attention.train.run_folder import RunFolder
-from attention.train.speed import forecast
+from attention.train.mine import trial, using
+from attention.train.pieces import collected
+from attention.train.runs import settings
+from attention.train.runs.run_folder import RunFolder
 from attention.train.translate import open_run
 from autograder.inside.device.rehearsal import Rehearsed
 from tests.cuda import NAME, cuda

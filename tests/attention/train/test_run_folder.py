@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from attention.provided.models.model_file import ModelFileError
-from attention.train.run_folder import COLUMNS, RunFolder, RunFolderError
+from attention.train.runs.run_folder import COLUMNS, RunFolder, RunFolderError
 
 
 @pytest.fixture
@@ -58,7 +58,7 @@ def test_a_kill_while_a_file_is_written_loses_nothing(folder):
     program = (
         "import os, signal, torch\n"
         "from pathlib import Path\n"
-        "from attention.train.run_folder import RunFolder\n"
+        "from attention.train.runs.run_folder import RunFolder\n"
         "os.fsync = lambda _: os.kill(os.getpid(), signal.SIGKILL)\n"
         f"folder = RunFolder(Path({str(folder.path)!r}))\n"
         "folder.save('x.safetensors', {'a': torch.ones(9)}, {})\n"

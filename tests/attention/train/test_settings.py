@@ -2,7 +2,7 @@
 
 import pytest
 
-from attention.train.settings import PRESETS, Settings, stored
+from attention.train.runs.settings import PRESETS, Settings, stored
 
 
 @pytest.mark.parametrize("corpus", PRESETS)

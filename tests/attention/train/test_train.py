@@ -10,8 +10,8 @@ import pytest
 import torch
 
 from attention.train.__main__ import main
-from attention.train.model import load_model
-from attention.train.run_folder import RunFolder
+from attention.train.core.model import load_model
+from attention.train.runs.run_folder import RunFolder
 from tests.waiting import LONG
 
 TINY = [
@@ -74,7 +74,7 @@ def test_a_training_leaves_all_that_is_promised(tmp_path, capsys):
 KILLED = """
 import os, signal, sys
 from attention.train.__main__ import main
-from attention.train.trainer import Trainer
+from attention.train.core.trainer import Trainer
 
 def step(self, advance=Trainer._advance):
     if self.done == 6:  # two steps after a save

@@ -10,12 +10,12 @@ import pytest
 import torch
 
 from attention.provided.models.model_file import ModelFileError
+from attention.train.core.model import load_model
+from attention.train.core.step import learning_rate
+from attention.train.core.trainer import Diverged, Trainer
 from attention.train.corpora.token_ids import Pairs, Words
-from attention.train.model import load_model
-from attention.train.run_folder import RunFolder, RunFolderError
-from attention.train.settings import Settings
-from attention.train.step import learning_rate
-from attention.train.trainer import Diverged, Trainer
+from attention.train.runs.run_folder import RunFolder, RunFolderError
+from attention.train.runs.settings import Settings
 
 CPU = torch.device("cpu")
 TINY = Settings(

@@ -17,12 +17,12 @@ from torch.nn import functional as F
 from attention.provided.data.numbers import in_words
 from attention.provided.files import ROOT
 from attention.train import translate as shared
+from attention.train.core.model import load_model
+from attention.train.core.trainer import Trainer
 from attention.train.corpora.token_ids import Pairs, Words
-from attention.train.model import load_model
-from attention.train.run_folder import VOCABULARIES, RunFolder
-from attention.train.settings import Settings
+from attention.train.runs.run_folder import VOCABULARIES, RunFolder
+from attention.train.runs.settings import Settings
 from attention.train.speed import products
-from attention.train.trainer import Trainer
 from attention.translate import __main__ as translate
 from attention.translate import lines
 from attention.translate.__main__ import main

@@ -5,7 +5,7 @@ import pytest
 import torch
 from IPython.core.interactiveshell import InteractiveShell
 
-from attention.train.mine import collected
+from attention.train.pieces import collected
 from autograder import CourseError
 from autograder.commands import cli
 from autograder.grading.classroom import sample_class

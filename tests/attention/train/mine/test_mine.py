@@ -14,12 +14,14 @@ from torch import nn
 
 import attention
 from attention import multi_head_attention, transformer
+from attention.train import show_pieces
 from attention.train.__main__ import main
-from attention.train.mine import collected, show, trial, using
-from attention.train.mine.collected import RECORD, MineError, Piece
-from attention.train.mine.fittings import furnish
-from attention.train.model import make_model
-from attention.train.run_folder import RunFolder
+from attention.train.core.model import make_model
+from attention.train.mine import trial, using
+from attention.train.pieces import collected
+from attention.train.pieces.collected import RECORD, MineError, Piece
+from attention.train.pieces.fittings import furnish
+from attention.train.runs.run_folder import RunFolder
 from attention.train.speed import products
 from attention.train.translate import open_run
 from attention.translate.__main__ import main as translate
@@ -245,7 +247,7 @@ def test_what_is_no_piece_is_left_to_the_library(kind, tmp_path):
 def small():
     """Settings, pairs and device of a tiny training."""
     from attention.train.corpora import token_ids
-    from attention.train.settings import Settings
+    from attention.train.runs.settings import Settings
 
     sizes = {"d_model": 16, "n_heads": 2, "d_ff": 16, "n_layers": 1}
     chosen = Settings(**sizes, max_tokens=512, steps=4, warmup=2, beam=2)
@@ -329,24 +331,24 @@ def test_a_run_that_began_without_goes_on_without(every, library, capsys):
 
 
 def test_a_notebook_is_told_what_there_is(every, library, tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr(show, "ROOT", tmp_path)
+    monkeypatch.setattr(show_pieces, "ROOT", tmp_path)
     for name in ("AUTOGRADER_SEED", "NBGRADER_EXECUTION"):
         monkeypatch.delenv(name, raising=False)
     none = "None of your pieces are collected: `autograder collect` does it.\n"
-    show.show_pieces()
+    show_pieces.show_pieces()
     assert capsys.readouterr().out == none
     shutil.copytree(every, tmp_path / "mine")
-    show.show_pieces()
+    show_pieces.show_pieces()
     said = capsys.readouterr().out
     assert said.startswith("29 of 29 pieces are yours: shift_right, ")
     assert said.endswith("--mine --folder runs/mine\n")
     shutil.copytree(library, tmp_path / "runs" / "mine")
     using.keep(collected.load(every), RunFolder(tmp_path / "runs" / "mine"))
-    show.show_pieces("seven")
+    show_pieces.show_pieces("seven")
     assert "seven -> " in capsys.readouterr().out
     assert plt.get_fignums()
     plt.close("all")
     assert collected.placed() is None
     monkeypatch.setenv("NBGRADER_EXECUTION", "validate")
-    show.show_pieces()
+    show_pieces.show_pieces()
     assert capsys.readouterr().out == none

@@ -11,14 +11,14 @@ import torch
 from torch import nn
 
 from attention.provided.measuring.saved_for_backward import kept_bytes
+from attention.train import forecast
 from attention.train.__main__ import main
+from attention.train.core.trainer import Trainer
 from attention.train.corpora.token_ids import Pairs, Words
-from attention.train.mine import collected
-from attention.train.run_folder import RunFolder
-from attention.train.settings import Settings
-from attention.train.speed import forecast
-from attention.train.speed.forecast import rehearse
-from attention.train.trainer import Trainer
+from attention.train.forecast import rehearse
+from attention.train.pieces import collected
+from attention.train.runs.run_folder import RunFolder
+from attention.train.runs.settings import Settings
 from attention.training_on_gpu import training_flops, training_memory
 from attention.transformer import Encoder
 from tests.waiting import LONG
@@ -160,7 +160,7 @@ def test_it_measures_a_students_pieces_and_writes_nothing(tmp_path, capsys, monk
 
 OF_TWO = """
 import os, sys
-from attention.train.speed import forecast
+from attention.train import forecast
 from attention.train.__main__ import main
 forecast.SECONDS = 1e9 * float(os.environ["RANK"])  # the second alone would measure for long
 sys.exit(main(sys.argv[1:]))

@@ -9,7 +9,7 @@ from torch import nn
 from attention.multi_head_attention import Sublayers
 from attention.provided.models.model_file import load, put
 from attention.train.corpora.token_ids import Pairs, Vocabulary, vocabulary
-from attention.train.settings import Settings
+from attention.train.runs.settings import Settings
 from attention.train.speed.products import keep_few_kernels
 from attention.transformer import Transformer
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import torch
 
 from attention.provided.files import ROOT
-from attention.train.mine.collected import FOLDER, RECORD, read, take_back
+from attention.train.pieces.collected import FOLDER, RECORD, read, take_back
 from attention.train.translate import draw, translate_with
 
 

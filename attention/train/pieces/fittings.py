@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from attention.multi_head_attention import Sublayers
-from attention.train.mine import collected
+from attention.train.pieces import collected
 from attention.training import ModelAndLoss
 from attention.transformer import Transformer
 

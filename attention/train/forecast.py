@@ -18,13 +18,13 @@ import torch
 from torch import distributed
 
 from attention.provided.measuring.saved_for_backward import kept_bytes
+from attention.train.core.devices import describe
+from attention.train.core.step import Batch
+from attention.train.core.trainer import Trainer
 from attention.train.corpora.download import readable
 from attention.train.corpora.token_ids import Pairs
-from attention.train.devices import describe
-from attention.train.run_folder import RunFolder
-from attention.train.settings import Settings
-from attention.train.step import Batch
-from attention.train.trainer import Trainer
+from attention.train.runs.run_folder import RunFolder
+from attention.train.runs.settings import Settings
 from attention.training_on_gpu import training_flops
 
 SECONDS = 20.0  # for which steps are measured

@@ -14,15 +14,15 @@ from torch import Tensor, distributed
 from attention.provided.data.tokens import pad
 from attention.provided.models.model_file import put, weights_of
 from attention.provided.progress import Bar
+from attention.train.core.devices import dtype_of_products
+from attention.train.core.model import about_model, make_model
+from attention.train.core.step import Batch, Step, learning_rate, rank
 from attention.train.corpora.token_ids import Pairs
-from attention.train.devices import dtype_of_products
-from attention.train.mine import collected
-from attention.train.mine.fittings import furnish
-from attention.train.model import about_model, make_model
-from attention.train.run_folder import Row, RunFolder, RunFolderError
-from attention.train.settings import Settings
+from attention.train.pieces import collected
+from attention.train.pieces.fittings import furnish
+from attention.train.runs.run_folder import Row, RunFolder, RunFolderError
+from attention.train.runs.settings import Settings
 from attention.train.speed.acceleration import prepare
-from attention.train.step import Batch, Step, learning_rate, rank
 from attention.training import (
     Evaluation,
     average_checkpoints,

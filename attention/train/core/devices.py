@@ -5,7 +5,7 @@ import os
 import torch
 from torch import distributed
 
-from attention.train.step import world_size
+from attention.train.core.step import world_size
 
 
 def best_device() -> torch.device:

@@ -8,8 +8,8 @@ from torch import Tensor, distributed, nn
 from torch.nn.parallel import DistributedDataParallel
 
 from attention.provided.data.tokens import PAD
-from attention.train.mine import collected, fittings
-from attention.train.settings import Settings
+from attention.train.pieces import collected, fittings
+from attention.train.runs.settings import Settings
 from attention.train.speed.acceleration import FastLoss
 from attention.training import TrainStep, noam_learning_rate
 from attention.transformer import Transformer

@@ -128,7 +128,7 @@ class RunFolder:
 
     def draw(self, rows: Sequence[Row]) -> None:
         """Draw the learning curves as PNG and SVG."""
-        from attention.train.curves import learning_curves
+        from attention.train.runs.curves import learning_curves
 
         for kind in ("png", "svg"):
             self.write(f"curves.{kind}", learning_curves(rows, kind))

@@ -1,0 +1,1 @@
+"""What a learner has passed: read, and put in the library's places. Read collected.py first."""
