@@ -27,7 +27,7 @@ SECONDS = 2.0  # within which a student is to be told
 KEPT = (
     right_answer.asked,
     stored_replies.of_answer,
-    stored_replies.of_slips,
+    stored_replies.of_mutants,
 )
 
 

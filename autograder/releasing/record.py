@@ -13,7 +13,7 @@ from attention.provided.data.numbers import CACHE
 from attention.provided.files import write_aside
 from autograder import ROOT, CourseError, imports
 from autograder.checking.asking import recordings as recorded
-from autograder.checking.asking.fingerprints import sketch
+from autograder.checking.asking.fingerprints import fingerprint
 from autograder.checking.asking.questions import Question, Replied, agree, replies, until_lost
 from autograder.checking.asking.recordings import Noting, Recording, Replaying
 from autograder.checking.asking.right_answer import asked_of, reference
@@ -89,6 +89,6 @@ def _unlike(
     return [
         None
         if got.agrees(right, exactly=True)
-        else [got.kind, sketch(got.value), list(got.modified)]
+        else [got.kind, fingerprint(got.value), list(got.modified)]
         for got, right in zip(given, wanted, strict=False)
     ]

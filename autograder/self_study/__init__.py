@@ -1,1 +1,1 @@
-"""What a student runs on their own machine: check, collect, status. No sandbox. Read check.py first."""
+"""What students run at home, without a sandbox: check, collect, status. Read check.py first."""

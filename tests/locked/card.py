@@ -69,8 +69,8 @@ def mutants_of(lesson):
     total = alive = 0
     for item in registry.of_lesson(lesson).values():
         made, left = survivors(item, SEED)
-        total += made - sum(slip.key in equivalents(lesson) for slip in left)
-        alive += sum(slip.key not in equivalents(lesson) for slip in left)
+        total += made - sum(mutant.key in equivalents(lesson) for mutant in left)
+        alive += sum(mutant.key not in equivalents(lesson) for mutant in left)
     return {"mutants": total, "killed": total - alive}
 
 
@@ -186,8 +186,8 @@ more, though not the answers: by these sentences **told** is flattered as well, 
 
 - **wrong**, **rejected**: wrong answers, and how many of them the check fails.
 - **told**: failing answers that are told more than got and expected: **named** ones are told of a
-  stored mistake, the others how got and expected relate, which slip gives the same results,
-  or what an error means.
+  stored mistake, the others how got and expected relate, which change of a right answer gives
+  the same results, or what an error means.
   Here {told} of {wrong}, {told / wrong:.0%}.
 - **false**: sentences told that are not true of the answer. Each was read beside the code by a
   reader who had written neither (`tests/locked/judged.json`); **unjudged** were not read yet. At

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 
 from autograder.checking.asking.right_answer import asked, reference
 from autograder.checking.coverage import CLASSES, coverage, unknown
-from autograder.checking.diagnosis.mutations import Slip, slips
+from autograder.checking.diagnosis.mutations import Mutant, mutants
 from autograder.checking.run_check import accepts
 from autograder.checking.toolbox import registry
 from autograder.inside.answer import LocalAnswer
@@ -21,19 +21,19 @@ class Endless(KeyboardInterrupt):
     """An answer that does not end: like Ctrl-C, nothing on the way catches it."""
 
 
-def survivors(item: registry.Check, seed: int) -> tuple[int, list[Slip]]:
+def survivors(item: registry.Check, seed: int) -> tuple[int, list[Mutant]]:
     """Pair (number of mutants, those that the check accepts); none where many answers are right."""
     if not item.has_one_right_answer:
         return 0, []
     asked(item, seed)  # kept for all mutants: made while a mutant runs, it might be cut short
-    made = list(slips(reference(item)))
-    return len(made), [slip for slip in made if not _rejected(item, slip, seed)]
+    made = list(mutants(reference(item)))
+    return len(made), [mutant for mutant in made if not _rejected(item, mutant, seed)]
 
 
-def _rejected(item: registry.Check, slip: Slip, seed: int) -> bool:
+def _rejected(item: registry.Check, mutant: Mutant, seed: int) -> bool:
     try:
         with bounded():
-            return not accepts(item, LocalAnswer(slip.target), seed)
+            return not accepts(item, LocalAnswer(mutant.target), seed)
     except Endless:
         return True
 
@@ -79,12 +79,12 @@ def gate(
     for item in good:
         count, alive = survivors(item, seed)
         total += count
-        for slip in alive:
-            stale.discard(slip.key)
-            if slip.key not in excused:
+        for mutant in alive:
+            stale.discard(mutant.key)
+            if mutant.key not in excused:
                 failures.append(
-                    f"the check accepts a mutant of line {slip.line}, or a reason is missing in "
-                    f"EQUIVALENT: {slip.key!r}"
+                    f"the check accepts a mutant of line {mutant.line}, or a reason is missing in "
+                    f"EQUIVALENT: {mutant.key!r}"
                 )
     failures += [
         f"EQUIVALENT holds a mutant that does not survive, or is none: {key!r}" for key in stale

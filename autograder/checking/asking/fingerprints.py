@@ -17,7 +17,7 @@ SAMPLES, SUMS = 24, 6
 NARROW = (torch.float16, torch.bfloat16, torch.float32, torch.complex64)
 
 
-def sketch(value: Any) -> Any:
+def fingerprint(value: Any) -> Any:
     """The plain value with each large tensor replaced by a dict that describes it."""
 
     def shortened(item: Any) -> Any:
@@ -28,7 +28,7 @@ def sketch(value: Any) -> Any:
 
 
 def fits(short: Any, value: Any, exactly: bool = False) -> bool:
-    """Whether ``short`` is the sketch of ``value``, up to rounding; ``exactly``: zeros as well."""
+    """Whether ``short`` is that of ``value``, up to rounding; ``exactly``: zeros as well."""
     if isinstance(value, torch.Tensor):
         if value.numel() <= LARGE or not isinstance(short, dict):
             return same(short, value) and (not exactly or torch.equal(short == 0, value == 0))

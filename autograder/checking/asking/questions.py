@@ -197,13 +197,13 @@ def replies_of(objects: dict[int, Any], questions: Iterable[Question]) -> Iterat
 
 
 def _as_noted(question: Question, reply: Replied) -> Replied:
-    """A reply as it is compared: of fresh parameters, a sketch."""
+    """A reply as it is compared: of fresh parameters, a fingerprint."""
     if question.how != FRESH or type(reply.value) is not dict:
         return reply
-    return dataclasses.replace(reply, value={n: _sketch(x) for n, x in reply.value.items()})
+    return dataclasses.replace(reply, value={n: _fingerprint(x) for n, x in reply.value.items()})
 
 
-def _sketch(drawn: Any) -> Any:
+def _fingerprint(drawn: Any) -> Any:
     """What no draw decides: the shape, and the number that fills it or whether it is large."""
     if not isinstance(drawn, torch.Tensor) or drawn.numel() < 2:
         return drawn

@@ -25,8 +25,8 @@ class Recording(NamedTuple):
     """Of one exercise and seed: what the right answer and the stored mistakes replied.
 
     ``right`` are its replies, one after the other: [kind, value, modified, drew]. ``mistakes`` are
-    [name, hint, replies]; a reply is None where it is the right answer's, else [kind, sketch of the
-    value, modified].
+    [name, hint, replies]; a reply is None where it is the right answer's, else [kind, the
+    fingerprint of the value, modified].
     """
 
     right: list[Any]

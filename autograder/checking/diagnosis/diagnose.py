@@ -2,8 +2,8 @@
 
 A stored mistake is named if the answer replies as the mistake does, to every question, and no
 mistake with another hint does. What no stored mistake explains gets sentences that are true by
-construction: how the replies relate to the right ones, where they differ, and a right answer with
-one slip that replies in the same way.
+construction: how the replies relate to the right ones, where they differ, and a
+mutant of the right answer that replies in the same way.
 """
 
 import itertools
@@ -20,11 +20,11 @@ from autograder.checking.diagnosis.stored_replies import (
     leading_to,
     mistakes_of,
     of_answer,
-    of_slips,
+    of_mutants,
 )
 from autograder.checking.toolbox import registry
 
-SECONDS = 0.8  # of CPU for looking for a slip: feedback should come within two seconds in all
+SECONDS = 0.8  # of CPU for looking for a mutant: feedback should come within two seconds in all
 
 Alike = Callable[[Replied, Replied, Replied], bool]  # of a mistake's reply, the answer's, the right
 
@@ -139,7 +139,7 @@ def _fits(
 
 
 def _of_the_first(comparison: Comparison, exchanges: list[Exchange]) -> str:
-    """A slip, if a wrong value is what fails first; what the error means, if an error does."""
+    """A mutant, if a wrong value is what fails first; what the error means, if an error does."""
     for one, got, right in exchanges:
         if got.agrees(right):
             continue
@@ -211,15 +211,15 @@ def _telling(exchanges: list[Exchange]) -> list[Exchange]:
 
 
 def _slip(comparison: Comparison, exchanges: list[Exchange]) -> str:
-    """A right answer with one slip that gives the same replies throughout."""
+    """The mutant of the right answer that gives the same replies throughout."""
     if all(isinstance(right.value, bool) for _, _, right in exchanges if right.kind == "value"):
-        return ""  # yes and no say too little to tell one slip from another fault
+        return ""  # yes and no say too little to tell one mutant from another fault
     if all(other_forms.replied(got, right, right) for _, got, right in exchanges):
-        return ""  # its form alone is at fault, and slips that change no number have it, too
+        return ""  # its form alone is at fault, and mutants that change no number have it, too
     end = time.process_time() + SECONDS
-    for slip, replies in of_slips(comparison):
+    for mutant, replies in of_mutants(comparison):
         if time.process_time() > end:
             return ""
         if _fits(replies, exchanges, range(len(exchanges)), other_forms.replied):
-            return f"Your results are those of a right answer {slip.words}."
+            return f"Your results are those of a right answer {mutant.words}."
     return ""

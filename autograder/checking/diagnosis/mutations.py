@@ -26,7 +26,7 @@ FUNCTION = ast.FunctionDef | ast.AsyncFunctionDef
 
 
 @dataclass(frozen=True)
-class Slip:
+class Mutant:
     """One mutant: ``words`` complete 'the results are those of a right answer …'."""
 
     words: str
@@ -36,14 +36,14 @@ class Slip:
     key: str  # names it in a list of equivalents: it does not depend on line numbers
 
 
-def slips(target: Callable[..., Any] | None) -> Iterator[Slip]:
-    """Yield every mutant of a function or class of the library, as a Slip."""
+def mutants(target: Callable[..., Any] | None) -> Iterator[Mutant]:
+    """Yield every mutant of a function or class of the library, as a Mutant."""
     assert target is not None, "there is no right answer to break"
     source, first = _source(target)
     lines = source.split("\n")
     definition: Any = ast.parse(source).body[0]
     module = ast.Module([definition], [])
-    seen = {compile(module, "<slip>", "exec")}
+    seen = {compile(module, "<mutant>", "exec")}
     for function, start in _written(definition, lines):
         for words, statement in _mutations(definition, function, start):
             made = _made(target, module, definition.name, seen)
@@ -51,7 +51,7 @@ def slips(target: Callable[..., Any] | None) -> Iterator[Slip]:
                 text = _short(ast.unparse(statement)) if statement is not None else "(dropped)"
                 line = first + (getattr(statement, "lineno", start) or start) - 1
                 key = f"{definition.name}: {words}: {text}"
-                yield Slip(words, line, text, made, key)
+                yield Mutant(words, line, text, made, key)
 
 
 def may_not_end(target: Callable[..., Any]) -> bool:
@@ -89,7 +89,7 @@ def _made(
     """What the tree, mutated as it now is, defines in a copy of its module's namespace, or None."""
     namespace = dict(vars(sys.modules[target.__module__]))
     try:
-        code = compile(ast.fix_missing_locations(module), "<slip>", "exec")
+        code = compile(ast.fix_missing_locations(module), "<mutant>", "exec")
         if code in seen:
             return None
         seen.add(code)

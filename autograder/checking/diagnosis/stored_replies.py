@@ -1,4 +1,4 @@
-"""What stored answers and slips reply, asked only as far as somebody wanted to know, and kept.
+"""What stored answers and mutants reply, asked only as far as somebody wanted to know, and kept.
 
 A class gives many failing answers to one exercise: each is compared with the same mistakes.
 """
@@ -14,7 +14,7 @@ from autograder.checking.asking import recordings
 from autograder.checking.asking.fingerprints import fits
 from autograder.checking.asking.questions import KEPT, Question, Replied, replies
 from autograder.checking.asking.right_answer import asked, reference
-from autograder.checking.diagnosis.mutations import Slip, may_not_end, slips
+from autograder.checking.diagnosis.mutations import Mutant, may_not_end, mutants
 from autograder.checking.toolbox import registry
 from autograder.checking.toolbox.registry import Answer, Check
 from autograder.inside.answer import LocalAnswer
@@ -22,7 +22,7 @@ from autograder.inside.answer import LocalAnswer
 T = TypeVar("T")
 
 
-class Remembered(Generic[T]):
+class Lazy(Generic[T]):
     """An iterator that can be read again from the start: what it gave is kept."""
 
     def __init__(self, rest: Iterator[T]) -> None:
@@ -46,13 +46,13 @@ class Comparison:
 
 
 @functools.lru_cache(maxsize=KEPT * 250)
-def of_answer(one: Answer, comparison: Comparison, place: int | None = None) -> Remembered[Replied]:
+def of_answer(one: Answer, comparison: Comparison, place: int | None = None) -> Lazy[Replied]:
     """What a stored answer replies; with ``place``, to what leads to that question, and to it."""
     questions = comparison.questions()
     if place is not None:
         questions = [questions[number] for number in leading_to(place, questions)]
     if one.target is recordings.unseen:
-        return Remembered(_recorded(one, comparison, questions))
+        return Lazy(_recorded(one, comparison, questions))
     return _replies(one.target, questions)
 
 
@@ -65,8 +65,8 @@ def leading_to(place: int, questions: Sequence[Question]) -> list[int]:
 
 
 @functools.lru_cache(maxsize=KEPT)
-def of_slips(comparison: Comparison) -> Remembered[tuple[Slip, Remembered[Replied]]]:
-    """Each slip of the reference with its replies; none where a slip might never end.
+def of_mutants(comparison: Comparison) -> Lazy[tuple[Mutant, Lazy[Replied]]]:
+    """Each mutant of the reference with its replies; none where a mutant might never end.
 
     Without ``care``, not on the rehearsal device.
     """
@@ -74,8 +74,8 @@ def of_slips(comparison: Comparison) -> Remembered[tuple[Slip, Remembered[Replie
     questions = [one for one in everything if comparison.care or one.probe != "device"]
     target = reference(comparison.item)
     if target is None or may_not_end(target):
-        return Remembered(iter(()))
-    return Remembered((slip, _replies(slip.target, questions)) for slip in slips(target))
+        return Lazy(iter(()))
+    return Lazy((mutant, _replies(mutant.target, questions)) for mutant in mutants(target))
 
 
 def mistakes_of(comparison: Comparison) -> tuple[Answer, ...]:
@@ -91,7 +91,7 @@ def mistakes_of(comparison: Comparison) -> tuple[Answer, ...]:
 
 
 class _InShort(Replied):
-    """A reply that was recorded: of a large tensor only a sketch is there."""
+    """A reply that was recorded: of a large tensor only a fingerprint is there."""
 
     def agrees(self, other: Replied, exactly: bool = False) -> bool:
         """As of any reply."""
@@ -115,5 +115,5 @@ def _recorded(
             yield _InShort(kind, value, tuple(modified))
 
 
-def _replies(target: Callable[..., Any], questions: Sequence[Question]) -> Remembered[Replied]:
-    return Remembered(replies(LocalAnswer(target), questions))
+def _replies(target: Callable[..., Any], questions: Sequence[Question]) -> Lazy[Replied]:
+    return Lazy(replies(LocalAnswer(target), questions))

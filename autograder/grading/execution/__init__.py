@@ -1,1 +1,1 @@
-"""One notebook is graded: put together, run in the sandbox, checked outside. Read worker.py first."""
+"""A notebook is put together, run in the sandbox, checked outside. Read worker.py first."""

@@ -1,1 +1,1 @@
-"""One hand-in: how it is read, whose lesson it is, and what is kept of it. Read submission.py first."""
+"""One hand-in: how it is read, of which lesson, and what is kept. Read submission.py first."""

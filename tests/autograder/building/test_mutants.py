@@ -2,7 +2,7 @@
 
 from autograder.building.gates import mutants
 from autograder.building.gates.verify import verify
-from autograder.checking.diagnosis.mutations import Slip
+from autograder.checking.diagnosis.mutations import Mutant
 from autograder.checking.toolbox.registry import Check
 from tests.autograder.verdicts import changes
 
@@ -46,5 +46,5 @@ def test_a_mutant_that_does_not_end_is_rejected(monkeypatch):
     item = Check("answer", "nowhere", lambda student, draw: student(1))
     with monkeypatch.context() as patch:
         patch.setattr(mutants, "SECONDS", 0.2)
-        assert mutants._rejected(item, Slip("", 1, "", endless, ""), 7)
-    assert not mutants._rejected(item, Slip("", 1, "", abs, ""), 7)
+        assert mutants._rejected(item, Mutant("", 1, "", endless, ""), 7)
+    assert not mutants._rejected(item, Mutant("", 1, "", abs, ""), 7)

@@ -26,7 +26,7 @@ def check(student, draw):
             torch.testing.assert_close(student(x, **scale), centred(x, **scale))
 
 
-SLIP = "Your results are those of a right answer"
+MUTANT = "Your results are those of a right answer"
 CENTRED = Check("centred", "nowhere", check, reference=centred)
 
 
@@ -139,7 +139,7 @@ def test_two_hints_for_the_same_replies_give_no_name(known):
         ),
         (
             lambda x, scale=1.0: scale * (x - x.mean(dim=0, keepdim=True)),
-            f"{SLIP} with another axis in one place.",
+            f"{MUTANT} with another axis in one place.",
         ),
         (
             lambda x, scale=1.0: centred(x, scale).detach(),
@@ -198,7 +198,7 @@ def test_a_slip_explains_a_wrong_value_not_an_error(known):
             raise ArithmeticError
         return other_axis(x, scale)
 
-    assert likely(other_axis) == f"{SLIP} with another axis in one place."
+    assert likely(other_axis) == f"{MUTANT} with another axis in one place."
     assert likely(after_an_error) == ""
 
 

@@ -1,4 +1,4 @@
-"""One-place slips: what the operators make, where, and under which name."""
+"""One-place mutants: what the operators make, where, and under which name."""
 
 import linecache
 import sys
@@ -8,20 +8,20 @@ import pytest
 import torch
 from torch import nn
 
-from autograder.checking.diagnosis.mutations import slips
+from autograder.checking.diagnosis.mutations import mutants
 
 HEAD = '"""A module."""\n\nimport math\n\nimport torch\nfrom torch import nn\n\n\n'
 
 
-def mutants(source, name="answer", above=""):
-    """The slips of a definition in a module of its own."""
-    module = types.ModuleType("slipped")
-    module.__file__ = "/slipped.py"
+def mutants_of(source, name="answer", above=""):
+    """The mutants of a definition in a module of its own."""
+    module = types.ModuleType("mutated")
+    module.__file__ = "/mutated.py"
     text = HEAD + above + source
     linecache.cache[module.__file__] = (len(text), None, text.splitlines(True), module.__file__)
-    sys.modules["slipped"] = module
+    sys.modules["mutated"] = module
     exec(compile(text, module.__file__, "exec"), vars(module))
-    return list(slips(getattr(module, name)))
+    return list(mutants(getattr(module, name)))
 
 
 @pytest.fixture(autouse=True)
@@ -29,7 +29,7 @@ def unchecked(monkeypatch):
     """The module's text stands in no file: linecache must keep it."""
     monkeypatch.setattr(linecache, "checkcache", lambda *_: None)
     yield
-    sys.modules.pop("slipped", None)
+    sys.modules.pop("mutated", None)
 
 
 @pytest.mark.parametrize(
@@ -59,12 +59,12 @@ def unchecked(monkeypatch):
     ],
 )
 def test_an_operator_makes_what_it_says(expression, words, made):
-    found = mutants(f"def answer(a, b):\n    return {expression}\n")
+    found = mutants_of(f"def answer(a, b):\n    return {expression}\n")
     assert (words, f"return {made}") in [(one.words, one.text) for one in found]
 
 
 def test_a_mutant_does_what_its_text_says():
-    found = mutants("def answer(a, b):\n    return a + b\n")
+    found = mutants_of("def answer(a, b):\n    return a + b\n")
     (minus,) = (one for one in found if one.words == "with `-` once where `+` belongs")
     assert minus.target(5, 3) == 2
     assert minus.line == len(HEAD.splitlines()) + 2
@@ -85,7 +85,7 @@ WRITTEN = '''def answer(a, b):
 
 
 def test_only_the_written_part_is_changed():
-    found = mutants(WRITTEN)
+    found = mutants_of(WRITTEN)
     first = len(HEAD.splitlines()) + WRITTEN.splitlines().index("    # exercise: about 2 lines") + 1
     assert found
     assert all(one.line >= first for one in found)
@@ -93,7 +93,7 @@ def test_only_the_written_part_is_changed():
 
 
 def test_of_a_class_only_marked_methods_are_changed():
-    found = mutants(
+    found = mutants_of(
         "class answer(nn.Module):\n"
         "    def given(self, x):\n        return x + 1\n\n"
         "    def forward(self, x):\n        # exercise: about 1 line\n        return x * 3\n"
@@ -105,7 +105,7 @@ def test_of_a_class_only_marked_methods_are_changed():
 
 
 def test_keys_do_not_depend_on_lines_and_no_mutant_comes_twice():
-    before, after = mutants(WRITTEN), mutants(WRITTEN, above="SPACE = 1\n\n\n")
+    before, after = mutants_of(WRITTEN), mutants_of(WRITTEN, above="SPACE = 1\n\n\n")
     assert [one.key for one in before] == [one.key for one in after]
     assert [one.line + 3 for one in before] == [one.line for one in after]
     pairs = [(one.words, one.text) for one in before]
@@ -114,5 +114,5 @@ def test_keys_do_not_depend_on_lines_and_no_mutant_comes_twice():
 
 
 def test_the_module_itself_is_left_alone():
-    mutants(WRITTEN)
-    assert sys.modules["slipped"].answer(1, 2) == 4
+    mutants_of(WRITTEN)
+    assert sys.modules["mutated"].answer(1, 2) == 4
