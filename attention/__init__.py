@@ -1,5 +1,7 @@
 """Attention, built piece by piece: one module per lesson, in the order of the course.
 
+Read kernel_regression.py first, and the others in the order of the lessons in ``source/``.
+
 Each module holds the pieces that its lesson asks the student to write. A later module imports
 the earlier ones, so reading the modules in order is reading the course without its prose.
 
@@ -9,6 +11,7 @@ lesson runs on what a student wrote before: each exercise is graded on its own, 
 this library around it, so that one mistake costs one exercise, and a lesson that somebody missed
 does not close the next.
 
-`provided` is what lessons hand out ready-made; `train` is the command `python -m attention.train`,
+`provided` is what lessons hand out ready-made, `experiments` the trainings and recorded results
+of each lesson; `train` is the command `python -m attention.train`,
 `translate` the command `python -m attention.translate`.
 """

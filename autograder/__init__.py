@@ -1,4 +1,7 @@
-"""Grading of the attention course: build, check, verify, release and grade its notebooks."""
+"""Grading of the attention course: build, check, verify, release and grade its notebooks.
+
+Read check.py first, what notebooks call, then course.py, what nbgrader calls.
+"""
 
 from pathlib import Path
 

@@ -15,7 +15,7 @@ import sys
 import warnings
 from collections.abc import Callable
 
-from autograder import ROOT, lessons, marks
+from autograder import ROOT, cell_metadata, lessons
 from autograder.checking.asking import recordings
 from autograder.checking.asking.right_answer import reference
 from autograder.checking.run_check import run_check
@@ -65,11 +65,18 @@ def _check_or_raise(item: registry.Check, answer: object) -> float | None:
 
 def _points(item: registry.Check) -> float | None:
     """What an exercise is worth in the course's notebook; None where there is no such notebook."""
-    graded = marks.CHECK + item.name
+    graded = cell_metadata.CHECK + item.name
     for path in lessons.handed_out(ROOT).glob(f"*_{item.lesson}/*.ipynb"):
         with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
             cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
-            return next((marks.points(one) for one in cells if marks.grade_id(one) == graded), None)
+            return next(
+                (
+                    cell_metadata.points(one)
+                    for one in cells
+                    if cell_metadata.grade_id(one) == graded
+                ),
+                None,
+            )
     return None
 
 

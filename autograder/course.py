@@ -15,7 +15,7 @@ from nbgrader import preprocessors as steps
 from nbgrader.preprocessors import ClearSolutions, NbGraderPreprocessor
 from traitlets.config import Config
 
-from autograder import marks
+from autograder import cell_metadata
 
 # The grading reads this configuration, so what nbgrader is to call of it is named, not imported.
 GRADING = "autograder.grading"
@@ -74,7 +74,7 @@ def configure(c: Config, root: Path | str) -> Config:
     _find_alembic()
     # The answers to open questions stand in solutions/ only.
     c.TagRemovePreprocessor.enabled = True
-    c.TagRemovePreprocessor.remove_cell_tags = {marks.ANSWER}
+    c.TagRemovePreprocessor.remove_cell_tags = {cell_metadata.ANSWER}
     c.CourseDirectory.course_id = "attention"
     c.CourseDirectory.root = str(root)
     c.CourseDirectory.source_directory = "solutions"
@@ -91,14 +91,14 @@ def configure(c: Config, root: Path | str) -> Config:
     c.ClearSolutions.code_stub = {"python": f"{STUB}()"}
     c.StubSolutions.code_stub = {"python": f"{STUB}()"}
     c.GenerateAssignment.preprocessors = GENERATE
-    c.GenerateFeedback.exporter_class = f"{FEEDBACK}.page.FeedbackExporter"
+    c.GenerateFeedback.exporter_class = f"{FEEDBACK}.exporter.FeedbackExporter"
     c.GenerateFeedback.preprocessors = [
-        f"{FEEDBACK}.page.Grades",
+        f"{FEEDBACK}.exporter.Grades",
         "nbconvert.preprocessors.CSSHTMLHeaderPreprocessor",
     ]
     # nbgrader sees new work, but not a score or a comment that a person changed in the gradebook.
     c.GenerateFeedback.force = True
-    c.ExportApp.plugin_class = f"{GRADING}.classroom.spreadsheet.HarmlessCsv"
+    c.ExportApp.plugin_class = f"{GRADING}.classroom.formula_escaping.HarmlessCsv"
     # `nbgrader validate` waits where the machine has much else to do: 30 s and 4 s are its own.
     c.Execute.timeout = c.Execute.iopub_timeout = 300
     c.Execute.startup_timeout = 600

@@ -19,8 +19,8 @@ from autograder.building.lesson import find, read
 from autograder.checking.toolbox import registry
 from autograder.grading.classroom.folders import Course
 from autograder.grading.classroom.sample_class import cell_of
-from autograder.reporting import likeness
-from autograder.reporting.insight import given
+from autograder.reporting import similarity
+from autograder.reporting.answer_analysis import given
 
 SIZES = (10, 60, 300)
 
@@ -145,12 +145,12 @@ def measure(answers, known, size, classes, seed=0):
         draw = random.Random(f"{seed} {size} {number}")
         rows, texts = make(answers, size, draw)
         start = time.process_time()
-        false += bool(likeness.alike(rows, texts, known))
+        false += bool(similarity.alike(rows, texts, known))
         taken += time.process_time() - start
         for share in (1, 0.5):
             rows, texts = make(answers, size, draw)
             pair = copy(rows, texts, draw, share)
-            found = pair in [one.students for one in likeness.alike(rows, texts, known)]
+            found = pair in [one.students for one in similarity.alike(rows, texts, known)]
             whole, half = whole + (found and share == 1), half + (found and share < 1)
     return false, whole, half, taken / classes
 

@@ -11,7 +11,7 @@ import argparse
 
 import torch
 
-from attention.train.speed import products
+from attention.train.speed import onednn_products
 from benchmarks.attention_kernels import times
 from benchmarks.peers.training import SIZES
 
@@ -34,7 +34,7 @@ def kinds(rows, m, n):
 
 def gflops(left, right, seconds):
     """GFLOP/s of left @ right.T by PyTorch and by oneDNN."""
-    actions = [lambda: left @ right.T, lambda: products.by_onednn(left, right)]
+    actions = [lambda: left @ right.T, lambda: onednn_products.by_onednn(left, right)]
     work = 2 * left.shape[0] * left.shape[1] * right.shape[0]
     return [work / spent / 1e6 for spent in times(actions, "cpu", seconds)]
 
@@ -47,10 +47,10 @@ def main(arguments=None):
     parser.add_argument("--rows", type=int, default=1900, help="tokens of a batch (default: 1900)")
     parser.add_argument("--seconds", type=float, default=1.0, help="of a product (default: 1)")
     options = parser.parse_args(arguments)
-    if products.onednn() is None:
+    if onednn_products.onednn() is None:
         parser.exit(1, "this PyTorch has no product of oneDNN's\n")
     torch.set_num_threads(1)
-    takes = "oneDNN's" if products.onednn_is_faster() else "PyTorch's"
+    takes = "oneDNN's" if onednn_products.onednn_is_faster() else "PyTorch's"
     print(f"GFLOP/s of PyTorch, of oneDNN, ratio; on this processor training takes {takes}")
     for size in options.sizes:
         for layer, (m, n) in shapes(SIZES[size]).items():

@@ -11,7 +11,7 @@ html_title = project
 html_context = {"default_mode": "auto"}  # light or dark, as the reader's system is
 language = "en"
 
-extensions = ["myst_nb", "autograder.building.book.terms"]
+extensions = ["myst_nb", "autograder.building.book.glossary_links"]
 nb_execution_mode = "off"  # the outputs are in the notebooks
 nb_ipywidgets_js = {}  # they would come from another server; the notebooks' widgets left text
 nb_merge_streams = True

@@ -25,7 +25,7 @@ sys.path.insert(0, str(ROOT))
 from attention.provided.figures import plots  # noqa: E402
 from attention.provided.models.attention_weights import watch_attention  # noqa: E402
 from attention.train import shipped  # noqa: E402
-from autograder.building import pictures  # noqa: E402
+from autograder.building import svg_as_png  # noqa: E402
 from tests import needs  # noqa: E402
 from tests.browser import lab  # noqa: E402
 
@@ -45,17 +45,17 @@ def draw_drawings():
     with lab.browser_page(scale=SCALE) as page:
         for drawing in sorted((ROOT / "source" / "figures").glob("*.svg")):
             png = drawing.with_suffix(".png")
-            if png.is_file() and pictures.is_current(drawing):
+            if png.is_file() and svg_as_png.is_current(drawing):
                 continue
             page.set_content(BARE + drawing.read_text(encoding="utf-8"))
             shot = page.locator("svg").screenshot(omit_background=True)
-            save(Image.open(io.BytesIO(shot)), png, pictures.digest(drawing))
+            save(Image.open(io.BytesIO(shot)), png, svg_as_png.digest(drawing))
 
 
 def save(image, path, digest):
     """Save a drawing as a small PNG that names its source."""
     said = PngInfo()
-    said.add_text(pictures.KEYWORD, digest)
+    said.add_text(svg_as_png.KEYWORD, digest)
     few = image.quantize(COLOURS, method=Image.Quantize.FASTOCTREE, dither=Image.Dither.NONE)
     near = few.getpalette("RGBA")
     for start in range(0, len(near), 4):  # the reduction leaves white a little grey

@@ -21,11 +21,13 @@ WAYS = {
         source/NN_name.py > building.source > building.lesson > building.notebook
         attention/name.py > building.excerpt > building.notebook
         building.notebook > building.build > solutions/
-        building.build > building.release > lessons/
+        building.build > building.generate_assignment > lessons/
         solutions/ > building.book.page > building.book.write > the book
-        building.gates.verify > building.build
-        lessons/ > releasing.contents > releasing.write > a release
-        building.lesson > releasing.contents
+        solutions/ > building.gates.verify
+        lessons/ > building.gates.verify
+        lessons/ > releasing.release_files > releasing.write > releasing.solution_leaks > a release
+        releasing.record > releasing.release_files
+        building.lesson > releasing.release_files
     """,
     "hand_in": """
         a zip of the LMS > collecting.search > collecting.receiving > class/submitted/
@@ -38,7 +40,7 @@ WAYS = {
         grading.execution.execute > checking.run_check
         grading.running.batch > grading.notebook.records > class/autograded/
         grading.running.batch > grading.classroom.gradebook > gradebook.db
-        gradebook.db > grading.feedback.page > grading.feedback.pages > class/feedback/
+        gradebook.db > grading.feedback.exporter > grading.feedback.refresh > class/feedback/
         class/feedback/ > grading.feedback.return_format > a student
     """,
     "answer": """

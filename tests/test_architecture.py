@@ -21,10 +21,10 @@ def test_the_drawings_are_those_of_the_code():
 
 
 def test_an_arrow_that_is_not_in_the_code_is_found(monkeypatch):
-    ways = {"one": "building.source > grading.feedback.page > building.nothing"}
+    ways = {"one": "building.source > grading.feedback.exporter > building.nothing"}
     monkeypatch.setattr(architecture, "WAYS", ways)
     first, second = architecture.wrong("one")
-    assert first.endswith("grading.feedback.page imports the other")
+    assert first.endswith("grading.feedback.exporter imports the other")
     assert second == "one: there is no module autograder.building.nothing"
 
 

@@ -10,7 +10,7 @@ import pytest
 from attention.experiments.__main__ import TABLE, main, read, table
 from attention.experiments.recorded import path_of
 from attention.experiments.recorded import read as read_experiment
-from attention.experiments.recording import as_stored, lessons, run_point
+from attention.experiments.runner import as_stored, lessons, run_point
 from autograder import ROOT
 
 LESSONS = lessons()

@@ -14,22 +14,22 @@ import torch
 from torch import distributed
 
 from attention.provided.models.model_file import ModelFileError
-from attention.provided.output import replace_what_cannot_be_shown
-from attention.train import forecast
+from attention.provided.terminal_output import replace_what_cannot_be_shown
+from attention.train import dry_run
 from attention.train.core.devices import choose_device, join
 from attention.train.core.step import rank, world_size
 from attention.train.core.trainer import Diverged, Trainer
 from attention.train.corpora import multi30k, token_ids
 from attention.train.corpora.multi30k import CorpusError
 from attention.train.corpora.token_ids import Pairs
-from attention.train.judging import measure, report
+from attention.train.evaluation import measure, report
 from attention.train.mine import using
 from attention.train.pieces import collected
 from attention.train.pieces.collected import Pieces
 from attention.train.runs import settings
 from attention.train.runs.run_folder import RunFolder, RunFolderError
 from attention.train.runs.settings import Parser, Settings
-from attention.train.translate import save_drawing, translate_with
+from attention.train.translate_run import save_drawing, translate_with
 
 ERRORS = (CorpusError, Diverged, ModelFileError, RunFolderError, ValueError)  # say what to do
 
@@ -135,9 +135,9 @@ def predict(chosen: Settings, pairs: Pairs, folder: RunFolder, device: torch.dev
         print(
             f"a dry run: nothing is written to {folder.path}; a few steps are measured", flush=True
         )
-    found = forecast.rehearse(chosen, pairs, device)
+    found = dry_run.rehearse(chosen, pairs, device)
     if rank() == 0:
-        forecast.show(found, chosen, pairs, device)
+        dry_run.show(found, chosen, pairs, device)
     return 0
 
 

@@ -7,7 +7,7 @@ import torch
 
 from attention.provided.files import ROOT
 from attention.train.pieces.collected import FOLDER, RECORD, read, take_back
-from attention.train.translate import draw, translate_with
+from attention.train.translate_run import draw, translate_with
 
 
 def show_pieces(text: str = "two hundred thirty one") -> None:

@@ -18,13 +18,13 @@ import sacrebleu
 
 from attention.provided.data.tokens import pad
 from attention.provided.models.model_file import ModelFileError
-from attention.provided.output import replace_what_cannot_be_shown
-from attention.train import judging
+from attention.provided.terminal_output import replace_what_cannot_be_shown
+from attention.train import evaluation
 from attention.train.core.devices import choose_device
 from attention.train.mine import using
 from attention.train.runs.run_folder import RunFolderError
 from attention.train.runs.settings import Parser
-from attention.train.translate import (
+from attention.train.translate_run import (
     LENGTHS,
     ROWS,
     Run,
@@ -95,7 +95,7 @@ def _add_outputs(made: Parser) -> None:
     )
     made.add_argument(
         "--tokenize",
-        default=judging.TOKENIZE,
+        default=evaluation.TOKENIZE,
         choices=sorted(sacrebleu.BLEU.TOKENIZERS),
         metavar="NAME",
         help="sacrebleu's tokeniser for --score (default: none, as for a training)",
@@ -147,7 +147,7 @@ def run(options: argparse.Namespace) -> int:
     if options.score:
         how = (options.beam, options.alpha, options.max_length, options.tokenize)
         source, reference = options.score
-        judging.show(score(opened, source, reference, *how))
+        evaluation.show(score(opened, source, reference, *how))
         return 0
     return translate_all(opened, options)
 

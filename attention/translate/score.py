@@ -7,8 +7,8 @@ from typing import Any
 import torch
 
 from attention.provided.data.tokens import pad
-from attention.train import judging
-from attention.train.translate import Run, encode, rows_at_once, translate
+from attention.train import evaluation
+from attention.train.translate_run import Run, encode, rows_at_once, translate
 from attention.training import Evaluation
 from attention.translate.lines import LinesError, whole
 
@@ -47,8 +47,8 @@ def score(
     return {
         "sentences": len(found),
         "seconds": round(seconds, 1),
-        **judging.bleu(found, references, tokenize),
-        "exact": round(judging.exact(found, references), 4),
+        **evaluation.bleu(found, references, tokenize),
+        "exact": round(evaluation.exact(found, references), 4),
         "loss": loss,
         "perplexity": perplexity,
         "beam": beam,

@@ -16,9 +16,9 @@ from nbformat import NotebookNode
 
 from attention.provided.files import write_aside
 from autograder import ROOT, CourseError
+from autograder.building.generate_assignment import release
 from autograder.building.lesson import Lesson, find, read
 from autograder.building.notebook import make
-from autograder.building.release import release
 from autograder.building.source import Cell
 from autograder.lessons import notebook
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from autograder import ROOT
-from autograder.building import pictures
+from autograder.building import svg_as_png
 from autograder.building.source import Cell, SourceError, parse, read_text, split
 from autograder.lessons import UnknownLesson, choose, name_of
 
@@ -150,8 +150,8 @@ def _refuse_bad_figures(lesson: Lesson, cell: Cell) -> None:
         if not words.strip():
             hint = f"![what it shows]({figure})"
             raise lesson.fault(cell, f"{figure} has no words for those who cannot see it: {hint}")
-        if not pictures.is_current(path):
-            changed = f"{figure} has changed since its PNG was made: {pictures.COMMAND}"
+        if not svg_as_png.is_current(path):
+            changed = f"{figure} has changed since its PNG was made: {svg_as_png.COMMAND}"
             raise lesson.fault(cell, changed)
 
 

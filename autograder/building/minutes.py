@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from autograder.building.excerpt import docstring_of, text_of
 from autograder.building.lesson import Lesson
 from autograder.building.source import Cell, SourceError
-from autograder.marks import TIME
+from autograder.cell_metadata import TIME
 
 PACE = 150  # words a minute, of a text that is to be understood
 LABEL = re.compile(r"^●.*?(\d+) minutes", re.MULTILINE)

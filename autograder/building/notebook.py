@@ -11,8 +11,8 @@ from pathlib import Path
 import nbformat
 from nbformat import NotebookNode
 
-from autograder import marks
-from autograder.building import pictures
+from autograder import cell_metadata
+from autograder.building import svg_as_png
 from autograder.building.excerpt import text_of, undecorated, with_solution_marks
 from autograder.building.lesson import FIGURE, Lesson
 from autograder.building.source import Cell
@@ -46,11 +46,11 @@ def _cell(lesson: Lesson, cell: Cell, index: int, used: set[str]) -> NotebookNod
             )
         made = nbformat.v4.new_markdown_cell(source)
         if cell.answer:
-            made.metadata["tags"] = [marks.ANSWER]
+            made.metadata["tags"] = [cell_metadata.ANSWER]
         _embed_figures(lesson, made)
     else:
         made = nbformat.v4.new_code_cell(_code(lesson, cell))
-        notes = marks.metadata(cell.kind, cell.name, cell.points)
+        notes = cell_metadata.metadata(cell.kind, cell.name, cell.points)
         # Without this tag, Run All stops at the first exercise that a student has skipped.
         made.metadata = nbformat.from_dict({**notes, "tags": ["raises-exception"]})
     made["id"] = _identity(lesson, cell, used)
@@ -73,7 +73,7 @@ def _embed_figures(lesson: Lesson, made: NotebookNode) -> None:
     They are data URIs, listed at the end of the cell: JupyterLab shows no SVG that is attached.
     """
     for _, figure in FIGURE.findall(made.source):
-        path = pictures.shown(lesson.path.parent / figure)
+        path = svg_as_png.shown(lesson.path.parent / figure)
         data = base64.b64encode(path.read_bytes()).decode()
         kind = "image/svg+xml" if path.suffix == ".svg" else "image/png"
         made.source = made.source.replace(f"]({figure})", f"][{path.stem}]")
@@ -87,7 +87,7 @@ def _describe_plots(cells: Sequence[NotebookNode]) -> None:
         if cell.cell_type == "markdown":
             found = CAPTION.match(cell.source)
             words = " ".join(MARKUP.sub("", found[1]).split()) if found else ""
-        elif words and not marks.is_known(cell):
+        elif words and not cell_metadata.is_known(cell):
             cell.metadata["alt"] = words
 
 

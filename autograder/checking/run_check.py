@@ -4,7 +4,7 @@ import dataclasses
 from collections.abc import Collection, Sequence
 from typing import Any
 
-from autograder.checking.asking.in_float32 import Narrow, by_precision
+from autograder.checking.asking.float32_retry import Narrow, by_precision
 from autograder.checking.asking.probe_failures import refuse, refuse_changes, refuse_numbers
 from autograder.checking.asking.questions import Question, Replied, Session, until_lost
 from autograder.checking.asking.right_answer import asked

@@ -7,7 +7,7 @@ from torch.nn import functional as F
 
 from autograder.checking import counterexamples
 from autograder.checking.asking.probes import LARGE
-from autograder.checking.toolbox import expect, layers
+from autograder.checking.toolbox import expect, layer_oracles
 from autograder.checking.toolbox.registry import check
 
 F64 = torch.float64
@@ -283,9 +283,9 @@ def _encoder(draw, n_layers, n_classes, max_length):
         "positions.table": draw.normal(1 + max_length, d_model),
     }
     for number in range(n_layers):
-        values |= layers.layer(draw, SIZES, f"encoder.layers.{number}.")
-    values |= layers.norm(draw, "encoder.norm", d_model)
-    return values | layers.linear(draw, "head", d_model, n_classes)
+        values |= layer_oracles.layer(draw, SIZES, f"encoder.layers.{number}.")
+    values |= layer_oracles.norm(draw, "encoder.norm", d_model)
+    return values | layer_oracles.linear(draw, "head", d_model, n_classes)
 
 
 def _classified(values, x, mask=None):
@@ -297,11 +297,13 @@ def _classified(values, x, mask=None):
     seen = torch.ones(B, 1 + T, dtype=torch.bool)
     if mask is not None:
         seen[:, 1:] = mask
-    hidden = layers.forbidden(seen[:, None], SIZES[1], B, 1 + T, 1 + T)
+    hidden = layer_oracles.forbidden(seen[:, None], SIZES[1], B, 1 + T, 1 + T)
     for number in range(sum(name.endswith("W_q.bias") for name in values)):
-        made = layers.pytorch_layer(values, SIZES, f"encoder.layers.{number}.", pre_norm=True)
+        made = layer_oracles.pytorch_layer(
+            values, SIZES, f"encoder.layers.{number}.", pre_norm=True
+        )
         x = made(x, src_mask=hidden)
-    read = layers.normed(x[:, 0], values, "encoder.norm")
+    read = layer_oracles.normed(x[:, 0], values, "encoder.norm")
     return F.linear(read, values["head.weight"], values["head.bias"])
 
 
@@ -371,7 +373,9 @@ def _drops_all(student, draw):
     module = _loaded(student, values, (2, 3, *SIZES, 1), dropout=1.0, fused=True)
     module.train()
     x = draw.normal(4, 3, 18)
-    read = layers.normed(values["cls"] + values["positions.table"][0], values, "encoder.norm")
+    read = layer_oracles.normed(
+        values["cls"] + values["positions.table"][0], values, "encoder.norm"
+    )
     expected = F.linear(read, values["head.weight"], values["head.bias"]).expand(4, 2)
     what = "in training with dropout=1.0 only the extra token, its position and the norm are left"
     expect.close(module(x), expected, what)

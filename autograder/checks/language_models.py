@@ -6,7 +6,7 @@ import torch
 from torch.nn import functional as F
 
 from autograder.checking import counterexamples
-from autograder.checking.toolbox import expect, layers
+from autograder.checking.toolbox import expect, layer_oracles
 from autograder.checking.toolbox.registry import check
 
 F64 = torch.float64
@@ -166,8 +166,8 @@ def _cross_entropy(logits, tokens, counted=None):
 def _decoder_weights(draw, vocab_size, n_layers):
     values = {"embedding.weight": draw.normal(vocab_size, SIZES[0])}
     for number in range(n_layers):
-        values |= layers.layer(draw, SIZES, f"stack.layers.{number}.")
-    values |= layers.norm(draw, "stack.norm", SIZES[0])
+        values |= layer_oracles.layer(draw, SIZES, f"stack.layers.{number}.")
+    values |= layer_oracles.norm(draw, "stack.norm", SIZES[0])
     values |= {"generator.weight": draw.normal(vocab_size, SIZES[0])}
     return {name: value.float() for name, value in values.items()}
 
@@ -183,9 +183,9 @@ def _predicted(values, tokens, only_norm=False):
             x[:, t, i : i + 2] += _tensor(math.sin(angle), math.cos(angle))
     future = torch.ones(T, T, dtype=torch.bool).triu(1)
     for number in range(0 if only_norm else sum(name.endswith("W_q.bias") for name in values)):
-        made = layers.pytorch_layer(values, SIZES, f"stack.layers.{number}.", pre_norm=True)
+        made = layer_oracles.pytorch_layer(values, SIZES, f"stack.layers.{number}.", pre_norm=True)
         x = made(x, src_mask=future)
-    return (layers.normed(x, values, "stack.norm") @ values["generator.weight"].T).float()
+    return (layer_oracles.normed(x, values, "stack.norm") @ values["generator.weight"].T).float()
 
 
 @check(

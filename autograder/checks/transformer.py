@@ -6,7 +6,7 @@ import torch
 from torch import nn
 
 from autograder.checking import counterexamples
-from autograder.checking.toolbox import expect, layers
+from autograder.checking.toolbox import expect, layer_oracles
 from autograder.checking.toolbox.registry import check
 
 F64 = torch.float64
@@ -85,22 +85,22 @@ def _two(result, names):
 def _stack(draw, n_layers, pre_norm, cross):
     values = {}
     for number in range(n_layers):
-        values |= layers.layer(draw, SIZES, f"layers.{number}.", cross)
-    return values | (layers.norm(draw, "norm", SIZES[0]) if pre_norm else {})
+        values |= layer_oracles.layer(draw, SIZES, f"layers.{number}.", cross)
+    return values | (layer_oracles.norm(draw, "norm", SIZES[0]) if pre_norm else {})
 
 
 def _pytorch_stack(values, cross, pre_norm):
     """PyTorch's layers with these weights, one after the other, as a function."""
     n_layers = 1 + max(int(name.split(".")[1]) for name in values if name.startswith("layers"))
     made = [
-        layers.pytorch_layer(values, SIZES, f"layers.{number}.", cross, pre_norm)
+        layer_oracles.pytorch_layer(values, SIZES, f"layers.{number}.", cross, pre_norm)
         for number in range(n_layers)
     ]
 
     def stack(x, *memory, **masks):
         for layer in made:
             x = layer(x, *memory, **masks)
-        return layers.normed(x, values, "norm") if pre_norm else x
+        return layer_oracles.normed(x, values, "norm") if pre_norm else x
 
     return stack
 
@@ -197,7 +197,7 @@ def _encodes_masked(module, draw, stack, kind, x, mask):
     what = "other numbers in the padding change what the real positions become"
     expect.close(module(other, mask)[1, :3], output[1, :3], what)
     what = f"{kind} under a mask differ from nn.TransformerEncoder"
-    expected = stack(x, src_mask=layers.forbidden(mask, 3, 2, 5, 5))
+    expected = stack(x, src_mask=layer_oracles.forbidden(mask, 3, 2, 5, 5))
     expect.close(output, expected, what)
     loud, causal = x.clone(), torch.ones(5, 5, dtype=torch.bool).tril()
     loud[0, 1] *= 200
@@ -215,7 +215,7 @@ def _drops_everything(student, draw, cross, inputs):
         passed = [f"layers.{i}.norm_{k}" for i in range(2) for k in range(1, 3 + cross)]
         expected = inputs[0]
         for name in ["norm"] if pre_norm else passed:
-            expected = layers.normed(expected, values, name)
+            expected = layer_oracles.normed(expected, values, name)
         what = f"in training with dropout=1.0 the {kind} layers add nothing: only norms are left"
         expect.close(module(*inputs), expected, what)
 
@@ -260,9 +260,9 @@ def _decoded(stack, x, memory, mask=None, memory_mask=None):
     (B, T_q), T_k = x.shape[:2], memory.shape[1]
     past = torch.ones(T_q, T_q, dtype=torch.bool).tril()
     past = past if mask is None else past & mask
-    masks = {"tgt_mask": layers.forbidden(past, 3, B, T_q, T_q)}
+    masks = {"tgt_mask": layer_oracles.forbidden(past, 3, B, T_q, T_q)}
     if memory_mask is not None:
-        masks["memory_mask"] = layers.forbidden(memory_mask, 3, B, T_q, T_k)
+        masks["memory_mask"] = layer_oracles.forbidden(memory_mask, 3, B, T_q, T_k)
     return stack(x, memory, **masks)
 
 
@@ -338,18 +338,18 @@ class _Oracle:
         }
         self.leaves = {f"{name}.weight": table for name, table in tables.items()}
         self.source, self.target, self.generator = (tables[name] for name in names)
-        self.encoder = layers.pytorch_layer(values, SIZES, "encoder.")
-        self.decoder = layers.pytorch_layer(values, SIZES, "decoder.", cross=True)
+        self.encoder = layer_oracles.pytorch_layer(values, SIZES, "encoder.")
+        self.decoder = layer_oracles.pytorch_layer(values, SIZES, "decoder.", cross=True)
 
     def __call__(self, source, target, source_mask, target_mask):
         (B, T_k), T_q = source.shape, target.shape[1]
         read = torch.cat([torch.full_like(target[:, :1], BOS), target[:, :-1]], 1)
         x, y = self._embed(source, self.source), self._embed(read, self.target)
-        memory = self.encoder(x, src_mask=layers.forbidden(source_mask, 3, B, T_k, T_k))
+        memory = self.encoder(x, src_mask=layer_oracles.forbidden(source_mask, 3, B, T_k, T_k))
         past = torch.ones(T_q, T_q, dtype=torch.bool).tril()
         masks = {
-            "memory_mask": layers.forbidden(source_mask, 3, B, T_q, T_k),
-            "tgt_mask": layers.forbidden(target_mask & past, 3, B, T_q, T_q),
+            "memory_mask": layer_oracles.forbidden(source_mask, 3, B, T_q, T_k),
+            "tgt_mask": layer_oracles.forbidden(target_mask & past, 3, B, T_q, T_q),
         }
         return torch.einsum("btd,vd->btv", self.decoder(y, memory, **masks), self.generator)
 
@@ -411,7 +411,9 @@ NEAR = {"rtol": 1e-4, "atol": 1e-5}  # positions may be counted in float32, and 
 )
 def Translator(student, draw):  # noqa: N802, the name of the exercise
     """Sees no future and no padding; equal to PyTorch's layers between tables; tied as asked."""
-    ends = layers.layer(draw, SIZES, "encoder.") | layers.layer(draw, SIZES, "decoder.", True)
+    ends = layer_oracles.layer(draw, SIZES, "encoder.") | layer_oracles.layer(
+        draw, SIZES, "decoder.", True
+    )
     values, full = ends | _tables(draw, 9, 11), _full_batch(draw)
     module, oracle = _front(student, values, 9, 11, *SIZES, 0.0, train=True)
     with expect.stage("without padding"):
@@ -529,7 +531,7 @@ def _drops_all_embeddings(student, values, batch):
     module, oracle = _front(student, values, 9, 11, *SIZES, 1.0, train=True)
     y = torch.zeros(SIZES[0], dtype=F64)
     for number in (1, 2, 3):
-        y = layers.normed(y, values, f"decoder.norm_{number}")
+        y = layer_oracles.normed(y, values, f"decoder.norm_{number}")
     scores = module(*batch)
     expect.tensor(scores)
     expected = scores[:1, :1].expand_as(scores)
@@ -556,7 +558,7 @@ def _drops_some_embeddings(student, draw, ends):
         dropped = (gradient[rows] == 0).double()
         what = f"in training with dropout={P} the rows of the {name}'s tokens are not dropped "
         what += "as they should be"
-        layers.by_chance(dropped, torch.ones_like(dropped).bool(), P, what)
+        layer_oracles.by_chance(dropped, torch.ones_like(dropped).bool(), P, what)
     # Of a source of which one token is seen the last bias adds to nothing but its memory.
     seen = torch.arange(8) < torch.ones(1, 1, 1)
     given = ids[0][:1], ids[1][:1], seen, every[:1]

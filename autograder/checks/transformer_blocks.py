@@ -7,7 +7,7 @@ from torch import nn
 from torch.nn import functional as F
 
 from autograder.checking import counterexamples
-from autograder.checking.toolbox import expect, layers
+from autograder.checking.toolbox import expect, layer_oracles
 from autograder.checking.toolbox.registry import check
 
 F64 = torch.float64
@@ -238,8 +238,8 @@ def FeedForward(student, draw):  # noqa: N802
 
 
 def _linear_layers(draw, d_model, d_ff):
-    first = layers.linear(draw, "linear_1", d_model, d_ff)
-    return first | layers.linear(draw, "linear_2", d_ff, d_model)
+    first = layer_oracles.linear(draw, "linear_1", d_model, d_ff)
+    return first | layer_oracles.linear(draw, "linear_2", d_ff, d_model)
 
 
 def _hidden(values, x):
@@ -268,7 +268,7 @@ def _drops_hidden_units(student, draw, values):
     x = draw.normal(40, 10, 6)
     what = f"in training with dropout={P} the hidden units are not dropped as they should be"
     left = module(x) - values["linear_2.bias"]
-    layers.elementwise(left, _loud(_hidden(values, x)), P, what)
+    layer_oracles.elementwise(left, _loud(_hidden(values, x)), P, what)
 
 
 def _loud(whole):
@@ -327,7 +327,7 @@ def _own_noise(student, draw):
     module = student.build(P)
     module.train()
     what = f"without given noise and with p={P} the update is not dropped as it should be"
-    layers.elementwise(module(x, update) - x, _loud(update), P, what)
+    layer_oracles.elementwise(module(x, update) - x, _loud(update), P, what)
     module.eval()
     what = "after eval() and without given noise the update should be added as it is"
     expect.close(module(x, update), x + update, what)
@@ -361,9 +361,9 @@ def _built(student, values, pre_norm, sizes=SIZES, dropout=0.0, **options):
 )
 def EncoderLayer(student, draw):  # noqa: N802
     """Equal to nn.TransformerEncoderLayer in both norms, under masks; dropout in its place."""
-    values, x = layers.layer(draw, SIZES), draw.normal(2, 5, 18)
+    values, x = layer_oracles.layer(draw, SIZES), draw.normal(2, 5, 18)
     oracles = {
-        name: layers.pytorch_layer(values, SIZES, pre_norm=pre_norm)
+        name: layer_oracles.pytorch_layer(values, SIZES, pre_norm=pre_norm)
         for name, pre_norm in BOTH.items()
     }
     for name, pre_norm in BOTH.items():
@@ -438,14 +438,14 @@ def _encodes_unusual_inputs(module, draw, oracle, name):
 def _masked_encoder(module, draw, oracle, name):
     x = draw.normal(2, 5, 18)
     real = torch.arange(5) < torch.tensor([5, 3])[:, None]  # (B, T)
-    expected = oracle(x, src_mask=layers.forbidden(real[:, None], 3, 2, 5, 5))
+    expected = oracle(x, src_mask=layer_oracles.forbidden(real[:, None], 3, 2, 5, 5))
     what = f"with a padding mask the {name} layer is wrong at a real token"
     expect.close(module(x, real[:, None])[real], expected[real], what)
     what = f"with a causal mask the {name} layer is wrong"
     expect.close(module(x, mask=_causal(5)), oracle(x, src_mask=~_causal(5)), what)
     some = (draw.uniform(2, 5, 5) < 0.5) | torch.eye(5, dtype=torch.bool)
     what = f"with a mask of its own for every sentence the {name} layer is wrong"
-    expected = oracle(x, src_mask=layers.forbidden(some, 3, 2, 5, 5))
+    expected = oracle(x, src_mask=layer_oracles.forbidden(some, 3, 2, 5, 5))
     expect.close(module(x, some), expected, what)
 
 
@@ -469,7 +469,7 @@ def _drops_updates(student, draw, sublayers, right):
     last = len(sublayers)
     x, memory = draw.normal(100, 6), draw.normal(100, 2, 6)
     inputs = [x[:, None], memory if right else memory[:, :1]][: last - 1]
-    values = layers.layer(draw, SMALL, cross=last == 3)
+    values = layer_oracles.layer(draw, SMALL, cross=last == 3)
     for name in right or BOTH:
         left = _trained(student, values, BOTH[name], 1.0, inputs)
         if not right and any(torch.allclose(left, each) for each in _norms_of(x, values, last)):
@@ -486,19 +486,19 @@ def _drops_updates(student, draw, sublayers, right):
 def _drops_one(student, values, name, sublayers, sublayer, inputs):
     """Where this sublayer alone adds something."""
     number, last, pre_norm = sublayers.index(sublayer) + 1, len(sublayers), BOTH[name]
-    x, loud = inputs[0][:, 0], layers.silent(values, but=(sublayer,))
+    x, loud = inputs[0][:, 0], layer_oracles.silent(values, but=(sublayer,))
     stream = x if pre_norm else _through(x, values, 1, number - 1)
-    asks = layers.normed(x, values, f"norm_{number}") if pre_norm else stream
+    asks = layer_oracles.normed(x, values, f"norm_{number}") if pre_norm else stream
     heard = inputs[1] if sublayer == "cross_attention" else asks[:, None]
     known = (loud, sublayer, stream, asks, heard)
-    outcomes, masks = layers.sublayer_outcomes(*known, SMALL[1], P)
+    outcomes, masks = layer_oracles.sublayer_outcomes(*known, SMALL[1], P)
     outcomes = outcomes if pre_norm else _through(outcomes, values, number, last)
     what = (
         f"in training with dropout={P} the {name} layer does not drop what it should, "
         f"where only its {sublayer} adds anything"
     )
     result = _trained(student, loud, pre_norm, P, inputs)
-    layers.one_of(result, outcomes, masks, P, what)
+    layer_oracles.one_of(result, outcomes, masks, P, what)
 
 
 def _norms_of(x, values, last):
@@ -506,7 +506,7 @@ def _norms_of(x, values, last):
     for numbers in itertools.product(range(1, last + 1), repeat=last):
         each = x
         for number in numbers:
-            each = layers.normed(each, values, f"norm_{number}")
+            each = layer_oracles.normed(each, values, f"norm_{number}")
         yield each
 
 
@@ -522,7 +522,7 @@ def _trained(student, values, pre_norm, dropout, inputs):
 def _through(x, values, first, last):
     """``x`` behind the norms from number ``first`` to number ``last``."""
     for number in range(first, last + 1):
-        x = layers.normed(x, values, f"norm_{number}")
+        x = layer_oracles.normed(x, values, f"norm_{number}")
     return x
 
 
@@ -539,10 +539,10 @@ def _through(x, values, first, last):
 )
 def DecoderLayer(student, draw):  # noqa: N802
     """No future, then nn.TransformerDecoderLayer in both norms, T_q ≠ T_k, with both masks."""
-    values = layers.layer(draw, SIZES, cross=True)
+    values = layer_oracles.layer(draw, SIZES, cross=True)
     x, memory = draw.normal(2, 5, 18), 1 + 2 * draw.normal(2, 7, 18)
     oracles = {
-        name: layers.pytorch_layer(values, SIZES, cross=True, pre_norm=pre_norm)
+        name: layer_oracles.pytorch_layer(values, SIZES, cross=True, pre_norm=pre_norm)
         for name, pre_norm in BOTH.items()
     }
     for name, pre_norm in BOTH.items():
@@ -641,13 +641,13 @@ def _masked_decoder(module, draw, oracle, name, times=1):
     # A hole in the target: padding behind it would be hidden by the causal mask alone.
     target = torch.arange(5) != torch.tensor([1, 2])[:, None]  # (B, T_q)
     every = causal & target[:, None]  # (B, T_q, T_q)
-    of_target = layers.forbidden(every, 3, 2, 5, 5)
+    of_target = layer_oracles.forbidden(every, 3, 2, 5, 5)
     for T_k in (5, 7):
         x, memory = draw.normal(2, 5, 18), draw.normal(2, T_k, 18)
         memory[0, 1] *= times
         source = torch.arange(T_k) < torch.tensor([2, T_k])[:, None]  # (B, T_k)
         output = module(x, memory, target[:, None], source[:, None])
-        of_source = layers.forbidden(source[:, None], 3, 2, 5, T_k)
+        of_source = layer_oracles.forbidden(source[:, None], 3, 2, 5, T_k)
         expected = oracle(x, memory, tgt_mask=of_target, memory_mask=of_source)
         what = f"with both masks and T_k={T_k} the {name} layer is wrong"
         expect.close(output, expected, what)

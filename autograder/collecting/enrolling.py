@@ -7,7 +7,7 @@ from nbgrader.api import Gradebook
 
 from autograder import CourseError
 from autograder.collecting.roster import Student, of_gradebook, plain
-from autograder.grading.classroom.extensions import who_handed_in
+from autograder.grading.classroom.deadline_extensions import who_handed_in
 
 
 @dataclass

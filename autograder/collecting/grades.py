@@ -11,12 +11,12 @@ from pathlib import Path
 from nbgrader.api import Gradebook, SubmittedAssignment
 
 from attention.provided.files import write_aside
-from autograder import CourseError, lessons, marks
-from autograder.collecting import clues
+from autograder import CourseError, cell_metadata, lessons
+from autograder.collecting import filename_clues
+from autograder.collecting.lms_csv import Table
 from autograder.collecting.roster import Roster, Student, find_columns, plain, student_rows
-from autograder.collecting.table import Table
-from autograder.grading.classroom.extensions import handed_in
-from autograder.grading.classroom.spreadsheet import harmless
+from autograder.grading.classroom.deadline_extensions import handed_in
+from autograder.grading.classroom.formula_escaping import harmless
 
 # Who a row is about, the surest first, as Canvas and Moodle call it.
 WHO = {
@@ -93,7 +93,7 @@ def _words(book: Gradebook, slug: str, notes: Notes) -> dict[str, str]:
         parts, own = [], notes.get(submission.student_id, {})
         for notebook in submission.notebooks:
             for grade in notebook.grades:
-                name = marks.exercise_called(grade.cell.name)
+                name = cell_metadata.exercise_called(grade.cell.name)
                 note = "" if grade.manual_score is not None else own.get(name, "")
                 parts.append(f"{name} {grade.score:g}/{grade.max_score:g}{note and f' ({note})'}")
             if notebook.late_submission_penalty:
@@ -230,10 +230,16 @@ def _rows(
     for row in student_rows(table):
         texts = [table.cell(row, sure[kind]) for kind in WHO if kind in sure]
         whole = " ".join(table.cell(row, names[kind]) for kind in NAMES if kind in names)
-        told = clues.Clues("", (), [text for text in texts if text], table.cell(row, number))
-        owner = clues.owner(told, roster) if told.who or told.number else clues.Owner("")
+        told = filename_clues.Clues(
+            "", (), [text for text in texts if text], table.cell(row, number)
+        )
+        owner = (
+            filename_clues.owner(told, roster)
+            if told.who or told.number
+            else filename_clues.Owner("")
+        )
         if not owner.id and not owner.why.startswith("it may be"):
-            owner = clues.owner(clues.Clues("", (), [whole]), roster)
+            owner = filename_clues.owner(filename_clues.Clues("", (), [whole]), roster)
         if not owner.id:
             done.strangers.append(f"row {row + 1}: {owner.why}")
         elif owner.id in seen:

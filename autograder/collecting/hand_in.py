@@ -6,12 +6,12 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from autograder.collecting import clues as names
-from autograder.collecting.clues import Clues
+from autograder.collecting import filename_clues as names
+from autograder.collecting.filename_clues import Clues
 from autograder.collecting.roster import Roster
 from autograder.collecting.search import File, Refused
-from autograder.grading.notebook.contents import Contents
 from autograder.grading.notebook.filenames import is_notebook
+from autograder.grading.notebook.lesson_by_content import Contents
 from autograder.grading.notebook.submission import Submission, Unreadable, content, parse
 
 SECOND = timedelta(seconds=1)

@@ -13,11 +13,11 @@ from nbgrader.api import Assignment, Gradebook
 
 from attention.provided.files import write_aside
 from autograder import lessons
-from autograder.collecting import clues
+from autograder.collecting import filename_clues
 from autograder.collecting.hand_in import HandIn, Judge, opened
 from autograder.collecting.roster import Roster, cannot_name_a_folder
 from autograder.collecting.search import File, NotOpened, Refused, is_junk, search
-from autograder.grading.classroom.extensions import spans
+from autograder.grading.classroom.deadline_extensions import spans
 from autograder.grading.classroom.folders import Course, Handed
 from autograder.grading.feedback.return_format import RECEIVED
 from autograder.grading.notebook import nbgrader_files
@@ -83,7 +83,7 @@ def receive(course: Course, source: Path | str, roster: Roster, dates: Dates, ho
     """
     slugs = course.lessons()
     chosen = lessons.choose(how.names, slugs)
-    judge = Judge(slugs, chosen, course.contents(), roster, clues.pattern(how.pattern))
+    judge = Judge(slugs, chosen, course.contents(), roster, filename_clues.pattern(how.pattern))
     done, groups = Received(), dict[tuple[str, str], list[HandIn]]()
     files = []
     for one in search(source):

@@ -10,7 +10,7 @@ from pathlib import Path
 from nbgrader.api import Gradebook
 
 from autograder import CourseError
-from autograder.collecting.table import Table
+from autograder.collecting.lms_csv import Table
 from autograder.grading.notebook.filenames import not_an_id, plain
 
 # What the columns of a roster are called, in nbgrader, Canvas, Moodle and by hand: without blanks

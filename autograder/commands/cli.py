@@ -7,9 +7,9 @@ import importlib.util
 import sys
 from collections.abc import Sequence
 
-from attention.provided.output import replace_what_cannot_be_shown
+from attention.provided.terminal_output import replace_what_cannot_be_shown
 from autograder import CourseError
-from autograder.commands import faults
+from autograder.commands.support import io_errors
 
 DESCRIPTION = "Build, verify, check and grade the notebooks of the attention course."
 COMMANDS = (
@@ -70,10 +70,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(_readable(str(error)), file=sys.stderr)
         return 1
     except BrokenPipeError:
-        faults.nobody_reads()
+        io_errors.nobody_reads()
         return NOBODY_READS
     except OSError as error:
-        print(faults.sentence(error), file=sys.stderr)
+        print(io_errors.sentence(error), file=sys.stderr)
         return 1
     except KeyboardInterrupt:
         print("stopped", file=sys.stderr)

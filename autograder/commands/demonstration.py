@@ -19,7 +19,7 @@ from autograder.checking.toolbox import registry
 from autograder.commands import cli
 from autograder.commands.report import graded
 from autograder.course import configure
-from autograder.grading.classroom import sample_class, tables
+from autograder.grading.classroom import results_table, sample_class
 from autograder.grading.classroom.folders import Course
 
 LOOP = """
@@ -47,7 +47,7 @@ def demonstrate(folder: Path | str, names: Collection[str]) -> int:
     console.print(f"Handed in {slugs} for {len(students)} students: {', '.join(students)}.")
 
     status = cli.main(["grade", "--course", str(course)])
-    tables.print_table(graded(Course(course)))
+    results_table.print_table(graded(Course(course)))
     _take(api.generate_feedback, [lesson.slug for lesson in chosen])
     cli.main(["report", "--course", str(course), "--to", str(course / "results")])
     shown = course.relative_to(Path.cwd()) if course.is_relative_to(Path.cwd()) else course

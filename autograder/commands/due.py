@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from autograder import CourseError, lessons
-from autograder.collecting.times import read_time, shown
+from autograder.collecting.dates import read_time, shown
 from autograder.commands import add_shared
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Set or show; exit status 0."""
-    from autograder.grading.classroom.extensions import grant, who_handed_in
+    from autograder.grading.classroom.deadline_extensions import grant, who_handed_in
     from autograder.grading.classroom.folders import Course
     from autograder.grading.classroom.gradebook import Book, opened
 
@@ -68,7 +68,7 @@ def run(options: argparse.Namespace) -> int:
 
 def _show(book: "Gradebook", chosen: list[str]) -> None:
     """Print when each lesson is due, and for whom later."""
-    from autograder.grading.classroom.extensions import spans
+    from autograder.grading.classroom.deadline_extensions import spans
 
     dates = {one.name: one.duedate for one in book.assignments}
     extended = sorted(spans(book).items())

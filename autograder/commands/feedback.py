@@ -11,7 +11,7 @@ from autograder.commands.grade import cores
 
 if TYPE_CHECKING:  # slow to import
     from autograder.grading.classroom.folders import Course, Handed
-    from autograder.grading.feedback.pages import Pages
+    from autograder.grading.feedback.refresh import Pages
 
 HELP = "make the pages that students read, and give them back"
 DESCRIPTION = (
@@ -39,7 +39,7 @@ def run(options: argparse.Namespace) -> int:
     from autograder.grading.classroom import gradebook
     from autograder.grading.classroom.folders import Course
     from autograder.grading.feedback import return_format
-    from autograder.grading.feedback.pages import Pages
+    from autograder.grading.feedback.refresh import Pages
 
     course = Course(options.course, options.db_url)
     handed = course.submissions(options.lesson, options.student)

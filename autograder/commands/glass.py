@@ -21,7 +21,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Write the page; exit status 0."""
-    from autograder.building.glass import PAGE, write
+    from autograder.building.glass_translator import PAGE, write
 
     to = options.to or PAGE
     size = write(to)

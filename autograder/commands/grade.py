@@ -14,7 +14,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeRemaining
 
 from autograder import CourseError
 from autograder.commands import add_shared
-from autograder.commands.lock import alone
+from autograder.commands.support.lock import alone
 from autograder.inside.limits import NONE, OWN
 from autograder.sandbox.policy import UnprotectedWarning, walls
 
@@ -226,7 +226,7 @@ def _lost(one: "Exercise") -> str:
 
 
 def _sum_up(batch: "Batch", handed: "list[Handed]", total: int, seconds: float) -> int:
-    from autograder.grading.notebook.contents import FOREIGN
+    from autograder.grading.notebook.lesson_by_content import FOREIGN
     from autograder.grading.running import changed_points
 
     incomplete = [one for one in handed if one not in batch.done or not batch.done[one].complete]

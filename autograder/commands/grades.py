@@ -15,8 +15,8 @@ from autograder.grading.notebook.filenames import plain
 
 if TYPE_CHECKING:  # slow to import
     from autograder.collecting.grades import Filled, How, Lesson
+    from autograder.collecting.lms_csv import Table
     from autograder.collecting.roster import Roster, Student
-    from autograder.collecting.table import Table
     from autograder.grading.classroom.folders import Course
 
 HELP = "write the scores in the form that an LMS imports"
@@ -43,8 +43,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Write; exit status 1 if a row or a student was left over."""
     from autograder.collecting import grades
+    from autograder.collecting.lms_csv import Table
     from autograder.collecting.roster import Roster, of_gradebook
-    from autograder.collecting.table import Table
     from autograder.grading.classroom.folders import Course
     from autograder.grading.classroom.gradebook import opened
 

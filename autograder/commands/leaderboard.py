@@ -24,7 +24,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Write the board; exit status 0 also where entries were refused: the page says why."""
     from autograder.grading.classroom.folders import Course
-    from autograder.leaderboard import shown
+    from autograder.leaderboard import rendering
     from autograder.leaderboard.board import TASKS, Board
 
     course = Course(options.course)
@@ -32,7 +32,7 @@ def run(options: argparse.Namespace) -> int:
     board = Board(course, lesson)
     board.read()
     new = board.measure(lambda done, total: print(f"{done + 1} of {total} is measured", flush=True))
-    shown.write(board)
+    rendering.write(board)
     entries = len(board.rows) - 1
     if entries or board.refused:
         print(f"{entries} entries, {new} measured now, {len(board.refused)} refused.")

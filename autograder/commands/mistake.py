@@ -29,7 +29,7 @@ def run(options: argparse.Namespace) -> int:
     from autograder.grading.classroom.folders import Course
     from autograder.grading.execution.assemble import assemble
     from autograder.grading.notebook.submission import read
-    from autograder.reporting import stubs
+    from autograder.reporting import mistake_template
 
     course = Course(options.course)
     handed = course.submissions([options.lesson], [options.student])
@@ -41,7 +41,7 @@ def run(options: argparse.Namespace) -> int:
         raise CourseError(f"this submission holds no answers: {submission.problem}")
     notebook = assemble(records.read_notebook(course.master(one.lesson)), submission)
     stored = registry.source_of_answers(lessons.name_of(one.lesson))
-    text = stubs.stub(notebook, one.lesson, options.exercise, stored)
+    text = mistake_template.stub(notebook, one.lesson, options.exercise, stored)
     graded = records.load(course.autograded(one).parent)
     for exercise in graded.exercises if graded else ():
         if exercise.name == options.exercise and exercise.score == exercise.max:

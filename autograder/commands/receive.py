@@ -6,7 +6,7 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from autograder import lessons
-from autograder.collecting.times import read_time, shown
+from autograder.collecting.dates import read_time, shown
 from autograder.commands import add_shared
 from autograder.grading.notebook.result import clean
 

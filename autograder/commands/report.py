@@ -31,10 +31,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Write the report; exit status 1 if nothing is graded."""
-    from autograder.grading.classroom import tables
+    from autograder.grading.classroom import results_table
     from autograder.grading.classroom.folders import Course
     from autograder.reporting import page
-    from autograder.reporting.insight import insights
+    from autograder.reporting.answer_analysis import insights
 
     course = Course(options.course)
     results = graded(course, options.lesson)
@@ -54,7 +54,7 @@ def run(options: argparse.Namespace) -> int:
         for lesson, insight in found.items():
             insight.absent = _absent(course, lesson)
         page.write_html(results, folder / "class.html", found)
-        tables.write_csv(results, folder / "scores.csv")
+        results_table.write_csv(results, folder / "scores.csv")
     count = len({result["student"] for result in results})
     print(f"{count} students, {len(results)} submissions: {folder}/{written}")
     return 0
@@ -77,7 +77,7 @@ def graded(course: "Course", lessons: list[str] | None = None) -> list[dict[str,
     See ``report`` and ``counting``.
     """
     from autograder.grading.classroom import gradebook
-    from autograder.grading.classroom.tables import counting
+    from autograder.grading.classroom.results_table import counting
     from autograder.grading.notebook import records
 
     handed = course.submissions(lessons or ())

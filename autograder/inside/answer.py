@@ -21,7 +21,7 @@ from autograder.inside.device.rehearsal import (
     stayed,
 )
 from autograder.inside.messages.values import Foreign, copied, plain, same
-from autograder.inside.surroundings import watched
+from autograder.inside.side_effects import watched
 
 LEFT_BEHIND = "a tensor on the CPU"  # in a reply from the rehearsal device
 STUDENT_FILE = re.compile(r"ipykernel_\d+|^<(?!frozen|__array)")  # a notebook's cell

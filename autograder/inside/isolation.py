@@ -15,7 +15,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from autograder.inside import processor, system_calls
+from autograder.inside import cpu_time, system_calls
 from autograder.inside.limits import NONE, OWN, Limits
 
 NOBODY = 65534
@@ -105,7 +105,7 @@ def usage(zygote: int, enough: int) -> tuple[int, int]:
 def students(zygote: int) -> list[Path]:
     """All processes that the zygote can see except itself and its parents."""
     spared = {"1", str(zygote), str(os.getppid())}
-    return [one for one in processor.running() if one.name not in spared]
+    return [one for one in cpu_time.running() if one.name not in spared]
 
 
 def data_held() -> int | None:

@@ -16,7 +16,7 @@ import sys
 import time
 from typing import Any
 
-from autograder.inside import isolation, processor, server
+from autograder.inside import cpu_time, isolation, server
 from autograder.inside.limits import NONE, OUT_OF_MEMORY, OWN, Limits, out_of_memory
 from autograder.inside.messages.channel import Channel
 
@@ -38,7 +38,7 @@ class Zygote:
         # What is imported before a notebook starts is not counted as the notebook's.
         self._most_memory = self._limits.memory_bytes + isolation.in_use()
         self._child: int | None = None
-        self._verdict, self._meter = "", processor.Meter()
+        self._verdict, self._meter = "", cpu_time.Meter()
 
     def serve(self) -> None:
         """Obey commands until the grader hangs up."""
@@ -64,7 +64,7 @@ class Zygote:
             self._control.send(json.dumps(reply).encode())
 
     def _start(self, descriptor: int) -> dict[str, Any]:
-        self._verdict, self._meter = "", processor.Meter()
+        self._verdict, self._meter = "", cpu_time.Meter()
         try:
             self._child = isolation.fork(self._student, descriptor, self._limits, self._walls)
         except OSError as error:
@@ -104,7 +104,7 @@ class Zygote:
     def _look(self) -> dict[str, Any]:
         """How much processor time the student's processes have had, and whether they want more."""
         if self._walls == NONE:  # all of the machine's are in sight
-            seen = processor.of_group(self._child or 0)
+            seen = cpu_time.of_group(self._child or 0)
         else:
             seen = isolation.students(os.getpid())
         wants = self._meter.look(seen)

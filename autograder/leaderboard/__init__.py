@@ -1,1 +1,1 @@
-"""A ranking of settings that students choose: trained and measured here, under a stated budget."""
+"""Settings that students choose, measured here under a budget, and ranked. Read board.py first."""

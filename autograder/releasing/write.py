@@ -10,8 +10,8 @@ from attention.provided.files import write_aside
 from autograder import ROOT
 from autograder.building.lesson import find
 from autograder.lessons import RELEASED
-from autograder.releasing import secrets
-from autograder.releasing.contents import ReleaseError, contents
+from autograder.releasing import solution_leaks as secrets
+from autograder.releasing.release_files import ReleaseError, contents
 
 INSIDE = "attention-course"  # the folder within a zip
 WORK = "lessons/"  # where students write

@@ -9,11 +9,18 @@ from typing import Any
 from attention.provided.files import write_aside
 from autograder.grading.classroom import item_analysis
 from autograder.grading.classroom.item_analysis import Row, total
-from autograder.grading.classroom.tables import CHANGED, changed, earned, lessons, lost, points
-from autograder.reporting import drawings, layout
-from autograder.reporting.insight import Insight
+from autograder.grading.classroom.results_table import (
+    CHANGED,
+    changed,
+    earned,
+    lessons,
+    lost,
+    points,
+)
+from autograder.reporting import charts, layout
+from autograder.reporting.answer_analysis import Insight
+from autograder.reporting.student_answers import unnamed
 from autograder.reporting.unexplained import Cluster
-from autograder.reporting.written import unnamed
 
 FAULTS, HINTS, CLUSTERS, SLOWEST = 20, 12, 12, 5  # the most that are drawn or shown
 
@@ -71,13 +78,13 @@ def _of_rows(rows: list[Row]) -> dict[str, Any]:
         "rows": rows,
         "most": most,
         "scores": [total(row)[0] for row in rows],
-        "spread": drawings.histogram(item_analysis.spread(rows), most),
+        "spread": charts.histogram(item_analysis.spread(rows), most),
         "map": _map(rows),
         "exercises": [_exercise(rows, place) for place in range(len(rows[0]["exercises"]))],
         "faults": faults,
-        "hints": hints and drawings.bars(hints, "Students by the hint that they read."),
+        "hints": hints and charts.bars(hints, "Students by the hint that they read."),
         "seconds": [row["seconds"] for row in rows if row.get("seconds")],
-        "slow": slow and drawings.bars(slow, "Median seconds to grade an exercise.", " s"),
+        "slow": slow and charts.bars(slow, "Median seconds to grade an exercise.", " s"),
         "in_need": item_analysis.in_need(rows),
         "starred": any(map(changed, rows)),
         "lost": [(row["student"], part) for row in rows for part in lost(row)],
@@ -102,7 +109,7 @@ def _map(rows: list[Row]) -> str:
         for parts in zip(*(row["exercises"] for row in ordered), strict=True)
     }
     names = sorted(shares, key=lambda name: -sum(shares[name]))
-    return drawings.heat_map(names, [shares[name] for name in names])
+    return charts.heat_map(names, [shares[name] for name in names])
 
 
 def _exercise(rows: Sequence[Row], place: int) -> dict[str, Any]:

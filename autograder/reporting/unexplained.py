@@ -7,7 +7,7 @@ from typing import NamedTuple
 from autograder import lessons
 from autograder.checking.toolbox import registry
 from autograder.grading.classroom.item_analysis import NUMBER, Row, said
-from autograder.reporting.written import Texts, example, unnamed
+from autograder.reporting.student_answers import Texts, example, unnamed
 
 # What is no answer cannot be stored as a wrong one.
 NO_ANSWER = (

@@ -12,7 +12,7 @@ import tempfile
 from typing import Any, Self
 
 from autograder.inside.limits import DEFAULT, NONE, OUT_OF_MEMORY, OWN, SHARED, Limits
-from autograder.sandbox import bubblewrap, proof, visible_files
+from autograder.sandbox import bubblewrap, isolation_check, visible_files
 from autograder.sandbox.clock import Allowance, Clock, readable
 from autograder.sandbox.policy import SandboxRefused, walls
 from autograder.sandbox.process import Ending, StudentProcess
@@ -47,7 +47,7 @@ class Sandbox:
         try:
             self._modules = visible_files.imported_first(lesson)
             if self._walls != NONE:
-                proof.prove(secrets)
+                isolation_check.prove(secrets)
         except BaseException:
             self.close()
             raise
@@ -165,7 +165,7 @@ class Sandbox:
         if not data:
             self._zygote.kill()
             said = self._zygote.stderr.read().decode(errors="replace")
-            raise SandboxRefused(proof.does_not_start(said))
+            raise SandboxRefused(isolation_check.does_not_start(said))
         return json.loads(data)
 
     def _look(self) -> tuple[float, bool]:

@@ -11,11 +11,11 @@ from typing import Any
 import nbformat
 from nbformat import NotebookNode
 
-from autograder import ROOT, lessons, marks
+from autograder import ROOT, cell_metadata, lessons
 from autograder.check import check_quietly, refuse_imported
 from autograder.checking.toolbox import registry
 from autograder.grading.classroom import item_analysis
-from autograder.grading.notebook.contents import below
+from autograder.grading.notebook.lesson_by_content import below
 from autograder.inside.server import shell as quiet_shell
 from autograder.settings import earned
 
@@ -57,15 +57,15 @@ def check_notebook(path: Path | str, root: Path = ROOT) -> list[Line]:
     """
     notebook = read_notebook(path)
     released = nbformat.read(_released(path, notebook, root), as_version=4)
-    demos = {cell.source for cell in released.cells if marks.is_demo(cell)}
-    graded = [cell for cell in released.cells if marks.is_check(cell)]
-    points = {marks.exercise(cell): marks.points(cell) for cell in graded}
-    identities = {marks.grade_id(cell) for cell in graded}
+    demos = {cell.source for cell in released.cells if cell_metadata.is_demo(cell)}
+    graded = [cell for cell in released.cells if cell_metadata.is_check(cell)]
+    points = {cell_metadata.exercise(cell): cell_metadata.points(cell) for cell in graded}
+    identities = {cell_metadata.grade_id(cell) for cell in graded}
     checks = registry.of_lesson(lessons.name_of(released.metadata.autograder.lesson))
     shell, lines, problems = _shell(), dict[str, Line](), dict[str, str]()
     for place, cell in enumerate(notebook.cells):
-        name = marks.exercise(cell)
-        if marks.grade_id(cell) in identities:
+        name = cell_metadata.exercise(cell)
+        if cell_metadata.grade_id(cell) in identities:
             later = notebook.cells[place:]
             lines.setdefault(name, _check(checks[name], points[name], shell, problems, later))
         elif cell.cell_type == "code" and cell.source not in demos:

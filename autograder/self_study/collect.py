@@ -19,7 +19,7 @@ from IPython.core.inputtransformer2 import TransformerManager
 from attention.provided.files import write_aside
 from attention.train.pieces import collected
 from attention.train.pieces.collected import RECORD, MineError, Piece
-from autograder import CourseError, lessons, marks
+from autograder import CourseError, cell_metadata, lessons
 from autograder.building.gates.affected import flow
 from autograder.check import check_quietly
 from autograder.checking.counterexamples import BREAK
@@ -103,10 +103,10 @@ def _read_statements(notebook: Any, known: _Notebook) -> None:
     """Note what each name is bound to when the check of each passed exercise is reached."""
     now: dict[str, Statement] = {}
     for number, cell in enumerate(notebook.cells):
-        if marks.is_check(cell):
-            known.bound.setdefault(marks.exercise(cell), dict(now))
+        if cell_metadata.is_check(cell):
+            known.bound.setdefault(cell_metadata.exercise(cell), dict(now))
         elif cell.cell_type == "code":
-            locked = marks.is_known(cell) and not marks.is_solution(cell)
+            locked = cell_metadata.is_known(cell) and not cell_metadata.is_solution(cell)
             for one in statements(cell.source, number, locked):
                 now |= dict.fromkeys(one.binds, one)
     for name in known.exercises - known.bound.keys():  # the student deleted the check's cell

@@ -15,7 +15,7 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from autograder import ROOT, CourseError, marks
+from autograder import ROOT, CourseError, cell_metadata
 from autograder.settings import care_share, earned
 
 OPEN, BEGUN, DONE = "open", "begun", "done"
@@ -126,17 +126,19 @@ def read_one(path: Path) -> Lesson:
     answers, exercises = dict[str, dict[str, Any]](), dict[str, Exercise]()
     number, length, minutes = "", 0, 0  # of the exercise above, and of the lesson
     for cell in cells:
-        text, name = _text(cell.get("source")), marks.exercise(cell)
+        text, name = _text(cell.get("source")), cell_metadata.exercise(cell)
         if cell.get("cell_type") == "markdown":
             if headings := HEADING.findall(text):
                 number, length = headings[-1][0], int(headings[-1][1])
-            if (time := marks.TIME.search(text)) and not minutes:
+            if (time := cell_metadata.TIME.search(text)) and not minutes:
                 minutes = sum(int(part or 0) for part in time.groups())
-        elif marks.is_solution(cell):
+        elif cell_metadata.is_solution(cell):
             answers[name] = cell
-        elif marks.is_check(cell) and name not in exercises:  # a second copy says nothing new
+        elif (
+            cell_metadata.is_check(cell) and name not in exercises
+        ):  # a second copy says nothing new
             state, cost = _state(name, answers.get(name), cell)
-            points = marks.points(cell)
+            points = cell_metadata.points(cell)
             worth = earned(points, cost)
             exercises[name] = Exercise(name, number, state, points, length, worth)
     return Lesson(path.stem, minutes, list(exercises.values()))

@@ -9,7 +9,7 @@ import torch
 
 from attention.decoding import beam_search
 from attention.provided.data.tokens import BOS, EOS, PAD
-from attention.train.speed import products
+from attention.train.speed import onednn_products
 from benchmarks.decoding import random_sources
 from benchmarks.peers.racing import Contestant
 from benchmarks.peers.training import course
@@ -31,7 +31,7 @@ def make(name, size, sentences, beam=BEAM, device="cpu"):
     model = model_of(size).to(device)
     if name == "course":
         if device == "cpu":
-            products.quicken(model)  # as `python -m attention.translate` does
+            onednn_products.quicken(model)  # as `python -m attention.translate` does
         return lambda: words(beam_search(model, source, beam, alpha=0.0, max_length=LENGTH))
     from benchmarks.peers.marian import Marian
 

@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch.nn import functional as F
 
-from attention.train.speed.products import by_onednn, onednn
+from attention.train.speed.onednn_products import by_onednn, onednn
 from benchmarks import attention_kernels, products
 
 MAKES = [attention_kernels.kernels, attention_kernels.shapes, attention_kernels.tables] + [

@@ -7,7 +7,7 @@ import sys
 import nbformat
 from traitlets.config import Config
 
-from autograder.building.release import release
+from autograder.building.generate_assignment import release
 from autograder.course import configure
 from tests.autograder import mini
 

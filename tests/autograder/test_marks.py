@@ -3,7 +3,7 @@
 import pytest
 from nbformat import from_dict
 
-from autograder import marks
+from autograder import cell_metadata
 
 KINDS = {
     "exercise": {"solution": True, "known": True},
@@ -18,26 +18,26 @@ KINDS = {
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("made", [dict, from_dict])
 def test_what_is_written_is_read(kind, made):
-    cell = made({"cell_type": "code", "metadata": marks.metadata(kind, "softmax", 2)})
+    cell = made({"cell_type": "code", "metadata": cell_metadata.metadata(kind, "softmax", 2)})
     found = {
-        "check": marks.is_check(cell),
-        "solution": marks.is_solution(cell),
-        "known": marks.is_known(cell),
-        "demo": marks.is_demo(cell),
+        "check": cell_metadata.is_check(cell),
+        "solution": cell_metadata.is_solution(cell),
+        "known": cell_metadata.is_known(cell),
+        "demo": cell_metadata.is_demo(cell),
     }
     assert found == {**dict.fromkeys(found, False), **KINDS[kind]}
-    assert marks.exercise(cell) == ("softmax" if found["known"] else "")
-    assert marks.points(cell) == (2 if kind == "check" else 0)
-    identity = "check_softmax" if kind == "check" else marks.exercise(cell)
-    assert marks.grade_id(cell) == identity
-    assert marks.run(cell) == ""
+    assert cell_metadata.exercise(cell) == ("softmax" if found["known"] else "")
+    assert cell_metadata.points(cell) == (2 if kind == "check" else 0)
+    identity = "check_softmax" if kind == "check" else cell_metadata.exercise(cell)
+    assert cell_metadata.grade_id(cell) == identity
+    assert cell_metadata.run(cell) == ""
 
 
-@pytest.mark.parametrize("how", [marks.INSIDE, marks.OUTSIDE, marks.SKIP])
+@pytest.mark.parametrize("how", [cell_metadata.INSIDE, cell_metadata.OUTSIDE, cell_metadata.SKIP])
 def test_how_a_cell_is_run(how):
-    assert marks.run({"metadata": marks.to_run(how)}) == how
-    assert not marks.is_missing({"metadata": marks.to_run(how)})
-    assert marks.is_missing({"metadata": marks.to_run(how, missing=True)})
+    assert cell_metadata.run({"metadata": cell_metadata.to_run(how)}) == how
+    assert not cell_metadata.is_missing({"metadata": cell_metadata.to_run(how)})
+    assert cell_metadata.is_missing({"metadata": cell_metadata.to_run(how, missing=True)})
 
 
 ODD = [{}, {"metadata": None}, {"metadata": []}, {"metadata": {"nbgrader": 1, "autograder": "x"}}]
@@ -46,6 +46,16 @@ ODD += [{"metadata": {"nbgrader": {"grade_id": 5}, "autograder": {}}}]
 
 @pytest.mark.parametrize("cell", ODD)
 def test_odd_metadata_say_nothing(cell):
-    asked = [marks.is_check, marks.is_solution, marks.is_known, marks.is_demo, marks.is_missing]
+    asked = [
+        cell_metadata.is_check,
+        cell_metadata.is_solution,
+        cell_metadata.is_known,
+        cell_metadata.is_demo,
+        cell_metadata.is_missing,
+    ]
     assert not any(ask(cell) for ask in asked)
-    assert (marks.grade_id(cell), marks.exercise(cell), marks.run(cell)) == ("", "", "")
+    assert (
+        cell_metadata.grade_id(cell),
+        cell_metadata.exercise(cell),
+        cell_metadata.run(cell),
+    ) == ("", "", "")

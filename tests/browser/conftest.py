@@ -5,7 +5,7 @@ import torch
 
 from attention.provided.training_steps import one_thread
 from attention.train import shipped
-from autograder.building import glass
+from autograder.building import glass_translator
 from tests import needs
 from tests.browser import lab
 
@@ -39,7 +39,7 @@ def home(tmp_path):
 def glass_page(browser, tmp_path_factory):
     """The page, opened; what it asks for and what it complains of is in .asked and .said."""
     path = tmp_path_factory.mktemp("glass") / "glass.html"
-    glass.write(path)
+    glass_translator.write(path)
     with browser() as opened:
         opened.asked, opened.said = [], []
         opened.on("requestfinished", lambda request: opened.asked.append(request.url))
@@ -54,6 +54,6 @@ def glass_page(browser, tmp_path_factory):
 @pytest.fixture(scope="module")
 def glass_model():
     """The model that runs in the glass page, and its corpus."""
-    model, corpus = shipped.trained(glass.MODEL)
+    model, corpus = shipped.trained(glass_translator.MODEL)
     with one_thread(), torch.no_grad():
         yield model, corpus

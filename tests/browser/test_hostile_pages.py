@@ -18,7 +18,7 @@ from autograder.grading.classroom import sample_class
 from autograder.grading.classroom.folders import Course, Handed
 from autograder.grading.feedback import content_policy
 from autograder.grading.notebook.submission import Cell
-from autograder.leaderboard import board, entries, numbers, shown
+from autograder.leaderboard import board, entries, numbers, rendering
 from tests.autograder.payloads import BROWSER_PREFIXES, LEAK, PAYLOADS, RUNS
 from tests.autograder.small_class import SLUG, grade, make_course
 from tests.browser import lab
@@ -110,7 +110,7 @@ def write_board(folder):
     made = SimpleNamespace(
         lesson="11_training", folder=folder, task=numbers, rows=rows, refused=refused
     )
-    shown.write(made)
+    rendering.write(made)
 
 
 def watch(page):

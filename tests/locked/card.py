@@ -76,7 +76,7 @@ def mutants_of(lesson):
 
 def asked_of(lesson):
     """{exercise: what its check looks for, by class: True, or why not}."""
-    from autograder.checking.coverage import coverage
+    from autograder.checking.input_coverage import coverage
     from autograder.checking.toolbox import registry
 
     return {name: coverage(item, SEED) for name, item in registry.of_lesson(lesson).items()}
@@ -84,7 +84,7 @@ def asked_of(lesson):
 
 def classes(covered):
     """The lines of a table of checks and classes, and of the reasons below it."""
-    from autograder.checking.coverage import CLASSES
+    from autograder.checking.input_coverage import CLASSES
 
     lines = ["| check | " + " | ".join(CLASSES) + " |", "|---" * (len(CLASSES) + 1) + "|"]
     all_said = [said for found in covered.values() for said in found.values()]
@@ -162,7 +162,7 @@ def table(rows):
 
 def page(rows, covered):
     """docs/truth.md: what the columns mean, the tables, their date and command."""
-    from autograder.checking.coverage import CLASSES
+    from autograder.checking.input_coverage import CLASSES
 
     everything, lines = rows["all"], "\n".join(table(rows))
     meanings = "\n".join(f"- **{name}**: {meaning}" for name, meaning in CLASSES.items())

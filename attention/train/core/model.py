@@ -10,7 +10,7 @@ from attention.multi_head_attention import Sublayers
 from attention.provided.models.model_file import load, put
 from attention.train.corpora.token_ids import Pairs, Vocabulary, vocabulary
 from attention.train.runs.settings import Settings
-from attention.train.speed.products import keep_few_kernels
+from attention.train.speed.onednn_products import keep_few_kernels
 from attention.transformer import Transformer
 
 SIZES = ("d_model", "n_heads", "d_ff", "n_layers", "dropout", "pre_norm", "tied")

@@ -8,7 +8,7 @@ from torch import Tensor, distributed, nn
 from torch.nn.parallel import DistributedDataParallel
 
 from attention.provided.data.tokens import PAD
-from attention.train.pieces import collected, fittings
+from attention.train.pieces import adapters, collected
 from attention.train.runs.settings import Settings
 from attention.train.speed.acceleration import FastLoss
 from attention.training import TrainStep, noam_learning_rate
@@ -49,16 +49,16 @@ class Step(TrainStep):
         device: torch.device,
         dtype: torch.dtype | None,
     ):
-        optimizer = fittings.optimizer(
+        optimizer = adapters.optimizer(
             model,
             fused=device.type != "mps",
             betas=(0.9, settings.beta2),
             eps=1e-9,
             weight_decay=settings.weight_decay,
         )
-        max_norm = fittings.clip_before(optimizer, settings.max_norm)
+        max_norm = adapters.clip_before(optimizer, settings.max_norm)
         super().__init__(model, optimizer, settings.smoothing, max_norm, dtype)
-        kind = fittings.PlainLoss if collected.placed() else FastLoss
+        kind = adapters.PlainLoss if collected.placed() else FastLoss
         self.fast_loss: nn.Module = kind(model, settings.smoothing, dtype)
         if distributed.is_initialized():  # then backward averages the gradients of the processes
             self.fast_loss = DistributedDataParallel(self.fast_loss)

@@ -19,7 +19,7 @@ from attention.train.core.model import about_model, make_model
 from attention.train.core.step import Batch, Step, learning_rate, rank
 from attention.train.corpora.token_ids import Pairs
 from attention.train.pieces import collected
-from attention.train.pieces.fittings import furnish
+from attention.train.pieces.adapters import furnish
 from attention.train.runs.run_folder import Row, RunFolder, RunFolderError
 from attention.train.runs.settings import Settings
 from attention.train.speed.acceleration import prepare

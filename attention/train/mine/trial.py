@@ -27,8 +27,8 @@ from attention.train.core import step as steps
 from attention.train.core.model import make_model
 from attention.train.corpora.token_ids import Pairs
 from attention.train.pieces import collected
+from attention.train.pieces.adapters import furnish
 from attention.train.pieces.collected import Pieces
-from attention.train.pieces.fittings import furnish
 from attention.train.runs.settings import Settings
 
 ROWS = 16  # pairs of a small batch

@@ -9,7 +9,7 @@ from attention.multi_head_attention import MultiHeadAttention, Sublayers, attend
 from attention.provided import demand
 from attention.provided.data.tokens import PAD
 from attention.sequence_to_sequence import shift_right
-from attention.train.speed import products
+from attention.train.speed import onednn_products
 from attention.training import ModelAndLoss
 from attention.transformer import Transformer, masks_from_tokens
 
@@ -127,7 +127,7 @@ class PackedAttention(MultiHeadAttention):
 
     def _project(self, x: Tensor, *layers: nn.Linear) -> tuple[Tensor, ...]:
         """Apply several linear layers to x (B, T, d_model); returns a (B, H, T, d_head) each."""
-        y = products.linear(x, *layers)
+        y = onednn_products.linear(x, *layers)
         y = y.unflatten(-1, (len(layers), self.n_heads, self.d_head))  # (B, T, n, H, d_head)
         return y.permute(2, 0, 3, 1, 4).unbind()
 
@@ -169,7 +169,7 @@ def prepare(model: Transformer, device: torch.device) -> Transformer:
             attention.__class__ = PackedAttention  # the same parameters under the same names
             attention.dropout = 0.0
     if device.type == "cpu":
-        products.quicken(model)
+        onednn_products.quicken(model)
         for module in list(model.modules()):
             if isinstance(module, Sublayers):
                 parts: Any = module.feed_forward
@@ -244,7 +244,7 @@ class LinearCrossEntropy(torch.autograd.Function):
         for start in range(0, n, ROWS):
             rows = slice(start, start + ROWS)
             chosen = target[rows, None]  # (ROWS, 1)
-            logits = products.product(left[rows], right).to(x.dtype)  # (ROWS, vocab_size)
+            logits = onednn_products.product(left[rows], right).to(x.dtype)  # (ROWS, vocab_size)
             logits -= logits.amax(dim=1, keepdim=True)
             total -= (1 - smoothing) * logits.gather(1, chosen).sum()
             total -= smoothing / vocab_size * logits.sum()
@@ -255,9 +255,9 @@ class LinearCrossEntropy(torch.autograd.Function):
             logits -= smoothing / vocab_size
             logits.scatter_add_(1, chosen, logits.new_full(chosen.shape, smoothing - 1))
             logits = logits.to(right.dtype)
-            grad_x[rows] = products.product(logits, right.T)
+            grad_x[rows] = onednn_products.product(logits, right.T)
             # In bfloat16, too, the sum is in float32, else it would forget small gradients.
-            products.add_product(grad_table, logits.T, left[rows].T)
+            onednn_products.add_product(grad_table, logits.T, left[rows].T)
         ctx.save_for_backward(grad_x.div_(n or 1), grad_table.div_(n or 1))
         return total / (n or 1)
 

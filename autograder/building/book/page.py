@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 import nbformat
 from nbformat import NotebookNode
 
-from autograder import CourseError, marks
+from autograder import CourseError, cell_metadata
 from autograder.building.notebook import KERNEL
 
 ORIGIN = re.compile(r"<!-- Made by .*?-->\n", re.DOTALL)
@@ -34,16 +34,17 @@ def page(
     below_the_head  Markdown that is put below the first cell
     link            gives the Markdown that leads, with a text, to the lesson with a slug
     """
-    stubs = {cell.id: cell.source for cell in blank.cells if marks.is_solution(cell)}
+    stubs = {cell.id: cell.source for cell in blank.cells if cell_metadata.is_solution(cell)}
     drawings: dict[str, bytes] = {}
     cells: list[NotebookNode] = []
     for index, cell in enumerate(solved.cells):
         if cell.cell_type == "markdown":
             cells.append(_prose(cell, drawings, link))
-        elif marks.is_solution(cell):
+        elif cell_metadata.is_solution(cell):
             if cell.id not in stubs:
                 raise CourseError(
-                    f"exercise {marks.grade_id(cell)!r} is not in lessons/: run `autograder build`"
+                    f"exercise {cell_metadata.grade_id(cell)!r} is not in lessons/: "
+                    "run `autograder build`"
                 )
             cells += _exercise(cell, stubs[cell.id])
         else:
@@ -70,7 +71,7 @@ def _prose(
     # MyST leaves out a line's end within these words, and so would join two of them.
     text = WORDS.sub(lambda found: " ".join(found[0].split()), text)
     text = LINK.sub(lambda found: link(found[1], found[2]), text)
-    if marks.ANSWER in cell.metadata.get("tags", ()) and not text.startswith("<details>"):
+    if cell_metadata.ANSWER in cell.metadata.get("tags", ()) and not text.startswith("<details>"):
         heading, _, rest = text.partition("\n") if text.startswith("#") else ("", "", text)
         text = "\n\n".join(part for part in (heading, FOLDED.format(rest.strip())) if part)
     return nbformat.v4.new_markdown_cell(text, id=cell.id)
@@ -92,7 +93,7 @@ def _exercise(cell: NotebookNode, stub: str) -> list[NotebookNode]:
 
 def _code(cell: NotebookNode) -> NotebookNode:
     made = nbformat.v4.new_code_cell(cell.source, id=cell.id, outputs=cell.outputs)
-    if marks.is_check(cell):
+    if cell_metadata.is_check(cell):
         made.metadata["tags"] = ["check"]
     if any("image/png" in output.get("data", {}) for output in cell.outputs):
         words = cell.metadata.get("alt", "A plot of the numbers above.")

@@ -12,9 +12,10 @@ import nbformat
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, TemplateError
 
 from autograder import ROOT, CourseError
-from autograder.building import glass
-from autograder.building.book import course, drawing
-from autograder.building.book.course import Chapter
+from autograder.building import glass_translator
+from autograder.building.book import chapters as course
+from autograder.building.book import lesson_graph
+from autograder.building.book.chapters import Chapter
 from autograder.building.book.page import page, to_open
 from autograder.lessons import choose
 
@@ -55,7 +56,7 @@ def build(names: Collection[str], to: Path, root: Path = ROOT, repository: str =
         raise CourseError(f"Sphinx does not accept the book:\n{done.stderr.strip()}")
     # Where lessons are left out, the page names them all and links none.
     links = (None, "") if names else (LESSON_PAGE, "index.html")
-    glass.write(to / "html" / glass.PAGE.name, *links)
+    glass_translator.write(to / "html" / glass_translator.PAGE.name, *links)
     return to / "html" / "index.html"
 
 
@@ -140,7 +141,7 @@ class Book:
 
     def arcs(self) -> str:
         """The drawing of the needs."""
-        return drawing.arcs(self.chapters, self.needs, self.address)
+        return lesson_graph.arcs(self.chapters, self.needs, self.address)
 
     def minutes(self, numbers: Iterable[int]) -> int:
         """What the lessons take together, without what is marked with a star."""

@@ -6,8 +6,8 @@ import signal
 from collections.abc import Iterable, Iterator
 
 from autograder.checking.asking.right_answer import asked, reference
-from autograder.checking.coverage import CLASSES, coverage, unknown
 from autograder.checking.diagnosis.mutations import Mutant, mutants
+from autograder.checking.input_coverage import CLASSES, coverage, unknown
 from autograder.checking.run_check import accepts
 from autograder.checking.toolbox import registry
 from autograder.inside.answer import LocalAnswer

@@ -22,12 +22,12 @@ import nbformat
 import torch
 from nbformat import NotebookNode
 
-from autograder import ROOT, CourseError, lessons, marks
+from autograder import ROOT, CourseError, cell_metadata, lessons
 from autograder.building.build import build
 from autograder.building.gates import care, mutants
 from autograder.building.gates.affected import affected_names
+from autograder.building.gates.hint_quotes import unsaid
 from autograder.building.gates.leaks import leaks
-from autograder.building.gates.quotes import unsaid
 from autograder.building.lesson import Lesson, find, read
 from autograder.checking.run_check import accepts, run_check
 from autograder.checking.toolbox import registry
@@ -258,10 +258,10 @@ class _Gates:
         matplotlib.use("Agg")
         namespace = {"__name__": "__main__"}
         for cell in notebook.cells:
-            if cell.cell_type != "code" or marks.is_demo(cell):
+            if cell.cell_type != "code" or cell_metadata.is_demo(cell):
                 continue
-            name = marks.exercise(cell)
-            if marks.is_check(cell):
+            name = cell_metadata.exercise(cell)
+            if cell_metadata.is_check(cell):
                 answer = LocalAnswer(namespace.get(name))
                 # What is not asked is known, or the same as without these answers.
                 for seed in seeds if name in asked else ():

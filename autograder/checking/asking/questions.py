@@ -12,7 +12,7 @@ import torch
 
 from autograder.checking.toolbox.failure import current_stage, is_care
 from autograder.checking.toolbox.same_tensors import is_real
-from autograder.inside import surroundings
+from autograder.inside import side_effects
 from autograder.inside.answer import AnswerLost, AnswerRaised, AnyAnswer, Reply
 from autograder.inside.limits import NO_MEMORY
 from autograder.inside.messages.values import copied, same
@@ -24,7 +24,7 @@ DRAWN = 20_000  # from here on are the seeds of what an answer draws while it is
 SEEDED = ("call", "gradients")
 FRESH = (("fresh", True),)  # parameters as a module was built: their numbers are drawn at random
 # For probes to refuse.
-OF_A_SEED = (surroundings.SEEDED, surroundings.DRAWN_FROM, surroundings.MODE)
+OF_A_SEED = (side_effects.SEEDED, side_effects.DRAWN_FROM, side_effects.MODE)
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 
 from autograder.checking.asking.questions import SEEDED, Exchange, Replied, agree
 from autograder.checking.asking.right_answer import asked
-from autograder.checking.diagnosis import other_forms
+from autograder.checking.diagnosis import equivalent_forms
 from autograder.checking.diagnosis.common_cause import relation, where
 from autograder.checking.diagnosis.relations_of_shapes import of_sizes
 from autograder.checking.diagnosis.stored_replies import (
@@ -67,7 +67,7 @@ def _hints(comparison: Comparison, telling: Sequence[Exchange]) -> set[str]:
         or _mistakes(comparison, telling, _agrees_or_refuses, everywhere, chance)
         # None for an answer whose results are right, but for their form, their gradients or their
         # device: a mistake with another form may share that fault, and be known for its form.
-        or _mistakes(comparison, telling, other_forms.replied, results, shaped)
+        or _mistakes(comparison, telling, equivalent_forms.replied, results, shaped)
     )
     hints = {known.hint or "" for known in found}
     if len(hints) < 2:
@@ -214,12 +214,12 @@ def _slip(comparison: Comparison, exchanges: list[Exchange]) -> str:
     """The mutant of the right answer that gives the same replies throughout."""
     if all(isinstance(right.value, bool) for _, _, right in exchanges if right.kind == "value"):
         return ""  # yes and no say too little to tell one mutant from another fault
-    if all(other_forms.replied(got, right, right) for _, got, right in exchanges):
+    if all(equivalent_forms.replied(got, right, right) for _, got, right in exchanges):
         return ""  # its form alone is at fault, and mutants that change no number have it, too
     end = time.process_time() + SECONDS
     for mutant, replies in of_mutants(comparison):
         if time.process_time() > end:
             return ""
-        if _fits(replies, exchanges, range(len(exchanges)), other_forms.replied):
+        if _fits(replies, exchanges, range(len(exchanges)), equivalent_forms.replied):
             return f"Your results are those of a right answer {mutant.words}."
     return ""

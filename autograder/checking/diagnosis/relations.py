@@ -11,9 +11,9 @@ from typing import Any
 import torch
 
 from autograder.checking.asking.questions import Question
+from autograder.checking.diagnosis.error_positions import in_some_places
 from autograder.checking.diagnosis.relations_of_items import of_lists, of_tuples
 from autograder.checking.diagnosis.relations_of_shapes import of_shapes
-from autograder.checking.diagnosis.wrong_places import in_some_places
 from autograder.checking.toolbox.same_tensors import (
     ENOUGH,
     all_equal,

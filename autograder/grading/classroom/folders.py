@@ -12,8 +12,8 @@ from traitlets.config.loader import PyFileConfigLoader
 from autograder import ROOT, CourseError, lessons
 from autograder.course import configure
 from autograder.grading.notebook import nbgrader_files
-from autograder.grading.notebook.contents import Contents
 from autograder.grading.notebook.filenames import not_an_id
+from autograder.grading.notebook.lesson_by_content import Contents
 from autograder.grading.notebook.records import read_notebook
 
 CONFIG = "nbgrader_config.py"

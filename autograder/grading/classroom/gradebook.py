@@ -29,8 +29,8 @@ from nbgrader.preprocessors import AssignLatePenalties
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import SQLAlchemyError
 
-from autograder import CourseError, marks
-from autograder.grading.classroom.extensions import handed_in
+from autograder import CourseError, cell_metadata
+from autograder.grading.classroom.deadline_extensions import handed_in
 from autograder.grading.classroom.folders import Course, Handed
 from autograder.grading.notebook import records
 from autograder.temporary import Temporary
@@ -149,9 +149,15 @@ class Book:
             notebook = self._book.find_notebook(lesson, lesson)
         except MissingEntry:
             return False
-        known = {marks.grade_id(cell): cell for cell in cells if marks.is_known(cell)}
-        points = {name: marks.points(cell) for name, cell in known.items() if marks.is_check(cell)}
-        solutions = {name for name, cell in known.items() if marks.is_solution(cell)}
+        known = {
+            cell_metadata.grade_id(cell): cell for cell in cells if cell_metadata.is_known(cell)
+        }
+        points = {
+            name: cell_metadata.points(cell)
+            for name, cell in known.items()
+            if cell_metadata.is_check(cell)
+        }
+        solutions = {name for name, cell in known.items() if cell_metadata.is_solution(cell)}
         missing = solutions - {cell.name for cell in notebook.solution_cells}
         missing |= known.keys() - {cell.name for cell in notebook.source_cells}
         return not missing and points == {one.name: one.max_score for one in notebook.grade_cells}
@@ -170,7 +176,7 @@ class Book:
         """Automatic scores on record: student → exercise → points."""
         found: dict[str, dict[str, float]] = {}
         for student, name, score in self._rows(lesson, Grade, Grade.auto_score):
-            found.setdefault(student, {})[marks.exercise_called(name)] = score
+            found.setdefault(student, {})[cell_metadata.exercise_called(name)] = score
         return found
 
     def counted(self, lesson: str) -> dict[str, Counted]:
@@ -217,14 +223,14 @@ class Book:
         submission = book.update_or_create_submission(lesson, handed.student, **more)
         late = submission.total_seconds_late > 0
         submitted = book.find_submission_notebook(lesson, lesson, handed.student)
-        named = [cell for cell in notebook["cells"] if marks.grade_id(cell)]
-        cells = {marks.grade_id(cell): nbformat.from_dict(cell) for cell in named}
+        named = [cell for cell in notebook["cells"] if cell_metadata.grade_id(cell)]
+        cells = {cell_metadata.grade_id(cell): nbformat.from_dict(cell) for cell in named}
         for grade in book.db.query(Grade).filter(Grade.notebook_id == submitted.id):
             grade.auto_score = utils.determine_grade(cells[self._names[grade.cell_id]], LOG)[0]
             grade.needs_manual_grade = grade.manual_score is not None
         for comment in book.db.query(Comment).filter(Comment.notebook_id == submitted.id):
             cell = cells[self._names[comment.cell_id]]
-            untouched = self._checksums[lesson][marks.grade_id(cell)]
+            untouched = self._checksums[lesson][cell_metadata.grade_id(cell)]
             same = utils.compute_checksum(cell) == untouched
             comment.auto_comment = "No response." if same else None
         submitted.late_submission_penalty = None

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from autograder import lessons
-from autograder.grading.notebook.contents import Contents
 from autograder.grading.notebook.filenames import is_notebook, original, plain
+from autograder.grading.notebook.lesson_by_content import Contents
 from autograder.grading.notebook.submission import read
 
 ALIKE = 0.75  # of 1, by difflib: a name with a slip or two

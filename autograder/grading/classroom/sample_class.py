@@ -14,7 +14,7 @@ from pathlib import Path
 import nbformat
 from nbformat import NotebookNode
 
-from autograder import ROOT, lessons, marks
+from autograder import ROOT, cell_metadata, lessons
 from autograder.checking.toolbox import registry
 
 DEFINITION = ast.FunctionDef | ast.ClassDef
@@ -52,13 +52,13 @@ def handed_in(
     answers   exercise name → the text of its cell, or a stored answer of autograder/mistakes
     """
     notebook, given = blank(slug, root), answers or {}
-    right = {marks.grade_id(cell): cell.source for cell in solved(slug, root).cells}
+    right = {cell_metadata.grade_id(cell): cell.source for cell in solved(slug, root).cells}
     unknown = given.keys() - right.keys()
     if unknown:
         raise KeyError(f"{slug} has no exercise {', '.join(sorted(unknown))}")
     for cell in notebook.cells:
-        if marks.is_solution(cell):
-            name = marks.exercise(cell)
+        if cell_metadata.is_solution(cell):
+            name = cell_metadata.exercise(cell)
             answer = given.get(name, right[name])
             cell.source = answer if isinstance(answer, str) else cell_of(answer)
     return notebook

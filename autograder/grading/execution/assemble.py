@@ -10,8 +10,8 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from autograder import marks
-from autograder.grading.notebook.contents import foreign
+from autograder import cell_metadata
+from autograder.grading.notebook.lesson_by_content import foreign
 from autograder.grading.notebook.student_text import prose_cell
 from autograder.grading.notebook.submission import Cell, Submission
 
@@ -67,7 +67,7 @@ def _titles(cells: Sequence[dict[str, Any]]) -> dict[str, str]:
     for cell in cells:
         if cell["cell_type"] == "markdown":
             heading = [heading, *HEADING.findall(cell["source"])][-1]
-        elif marks.is_check(cell):
+        elif cell_metadata.is_check(cell):
             titles[_grade_id(cell)], heading = heading, ""
     return titles
 
@@ -77,14 +77,16 @@ def _known_cell(master: dict[str, Any], answers: dict[str, str], title: str) -> 
     nbgrader, name = {"nbgrader": {**master["metadata"]["nbgrader"]}}, _grade_id(master)
     if master["cell_type"] != "code":
         return {**master, "metadata": nbgrader}
-    if marks.is_check(master):
-        made = _code_cell(master["source"], nbgrader | marks.to_run(marks.OUTSIDE, title=title))
+    if cell_metadata.is_check(master):
+        made = _code_cell(
+            master["source"], nbgrader | cell_metadata.to_run(cell_metadata.OUTSIDE, title=title)
+        )
         made["outputs"] = [error_output("NotGraded", ["This check has not been run."])]
         return made
-    if marks.is_solution(master):
-        missing = marks.to_run(marks.INSIDE, missing=name not in answers)
+    if cell_metadata.is_solution(master):
+        missing = cell_metadata.to_run(cell_metadata.INSIDE, missing=name not in answers)
         return _code_cell(answers.get(name, ""), nbgrader | missing)
-    return _code_cell(master["source"], nbgrader | marks.to_run(marks.INSIDE))
+    return _code_cell(master["source"], nbgrader | cell_metadata.to_run(cell_metadata.INSIDE))
 
 
 def _own_cell(cell: Cell, released: dict[str, dict[str, Any]]) -> dict[str, Any]:
@@ -97,8 +99,10 @@ def _own_cell(cell: Cell, released: dict[str, dict[str, Any]]) -> dict[str, Any]
         if original is not None and original["cell_type"] == "markdown":
             return {**original}
         return prose_cell(cell.source)
-    demo = original is not None and marks.is_demo(original)
-    return _code_cell(cell.source, marks.to_run(marks.SKIP if demo else marks.INSIDE))
+    demo = original is not None and cell_metadata.is_demo(original)
+    return _code_cell(
+        cell.source, cell_metadata.to_run(cell_metadata.SKIP if demo else cell_metadata.INSIDE)
+    )
 
 
 def _code_cell(source: str, metadata: dict[str, Any]) -> dict[str, Any]:
@@ -117,4 +121,4 @@ def error_output(name: str, lines: Sequence[str]) -> dict[str, Any]:
 
 
 def _grade_id(cell: dict[str, Any]) -> str:
-    return marks.grade_id(cell) if marks.is_known(cell) else ""
+    return cell_metadata.grade_id(cell) if cell_metadata.is_known(cell) else ""

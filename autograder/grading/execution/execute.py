@@ -7,14 +7,14 @@ import time
 import warnings
 from typing import Any
 
-from autograder import marks
+from autograder import cell_metadata
 from autograder.checking.asking.right_answer import asked
 from autograder.checking.run_check import run_check
 from autograder.checking.toolbox import registry
 from autograder.checking.toolbox.expect import CheckFailed
 from autograder.grading.execution.assemble import error_output
 from autograder.grading.execution.check_limits import OutOfOwnTime, OwnTime, Waiting, own_memory
-from autograder.grading.notebook.contents import below
+from autograder.grading.notebook.lesson_by_content import below
 from autograder.grading.notebook.result import Exercise, clean
 from autograder.inside.limits import out_of_memory
 from autograder.sandbox.clock import Allowance, OutOfTime
@@ -39,11 +39,11 @@ def execute(
     session = _Session(sandbox, care_share)
     graded, taken = [], dict[str, float]()
     for place, cell in enumerate(notebook["cells"]):
-        run, start = marks.run(cell), time.monotonic()
-        if run == marks.INSIDE and not problem:
+        run, start = cell_metadata.run(cell), time.monotonic()
+        if run == cell_metadata.INSIDE and not problem:
             cell["outputs"] = session.run(cell)
-        elif run == marks.OUTSIDE:
-            name, points = marks.exercise(cell), marks.points(cell)
+        elif run == cell_metadata.OUTSIDE:
+            name, points = cell_metadata.exercise(cell), cell_metadata.points(cell)
             failure = _failed(name, problem) if problem else session.check(name)
             if failure is not None:
                 failure.points = points
@@ -51,7 +51,7 @@ def execute(
                     failure.got = below(name, notebook["cells"][place:])
             graded.append(_exercise(name, points, failure, bool(problem)))
             cell["outputs"] = _verdict(graded[-1])
-        name = marks.exercise(cell)
+        name = cell_metadata.exercise(cell)
         taken[name] = taken.get(name, 0.0) + time.monotonic() - start
     sandbox.stop()
     for one in graded:
@@ -80,8 +80,8 @@ class _Session:
 
     def run(self, cell: dict[str, Any]) -> list[dict[str, Any]]:
         """Run one of the student's cells; return its outputs."""
-        name = marks.exercise(cell)
-        if marks.is_missing(cell):
+        name = cell_metadata.exercise(cell)
+        if cell_metadata.is_missing(cell):
             self._mishaps[name] = MISSING
         try:
             outputs = self._ready().run(cell["source"])

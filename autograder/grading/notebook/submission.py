@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from autograder import marks
+from autograder import cell_metadata
 from autograder.grading.notebook.filenames import original
 from autograder.grading.notebook.result import clean
 
@@ -185,5 +185,5 @@ def _cell(item: Any) -> Iterator[Cell]:
     yield Cell(
         "code" if item["cell_type"] == "code" else "markdown",
         source.encode("utf-8", "replace").decode(),  # half a surrogate pair cannot be written
-        marks.grade_id(item),
+        cell_metadata.grade_id(item),
     )

@@ -5,7 +5,7 @@ import json
 from collections.abc import Collection, Iterator
 from typing import Any
 
-from autograder import marks
+from autograder import cell_metadata
 from autograder.grading.classroom.folders import Course, Handed
 from autograder.grading.classroom.gradebook import Book, GradebookError
 from autograder.grading.execution.assemble import assemble, error_output
@@ -13,7 +13,7 @@ from autograder.grading.execution.task import Graded, Task, WorkerLost, WorkFail
 from autograder.grading.notebook import nbgrader_files, records
 from autograder.grading.notebook.result import UNGRADED, Exercise, Result
 from autograder.grading.notebook.submission import Submission, read
-from autograder.grading.running.dependencies import PARTS, Dependencies
+from autograder.grading.running.result_dependencies import PARTS, Dependencies
 from autograder.inside.limits import DEFAULT, NONE, OWN, Limits
 from autograder.settings import care_share
 from autograder.temporary import FULL, place, sweep_aside
@@ -170,9 +170,11 @@ class Batch:
         notebook = assemble(self._masters[one.lesson], Submission(problem=reason))
         exercises = []
         for cell in notebook["cells"]:
-            if marks.run(cell) == marks.OUTSIDE:
+            if cell_metadata.run(cell) == cell_metadata.OUTSIDE:
                 cell["outputs"] = [error_output("NotGraded", ["This could not be graded."])]
-                exercises.append(Exercise(marks.exercise(cell), 0.0, marks.points(cell), reason))
+                exercises.append(
+                    Exercise(cell_metadata.exercise(cell), 0.0, cell_metadata.points(cell), reason)
+                )
         # Where the grader failed is for whoever mends it; the student's feedback has the sentence.
         problem = f"{reason}\n{error.trace}".rstrip()
         return notebook, Result(one.student, one.lesson, exercises, problem)

@@ -8,7 +8,7 @@ from torch import nn
 from torch.nn import functional as F
 
 from attention.provided.data.tokens import PAD
-from attention.train import forecast
+from attention.train import dry_run
 from attention.train.core import devices, step
 from attention.train.core.model import load_model
 from attention.train.core.trainer import Trainer
@@ -197,8 +197,8 @@ def test_the_shares_of_several_gpus_add_up(pairs, tmp_path, device, monkeypatch,
 
 
 def test_a_dry_run_measures_there(pairs, device, monkeypatch):
-    monkeypatch.setattr(forecast, "STEPS", (1, 2))
-    found = forecast.rehearse(TINY, pairs, device)
+    monkeypatch.setattr(dry_run, "STEPS", (1, 2))
+    found = dry_run.rehearse(TINY, pairs, device)
     assert found.peak == torch.cuda.max_memory_allocated(device)
     assert len(found.measured) == 2 and found.activations > 4 * found.parameters
 

@@ -10,13 +10,13 @@ import pytest
 import attention
 from attention.provided.files import ROOT
 from attention.train import __main__ as command
-from attention.train import forecast
+from attention.train import dry_run
 from attention.train.corpora import token_ids
 from attention.train.mine import trial, using
 from attention.train.pieces import collected
 from attention.train.runs import settings
 from attention.train.runs.run_folder import RunFolder
-from attention.train.translate import open_run
+from attention.train.translate_run import open_run
 from autograder.inside.device.rehearsal import Rehearsed
 from tests.cuda import NAME, cuda
 
@@ -76,7 +76,7 @@ def test_a_run_translates_there_and_is_drawn(tmp_path, capsys):
 
 
 def test_a_dry_run_says_what_the_gpu_held(tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr(forecast, "STEPS", (1, 1))
+    monkeypatch.setattr(dry_run, "STEPS", (1, 1))
     assert command.main([*TINY, "--dry-run", "--folder", str(tmp_path / "run")]) == 0
     said = capsys.readouterr().out
     assert f"device  {NAME}" in said and "peak  1 MB, measured" in said

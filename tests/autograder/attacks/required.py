@@ -15,7 +15,7 @@ import pytest
 
 from autograder import ROOT
 from autograder.inside.limits import SHARED
-from autograder.sandbox import bubblewrap, proof
+from autograder.sandbox import bubblewrap, isolation_check
 from autograder.sandbox.policy import SandboxRefused
 from autograder.sandbox.sandbox import Sandbox
 from tests.autograder import small_class
@@ -130,7 +130,7 @@ def class_in(folder):
 
 def hidden(files, secrets, needed):
     """Demand that nothing but ``needed`` of these files is read inside; returns what was done."""
-    proof.prove(secrets)
+    isolation_check.prove(secrets)
     program = [sys.executable, "-I", "-S", "-c", READ, *map(str, files), str(needed)]
     command = bubblewrap.command("/usr", program, secrets)
     done = subprocess.run(command, capture_output=True, text=True, check=False)

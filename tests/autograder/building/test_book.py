@@ -11,7 +11,8 @@ import pytest
 import yaml
 
 from autograder import ROOT, CourseError
-from autograder.building.book import course, drawing, page, terms, write
+from autograder.building.book import chapters as course
+from autograder.building.book import glossary_links, lesson_graph, page, write
 from autograder.commands import cli
 from autograder.imports import imported, modules
 from tests.needs import needs
@@ -114,7 +115,7 @@ def test_needs_are_read_from_imports_and_heads_and_reduced(tmp_path):
     assert chapters[2].stated == {0, 1}
     assert chapters[3].builds == {1}
     assert course.needs(chapters) == {0: set(), 1: {0}, 2: {1}, 3: {1}}
-    svg = drawing.arcs(chapters, course.needs(chapters), lambda number: f"{number}.html")
+    svg = lesson_graph.arcs(chapters, course.needs(chapters), lambda number: f"{number}.html")
     assert svg.count('class="stated"') == 2
     assert svg.count('class="built"') == 1  # only the code of 03 builds on that of 01
     assert svg.count("<a href=") == 4
@@ -216,7 +217,7 @@ def test_a_folder_with_other_things_is_left_as_it_is(tmp_path, capsys):
 
 def test_the_terms_are_the_lines_of_the_glossary_that_begin_at_its_margin():
     text = "# G\n\n```{glossary}\nquery\n  What asks.\n\nmask\nmasks\n  May it?\n```\n\nno term\n"
-    assert terms.terms(text) == ["query", "mask", "masks"]
+    assert glossary_links.terms(text) == ["query", "mask", "masks"]
 
 
 def test_the_workflow_publishes_what_make_book_makes():

@@ -9,7 +9,7 @@ from nbclient import NotebookClient
 
 from autograder.building import build as module
 from autograder.building.build import BuildError, build
-from autograder.building.release import ReleaseError
+from autograder.building.generate_assignment import ReleaseError
 from autograder.building.source import SourceError
 from tests.waiting import LONG
 

@@ -5,7 +5,7 @@ import re
 import pytest
 
 from attention.provided.models import translators
-from autograder.building import glass
+from autograder.building import glass_translator
 from autograder.building.book.write import MADE
 from autograder.commands import cli
 
@@ -14,7 +14,7 @@ LARGEST = 2_000_000  # bytes
 
 @pytest.fixture(scope="module")
 def text():
-    return glass.page()
+    return glass_translator.page()
 
 
 def test_the_command_writes_one_small_file_and_says_where(tmp_path, capsys):
@@ -43,7 +43,7 @@ def test_its_policy_allows_what_stands_in_it_and_nothing_else(text):
 
 def test_lessons_are_named_and_linked_only_where_that_is_asked(text):
     assert "Lesson 10 · How do the pieces make a translator?" in text
-    linked = glass.page("../{lesson}.html#top")
+    linked = glass_translator.page("../{lesson}.html#top")
     assert (
         '<a href="../10_transformer.html#top">'
         "Lesson 10 · How do the pieces make a translator?</a>" in linked
@@ -69,10 +69,12 @@ def test_a_missing_model_gets_a_sentence_that_says_how_to_make_it(tmp_path, monk
 
 
 def test_parts_stay_short():
-    for path in glass.PARTS.iterdir():
+    for path in glass_translator.PARTS.iterdir():
         assert len(path.read_text(encoding="utf-8").splitlines()) <= 300, path.name
 
 
 def test_where_the_page_is_written_a_book_can_be_built():
-    assert glass.PAGE.parent.name in MADE  # else the book would refuse a folder with other things
-    assert glass.PAGE.parent.parent == cli.parser().parse_args(["book"]).to
+    assert (
+        glass_translator.PAGE.parent.name in MADE
+    )  # else the book would refuse a folder with other things
+    assert glass_translator.PAGE.parent.parent == cli.parser().parse_args(["book"]).to

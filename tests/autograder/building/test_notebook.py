@@ -6,8 +6,8 @@ import re
 import nbformat
 import pytest
 
+from autograder.building.generate_assignment import release
 from autograder.building.notebook import make
-from autograder.building.release import release
 from tests.autograder import mini_files
 
 

@@ -5,8 +5,8 @@ import re
 
 import pytest
 
-from autograder import ROOT, marks
-from autograder.building import pictures
+from autograder import ROOT, cell_metadata
+from autograder.building import svg_as_png
 from autograder.building.notebook import make
 from autograder.building.source import SourceError
 
@@ -17,24 +17,26 @@ def with_png(course, digest):
     """The mini course's drawing, and beside it a file that says it was made from it."""
     drawing = course.source.parent / "figures" / "boxes.svg"
     png = drawing.with_suffix(".png")
-    png.write_bytes(f"PNG {pictures.KEYWORD}\0{digest(drawing)}".encode())
+    png.write_bytes(f"PNG {svg_as_png.KEYWORD}\0{digest(drawing)}".encode())
     return png
 
 
 def test_every_drawing_has_a_png_of_its_present_state():
     stale = [
-        one.name for one in DRAWINGS if pictures.shown(one) == one or not pictures.is_current(one)
+        one.name
+        for one in DRAWINGS
+        if svg_as_png.shown(one) == one or not svg_as_png.is_current(one)
     ]
-    assert stale == [], pictures.COMMAND
+    assert stale == [], svg_as_png.COMMAND
     assert DRAWINGS
 
 
 def test_a_png_is_small():
-    assert {one.stem for one in DRAWINGS if pictures.shown(one).stat().st_size > 60_000} == set()
+    assert {one.stem for one in DRAWINGS if svg_as_png.shown(one).stat().st_size > 60_000} == set()
 
 
 def test_a_notebook_carries_the_png(course):
-    png = with_png(course, pictures.digest)
+    png = with_png(course, svg_as_png.digest)
     first = make(course.read()).cells[0]
     found = re.search(r"^\[boxes\]: data:image/png;base64,(\S+)$", first.source, re.MULTILINE)
     assert base64.b64decode(found[1]) == png.read_bytes()
@@ -56,4 +58,4 @@ def test_the_sentence_below_a_plot_is_its_words(course):
     cells = make(course.read()).cells
     plots = [one for one in cells if one.source == "x = 1"]
     assert [one.metadata["alt"] for one in plots] == ["Left: the loss of a run."]
-    assert not any("alt" in one.metadata for one in cells if marks.is_known(one))
+    assert not any("alt" in one.metadata for one in cells if cell_metadata.is_known(one))

@@ -3,7 +3,7 @@
 import pytest
 
 from autograder.building.gates import care
-from autograder.building.gates.quotes import unsaid
+from autograder.building.gates.hint_quotes import unsaid
 from autograder.building.gates.verify import SEEDS, verify
 from autograder.checking.toolbox import expect, registry
 from tests.autograder.verdicts import AGAIN, CORRECT, GOOD, add, changes

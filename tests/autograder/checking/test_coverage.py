@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from autograder.building.gates import mutants
-from autograder.checking.coverage import CLASSES, coverage, unknown
+from autograder.checking.input_coverage import CLASSES, coverage, unknown
 from autograder.checking.toolbox.registry import Check
 from tests.autograder.half import half
 

@@ -3,7 +3,7 @@
 import pytest
 
 from autograder import CourseError
-from autograder.collecting import clues
+from autograder.collecting import filename_clues
 from autograder.collecting.roster import Roster, Student
 from autograder.grading.notebook.filenames import original
 
@@ -41,8 +41,10 @@ def test_other_names_stay(name):
 
 
 def found(path, roster=ROSTER, named=None):
-    told = clues.read(tuple(path.split("/")), SLUGS, named and clues.pattern(named))
-    return clues.owner(told, roster)
+    told = filename_clues.read(
+        tuple(path.split("/")), SLUGS, named and filename_clues.pattern(named)
+    )
+    return filename_clues.owner(told, roster)
 
 
 @pytest.mark.parametrize(
@@ -108,15 +110,15 @@ def test_without_a_roster_the_id_is_the_name():
 
 
 def test_what_canvas_says_of_time_and_upload():
-    late = clues.read(("lovelaceada_LATE_101_67890_01_kernel_regression-2.ipynb",), SLUGS)
+    late = filename_clues.read(("lovelaceada_LATE_101_67890_01_kernel_regression-2.ipynb",), SLUGS)
     assert (late.late, late.number, late.upload, late.attempt) == (True, "101", 67890, (2,))
-    assert clues.read((f"lovelaceada_101_67890_{KERNELS}",), SLUGS).late is False
-    assert clues.read((f"ada_{KERNELS}",), SLUGS).late is None
+    assert filename_clues.read((f"lovelaceada_101_67890_{KERNELS}",), SLUGS).late is False
+    assert filename_clues.read((f"ada_{KERNELS}",), SLUGS).late is None
 
 
 def test_the_longest_name_of_a_lesson_counts():
     for name, slug in (("transformer blocks", SLUGS[2]), ("Transformer", SLUGS[1]), ("hw3", "")):
-        assert clues.read(("ada", f"{name}.ipynb"), SLUGS).lesson == slug
+        assert filename_clues.read(("ada", f"{name}.ipynb"), SLUGS).lesson == slug
 
 
 def test_a_pattern_with_named_groups_as_in_nbgrader():
@@ -130,4 +132,4 @@ def test_a_pattern_with_named_groups_as_in_nbgrader():
 @pytest.mark.parametrize(("text", "why"), [("(", "no regular expression"), ("(.*)", "says who")])
 def test_a_pattern_that_cannot_serve(text, why):
     with pytest.raises(CourseError, match=why):
-        clues.pattern(text)
+        filename_clues.pattern(text)

@@ -7,7 +7,7 @@ import re
 import pytest
 from nbgrader.api import Gradebook
 
-from autograder.grading.classroom.spreadsheet import harmless
+from autograder.grading.classroom.formula_escaping import harmless
 from tests.autograder.collecting.conftest import FIRST, SECOND
 
 ROSTER = """id,first_name,last_name,email,lms_user_id
@@ -164,7 +164,7 @@ def test_nbgraders_export_is_the_same_but_for_formulas(graded, monkeypatch):
     from nbgrader.plugins import CsvExportPlugin
 
     from autograder.grading.classroom.folders import Course
-    from autograder.grading.classroom.spreadsheet import HarmlessCsv
+    from autograder.grading.classroom.formula_escaping import HarmlessCsv
 
     config = Course(graded).config
     assert config.ExportApp.plugin_class.endswith(HarmlessCsv.__name__)

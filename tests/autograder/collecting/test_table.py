@@ -6,7 +6,7 @@ import io
 import pytest
 
 from autograder import CourseError
-from autograder.collecting.table import Table
+from autograder.collecting.lms_csv import Table
 
 CANVAS = (
     'Student,ID,SIS Login ID,Section,"00 mini (77)"\r\n'

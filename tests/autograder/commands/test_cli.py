@@ -12,7 +12,7 @@ from autograder.building import lesson
 from autograder.building.build import build
 from autograder.building.gates import verify as verify_module
 from autograder.building.gates.verify import verify
-from autograder.building.release import ReleaseError
+from autograder.building.generate_assignment import ReleaseError
 from autograder.commands import check, cli
 
 

@@ -13,8 +13,9 @@ import sys
 import pytest
 
 from attention.provided import files
-from autograder.commands import cli, faults
-from autograder.commands.lock import alone
+from autograder.commands import cli
+from autograder.commands.support import io_errors
+from autograder.commands.support.lock import alone
 from autograder.grading.classroom.folders import Course, Handed
 from tests.autograder.small_class import SLUG, grade, hand_in, kept, make_course, scores
 
@@ -158,9 +159,9 @@ FULL_AT = {
     "the notebook": ("autograder.grading.notebook.records.write_aside", ["grade"]),
     "its companions": ("autograder.grading.notebook.nbgrader_files.write_aside", ["grade"]),
     "a temporary folder": ("tempfile.mkdtemp", ["feedback", "--to", "back.zip"]),
-    "a page of feedback": ("autograder.grading.feedback.pages.write_aside", ["feedback"]),
+    "a page of feedback": ("autograder.grading.feedback.refresh.write_aside", ["feedback"]),
     "a page that nbconvert makes": (
-        "autograder.grading.feedback.page.FeedbackExporter.from_filename",
+        "autograder.grading.feedback.exporter.FeedbackExporter.from_filename",
         ["feedback"],
     ),
     "the report": ("autograder.reporting.page.write_aside", ["report"]),
@@ -212,7 +213,7 @@ def test_a_folder_that_cannot_be_written_costs_one_student_only(course, run):
     ],
 )
 def test_every_fault_of_a_disk_names_the_file_and_what_to_do(number, words):
-    said = faults.sentence(OSError(number, os.strerror(number), "class/x"))
+    said = io_errors.sentence(OSError(number, os.strerror(number), "class/x"))
     assert said.startswith("class/x: ") and words in said and "run the same command again" in said
 
 
@@ -223,7 +224,7 @@ def test_of_a_file_that_is_written_aside_the_folder_is_named(tmp_path, monkeypat
     monkeypatch.setattr(os, "replace", full)
     with pytest.raises(OSError) as caught:
         files.write_aside(tmp_path / "x", b"")
-    said = faults.sentence(caught.value)
+    said = io_errors.sentence(caught.value)
     assert said.startswith(f"{tmp_path}: the disk is full") and not list(tmp_path.iterdir())
 
 
@@ -236,7 +237,7 @@ def test_a_file_that_no_longer_fits_is_named_and_its_old_one_stays(tmp_path, mon
     monkeypatch.setattr(os, "fsync", nameless)
     with pytest.raises(OSError) as caught:
         files.write_aside(path, b"new", sync=True)
-    assert faults.sentence(caught.value).startswith(f"{path}: the disk is full")
+    assert io_errors.sentence(caught.value).startswith(f"{path}: the disk is full")
     assert path.read_bytes() == b"old" and [*tmp_path.iterdir()] == [path]
 
 
@@ -265,7 +266,7 @@ TRY = """
 import sys
 from pathlib import Path
 from autograder import CourseError
-from autograder.commands.lock import alone
+from autograder.commands.support.lock import alone
 try:
     with alone(Path(sys.argv[1])):
         pass

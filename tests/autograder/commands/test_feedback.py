@@ -15,7 +15,7 @@ from autograder.grading.classroom import sample_class
 from autograder.grading.classroom.folders import Course, Handed
 from autograder.grading.classroom.gradebook import Book
 from autograder.grading.execution.assemble import assemble
-from autograder.grading.feedback import pages
+from autograder.grading.feedback import refresh
 from autograder.grading.feedback.return_format import hand_back
 from autograder.grading.notebook import records
 from autograder.grading.notebook.result import Result
@@ -145,7 +145,7 @@ def test_a_broken_notebook_costs_no_one_else_a_page_and_leaves_no_stale_one(
 
 
 def test_processes_make_the_same_pages(course, feedback, monkeypatch):
-    monkeypatch.setattr(pages, "FEW", 0)
+    monkeypatch.setattr(refresh, "FEW", 0)
     before = {student: page(course, student).read_text() for student in CLASS}
     shutil.rmtree(course / "class" / "feedback")
     status, out, _ = feedback("--workers", "2")

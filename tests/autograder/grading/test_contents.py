@@ -3,10 +3,10 @@
 import nbformat
 import pytest
 
-from autograder import ROOT, marks
+from autograder import ROOT, cell_metadata
 from autograder.commands import cli
 from autograder.grading.classroom import sample_class
-from autograder.grading.notebook.contents import Contents, defined
+from autograder.grading.notebook.lesson_by_content import Contents, defined
 from autograder.grading.notebook.records import read_notebook
 from autograder.grading.notebook.submission import parse
 from tests.autograder.small_class import SLUG, grade, hand_in, kept, make_course
@@ -68,8 +68,10 @@ def test_an_answer_below_its_check_is_told_where_it_belongs(tmp_path, capsys):
     course = make_course(tmp_path)
     handed = sample_class.handed_in(SLUG, {"softmax": stub("softmax")})
     answer = sample_class.handed_in(SLUG).cells
-    right = next(cell for cell in answer if marks.grade_id(cell) == "softmax").source
-    place = next(n for n, c in enumerate(handed.cells) if marks.grade_id(c) == "check_softmax")
+    right = next(cell for cell in answer if cell_metadata.grade_id(cell) == "softmax").source
+    place = next(
+        n for n, c in enumerate(handed.cells) if cell_metadata.grade_id(c) == "check_softmax"
+    )
     handed.cells.insert(place + 1, nbformat.v4.new_code_cell(right))
     path = sample_class.submit(handed, course, "ada", SLUG)
     grade(course)
@@ -81,7 +83,7 @@ def test_an_answer_below_its_check_is_told_where_it_belongs(tmp_path, capsys):
 
 def stub(name):
     return next(
-        cell for cell in sample_class.blank(SLUG).cells if marks.grade_id(cell) == name
+        cell for cell in sample_class.blank(SLUG).cells if cell_metadata.grade_id(cell) == name
     ).source
 
 

@@ -13,7 +13,7 @@ from rich.console import Console
 
 from autograder.commands import cli
 from autograder.commands.report import graded
-from autograder.grading.classroom import tables
+from autograder.grading.classroom import results_table
 from autograder.grading.classroom.folders import Course
 from autograder.grading.classroom.gradebook import Book
 from tests.autograder.small_class import SLUG, WRONG, grade, hand_in, kept, make_course
@@ -105,19 +105,19 @@ def test_report_and_gradebook_agree_after_changes_by_hand(course, tmp_path):
     (ben,) = (row for row in rows if (row["student"], row["exercise"]) == ("ben", "softmax"))
     assert (ben["score"], ben["automatic"]) == ("1.75", "0.0")
     page = (tmp_path / "class.html").read_text(encoding="utf-8")
-    assert "1.75 / 2*" in page and ">4 / 5*</td>" in page and tables.CHANGED in page
+    assert "1.75 / 2*" in page and ">4 / 5*</td>" in page and results_table.CHANGED in page
     assert "weighted_average: changed by hand, from 2 to 0." in page
 
 
 def test_the_table_on_the_terminal_marks_what_was_changed(course):
     console = Console(file=io.StringIO(), width=100)
     change(course, by_hand)
-    tables.print_table(graded(Course(course)), console)
+    results_table.print_table(graded(Course(course)), console)
     said = console.file.getvalue()
     assert ["ben", "1/1", "1.75/2*", "2/2", "4.75/5"] in [
         line.split() for line in said.splitlines()
     ]
-    assert tables.CHANGED in said
+    assert results_table.CHANGED in said
 
 
 def test_the_kept_reasons_say_that_they_are_automatic(course):

@@ -6,14 +6,14 @@ import shutil
 
 import pytest
 
-from autograder import ROOT, lessons, marks
+from autograder import ROOT, cell_metadata, lessons
 from autograder.grading.classroom import sample_class
 from autograder.grading.classroom.folders import Course
 from autograder.grading.classroom.gradebook import Book
 from autograder.grading.execution.task import Graded
 from autograder.grading.notebook import records
 from autograder.grading.notebook.result import Exercise, Result
-from autograder.grading.running import dependencies
+from autograder.grading.running import result_dependencies
 from autograder.grading.running.batch import Batch
 from autograder.inside.limits import DEFAULT, OWN
 from tests.autograder.small_class import SLUG
@@ -26,8 +26,8 @@ def full_marks(task, sandbox="bubblewrap"):
     """What a worker gives for right answers, without running them."""
     notebook, exercises = json.loads(task.notebook), []
     for cell in notebook["cells"]:
-        if marks.run(cell) == marks.OUTSIDE:
-            name, points = marks.exercise(cell), marks.points(cell)
+        if cell_metadata.run(cell) == cell_metadata.OUTSIDE:
+            name, points = cell_metadata.exercise(cell), cell_metadata.points(cell)
             cell["outputs"] = [{"output_type": "stream", "name": "stdout", "text": "correct"}]
             exercises.append(Exercise(name, points, points))
     result = Result("", task.lesson, exercises, "", 0.1, sandbox, task.limits.as_dict())
@@ -77,7 +77,7 @@ def code(tmp_path, monkeypatch):
         ignored = shutil.ignore_patterns("__pycache__")
         shutil.copytree(ROOT / kind, tmp_path / "code" / kind, ignore=ignored)
     (tmp_path / "code" / "data").symlink_to(ROOT / "data")
-    monkeypatch.setattr(dependencies, "ROOT", tmp_path / "code")
+    monkeypatch.setattr(result_dependencies, "ROOT", tmp_path / "code")
     return tmp_path / "code"
 
 
@@ -103,7 +103,7 @@ CODE = [
     ("autograder/grading/execution/execute.py", BOTH, "the code that grades"),
     ("autograder/grading/notebook/submission.py", BOTH, "the code that grades"),
     ("autograder/grading/notebook/student_text.py", BOTH, "the code that grades"),
-    ("autograder/marks.py", BOTH, "the code that grades"),
+    ("autograder/cell_metadata.py", BOTH, "the code that grades"),
     ("attention/__init__.py", BOTH, "the library"),
     ("attention/provided/figures/plots.py", BOTH, "the library"),
     ("attention/getting_started.py", {SLUG}, "the library"),
@@ -118,7 +118,7 @@ CODE = [
     ("autograder/building/gates/verify.py", set(), ""),
     ("autograder/commands/grade.py", set(), ""),
     ("autograder/grading/running/batch.py", set(), ""),
-    ("autograder/grading/classroom/tables.py", set(), ""),
+    ("autograder/grading/classroom/results_table.py", set(), ""),
     ("autograder/check.py", set(), ""),
 ]
 
@@ -259,7 +259,7 @@ def test_reasons_json_says_how_it_was_graded(graded):
     said = json.loads(path.read_text())
     assert said["sandbox"] == "bubblewrap"
     assert said["limits"] == DEFAULT.as_dict()
-    assert said["parts"].keys() == dependencies.PARTS.keys()
+    assert said["parts"].keys() == result_dependencies.PARTS.keys()
 
 
 def test_a_result_of_an_older_version(graded):

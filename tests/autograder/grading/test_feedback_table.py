@@ -6,9 +6,9 @@ import nbformat
 import pytest
 from bs4 import BeautifulSoup
 
-from autograder import marks
+from autograder import cell_metadata
 from autograder.grading.execution.assemble import assemble, error_output
-from autograder.grading.feedback.table import summary
+from autograder.grading.feedback.score_table import summary
 from autograder.grading.notebook.submission import Submission
 from tests.autograder.payloads import PAYLOADS
 
@@ -23,8 +23,8 @@ def answer(name, comment=None, **more):
 
 
 def check(name, score, reason=(), most=2.0, title=""):
-    notes = marks.metadata("check", name, most)["nbgrader"] | {"score": score}
-    metadata = {"nbgrader": notes, **marks.to_run(marks.OUTSIDE, title=title)}
+    notes = cell_metadata.metadata("check", name, most)["nbgrader"] | {"score": score}
+    metadata = {"nbgrader": notes, **cell_metadata.to_run(cell_metadata.OUTSIDE, title=title)}
     cell = nbformat.v4.new_code_cell(f"check.{name}({name})", metadata=metadata)
     if reason:
         cell.outputs = [nbformat.from_dict(error_output("CheckFailed", reason))]
@@ -66,7 +66,10 @@ def test_a_right_answer_is_correct_and_an_untouched_one_not_attempted():
         *(answer("mean", "No response."), check("mean", 0.0, stub)),
         *(answer("mean2", "Do try!"), check("mean2", 0.0, [stub[0].replace("mean", "mean2")])),
         *(answer("Scale"), check("Scale", 0.0, part)),
-        *(answer("gone", **marks.to_run(marks.INSIDE, missing=True)), check("gone", 0.0, REASON)),
+        *(
+            answer("gone", **cell_metadata.to_run(cell_metadata.INSIDE, missing=True)),
+            check("gone", 0.0, REASON),
+        ),
     )
     whys = [why for _, _, why in read(html)]
     assert whys == [
@@ -163,7 +166,7 @@ def test_an_exercise_is_called_as_in_the_solved_notebook():
         return {"cell_type": "markdown", "metadata": {}, "source": source}
 
     def graded(name):
-        metadata = marks.metadata("check", name, 1)
+        metadata = cell_metadata.metadata("check", name, 1)
         return {"cell_type": "code", "metadata": metadata, "source": f"check.{name}({name})"}
 
     cells = [
@@ -179,10 +182,14 @@ def test_an_exercise_is_called_as_in_the_solved_notebook():
         graded("x_y"),
     ]
     made = assemble({"cells": cells, "metadata": {}}, Submission())
-    checks = [cell for cell in made["cells"] if marks.is_check(cell)]
-    assert [marks.title(cell) for cell in checks] == ["Exercise 1 · `one`", "", "Exercise 3"]
+    checks = [cell for cell in made["cells"] if cell_metadata.is_check(cell)]
+    assert [cell_metadata.title(cell) for cell in checks] == [
+        "Exercise 1 · `one`",
+        "",
+        "Exercise 3",
+    ]
     given = [
-        check(name, 1.0, (), 1.0, marks.title(cell))
+        check(name, 1.0, (), 1.0, cell_metadata.title(cell))
         for name, cell in zip(("one", "two", "x_y"), checks, strict=True)
     ]
     names = [one.get_text() for one in table(*given).select("tbody th")]

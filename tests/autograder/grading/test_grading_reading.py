@@ -12,7 +12,7 @@ from autograder.grading.classroom import sample_class
 from autograder.grading.classroom.folders import Course, Handed
 from autograder.grading.nbgrader_steps import TolerantExporter
 from autograder.grading.notebook.submission import parse, read, read_bytes
-from autograder.grading.running.dependencies import Dependencies
+from autograder.grading.running.result_dependencies import Dependencies
 from tests.autograder.small_class import hand_in, kept, make_course, scores
 
 SLUG = "00_getting_started"

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from nbgrader.api import Gradebook
 
-from autograder import ROOT, marks
+from autograder import ROOT, cell_metadata
 from autograder.checking.toolbox import registry
 from autograder.grading.classroom import sample_class
 from autograder.grading.classroom.folders import Course
@@ -67,7 +67,7 @@ def test_stock_nbgrader_and_this_grading_agree(tmp_path, slug):
     students = dict(honest(slug))
     for student, notebook in students.items():
         # Stock nbgrader runs all that is there: a minute of figures that no check looks at.
-        notebook.cells = [cell for cell in notebook.cells if not marks.is_demo(cell)]
+        notebook.cells = [cell for cell in notebook.cells if not cell_metadata.is_demo(cell)]
         sample_class.submit(notebook, tmp_path, student, slug)
     config = tmp_path / "nbgrader_config.py"
     config.write_text(CONFIG)

@@ -8,10 +8,10 @@ import pytest
 from rich.console import Console
 
 from autograder.commands import cli
-from autograder.grading.classroom import item_analysis, tables
+from autograder.grading.classroom import item_analysis, results_table
 from autograder.grading.notebook import records
 from autograder.grading.notebook.result import Exercise, Result
-from autograder.reporting import drawings, page
+from autograder.reporting import charts, page
 from autograder.settings import earned
 
 NAMES = ["soft_lookup", "distances", "nadaraya_watson", "LearnedBandwidth", "effective_neighbours"]
@@ -33,7 +33,9 @@ def result(student, lost=(), reason="soft_lookup: the answer is wrong.\n  got   
 @pytest.mark.parametrize("width", [40, 80, 200])
 def test_the_table_shows_every_column_at_any_width(width):
     console = Console(file=io.StringIO(), width=width)
-    tables.print_table([result("zoe", NAMES[:1]), result("a-student-with-a-long-name")], console)
+    results_table.print_table(
+        [result("zoe", NAMES[:1]), result("a-student-with-a-long-name")], console
+    )
     lines = console.file.getvalue().splitlines()
     (first,) = (line.split() for line in lines if line.startswith(" a-student"))
     assert first == ["a-student-with-a-long-name", *["2/2"] * 5, "10/10"]
@@ -45,14 +47,14 @@ def test_the_table_shows_every_column_at_any_width(width):
 def test_every_lost_point_has_its_reason_in_one_piece():
     console = Console(file=io.StringIO(), width=40)
     long = "soft_lookup: " + "what is wrong here " * 9 + "at all."
-    tables.print_table([result("zoe", NAMES[:1], long)], console)
+    results_table.print_table([result("zoe", NAMES[:1], long)], console)
     said = console.file.getvalue()
     assert f"zoe · soft_lookup\n  {long}\n" in said
     assert "zoe · distances" not in said
 
 
 def test_the_csv_has_a_row_for_every_exercise(tmp_path):
-    tables.write_csv([result("zoe", NAMES[:1]), result("ada")], tmp_path / "scores.csv")
+    results_table.write_csv([result("zoe", NAMES[:1]), result("ada")], tmp_path / "scores.csv")
     with open(tmp_path / "scores.csv", newline="", encoding="utf-8") as stream:
         rows = list(csv.DictReader(stream))
     assert [(row["student"], row["exercise"]) for row in rows[:2]] == [
@@ -194,7 +196,7 @@ def test_the_command_writes_the_page_and_prints_no_name(tmp_path, capsys):
 
 
 def test_no_cell_of_the_csv_is_a_formula(tmp_path):
-    tables.write_csv([result("=1+1", NAMES[:1], "@SUM(A1)")], tmp_path / "scores.csv")
+    results_table.write_csv([result("=1+1", NAMES[:1], "@SUM(A1)")], tmp_path / "scores.csv")
     first = list(csv.reader((tmp_path / "scores.csv").read_text().splitlines()))[1]
     assert (first[0], first[5]) == ("'=1+1", "'@SUM(A1)")
 
@@ -228,7 +230,7 @@ def test_the_slowest_exercises_come_first():
 
 
 def test_the_legend_of_a_small_class_fits_into_its_drawing():
-    drawn = drawings.heat_map(["a"], [[1.0, 0.0]])
+    drawn = charts.heat_map(["a"], [[1.0, 0.0]])
     x, words = re.search(r"<text x='([\d.]+)'[^>]*>(each column[^<]*)<", drawn).groups()
     width = float(re.search(r"viewBox='0 0 (\d+)", drawn)[1])
     assert float(x) + 8 * len(words) <= width + 1  # a letter of 14 pixels is 8 wide at most
@@ -236,5 +238,5 @@ def test_the_legend_of_a_small_class_fits_into_its_drawing():
 
 def test_a_name_is_no_markup_of_the_terminals():
     console = Console(file=io.StringIO(), width=80)
-    tables.print_table([result("[/] [red]zoe", NAMES[:1])], console)
+    results_table.print_table([result("[/] [red]zoe", NAMES[:1])], console)
     assert console.file.getvalue().count("[/] [red]zoe") == 2

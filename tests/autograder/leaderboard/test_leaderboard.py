@@ -11,7 +11,7 @@ from autograder import CourseError
 from autograder.commands import cli
 from autograder.grading.classroom.folders import Course
 from autograder.grading.notebook.submission import Cell
-from autograder.leaderboard import board, entries, numbers, shown
+from autograder.leaderboard import board, entries, numbers, rendering
 from tests.autograder.leaderboard.sources import in_source
 
 SLUG = "11_training"
@@ -167,7 +167,7 @@ def test_what_is_damaged_or_unknown_is_said(course, capsys):
     one = board.Board(Course(folder), SLUG)
     one.read()
     one.measure()
-    shown.write(one)
+    rendering.write(one)
     file = folder / "class" / "leaderboard" / f"{SLUG}.json"
     assert json.loads(file.read_text())["secret"] == one._kept["secret"]
     file.write_text("{")

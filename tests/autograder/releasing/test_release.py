@@ -14,8 +14,8 @@ from autograder import ROOT, lessons
 from autograder.building.lesson import find
 from autograder.checking.toolbox import registry
 from autograder.lessons import RELEASED
-from autograder.releasing import secrets, write
-from autograder.releasing.contents import ReleaseError, contents
+from autograder.releasing import solution_leaks, write
+from autograder.releasing.release_files import ReleaseError, contents
 from autograder.releasing.write import release
 from tests.autograder.releasing import asked_there
 from tests.waiting import LONG
@@ -57,9 +57,9 @@ EMPTY = b"PK\x05\x06" + bytes(18)  # an archive of nothing
 
 @pytest.mark.parametrize("slug", SLUGS)
 def test_no_release_holds_a_line_of_a_solution(slug, monkeypatch):
-    monkeypatch.setattr("autograder.releasing.contents.kept_recordings", lambda lesson: EMPTY)
+    monkeypatch.setattr("autograder.releasing.release_files.kept_recordings", lambda lesson: EMPTY)
     files = contents([slug])
-    assert secrets.leaks(files, [slug]) == []
+    assert solution_leaks.leaks(files, [slug]) == []
     assert f"attention/{lessons.name_of(slug)}.py" not in files
     assert not [path for path in files if path.startswith(("solutions", "source", "tests"))]
     for later in SLUGS[SLUGS.index(slug) + 1 :]:
@@ -69,9 +69,11 @@ def test_no_release_holds_a_line_of_a_solution(slug, monkeypatch):
 
 
 def test_one_line_of_a_solution_anywhere_stops_a_release(monkeypatch, tmp_path):
-    monkeypatch.setattr("autograder.releasing.contents.kept_recordings", lambda lesson: EMPTY)
+    monkeypatch.setattr("autograder.releasing.release_files.kept_recordings", lambda lesson: EMPTY)
     compact = next(
-        text for text in secrets.secrets([SLUG]) if "k.transpose(-2,-1)" in text and "sqrt" in text
+        text
+        for text in solution_leaks.secrets([SLUG])
+        if "k.transpose(-2,-1)" in text and "sqrt" in text
     )
     files = contents([SLUG])
     hidden_places = {
@@ -82,9 +84,9 @@ def test_one_line_of_a_solution_anywhere_stops_a_release(monkeypatch, tmp_path):
         "README.md": lambda old: old + compact.encode(),
     }
     for path, put in hidden_places.items():
-        found = secrets.leaks({**files, path: put(files[path])}, [SLUG])
+        found = solution_leaks.leaks({**files, path: put(files[path])}, [SLUG])
         assert found and all(path in sentence for sentence in found)
-    assert secrets.leaks({"attention/__pycache__/softmax.pyc": b""}, [SLUG])
+    assert solution_leaks.leaks({"attention/__pycache__/softmax.pyc": b""}, [SLUG])
 
     monkeypatch.setattr(
         "autograder.releasing.write.contents",
@@ -168,7 +170,7 @@ def test_validate_accepts_a_solved_notebook_there(handed_out, tmp_path):
 
 
 def test_the_next_release_leaves_work_alone(monkeypatch, tmp_path):
-    monkeypatch.setattr("autograder.releasing.contents.kept_recordings", lambda lesson: EMPTY)
+    monkeypatch.setattr("autograder.releasing.release_files.kept_recordings", lambda lesson: EMPTY)
     folder = tmp_path / "course"
     release(["00"], folder)
     notebook = lessons.notebook(folder, "lessons", SLUGS[0])
@@ -183,7 +185,7 @@ def test_the_next_release_leaves_work_alone(monkeypatch, tmp_path):
 
 
 def test_a_zip_is_the_same_each_time_and_opens_in_one_folder(monkeypatch, tmp_path):
-    monkeypatch.setattr("autograder.releasing.contents.kept_recordings", lambda lesson: EMPTY)
+    monkeypatch.setattr("autograder.releasing.release_files.kept_recordings", lambda lesson: EMPTY)
     for name in ("one.zip", "two.zip"):
         release(["00"], tmp_path / name)
     assert (tmp_path / "one.zip").read_bytes() == (tmp_path / "two.zip").read_bytes()

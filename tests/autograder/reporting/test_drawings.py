@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from autograder.reporting import drawings
+from autograder.reporting import charts
 
 
 @pytest.mark.parametrize(
@@ -17,7 +17,7 @@ from autograder.reporting import drawings
     ],
 )
 def test_the_axis_of_ranges_begins_where_the_shares_are(shares, unit, ticks):
-    drawn = drawings.ranges([("one", shares)], "Dots.", unit)
+    drawn = charts.ranges([("one", shares)], "Dots.", unit)
     assert re.findall(r">([\d]+(?: %)?)</text>", drawn) == ticks
     lines = [float(x) for x in re.findall(r"<path d='M(\d+) 4V", drawn)]
     dots = [float(x) for x in re.findall(r"<circle cx='([\d.]+)'", drawn)]

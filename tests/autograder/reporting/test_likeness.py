@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from autograder.reporting import fragments, likeness
+from autograder.reporting import fragments, similarity
 
 EXERCISES = [f"exercise_{number}" for number in range(6)]
 STEPS = [
@@ -58,9 +58,9 @@ def renamed(text):
 @pytest.mark.parametrize("seed", range(4))
 def test_independent_students_are_not_shown_and_a_renamed_copy_is(seed):
     rows, texts = make(seed)
-    assert likeness.alike(rows, texts, {}) == []
+    assert similarity.alike(rows, texts, {}) == []
     texts["s07"] = {name: renamed(text) for name, text in texts["s31"].items()}
-    (found,) = likeness.alike(rows, texts, {})
+    (found,) = similarity.alike(rows, texts, {})
     assert found.students == ("s07", "s31")
     assert len(found.exercises) >= 4
     assert found.names == ()
@@ -69,17 +69,17 @@ def test_independent_students_are_not_shown_and_a_renamed_copy_is(seed):
 def test_what_the_lesson_gives_or_many_write_is_no_evidence():
     rows, texts = make(1)
     texts["s07"] = dict(texts["s31"])
-    given = {name: likeness.Given(text, []) for name, text in texts["s31"].items()}
-    assert likeness.alike(rows, texts, given) == []
+    given = {name: similarity.Given(text, []) for name, text in texts["s31"].items()}
+    assert similarity.alike(rows, texts, given) == []
     for student in sorted(texts)[:10]:
         texts[student] = dict(texts["s31"])
-    assert likeness.alike(rows, texts, {}) == []
+    assert similarity.alike(rows, texts, {}) == []
 
 
 def test_one_exercise_alone_says_nothing():
     rows, texts = make(2)
     texts["s07"][EXERCISES[0]] = texts["s31"][EXERCISES[0]]
-    assert likeness.alike(rows, texts, {}) == []
+    assert similarity.alike(rows, texts, {}) == []
 
 
 def test_comments_and_rare_faults_count_where_the_code_is_everybodys():
@@ -90,14 +90,14 @@ def test_comments_and_rare_faults_count_where_the_code_is_everybodys():
         texts[student] = {
             name: f"# the {name} goes from left to right\n{text}" for name, text in usual.items()
         }
-    (found,) = likeness.alike(rows, texts, {})
+    (found,) = similarity.alike(rows, texts, {})
     assert (found.students, found.comments) == (("s07", "s31"), 6)
     texts = {student: dict(usual) for student in texts}
     blank = [(name, f"{name}: nothing here yet: write about 2 lines.") for name in EXERCISES]
     wrong = [(name, f"{name}: the sum is wrong.\n  got       7") for name in EXERCISES]
     others = {one["student"]: one for one in rows} | {"s02": row("s02", blank)}
     others |= {"s03": row("s03", blank), "s05": row("s05", wrong), "s06": row("s06", wrong)}
-    (found,) = likeness.alike(list(others.values()), texts, {})
+    (found,) = similarity.alike(list(others.values()), texts, {})
     assert found.students == ("s05", "s06"), "who wrote nothing shares nothing"
     assert set(found.wrong) == set(EXERCISES)
     assert "the same rare fault" in found.why()
@@ -115,7 +115,7 @@ def test_fragments_outlast_names_comments_layout_and_docstrings():
 
 
 def test_empty_and_tiny_classes():
-    assert likeness.alike([], {}, {}) == []
+    assert similarity.alike([], {}, {}) == []
     rows, texts = make(1, size=2)
     texts["s00"] = dict(texts["s01"])
-    assert likeness.alike(rows, texts, {}) == [], "two students are no class to compare with"
+    assert similarity.alike(rows, texts, {}) == [], "two students are no class to compare with"

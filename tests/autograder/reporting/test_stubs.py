@@ -16,7 +16,7 @@ from autograder.grading.notebook import records
 from autograder.grading.notebook.result import Exercise, Result
 from autograder.grading.notebook.submission import parse
 from autograder.inside.answer import LocalAnswer
-from autograder.reporting import stubs
+from autograder.reporting import mistake_template
 from tests.autograder.small_class import SLUG, hand_in, make_course
 
 HELPERS = '''import torch.nn.functional as F
@@ -43,7 +43,7 @@ def handed_in(text, first=HELPERS):
 
 
 def test_the_stub_registers_and_is_rejected_with_its_hint(monkeypatch):
-    text = stubs.stub(handed_in(ANSWER), SLUG, "softmax")
+    text = mistake_template.stub(handed_in(ANSWER), SLUG, "softmax")
     assert '@mistake("softmax", hint="…")' in text
     item = registry.of_lesson("getting_started")["softmax"]
     assert registry.mistakes(item), "imported before the registry is replaced"
@@ -66,7 +66,7 @@ def test_names_that_the_module_has_are_changed_and_its_imports_not_repeated():
         "def _scaled(x):\n    return x\n"
         "def softmax_as_handed_in():\n    pass\n"
     )
-    text = stubs.stub(handed_in(ANSWER), SLUG, "softmax", stored)
+    text = mistake_template.stub(handed_in(ANSWER), SLUG, "softmax", stored)
     assert "import" not in re.sub("#.*", "", text)
     assert "def _scaled_2(scores, dim):" in text
     assert "def softmax_as_handed_in_2(scores, dim):" in text
@@ -77,18 +77,18 @@ def test_names_that_the_module_has_are_changed_and_its_imports_not_repeated():
 
 def test_a_local_variable_called_like_a_helper_keeps_its_name():
     answer = "def softmax(scores, dim):\n    scaled = scores\n    return scaled\n"
-    assert "scaled = scores" in stubs.stub(handed_in(answer), SLUG, "softmax")
+    assert "scaled = scores" in mistake_template.stub(handed_in(answer), SLUG, "softmax")
 
 
 @pytest.mark.parametrize("text", ["softmax = max", "def softmax(:", ""])
 def test_where_there_is_no_definition_it_says_so(text):
-    with pytest.raises(stubs.NoAnswer, match="defines no function or class 'softmax'"):
-        stubs.stub(handed_in(text), SLUG, "softmax")
+    with pytest.raises(mistake_template.NoAnswer, match="defines no function or class 'softmax'"):
+        mistake_template.stub(handed_in(text), SLUG, "softmax")
 
 
 def test_nothing_reaches_the_terminal_that_it_would_obey():
     answer = "def softmax(scores, dim):\n    return f'\x1b]0;owned\x07\u202e{scores}'\n"
-    text = stubs.stub(handed_in(answer), SLUG, "softmax")
+    text = mistake_template.stub(handed_in(answer), SLUG, "softmax")
     assert not set("\x1b\x07\u202e") & set(text)
 
 

@@ -1,7 +1,7 @@
 """Failures that no stored mistake explains: gathered by what came back, shown without a name."""
 
 from autograder.checking.toolbox import registry
-from autograder.reporting import unexplained, written
+from autograder.reporting import student_answers, unexplained
 
 SLUG = "00_getting_started"
 WRONG = "softmax: the values are wrong.\n  got       [{}, 1] = {}\n  expected  0.5"
@@ -69,13 +69,13 @@ def softmax(scores, dim):
 
 
 def test_an_example_names_nobody_and_is_short():
-    shown = written.example(LONG, "zoe")
+    shown = student_answers.example(LONG, "zoe")
     assert shown.splitlines() == [
         "def softmax(scores, dim):",
         '    …_sum = "# no comment"',
         "    return …_sum",
     ]
-    many = written.example("\n".join(f"x{n} = {n}" for n in range(99)), "zoe")
+    many = student_answers.example("\n".join(f"x{n} = {n}" for n in range(99)), "zoe")
     assert len(many.splitlines()) == 15
     assert many.endswith("…")
-    assert written.example("def broken(:\x1b[2J", "zoe") == "def broken(:[2J"
+    assert student_answers.example("def broken(:\x1b[2J", "zoe") == "def broken(:[2J"

@@ -19,11 +19,11 @@ from attention.train.__main__ import main
 from attention.train.core.model import make_model
 from attention.train.mine import trial, using
 from attention.train.pieces import collected
+from attention.train.pieces.adapters import furnish
 from attention.train.pieces.collected import RECORD, MineError, Piece
-from attention.train.pieces.fittings import furnish
 from attention.train.runs.run_folder import RunFolder
-from attention.train.speed import products
-from attention.train.translate import open_run
+from attention.train.speed import onednn_products
+from attention.train.translate_run import open_run
 from attention.translate.__main__ import main as translate
 from autograder.mistakes import masked_attention, training
 
@@ -145,7 +145,7 @@ def test_all_pieces_of_ones_own_have_the_losses_of_the_library(
     assert "two hundred one -> " in said
     assert collected.own("MultiHeadAttention") is not None
     layers = open_run(run, torch.device("cpu")).model.modules()
-    assert not any(isinstance(layer, products.Linear) for layer in layers)
+    assert not any(isinstance(layer, onednn_products.Linear) for layer in layers)
     assert picture.read_bytes().startswith(b"\x89PNG")
     assert main([*words, "--translate", "two dogs"]) == 1
     assert "the run never read 'dogs'" in capsys.readouterr().err
@@ -194,7 +194,7 @@ def test_onednn_keeps_few_kernels_whoever_trains_or_translates(every, tmp_path, 
             for name in LIMITS:
                 monkeypatch.delenv(name)
             assert command() == 0
-            assert limits == {str(products.SHAPES)}
+            assert limits == {str(onednn_products.SHAPES)}
 
 
 ATTENTION = "def masked_attention(q, k, v, mask=None, return_weights=False):\n    "

@@ -11,11 +11,11 @@ import torch
 from torch import nn
 
 from attention.provided.measuring.saved_for_backward import kept_bytes
-from attention.train import forecast
+from attention.train import dry_run as forecast
 from attention.train.__main__ import main
 from attention.train.core.trainer import Trainer
 from attention.train.corpora.token_ids import Pairs, Words
-from attention.train.forecast import rehearse
+from attention.train.dry_run import rehearse
 from attention.train.pieces import collected
 from attention.train.runs.run_folder import RunFolder
 from attention.train.runs.settings import Settings
@@ -160,7 +160,7 @@ def test_it_measures_a_students_pieces_and_writes_nothing(tmp_path, capsys, monk
 
 OF_TWO = """
 import os, sys
-from attention.train import forecast
+from attention.train import dry_run
 from attention.train.__main__ import main
 forecast.SECONDS = 1e9 * float(os.environ["RANK"])  # the second alone would measure for long
 sys.exit(main(sys.argv[1:]))

@@ -7,13 +7,13 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from attention.train.speed import products
+from attention.train.speed import onednn_products
 
 
 @pytest.fixture
 def onednn(monkeypatch):
     """Have oneDNN multiply on whatever processor this is; returns what it was called with."""
-    operator = products.onednn()
+    operator = onednn_products.onednn()
     if operator is None:
         pytest.skip("this PyTorch has no oneDNN")
     calls = []
@@ -22,8 +22,8 @@ def onednn(monkeypatch):
         calls.append(arguments)
         return operator(*arguments)
 
-    monkeypatch.setattr(products, "onednn_is_faster", lambda: True)
-    monkeypatch.setattr(products, "onednn", lambda: watched)
+    monkeypatch.setattr(onednn_products, "onednn_is_faster", lambda: True)
+    monkeypatch.setattr(onednn_products, "onednn", lambda: watched)
     return calls
 
 
@@ -42,7 +42,7 @@ class TestLinear:
         x = torch.randn(shape, requires_grad=True)
         wanted = torch.cat([layer(x) for layer in side_by_side], dim=-1)
         direction = torch.randn_like(wanted)
-        found = products.linear(x, *side_by_side)
+        found = onednn_products.linear(x, *side_by_side)
         torch.testing.assert_close(found, wanted)
         torch.testing.assert_close(
             torch.autograd.grad(found, [x, *parameters], direction),
@@ -52,21 +52,21 @@ class TestLinear:
 
     def test_an_input_that_needs_no_gradient_gets_none(self, onednn):
         (layer,) = layers(4)
-        products.linear(torch.randn(5, 6), layer).sum().backward()
+        onednn_products.linear(torch.randn(5, 6), layer).sum().backward()
         assert layer.weight.grad.shape == (4, 6) and len(onednn) == 2
 
     def test_remembers_the_layers_own_weights(self, onednn):
         kept = []
         side_by_side, x = layers(4, 4, 4), torch.randn(5, 6, requires_grad=True)
         with torch.autograd.graph.saved_tensors_hooks(kept.append, lambda tensor: tensor):
-            products.linear(x, *side_by_side)
+            onednn_products.linear(x, *side_by_side)
         own = [x, *(layer.weight for layer in side_by_side)]
         assert [tensor.data_ptr() for tensor in kept] == [tensor.data_ptr() for tensor in own]
 
     def test_transposed_inputs_and_gradients(self, onednn):
         (layer,) = layers(4)
         x = torch.randn(6, 2, 3, requires_grad=True)
-        found, wanted = products.linear(x.permute(2, 1, 0), layer), layer(x.permute(2, 1, 0))
+        found, wanted = onednn_products.linear(x.permute(2, 1, 0), layer), layer(x.permute(2, 1, 0))
         direction = torch.randn(4, 2, 3).permute(2, 1, 0)
         torch.testing.assert_close(found, wanted)
         torch.testing.assert_close(
@@ -78,38 +78,38 @@ class TestLinear:
         (layer,) = layers(4)
         layer.to(dtype)
         x = torch.randn(5, 6).to(dtype)
-        assert torch.equal(products.linear(x, layer), layer(x)) and not onednn
+        assert torch.equal(onednn_products.linear(x, layer), layer(x)) and not onednn
 
     def test_under_autocast_it_is_pytorchs_in_bfloat16(self, onednn):
         side_by_side = layers(4, 4)
         with torch.autocast("cpu", torch.bfloat16):
-            found = products.linear(torch.randn(5, 6), *side_by_side)
+            found = onednn_products.linear(torch.randn(5, 6), *side_by_side)
         assert found.dtype == torch.bfloat16 and not onednn
 
     def test_no_rows_at_all(self, onednn):
         (layer,) = layers(4)
-        assert products.linear(torch.randn(0, 6), layer).shape == (0, 4)
+        assert onednn_products.linear(torch.randn(0, 6), layer).shape == (0, 4)
 
     def test_wrong_lengths_are_an_error(self, onednn):
         with pytest.raises(RuntimeError):
-            products.linear(torch.randn(5, 7), *layers(4))
+            onednn_products.linear(torch.randn(5, 7), *layers(4))
 
 
 class TestAddProduct:
-    @pytest.mark.parametrize("n", [1, 7, 2 * products.ROWS + 3])
+    @pytest.mark.parametrize("n", [1, 7, 2 * onednn_products.ROWS + 3])
     @pytest.mark.parametrize("faster", [True, False])
     def test_adds_to_what_is_there(self, onednn, monkeypatch, n, faster):
-        monkeypatch.setattr(products, "onednn_is_faster", lambda: faster)
+        monkeypatch.setattr(onednn_products, "onednn_is_faster", lambda: faster)
         torch.manual_seed(0)
         total, left, right = torch.randn(n, 3), torch.randn(5, n).T, torch.randn(5, 3).T
         wanted = total + left @ right.T
-        products.add_product(total, left, right)
+        onednn_products.add_product(total, left, right)
         torch.testing.assert_close(total, wanted)
         assert bool(onednn) == faster
 
     def test_sums_up_in_the_type_of_the_total(self):
         total = torch.full((2, 1), 1000.0)
-        products.add_product(total, torch.ones(2, 1).bfloat16(), torch.ones(1, 1).bfloat16())
+        onednn_products.add_product(total, torch.ones(2, 1).bfloat16(), torch.ones(1, 1).bfloat16())
         assert total.tolist() == [[1001.0]] * 2  # 1000 in bfloat16
 
 
@@ -119,19 +119,21 @@ class TestOneDNNIsFaster:
             return [left @ right.T for _ in range(3)]
 
         for operator, faster in ((lambda *_: None, True), (slow, False), (None, False)):
-            monkeypatch.setattr(products, "onednn", lambda operator=operator: operator)
-            assert products.onednn_is_faster.__wrapped__() is faster
+            monkeypatch.setattr(onednn_products, "onednn", lambda operator=operator: operator)
+            assert onednn_products.onednn_is_faster.__wrapped__() is faster
 
     def test_the_try_takes_no_random_numbers(self):
         torch.manual_seed(0)
         before = torch.get_rng_state()
-        products.onednn_is_faster.__wrapped__()
+        onednn_products.onednn_is_faster.__wrapped__()
         assert torch.equal(torch.get_rng_state(), before)
 
     def test_a_pytorch_without_the_operator_multiplies_all_the_same(self, monkeypatch):
         monkeypatch.delattr(torch.ops.mkldnn, "_linear_pointwise", raising=False)
         monkeypatch.setattr(type(torch.ops.mkldnn), "__getattr__", _absent)
-        assert products.onednn() is None and not products.onednn_is_faster.__wrapped__()
+        assert (
+            onednn_products.onednn() is None and not onednn_products.onednn_is_faster.__wrapped__()
+        )
 
 
 def _absent(self, name):
@@ -139,14 +141,14 @@ def _absent(self, name):
 
 
 @pytest.mark.parametrize(
-    "begin", [products.keep_few_kernels, lambda: products.quicken(nn.Sequential())]
+    "begin", [onednn_products.keep_few_kernels, lambda: onednn_products.quicken(nn.Sequential())]
 )
 def test_keeps_kernels_of_few_shapes_unless_told_otherwise(begin, monkeypatch):
     monkeypatch.setattr(os, "environ", {"LRU_CACHE_CAPACITY": "7"})
     begin()
     assert os.environ == {
         "LRU_CACHE_CAPACITY": "7",
-        "ONEDNN_PRIMITIVE_CACHE_CAPACITY": str(products.SHAPES),
+        "ONEDNN_PRIMITIVE_CACHE_CAPACITY": str(onednn_products.SHAPES),
     }
 
 
@@ -159,11 +161,11 @@ class TestQuicken:
         model = nn.Sequential(nn.Linear(6, 4), nn.ReLU(), Own(4, 3))
         before, x = model.state_dict(), torch.randn(5, 6)
         wanted = model(x)
-        products.quicken(model)
-        assert [type(module) for module in model] == [products.Linear, nn.ReLU, Own]
+        onednn_products.quicken(model)
+        assert [type(module) for module in model] == [onednn_products.Linear, nn.ReLU, Own]
         torch.testing.assert_close(model(x), wanted)
         assert model.state_dict().keys() == before.keys() and len(onednn) == 1
 
     def test_linear_is_pytorchs(self, onednn):
-        layer, x = products.Linear(6, 4), torch.randn(5, 6)
+        layer, x = onednn_products.Linear(6, 4), torch.randn(5, 6)
         torch.testing.assert_close(layer(x), F.linear(x, layer.weight, layer.bias))

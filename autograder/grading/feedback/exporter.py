@@ -18,8 +18,8 @@ from nbformat import NotebookNode
 from nbgrader.preprocessors import GetGrades
 from nbgrader.utils import is_grade, is_solution, is_task
 
-from autograder import marks
-from autograder.grading.feedback.table import STYLE, summary
+from autograder import cell_metadata
+from autograder.grading.feedback.score_table import STYLE, summary
 from autograder.grading.notebook import nbgrader_files
 from autograder.grading.notebook.submission import read_bytes
 
@@ -52,7 +52,7 @@ MADE_OF = re.compile(r"made-of:([0-9a-f]{64})")
 START = 2000  # characters of a page in which it says what it was made of
 MAX_PAGE = 200 * 2**20
 PARTS = (
-    *(f"feedback/{name}" for name in ("content_policy", "page", "table")),
+    *(f"feedback/{name}" for name in ("content_policy", "exporter", "score_table")),
     "notebook/student_text",
     "classroom/item_analysis",
 )
@@ -143,7 +143,7 @@ def _said(notebook: NotebookNode) -> tuple[dict[str, tuple[float, float]], dict[
     """Scores and comments of a notebook, as GetGrades put them in."""
     scores, comments = {}, {}
     for cell in notebook.cells:
-        notes, name = cell.metadata.get("nbgrader", {}), marks.grade_id(cell)
+        notes, name = cell.metadata.get("nbgrader", {}), cell_metadata.grade_id(cell)
         if is_grade(cell) or is_task(cell):
             scores[name] = (notes["score"], notes["points"])
         if is_solution(cell) or is_task(cell):

@@ -13,7 +13,7 @@ from typing import Any
 
 from nbgrader.utils import determine_grade, is_grade, is_solution, is_task
 
-from autograder import marks
+from autograder import cell_metadata
 from autograder.grading.classroom.item_analysis import said
 
 LOG = logging.getLogger("autograder.feedback")
@@ -52,7 +52,7 @@ def summary(notebook: Any, grades: Mapping[str, Any]) -> str:
     """
     about = notebook.metadata.get("autograder", {})
     problem = about.get("problem", "")
-    answers = {marks.grade_id(cell): cell for cell in notebook.cells if is_solution(cell)}
+    answers = {cell_metadata.grade_id(cell): cell for cell in notebook.cells if is_solution(cell)}
     graded = [cell for cell in notebook.cells if is_grade(cell) or is_task(cell)]
     lines = [_line(cell, answers, problem) for cell in graded]
     heading = escape(str(grades["notebook"]))
@@ -69,14 +69,14 @@ def summary(notebook: Any, grades: Mapping[str, Any]) -> str:
 
 def _line(cell: Any, answers: Mapping[str, Any], problem: str) -> str:
     """The row of one exercise; ``answers`` are the cells of solutions by their names."""
-    check, name = marks.grade_id(cell), marks.exercise(cell)
+    check, name = cell_metadata.grade_id(cell), cell_metadata.exercise(cell)
     own = answers.get(check) or answers.get(name) or cell
-    place = check if own is cell else f"comment-{marks.grade_id(own)}"
+    place = check if own is cell else f"comment-{cell_metadata.grade_id(own)}"
     score, most = cell.metadata.nbgrader["score"], cell.metadata.nbgrader["points"]
     kind = "full" if score >= most else "none" if score <= 0 else "part"
     return (
         f'<tr class="{kind}"><th scope="row"><a href="#{escape(place)}">'
-        f"{_heading(marks.title(cell), name)}</a></th>"
+        f"{_heading(cell_metadata.title(cell), name)}</a></th>"
         f'<td class="points">{_points(score)} / {_points(most)}</td>'
         f"<td>{''.join(_why(cell, own, problem))}</td></tr>"
     )
@@ -85,7 +85,7 @@ def _line(cell: Any, answers: Mapping[str, Any], problem: str) -> str:
 def _reason(cell: Any) -> str:
     """What the check said, or '': the lines that it left as an error, or, of an answer that earned
     a part of the points, what it printed, below what the answer itself may have printed."""
-    outputs, name = cell.get("outputs", ()), marks.exercise(cell)
+    outputs, name = cell.get("outputs", ()), cell_metadata.exercise(cell)
     errors = [one for one in outputs if one.get("output_type") == "error"]
     if errors:
         return "\n".join(errors[0].get("traceback", []))
@@ -113,7 +113,7 @@ def _why(cell: Any, own: Any, problem: str) -> list[str]:
     score, most = cell.metadata.nbgrader["score"], cell.metadata.nbgrader["points"]
     parts, told = [], _reason(cell)
     if automatic is not None and automatic < most:
-        skipped = _is_skipped(own, told, marks.exercise(cell))
+        skipped = _is_skipped(own, told, cell_metadata.exercise(cell))
         parts += ["not graded"] if problem else ["not attempted"] if skipped else _told(cell, told)
     elif automatic is not None and score >= most:
         parts += _told(cell, told) if told else ["correct"]
@@ -131,13 +131,17 @@ def _is_skipped(own: Any, told: str, name: str) -> bool:
     """Whether nothing is written yet, in none of a class's methods: a stub names its method."""
     what = said(told).what.removeprefix(f"{name}: ")
     untouched = what.startswith(STUB) and " in " not in what
-    return untouched or marks.is_missing(own) or own.metadata.nbgrader.get("comment") == NO_RESPONSE
+    return (
+        untouched
+        or cell_metadata.is_missing(own)
+        or own.metadata.nbgrader.get("comment") == NO_RESPONSE
+    )
 
 
 def _told(cell: Any, told: str) -> list[str]:
     reason = said(told)
-    what = escape(reason.what.removeprefix(f"{marks.exercise(cell)}: "))
-    link = f'<a href="#{escape(marks.grade_id(cell))}">the whole reason</a>'
+    what = escape(reason.what.removeprefix(f"{cell_metadata.exercise(cell)}: "))
+    link = f'<a href="#{escape(cell_metadata.grade_id(cell))}">the whole reason</a>'
     more = {"Likely": reason.likely, "Costs": reason.costs}
     named = [f"<b>{label}:</b> {escape(text)}" for label, text in more.items() if text]
     return [f"{what} ({link})", *named]

@@ -19,10 +19,10 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from autograder.cell_metadata import exercise_called
+from autograder.grading.classroom.formula_escaping import harmless
 from autograder.grading.classroom.gradebook import Counted
 from autograder.grading.classroom.item_analysis import total
-from autograder.grading.classroom.spreadsheet import harmless
-from autograder.marks import exercise_called
 
 CHANGED = "* changed by hand in the gradebook, or by a late penalty"
 

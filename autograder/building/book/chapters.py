@@ -13,9 +13,9 @@ import nbformat
 from nbformat import NotebookNode
 
 from autograder import CourseError
+from autograder.cell_metadata import TIME
 from autograder.imports import imported
 from autograder.lessons import name_of, notebook
-from autograder.marks import TIME
 
 TITLE = re.compile(r"^# (\d\d) · (.+)$", re.MULTILINE)
 # In a lesson's head: **You need** lessons 02 and 05 to 09

@@ -5,14 +5,14 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from autograder import lessons, marks
+from autograder import cell_metadata, lessons
 from autograder.checking.toolbox import registry
 from autograder.grading.classroom.folders import Course
+from autograder.grading.classroom.results_table import lessons as by_lesson
 from autograder.grading.classroom.sample_class import DEFINITION
-from autograder.grading.classroom.tables import lessons as by_lesson
 from autograder.grading.notebook import records
-from autograder.reporting import likeness, unexplained, written
-from autograder.reporting.likeness import Alike, Given
+from autograder.reporting import similarity, student_answers, unexplained
+from autograder.reporting.similarity import Alike, Given
 from autograder.reporting.unexplained import Cluster
 
 
@@ -29,9 +29,9 @@ def insights(course: Course, results: Iterable[dict[str, Any]]) -> dict[str, Ins
     """The Insight into each lesson of ``results`` (see ``report``)."""
     found = {}
     for lesson, rows in by_lesson(results).items():
-        texts = written.texts(course, rows)
+        texts = student_answers.texts(course, rows)
         clusters = unexplained.clusters(rows, texts, unexplained.hints(lesson))
-        alike = likeness.alike(rows, texts, given(lesson, course))
+        alike = similarity.alike(rows, texts, given(lesson, course))
         found[lesson] = Insight(clusters, alike)
     return found
 
@@ -40,10 +40,10 @@ def given(lesson: str, course: Course) -> dict[str, Given]:
     """By exercise what is nobody's: the text of the solved cell, and the stored answers."""
     try:
         notebook = records.read_notebook(course.master(lesson))
-        cells = [cell for cell in notebook["cells"] if marks.is_solution(cell)]
+        cells = [cell for cell in notebook["cells"] if cell_metadata.is_solution(cell)]
     except (OSError, ValueError, KeyError):
         return {}  # without the lesson itself, the class alone says what is common
-    found = {marks.exercise(cell): Given(cell["source"], []) for cell in cells}
+    found = {cell_metadata.exercise(cell): Given(cell["source"], []) for cell in cells}
     stored = ast.parse(registry.source_of_answers(lessons.name_of(lesson)))
     for node in stored.body:
         if isinstance(node, DEFINITION):

@@ -9,7 +9,7 @@ from typing import Any
 
 from IPython.core.inputtransformer2 import TransformerManager
 
-from autograder import CourseError, lessons, marks
+from autograder import CourseError, cell_metadata, lessons
 from autograder.grading.classroom.sample_class import DEFINITION, defines, used
 from autograder.grading.notebook.result import clean
 from autograder.reporting.fragments import bound, drop_docstrings
@@ -74,10 +74,10 @@ def _statements(
     given: list[ast.stmt] = []
     own: list[ast.stmt] = []
     for cell in notebook["cells"]:
-        if marks.is_check(cell) and marks.exercise(cell) == exercise:
+        if cell_metadata.is_check(cell) and cell_metadata.exercise(cell) == exercise:
             return given, own
-        if marks.run(cell) == marks.INSIDE:
-            locked = marks.is_known(cell) and not marks.is_solution(cell)
+        if cell_metadata.run(cell) == cell_metadata.INSIDE:
+            locked = cell_metadata.is_known(cell) and not cell_metadata.is_solution(cell)
             (given if locked else own).extend(_parsed(cell["source"]))
     raise NoAnswer(f"the lesson has no exercise {exercise!r}")
 

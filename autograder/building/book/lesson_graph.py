@@ -6,7 +6,7 @@ It takes its colours from the page, light or dark, and its text is as large as t
 from collections.abc import Callable, Collection, Mapping
 from html import escape
 
-from autograder.building.book.course import Chapter
+from autograder.building.book.chapters import Chapter
 
 ROW, LEFT, WIDTH = 32, 104, 352  # in px: height of a lesson's line, room for arcs, all of it
 REACH, NEAREST = 15, 5  # how far an arc bends out for each line between its ends, and at least

@@ -17,9 +17,9 @@ import nbformat
 from autograder import ROOT, CourseError, imports, lessons
 from autograder.building.lesson import Lesson, find
 from autograder.lessons import RELEASED
-from autograder.releasing.excerpts import shown_mistakes
 from autograder.releasing.record import kept_recordings
-from autograder.releasing.secrets import all_lessons
+from autograder.releasing.shown_mistakes import shown_mistakes
+from autograder.releasing.solution_leaks import all_lessons
 from autograder.sandbox import visible_files
 from autograder.settings import CARE_SHARE, care_share
 

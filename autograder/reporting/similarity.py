@@ -23,8 +23,8 @@ from typing import Any, NamedTuple
 from autograder.grading.classroom.item_analysis import Row
 from autograder.reporting import fragments
 from autograder.reporting.fragments import Fragments
+from autograder.reporting.student_answers import Texts
 from autograder.reporting.unexplained import is_wrong_answer, without_numbers
-from autograder.reporting.written import Texts
 
 CHANCE = 1e-2  # of a class of independent students to show a pair
 SHARED_BY_SOME, SHARED_BY_FEW = 0.3, 0.1  # of the class: what more have is not looked at

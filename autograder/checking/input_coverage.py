@@ -8,8 +8,8 @@ from collections.abc import Iterable
 
 import torch
 
+from autograder.checking.asking.documented_behaviour import lies_far, measures_a_spread, unmet
 from autograder.checking.asking.probes import PROBES
-from autograder.checking.asking.promises import lies_far, measures_a_spread, unmet
 from autograder.checking.asking.questions import Question
 from autograder.checking.asking.right_answer import asked, reference
 from autograder.checking.toolbox.registry import ONE_RIGHT_ANSWER, Check

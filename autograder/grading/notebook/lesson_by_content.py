@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Self
 
-from autograder import marks
+from autograder import cell_metadata
 from autograder.grading.notebook.submission import Submission
 
 DEFINED = re.compile(r"^[ \t]*(?:async[ \t]+)?(?:def|class)[ \t]+(\w+)", re.MULTILINE)
@@ -26,9 +26,9 @@ class Known:
     @classmethod
     def of(cls, master: Mapping[str, Any]) -> Self:
         """That of the solved notebook."""
-        known = [cell for cell in master["cells"] if marks.is_known(cell)]
-        asked = {marks.exercise(cell) for cell in known if marks.is_solution(cell)}
-        return cls(frozenset(marks.grade_id(cell) for cell in known), frozenset(asked))
+        known = [cell for cell in master["cells"] if cell_metadata.is_known(cell)]
+        asked = {cell_metadata.exercise(cell) for cell in known if cell_metadata.is_solution(cell)}
+        return cls(frozenset(cell_metadata.grade_id(cell) for cell in known), frozenset(asked))
 
     def cells_in(self, submission: Submission) -> int:
         """How many of the lesson's cells a submission has."""

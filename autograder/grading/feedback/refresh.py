@@ -16,7 +16,7 @@ from attention.provided.files import write_aside
 from autograder import CourseError
 from autograder.grading.classroom.folders import Course, Handed
 from autograder.grading.classroom.gradebook import Book, Counted
-from autograder.grading.feedback import page as feedback_page
+from autograder.grading.feedback import exporter as feedback_page
 from autograder.grading.notebook import nbgrader_files, records
 from autograder.temporary import FULL, sweep_aside
 

@@ -4,9 +4,9 @@ import csv
 import io
 
 from attention.provided.files import write_aside
-from autograder.grading.classroom.spreadsheet import harmless
+from autograder.grading.classroom.formula_escaping import harmless
 from autograder.leaderboard.board import LIBRARY, SEEDS, Board, Row
-from autograder.reporting import drawings, layout
+from autograder.reporting import charts, layout
 
 
 def write(board: Board) -> None:
@@ -24,7 +24,7 @@ def _page(board: Board) -> bytes:
         f"Leaderboard · {board.lesson}",
         task=task,
         seeds=len(SEEDS),
-        drawn=drawings.ranges(shares, f"Dots: {task.MEASURE}.", task.UNIT),
+        drawn=charts.ranges(shares, f"Dots: {task.MEASURE}.", task.UNIT),
         lines=[[place, *_line(row, board)] for place, row in enumerate(rows, start=1)],
         refused=board.refused,
     )

@@ -17,9 +17,9 @@ from attention.provided.models.model_file import load, put
 from attention.train.core.model import make_model
 from attention.train.corpora.token_ids import Vocabulary, Words, vocabulary
 from attention.train.mine import using
-from attention.train.pieces.fittings import furnish
+from attention.train.pieces.adapters import furnish
 from attention.train.runs.run_folder import VOCABULARIES, RunFolder, RunFolderError
-from attention.train.speed import products
+from attention.train.speed import onednn_products
 from attention.transformer import Transformer
 
 # A translation has at most twice the tokens of its source and 60 more: the longest number in words
@@ -92,7 +92,7 @@ def open_run(path: Path, device: torch.device) -> Run:
     put(weights, model, file)
     run = Run(furnish(model).to(device), source, target, about["settings"], notes)
     if run.device.type == "cpu" and not kept:
-        products.quicken(run.model)
+        onednn_products.quicken(run.model)
     return run
 
 

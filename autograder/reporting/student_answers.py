@@ -7,7 +7,7 @@ import tokenize
 from collections.abc import Iterable
 from typing import Any
 
-from autograder import marks
+from autograder import cell_metadata
 from autograder.grading.classroom.folders import Course, Handed
 from autograder.grading.notebook import records
 from autograder.grading.notebook.result import clean
@@ -28,9 +28,9 @@ def texts(course: Course, rows: Iterable[dict[str, Any]]) -> Texts:
         except (OSError, ValueError, KeyError, TypeError):
             continue  # the report is of the reasons; a text that is gone is not shown
         found[row["student"]] = {
-            marks.exercise(cell): cell["source"]
+            cell_metadata.exercise(cell): cell["source"]
             for cell in notebook["cells"]
-            if marks.is_solution(cell)
+            if cell_metadata.is_solution(cell)
         }
     return found
 

@@ -1,0 +1,1 @@
+"""What several commands use: a lock, and what a disk or a pipe may do. Read io_errors.py first."""
