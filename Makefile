@@ -2,12 +2,13 @@
 PYTHON ?= python3
 BIN = .venv/bin
 LAB_OPTIONS ?=
+EVERY_DAY = attention autograder/checking tests/attention tests/autograder/checking tests/test_rooms.py
 
 IS_NEW_ENOUGH = import sys; sys.exit(None if sys.version_info >= (3, 11) else \
 	"The course needs Python 3.11 or newer, but $(PYTHON) is Python %d.%d: \
 	try again with, for example, PYTHON=python3.12 after make." % sys.version_info[:2])
 
-.PHONY: help install demo test lab build book glass attacks bench-grading bench-busy bench-attention bench-bpe bench-train bench-decoding bench-digits bench-language-models bench-checks bench-docstrings bench-interpretability bench-efficient-attention bench-evidence bench-gpu bench-install bench-peers bench-products bench-scaling bench-term
+.PHONY: help install demo quick test test-all lab build book glass attacks bench-grading bench-busy bench-attention bench-bpe bench-train bench-decoding bench-digits bench-language-models bench-checks bench-docstrings bench-interpretability bench-efficient-attention bench-evidence bench-gpu bench-install bench-peers bench-products bench-scaling bench-term
 
 help:           ## list the targets
 	@sed -n 's/^\([a-z-]*:\).*## /\1 /p' Makefile
@@ -15,7 +16,20 @@ help:           ## list the targets
 demo: .venv/course      ## grade a small class and show the results
 	$(BIN)/autograder demo
 
-test: install   ## run all tests and checks
+quick: install  ## the part of the tests for every day
+	$(BIN)/ruff check .
+	$(BIN)/python -m pytest -q -n 2 --dist worksteal -m "not browser and not serial and not long" $(EVERY_DAY)
+
+test: install   ## run the tests and checks
+	@$(MAKE) --no-print-directory PART="and not long" VERIFY="--seeds 1 --no-mutants" .all
+
+test-all: install       ## run all of them: what takes minutes to say again, every mutant, every attack
+	@$(MAKE) --no-print-directory PART= VERIFY="--seeds 2" .all
+
+# Side by side, since tests often wait for a program that they have started. The tests that keep the
+# cores busy come last, when only the rest of the verification is beside them.
+.PHONY: .all .checked .verified .tested
+.all:
 	@mkdir -p .cache
 	$(MAKE) --no-print-directory -j 3 .checked .verified .tested
 	@cat .cache/skipped.txt
@@ -23,9 +37,6 @@ test: install   ## run all tests and checks
 # Each of pytest's processes would rewrite the assertions of all tests anew, which takes it 6 s.
 unexport PYTHONDONTWRITEBYTECODE
 
-# Side by side, since tests often wait for a program that they have started. The tests that keep the
-# cores busy come last, when only the rest of the verification is beside them.
-.PHONY: .checked .verified .tested
 .checked:
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -33,11 +44,11 @@ unexport PYTHONDONTWRITEBYTECODE
 	$(BIN)/autograder build --check
 
 .verified:
-	nice $(BIN)/autograder verify --seeds 2 >.cache/verified.txt 2>&1; status=$$?; cat .cache/verified.txt; exit $$status
+	nice $(BIN)/autograder verify $(VERIFY) >.cache/verified.txt 2>&1; status=$$?; cat .cache/verified.txt; exit $$status
 
 .tested:
-	$(BIN)/python -m pytest -n 2 --dist worksteal -m "not browser and not serial"
-	$(BIN)/python -m pytest -n 2 --dist loadscope -m "browser or serial" --last-skips tests
+	$(BIN)/python -m pytest -n 2 --dist worksteal -m "not browser and not serial $(PART)"
+	$(BIN)/python -m pytest -n 2 --dist loadscope -m "(browser or serial) $(PART)" --last-skips tests
 
 lab: .venv/course       ## open the lessons in JupyterLab
 	$(BIN)/jupyter lab --LabApp.default_url=/lab/tree/lessons $(LAB_OPTIONS)

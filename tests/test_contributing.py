@@ -75,6 +75,7 @@ def run(words, folder):
     return done.stdout
 
 
+@pytest.mark.long
 def test_the_recipes_make_a_lesson_then_an_exercise_then_a_mistake(recipes, clone):
     said = follow(recipes["A lesson"], clone)
     assert "solved 1 of 1 points, blank 0" in said[-1]

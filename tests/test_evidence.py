@@ -41,6 +41,7 @@ def test_a_claim_has_three_seeds(lesson, name):
     assert one.control
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("lesson", "name"), AGAIN)
 def test_a_point_comes_out_again(lesson, name):
     one = LESSONS[lesson].EXPERIMENTS[name]

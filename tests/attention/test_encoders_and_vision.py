@@ -212,6 +212,7 @@ def test_the_stored_parameters_are_those_of_the_models():
     assert {**STORED["settings"], **benchmark.SIZES} == STORED["settings"]
 
 
+@pytest.mark.long
 def test_the_recorded_experiment_is_reproduced(tmp_path, monkeypatch):
     """Logistic regression, and one seed of one network."""
     monkeypatch.setattr(torch, "set_num_threads", lambda threads: None)

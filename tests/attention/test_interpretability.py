@@ -169,6 +169,7 @@ def test_texts_are_translated_by_a_model_of_the_training_command(numbers):
     ]
 
 
+@pytest.mark.long
 def test_a_point_of_the_record_is_reproduced(tmp_path):
     to = tmp_path / "again.json"
     parts = ["rearranged", "identifiability"]

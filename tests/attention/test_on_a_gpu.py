@@ -55,6 +55,7 @@ def tables(text):
     return found
 
 
+@pytest.mark.long
 def test_the_rows_have_the_columns_of_the_page(rehearsed):
     text = (rehearsed / "rows.md").read_text(encoding="utf-8")
     theirs = [table[0] for table in tables(DOCS)]

@@ -26,6 +26,7 @@ def made(name):
     return lambda: calls.append(name) or len(calls)
 
 
+@pytest.mark.long
 def test_contestants_take_turns_and_tell_what_they_made():
     contestants = [racing.Contestant(name, made) for name in ("a", "b")]
     results = racing.race(contestants, {}, rounds=2, units=3)
@@ -38,6 +39,7 @@ def fails(name, *arguments):
     raise RuntimeError("no kernel\nfor this")
 
 
+@pytest.mark.long
 def test_a_contestant_that_fails_is_left_out(capsys):
     contestants = [racing.Contestant("a", made), racing.Contestant("b", fails)]
     assert [one.name for one in racing.race(contestants, {}, rounds=1)] == ["a"]
@@ -118,6 +120,7 @@ def test_beam_search_writes_as_many_tokens_as_it_may():
     assert len(found) == 3 and all(0 < len(row) <= decoding.LENGTH for row in found)
 
 
+@pytest.mark.long
 def test_the_table_of_a_race_has_a_row_for_each(capsys, monkeypatch):
     monkeypatch.setitem(training.SIZES, "tiny", SIZE)
     monkeypatch.setitem(training.TOKENS, "tiny", (64, 1))

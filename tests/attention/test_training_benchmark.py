@@ -2,6 +2,7 @@
 
 import re
 
+import pytest
 import torch
 
 from attention.transformer import Transformer
@@ -10,6 +11,7 @@ from benchmarks import training
 SIZE = {"d_model": 16, "n_heads": 2, "d_ff": 16, "n_layers": 1, "vocab_size": 40}
 
 
+@pytest.mark.long
 def test_all_rungs_of_a_cpu_are_printed(capsys, monkeypatch):
     monkeypatch.setitem(training.SIZES, "tiny", SIZE)
     monkeypatch.setattr(training, "peak_flops", lambda device, dtype, n: 1e9)

@@ -101,6 +101,7 @@ def test_gradients_of_no_token_at_all_are_0():
     torch.testing.assert_close(data_parallel_gradients(shares, [0, 0]), shares[0])
 
 
+@pytest.mark.long
 def test_two_real_processes_agree_with_one():
     command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node"]
     done = subprocess.run(

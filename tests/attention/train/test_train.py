@@ -86,6 +86,7 @@ main(sys.argv[1:])
 """
 
 
+@pytest.mark.long
 def test_a_training_that_was_killed_goes_on_as_if_nothing_had_been(tmp_path, one_thread):
     whole, broken = tmp_path / "whole", tmp_path / "broken"
     assert main(arguments(whole, "--steps", "40")) == 0
@@ -98,6 +99,7 @@ def test_a_training_that_was_killed_goes_on_as_if_nothing_had_been(tmp_path, one
     torch.testing.assert_close(a, b, rtol=0, atol=0)
 
 
+@pytest.mark.long
 def test_two_processes_have_the_losses_of_one(tmp_path):
     one, two = tmp_path / "one", tmp_path / "two"
     more = ("--steps", "8", "--dropout", "0", "--accumulate", "2")

@@ -233,7 +233,16 @@ def test_the_workflow_publishes_what_make_book_makes():
 
 def test_colab_is_told_to_install_what_lessons_import_and_it_lacks(sources):
     """Its list of what it has stands here: it cannot be asked."""
-    has = {"IPython", "ipywidgets", "matplotlib", "numpy", "pooch", "requests", "rich"}
+    has = {
+        "IPython",
+        "ipywidgets",
+        "matplotlib",
+        "matplotlib_inline",
+        "numpy",
+        "pooch",
+        "requests",
+        "rich",
+    }
     has |= {"safetensors", "scipy", "sklearn", "torch", "traitlets"}
     text = (sources / "open.md").read_text(encoding="utf-8")
     assert f"!git clone --quiet --depth 1 {ADDRESS} /content/course\n%cd /content/course\n" in text

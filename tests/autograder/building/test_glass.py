@@ -64,7 +64,7 @@ def test_a_missing_model_gets_a_sentence_that_says_how_to_make_it(tmp_path, monk
     assert cli.main(["glass", "--to", str(tmp_path / "glass.html")]) == 1
     said = capsys.readouterr().err
     assert f"{tmp_path / 'transformer.safetensors'} is missing" in said
-    assert "python -m attention.provided.models.translators transformer" in said
+    assert "python -m attention.train.shipped transformer" in said
     assert list(tmp_path.iterdir()) == []
 
 

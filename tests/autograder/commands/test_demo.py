@@ -4,6 +4,8 @@ import csv
 import subprocess
 import sys
 
+import pytest
+
 from tests.waiting import LONG
 
 SLUG = "00_getting_started"
@@ -19,6 +21,7 @@ TOTALS = {
 }
 
 
+@pytest.mark.long
 def test_the_class_is_graded_and_the_last_line_says_where_to_look(tmp_path):
     command = [sys.executable, "-m", "autograder.commands.cli", "demo", "00", "--folder", "here"]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=LONG)

@@ -205,7 +205,7 @@ def test_a_change_of_the_time_of_submission(graded):
 
 IMPORTS = [
     "from attention.provided.measuring.summary import summary",
-    "from attention.provided import (\n    summary,\n)",
+    "from attention.provided.measuring import (\n    summary,\n)",
     "import attention.provided.measuring.summary as s",
     "%time 1\nif True:\n    from attention.provided.measuring.summary import summary",
 ]
@@ -219,7 +219,7 @@ def test_what_only_one_student_imports(graded, code, source):
 
     of_submission("")[0](graded, edit)
     assert len(grade(graded)) == 1
-    touch(code / "attention" / "provided" / "summary.py")
+    touch(code / "attention" / "provided" / "measuring" / "summary.py")
     assert reasons(graded) == {(SLUG, "ada"): "the library changed"}
 
 

@@ -84,6 +84,7 @@ def test_damage_is_a_score_and_a_sentence(course):
     assert "there is no 00_getting_started.ipynb, only final (2).ipynb" in said
 
 
+@pytest.mark.long
 def test_a_worker_that_dies_is_replaced(course):
     students = [f"s{number:02}" for number in range(6)]
     hand_in(course, *students)
@@ -171,6 +172,7 @@ def test_no_submission_is_an_error(course):
     assert "no submission" in said
 
 
+@pytest.mark.long
 def test_a_sandbox_that_cannot_be_had_is_refused_in_one_sentence(course):
     hand_in(course, "ada")
     environment = {**os.environ, "PATH": str(Path(sys.executable).parent)}

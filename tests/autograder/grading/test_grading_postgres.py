@@ -48,6 +48,7 @@ def server():
             run("pg_ctl", "stop", "-w", "-m", "immediate", "-D", data)
 
 
+@pytest.mark.long
 def test_scores_go_into_postgresql(server, tmp_path):
     """Scores and a second, regraded score are read back from the server."""
     from nbgrader.api import Gradebook

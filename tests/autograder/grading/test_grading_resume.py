@@ -64,6 +64,7 @@ def marks(course):
     return {path.parts[-3]: path.stat().st_mtime_ns for path in paths}
 
 
+@pytest.mark.long
 def test_killed_at_random_moments_it_ends_with_everything_graded_once(course):
     chance = random.Random(time.time_ns())
     known, said = {}, ""
@@ -126,6 +127,7 @@ def test_ctrl_c_in_a_terminal_stops_and_the_next_run_goes_on(course):
     assert scores(course) == EXPECTED
 
 
+@pytest.mark.long
 def test_a_regrading_that_was_stopped_goes_on(course):
     grade(course)
     process = start(course, 1, "--regrade")

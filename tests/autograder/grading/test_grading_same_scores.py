@@ -61,6 +61,7 @@ def scores(course, slug):
         }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("slug", ["00_getting_started", "01_kernel_regression"])
 def test_stock_nbgrader_and_this_grading_agree(tmp_path, slug):
     shutil.copytree(ROOT / "solutions" / slug, tmp_path / "solutions" / slug)

@@ -161,6 +161,7 @@ def test_a_grading_that_fails_leaves_the_environment_as_it_was(course, monkeypat
     assert "NBGRADER_EXECUTION" not in os.environ
 
 
+@pytest.mark.long
 def test_nbgraders_own_command_says_the_same_and_fails(course):
     shutil.copy(ROOT / "nbgrader_config.py", course)
     (course / "class" / "gradebook.db").unlink()

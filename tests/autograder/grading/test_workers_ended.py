@@ -53,6 +53,7 @@ def points(graded):
     return sum(one.score for one in graded.result.exercises)
 
 
+@pytest.mark.long
 def test_a_submission_whose_workers_are_killed_takes_nobody_along():
     with Pool(1) as workers:
         given = [("ada", task()), ("ben", task(Deadly())), ("cleo", task())]
@@ -89,6 +90,7 @@ def test_how_a_worker_ended_has_a_name():
     ]
 
 
+@pytest.mark.long
 def test_nbgrader_autograde_outlives_its_worker_too():
     step = RunInSandbox(sandbox="auto")
     try:

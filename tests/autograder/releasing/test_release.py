@@ -97,6 +97,7 @@ def test_one_line_of_a_solution_anywhere_stops_a_release(monkeypatch, tmp_path):
     assert not (tmp_path / "course").exists()
 
 
+@pytest.mark.long
 def test_solutions_cannot_be_imported_there(handed_out):
     names = [lessons.name_of(slug) for slug in SLUGS]
     tried = f"""
@@ -162,6 +163,7 @@ def test_what_passes_there_is_collected_without_the_library_of_the_lesson(handed
     assert f"attention.{NAME}" not in text  # it is not there
 
 
+@pytest.mark.long
 def test_validate_accepts_a_solved_notebook_there(handed_out, tmp_path):
     path = tmp_path / f"{SLUG}.ipynb"
     path.write_bytes(lessons.notebook(ROOT, "solutions", SLUG).read_bytes())

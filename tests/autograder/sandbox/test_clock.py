@@ -101,6 +101,7 @@ def small(request):
 
 
 class TestStudents:
+    @pytest.mark.long
     @pytest.mark.parametrize(
         ("source", "says"),
         [
@@ -132,6 +133,7 @@ class TestStudents:
         with Sandbox(LESSON, "off", limits) as box, lost:
             box.start().run(source)
 
+    @pytest.mark.long
     def test_processes_that_are_stopped_and_go_on_lose_nothing(self):
         """As when the lid of a laptop is shut: all stop, and the time that passes is nobody's."""
         with Sandbox(LESSON, "off", Limits(cell_seconds=3, patience=1.5)) as box:

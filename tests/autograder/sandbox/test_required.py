@@ -16,6 +16,7 @@ TITLES = [
 ]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("title", TITLES)
 def test_no_attempt_gets_through(title, tmp_path):
     assert required.ATTEMPTS[title](tmp_path)

@@ -22,9 +22,9 @@ SHARED = [
     *("provided.data.numbers", "provided.data.tokens", "provided.demand", "provided.files"),
     *("provided.figures.convex_hull", "provided.figures.palette", "provided.figures.plots"),
     *("provided.measuring.memory", "provided.measuring.summary", "provided.measuring.timing"),
-    *("provided.models.model_file", "provided.models.translators", "provided.output"),
-    *("provided.progress", "provided.training_steps", "experiments.recorded", "train.curves"),
-    *("train.corpora.download", "train.corpora.multi30k", "train.run_folder", "train.shipped"),
+    *("provided.models.model_file", "provided.models.translators", "provided.terminal_output"),
+    *("provided.progress", "provided.training_steps", "experiments.recorded", "train.runs.curves"),
+    *("train.corpora.download", "train.corpora.multi30k", "train.runs.run_folder", "train.shipped"),
 ]
 
 
@@ -112,6 +112,7 @@ def test_attention_lifts_the_bottleneck():
     assert shares["sequence_to_sequence_reversed"][4] > shares["sequence_to_sequence"][4]
 
 
+@pytest.mark.long
 def test_one_command_remakes_all_models(tmp_path, monkeypatch):
     words = ["--steps", "2", "--to", str(tmp_path)]
     command = [sys.executable, "-m", "attention.train.shipped", *words]
@@ -175,6 +176,7 @@ def test_the_model_of_the_training_command_says_how_it_is_made_again(tmp_path, m
     assert "is missing; `python -m attention.train numbers --export " in str(caught.value)
 
 
+@pytest.mark.long
 def test_the_card_says_what_is_shipped():
     """data/README.md: parameters, measured accuracy and digest of every checkpoint."""
     card = (translators.CHECKPOINTS.parent / "README.md").read_text(encoding="utf-8")

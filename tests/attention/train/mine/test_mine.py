@@ -170,6 +170,7 @@ def test_loops_are_slow_and_right(lesson, name, answer, losses_of_the_library, t
     assert ratio == pytest.approx(yours / library, rel=0.1)
 
 
+@pytest.mark.long
 def test_onednn_keeps_few_kernels_whoever_trains_or_translates(every, tmp_path, monkeypatch):
     # What it keeps is decided when it first multiplies, in whichever model's layers that is.
     limits = set()

@@ -264,6 +264,7 @@ class TestPrepare:
         source, target = torch.randint(3, 11, (4, 5)), torch.randint(3, 13, (4, 7))
         torch.testing.assert_close(other(source, target), model(source, target))
 
+    @pytest.mark.long
     @pytest.mark.parametrize("dtype", [torch.bfloat16, None])
     def test_a_compiled_stack_learns_the_same(self, dtype):
         source, target = torch.randint(3, 11, (4, 5)), torch.randint(3, 13, (4, 7))

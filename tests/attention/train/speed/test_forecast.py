@@ -167,6 +167,7 @@ sys.exit(main(sys.argv[1:]))
 """
 
 
+@pytest.mark.long
 def test_of_two_processes_one_prints_and_none_writes(tmp_path):
     folder = tmp_path / "run"
     (tmp_path / "of_two.py").write_text(OF_TWO)
