@@ -21,7 +21,7 @@ quick: install  ## the part of the tests for every day
 	$(BIN)/python -m pytest -q -n 2 --dist worksteal -m "not browser and not serial and not long" $(EVERY_DAY)
 
 test: install   ## run the tests and checks
-	@$(MAKE) --no-print-directory PART="and not long" VERIFY="--seeds 1 --no-mutants" .all
+	@$(MAKE) --no-print-directory PART="and not long" VERIFY="--seeds 2 --changed" .all
 
 test-all: install       ## run all of them: what takes minutes to say again, every mutant, every attack
 	@$(MAKE) --no-print-directory PART= VERIFY="--seeds 2" .all

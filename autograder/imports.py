@@ -1,7 +1,9 @@
 """Which modules of the course some code imports, directly or through others: found by reading."""
 
 import ast
+import hashlib
 import itertools
+import json
 from collections.abc import Container, Iterable
 from functools import lru_cache
 from pathlib import Path
@@ -82,3 +84,15 @@ def _named(text: str) -> tuple[str, ...]:
     nodes = ast.walk(ast.parse(text))
     texts = {node.value for node in nodes if isinstance(node, ast.Constant)}
     return tuple(f"attention.{one}" for one in texts if isinstance(one, str) and one.isidentifier())
+
+
+def digest_of(paths: Iterable[Path], root: Path) -> str:
+    """A digest of files below ``root``, and of what makes packages of their folders."""
+    paths = set(paths)
+    modules_of = [path for path in paths if path.suffix == ".py"]
+    paths |= {folder / "__init__.py" for path in modules_of for folder in path.parents}
+    found = {str(path.relative_to(root)): path for path in paths if path.is_file()}
+    listing = [
+        [name, hashlib.sha256(found[name].read_bytes()).hexdigest()] for name in sorted(found)
+    ]
+    return hashlib.sha256(json.dumps(listing).encode()).hexdigest()[:16]

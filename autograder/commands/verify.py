@@ -32,6 +32,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default=3,
         help="draws on which every stored answer is judged",
     )
+    parser.add_argument(
+        "--changed",
+        action="store_true",
+        help="only lessons that are not as they were when they last passed all gates",
+    )
     parser.add_argument("--json", action="store_true", help="print one JSON object per lesson")
 
 
@@ -40,12 +45,18 @@ def run(options: argparse.Namespace) -> int:
     if options.seeds < 1:
         raise CourseError(f"--seeds {options.seeds}: every answer needs at least one draw")
     os.environ.setdefault("MPLBACKEND", "Agg")
+    from autograder.building.gates import passed
     from autograder.building.gates.verify import verify
 
-    failed = False
+    lessons, failed = options.lessons, False
+    if options.changed and not (lessons := passed.changed(lessons)):
+        print("All lessons are as they were when they passed all gates.")
+        return 0
     plan = {"seeds": options.seeds, "with_mutants": not options.no_mutants}
-    for verdict in verify(options.lessons, workers=os.cpu_count() or 1, **plan):
+    for verdict in verify(lessons, workers=os.cpu_count() or 1, **plan):
         failed |= bool(verdict.failures)
+        if not verdict.failures and plan["with_mutants"] and options.seeds > 1:
+            passed.record(verdict.lesson)
         if options.json:
             print(json.dumps(asdict(verdict), ensure_ascii=False), flush=True)
         else:

@@ -18,7 +18,7 @@ from autograder.checking.asking.questions import Question, Replied, agree, repli
 from autograder.checking.asking.recordings import Noting, Recording, Replaying
 from autograder.checking.asking.right_answer import asked_of, reference
 from autograder.checking.toolbox import registry
-from autograder.grading.running.result_dependencies import digest_of
+from autograder.imports import digest_of
 from autograder.inside.answer import LocalAnswer
 
 RECORDING = ("fingerprints", "questions", "recordings", "right_answer")  # what this module uses

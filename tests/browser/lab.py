@@ -66,10 +66,8 @@ def browser_page(**size):
 
 
 def copy_course(folder):
-    """Copy the course into ``folder``, without what grading a class has left in it."""
-    ignore = shutil.ignore_patterns(
-        "__pycache__", "submitted", "autograded", "feedback", "exchange", "gradebook.db*"
-    )
+    """Copy the course into ``folder``, without the data of a class."""
+    ignore = shutil.ignore_patterns("__pycache__")
     for name in ("attention", "autograder", "lessons", "solutions", "source"):
         shutil.copytree(ROOT / name, folder / name, ignore=ignore)
     shutil.copy(ROOT / "nbgrader_config.py", folder)

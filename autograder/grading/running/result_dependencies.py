@@ -15,7 +15,7 @@ from typing import Any
 from autograder import ROOT, lessons
 from autograder.grading.classroom.folders import Course, Handed
 from autograder.grading.notebook.submission import read
-from autograder.imports import modules
+from autograder.imports import digest_of, modules
 from autograder.sandbox import visible_files
 
 # What a run calls each part.
@@ -111,16 +111,6 @@ class Dependencies:
             data = digest_of((self._root / "data").rglob("*"), self._root) if reads else ""
             self._seen[library] = {"library": digest_of(library, self._root), "data": data}
         return self._seen[library]
-
-
-def digest_of(paths: Iterable[Path], root: Path) -> str:
-    """A digest of files below ``root``, and of what makes packages of their folders."""
-    paths = set(paths)
-    modules_of = [path for path in paths if path.suffix == ".py"]
-    paths |= {folder / "__init__.py" for path in modules_of for folder in path.parents}
-    found = {str(path.relative_to(root)): path for path in paths if path.is_file()}
-    listing = [[name, _digest(found[name].read_bytes())] for name in sorted(found)]
-    return _digest(json.dumps(listing).encode())
 
 
 def _imports(source: str) -> set[str]:

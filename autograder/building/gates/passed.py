@@ -1,0 +1,46 @@
+"""Which lessons are as they were when they last passed all gates: autograder/verified.json says.
+
+The file is to the gates what the digest in a solved notebook is to its execution: what did not
+change since need not be proved again. CI goes through all gates whatever it says.
+"""
+
+import json
+from collections.abc import Collection
+from pathlib import Path
+
+from attention.provided.files import write_aside
+from autograder import ROOT, imports, lessons
+from autograder.building.lesson import find
+
+RECORD = Path("autograder") / "verified.json"
+GATES = "autograder.building.gates.verify"
+
+
+def changed(names: Collection[str] = (), root: Path = ROOT) -> list[str]:
+    """Those of the lessons that ``names`` select that are not as the record has them."""
+    recorded = _read(root)
+    slugs = [path.stem for path in find(names, root)]
+    return [slug for slug in slugs if recorded.get(slug) != _digest(slug, root)]
+
+
+def record(slug: str, root: Path = ROOT) -> None:
+    """Note that a lesson has passed all gates as it is."""
+    noted = _read(root) | {slug: _digest(slug, root)}
+    there = {path.stem for path in find((), root)}
+    text = json.dumps({slug: noted[slug] for slug in sorted(noted) if slug in there}, indent=1)
+    write_aside(root / RECORD, f"{text}\n".encode())
+
+
+def _read(root: Path) -> dict[str, str]:
+    path = root / RECORD
+    return json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
+
+
+def _digest(slug: str, root: Path) -> str:
+    """A digest of all that the gates read of a lesson, and of their own modules."""
+    name = lessons.name_of(slug)
+    names = [f"autograder.checks.{name}", f"autograder.mistakes.{name}", f"attention.{name}", GATES]
+    read = imports.modules(names, root, ("attention", "autograder"), by_name=True)
+    read += [root / "source" / f"{slug}.py"]
+    read += [lessons.notebook(root, kind, slug) for kind in ("solutions", "lessons")]
+    return imports.digest_of(read, root)

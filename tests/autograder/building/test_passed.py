@@ -1,0 +1,51 @@
+"""What has to be verified again: a lesson of which something that the gates read has changed."""
+
+import json
+
+import pytest
+
+from autograder.building.gates import passed
+from autograder.commands import cli
+from tests.autograder.mini import SLUG
+
+
+@pytest.fixture
+def recorded(built):
+    """A course whose lesson has passed all gates."""
+    passed.record(SLUG, built.root)
+    return built
+
+
+def test_a_lesson_that_never_passed_is_to_be_verified(built):
+    assert passed.changed(root=built.root) == [SLUG]
+
+
+@pytest.mark.parametrize("kind", ["source", "library", "checks", "mistakes", "solution", "lesson"])
+def test_any_file_of_a_lesson_counts(recorded, kind):
+    assert passed.changed(root=recorded.root) == []
+    path = getattr(recorded, kind)
+    path.write_text(path.read_text(encoding="utf-8") + "\n", encoding="utf-8")
+    assert passed.changed(root=recorded.root) == [SLUG]
+    passed.record(SLUG, recorded.root)
+    assert passed.changed(root=recorded.root) == []
+
+
+def test_what_checks_are_made_of_counts_and_what_they_are_not_does_not(recorded):
+    for name, counts in (("commands/grade.py", False), ("checking/toolbox/expect.py", True)):
+        path = recorded.root / "autograder" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("x = 1\n")
+        assert passed.changed(root=recorded.root) == [SLUG] * counts
+
+
+def test_a_lesson_that_is_gone_is_forgotten(recorded):
+    record = recorded.root / passed.RECORD
+    record.write_text(json.dumps({"99_gone": "0", **json.loads(record.read_text())}))
+    passed.record(SLUG, recorded.root)
+    assert list(json.loads(record.read_text())) == [SLUG]
+
+
+def test_where_nothing_has_changed_the_command_says_so(monkeypatch, capsys):
+    monkeypatch.setattr(passed, "changed", lambda _: [])
+    assert cli.main(["verify", "--changed"]) == 0
+    assert capsys.readouterr().out == "All lessons are as they were when they passed all gates.\n"
