@@ -156,6 +156,7 @@ def stands_in(page):
     return all(payload.splitlines()[0] in text for payload in PAYLOADS)
 
 
+@pytest.mark.long
 def test_payloads_do_harm_where_nothing_holds_them(browser):
     with browser() as first:
         for payload in PAYLOADS:
@@ -265,6 +266,7 @@ def submission(course):
         return f"submissions/{one.id}/?index=0"
 
 
+@pytest.mark.long
 def test_the_formgrader_is_harmless(browser, graded, server):
     person = f"manage_students/{quote(STUDENT)}"
     places = ["manage_assignments", f"manage_submissions/{SLUG}", "gradebook", f"gradebook/{SLUG}"]
@@ -295,6 +297,7 @@ def test_the_formgrader_would_not_run_what_was_not_escaped(browser, graded, serv
     assert found["live"]
 
 
+@pytest.mark.long
 def test_the_graded_notebook_is_harmless_in_jupyterlab(browser, graded, server):
     path = Course(graded).autograded(Handed(SLUG, STUDENT)).relative_to(graded)
     with browser() as page:

@@ -107,6 +107,7 @@ def read_feedback(page, address, home):
     return found.read_text(encoding="utf-8")
 
 
+@pytest.mark.long
 def test_a_class_on_a_hub_from_release_to_feedback(browser, tmp_path, places):
     home = places["/home"] / "ada"
     points = lab.points(lab.notebook_path(lab.ROOT, SLUG))

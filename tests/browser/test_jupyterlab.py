@@ -54,6 +54,7 @@ def test_student_reads_what_is_wrong_and_then_that_all_is_right(browser, course,
         assert "Success! Your notebook passes all the tests." in validate(page)
 
 
+@pytest.mark.long
 def test_run_all_reaches_the_last_cell_below_a_skipped_exercise(browser, course, home):
     path = lab.notebook_path(course, SLUG)
     lab.solve(path, lab.notebook_path(course, SLUG, "solutions"), leave_blank={EXERCISE})
@@ -77,6 +78,7 @@ def test_student_sees_the_drawing(browser, course, home):
         assert drawing.evaluate("image => image.naturalWidth") > 300
 
 
+@pytest.mark.long
 def test_instructor_reads_a_score_in_formgrader(browser, course, home):
     path = lab.notebook_path(course, SLUG)
     solved = lab.notebook_path(course, SLUG, "solutions")

@@ -83,6 +83,7 @@ def test_every_score_arrives_although_a_worker_is_killed(course, cluster):
         assert scores[f"student-{number:02}"] == (3 if number % 3 == 0 else 5)
 
 
+@pytest.mark.long
 @pytest.mark.serial
 def test_a_worker_that_is_slow_but_alive_costs_nobody_a_point(course, cluster):
     """One of two workers stands still for ten seconds, as on a machine that sleeps."""

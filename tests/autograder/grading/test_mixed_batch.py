@@ -15,6 +15,7 @@ from tests.needs import needs
 
 pytestmark = [
     pytest.mark.serial,
+    pytest.mark.long,
     needs("bubblewrap"),
 ]
 COUNT = 200
