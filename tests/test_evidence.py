@@ -80,6 +80,7 @@ def test_an_unknown_experiment_says_what_there_is():
         read_experiment("no_such_lesson", "nothing")
 
 
+@pytest.mark.long
 def test_what_is_missing_is_run_and_what_is_not_asked_for_is_dropped(tmp_path):
     lesson, name = RECORDED[0]
     recorded = read(path_of(lesson))

@@ -10,7 +10,11 @@ from tests.locked import card
 
 EVERY = 4  # one answer in so many is judged here; `python -m tests.locked` judges all
 KEPT = json.loads(card.CARD.read_text(encoding="utf-8"))
-LESSONS = [path.stem.partition("_")[2] for path in find()]
+SLOW = ("09", "10", "11", "15", "16", "17", "18")  # whole models: 5 s each
+LESSONS = [
+    pytest.param(path.stem[3:], marks=[pytest.mark.long] * (path.stem[:2] in SLOW))
+    for path in find()
+]
 
 
 @pytest.mark.parametrize("lesson", LESSONS)

@@ -16,6 +16,7 @@ from tests.needs import needs
 
 pytestmark = [
     pytest.mark.serial,
+    pytest.mark.long,
     needs("bubblewrap"),
 ]
 
@@ -113,7 +114,6 @@ def test_feedback_runs_no_script_of_the_students(played):
     assert "javascript:1" not in re.findall(r'href="([^"]*)"', page)
 
 
-@pytest.mark.long
 def test_the_same_attacks_earn_nothing_through_nbgrader_autograde(tmp_path):
     chosen = [attack for attack in ATTACKS.values() if attack.group in ("edited", "interpreter")]
     chosen = [attack for attack in chosen if attack.lesson == BASIC]
@@ -150,14 +150,12 @@ def in_stock(tmp_path_factory):
     return stock.play([*chosen, stock.honest()], tmp_path_factory.mktemp("stock"))
 
 
-@pytest.mark.long
 @pytest.mark.parametrize("name", FOOLS_STOCK)
 def test_canary_stock_nbgrader_gives_points_for_the_attack(in_stock, name):
     assert in_stock[name].points > 0
     assert stock.recorded()[name]["points"] > 0
 
 
-@pytest.mark.long
 def test_canary_stock_nbgrader_gives_an_honest_student_everything(in_stock):
     assert in_stock["solved"].points == total(BASIC)
 

@@ -102,6 +102,7 @@ def every(tmp_path):
     return folder
 
 
+@pytest.mark.long
 def test_ones_own_pieces_are_tried_and_used_there(every, tmp_path, capsys, monkeypatch):
     monkeypatch.setattr(trial, "LONGEST", 3)
     # One time for all: each is measured on the CPU elsewhere.

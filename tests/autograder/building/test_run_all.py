@@ -15,6 +15,7 @@ def skipped(built):
     return built.lesson
 
 
+@pytest.mark.long
 def test_run_all_goes_on_below_a_skipped_exercise(skipped):
     notebook = nbformat.read(skipped, as_version=4)
     nbclient.NotebookClient(
@@ -29,6 +30,7 @@ def test_run_all_goes_on_below_a_skipped_exercise(skipped):
     assert code["check-Scale"].outputs[0].text == "Scale: correct.\n"
 
 
+@pytest.mark.long
 def test_validate_reports_the_skipped_exercise_and_no_other(skipped, nbgrader):
     said = nbgrader("validate", skipped)
     assert "VALIDATION FAILED ON 1 CELL(S)" in said

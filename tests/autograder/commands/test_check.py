@@ -106,6 +106,7 @@ FULL = {"uniform_average": 1, "softmax": 2, "weighted_average": 2, "together": 5
 LOST = {**FULL, "softmax": 0, "together": 3}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "name", ["solved", "no_check", "edited_check", "more_points", "starts_processes"]
 )

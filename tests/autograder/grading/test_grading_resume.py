@@ -109,6 +109,7 @@ def in_a_terminal(course, folder):
     return session, os.waitstatus_to_exitcode(os.waitpid(session, 0)[1]), shown.decode()
 
 
+@pytest.mark.long
 def test_ctrl_c_in_a_terminal_stops_and_the_next_run_goes_on(course):
     with tempfile.TemporaryDirectory(prefix="t") as folder:
         session, status, shown = in_a_terminal(course, folder)
@@ -164,6 +165,7 @@ def _dies_before(owner, name, call):
     return action
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", ["grade", "solution", "source"])
 @pytest.mark.parametrize("call", [1, 2])
 def test_death_while_nbgrader_takes_a_lesson_down_loses_nothing(course, monkeypatch, kind, call):

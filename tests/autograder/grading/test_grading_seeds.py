@@ -20,6 +20,7 @@ CHECKS = [
 RELATIONAL = {"EncoderLayer", "DecoderLayer", "batch_by_tokens"}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("item", CHECKS, ids=lambda item: item.name)
 def test_results_of_another_grading_are_refused(item):
     right = getattr(importlib.import_module(f"attention.{item.lesson}"), item.name)

@@ -112,6 +112,7 @@ for name in {names}:
     assert run(handed_out, "-c", tried).split() == names[: SLUGS.index(SLUG)]
 
 
+@pytest.mark.long
 def test_a_students_copy_names_the_mistakes_that_the_repository_names(handed_out):
     items = [item for item in registry.of_lesson(NAME).values() if item.has_one_right_answer]
     told = json.loads(run(handed_out, asked_there.__file__, ROOT, NAME))
@@ -122,6 +123,7 @@ def test_a_students_copy_names_the_mistakes_that_the_repository_names(handed_out
             assert answer.is_careless or likely == (answer.hint or ""), answer.name
 
 
+@pytest.mark.long
 def test_check_works_there_with_and_without_json(handed_out, tmp_path):
     blank = handed_out / "lessons" / SLUG / f"{SLUG}.ipynb"
     said = check(handed_out, blank, status=1)
@@ -141,6 +143,7 @@ def test_check_works_there_with_and_without_json(handed_out, tmp_path):
     assert found["points"] - found["earned"] == lost[0]["points"]
 
 
+@pytest.mark.long
 def test_what_passes_there_is_collected_without_the_library_of_the_lesson(handed_out, tmp_path):
     path, folder = tmp_path / f"{SLUG}.ipynb", tmp_path / "mine"
     notebook = nbformat.read(lessons.notebook(ROOT, "solutions", SLUG), as_version=4)

@@ -120,6 +120,7 @@ def train(folder, run, *more):
     return main(["numbers", *TINY, "--mine", str(folder), "--folder", str(run), *more])
 
 
+@pytest.mark.long
 def test_all_pieces_of_ones_own_have_the_losses_of_the_library(
     every, losses_of_the_library, tmp_path, capsys
 ):
