@@ -25,7 +25,7 @@ WRONG = "def distances(queries, keys):\n    return queries - keys.T"
 # Their own tests run them on real lessons: each takes minutes or half of one.
 ELSEWHERE = {
     "release": "tests/autograder/releasing/test_release.py",
-    "verify": "tests/autograder/building/test_verify.py",
+    "verify": "tests/autograder/building/gates/test_verify.py",
     "leaderboard": "tests/autograder/leaderboard/test_leaderboard.py",
 }
 CANVAS = (

@@ -42,10 +42,10 @@ def run_point(lesson: str, name: str, point: dict[str, Any]) -> Any:
     """The result of one point, as the file will hold it."""
     torch.set_num_threads(1)
     one = lessons()[lesson].EXPERIMENTS[name]
-    return as_stored(one.run(**point, **own_pieces(one.run, point)))
+    return as_stored(one.run(**point, **pieces_of_its_lesson(one.run, point)))
 
 
-def own_pieces(run: Any, point: dict[str, Any]) -> dict[str, Any]:
+def pieces_of_its_lesson(run: Any, point: dict[str, Any]) -> dict[str, Any]:
     """What a run asks for besides the point: the library's pieces of its lesson, by their names."""
     home = importlib.import_module(f"attention.{run.__module__.rpartition('.')[2]}")
     wanted = inspect.signature(run).parameters.keys() - point.keys()

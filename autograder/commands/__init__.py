@@ -1,4 +1,4 @@
-"""The command ``autograder``: one module a subcommand, and cli.py, to be read first.
+"""The command ``autograder``: one module a subcommand. Read cli.py first.
 
 Each has ``HELP`` (a line), ``DESCRIPTION``, ``add_arguments(parser)`` and ``run(options)``, which
 returns the exit status. They are imported to build the parser, so what is slow to import is

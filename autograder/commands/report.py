@@ -74,7 +74,7 @@ def _absent(course: "Course", lesson: str) -> list[str]:
 def graded(course: "Course", lessons: list[str] | None = None) -> list[dict[str, Any]]:
     """What is kept of each graded submission of a course, with the scores that count.
 
-    See ``report`` and ``counting``.
+    See ``results_table``, and its ``counting``.
     """
     from autograder.grading.classroom import gradebook
     from autograder.grading.classroom.results_table import counting

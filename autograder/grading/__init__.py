@@ -2,6 +2,6 @@
 
 From below: ``notebook`` is one hand-in and what is kept of it, ``execution`` grades it,
 ``classroom`` is a class's folders and gradebook, ``running`` grades many side by side (read
-``running.batch`` first), ``feedback`` makes the pages that students read.
+running/batch.py first), ``feedback`` makes the pages that students read.
 ``nbgrader_steps`` is the same for nbgrader's own commands.
 """

@@ -26,7 +26,7 @@ class Insight:
 
 
 def insights(course: Course, results: Iterable[dict[str, Any]]) -> dict[str, Insight]:
-    """The Insight into each lesson of ``results`` (see ``report``)."""
+    """The Insight into each lesson of ``results`` (see ``results_table``)."""
     found = {}
     for lesson, rows in by_lesson(results).items():
         texts = student_answers.texts(course, rows)

@@ -31,7 +31,7 @@ def write_html(
     insights: Mapping[str, Insight] | None = None,
     anonymous: bool = False,
 ) -> None:
-    """Write the page of ``results`` (see ``report``); ``insights`` by lesson.
+    """Write the page of ``results`` (see ``results_table``); ``insights`` by lesson.
 
     An ``anonymous`` page names nobody and leaves out what is about single students.
     """

@@ -56,7 +56,7 @@ def refuse_numbers(got: Replied, wanted: Replied) -> None:
 
 
 def refuse_changes(changed: Sequence[str]) -> None:
-    """Raise CheckFailed if a call ``changed`` anything around it: names from ``surroundings``."""
+    """Raise CheckFailed if a call ``changed`` anything around it: names from ``side_effects``."""
     if changed:
         raise CheckFailed(
             "the values are right, but something else is changed",

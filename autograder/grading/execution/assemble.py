@@ -21,8 +21,8 @@ HEADING = re.compile(r"^#{1,6} +(.+?) *$", re.MULTILINE)
 def assemble(master: dict[str, Any], submission: Submission) -> dict[str, Any]:
     """The notebook to grade, from the ``master`` notebook and a Submission.
 
-    ``marks.run`` says of every code cell whether it runs INSIDE (a cell of the student's, or one
-    given to all) or OUTSIDE (a check), or is one to SKIP (an unchanged demonstration).
+    ``cell_metadata.run`` says of each code cell whether it runs INSIDE (a cell of the student's, or
+    one given to all) or OUTSIDE (a check), or is one to SKIP (an unchanged demonstration).
     """
     known = {_grade_id(cell) for cell in master["cells"] if _grade_id(cell)}
     answers, own = _sort(submission.cells, known)

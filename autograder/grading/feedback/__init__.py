@@ -1,1 +1,1 @@
-"""The pages that students read after grading, and how they are given back. Read page.py first."""
+"""The pages that students read, and how they are given back. Read exporter.py first."""

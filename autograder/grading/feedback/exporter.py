@@ -115,7 +115,7 @@ def files(notebook: Path) -> str:
 
 
 def beside(folder: Path) -> list[bytes]:
-    """What lies beside a graded notebook and its page for nbgrader: see ``companions``."""
+    """What lies beside a graded notebook and its page for nbgrader: see ``nbgrader_files``."""
     return [
         read_bytes(folder / name, nbgrader_files.MAX_BYTES) or b"" for name in nbgrader_files.NAMES
     ]

@@ -16,7 +16,7 @@ from attention.provided.files import write_aside
 from autograder import CourseError
 from autograder.grading.classroom.folders import Course, Handed
 from autograder.grading.classroom.gradebook import Book, Counted
-from autograder.grading.feedback import exporter as feedback_page
+from autograder.grading.feedback import exporter as page_exporter
 from autograder.grading.notebook import nbgrader_files, records
 from autograder.temporary import FULL, sweep_aside
 
@@ -76,13 +76,13 @@ class Pages:
         self.unsettled += counted is not None and counted.unsettled
 
     def _is_current(self, one: Handed, notebook: Path, counted: Counted) -> bool:
-        page, beside = self._course.feedback(one), feedback_page.beside
-        said = feedback_page.made_of(page)
+        page, beside = self._course.feedback(one), page_exporter.beside
+        said = page_exporter.made_of(page)
         if not said or beside(page.parent) != beside(notebook.parent):
             return False
         scores = {name: (score, most) for name, (score, most, _) in counted.scores.items()}
-        files = feedback_page.files(notebook)
-        return said == feedback_page.fingerprint(files, scores, counted.comments, counted.penalty)
+        files = page_exporter.files(notebook)
+        return said == page_exporter.fingerprint(files, scores, counted.comments, counted.penalty)
 
     def _parts(self, workers: int) -> Iterator[tuple[list[Handed], dict[Handed, str]]]:
         """Each part of the stale pages as it is made, with what failed of it."""

@@ -132,10 +132,8 @@ def mapped(change: Callable[[Any], Any], value: Any) -> Any:
     >>> mapped(float, [1, {"two": (2,)}])
     [1.0, {'two': (2.0,)}]
     """
-    if type(value) in (list, tuple):
-        return type(value)(mapped(change, item) for item in value)
-    if type(value) is dict:
-        return {key: mapped(change, item) for key, item in value.items()}
+    if type(value) in (list, tuple, dict):
+        return within(value, lambda item: mapped(change, item))
     return change(value)
 
 

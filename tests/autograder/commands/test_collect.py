@@ -9,7 +9,7 @@ from attention.train.pieces import collected
 from autograder import CourseError
 from autograder.commands import cli
 from autograder.grading.classroom import sample_class
-from autograder.self_study import collect as own_pieces
+from autograder.self_study import collect as collecting
 
 SLUG, LESSON = "00_getting_started", "getting_started"
 
@@ -54,7 +54,7 @@ def collect(tmp_path):
     def run(**answers):
         path = tmp_path / f"{SLUG}.ipynb"
         nbformat.write(notebook(**answers), path)
-        found = own_pieces.collect(path)
+        found = collecting.collect(path)
         return {piece.name: piece.why for piece in found.pieces}, found.text
 
     yield run
@@ -121,30 +121,30 @@ def test_a_piece_that_uses_one_that_fails_has_the_librarys_or_is_left_out(collec
     assert why["uniform_average"] == "" and why["weighted_average"] != ""
     assert f"from attention.{LESSON} import weighted_average\n" in text
     # In a student's copy, the library of the lesson is not there.
-    monkeypatch.setattr(own_pieces, "_from_library", lambda *_: None)
+    monkeypatch.setattr(collecting, "_from_library", lambda *_: None)
     why, text = collect(**answers)
     assert why["uniform_average"] == "it uses weighted_average, which does not pass"
     assert text == ""
 
 
 def test_a_blank_notebook_is_not_run(tmp_path, monkeypatch):
-    monkeypatch.setattr(own_pieces, "check_notebook", None)
+    monkeypatch.setattr(collecting, "check_notebook", None)
     path = tmp_path / f"{SLUG}.ipynb"
     nbformat.write(sample_class.blank(SLUG), path)
-    found = own_pieces.collect(path)
-    assert {piece.why for piece in found.pieces} == {own_pieces.NOT_WRITTEN}
+    found = collecting.collect(path)
+    assert {piece.why for piece in found.pieces} == {collecting.NOT_WRITTEN}
     assert len(found.pieces) == 3 and found.text == ""
 
 
 def test_a_lesson_is_collected_anew_and_the_others_stay(tmp_path):
     def found(lesson, notebook, text, why=""):
         pieces = [collected.Piece("one", lesson, notebook, why)]
-        return own_pieces.Collected(lesson, pieces, text)
+        return collecting.Collected(lesson, pieces, text)
 
     folder = tmp_path / "mine"
-    own_pieces.write(folder, [found("b", "02_b.ipynb", "two = 2\n")])
-    own_pieces.write(folder, [found("a", "01_a.ipynb", "one = 1\n")])
-    every = own_pieces.write(folder, [found("b", "02_b.ipynb", "", "not written yet")])
+    collecting.write(folder, [found("b", "02_b.ipynb", "two = 2\n")])
+    collecting.write(folder, [found("a", "01_a.ipynb", "one = 1\n")])
+    every = collecting.write(folder, [found("b", "02_b.ipynb", "", "not written yet")])
     assert [(one.lesson, one.yours) for one in every] == [("a", True), ("b", False)]
     assert collected.read(folder) == every
     assert [path.name for path in folder.glob("*.py")] == ["a.py"]
@@ -153,7 +153,7 @@ def test_a_lesson_is_collected_anew_and_the_others_stay(tmp_path):
 def test_a_folder_of_something_else_and_no_notebook_are_one_sentence(tmp_path, capsys):
     (tmp_path / "notes.txt").write_text("mine")
     with pytest.raises(CourseError, match="holds something else: name another folder with --to"):
-        own_pieces.refuse_other(tmp_path)
+        collecting.refuse_other(tmp_path)
     assert cli.main(["collect", "--to", str(tmp_path)]) == 1
     assert cli.main(["collect", str(tmp_path / "x.ipynb"), "--to", str(tmp_path / "new")]) == 1
     first, second = capsys.readouterr().err.splitlines()
