@@ -43,6 +43,16 @@ def modules(
     return sorted(found)
 
 
+def of_lesson(name: str, root: Path, more: Iterable[str] = (), by_name: bool = False) -> list[Path]:
+    """Paths of what a lesson's checks, stored answers and library import, and ``more`` modules.
+
+    name  of the lesson's modules, as in 'masked_attention'
+    """
+    kinds = ("autograder.checks", "autograder.mistakes", "attention")
+    start = [*(f"{kind}.{name}" for kind in kinds), *more]
+    return modules(start, root, ("attention", "autograder"), by_name=by_name)
+
+
 @lru_cache(maxsize=1000)
 def imported(code: str, package: str = "", at_once: bool = False) -> frozenset[str]:
     """Dotted names of all that ``code``, of a module of ``package``, may import.

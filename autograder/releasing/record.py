@@ -18,10 +18,10 @@ from autograder.checking.asking.questions import Question, Replied, agree, repli
 from autograder.checking.asking.recordings import Noting, Recording, Replaying
 from autograder.checking.asking.right_answer import asked_of, reference
 from autograder.checking.toolbox import registry
-from autograder.imports import digest_of
 from autograder.inside.answer import LocalAnswer
 
-RECORDING = ("fingerprints", "questions", "recordings", "right_answer")  # what this module uses
+ASKING = ("fingerprints", "questions", "recordings", "right_answer")  # what this module uses
+RECORDING = [f"autograder.checking.asking.{name}" for name in ASKING]
 SEEDS = (1, 2, 3)  # a student's check draws one of them; grading draws from a million
 
 
@@ -38,10 +38,8 @@ def kept_recordings(lesson: str) -> bytes:
 
 def _depends(lesson: str) -> str:
     """A name for the modules, the data and the PyTorch that a lesson's recordings are made from."""
-    names = [f"autograder.{kind}.{lesson}" for kind in ("checks", "mistakes")]
-    names += [f"attention.{lesson}", *(f"autograder.checking.asking.{name}" for name in RECORDING)]
-    found = imports.modules(names, ROOT, ("attention", "autograder"), by_name=True)
-    made_from = digest_of([*found, *(ROOT / "data").rglob("*")], ROOT)
+    found = imports.of_lesson(lesson, ROOT, RECORDING, by_name=True)
+    made_from = imports.digest_of([*found, *(ROOT / "data").rglob("*")], ROOT)
     return f"{made_from}-{torch.__version__}"
 
 

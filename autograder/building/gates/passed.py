@@ -37,10 +37,9 @@ def _read(root: Path) -> dict[str, str]:
 
 
 def _digest(slug: str, root: Path) -> str:
-    """A digest of all that the gates read of a lesson, and of their own modules."""
-    name = lessons.name_of(slug)
-    names = [f"autograder.checks.{name}", f"autograder.mistakes.{name}", f"attention.{name}", GATES]
-    read = imports.modules(names, root, ("attention", "autograder"), by_name=True)
-    read += [root / "source" / f"{slug}.py"]
+    """A digest of all that the gates read of a lesson, of their own modules, and of versions."""
+    read = imports.of_lesson(lessons.name_of(slug), root, [GATES], by_name=True)
     read += [lessons.notebook(root, kind, slug) for kind in ("solutions", "lessons")]
+    read += [root / "source" / f"{slug}.py", root / "constraints.txt"]
+    read += (root / "data").rglob("*")
     return imports.digest_of(read, root)

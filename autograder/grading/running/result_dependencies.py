@@ -15,7 +15,7 @@ from typing import Any
 from autograder import ROOT, lessons
 from autograder.grading.classroom.folders import Course, Handed
 from autograder.grading.notebook.submission import read
-from autograder.imports import digest_of, modules
+from autograder.imports import digest_of, modules, of_lesson
 from autograder.sandbox import visible_files
 
 # What a run calls each part.
@@ -72,10 +72,7 @@ class Dependencies:
     @cached_property
     def _outside(self) -> list[Path]:
         """The modules that decide here, outside the sandbox."""
-        name = lessons.name_of(self._lesson)
-        start = [f"autograder.{kind}.{name}" for kind in ("checks", "mistakes")]
-        start += [f"attention.{name}", *GRADING]
-        return modules(start, self._root, ("attention", "autograder"))
+        return of_lesson(lessons.name_of(self._lesson), self._root, GRADING)
 
     @cached_property
     def _code(self) -> dict[str, str]:

@@ -38,6 +38,14 @@ def test_what_checks_are_made_of_counts_and_what_they_are_not_does_not(recorded)
         assert passed.changed(root=recorded.root) == [SLUG] * counts
 
 
+@pytest.mark.parametrize("name", ["data/numbers.json", "constraints.txt"])
+def test_what_a_check_may_read_counts_and_so_do_the_versions(recorded, name):
+    path = recorded.root / name
+    path.parent.mkdir(exist_ok=True)
+    path.write_text("1\n")
+    assert passed.changed(root=recorded.root) == [SLUG]
+
+
 def test_a_lesson_that_is_gone_is_forgotten(recorded):
     record = recorded.root / passed.RECORD
     record.write_text(json.dumps({"99_gone": "0", **json.loads(record.read_text())}))
