@@ -5,8 +5,8 @@ import argparse
 HELP = "release, hand in for a small class, grade it and show the results"
 DESCRIPTION = (
     "Release all lessons, hand in some for a class of eight (right, careless, wrong, blank and "
-    "broken), grade it with nbgrader, print scores with the reason for every lost point, and write "
-    "feedback, a CSV and a class report."
+    "broken), grade it with nbgrader, print the reason for every lost point, and write feedback, "
+    "a CSV and a class report."
 )
 
 

@@ -4,6 +4,7 @@ import contextlib
 import io
 import logging
 import shutil
+import textwrap
 from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
 from typing import Any
@@ -47,7 +48,10 @@ def demonstrate(folder: Path | str, names: Collection[str]) -> int:
     console.print(f"Handed in {slugs} for {len(students)} students: {', '.join(students)}.")
 
     status = cli.main(["grade", "--course", str(course)])
-    results_table.print_table(graded(Course(course)))
+    for row in graded(Course(course)):
+        for part in results_table.lost(row):
+            print(f"{row['student']} · {part['name']}")
+            print(textwrap.indent(part["reason"], "  "))
     _take(api.generate_feedback, [lesson.slug for lesson in chosen])
     cli.main(["report", "--course", str(course), "--to", str(course / "results")])
     shown = course.relative_to(Path.cwd()) if course.is_relative_to(Path.cwd()) else course

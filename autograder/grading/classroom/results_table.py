@@ -1,6 +1,6 @@
-"""What a class earned: a table on the terminal, and a CSV.
+"""What a class earned, as a report and a CSV show it.
 
-Both take ``results``: for each student and lesson a dict
+It is made of ``results``: for each student and lesson a dict
 ``{"student", "lesson", "exercises": [{"name", "score", "max", "reason"}, …]}``, and what
 ``counting`` adds where points were changed by hand or for being late.
 """
@@ -8,16 +8,9 @@ Both take ``results``: for each student and lesson a dict
 import csv
 import itertools
 import operator
-import re
-import textwrap
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
-
-from rich import box
-from rich.console import Console
-from rich.table import Table
-from rich.text import Text
 
 from autograder.cell_metadata import exercise_called
 from autograder.grading.classroom.formula_escaping import harmless
@@ -34,37 +27,9 @@ def lessons(results: Iterable[dict[str, Any]]) -> dict[str, list[dict[str, Any]]
     return {lesson: list(rows) for lesson, rows in grouped}
 
 
-def print_table(results: Iterable[dict[str, Any]], console: Console | None = None) -> None:
-    """Print students × exercises with scores, then the reason for every lost point."""
-    console = console or Console(width=120)
-    width = console.width
-    for lesson, rows in lessons(results).items():
-        table = Table(title=lesson, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
-        table.add_column("student", no_wrap=True)
-        for part in rows[0]["exercises"]:
-            table.add_column(_in_lines(part["name"]), justify="right", no_wrap=True)
-        table.add_column("total", justify="right", no_wrap=True)
-        for row in rows:
-            scores = [points(part, "/") for part in row["exercises"]]
-            table.add_row(Text(row["student"]), *scores, earned(row, "/"))
-        # A table wider than the terminal is hard to read, but one without columns would be wrong.
-        needed = table.__rich_measure__(console, console.options.update(max_width=10_000)).maximum
-        console.width = max(width, needed)
-        console.print(table)
-        console.width = width
-        for row in rows:
-            for part in lost(row):
-                console.print(Text(f"{row['student']} · {part['name']}", "bold"))
-                reason = textwrap.indent(part["reason"], "  ", lambda line: True)
-                console.print(reason, markup=False, highlight=False, soft_wrap=True)
-        if any(map(changed, rows)):
-            console.print(CHANGED, markup=False, highlight=False)
-        console.print()
-
-
-def points(part: dict[str, Any], between: str) -> str:
+def points(part: dict[str, Any]) -> str:
     """Points of points of an exercise, with a star where they were changed by hand."""
-    return f"{part['score']:g}{between}{part['max']:g}" + ("*" if "automatic" in part else "")
+    return f"{part['score']:g} / {part['max']:g}" + ("*" if "automatic" in part else "")
 
 
 def earned(row: dict[str, Any], between: str) -> str:
@@ -95,11 +60,6 @@ def write_csv(results: Iterable[dict[str, Any]], path: Path) -> None:
                 if late := row.get("penalty"):
                     late = round(late, 4)
                     writer.writerow([*names, "late penalty", -late, 0, "handed in late", 0])
-
-
-def _in_lines(name: str) -> str:
-    """A name broken after underscores and before capitals, so that its column stays narrow."""
-    return re.sub(r"_(?=.)|(?<=[a-z])(?=[A-Z])", lambda found: found[0] + "\n", name)
 
 
 def lost(row: dict[str, Any]) -> list[dict[str, Any]]:

@@ -1,7 +1,6 @@
 """What counts is in nbgrader's gradebook: reports, console and kept reasons agree with it."""
 
 import csv
-import io
 import json
 import shutil
 import sys
@@ -9,10 +8,8 @@ import sys
 import pytest
 from nbgrader.api import Gradebook
 from nbgrader.apps import NbGraderAPI
-from rich.console import Console
 
 from autograder.commands import cli
-from autograder.commands.report import graded
 from autograder.grading.classroom import results_table
 from autograder.grading.classroom.folders import Course
 from autograder.grading.classroom.gradebook import Book
@@ -107,17 +104,6 @@ def test_report_and_gradebook_agree_after_changes_by_hand(course, tmp_path):
     page = (tmp_path / "class.html").read_text(encoding="utf-8")
     assert "1.75 / 2*" in page and ">4 / 5*</td>" in page and results_table.CHANGED in page
     assert "weighted_average: changed by hand, from 2 to 0." in page
-
-
-def test_the_table_on_the_terminal_marks_what_was_changed(course):
-    console = Console(file=io.StringIO(), width=100)
-    change(course, by_hand)
-    results_table.print_table(graded(Course(course)), console)
-    said = console.file.getvalue()
-    assert ["ben", "1/1", "1.75/2*", "2/2", "4.75/5"] in [
-        line.split() for line in said.splitlines()
-    ]
-    assert results_table.CHANGED in said
 
 
 def test_the_kept_reasons_say_that_they_are_automatic(course):
