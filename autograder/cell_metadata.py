@@ -17,33 +17,33 @@ INSIDE, OUTSIDE, SKIP = "inside", "outside", "skip"  # how the grader treats a c
 
 def grade_id(cell: Mapping[str, Any]) -> str:
     """The name under which nbgrader knows a cell, or ''."""
-    found = _notes(cell, "nbgrader").get("grade_id")
+    found = notes(cell, "nbgrader").get("grade_id")
     return found if isinstance(found, str) else ""
 
 
 def is_check(cell: Mapping[str, Any]) -> bool:
     """Whether the cell earns points."""
-    return bool(_notes(cell, "nbgrader").get("grade"))
+    return bool(notes(cell, "nbgrader").get("grade"))
 
 
 def is_solution(cell: Mapping[str, Any]) -> bool:
     """Whether the cell is the student's to fill in."""
-    return bool(_notes(cell, "nbgrader").get("solution"))
+    return bool(notes(cell, "nbgrader").get("solution"))
 
 
 def is_known(cell: Mapping[str, Any]) -> bool:
     """Whether the cell has its own place in the graded notebook: a check, a solution, or locked."""
-    return is_check(cell) or is_solution(cell) or bool(_notes(cell, "nbgrader").get("locked"))
+    return is_check(cell) or is_solution(cell) or bool(notes(cell, "nbgrader").get("locked"))
 
 
 def is_demo(cell: Mapping[str, Any]) -> bool:
     """Whether the cell only shows something, so that it need not be run for a score."""
-    return bool(_notes(cell, "autograder").get("demo"))
+    return bool(notes(cell, "autograder").get("demo"))
 
 
 def points(cell: Mapping[str, Any]) -> float:
     """The points that a check is worth."""
-    return float(_notes(cell, "nbgrader").get("points") or 0)
+    return float(notes(cell, "nbgrader").get("points") or 0)
 
 
 def exercise(cell: Mapping[str, Any]) -> str:
@@ -58,18 +58,18 @@ def exercise_called(name: str) -> str:
 
 def title(cell: Mapping[str, Any]) -> str:
     """The heading under which the exercise of an assembled notebook's check stands, or ''."""
-    found = _notes(cell, "autograder").get("title")
+    found = notes(cell, "autograder").get("title")
     return found if isinstance(found, str) else ""
 
 
 def run(cell: Mapping[str, Any]) -> str:
     """INSIDE, OUTSIDE or SKIP for a code cell of an assembled notebook, else ''."""
-    return _notes(cell, "autograder").get("run", "")
+    return notes(cell, "autograder").get("run", "")
 
 
 def is_missing(cell: Mapping[str, Any]) -> bool:
     """Whether the student deleted this cell of an assembled notebook."""
-    return bool(_notes(cell, "autograder").get("missing"))
+    return bool(notes(cell, "autograder").get("missing"))
 
 
 def to_run(how: str, **more: object) -> dict[str, Any]:
@@ -100,7 +100,8 @@ def metadata(kind: str, name: str = "", worth: float = 0) -> dict[str, Any]:
     return {"nbgrader": graded}
 
 
-def _notes(cell: Mapping[str, Any], owner: str) -> dict[str, Any]:
+def notes(cell: Mapping[str, Any], owner: str) -> dict[str, Any]:
+    """What ``owner`` keeps in the metadata of a cell, or of a whole notebook."""
     metadata = cell.get("metadata")
-    notes = metadata.get(owner) if isinstance(metadata, dict) else None
-    return notes if isinstance(notes, dict) else {}
+    found = metadata.get(owner) if isinstance(metadata, dict) else None
+    return found if isinstance(found, dict) else {}

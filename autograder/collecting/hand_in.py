@@ -12,7 +12,7 @@ from autograder.collecting.roster import Roster
 from autograder.collecting.search import File, Refused
 from autograder.grading.notebook.filenames import is_notebook
 from autograder.grading.notebook.lesson_by_content import Contents
-from autograder.grading.notebook.submission import Submission, Unreadable, content, parse
+from autograder.grading.notebook.submission import Submission, parse
 
 SECOND = timedelta(seconds=1)
 NAMELESS = "its name does not say which lesson it is of"
@@ -67,7 +67,7 @@ class Judge:
             raise Refused(NO_NOTEBOOK)
         data = file.read()
         clues = names.read(file.parts[shared:], self.slugs, self.pattern)
-        submission = opened(data)
+        submission = parse(data)
         lesson, damage = self._lesson(submission, clues), submission.problem
         if lesson not in self.chosen:
             raise Refused(f"it is of another lesson, {lesson}")
@@ -91,11 +91,3 @@ class Judge:
         if clues.lesson:
             raise Refused(f"it is called like {clues.lesson}, but {NOTHING}")
         raise Refused("neither its name nor what is in it says which lesson it is of")
-
-
-def opened(data: bytes) -> Submission:
-    """What is in a file; where it cannot be read, its ``problem`` says why."""
-    try:
-        return parse(content(data, "it"))
-    except Unreadable as reason:
-        return Submission(problem=str(reason))

@@ -14,7 +14,7 @@ from nbgrader.api import Assignment, Gradebook
 from attention.provided.files import write_aside
 from autograder import lessons
 from autograder.collecting import filename_clues
-from autograder.collecting.hand_in import HandIn, Judge, opened
+from autograder.collecting.hand_in import HandIn, Judge
 from autograder.collecting.roster import Roster, cannot_name_a_folder
 from autograder.collecting.search import File, NotOpened, Refused, is_junk, search
 from autograder.grading.classroom.deadline_extensions import spans
@@ -22,7 +22,7 @@ from autograder.grading.classroom.folders import Course, Handed
 from autograder.grading.feedback.return_format import RECEIVED
 from autograder.grading.notebook import nbgrader_files
 from autograder.grading.notebook.filenames import is_notebook
-from autograder.grading.notebook.submission import MAX_BYTES, place, read_bytes
+from autograder.grading.notebook.submission import MAX_BYTES, is_linked, parse, place, read_bytes
 from autograder.temporary import Temporary
 
 
@@ -171,7 +171,7 @@ def _put(course: Course, one: HandIn, when: datetime, due: datetime | None, how:
         raise Refused(f"{one.student!r} cannot name a folder")
     path = course.submitted(Handed(one.lesson, one.student))
     folder = path.parent
-    if folder.is_symlink() or folder.parent.is_symlink():
+    if is_linked(folder):
         raise Refused(f"{course.shown(folder)} is a link, which is not followed")
     there = read_bytes(place(path), MAX_BYTES)
     before = nbgrader_files.moment(folder)
@@ -185,7 +185,7 @@ def _put(course: Course, one: HandIn, when: datetime, due: datetime | None, how:
     if before and (how.at or one.file.moment) < before:
         raise Refused(f"a later hand-in, of {before:%Y-%m-%d %H:%M} UTC, is there already")
     old = folder.is_dir() and any(folder.iterdir())
-    if one.damage and there is not None and course.contents().of(one.lesson).is_in(opened(there)):
+    if one.damage and there is not None and course.contents().of(one.lesson).is_in(parse(there)):
         raise Refused(f"{one.damage}; what was handed in before stays")
     if not how.dry:
         _write(course, one, path, when)

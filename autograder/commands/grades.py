@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 from autograder import CourseError, lessons
 from autograder.commands import add_shared
 from autograder.grading.classroom import item_analysis
-from autograder.grading.notebook import records
 from autograder.grading.notebook.filenames import plain
 
 if TYPE_CHECKING:  # slow to import
@@ -84,7 +83,7 @@ def _leave_out(course: "Course", lesson: "Lesson") -> int:
     """Leave out whose 0 points are nobody's doing, and say so; returns how many they are."""
     ungraded = 0
     for one in course.submissions([lesson.slug]):
-        kept, score = records.load(course.autograded(one).parent), lesson.scores.get(one.student)
+        kept, score = course.kept(one), lesson.scores.get(one.student)
         if kept and kept.ungraded and score and not score.points:  # else somebody gave points
             del lesson.scores[one.student]
             why = "it could not be graded. Run autograder grade again"
@@ -95,7 +94,7 @@ def _leave_out(course: "Course", lesson: "Lesson") -> int:
 
 def _notes(course: "Course", lesson: str) -> dict[str, dict[str, str]]:
     """By student and exercise, what is said of right answers without care and of lost stages."""
-    kept = [records.load(course.autograded(one).parent) for one in course.submissions([lesson])]
+    kept = map(course.kept, course.submissions([lesson]))
     return {
         one.student: {part.name: item_analysis.note(asdict(part)) for part in one.exercises}
         for one in kept

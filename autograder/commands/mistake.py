@@ -28,7 +28,6 @@ def run(options: argparse.Namespace) -> int:
     from autograder.checking.toolbox import registry
     from autograder.grading.classroom.folders import Course
     from autograder.grading.execution.assemble import assemble
-    from autograder.grading.notebook.submission import read
     from autograder.reporting import mistake_template
 
     course = Course(options.course)
@@ -36,13 +35,13 @@ def run(options: argparse.Namespace) -> int:
     if not handed:
         raise CourseError(f"{options.student!r} handed in nothing for lesson {options.lesson}")
     (one,) = handed
-    submission = read(course.submitted(one), own_folders=2)
+    submission = course.read(one)
     if submission.problem:
         raise CourseError(f"this submission holds no answers: {submission.problem}")
     notebook = assemble(records.read_notebook(course.master(one.lesson)), submission)
     stored = registry.source_of_answers(lessons.name_of(one.lesson))
     text = mistake_template.stub(notebook, one.lesson, options.exercise, stored)
-    graded = records.load(course.autograded(one).parent)
+    graded = course.kept(one)
     for exercise in graded.exercises if graded else ():
         if exercise.name == options.exercise and exercise.score == exercise.max:
             earned = f"{exercise.score:g} of {exercise.max:g} points"

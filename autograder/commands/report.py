@@ -78,10 +78,9 @@ def graded(course: "Course", lessons: list[str] | None = None) -> list[dict[str,
     """
     from autograder.grading.classroom import gradebook
     from autograder.grading.classroom.results_table import counting
-    from autograder.grading.notebook import records
 
     handed = course.submissions(lessons or ())
-    kept = [records.load(course.autograded(one).parent) for one in handed]
+    kept = map(course.kept, handed)
     results = [result.as_dict() for result in kept if result is not None]
     if not gradebook.exists(course):
         return results

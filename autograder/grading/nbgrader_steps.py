@@ -26,7 +26,7 @@ from autograder.grading.classroom.misplaced import misplaced
 from autograder.grading.execution.assemble import assemble
 from autograder.grading.execution.task import Graded, Task, WorkFailed
 from autograder.grading.notebook import nbgrader_files, records
-from autograder.grading.notebook.submission import MAX_BYTES, read, read_bytes
+from autograder.grading.notebook.submission import MAX_BYTES, read_bytes
 from autograder.grading.running.pool import Pool
 from autograder.sandbox.policy import walls
 from autograder.settings import care_share
@@ -147,7 +147,7 @@ class Assemble(_Step):
         # nbgrader has copied what lies beside the notebook, and may be killed before it has graded.
         records.forget(course.autograded(one).parent)
         master = records.read_notebook(course.master(one.lesson))
-        made = assemble(master, read(course.submitted(one), own_folders=2))
+        made = assemble(master, course.read(one))
         return nbformat.from_dict(made), resources
 
 

@@ -14,7 +14,6 @@ from typing import Any
 from attention.provided.files import write_aside
 from autograder import CourseError
 from autograder.grading.classroom.folders import Course
-from autograder.grading.notebook.submission import read
 from autograder.leaderboard import decoders, hardware, numbers, searches, vision
 from autograder.leaderboard.entries import Refused, find
 from autograder.temporary import sweep_aside
@@ -69,7 +68,7 @@ class Board:
     def read(self) -> None:
         """Find the entries in what was handed in; those over the budget are refused."""
         for handed in self._course.submissions([self.lesson]):
-            cells = read(self._course.submitted(handed), own_folders=2).cells
+            cells = self._course.read(handed).cells
             name = ""
             try:
                 entry = find(cells, self.task.KINDS, self.task.USUAL)

@@ -11,10 +11,11 @@ from traitlets.config.loader import PyFileConfigLoader
 
 from autograder import ROOT, CourseError, lessons
 from autograder.course import configure
-from autograder.grading.notebook import nbgrader_files
+from autograder.grading.notebook import nbgrader_files, records
 from autograder.grading.notebook.filenames import not_an_id
 from autograder.grading.notebook.lesson_by_content import Contents
-from autograder.grading.notebook.records import read_notebook
+from autograder.grading.notebook.result import Result
+from autograder.grading.notebook.submission import Submission, read
 
 CONFIG = "nbgrader_config.py"
 
@@ -76,11 +77,19 @@ class Course:
 
     def contents(self) -> Contents:
         """What the lessons consist of."""
-        return Contents(self.lessons(), lambda slug: read_notebook(self.master(slug)))
+        return Contents(self.lessons(), lambda slug: records.read_notebook(self.master(slug)))
 
     def submitted(self, handed: Handed) -> Path:
         """Path where the submitted notebook should be."""
         return self._folder("submitted", handed) / f"{handed.lesson}.ipynb"
+
+    def read(self, handed: Handed) -> Submission:
+        """What was handed in. The student's folders may not be links out of there."""
+        return read(self.submitted(handed), own_folders=2)
+
+    def kept(self, handed: Handed) -> Result | None:
+        """What is kept of its grading, if it is graded."""
+        return records.load(self.autograded(handed).parent)
 
     def autograded(self, handed: Handed) -> Path:
         """Path where the graded notebook is written."""

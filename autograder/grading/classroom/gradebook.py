@@ -149,18 +149,15 @@ class Book:
             notebook = self._book.find_notebook(lesson, lesson)
         except MissingEntry:
             return False
-        known = {
-            cell_metadata.grade_id(cell): cell for cell in cells if cell_metadata.is_known(cell)
-        }
-        points = {
-            name: cell_metadata.points(cell)
-            for name, cell in known.items()
-            if cell_metadata.is_check(cell)
-        }
+        known = {cell_metadata.grade_id(one): one for one in cells if cell_metadata.is_known(one)}
+        checks = {name for name, cell in known.items() if cell_metadata.is_check(cell)}
         solutions = {name for name, cell in known.items() if cell_metadata.is_solution(cell)}
-        missing = solutions - {cell.name for cell in notebook.solution_cells}
-        missing |= known.keys() - {cell.name for cell in notebook.source_cells}
-        return not missing and points == {one.name: one.max_score for one in notebook.grade_cells}
+        points = {name: cell_metadata.points(known[name]) for name in checks}
+        return (
+            points == {one.name: one.max_score for one in notebook.grade_cells}
+            and solutions <= {one.name for one in notebook.solution_cells}
+            and known.keys() <= {one.name for one in notebook.source_cells}
+        )
 
     def roster(self) -> dict[str, bool]:
         """Ids of all students, and whether more is known of them than the id: a name, an address.
@@ -212,33 +209,30 @@ class Book:
         Returns the points that count now: what somebody changed by hand stays. Raises
         GradebookError where the penalty cannot be worked out, or the database takes nothing.
         """
-        with _usable(self._course):
-            return self._store(handed, notebook)
-
-    def _store(self, handed: Handed, notebook: dict[str, Any]) -> float:
         book, lesson = self._book, handed.lesson
-        book.update_or_create_student(handed.student)
-        timestamp = self._course.timestamp(handed)
-        more = {"timestamp": timestamp} if timestamp else {}
-        submission = book.update_or_create_submission(lesson, handed.student, **more)
-        late = submission.total_seconds_late > 0
-        submitted = book.find_submission_notebook(lesson, lesson, handed.student)
-        named = [cell for cell in notebook["cells"] if cell_metadata.grade_id(cell)]
-        cells = {cell_metadata.grade_id(cell): nbformat.from_dict(cell) for cell in named}
-        for grade in book.db.query(Grade).filter(Grade.notebook_id == submitted.id):
-            grade.auto_score = utils.determine_grade(cells[self._names[grade.cell_id]], LOG)[0]
-            grade.needs_manual_grade = grade.manual_score is not None
-        for comment in book.db.query(Comment).filter(Comment.notebook_id == submitted.id):
-            cell = cells[self._names[comment.cell_id]]
-            untouched = self._checksums[lesson][cell_metadata.grade_id(cell)]
-            same = utils.compute_checksum(cell) == untouched
-            comment.auto_comment = "No response." if same else None
-        submitted.late_submission_penalty = None
-        book.db.commit()
-        if late:
-            self._penalise(handed, notebook)
-        book.db.refresh(submitted)
-        return float(submitted.score - (submitted.late_submission_penalty or 0))
+        with _usable(self._course):
+            book.update_or_create_student(handed.student)
+            timestamp = self._course.timestamp(handed)
+            more = {"timestamp": timestamp} if timestamp else {}
+            submission = book.update_or_create_submission(lesson, handed.student, **more)
+            late = submission.total_seconds_late > 0
+            submitted = book.find_submission_notebook(lesson, lesson, handed.student)
+            named = [cell for cell in notebook["cells"] if cell_metadata.grade_id(cell)]
+            cells = {cell_metadata.grade_id(cell): nbformat.from_dict(cell) for cell in named}
+            for grade in book.db.query(Grade).filter(Grade.notebook_id == submitted.id):
+                grade.auto_score = utils.determine_grade(cells[self._names[grade.cell_id]], LOG)[0]
+                grade.needs_manual_grade = grade.manual_score is not None
+            for comment in book.db.query(Comment).filter(Comment.notebook_id == submitted.id):
+                cell = cells[self._names[comment.cell_id]]
+                untouched = self._checksums[lesson][cell_metadata.grade_id(cell)]
+                same = utils.compute_checksum(cell) == untouched
+                comment.auto_comment = "No response." if same else None
+            submitted.late_submission_penalty = None
+            book.db.commit()
+            if late:
+                self._penalise(handed, notebook)
+            book.db.refresh(submitted)
+            return float(submitted.score - (submitted.late_submission_penalty or 0))
 
     def _penalise(self, handed: Handed, notebook: dict[str, Any]) -> None:
         names = {"notebook": handed.lesson, "assignment": handed.lesson}

@@ -13,7 +13,7 @@ from autograder.grading.classroom.folders import Course, Handed
 from autograder.grading.notebook.filenames import is_notebook, not_an_id
 from autograder.grading.notebook.nbgrader_files import TIMESTAMP
 from autograder.grading.notebook.result import clean
-from autograder.grading.notebook.submission import place
+from autograder.grading.notebook.submission import is_linked, place
 
 CHECKPOINTS = ".ipynb_checkpoints"
 DEEPEST, MOST = 6, 1000  # folders in one another, and files, in one student's folder
@@ -98,9 +98,10 @@ class _Search:
 
     def __init__(self, course: Course, known: Collection[str]) -> None:
         self._course, self._known, self._contents = course, known, course.contents()
-        folder = _shown(course, course.handed_in)
-        self._remedy = f"put it into {folder}/STUDENT/LESSON/LESSON.ipynb, or give "
-        self._remedy += "the folder to `autograder receive`"
+        self._remedy = (
+            f"put it into {_shown(course, course.handed_in)}/STUDENT/LESSON/LESSON.ipynb, or give "
+            "the folder to `autograder receive`"
+        )
 
     def all(self, students: Collection[str]) -> Iterator[Stray]:
         """Every stray in the folder of submissions."""
@@ -187,8 +188,7 @@ class _Search:
             return Stray(told, remedy, "" if lesson == found.lesson else found.lesson)
         target = Handed(found.lesson, student)
         path = self._course.submitted(target)
-        linked = path.parent.is_symlink() or path.parent.parent.is_symlink()
-        if linked or os.path.lexists(place(path)) or not_an_id(student):
+        if is_linked(path.parent) or os.path.lexists(place(path)) or not_an_id(student):
             return Stray(told, remedy, found.lesson)
         return Stray(told, remedy, found.lesson, own[0], target)
 

@@ -17,7 +17,7 @@ from autograder import CourseError
 from autograder.grading.classroom.folders import Course, Handed
 from autograder.grading.classroom.gradebook import Book, Counted
 from autograder.grading.feedback import exporter as page_exporter
-from autograder.grading.notebook import nbgrader_files, records
+from autograder.grading.notebook import nbgrader_files
 from autograder.temporary import FULL, sweep_aside
 
 LOG = logging.getLogger("autograder.feedback")
@@ -64,7 +64,7 @@ class Pages:
 
     def _sort(self, one: Handed, counted: Counted | None) -> None:
         notebook = self._course.autograded(one)
-        kept = records.load(notebook.parent)
+        kept = self._course.kept(one)
         if not notebook.is_file() or kept and kept.ungraded:
             self.ungraded += 1
         elif counted is None:

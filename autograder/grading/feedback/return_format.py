@@ -12,7 +12,7 @@ from attention.provided.files import write_aside
 from autograder import CourseError
 from autograder.grading.classroom.folders import Course, Handed
 from autograder.grading.notebook.result import clean
-from autograder.grading.notebook.submission import read_bytes
+from autograder.grading.notebook.submission import is_linked, read_bytes
 from autograder.temporary import Temporary
 
 RECEIVED = "received.json"  # beside a submission: {"from": the path under which it was collected}
@@ -109,7 +109,7 @@ def _name(form: str, one: Handed, received: str) -> str:
 def _received(course: Course, one: Handed) -> str:
     """The path under which a submission was collected, as was noted then, or ''."""
     path = course.submitted(one).parent / RECEIVED
-    if path.parent.is_symlink() or path.parent.parent.is_symlink():
+    if is_linked(path.parent):
         return ""
     try:
         told = json.loads(read_bytes(path, MAX_BYTES) or b"")

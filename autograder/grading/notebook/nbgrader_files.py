@@ -16,7 +16,7 @@ from pathlib import Path
 from nbgrader.utils import parse_utc
 
 from attention.provided.files import write_aside
-from autograder.grading.notebook.submission import read_bytes
+from autograder.grading.notebook.submission import is_linked, read_bytes
 
 NAMES = TIMESTAMP, SECRET = "timestamp.txt", "submission_secret.txt"
 MAX_BYTES = 1000
@@ -46,7 +46,9 @@ def write(submitted: Path, autograded: Path, feedback: Path) -> None:
     autograded.mkdir(parents=True, exist_ok=True)
     write_time(autograded, _later(moment(submitted), moment(feedback)))
     make_room(autograded / SECRET)
-    secret = _own_secret(submitted) or _secret(feedback) or secrets.token_hex(64)
+    # The one that ``nbgrader submit`` gave; a link would lead to another student's.
+    own = "" if is_linked(submitted) else _secret(submitted)
+    secret = own or _secret(feedback) or secrets.token_hex(64)
     write_aside(autograded / SECRET, secret.encode())
 
 
@@ -77,12 +79,6 @@ def make_room(path: Path) -> None:
     """Remove a folder that lies where the file belongs: nbgrader copies what a student made."""
     if path.is_dir() and not path.is_symlink():
         shutil.rmtree(path)
-
-
-def _own_secret(submitted: Path) -> str:
-    """The secret that ``nbgrader submit`` gave a submission; a link would lead to another's."""
-    linked = submitted.is_symlink() or submitted.parent.is_symlink()
-    return "" if linked else _secret(submitted)
 
 
 def _secret(folder: Path) -> str:

@@ -45,7 +45,7 @@ def save_reasons(folder: Path, result: Result) -> None:
 def load(folder: Path) -> Result | None:
     """The Result kept in ``folder``, or None."""
     try:
-        return Result.from_dict(json.loads((Path(folder) / REASONS).read_text(encoding="utf-8")))
+        return Result.from_dict(json.loads((folder / REASONS).read_text(encoding="utf-8")))
     except (OSError, ValueError, KeyError, TypeError):
         return None
 

@@ -49,7 +49,11 @@ def read(path: Path | str, own_folders: int = 0) -> Submission:
     try:
         if any(folder.is_symlink() for folder in path.parents[:own_folders]):
             raise Unreadable("the submission is a link to another folder")
-        return _submission(_content(place(path)))
+        path = place(path)
+        data = read_bytes(path, MAX_BYTES)
+        if data is None:
+            raise Unreadable(_missing(path))
+        return _submission(_value(data, path.name))
     except Unreadable as reason:
         return Submission(problem=clean(str(reason)))
     except Exception as error:  # whatever trips over a student's folder, the class is graded
@@ -67,6 +71,11 @@ def place(path: Path) -> Path:
         if len(there) == 1 and original(there[0].name)[0] == path.stem:
             return there[0]
     return path
+
+
+def is_linked(folder: Path) -> bool:
+    """Whether the folder of a submission, or the student's around it, leads elsewhere."""
+    return folder.is_symlink() or folder.parent.is_symlink()
 
 
 def read_bytes(path: Path | str, limit: int) -> bytes | None:
@@ -88,23 +97,21 @@ def read_bytes(path: Path | str, limit: int) -> bytes | None:
 
 
 def parse(notebook: Any) -> Submission:
-    """The Submission of a notebook that is already in memory."""
+    """The Submission of a notebook in memory: the bytes of its file, or its value."""
     try:
-        return _submission(notebook)
+        value = _value(notebook, "it") if isinstance(notebook, bytes) else notebook
+        return _submission(value)
     except Unreadable as reason:
         return Submission(problem=clean(str(reason)))
 
 
 def _submission(notebook: Any) -> Submission:
     cells = _cells(notebook)
-    metadata = notebook.get("metadata")
-    own = metadata.get("autograder") if isinstance(metadata, dict) else None
-    said = own.get("lesson") if isinstance(own, dict) else None
+    said = cell_metadata.notes(notebook, "autograder").get("lesson")
     return Submission(cells, lesson=clean(said)[:80] if isinstance(said, str) else "")
 
 
-def content(data: bytes, name: str) -> Any:
-    """The JSON value of a file called ``name``. Raises Unreadable if there is none."""
+def _value(data: bytes, name: str) -> Any:
     if not data.strip():
         raise Unreadable(f"{name} is empty")
     try:
@@ -113,19 +120,11 @@ def content(data: bytes, name: str) -> Any:
         raise Unreadable(f"{name} is not a notebook: it is not valid JSON") from None
 
 
-def _content(path: Path) -> Any:
-    data = read_bytes(path, MAX_BYTES)
-    if data is None:
-        raise Unreadable(_missing(path))
-    return content(data, path.name)
-
-
 def _missing(path: Path) -> str:
     if path.is_file() and not path.is_symlink():
         larger = path.stat().st_size > MAX_BYTES
-        return f"{path.name} " + (
-            f"is larger than {MAX_BYTES >> 20} MiB" if larger else "cannot be read"
-        )
+        what = f"is larger than {MAX_BYTES >> 20} MiB" if larger else "cannot be read"
+        return f"{path.name} {what}"
     if os.path.lexists(path):
         return f"{path.name} is not a plain file"
     others = sorted(other.name for other in path.parent.glob("*.ipynb") if other.is_file())
@@ -140,7 +139,7 @@ def _cells(notebook: Any) -> list[Cell]:
     version = notebook["nbformat"]
     if version != 4:
         notebook = _upgraded(notebook, version)
-    _refuse_other_language(notebook.get("metadata"))
+    _refuse_other_language(notebook)
     cells = notebook.get("cells")
     if not isinstance(cells, list):
         raise Unreadable("the notebook has no list of cells")
@@ -163,10 +162,8 @@ def _upgraded(notebook: Any, version: Any) -> Any:
         raise Unreadable(f"the notebook is of the old format {version} and damaged") from None
 
 
-def _refuse_other_language(metadata: Any) -> None:
-    metadata = metadata if isinstance(metadata, dict) else {}
-    kernel = metadata.get("kernelspec")
-    kernel = kernel if isinstance(kernel, dict) else {}
+def _refuse_other_language(notebook: dict[str, Any]) -> None:
+    kernel = cell_metadata.notes(notebook, "kernelspec")
     language = str(kernel.get("language") or "python")
     if language.lower() != "python":
         name = str(kernel.get("display_name") or kernel.get("name") or language)

@@ -12,7 +12,7 @@ from autograder.grading.execution.assemble import assemble, error_output
 from autograder.grading.execution.task import Graded, Task, WorkerLost, WorkFailed
 from autograder.grading.notebook import nbgrader_files, records
 from autograder.grading.notebook.result import UNGRADED, Exercise, Result
-from autograder.grading.notebook.submission import Submission, read
+from autograder.grading.notebook.submission import Submission
 from autograder.grading.running.result_dependencies import PARTS, Dependencies
 from autograder.inside.limits import DEFAULT, NONE, OWN, Limits
 from autograder.settings import care_share
@@ -68,9 +68,8 @@ class Batch:
 
     def _sort(self, one: Handed) -> None:
         """Whether a submission is done or waits, and why."""
-        folder = self._course.autograded(one).parent
-        sweep_aside(folder)
-        kept = records.load(folder)
+        sweep_aside(self._course.autograded(one).parent)
+        kept = self._course.kept(one)
         if kept is None:
             self.waiting[one] = {}
             return
@@ -86,8 +85,7 @@ class Batch:
         """Yield (Handed, Task) for each submission that waits."""
         for one, parts in self.waiting.items():
             self.waiting[one] = parts or self._depends[one.lesson].of(one)
-            submission = read(self._course.submitted(one), own_folders=2)
-            text = json.dumps(assemble(self._masters[one.lesson], submission))
+            text = json.dumps(assemble(self._masters[one.lesson], self._course.read(one)))
             how = self._policy, self._limits, self._course.secrets, self._share
             yield one, Task(one.lesson, text, *how)
 

@@ -14,7 +14,6 @@ from typing import Any
 
 from autograder import ROOT, lessons
 from autograder.grading.classroom.folders import Course, Handed
-from autograder.grading.notebook.submission import read
 from autograder.imports import digest_of, modules, of_lesson
 from autograder.sandbox import visible_files
 
@@ -56,7 +55,7 @@ class Dependencies:
 
     def of(self, handed: Handed) -> dict[str, str]:
         """A digest for each of PARTS, of one submission."""
-        submission = read(self._course.submitted(handed), own_folders=2)
+        submission = self._course.read(handed)
         texts = [[cell.kind, cell.source, cell.grade_id] for cell in submission.cells]
         said = [self._course.timestamp(handed), submission.problem, texts]
         known = {source for kind, source in self._cells}

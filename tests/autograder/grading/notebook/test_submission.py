@@ -105,10 +105,10 @@ class TestReading:
         assert parse(notebook).problem == "the notebook's kernel is ?, not Python"
 
     def test_what_trips_over_a_folder_is_a_problem_of_that_submission(self, tmp_path, monkeypatch):
-        def trip(path):
+        def trip(path, limit):
             raise PermissionError(path)
 
-        monkeypatch.setattr("autograder.grading.notebook.submission._content", trip)
+        monkeypatch.setattr("autograder.grading.notebook.submission.read_bytes", trip)
         assert read(tmp_path / "a.ipynb").problem == (
             "the submission cannot be read: PermissionError"
         )
