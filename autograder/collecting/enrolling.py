@@ -12,17 +12,13 @@ from autograder.grading.classroom.deadline_extensions import who_handed_in
 
 @dataclass
 class Changes:
-    """Ids of students: new ones, changed ones, and those in the gradebook but not in the roster.
-
-    Of the latter, ``removed`` are gone now, ``kept`` never go, for they have a submission, and
-    ``left`` might go.
-    """
+    """Ids of students: new ones, changed ones, and those in the gradebook but not in the roster."""
 
     new: list[str] = field(default_factory=list)
     changed: list[str] = field(default_factory=list)
-    removed: list[str] = field(default_factory=list)
-    kept: list[str] = field(default_factory=list)
-    left: list[str] = field(default_factory=list)
+    removed: list[str] = field(default_factory=list)  # not in the roster, and gone now
+    kept: list[str] = field(default_factory=list)  # not in it, and never go: they handed in
+    left: list[str] = field(default_factory=list)  # not in it, and might go
 
 
 def enrol(
@@ -53,13 +49,13 @@ def enrol(
             changes.changed.append(one.id)
         book.update_or_create_student(one.id, **one.details())
     missing = known.keys() - {one.id for one in students}
-    changes.kept = sorted(missing & handed_in)
-    if not remove:
-        changes.left = sorted(missing - handed_in)
-        return changes
-    changes.removed = sorted(missing - handed_in)
-    for student in changes.removed:
-        book.remove_student(student)
+    changes.kept, gone = sorted(missing & handed_in), sorted(missing - handed_in)
+    if remove:
+        changes.removed = gone
+        for student in gone:
+            book.remove_student(student)
+    else:
+        changes.left = gone
     return changes
 
 

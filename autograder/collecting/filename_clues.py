@@ -20,19 +20,14 @@ STUDENT, NAME, FIRST, LAST, EMAIL = "student_id", "name", "first_name", "last_na
 
 @dataclass
 class Clues:
-    """What a path says.
+    """What a path says."""
 
-    ``who`` are texts that should name the student, the most telling first; ``number`` is the LMS's
-    for the student, ``late`` its word on the time (None: it says none), ``upload`` its number for
-    the file. ``stem`` is the file's name without what was added to it, ``attempt`` what was.
-    """
-
-    stem: str
-    attempt: tuple[int, ...]
-    who: list[str] = field(default_factory=list)
-    number: str = ""
-    late: bool | None = None
-    upload: int = 0
+    stem: str  # the file's name without what was added to it
+    attempt: tuple[int, ...]  # what was added
+    who: list[str] = field(default_factory=list)  # what may name the student, best first
+    number: str = ""  # the LMS's for the student
+    late: bool | None = None  # the LMS's word on the time; None: it says none
+    upload: int = 0  # the LMS's number for the file
     lesson: str = ""  # the lesson that the path names
 
 

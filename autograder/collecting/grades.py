@@ -13,8 +13,9 @@ from nbgrader.api import Gradebook, SubmittedAssignment
 from attention.provided.files import write_aside
 from autograder import CourseError, cell_metadata, lessons
 from autograder.collecting import filename_clues
+from autograder.collecting.filename_clues import Clues
 from autograder.collecting.lms_csv import Table
-from autograder.collecting.roster import Roster, Student, find_columns, plain, student_rows
+from autograder.collecting.roster import COLUMNS, Roster, Student, find_columns, plain, student_rows
 from autograder.grading.classroom.deadline_extensions import handed_in
 from autograder.grading.classroom.formula_escaping import harmless
 
@@ -22,13 +23,9 @@ from autograder.grading.classroom.formula_escaping import harmless
 WHO = {
     "login": ("sisloginid", "username", "anmeldename"),
     "sis": ("sisuserid", "idnumber", "idnummer"),
-    "email": ("emailaddress", "email", "emailadresse"),
+    "email": COLUMNS["email"],
 }
-NAMES = {
-    "full": ("student", "fullname", "vollstandigername"),
-    "last": ("lastname", "surname", "nachname"),
-    "first": ("firstname", "vorname"),
-}
+NAMES = {name: COLUMNS[name] for name in ("full_name", "last_name", "first_name")}
 MOODLE = {
     "grade": ("grade", "bewertung"),
     "most": ("maximumgrade", "bestwertung", "maximalebewertung"),
@@ -170,14 +167,10 @@ def fill_moodle(table: Table, lesson: Lesson, roster: Roster, how: "How") -> Fil
 
 @dataclass(frozen=True)
 class How:
-    """How a score becomes a text.
+    """How a score becomes a text."""
 
-    scale  to the points that the LMS gives, where these are others
-    zeros  0 for those who handed in nothing, whose cell stays as it is otherwise
-    """
-
-    scale: bool = False
-    zeros: bool = False
+    scale: bool = False  # to the points that the LMS gives, where these are others
+    zeros: bool = False  # 0 for those who handed in nothing, whose cell stays as it is otherwise
 
     def check(self, table: Table, lesson: Lesson, most: str) -> None:
         """Raise CourseError where the LMS gives other points for a lesson than the gradebook."""
@@ -228,18 +221,11 @@ def _rows(
     number = find_columns(table, {"id": ["id"]}).get("id") if "login" in sure else None
     seen: dict[str, int] = {}
     for row in student_rows(table):
-        texts = [table.cell(row, sure[kind]) for kind in WHO if kind in sure]
+        ids = [text for kind in WHO if (text := table.cell(row, sure.get(kind)))]
         whole = " ".join(table.cell(row, names[kind]) for kind in NAMES if kind in names)
-        told = filename_clues.Clues(
-            "", (), [text for text in texts if text], table.cell(row, number)
-        )
-        owner = (
-            filename_clues.owner(told, roster)
-            if told.who or told.number
-            else filename_clues.Owner("")
-        )
+        owner = filename_clues.owner(Clues("", (), ids, table.cell(row, number)), roster)
         if not owner.id and not owner.why.startswith("it may be"):
-            owner = filename_clues.owner(filename_clues.Clues("", (), [whole]), roster)
+            owner = filename_clues.owner(Clues("", (), [whole]), roster)
         if not owner.id:
             done.strangers.append(f"row {row + 1}: {owner.why}")
         elif owner.id in seen:

@@ -45,18 +45,13 @@ class HandIn:
 
 @dataclass(frozen=True)
 class Judge:
-    """Says of each file whose hand-in it is.
+    """Says of each file whose hand-in it is."""
 
-    slugs     the lessons of the course, and ``chosen`` those of them that are asked for
-    contents  what the lessons consist of
-    pattern   what says whose a file is, if not its name alone
-    """
-
-    slugs: Collection[str]
-    chosen: Collection[str]
+    slugs: Collection[str]  # the lessons of the course
+    chosen: Collection[str]  # those that are asked for
     contents: Contents
     roster: Roster
-    pattern: re.Pattern[str] | None
+    pattern: re.Pattern[str] | None  # what says whose a file is, if not its name alone
 
     def hand_in(self, file: File, shared: int = 0) -> HandIn:
         """The HandIn that a file is; raises Refused, in words, if it is none.

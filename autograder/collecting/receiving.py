@@ -28,18 +28,12 @@ from autograder.temporary import Temporary
 
 @dataclass(frozen=True)
 class How:
-    """What ``receive`` is asked for.
+    """What ``receive`` is asked for."""
 
-    names    lessons (none: all)
-    at       the time of all hand-ins, in UTC without a zone (None: the files')
-    pattern  a regular expression that says whose a file is
-    dry      change nothing
-    """
-
-    names: Collection[str] = ()
-    at: datetime | None = None
-    pattern: str | None = None
-    dry: bool = False
+    names: Collection[str] = ()  # lessons; none: all
+    at: datetime | None = None  # when all was handed in, in UTC without a zone; None: as files say
+    pattern: str | None = None  # a regular expression that says whose a file is
+    dry: bool = False  # change nothing
 
 
 @dataclass

@@ -18,6 +18,10 @@ from autograder.leaderboard import decoders, hardware, numbers, searches, vision
 from autograder.leaderboard.entries import Refused, find
 from autograder.temporary import sweep_aside
 
+# Each says what its settings may be and are (KINDS, USUAL), and in words what is ranked, how much
+# may be spent, and in what a score and a size are given (MEASURE, BUDGET, UNIT, SIZE). ``refuse``
+# returns the size of settings or raises Refused. ``score`` takes settings, a seed, and the secret
+# of a class, by which data are drawn that nobody has seen.
 TASKS: dict[str, ModuleType] = {
     "11_training": numbers,
     "12_training_on_gpu": hardware,

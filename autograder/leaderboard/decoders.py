@@ -55,10 +55,7 @@ def refuse(settings: Mapping[str, Any]) -> int:
 
 
 def score(settings: Mapping[str, Any], seed: int, secret: int) -> float:
-    """Let the translator of a seed write with these settings; the share of right translations.
-
-    ``secret`` draws the held-out numbers, ``seed`` what is sampled.
-    """
+    """The share of right translations that a seed's translator writes with these settings."""
     with one_thread():
         corpus, pairs = numbers_in_words(), numbers.held_out(secret)
         ids = written(_translator(seed), corpus.batch(pairs).source, settings, seed)

@@ -58,7 +58,7 @@ def refuse(settings: Mapping[str, Any]) -> int:
     operations = limits.within(said, gflops(settings), "GFLOPs", GFLOPS)
     said = f"the model and {each} sentences at a time take"
     limits.within(said, kilobytes(settings), "kB", KILOBYTES)
-    limits.built(lambda: _model(settings, 0), settings)
+    limits.built(settings, _model)
     return operations
 
 
@@ -95,10 +95,7 @@ def kilobytes(settings: Mapping[str, Any]) -> int:
 
 
 def score(settings: Mapping[str, Any], seed: int, secret: int) -> float:
-    """Train with these settings from a seed; the share of right translations, from 0 to 1.
-
-    ``secret`` draws the held-out numbers.
-    """
+    """The share of right translations, from 0 to 1, after a training with these settings."""
     with one_thread():
         return numbers.right(_trained(settings, seed), secret)
 

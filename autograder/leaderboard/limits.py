@@ -8,6 +8,8 @@ from torch import nn
 from attention.provided.models import translators
 from autograder.leaderboard.entries import Refused
 
+Make = Callable[[Mapping[str, Any], int], nn.Module]  # a model of settings and a seed
+
 
 def within(said: str, count: int, of: str, most: int) -> int:
     """``count``, as long as it is in the budget; else raises Refused, which names both numbers."""
@@ -16,10 +18,16 @@ def within(said: str, count: int, of: str, most: int) -> int:
     return count
 
 
-def learned_from(settings: Mapping[str, Any], of: str, most: int) -> None:
-    """Raise Refused where steps × examples in a batch, the setting ``of``, are more than most."""
+def learning(
+    settings: Mapping[str, Any], make: Make, of: str, examples: int, parameters: int
+) -> int:
+    """The number of parameters of a model that learns from ``of``, the setting for a batch.
+
+    Raises Refused where it learns from more than ``examples`` or has more than ``parameters``.
+    """
     steps, each = settings["steps"], settings[of]
-    within(f"{steps} steps of {each} {of} are", steps * each, of, most)
+    within(f"{steps} steps of {each} {of} are", steps * each, of, examples)
+    return within("the model has", built(settings, make), "parameters", parameters)
 
 
 def tokens(count: int, of: str, longest: int, most: int) -> int:
@@ -28,15 +36,12 @@ def tokens(count: int, of: str, longest: int, most: int) -> int:
     return within(said, count * longest, "tokens", most)
 
 
-def built(make: Callable[[], nn.Module], settings: Mapping[str, Any]) -> int:
-    """The number of parameters of the model that ``make`` builds of these settings.
-
-    Raises Refused where no model can be built.
-    """
+def built(settings: Mapping[str, Any], make: Make) -> int:
+    """The number of parameters of the model. Raises Refused where it cannot be built."""
     d_model, n_heads = settings["d_model"], settings["n_heads"]
     if d_model % n_heads:
         raise Refused(f"n_heads={n_heads} does not divide d_model={d_model}")
     try:
-        return translators.size(make())
+        return translators.size(make(settings, 0))
     except (ValueError, RuntimeError) as error:
         raise Refused(f"no model can be built of these sizes: {error}") from None

@@ -43,10 +43,7 @@ def refuse(settings: Mapping[str, Any]) -> int:
 
 
 def score(settings: Mapping[str, Any], seed: int, secret: int) -> float:
-    """Let the early translator of a seed write with these settings; BLEU, from 0 to 1.
-
-    ``secret`` draws the held-out numbers.
-    """
+    """BLEU, from 0 to 1, of what the early translator of a seed writes with these settings."""
     with one_thread():
         corpus, pairs = numbers(), held_out(secret)
         model = copy.deepcopy(_translator(seed))

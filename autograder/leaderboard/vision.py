@@ -70,16 +70,11 @@ def refuse(settings: Mapping[str, Any]) -> int:
         raise Refused(
             f"patch_size={settings['patch_size']} does not divide an image of {SIDE} × {SIDE}"
         )
-    limits.learned_from(settings, "images", IMAGES)
-    size = limits.built(lambda: _model(settings, 0), settings)
-    return limits.within("the model has", size, "parameters", PARAMETERS)
+    return limits.learning(settings, _model, "images", IMAGES, PARAMETERS)
 
 
 def score(settings: Mapping[str, Any], seed: int, secret: int) -> float:
-    """Train with these settings from a seed; the share of right digits, from 0 to 1.
-
-    ``secret`` draws the images that are held out.
-    """
+    """The share of right digits, from 0 to 1, after a training with these settings."""
     with one_thread():
         train_images, train_labels, images, labels = split(seed, secret)
         model = _trained(settings, seed, train_images, train_labels)

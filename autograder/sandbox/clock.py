@@ -9,9 +9,7 @@ import select
 import socket
 import time
 from collections.abc import Callable
-from typing import Self
 
-from autograder.inside.limits import Limits
 from autograder.inside.messages.channel import STEP
 
 GAP = 1.0  # a longer step counts as this: the machine slept, or had no time for the grader either
@@ -31,11 +29,6 @@ class Allowance:
     def __init__(self, seconds: float, patience: float) -> None:
         self.seconds, self._most = seconds, patience * seconds
         self.busy = self.asleep = self.waited = 0.0
-
-    @classmethod
-    def of_notebook(cls, limits: Limits) -> Self:
-        """What all processes of one notebook may take together."""
-        return cls(limits.notebook_seconds, limits.patience)
 
     @property
     def spent(self) -> bool:

@@ -109,7 +109,6 @@ class StudentProcess:
         return reply
 
     def close(self) -> None:
-        """Hang up."""
         self._channel.close()
 
     def _fail(self, reason: str, dying: bool = False, doubtful: bool = False) -> NoReturn:

@@ -68,7 +68,7 @@ class Sandbox:
 
         ``notebook`` is what all processes of one notebook may take together.
         """
-        notebook = notebook or Allowance.of_notebook(self.limits)
+        notebook = notebook or Allowance(self.limits.notebook_seconds, self.limits.patience)
         self.stop()
         fresh = self._walls == SHARED or self._zygote is None
         if fresh:
@@ -187,17 +187,16 @@ class Sandbox:
 
 def _filled(lesson: str) -> Temporary:
     """A temporary folder with what the sandbox shows."""
-    made = None
     try:
         made = Temporary()
-        made.path.chmod(0o755)  # inside, the reader may be another user
-        visible_files.prepare(made.path / "course", lesson)
-    except BaseException as error:
-        if made is not None:
+        try:
+            made.path.chmod(0o755)  # inside, the reader may be another user
+            visible_files.prepare(made.path / "course", lesson)
+        except BaseException:
             made.close()
-        if isinstance(error, OSError):
-            raise _no_place(error) from None
-        raise
+            raise
+    except OSError as error:
+        raise _no_place(error) from None
     return made
 
 

@@ -2,13 +2,14 @@
 
 import ast
 import functools
-import importlib.util
 import shutil
 from collections.abc import Container
 from pathlib import Path
 
-from autograder import ROOT, CourseError, imports
+import attention
+from autograder import ROOT, CourseError, imports, lessons
 
+LIBRARY = Path(attention.__file__).parent
 STUB = '''"""The checks, which run outside this process: here each of them does nothing."""
 
 
@@ -26,12 +27,9 @@ def prepare(folder: Path | str, lesson: str) -> None:
     package ``autograder`` whose checks do nothing. ``lesson`` is '01_kernel_regression'.
     """
     folder = Path(folder)
-    spec = importlib.util.find_spec("attention")
-    assert spec is not None and spec.origin is not None
-    library = Path(spec.origin).parent
-    _copy(library, folder / "attention", hidden(library, lesson))
-    if (library.parent / "data").is_dir():
-        shutil.copytree(library.parent / "data", folder / "data")
+    _copy(LIBRARY, folder / "attention", hidden(LIBRARY, lesson))
+    if (LIBRARY.parent / "data").is_dir():
+        shutil.copytree(LIBRARY.parent / "data", folder / "data")
     grader = folder / "autograder"
     grader.mkdir()
     (grader / "__init__.py").write_text('"""The part of the grader that runs in the sandbox."""\n')
@@ -45,13 +43,12 @@ def imported_first(lesson: str) -> list[str]:
     They are those of the course that may be seen, and one that takes long.
     """
     source = ROOT / "source" / f"{lesson}.py"
-    spec = importlib.util.find_spec(f"attention.{lesson.partition('_')[2]}")
-    if not source.is_file() or spec is None or spec.origin is None:
+    right = LIBRARY / f"{lessons.name_of(lesson)}.py"
+    if not source.is_file() or not right.is_file():
         return []
-    library = Path(spec.origin).parent
-    seen = {_name(path, library) for path in {*library.rglob("*.py")} - hidden(library, lesson)}
+    seen = {_name(path, LIBRARY) for path in {*LIBRARY.rglob("*.py")} - hidden(LIBRARY, lesson)}
     named = imports.imported(source.read_text(encoding="utf-8"), at_once=True)
-    uses_optimisers = "torch.optim" in Path(spec.origin).read_text(encoding="utf-8")
+    uses_optimisers = "torch.optim" in right.read_text(encoding="utf-8")
     # The first optimiser imports it: 1.3 s.
     return sorted(named & seen) + ["torch._dynamo"] * uses_optimisers
 
@@ -87,8 +84,8 @@ def _lessons(lesson: str) -> tuple[set[str], set[str]]:
     if not slugs:
         raise CourseError(f"there is no lesson in {ROOT / 'source'}: grade from the repository")
     slugs.add(lesson)
-    names = {slug: slug.partition("_")[2] for slug in slugs}
-    return set(names.values()), {name for slug, name in names.items() if slug >= lesson}
+    later = {lessons.name_of(slug) for slug in slugs if slug >= lesson}
+    return set(map(lessons.name_of, slugs)), later
 
 
 def _name(path: Path, library: Path) -> str:

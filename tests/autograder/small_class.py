@@ -11,7 +11,8 @@ from unittest import mock
 
 from nbgrader.api import Gradebook
 
-from autograder import ROOT
+from autograder import ROOT, lessons
+from autograder.checking.toolbox import registry
 from autograder.commands import cli
 from autograder.grading.classroom import sample_class
 from autograder.grading.classroom.folders import Course, Handed
@@ -43,6 +44,12 @@ def make_course(folder):
 def hand_in(course, *students, answers=None):
     for student in students:
         sample_class.submit(sample_class.handed_in(SLUG, answers), course, student, SLUG)
+
+
+def stored(slug, exercise_name, name):
+    """The stored answer ``name`` to an exercise of the lesson ``slug``."""
+    item = registry.of_lesson(lessons.name_of(slug))[exercise_name]
+    return next(known for known in registry.stored_answers(item) if known.name == name)
 
 
 def run(task):

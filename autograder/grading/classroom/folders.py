@@ -67,7 +67,7 @@ class Course:
 
     @property
     def handed_in(self) -> Path:
-        """The folder with a folder for each student."""
+        """The folder that holds one for each student."""
         return self._folder("submitted", Handed("*", "*")).parent.parent
 
     def master(self, lesson: str) -> Path:
@@ -76,7 +76,6 @@ class Course:
         return Path(folder) / f"{lesson}.ipynb"
 
     def contents(self) -> Contents:
-        """What the lessons consist of."""
         return Contents(self.lessons(), lambda slug: records.read_notebook(self.master(slug)))
 
     def submitted(self, handed: Handed) -> Path:

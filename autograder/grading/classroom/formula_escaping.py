@@ -32,7 +32,6 @@ class HarmlessCsv(CsvExportPlugin):
     """nbgrader's export with its columns, in which names are quoted and no formulas."""
 
     def export(self, gradebook: Gradebook) -> None:
-        """Write the CSV file."""
         students, assignments = set(map(str, self.student)), set(map(str, self.assignment))
         with open(self.to or "grades.csv", "w", newline="", encoding="utf-8") as stream:
             writer = csv.writer(stream)

@@ -53,17 +53,13 @@ LOG.addHandler(logging.NullHandler())  # nbgrader logs names
 
 @dataclass
 class Counted:
-    """What counts of one submission: changes by hand, extra points and the late penalty included.
+    """What counts of one submission, with changes by hand, extra points and the late penalty."""
 
-    ``scores``     by cell: points, points there are, and what its check gave (None: nothing)
-    ``comments``   by cell: the instructor's, else nbgrader's own, else None
-    ``unsettled``  whether somebody is to look at it again
-    """
-
+    # By cell: points, points there are, and what its check gave (None: nothing).
     scores: dict[str, tuple[float, float, float | None]] = field(default_factory=dict)
-    comments: dict[str, str | None] = field(default_factory=dict)
+    comments: dict[str, str | None] = field(default_factory=dict)  # the instructor's, or nbgrader's
     penalty: float = 0.0
-    unsettled: bool = False
+    unsettled: bool = False  # somebody is to look at it again
 
     @property
     def score(self) -> float:
@@ -135,13 +131,10 @@ class Book:
                 ) from error
             self._book.db.expire_all()
         with _usable(self._course):
-            self._note(lesson)
-
-    def _note(self, lesson: str) -> None:
-        notebook = self._book.find_notebook(lesson, lesson)
-        graded = [*notebook.grade_cells, *notebook.solution_cells, *notebook.task_cells]
-        self._names |= {cell.id: cell.name for cell in graded}
-        self._checksums[lesson] = {cell.name: cell.checksum for cell in notebook.source_cells}
+            notebook = self._book.find_notebook(lesson, lesson)
+            graded = [*notebook.grade_cells, *notebook.solution_cells, *notebook.task_cells]
+            self._names |= {cell.id: cell.name for cell in graded}
+            self._checksums[lesson] = {cell.name: cell.checksum for cell in notebook.source_cells}
 
     def _knows(self, lesson: str, cells: list[dict[str, Any]]) -> bool:
         """Whether all these cells are on record: nbgrader may be killed between two of them."""

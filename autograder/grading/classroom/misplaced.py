@@ -21,20 +21,13 @@ DEEPEST, MOST = 6, 1000  # folders in one another, and files, in one student's f
 
 @dataclass(frozen=True)
 class Stray:
-    """Work in a wrong place.
+    """Work in a wrong place."""
 
-    told    what is wrong, and where
-    remedy  what a person may do
-    lesson  the lesson that is probably meant, or ''
-    file    the notebook, where there is one
-    target  whose and which it surely is, so that the file may be moved there
-    """
-
-    told: str
-    remedy: str
-    lesson: str = ""
-    file: Path | None = None
-    target: Handed | None = None
+    told: str  # what is wrong, and where
+    remedy: str  # what a person may do
+    lesson: str = ""  # the one that is probably meant
+    file: Path | None = None  # the notebook, where there is one
+    target: Handed | None = None  # whose and which it surely is, so that it may be moved there
 
 
 def misplaced(

@@ -20,39 +20,35 @@ from autograder.checking.toolbox import registry
 DEFINITION = ast.FunctionDef | ast.ClassDef
 
 
-def solved(slug: str, root: Path = ROOT) -> NotebookNode:
+def solved(slug: str) -> NotebookNode:
     """The solved notebook of a lesson, without outputs."""
-    notebook = copy.deepcopy(_read(lessons.notebook(root, "solutions", slug)))
+    notebook = copy.deepcopy(_read("solutions", slug))
     for cell in notebook.cells:
         if cell.cell_type == "code":
             cell.outputs, cell.execution_count = [], None
     return notebook
 
 
-def blank(slug: str, root: Path = ROOT) -> NotebookNode:
+def blank(slug: str) -> NotebookNode:
     """The notebook as it is released to students."""
-    return copy.deepcopy(_read(lessons.notebook(root, "lessons", slug)))
-
-
-def _read(path: Path) -> NotebookNode:
-    """The notebook at ``path``, to be copied before anything in it is changed."""
-    return _parsed(path, path.stat().st_mtime_ns)
+    return copy.deepcopy(_read("lessons", slug))
 
 
 @functools.lru_cache(maxsize=64)
-def _parsed(path: Path, changed: int) -> NotebookNode:
-    return nbformat.read(path, as_version=4)
+def _read(kind: str, slug: str) -> NotebookNode:
+    """To be copied before anything in it is changed."""
+    return nbformat.read(lessons.notebook(ROOT, kind, slug), as_version=4)
 
 
 def handed_in(
-    slug: str, answers: Mapping[str, str | registry.Answer] | None = None, root: Path = ROOT
+    slug: str, answers: Mapping[str, str | registry.Answer] | None = None
 ) -> NotebookNode:
     """The released notebook with solved exercises, except those whose cells ``answers`` gives.
 
     answers   exercise name → the text of its cell, or a stored answer of autograder/mistakes
     """
-    notebook, given = blank(slug, root), answers or {}
-    right = {cell_metadata.grade_id(cell): cell.source for cell in solved(slug, root).cells}
+    notebook, given = blank(slug), answers or {}
+    right = {cell_metadata.grade_id(cell): cell.source for cell in solved(slug).cells}
     unknown = given.keys() - right.keys()
     if unknown:
         raise KeyError(f"{slug} has no exercise {', '.join(sorted(unknown))}")
@@ -120,12 +116,6 @@ def defines(node: ast.stmt) -> set[str]:
     targets = getattr(node, "targets", [getattr(node, "target", None)])
     parts = [part for target in targets if target for part in ast.walk(target)]
     return {one.id for one in parts if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Store)}
-
-
-def stored(slug: str, exercise_name: str, name: str) -> registry.Answer:
-    """The stored answer ``name`` to an exercise of the lesson ``slug``."""
-    item = registry.of_lesson(lessons.name_of(slug))[exercise_name]
-    return next(known for known in registry.stored_answers(item) if known.name == name)
 
 
 def submit(notebook: NotebookNode, course: Path, student: str, slug: str) -> Path:

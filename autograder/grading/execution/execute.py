@@ -71,7 +71,7 @@ class _Session:
     def __init__(self, sandbox: Sandbox, care_share: float = CARE_SHARE) -> None:
         self._sandbox, self._care_share = sandbox, care_share
         self._limits = sandbox.limits
-        self._left = Allowance.of_notebook(self._limits)
+        self._left = Allowance(self._limits.notebook_seconds, self._limits.patience)
         self.doubt = ""  # why the machine, and not the student, may be to blame for a loss
         self._process: StudentProcess | None = None
         self._sources: list[str] = []  # of the cells that define the namespace now, in order

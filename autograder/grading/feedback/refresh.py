@@ -27,21 +27,15 @@ FEW = 40  # fewer than these are made sooner here than processes start
 
 
 class Pages:
-    """The pages of feedback of a course.
-
-    ``current``    submissions whose page says what their notebook and the gradebook say now
-    ``stale``      graded submissions without such a page
-    ``ungraded``   how many others there are
-    ``failed``     why there is no page, for those for whom none could be made
-    ``unsettled``  how many somebody is to look at again in the formgrader
-    """
+    """The pages of feedback of a course."""
 
     def __init__(self, course: Course, handed: Collection[Handed]) -> None:
         self._course = course
-        self.current: list[Handed] = []
-        self.stale: list[Handed] = []
-        self.failed: dict[Handed, str] = {}
-        self.ungraded = self.unsettled = 0
+        self.current: list[Handed] = []  # their pages say what notebook and gradebook say now
+        self.stale: list[Handed] = []  # the other graded ones
+        self.failed: dict[Handed, str] = {}  # why no page could be made
+        self.ungraded = 0  # how many are not graded
+        self.unsettled = 0  # how many somebody is to look at again in the formgrader
         with Book(course) as book:
             counted = {lesson: book.counted(lesson) for lesson in {one.lesson for one in handed}}
         for one in handed:

@@ -96,15 +96,15 @@ def _reason(cell: Any) -> str:
 
 def _heading(title: str, name: str) -> str:
     """The heading of its section, which names the function or is followed by its name."""
-    shown = re.sub(r"`([^`]*)`", lambda found: _code(found[1], escaped=True), escape(title))
+    shown = re.sub(r"`([^`]*)`", lambda found: _code(found[1]), escape(title))
     if f"`{name}`" in title:
         return shown
-    return f"{shown} · {_code(name)}" if title else _code(name)
+    return f"{shown} · {_code(escape(name))}" if title else _code(escape(name))
 
 
-def _code(name: str, escaped: bool = False) -> str:
+def _code(escaped: str) -> str:
     """A name that may break after each underscore, so that its column can be narrow."""
-    return "<code>" + (name if escaped else escape(name)).replace("_", "_<wbr>") + "</code>"
+    return f"<code>{escaped.replace('_', '_<wbr>')}</code>"
 
 
 def _why(cell: Any, own: Any, problem: str) -> list[str]:

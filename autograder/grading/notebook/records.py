@@ -37,7 +37,6 @@ def read_notebook(path: Path | str) -> dict[str, Any]:
 
 
 def save_reasons(folder: Path, result: Result) -> None:
-    """Write only the reasons."""
     told = {"about": ABOUT, **result.as_dict()}
     write_aside(folder / REASONS, json.dumps(told, indent=1, ensure_ascii=False).encode())
 

@@ -15,23 +15,16 @@ UNGRADED = "this could not be graded"
 
 @dataclass
 class Exercise:
-    """The score of one exercise. ``reason`` is empty only where no point was lost.
-
-    ``is_careless`` is whether the answer is right and lost the care share of its points. ``lost``
-    names the stages that failed, where others were earned; ``is_open`` is whether the check met
-    a part of the answer in which nothing is written yet.
-
-    ``seconds`` is how long the student's cell and its check took: no part of the outcome.
-    """
+    """The score of one exercise."""
 
     name: str
     score: float
     max: float
-    reason: str = ""
-    is_careless: bool = False
-    lost: list[str] = field(default_factory=list)
-    is_open: bool = False
-    seconds: float = field(default=0.0, compare=False)
+    reason: str = ""  # empty only where no point was lost
+    is_careless: bool = False  # it is right and lost the care share of its points
+    lost: list[str] = field(default_factory=list)  # stages that failed, where others were earned
+    is_open: bool = False  # the check met a part in which nothing is written yet
+    seconds: float = field(default=0.0, compare=False)  # that its cell and its check took
 
 
 @dataclass

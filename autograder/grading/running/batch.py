@@ -24,15 +24,8 @@ NOBODYS = FULL | {errno.EROFS, errno.EIO}  # a disk's, not a folder's
 class Batch:
     """The submissions of a course that are to be graded, and the book that takes their scores.
 
-    ``walls``      what must have stood around students' code, OWN or NONE, for a result to stay;
-                   if it is not said, OWN where the policy is 'required'
+    ``walls``      what must have stood around students' code, OWN or NONE, for a result to stay
     ``regrading``  the name of a run that makes all results anew, save those that it has made
-
-    ``done`` holds a Result for each submission that is graded. ``waiting`` holds the others, and
-    ``reasons`` in words why those of them wait that were graded before; ``before`` has what the
-    checks gave for each exercise of unchanged work among these. ``counts`` has the points
-    that count of those graded now, which somebody may have changed by hand. ``unkept`` says of
-    those that could not be written down why.
     """
 
     def __init__(
@@ -40,15 +33,14 @@ class Batch:
         course: Course,
         book: Book,
         handed: Collection[Handed],
-        policy: str = "required",
+        policy: str,
         limits: Limits = DEFAULT,
-        walls: str | None = None,
+        walls: str = NONE,
         regrading: str = "",
     ) -> None:
         self._course, self._book = course, book
-        self._policy, self._limits, self._regrading = policy, limits, regrading
-        self._share = care_share(course.root)
-        self._walls = walls or (OWN if policy == "required" else NONE)
+        self._policy, self._limits, self._walls = policy, limits, walls
+        self._share, self._regrading = care_share(course.root), regrading
         self._masters: dict[str, dict[str, Any]] = {}
         self._scores: dict[str, dict[str, dict[str, float]]] = {}
         self._depends: dict[str, Dependencies] = {}
@@ -57,12 +49,12 @@ class Batch:
             self._masters[lesson] = records.read_notebook(course.master(lesson))
             self._scores[lesson] = book.scores(lesson)
             self._depends[lesson] = Dependencies(course, lesson, self._masters[lesson])
-        self.done: dict[Handed, Result] = {}
-        self.waiting: dict[Handed, dict[str, str]] = {}  # what their results depend on, once known
-        self.reasons: dict[Handed, str] = {}
-        self.before: dict[Handed, dict[str, float]] = {}
-        self.counts: dict[Handed, float] = {}
-        self.unkept: dict[Handed, str] = {}
+        self.done: dict[Handed, Result] = {}  # what is graded
+        self.waiting: dict[Handed, dict[str, str]] = {}  # what is not: its dependencies, once known
+        self.reasons: dict[Handed, str] = {}  # why it waits, in words, if it was graded before
+        self.before: dict[Handed, dict[str, float]] = {}  # by exercise, if the work is unchanged
+        self.counts: dict[Handed, float] = {}  # points after changes by hand, if it is graded now
+        self.unkept: dict[Handed, str] = {}  # why it could not be written down
         for one in handed:
             self._sort(one)
 

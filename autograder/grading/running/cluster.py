@@ -4,7 +4,7 @@ import itertools
 import logging
 import threading
 from collections.abc import Iterable, Iterator
-from typing import Any, Self, TypeVar
+from typing import Any, Self
 
 from autograder import CourseError
 from autograder.grading.execution.task import Graded, Task, Tries, WorkerLost, WorkFailed
@@ -12,8 +12,6 @@ from autograder.sandbox.sandbox import SandboxRefused
 
 CONNECT_SECONDS = 120
 IN_FLIGHT = 3  # tasks sent ahead for each thread of the cluster, so that none waits for the next
-
-Key = TypeVar("Key")
 
 _one_at_a_time = threading.Lock()  # a worker process has one sandbox, however many threads
 
@@ -57,12 +55,12 @@ class Cluster:
     def __exit__(self, *_: object) -> None:
         self._client.close()
 
-    def map(self, tasks: Iterable[tuple[Key, Task]]) -> Iterator[tuple[Key, Graded | WorkFailed]]:
+    def map(self, tasks: Iterable[tuple[Any, Task]]) -> Iterator[tuple[Any, Graded | WorkFailed]]:
         """Yield (key, Graded or WorkFailed) for each (key, task) as it ends, in no fixed order."""
         from distributed import as_completed
 
         waiting, tries = iter(tasks), Tries()
-        jobs: dict[Any, tuple[Key, Task]] = {}
+        jobs: dict[Any, tuple[Any, Task]] = {}
         ended = as_completed(loop=self._client.loop, raise_errors=False)
 
         def send(count: int) -> None:
@@ -71,7 +69,7 @@ class Cluster:
                 jobs[future] = key, task
                 ended.add(future)
 
-        send(self._room())
+        send(IN_FLIGHT * max(1, sum(self._client.nthreads().values())))
         for future in ended:
             key, task = jobs.pop(future)
             kept = tries.stands(key, task, _outcome(future))
@@ -79,13 +77,9 @@ class Cluster:
                 yield key, kept
             send(1)
         for key, task in tries.again:
-            future = self._client.submit(grade, task, pure=False)
-            kept = tries.stands(key, task, _outcome(future))
+            kept = tries.stands(key, task, _outcome(self._client.submit(grade, task, pure=False)))
             assert kept is not None  # no task is tried three times
             yield key, kept
-
-    def _room(self) -> int:
-        return IN_FLIGHT * max(1, sum(self._client.nthreads().values()))
 
 
 def grade(task: Task) -> Graded | WorkFailed:

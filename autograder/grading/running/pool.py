@@ -127,7 +127,6 @@ class _Worker:
         return self._patience < 0
 
     def give(self, job: Job) -> None:
-        """Start a job."""
         self.job = job
         limits = job[1].limits
         self._patience = limits.patience * limits.notebook_seconds + SPARE_SECONDS
@@ -135,7 +134,6 @@ class _Worker:
             self.connection.send(job[1])
 
     def outcome(self) -> Graded | WorkFailed | SandboxRefused:
-        """Take the job's outcome: Graded, WorkFailed or SandboxRefused."""
         self.job = None
         try:
             if self.connection.poll():

@@ -42,11 +42,8 @@ IMPORT = re.compile(r"^[ \t]*import[ \t]+([^\n]*)", re.MULTILINE)
 class Dependencies:
     """What the results of one lesson depend on. ``master`` is its solved notebook."""
 
-    def __init__(
-        self, course: Course, lesson: str, master: dict[str, Any], root: Path | None = None
-    ) -> None:
-        self._course, self._root = course, root or ROOT
-        self._lesson = lesson
+    def __init__(self, course: Course, lesson: str, master: dict[str, Any]) -> None:
+        self._course, self._lesson = course, lesson
         self._cells = [(cell["cell_type"], cell["source"]) for cell in master["cells"]]
         metadata = [cell["metadata"] for cell in master["cells"]]
         self._notebook = _digest(json.dumps([self._cells, metadata], sort_keys=True).encode())
@@ -70,42 +67,42 @@ class Dependencies:
 
     @cached_property
     def _outside(self) -> list[Path]:
-        """The modules that decide here, outside the sandbox."""
-        return of_lesson(lessons.name_of(self._lesson), self._root, GRADING)
+        """The modules that decide outside the sandbox."""
+        return of_lesson(lessons.name_of(self._lesson), ROOT, GRADING)
 
     @cached_property
     def _code(self) -> dict[str, str]:
         """Digests of the modules of ``autograder`` that decide, by part."""
-        top = self._root / "autograder"
+        top = ROOT / "autograder"
         found = {*self._outside, *(top / "inside").rglob("*.py")}  # copied into the sandbox whole
         files: dict[str, set[Path]] = {part: set() for part in ("grading", *PLACES.values())}
         for path in found:
             if path.is_relative_to(top):
                 files[PLACES.get(path.relative_to(top).parts[0], "grading")].add(path)
-        return {part: digest_of(paths, self._root) for part, paths in files.items()}
+        return {part: digest_of(paths, ROOT) for part, paths in files.items()}
 
     @cached_property
     def _library(self) -> set[Path]:
         """The modules of ``attention`` that the lesson and its checks use."""
         sources = [source for kind, source in self._cells if kind == "code"]
         used = self._inside({name for source in sources for name in _imports(source)})
-        top = self._root / "attention"
+        top = ROOT / "attention"
         return {*used, *(path for path in self._outside if path.is_relative_to(top))}
 
     def _inside(self, names: Iterable[str]) -> list[Path]:
         """The modules that a student's process gets when its cells import ``names``."""
-        return modules(names, self._root, hidden=self._hidden, by_name=True)
+        return modules(names, ROOT, hidden=self._hidden, by_name=True)
 
     @cached_property
     def _hidden(self) -> set[Path]:
-        return visible_files.hidden(self._root / "attention", self._lesson)
+        return visible_files.hidden(ROOT / "attention", self._lesson)
 
     def _used(self, library: frozenset[Path]) -> dict[str, str]:
         """Digests of these modules, and of data/ where one of them reads it."""
         if library not in self._seen:
             reads = any('"data"' in path.read_text(encoding="utf-8") for path in library)
-            data = digest_of((self._root / "data").rglob("*"), self._root) if reads else ""
-            self._seen[library] = {"library": digest_of(library, self._root), "data": data}
+            data = digest_of((ROOT / "data").rglob("*"), ROOT) if reads else ""
+            self._seen[library] = {"library": digest_of(library, ROOT), "data": data}
         return self._seen[library]
 
 

@@ -5,6 +5,7 @@ import ast
 import pytest
 
 from autograder.grading.classroom import sample_class
+from tests.autograder.small_class import stored
 
 # Right answers that use their own name, and their exercises.
 OWN_NAME = {
@@ -17,7 +18,7 @@ OWN_NAME = {
 @pytest.mark.parametrize("name", OWN_NAME)
 def test_an_answer_that_uses_its_own_name_has_that_of_its_exercise(name):
     slug, exercise = OWN_NAME[name]
-    tree = ast.parse(sample_class.cell_of(sample_class.stored(slug, exercise, name)))
+    tree = ast.parse(sample_class.cell_of(stored(slug, exercise, name)))
     used = [node.id for node in ast.walk(tree) if isinstance(node, ast.Name)]
     assert exercise in used
     assert name not in used

@@ -13,7 +13,7 @@ from autograder.commands import cli
 from autograder.grading.classroom import sample_class
 from autograder.grading.classroom.folders import Course
 from autograder.grading.notebook import records
-from tests.autograder.small_class import grade
+from tests.autograder.small_class import grade, stored
 
 SLUG, NAME = "05_scaled_dot_product_attention", "attention_backward"
 STAGE = "with any d_k and leading axes"
@@ -31,7 +31,7 @@ WRONG = "def attention_backward(q, k, v, weights, grad_context):\n    return q, 
 
 def answers():
     """By student, the cell that is not the solved one."""
-    stage = sample_class.stored(SLUG, NAME, "forgets_the_scale")
+    stage = stored(SLUG, NAME, "forgets_the_scale")
     return {"ada": {}, "ben": {NAME: CARELESS}, "cleo": {NAME: stage}, "dan": {NAME: WRONG}}
 
 
