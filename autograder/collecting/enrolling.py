@@ -1,6 +1,6 @@
 """Put a roster into nbgrader's gradebook."""
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection
 from dataclasses import dataclass, field
 
 from nbgrader.api import Gradebook
@@ -59,23 +59,19 @@ def enrol(
     return changes
 
 
-def _refuse_second_ids(students: Iterable[Student], known: Collection[Student]) -> None:
+def _refuse_second_ids(students: Collection[Student], known: Collection[Student]) -> None:
     """Raise CourseError if a student has another id than in the gradebook, as by another column.
 
     Whoever had two ids would be graded twice, and each half would lack the other's hand-ins.
     """
-    listed = {one.id: one for one in students}
-    new = [one for one in listed.values() if one.id not in {other.id for other in known}]
-    gone = [one for one in known if one.id not in listed]
-    keyed: dict[str, list[Student]] = {}
-    for one in gone:
-        for key in _keys(one):
-            keyed.setdefault(key, []).append(one)
+    listed, there = {one.id for one in students}, {one.id for one in known}
+    new = [(one, _keys(one)) for one in students if one.id not in there]
+    gone = [(one, _keys(one)) for one in known if one.id not in listed]
     pairs = [
         (one.id, other.id)
-        for one in new
-        for other in {two.id: two for key in _keys(one) for two in keyed.get(key, ())}.values()
-        if not _contradict(one, other)
+        for one, keys in new
+        for other, others_keys in gone
+        if keys & others_keys and not _contradict(one, other)
     ]
     if pairs:
         shown = "; ".join(f"{one}, there {other}" for one, other in pairs[:5])

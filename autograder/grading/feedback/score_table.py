@@ -50,8 +50,7 @@ def summary(notebook: Any, grades: Mapping[str, Any]) -> str:
     notebook  graded, with scores and comments
     grades    nbgrader's resources: ``score`` and ``max_score`` of the notebook, ``late_penalty``
     """
-    about = notebook.metadata.get("autograder", {})
-    problem = about.get("problem", "")
+    problem = cell_metadata.notes(notebook, "autograder").get("problem", "")
     answers = {cell_metadata.grade_id(cell): cell for cell in notebook.cells if is_solution(cell)}
     graded = [cell for cell in notebook.cells if is_grade(cell) or is_task(cell)]
     lines = [_line(cell, answers, problem) for cell in graded]

@@ -12,6 +12,7 @@ from typing import Any
 from jinja2 import pass_context
 from jinja2.runtime import Context
 
+from autograder import cell_metadata
 from autograder.grading.notebook.result import clean
 
 TEXT = "text"  # in cell.metadata.autograder: this prose is a student's
@@ -36,8 +37,7 @@ def markdown_to_html(context: Context, source: str) -> str:
     nbconvert's SanitizeHTML breaks formulas and leaves [links](javascript:...); its sanitize_html
     shows images, headings and <details> as the text of their tags.
     """
-    metadata = context.get("cell", {}).get("metadata", {})
-    if metadata.get("autograder", {}).get(TEXT):
+    if cell_metadata.notes(context.get("cell", {}), "autograder").get(TEXT):
         return f"<pre><code>{escape(text_of(source))}</code></pre>\n"
     return _exporter().markdown2html(context, source)
 
