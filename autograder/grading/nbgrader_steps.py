@@ -127,23 +127,21 @@ class TolerantExporter(NotebookExporter):
         return self.from_notebook_node(notebook, resources=resources, **kw)
 
 
-class _Step(NbGraderPreprocessor):
-    """A step that knows the course, and whose work it has."""
-
-    def _about(self, resources: dict[str, Any]) -> tuple[Course, Handed]:
-        names = resources["nbgrader"]
-        course = Course(folders=self.parent.parent.coursedir, config=self.config)
-        return course, Handed(names["assignment"], names["student"])
+def _about(step: NbGraderPreprocessor, resources: dict[str, Any]) -> tuple[Course, Handed]:
+    """The course, and whose work a step has."""
+    names = resources["nbgrader"]
+    course = Course(folders=step.parent.parent.coursedir, config=step.config)
+    return course, Handed(names["assignment"], names["student"])
 
 
-class Assemble(_Step):
+class Assemble(NbGraderPreprocessor):
     """Put the student's answers into the master's notebook."""
 
     def preprocess(
         self, nb: nbformat.NotebookNode, resources: dict[str, Any]
     ) -> tuple[nbformat.NotebookNode, dict[str, Any]]:
         """The notebook to grade; of ``nb`` itself, which was read leniently, nothing is used."""
-        course, one = self._about(resources)
+        course, one = _about(self, resources)
         # nbgrader has copied what lies beside the notebook, and may be killed before it has graded.
         records.forget(course.autograded(one).parent)
         master = records.read_notebook(course.master(one.lesson))
@@ -151,7 +149,7 @@ class Assemble(_Step):
         return nbformat.from_dict(made), resources
 
 
-class RunInSandbox(_Step):
+class RunInSandbox(NbGraderPreprocessor):
     """Run the student's cells in the sandbox, the checks outside; takes the place of Execute.
 
     The checks run in a worker process, as those of `autograder grade` do: whatever happens to it,
@@ -170,7 +168,7 @@ class RunInSandbox(_Step):
         self, nb: nbformat.NotebookNode, resources: dict[str, Any]
     ) -> tuple[nbformat.NotebookNode, dict[str, Any]]:
         """Fill in the outputs of ``nb``; write the reasons and the companions beside it."""
-        course, one = self._about(resources)
+        course, one = _about(self, resources)
         share, text = care_share(course.root), json.dumps(nb)
         task = Task(one.lesson, text, self.sandbox, secrets=course.secrets, care_share=share)
         graded = self._graded(task)

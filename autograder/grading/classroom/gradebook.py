@@ -89,8 +89,10 @@ def _usable(course: Course) -> Iterator[None]:
             log.disabled = disabled
 
 
-def _unusable(course: Course, error: Exception) -> "GradebookError":
-    cause = _cause(error)
+def _unusable(course: Course, error: Exception) -> GradebookError:
+    """What the database said, without SQLAlchemy's query and link, and what helps."""
+    said = str(getattr(error, "orig", None) or error).splitlines()
+    cause = said[0] if said else type(error).__name__
     remedy = "".join(f"; {what}" for words, what in REMEDIES.items() if words in cause)
     url = make_url(course.db_url)
     return GradebookError(f"the gradebook {url!r} cannot be used: {cause}{remedy}")
@@ -254,11 +256,6 @@ def _raise_faults(course: Course, error: BaseException | None) -> None:
         if isinstance(error, OSError):
             raise error
         error = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
-
-
-def _cause(error: Exception) -> str:
-    """What the database said, without SQLAlchemy's query and link."""
-    return (str(getattr(error, "orig", None) or error).splitlines() or [type(error).__name__])[0]
 
 
 def exists(course: Course) -> bool:

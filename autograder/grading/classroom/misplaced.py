@@ -37,7 +37,7 @@ def misplaced(
 
     names, students  only what may be of these lessons, and of these students
     """
-    for one in strays(course, names, students):
+    for one in _strays(course, names, students):
         if one.target:
             belongs = _shown(course, course.submitted(one.target))
             yield f"{one.told}: it surely is {belongs}, and autograder grade --fix moves it there"
@@ -53,7 +53,7 @@ def fix(
 
     Nothing is overwritten, removed or unpacked.
     """
-    for one in strays(course, names, students):
+    for one in _strays(course, names, students):
         if one.target and one.file:
             path = course.submitted(one.target)
             try:
@@ -75,9 +75,7 @@ def _move(file: Path, path: Path) -> None:
         os.rename(time, beside)
 
 
-def strays(
-    course: Course, names: Collection[str] = (), students: Collection[str] = ()
-) -> list[Stray]:
+def _strays(course: Course, names: Collection[str], students: Collection[str]) -> list[Stray]:
     """All work in wrong places that may be of these lessons and students."""
     known = course.lessons()
     others = set(known) - set(lessons.choose(names, known))
@@ -97,7 +95,6 @@ class _Search:
         )
 
     def all(self, students: Collection[str]) -> Iterator[Stray]:
-        """Every stray in the folder of submissions."""
         for path in _entries(self._course.handed_in):
             shown = _shown(self._course, path)
             if path.is_symlink() and not path.exists():
