@@ -73,7 +73,6 @@ def build(
 
 
 def _settle(path: Path, notebook: NotebookNode, check: bool, report: Report) -> None:
-    """Write the notebook if the file differs, or only report it."""
     content = (nbformat.writes(notebook) + "\n").encode()
     if path.is_file() and path.read_bytes() == content:
         return

@@ -98,7 +98,6 @@ def _first_lines(path: Path, text: str) -> list[int]:
 
 
 def _jupytext_cells(path: Path, text: str, rows: list[str], lines: list[int]) -> list[Any]:
-    """The cells as jupytext reads them."""
     try:
         return jupytext.reads(text, fmt=FORMAT).cells
     except Exception:  # it refuses some attributes with errors of its own: find out which

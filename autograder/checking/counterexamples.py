@@ -144,7 +144,6 @@ def _arguments(returned: Any, exercise: str, right: Callable[..., Any]) -> list[
 
 
 def _refuse(item: Any) -> None:
-    """Raise CheckFailed if this cannot stand in an argument."""
     if isinstance(item, Foreign):
         raise CheckFailed("the input holds something that is no argument", item.description)
     if isinstance(item, torch.Tensor) and torch.isnan(item).any():

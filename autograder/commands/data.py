@@ -66,7 +66,6 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _list(folder: Path) -> None:
-    """Print a line for each text: name, size, state."""
     states = {name: multi30k.state(name, folder) for name in multi30k.FILES}
     print(f"multi30k, in {folder}:")
     for name, found in states.items():

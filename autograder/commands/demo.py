@@ -86,7 +86,6 @@ def _prepare(course: Path, lessons: list[str]) -> None:
 
 
 def _hand_in(course: Path, lessons: list[Lesson]) -> list[str]:
-    """Write the submissions of the class; returns the students' names."""
     students: set[str] = set()
     for lesson in lessons:
         for student, notebook in _class(lesson):

@@ -63,7 +63,6 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _show(book: Gradebook, chosen: list[str]) -> None:
-    """Print when each lesson is due, and for whom later."""
     dates = {one.name: one.duedate for one in book.assignments}
     extended = sorted(spans(book).items())
     for lesson in chosen:

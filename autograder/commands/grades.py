@@ -106,7 +106,6 @@ def _fill(
     roster: Roster,
     how: How,
 ) -> Filled:
-    """Fill in the LMS's file, and say which column is which lesson's."""
     if options.form == "moodle":
         return grades.fill_moodle(table, found[0], roster, how)
     if options.form != "canvas":

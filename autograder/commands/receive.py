@@ -110,7 +110,6 @@ def _attempts(done: Received) -> None:
 
 
 def _missing(course: Course, done: Received, roster: Roster, options: argparse.Namespace) -> None:
-    """Say how many of the roster have handed in nothing of each lesson."""
     if not roster.students:
         return
     before = [one for one in course.submissions() if place(course.submitted(one)).exists()]

@@ -67,7 +67,6 @@ def _unnamed(row: Row) -> Row:
 
 
 def _of_rows(rows: list[Row]) -> dict[str, Any]:
-    """What the page says of the results of a lesson."""
     most, faults = total(rows[0])[1], item_analysis.faults(rows)[:FAULTS]
     hints = [(one.exercise, one.students, one.text) for one in faults if one.hint][:HINTS]
     slow = [

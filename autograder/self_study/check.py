@@ -133,7 +133,6 @@ def _check(
     problems: dict[str, str],
     later: Sequence[NotebookNode] = (),
 ) -> Line:
-    """Check one exercise as it stands in the notebook at this point; ``later`` cells follow."""
     if item.name not in shell.user_ns:
         problem = problems.get(item.name)
         why = f"its cell stops with {problem}" if problem else "its cell is missing"

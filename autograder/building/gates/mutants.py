@@ -91,7 +91,6 @@ def gate(
 
 
 def _uncovered(item: registry.Check, seed: int) -> list[str]:
-    """The classes of faults that a check neither looks for nor excuses."""
     found = coverage(item, seed)
     said = [
         f"{item.name}: its check never asks for {name} ({CLASSES[name]}); ask, or say "
