@@ -17,8 +17,7 @@ INSIDE, OUTSIDE, SKIP = "inside", "outside", "skip"  # how the grader treats a c
 
 def grade_id(cell: Mapping[str, Any]) -> str:
     """The name under which nbgrader knows a cell, or ''."""
-    found = notes(cell, "nbgrader").get("grade_id")
-    return found if isinstance(found, str) else ""
+    return _words(cell, "nbgrader", "grade_id")
 
 
 def is_check(cell: Mapping[str, Any]) -> bool:
@@ -58,8 +57,7 @@ def exercise_called(name: str) -> str:
 
 def title(cell: Mapping[str, Any]) -> str:
     """The heading under which the exercise of an assembled notebook's check stands, or ''."""
-    found = notes(cell, "autograder").get("title")
-    return found if isinstance(found, str) else ""
+    return _words(cell, "autograder", "title")
 
 
 def run(cell: Mapping[str, Any]) -> str:
@@ -98,6 +96,11 @@ def metadata(kind: str, name: str = "", worth: float = 0) -> dict[str, Any]:
     if kind == "check":
         graded["points"] = worth
     return {"nbgrader": graded}
+
+
+def _words(cell: Mapping[str, Any], owner: str, key: str) -> str:
+    found = notes(cell, owner).get(key)
+    return found if isinstance(found, str) else ""
 
 
 def notes(cell: Mapping[str, Any], owner: str) -> dict[str, Any]:

@@ -89,7 +89,6 @@ def configure(c: Config, root: Path | str) -> Config:
         exchange.mkdir(parents=True, exist_ok=True)  # formgrader warns where it is missing
     c.Exchange.root = str(exchange)
     c.ClearSolutions.code_stub = {"python": f"{STUB}()"}
-    c.StubSolutions.code_stub = {"python": f"{STUB}()"}
     c.GenerateAssignment.preprocessors = GENERATE
     c.GenerateFeedback.exporter_class = f"{FEEDBACK}.exporter.FeedbackExporter"
     c.GenerateFeedback.preprocessors = [

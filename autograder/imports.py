@@ -79,11 +79,8 @@ def imported(code: str, package: str = "", at_once: bool = False) -> frozenset[s
 
 def _run_as_programs(node: ast.List) -> set[str]:
     words = [getattr(element, "value", None) for element in node.elts]
-    return {
-        name
-        for option, name in itertools.pairwise(words)
-        if option == "-m" and isinstance(name, str)
-    }
+    pairs = itertools.pairwise(words)
+    return {name for option, name in pairs if option == "-m" and isinstance(name, str)}
 
 
 @lru_cache(maxsize=1000)

@@ -15,18 +15,16 @@ def care_share(root: Path | str = ROOT) -> float:
     ``root`` is the folder of the course; 0 makes care a matter of advice. Raises CourseError for a
     file that is no TOML, or a share that is not from 0 to 1.
     """
-    for path in (Path(root) / name for name in NAMES):
-        if path.is_file():
-            try:
-                found = tomllib.loads(path.read_text(encoding="utf-8")).get("care_share")
-            except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-                raise CourseError(f"{path}: this is no TOML ({error})") from None
-            if found is None:
-                return CARE_SHARE
-            if isinstance(found, bool) or not isinstance(found, int | float) or not 0 <= found <= 1:
-                raise CourseError(f"{path}: care_share = {found!r} is no number from 0 to 1")
-            return float(found)
-    return CARE_SHARE
+    path = next((one for name in NAMES if (one := Path(root) / name).is_file()), None)
+    if path is None:
+        return CARE_SHARE
+    try:
+        found = tomllib.loads(path.read_text(encoding="utf-8")).get("care_share", CARE_SHARE)
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise CourseError(f"{path}: this is no TOML ({error})") from None
+    if type(found) not in (int, float) or not 0 <= found <= 1:
+        raise CourseError(f"{path}: care_share = {found!r} is no number from 0 to 1")
+    return float(found)
 
 
 def earned(points: float, cost: float) -> float:

@@ -111,18 +111,13 @@ def _locked(path: Path) -> int | None:
 
     Raises OSError where it cannot be locked at all.
     """
-    lock = None
-    try:
+    with contextlib.suppress(BlockingIOError, FileNotFoundError), contextlib.ExitStack() as undo:
         lock = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+        undo.callback(os.close, lock)
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         if os.path.samestat(os.fstat(lock), os.lstat(path)):
-            kept, lock = lock, None
-            return kept
-    except (BlockingIOError, FileNotFoundError):
-        pass
-    finally:
-        if lock is not None:
-            os.close(lock)
+            undo.pop_all()
+            return lock
     return None
 
 

@@ -73,7 +73,6 @@ def build(
 
 
 def _settle(path: Path, notebook: NotebookNode, check: bool, report: Report) -> None:
-    """Write the notebook if the file differs, or only report it."""
     content = (nbformat.writes(notebook) + "\n").encode()
     if path.is_file() and path.read_bytes() == content:
         return
@@ -167,14 +166,13 @@ def _run_cells(solved: NotebookNode, begins: Callable[..., None]) -> str:
 def _clean(cell: NotebookNode, lesson: Lesson, source: Cell) -> None:
     cell.execution_count = None
     cell.metadata.pop("execution", None)
-    problem = ""
+    place, scored = f"source/{lesson.slug}.py:{source.line}", "which nbgrader scores as 0"
     for output in cell.outputs:
         if output.output_type == "error":  # shown, though the kernel did not call it a failure
-            problem = f"shows an error, which nbgrader scores as 0: {output.ename}: {output.evalue}"
-        elif output.output_type == "stream" and output.name == "stderr":
+            error = f"{output.ename}: {output.evalue}"
+            raise BuildError(f"{place}: the cell shows an error, {scored}: {error}")
+        if output.output_type == "stream" and output.name == "stderr":
             said = output.text.strip()[:200]
-            problem = f"writes to stderr, which nbgrader scores as 0: {said}"
-        elif "execution_count" in output:
+            raise BuildError(f"{place}: the cell writes to stderr, {scored}: {said}")
+        if "execution_count" in output:
             output.execution_count = None
-        if problem:
-            raise BuildError(f"source/{lesson.slug}.py:{source.line}: the cell {problem}")

@@ -87,12 +87,8 @@ def _refuse_stray_markers(path: Path, lines: list[str], tree: ast.Module) -> Non
         if ALMOST.match(line) and not MARKER.match(line):
             raise SourceError(path, number, "write the marker as '# exercise: about 3 lines'")
         if MARKER.match(line) and number not in inside:
-            raise SourceError(
-                path,
-                number,
-                "an '# exercise:' comment stands above the lines to be written, "
-                "inside a function or method",
-            )
+            place = "above the lines to be written, inside a function or method"
+            raise SourceError(path, number, f"an '# exercise:' comment stands {place}")
 
 
 def _functions(node: ast.stmt) -> list[Function]:
@@ -116,11 +112,8 @@ def _parts(path: Path, lines: list[str], node: Definition, name: str) -> list[tu
     parts = []
     for function in _functions(node):
         label = name if function is node else f"{name}.{function.name}"
-        marked = [
-            number
-            for number in range(function.lineno, _last_line(function) + 1)
-            if MARKER.match(lines[number - 1])
-        ]
+        numbers = range(function.lineno, _last_line(function) + 1)
+        marked = [number for number in numbers if MARKER.match(lines[number - 1])]
         if len(marked) > 1:
             raise SourceError(path, marked[1], f"{label} has two '# exercise:' comments; keep one")
         if marked:
@@ -133,11 +126,8 @@ def _parts(path: Path, lines: list[str], node: Definition, name: str) -> list[tu
             continue
         parts.append((start, _last_line(function), f"{label}: write {amount}"))
     if not parts:
-        raise SourceError(
-            path,
-            node.lineno,
-            f"class {name!r} marks nothing to write; put '# exercise: about N lines' into a method",
-        )
+        hint = "put '# exercise: about N lines' into a method"
+        raise SourceError(path, node.lineno, f"class {name!r} marks nothing to write; {hint}")
     return parts
 
 

@@ -7,7 +7,7 @@ import ast
 import builtins
 import itertools
 import re
-from collections.abc import Collection, Iterable
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -106,12 +106,10 @@ def _refuse_bad_order(lesson: Lesson) -> None:
                 f'# %% check="{asked.name}" points=2',
             )
         elif cell and cell.kind in ("exercise", "given", "broken"):
-            if cell.name in defined:
-                line = defined[cell.name]
-                raise lesson.fault(
-                    cell, f"{cell.name!r} is already defined in line {line}; remove one"
-                )
-            defined[cell.name] = cell.line
+            line = defined.setdefault(cell.name, cell.line)
+            if line != cell.line:
+                twice = f"{cell.name!r} is already defined in line {line}; remove one"
+                raise lesson.fault(cell, twice)
 
 
 def _refuse_unknown_names(lesson: Lesson) -> None:
@@ -133,7 +131,10 @@ def _refuse_unknown_names(lesson: Lesson) -> None:
             path, body = kinds[cell.kind]
             if path not in defined:
                 defined[path] = _top_level(path)
-            _refuse_unknown(lesson, cell, defined[path], path)
+            if cell.name not in defined[path]:
+                names = ", ".join(one for one in defined[path] if not one.startswith("_"))
+                where = f"{path.parent.name}/{path.name}; there are: {names}"
+                raise lesson.fault(cell, f"{cell.kind} {cell.name!r} is not in {where}")
             expected = body.format(lesson=lesson.name, name=cell.name)
             if cell.source.strip() != expected:
                 must = f"the cell of {cell.kind} {cell.name!r} must be: {expected}"
@@ -178,16 +179,5 @@ def _refuse_strangers(lesson: Lesson, cell: Cell, node: ast.stmt) -> None:
 def _top_level(path: Path) -> dict[str, ast.stmt]:
     if not path.is_file():
         raise SourceError(path, 1, "this file does not exist; a lesson needs it")
-    tree = parse(path, read_text(path))
-    return {
-        node.name: node for node in tree.body if isinstance(node, ast.FunctionDef | ast.ClassDef)
-    }
-
-
-def _refuse_unknown(lesson: Lesson, cell: Cell, names: Iterable[str], path: Path) -> None:
-    if cell.name not in names:
-        raise lesson.fault(
-            cell,
-            f"{cell.kind} {cell.name!r} is not in {path.parent.name}/{path.name}; "
-            f"there are: {', '.join(name for name in names if not name.startswith('_'))}",
-        )
+    body = parse(path, read_text(path)).body
+    return {node.name: node for node in body if isinstance(node, ast.FunctionDef | ast.ClassDef)}

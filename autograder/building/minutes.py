@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from autograder.building.excerpt import docstring_of, text_of
 from autograder.building.lesson import Lesson
-from autograder.building.source import Cell, SourceError
+from autograder.building.source import Cell
 from autograder.cell_metadata import TIME
 
 PACE = 150  # words a minute, of a text that is to be understood
@@ -41,16 +41,12 @@ def count(lesson: Lesson) -> Minutes:
     """Count the minutes of a lesson; raises SourceError where its head states none."""
     stated = TIME.search(lesson.cells[0].source)
     if stated is None:
-        raise SourceError(
-            lesson.path,
-            lesson.cells[0].line,
-            "the first cell states no time; write: **Time** 90 minutes, or: "
-            "**Time** 90 minutes, ★ 20 more",
-        )
-    texts = [
-        (_read(lesson, cell), star) for cell, star in _with_stars(lesson.cells) if not cell.answer
-    ]
-    core, starred = ([text for text, star in texts if star == wanted] for wanted in (False, True))
+        hint = "write: **Time** 90 minutes, or: **Time** 90 minutes, ★ 20 more"
+        raise lesson.fault(lesson.cells[0], f"the first cell states no time; {hint}")
+    core, starred = list[str](), list[str]()
+    for cell, star in _with_stars(lesson.cells):
+        if not cell.answer:
+            (starred if star else core).append(_read(lesson, cell))
     return Minutes(
         lesson.slug,
         int(stated[1]),

@@ -88,18 +88,16 @@ def _first_lines(path: Path, text: str) -> list[int]:
     rows = enumerate(text.split("\n"), 1)
     lines = {number: row for number, row in rows if CELL.match(row)}
     for number, row in lines.items():
-        fault = ""
         if number not in comments:
             fault = f"a line of a string looks like a new cell: {row.strip()}; rewrite it"
-        elif row != "# %%" and not row.startswith("# %% "):
+            raise SourceError(path, number, fault)
+        if row != "# %%" and not row.startswith("# %% "):
             fault = f"a cell begins with '# %%' and one space, not with {row!r}"
-        if fault:
             raise SourceError(path, number, fault)
     return list(lines)
 
 
 def _jupytext_cells(path: Path, text: str, rows: list[str], lines: list[int]) -> list[Any]:
-    """The cells as jupytext reads them."""
     try:
         return jupytext.reads(text, fmt=FORMAT).cells
     except Exception:  # it refuses some attributes with errors of its own: find out which
@@ -136,11 +134,11 @@ def _cell(fault: Callable[[int, str], SourceError], cell: Any, rows: list[str], 
     if unknown or len(attributes) > 1 or cell.cell_type != "code":
         raise fault(line, _unknown(rows[0]))
     kind, name = next(iter(attributes.items()), ("code", ""))
-    if kind == "demo":
-        if name is not True:
-            raise fault(line, "write demo=true")
+    if kind == "demo" and name is not True:
+        raise fault(line, "write demo=true")
+    if kind in ("demo", "code"):
         name = ""
-    elif kind != "code" and not _is_name(name):
+    elif not _is_name(name):
         raise fault(line, f'write {kind}="name" with the name of a function or class')
     if (kind == "check") != (points is not None):
         raise fault(line, 'points=N belongs to a check: check="name" points=2')

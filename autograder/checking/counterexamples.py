@@ -21,9 +21,9 @@ from autograder.checking.toolbox.describe_values import describe
 from autograder.checking.toolbox.expect import CheckFailed
 from autograder.checking.toolbox.same_tensors import is_real
 from autograder.checking.toolbox.student_answer import Student, called_with
-from autograder.inside.answer import LocalAnswer
-from autograder.inside.limits import out_of_memory
-from autograder.inside.messages.values import Foreign, copied, leaves, mapped, plain, same
+from autograder.inside.answer import AnswerRaised, LocalAnswer
+from autograder.inside.limits import NO_MEMORY
+from autograder.inside.messages.values import Foreign, copied, leaves, mapped, same
 
 BREAK = "break_"
 WITHOUT = {
@@ -56,15 +56,14 @@ def judge(
     if wanted[0] not in ("", "ValueError"):
         raise CheckFailed(
             f"{exercise} cannot take this input",
-            f"called with {called_with(arguments, {})}, a right answer raises "
-            f"{wanted[0]}: {wanted[1]}",
+            f"{_called(arguments)}, a right answer raises {_shown(wanted)}",
             f"arguments as the text of {exercise} describes them",
         )
     given = _outcome(broken, arguments)
     if given[0] == wanted[0] and (given[0] or same(_wide(given[1]), _wide(wanted[1]))):
         failure = CheckFailed(
             f"here {wrong} is right: {exercise} gives the same",
-            f"both give {_shown(wanted)}, called with {called_with(arguments, {})}",
+            f"both give {_shown(wanted)}, {_called(arguments)}",
             f"an input on which {wrong} gives something else",
         )
         failure.likely = _hint(registry.find(BREAK + exercise), arguments)
@@ -140,24 +139,21 @@ def _arguments(returned: Any, exercise: str, right: Callable[..., Any]) -> list[
     for item in leaves(arguments):
         _refuse(item)
     if sum(map(_count, arguments)) > MOST_NUMBERS:
-        raise CheckFailed(
-            "the input is larger than it needs to be",
-            f"called with {called_with(arguments, {})}",
-            f"at most {MOST_NUMBERS} numbers in all",
-        )
+        raise _too_large(_called(arguments), f"at most {MOST_NUMBERS} numbers in all")
     return arguments
 
 
 def _refuse(item: Any) -> None:
-    """Raise CheckFailed if this cannot stand in an argument."""
     if isinstance(item, Foreign):
         raise CheckFailed("the input holds something that is no argument", item.description)
     if isinstance(item, torch.Tensor) and torch.isnan(item).any():
         raise CheckFailed("the input holds NaN", describe(item), "numbers")
     if type(item) is int and abs(item) > LARGEST:
-        raise CheckFailed(
-            "the input is larger than it needs to be", str(item), f"numbers up to {LARGEST}"
-        )
+        raise _too_large(str(item), f"numbers up to {LARGEST}")
+
+
+def _too_large(got: str, expected: str) -> CheckFailed:
+    return CheckFailed("the input is larger than it needs to be", got, expected)
 
 
 def _wide(value: Any) -> Any:
@@ -190,18 +186,17 @@ def _count(value: Any) -> int:
 
 def _outcome(target: Callable[..., Any], arguments: list[Any]) -> tuple[str, Any]:
     """Pair ('', result) or (name of the exception, its message)."""
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(0)
-        try:
-            return "", plain(target(*copied(arguments)))
-        except Exception as error:  # of any kind: it is what the wrong answer does
-            if out_of_memory(error):
-                raise CheckFailed(
-                    "the input is larger than it needs to be",
-                    f"called with {called_with(arguments, {})}, there is too little memory",
-                    "an input that is small enough to look at",
-                ) from None
-            return type(error).__name__, str(error)
+    try:
+        return "", LocalAnswer(target).call(arguments, {}, seed=0).value
+    except AnswerRaised as error:  # of any kind: it is what the wrong answer does
+        if error.kind == "MemoryError" or NO_MEMORY in error.message:
+            got = f"{_called(arguments)}, there is too little memory"
+            raise _too_large(got, "an input that is small enough to look at") from None
+        return error.kind, error.message
+
+
+def _called(arguments: list[Any]) -> str:
+    return f"called with {called_with(arguments, {})}"
 
 
 def _shown(outcome: tuple[str, Any]) -> str:

@@ -82,18 +82,17 @@ def _costly(item: Check, notes: Notes, care_share: float) -> CheckFailed | None:
         if failure is not None:
             failure.cost = care_share
         return failure
-    worth = dict(item.stages)
-    lost = [name for name in worth if name in notes.lost]
-    failure, points = notes.lost[lost[0]], sum(worth.values())
-    if len(lost) == len(worth):
+    lost = {name: worth for name, worth in item.stages if name in notes.lost}
+    failure, points = notes.lost[next(iter(lost))], sum(worth for _, worth in item.stages)
+    if len(lost) == len(item.stages):
         return failure
-    failure.cost, besides = sum(worth[name] for name in lost) / points, ""
+    failure.cost, besides = sum(lost.values()) / points, ""
     if forgotten:
         failure.cost += care_share * (1 - failure.cost)
         part = f"{share_in_words(care_share)} of the rest goes for this"
         besides = f"\n{part if care_share else 'this costs nothing'}: {forgotten[0].what}"
     failure.lost = tuple(lost)
-    named = ", ".join(f"{name} ({worth[name]:g})" for name in lost)
+    named = ", ".join(f"{name} ({worth:g})" for name, worth in lost.items())
     failure.costs = f"{failure.cost * points:g} of {count(points)}: {named}{besides}"
     return failure
 
@@ -184,9 +183,8 @@ def _unusable(record: list[Any], error: Exception) -> CheckFailed:
     if out_of_memory(error):
         return CheckFailed("the check runs out of memory over the result", last.rstrip())
     reason = (str(error).splitlines() or [""])[0]
-    return CheckFailed(
-        "the check could not use the result", f"{last}{type(error).__name__}: {reason}"
-    )
+    got = f"{last}{type(error).__name__}: {reason}"
+    return CheckFailed("the check could not use the result", got)
 
 
 def _refuse_modified_inputs(record: list[Any], core: bool) -> None:

@@ -1,8 +1,7 @@
 """The command ``autograder``: one module a subcommand. Read cli.py first.
 
-Each has ``HELP`` (a line), ``DESCRIPTION``, ``add_arguments(parser)`` and ``run(options)``, which
-returns the exit status. They are imported to build the parser, so what is slow to import is
-imported in ``run``.
+Each has ``DESCRIPTION``, ``add_arguments(parser)`` and ``run(options)``, which returns the exit
+status, and is imported only to be run.
 """
 
 import argparse

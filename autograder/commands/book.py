@@ -4,9 +4,9 @@ import argparse
 from pathlib import Path
 
 from autograder import ROOT
+from autograder.building.book.write import build, repository_in
 from autograder.commands import LESSONS
 
-HELP = "build the course as a web page"
 DESCRIPTION = (
     "Build a web page of the solved lessons, with Sphinx, from solutions/ and book/. Nothing is "
     "executed, and the pages ask for nothing from the network."
@@ -26,8 +26,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Build, and print where the first page is; exit status 0."""
-    from autograder.building.book.write import build, repository_in
-
     address = repository_in(ROOT / "pyproject.toml")
     print(build(options.lessons, options.to.resolve(), repository=address))
     return 0

@@ -8,9 +8,9 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TimeElapsedColumn
 
 from autograder import ROOT
+from autograder.building.build import build
 from autograder.commands import LESSONS
 
-HELP = "make solutions/ and lessons/ from source/ and attention/"
 DESCRIPTION = (
     "Make the notebooks: source and library into executed solutions/, then lessons/ with "
     "nbgrader's generate_assignment. Only changed lessons are executed."
@@ -28,8 +28,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Build; exit status 0, or 1 if a file is left over or, with check, differs."""
-    from autograder.building.build import build
-
     with _progress() as progress:
         report = build(options.lessons, check=options.check, progress=progress)
     for path in report.changed:

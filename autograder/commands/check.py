@@ -4,17 +4,13 @@ import argparse
 import json
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from rich.console import Console
 from rich.table import Table
 
 from autograder import lessons
+from autograder.self_study.check import Line, NotebookError, check_notebook
 
-if TYPE_CHECKING:  # slow to import
-    from autograder.self_study.check import Line
-
-HELP = "check your own notebook in a terminal"
 DESCRIPTION = (
     "Run notebooks here and print a table of exercises with points and, for each failure, what is "
     "wrong, got, expected and likely. Exit status 1 unless all pass."
@@ -33,8 +29,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Check; exit status 0 if every exercise of every notebook passes, else 1."""
-    from autograder.self_study.check import NotebookError, check_notebook
-
     console, passed = Console(), True
     for path in map(path_of, options.notebooks):
         try:
@@ -62,11 +56,11 @@ def path_of(named: str) -> str:
     return str(lessons.notebook("", "lessons", *lessons.choose([named], there)))
 
 
-def _together(lines: "list[Line]") -> tuple[float, float]:
+def _together(lines: list[Line]) -> tuple[float, float]:
     return sum(line.earned for line in lines), sum(line.points for line in lines)
 
 
-def _print(console: Console, path: str, lines: "list[Line]") -> None:
+def _print(console: Console, path: str, lines: list[Line]) -> None:
     table = Table(title=Path(path).name, title_justify="left")
     table.add_column("exercise")
     table.add_column("points", justify="right")
@@ -82,7 +76,7 @@ def _print(console: Console, path: str, lines: "list[Line]") -> None:
             console.print(f"\n{line.message}", markup=False, highlight=False, soft_wrap=True)
 
 
-def _said(line: "Line") -> str:
+def _said(line: Line) -> str:
     """How far an exercise is, in a word or two."""
     if line.is_right:
         return "right, without care" if line.message else "right"

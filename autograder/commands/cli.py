@@ -12,30 +12,46 @@ from autograder import CourseError
 from autograder.commands.support import io_errors
 
 DESCRIPTION = "Build, verify, check and grade the notebooks of the attention course."
-COMMANDS = (
-    *("build", "verify", "minutes", "check", "status", "collect", "book", "glass"),  # lessons
-    *("release", "roster", "due", "receive", "grade", "feedback", "grades"),  # a term
-    *("report", "mistake", "leaderboard", "demo", "data"),
-)
-
+COMMANDS = {  # what each says of itself in the list of all
+    "build": "make solutions/ and lessons/ from source/ and attention/",
+    "verify": "prove that the grading of a lesson is right: the seven gates",
+    "minutes": "count how long lessons take: reading and exercises",
+    "check": "check your own notebook in a terminal",
+    "status": "say how far you are: exercises, points, minutes left, and what is next",
+    "collect": "collect the pieces that you have built, to train with them",
+    "book": "build the course as a web page",
+    "glass": "write a page in which the shipped translator runs and shows all that it computes",
+    "release": "make what students get: lessons, the library before them, no solution",
+    "roster": "put the students of a class into the gradebook, from CSV",
+    "due": "set or show when lessons are due",
+    "receive": "take what came back: an LMS's zip, or a folder of mailed files",
+    "grade": "grade a class in a sandbox, on all cores",
+    "feedback": "make the pages that students read, and give them back",
+    "grades": "write the scores in the form that an LMS imports",
+    "report": "a page of what a class earned, and why points were lost",
+    "mistake": "print a student's wrong answer as a new stored mistake",
+    "leaderboard": "rank the settings that students chose, under a budget",
+    "demo": "release, hand in for a small class, grade it and show the results",
+    "data": "fetch a corpus of real sentences",
+}
 NOBODY_READS = 141  # the exit status of a program whose output is closed, as a shell gives it
 
 
-def parser() -> argparse.ArgumentParser:
-    """The argument parser of all commands."""
+def parser(chosen: str = "") -> argparse.ArgumentParser:
+    """The argument parser; only the command ``chosen`` is imported, and has its options."""
     top = argparse.ArgumentParser(prog="autograder", description=DESCRIPTION)
     commands = top.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    for name in filter(_is_here, COMMANDS):
-        command = importlib.import_module(f"autograder.commands.{name}")
-        one = commands.add_parser(name, help=command.HELP, description=command.DESCRIPTION)
-        command.add_arguments(one)
-        one.set_defaults(run=command.run)
+    for name, words in COMMANDS.items():
+        module = f"autograder.commands.{name}"
+        if importlib.util.find_spec(module) is None:
+            continue  # students get those that they can use
+        one = commands.add_parser(name, help=words)
+        if name == chosen:
+            command = importlib.import_module(module)
+            one.description = command.DESCRIPTION
+            command.add_arguments(one)
+            one.set_defaults(run=command.run)
     return top
-
-
-def _is_here(name: str) -> bool:
-    """Whether the command is part of this copy: students get those that they can use."""
-    return importlib.util.find_spec(f"autograder.commands.{name}") is not None
 
 
 def _import_jsonschema_without_addresses() -> None:
@@ -60,9 +76,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; returns the exit status."""
     gc.set_threshold(50_000, 20, 50)  # imports leave little garbage to look for
     replace_what_cannot_be_shown()
+    words = sys.argv[1:] if arguments is None else arguments
     try:
-        options = parser().parse_args(arguments)
         _import_jsonschema_without_addresses()
+        options = parser(*words[:1]).parse_args(words)
         status = options.run(options)
         sys.stdout.flush()
         return status

@@ -3,20 +3,17 @@
 import argparse
 import itertools
 import sys
-from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from rich.console import Console
 from rich.table import Table
 
 from autograder import ROOT
 from autograder.commands.check import path_of
+from autograder.self_study import collect
+from autograder.self_study.check import NotebookError
+from autograder.self_study.collect import NOT_WRITTEN, Piece
 
-if TYPE_CHECKING:  # slow to import
-    from autograder.self_study.collect import Piece
-
-HELP = "collect the pieces that you have built, to train with them"
 DESCRIPTION = (
     "Run your notebooks here, check them, and write your own text of each exercise that passes "
     "into a folder, one module per lesson, with the imports and helpers that it uses. A table says "
@@ -39,9 +36,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Collect; exit status 0, or 1 if a notebook could not be read."""
-    from autograder.self_study import collect
-    from autograder.self_study.check import NotebookError
-
     collect.refuse_other(options.to)
     found, status = [], 0
     for path in _paths(options.notebooks):
@@ -69,10 +63,7 @@ def _paths(named: list[str]) -> list[Path]:
     return found
 
 
-def _print(pieces: "Iterable[Piece]", folder: Path) -> None:
-    from autograder.self_study.collect import NOT_WRITTEN
-
-    pieces = list(pieces)
+def _print(pieces: list[Piece], folder: Path) -> None:
     table = Table(box=None, pad_edge=False)
     for title in ("lesson", "exercise", "whose", "why"):
         table.add_column(title, overflow="fold")

@@ -1,4 +1,4 @@
-"""The command ``autograder data``: fetch the corpora that the course does not contain."""
+"""``autograder data``: fetch the corpora that the course does not contain."""
 
 import argparse
 import functools
@@ -9,7 +9,6 @@ from attention.train.corpora import multi30k
 from attention.train.corpora.download import DownloadError, readable
 from autograder import CourseError
 
-HELP = "fetch a corpus of real sentences"
 DESCRIPTION = (
     "Fetch a corpus of real sentences that is not part of the course, or list what there is. "
     "Nothing needs this except the lessons that say so."
@@ -67,7 +66,6 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _list(folder: Path) -> None:
-    """Print a line for each text: name, size, state."""
     states = {name: multi30k.state(name, folder) for name in multi30k.FILES}
     print(f"multi30k, in {folder}:")
     for name, found in states.items():

@@ -2,16 +2,16 @@
 
 import argparse
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
+
+from nbgrader.api import Gradebook
 
 from autograder import CourseError, lessons
 from autograder.collecting.dates import read_time, shown
 from autograder.commands import add_shared
+from autograder.grading.classroom.deadline_extensions import grant, spans, who_handed_in
+from autograder.grading.classroom.folders import Course
+from autograder.grading.classroom.gradebook import Book, opened
 
-if TYPE_CHECKING:
-    from nbgrader.api import Gradebook
-
-HELP = "set or show when lessons are due"
 DESCRIPTION = (
     "Set the due date of a lesson in nbgrader's gradebook, from which nbgrader and this course say "
     "what is late; without a time, show it, and without a lesson, show all. With --student, set a "
@@ -36,10 +36,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Set or show; exit status 0."""
-    from autograder.grading.classroom.deadline_extensions import grant, who_handed_in
-    from autograder.grading.classroom.folders import Course
-    from autograder.grading.classroom.gradebook import Book, opened
-
     course = Course(options.course, options.db_url)
     chosen = lessons.choose([options.lesson] if options.lesson else [], course.lessons())
     if options.student and not options.time:
@@ -66,10 +62,7 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
-def _show(book: "Gradebook", chosen: list[str]) -> None:
-    """Print when each lesson is due, and for whom later."""
-    from autograder.grading.classroom.deadline_extensions import spans
-
+def _show(book: Gradebook, chosen: list[str]) -> None:
     dates = {one.name: one.duedate for one in book.assignments}
     extended = sorted(spans(book).items())
     for lesson in chosen:

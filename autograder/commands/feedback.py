@@ -4,16 +4,14 @@ import argparse
 import sys
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from autograder.commands import add_shared
 from autograder.commands.grade import cores
+from autograder.grading.classroom import gradebook
+from autograder.grading.classroom.folders import Course, Handed
+from autograder.grading.feedback import return_format
+from autograder.grading.feedback.refresh import Pages
 
-if TYPE_CHECKING:  # slow to import
-    from autograder.grading.classroom.folders import Course, Handed
-    from autograder.grading.feedback.refresh import Pages
-
-HELP = "make the pages that students read, and give them back"
 DESCRIPTION = (
     "Make class/feedback/<student>/<lesson>/<lesson>.html for what is graded, as nbgrader "
     "generate_feedback does, but only where the graded notebook or the gradebook changed since. "
@@ -36,11 +34,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Make the pages and give them back; returns the exit status."""
-    from autograder.grading.classroom import gradebook
-    from autograder.grading.classroom.folders import Course
-    from autograder.grading.feedback import return_format
-    from autograder.grading.feedback.refresh import Pages
-
     course = Course(options.course, options.db_url)
     handed = course.submissions(options.lesson, options.student)
     graded = [one for one in handed if course.autograded(one).is_file()]
@@ -59,7 +52,7 @@ def run(options: argparse.Namespace) -> int:
     return _sum_up(pages)
 
 
-def _make(pages: "Pages", workers: int | None) -> None:
+def _make(pages: Pages, workers: int | None) -> None:
     kept, total, start = len(pages.current), len(pages.stale), time.monotonic()
     for done in pages.make(max(1, workers or cores())):
         if sys.stdout.isatty():
@@ -69,13 +62,11 @@ def _make(pages: "Pages", workers: int | None) -> None:
 
 
 def _give_back(
-    course: "Course", pages: "Pages", options: argparse.Namespace, handed: "list[Handed]"
+    course: Course, pages: Pages, options: argparse.Namespace, handed: list[Handed]
 ) -> None:
-    from autograder.grading.feedback.return_format import hand_back
-
     there = set(pages.current)
     gone = [one for one in handed if one not in there]
-    unknown = hand_back(course, options.form, options.to, pages.current, gone)
+    unknown = return_format.hand_back(course, options.form, options.to, pages.current, gone)
     print(f"{options.to}: {len(pages.current)} pages")
     if unknown:
         print(
@@ -84,7 +75,7 @@ def _give_back(
         )
 
 
-def _sum_up(pages: "Pages") -> int:
+def _sum_up(pages: Pages) -> int:
     if pages.ungraded:
         print(f"{pages.ungraded} are not graded yet and get no page.")
     if pages.unsettled:

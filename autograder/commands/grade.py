@@ -25,7 +25,6 @@ if TYPE_CHECKING:  # slow to import
     from autograder.grading.running.batch import Batch
     from autograder.grading.running.regrading import Regrading
 
-HELP = "grade a class in a sandbox, on all cores"
 DESCRIPTION = (
     "Grade the submissions in class/submitted/<student>/<lesson>/: students' code runs in a "
     "sandbox, the checks outside. Scores go into nbgrader's gradebook, graded notebooks and "
@@ -61,9 +60,8 @@ def run(options: argparse.Namespace) -> int:
     warnings.showwarning = _warn
     needed = _walls(options)
     with _workers(options) as workers:
-        from autograder.grading.classroom.folders import (
-            Course,
-        )  # slow to import; the workers start meanwhile
+        # Slow to import, here as below; the workers start meanwhile.
+        from autograder.grading.classroom.folders import Course
 
         course = Course(options.course, options.db_url)
         with alone(course.root / "class"):

@@ -5,20 +5,18 @@ import sys
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from autograder import CourseError, lessons
+from autograder.collecting import grades
+from autograder.collecting.grades import Filled, How, Lesson
+from autograder.collecting.lms_csv import Table
+from autograder.collecting.roster import Roster, Student, of_gradebook
 from autograder.commands import add_shared
 from autograder.grading.classroom import item_analysis
+from autograder.grading.classroom.folders import Course
+from autograder.grading.classroom.gradebook import opened
 from autograder.grading.notebook.filenames import plain
 
-if TYPE_CHECKING:  # slow to import
-    from autograder.collecting.grades import Filled, How, Lesson
-    from autograder.collecting.lms_csv import Table
-    from autograder.collecting.roster import Roster, Student
-    from autograder.grading.classroom.folders import Course
-
-HELP = "write the scores in the form that an LMS imports"
 DESCRIPTION = (
     "Write the scores of nbgrader's gradebook, with manual scores, extra credit and penalties, as "
     "a CSV file: one of all students, or the file that Canvas or Moodle gave you (--like), where "
@@ -41,12 +39,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Write; exit status 1 if a row or a student was left over."""
-    from autograder.collecting import grades
-    from autograder.collecting.lms_csv import Table
-    from autograder.collecting.roster import Roster, of_gradebook
-    from autograder.grading.classroom.folders import Course
-    from autograder.grading.classroom.gradebook import opened
-
     if options.form != "csv" and not options.like:
         raise CourseError(f"--form {options.form} needs --like: the file to be filled in")
     course = Course(options.course, options.db_url)
@@ -62,7 +54,7 @@ def run(options: argparse.Namespace) -> int:
         found = [grades.of_lesson(book, *both) for both in zip(slugs, notes, strict=True)]
         roster = Roster(of_gradebook(book))
     ungraded = sum(_leave_out(course, one) for one in found)
-    how, to, left = grades.How(options.scale, options.zeros), Path(options.to), bool(ungraded)
+    how, to, left = How(options.scale, options.zeros), Path(options.to), bool(ungraded)
     if options.like:
         table = Table(options.like)
         done = _fill(table, options, found, roster, how)
@@ -79,7 +71,7 @@ def run(options: argparse.Namespace) -> int:
     return int(left)
 
 
-def _leave_out(course: "Course", lesson: "Lesson") -> int:
+def _leave_out(course: Course, lesson: Lesson) -> int:
     """Leave out whose 0 points are nobody's doing, and say so; returns how many they are."""
     ungraded = 0
     for one in course.submissions([lesson.slug]):
@@ -92,7 +84,7 @@ def _leave_out(course: "Course", lesson: "Lesson") -> int:
     return ungraded
 
 
-def _notes(course: "Course", lesson: str) -> dict[str, dict[str, str]]:
+def _notes(course: Course, lesson: str) -> dict[str, dict[str, str]]:
     """By student and exercise, what is said of right answers without care and of lost stages."""
     kept = map(course.kept, course.submissions([lesson]))
     return {
@@ -102,20 +94,17 @@ def _notes(course: "Course", lesson: str) -> dict[str, dict[str, str]]:
     }
 
 
-def _by_name(one: "Student") -> tuple[str, str, str]:
+def _by_name(one: Student) -> tuple[str, str, str]:
     return plain(one.last_name or one.first_name), plain(one.first_name), one.id
 
 
 def _fill(
-    table: "Table",
+    table: Table,
     options: argparse.Namespace,
-    found: "Sequence[Lesson]",
-    roster: "Roster",
-    how: "How",
-) -> "Filled":
-    """Fill in the LMS's file, and say which column is which lesson's."""
-    from autograder.collecting import grades
-
+    found: Sequence[Lesson],
+    roster: Roster,
+    how: How,
+) -> Filled:
     if options.form == "moodle":
         return grades.fill_moodle(table, found[0], roster, how)
     if options.form != "canvas":
@@ -133,7 +122,7 @@ def _fill(
     return grades.fill_canvas(table, columns, here, roster, how)
 
 
-def _tell(to: Path, done: "Filled") -> None:
+def _tell(to: Path, done: Filled) -> None:
     print(f"{to}: {done.written} grades, {done.changed} of them in place of another one.")
     if done.kept:
         print(f"{done.kept} cells say EX or N/A and stay as they are.")

@@ -4,8 +4,10 @@ import argparse
 
 from autograder import lessons
 from autograder.commands import add_shared
+from autograder.grading.classroom.folders import Course
+from autograder.leaderboard import rendering
+from autograder.leaderboard.board import TASKS, Board
 
-HELP = "rank the settings that students chose, under a budget"
 DESCRIPTION = (
     "Read the dict `leaderboard` in each notebook that was handed in for lesson 11, 12, 13, 14 or "
     "16, train or decode with its settings on three seeds and rank them by what they achieve on "
@@ -23,10 +25,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Write the board; exit status 0 also where entries were refused: the page says why."""
-    from autograder.grading.classroom.folders import Course
-    from autograder.leaderboard import rendering
-    from autograder.leaderboard.board import TASKS, Board
-
     course = Course(options.course)
     (lesson,) = lessons.choose([options.lesson], course.lessons() or TASKS)
     board = Board(course, lesson)

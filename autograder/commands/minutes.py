@@ -2,9 +2,10 @@
 
 import argparse
 
+from autograder.building.lesson import find, read
+from autograder.building.minutes import count
 from autograder.commands import LESSONS
 
-HELP = "count how long lessons take: reading and exercises"
 DESCRIPTION = (
     "Count the minutes of each lesson: its text at 150 words a minute, hints left out, and the "
     "minutes of its exercises. What stands under a heading with a star is beyond the core path."
@@ -17,9 +18,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Print a line for each lesson; exit status 0."""
-    from autograder.building.lesson import find, read
-    from autograder.building.minutes import count
-
     print(f"{'lesson':<34}{'stated':>8}{'core':>8}{'reading':>9}{'exercises':>11}{'beyond':>8}")
     for path in find(options.lessons):
         one = count(read(path))

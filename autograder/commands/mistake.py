@@ -4,10 +4,13 @@ import argparse
 import sys
 
 from autograder import CourseError, lessons
+from autograder.checking.toolbox import registry
 from autograder.commands import add_shared
+from autograder.grading.classroom.folders import Course
+from autograder.grading.execution.assemble import assemble
 from autograder.grading.notebook import records
+from autograder.reporting import mistake_template
 
-HELP = "print a student's wrong answer as a new stored mistake"
 DESCRIPTION = (
     "Print a function @mistake(…) made of what a student handed in for an exercise, with all that "
     "it uses, to be pasted into autograder/mistakes/LESSON.py once its hint is written. What "
@@ -25,11 +28,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Print the stub; raises CourseError where there is no such submission or answer."""
-    from autograder.checking.toolbox import registry
-    from autograder.grading.classroom.folders import Course
-    from autograder.grading.execution.assemble import assemble
-    from autograder.reporting import mistake_template
-
     course = Course(options.course)
     handed = course.submissions([options.lesson], [options.student])
     if not handed:

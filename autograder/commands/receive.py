@@ -3,20 +3,19 @@
 import argparse
 import sys
 from collections import Counter
-from typing import TYPE_CHECKING
 
 from autograder import lessons
 from autograder.collecting.dates import read_time, shown
+from autograder.collecting.hand_in import NO_NOTEBOOK
+from autograder.collecting.receiving import Dates, How, Received, receive
+from autograder.collecting.roster import Roster, of_gradebook
+from autograder.collecting.search import NotOpened
 from autograder.commands import add_shared
+from autograder.grading.classroom.folders import Course
+from autograder.grading.classroom.gradebook import opened
 from autograder.grading.notebook.result import clean
+from autograder.grading.notebook.submission import place
 
-if TYPE_CHECKING:  # slow to import
-    from autograder.collecting.receiving import Dates, Received
-    from autograder.collecting.roster import Roster
-    from autograder.collecting.search import NotOpened
-    from autograder.grading.classroom.folders import Course
-
-HELP = "take what came back: an LMS's zip, or a folder of mailed files"
 DESCRIPTION = (
     "Put the notebooks in a folder or zip into class/submitted/STUDENT/LESSON/: what Canvas and "
     "Moodle let you download, files that were mailed, zips in folders, copies that a browser "
@@ -43,11 +42,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Receive; exit status 1 if something was not taken."""
-    from autograder.collecting.receiving import Dates, How, receive
-    from autograder.collecting.roster import Roster, of_gradebook
-    from autograder.grading.classroom.folders import Course
-    from autograder.grading.classroom.gradebook import opened
-
     at = read_time(options.at) if options.at else None
     course = Course(options.course, options.db_url)
     with opened(course) as book:
@@ -67,7 +61,7 @@ def run(options: argparse.Namespace) -> int:
     return int(bool(done.refused))
 
 
-def _counts(done: "Received", roster: "Roster") -> None:
+def _counts(done: Received, roster: Roster) -> None:
     for lesson in sorted({one.lesson for one in done.all}):
         kinds = (done.new, done.replacing, done.same)
         new, replacing, same = (sum(one.lesson == lesson for one in kind) for kind in kinds)
@@ -84,7 +78,7 @@ def _counts(done: "Received", roster: "Roster") -> None:
         print(f"{len(done.refused)} files were not taken: see below.")
 
 
-def _times(done: "Received", dates: "Dates", at: bool) -> None:
+def _times(done: Received, dates: Dates, at: bool) -> None:
     """Say which times were taken, and how many are late."""
     if not done.all:
         return
@@ -107,7 +101,7 @@ def _times(done: "Received", dates: "Dates", at: bool) -> None:
         )
 
 
-def _attempts(done: "Received") -> None:
+def _attempts(done: Received) -> None:
     if done.several:
         print(f"{len(done.several)} handed in more than once; the latest is taken:")
     for last, earlier in done.several:
@@ -115,12 +109,7 @@ def _attempts(done: "Received") -> None:
         print(f"  {_printable(last.file.name)}, not {names}")
 
 
-def _missing(
-    course: "Course", done: "Received", roster: "Roster", options: argparse.Namespace
-) -> None:
-    """Say how many of the roster have handed in nothing of each lesson."""
-    from autograder.grading.notebook.submission import place
-
+def _missing(course: Course, done: Received, roster: Roster, options: argparse.Namespace) -> None:
     if not roster.students:
         return
     before = [one for one in course.submissions() if place(course.submitted(one)).exists()]
@@ -134,17 +123,17 @@ def _missing(
         print(f"{len(missing)} of {total} have handed in nothing of {lesson}{told}.")
 
 
-def _grouped(done: "Received") -> list[str]:
+def _grouped(done: Received) -> list[str]:
     """A line for each file, or for many of one kind in one folder.
 
     Figures and data beside notebooks that were taken are one line: they would hide what is lost.
     """
     beside = _beside(done)
     refused = [one for one in done.refused if one not in beside]
-    places = [(one.parts[0] if len(one.parts) > 1 else "", one.why) for one in refused]
-    counts, lines = Counter(places), []
-    for one, place in zip(refused, places, strict=True):
-        if counts[place] <= SHOWN or not place[0]:
+    kinds = [(one.parts[0] if len(one.parts) > 1 else "", one.why) for one in refused]
+    counts, lines = Counter(kinds), []
+    for one, kind in zip(refused, kinds, strict=True):
+        if counts[kind] <= SHOWN or not kind[0]:
             lines.append(f"{_printable('/'.join(one.parts))}: {one.why}")
     for (folder, why), count in counts.items():
         if count > SHOWN and folder:
@@ -154,13 +143,11 @@ def _grouped(done: "Received") -> list[str]:
     return lines
 
 
-def _beside(done: "Received") -> "list[NotOpened]":
+def _beside(done: Received) -> list[NotOpened]:
     """What is no notebook and lies in a folder or zip of one student's whose work was taken.
 
     None if they are few.
     """
-    from autograder.collecting.hand_in import NO_NOTEBOOK
-
     whose = dict[tuple[str, ...], set[str]]()
     for taken in done.all:
         for depth in range(1, len(taken.file.parts)):

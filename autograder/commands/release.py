@@ -2,7 +2,8 @@
 
 import argparse
 
-HELP = "make what students get: lessons, the library before them, no solution"
+from autograder.releasing.write import release
+
 DESCRIPTION = (
     "Write a folder, or a zip if the name ends in .zip, with the notebooks of the lessons, the "
     "library of the lessons before them, the checks, the data and a page for students, and search "
@@ -19,8 +20,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Write; exit status 0."""
-    from autograder.releasing.write import release
-
     print("Recording what answers reply, and searching for lines of solutions …", flush=True)
     done = release(options.lessons, options.to)
     size = f"{done.count} files, {done.size / 2**20:.1f} MiB"

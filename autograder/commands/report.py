@@ -2,16 +2,18 @@
 
 import argparse
 import sys
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from autograder.commands import add_shared
+from autograder.grading.classroom import gradebook, results_table
+from autograder.grading.classroom.folders import Course
+from autograder.grading.classroom.unexpected_names import absent
+from autograder.reporting import page
+from autograder.reporting.answer_analysis import insights
 from autograder.temporary import sweep_aside
 
-if TYPE_CHECKING:  # slow to import
-    from autograder.grading.classroom.folders import Course
-
-HELP = "a page of what a class earned, and why points were lost"
 DESCRIPTION = (
     "Read what `autograder grade` or `nbgrader autograde` left in class/autograded/ and write "
     "class.html and scores.csv: distribution, points by exercise, what went wrong how often, what "
@@ -31,11 +33,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Write the report; exit status 1 if nothing is graded."""
-    from autograder.grading.classroom import results_table
-    from autograder.grading.classroom.folders import Course
-    from autograder.reporting import page
-    from autograder.reporting.answer_analysis import insights
-
     course = Course(options.course)
     results = graded(course, options.lesson)
     if not results:
@@ -60,30 +57,26 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
-def _absent(course: "Course", lesson: str) -> list[str]:
+def _absent(course: Course, lesson: str) -> list[str]:
     """Ids of the students of the roster who handed in nothing of a lesson."""
-    from autograder.grading.classroom import gradebook
-    from autograder.grading.classroom.unexpected_names import absent
-
     if not gradebook.exists(course):
         return []
     with gradebook.Book(course) as book:
         return absent(book.roster(), course.submissions([lesson]), lesson)
 
 
-def graded(course: "Course", lessons: list[str] | None = None) -> list[dict[str, Any]]:
+def graded(course: Course, lessons: Sequence[str] = ()) -> list[dict[str, Any]]:
     """What is kept of each graded submission of a course, with the scores that count.
 
     See ``results_table``, and its ``counting``.
     """
-    from autograder.grading.classroom import gradebook
-    from autograder.grading.classroom.results_table import counting
-
-    handed = course.submissions(lessons or ())
+    handed = course.submissions(lessons)
     kept = map(course.kept, handed)
     results = [result.as_dict() for result in kept if result is not None]
     if not gradebook.exists(course):
         return results
     with gradebook.Book(course) as book:
         counted = {lesson: book.counted(lesson) for lesson in {one.lesson for one in handed}}
-    return [counting(one, counted[one["lesson"]].get(one["student"])) for one in results]
+    return [
+        results_table.counting(one, counted[one["lesson"]].get(one["student"])) for one in results
+    ]

@@ -2,9 +2,12 @@
 
 import argparse
 
+from autograder.collecting.enrolling import enrol
+from autograder.collecting.roster import from_csv, shared_keys
 from autograder.commands import add_shared
+from autograder.grading.classroom.folders import Course
+from autograder.grading.classroom.gradebook import opened
 
-HELP = "put the students of a class into the gradebook, from CSV"
 DESCRIPTION = (
     "Read students from a CSV file (id, first_name, last_name, email, lms_user_id; what Canvas and "
     "Moodle export is understood) and put them into nbgrader's gradebook. Say who is new, who "
@@ -25,11 +28,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Enrol; exit status 0."""
-    from autograder.collecting.enrolling import enrol
-    from autograder.collecting.roster import from_csv, shared_keys
-    from autograder.grading.classroom.folders import Course
-    from autograder.grading.classroom.gradebook import opened
-
     students = from_csv(options.csv, options.id)
     course = Course(options.course, options.db_url)
     with opened(course) as book:

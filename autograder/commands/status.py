@@ -4,7 +4,6 @@ import argparse
 
 from autograder.self_study import status
 
-HELP = "say how far you are: exercises, points, minutes left, and what is next"
 DESCRIPTION = (
     "Read the notebooks in lessons/ and print a table: which exercises are done, how many points "
     "that makes, how many minutes are left and what is next. Nothing is run: what counts is the "

@@ -4,15 +4,12 @@ import argparse
 import json
 import os
 from dataclasses import asdict
-from typing import TYPE_CHECKING
 
 from autograder import CourseError
+from autograder.building.gates import passed
+from autograder.building.gates.verify import Verdict, verify
 from autograder.commands import LESSONS
 
-if TYPE_CHECKING:  # slow to import
-    from autograder.building.gates.verify import Verdict
-
-HELP = "prove that the grading of a lesson is right: the seven gates"
 DESCRIPTION = (
     "Take lessons through the seven gates: solved earns all, blank earns nothing, every named "
     "mistake is rejected by name, every alternative passes, no solution leaks, generated files "
@@ -45,9 +42,6 @@ def run(options: argparse.Namespace) -> int:
     if options.seeds < 1:
         raise CourseError(f"--seeds {options.seeds}: every answer needs at least one draw")
     os.environ.setdefault("MPLBACKEND", "Agg")
-    from autograder.building.gates import passed
-    from autograder.building.gates.verify import verify
-
     lessons, failed = options.lessons, False
     if options.changed and not (lessons := passed.changed(lessons)):
         print("All lessons are as they were when they passed all gates.")
@@ -64,7 +58,7 @@ def run(options: argparse.Namespace) -> int:
     return int(failed)
 
 
-def _print(verdict: "Verdict", no_mutants: bool) -> None:
+def _print(verdict: Verdict, no_mutants: bool) -> None:
     print(f"{verdict.lesson}: {'done' if not verdict.failures else 'not done'}")
     print(f"  solved {verdict.solved} of {verdict.points} points, blank {verdict.blank}")
     print(

@@ -128,8 +128,10 @@ class LocalAnswer:
             if isinstance(result, tuple | list) and isinstance([*result, None][0], torch.Tensor):
                 result = result[0]
             described = plain(result)  # what only claims to be a tensor can crash PyTorch
+            if isinstance(described, Foreign):
+                return Reply(described)
             if not isinstance(described, torch.Tensor):
-                return Reply(Foreign(_brief(described)))
+                return Reply(Foreign(f"a {type(described).__name__}"))
             loss = _guarded(lambda: (result if cotangent is None else result * cotangent).sum())
         found = _guarded(lambda: _gradients(loss, [*named.values(), *leaves]))
         by_name = dict(zip(named, found, strict=False))
@@ -222,10 +224,6 @@ def _gradients(loss: torch.Tensor, wanted: list[torch.Tensor]) -> list[torch.Ten
         return [None] * len(wanted)
     found = iter(torch.autograd.grad(loss, moving, allow_unused=True))
     return [next(found) if item.requires_grad else None for item in wanted]
-
-
-def _brief(value: Any) -> str:
-    return value.description if isinstance(value, Foreign) else f"a {type(value).__name__}"
 
 
 def _modified(args: Args, kwargs: Kwargs, given: Sequence[Any], given_kwargs: Kwargs) -> list[str]:

@@ -47,11 +47,9 @@ def end_with_parent(signalled: int = signal.SIGKILL) -> None:
 
 def hide_editable_installs() -> None:
     """Forget the import hooks that would find the repository this course is installed from."""
-    sys.meta_path[:] = [
-        finder
-        for finder in sys.meta_path
-        if not getattr(finder, "__module__", "").startswith("__editable__")
-    ]
+    for finder in list(sys.meta_path):
+        if getattr(finder, "__module__", "").startswith("__editable__"):
+            sys.meta_path.remove(finder)
 
 
 def fork(action: Callable[[int], None], keep: int, limits: Limits, walls: str) -> int:

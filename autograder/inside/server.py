@@ -55,7 +55,6 @@ class Server:
         return self._resolve(**details) if do == "resolve" else self._ask(do, **details)
 
     def _run(self, source: str) -> dict[str, Any]:
-        """Run a cell in the namespace."""
         result = self._shell.run_cell(source, store_history=False)
         error = result.error_before_exec or result.error_in_exec
         if error is not None:

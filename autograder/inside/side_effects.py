@@ -76,20 +76,18 @@ def _noting_draws() -> Iterator[list[str]]:
     """
     module, generator = vars(random), vars(random._inst)  # whose methods the module's functions are
     drew: list[str] = []
-    places = [(module, name) for name in DRAWING + SETTING] + [
-        (generator, name) for name in DRAWING
-    ]
-    before = [(place, name, place.get(name), getattr(random, name)) for place, name in places]
-    for place, name, _, method in before:
-        place[name] = _noting(method, name, drew)
+    before = {name: module[name] for name in DRAWING + SETTING}
+    noted = {name: _noting(method, name, drew) for name, method in before.items()}
+    own = {name: generator[name] for name in DRAWING if name in generator}  # in a call within one
+    module.update(noted)
+    generator.update({name: noted[name] for name in DRAWING})
     try:
         yield drew
     finally:
-        for place, name, earlier, _ in before:
-            if earlier is None:
-                del place[name]
-            else:
-                place[name] = earlier
+        module.update(before)
+        for name in DRAWING:
+            generator.pop(name, None)
+        generator.update(own)
 
 
 def _noting(method: Callable[..., Any], name: str, drew: list[str]) -> Callable[..., Any]:

@@ -1,6 +1,7 @@
 """Record what right and wrong answers reply, for checks that students run without either."""
 
 import io
+import itertools
 import sys
 import warnings
 from collections.abc import Sequence
@@ -45,13 +46,9 @@ def _depends(lesson: str) -> str:
 
 def recordings(lesson: str, seeds: Sequence[int] = SEEDS) -> bytes:
     """The content of ``autograder/recorded/<lesson>.zip``; ``lesson`` is 'masked_attention'."""
-    items = registry.of_lesson(lesson).values()
-    asked = [
-        (item, seed)
-        for item in items
-        if item.has_one_right_answer  # else a right answer would stand there
-        for seed in seeds
-    ]
+    # Where many answers are right, one of them would stand there.
+    items = [one for one in registry.of_lesson(lesson).values() if one.has_one_right_answer]
+    asked = list(itertools.product(items, seeds))
     bar = track(asked, lesson, transient=True, disable=not sys.stdout.isatty())
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # a wrong answer's are not worth reading

@@ -93,7 +93,6 @@ def _cells(lesson: Lesson) -> list[nbformat.NotebookNode]:
 
 
 def _imported(cells: list[nbformat.NotebookNode]) -> set[str]:
-    """What the cells of a notebook import."""
     found = set[str]()
     for cell in cells:
         if cell.cell_type == "code":

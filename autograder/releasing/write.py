@@ -3,7 +3,7 @@
 import io
 import zipfile
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 from attention.provided.files import write_aside
@@ -25,7 +25,7 @@ class Released:
     count: int
     size: int
     secrets: int
-    kept: list[str] = field(default_factory=list)
+    kept: list[str]
 
 
 def release(names: Sequence[str], target: Path | str) -> Released:
@@ -40,10 +40,11 @@ def release(names: Sequence[str], target: Path | str) -> Released:
     found = secrets.leaks(files, slugs)
     if found:
         raise ReleaseError("not written, for it would give solutions away:\n" + "\n".join(found))
-    kept = [] if target.suffix == ".zip" else _worked_in(files, target)
+    kept: list[str] = []
     if target.suffix == ".zip":
         _write_zip(files, target)
     else:
+        kept = _worked_in(files, target)
         _write_folder({path: files[path] for path in files if path not in kept}, target)
     size = sum(map(len, files.values()))
     return Released(slugs, len(files), size, len(secrets.secrets(slugs)), kept)

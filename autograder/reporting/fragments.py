@@ -70,10 +70,7 @@ def _tokens(text: str, names: frozenset[str]) -> list[str]:
 
 
 def _comments(source: str) -> set[str]:
-    words = tokenize.generate_tokens(io.StringIO(source).readline)
-    found = {
-        " ".join(word.string.lstrip("# ").lower().split())
-        for word in words
-        if word.type == tokenize.COMMENT
-    }
-    return {one for one in found if len(one.split()) >= LEAST_WORDS}
+    tokens = tokenize.generate_tokens(io.StringIO(source).readline)
+    comments = (one.string for one in tokens if one.type == tokenize.COMMENT)
+    found = (one.lstrip("# ").lower().split() for one in comments)
+    return {" ".join(words) for words in found if len(words) >= LEAST_WORDS}

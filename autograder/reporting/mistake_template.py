@@ -35,11 +35,11 @@ def stub(notebook: Mapping[str, Any], slug: str, exercise: str, stored: str = ""
     """
     given, own = _statements(notebook, exercise)
     named = [one for one in own if isinstance(one, DEFINITION) and one.name == exercise]
-    answer = named[-1] if named else None
-    if answer is None:
+    if not named:
         raise NoAnswer(
             f"the notebook defines no function or class {exercise!r}: nothing to make a mistake of"
         )
+    answer = named[-1]
     lesson = lessons.name_of(slug)
     last = {name: node for node in [*given, *own] for name in defines(node)}
     available = [node for node in dict.fromkeys(last.values()) if node is not answer]
@@ -131,5 +131,4 @@ class _Renamed(ast.NodeTransformer):
 
 def _printable(text: str) -> str:
     """``text`` without what a terminal would obey or hide, such as marks of direction."""
-    kept = (one if one.isprintable() or one == "\n" else "?" for one in clean(text))
-    return "".join(kept)
+    return "".join(one if one.isprintable() or one == "\n" else "?" for one in clean(text))

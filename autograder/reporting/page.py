@@ -41,13 +41,14 @@ def write_html(
             [*map(_unnamed, graded)] if anonymous else graded
         )
         insight = (insights or {}).get(lesson, Insight())
-        shown.append({"name": lesson, "others": others, **_of_rows(rows), **_beyond(insight)})
+        shown.append({"name": lesson, "others": others, "insight": insight, **_of_rows(rows)})
     content = layout.page(
         "class.html.j2",
         "Class report",
         lessons=shown,
         anonymous=anonymous,
         kinds=item_analysis.KINDS,
+        most_clusters=CLUSTERS,
         note_of_stars=CHANGED,
         median=statistics.median,
         stored=_stored,
@@ -60,14 +61,12 @@ def write_html(
 
 def _unnamed(row: Row) -> Row:
     """A row whose reasons, which may hold its student's own words, do not name the student."""
-    parts = [
-        part | {"reason": unnamed(part["reason"], row["student"])} for part in row["exercises"]
-    ]
+    student, parts = row["student"], row["exercises"]
+    parts = [part | {"reason": unnamed(part["reason"], student)} for part in parts]
     return row | {"exercises": parts}
 
 
 def _of_rows(rows: list[Row]) -> dict[str, Any]:
-    """What the page says of the results of a lesson."""
     most, faults = total(rows[0])[1], item_analysis.faults(rows)[:FAULTS]
     hints = [(one.exercise, one.students, one.text) for one in faults if one.hint][:HINTS]
     slow = [
@@ -88,16 +87,6 @@ def _of_rows(rows: list[Row]) -> dict[str, Any]:
         "in_need": item_analysis.in_need(rows),
         "starred": any(map(changed, rows)),
         "lost": [(row["student"], part) for row in rows for part in lost(row)],
-    }
-
-
-def _beyond(insight: Insight) -> dict[str, Any]:
-    """What the page says beyond the results."""
-    return {
-        "clusters": insight.clusters[:CLUSTERS],
-        "more": len(insight.clusters) - CLUSTERS,
-        "absent": insight.absent,
-        "alike": insight.alike,
     }
 
 

@@ -27,11 +27,8 @@ def texts(course: Course, rows: Iterable[dict[str, Any]]) -> Texts:
             notebook = records.read_notebook(course.autograded(handed))
         except (OSError, ValueError, KeyError, TypeError):
             continue  # the report is of the reasons; a text that is gone is not shown
-        found[row["student"]] = {
-            cell_metadata.exercise(cell): cell["source"]
-            for cell in notebook["cells"]
-            if cell_metadata.is_solution(cell)
-        }
+        cells = filter(cell_metadata.is_solution, notebook["cells"])
+        found[row["student"]] = {cell_metadata.exercise(cell): cell["source"] for cell in cells}
     return found
 
 

@@ -39,9 +39,8 @@ class Cluster(NamedTuple):
 def hints(slug: str) -> Mapping[str, frozenset[str]] | None:
     """The hints of the stored mistakes of a lesson by exercise, without spaces; None if it has no
     checks here."""
-    name = lessons.name_of(slug)
     try:
-        known = registry.of_lesson(name)
+        known = registry.of_lesson(lessons.name_of(slug))
     except ModuleNotFoundError:
         return None
     return {

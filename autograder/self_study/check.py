@@ -45,9 +45,8 @@ class Line:
 
     def as_dict(self) -> dict[str, Any]:
         """For a program: name, points, what the check said, and its parts."""
-        told = {key: text for key, text in self.parts.items() if text}
         scores = {"exercise": self.name, "earned": self.earned, "points": self.points}
-        return {**scores, "message": self.message, **told}
+        return {**scores, "message": self.message, **self.parts}
 
 
 def check_notebook(path: Path | str, root: Path = ROOT) -> list[Line]:
@@ -62,7 +61,9 @@ def check_notebook(path: Path | str, root: Path = ROOT) -> list[Line]:
     points = {cell_metadata.exercise(cell): cell_metadata.points(cell) for cell in graded}
     identities = {cell_metadata.grade_id(cell) for cell in graded}
     checks = registry.of_lesson(lessons.name_of(released.metadata.autograder.lesson))
-    shell, lines, problems = _shell(), dict[str, Line](), dict[str, str]()
+    shell, lines, problems = quiet_shell(), dict[str, Line](), dict[str, str]()
+    shell.reset(new_session=False)  # the notebook before may have defined what this one lacks
+    shell.user_ns["__spec__"] = None  # as in a kernel: whoever starts a process is asked for it
     for place, cell in enumerate(notebook.cells):
         name = cell_metadata.exercise(cell)
         if cell_metadata.grade_id(cell) in identities:
@@ -112,13 +113,6 @@ def _released(path: Path | str, notebook: NotebookNode, root: Path) -> Path:
     return lessons.notebook(folder, "", name)
 
 
-def _shell() -> Any:
-    made = quiet_shell()
-    made.reset(new_session=False)  # the notebook before may have defined what this one lacks
-    made.user_ns["__spec__"] = None  # as in a kernel: whoever starts a process is asked for it
-    return made
-
-
 def _run_cell(shell: Any, source: str) -> str:
     """Run one cell; return '' or its error in one line."""
     with (
@@ -139,7 +133,6 @@ def _check(
     problems: dict[str, str],
     later: Sequence[NotebookNode] = (),
 ) -> Line:
-    """Check one exercise as it stands in the notebook at this point; ``later`` cells follow."""
     if item.name not in shell.user_ns:
         problem = problems.get(item.name)
         why = f"its cell stops with {problem}" if problem else "its cell is missing"
@@ -155,9 +148,10 @@ def _check(
     if failure.is_stub:
         failure.got = below(item.name, later)
     failure.points, left = points, earned(points, failure.cost)
-    parts = {key: str(getattr(failure, key) or "") for key in ("what", "got", "expected", "likely")}
+    parts = {key: str(getattr(failure, key)) for key in ("what", "got", "expected", "likely")}
     parts["costs"] = item_analysis.said(str(failure)).costs
-    return Line(item.name, left, points, str(failure), parts, failure.is_careless)
+    told = {key: text for key, text in parts.items() if text}
+    return Line(item.name, left, points, str(failure), told, failure.is_careless)
 
 
 def _processor_seconds() -> float:

@@ -9,7 +9,7 @@ import ast
 import builtins
 import importlib.util
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -193,12 +193,12 @@ def _from_library(name: str, lesson: str) -> Statement | None:
 def _module(parts: Iterable[list[Statement]], lesson: str, notebook: str) -> str:
     """The text of the module with these statements, each once, in the notebook's order."""
     every = sorted({one for part in parts for one in part}, key=lambda one: (one.place, one.text))
-    head = HEAD.format(number=notebook[:2], notebook=notebook)
-    text = head
-    for before, one in zip([None, *every], every, strict=False):
+    text, below_an_import = HEAD.format(number=notebook[:2], notebook=notebook), False
+    for number, one in enumerate(every):
         imports = one.text.startswith(("import ", "from "))
-        close = before is not None and imports and before.text.startswith(("import ", "from "))
-        text += ("" if close else "\n" if imports or before is None else "\n\n") + one.text + "\n"
+        if not (imports and below_an_import):
+            text += "\n" if imports or number == 0 else "\n\n"
+        text, below_an_import = f"{text}{one.text}\n", imports
     return text
 
 
@@ -216,22 +216,20 @@ def _alone(text: str, names: list[str], lesson: str) -> dict[str, str]:
             reason = str(error).partition(" cannot be imported: ")[2]
             why = f"what it needs does not run outside the notebook: {reason}"
             return dict.fromkeys(names, why)
-        problems = {}
-        for name in names:
-            failure = check_quietly(checks[name], getattr(module, name))
-            if failure is not None and not failure.is_careless:
-                said = str(failure.what).rstrip(".")
-                problems[name] = f"passes in the notebook, but not without its other cells: {said}"
-        return problems
+        failures = {name: check_quietly(checks[name], getattr(module, name)) for name in names}
+    why = "passes in the notebook, but not without its other cells"
+    return {
+        name: f"{why}: {failure.what.rstrip('.')}"
+        for name, failure in failures.items()
+        if failure is not None and not failure.is_careless
+    }
 
 
-def write(folder: Path, found: Iterable[Collected]) -> list[Piece]:
+def write(folder: Path, found: Sequence[Collected]) -> list[Piece]:
     """Write modules and record into the folder; returns all its pieces, those of before included.
 
-    Raises CourseError if the folder holds something else.
+    The folder must be one that ``refuse_other`` lets pass.
     """
-    refuse_other(folder)
-    found = list(found)
     anew = {one.lesson for one in found}
     kept = collected.read(folder) if (folder / RECORD).exists() else []
     pieces = [one for one in kept if one.lesson not in anew]

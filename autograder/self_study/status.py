@@ -25,7 +25,6 @@ WIDTH = 92
 COSTS = re.compile(r"^  costs +([\d.]+) of ([1-9][\d.]*) points?", re.MULTILINE)  # some stages
 # An exercise's heading, and the line below it: ●○○ easy · 8 minutes · 2 points
 HEADING = re.compile(r"^### Exercise (\S+) · .*?\n+[●○]+ .*?(\d+) minutes?", re.MULTILINE)
-# A lesson's minutes, in its first cell: those of its core, and those beyond it.
 
 
 @dataclass(frozen=True)
@@ -111,7 +110,8 @@ def _below(lessons: list[Lesson]) -> list[str]:
     hours, minutes = divmod(round(sum(lesson.minutes_left for lesson in lessons)), 60)
     total = f"{len(every) - len(left)} of {len(every)} exercises, {_points(lessons)} points; "
     lines = [f"{total}{hours} h {minutes:02} min left.   ● done   ◐ begun   ○ open"]
-    for lesson, one in left[:1]:
+    if left:
+        lesson, one = left[0]
         lines.append(f"Next: {one.number} {one.name} in {lesson.slug}, {one.minutes} minutes.")
     return lines
 
@@ -134,9 +134,7 @@ def read_one(path: Path) -> Lesson:
                 minutes = sum(int(part or 0) for part in time.groups())
         elif cell_metadata.is_solution(cell):
             answers[name] = cell
-        elif (
-            cell_metadata.is_check(cell) and name not in exercises
-        ):  # a second copy says nothing new
+        elif cell_metadata.is_check(cell) and name not in exercises:  # a copy says nothing new
             state, cost = _state(name, answers.get(name), cell)
             points = cell_metadata.points(cell)
             worth = earned(points, cost)

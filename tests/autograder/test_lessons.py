@@ -36,9 +36,9 @@ def test_where_a_notebook_lies(tmp_path):
 @pytest.mark.parametrize("name", ["99", "²"])
 @pytest.mark.parametrize("words", ["build 0", "verify 0", "demo 0", "grade --lesson 0 --lesson"])
 def test_every_command_refuses_an_unknown_lesson_in_one_sentence(words, name, capsys, monkeypatch):
-    from autograder.commands import cli, demonstration
+    from autograder.commands import cli, demo
 
-    monkeypatch.setattr(demonstration, "_prepare", lambda *_: pytest.fail("work was begun"))
+    monkeypatch.setattr(demo, "_prepare", lambda *_: pytest.fail("work was begun"))
     assert cli.main([*words.split(), name]) == 1
     said = capsys.readouterr()
     assert said.out == ""

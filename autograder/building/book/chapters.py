@@ -99,25 +99,16 @@ def _chapter(root: Path, slug: str, numbers: Mapping[str, int]) -> Chapter:
     names: set[str] = set()
     for path in (root / "source" / f"{slug}.py", root / "attention" / f"{name_of(slug)}.py"):
         names |= imported(path.read_text(encoding="utf-8")) if path.is_file() else set()
-    parts = [name.split(".") for name in names]
-    builds = {
-        numbers[part[1]]
-        for part in parts
-        if part[0] == "attention" and len(part) > 1 and part[1] in numbers
-    }
-    stated = set(_stated(head))
-    late = {one for one in stated | builds - {own} if one >= own}
+    parts = [name.split(".")[:2] for name in names]
+    lessons = {part[1] for part in parts if len(part) == 2 and part[0] == "attention"}
+    builds = frozenset(numbers[one] for one in lessons & numbers.keys()) - {own}
+    stated = frozenset(_stated(head))
+    late = {one for one in stated | builds if one >= own}
     if late:
         wrong = ", ".join(f"{one:02}" for one in sorted(late))
         raise CourseError(f"lesson {slug[:2]} needs lesson {wrong}, which does not come before it")
-    return Chapter(
-        slug,
-        title[2].strip(),
-        int(time[1]),
-        int(time[2] or 0),
-        frozenset(builds - {own}),
-        frozenset(stated),
-    )
+    question, minutes, starred = title[2].strip(), int(time[1]), int(time[2] or 0)
+    return Chapter(slug, question, minutes, starred, builds, stated)
 
 
 def _stated(head: str) -> Iterable[int]:

@@ -46,9 +46,8 @@ def _arc(first: int, last: int, kind: str) -> str:
 
 
 def _label(chapter: Chapter, row: int, address: str) -> str:
-    middle = ROW * row + ROW / 2
-    text = f'<text x="{LEFT + 14}" y="{middle + 5:g}">{chapter.number:02} {escape(chapter.name)}'
-    words = f"{text}</text>"
+    middle, words = ROW * row + ROW / 2, f"{chapter.number:02} {escape(chapter.name)}"
+    words = f'<text x="{LEFT + 14}" y="{middle + 5:g}">{words}</text>'
     if address:
         words = f'<a href="{escape(address)}">{words}</a>'
     return f'<circle cx="{LEFT}" cy="{middle:g}" r="4.5"/>{words}'

@@ -106,10 +106,10 @@ def to_open(slug: str, repository: str) -> Mapping[str, str]:
 
     repository  'https://github.com/OWNER/NAME', or ''
     """
-    path = f"lessons/{slug}/{slug}.ipynb"
-    place = repository.removeprefix("https://github.com/")
     if not repository:
         return {}
+    path = f"lessons/{slug}/{slug}.ipynb"
+    place = repository.removeprefix("https://github.com/")
     return {
         "Colab": f"https://colab.research.google.com/github/{place}/blob/main/{path}",
         "Binder": f"https://mybinder.org/v2/gh/{place}/main?urlpath=lab/tree/{path}",

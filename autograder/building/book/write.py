@@ -167,7 +167,6 @@ class Book:
         return f"{minutes // 60} h {minutes % 60:02} min"
 
     def _between(self, text: str, slug: str) -> str:
-        """A link from one lesson to another."""
         return self.link(self._numbers[slug], text, "../")
 
     def _below_the_head(self, number: int) -> str:

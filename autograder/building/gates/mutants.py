@@ -74,26 +74,23 @@ def gate(
     if not broken:
         return 0, failures
     refused = {item.name for item in items} - {item.name for item in good}
-    stale = {key for key in excused if key.partition(":")[0] not in refused}
-    total = 0
-    for item in good:
-        count, alive = survivors(item, seed)
-        total += count
-        for mutant in alive:
-            stale.discard(mutant.key)
-            if mutant.key not in excused:
-                failures.append(
-                    f"the check accepts a mutant of line {mutant.line}, or a reason is missing in "
-                    f"EQUIVALENT: {mutant.key!r}"
-                )
+    found = [survivors(item, seed) for item in good]
+    alive = [mutant for _, survived in found for mutant in survived]
     failures += [
-        f"EQUIVALENT holds a mutant that does not survive, or is none: {key!r}" for key in stale
+        f"the check accepts a mutant of line {mutant.line}, or a reason is missing in EQUIVALENT: "
+        f"{mutant.key!r}"
+        for mutant in alive
+        if mutant.key not in excused
     ]
-    return total, failures
+    stale = {key for key in excused if key.partition(":")[0] not in refused}
+    failures += [
+        f"EQUIVALENT holds a mutant that does not survive, or is none: {key!r}"
+        for key in sorted(stale - {mutant.key for mutant in alive})
+    ]
+    return sum(count for count, _ in found), failures
 
 
 def _uncovered(item: registry.Check, seed: int) -> list[str]:
-    """The classes of faults that a check neither looks for nor excuses."""
     found = coverage(item, seed)
     said = [
         f"{item.name}: its check never asks for {name} ({CLASSES[name]}); ask, or say "

@@ -20,9 +20,7 @@ def in_turn(pairs: Sequence[Pair]) -> list[Question]:
         return []
     build, life = max(lives, key=lambda pair: _calls(pair[1]))  # the first of several
     ready = [one.request for one in life].index("call")
-    made = []
-    for offset in (ONE, OTHER):
-        made += [moved(one, offset) for one in (build, *life[:ready])]
+    made = [moved(one, offset) for offset in (ONE, OTHER) for one in (build, *life[:ready])]
     made += [moved(one, THIRD) for one in _built_otherwise(pairs, build)]
     return made + [moved(one, offset) for one in life[ready:] for offset in (ONE, OTHER)]
 

@@ -29,8 +29,7 @@ def refuse(question: Question, got: Replied, wanted: Replied, earlier: Replied) 
     """
     if question.probe == "device":
         _refuse_device(got, wanted)
-        return
-    if question.probe == "float32":
+    elif question.probe == "float32":
         _refuse_float32(got, wanted, question)
     elif question.probe == "gradients":
         _refuse_gradients(got, wanted, floating_places(question))
@@ -48,11 +47,8 @@ def refuse_numbers(got: Replied, wanted: Replied) -> None:
     """Raise CheckFailed where the right answer gives a tensor and this one a plain number."""
     for one, other in _paired(got.value, wanted.value):
         if isinstance(other, torch.Tensor) and isinstance(one, int | float):
-            raise CheckFailed(
-                "a number is right, but it is a plain number and no tensor",
-                describe(one),
-                describe(other),
-            )
+            what = "a number is right, but it is a plain number and no tensor"
+            raise CheckFailed(what, describe(one), describe(other))
 
 
 def refuse_changes(changed: Sequence[str]) -> None:
@@ -101,14 +97,11 @@ def _refuse_float32(got: Replied, wanted: Replied, question: Question) -> None:
         if not isinstance(one, torch.Tensor) or one.shape != other.shape:
             raise CheckFailed("with float32 arguments the result has another form")
         if one.dtype != other.dtype:
-            raise CheckFailed(
-                "the dtype is wrong: float32 goes in, something else comes out",
-                str(one.dtype),
-                str(other.dtype),
-            )
-        if other.is_floating_point() and not (
-            _near(one, other, ROOM) or _cancels(one, other, question)
-        ):
+            what = "the dtype is wrong: float32 goes in, something else comes out"
+            raise CheckFailed(what, str(one.dtype), str(other.dtype))
+        if not other.is_floating_point():
+            continue
+        if not _near(one, other, ROOM) and not _cancels(one, other, question):
             raise CheckFailed(
                 "with float32 arguments the values are wrong",
                 _worst(one, other),

@@ -226,7 +226,6 @@ def until_lost(given: Iterable[Replied]) -> list[Replied]:
 
 
 def _put(question: Question, holder: Any, objects: dict[int, Any]) -> Replied:
-    """Put one question to the object that it is for."""
     details, how = question.details, {"seed": DRAWN, **dict(question.how)}  # answers copy them
     if question.request == "build":
         objects[question.built] = holder.build(*details, **how)

@@ -60,7 +60,6 @@ def _not_of_pairs(said: str, pairs: Sequence[Exchange]) -> str:
 
 
 def _switched_on(question: Question) -> set[str]:
-    """The arguments by name that are True."""
     return {name for name, value in question.details[1].items() if value is True}
 
 

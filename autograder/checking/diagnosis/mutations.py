@@ -114,7 +114,6 @@ def _mutations(definition: Any, function: Any, start: int) -> Iterator[tuple[str
 
 
 def _statements(function: Any, start: int) -> Iterator[Any]:
-    """All statements of the written part, inner ones too."""
     docstring = function.body[0] if ast.get_docstring(function) is not None else None
     for node in ast.walk(function):
         inner = isinstance(node, ast.stmt) and node is not function and node.lineno >= start

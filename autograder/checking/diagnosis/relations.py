@@ -65,8 +65,7 @@ def _dtype(got: torch.Tensor, expected: torch.Tensor, question: Question) -> str
     if got.dtype == expected.dtype:
         return ""
     rtol, atol = rounding(got.dtype, expected.dtype)
-    pair = got.double(), expected.double()
-    if not torch.allclose(*pair, rtol=rtol, atol=atol, equal_nan=True):
+    if not torch.allclose(got.double(), expected.double(), rtol=rtol, atol=atol, equal_nan=True):
         return ""
     return (
         f"The values are right up to rounding, but their type is {name_of(got.dtype)} instead of "

@@ -24,7 +24,6 @@ def of_lists(got: Any, expected: Any) -> str:
 
 
 def _reordered(got: Any, expected: Any) -> str:
-    """The same items in another order."""
     if identical(got, expected[::-1]):
         return "The items are right, but in reversed order."
     rest = list(got)

@@ -94,7 +94,6 @@ class _InShort(Replied):
     """A reply that was recorded: of a large tensor only a fingerprint is there."""
 
     def agrees(self, other: Replied, exactly: bool = False) -> bool:
-        """As of any reply."""
         if self.kind != "value" or other.kind != "value":
             return super().agrees(other, exactly)
         return self.modified == other.modified and fits(self.value, other.value, exactly)

@@ -46,11 +46,8 @@ def shape(got: Any, expected: Sequence[int], axes: str = "") -> None:
     """``got`` is a tensor of this shape; ``axes`` names them, as in 'T_q, T_k'."""
     tensor(got, expected, axes)
     if tuple(got.shape) != tuple(expected):
-        raise CheckFailed(
-            "the shape is wrong",
-            f"shape {tuple(got.shape)}",
-            f"shape {_shape(expected, axes)}",
-        )
+        said = f"shape {tuple(got.shape)}", f"shape {_shape(expected, axes)}"
+        raise CheckFailed("the shape is wrong", *said)
 
 
 def dtype(got: Any, expected: torch.dtype) -> None:
@@ -68,10 +65,7 @@ def dtype(got: Any, expected: torch.dtype) -> None:
 def finite(got: Any, what: str = "the result is not finite") -> None:
     """No entry is NaN or infinite."""
     tensor(got)
-    bad = (~torch.isfinite(got)).nonzero()
-    if len(bad):
-        index = tuple(bad[0].tolist())
-        raise CheckFailed(what, f"{_at(index)}{number(got[index])}", "finite numbers")
+    _refuse_where(~torch.isfinite(got), got, what, "finite numbers")
 
 
 def close(got: Any, expected: Any, what: str, rtol: float = 1e-6, atol: float = 1e-9) -> None:
@@ -98,12 +92,7 @@ def rows_sum_to_one(weights: Any, dim: int = -1, what: str = "the weights do not
     if not weights.is_floating_point():
         raise CheckFailed("the weights are not floating-point numbers", describe(weights))
     rtol, atol = _tolerance(weights.dtype, 1e-6, 1e-9)
-    negative = (weights < -atol).nonzero()
-    if len(negative):
-        index = tuple(negative[0].tolist())
-        raise CheckFailed(
-            "a weight is negative", f"{_at(index)}{number(weights[index])}", "weights from 0 to 1"
-        )
+    _refuse_where(weights < -atol, weights, "a weight is negative", "weights from 0 to 1")
     sums = weights.sum(dim)
     ones = torch.ones_like(sums)
     if not torch.allclose(sums, ones, rtol=rtol, atol=atol):
@@ -171,6 +160,14 @@ def gradients(
             raise no_gradient(f"argument {position}")
         which = f", that of argument {position}" if len(positions) > 1 else ""
         close(got, expected, what + which)
+
+
+def _refuse_where(bad: torch.Tensor, got: torch.Tensor, what: str, expected: str) -> None:
+    """Raise CheckFailed with the first entry of ``got`` that is ``bad``, if there is one."""
+    places = bad.nonzero()
+    if len(places):
+        index = tuple(places[0].tolist())
+        raise CheckFailed(what, f"{_at(index)}{number(got[index])}", expected)
 
 
 def _close_number(got: Any, expected: Any, what: str, rtol: float, atol: float) -> None:

@@ -8,7 +8,6 @@ mistake.
 
 import importlib
 import importlib.util
-import pkgutil
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -110,20 +109,14 @@ def check(
     return keep
 
 
-def _register(
-    exercise: str,
-    hint: str | None,
-    where: Callable[..., Any] | None = None,
-    is_careless: bool = False,
-    earns: tuple[str, ...] | None = None,
-) -> Callable[[T], T]:
+def _register(exercise: str, **about: Any) -> Callable[[T], T]:
     def keep(target: T) -> T:
         kept = _answers.setdefault(exercise, [])
         if any(answer.name == target.__name__ for answer in kept):
             raise RegistryError(
                 f"two stored answers to {exercise!r} are called {target.__name__!r}; rename one"
             )
-        kept.append(Answer(target.__name__, exercise, target, hint, where, is_careless, earns))
+        kept.append(Answer(target.__name__, exercise, target, **about))
         return target
 
     return keep
@@ -141,17 +134,17 @@ def mistake(
     Where an exercise asks for an input, ``where(*arguments)`` says of which the hint is true. Where
     it has stages, ``earns`` may name those that the answer earns in spite of it.
     """
-    return _register(exercise, hint, where, earns=earns)
+    return _register(exercise, hint=hint, where=where, earns=earns)
 
 
 def alternative(exercise: str) -> Callable[[T], T]:
     """Register a right answer to ``exercise`` that is written differently from the library's."""
-    return _register(exercise, None)
+    return _register(exercise)
 
 
 def careless(exercise: str) -> Callable[[T], T]:
     """Register a right answer to ``exercise`` that is to lose the care share, and no more."""
-    return _register(exercise, None, is_careless=True)
+    return _register(exercise, is_careless=True)
 
 
 def again(exercise: str, *ways: Callable[[Answer], Callable[..., Any]]) -> None:
@@ -161,7 +154,7 @@ def again(exercise: str, *ways: Callable[[Answer], Callable[..., Any]]) -> None:
     """
     for known in mistakes(find(exercise)):
         for way in ways:
-            _register(exercise, known.hint)(way(known))
+            _register(exercise, hint=known.hint)(way(known))
 
 
 def find(name: str) -> Check:
@@ -170,7 +163,7 @@ def find(name: str) -> Check:
     Raises RegistryError, with the names there are, when no lesson has such an exercise.
     """
     if name not in _checks:
-        _import_the_one_with(name)
+        import_all(f"\ndef {name}(student")  # to import all of them takes a while
     if name not in _checks:
         import_all()
     if name not in _checks:
@@ -178,20 +171,12 @@ def find(name: str) -> Check:
     return _checks[name]
 
 
-def _import_the_one_with(name: str) -> None:
-    """Import the module that defines a check, if any: to import all of them takes a while."""
+def import_all(holding: str = "") -> None:
+    """Import every module of autograder.checks whose text holds this: its checks are registered."""
     package = importlib.import_module("autograder.checks")
-    files = [file for folder in package.__path__ for file in Path(folder).glob("*.py")]
-    for file in files:
-        if f"\ndef {name}(student" in file.read_text(encoding="utf-8"):
+    for file in sorted(file for folder in package.__path__ for file in Path(folder).glob("*.py")):
+        if file.stem != "__init__" and holding in file.read_text(encoding="utf-8"):
             importlib.import_module(f"autograder.checks.{file.stem}")
-
-
-def import_all() -> None:
-    """Import every module of autograder.checks, so that all checks are registered."""
-    package = importlib.import_module("autograder.checks")
-    for module in sorted(info.name for info in pkgutil.iter_modules(package.__path__)):
-        importlib.import_module(f"autograder.checks.{module}")
 
 
 def of_lesson(lesson: str) -> dict[str, Check]:

@@ -125,9 +125,8 @@ class _Literals(TorchFunctionMode):
             return _new_tensor(*args, **kwargs)
         if func in INDEXED and isinstance(args[0], Rehearsed):
             args = (args[0], _indices(args[1]), *args[2:])
-        if func in (torch.tensor, torch.as_tensor, torch.asarray) and _is_here(
-            kwargs.get("device")
-        ):
+        makes = func in (torch.tensor, torch.as_tensor, torch.asarray)
+        if makes and _is_here(kwargs.get("device")):
             del kwargs["device"]
             made = func(*args, **kwargs)
             return made if isinstance(made, Rehearsed) else rehearsed(made)

@@ -139,13 +139,11 @@ def mapped(change: Callable[[Any], Any], value: Any) -> Any:
 
 def leaves(value: Any) -> Iterator[Any]:
     """Yield the items of containers, however deep."""
-    if isinstance(value, dict):
-        value = list(value.values())
-    if isinstance(value, list | tuple):
-        for item in value:
-            yield from leaves(item)
-    else:
+    if not isinstance(value, list | tuple | dict):
         yield value
+        return
+    for item in value.values() if isinstance(value, dict) else value:
+        yield from leaves(item)
 
 
 def _rounding(left: torch.Tensor, right: torch.Tensor) -> tuple[float, float]:

@@ -9,7 +9,6 @@ import nbformat
 import pytest
 
 from autograder import CourseError
-from autograder.building import build as module
 from autograder.building.build import build
 from autograder.commands import build as command_module
 
@@ -272,7 +271,7 @@ def command(built, client, monkeypatch):
         return command_module.run(argparse.Namespace(lessons=lessons, check=check))
 
     monkeypatch.setattr(command_module, "ROOT", built.root)
-    monkeypatch.setattr(module, "build", functools.partial(build, root=built.root))
+    monkeypatch.setattr(command_module, "build", functools.partial(build, root=built.root))
     return run
 
 

@@ -77,4 +77,4 @@ def test_where_the_page_is_written_a_book_can_be_built():
     assert (
         glass_translator.PAGE.parent.name in MADE
     )  # else the book would refuse a folder with other things
-    assert glass_translator.PAGE.parent.parent == cli.parser().parse_args(["book"]).to
+    assert glass_translator.PAGE.parent.parent == cli.parser("book").parse_args(["book"]).to

@@ -10,10 +10,11 @@ from autograder import CourseError
 from autograder.building import build as build_module
 from autograder.building import lesson
 from autograder.building.build import build
-from autograder.building.gates import verify as verify_module
 from autograder.building.gates.verify import verify
 from autograder.building.generate_assignment import ReleaseError
+from autograder.commands import build as build_command
 from autograder.commands import check, cli
+from autograder.commands import verify as verify_command
 
 
 @pytest.fixture
@@ -21,8 +22,8 @@ def at(monkeypatch):
     """Let ``build`` and ``verify`` work in another folder."""
 
     def move(root):
-        monkeypatch.setattr(build_module, "build", functools.partial(build, root=root))
-        monkeypatch.setattr(verify_module, "verify", functools.partial(verify, root=root))
+        monkeypatch.setattr(build_command, "build", functools.partial(build, root=root))
+        monkeypatch.setattr(verify_command, "verify", functools.partial(verify, root=root))
 
     return move
 
@@ -80,7 +81,7 @@ def test_an_interrupt(says, monkeypatch):
     def interrupted(*_, **__):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(build_module, "build", interrupted)
+    monkeypatch.setattr(build_command, "build", interrupted)
     assert says("build", "--check") == (130, "stopped\n")
 
 

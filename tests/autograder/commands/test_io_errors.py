@@ -286,7 +286,7 @@ def test_a_reader_who_leaves_ends_the_command(monkeypatch):
     def leave(options):
         raise BrokenPipeError
 
-    monkeypatch.setattr(cli, "parser", lambda: Parser(leave))
+    monkeypatch.setattr(cli, "parser", lambda *_: Parser(leave))
     with contextlib.redirect_stdout(io.StringIO()):
         assert cli.main([]) == cli.NOBODY_READS
 

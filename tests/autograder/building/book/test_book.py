@@ -226,7 +226,7 @@ def test_the_workflow_publishes_what_make_book_makes():
     steps = jobs["build"]["steps"]
     assert {"run": "make book"} in steps
     upload = next(one for one in steps if "upload-pages-artifact" in one.get("uses", ""))
-    made = Path(cli.parser().parse_args(["book"]).to) / "html"
+    made = Path(cli.parser("book").parse_args(["book"]).to) / "html"
     assert ROOT / upload["with"]["path"] == made
     assert jobs["publish"]["needs"] == "build"
 

@@ -7,10 +7,10 @@ import warnings
 import nbformat
 import pytest
 
-from autograder.building.gates import verify as module
 from autograder.building.gates.leaks import normalised
 from autograder.building.gates.verify import verify
 from autograder.commands import cli
+from autograder.commands import verify as command_module
 from tests.autograder.verdicts import AGAIN, CORRECT, DECORATOR, GOOD, add, changes
 
 # gate 5: no solution leaks
@@ -128,7 +128,7 @@ def test_all_failures_are_reported_at_once(built, verdict):
 @pytest.fixture
 def command(built, monkeypatch):
     """Run the command line on the small course; returns the exit status."""
-    monkeypatch.setattr(module, "verify", functools.partial(verify, root=built.root))
+    monkeypatch.setattr(command_module, "verify", functools.partial(verify, root=built.root))
     return lambda *words: cli.main(["verify", *words])
 
 
