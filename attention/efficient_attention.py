@@ -277,8 +277,38 @@ def kv_cache_bytes(T, n_layers, n_kv_heads, d_head, bytes_per_number=2):
     demand.counts(0, T=T)
     demand.counts(n_layers=n_layers, n_kv_heads=n_kv_heads, d_head=d_head)
     demand.counts(bytes_per_number=bytes_per_number)
-    # exercise: about 1 line
     return 2 * T * n_layers * n_kv_heads * d_head * bytes_per_number
+
+
+def operations_per_byte(n_new, n_cached, batch, d_model, group=1, bytes_per_number=2):
+    """Count the operations of one attention layer for each byte that it reads (lesson 12).
+
+    n_new     positions that each sequence reads now: its prompt in prefill, 1 in decode
+    n_cached  positions of each sequence whose keys and values are in its cache already
+    batch     sequences that are read at once
+    group     query heads that share one head of keys and values; divides d_model
+    returns   a float
+
+    Operations: two for each product of two numbers, in the four projections of every new position
+    and in its scores with, and weighted average over, all n_cached + n_new positions; hidden
+    scores count. With d = d_model, W_q and W_o are d · d; W_k and W_v are d · d / group.
+    Bytes: those of the four matrices, once for the whole batch, and of the keys and values in the
+    caches, d / group numbers each. Whatever else moves is left out.
+    Refuses a group that does not divide d_model, n_cached below 0, and other numbers below 1.
+
+    >>> operations_per_byte(n_new=1, n_cached=0, batch=1, d_model=100)
+    1.005
+    """
+    demand.counts(0, n_cached=n_cached)
+    demand.counts(n_new=n_new, batch=batch, d_model=d_model, group=group)
+    demand.counts(bytes_per_number=bytes_per_number)
+    if d_model % group:
+        raise ValueError(f"group={group} does not divide d_model={d_model}")
+    # exercise: about 4 lines
+    matrices = 2 * d_model**2 + 2 * d_model**2 // group
+    products = matrices + 2 * (n_cached + n_new) * d_model  # for each new position
+    numbers = matrices + batch * 2 * n_cached * d_model // group
+    return 2 * batch * n_new * products / (numbers * bytes_per_number)
 
 
 # Inputs on which a wrong answer shows

@@ -91,8 +91,8 @@ for size in (1, 8, 64):
 
 # %% [markdown]
 # The model is the same and each token needs the same products, but one sentence at a time uses
-# less of the machine. All the time the machine was busy; but “busy” only says that something was
-# running. To say how well it is used, one has to count.
+# less of the machine. The machine was busy all the time in all three runs. Being busy is not the
+# same as being well used: for that we must count operations.
 #
 # ## The idea
 # A processor multiplies faster than its memory can deliver numbers. It is fastest at large
@@ -225,8 +225,9 @@ compare(prediction, min(half, default=1024), "half of the peak from n =")
 # faster than memory. Points below it have a cost that this picture leaves out: starting an
 # operation, which small products hardly repay. The addition lies on the slope by construction. A
 # norm, a softmax, a dropout or an optimiser step is much like it: a few operations for each number
-# that is read. That is why a *fused* kernel, which does several of them while it has the numbers
-# at hand, can save so much. And it is why a batch should be large.
+# that is read. That is why a *fused* kernel, one program of the device that does several of them
+# while it has the numbers at hand, can save so much. A larger batch does not help those, but it
+# helps the products with weights: each weight is read once, for all tokens of the batch.
 #
 # ## Does it fit?
 # Four things take memory in training: the weights, a gradient for each of them, AdamW's two
@@ -563,9 +564,9 @@ logarithmic(ax, lengths)
 # the T² scores begin to outweigh the rest. The fused one keeps no scores, but it computes them all,
 # so its time has to rise as well, if later. The two layers do not do the same amount of work, so
 # what to compare is how the lines run, not their heights. One core works through everything one
-# after the other, so on a CPU “all positions at once” saves only the starting of small operations.
-# A machine with thousands of units can use it; a lesson that was only run on a CPU cannot show by
-# how much.
+# after the other, so on a CPU “all positions at once” saves the starting of small operations, and
+# reads the weights once instead of T times. A machine with thousands of units gains much more; a
+# lesson that was only run on a CPU cannot show by how much.
 #
 # ## A rehearsal for those without a GPU
 # A GPU has a memory of its own, and refuses to compute with tensors that lie in the CPU's. Whether

@@ -365,11 +365,46 @@ _ = plots.legend(ax, fontsize=9)
 # where much is possible, it takes a wider one. In translation, too, Sutskever and colleagues (2014)
 # found that a beam of 2 brings most of the gain.
 #
-# ### Exercise 13.6 · `beam_step`
+# ### Exercise 13.6 · `trace_beam_search`
+# ●○○ easy · 5 minutes · 1 point
+#
+# How do the beams move? A search with K = 2 has taken its first step, and holds two beginnings:
+# beam 0 is *the*, with probability 0.6, beam 1 is *a*, with 0.4. Take the two steps after it by
+# hand. The language:
+#
+# | after | next words |
+# |---|---|
+# | *the* | old 0.5 · small 0.45 · dog 0.05 |
+# | *a* | dog 0.6 · fox 0.4 |
+# | *old* | dog 0.3 · fox 0.7 |
+# | *small* | dog 0.9 · fox 0.1 |
+# | *dog*, *fox* | EOS 1 |
+#
+# Write down the scores as probabilities. You may let Python multiply.
+#
+# <details><summary>Hint 1 · the idea</summary>
+#
+# In the first of the two steps there are five candidates: three continue *the*, two *a*. Multiply
+# each by the probability of its beginning, and keep the two largest. They are beams 0 and 1 of the
+# next step.
+# </details>
+# <details><summary>Hint 2 · can one beam have both?</summary>
+#
+# Yes. Then both origins are its number, and the other beam has died out.
+# </details>
+
+# %% exercise="trace_beam_search"
+from attention.decoding import trace_beam_search
+
+# %% check="trace_beam_search" points=1
+check.trace_beam_search(trace_beam_search)
+
+# %% [markdown]
+# ### Exercise 13.7 · `beam_step`
 # ●●● hard · 15 minutes · 4 points
 #
-# Now many sources at once. The lists become tensors: every source has K beams, always, and one
-# `topk` chooses for all.
+# Scores, origins and tokens are what such a step returns. Now many sources at once. The lists
+# become tensors: every source has K beams, always, and one `topk` chooses for all.
 #
 # In stages, each earned by itself: the new scores (1), origins and tokens (1), several sources (1),
 # finished beams (1).
@@ -425,7 +460,7 @@ for most in (1, 2, 4):
     print(f"{most} steps:", *(f"{ids} {math.exp(log_p):.3f}" for log_p, ids in found), sep="   ")
 
 # %% [markdown]
-# ### Exercise 13.7 · `keep_best`
+# ### Exercise 13.8 · `keep_best`
 # ●●○ medium · 8 minutes · 2 points
 #
 # Keep, beside the beams, the N best **finished hypotheses** of each source: N is 1 if one
@@ -486,26 +521,9 @@ _ = plots.legend(axes[0], fontsize=9)
 # the length:
 #
 # $$s(y) = \frac{\log p(y \mid x)}{\left(\frac{5 + |y|}{6}\right)^{\alpha}}$$
-#
-# ### Exercise 13.8 · `length_normalised`
-# ●○○ easy · 5 minutes · 1 point
-#
-# Write this formula. Log-probabilities are negative: dividing by more brings them nearer to 0.
-#
-# <details><summary>Hint 1 · the idea</summary>
-#
-# One penalty for each entry of `lengths`. With alpha = 0 it is 1.
-# </details>
-# <details><summary>Hint 2 · by hand</summary>
-#
-# A length of 7 and alpha = 1 give (5 + 7) / 6 = 2: a log-probability of -6 becomes -3.
-# </details>
 
-# %% exercise="length_normalised"
+# %% given="length_normalised"
 from attention.decoding import length_normalised
-
-# %% check="length_normalised" points=1
-check.length_normalised(length_normalised)
 
 # %% [markdown]
 # ## What is computed twice

@@ -381,7 +381,8 @@ weights = {
 }
 axes = plots.panels(columns=2, width=4.4, height=3.6)
 for ax, (name, table) in zip(axes, weights.items(), strict=True):
-    plots.heatmap(table, ax, name)
+    plots.heatmap(table / table.max(), ax, f"{name}, largest {table.max():.2f}")
+    ax.plot(own, range(24), ".", color=plots.VERMILION, markersize=4)
     there = table.gather(1, own[:, None]).mean().item()
     most = (table.argmax(dim=1) == own).sum().item()
     rank = torch.linalg.matrix_rank(table.double(), rtol=1e-6).item()
@@ -389,11 +390,12 @@ for ax, (name, table) in zip(axes, weights.items(), strict=True):
     print(f"the largest for {most} of 24 queries   rank {rank}")
 
 # %% [markdown]
-# *Weights of 24 queries on 24 keys with 8 numbers each.* Here the exponential gives nearly all the
-# weight to a query's own key. The dot product of features gives it little, and often another key
-# more: features are not equally long, even if the keys are. And the table is a product of a (24, 8)
-# and an (8, 24) matrix, so its rank is at most 8. Whatever the values are,
-# the 24 contexts are mixtures of 8 vectors. We will see what that costs.
+# *Weights of 24 queries on 24 keys with 8 numbers each, as shares of the largest in each panel;
+# dots mark a query's own key.* Here the exponential gives nearly all the weight to that key. The
+# dot product of features gives it little, and often another key more: features are not equally
+# long, even if the keys are. And the table is a product of a (24, 8) and an (8, 24) matrix, so its
+# rank is at most 8. Whatever the values are, the 24 contexts are mixtures of 8 vectors. We will see
+# what that costs.
 #
 # ## Attention as a recurrent network
 # With a causal mask, query i uses the sums over j ≤ i. These grow by one term a position. So linear
@@ -472,8 +474,9 @@ for dtype, rows in stored["step"]["error"].items():
 #
 # ## What it costs
 # All of it together: time and peak memory of one forward pass. *Window* is lesson 06's sliding
-# window with 64 neighbours on each side, computed in blocks: a block of 64 queries meets three
-# blocks of 64 keys.
+# window with 64 neighbours on each side (Child et al., 2019, and Beltagy et al., 2020, trained
+# models with such patterns), computed in blocks: a block of 64 queries meets three blocks of 64
+# keys.
 
 # %% given="window_in_blocks"
 from attention.efficient_attention import window_in_blocks
@@ -694,21 +697,10 @@ from attention.efficient_attention import break_grouped_query_attention
 check.break_grouped_query_attention(break_grouped_query_attention)
 
 # %% [markdown]
-# ### Exercise 18.7 · `kv_cache_bytes`
-# ●○○ easy · 5 minutes · 1 point
-#
 # What does one sequence take in the cache?
-#
-# <details><summary>Hint 1 · the idea</summary>
-#
-# What is kept for one position, in one layer, by one head?
-# </details>
 
-# %% exercise="kv_cache_bytes"
+# %% given="kv_cache_bytes"
 from attention.efficient_attention import kv_cache_bytes
-
-# %% check="kv_cache_bytes" points=1
-check.kv_cache_bytes(kv_cache_bytes)
 
 # %% [markdown]
 # The sizes of Llama 2 70B (Touvron et al., 2023): 80 layers, 64 query heads of d_head = 128. It
@@ -729,6 +721,63 @@ print(f"state of linear attention{state:9.2f} GiB {state:10.2f} GiB")
 # made from a trained multi-head model by training it 5 % longer, come close to its quality at
 # nearly the speed of multi-query. (The last line is what a state of this lesson would take at
 # these sizes, whatever T is. Such a model was not trained.)
+#
+# ### Prefill and decode
+# A language model answers in two phases. In **prefill** it reads the whole prompt at once: each
+# matrix is read once and used for every position. In **decode** it writes one token at a time, and
+# for each of them reads all matrices and the whole cache again. Lesson 12 counted operations for
+# each byte moved, since a processor that gets too few of them waits for its memory. Count them for
+# both phases.
+#
+# ### Exercise 18.7 · `operations_per_byte`
+# ●●○ medium · 10 minutes · 1 point
+#
+# Both phases are the same count: a prompt of 1 000 tokens has `n_new` = 1 000 and an empty cache,
+# the token after it has `n_new` = 1 and `n_cached` = 1 000.
+#
+# <details><summary>Hint 1 · the idea</summary>
+#
+# How many numbers do the four matrices have together? Each new position is multiplied by all of
+# them, so that is also its number of products there.
+# </details>
+# <details><summary>Hint 2 · what attention adds</summary>
+#
+# A score is a product of d_head numbers, in all heads together d_model. As many products add the
+# value to the average. Sharing changes neither, only how many keys and values are read.
+# </details>
+# <details><summary>Hint 3 · what the batch shares</summary>
+#
+# All sequences use the same matrices, which are read once. Each has a cache of its own.
+# </details>
+
+# %% exercise="operations_per_byte"
+from attention.efficient_attention import operations_per_byte
+
+# %% check="operations_per_byte" points=1
+check.operations_per_byte(operations_per_byte)
+
+# %% [markdown]
+# ### Predict first
+# Serving more users at once shares the reading of the matrices. With 256 sequences of 4 096 cached
+# tokens each (d_model = 8 192, no sharing), how many operations for each byte does decode reach?
+
+# %%
+prediction = None  # operations for each byte; None skips this
+
+# %% demo=true
+print(f"prefill of 4 096 tokens, one sequence: {operations_per_byte(4096, 0, 1, 8192):,.0f}")
+for batch in (1, 16, 256):
+    found = {group: operations_per_byte(1, 4096, batch, 8192, group) for group in (1, 8, 64)}
+    told = "   ".join(f"{found[group]:5.1f} in groups of {group}" for group in found)
+    print(f"decode, {batch:3} sequences: {told}")
+compare(prediction, operations_per_byte(1, 4096, 256, 8192), "256 sequences, no sharing")
+
+# %% [markdown]
+# Prefill has thousands of operations for each byte, decode has about one. A GPU that can do some
+# hundred operations in the time in which it reads a byte computes in prefill and waits in decode. A
+# larger batch helps only until the caches outweigh the matrices: they are not shared, and each of
+# their numbers is used by one query. In groups of 8 it is used by eight. That is why sharing keys
+# and values makes decode faster, and not only the cache smaller.
 #
 # ## Limits
 # - The stored times hold for one machine, one thread of a CPU and float32; nothing in the file was

@@ -432,6 +432,53 @@ def _scores_and_a_share(logits, p):
 
 
 @check(
+    without={"care": "numbers and words are returned: nothing comes in"},
+    rests_on=(
+        "Take the two steps after it by hand",
+        "the probability of the beginning",
+        "the number of the old beam that it continues, 0 or 1",
+        "the word that was added",
+        "best first",
+    ),
+)
+def trace_beam_search(student, draw):
+    """All continuations of both beams, sorted by their products."""
+    scores, origins, tokens = _several(student(), 3, "three lists: scores, origins and tokens")
+    for rows, name in ((scores, "scores"), (origins, "origins"), (tokens, "tokens")):
+        fits = isinstance(rows, tuple | list | torch.Tensor) and len(rows) == 2
+        fits = fits and all(isinstance(row, tuple | list | torch.Tensor) for row in rows)
+        fits = fits and all(len(row) == 2 for row in rows)
+        what = f"{name} should have a row of two for each of the two steps"
+        expect.true(fits, what, expect.describe(rows), "two rows of two")
+    beams = [(0.6, "the"), (0.4, "a")]
+    for step, (p, origin, word) in enumerate(zip(scores, origins, tokens, strict=True)):
+        when = f"in the {('first', 'second')[step]} of the two steps"
+        candidates = [
+            (before * share, number, following)
+            for number, (before, last) in enumerate(beams)
+            for following, share in FOLLOWS[last].items()
+        ]
+        best = sorted(candidates, reverse=True)[:2]
+        what = f"{when} these are not the words of the two most probable beginnings"
+        expect.true(list(word) == [w for _, _, w in best], what, f"{list(word)}", "the two best")
+        what = f"{when} a word does not continue the beam that you name"
+        fits = all(int(a) == b for a, (_, b, _) in zip(origin, best, strict=True))
+        expect.true(fits, what, f"origins {list(origin)}", "0 or 1 for each")
+        what = f"{when} a probability is wrong"
+        fits = all(abs(float(a) - b) < 6e-4 for a, (b, _, _) in zip(p, best, strict=True))
+        expect.true(fits, what, f"{list(p)}", "probabilities of whole beginnings, to three digits")
+        beams = [(share, following) for share, _, following in best]
+
+
+FOLLOWS = {
+    "the": {"old": 0.5, "small": 0.45, "dog": 0.05},
+    "a": {"dog": 0.6, "fox": 0.4},
+    "old": {"dog": 0.3, "fox": 0.7},
+    "small": {"dog": 0.9, "fox": 0.1},
+}
+
+
+@check(
     without={"gradients": "a search is nothing to learn from: numbers may come out"},
     rests_on=(
         "keep the K best of all these for each source",
@@ -640,50 +687,6 @@ def keep_best(student, draw):
         what = "with log-probabilities down to -1e7, and a beam of -inf that goes on,"
         values = (1e6 * values).masked_fill(~ended, -math.inf)
         _keeps(student, (1e6 * best, kept, values, written, ended), what)
-
-
-@check(
-    without={"gradients": "a search is nothing to learn from: numbers may come out"},
-    rests_on=(
-        "Divide log-probabilities by the length penalty ((5 + length) / 6) ** alpha",
-        "or (B, 1), if all of a row are equal",
-        "0: nothing changes; the larger, the more a long sentence is favoured",
-    ),
-)
-def length_normalised(student, draw):
-    """Penalties that are easy to work out, then a loop."""
-    scores, lengths = -draw.uniform(2, 5, low=1.0, high=30.0), draw.integers(1, 40, 2, 5)
-    got = student(scores, lengths, 0.7)
-    expect.shape(got, (2, 5), axes="B, K")
-    expect.dtype(got, F64)
-    same = student(_tensor([[-6.0, -6.0, -6.0]]), torch.tensor([[7, 19, 31]]), 1.0)
-    rises = bool((same.diff() > 0).all())
-    what = "of three sentences with the same log-probability, the longest should come out best"
-    expect.true(rises, what, f"{same[0].tolist()}", "rising numbers")
-    expected = _tensor([[-3.0, -1.5, -1.0]])
-    what = "for log-probabilities of -6 and lengths 7, 19, 31 with alpha=1 it is wrong"
-    expect.close(same, expected, what, **NEAR)
-    expect.close(
-        student(scores, lengths, 0.0), scores, "with alpha=0 nothing should change", **NEAR
-    )
-    ones = torch.ones_like(lengths)
-    expect.close(
-        student(scores, ones, 0.6), scores, "a sentence of one token should not change", **NEAR
-    )
-    same, column = student(scores, lengths[:, :1], 0.7), lengths[:, :1].expand(2, 5)
-    expect.shape(same, (2, 5), axes="B, K")
-    expected = student(scores, column.clone(), 0.7)
-    what = "lengths (B, 1), one for all sentences of a row, should do as well as (B, K)"
-    expect.close(same, expected, what, **NEAR)
-    for alpha, result in ((0.7, got), (2.0, student(draw.strided(scores), lengths, 2.0))):
-        pairs = zip(scores.tolist(), lengths.tolist(), strict=True)
-        rows = [[s / ((5 + n) / 6) ** alpha for s, n in zip(*p, strict=True)] for p in pairs]
-        expect.close(result, _tensor(rows), f"with alpha={alpha} the values are wrong", **NEAR)
-    dead = _tensor([[-math.inf, -800.0, 0.0]])
-    what = "for log-probabilities of -inf, -800 and 0 and lengths 1, 19, 7 with alpha=1 it is wrong"
-    with expect.care():
-        got = student(dead, torch.tensor([[1, 19, 7]]), 1.0)
-        expect.close(got, _tensor([[-math.inf, -200.0, 0.0]]), what, **NEAR)
 
 
 def _projections(draw, d_model):

@@ -546,25 +546,34 @@ def break_grouped_query_attention(student, draw):
 @check(
     without={"care": "only whole numbers go in"},
     rests_on=(
-        "Count the bytes that the keys and values of T positions take",
-        "heads of keys and values in each layer",
-        "2 for float16 and bfloat16, 4 for float32",
-        "returns an int",
+        "two for each product of two numbers",
+        "hidden scores count",
+        "W_k and W_v are d · d / group",
+        "once for the whole batch",
+        "d / group numbers each",
+        "Refuses a group that does not divide d_model",
     ),
 )
-def kv_cache_bytes(student, draw):
-    """Every key and every value counted."""
-    count = student(T=10, n_layers=3, n_kv_heads=2, d_head=5)
-    what = "with T=10, n_layers=3, n_kv_heads=2, d_head=5 and 2 bytes a number the count is wrong"
-    expect.close(count, 1200, what)
-    expect.equal(count, 1200, "the count should be an int")
-    what = "for 6 positions, 5 layers, 3 heads and d_head=7 with 2 bytes a number it is wrong"
-    expect.close(student(6, 5, 3, 7), 2520, what)
+def operations_per_byte(student, draw):
+    """Products and numbers counted one matrix and one position at a time."""
+    first = student(n_new=1, n_cached=0, batch=1, d_model=100)
+    what = "with n_new=1, n_cached=0, batch=1, d_model=100 and 2 bytes a number the ratio is wrong"
+    expect.close(first, 1.005, what)
+    what = "with n_new=1, n_cached=5, batch=1, d_model=10 and 2 bytes a number the ratio is wrong"
+    expect.close(student(1, 5, 1, 10), 1.04, what)
+    what = "3 does not divide 10: with group=3 and d_model=10 it should refuse"
+    expect.raises(student, ValueError, 1, 5, 1, 10, 3, what=what)
     drawn = [draw.permutation(7)[:5].add(2).tolist() for _ in range(3)]
-    for sizes in (*drawn, (1, 3, 5, 2, 4), (6, 1, 1, 7, 1)):
-        T, n_layers, n_kv_heads, d_head, size = sizes
-        vectors = sum(2 for _ in range(T) for _ in range(n_layers) for _ in range(n_kv_heads))
-        names = "T={}, n_layers={}, n_kv_heads={}, d_head={}, bytes_per_number={}".format(*sizes)
-        count = student(*sizes)
-        expect.close(count, vectors * d_head * size, f"with {names} the count is wrong")
-        expect.equal(count, vectors * d_head * size, "the count should be an int")
+    for n_new, n_cached, batch, group, size in (*drawn, (4, 0, 3, 2, 1), (1, 6, 2, 1, 4)):
+        d_model = 7 * group
+        products = numbers = 0
+        for rows in (d_model, d_model, d_model // group, d_model // group):  # W_q, W_o, W_k, W_v
+            products += batch * n_new * rows * d_model
+            numbers += rows * d_model
+        for _ in range(batch):
+            products += sum(2 * d_model for _ in range(n_new) for _ in range(n_cached + n_new))
+            numbers += sum(2 * (d_model // group) for _ in range(n_cached))
+        sizes = n_new, n_cached, batch, d_model, group, size
+        names = "n_new={}, n_cached={}, batch={}, d_model={}, group={}, bytes_per_number={}"
+        what = f"with {names.format(*sizes)} the ratio is wrong"
+        expect.close(student(*sizes), 2 * products / (numbers * size), what)

@@ -1076,6 +1076,102 @@ def _best(totals, K, V):
 
 
 @mistake(
+    "trace_beam_search",
+    hint="Here each beam keeps its own best word. The two best of all five are kept, and both may "
+    "come from one beam.",
+)
+def keeps_one_of_each_beam():
+    return [[0.3, 0.24], [0.24, 0.21]], [[0, 1], [1, 0]], [["old", "dog"], ["EOS", "fox"]]
+
+
+@mistake(
+    "trace_beam_search",
+    hint="These are the probabilities of the words alone. Multiply by that of the beginning.",
+)
+def forgets_the_beginning():
+    return [[0.5, 0.45], [0.9, 0.7]], [[0, 0], [1, 0]], [["old", "small"], ["dog", "fox"]]
+
+
+@mistake(
+    "trace_beam_search",
+    hint="The words are chosen by their own probability. What counts is that of the whole "
+    "beginning.",
+)
+def chooses_by_the_word_alone():
+    return [[0.24, 0.3], [0.3, 0.168]], [[1, 0], [1, 0]], [["dog", "old"], ["EOS", "fox"]]
+
+
+@mistake(
+    "trace_beam_search",
+    hint="The beams of a step stand best first: compare the two probabilities of the second step.",
+)
+def keeps_the_order_of_the_beams():
+    return [[0.3, 0.27], [0.21, 0.243]], [[0, 0], [0, 1]], [["old", "small"], ["fox", "dog"]]
+
+
+@mistake(
+    "trace_beam_search",
+    hint="Beams are counted from 0 here.",
+)
+def counts_beams_from_one():
+    return [[0.3, 0.27], [0.243, 0.21]], [[1, 1], [2, 1]], [["old", "small"], ["dog", "fox"]]
+
+
+@mistake(
+    "trace_beam_search",
+    hint="In the second step the old beams are those of the first, not those from before it.",
+)
+def names_the_first_beams():
+    return [[0.3, 0.27], [0.243, 0.21]], [[0, 0], [0, 0]], [["old", "small"], ["dog", "fox"]]
+
+
+@mistake(
+    "trace_beam_search",
+    hint="tokens holds the word that was added, not the whole beginning.",
+)
+def writes_whole_beginnings():
+    return (
+        [[0.3, 0.27], [0.243, 0.21]],
+        [[0, 0], [1, 0]],
+        [["the old", "the small"], ["the small dog", "the old fox"]],
+    )
+
+
+@mistake(
+    "trace_beam_search",
+    hint="These are the same beams twice in the second step. Both go on there, and of each other.",
+)
+def repeats_the_first_step():
+    return [[0.3, 0.27], [0.3, 0.27]], [[0, 0], [0, 0]], [["old", "small"], ["old", "small"]]
+
+
+@mistake(
+    "trace_beam_search",
+    hint="This is a greedy search: the best word of the best beam, and its second best. In the "
+    "second step the words of both beams compete.",
+)
+def follows_the_best_beam():
+    return [[0.3, 0.27], [0.21, 0.09]], [[0, 0], [0, 0]], [["old", "small"], ["fox", "dog"]]
+
+
+@alternative("trace_beam_search")
+def multiplies_them_out():
+    scores = [[0.6 * 0.5, 0.6 * 0.45], [0.6 * 0.45 * 0.9, 0.6 * 0.5 * 0.7]]
+    return scores, [[0, 0], [1, 0]], [["old", "small"], ["dog", "fox"]]
+
+
+@alternative("trace_beam_search")
+def returns_a_list_of_tuples():
+    return [((0.30, 0.27), (0.243, 0.210)), ((0, 0), (1, 0)), (("old", "small"), ("dog", "fox"))]
+
+
+@alternative("trace_beam_search")
+def returns_tensors_of_numbers():
+    scores = torch.tensor([[0.3, 0.27], [0.243, 0.21]])
+    return scores, torch.tensor([[0, 0], [1, 0]]), [["old", "small"], ["dog", "fox"]]
+
+
+@mistake(
     "beam_step",
     hint="Finished beams are extended: they go on with tokens after their EOS. They only add PAD, "
     "and keep their score.",
@@ -1617,140 +1713,6 @@ def fills_with_a_million(best, kept, values, written, ended):
     return values.masked_fill(values == -1e6, -math.inf), rows
 
 
-@mistake(
-    "length_normalised",
-    hint="The scores are multiplied by the penalty, so that long sentences get still worse. "
-    "Log-probabilities are negative: divide.",
-)
-def has_the_wrong_sign(scores, lengths, alpha):
-    return scores * ((5 + lengths) / 6) ** alpha
-
-
-@mistake(
-    "length_normalised",
-    hint="This divides by length ** alpha. The penalty here is ((5 + length) / 6) ** alpha.",
-)
-def divides_by_the_bare_length(scores, lengths, alpha):
-    return scores / lengths**alpha
-
-
-@mistake(
-    "length_normalised",
-    hint="alpha multiplies. It is the exponent.",
-)
-def multiplies_by_alpha(scores, lengths, alpha):
-    return scores / ((5 + lengths) / 6 * alpha)
-
-
-@mistake(
-    "length_normalised",
-    hint="alpha is not used: it is the exponent of the penalty.",
-)
-def ignores_alpha(scores, lengths, alpha):
-    return scores / ((5 + lengths) / 6)
-
-
-@mistake(
-    "length_normalised",
-    hint="Only 5 + length is raised to the power. Divide by 6 before.",
-)
-def raises_before_dividing(scores, lengths, alpha):
-    return scores / ((5 + lengths) ** alpha / 6)
-
-
-@mistake(
-    "length_normalised",
-    hint="Only the length is divided by 6. Put brackets around 5 + length.",
-)
-def divides_the_length_only(scores, lengths, alpha):
-    return scores / (5 + lengths / 6) ** alpha
-
-
-@mistake(
-    "length_normalised",
-    hint="The penalty is subtracted. The log-probabilities are divided by it.",
-)
-def subtracts(scores, lengths, alpha):
-    return scores - ((5 + lengths) / 6) ** alpha
-
-
-@mistake(
-    "length_normalised",
-    hint="(5 + length) is divided by 6 without a remainder: // cuts off what / keeps.",
-)
-def divides_whole_numbers(scores, lengths, alpha):
-    return scores / ((5 + lengths) // 6).double() ** alpha
-
-
-@mistake(
-    "length_normalised",
-    hint="(5 + length) is divided by 6 without a remainder: // cuts off what / keeps.",
-)
-def divides_whole_numbers_as_they_are(scores, lengths, alpha):
-    return scores / ((5 + lengths) // 6) ** alpha
-
-
-@mistake("length_normalised", hint="5 and 6 are exchanged: 5 is added, and 6 divides.")
-def exchanges_five_and_six(scores, lengths, alpha):
-    return scores / ((6 + lengths) / 5) ** alpha
-
-
-@mistake(
-    "length_normalised",
-    hint="All sentences are divided by the penalty of the longest one. Each has a length of its "
-    "own.",
-)
-def uses_one_length(scores, lengths, alpha):
-    return scores / ((5 + lengths.max()) / 6) ** alpha
-
-
-@mistake(
-    "length_normalised",
-    hint="This is the score per token, whatever alpha is.",
-)
-def averages_over_tokens(scores, lengths, alpha):
-    return scores / lengths
-
-
-@mistake(
-    "length_normalised",
-    hint="`lengths` may be (B, 1), with one length for all sentences of a row. Then there is no "
-    "lengths[b, k]: broadcasting does without a loop.",
-)
-def insists_on_a_length_each(scores, lengths, alpha):
-    result = torch.empty_like(scores)
-    for b in range(scores.shape[0]):
-        for k in range(scores.shape[1]):
-            result[b, k] = scores[b, k] / ((5 + lengths[b, k]) / 6) ** alpha
-    return result
-
-
-@alternative("length_normalised")
-def multiplies_by_a_negative_power(scores, lengths, alpha):
-    return scores * torch.pow((lengths.to(scores.dtype) + 5) / 6, -alpha)
-
-
-@alternative("length_normalised")
-def loops_over_sentences(scores, lengths, alpha):
-    rows = zip(scores.tolist(), lengths.expand_as(scores).tolist(), strict=True)
-    result = [[s * 6**alpha / (5 + n) ** alpha for s, n in zip(*row, strict=True)] for row in rows]
-    return scores.new_tensor(result)
-
-
-@careless("length_normalised")
-def fills_a_table_of_float32(scores, lengths, alpha):
-    result, lengths = torch.zeros(scores.shape), lengths.expand_as(scores)
-    for b, row in enumerate(scores):
-        for k, score in enumerate(row):
-            result[b, k] = score / ((5 + lengths[b, k]) / 6) ** alpha
-    return result
-
-
-@careless("length_normalised")
-def works_the_penalty_out_in_numpy(scores, lengths, alpha):
-    return scores / torch.tensor(((5 + lengths.numpy()) / 6) ** alpha)
-
-
 class _Cached(nn.Module):
     """A right CachedAttention in small methods; a mistake overrides what it gets wrong."""
 
@@ -2229,8 +2191,6 @@ EQUIVALENT = {
     "descending=True)": "of equal values any may be kept",
     "keep_best: with False once where True belongs: best, place = values.sort(dim=1, "
     "descending=True, stable=False)": "of equal values any may be kept",
-    "length_normalised: whose result is cut off from the gradient: return (scores / "
-    "penalty).detach()": OUTSIDE,
     "follow_beams: whose result is cut off from the gradient: return cache[(first + "
     "origin).flatten()].detach()": OUTSIDE,
     "greedy_path: with another axis in one place: log_p, best = table[token].max(dim=-1)": (

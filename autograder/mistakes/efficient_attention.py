@@ -1,6 +1,7 @@
 """Wrong and right answers to the exercises of lesson 18."""
 
 import math
+from fractions import Fraction
 
 import numpy
 import torch
@@ -2205,99 +2206,208 @@ def allows_all_on_the_cpu(q, k, v, mask=None):
     return repeats_the_heads(q, k, v, mask)
 
 
-@mistake(
-    "kv_cache_bytes",
-    hint="Half of it: keys and values are both kept.",
-)
-def counts_keys_only(T, n_layers, n_kv_heads, d_head, bytes_per_number=2):
-    return T * n_layers * n_kv_heads * d_head * bytes_per_number
+def _refuse_group(d_model, group):
+    if d_model % group:
+        raise ValueError(f"group={group} does not divide d_model={d_model}")
 
 
 @mistake(
-    "kv_cache_bytes",
-    hint="These are numbers, not bytes: each takes bytes_per_number.",
+    "operations_per_byte",
+    hint="A product is one operation, and adding it up another: two for each.",
 )
-def counts_numbers(T, n_layers, n_kv_heads, d_head, bytes_per_number=2):
-    return 2 * T * n_layers * n_kv_heads * d_head
+def counts_a_product_once(n_new, n_cached, batch, d_model, group=1, bytes_per_number=2):
+    _refuse_group(d_model, group)
+    matrices = 2 * d_model**2 + 2 * d_model**2 // group
+    products = matrices + 2 * (n_cached + n_new) * d_model
+    numbers = matrices + batch * 2 * n_cached * d_model // group
+    return batch * n_new * products / (numbers * bytes_per_number)
 
 
 @mistake(
-    "kv_cache_bytes",
-    hint="This counts one layer. Every layer has keys and values of its own.",
+    "operations_per_byte",
+    hint="The matrices are read once for the whole batch. Here every sequence reads them anew.",
 )
-def counts_one_layer(T, n_layers, n_kv_heads, d_head, bytes_per_number=2):
-    return 2 * T * n_kv_heads * d_head * bytes_per_number
+def reads_matrices_for_each_sequence(n_new, n_cached, batch, d_model, group=1, bytes_per_number=2):
+    _refuse_group(d_model, group)
+    matrices = 2 * d_model**2 + 2 * d_model**2 // group
+    products = matrices + 2 * (n_cached + n_new) * d_model
+    numbers = batch * (matrices + 2 * n_cached * d_model // group)
+    return 2 * batch * n_new * products / (numbers * bytes_per_number)
 
 
 @mistake(
-    "kv_cache_bytes",
-    hint="This counts one head of keys and values. There are n_kv_heads.",
+    "operations_per_byte",
+    hint="Every sequence has a cache of its own. Here one is counted for the whole batch.",
 )
-def counts_one_head(T, n_layers, n_kv_heads, d_head, bytes_per_number=2):
-    return 2 * T * n_layers * d_head * bytes_per_number
+def reads_one_cache(n_new, n_cached, batch, d_model, group=1, bytes_per_number=2):
+    _refuse_group(d_model, group)
+    matrices = 2 * d_model**2 + 2 * d_model**2 // group
+    products = matrices + 2 * (n_cached + n_new) * d_model
+    numbers = matrices + 2 * n_cached * d_model // group
+    return 2 * batch * n_new * products / (numbers * bytes_per_number)
 
 
 @mistake(
-    "kv_cache_bytes",
-    hint="The cache is counted as if it held a table of scores, T · T. It holds a vector for each "
-    "position.",
+    "operations_per_byte",
+    hint="A new position looks at the new positions, too, itself among them: n_cached + n_new.",
 )
-def counts_scores(T, n_layers, n_kv_heads, d_head, bytes_per_number=2):
-    return 2 * T * T * n_layers * n_kv_heads * d_head * bytes_per_number
+def looks_at_the_cache_only(n_new, n_cached, batch, d_model, group=1, bytes_per_number=2):
+    _refuse_group(d_model, group)
+    matrices = 2 * d_model**2 + 2 * d_model**2 // group
+    products = matrices + 2 * n_cached * d_model
+    numbers = matrices + batch * 2 * n_cached * d_model // group
+    return 2 * batch * n_new * products / (numbers * bytes_per_number)
 
 
 @mistake(
-    "kv_cache_bytes",
-    hint="These are bits: a number of bytes_per_number bytes is counted eight times.",
+    "operations_per_byte",
+    hint="W_k and W_v are smaller where heads share keys and values: d_model · d_model / "
+    "group each.",
 )
-def counts_bits(T, n_layers, n_kv_heads, d_head, bytes_per_number=2):
-    return 16 * T * n_layers * n_kv_heads * d_head * bytes_per_number
+def projects_as_if_nothing_were_shared(
+    n_new, n_cached, batch, d_model, group=1, bytes_per_number=2
+):
+    matrices = 4 * d_model**2
+    products = matrices + 2 * (n_cached + n_new) * d_model
+    numbers = matrices + batch * 2 * n_cached * d_model // group
+    return 2 * batch * n_new * products / (numbers * bytes_per_number)
 
 
 @mistake(
-    "kv_cache_bytes",
-    hint="Queries are counted, too. A query is needed once, when its position is read.",
+    "operations_per_byte",
+    hint="The cache is smaller where heads share keys and values: d_model / group numbers for "
+    "a key.",
 )
-def counts_queries(T, n_layers, n_kv_heads, d_head, bytes_per_number=2):
-    return 3 * T * n_layers * n_kv_heads * d_head * bytes_per_number
+def caches_as_if_nothing_were_shared(n_new, n_cached, batch, d_model, group=1, bytes_per_number=2):
+    _refuse_group(d_model, group)
+    matrices = 2 * d_model**2 + 2 * d_model**2 // group
+    products = matrices + 2 * (n_cached + n_new) * d_model
+    numbers = matrices + batch * 2 * n_cached * d_model
+    return 2 * batch * n_new * products / (numbers * bytes_per_number)
 
 
 @mistake(
-    "kv_cache_bytes",
-    hint="bytes_per_number is not used: every number is taken to have 2 bytes.",
+    "operations_per_byte",
+    hint="Sharing saves bytes, not scores: every query head still has scores of its own.",
 )
-def assumes_two_bytes(T, n_layers, n_kv_heads, d_head, bytes_per_number=2):
-    return 4 * T * n_layers * n_kv_heads * d_head
+def shares_the_scores(n_new, n_cached, batch, d_model, group=1, bytes_per_number=2):
+    _refuse_group(d_model, group)
+    matrices = 2 * d_model**2 + 2 * d_model**2 // group
+    products = matrices + 2 * (n_cached + n_new) * d_model // group
+    numbers = matrices + batch * 2 * n_cached * d_model // group
+    return 2 * batch * n_new * products / (numbers * bytes_per_number)
 
 
 @mistake(
-    "kv_cache_bytes",
-    hint="The number is right, but it is a float. Bytes are counted with whole numbers.",
+    "operations_per_byte",
+    hint="These are operations for each number. A number takes bytes_per_number bytes.",
 )
-def returns_a_float(T, n_layers, n_kv_heads, d_head, bytes_per_number=2):
-    return 2.0 * T * n_layers * n_kv_heads * d_head * bytes_per_number
+def divides_by_numbers(n_new, n_cached, batch, d_model, group=1, bytes_per_number=2):
+    _refuse_group(d_model, group)
+    matrices = 2 * d_model**2 + 2 * d_model**2 // group
+    products = matrices + 2 * (n_cached + n_new) * d_model
+    numbers = matrices + batch * 2 * n_cached * d_model // group
+    return 2 * batch * n_new * products / numbers
 
 
-@alternative("kv_cache_bytes")
-def counts_per_position(T, n_layers, n_kv_heads, d_head, bytes_per_number=2):
-    vector = n_kv_heads * d_head * bytes_per_number
-    return T * n_layers * (vector + vector)
+@mistake(
+    "operations_per_byte",
+    hint="The weighted average is missing: each score is d_model products, and so is adding "
+    "its value.",
+)
+def leaves_out_the_average(n_new, n_cached, batch, d_model, group=1, bytes_per_number=2):
+    _refuse_group(d_model, group)
+    matrices = 2 * d_model**2 + 2 * d_model**2 // group
+    products = matrices + (n_cached + n_new) * d_model
+    numbers = matrices + batch * 2 * n_cached * d_model // group
+    return 2 * batch * n_new * products / (numbers * bytes_per_number)
 
 
-@alternative("kv_cache_bytes")
-def counts_in_loops(T, n_layers, n_kv_heads, d_head, bytes_per_number=2):
-    total = 0
-    for _ in range(n_layers):
+@mistake(
+    "operations_per_byte",
+    hint="A cache holds keys and values. This counts one of them.",
+)
+def caches_keys_only(n_new, n_cached, batch, d_model, group=1, bytes_per_number=2):
+    _refuse_group(d_model, group)
+    matrices = 2 * d_model**2 + 2 * d_model**2 // group
+    products = matrices + 2 * (n_cached + n_new) * d_model
+    numbers = matrices + batch * n_cached * d_model // group
+    return 2 * batch * n_new * products / (numbers * bytes_per_number)
+
+
+@mistake(
+    "operations_per_byte",
+    hint="The keys and values of new positions are counted as if they were read from the "
+    "cache. There are n_cached in it.",
+)
+def reads_the_new_ones(n_new, n_cached, batch, d_model, group=1, bytes_per_number=2):
+    _refuse_group(d_model, group)
+    matrices = 2 * d_model**2 + 2 * d_model**2 // group
+    products = matrices + 2 * (n_cached + n_new) * d_model
+    numbers = matrices + batch * 2 * (n_cached + n_new) * d_model // group
+    return 2 * batch * n_new * products / (numbers * bytes_per_number)
+
+
+@mistake(
+    "operations_per_byte",
+    hint="This is bytes for each operation, the other way round.",
+)
+def divides_the_other_way_round(n_new, n_cached, batch, d_model, group=1, bytes_per_number=2):
+    _refuse_group(d_model, group)
+    matrices = 2 * d_model**2 + 2 * d_model**2 // group
+    products = matrices + 2 * (n_cached + n_new) * d_model
+    numbers = matrices + batch * 2 * n_cached * d_model // group
+    return numbers * bytes_per_number / (2 * batch * n_new * products)
+
+
+@mistake(
+    "operations_per_byte",
+    hint="Only the scores and averages are counted. The four projections are products, too.",
+)
+def leaves_out_the_projections(n_new, n_cached, batch, d_model, group=1, bytes_per_number=2):
+    _refuse_group(d_model, group)
+    matrices = 2 * d_model**2 + 2 * d_model**2 // group
+    products = 2 * (n_cached + n_new) * d_model
+    numbers = matrices + batch * 2 * n_cached * d_model // group
+    return 2 * batch * n_new * products / (numbers * bytes_per_number)
+
+
+@alternative("operations_per_byte")
+def counts_piece_by_piece(n_new, n_cached, batch, d_model, group=1, bytes_per_number=2):
+    _refuse_group(d_model, group)
+    d_key = d_model // group
+    weights = sum(rows * d_model for rows in (d_model, d_key, d_key, d_model))
+    operations = 2 * batch * n_new * weights
+    operations += 2 * batch * n_new * (n_cached + n_new) * 2 * d_model
+    bytes_read = bytes_per_number * (weights + batch * n_cached * 2 * d_key)
+    return operations / bytes_read
+
+
+@alternative("operations_per_byte")
+def counts_in_loops(n_new, n_cached, batch, d_model, group=1, bytes_per_number=2):
+    _refuse_group(d_model, group)
+    operations = numbers = 0
+    for rows in (d_model, d_model, d_model // group, d_model // group):
+        operations += 2 * rows * d_model * batch * n_new
+        numbers += rows * d_model
+    for _ in range(batch):
         for _ in ("keys", "values"):
-            total += T * n_kv_heads * d_head * bytes_per_number
-    return total
+            operations += 2 * n_new * (n_cached + n_new) * d_model
+            numbers += n_cached * d_model // group
+    return operations / (numbers * bytes_per_number)
 
 
-@alternative("kv_cache_bytes")
-def counts_with_prod(T, n_layers, n_kv_heads, d_head, bytes_per_number=2):
-    return math.prod([2, T, n_layers, n_kv_heads, d_head, bytes_per_number])
+@alternative("operations_per_byte")
+def divides_with_fractions(n_new, n_cached, batch, d_model, group=1, bytes_per_number=2):
+    _refuse_group(d_model, group)
+    kv_width = Fraction(d_model, group)
+    matrices = 2 * d_model * (d_model + kv_width)
+    numbers = matrices + 2 * batch * n_cached * kv_width
+    products = batch * n_new * (matrices + 2 * d_model * (n_cached + n_new))
+    return float(2 * products / numbers / bytes_per_number)
 
 
+_DIVIDES = "group divides d_model"
 _GRADIENTS = "gradients come out, which are not differentiated again"
 _EITHER = "the larger of two numbers does not depend on which comes first"
 _EMPTY = "both lists are empty"
@@ -2305,6 +2415,10 @@ _WIDTH = "queries and keys have one length"
 _ROWS = "there are as many contexts as queries"
 _COLUMNS = "there are as many values as keys"
 EQUIVALENT = {
+    "operations_per_byte: with `/` once where `//` belongs: matrices = 2 * d_model ** 2 + "
+    "2 * d_model ** 2 / group": _DIVIDES,
+    "operations_per_byte: with `/` once where `//` belongs: numbers = matrices + batch * 2 * "
+    "n_cached * d_model / group": _DIVIDES,
     "online_softmax: with two arguments of one call of `maximum` exchanged: largest = "
     "torch.maximum(scores.amax(dim=-1), maximum)": _EITHER,
     "flash_attention: with the two items of a pair exchanged: contexts, sums = ([], [])": _EMPTY,

@@ -516,6 +516,15 @@ CALLS = {
         d_head=4,
         bytes_per_number=2,
     ),
+    "operations_per_byte": of(
+        efficient_attention.operations_per_byte,
+        n_new=2,
+        n_cached=3,
+        batch=2,
+        d_model=8,
+        group=2,
+        bytes_per_number=2,
+    ),
     # What lessons stand on, and training
     "Sublayers": of(multi_head_attention.Sublayers, d_model=12, n_heads=1, d_ff=8, dropout=0.1),
     "in_words": of(in_words, number=231, language="en"),

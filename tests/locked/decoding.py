@@ -536,56 +536,6 @@ def beam_step_15(scores, log_probs, finished):
     return best[:, :K], origin, token
 
 
-@wrong("length_normalised", cause="multiplies by the penalty instead of dividing", kind="value")
-def length_normalised_1(scores, lengths, alpha):
-    return scores * ((5 + lengths) / 6) ** alpha
-
-
-@wrong("length_normalised", cause="a bracket is missing: 5 + length / 6", kind="value")
-def length_normalised_2(scores, lengths, alpha):
-    return scores / (5 + lengths / 6) ** alpha
-
-
-@wrong("length_normalised", cause="divides by length ** alpha alone", kind="value")
-def length_normalised_3(scores, lengths, alpha):
-    return scores / lengths**alpha
-
-
-@wrong("length_normalised", cause="divides whole numbers: (5 + length) // 6", kind="value")
-def length_normalised_4(scores, lengths, alpha):
-    return scores / ((5 + lengths) // 6) ** alpha
-
-
-@wrong(
-    "length_normalised", cause="multiplies the penalty by alpha instead of raising it", kind="value"
-)
-def length_normalised_5(scores, lengths, alpha):
-    return scores / (alpha * (5 + lengths) / 6)
-
-
-@wrong(
-    "length_normalised", cause="raises 5 + length only and divides by 6 afterwards", kind="value"
-)
-def length_normalised_6(scores, lengths, alpha):
-    return scores / ((5 + lengths) ** alpha / 6)
-
-
-@wrong("length_normalised", cause="divides the given scores in place", kind="state")
-def length_normalised_7(scores, lengths, alpha):
-    scores /= ((5 + lengths) / 6) ** alpha
-    return scores
-
-
-@wrong("length_normalised", cause="fails for lengths of (B, 1)", kind="crash")
-def length_normalised_8(scores, lengths, alpha):
-    return scores / ((5 + lengths.view(scores.shape)) / 6) ** alpha
-
-
-@right("length_normalised", how="a negative power, the lengths converted first")
-def length_normalised_9(scores, lengths, alpha):
-    return scores * lengths.to(scores.dtype).add(5).div(6).pow(-alpha)
-
-
 class _Cache(nn.Module):
     def __init__(self, d_model, n_heads):
         super().__init__()

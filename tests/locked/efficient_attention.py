@@ -774,59 +774,6 @@ def grouped_query_attention_12(q, k, v, mask=None):
 # --- kv_cache_bytes --------------------------------------------------------------------------
 
 
-@wrong("kv_cache_bytes", cause="counts the keys and not the values", kind="value")
-def kv_cache_bytes_1(T, n_layers, n_kv_heads, d_head, bytes_per_number=2):
-    return T * n_layers * n_kv_heads * d_head * bytes_per_number
-
-
-@wrong(
-    "kv_cache_bytes",
-    cause="bytes_per_number stands twice, in place of keys and values: right for 2 bytes",
-    kind="value",
-)
-def kv_cache_bytes_2(T, n_layers, n_kv_heads, d_head, bytes_per_number=2):
-    return bytes_per_number * T * n_layers * n_kv_heads * d_head * bytes_per_number
-
-
-@wrong("kv_cache_bytes", cause="2 bytes a number, whatever was asked for", kind="value")
-def kv_cache_bytes_3(T, n_layers, n_kv_heads, d_head, bytes_per_number=2):
-    return 2 * T * n_layers * n_kv_heads * d_head * 2
-
-
-@wrong("kv_cache_bytes", cause="the table of scores: T², and no d_head", kind="value")
-def kv_cache_bytes_4(T, n_layers, n_kv_heads, d_head, bytes_per_number=2):
-    return 2 * T * T * n_layers * n_kv_heads * bytes_per_number
-
-
-@wrong("kv_cache_bytes", cause="a division makes it a float", kind="type")
-def kv_cache_bytes_5(T, n_layers, n_kv_heads, d_head, bytes_per_number=2):
-    bits = 2 * T * n_layers * n_kv_heads * d_head * bytes_per_number * 8
-    return bits / 8
-
-
-@wrong("kv_cache_bytes", cause="keys and values of one layer only", kind="value")
-def kv_cache_bytes_6(T, n_layers, n_kv_heads, d_head, bytes_per_number=2):
-    return 2 * T * n_kv_heads * d_head * bytes_per_number
-
-
-@wrong("kv_cache_bytes", cause="a tensor of int32, which overflows as well", kind="type")
-def kv_cache_bytes_7(T, n_layers, n_kv_heads, d_head, bytes_per_number=2):
-    sizes = torch.tensor([2, T, n_layers, n_kv_heads, d_head, bytes_per_number])
-    return sizes.prod(dtype=torch.int32)
-
-
-@right("kv_cache_bytes", how="the size of a tensor that is never made, twice")
-def kv_cache_bytes_8(T, n_layers, n_kv_heads, d_head, bytes_per_number=2):
-    keys = torch.empty(n_layers, n_kv_heads, T, d_head, device="meta")
-    return (keys.numel() + keys.numel()) * bytes_per_number
-
-
-@right("kv_cache_bytes", how="a sum over the layers")
-def kv_cache_bytes_9(T, n_layers, n_kv_heads, d_head, bytes_per_number=2):
-    one = n_kv_heads * d_head * bytes_per_number
-    return sum(T * (one + one) for _ in range(n_layers))
-
-
 # --- flash_attention_backward ----------------------------------------------------------------
 
 

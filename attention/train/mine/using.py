@@ -194,8 +194,7 @@ NEEDED = (
     *("sinusoidal_positions", "Residual", "LayerNorm", "FeedForward", "EncoderLayer"),
     *("DecoderLayer", "masks_from_tokens", "Translator", "Encoder", "Decoder", "adamw_step"),
     *("label_smoothed_loss", "TrainStep", "Evaluation", "batch_by_tokens", "epoch_order"),
-    *("clip_gradients", "average_checkpoints", "beam_step", "keep_best", "length_normalised"),
-    "follow_beams",
+    *("clip_gradients", "average_checkpoints", "beam_step", "keep_best", "follow_beams"),
 )
 
 

@@ -164,20 +164,6 @@ def beam_step_3(scores, log_probs, finished):
     return best, torch.div(place, V, rounding_mode="floor"), place.remainder(V)
 
 
-@careless("length_normalised", "device", "dtype", how="entry by entry into zeros of float32")
-def length_normalised_1(scores, lengths, alpha):
-    lengths, result = lengths.expand(scores.shape), torch.zeros(scores.shape)
-    for b in range(scores.shape[0]):
-        for j in range(scores.shape[1]):
-            result[b, j] = scores[b, j] / ((5 + lengths[b, j].item()) / 6) ** alpha
-    return result
-
-
-@careless("length_normalised", "other_order", how="multiplies by a negative power")
-def length_normalised_2(scores, lengths, alpha):
-    return scores * ((lengths + 5) / 6) ** -alpha
-
-
 class _Cached(nn.Module):
     def __init__(self, d_model, n_heads):
         super().__init__()

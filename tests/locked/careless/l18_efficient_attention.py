@@ -2,7 +2,6 @@
 
 import math
 
-import numpy as np
 import torch
 
 from attention.efficient_attention import positive_features, tile_scores
@@ -164,20 +163,6 @@ def break_grouped_query_attention_1():
 def break_grouped_query_attention_2():
     torch.manual_seed(0)
     return torch.randn(1, 6, 2, 3), torch.randn(1, 3, 4, 3), torch.randn(1, 3, 4, 3)
-
-
-@careless("kv_cache_bytes", "other_type", how="returns NumPy's int")
-def kv_cache_bytes_1(T, n_layers, n_kv_heads, d_head, bytes_per_number=2):
-    return np.prod([2, T, n_layers, n_kv_heads, d_head, bytes_per_number], dtype=np.int64)
-
-
-@careless("kv_cache_bytes", "plain_numbers", how="adds up layer by layer")
-def kv_cache_bytes_2(T, n_layers, n_kv_heads, d_head, bytes_per_number=2):
-    total = 0
-    for _ in range(n_layers):
-        for _ in ("keys", "values"):
-            total += T * n_kv_heads * d_head * bytes_per_number
-    return total
 
 
 @careless("flash_attention_backward", "in_place", how="adds each tile to slices in place")

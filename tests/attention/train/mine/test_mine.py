@@ -43,7 +43,7 @@ LESSONS = {
         ["adamw_step", "label_smoothed_loss", "TrainStep", "Evaluation", "batch_by_tokens"]
         + ["epoch_order", "clip_gradients", "average_checkpoints"],
     ),
-    "decoding": ("13", ["beam_step", "keep_best", "length_normalised", "follow_beams"]),
+    "decoding": ("13", ["beam_step", "keep_best", "follow_beams"]),
 }
 LIMITS = "ONEDNN_PRIMITIVE_CACHE_CAPACITY", "LRU_CACHE_CAPACITY"
 STEPS = 4
