@@ -130,9 +130,9 @@ products, variances = {}, {}
 for d in (4, 16, 64, 256):
     q, k = torch.randn(2, 20_000, d, generator=generator)
     mean, variance = dot_product_statistics(q, k)
-    products[f"d = {d}"], variances[d] = torch.linalg.vecdot(q, k), variance.item()
+    products[d], variances[d] = torch.linalg.vecdot(q, k), variance.item()
     print(f"d {d:4d}   mean {mean:6.2f}   variance {variance:7.2f}   spread {variance**0.5:6.2f}")
-ax = plots.histograms(products, xlabel="dot product", span=(-64, 64))
+ax = experiments.distributions(products)
 compare(prediction, variances[256] / variances[4], "growth of the variance")
 
 # %% [markdown]
@@ -196,25 +196,7 @@ check.softmax_gradient_norm(softmax_gradient_norm)
 # by √*d* and without.
 
 # %% demo=true
-generator = torch.Generator().manual_seed(1)
-lengths = [4**power for power in range(7)]
-norms = {"divided by √d": [], "not divided": []}
-for d in lengths:
-    q, k = torch.randn(500, 1, d, generator=generator), torch.randn(500, 16, d, generator=generator)
-    scores = torch.linalg.vecdot(q, k)  # (500, 16)
-    norms["divided by √d"].append(softmax_gradient_norm(scores / d**0.5))
-    norms["not divided"].append(softmax_gradient_norm(scores))
-quarters = {
-    name: torch.stack(rows).quantile(torch.tensor([0.25, 0.5, 0.75]), dim=1).clamp(min=1e-16)
-    for name, rows in norms.items()
-}
-ax = plots.lines(
-    lengths, {name: q[1] for name, q in quarters.items()}, xlabel="d", ylabel="Jacobian", log=True
-)
-for quarter in quarters.values():
-    ax.fill_between(lengths, quarter[0], quarter[2], alpha=0.2)
-ax.set(yscale="log", ylim=(1e-12, 1), ylabel="size of the Jacobian")
-print("not divided, d = 4096, median:", f"{quarters['not divided'][1, -1]:.1e}")
+ax = experiments.sizes_of_the_jacobian(softmax_gradient_norm)
 
 # %% [markdown]
 # *Size of the softmax's Jacobian against the length of the vectors, both axes logarithmic; lines

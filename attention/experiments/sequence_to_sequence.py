@@ -1,14 +1,16 @@
 """Lesson 02: how much fits into one vector, and how long it takes to learn that."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import torch
+from matplotlib.axes import Axes
 from torch import Tensor, nn
 
 from attention.experiments.recorded import Claim, Experiment
 from attention.provided.data.numbers import Corpus, numbers
 from attention.provided.data.tokens import PAD
+from attention.provided.figures import plots
 from attention.provided.models import translators
 
 Model = Callable[..., nn.Module]
@@ -63,6 +65,14 @@ def steps_back(last: Tensor, x: Tensor, generator: torch.Generator) -> Tensor:
     (gradient,) = torch.autograd.grad((last * directions).sum(), x)
     by_distance = gradient.norm(dim=2).mean(dim=0).flip(0)  # (T,)
     return by_distance / by_distance[0]
+
+
+def reach(models: Mapping[str, nn.Module]) -> Axes:
+    """Draw `influence_by_distance` for each labelled model, on a logarithmic scale."""
+    curves = {label: influence_by_distance(one, translators.SEED) for label, one in models.items()}
+    ax = plots.lines(range(40), curves, xlabel="steps back", ylabel="influence on the encoding")
+    ax.set_yscale("log")
+    return ax
 
 
 def measured(model: nn.Module, corpus: Corpus, seed: int, steps: int) -> dict[str, Any]:
