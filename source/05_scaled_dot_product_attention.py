@@ -153,7 +153,7 @@ compare(prediction, variances[256] / variances[4], "growth of the variance")
 # \text{standard deviation } \sqrt{d} .$$
 #
 # Dividing a number by *c* divides its variance by *c*². With $c = \sqrt{d}$ the variance is 1 at
-# every length. Nothing in the argument needs a normal distribution, only the two moments.
+# every length.
 
 # %% [markdown]
 # ## What large scores do to learning
@@ -388,9 +388,8 @@ for d in (16, 64, 256):
 # k = x W_k how it is found, v = x W_v what it tells. The query of it and the key of animal make a
 # score: so much of the value of animal goes into the context of it.](figures/query_key_value.svg)
 #
-# Here is a task in which the roles differ. Eight items stand in a row. Each has a name, **asks**
-# for the name of another item, and holds four numbers. Each must report the numbers of the item it
-# asks for.
+# In this task the roles differ: each of eight items has a name, **asks** for the name of another,
+# holds four numbers, and must report the numbers of the item it asks for.
 
 # %% demo=true
 ax = experiments.projections()
@@ -495,7 +494,7 @@ compare(prediction, "same" if same else "another", "context of Sam")
 # %% [markdown]
 # *Two weight matrices with the same numbers in other places: rows and columns are shuffled alike.*
 # The context of *Sam* is the same. This is **permutation equivariance**: attention alone does not
-# know the order of the words. Lesson 08 adds positions to the vectors.
+# know the order of the words.
 
 # %% [markdown]
 # ### Cross-attention
@@ -604,7 +603,7 @@ ax = experiments.reach(SelfAttentionHead)
 # along a chain. Dilated convolution of width 2: three layers, with steps of 1, 2 and 4 positions.
 # Self-attention: one layer.](figures/path_lengths.svg)
 #
-# Up to constant factors, for *T* vectors of *d* numbers:
+# Up to constant factors, for *T* vectors of *d* numbers (Vaswani and colleagues, table 1):
 #
 # | layer | multiplications | waits: steps in a row | longest path |
 # |---|---|---|---|
@@ -650,7 +649,7 @@ for kind in ("recurrent", "convolution", "self-attention"):
 # ## Limits
 # The division sets the size of the scores at the start, for entries of mean 0 and variance 1; a
 # trained model's may become large again. Attention compares pairs: no score depends on three
-# positions at once. It does not know the order of its input, and every pair costs a score.
+# positions at once, and every pair costs a score.
 #
 # ## Summary
 # A dot product of random vectors of length *d* has mean 0 and variance *d*. Divided by the standard
@@ -677,8 +676,7 @@ for kind in ("recurrent", "convolution", "self-attention"):
 #
 # 1. It learns as well: 0.000 for seeds 0 to 2. The read-out is a matrix after the attention, and
 #    weighted averages of $x W_v$ are weighted averages of $x$, times $W_v$: one matrix can do the
-#    work of both. `W_v` pays where it makes the values *shorter*: in heads (lesson 07), which have
-#    no read-out of their own.
+#    work of both. `W_v` pays where it makes the values *shorter*, as in the heads of lesson 07.
 # 2. Only faster, here: after 1200 steps the loss is 0.02 for seeds 0 to 2. $x W_k^\top x^\top$ and
 #    $x W_q W_k^\top x^\top$ can be the same numbers when the matrices are as wide as *x*.
 # 3. Hardly: 0.93 to 0.94 after 120 steps, at 512 and at 64, for seeds 0 to 2 (divided by √*d*:
@@ -695,8 +693,8 @@ for kind in ("recurrent", "convolution", "self-attention"):
 # In stages, each earned by itself: `grad_v` (1), `grad_q` and `grad_k` with d_k = 1 (2), with any
 # d_k and leading axes (1).
 #
-# Autograd does this for you everywhere else. Write it once by hand: from the gradient of a loss
-# with respect to the context, find those with respect to `q`, `k` and `v`. The weights of the
+# Autograd does this elsewhere; do it once by hand: from the gradient of a loss with respect to the
+# context, find those with respect to `q`, `k` and `v`. The weights of the
 # forward pass are given.
 #
 # With scores $s = q\,k^\top / \sqrt{d_k}$, weights $p = \text{softmax}(s)$ and context $c = p\,v$,

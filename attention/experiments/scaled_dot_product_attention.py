@@ -205,16 +205,13 @@ def turn_back(
 
 
 ROOT_D = 512**0.5
+SMALL = {"factor": ROOT_D, "start": 1 / ROOT_D}
 SETTINGS: dict[str, dict[str, Any]] = {
     "divided": {},
     "not divided": {"factor": ROOT_D},
     "divided, W starts\n√512 times larger": {"start": ROOT_D},
-    "not divided, W starts\n√512 times smaller": {"factor": ROOT_D, "start": 1 / ROOT_D},
-    "the same, and the rate\n512 times smaller": {
-        "factor": ROOT_D,
-        "start": 1 / ROOT_D,
-        "rate": 0.05 / 512,
-    },
+    "not divided, W starts\n√512 times smaller": SMALL,
+    "the same, and the rate\n512 times smaller": SMALL | {"rate": 0.05 / 512},
     "not divided, the loss is\n−log of the right weight": {"factor": ROOT_D, "log_loss": True},
 }
 
@@ -234,25 +231,18 @@ def scale_or_size(scaled_dot_product_attention: Attend) -> Any:
         for errors, _ in runs:
             ax.plot(errors, color=plots.BLUE, linewidth=1.2)
         ax.set_title(name, fontsize=10)
-        ax.set(ylim=(-0.05, 2), yticks=[0, 1, 2])
+        ax.set(ylim=(-0.05, 2), yticks=[0, 1, 2], xlabel="step", ylabel="squared error")
+        ax.label_outer()
         print(f"{' '.join(name.split()):<50}", [round(errors[-1], 3) for errors, _ in runs])
         if name == "divided":
             spread = [round(scores.std().item(), 2) for _, scores in runs]
             own = [round(scores.diagonal().mean().item(), 2) for _, scores in runs]
-    for ax in axes[:, 0]:
-        ax.set_ylabel("squared error")
-    for ax in axes[-1]:
-        ax.set_xlabel("step")
     print("divided, after training: standard deviation of the scores", spread, " right key", own)
     return axes
 
 
 def divided_by(
-    power: float,
-    d: int,
-    seed: int,
-    scaled_dot_product_attention: Attend,
-    times: float = 1,
+    power: float, d: int, seed: int, scaled_dot_product_attention: Attend, times: float = 1
 ) -> dict[str, float]:
     """Run `turn_back` with scores divided by d to this ``power``, at 0.05 ``times`` the rate.
 

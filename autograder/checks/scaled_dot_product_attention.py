@@ -397,7 +397,7 @@ def layer_costs(student, draw):
     """Three counts against loops over every product, every state, and every layer's reach."""
     T, d, width = (draw.integers(low, low + 4, 1).item() for low in (11, 2, 5))
     for kind in KINDS:
-        for sizes in ((8, 3, 2), (10, 5, 4), (T, d, width), (13, 6, 3), (3, 1, 7), (2, 4, 2)):
+        for sizes in ((8, 3, 2), (9, 5, 4), (T, d, width), (29, 6, 3), (3, 1, 7), (2, 4, 2)):
             found = expect.parts(student(kind, *sizes), "multiplications", "waits", "path")
             place = "{}, T={}, d={}, width={}".format(kind, *sizes)
             expected = _multiplied(kind, *sizes), _waits(kind, sizes[0]), _path(kind, *sizes[::2])

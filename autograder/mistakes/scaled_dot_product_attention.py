@@ -633,6 +633,28 @@ def divides_the_length_by_the_width(kind, T, d, width):
 
 @mistake(
     "layer_costs",
+    hint="The convolution reads width positions, but its own is one of them. So how far back does "
+    "one layer reach?",
+)
+def divides_the_distance_by_the_width(kind, T, d, width):
+    path = -(-(T - 1) // width)
+    return _costs(kind, T, d, width, convolution=(width * T * d * d, 1, path))
+
+
+@mistake(
+    "layer_costs",
+    hint="This is the path of a dilated convolution, whose reach is multiplied by the width in "
+    "every layer. Here the convolution is not dilated: every layer reaches equally far.",
+)
+def dilates_the_convolution(kind, T, d, width):
+    path = 0
+    while width**path < T:
+        path += 1
+    return _costs(kind, T, d, width, convolution=(width * T * d * d, 1, path))
+
+
+@mistake(
+    "layer_costs",
     hint="The path of the convolution is rounded down: its last layer, which is not used to the "
     "full, is missing.",
 )
