@@ -178,7 +178,7 @@ def time_and_memory(
         ("time", (times["additive"][-1], times["scaled dot"][-1])),
         ("memory", (memory["additive"][-1], memory["scaled dot"][-1])),
     ):
-        print(f"{what:<16} {ours / theirs:6.1f} times")
+        print(f"{what:<16} {ours / theirs:6.3g} times")
     return axes
 
 
