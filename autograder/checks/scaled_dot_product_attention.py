@@ -413,18 +413,16 @@ def layer_costs(student, draw):
 
 def _multiplied(kind, T, d, width):
     """Counted one product of two numbers at a time."""
-    if kind == "self-attention":
-        return sum(2 for _ in range(T) for _ in range(T) for _ in range(d))
-    matrices = 2 if kind == "recurrent" else width
-    return sum(1 for _ in range(T) for _ in range(matrices) for _ in range(d) for _ in range(d))
+    pairs = {"recurrent": 2 * d, "convolution": width * d, "self-attention": 2 * T}[kind]
+    return sum(1 for _ in range(T) for _ in range(pairs) for _ in range(d))
 
 
 def _waits(kind, T):
     """The longest chain of positions in one layer of which each needs the one before."""
+    needed = {"recurrent": 1, "convolution": 0, "self-attention": 0}[kind]  # of the same layer
     longest = [1] * T
     for position in range(1, T):
-        if kind == "recurrent":
-            longest[position] = longest[position - 1] + 1
+        longest[position] += needed * longest[position - 1]
     return max(longest)
 
 

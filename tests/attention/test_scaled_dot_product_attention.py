@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 from torch.nn import functional as F
 
 from attention.scaled_dot_product_attention import (
-    SelfAttentionHead,
     attention_backward,
     attention_multiplications,
     dot_product_statistics,
