@@ -53,8 +53,7 @@ for d in (4, 64, 1024):
 # vectors are merely long.
 #
 # ## The idea
-# Bring the scores to one and the same spread, whatever the length of the vectors, before the
-# softmax sees them.
+# Bring the scores to the same spread, whatever the length of the vectors, before the softmax.
 #
 # ![Queries times transposed keys give one score for every pair. The scores are divided by the root
 # of d_k, masked if there is a mask, and turned into weights by a softmax along each row. The
@@ -647,17 +646,15 @@ for kind in ("recurrent", "convolution", "self-attention"):
 
 # %% [markdown]
 # ## Limits
-# The division sets the size of the scores at the start, for entries of mean 0 and variance 1; a
-# trained model's may become large again. Attention compares pairs: no score depends on three
-# positions at once, and every pair costs a score.
+# Scores of a trained model may become large again. Attention compares pairs: no score depends on
+# three positions at once, and every pair costs a score.
 #
 # ## Summary
 # A dot product of random vectors of length *d* has mean 0 and variance *d*. Divided by the standard
-# deviation √*d*, the scores start at a size at which a gradient passes the softmax. Attention is
-# two matrix products with a softmax between them. In self-attention one sequence is queries, keys
-# and values, each by a matrix of its own; in cross-attention the keys and values come from another.
-# It is not symmetric and does not know the order. Any two words are one step apart and nothing
-# waits; the price grows with T_q · T_k.
+# deviation √*d*, the scores start at a size at which a gradient passes the softmax. In
+# self-attention one sequence is queries, keys and values, each by a matrix of its own; in
+# cross-attention the keys and values come from another. It is not symmetric and does not know the
+# order. Any two words are one step apart and nothing waits; the price grows with T_q · T_k.
 #
 # **Next** [06 · Who may look at whom?](../06_masked_attention/06_masked_attention.ipynb) There the
 # mask gets its lesson.
@@ -733,8 +730,8 @@ from attention.scaled_dot_product_attention import attention_backward
 check.attention_backward(attention_backward)
 
 # %% [markdown]
-# Look at the factor $p_i$ in front of the softmax's gradient. A key with weight 0 receives none,
-# and if one weight is 1, the bracket is 0 as well. Those are the flat lines of the training above.
+# Because of the factor $p_i$, a key with weight 0 receives no gradient; if one weight is 1, the
+# bracket is 0 as well. Those are the flat lines of the training above.
 #
 # ## References
 # - A. Vaswani et al. (2017). *Attention is all you need*, section 3.2.1 and its footnote on the
