@@ -100,39 +100,6 @@ class SelfAttentionHead(nn.Module):
         return F.scaled_dot_product_attention(q, k, v, attn_mask=mask)  # (B, T, d_head)
 
 
-class CrossAttentionHead(nn.Module):
-    """One attention head between two sequences: x asks, memory answers.
-
-    d_model   length of the vectors of x
-    d_memory  length of the vectors of memory
-    d_head    length of queries, keys and values
-
-    The projections W_q, W_k and W_v are linear layers without bias.
-    """
-
-    def __init__(self, d_model, d_memory, d_head):
-        super().__init__()
-        # exercise: about 3 lines
-        self.W_q = nn.Linear(d_model, d_head, bias=False)
-        self.W_k = nn.Linear(d_memory, d_head, bias=False)
-        self.W_v = nn.Linear(d_memory, d_head, bias=False)
-
-    def forward(self, x, memory, mask=None):
-        """Let every position of x look at every position of memory.
-
-        x        (B, T_q, d_model)
-        memory   (B, T_k, d_memory)
-        mask     None, or bool that broadcasts to (B, T_q, T_k); True = may attend
-        returns  (B, T_q, d_head)
-
-        Refuses a mask that is not bool.
-        """
-        demand.masks(mask=mask)
-        # exercise: about 2 lines
-        q, k, v = self.W_q(x), self.W_k(memory), self.W_v(memory)
-        return F.scaled_dot_product_attention(q, k, v, attn_mask=mask)  # (B, T_q, d_head)
-
-
 def attention_multiplications(T_q, T_k, d_k, d_v):
     """Count the multiplications of numbers in attention's two matrix products.
 
@@ -154,6 +121,37 @@ def rnn_multiplications(T, d):
     """Count the multiplications of a plain RNN: two (d, d) matrices at each of T steps."""
     demand.counts(0, T=T, d=d)
     return T * 2 * d * d
+
+
+def layer_costs(kind, T, d, width):
+    """Count what a layer multiplies, how often it must wait, and how far apart its ends are.
+
+    kind     "recurrent", "convolution" or "self-attention"
+    T        length of the sequence, at least 2; each position has d numbers before and after
+    width    of the convolution: position i reads positions i - width + 1 to i; at least 2
+    returns  (multiplications, waits, path), three integers:
+             multiplications  of one layer, without projections for queries, keys and values; the
+                              convolution multiplies a (d, d) matrix for each position it reads,
+                              padding before the first one included
+             waits            the steps that one layer must take one after the other
+             path             the steps from the first position to the last: along the states of
+                              the recurrent layer, from layer to layer of the other two, stacked as
+                              often as the path needs
+
+    Refuses T and width below 2.
+    Source: Vaswani et al. (2017), table 1.
+
+    >>> layer_costs("self-attention", T=5, d=10, width=3)
+    (500, 1, 1)
+    """
+    demand.counts(2, T=T, width=width)
+    demand.counts(0, d=d)
+    # exercise: about 5 lines
+    if kind == "recurrent":
+        return 2 * T * d * d, T, T - 1
+    if kind == "self-attention":
+        return 2 * T * T * d, 1, 1
+    return width * T * d * d, 1, math.ceil((T - 1) / (width - 1))
 
 
 def attention_backward(q, k, v, weights, grad_context):

@@ -20,6 +20,7 @@ import torch
 from torch import nn
 
 from attention.experiments import recorded
+from attention.experiments import sequence_to_sequence as experiments
 from attention.provided import demand
 from attention.provided.data.numbers import numbers
 from attention.provided.data.tokens import BOS, EOS, PAD
@@ -91,7 +92,8 @@ print("lengths (B,):", batch.lengths.tolist())
 # h' &= (1 - z) \odot n + z \odot h && \text{mixture}
 # \end{aligned}$$
 #
-# ($\odot$ multiplies two vectors number by number.)
+# ($\odot$ multiplies two vectors number by number. This is PyTorch's GRU: it resets $W_{hn}\,h$,
+# where Cho and colleagues, and many textbooks, reset $h$ before the product.)
 #
 # | quantity | shape | note |
 # |---|---|---|
@@ -421,9 +423,8 @@ print("  ".join(f"{digits} digits {share:.2f}" for digits, share in shares.items
 # %% [markdown]
 # *Share of test numbers translated without error against their number of digits.* Two and three
 # digits come through. With four they begin to get lost, and of five and six hardly any number is
-# right. All lengths were equally frequent in training. (Not all are equally easy to learn from: the
-# training pairs hold most of the numbers with two digits, and few of those with six.) The source
-# grows, the vector does not: this is the **fixed-length bottleneck**.
+# right. All lengths were equally frequent in training. The source grows, the vector does not: this
+# is the **fixed-length bottleneck**.
 #
 # But is it the *size*? Change one thing at a time: the width of the model, vector and decoder
 # alike, or the number of steps. It was done before, for three seeds each; the results are recorded,
@@ -460,9 +461,8 @@ compare(prediction, sorted(five)[1], "five digits, 64 numbers, 1000 steps")
 # of steps: the median of three seeds, and the band from the worst to the best. 3000 steps are
 # printed only, for one seed.* Either helps, in every seed. A model twice as wide lifts five digits
 # from at most 0.06 to 0.33 or more (with a wider decoder, too: lesson 03 compares with the decoder
-# kept); the *same* 64 numbers, trained for 1000 steps, to 0.43 or more. So room is not what the
-# 300-step model lacks: 64 numbers can hold five digits. What is hard is to *learn* such a packing
-# and its unpacking, and a longer source needs a wider model, or more steps, or both.
+# kept); the *same* 64 numbers, trained for 1000 steps, to 0.43 or more. So 64 numbers are enough
+# for five digits; what takes time is learning to encode into them and decode again.
 #
 # ## A long way
 # ![A chain of seven states. What the first word says reaches the last word only after six steps,
@@ -470,26 +470,14 @@ compare(prediction, sorted(five)[1], "five digits, 64 numbers, 1000 steps")
 #
 # What one word says reaches another after as many steps as they are places apart. This is the
 # **linear interaction distance** of recurrent networks. How much does a word still matter n
-# steps later? Ask the gradient: how strongly does the encoding change if that word changes?
-#
-# Let the encoder read 64 rows of 40 random words, once as it was before training and once as it is
-# now.
+# steps later? Ask the gradient: how strongly does the encoding change if that word changes? (A
+# gradient wants one number, so the 64 numbers of an encoding are added up with random weights, a
+# draw for each row: no direction is preferred.) Let the encoder read 64 rows of 40 random words.
 
 # %% demo=true
-generator = torch.Generator().manual_seed(translators.SEED)
-words = torch.randint(3, len(corpus.source_vocabulary), (64, 40), generator=generator)  # (B, T)
 torch.manual_seed(translators.SEED)
 untrained = Seq2Seq(len(corpus.source_vocabulary), len(corpus.target_vocabulary))
-reach = {}
-for label, reader in (("before training", untrained), ("after training", model)):
-    embedded = reader.source_embedding(words).detach().requires_grad_()  # (B, T, d_embedding)
-    encodings = encode(reader.encoder(embedded)[0], torch.full((64,), 40))  # (B, d_state)
-    directions = torch.randn(encodings.shape, generator=generator)
-    (gradient,) = torch.autograd.grad((encodings * directions).sum(), embedded)
-    by_distance = gradient.norm(dim=2).mean(dim=0).flip(0)  # (T,)
-    reach[label] = by_distance / by_distance[0]
-ax = plots.lines(range(40), reach, xlabel="steps back", ylabel="influence on the encoding")
-ax.set_yscale("log")
+ax = experiments.reach({"before training": untrained, "after training": model})
 runs = seeds.where(rows, d_state=64, steps=300)
 for name in ("before", "after"):
     print(f"{name:<7} 20 steps back, seeds 0, 1, 2:", *(f"{run[name]:.5f}" for run in runs))
@@ -499,7 +487,8 @@ for name in ("before", "after"):
 # last word being 1; the vertical scale is logarithmic.* Before training, every five words divide
 # the influence by about ten: for the encoding, a word 20 steps back might as well not be there.
 # After 300 steps it keeps about a tenth of the last word's influence, with every seed. The gates
-# have learned to hold on, but all words share the same 64 numbers.
+# have learned to hold on, but all words share the same 64 numbers. Lesson 05 measures the same for
+# attention.
 #
 # ## And a slow one
 # State t needs state t − 1. No number of processors changes that: the steps must be taken one after
@@ -555,10 +544,9 @@ print("with the true ends:          ", *translators.translations(model, corpus, 
 # ## Summary
 # An encoder reads a sequence of any length into one vector, and a decoder writes from it, trained
 # with the true letters shifted right and a loss that leaves padding out. After 300 steps accuracy
-# falls steeply with the length of the source. A wider model and longer training both move the
-# fall to longer numbers: what is scarce is not room alone, but a packing that has been learned. A
-# recurrent network also needs as many steps as there are words, both for information to travel and
-# for the computer to wait.
+# falls steeply with the length of the source. A wider model and longer training both move the fall
+# to longer numbers. A recurrent network also needs as many steps as there are words, both for
+# information to travel and for the computer to wait.
 #
 # **Next** [03 · What if the decoder could look
 # back?](../03_bahdanau_attention/03_bahdanau_attention.ipynb) The same data, the same steps, and a

@@ -2,17 +2,16 @@
 # # 05 · Why divide by √d?
 #
 # A dot product is the cheapest way to compare a query with a key: one matrix product compares all
-# of them at once. It has a flaw that grows with the length of the vectors. One division mends it,
-# and with it you write the formula on which every Transformer rests.
+# of them at once. It has a flaw that grows with the length of the vectors. One division fixes it,
+# and gives you the formula at the heart of every Transformer.
 #
 # **After this lesson** you can
 # - say why dot products of long vectors are large, and what that does to a softmax and its
 #   gradient,
 # - tell what fails, the size of the scores, from one cure, the division,
 # - write **scaled dot-product attention** for queries and keys of different number,
-# - say what queries, keys and values of their own are for, and write a **self-attention head** and
-#   a **cross-attention head**,
-# - count its cost, and measure from which length on an RNN is faster.
+# - say what queries, keys and values of their own are for, and write a **self-attention head**,
+# - compare recurrence, convolution and attention: cost, steps in a row, longest path.
 #
 # **Time** 85 minutes, ★ 20 more · **Points** 16 · **GPU** not needed · **You need** lessons 00 and
 # 04
@@ -24,13 +23,11 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from attention.experiments import recorded
 from attention.experiments import scaled_dot_product_attention as experiments
 from attention.provided import demand
 from attention.provided.figures import plots, sliders
 from attention.provided.measuring import timing
 from attention.provided.predictions import compare
-from attention.provided.training_steps import fewer
 from autograder import check
 
 # %% [markdown]
@@ -52,13 +49,11 @@ for d in (4, 64, 1024):
     print(f"           largest weight, mean of 1000 such draws: {largest:.2f}")
 
 # %% [markdown]
-# At *d* = 1024 nearly all the weight goes to one key. Nothing was learned and nothing matches. The
-# vectors are merely long. A softmax that has already decided is also hard to teach, as you will
-# see.
+# At *d* = 1024 nearly all the weight goes to one key. Nothing was learned and nothing matches: the
+# vectors are merely long.
 #
 # ## The idea
-# Bring the scores to one and the same spread, whatever the length of the vectors, before the
-# softmax sees them.
+# Bring the scores to the same spread, whatever the length of the vectors, before the softmax.
 #
 # ![Queries times transposed keys give one score for every pair. The scores are divided by the root
 # of d_k, masked if there is a mask, and turned into weights by a softmax along each row. The
@@ -134,15 +129,15 @@ products, variances = {}, {}
 for d in (4, 16, 64, 256):
     q, k = torch.randn(2, 20_000, d, generator=generator)
     mean, variance = dot_product_statistics(q, k)
-    products[f"d = {d}"], variances[d] = torch.linalg.vecdot(q, k), variance.item()
+    products[d], variances[d] = torch.linalg.vecdot(q, k), variance.item()
     print(f"d {d:4d}   mean {mean:6.2f}   variance {variance:7.2f}   spread {variance**0.5:6.2f}")
-ax = plots.histograms(products, xlabel="dot product", span=(-50, 50))
+ax = experiments.distributions(products)
 compare(prediction, variances[256] / variances[4], "growth of the variance")
 
 # %% [markdown]
 # *Dot products of 20 000 random pairs at four lengths: all centred on 0, and each curve twice as
 # wide as the one before it, for vectors four times as long.* The variance is *d*, so the spread,
-# the **standard deviation**, is √*d*. The two are easily confused: what is divided by is √*d*.
+# the **standard deviation**, is √*d*. We divide by √*d*, not by *d*.
 #
 # ### Why it is exactly *d*
 # Let all entries be independent, with mean 0 and variance 1. One term of the dot product has
@@ -157,7 +152,7 @@ compare(prediction, variances[256] / variances[4], "growth of the variance")
 # \text{standard deviation } \sqrt{d} .$$
 #
 # Dividing a number by *c* divides its variance by *c*². With $c = \sqrt{d}$ the variance is 1 at
-# every length. Nothing in the argument needs a normal distribution, only the two moments.
+# every length.
 
 # %% [markdown]
 # ## What large scores do to learning
@@ -188,10 +183,6 @@ compare(prediction, variances[256] / variances[4], "growth of the variance")
 # By hand for *p* = (¾, ¼): which matrix stands in front of the minus, and which is subtracted? The
 # first takes one call of `torch.diag_embed`, and `torch.linalg.matrix_norm` knows the norm.
 # </details>
-# <details><summary>Hint 4 · my result is 0 everywhere</summary>
-#
-# The gradient of `weights.sum()` is 0, since the sum is always 1. Every weight needs its own row.
-# </details>
 
 # %% exercise="softmax_gradient_norm"
 from attention.scaled_dot_product_attention import softmax_gradient_norm
@@ -204,32 +195,14 @@ check.softmax_gradient_norm(softmax_gradient_norm)
 # by √*d* and without.
 
 # %% demo=true
-generator = torch.Generator().manual_seed(1)
-lengths = [4**power for power in range(7)]
-norms = {"divided by √d": [], "not divided": []}
-for d in lengths:
-    q, k = torch.randn(500, 1, d, generator=generator), torch.randn(500, 16, d, generator=generator)
-    scores = torch.linalg.vecdot(q, k)  # (500, 16)
-    norms["divided by √d"].append(softmax_gradient_norm(scores / d**0.5))
-    norms["not divided"].append(softmax_gradient_norm(scores))
-quarters = {
-    name: torch.stack(rows).quantile(torch.tensor([0.25, 0.5, 0.75]), dim=1).clamp(min=1e-16)
-    for name, rows in norms.items()
-}
-ax = plots.lines(
-    lengths, {name: q[1] for name, q in quarters.items()}, xlabel="d", ylabel="Jacobian", log=True
-)
-for quarter in quarters.values():
-    ax.fill_between(lengths, quarter[0], quarter[2], alpha=0.2)
-ax.set(yscale="log", ylim=(1e-12, 1), ylabel="size of the Jacobian")
-print("not divided, d = 4096, median:", f"{quarters['not divided'][1, -1]:.1e}")
+ax = experiments.sizes_of_the_jacobian(softmax_gradient_norm)
 
 # %% [markdown]
 # *Size of the softmax's Jacobian against the length of the vectors, both axes logarithmic; lines
 # are medians, bands hold the middle half of the queries.* Divided by √d it stays where it is;
-# undivided it falls by many powers of ten. Every gradient on its way from the loss to the queries
-# and keys is multiplied by this matrix. Such a softmax is called **saturated**: it has decided, and
-# an error hardly changes its mind.
+# undivided it falls by many powers of ten, and with it every gradient on its way from the context
+# to queries and keys. Such a softmax is called **saturated**: it has decided, and an error hardly
+# changes its mind.
 
 # %% [markdown]
 # ## The formula
@@ -309,8 +282,8 @@ check.break_scaled_dot_product_attention(break_scaled_dot_product_attention)
 
 # %% [markdown]
 # ## Break it
-# Ten queries and ten keys of length 512, all random. On the left the formula, on the right the same
-# without the scale (the queries are multiplied by √512, which undoes the division).
+# Ten random queries and keys of length 512. On the left the formula, on the right the same without
+# the scale (multiplying the queries by √512 undoes the division).
 
 
 # %% demo=true
@@ -329,114 +302,70 @@ both_scales(512)
 
 # %% [markdown]
 # *Weights of ten random queries on ten random keys of length 512, on the same colour scale. Left:
-# shades. Right: nearly every row has one dark cell and no shades.* With the slider you change *d*:
-# the left picture keeps its character, the right one does not.
+# shades. Right: nearly every row has one dark cell and no shades.* Now change *d*:
 
 # %% demo=true
 sliders.slider(both_scales, d=(1, 1024))
 
 # %% [markdown]
-# Does it matter, if training can repair it? Let us train. Each of 16 queries is a rotated key. A
-# matrix `W` must learn to turn it back, so that query *i* attends to key *i*. The loss is the
-# squared error of the context, and the optimiser is plain gradient descent.
-#
-# Two things could be at work: the division itself, or the size that the scores have without it. So
-# we change them one at a time. `start` multiplies the first `W`.
-
+# Can training repair it? Each of 16 queries is a rotated key, and a matrix `W` must learn to turn
+# it back, so that query *i* attends to key *i*. The loss is the squared error of the context, the
+# optimiser plain gradient descent. What is changed stands above each panel.
 
 # %% demo=true
-def train(divide, start=1.0, rate=0.05, seed=0, d=512, n=16):
-    """Learn W such that query i finds key i; return the loss at every step, and the last scores."""
-    generator = torch.Generator().manual_seed(seed)
-    keys = torch.randn(n, d, generator=generator)
-    rotation = torch.linalg.qr(torch.randn(d, d, generator=generator)).Q
-    W = (start * torch.randn(d, d, generator=generator) / d**0.5).requires_grad_()
-    undo = 1.0 if divide else d**0.5
-    losses = []
-    for _ in range(120):
-        q = keys @ rotation @ W * undo
-        context = scaled_dot_product_attention(q, keys, torch.eye(n))
-        loss = (context - torch.eye(n)).square().sum(dim=1).mean()
-        loss.backward()
-        with torch.no_grad():
-            W -= rate * W.grad
-        W.grad = None
-        losses.append(loss.item())
-    return losses, (q @ keys.T).detach() / d**0.5
-
-
-# %% demo=true
-root = 512**0.5
-settings = {
-    "divided": {"divide": True},
-    "not divided": {"divide": False},
-    "divided,\nW starts √512 times larger": {"divide": True, "start": root},
-    "not divided,\nW starts √512 times smaller": {"divide": False, "start": 1 / root},
-    "… and the rate 512 times smaller": {"divide": False, "start": 1 / root, "rate": 0.05 / 512},
-}
-axes, seeds = plots.panels(columns=5, width=2.3, height=2.6), range(fewer(3, most=1))
-for ax, (name, setting) in zip(axes, settings.items(), strict=True):
-    runs = [train(**setting, seed=seed) for seed in seeds]
-    for losses, _ in runs:
-        ax.plot(losses, color=plots.BLUE, linewidth=1.2)
-    ax.set_title(name, fontsize=8)
-    ax.set(xlabel="step", ylim=(-0.05, 2))
-    print(f"{' '.join(name.split()):<44}", [round(losses[-1], 3) for losses, _ in runs])
-    if name == "divided":
-        spread = [round(scores.std().item(), 2) for _, scores in runs]
-        own = [round(scores.diagonal().mean().item(), 2) for _, scores in runs]
-label = axes[0].set_ylabel("loss")
-print("divided, after training: standard deviation of the scores", spread, " right key", own)
+axes = experiments.scale_or_size(scaled_dot_product_attention)
 
 # %% [markdown]
-# *Loss against training step for five settings, one line for each of three seeds; the printed
-# numbers are the losses after 120 steps.*
-# - Divided, it falls to nearly 0; undivided it stops almost at once at a high value. Most rows
-#   choose a wrong key with a weight of 1, and from there hardly any gradient comes back.
-# - Divided, but started √512 times larger, it **fails as well**. What fails is the size of the
-#   scores at the start, wherever it comes from.
-# - Undivided, but started √512 times smaller, it learns: with these seeds at most one of the 16
-#   queries keeps a wrong key (which costs 2/16). With the rate made smaller, too, its curve is that
-#   of the first panel.
+# *Squared error of the context against training step for six settings, one line for each of three
+# seeds; printed is the error after 120 steps.*
+# - Divided, it falls to nearly 0. Undivided it stops almost at once: most rows choose a wrong key
+#   with a weight of 1, and from there hardly any gradient comes back.
+# - Divided, but started √512 times larger, it **fails as well**. Undivided, but started √512 times
+#   smaller, it learns: at most one of the 16 queries keeps a wrong key (which costs 2/16). With the
+#   rate made smaller, too, its curve is that of the first panel. So what matters is the size of the
+#   scores, not the division.
+# - Undivided, but with −log of the right weight for a loss, as in lesson 04's crossing, it learns
+#   within ten steps. The gradient of this loss at the scores is *p* − *y*, the weights minus the
+#   right ones: large wherever a weight is wrong, however large the scores.
 #
-# So the division is one cure of several. Its merit is that nobody has to think of it again: where
-# queries and keys have entries of variance 1, the scores have spread 1, for any *d*. And the proof
-# above holds **for the start only**. It needs queries that are independent of the keys, and
-# training exists to end that: in the last line the spread is no longer 1, and the right key scores
-# far above the rest.
+# So large scores stop learning **where the loss reaches them through the context only**, and thus
+# through the Jacobian of 5.2. In a Transformer it always does: nobody says which weights are right.
 #
-# ### And without dot products?
-# The additive score of lesson 03 is not divided either, and its hidden features lie between −1 and
-# 1. Vaswani and others report that for large *d* it beats the undivided
-# dot product. The same task, all matrices learned with Adam, the best of four learning rates each:
+# Lesson 04's translator learned through the context, too, and *better* undivided. Its queries and
+# keys are states of a GRU. How large are they, and their scores, before training?
 
 # %% demo=true
-rows = recorded.read("scaled_dot_product_attention", "additive against dot")
-sizes = sorted({row["d"] for row in rows})
-ax = plots.panels(width=5.2, height=2.8)
-for score, marker in zip(experiments.SCORES, "osD", strict=True):
-    for seed in (0, 1, 2):
-        mine = [row for row in rows if (row["score"], row["seed"]) == (score, seed)]
-        best = [next(row["loss"] for row in mine if row["d"] == d) for d in sizes]
-        colour = f"C{experiments.SCORES.index(score)}"
-        label = score if seed == 0 else None
-        ax.plot(sizes, best, marker + "-", color=colour, label=label, linewidth=1, markersize=4)
-ax.set(xscale="log", xlabel="d", ylabel="loss after 120 steps", xticks=sizes, xticklabels=sizes)
-ax.minorticks_off()
-legend = plots.legend(ax, fontsize=8)
+for seed in (0, 1, 2):
+    print(f"lesson 04, seed {seed}:", experiments.spread_in_the_translator(seed))
+
+# %% [markdown]
+# *Root mean square of a query's entries, and spread of the undivided scores of one query.* The
+# entries are far smaller than 1, so for *d* = 64 the scores spread by about a half, not by 8;
+# divided by 8, all weights are nearly equal. The division is made for entries of variance 1, and
+# there it works for any *d*.
+#
+# It does so **for the start only**. The proof assumes independent queries and keys; training makes
+# them dependent. In the last line under the six panels the spread is no longer 1, and the right key
+# scores far above the rest.
+#
+# ### And without dot products?
+# Vaswani and colleagues write, citing Britz and colleagues (2017), that for large *d* the additive
+# score of lesson 03 beats the undivided dot product. The same task, all matrices learned with Adam:
+
+# %% demo=true
+ax = experiments.additive_against_dot()
 print("one run, now:", round(experiments.find_keys("additive", 64, rate=0.003, seed=0), 4))
 
 # %% [markdown]
 # *Loss after 120 steps against the length of the vectors, for three scores and three seeds, each at
-# its best learning rate of four (recorded).* At *d* = 4 all three are still far from 0 after these
-# steps, the additive score farthest; which is best may depend on the rates tried. From 64 on the
-# undivided dot product fails at every rate tried, and the other two learn.
+# its best learning rate of four (recorded).* From 64 on the undivided dot product fails at every
+# rate tried, and the other two learn.
 
 # %% [markdown]
 # ## Where q, k and v come from
 # In **self-attention** a sequence looks at itself: *The animal didn't cross the street because it
-# was too tired.* To understand *it*, the model should look at *animal*. There is no query from
-# outside, so let us try the simplest: every token's vector $x_i$ is query, key and value at once.
+# was too tired.* To understand *it*, the model should look at *animal*. The simplest way: every
+# token's vector $x_i$ is query, key and value at once.
 
 # %% demo=true
 for d in (16, 64, 256):
@@ -449,44 +378,26 @@ for d in (16, 64, 256):
 
 # %% [markdown]
 # Every token looks at itself: $x_i \cdot x_i$ is about *d*, and other products are about √*d*. Then
-# *it* learns nothing from *animal*. Nor is it any help that what makes a word *findable* is also
-# what is *read*: the librarian of lesson 01 finds a book by its subject and returns a shelf.
+# *it* learns nothing from *animal*. There is a second problem: the same numbers would have to say
+# how a word is found and what it tells you once found.
 #
-# The vector plays too many roles, so each role gets a matrix of its own. Here is a task in which
-# they differ. Eight items stand in a row. Each has a name, **asks** for the name of another item,
-# and holds four numbers. Each must report the numbers of the item it asks for.
-
+# So each role gets a matrix of its own:
+#
+# ![The rows of x, one a word, go through three matrices: q = x W_q is what a word looks for,
+# k = x W_k how it is found, v = x W_v what it tells. The query of it and the key of animal make a
+# score: so much of the value of animal goes into the context of it.](figures/query_key_value.svg)
+#
+# In this task the roles differ: each of eight items has a name, **asks** for the name of another,
+# holds four numbers, and must report the numbers of the item it asks for.
 
 # %% demo=true
-def average_of_last(roles, seed):
-    losses = experiments.fetch(roles, seed, steps=fewer(300, most=10))
-    return sum(losses[-20:]) / len(losses[-20:])
-
-
-steps = {
-    "x in all roles": "",
-    "one matrix for q, k and v": "qkv",
-    "q is x; one matrix for k and v": "kv",
-    "q is x; W_k, W_v": "k v",
-    "W_q, W_k, W_v": "q k v",
-}
-ax = plots.panels(width=5.6, height=2.4)
-for row, (name, roles) in enumerate(steps.items()):
-    ends = [average_of_last(roles, seed) for seed in (0, 1, 2)]
-    ax.plot(ends, [row] * 3, "o", color=plots.BLUE, alpha=0.7)
-    print(f"{name:<32}", [round(end, 3) for end in ends])
-ax.set_yticks(range(5), steps)
-ax.set(xlim=(-0.03, 1.03), ylim=(4.5, -0.5))
-label = ax.set_xlabel("loss after 300 steps (always saying 0: 1)")
+ax = experiments.projections()
 
 # %% [markdown]
-# *Loss after 300 steps for five ways to make q, k and v, three seeds each.* All have the same
-# read-out after the attention, and the same steps. With *x* in all roles, or one matrix for all,
-# little is fetched. As soon as queries and keys are made differently, most of it is; and each
-# matrix that is added here lowers the loss after these 300 steps. (Lower, not possible only then:
-# see the open questions.) Letting a text attend to itself is older than the Transformer: Cheng and
-# others (2016) let a reader look back at the words it had read. The Transformer gives each role a
-# projection:
+# *Loss after 300 steps for five ways to make q, k and v, three seeds each.* With *x* in all roles,
+# or one matrix for all, little is fetched. As soon as queries and keys are made differently, most
+# of it is. (Each matrix speeds learning up here; whether it is *needed* is an open question below.)
+# So the Transformer gives each role a projection:
 #
 # $$q = x\,W_q, \qquad k = x\,W_k, \qquad v = x\,W_v$$
 #
@@ -500,23 +411,18 @@ label = ax.set_xlabel("loss after 300 steps (always saying 0: 1)")
 # From here on a matrix stands to the right of *x*. (`nn.Linear` keeps its transpose, outputs
 # first, as the formulas of lessons 03 and 04 had it.)
 #
-# All positions are computed at once, in a few matrix products: nothing waits for the position
-# before it.
-#
-# The two classes below use PyTorch's own `F.scaled_dot_product_attention`. It takes q, k and v and,
-# under the name `attn_mask`, the mask. It computes what you have just written, so a mistake up
-# there costs nothing down here.
-#
 # ### Exercise 5.5 · `SelfAttentionHead`
 # ●●○ medium · 10 minutes · 2 points
 #
 # Write the head: three `nn.Linear` without bias, named `W_q`, `W_k` and `W_v`, and a `forward` that
-# attends. Scores may be in the hundreds.
+# attends. If your `scaled_dot_product_attention` is right, `forward` may call it; PyTorch's own,
+# `F.scaled_dot_product_attention`, computes the same, with the mask under the name `attn_mask`.
+# Scores may be in the hundreds.
 #
 # <details><summary>Hint 1 · the idea</summary>
 #
-# Three projections of the same `x`, then attention between them. The kernel divides by the root of
-# the length of its queries by itself.
+# Three projections of the same `x`, then attention between them. Both functions divide by the root
+# of the length of their queries by themselves.
 # </details>
 # <details><summary>Hint 2 · the shapes</summary>
 #
@@ -587,51 +493,26 @@ compare(prediction, "same" if same else "another", "context of Sam")
 # %% [markdown]
 # *Two weight matrices with the same numbers in other places: rows and columns are shuffled alike.*
 # The context of *Sam* is the same. This is **permutation equivariance**: attention alone does not
-# know the order of the words. Lesson 08 adds positions to the vectors.
+# know the order of the words.
 
 # %% [markdown]
-# ### Exercise 5.6 · `CrossAttentionHead`
-# ●○○ easy · 6 minutes · 2 points
-#
+# ### Cross-attention
 # In a translator, the German words look at the English ones: `x` asks, `memory` answers. It is the
-# same call with two sequences, which may differ in length and width. Scores may be in the hundreds.
-#
-# <details><summary>Hint 1 · the idea</summary>
-#
-# Which of q, k and v say what is looked for? They come from `x`. What is looked through and read
-# comes from `memory`.
-# </details>
-# <details><summary>Hint 2 · the shapes</summary>
-#
-# `x` is `(B, T_q, d_model)`, `memory` is `(B, T_k, d_memory)`. After the projections all have the
-# length `d_head`, and the result has one row per query: `(B, T_q, d_head)`.
-# </details>
-# <details><summary>Hint 3 · “RuntimeError: mat1 and mat2 … (14x10 and 12x4)”</summary>
-#
-# A layer built for `d_model` = 12 received vectors of length `d_memory` = 10.
-# </details>
-
-# %% exercise="CrossAttentionHead"
-from attention.scaled_dot_product_attention import CrossAttentionHead
-
-# %% check="CrossAttentionHead" points=2
-check.CrossAttentionHead(CrossAttentionHead)
+# same call with two sequences, which may differ in length:
 
 # %% demo=true
-torch.manual_seed(7)
-cross = CrossAttentionHead(d_model=16, d_memory=16, d_head=8)
-cross.load_state_dict(head.state_dict())  # the same three matrices as above
-with torch.no_grad():
-    print("attending to itself equals self-attention:", torch.allclose(cross(x, x), head(x)))
-    memory = torch.randn(1, 5, 16)
-    print("3 queries, 5 keys:", tuple(cross(x, memory).shape))
-    print("3 queries, 500 keys:", tuple(cross(x, torch.randn(1, 500, 16)).shape))
+for T_k in (5, 500):
+    memory = torch.randn(1, T_k, 16)
+    q, k, v = head.W_q(x), head.W_k(memory), head.W_v(memory)
+    context = scaled_dot_product_attention(q, k, v)
+    print(f"{x.shape[1]} queries, {T_k:3d} keys: a context of shape", tuple(context.shape))
 
 # %% [markdown]
-# The number of results is the number of queries, however long the memory is.
+# The number of results is the number of queries, however long the memory is. Its vectors may also
+# be wider or narrower than those of `x`: then `W_k` and `W_v` have another number of inputs.
 #
 # ## What it costs
-# ### Exercise 5.7 · `attention_multiplications`
+# ### Exercise 5.6 · `attention_multiplications`
 # ●○○ easy · 4 minutes · 1 point
 #
 # Count the multiplications of numbers in the two matrix products of attention: queries with keys,
@@ -654,9 +535,8 @@ from attention.scaled_dot_product_attention import attention_multiplications
 check.attention_multiplications(attention_multiplications)
 
 # %% [markdown]
-# A plain RNN multiplies its input and its state with a (*d*, *d*) matrix each, at every step. Half
-# of that is its projection of the input. Attention has projections as well, three of them, and a
-# fair count includes them on both sides:
+# A plain RNN multiplies its input and its state with a (*d*, *d*) matrix each, at every step.
+# Attention has three projections. A fair count includes them on both sides:
 
 # %% given="rnn_multiplications"
 from attention.scaled_dot_product_attention import rnn_multiplications
@@ -670,10 +550,8 @@ for T in (1, 16, 32, 64, 256, 1024):
 
 # %% [markdown]
 # With projections it is $2\,T^2 d + 3\,T d^2$ against $2\,T d^2$: attention needs more at **every**
-# length. Without projections, $2\,T^2 d$ against $T d^2$, it needs fewer below $T = d/2$. Either
-# way it grows with the square of the length, and an RNN does not.
-#
-# So at *d* = 64 an RNN should be the faster one at every length. Is it, by the clock?
+# length. (Without them, $2\,T^2 d$ against $T d^2$, it needs fewer below $T = d/2$.) So an RNN
+# should always be the faster one. Is it, by the clock?
 
 
 # %% demo=true
@@ -701,25 +579,82 @@ print("attention takes longer, here: T =", slower[0] if slower else f"> {lengths
 
 # %% [markdown]
 # *Time against length on one core, projections included, both axes logarithmic, on the machine that
-# built this notebook; run the cell to see your own.* For short sequences attention is the faster
-# one, although it multiplies more. An RNN must finish one step before it begins the next, many
-# small products in a row; attention has a few large ones, and hardware likes that. For very long
-# sequences the square wins: lesson 18 is about them.
+# built this notebook.* For short sequences attention is the faster one, although it multiplies
+# more: an RNN takes many small products one after the other, attention a few large ones. For very
+# long sequences the square wins: lesson 18 is about them.
+
+# %% [markdown]
+# ## How far is it from one word to another?
+# Lesson 02 measured how a word's influence fades from step to step. The same measurement for a GRU,
+# a convolution and your head, all of them untrained:
+
+# %% demo=true
+ax = experiments.reach(SelfAttentionHead)
+
+# %% [markdown]
+# *Influence of an input on the last output against the steps between them, the last input's own
+# being 1; vertical scale logarithmic, a line for each of three seeds.* The GRU's falls below one in
+# a hundred million. The convolution reads five positions alike and nothing beyond: that takes more
+# layers. Attention is **flat**: a word 39 places back counts as much as the one before. (The last
+# word itself counts most, because it also asks.)
+#
+# ![Eight tokens, and the shortest path from the first to the last. Recurrent network: seven steps
+# along a chain. Dilated convolution of width 2: three layers, with steps of 1, 2 and 4 positions.
+# Self-attention: one layer.](figures/path_lengths.svg)
+#
+# Up to constant factors, for *T* vectors of *d* numbers (Vaswani and colleagues, table 1):
+#
+# | layer | multiplications | waits: steps in a row | longest path |
+# |---|---|---|---|
+# | recurrent | T · d² | T | T |
+# | convolution of width *k* | k · T · d² | 1 | T / k, or log_k T if dilated, as drawn |
+# | self-attention | T² · d | 1 | 1 |
+#
+# ### Exercise 5.7 · `layer_costs`
+# ●●○ medium · 8 minutes · 2 points
+#
+# Return such a row exactly. The recurrent layer and attention multiply as often as counted above,
+# without attention's projections. The convolution is not dilated: it reads its own position and
+# `width` − 1 before it.
+#
+# <details><summary>Hint 1 · the idea</summary>
+#
+# Multiplications: two of the three have a function above. Path: mark the first position. How far to
+# the right does the mark reach after one layer, after two?
+# </details>
+# <details><summary>Hint 2 · by hand</summary>
+#
+# For T = 8 the recurrent path has seven steps. A convolution of width 3 reaches position 2, then 4,
+# then 6, and needs a fourth layer for position 7.
+# </details>
+# <details><summary>Hint 3 · “the counts should be integers”</summary>
+#
+# `/` gives floats, and there is no half layer: `math.ceil` rounds up.
+# </details>
+
+# %% exercise="layer_costs"
+from attention.scaled_dot_product_attention import layer_costs
+
+# %% check="layer_costs" points=2
+check.layer_costs(layer_costs)
+
+# %% demo=true
+for kind in ("recurrent", "convolution", "self-attention"):
+    for T in (40, 4000):
+        multiplications, waits, path = layer_costs(kind, T, d=64, width=5)
+        print(f"{kind:<15} T {T:4d}  {multiplications:>13,d}   waits {waits:4d}   path {path:4d}")
 
 # %% [markdown]
 # ## Limits
-# The division sets the size of the scores at the start, for entries of mean 0 and variance 1. It
-# promises nothing about a trained model, whose scores may become large again. Attention compares
-# pairs: no score depends on three positions at once. It does not know the order of
-# its input, and every pair costs a score, so time and memory grow with the square of the length.
+# Scores of a trained model may become large again. Attention compares pairs: no score depends on
+# three positions at once, and every pair costs a score.
 #
 # ## Summary
 # A dot product of random vectors of length *d* has mean 0 and variance *d*. Divided by the standard
-# deviation √*d*, the scores start where a softmax can learn; it is their size that matters, not the
-# division. Attention is two matrix products with a softmax between them. In self-attention one
-# sequence is queries, keys and values, each by a matrix of its own; in cross-attention the keys and
-# values come from another. It is not symmetric, it does not know the order, and its cost grows with
-# T_q · T_k, all of it in parallel.
+# deviation √*d*, the scores start at a size at which a gradient passes the softmax. In
+# self-attention one sequence is queries, keys and values, each by a matrix of its own; in
+# cross-attention the keys and values come from another. It is not symmetric and does not know the
+# order. Any two words are one step apart and nothing waits; the price grows with T_q · T_k.
 #
 # **Next** [06 · Who may look at whom?](../06_masked_attention/06_masked_attention.ipynb) There the
 # mask gets its lesson.
@@ -729,18 +664,18 @@ print("attention takes longer, here: T =", slower[0] if slower else f"> {lengths
 #    (`experiments.fetch("q k", seed=0)`). What do you expect, and what is `W_v` for, then?
 # 2. The row “q is x; W_k, W_v” is at a loss above 0.2 after 300 steps. Is a matrix for the
 #    queries necessary, or only faster? (`steps=1200`)
-# 3. In `train`, divide by *d* instead of √*d* (`undo = d**-0.5`). Does it learn? At *d* = 64, too?
+# 3. Divide by *d* instead of √*d*
+#    (`experiments.turn_back(scaled_dot_product_attention, factor=512**-0.5)`). Does it learn? At
+#    *d* = 64, too?
 
 # %% [markdown] answer=true
 # <details><summary>What we found</summary>
 #
 # 1. It learns as well: 0.000 for seeds 0 to 2. The read-out is a matrix after the attention, and
 #    weighted averages of $x W_v$ are weighted averages of $x$, times $W_v$: one matrix can do the
-#    work of both. `W_v` pays where it makes the values *shorter*: in heads (lesson 07), which have
-#    no read-out of their own.
+#    work of both. `W_v` pays where it makes the values *shorter*, as in the heads of lesson 07.
 # 2. Only faster, here: after 1200 steps the loss is 0.02 for seeds 0 to 2. $x W_k^\top x^\top$ and
-#    $x W_q W_k^\top x^\top$ can be the same numbers when the matrices are as wide as *x*. Two
-#    narrow ones have fewer parameters than one wide one (the reduced rank of lesson 04).
+#    $x W_q W_k^\top x^\top$ can be the same numbers when the matrices are as wide as *x*.
 # 3. Hardly: 0.93 to 0.94 after 120 steps, at 512 and at 64, for seeds 0 to 2 (divided by √*d*:
 #    0.002 at 512, 0.12 to 0.30 at 64). The scores start too small, and so do the gradients. With a
 #    rate *d* times larger it learns: 0.002 at 512, 0.04 to 0.08 at 64.
@@ -755,8 +690,8 @@ print("attention takes longer, here: T =", slower[0] if slower else f"> {lengths
 # In stages, each earned by itself: `grad_v` (1), `grad_q` and `grad_k` with d_k = 1 (2), with any
 # d_k and leading axes (1).
 #
-# Autograd does this for you everywhere else. Write it once by hand: from the gradient of a loss
-# with respect to the context, find those with respect to `q`, `k` and `v`. The weights of the
+# Autograd does this elsewhere; do it once by hand: from the gradient of a loss with respect to the
+# context, find those with respect to `q`, `k` and `v`. The weights of the
 # forward pass are given.
 #
 # With scores $s = q\,k^\top / \sqrt{d_k}$, weights $p = \text{softmax}(s)$ and context $c = p\,v$,
@@ -795,15 +730,13 @@ from attention.scaled_dot_product_attention import attention_backward
 check.attention_backward(attention_backward)
 
 # %% [markdown]
-# Look at the factor $p_i$ in front of the softmax's gradient. A key with weight 0 receives none,
-# and if one weight is 1, the bracket is 0 as well. Those are the flat lines of the training above.
+# Because of the factor $p_i$, a key with weight 0 receives no gradient; if one weight is 1, the
+# bracket is 0 as well. Those are the flat lines of the training above.
 #
 # ## References
 # - A. Vaswani et al. (2017). *Attention is all you need*, section 3.2.1 and its footnote on the
 #   variance. [arXiv:1706.03762](https://arxiv.org/abs/1706.03762)
-# - J. Cheng, L. Dong, M. Lapata (2016). *Long short-term memory-networks for machine reading.*
-#   [arXiv:1601.06733](https://arxiv.org/abs/1601.06733)
-# - T. Luong, H. Pham, C. Manning (2015). *Effective approaches to attention-based neural machine
-#   translation.* [arXiv:1508.04025](https://arxiv.org/abs/1508.04025)
+# - D. Britz, A. Goldie, M.-T. Luong, Q. Le (2017). *Massive exploration of neural machine
+#   translation architectures.* [arXiv:1703.03906](https://arxiv.org/abs/1703.03906)
 # - J. Alammar (2018). *The illustrated Transformer.*
 #   [jalammar.github.io](https://jalammar.github.io/illustrated-transformer/)

@@ -14,6 +14,7 @@ from attention.experiments.recorded import Claim, Experiment
 from attention.experiments.sequence_to_sequence import measured
 from attention.provided.data.numbers import Corpus, Pair, in_words, numbers
 from attention.provided.data.tokens import BOS, EOS, PAD
+from attention.provided.figures import plots
 from attention.provided.models import translators
 from attention.provided.models.additive_attention import attend
 from attention.provided.training_steps import one_thread
@@ -206,13 +207,14 @@ def in_their_frames(model: Any, corpus: Corpus) -> dict[str, float]:
 
 
 @torch.no_grad()
-def without_their_word(model: Any, corpus: Corpus) -> dict[str, tuple[float, float]]:
-    """Say how many letters a translator of lesson 03 gets right with their word, and without it.
+def with_and_without(model: Any, corpus: Corpus) -> dict[str, dict[str, float]]:
+    """Say how many letters of a translator of lesson 03 look at their word, and how many need it.
 
     At one letter at a time the word gets the weight 0, and the others share what it had; all
     earlier steps stay as they were. The letters are those of `turned_around`, without "und".
 
-    returns  "first letters" and "later letters": shares that are right with the word and without
+    returns  for "first letters" and "later letters" shares: those that "look" most at their word,
+             that are right "with" it and "without" it
     """
     pairs = turned_around(corpus.test)
     batch = corpus.batch(pairs)
@@ -223,35 +225,67 @@ def without_their_word(model: Any, corpus: Corpus) -> dict[str, tuple[float, flo
             own[row, begin : end - 3 * (part == "ones")] = word
             first[row, begin] = True
     with one_thread():
-        right = _right(model, batch, own)  # (2, B, T_q)
-    found = {}
-    for name, chosen in (("first letters", first), ("later letters", (own >= 0) & ~first)):
-        with_word, without = right[:, chosen].float().mean(dim=1).tolist()
-        found[name] = (round(with_word, 3), round(without, 3))
-    return found
+        found = _looks_and_is_right(model, batch, own)  # (3, B, T_q)
+    chosen = {"first letters": first, "later letters": (own >= 0) & ~first}
+    shares = {name: found[:, these].float().mean(dim=1).tolist() for name, these in chosen.items()}
+    return {
+        name: dict(zip(("look", "with", "without"), (round(one, 3) for one in three), strict=True))
+        for name, three in shares.items()
+    }
 
 
-def _right(model: Any, batch: Any, own: torch.Tensor) -> torch.Tensor:
-    """Whether each letter is predicted, with its word and without: (2, B, T_q)."""
+def _looks_and_is_right(model: Any, batch: Any, own: torch.Tensor) -> torch.Tensor:
+    """Whether each letter looks at its word, is right with it, and without it: (3, B, T_q)."""
     annotations, state = model.encode(batch.source, batch.lengths)
     keys, v = model.attention.W_k(annotations), model.attention.v.weight[0]
     read = torch.cat([torch.full_like(own[:, :1], BOS), batch.target[:, :-1]], dim=1)
-    rows, right = torch.arange(len(own)), []
+    rows, found = torch.arange(len(own)), []
     for step in range(own.shape[1]):
         x, wanted = model.target_embedding(read[:, step]), batch.target[:, step]
         query = model.attention.W_q(state)[:, None]
         weights = attend(query, keys, v, annotations, batch.lengths)[1]  # (B, 1, T_k)
         less = weights.clone()
         less[rows, 0, own[:, step].clamp(min=0)] = 0
-        states, hits = [], []
+        states, hits = [], [weights[:, 0].argmax(dim=1) == own[:, step]]
         for shares in (weights, less / less.sum(dim=2, keepdim=True)):
             context = (shares @ annotations)[:, 0]  # (B, 2 d_state)
             states.append(model.decoder(torch.cat([x, context], dim=1), state))
             logits = model.output(torch.cat([states[-1], context], dim=1))
             hits.append(logits.argmax(dim=1) == wanted)
-        right.append(torch.stack(hits))
+        found.append(torch.stack(hits))
         state = states[0]
-    return torch.stack(right, dim=2)
+    return torch.stack(found, dim=2)
+
+
+def alignments(model: Any, corpus: Corpus) -> Any:
+    """Draw a translator's alignments of three test numbers: letters down, words across.
+
+    A dot marks the largest weight of each letter, frames the ones and the tens.
+    """
+    chosen = {
+        74: {"vierund": "four", "siebzig": "seventy"},
+        931: {"einund": "one", "dreißig": "thirty"},
+        4547: {"siebenund": "seven", "vierzig": "forty"},
+    }
+    pairs = {pair[0]: pair for pair in corpus.test}
+    axes = plots.panels(1, 3, width=3.0, height=6.2, share=False)
+    for ax, (number, parts) in zip(axes, chosen.items(), strict=True):
+        _, english, german = pairs[number]
+        batch = corpus.batch([pairs[number]])
+        with torch.no_grad():
+            weights = model.align(batch.source, batch.lengths, batch.target)[1][0]  # (T_q, T_k)
+        words, letters = [*english.split(), "EOS"], [*german, "EOS"]
+        plots.heatmap(weights, ax, "", letters, words, colorbar=ax is axes[-1])
+        best = weights.argmax(dim=1)
+        ax.plot(best, range(len(best)), "o", color=plots.BLACK, markersize=3.5, mec="white")
+        ax.set(xlabel=str(number), ylabel="")
+        ax.xaxis.tick_top()
+        for label in ax.get_xticklabels():
+            label.set(rotation=60, ha="left", rotation_mode="anchor")
+        for part, word in parts.items():
+            first, column = german.rindex(part), words.index(word)
+            plots.mark(ax, (first, first + len(part) - 1), (column, column))
+    return axes
 
 
 SEEDS = (0, 1, 2)

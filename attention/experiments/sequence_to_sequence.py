@@ -1,14 +1,16 @@
 """Lesson 02: how much fits into one vector, and how long it takes to learn that."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import torch
+from matplotlib.axes import Axes
 from torch import Tensor, nn
 
 from attention.experiments.recorded import Claim, Experiment
 from attention.provided.data.numbers import Corpus, numbers
 from attention.provided.data.tokens import PAD
+from attention.provided.figures import plots
 from attention.provided.models import translators
 
 Model = Callable[..., nn.Module]
@@ -34,17 +36,43 @@ def train_one(
     return {**found, "before": before, "after": influence(model, seed)}
 
 
-def influence(model: nn.Module, seed: int, steps: int = 40) -> float:
+def influence(model: nn.Module, seed: int) -> float:
     """How much a word that was read 20 steps ago changes the encoding; the last word's is 1."""
+    return round(influence_by_distance(model, seed)[FAR].item(), 5)
+
+
+def influence_by_distance(model: nn.Module, seed: int, steps: int = 40) -> Tensor:
+    """How much each of 40 random words changes the encoding: (40,), the last word's, 1, first."""
     generator = torch.Generator().manual_seed(seed)
     embedding: Any = model.source_embedding
     words = torch.randint(3, embedding.num_embeddings, (64, steps), generator=generator)
     x = embedding(words).detach().requires_grad_()  # (B, T, d_embedding)
     encodings = model.encoder(x)[0][:, -1]  # type: ignore[operator]  # (B, d_state)
-    directions = torch.randn(encodings.shape, generator=generator)
-    (gradient,) = torch.autograd.grad((encodings * directions).sum(), x)
-    by_step = gradient.norm(dim=2).mean(dim=0)  # (T,)
-    return round((by_step[-1 - FAR] / by_step[-1]).item(), 5)
+    return steps_back(encodings, x, generator)
+
+
+def steps_back(last: Tensor, x: Tensor, generator: torch.Generator) -> Tensor:
+    """How much a last output depends on each input, by its distance; that of the last input is 1.
+
+    last     (B, d)       made of x
+    x        (B, T, d_x)  requires a gradient
+    returns  (T,)         for 0, 1, 2 … steps back, the mean over the batch
+
+    The output has many numbers, a gradient wants one: a random direction for each row weighs them
+    all, so that none is left out and none preferred.
+    """
+    directions = torch.randn(last.shape, generator=generator)
+    (gradient,) = torch.autograd.grad((last * directions).sum(), x)
+    by_distance = gradient.norm(dim=2).mean(dim=0).flip(0)  # (T,)
+    return by_distance / by_distance[0]
+
+
+def reach(models: Mapping[str, nn.Module]) -> Axes:
+    """Draw `influence_by_distance` for each labelled model, on a logarithmic scale."""
+    curves = {label: influence_by_distance(one, translators.SEED) for label, one in models.items()}
+    ax = plots.lines(range(40), curves, xlabel="steps back", ylabel="influence on the encoding")
+    ax.set_yscale("log")
+    return ax
 
 
 def measured(model: nn.Module, corpus: Corpus, seed: int, steps: int) -> dict[str, Any]:

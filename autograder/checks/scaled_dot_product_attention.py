@@ -272,26 +272,22 @@ def _load(module, draw, shapes):
     return weights
 
 
-def _obeys_among_low_scores(module, widths, self_attention=False):
+def _obeys_among_low_scores(module, d_model):
     """Scores of -704 and -703 that may be seen, one of 0 that may not."""
-    W_q, W_k, W_v = weights = [torch.zeros(4, width, dtype=F64) for width in widths]
+    W_q, W_k, W_v = weights = [torch.zeros(4, d_model, dtype=F64) for _ in NAMES]
     W_q[0, 0], W_k[0, 1], W_v[:, 2:6] = 1.0, 1.0, torch.eye(4)
-    memory = torch.zeros(1, 3, widths[1], dtype=F64)
-    memory[..., 0], memory[0, :, 1] = 1024.0, _tensor([-704.0, -703.0, 0.0]) / 512
-    memory[..., 2:6] = torch.arange(12.0).view(3, 4) - 5
+    x = torch.zeros(1, 3, d_model, dtype=F64)
+    x[..., 0], x[0, :, 1] = 1024.0, _tensor([-704.0, -703.0, 0.0]) / 512
+    x[..., 2:6] = torch.arange(12.0).view(3, 4) - 5
     module.load(dict(zip(NAMES, weights, strict=True)))
-    x = memory if self_attention else torch.full((1, 2, widths[0]), 1024.0, dtype=F64)
-    mask = torch.tensor([[True, True, False]]).repeat(x.shape[1], 1)
-    got = module(x, mask=mask) if self_attention else module(x, memory, mask=mask)
+    mask = torch.tensor([[True, True, False]]).repeat(3, 1)
     what = "where the scores that may be seen are around -700 the context is wrong"
-    expect.close(got, _head(x, memory, *weights, mask), what)
+    expect.close(module(x, mask=mask), _head(x, *weights, mask), what)
 
 
-def _head(x, memory, W_q, W_k, W_v, mask=None):
-    """One head as an equation: x asks, memory answers."""
-    q, k, v = (
-        torch.einsum("btm,hm->bth", *pair) for pair in ((x, W_q), (memory, W_k), (memory, W_v))
-    )
+def _head(x, W_q, W_k, W_v, mask=None):
+    """One head as an equation."""
+    q, k, v = (torch.einsum("btm,hm->bth", x, W) for W in (W_q, W_k, W_v))
     return F.scaled_dot_product_attention(q, k, v, mask)
 
 
@@ -312,7 +308,7 @@ def SelfAttentionHead(student, draw):  # noqa: N802
     context = module(x)
     expect.shape(context, (2, 5, 6), axes="B, T, d_head")
     expect.dtype(context, F64)
-    expected = _head(x, x, *weights)
+    expected = _head(x, *weights)
     expect.close(context, expected, "the context differs from softmax(q kᵀ / √d_head) v")
 
     order = draw.permutation(5)
@@ -321,18 +317,18 @@ def SelfAttentionHead(student, draw):  # noqa: N802
     for shape in ((5, 5), (2, 5, 5), (2, 1, 5)):
         mask = (draw.uniform(*shape) < 0.5) | torch.eye(5, dtype=torch.bool)
         mask[..., 1, :] |= mask[..., 0, :] if shape[-2] > 1 else True
-        expected = _head(x, x, *weights, mask)
+        expected = _head(x, *weights, mask)
         expect.close(
             module(x, mask), expected, f"with a mask of shape {shape} the context is wrong"
         )
     got = module(x, mask=mask)
     expect.close(got, expected, "with a mask given by its name the context is wrong")
-    _same_gradients(module, lambda x, *w: _head(x, x, *w), [x], weights, draw.normal(2, 5, 6))
-    _obeys_among_low_scores(student.build(10, 4), (10, 10, 10), self_attention=True)
+    _same_gradients(module, [x], weights, draw.normal(2, 5, 6))
+    _obeys_among_low_scores(student.build(10, 4), 10)
 
     with expect.care():
         what = "another memory layout gives another context"
-        expect.close(module(draw.strided(x)), _head(x, x, *weights), what)
+        expect.close(module(draw.strided(x)), _head(x, *weights), what)
     with expect.care():
         for d_model, d_head, B, T in ((3, 1, 1, 6), (1, 3, 4, 1), (7, 9, 1, 5)):
             module = student.build(d_model, d_head)
@@ -341,65 +337,13 @@ def SelfAttentionHead(student, draw):  # noqa: N802
             x[0, 0, 0] = 150.0
             sizes = f"d_model={d_model}, d_head={d_head}, B={B}, T={T}"
             what = f"with {sizes} and large numbers the context is wrong"
-            expect.close(module(x), _head(x, x, *weights), what)
+            expect.close(module(x), _head(x, *weights), what)
 
 
-@check(
-    rests_on=(
-        "One attention head between two sequences: x asks, memory answers.",
-        "two sequences, which may differ in length and width",
-        "The projections W_q, W_k and W_v are linear layers without bias.",
-        "bool that broadcasts to (B, T_q, T_k); True = may attend",
-        "Scores may be in the hundreds",
-    )
-)
-def CrossAttentionHead(student, draw):  # noqa: N802
-    """Queries from x, keys and values from memory, of another length and width."""
-    module = student.build(10, 10, 6)
-    weights = _load(module, draw, [(6, 10)] * 3)
-    x, memory = draw.normal(2, 7, 10), draw.normal(2, 7, 10)
-    context = module(x, memory)
-    expect.shape(context, (2, 7, 6), axes="B, T_q, d_head")
-    expected = _head(x, memory, *weights)
-    expect.close(context, expected, "with x and memory of one shape the context is wrong")
-
-    module = student.build(10, 9, 6)
-    weights = _load(module, draw, [(6, 10), (6, 9), (6, 9)])
-    x, memory = draw.normal(2, 5, 10), draw.normal(2, 7, 9)
-    context = module(draw.strided(x), draw.strided(memory))
-    expect.shape(context, (2, 5, 6), axes="B, T_q, d_head")
-    expected = _head(x, memory, *weights)
-    expect.close(context, expected, "with T_q=5, T_k=7 and d_memory=9 the context is wrong")
-    order = draw.permutation(7)
-    what = "the order of the memory changes the context"
-    expect.close(module(x, memory[:, order]), expected, what)
-    for shape in ((2, 5, 7), (5, 7), (2, 1, 7)):
-        mask = draw.uniform(*shape) < 0.5
-        mask[..., 2], mask[..., 3] = True, False
-        expected = _head(x, memory, *weights, mask)
-        what = f"with a mask of shape {shape} the context is wrong"
-        expect.close(module(x, memory, mask), expected, what)
-    got = module(x, memory, mask=mask)
-    expect.close(got, expected, "with a mask given by its name the context is wrong")
-    _same_gradients(module, _head, [x, memory], weights, draw.normal(2, 5, 6))
-    _obeys_among_low_scores(student.build(10, 9, 4), (10, 9, 9))
-
-    with expect.care():
-        for sizes in ((3, 5, 1, 1, 1, 6), (1, 3, 9, 4, 2, 1), (8, 1, 6, 1, 5, 3)):
-            d_model, d_memory, d_head, B, T_q, T_k = sizes
-            module = student.build(d_model, d_memory, d_head)
-            shapes = [(d_head, d_model), (d_head, d_memory), (d_head, d_memory)]
-            weights = _load(module, draw, shapes)
-            x, memory = draw.normal(B, T_q, d_model) + 200, draw.normal(B, T_k, d_memory, scale=9.0)
-            names = "d_model={}, d_memory={}, d_head={}, B={}, T_q={}, T_k={}".format(*sizes)
-            what = f"with {names} and large numbers the context is wrong"
-            expect.close(module(x, memory), _head(x, memory, *weights), what)
-
-
-def _same_gradients(module, reference, inputs, weights, cotangent):
+def _same_gradients(module, inputs, weights, cotangent):
     leaves = [tensor.clone().requires_grad_() for tensor in (*inputs, *weights)]
     with torch.enable_grad():
-        loss = (reference(*leaves) * cotangent).sum()
+        loss = (_head(*leaves) * cotangent).sum()
         expected = torch.autograd.grad(loss, leaves)
     by_name, found = module.gradients(*inputs, cotangent=cotangent)
     for name, wanted in zip(NAMES, expected[len(inputs) :], strict=True):
@@ -435,6 +379,61 @@ def attention_multiplications(student, draw):
         count = student(*sizes)
         expect.close(count, scores + context, what)
         expect.equal(count, scores + context, "the count should be an int")
+
+
+KINDS = ("recurrent", "convolution", "self-attention")
+
+
+@check(
+    without={"care": "only whole numbers and a word go in, and only whole numbers come out"},
+    rests_on=(
+        "returns  (multiplications, waits, path), three integers",
+        "the steps that one layer must take one after the other",
+        "the steps from the first position to the last",
+        "padding before the first one included",
+    ),
+)
+def layer_costs(student, draw):
+    """Three counts against loops over every product, every state, and every layer's reach."""
+    T, d, width = (draw.integers(low, low + 4, 1).item() for low in (11, 2, 5))
+    for kind in KINDS:
+        for sizes in ((8, 3, 2), (9, 5, 4), (T, d, width), (29, 6, 3), (3, 1, 7), (2, 4, 2)):
+            found = expect.parts(student(kind, *sizes), "multiplications", "waits", "path")
+            place = "{}, T={}, d={}, width={}".format(kind, *sizes)
+            expected = _multiplied(kind, *sizes), _waits(kind, sizes[0]), _path(kind, *sizes[::2])
+            for name, got, wanted in zip(
+                ("multiplications are miscounted", "waits are wrong", "path is wrong"),
+                found,
+                expected,
+                strict=True,
+            ):
+                expect.close(got, wanted, f"{place}: the {name}")
+                expect.equal(got, wanted, f"{place}: the counts should be integers")
+
+
+def _multiplied(kind, T, d, width):
+    """Counted one product of two numbers at a time."""
+    pairs = {"recurrent": 2 * d, "convolution": width * d, "self-attention": 2 * T}[kind]
+    return sum(1 for _ in range(T) for _ in range(pairs) for _ in range(d))
+
+
+def _waits(kind, T):
+    """The longest chain of positions in one layer of which each needs the one before."""
+    needed = {"recurrent": 1, "convolution": 0, "self-attention": 0}[kind]  # of the same layer
+    longest = [1] * T
+    for position in range(1, T):
+        longest[position] += needed * longest[position - 1]
+    return max(longest)
+
+
+def _path(kind, T, width):
+    """How often one has to step on until the last position has been reached from the first."""
+    reached, steps = {0}, 0
+    while T - 1 not in reached:
+        reach = {"recurrent": 1, "convolution": width - 1, "self-attention": T}[kind]
+        reached |= {there for here in reached for there in range(here, min(T, here + reach + 1))}
+        steps += 1
+    return steps
 
 
 OF_VALUES, OF_NUMBERS = "grad_v", "grad_q and grad_k with d_k = 1"

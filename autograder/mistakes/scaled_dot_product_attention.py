@@ -410,39 +410,25 @@ def scales_the_queries_in_place(q, k, v, mask=None, return_weights=False):
     return _attention(q, k, v, mask, return_weights, scale=1)
 
 
-class _Head(nn.Module):
-    """A right head between two sequences; a mistake overrides what it gets wrong."""
+class _SelfHead(nn.Module):
+    """A right head; a mistake overrides what it gets wrong."""
 
     bias = False
 
-    def project(self, d_model, d_memory, d_head):
+    def __init__(self, d_model, d_head):
+        super().__init__()
         self.W_q = nn.Linear(d_model, d_head, bias=self.bias)
-        self.W_k = nn.Linear(d_memory, d_head, bias=self.bias)
-        self.W_v = nn.Linear(d_memory, d_head, bias=self.bias)
+        self.W_k = nn.Linear(d_model, d_head, bias=self.bias)
+        self.W_v = nn.Linear(d_model, d_head, bias=self.bias)
 
-    def qkv(self, x, memory):
-        return self.W_q(x), self.W_k(memory), self.W_v(memory)
+    def qkv(self, x):
+        return self.W_q(x), self.W_k(x), self.W_v(x)
 
     def attend(self, q, k, v, mask):
         return F.scaled_dot_product_attention(q, k, v, attn_mask=mask)
 
-
-class _SelfHead(_Head):
-    def __init__(self, d_model, d_head):
-        super().__init__()
-        self.project(d_model, d_model, d_head)
-
     def forward(self, x, mask=None):
-        return self.attend(*self.qkv(x, x), mask)
-
-
-class _CrossHead(_Head):
-    def __init__(self, d_model, d_memory, d_head):
-        super().__init__()
-        self.project(d_model, d_memory, d_head)
-
-    def forward(self, x, memory, mask=None):
-        return self.attend(*self.qkv(x, memory), mask)
+        return self.attend(*self.qkv(x), mask)
 
 
 @mistake(
@@ -451,8 +437,8 @@ class _CrossHead(_Head):
     "B scores A. W_q and W_k are two layers.",
 )
 class SharesOneProjection(_SelfHead):
-    def project(self, d_model, d_memory, d_head):
-        super().project(d_model, d_memory, d_head)
+    def __init__(self, d_model, d_head):
+        super().__init__(d_model, d_head)
         self.W_k = self.W_q
 
 
@@ -461,13 +447,13 @@ class SharesOneProjection(_SelfHead):
     hint="W_k exists, but forward makes the keys with W_q.",
 )
 class UsesOneProjectionTwice(_SelfHead):
-    def qkv(self, x, memory):
+    def qkv(self, x):
         return self.W_q(x), self.W_q(x), self.W_v(x)
 
 
 @mistake("SelfAttentionHead", hint="Queries and keys have changed places.")
 class SwapsQueriesAndKeys(_SelfHead):
-    def qkv(self, x, memory):
+    def qkv(self, x):
         return self.W_k(x), self.W_q(x), self.W_v(x)
 
 
@@ -477,7 +463,7 @@ class SwapsQueriesAndKeys(_SelfHead):
 )
 class ScalesByDModel(_SelfHead):
     def forward(self, x, mask=None):
-        q, k, v = self.qkv(x, x)
+        q, k, v = self.qkv(x)
         return F.scaled_dot_product_attention(q, k, v, attn_mask=mask, scale=x.shape[-1] ** -0.5)
 
 
@@ -492,7 +478,7 @@ class DoesNotScale(_SelfHead):
     hint="The inputs themselves are averaged: the values have not been through W_v.",
 )
 class ForgetsTheValueProjection(_SelfHead):
-    def qkv(self, x, memory):
+    def qkv(self, x):
         return self.W_q(x), self.W_k(x), x
 
 
@@ -532,7 +518,7 @@ class WritesTheEquation(_SelfHead):
 @alternative("SelfAttentionHead")
 class PositionAfterPosition(_SelfHead):
     def forward(self, x, mask=None):
-        q, k, v = self.qkv(x, x)
+        q, k, v = self.qkv(x)
         rows = []
         for i in range(x.shape[1]):
             scores = (k * q[:, i : i + 1]).sum(-1) / q.shape[-1] ** 0.5
@@ -567,116 +553,6 @@ class AttendsQueryByQuery(_SelfHead):
 
 @careless("SelfAttentionHead")
 class AddsATable(_SelfHead):
-    def attend(self, q, k, v, mask):
-        return _with_a_table_on_the_cpu(q, k, v, mask)
-
-
-@mistake(
-    "CrossAttentionHead",
-    hint="Queries and memory have changed places: x asks, memory answers.",
-)
-class AsksWithTheMemory(_CrossHead):
-    def qkv(self, x, memory):
-        return self.W_q(memory), self.W_k(x), self.W_v(x)
-
-
-@mistake(
-    "CrossAttentionHead",
-    hint="The values come from x. What is read is what stands in the memory.",
-)
-class TakesValuesFromX(_CrossHead):
-    def qkv(self, x, memory):
-        return self.W_q(x), self.W_k(memory), self.W_v(x)
-
-
-@mistake(
-    "CrossAttentionHead",
-    hint="The keys come from x. The queries are compared with the memory.",
-)
-class TakesKeysFromX(_CrossHead):
-    def qkv(self, x, memory):
-        return self.W_q(x), self.W_k(x), self.W_v(memory)
-
-
-@mistake("CrossAttentionHead", hint="This is self-attention: the memory is never looked at.")
-class IgnoresTheMemory(_CrossHead):
-    def qkv(self, x, memory):
-        return super().qkv(x, x)
-
-
-@mistake(
-    "CrossAttentionHead",
-    hint="W_k and W_v are made for vectors of length d_model. The memory's have length d_memory.",
-)
-class BuildsForOneWidth(_CrossHead):
-    def project(self, d_model, d_memory, d_head):
-        super().project(d_model, d_model, d_head)
-
-
-@mistake("CrossAttentionHead", hint="The mask is not handed on to the attention.")
-class LosesTheMask(_CrossHead):
-    def attend(self, q, k, v, mask):
-        return super().attend(q, k, v, None)
-
-
-@mistake("CrossAttentionHead", hint="There is no scale: divide the scores by √d_head.")
-class ForgetsTheScale(_CrossHead):
-    def attend(self, q, k, v, mask):
-        return F.scaled_dot_product_attention(q, k, v, attn_mask=mask, scale=1.0)
-
-
-@mistake(
-    "CrossAttentionHead",
-    hint="The scores are divided by √d_model. A query has d_head entries: so many terms are added.",
-)
-class ScalesByTheModel(_CrossHead):
-    def forward(self, x, memory, mask=None):
-        q, k, v = self.qkv(x, memory)
-        return F.scaled_dot_product_attention(q, k, v, attn_mask=mask, scale=x.shape[-1] ** -0.5)
-
-
-@mistake("CrossAttentionHead", hint="The mask is read the wrong way round. True means: may attend.")
-class TurnsTheMaskAround(_CrossHead):
-    def attend(self, q, k, v, mask):
-        return super().attend(q, k, v, None if mask is None else ~mask)
-
-
-@mistake(
-    "CrossAttentionHead",
-    hint="Forbidden scores become a low number, and the others may be lower still. Only -inf is "
-    "below all of them.",
-)
-class FillsTheMemoryWithMinusThirty(_CrossHead):
-    def attend(self, q, k, v, mask):
-        return _attention(q, k, v, mask, False, fill=-30.0)
-
-
-@alternative("CrossAttentionHead")
-class WritesTheEquationAgain(_CrossHead):
-    def attend(self, q, k, v, mask):
-        return _attention(q, k, v, mask, False)
-
-
-@alternative("CrossAttentionHead")
-class ComparesWithoutKeys(_CrossHead):
-    """Carries the queries over to the memory's space instead of the memory to the keys'."""
-
-    def forward(self, x, memory, mask=None):
-        carried = self.W_q(x) @ self.W_k.weight  # (B, T_q, d_memory)
-        scores = carried @ memory.mT / math.sqrt(self.W_q.out_features)
-        if mask is not None:
-            scores = scores.masked_fill(mask == 0, -math.inf)
-        return self.W_v(torch.softmax(scores, -1) @ memory)
-
-
-@careless("CrossAttentionHead")
-class AsksQueryByQuery(_CrossHead):
-    def attend(self, q, k, v, mask):
-        return _query_by_query(q, k, v, mask)
-
-
-@careless("CrossAttentionHead")
-class AddsATableOfTheMemory(_CrossHead):
     def attend(self, q, k, v, mask):
         return _with_a_table_on_the_cpu(q, k, v, mask)
 
@@ -734,6 +610,148 @@ def pairs_times_widths(T_q, T_k, d_k, d_v):
 @alternative("attention_multiplications")
 def counts_the_shapes(T_q, T_k, d_k, d_v):
     return sum(math.prod(shape) for shape in ((T_q, d_k, T_k), (T_q, T_k, d_v)))
+
+
+def _costs(kind, T, d, width, **instead):
+    """The three counts by kind; a mistake puts another triple in for one of them, or several."""
+    right = {
+        "recurrent": (2 * T * d * d, T, T - 1),
+        "convolution": (width * T * d * d, 1, -(-(T - 1) // (width - 1))),
+        "self-attention": (2 * T * T * d, 1, 1),
+    }
+    return (right | {name.replace("_", "-"): counts for name, counts in instead.items()})[kind]
+
+
+@mistake(
+    "layer_costs",
+    hint="A convolution reads width positions, its own among them. How much further back does one "
+    "layer reach, and how far away is the first position?",
+)
+def divides_the_length_by_the_width(kind, T, d, width):
+    return _costs(kind, T, d, width, convolution=(width * T * d * d, 1, -(-T // width)))
+
+
+@mistake(
+    "layer_costs",
+    hint="The convolution reads width positions, but its own is one of them. So how far back does "
+    "one layer reach?",
+)
+def divides_the_distance_by_the_width(kind, T, d, width):
+    path = -(-(T - 1) // width)
+    return _costs(kind, T, d, width, convolution=(width * T * d * d, 1, path))
+
+
+@mistake(
+    "layer_costs",
+    hint="This is the path of a dilated convolution, whose reach is multiplied by the width in "
+    "every layer. Here the convolution is not dilated: every layer reaches equally far.",
+)
+def dilates_the_convolution(kind, T, d, width):
+    path = 0
+    while width**path < T:
+        path += 1
+    return _costs(kind, T, d, width, convolution=(width * T * d * d, 1, path))
+
+
+@mistake(
+    "layer_costs",
+    hint="The path of the convolution is rounded down: its last layer, which is not used to the "
+    "full, is missing.",
+)
+def forgets_the_last_layer(kind, T, d, width):
+    path = (T - 1) // (width - 1)
+    return _costs(kind, T, d, width, convolution=(width * T * d * d, 1, path))
+
+
+@mistake(
+    "layer_costs",
+    hint="T states are one after the other, but from the first to the last of them there is a step "
+    "less.",
+)
+def counts_states_not_steps(kind, T, d, width):
+    return _costs(kind, T, d, width, recurrent=(2 * T * d * d, T, T))
+
+
+@mistake(
+    "layer_costs",
+    hint="The recurrent layer waits once less than it has states. All T of them must be computed, "
+    "one after the other.",
+)
+def waits_for_all_but_the_first(kind, T, d, width):
+    return _costs(kind, T, d, width, recurrent=(2 * T * d * d, T - 1, T - 1))
+
+
+@mistake(
+    "layer_costs",
+    hint="The convolution waits for its layers here. The waits are those within one layer: what "
+    "must be known before its second position can be computed?",
+)
+def waits_for_every_layer(kind, T, d, width):
+    path = -(-(T - 1) // (width - 1))
+    return _costs(kind, T, d, width, convolution=(width * T * d * d, path, path))
+
+
+@mistake(
+    "layer_costs",
+    hint="The recurrent layer multiplies its state only. The input goes through a matrix as well.",
+)
+def multiplies_the_state_only(kind, T, d, width):
+    return _costs(kind, T, d, width, recurrent=(T * d * d, T, T - 1))
+
+
+@mistake(
+    "layer_costs",
+    hint="The convolution multiplies once for each position. It has a matrix for each of the width "
+    "positions that it reads.",
+)
+def has_one_matrix_for_all(kind, T, d, width):
+    path = -(-(T - 1) // (width - 1))
+    return _costs(kind, T, d, width, convolution=(T * d * d, 1, path))
+
+
+@mistake(
+    "layer_costs",
+    hint="Of self-attention only the scores are counted. The weights are multiplied with the "
+    "values, too.",
+)
+def counts_the_scores_only(kind, T, d, width):
+    return _costs(kind, T, d, width, self_attention=(T * T * d, 1, 1))
+
+
+@mistake(
+    "layer_costs",
+    hint="Self-attention has a (d, d) matrix for every pair here. A pair costs a product of d "
+    "numbers for its score, and d more for its value.",
+)
+def has_a_matrix_for_every_pair(kind, T, d, width):
+    return _costs(kind, T, d, width, self_attention=(2 * T * T * d * d, 1, 1))
+
+
+@mistake("layer_costs", hint="Waits and path have changed places.")
+def swaps_waits_and_path(kind, T, d, width):
+    multiplications, waits, path = _costs(kind, T, d, width)
+    return multiplications, path, waits
+
+
+@mistake("layer_costs", hint="The path is a float. Steps are counted in whole numbers.")
+def does_not_round(kind, T, d, width):
+    multiplications, waits, path = _costs(kind, T, d, width)
+    return multiplications, waits, float(path)
+
+
+@alternative("layer_costs")
+def from_a_table(kind, T, d, width):
+    return _costs(kind, T, d, width)
+
+
+@alternative("layer_costs")
+def stacks_layers_until_the_path_is_there(kind, T, d, width):
+    reach = {"recurrent": 1, "convolution": width - 1, "self-attention": T}[kind]
+    matrices, layers = {"recurrent": 2, "convolution": width}.get(kind), 0
+    while layers * reach < T - 1:
+        layers += 1
+    per_position = 2 * T * d if matrices is None else matrices * d * d
+    return [T * per_position, T if kind == "recurrent" else 1, layers]
 
 
 def _backward(q, k, v, weights, grad_context, scale=None, shared=True, dim=-1):

@@ -49,6 +49,7 @@ NUMBERS = {
             ("attention_multiplications", "d_k"),
             ("attention_multiplications", "d_v"),
             ("rnn_multiplications", "d"),
+            ("layer_costs", "d"),
             ("score_costs", "d"),
         ),
         ANY_COUNT,
@@ -77,6 +78,8 @@ NUMBERS = {
     ("sinusoidal_positions", "d_model"): ("whole", 2, math.inf),
     ("recall.make", "pairs"): ("whole", 1, 64),
     ("keywords.make", "length"): ("whole", 4, math.inf),
+    ("layer_costs", "T"): ("whole", 2, math.inf),
+    ("layer_costs", "width"): ("whole", 2, math.inf),
     ("in_words", "number"): ("whole", 0, 999_999_999_999),
     ("numbers", "digits"): ("whole", 1, 12),
 }
@@ -86,7 +89,6 @@ MASKS = {"mask", "memory_mask", "source_mask", "target_mask", "counted", "role",
 # number or type. A size of 0 makes an empty tensor, as it does in PyTorch.
 SIZES = {
     "AdditiveAttention": ("d_q", "d_k", "d_attention"),
-    "CrossAttentionHead": ("d_model", "d_memory", "d_head"),
     "FeedForward": ("d_model", "d_ff"),
     "LayerNorm": ("d_model",),
     "LearnedPositions": ("max_length", "d_model"),
@@ -266,12 +268,9 @@ CALLS = {
     ),
     "SelfAttentionHead": of(scaled.SelfAttentionHead, d_model=12, d_head=4),
     "SelfAttentionHead.forward": of_module(lambda: scaled.SelfAttentionHead(12, 4), x=X, mask=ALL),
-    "CrossAttentionHead": of(scaled.CrossAttentionHead, d_model=12, d_memory=12, d_head=4),
-    "CrossAttentionHead.forward": of_module(
-        lambda: scaled.CrossAttentionHead(12, 12, 4), x=X, memory=X, mask=ALL
-    ),
     "attention_multiplications": of(scaled.attention_multiplications, T_q=2, T_k=3, d_k=4, d_v=5),
     "rnn_multiplications": of(scaled.rnn_multiplications, T=2, d=3),
+    "layer_costs": of(scaled.layer_costs, kind="convolution", T=5, d=3, width=2),
     "padding_mask": of(masked.padding_mask, lengths=torch.tensor([1, 3]), T=3),
     "causal_mask": of(masked.causal_mask, T=3),
     "local_mask": of(masked.local_mask, T=4, window=1),

@@ -9,11 +9,10 @@ from hypothesis import strategies as st
 from torch.nn import functional as F
 
 from attention.scaled_dot_product_attention import (
-    CrossAttentionHead,
-    SelfAttentionHead,
     attention_backward,
     attention_multiplications,
     dot_product_statistics,
+    layer_costs,
     rnn_multiplications,
     scaled_dot_product_attention,
     softmax_gradient_norm,
@@ -69,12 +68,22 @@ def test_saturated_scores_have_no_gradient():
     assert (softmax_gradient_norm(1000 * scores) < softmax_gradient_norm(scores)).all()
 
 
-def test_cross_attention_to_itself_is_self_attention():
-    head, cross = SelfAttentionHead(6, 3), CrossAttentionHead(6, 6, 3)
-    cross.load_state_dict(head.state_dict())
-    x = torch.randn(2, 5, 6)
-    torch.testing.assert_close(cross(x, x), head(x))
-
-
 def test_counts_are_equal_where_length_equals_width():
     assert attention_multiplications(64, 64, 64, 64) == rnn_multiplications(64, 64)
+
+
+@pytest.mark.parametrize("T", [2, 7, 40])
+def test_a_layer_costs_what_the_counts_of_its_lesson_say(T):
+    assert layer_costs("recurrent", T, 6, 3)[0] == rnn_multiplications(T, 6)
+    assert layer_costs("self-attention", T, 6, 3)[0] == attention_multiplications(T, T, 6, 6)
+
+
+@pytest.mark.parametrize(("T", "width"), [(2, 2), (8, 2), (8, 3), (9, 3), (40, 5), (3, 9)])
+def test_as_many_convolutions_as_the_path_says_reach_the_first_position(T, width):
+    path = layer_costs("convolution", T, 1, width)[2]
+    for layers, reached in ((path, True), (path - 1, False)):
+        x = torch.zeros(1, 1, T, dtype=torch.float64)
+        x[..., 0] = 1
+        for _ in range(layers):
+            x = F.conv1d(F.pad(x, (width - 1, 0)), torch.ones(1, 1, width, dtype=x.dtype))
+        assert bool(x[0, 0, -1] != 0) == reached

@@ -70,9 +70,11 @@ def test_only_numbers_that_german_turns_around_have_frames():
 
 def test_a_first_letter_needs_its_word_more_than_a_later_one():
     model, corpus = shipped.trained("bahdanau_attention")
-    found = bahdanau_attention.without_their_word(model, corpus)
-    assert found["first letters"][1] < 0.5 < found["later letters"][1]
-    assert min(found["first letters"][0], found["later letters"][0]) > 0.95
+    found = bahdanau_attention.with_and_without(model, corpus)
+    first, later = found["first letters"], found["later letters"]
+    assert first["without"] < 0.5 < later["without"]
+    assert min(first["with"], later["with"]) > 0.95
+    assert later["look"] < 0.7 < first["look"]
 
 
 def test_rows_are_chosen_by_their_settings():

@@ -4,11 +4,16 @@ import pytest
 import torch
 
 from attention.experiments.scaled_dot_product_attention import (
+    ROOT_D,
     Fetcher,
     fetch,
     find_keys,
+    influence,
     pointing_items,
+    spread_in_the_translator,
+    turn_back,
 )
+from attention.scaled_dot_product_attention import SelfAttentionHead, scaled_dot_product_attention
 
 
 def test_each_item_reports_the_content_of_the_one_it_asks_for():
@@ -36,3 +41,23 @@ def test_the_undivided_dot_product_fails_where_others_learn():
         find_keys(score, 64, 0.003, seed=0) for score in ("dot", "scaled dot", "additive")
     )
     assert dot > 0.5 > 0.1 > max(scaled, additive)
+
+
+def test_large_scores_fail_through_the_context_only():
+    setting = {"factor": ROOT_D, "steps": 20, "d": 512}
+    failed, _ = turn_back(scaled_dot_product_attention, **setting)
+    learned, _ = turn_back(scaled_dot_product_attention, **setting, log_loss=True)
+    assert failed[-1] > 1 > 0.01 > learned[-1]
+
+
+def test_the_scores_of_lesson_04_are_small_without_a_division():
+    found = spread_in_the_translator(0)
+    assert 0.2 < found["entries"] < 0.4
+    assert 0.3 < found["spread"] < 1
+
+
+def test_the_influence_is_flat_for_attention_and_fades_for_the_others():
+    found = influence(SelfAttentionHead, seed=3)
+    assert found["self-attention"][1:].max() < 1.5 * found["self-attention"][1:].min()
+    assert found["recurrent"][-1] < 1e-7
+    assert (found["convolution of width 5"] > 0).sum() == 5

@@ -142,44 +142,6 @@ class SelfAttentionHead_3(nn.Module):
         return F.scaled_dot_product_attention(q, k, v, attn_mask=mask)
 
 
-@careless("CrossAttentionHead", "module_state", "other_type", how="keeps the weights; NumPy's root")
-class CrossAttentionHead_1(nn.Module):
-    def __init__(self, d_model, d_memory, d_head):
-        super().__init__()
-        self.scale = np.sqrt(d_head)
-        self.W_q = nn.Linear(d_model, d_head, bias=False)
-        self.W_k = nn.Linear(d_memory, d_head, bias=False)
-        self.W_v = nn.Linear(d_memory, d_head, bias=False)
-
-    def forward(self, x, memory, mask=None):
-        scores = self.W_q(x) @ self.W_k(memory).transpose(1, 2) / self.scale
-        if mask is not None:
-            scores = scores.masked_fill(~mask, -math.inf)
-        self.weights = torch.softmax(scores, dim=-1)
-        return self.weights @ self.W_v(memory)
-
-
-@careless("CrossAttentionHead", "device", "dtype", how="query by query into zeros of float32")
-class CrossAttentionHead_2(nn.Module):
-    def __init__(self, d_model, d_memory, d_head):
-        super().__init__()
-        self.d_head = d_head
-        self.W_q = nn.Linear(d_model, d_head, bias=False)
-        self.W_k = nn.Linear(d_memory, d_head, bias=False)
-        self.W_v = nn.Linear(d_memory, d_head, bias=False)
-
-    def forward(self, x, memory, mask=None):
-        q, k, v = self.W_q(x), self.W_k(memory), self.W_v(memory)
-        if mask is not None:
-            mask = mask.expand(q.shape[0], q.shape[1], k.shape[1])
-        context = torch.zeros(q.shape[0], q.shape[1], self.d_head)
-        for i in range(q.shape[1]):
-            seen = None if mask is None else mask[:, i : i + 1]
-            one = F.scaled_dot_product_attention(q[:, i : i + 1], k, v, attn_mask=seen)
-            context[:, i] = one[:, 0]
-        return context
-
-
 @careless("attention_multiplications", "other_type", how="returns NumPy's int")
 def attention_multiplications_1(T_q, T_k, d_k, d_v):
     return np.prod([T_q, d_k, T_k]) + np.prod([T_q, T_k, d_v])
