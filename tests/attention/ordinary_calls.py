@@ -62,8 +62,9 @@ NUMBERS = {
     **dict.fromkeys(("d_memory", "d_model", "d_q", "d_state", "n_kv_heads", "channels"), COUNT),
     **dict.fromkeys(("n_classes", "n_experts", "bytes_per_number", "max_tokens"), COUNT),
     **dict.fromkeys(("step", "warmup_steps", "patience", "max_length", "width"), COUNT),
+    **dict.fromkeys(("n_new", "batch", "group"), COUNT),
     **dict.fromkeys(("T", "T_q", "T_k", "B", "r", "n_merges", "n_random", "window"), ANY_COUNT),
-    **dict.fromkeys(("n_batches", "epoch", "good_steps", "i", "j"), ANY_COUNT),
+    **dict.fromkeys(("n_batches", "epoch", "good_steps", "i", "j", "n_cached"), ANY_COUNT),
     **dict.fromkeys(
         ("n_train", "n_test", "repeats", "draws", "count", "length", "n", "steps"), COUNT
     ),
@@ -78,6 +79,7 @@ NUMBERS = {
     ("sinusoidal_positions", "d_model"): ("whole", 2, math.inf),
     ("recall.make", "pairs"): ("whole", 1, 64),
     ("keywords.make", "length"): ("whole", 4, math.inf),
+    ("operations_per_byte", "group"): ("whole", 1, 8),
     ("layer_costs", "T"): ("whole", 2, math.inf),
     ("layer_costs", "width"): ("whole", 2, math.inf),
     ("in_words", "number"): ("whole", 0, 999_999_999_999),
@@ -521,7 +523,7 @@ CALLS = {
         n_cached=3,
         batch=2,
         d_model=8,
-        group=2,
+        group=1,
         bytes_per_number=2,
     ),
     # What lessons stand on, and training
