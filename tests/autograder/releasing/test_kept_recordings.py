@@ -2,6 +2,7 @@
 
 import pytest
 
+from autograder.checking.toolbox import registry
 from autograder.releasing import record
 
 
@@ -40,3 +41,11 @@ def test_another_pytorch_may_reply_otherwise(made, monkeypatch):
     record.kept_recordings("tokens")
     monkeypatch.setattr(record.torch, "__version__", "9.9")
     assert record.kept_recordings("tokens") == b"tokens 2"
+
+
+def test_of_a_mistake_the_replies_are_kept_that_are_not_a_right_answers():
+    item = registry.of_lesson("getting_started")["softmax"]
+    kept = record.recording(item, 1).mistakes
+    assert [name for name, _, _ in kept] == [one.name for one in registry.mistakes(item)]
+    assert all(any(replies) for _, _, replies in kept)
+    assert any(None in replies for _, _, replies in kept)

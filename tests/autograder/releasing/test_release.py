@@ -9,12 +9,14 @@ import zipfile
 
 import nbformat
 import pytest
+from traitlets.config import Config
 
 from autograder import ROOT, lessons
 from autograder.building.lesson import find
 from autograder.checking.toolbox import registry
+from autograder.course import configure
 from autograder.lessons import RELEASED
-from autograder.releasing import solution_leaks, write
+from autograder.releasing import release_files, solution_leaks, write
 from autograder.releasing.release_files import ReleaseError, contents
 from autograder.releasing.write import release
 from tests.autograder.releasing import asked_there
@@ -172,6 +174,12 @@ def test_validate_accepts_a_solved_notebook_there(handed_out, tmp_path):
     path.write_bytes(lessons.notebook(ROOT, "solutions", SLUG).read_bytes())
     said = run(handed_out, "-m", "nbgrader", "validate", path)
     assert "Success" in said
+
+
+def test_validate_is_as_patient_there_as_here(tmp_path):
+    there, page = Config(), release_files.PAGES / "nbgrader_config.py.txt"
+    exec(page.read_text(encoding="utf-8"), {"get_config": lambda: there})
+    assert there.Execute == configure(Config(), tmp_path).Execute
 
 
 def test_the_next_release_leaves_work_alone(monkeypatch, tmp_path):
