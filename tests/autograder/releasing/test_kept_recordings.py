@@ -2,8 +2,11 @@
 
 import pytest
 
+from autograder import CourseError
 from autograder.checking.toolbox import registry
+from autograder.checking.toolbox.registry import Check
 from autograder.releasing import record
+from tests.autograder.half import half
 
 
 @pytest.fixture
@@ -49,3 +52,14 @@ def test_of_a_mistake_the_replies_are_kept_that_are_not_a_right_answers():
     assert [name for name, _, _ in kept] == [one.name for one in registry.mistakes(item)]
     assert all(any(replies) for _, _, replies in kept)
     assert any(None in replies for _, _, replies in kept)
+
+
+def test_a_check_that_asks_otherwise_each_time_cannot_be_recorded():
+    calls = iter((2, 1))  # as if it drew how many from elsewhere
+
+    def check(student, draw):
+        for _ in range(next(calls)):
+            student(draw.normal(2, 3))
+
+    with pytest.raises(CourseError, match="half asks something else when the same replies come"):
+        record.recording(Check("half", "nowhere", check, reference=half), 1)

@@ -1,6 +1,7 @@
 """`autograder release`: what students get works, names mistakes, and holds no solution."""
 
 import errno
+import io
 import json
 import os
 import subprocess
@@ -70,6 +71,13 @@ def test_no_release_holds_a_line_of_a_solution(slug, monkeypatch):
         assert not [path for path in code if any(name in path for name in names)]
 
 
+def zipped(text):
+    stream = io.BytesIO()
+    with zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("softmax/1", text)
+    return stream.getvalue()
+
+
 def test_one_line_of_a_solution_anywhere_stops_a_release(monkeypatch, tmp_path):
     monkeypatch.setattr("autograder.releasing.release_files.kept_recordings", lambda lesson: EMPTY)
     compact = next(
@@ -84,6 +92,7 @@ def test_one_line_of_a_solution_anywhere_stops_a_release(monkeypatch, tmp_path):
             b'"source": [', b'"source": [' + json.dumps(f"{compact}\n").encode() + b",", 1
         ),
         "README.md": lambda old: old + compact.encode(),
+        f"autograder/recorded/{NAME}.zip": lambda old: zipped(compact),
     }
     for path, put in hidden_places.items():
         found = solution_leaks.leaks({**files, path: put(files[path])}, [SLUG])
