@@ -1,6 +1,7 @@
 """What answers reply is recorded once, and again when something changes that it depends on."""
 
 import pytest
+import torch
 
 from autograder import CourseError
 from autograder.checking.toolbox import registry
@@ -63,3 +64,15 @@ def test_a_check_that_asks_otherwise_each_time_cannot_be_recorded():
 
     with pytest.raises(CourseError, match="half asks something else when the same replies come"):
         record.recording(Check("half", "nowhere", check, reference=half), 1)
+
+
+def test_an_answer_that_draws_is_recorded_as_one_that_draws(known):
+    def noisy(x):
+        return x + torch.rand_like(x)
+
+    def check(student, draw):
+        student(draw.normal(2, 3))
+
+    item = Check("half", "nowhere", check, reference=noisy)
+    ((kind, _, _, drew), *_) = record.recording(item, 1).right
+    assert (kind, drew) == ("value", True)
