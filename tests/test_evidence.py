@@ -24,6 +24,11 @@ RECORDED = [
 ]
 # Those with a point that takes seconds.
 AGAIN = [(lesson, name) for lesson, name in RECORDED if LESSONS[lesson].EXPERIMENTS[name].again]
+QUICK = {  # those that take less than half a second
+    *("one step", "05 divided by d", "checkpointing", "04 learned queries and keys"),
+    *("05 fetch without a matrix", "07 without W_o", "how many heads", "additive against dot"),
+    *("09 fewer layers", "04 pairs that a rank holds"),
+}
 
 
 @pytest.mark.parametrize(("lesson", "name"), RECORDED)
@@ -41,8 +46,10 @@ def test_a_claim_has_three_seeds(lesson, name):
     assert one.control
 
 
-@pytest.mark.long
-@pytest.mark.parametrize(("lesson", "name"), AGAIN)
+@pytest.mark.parametrize(
+    ("lesson", "name"),
+    [pytest.param(*one, marks=[pytest.mark.long] * (one[1] not in QUICK)) for one in AGAIN],
+)
 def test_a_point_comes_out_again(lesson, name):
     one = LESSONS[lesson].EXPERIMENTS[name]
     assert one.again in one.points

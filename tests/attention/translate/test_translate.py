@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -103,6 +104,13 @@ def test_the_n_best_have_rank_and_score(reads, capsys):
     assert [row[:2] for row in rows] == [["1", "1"], ["1", "2"], ["3", "1"], ["3", "2"]]
     assert [rows[0][3], rows[2][3]] == ["sieben", "zweihunderteins"]
     assert all(float(a[2]) > float(b[2]) for a, b in (rows[:2], rows[2:]))
+
+
+@pytest.mark.parametrize(("wanted", "said"), [(None, "a b c d\n"), (1, "3\t1\t-1.5000\ta b c d\n")])
+def test_what_a_model_writes_ends_neither_a_line_nor_a_column(capsys, wanted, said):
+    read = SimpleNamespace(target=SimpleNamespace(decode=lambda ids: "a\nb\rc\td"))
+    translate.write([lines.Line(3, "a file, line 3", "x")], {3: [(-1.5, [4])]}, read, wanted)
+    assert capsys.readouterr().out == said
 
 
 def test_options_change_the_search(reads, capsys):

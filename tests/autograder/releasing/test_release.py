@@ -1,6 +1,7 @@
 """`autograder release`: what students get works, names mistakes, and holds no solution."""
 
 import errno
+import io
 import json
 import os
 import subprocess
@@ -9,12 +10,14 @@ import zipfile
 
 import nbformat
 import pytest
+from traitlets.config import Config
 
 from autograder import ROOT, lessons
 from autograder.building.lesson import find
 from autograder.checking.toolbox import registry
+from autograder.course import configure
 from autograder.lessons import RELEASED
-from autograder.releasing import solution_leaks, write
+from autograder.releasing import release_files, solution_leaks, write
 from autograder.releasing.release_files import ReleaseError, contents
 from autograder.releasing.write import release
 from tests.autograder.releasing import asked_there
@@ -68,6 +71,13 @@ def test_no_release_holds_a_line_of_a_solution(slug, monkeypatch):
         assert not [path for path in code if any(name in path for name in names)]
 
 
+def zipped(text):
+    stream = io.BytesIO()
+    with zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("softmax/1", text)
+    return stream.getvalue()
+
+
 def test_one_line_of_a_solution_anywhere_stops_a_release(monkeypatch, tmp_path):
     monkeypatch.setattr("autograder.releasing.release_files.kept_recordings", lambda lesson: EMPTY)
     compact = next(
@@ -82,6 +92,7 @@ def test_one_line_of_a_solution_anywhere_stops_a_release(monkeypatch, tmp_path):
             b'"source": [', b'"source": [' + json.dumps(f"{compact}\n").encode() + b",", 1
         ),
         "README.md": lambda old: old + compact.encode(),
+        f"autograder/recorded/{NAME}.zip": lambda old: zipped(compact),
     }
     for path, put in hidden_places.items():
         found = solution_leaks.leaks({**files, path: put(files[path])}, [SLUG])
@@ -172,6 +183,12 @@ def test_validate_accepts_a_solved_notebook_there(handed_out, tmp_path):
     path.write_bytes(lessons.notebook(ROOT, "solutions", SLUG).read_bytes())
     said = run(handed_out, "-m", "nbgrader", "validate", path)
     assert "Success" in said
+
+
+def test_validate_is_as_patient_there_as_here(tmp_path):
+    there, page = Config(), release_files.PAGES / "nbgrader_config.py.txt"
+    exec(page.read_text(encoding="utf-8"), {"get_config": lambda: there})
+    assert there.Execute == configure(Config(), tmp_path).Execute
 
 
 def test_the_next_release_leaves_work_alone(monkeypatch, tmp_path):

@@ -219,8 +219,11 @@ class TestWalls:
         assert found in ("['/scratch']", "['/tmp', '/scratch']")
 
     def test_there_is_no_network(self, walled):
+        process, own = walled.start(), "/proc/self/ns/net"
         source = "import socket\nsocket.create_connection(('127.0.0.1', 22), 1)"
-        assert "error" in walled.start().run(source)
+        assert "error" in process.run(source)
+        # Not even where the kernel is another machine's, whose calls nothing forbids.
+        assert printed(process, f"import os\nprint(os.readlink({own!r}))") != os.readlink(own)
 
     def test_no_new_namespace_and_no_tracing(self, walled):
         source = (

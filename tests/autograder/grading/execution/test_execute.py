@@ -89,6 +89,12 @@ class TestAssembling:
         assert (made.source, made.outputs) == ("x = 1", [])
         assert made.metadata == {"autograder": {"run": "inside"}}
 
+    def test_of_two_cells_for_an_answer_the_first_counts(self, master):
+        notebook = sample_class.handed_in(SLUG, {"softmax": WRONG})
+        notebook.cells.append(copy.deepcopy(cell_of(notebook, "softmax")))
+        notebook.cells[-1].source = cell_of(master, "softmax").source
+        assert cell_of(assembled(master, notebook), "softmax").source == WRONG
+
     def test_an_unchanged_demonstration_is_skipped(self, master):
         notebook = sample_class.handed_in(SLUG)
         made = assembled(master, notebook)
@@ -242,9 +248,12 @@ class TestRunning:
             seeds += pair
         assert len(set(seeds)) > 1
 
-    def test_after_a_death_the_earlier_cells_are_run_again(self, grade):
-        notebook = sample_class.handed_in(SLUG, {"softmax": "import os; os._exit(0)"})
-        result = grade(notebook)  # weighted_average needs the imports of the first cells
+    def test_after_a_death_the_earlier_cells_are_run_again(self, grade, master):
+        right = cell_of(master, "weighted_average").source
+        imported = right.replace("weights @ values", "torch.matmul(weights, values)")
+        assert imported != right  # it needs the imports of the first cells
+        answers = {"softmax": "import os; os._exit(0)", "weighted_average": imported}
+        result = grade(sample_class.handed_in(SLUG, answers))
         assert scores(result)["weighted_average"] == 2
 
     def test_time_for_the_whole_notebook_is_bounded(self, master):

@@ -14,7 +14,7 @@ from autograder import ROOT
 from autograder.checking.toolbox import registry
 from autograder.commands import cli
 from autograder.grading.classroom import sample_class
-from autograder.grading.execution.task import Graded
+from autograder.grading.execution.task import Graded, WorkerLost
 from autograder.grading.notebook.result import Result
 from autograder.grading.running.cluster import _outcome
 from benchmarks.local_cluster import local_cluster
@@ -58,6 +58,19 @@ class Again:
 
 def test_what_was_lost_with_a_worker_is_waited_for_again():
     assert _outcome(Again()) == Graded("{}", Result("", "01"))
+
+
+class Killed:
+    """A future whose workers were ended, one after the other."""
+
+    def result(self):
+        from distributed.scheduler import KilledWorker  # slow to import
+
+        raise KilledWorker("grade", None, 3)
+
+
+def test_nobody_is_blamed_where_each_worker_was_killed():
+    assert isinstance(_outcome(Killed()), WorkerLost)
 
 
 def _reasons(course):

@@ -14,8 +14,9 @@ from pathlib import Path
 import pytest
 from nbgrader.api import Gradebook
 
-from autograder.grading.classroom.folders import Course
+from autograder.grading.classroom.folders import Course, Handed
 from autograder.grading.classroom.gradebook import Book
+from autograder.grading.nbgrader_steps import Assemble
 from autograder.grading.notebook import records
 from autograder.grading.running import batch
 from tests.autograder.small_class import (
@@ -207,6 +208,19 @@ def test_death_between_any_two_steps_loses_nothing(course, monkeypatch, owner, n
             made.keep(one, run(task))
     assert known.items() <= marks(course).items()
     assert scores(course) == {STUDENTS[-2]: 5, STUDENTS[-1]: 3}
+
+
+def test_death_of_nbgraders_autograde_leaves_no_record_that_a_student_handed_in(
+    course, monkeypatch
+):
+    """It copies what lies beside the notebook; where a record is, nothing is graded again."""
+    about = Course(course), Handed(SLUG, STUDENTS[0])
+    record = about[0].autograded(about[1]).parent / records.REASONS
+    record.parent.mkdir(parents=True)
+    record.write_text("{}")
+    monkeypatch.setattr(Assemble, "_about", lambda *_: about)
+    Assemble().preprocess(None, {})
+    assert not record.exists()
 
 
 def _left_over(session):

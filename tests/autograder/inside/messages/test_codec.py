@@ -186,7 +186,7 @@ class TestChannel:
         ours, theirs = socket.socketpair()
         theirs.sendall(HEADER.pack(10, 2**30))
         with pytest.raises(ProtocolError, match="more than 1 MiB"):
-            Channel(ours, 2**20).receive()
+            Channel(ours, 2**20, passed=Steps(5)).receive()  # and does not wait for it
 
     def test_whoever_waits_for_half_a_message_is_told_of_silent_steps(self):
         ours, theirs = socket.socketpair()
