@@ -345,7 +345,7 @@ print("mean weight of heads 0 and 1 on the item asked for:", hits)
 
 # %% [markdown]
 # *Weights of the two heads on one sequence: in each row, one head looks at the first item asked for
-# and the other at the second.* Nobody told them to share the work.
+# and the other at the second.*
 #
 # ### Break it
 # Silence one of the heads: its update is gone. Which of the two reports will suffer, and how much?

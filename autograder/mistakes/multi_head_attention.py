@@ -662,7 +662,7 @@ class ReturnsTheWeightsFirst(_Heads):
 
 @mistake(
     "MultiHeadAttention",
-    hint="With fused=True the weights come back as None: PyTorch's own attention returns none. When "
+    hint="With fused=True the weights come back as None: PyTorch's attention returns none. When "
     "they are asked for, the other way has to be taken.",
 )
 class LosesTheWeightsWhenFused(_Heads):
