@@ -110,11 +110,14 @@ def show_silenced(rows: list[dict[str, Any]]) -> None:
     layers = {n: [row["without"] for row in rows if row["n_heads"] == n] for n in (2, 4)}
     lost = [max(pair) for layer in layers[2] for pair in layer]
     kept = [max(min(pair) for pair in layer) for layer in layers[2]]
-    print(f"2 heads, one silent: error of the report it fetched {min(lost)} to {max(lost)};")
-    print("  of the other one, whichever head is silent, at most", kept)
+    print(
+        f"2 heads, one silent: error of the report it fetched {min(lost):.2f} to {max(lost):.2f};"
+    )
+    print("  of the other one, whichever head is silent, at most", *(f"{x:.2f}" for x in kept))
     print("4 heads, one silent: error of the worse report")
     for name, pick in (("missed least", min), ("missed most", max)):
-        print(f"  if it is the head {name:<12}", [pick(map(max, layer)) for layer in layers[4]])
+        worse = (f"{pick(map(max, layer)):.2f}" for layer in layers[4])
+        print(f"  if it is the head {name:<12}", *worse)
 
 
 def train_other(

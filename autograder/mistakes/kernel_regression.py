@@ -921,7 +921,25 @@ def seeds_its_orders(name, x, x_train, y_train):
     return _agree(name, x, x_train, y_train, *_orders(x, x_train))
 
 
+_ROUNDING = "what an order changes is larger than any of these bounds, and rounding is smaller"
+_ANY_ORDER = "any random order will do"
+_AFTER = "return torch.allclose(after, candidate(name, x, x_train, y_train)[queries]"
 EQUIVALENT = {
+    "ignores_order: with one call of `manual_seed` left out: generator = torch.Generator()": (
+        _ANY_ORDER
+    ),
+    "ignores_order: with one whole number off by one: generator = "
+    "torch.Generator().manual_seed(1)": _ANY_ORDER,
+    "ignores_order: with one whole number off by one: generator = "
+    "torch.Generator().manual_seed(-1)": _ANY_ORDER,
+    "ignores_order: without `generator` in one call of `randperm`: queries = "
+    "torch.randperm(len(x))": _ANY_ORDER,
+    "ignores_order: without `generator` in one call of `randperm`: examples = "
+    "torch.randperm(len(x_train))": _ANY_ORDER,
+    "ignores_order: with `y_train` once where `x_train` belongs: examples = "
+    "torch.randperm(len(y_train), generator=generator)": "as many of either",
+    f"ignores_order: without `atol` in one call of `allclose`: {_AFTER})": _ROUNDING,
+    f"ignores_order: with one constant twice as large: {_AFTER}, atol=2e-05)": _ROUNDING,
     "soft_lookup: with the two sides of one `-` exchanged: scores = -(query - "
     "keys).square().sum(dim=1) / temperature": "the sign goes",
     "soft_lookup: with another axis in one place: weights = softmax(scores, "
