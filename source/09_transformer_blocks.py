@@ -140,6 +140,8 @@ compare(prediction, with_skip / without, "first layer, with over without")
 # norms stand on the line, after each sum. Below, pre-norm: the norms stand at the beginning of the
 # detours, and nothing but the sums is on the line.](figures/pre_and_post_norm.svg)
 #
+# The picture has three new parts: dropout before the sum, the norm, and the feed-forward network.
+#
 # $$\text{post-norm:}\quad x \leftarrow \text{norm}\big(x + \text{dropout}(f(x))\big)
 # \qquad\qquad
 # \text{pre-norm:}\quad x \leftarrow x + \text{dropout}\big(f(\text{norm}(x))\big)$$
@@ -307,8 +309,7 @@ for name, norm in (("over the features", LayerNorm(8)), ("over the batch", NormO
     print(f"{name:<18} the sentence changes by up to {(first - second).abs().max().item():.2f}")
 
 # %% [markdown]
-# A translation would depend on which other sentences are in the batch, and on their padding. And
-# a batch of one sentence would become nothing but zeros.
+# A translation would depend on which other sentences are in the batch, and on their padding.
 #
 # ## A small network for every position
 # Attention only averages values. What is *done* with an average is left to the **feed-forward
