@@ -142,6 +142,53 @@ def kernel_regression(x, x_train, y_train, kernel, bandwidth):
     return context.squeeze(1), weights
 
 
+def candidate(name, x, x_train, y_train):
+    """Predict y at every x in one of seven ways, "A" to "G".
+
+    x                 (T_q,)          queries
+    x_train, y_train  (T_k,), (T_k,)  keys and values
+    returns           (T_q,)          predictions
+    """
+    place = torch.arange(len(x_train), device=x.device)  # where an example stands in the list
+    if name == "B":
+        y_train = (y_train + y_train.roll(1)) / 2
+    if name == "E":
+        order = x_train.argsort()
+        x_train, y_train = x_train[order], y_train[order]
+    scores = -((x[:, None] - x_train[None, :]) ** 2) / 2  # (T_q, T_k)
+    if name == "C":
+        scores = scores - (place - (len(place) - 1) / 2).abs() / 4
+    if name == "D":
+        scores = scores + place / 4
+    predictions = softmax(scores, dim=1) @ y_train  # (T_q,)
+    if name == "F":
+        predictions = (predictions + predictions.roll(1)) / 2
+    if name == "G":
+        predictions = predictions / predictions.abs().amax()
+    return predictions
+
+
+def ignores_order(name, x, x_train, y_train):
+    """Test whether `candidate(name, ...)` takes no notice of the order of examples and queries.
+
+    name              "A" to "G"
+    x                 (T_q,)          queries to try it on
+    x_train, y_train  (T_k,), (T_k,)  examples to try it on: each key has its value
+    returns           True if other orders of the examples change no prediction, and other orders
+                      of the queries only bring the predictions into the same order
+
+    >>> x, x_train = torch.arange(11.0), torch.arange(13.0)
+    >>> [ignores_order(name, x, x_train, x_train.sin()) for name in "AD"]
+    [True, False]
+    """
+    # exercise: about 5 lines
+    generator = torch.Generator().manual_seed(0)  # leaves the random numbers of others alone
+    queries = torch.randperm(len(x), generator=generator)
+    examples = torch.randperm(len(x_train), generator=generator)
+    after = candidate(name, x[queries], x_train[examples], y_train[examples])
+    return torch.allclose(after, candidate(name, x, x_train, y_train)[queries], atol=1e-5)
+
+
 def leave_one_out_loss(x_train, y_train, bandwidth):
     """Measure how well each example is predicted by all the others.
 
@@ -197,22 +244,6 @@ class LearnedBandwidth(nn.Module):
         scores = -(((x[:, None] - x_train[None, :]) / bandwidth) ** 2) / 2  # (T_q, T_k)
         weights = softmax(scores, dim=1)  # (T_q, T_k)
         return weights @ y_train  # (T_q,)
-
-
-def effective_neighbours(weights):
-    """Count the examples that a prediction rests on.
-
-    weights  (T_q, T_k)  every row sums to 1
-    returns  (T_q,)      exp of the entropy, -sum over j of w_j log w_j, with 0 · log 0 = 0
-
-    One weight of 1 gives 1; n equal weights give n.
-
-    >>> effective_neighbours(torch.tensor([[1.0, 0.0, 0.0], [0.0, 0.5, 0.5]]))
-    tensor([1., 2.])
-    """
-    # exercise: about 2 lines
-    entropy = -torch.xlogy(weights, weights).sum(dim=1)  # (T_q,), xlogy(0, 0) is 0
-    return entropy.exp()
 
 
 # Inputs on which a wrong answer shows

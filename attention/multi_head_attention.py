@@ -56,14 +56,14 @@ def attend(q, k, v, mask=None, dropout=0.0, fused=False):
     q, k, v  (B, H, T_q, d_head), (B, H, T_k, d_head), (B, H, T_k, d_head)
     mask     None, or bool that broadcasts to (B, H, T_q, T_k); True = may attend
     dropout  probability that a weight is dropped in this call
-    fused    use PyTorch's kernel, often faster; it does not return the weights: they are None
+    fused    use PyTorch's fused attention, often faster; it returns no weights: they are None
 
     Raises ValueError if there are more or fewer keys than values.
     Raises ValueError, too, for a mask that is not bool, or for a dropout that is not from 0 to 1.
     """
     demand.masks(mask=mask)
     demand.within(0, 1, dropout=dropout)
-    if k.shape[-2] != v.shape[-2]:  # PyTorch's kernel would read what lies behind the shorter one
+    if k.shape[-2] != v.shape[-2]:  # fused, it would read what lies behind the shorter one
         raise ValueError(f"each key needs a value: {k.shape[-2]} keys, {v.shape[-2]} values")
     if fused:
         return F.scaled_dot_product_attention(q, k, v, attn_mask=mask, dropout_p=dropout), None
@@ -79,7 +79,7 @@ class MultiHeadAttention(nn.Module):
     d_model  length of the vectors that come in and go out
     n_heads  number of heads; each works with d_head = d_model / n_heads features
     dropout  probability that a weight is dropped in training
-    fused    use PyTorch's kernel whenever the weights are not asked for
+    fused    use PyTorch's fused attention whenever the weights are not asked for
 
     The projections W_q, W_k, W_v and W_o are linear layers with bias, (d_model, d_model) each.
     Raises ValueError if n_heads does not divide d_model.
@@ -132,25 +132,24 @@ class MultiHeadAttention(nn.Module):
         return (output, weights) if return_weights else output
 
 
-def attention_parameters(d_model, n_heads, d_head, bias=True):
-    """Count the parameters of multi-head attention, whose heads may have any size.
+def head_updates(heads, W_o):
+    """Tell what each head adds to the output of multi-head attention.
 
-    d_model  length of the vectors that come in and go out
-    n_heads  number of heads
-    d_head   length of a head's queries, keys and values; n_heads · d_head need not be d_model
-    bias     whether the four projections have one
-    returns  an int
+    heads    (B, H, T, d_head)      the heads' contexts, before they are merged
+    W_o      (H · d_head, d_model)  the last projection: the first d_head rows belong to head 0,
+                                    the next d_head to head 1, and so on
+    returns  (B, H, T, d_model)     added up over the heads, it is the merged contexts times W_o
 
-    Refuses sizes below 1.
+    Source: Elhage et al. (2021), "Attention heads are independent and additive".
 
-    >>> attention_parameters(d_model=512, n_heads=8, d_head=64)
-    1050624
+    >>> heads = torch.tensor([2.0, 3.0]).view(1, 2, 1, 1)
+    >>> head_updates(heads, torch.tensor([[1.0, 10.0], [0.0, 100.0]])).view(2, 2)
+    tensor([[  2.,  20.],
+            [  0., 300.]])
     """
-    demand.counts(d_model=d_model, n_heads=n_heads, d_head=d_head)
-    # exercise: about 3 lines
-    inner = n_heads * d_head
-    weights, biases = 4 * d_model * inner, 3 * inner + d_model
-    return weights + biases if bias else weights
+    # exercise: about 2 lines
+    parts = W_o.unflatten(0, (heads.shape[1], heads.shape[3]))  # (H, d_head, d_model)
+    return heads @ parts  # (B, H, T, d_model)
 
 
 def captured_variance(matrix):
@@ -220,6 +219,26 @@ def break_share_heads():
     return x, 4
 
 
+def attention_parameters(d_model, n_heads, d_head, bias=True):
+    """Count the parameters of multi-head attention, whose heads may have any size.
+
+    d_model  length of the vectors that come in and go out
+    n_heads  number of heads
+    d_head   length of a head's queries, keys and values; n_heads · d_head need not be d_model
+    bias     whether the four projections have one
+    returns  an int
+
+    Refuses sizes below 1.
+
+    >>> attention_parameters(d_model=512, n_heads=8, d_head=64)
+    1050624
+    """
+    demand.counts(d_model=d_model, n_heads=n_heads, d_head=d_head)
+    inner = n_heads * d_head
+    weights, biases = 4 * d_model * inner, 3 * inner + d_model
+    return weights + biases if bias else weights
+
+
 class Sublayers(nn.Module):
     """The parts of lesson 09's layers, each of which decides in `forward` how to join them.
 
@@ -228,7 +247,7 @@ class Sublayers(nn.Module):
     d_ff      number of hidden units of the feed-forward network
     dropout   probability of dropout on weights, hidden units and updates in training
     pre_norm  True: normalise what goes into a sublayer; False: normalise the sum behind it
-    fused     use PyTorch's attention kernel
+    fused     use PyTorch's fused attention
     cross     whether there is an attention to a second sequence
 
     attention, cross_attention and feed_forward are the sublayers; norm_1 to norm_3 belong to them

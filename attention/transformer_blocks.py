@@ -16,7 +16,7 @@ class LayerNorm(nn.Module):
 
     A vector far from 0 keeps its digits: its mean is subtracted before anything is squared.
     The parameters `weight` and `bias`, (d_model,) each, begin as ones and zeros. nn.LayerNorm is
-    the same in one kernel; the layers below use it.
+    the same in one call; the layers below use it.
     Refuses an eps below 0.
     Source: Ba, Kiros and Hinton (2016), equations 3 and 4.
 
@@ -76,7 +76,7 @@ class Residual(nn.Module):
     dropout  probability p < 1 that an entry of the update is dropped in training
 
     What is kept is multiplied by 1 / (1 - p), so that the expected update stays the same. Out of
-    training the update is added as it is. nn.Dropout draws the same in one kernel; the layers
+    training the update is added as it is. nn.Dropout draws the same in one call; the layers
     below use it.
     Refuses a dropout that is not from 0 on and below 1.
     Source: He et al. (2016), equation 1; Srivastava et al. (2014) for dropout.

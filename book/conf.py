@@ -20,7 +20,7 @@ myst_dmath_double_inline = True
 suppress_warnings = ["mystnb.unknown_mime_type"]
 
 # Words that mean other things as well: nothing leads from them to the glossary.
-book_terms_left_alone = ["head", "scores", "value", "weights"]
+book_terms_left_alone = ["head", "memory", "scores", "value", "weights"]
 
 html_theme = "sphinx_book_theme"
 html_theme_options = {

@@ -32,10 +32,10 @@
 # ```
 # A right answer earns the points of its exercise, a wrong one none; “Right, and careful” below
 # says what lies between. No exercise depends on another one of the same lesson, so you may skip one
-# and come back; only where you are asked to break an answer, yours has to be right first. The
-# pictures do use your functions: below a skipped exercise some stop with `NotImplementedError`. Go
-# on to the next exercise. Stars ★ mark exercises that you may leave out: what a later lesson needs
-# of them is imported there.
+# and come back. The exception: a “break this answer” exercise needs your own answer to be right.
+# The pictures do use your functions: below a skipped exercise some stop with `NotImplementedError`.
+# Go on to the next exercise. Stars ★ mark exercises that you may leave out: what a later lesson
+# needs of them is imported there.
 
 # %% [markdown]
 # The next cell says how far you are in the whole course, and what comes next. It reads your

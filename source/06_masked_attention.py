@@ -181,13 +181,13 @@ from attention.masked_attention import combine_masks
 check.combine_masks(combine_masks)
 
 # %% [markdown]
-# Four masks for 24 positions. If one layer of attention follows another, news can travel in several
-# steps: after how many has every position heard of every other?
+# Four masks for 24 positions. If one layer of attention follows another, information can travel in
+# several steps: after how many has it come from every position to every other?
 
 
 # %% demo=true
 def steps_to_meet(mask):
-    """Count the layers after which every position has heard of every other; None if never."""
+    """Count the layers until every position can depend on every other; None if it never does."""
     reach = mask
     for steps in range(1, len(mask) + 1):
         if reach.all():
@@ -215,9 +215,9 @@ draw_masks(
 )
 
 # %% [markdown]
-# *Four masks of 24 queries (down) and 24 keys (across), dark where attention is allowed.* Padding
-# is never heard of, and under a causal mask the past never hears of the future. A window of 2 needs
-# a dozen steps from one end to the other. Move the window:
+# *Four masks of 24 queries (down) and 24 keys (across), dark where attention is allowed.* No
+# position ever receives information from the padding, and under a causal mask none from its future.
+# A window of 2 needs a dozen steps from one end to the other. Move the window:
 
 # %% demo=true
 sliders.slider(
@@ -230,7 +230,7 @@ sliders.slider(
 # Combine a causal mask with padding at the *front* (as when several texts of unequal length are
 # continued together), and the first query may see nothing at all. Its row is −∞ everywhere, softmax
 # divides 0 by 0, and one `NaN` spoils the whole model in the next step. What should come out is a
-# choice; ours, and that of PyTorch's kernel, is **zeros**, with gradients of zero.
+# choice; ours, and that of PyTorch's fused attention, is **zeros**, with gradients of zero.
 #
 # ### Exercise 6.5 · `masked_attention`
 # ●●○ medium · 15 minutes · 3 points
@@ -270,7 +270,7 @@ from attention.masked_attention import masked_attention
 check.masked_attention(masked_attention)
 
 # %% [markdown]
-# PyTorch's kernel makes the same choice, up to rounding:
+# PyTorch makes the same choice, up to rounding:
 
 # %% demo=true
 x = torch.randn(2, 6, 8, generator=torch.Generator().manual_seed(3))
@@ -534,9 +534,9 @@ legend = plots.legend(ax, fontsize=8)
 # ### Exercise 6.8 · `longformer_mask` ★
 # ●○○ easy · 5 minutes · 2 points
 #
-# With a window only, news travels slowly. The **Longformer** adds a few *global* positions, such as
-# the first token or those of a question: they see all positions, and all positions see them. The
-# window is given.
+# With a window only, information travels slowly. The **Longformer** adds a few *global* positions,
+# such as the first token or those of a question: they see all positions, and all positions see
+# them. The window is given.
 #
 # <details><summary>Hint 1 · the idea</summary>
 #
@@ -622,10 +622,12 @@ def random_window(n_blocks, seed):
 for name, masks in {
     "window": [local_mask(64, 1)],
     "window + 2 global": [longformer_mask(64, 1, [0, 63])],
-    "window + 2 global + 1 random (BigBird)": [bigbird_mask(64, 1, 1, seed) for seed in range(5)],
-    "window + 1 random": [random_window(64, seed) for seed in range(5)],
+    "window + 2 global + 1 random (BigBird)": [bigbird_mask(64, 1, 1, seed) for seed in range(40)],
+    "window + 1 random": [random_window(64, seed) for seed in range(40)],
 }.items():
-    print(f"{name:<40} all meet after {[steps_to_meet(mask) for mask in masks]} steps")
+    steps = [steps_to_meet(mask) for mask in masks]
+    counted = ", ".join(f"{n} steps {steps.count(n)}x" for n in sorted(set(steps)))
+    print(f"{name:<40} all meet after {counted}")
 
 draw_masks(
     {
@@ -637,10 +639,10 @@ draw_masks(
 )
 
 # %% [markdown]
-# *Three sparse masks of 24 positions; above, the number of steps on 64 blocks, random ones for
-# seeds 0 to 4.* In BigBird the global blocks make all pairs meet in two steps, with random blocks
-# or without. What random blocks can do shows without the global ones: from 63 steps to eight. So
-# they are short cuts, and they leave no position as the one through which everything must pass.
+# *Three sparse masks of 24 positions; above, the number of steps on 64 blocks, in 40 draws of the
+# random ones.* In BigBird the global blocks make all pairs meet in two steps, with random blocks or
+# without. What random blocks can do shows without the global ones: 63 steps become 7 to 12. So they
+# are short cuts, and leave no position as the one through which everything must pass.
 #
 # A dense mask has *T*² True entries. How does the number grow for the others? On axes that are both
 # logarithmic, *T*² is a line of slope 2.
@@ -661,15 +663,15 @@ print({name: int(counts[-1]) for name, counts in work.items()}, "at T = 2048")
 # %% [markdown]
 # *Allowed pairs against length, both axes logarithmic: dense and causal have slope 2, the three
 # sparse patterns, in the end, slope 1.* Causal is half of dense. The sparse ones grow with *T*
-# alone. But mind: a mask forbids, it does not save. As long as the whole matrix is computed and
-# then masked, the work is *T*² for all of them. The last exercise does better.
+# alone. But a mask saves no work. As long as the whole matrix is computed and then masked, the work
+# is *T*² for all of them. The last exercise does better.
 
 # %% [markdown]
 # ### Without the matrix
 # ### Exercise 6.10 · `sliding_window_attention` ★
 # ●●● hard · 25 minutes · 2 points
 #
-# For a local window of *w* neighbours on each side, only 2*w* + 1 scores a query are needed.
+# For a local window of *w* neighbours on each side, each query needs only 2*w* + 1 scores.
 # Compute attention with a local mask without ever making a `(T, T)` tensor, neither of scores nor
 # of bools. The check calls it with a sequence of half a million. Scores of ±1000 are fine.
 #
@@ -706,7 +708,7 @@ check.sliding_window_attention(sliding_window_attention)
 lengths = [256, 512, 1024, 2048, 4096]
 clock = {"dense, then masked": [], "sliding window": []}
 threads = torch.get_num_threads()
-torch.set_num_threads(1)  # one core: the steadiest clock
+torch.set_num_threads(1)  # one core: its own time, whatever else the machine does
 for T in lengths:
     x = torch.randn(T, 32)
     runs = {
@@ -714,7 +716,7 @@ for T in lengths:
         "sliding window": lambda x=x: sliding_window_attention(x, x, x, 8),
     }
     for name, run in runs.items():
-        clock[name].append(timing.milliseconds(run, repeats=4))
+        clock[name].append(timing.shortest(run))  # of the processor
 torch.set_num_threads(threads)
 
 # %% demo=true
@@ -727,10 +729,10 @@ for T in (4096, 1_000_000):
     print(f"window of 8 {T * 17 * 4 / 2**20:6.1f} MiB")
 
 # %% [markdown]
-# *Time against length with a window of 8 on each side, both axes logarithmic, on the machine that
-# built this notebook.* With twice the length the dense way takes four times as long, or more where
-# its tables outgrow the caches; the window, once overheads no longer count, about twice. The
-# table of scores grows in the same way.
+# *Processor time against length with a window of 8 on each side, both axes logarithmic, on the
+# machine that built this notebook.* With twice the length the dense way has four times as many
+# multiplications, and takes longer where its tables outgrow the caches. The window has twice
+# as many, and takes about twice as long once overheads no longer count.
 #
 # ## References
 # - A. Vaswani et al. (2017). *Attention is all you need*, section 3.2.3.

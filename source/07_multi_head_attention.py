@@ -8,8 +8,8 @@
 # **After this lesson** you can
 # - **split** vectors into heads and **merge** them again, and see why a `view` is not enough,
 # - write **multi-head attention**, equal to PyTorch's layer for self- and cross-attention,
-# - count its parameters and its tables of weights, and the memory that sharing keys among heads
-#   saves,
+# - say what each head **adds** to the output, and what more heads cost,
+# - **share** keys among heads, for a smaller cache,
 # - show how few directions trained heads use (★ and let them **collaborate**).
 #
 # **Time** 90 minutes, ★ 20 more · **Points** 18 · **GPU** not needed · **You need** lessons 05 and
@@ -53,14 +53,19 @@ print("two heads, side by side:", two_heads.tolist())
 # ## The idea
 # Run several attentions in parallel, each with projections of its own, and put their contexts side
 # by side. To keep the number of parameters, each works in fewer dimensions: with *H* heads,
-# $d_\text{head} = d_\text{model} / H$. A last projection, $W_o$, lets the heads speak to each
-# other.
+# $d_\text{head} = d_\text{model} / H$. A last projection, $W_o$, turns every context into an
+# **update** of full length, and the output is the sum of the updates.
 #
-# ![Query, key and value pass through W_q, W_k and W_v, are split into three heads, attended to by
-# each head separately, merged, and passed through W_o.](figures/multi_head.svg)
+# ![Query, key and value pass through W_q, W_k and W_v and are split into three heads. Each head
+# attends by itself, and its context times its own rows of W_o is its update. The three updates are
+# added up.](figures/multi_head.svg)
 #
-# $$\text{MultiHead}(q, k, v) = \text{Concat}(\text{head}_1, \dots, \text{head}_H)\,W_o, \qquad
+# $$\text{MultiHead}(q, k, v) = \text{Concat}(\text{head}_1, \dots, \text{head}_H)\,W_o
+# = \sum_{h=1}^{H} \text{head}_h\, W_o^h, \qquad
 # \text{head}_h = \text{Attention}(q W_q^h,\; k W_k^h,\; v W_v^h)$$
+#
+# $W_o^h$ are the rows of $W_o$ that head *h* meets: d_head of them. So inside a layer no head
+# learns what another has found; only the next layer reads the sum.
 #
 # | quantity | shape | in the paper's base model |
 # |---|---|---|
@@ -159,9 +164,9 @@ check.merge_heads(merge_heads)
 # %% [markdown]
 # ## The layer
 # The attention between the heads' queries and keys is that of lesson 06, with dropout on the
-# weights. With `fused=True` PyTorch's kernel does it: it computes the same in tiles, and stores no
-# `(T_q, T_k)` table. (With dropout in training, on a CPU, it stores them all the same.) Train with
-# it, and use the other one to look at the weights.
+# weights. With `fused=True` it is PyTorch's fused attention, which computes the same in tiles and
+# stores no `(T_q, T_k)` table (but for dropout in training on a CPU). Train with it, and use the
+# other one to look at the weights.
 
 # %% given="attend"
 from attention.multi_head_attention import attend
@@ -174,10 +179,10 @@ from attention.multi_head_attention import attend
 # dropout, `fused` and `return_weights` (1).
 #
 # Write the projections and `forward`. The sizes, the mask's axis for the heads and the choice of
-# the kernel are given. Three points to mind:
-# - **split and merge inside `forward`**, one line each, rather than with your functions from above:
-#   so a mistake there is not paid for twice. `unflatten(-1, heads)` splits an axis in two,
-#   `flatten(2)` joins all axes from 2 on;
+# the way are given. Three points to mind:
+# - **splitting and merging**: if your `split_heads` and `merge_heads` are right, `forward` may call
+#   them. Or write a line for each: `unflatten(-1, heads)` splits an axis in two, `flatten(2)` joins
+#   all axes from 2 on;
 # - **dropout** belongs to training: `self.training` is False after `eval()`, but `attend` cannot
 #   know;
 # - **`head_mask`** multiplies each head's context by a number: 1 keeps the head, 0 silences it.
@@ -213,7 +218,7 @@ check.MultiHeadAttention(MultiHeadAttention)
 
 # %% [markdown]
 # The check has compared it with `nn.MultiheadAttention`. It also equals a **loop over single
-# heads** of lesson 05, each with its slice of the weights, and PyTorch's kernel:
+# heads** of lesson 05, each with its slice of the weights, and PyTorch's fused attention:
 
 # %% demo=true
 torch.manual_seed(0)
@@ -232,9 +237,44 @@ with torch.no_grad():
     layer.fused = True
     fused = layer(x, x, x, causal_mask(5))
 print("equals a loop over heads:", torch.allclose(ours, looped, atol=1e-6))
-print("equals the fused kernel: ", torch.allclose(ours, fused, atol=1e-6))
+print("equals fused attention:  ", torch.allclose(ours, fused, atol=1e-6))
 
 # %% [markdown]
+# ## What each head adds
+# ### Exercise 7.4 · `head_updates`
+# ●●○ medium · 8 minutes · 2 points
+#
+# Take the sum apart. Compute, from the heads' contexts and $W_o$, the update of every head:
+# `(B, H, T, d_model)`. $W_o$ is as in the formula, with a row for each merged feature.
+#
+# <details><summary>Hint 1 · the idea</summary>
+#
+# Merged, the contexts of a position are H · d_head numbers. Which rows of $W_o$ do those of head
+# *h* meet in the product?
+# </details>
+# <details><summary>Hint 2 · the shapes</summary>
+#
+# Cut into heads, $W_o$ is `(H, d_head, d_model)`. A product of `(B, H, T, d_head)` with it pairs
+# head with head.
+# </details>
+
+# %% exercise="head_updates"
+from attention.multi_head_attention import head_updates
+
+# %% check="head_updates" points=2
+check.head_updates(head_updates)
+
+# %% demo=true
+with torch.no_grad():
+    updates = head_updates(torch.stack(contexts, dim=1), layer.W_o.weight.T)  # (2, 3, 5, 12)
+    print("sum and bias: ", torch.allclose(updates.sum(dim=1) + layer.W_o.bias, ours, atol=1e-6))
+    without = layer(x, x, x, causal_mask(5), head_mask=torch.tensor([1.0, 0.0, 1.0]))
+print("without head 1:", torch.allclose(ours - without, updates[:, 1], atol=1e-6))
+
+# %% [markdown]
+# A gate of 0 takes one update out of the sum and leaves the others as they are. (PyTorch keeps
+# $W_o$ transposed, hence the `.T`.)
+#
 # ### Predict first
 # Now the problem of the beginning, learned. Eight items stand in a row. Each has a *name*, a
 # *content* of four numbers, and the names of **two items**, whose contents it must report (drawn at
@@ -283,8 +323,7 @@ print({n: [row["loss"] for row in rows if row["n_heads"] == n] for n in counts})
 # %% [markdown]
 # *Loss after 240 steps against the number of heads, one line for each of three seeds (recorded).*
 # From two to seven heads the task is solved. With 14 heads of two dimensions a loss of 0.04 to 0.07
-# remains, with 28 heads of one dimension 0.31 to 0.39. It may be that in so few dimensions eight
-# keys are hard to tell apart.
+# remains, with 28 heads of one dimension 0.31 to 0.39.
 #
 # Where do the two heads look?
 
@@ -306,83 +345,53 @@ print("mean weight of heads 0 and 1 on the item asked for:", hits)
 
 # %% [markdown]
 # *Weights of the two heads on one sequence: in each row, one head looks at the first item asked for
-# and the other at the second.* Nobody told them to share the work.
+# and the other at the second.*
 #
 # ### Break it
-# Silence one of the heads with a gate of 0. Which of the two reports will suffer, and how much?
+# Silence one of the heads: its update is gone. Which of the two reports will suffer, and how much?
 
 # %% demo=true
 for gates in ([1.0, 1.0], [0.0, 1.0], [1.0, 0.0]):
     two_reports = experiments.errors(*trained[2], torch.tensor(gates))
     print(f"gates {gates}   error of the two reports:", [round(e, 2) for e in two_reports])
-for n_heads in (2, 4):
-    mine = [row["without head 0"] for row in rows if row["n_heads"] == n_heads]
-    print(f"{n_heads} heads, head 0 silent, seeds 0 to 2 (recorded):", mine)
+experiments.show_silenced(recorded.read("multi_head_attention", "a head silenced"))
 
 # %% [markdown]
-# With two heads the report that the silent one had fetched is lost (an error of 1 is that of always
-# saying 0), and the other stays nearly as good as it was, for every seed. With four heads it
-# depends on the seed: in one of the three, the silence of head 0 hardly shows. Voita and others
-# (2019) found both in trained translators: heads with a task, for the neighbouring token, for
-# syntax, for rare words, and many that can be removed at little cost (lesson 17).
+# Above, the layer trained here; below, ten of each kind (recorded). With two heads, the report that
+# the silent one fetched is lost (always saying 0 has an error of 1). The error of the other stays
+# below 0.05, but in one layer of ten it rises to 0.17. With four heads, each of the ten layers has
+# one that is hardly missed. Voita and colleagues (2019) found both in trained translators: heads
+# with a task, for the neighbouring token, for syntax, for rare words, and many that can be removed
+# at little cost (lesson 17).
 #
 # ## How large is it?
-# ### Exercise 7.4 · `attention_parameters`
-# ●○○ easy · 6 minutes · 2 points
-#
-# Count the parameters of the layer. In general `n_heads · d_head` need not be `d_model`: then the
-# first three projections lead from one to the other, and `W_o` leads back.
-#
-# <details><summary>Hint 1 · the idea</summary>
-#
-# A linear layer from *a* to *b* has *a* · *b* weights and *b* biases.
-# </details>
-# <details><summary>Hint 2 · the shapes</summary>
-#
-# `W_q`, `W_k`, `W_v`: from `d_model` to `n_heads · d_head`. `W_o`: from there to `d_model`. Which
-# of them has a bias of which length?
-# </details>
-
-# %% exercise="attention_parameters"
-from attention.multi_head_attention import attention_parameters
-
-# %% check="attention_parameters" points=2
-check.attention_parameters(attention_parameters)
-
-# %% demo=true
-for n_heads, d_head in ((1, 512), (8, 64), (64, 8)):
-    count = attention_parameters(512, n_heads, d_head)
-    print(f"{n_heads:2d} · {d_head:3d}: {count:,} parameters")
-print(f"without biases, as in the paper: {attention_parameters(512, 8, 64, bias=False):,}")
-
-# %% [markdown]
-# In parameters heads are free: one large head has as many as 64 small ones.
+# Four linear layers from 512 to 512, as in the paper's base model, have 1 048 576 weights and 2048
+# biases, whatever the number of heads: in parameters heads are free.
 #
 # ### Predict first
-# And in memory? Each head has its own table of weights. How many times as many megabytes does
-# the layer ask for with 16 heads as with one, for 512 positions and *d*_model = 64?
+# And in megabytes? Each head has its own table of weights. How many times as many does the layer
+# allocate with 16 heads as with one, for 512 positions and *d*_model = 64?
 
 # %%
 prediction = None  # a factor; None skips this
 
 # %% demo=true
-x, asked_for = torch.randn(1, 512, 64), {"weights stored": [], "fused": []}
+x, allocated = torch.randn(1, 512, 64), {"weights stored": [], "fused": []}
 for name, fused in (("weights stored", False), ("fused", True)):
     for n_heads in (1, 2, 4, 8, 16):
         layer = MultiHeadAttention(64, n_heads, fused=fused).eval()
-        asked_for[name].append(memory.megabytes(lambda layer=layer: layer(x, x, x)))
-ax = plots.lines((1, 2, 4, 8, 16), asked_for, xlabel="heads", ylabel="MB asked for", log=True)
-ax.set_xticks((1, 2, 4, 8, 16), (1, 2, 4, 8, 16))
-ax.minorticks_off()
+        allocated[name].append(memory.megabytes(lambda layer=layer: layer(x, x, x)))
+ax = plots.lines((1, 2, 4, 8, 16), allocated, xlabel="heads", ylabel="MB allocated")
+ax.set_xticks((1, 2, 4, 8, 16))
 bottom = ax.set_ylim(bottom=0)
-for name, megabytes in asked_for.items():
+for name, megabytes in allocated.items():
     print(f"{name:<15} MB for 1 to 16 heads:", [round(mb, 1) for mb in megabytes])
-compare(prediction, asked_for["weights stored"][-1] / asked_for["weights stored"][0], "factor")
+compare(prediction, allocated["weights stored"][-1] / allocated["weights stored"][0], "factor")
 
 # %% [markdown]
-# *Memory that one call asks for, all its tensors added, against the number of heads; the parameters
-# are the same at each.* The tables are *H* · T_q · T_k numbers, and soon they are nearly all there
-# is. The fused kernel does not store them here, so there heads are free in memory, too.
+# *Megabytes that one call allocates, all its tensors added, against the number of heads; the
+# parameters are the same at each.* The tables are *H* · T_q · T_k numbers, and soon they are nearly
+# all there is. Fused attention does not store them here, so there heads cost no space either.
 #
 # ## Do the heads ask different questions?
 # The scores of head *h*, scale and biases aside, are $x\,W_q^h W_k^{h\top} x^\top$. The matrix
@@ -394,7 +403,7 @@ compare(prediction, asked_for["weights stored"][-1] / asked_for["weights stored"
 #
 # A matrix acts more strongly in some directions than in others: these strengths are its singular
 # values. Return, for every *i*, the share of the sum of all squared singular values that the *i* +
-# 1 largest have. If the curve reaches 1 early, the matrix has few directions that count.
+# 1 largest have.
 #
 # <details><summary>Hint 1 · the idea</summary>
 #
@@ -414,9 +423,8 @@ from attention.multi_head_attention import captured_variance
 check.captured_variance(captured_variance)
 
 # %% [markdown]
-# The trained layer with 4 heads of 7 dimensions has 28 directions in all. The items have names out
-# of 8. How many directions does each head use of its 7, and how many do all heads use of the 28? As
-# a control, the layer before its training:
+# How many of its 7 directions does each of the four trained heads use, and how many of the 28 do
+# they use together? As a control, the layer before its training:
 
 # %% demo=true
 with torch.no_grad():
@@ -439,14 +447,12 @@ for n_heads in (1, 2, 4):
     print(f"heads: {n_heads}   before and after training:", mine)
 
 # %% [markdown]
-# *Captured variance against the number of directions, before and after training. Left: the single
-# heads, which spread over several of their 7. Right: all heads together, whose curve reaches 1 at 7
-# of 28 (dashed) after training, and only near 20 before it.* Together they use few directions: they
-# ask with the same features. But one head does so, too, as the printed numbers show: it is the
-# **task** that needs no more. Eight names need seven directions, because a number that is added to
-# all scores of a row changes no weight. Cordonnier and others report a similar picture for BERT, a
-# large trained model: no head has a low rank by itself, but the product of the concatenated
-# projections has.
+# *Captured variance against the number of directions. Left: the single heads, which spread over
+# several of their 7. Right: all heads together, whose curve reaches 1 at 7 of 28 (dashed) after
+# training, and only near 20 before it.* Together they use few directions, but so does one head
+# alone, as the printed numbers show: the **task** needs no more. Eight names need seven directions,
+# because a number added to all scores of a row changes no weight. Cordonnier and colleagues report
+# the like of BERT: no head has a low rank by itself, but all together have.
 
 # %% [markdown]
 # ## Fewer keys to remember
@@ -517,19 +523,18 @@ for name, keys in (("cached:", k), ("handed out:", shared)):
     print(f"  {name:<12}keys {tuple(keys.shape)}   {keys.nbytes / 2**20:.0f} MiB at 4 bytes")
 
 # %% [markdown]
-# Only the small tensor is cached. A kernel made for it need not even build the large one:
+# Only the small tensor is cached, and the large one need not be built either:
 # `F.scaled_dot_product_attention(…, enable_gqa=True)` takes keys and values of fewer heads.
 #
 # ## Limits
-# Several heads fetch several things, but each of them still makes an average. How many are needed
-# depends on the task, and nothing in the layer says how many that is. Heads that are too small did
-# worse here. That heads *may* look at different things does not mean that they do: trained models
-# can do without many (lesson 17). And what a head looks at is not yet what the model does with it.
+# Several heads fetch several things, but each still makes an average. How many are needed depends
+# on the task. That they *may* look at different things does not mean that they do. And what a head
+# looks at is not yet what the model does with it (lesson 17).
 #
 # ## Summary
 # One head makes one average per position; several, side by side, fetch several things at once, with
-# the same number of parameters but a table of weights for each. Splitting cuts the features and
-# then moves the heads before the positions, merging is the reverse, and $W_o$ lets the heads meet.
+# the same number of parameters but a table of weights for each. The output is the sum of one update
+# for each head, its context times its rows of $W_o$.
 # Groups of heads can share their keys and values, which makes the cache smaller.
 #
 # **Next** [08 · What are the rows of X?](../08_tokens_and_positions/08_tokens_and_positions.ipynb)
@@ -548,7 +553,8 @@ for name, keys in (("cached:", k), ("handed out:", shared)):
 #    weighted sum of two contents cannot be taken apart again.
 # 2. Not here: two heads end at a loss below 0.002 for seeds 0 to 2, without it and with it. The
 #    read-out is a matrix over all heads as well, and two linear maps in a row are one. In a
-#    Transformer no such map follows at once: there `W_o` is what lets the heads meet.
+#    Transformer the sum goes back to the residual stream (lesson 09): there `W_o` says where in it
+#    each head writes.
 #
 # </details>
 
@@ -581,9 +587,8 @@ for name, keys in (("cached:", k), ("handed out:", shared)):
 # </details>
 # <details><summary>Hint 3 · a smaller step</summary>
 #
-# For a single head: which tensor does its mixing vector multiply before the usual product? Now all
-# heads at once: which letters has `einsum` on its left side, which of them does the result keep,
-# and which is summed away?
+# Which letters has `einsum` on its left side, which of them does the result keep, and which is
+# summed away?
 # </details>
 
 # %% exercise="collaborative_heads"
@@ -613,6 +618,8 @@ for shared in (512, 256, 128):
 #   [arXiv:1706.03762](https://arxiv.org/abs/1706.03762)
 # - J.-B. Cordonnier, A. Loukas, M. Jaggi (2020). *Multi-head attention: collaborate instead of
 #   concatenate.* [arXiv:2006.16362](https://arxiv.org/abs/2006.16362)
+# - N. Elhage et al. (2021). *A mathematical framework for Transformer circuits.*
+#   [transformer-circuits.pub](https://transformer-circuits.pub/2021/framework/index.html)
 # - E. Voita et al. (2019). *Analyzing multi-head self-attention: specialized heads do the heavy
 #   lifting, the rest can be pruned.* [arXiv:1905.09418](https://arxiv.org/abs/1905.09418)
 # - N. Shazeer (2019). *Fast Transformer decoding: one write-head is all you need.*

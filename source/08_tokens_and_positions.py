@@ -10,7 +10,7 @@
 # - say why it never meets an unknown word, and what its cuts depend on,
 # - turn ids into rows by **embedding**, and say what the factor √d_model is for,
 # - tell rows their place by **sinusoidal** and **learned positions** (★ and **rotary** ones), and
-#   say at which lengths each of them was seen to work.
+#   say up to which length each of them worked.
 #
 # **Time** 120 minutes, ★ 15 more · **Points** 21 · **GPU** not needed · **You need** lessons 00
 # and 05
@@ -264,8 +264,7 @@ print(f"{sum(counts):,} words, {len(words):,} different ones")
 print("the first merges:", *merges[:6])
 
 # %% [markdown]
-# 32 is the space. Docstrings are indented, so two spaces are the most frequent pair; next come a
-# space with a *t*, *in*, a space with an *a*, and *or*.
+# 32 is the space: docstrings are indented, so two spaces are the most frequent pair.
 #
 # ### Exercise 8.5 · `bpe_encode`
 # ●●○ medium · 12 minutes · 3 points
@@ -376,8 +375,8 @@ for kind in ("docstrings", "numbers", "both"):
 # Each tokeniser is good at the text that it was made for. Numbers in words repeat a few long parts,
 # so their gain is huge; but a tokeniser of docstrings cuts them into pieces of less than two bytes,
 # and the tokeniser of numbers cuts English into letters. One that learns from both divides its
-# merges between them. Nothing fails, every text comes back; but it costs more tokens, so more time
-# and memory, in a language that the tokeniser was not made for.
+# merges between them. Every text comes back, but costs more
+# tokens in a language that the tokeniser was not made for.
 #
 # ## A German compound
 # German writes its numbers as one word: 231 is *zweihunderteinunddreißig*. Two more tokenisers
@@ -413,9 +412,13 @@ for ax, word in zip(axes, (in_german(231), in_german(717), "Donaudampfschifffahr
 # *Three words, cut by three tokenisers; � is a token that is half of a character.* Nobody told the
 # first one what *hundert*, *und* or *drei* is; it found them, because they are frequent. But the
 # cuts follow frequency, not meaning: with 60 merges *zweihundert* is one token, and *siebzehn* ends
-# in *zeh* and *n*. To the tokeniser of docstrings German is little more than a heap of letters, and
-# to the other two so is a word that is unlike any number. Many large models use the same algorithm
-# with more merges: GPT-2 has 256 bytes, 50 000 merges and one special token, 50 257 ids in all.
+# in *zeh* and *n*. To the tokeniser of docstrings German is little more than letters, and to the
+# other two so is a word that is unlike any number.
+#
+# Lesson 14 cuts real sentences with such a tokeniser, English and German by one list of merges, and
+# lesson 15 docstrings. A model also needs ids for what is no text, such as the end of a sentence:
+# **special tokens**, to which no text is encoded. GPT-2 has 256 bytes, 50 000 merges and one
+# special token, 50 257 ids in all.
 #
 # ## From ids to rows
 # An id is a name, not a quantity: 301 is not more than 300. So each id gets a vector of its own, a
@@ -648,14 +651,14 @@ compare(prediction, sum(measured) / 3, "sinusoidal, 24 tokens in training, 96 in
 # which tokens there are. With any of the three it does the lengths of its training; only the
 # learned ones are not there yet after 300 steps, for 96 places.
 #
-# Beyond 24 places the rows of a learned table have never been trained. Sinusoids are there, and a
-# matrix that would do at all places exists, but training on 24 places did not find it. (The right
-# panel is the control: nothing is wrong with 96 places.) With rotary positions a score depends on
-# contents and distance only, so what is learned at one place holds at every other. This is one task
-# for one layer. Lesson 10 gives the same four kinds to a translator, and there the sinusoidal ones
-# are a little ahead.
+# Beyond 24 places the rows of a learned table have never been trained. Sinusoids exist for every
+# position, and one matrix would work for all of them, but training on 24 places did not find it.
+# (The right panel is the control: nothing is wrong with 96 places.) With rotary positions a score
+# depends on contents and distance only, so what is learned at one place holds at every other. This
+# is one task for one layer. Lesson 10 gives the same four kinds to a translator, and there the
+# sinusoidal ones are a little ahead.
 #
-# Any run can be made here, in seconds. Try a seed that nobody has tried:
+# Try a seed that nobody has tried:
 
 # %% demo=true
 point = None  # for example {"kind": "sinusoidal", "length": 24, "seed": 3}

@@ -3,15 +3,14 @@
 #
 # One attention layer mixes the positions once. A translator needs many such layers, each working on
 # what the one before has made. Stacked as they are, they hardly learn. Two simple ideas make the
-# stack hold: a connection that skips every layer, and vectors that keep their size. Dropout, which
-# is noise in training only, and a small network for every position complete the layer.
+# stack hold: a connection that skips every layer, and vectors that keep their size. Two more parts
+# complete the layer: dropout, used only in training, and a small network applied at every position.
 #
 # **After this lesson** you can
 # - measure the **gradient** that reaches every layer, and say why it fades,
 # - write **residual connections** (skip connections) with dropout, and **LayerNorm**,
 # - build the **encoder layer** and the **decoder layer** of the Transformer, equal to PyTorch's,
-# - choose between **pre-norm** and **post-norm**, and say at which learning rates each was seen to
-#   train.
+# - choose between **pre-norm** and **post-norm**, and say up to which learning rate each trained.
 #
 # **Time** 120 minutes · **Points** 21 · **GPU** not needed · **You need** lessons 06 and 07
 
@@ -128,13 +127,13 @@ compare(prediction, with_skip / without, "first layer, with over without")
 # %% [markdown]
 # *Norm of the gradient in each of 48 layers, on a logarithmic scale: mean and band of three random
 # stacks. With skip connections it lies between 5 and 50, without them below 10⁻¹³.* Without them
-# the signal has faded on its way up, and the gradient again on its way down. No step of any
-# sensible size would change these weights. With them, a gradient arrives at every layer.
+# the signal has faded on its way up, and the gradient again on its way down. With
+# them, a gradient arrives at every layer.
 #
 # ## The idea
 # A Transformer's layer consists of **sublayers**: an attention, then a small network for each
 # position. Every one of them computes an update, which is added to the **residual stream**, the
-# thick line.
+# thick line. (That of an attention is itself the sum of its heads' updates, lesson 07.)
 #
 # ![Two encoder layers. A thick line leads from x to the output; attention and feed-forward network
 # are detours, and their updates, after dropout, are added to the line. Above, post-norm: the two
@@ -310,8 +309,7 @@ for name, norm in (("over the features", LayerNorm(8)), ("over the batch", NormO
     print(f"{name:<18} the sentence changes by up to {(first - second).abs().max().item():.2f}")
 
 # %% [markdown]
-# A translation would depend on which other sentences are in the batch, and on their padding. And
-# a batch of one sentence would become nothing but zeros.
+# A translation would depend on which other sentences are in the batch, and on their padding.
 #
 # ## A small network for every position
 # Attention only averages values. What is *done* with an average is left to the **feed-forward
@@ -357,7 +355,7 @@ check.FeedForward(FeedForward)
 # |---|---|---|
 # | `self.attention` | `(query, key, value, mask)` | the `MultiHeadAttention` of lesson 07 |
 # | `self.feed_forward` | `(x)` | finished, made of PyTorch's parts |
-# | `self.norm_1`, `self.norm_2` | `(x)` | one for each sublayer; PyTorch's, in one kernel |
+# | `self.norm_1`, `self.norm_2` | `(x)` | one for each sublayer; PyTorch's own |
 # | `self.dropout` | `(update)` | knows its mode |
 # | `self.pre_norm` | True or False | which of the two drawings |
 #
@@ -477,7 +475,8 @@ with watch_attention(layer) as seen, torch.no_grad():
     output = layer(target, memory, memory_mask=padding_mask(torch.tensor([5]), 7))
 axes = plots.panels(columns=2, width=3.8, height=2.8, share=False)
 for ax, (name, weights_of) in zip(axes, seen.items(), strict=True):
-    plots.heatmap(weights_of[0, 0], ax, name, colorbar=ax is axes[1])
+    title = {"attention": "self-attention", "cross_attention": "cross-attention"}[name]
+    plots.heatmap(weights_of[0, 0], ax, title, colorbar=ax is axes[1])
 
 # %% [markdown]
 # *Weights of an untrained decoder layer. Left, self-attention: 5 queries, 5 keys, nothing above the
@@ -539,8 +538,8 @@ for name, d_model, d_ff in (("base", 512, 2048), ("big", 1024, 4096)):
     print(f"      of the encoder layer the feed-forward network has {share:.0%}")
 
 # %% [markdown]
-# These are the two sizes of the paper. Two thirds of an encoder layer's parameters are in its
-# feed-forward network. All norms together have less than a thousandth.
+# Two thirds of an encoder layer's parameters are in its feed-forward network, less than a
+# thousandth in its norms.
 #
 # ## How deep can we go?
 # Now the real layers, from 1 to 48 of them, untrained. `reversal.Switched` is an encoder layer with
@@ -600,8 +599,9 @@ for name, runs in every.items():
 # to 2600 times less than the last. Norms by themselves do not hold the stack.
 #
 # The cosines show what happens there. Attention averages; averaged again and again, all positions
-# become the same vector (cosine 1.00), and what went in is forgotten. The residual stream carries
-# it past the averages. Post-norm shrinks the stream at every sum, so the input fades there too:
+# become the same vector (cosine 1.00), and what went in is forgotten. Dong and colleagues (2021)
+# prove it for attention alone: *rank collapse*. The residual stream carries the input past the
+# averages. Post-norm shrinks the stream at every sum, so the input fades there too:
 # after 48 layers the positions are almost alike.
 #
 # ## Which of them learn?
@@ -653,13 +653,14 @@ compare(prediction, sum(half) / 3, "post-norm, constant 0.003, mean of three")
 # %% [markdown]
 # *Loss of the last ten steps against the learning rate; each point a run, the lines are means.*
 # Post-norm does train without a warm-up, at 0.003. At 0.006 it fails in two runs of three, at 0.012
-# in all. A warm-up makes 0.006 its best rate, and 0.012 a poor one instead of a hopeless one. At
-# 0.001 it only costs time. Pre-norm trains at all four rates without it. So in this stack a warm-up
+# in all. With a warm-up 0.006 is its best rate, and 0.012 still learns, badly; at 0.001 the warm-up
+# merely slows training. Pre-norm trains at all four rates without it. So in this stack a warm-up
 # is what a *bold* rate needs in post-norm. The paper's Transformer is post-norm and warms up for
 # 4000 steps (lesson 11). Most large models since are pre-norm, which forgives more.
 #
-# Are the gradients the reason? Xiong and others point to the large ones in post-norm's last layers.
-# But Adam divides every gradient by its own size. Make them all a hundred times smaller or larger:
+# Are the gradients the reason? Xiong and colleagues point to the large ones in post-norm's last
+# layers. But Adam divides every gradient by its own size. Make them all a hundred times smaller or
+# larger:
 
 # %% demo=true
 scaled = recorded.read("transformer_blocks", "gradients scaled")
@@ -669,8 +670,8 @@ for factor in (0.01, 1.0, 100.0):
 
 # %% [markdown]
 # Hardly anything changes. So the norm of a gradient says whether a signal arrives; with Adam its
-# size alone cannot say which step is too large. (How far a step moves the *scores* is an open
-# question below.)
+# size alone cannot say which step is too large. (How far a step moves the *scores* may: see Liu and
+# colleagues (2020), and open question 2.)
 #
 # ### Add & Norm taken apart
 # Which of the two does the work? The same task with each switched off, at constant rates:
@@ -717,7 +718,8 @@ for name, runs in named.items():
 # *Share of digits right against the number of layers taken out, mean of ten choices; bands of three
 # trained models.* Without one layer next to nothing is lost, and without half of them at least
 # three in four digits are still right. Here the layers are additions to a stream, and the task does
-# not need all twelve. In image networks with skip connections Veit and others found much the same.
+# not need all twelve. In image networks with skip connections Veit and colleagues found much the
+# same.
 #
 # ## Limits
 # Everything here was seen in small stacks, at the start or after 90 steps; which norm is better at
@@ -754,7 +756,7 @@ for name, runs in named.items():
 #    0.09 and 0.06, no norm 0.06, 0.09 and 0.10; at 0.001 0.27, 0.40, 0.37 against 0.47, 0.78, 0.62
 #    and 0.51, 0.75, 0.84. So these rates move a post-norm stack about 1.6 to 2.2 times as far as a
 #    pre-norm one, and a stack without norms about as far as post-norm, or farther. That agrees with
-#    which of them fails first, but one step is no proof. Liu and others (2020) take this as the
+#    which of them fails first, but one step is no proof. Liu and colleagues (2020) take this as the
 #    reason: small changes of all layers add up to more in post-norm.
 # 3. No: below 0.01 in all runs, with 6 layers and with 3. How bold a rate is depends on the depth.
 #

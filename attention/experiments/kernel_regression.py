@@ -17,9 +17,9 @@ CLAIMS = [
         where="Is it the best bandwidth?",
     ),
     Claim(
-        "Training finds the valley from wide starts; from 0.01 h it stays in one river of three",
+        "Training finds the valley from wide starts; from 0.01 h it stays stuck in 8 of 20 rivers",
         control="the start changed; readings, steps and rate kept",
-        seeds="0, 1, 2",
+        seeds="0, 1, 2; from 0.01 h 0 to 19",
         where="Is it the best bandwidth?",
     ),
 ]

@@ -579,56 +579,59 @@ def _could_learn(module, x, x_train, y_train):
     expect.true(got.item() != 0, what, "0", "another gradient than 0")
 
 
+ORDER = "True and False have neither precision nor gradient"
+
+
 @check(
     without={
-        "gradients": "rows sum to 1, so gradients count up to a constant: the check compares so",
-        "large": "weights lie between 0 and 1",
+        "float32": ORDER,
+        "gradients": ORDER,
+        "large": "far from all examples the softmax is saturated, and no order shows",
     },
     rests_on=(
-        "exp of the entropy, -sum over j of w_j log w_j",
-        "with 0 · log 0 = 0",
-        "One weight of 1 gives 1; n equal weights give n",
+        "True if shuffling the examples changes no prediction and shuffling the queries only "
+        "shuffles the predictions",
+        "each key has its value",
+        "compare with torch.allclose(…, atol=1e-5)",
     ),
 )
-def effective_neighbours(student, draw):
-    """exp of the entropy of each row: 1 for a one-hot row, n for n equal weights."""
-    weights = torch.softmax(draw.normal(5, 7, scale=2.0), 1)
-    count = student(draw.strided(weights))
-    expect.shape(count, (5,), axes="T_q,")
-    expect.dtype(count, F64)
-    expect.finite(count)
-    _between(count, 1.0, 7.0, "among 7 examples a count is not between 1 and 7")
-
-    equal = torch.full((2, 4), 0.25, dtype=F64)
-    what = "four equal weights do not count as 4"
-    expect.close(student(equal), _tensor([4.0, 4.0]), what)
-    counts = _tensor(
-        [math.exp(-math.fsum(w * math.log(w) for w in row)) for row in weights.tolist()]
-    )
-    expect.close(count, counts, "the counts differ from exp(entropy) in loops")
-
-    zeros = _tensor([[1.0, 0.0, 0.0, 0.0], [0.5, 0.0, 0.5, 0.0], [0.25, 0.25, 0.0, 0.5]])
-    count = student(zeros)
-    expect.finite(count, "a weight of 0 makes the count NaN")
-    expected = _tensor([1.0, 2.0, 2.0**1.5])
-    expect.close(count, expected, "the counts of weights with zeros are wrong")
-
+def ignores_order(student, draw):
+    """Finds who looks at the place of an example or of a query, and accuses nobody else."""
+    for name in "ADEFGBC":
+        _is_judged(student, name, *_list(draw))
+    x, x_train, y_train = _list(draw)
+    _is_judged(student, "A", draw.strided(x), draw.strided(x_train), draw.strided(y_train))
+    for name in "AE":  # one value for all examples, one query many times
+        _is_judged(student, name, x, x_train, torch.full_like(y_train, y_train[0].item()))
+        _is_judged(student, name, torch.full_like(x, x[0].item()), x_train, y_train)
+    for _ in range(20):  # so many that nobody guesses them all
+        _is_judged(student, draw.choice("ABCDEFG"), *_list(draw))
     with expect.care():
-        lone = student(_tensor([[1.0], [1.0], [1.0]]))
-        expect.close(lone, _tensor([1.0, 1.0, 1.0]), "a row of a single weight does not count as 1")
+        for name in "AEG":
+            _is_judged(student, name, x[:1], x_train, y_train)
+            _is_judged(student, name, x, x_train[:1], y_train[:1])
     with expect.care():
-        row = student(weights[:1])
-        expect.close(row, counts[:1], "one row alone counts otherwise than among others")
-    with expect.care():
-        _differentiable_count(student, weights)
+        said = student("A", *_list(draw))
+        expect.true(type(said) is bool, "the result is not a bool", expect.describe(said), "a bool")
 
 
-def _differentiable_count(student, weights):
-    """Only changes that keep a row's sum have a meaning, so gradients count up to a constant."""
-    inputs = weights.clone().requires_grad_()
-    wanted = torch.autograd.grad((-(inputs * inputs.log()).sum(1)).exp().sum(), inputs)[0]
-    got = student.gradients(weights)[0]
-    expect.true(got is not None, "no gradient flows back to the weights", "none", "a gradient")
-    expect.shape(got, (5, 7))
-    wanted, got = wanted - wanted.mean(1, keepdim=True), got - got.mean(1, keepdim=True)
-    expect.close(got, wanted, "the gradient is wrong")
+def _list(draw):
+    """Queries and examples of different numbers, in no order, with some example in reach of each.
+
+    Of so many, a shuffle that changes nothing in a way that looks at the order is one in millions.
+    """
+    x, x_train = draw.uniform(11, low=0.0, high=6.0), draw.uniform(13, low=0.0, high=6.0)
+    return x, x_train, draw.normal(13, scale=2.0) + 5
+
+
+def _is_judged(student, name, *examples):
+    expected = name in "AEG"
+    said = student(name, *examples)
+    if isinstance(said, torch.Tensor) and said.shape == ():
+        said = bool(said)
+    if expected:
+        what = f"way {name} takes no notice of any order, and is accused"
+    else:
+        of = "the queries" if name == "F" else "the examples"
+        what = f"way {name} depends on the order of {of}, and the test does not notice"
+    expect.equal(said, expected, what)

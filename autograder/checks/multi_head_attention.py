@@ -165,7 +165,7 @@ def _close(got, expected, what):
         "The check has compared it with nn.MultiheadAttention",
         "The projections W_q, W_k, W_v and W_o are linear layers with bias",
         "is that of lesson 06, with dropout on the weights",
-        "use PyTorch's kernel whenever the weights are not asked for",
+        "use PyTorch's fused attention whenever the weights are not asked for",
         "or a gate per head, (H,) or (B, H): its context is multiplied by it",
         "with return_weights=True also weights (B, H, T_q, T_k)",
         "We train one layer with 1, 2 and 4 heads",
@@ -400,31 +400,59 @@ def _sends_gradients(module, oracle, cotangent, *inputs):
 
 
 @check(
-    without={"care": "whole numbers go in, and one comes out"},
     rests_on=(
-        "n_heads · d_head need not be d_model",
-        "whether the four projections have one",
-        "has a · b weights and b biases",
-        "returns an int",
-    ),
+        "from the heads' contexts and $W_o$, the update of every head: (B, H, T, d_model)",
+        "the first d_head rows belong to head 0, the next d_head to head 1, and so on",
+        "added up over the heads, it is the merged contexts times W_o",
+    )
 )
-def attention_parameters(student, draw):
-    """Against the sizes of real layers."""
-    count = student(d_model=10, n_heads=3, d_head=2)
-    # Three layers 10 → 6 and one 6 → 10: 3 · (60 + 6) + (60 + 10).
-    expect.close(count, 268, "with d_model=10, n_heads=3 and d_head=2 the count is wrong")
-    expect.equal(count, 268, "the count should be an int")
-    count = student(d_model=10, n_heads=3, d_head=2, bias=False)
-    expect.close(count, 240, "without bias the count is wrong")
-    drawn = tuple(draw.integers(2, 9, 3).tolist())
-    for sizes in ((512, 8, 64), (5, 2, 7), (1, 1, 1), (7, 1, 3), (3, 5, 1), drawn):
-        for bias in (True, False):
-            d_model, inner = sizes[0], sizes[1] * sizes[2]
-            layers = [nn.Linear(d_model, inner, bias=bias) for _ in range(3)]
-            layers.append(nn.Linear(inner, d_model, bias=bias))
-            expected = sum(p.numel() for layer in layers for p in layer.parameters())
-            what = f"with (d_model, n_heads, d_head) = {sizes} and bias={bias} the count is wrong"
-            expect.equal(student(*sizes, bias=bias), expected, what)
+def head_updates(student, draw):
+    """Each head's context times its own rows of W_o; the sum is that of the merged contexts."""
+    by_hand = torch.tensor([2.0, 3.0], dtype=F64).view(1, 2, 1, 1)
+    W_o = torch.tensor([[1.0, 0.0, 10.0], [0.0, 1.0, 100.0]], dtype=F64)
+    updates = student(by_hand, W_o)
+    expect.shape(updates, (1, 2, 1, 3), axes="B, H, T, d_model")
+    expect.dtype(updates, F64)
+    expected = torch.tensor([[2.0, 0.0, 20.0], [0.0, 3.0, 300.0]], dtype=F64).view(1, 2, 1, 3)
+    what = "for contexts 2 and 3, and a W_o of the rows (1, 0, 10) and (0, 1, 100), it is wrong"
+    expect.close(updates, expected, what)
+    heads = draw.normal(2, 3, 5, 6)
+    for d_model in (18, 7):  # H · d_head, and another width
+        W_o = draw.normal(18, d_model)
+        updates = student(heads, W_o)
+        expect.shape(updates, (2, 3, 5, d_model), axes="B, H, T, d_model")
+        what = f"with d_model={d_model} the updates do not add up to the merged contexts times W_o"
+        _close(updates.sum(1), _side_by_side(heads) @ W_o, what)
+        what = f"with d_model={d_model} the sum is right, but not what each head adds to it"
+        _close(updates, _one_at_a_time(heads, W_o), what)
+    _updates(student, draw.normal(1, 5, 7, 3), draw.normal(15, 15))
+    strided = draw.strided(heads), draw.strided(draw.normal(18, 18))
+    _updates(student, *strided)
+    with expect.care():
+        for sizes, d_model in (((3, 1, 5, 2), 6), ((2, 3, 1, 1), 5), ((1, 2, 3, 7), 1)):
+            _updates(student, draw.normal(*sizes), draw.normal(sizes[1] * sizes[3], d_model))
+    with expect.care():
+        _updates(student, draw.normal(2, 3, 5, 6, scale=1000.0), draw.normal(18, 18))
+    with expect.care():
+        cotangent = draw.normal(2, 3, 5, 7)
+        expect.gradients(student, _one_at_a_time, heads, draw.normal(18, 7), cotangent=cotangent)
+
+
+def _updates(student, heads, W_o):
+    what = (
+        f"for heads of shape {tuple(heads.shape)} and W_o of shape {tuple(W_o.shape)} it is wrong"
+    )
+    expect.close(student(heads, W_o), _one_at_a_time(heads, W_o), what, rtol=1e-4, atol=2e-5)
+
+
+def _one_at_a_time(heads, W_o):
+    """What the whole layer makes of one head, where all others are silent."""
+    updates = []
+    for h in range(heads.shape[1]):
+        gate = torch.zeros(heads.shape[1], 1, 1, dtype=heads.dtype)
+        gate[h] = 1.0
+        updates.append(_side_by_side(heads * gate) @ W_o)
+    return torch.stack(updates, 1)
 
 
 @check(

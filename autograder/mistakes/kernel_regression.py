@@ -6,6 +6,7 @@ import numpy as np
 import torch
 from torch import nn
 
+from attention.kernel_regression import candidate
 from autograder.checking.toolbox.registry import alternative, careless, mistake
 
 
@@ -796,85 +797,149 @@ class ComputesInFloat32(_Regression):
         return super().forward(x.float(), x_train.float(), y_train.float())
 
 
-@mistake(
-    "effective_neighbours",
-    hint="A weight of 0 gives 0 · log 0 = 0 · (-inf) = NaN. Its contribution should be 0.",
-)
-def zero_times_infinity(weights):
-    return (-(weights * weights.log()).sum(1)).exp()
+def _orders(x, x_train):
+    return torch.randperm(len(x)), torch.randperm(len(x_train))
 
 
-@mistake("effective_neighbours", hint="This is the entropy itself. The count is its exponential.")
-def stops_at_the_entropy(weights):
-    return torch.special.entr(weights).sum(1)
-
-
-@mistake(
-    "effective_neighbours",
-    hint="The entropy is in bits (log2), but exp expects natural logarithms.",
-)
-def mixes_bases(weights):
-    return (torch.special.entr(weights) / math.log(2)).sum(1).exp()
+def _agree(name, x, x_train, y_train, queries, examples):
+    """Whether these orders change nothing but the order of the predictions."""
+    shuffled = candidate(name, x[queries], x_train[examples], y_train[examples])
+    before = candidate(name, x, x_train, y_train)[queries]
+    return torch.allclose(shuffled, before, atol=1e-5)
 
 
 @mistake(
-    "effective_neighbours",
-    hint="The minus sign is missing: the result is 1 / n instead of n.",
+    "ignores_order",
+    hint="The values do not move with their keys. An example is a key with its value: one order "
+    "for both.",
 )
-def loses_the_minus(weights):
-    return torch.xlogy(weights, weights).sum(1).exp()
+def leaves_the_values(name, x, x_train, y_train):
+    queries, examples = _orders(x, x_train)
+    shuffled = candidate(name, x[queries], x_train[examples], y_train)
+    before = candidate(name, x, x_train, y_train)[queries]
+    return torch.allclose(shuffled, before, atol=1e-5)
 
 
 @mistake(
-    "effective_neighbours",
-    hint="All weights above 0 count as 1, however small they are.",
+    "ignores_order",
+    hint="The predictions are compared exactly. A sum in another order is rounded differently: "
+    "allow for it with torch.allclose.",
 )
-def counts_positive_weights(weights):
-    return (weights > 0).sum(1).to(weights.dtype)
+def compares_exactly(name, x, x_train, y_train):
+    shuffled = candidate(name, x.flip(0), x_train.flip(0), y_train.flip(0)).flip(0)
+    rolled = candidate(name, x.roll(1), x_train.roll(1), y_train.roll(1)).roll(-1)
+    before = candidate(name, x, x_train, y_train)
+    return torch.equal(shuffled, before) and torch.equal(rolled, before)
 
 
 @mistake(
-    "effective_neighbours",
-    hint="1 / sum of w² counts effective examples too, but it is another measure. Use the entropy.",
+    "ignores_order",
+    hint="The predictions before and after are compared in orders that do not match. Which query "
+    "has moved to place i, and which of the old predictions was made for it?",
 )
-def inverts_the_sum_of_squares(weights):
-    return 1 / weights.square().sum(1)
+def forgets_that_predictions_move(name, x, x_train, y_train):
+    queries, examples = _orders(x, x_train)
+    shuffled = candidate(name, x[queries], x_train[examples], y_train[examples])
+    return torch.allclose(shuffled, candidate(name, x, x_train, y_train), atol=1e-5)
 
 
 @mistake(
-    "effective_neighbours",
-    hint="The sum runs over the queries. There should be one number per query.",
+    "ignores_order",
+    hint="Only the examples are shuffled. A way may also look at the order of the queries.",
 )
-def sums_down_the_columns(weights):
-    return torch.special.entr(weights).sum(0).exp()
+def leaves_the_queries(name, x, x_train, y_train):
+    return _agree(name, x, x_train, y_train, torch.arange(len(x)), _orders(x, x_train)[1])
 
 
-@alternative("effective_neighbours")
-def with_categorical(weights):
-    return torch.distributions.Categorical(probs=weights).entropy().exp()
+@mistake(
+    "ignores_order",
+    hint="Only the queries are shuffled. A way may also look at the order of the examples.",
+)
+def leaves_the_examples(name, x, x_train, y_train):
+    return _agree(name, x, x_train, y_train, _orders(x, x_train)[0], torch.arange(len(x_train)))
 
 
-@alternative("effective_neighbours")
-def skips_zeros(weights):
-    safe = torch.where(weights > 0, weights, torch.ones_like(weights))
-    return torch.prod(safe ** (-weights), dim=1)
+@mistake(
+    "ignores_order",
+    hint="Turned around, the list looks the same to a way that counts places from the middle. Try "
+    "an order in which nothing is symmetrical, such as a random one.",
+)
+def turns_them_around(name, x, x_train, y_train):
+    queries, examples = torch.arange(len(x)).flip(0), torch.arange(len(x_train)).flip(0)
+    return _agree(name, x, x_train, y_train, queries, examples)
 
 
-@careless("effective_neighbours")
-def counts_into_zeros(weights):
-    counts = torch.zeros(len(weights))
-    for i, row in enumerate(weights):
-        counts[i] = torch.exp(-torch.xlogy(row, row).sum())
-    return counts
+@mistake(
+    "ignores_order",
+    hint="Everything moves on by one, so all keep their neighbours, and a way that looks at the "
+    "neighbour before is not noticed. Try a random order.",
+)
+def moves_them_on(name, x, x_train, y_train):
+    queries, examples = torch.arange(len(x)).roll(1), torch.arange(len(x_train)).roll(1)
+    return _agree(name, x, x_train, y_train, queries, examples)
 
 
-@careless("effective_neighbours")
-def counts_in_plain_python(weights):
-    entropies = [-sum(w * math.log(w) for w in row if w > 0) for row in weights.tolist()]
-    return torch.tensor([math.exp(entropy) for entropy in entropies])
+@mistake("ignores_order", hint="True and False are swapped: True means that no order is looked at.")
+def says_the_opposite(name, x, x_train, y_train):
+    return not _agree(name, x, x_train, y_train, *_orders(x, x_train))
 
 
+@alternative("ignores_order")
+def shuffles_one_after_the_other(name, x, x_train, y_train):
+    before, (queries, examples) = candidate(name, x, x_train, y_train), _orders(x, x_train)
+    same = torch.allclose(before, candidate(name, x, x_train[examples], y_train[examples]))
+    return same and torch.allclose(before[queries], candidate(name, x[queries], x_train, y_train))
+
+
+@alternative("ignores_order")
+def sorts_everything(name, x, x_train, y_train):
+    inverse = x.argsort().argsort()
+    examples = x_train.argsort(descending=True)
+    after = candidate(name, x.sort().values, x_train[examples], y_train[examples])[inverse]
+    return bool((after - candidate(name, x, x_train, y_train)).abs().max() < 1e-6)
+
+
+@alternative("ignores_order")
+def exchanges_two_at_a_time(name, x, x_train, y_train):
+    for i in range(max(len(x), len(x_train)) - 1):
+        queries, examples = torch.arange(len(x)), torch.arange(len(x_train))
+        for order in (queries, examples):
+            order[i : i + 2] = order[i : i + 2].flip(0)
+        if not _agree(name, x, x_train, y_train, queries, examples):
+            return False
+    return True
+
+
+@careless("ignores_order")
+def says_it_with_a_tensor(name, x, x_train, y_train):
+    return torch.tensor(_agree(name, x, x_train, y_train, *_orders(x, x_train)))
+
+
+@careless("ignores_order")
+def seeds_its_orders(name, x, x_train, y_train):
+    torch.manual_seed(0)
+    return _agree(name, x, x_train, y_train, *_orders(x, x_train))
+
+
+_ROUNDING = "what an order changes is larger than any of these bounds, and rounding is smaller"
+_ANY_ORDER = "any random order will do"
+_AFTER = "return torch.allclose(after, candidate(name, x, x_train, y_train)[queries]"
 EQUIVALENT = {
+    "ignores_order: with one call of `manual_seed` left out: generator = torch.Generator()": (
+        _ANY_ORDER
+    ),
+    "ignores_order: with one whole number off by one: generator = "
+    "torch.Generator().manual_seed(1)": _ANY_ORDER,
+    "ignores_order: with one whole number off by one: generator = "
+    "torch.Generator().manual_seed(-1)": _ANY_ORDER,
+    "ignores_order: without `generator` in one call of `randperm`: queries = "
+    "torch.randperm(len(x))": _ANY_ORDER,
+    "ignores_order: without `generator` in one call of `randperm`: examples = "
+    "torch.randperm(len(x_train))": _ANY_ORDER,
+    "ignores_order: with `y_train` once where `x_train` belongs: examples = "
+    "torch.randperm(len(y_train), generator=generator)": "as many of either",
+    f"ignores_order: without `atol` in one call of `allclose`: {_AFTER})": _ROUNDING,
+    f"ignores_order: with one constant twice as large: {_AFTER}, atol=2e-05)": _ROUNDING,
     "soft_lookup: with the two sides of one `-` exchanged: scores = -(query - "
     "keys).square().sum(dim=1) / temperature": "the sign goes",
     "soft_lookup: with another axis in one place: weights = softmax(scores, "

@@ -384,8 +384,7 @@ class MakesKeysWithWq(_Heads):
 
 @mistake(
     "MultiHeadAttention",
-    hint="W_o is missing. Without it every head writes to its own features only, and the heads "
-    "never meet.",
+    hint="W_o is missing. Without it every head writes to its own features only.",
 )
 class HasNoOutputLayer(_Heads):
     layers = ("W_q", "W_k", "W_v")
@@ -663,7 +662,7 @@ class ReturnsTheWeightsFirst(_Heads):
 
 @mistake(
     "MultiHeadAttention",
-    hint="With fused=True the weights come back as None: PyTorch's kernel returns none. When "
+    hint="With fused=True the weights come back as None: PyTorch's attention returns none. When "
     "they are asked for, the other way has to be taken.",
 )
 class LosesTheWeightsWhenFused(_Heads):
@@ -960,220 +959,116 @@ class FillsTheMergedHeads(_Heads):
         return merged
 
 
-@mistake("attention_parameters", hint="W_o is missing: there are four projections.")
-def forgets_the_output_layer(d_model, n_heads, d_head, bias=True):
-    inner = n_heads * d_head
-    return 3 * d_model * inner + (3 * inner if bias else 0)
+@mistake(
+    "head_updates",
+    hint="The heads are added up: this is the output itself. What does each head add to it?",
+)
+def adds_the_heads_up(heads, W_o):
+    return heads.transpose(1, 2).flatten(2) @ W_o
 
 
 @mistake(
-    "attention_parameters",
-    hint="Only one head is counted. Each head has its own queries, keys and values.",
+    "head_updates",
+    hint="The rows of W_o are dealt out like cards: head 0 gets rows 0, H, 2H, … Each head has "
+    "neighbouring rows. Which of H and d_head comes first when the rows are split?",
 )
-def counts_one_head(d_model, n_heads, d_head, bias=True):
-    return 4 * d_model * d_head + (3 * d_head + d_model if bias else 0)
+def deals_the_rows_out(heads, W_o):
+    parts = W_o.unflatten(0, (heads.shape[3], heads.shape[1])).transpose(0, 1)
+    return heads @ parts
 
 
 @mistake(
-    "attention_parameters",
-    hint="The heads are taken to be d_model wide together. n_heads · d_head may be another number.",
+    "head_updates",
+    hint="Every head is multiplied by the rows of head 0. Each has rows of its own.",
 )
-def assumes_square_matrices(d_model, n_heads, d_head, bias=True):
-    return 4 * d_model * d_model + (4 * d_model if bias else 0)
+def takes_the_rows_of_the_first(heads, W_o):
+    return heads @ W_o[: heads.shape[3]]
 
 
 @mistake(
-    "attention_parameters",
-    hint="The bias of W_o is as long as its output: d_model.",
+    "head_updates",
+    hint="The sum is right, because every head gets an equal share of the output. But each head "
+    "adds something of its own: its context times its rows of W_o.",
 )
-def gives_the_output_an_inner_bias(d_model, n_heads, d_head, bias=True):
-    inner = n_heads * d_head
-    return 4 * d_model * inner + (4 * inner if bias else 0)
-
-
-@mistake("attention_parameters", hint="The biases are left out even if bias is True.")
-def forgets_the_biases(d_model, n_heads, d_head, bias=True):
-    return 4 * d_model * n_heads * d_head
-
-
-@mistake("attention_parameters", hint="W_o's bias is counted even if bias is False.")
-def always_counts_the_output_bias(d_model, n_heads, d_head, bias=True):
-    return 4 * d_model * n_heads * d_head + 3 * n_heads * d_head * bias + d_model
+def shares_the_output_out(heads, W_o):
+    output = heads.transpose(1, 2).flatten(2) @ W_o
+    return (output / heads.shape[1])[:, None].expand(-1, heads.shape[1], -1, -1)
 
 
 @mistake(
-    "attention_parameters",
-    hint="W_o is taken to be square. It leads from n_heads · d_head back to d_model.",
+    "head_updates",
+    hint="The heads stand behind the positions: (B, T, H, d_model). They come before them.",
 )
-def takes_a_square_output(d_model, n_heads, d_head, bias=True):
-    inner = n_heads * d_head
-    return 3 * (d_model + bias) * inner + (d_model + bias) * d_model
-
-
-@mistake("attention_parameters", hint="The biases are counted even if bias is False.")
-def always_counts_biases(d_model, n_heads, d_head, bias=True):
-    return 4 * d_model * n_heads * d_head + 3 * n_heads * d_head + d_model
+def leaves_the_heads_behind(heads, W_o):
+    return torch.stack(_updates_in_a_loop(heads, W_o), dim=2)
 
 
 @mistake(
-    "attention_parameters",
-    hint="Four biases of d_model are counted. A bias is as long as its layer's output: "
-    "n_heads · d_head for the first three.",
+    "head_updates",
+    hint="W_o is read transposed, as nn.Linear keeps its weight. Here it is (H · d_head, d_model): "
+    "its rows belong to the heads.",
 )
-def gives_all_biases_the_model_size(d_model, n_heads, d_head, bias=True):
-    return 4 * d_model * n_heads * d_head + (4 * d_model if bias else 0)
-
-
-@mistake("attention_parameters", hint="The bias of W_o is missing: d_model numbers.")
-def forgets_the_output_bias(d_model, n_heads, d_head, bias=True):
-    return (4 * d_model + 3 * bias) * n_heads * d_head
+def reads_it_transposed(heads, W_o):
+    return torch.stack(_updates_in_a_loop(heads, W_o.T), dim=1)
 
 
 @mistake(
-    "attention_parameters",
-    hint="Only W_o's bias is counted. W_q, W_k and W_v have one each as well.",
+    "head_updates",
+    hint="Each head writes to its own features only: its rows of W_o are cut to d_head columns. "
+    "They have d_model columns, so a head can write to every feature.",
 )
-def forgets_the_inner_biases(d_model, n_heads, d_head, bias=True):
-    return 4 * d_model * n_heads * d_head + (d_model if bias else 0)
+def cuts_the_columns_too(heads, W_o):
+    B, H, T, d_head = heads.shape
+    return heads @ torch.stack(
+        [W_o[h * d_head :][:d_head, h * d_head :][:, :d_head] for h in range(H)]
+    )
 
 
-@mistake(
-    "attention_parameters",
-    hint="The lengths of the biases are exchanged. A bias is as long as its layer's output: "
-    "n_heads · d_head for the first three, d_model for W_o.",
-)
-def takes_the_biases_of_the_inputs(d_model, n_heads, d_head, bias=True):
-    inner = n_heads * d_head
-    return 4 * d_model * inner + (3 * d_model + inner if bias else 0)
+def _updates_in_a_loop(heads, W_o):
+    d_head = heads.shape[3]
+    return [heads[:, h] @ W_o[h * d_head : (h + 1) * d_head] for h in range(heads.shape[1])]
 
 
-@mistake(
-    "attention_parameters",
-    hint="The first three biases are counted for one head: each is n_heads · d_head long.",
-)
-def counts_the_biases_of_one_head(d_model, n_heads, d_head, bias=True):
-    return 4 * d_model * n_heads * d_head + (3 * d_head + d_model if bias else 0)
+@alternative("head_updates")
+def one_head_after_the_other(heads, W_o):
+    return torch.stack(_updates_in_a_loop(heads, W_o), dim=1)
 
 
-@mistake(
-    "attention_parameters",
-    hint="W_o's bias is counted once for each head. All heads share W_o, and its one bias.",
-)
-def gives_each_head_an_output_bias(d_model, n_heads, d_head, bias=True):
-    return n_heads * (4 * d_model * d_head + (3 * d_head + d_model if bias else 0))
+@alternative("head_updates")
+def with_einsum(heads, W_o):
+    B, H, T, d_head = heads.shape
+    return torch.einsum("bhtd,hdm->bhtm", heads, W_o.reshape(H, d_head, -1))
 
 
-@mistake(
-    "attention_parameters",
-    hint="W_o is counted for one head. It reads all heads side by side: n_heads · d_head features.",
-)
-def counts_the_output_of_one_head(d_model, n_heads, d_head, bias=True):
-    inner = n_heads * d_head
-    return 3 * d_model * inner + d_model * d_head + (3 * inner + d_model if bias else 0)
+@alternative("head_updates")
+def silences_all_others(heads, W_o):
+    alone = torch.eye(heads.shape[1], dtype=heads.dtype, device=heads.device)  # (H, H)
+    only = heads[:, None] * alone[None, :, :, None, None]  # (B, H, H, T, d_head)
+    return only.transpose(2, 3).flatten(3) @ W_o
 
 
-@mistake(
-    "attention_parameters",
-    hint="d_head is made from d_model, whatever is given. n_heads · d_head need not be d_model.",
-)
-def computes_the_head_size(d_model, n_heads, d_head, bias=True):
-    inner = d_model // n_heads * n_heads
-    return 4 * d_model * inner + (3 * inner + d_model if bias else 0)
+@careless("head_updates")
+def fills_updates_on_the_cpu(heads, W_o):
+    B, H, T, d_head = heads.shape
+    updates = torch.zeros(B, H, T, W_o.shape[1], dtype=heads.dtype)
+    for h, update in enumerate(_updates_in_a_loop(heads, W_o)):
+        updates[:, h] = update
+    return updates
 
 
-@mistake(
-    "attention_parameters",
-    hint="The heads are counted twice: n_heads · d_head is the width of all of them already.",
-)
-def counts_the_heads_twice(d_model, n_heads, d_head, bias=True):
-    inner = n_heads * d_head
-    return n_heads * 4 * d_model * inner + (3 * inner + d_model if bias else 0)
+@careless("head_updates")
+def fills_updates_in_float32(heads, W_o):
+    B, H, T, d_head = heads.shape
+    updates = torch.zeros(B, H, T, W_o.shape[1])
+    for h, update in enumerate(_updates_in_a_loop(heads, W_o)):
+        updates[:, h] = update
+    return updates
 
 
-@mistake(
-    "attention_parameters",
-    hint="W_q, W_k and W_v are taken to be square. They lead from d_model to n_heads · d_head.",
-)
-def takes_square_projections(d_model, n_heads, d_head, bias=True):
-    return 3 * (d_model + bias) * d_model + (n_heads * d_head + bias) * d_model
-
-
-W_O_OF_THE_HEADS = (
-    "W_o is taken to have (n_heads · d_head)² weights. It leads from n_heads · d_head back to "
-    "d_model."
-)
-
-
-@mistake("attention_parameters", hint=W_O_OF_THE_HEADS)
-def takes_an_output_of_the_heads(d_model, n_heads, d_head, bias=True):
-    inner = n_heads * d_head
-    return 3 * (d_model + bias) * inner + (inner + bias) * inner
-
-
-@mistake("attention_parameters", hint=W_O_OF_THE_HEADS)
-def takes_an_output_of_the_heads_with_its_bias(d_model, n_heads, d_head, bias=True):
-    inner = n_heads * d_head
-    return 3 * (d_model + bias) * inner + inner * inner + d_model * bias
-
-
-@mistake(
-    "attention_parameters", hint="bias is read the other way around: True means that it is there."
-)
-def reads_bias_inverted(d_model, n_heads, d_head, bias=True):
-    inner = n_heads * d_head
-    return 4 * d_model * inner + (0 if bias else 3 * inner + d_model)
-
-
-@mistake(
-    "attention_parameters",
-    hint="Without bias W_o is lost. In `a + b if bias else c` the condition decides on all of "
-    "a + b: put parentheses around what it is about.",
-)
-def loses_the_output_without_bias(d_model, n_heads, d_head, bias=True):
-    inner = n_heads * d_head
-    return 3 * (d_model + 1) * inner + (inner + 1) * d_model if bias else 3 * d_model * inner
-
-
-@mistake(
-    "attention_parameters",
-    hint="Without bias the count is 0. In `a + b if bias else 0` the condition decides on all of "
-    "a + b: put parentheses around what it is about.",
-)
-def counts_nothing_without_bias(d_model, n_heads, d_head, bias=True):
-    inner = n_heads * d_head
-    return 4 * d_model * inner + 3 * inner + d_model if bias else 0
-
-
-@mistake(
-    "attention_parameters",
-    hint="A bias is counted as one number. It has one for each output of its layer.",
-)
-def counts_a_bias_as_one_number(d_model, n_heads, d_head, bias=True):
-    return 4 * d_model * n_heads * d_head + (4 if bias else 0)
-
-
-@mistake(
-    "attention_parameters", hint="The count is right, but a float. Counting needs no division."
-)
-def returns_a_float(d_model, n_heads, d_head, bias=True):
-    inner = n_heads * d_head
-    return float(4 * d_model * inner + (3 * inner + d_model if bias else 0))
-
-
-@alternative("attention_parameters")
-def builds_and_counts(d_model, n_heads, d_head, bias=True):
-    inner = n_heads * d_head
-    sizes = [(d_model, inner)] * 3 + [(inner, d_model)]
-    layers = nn.ModuleList(nn.Linear(*size, bias=bias) for size in sizes)
-    return sum(parameter.numel() for parameter in layers.parameters())
-
-
-@alternative("attention_parameters")
-def adds_layer_by_layer(d_model, n_heads, d_head, bias=True):
-    total = 0
-    for _ in range(n_heads):
-        total += 3 * (d_model + bias) * d_head + d_head * d_model
-    return total + d_model * bias
+@careless("head_updates")
+def updates_in_numpy(heads, W_o):
+    parts = W_o.numpy().reshape(heads.shape[1], heads.shape[3], -1)
+    return torch.from_numpy(heads.numpy() @ parts)
 
 
 def _energy(matrix):

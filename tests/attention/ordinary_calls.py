@@ -101,7 +101,20 @@ SIZES = {
 SPECIAL = {(label, name) for label, names in SIZES.items() for name in names}
 
 OTHERS = {
-    *("W_h", "W_k", "W_q", "W_x", "b_h", "b_x", "annotations", "backward", "batches", "betas"),
+    *(
+        "W_h",
+        "W_k",
+        "W_o",
+        "W_q",
+        "W_x",
+        "heads",
+        "b_h",
+        "b_x",
+        "annotations",
+        "backward",
+        "batches",
+        "betas",
+    ),
     *(
         "bias",
         "causal",

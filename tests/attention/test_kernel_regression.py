@@ -11,7 +11,7 @@ from attention.kernel_regression import (
     LearnedBandwidth,
     attention_weights,
     distances,
-    effective_neighbours,
+    ignores_order,
     kernel_regression,
     kernel_values,
     leave_one_out_loss,
@@ -204,10 +204,9 @@ def test_training_finds_the_bandwidth_with_the_smallest_loss():
     assert model.log_bandwidth.exp().item() == pytest.approx(grid[losses.argmin()].item(), rel=0.05)
 
 
-@given(st.lists(st.floats(0, 1), min_size=2, max_size=9).filter(lambda row: sum(row) > 0.1))
-def test_effective_neighbours_lie_between_one_and_all(row):
-    weights = torch.tensor([row], dtype=F64) / sum(row)
-    count = effective_neighbours(weights).item()
-    assert 1 - 1e-9 <= count <= len(row) + 1e-9
-    entropy = -math.fsum(w * math.log(w) for w in weights[0].tolist() if w > 0)
-    assert count == pytest.approx(math.exp(entropy))
+def test_who_ignores_the_order():
+    generator = torch.Generator().manual_seed(1)
+    x, x_train = 6 * torch.rand(11, generator=generator), 6 * torch.rand(13, generator=generator)
+    y_train = torch.randn(13, generator=generator)
+    ignore = [name for name in "ABCDEFG" if ignores_order(name, x, x_train, y_train)]
+    assert "".join(ignore) == "AEG"

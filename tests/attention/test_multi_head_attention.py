@@ -15,6 +15,7 @@ from attention.multi_head_attention import (
     attention_parameters,
     captured_variance,
     collaborative_heads,
+    head_updates,
     merge_heads,
     share_heads,
     split_heads,
@@ -176,6 +177,18 @@ def test_parameter_counts():
     layer = MultiHeadAttention(512, 8)
     assert sum(p.numel() for p in layer.parameters()) == attention_parameters(512, 8, 64)
     assert attention_parameters(512, 8, 64, bias=False) == 4 * 512 * 512
+
+
+def test_the_updates_of_the_heads_add_up_to_the_output():
+    layer, x = MultiHeadAttention(12, 3).double(), torch.randn(2, 5, 12).double()
+    heads = []
+    layer.W_o.register_forward_pre_hook(lambda _, args: heads.append(split_heads(args[0], 3)))
+    with torch.no_grad():
+        output = layer(x, x, x)
+        updates = head_updates(heads[0], layer.W_o.weight.T)
+        torch.testing.assert_close(updates.sum(dim=1) + layer.W_o.bias, output)
+        silent = layer(x, x, x, head_mask=torch.tensor([1.0, 0.0, 1.0]).double())
+    torch.testing.assert_close(output - silent, updates[:, 1])
 
 
 def test_captured_variance_of_low_rank_matrices():

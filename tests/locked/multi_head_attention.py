@@ -433,54 +433,6 @@ class MultiHeadAttention_14(_Given):
         return output, weights
 
 
-@wrong("attention_parameters", cause="gives all four biases the length d_model", kind="value")
-def attention_parameters_1(d_model, n_heads, d_head, bias=True):
-    count = 4 * d_model * n_heads * d_head
-    return count + 4 * d_model if bias else count
-
-
-@wrong("attention_parameters", cause="leaves out W_o", kind="value")
-def attention_parameters_2(d_model, n_heads, d_head, bias=True):
-    inner = n_heads * d_head
-    return 3 * (d_model * inner + (inner if bias else 0))
-
-
-@wrong("attention_parameters", cause="takes n_heads times d_head to be d_model", kind="size")
-def attention_parameters_3(d_model, n_heads, d_head, bias=True):
-    return 4 * (d_model * d_model + (d_model if bias else 0))
-
-
-@wrong("attention_parameters", cause="counts the biases although bias is False", kind="value")
-def attention_parameters_4(d_model, n_heads, d_head, bias=True):
-    inner = n_heads * d_head
-    return 3 * (d_model + 1) * inner + (inner + 1) * d_model
-
-
-@wrong("attention_parameters", cause="returns a float, because it divides with /", kind="type")
-def attention_parameters_5(d_model, n_heads, d_head, bias=True):
-    inner = n_heads * d_head
-    weights = 8 * d_model * inner / 2
-    return weights + bias * (3 * inner + d_model)
-
-
-@wrong(
-    "attention_parameters", cause="counts one head only, without the factor n_heads", kind="value"
-)
-def attention_parameters_6(d_model, n_heads, d_head, bias=True):
-    count = 4 * d_model * d_head
-    if bias:
-        count += 3 * d_head + d_model
-    return count
-
-
-@right("attention_parameters", how="builds the layers without memory and counts")
-def attention_parameters_7(d_model, n_heads, d_head, bias=True):
-    inner, device = n_heads * d_head, "meta"
-    layers = [nn.Linear(d_model, inner, bias=bias, device=device) for _ in range(3)]
-    layers.append(nn.Linear(inner, d_model, bias=bias, device=device))
-    return sum(p.numel() for layer in layers for p in layer.parameters())
-
-
 @wrong("captured_variance", cause="does not square the singular values", kind="value")
 def captured_variance_1(matrix):
     s = torch.linalg.svdvals(matrix)

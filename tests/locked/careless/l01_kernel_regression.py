@@ -238,26 +238,3 @@ class LearnedBandwidth_3(nn.Module):
         for j, y in enumerate(y_train):
             total = total + weights[:, j] * y
         return total
-
-
-@careless("effective_neighbours", "device", "dtype", how="counts into zeros of float32")
-def effective_neighbours_1(weights):
-    counts = torch.zeros(len(weights))
-    for i, row in enumerate(weights):
-        used = row[row > 0]
-        counts[i] = torch.exp(-(used * used.log()).sum())
-    return counts
-
-
-@careless("effective_neighbours", "plain_numbers", how="an entropy that starts at 0.0")
-def effective_neighbours_2(weights):
-    entropy = 0.0
-    for column in weights.unbind(1):
-        entropy = entropy - torch.xlogy(column, column)
-    return torch.exp(entropy)
-
-
-@careless("effective_neighbours", "device", how="a scalar tensor in the place of zeros")
-def effective_neighbours_3(weights):
-    safe = torch.where(weights > 0, weights, torch.tensor(1.0))
-    return torch.exp(-(weights * safe.log()).sum(dim=1))

@@ -97,22 +97,6 @@ class MultiHeadAttention_2(_Projections):
         return (result, torch.cat(self.weights, dim=1)) if return_weights else result
 
 
-@careless("attention_parameters", "other_type", how="returns NumPy's int")
-def attention_parameters_1(d_model, n_heads, d_head, bias=True):
-    inner = np.int64(n_heads) * d_head
-    return 4 * d_model * inner + (3 * inner + d_model if bias else 0)
-
-
-@careless("attention_parameters", "plain_numbers", how="adds up in a loop over the layers")
-def attention_parameters_2(d_model, n_heads, d_head, bias=True):
-    total = 0
-    for outputs in [n_heads * d_head] * 3 + [d_model]:
-        total += d_model * n_heads * d_head
-        if bias:
-            total += outputs
-    return total
-
-
 @careless("captured_variance", "plain_numbers", how="a running sum that starts at 0.0")
 def captured_variance_1(matrix):
     squares = torch.linalg.svdvals(matrix) ** 2

@@ -12,7 +12,7 @@ from autograder.grading.notebook.result import Exercise, Result
 from autograder.reporting import charts, page
 from autograder.settings import earned
 
-NAMES = ["soft_lookup", "distances", "nadaraya_watson", "LearnedBandwidth", "effective_neighbours"]
+NAMES = ["soft_lookup", "distances", "nadaraya_watson", "LearnedBandwidth", "ignores_order"]
 
 
 def result(student, lost=(), reason="soft_lookup: the answer is wrong.\n  got       1"):
