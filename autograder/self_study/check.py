@@ -68,6 +68,9 @@ def check_notebook(path: Path | str, root: Path = ROOT) -> list[Line]:
         name = cell_metadata.exercise(cell)
         if cell_metadata.grade_id(cell) in identities:
             later = notebook.cells[place:]
+            below_it = [cell_metadata.grade_id(one) for one in later[1:]]
+            if name in below_it and cell_metadata.grade_id(cell) in below_it:
+                continue  # a copy of the check above its answer: another comes after the answer
             lines.setdefault(name, _check(checks[name], points[name], shell, problems, later))
         elif cell.cell_type == "code" and cell.source not in demos:
             problem = _run_cell(shell, cell.source)

@@ -52,6 +52,9 @@ CHANGES = {
     "edited_check": lambda notebook: notebook.cells[index(notebook, "check_softmax")].update(
         source="1 / 0"
     ),
+    "check_twice": lambda notebook: notebook.cells.insert(
+        0, notebook.cells[index(notebook, "check_softmax")].copy()
+    ),
     "more_points": lambda notebook: notebook.cells[
         index(notebook, "check_softmax")
     ].metadata.nbgrader.update(points=100),
@@ -108,7 +111,7 @@ LOST = {**FULL, "softmax": 0, "together": 3}
 
 @pytest.mark.long
 @pytest.mark.parametrize(
-    "name", ["solved", "no_check", "edited_check", "more_points", "starts_processes"]
+    "name", ["solved", "no_check", "edited_check", "check_twice", "more_points", "starts_processes"]
 )
 def test_right_answers_earn_everything(said, name):
     assert points(said[1][name]) == FULL

@@ -233,6 +233,11 @@ class TestRunning:
         other.cell_type = "markdown"
         assert scores(grade(notebook)) == {**POINTS, "softmax": 0}
 
+    def test_a_copy_of_a_check_above_its_answer_costs_nothing(self, grade):
+        notebook = sample_class.handed_in(SLUG)
+        notebook.cells.insert(0, copy.deepcopy(cell_of(notebook, "check_softmax")))
+        assert scores(grade(notebook)) == POINTS
+
     def test_a_problem_is_the_reason_of_every_exercise(self, grade):
         result = grade({"nbformat": 4, "cells": "no"})
         assert result.score == 0
