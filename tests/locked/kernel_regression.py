@@ -665,6 +665,3 @@ class LearnedBandwidth_9(nn.Module):
 
     def forward(self, x, x_train, y_train):
         return torch.stack([self._predict(query, x_train, y_train) for query in x])
-
-
-# --- effective_neighbours --------------------------------------------------------------------
