@@ -354,7 +354,7 @@ def first_lines() -> dict[str, Any]:
         place = max(score, place + 0.017)
         where = {"xy": (1, score), "xytext": (1.04, place), "va": "center", "fontsize": 8}
         where |= dict.fromkeys(("xycoords", "textcoords"), ax.get_yaxis_transform())
-        arrow = {"arrowstyle": "-", "color": plots.GREY, "linewidth": 0.6}
+        arrow = {"arrowstyle": "-", "color": plots.GREY, "lw": 0.6, "relpos": (0, 0.5)}
         ax.annotate(f"{score:.3f}  {name}", arrowprops=arrow, **where)
     ax.set(xscale="log", xlabel="minutes of training on one core", ylabel="ROUGE-L", ylim=(0, None))
     ax.set_xticks([0.1, 1, 3, 10], ["0.1", "1", "3", "10"])
