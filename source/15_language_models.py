@@ -7,8 +7,8 @@
 #
 # **After this lesson** you can
 # - turn a task, such as summarising, into the continuation of a text, and say what is learned,
-# - build a **decoder-only** model, train it and let it write, numbers and then English, and judge it
-#   in bits a character,
+# - build a **decoder-only** model, train it and let it write, numbers and then English, and judge
+#   that in bits a character,
 # - count what encoder-decoder and decoder-only cost for a long text and a short summary,
 # - let a decoder read longer texts by **local** and **memory-compressed** attention,
 # - share out tokens among **experts**, and measure how evenly that is done,
