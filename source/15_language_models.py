@@ -328,7 +328,7 @@ spent = experiments.what_it_costs(M=2048, N=64)
 # For M much larger than N, a decoder alone has half as many scores to compute as an encoder, since
 # each token of the text sees only those before it. Whether that saves time depends on the code.
 # Dense attention computes all of them and hides half, and hiding is work as well: it takes twice
-# the encoder's time or more. The fused kernel takes less than the encoder's: in three runs 0.7 to
+# the encoder's time or more. The fused kernel takes less than the encoder's: in five runs 0.65 to
 # 0.85 of it forward, and two thirds with the backward pass. Also saved is one of two sets of
 # weights. The price is that the text is read in one direction.
 #
