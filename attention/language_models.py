@@ -284,17 +284,3 @@ class MixtureOfExperts(nn.Module):
             rows = gate.nonzero().squeeze(1)
             output = output.index_add(0, rows, gate[rows, None] * expert(tokens[rows]))
         return output.view_as(x)
-
-
-# Inputs on which a wrong answer shows
-
-
-def break_language_model_loss():
-    """An input on which `averages_sequences` gives another loss than `language_model_loss`.
-
-    returns  a tuple (logits, tokens) or (logits, tokens, counted) of tensors, as
-             `language_model_loss` takes them, with at least one token that counts
-    """
-    logits = torch.zeros(2, 4, 8)
-    logits[0, :, 5] = 9.0  # sure of a 5, which comes: three small losses in the first row
-    return logits, torch.tensor([[5, 5, 5, 5], [5, 6, PAD, PAD]])

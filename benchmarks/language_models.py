@@ -6,8 +6,8 @@
 Every model sees as many batches of texts of 128 words and writes the topic words in them; each is
 tested on the same 500 new texts. A seed draws first weights and training texts. One thread
 a job; the seconds are those of the CPU, so that other work on the machine counts little. The file
-holds the settings and, for each model: parameters, attention scores for one text in a training
-step, seconds of training, share of the topic words found, share of summaries without error and, of
+holds the settings and, for each model: parameters, the scores of a text that one head may see,
+seconds of training, share of the topic words found, share of summaries without error and, of
 mixtures, the part of all choices that fell on the most chosen expert of each layer.
 """
 
@@ -42,15 +42,15 @@ class Row:
         return summarisers.decoder_only(*self.attentions, **self.options)
 
     def scores(self):
-        """How many scores its attentions compute for one text and its summary."""
-        M, N = self.reads, summarisers.WRITTEN
+        """How many scores its attentions may see for one text and its summary."""
+        M, N, block = self.reads, summarisers.WRITTEN, summarisers.BLOCK
         if not self.attentions:
-            return M * M + N * N + N * M
+            return M * M + N * M + N * (N + 1) // 2
         T = M + 1 + N
         of = {
-            "dense": T * T,
-            "local": -(-T // summarisers.BLOCK) * summarisers.BLOCK**2,
-            "compressed": T * (T // summarisers.STRIDE),
+            "dense": T * (T + 1) // 2,
+            "local": sum(t % block + 1 for t in range(T)),
+            "compressed": sum((t + 1) // summarisers.STRIDE for t in range(T)),
         }
         return sum(of[kind] for kind in self.attentions)
 

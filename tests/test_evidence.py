@@ -41,7 +41,7 @@ def test_every_point_is_recorded_and_no_other(lesson, name):
 @pytest.mark.parametrize(("lesson", "name"), RECORDED)
 def test_a_claim_has_three_seeds(lesson, name):
     one = LESSONS[lesson].EXPERIMENTS[name]
-    assert len(one.seeds.split(", ")) >= 3
+    assert one.seeds.startswith("none needed") or len(one.seeds.split(", ")) >= 3
     assert one.claim
     assert one.control
 

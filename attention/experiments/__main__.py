@@ -64,7 +64,7 @@ def record(lesson: str, experiments: Mapping[str, Experiment], options: argparse
             for point in wanted
             if point not in known
             and (options.only in (None, name))
-            and (options.seeds is None or point["seed"] in options.seeds)
+            and (options.seeds is None or point.get("seed") in options.seeds)
         ]
     recorded = {name: recorded[name] for name in experiments}
     context = multiprocessing.get_context("spawn")

@@ -1,24 +1,48 @@
-"""Lesson 15: a speller that never saw “seven hundred”, for its first open question.
+"""Lesson 15: spellers of numbers, a writer of English and its control, and what readers found.
 
-`make bench-language-models` and `bench-docstrings` measure what the claims say.
+`make bench-language-models` and `bench-docstrings` measure what the last claims say.
 """
 
 import functools
+import json
+import math
 import random
 import string
+import textwrap
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
 from torch import Tensor
+from torch.nn import functional as F
 
 from attention.decoding import sample_tokens
+from attention.experiments import recorded
 from attention.experiments.recorded import Claim, Experiment
-from attention.provided.data.numbers import in_words
+from attention.masked_attention import causal_mask, masked_attention
+from attention.provided.data import novels
+from attention.provided.data.numbers import in_words, is_test
 from attention.provided.data.tokens import BOS, EOS, PAD
-from attention.provided.training_steps import take_steps
+from attention.provided.figures import plots, seeds
+from attention.provided.files import ROOT
+from attention.provided.measuring import timing
+from attention.provided.models import model_file
+from attention.provided.models.ngrams import NGrams
+from attention.provided.models.translators import made_again
+from attention.provided.progress import Bar
+from attention.provided.training_steps import descend
+from attention.tokens_and_positions import (
+    bpe_decode,
+    bpe_encode,
+    count_words,
+    split_words,
+    train_bpe,
+)
 
-SEEDS = (0, 1, 2)
+LESSON, SEEDS = "language_models", (0, 1, 2)
+
+# Numbers, letter by letter
+
 STEPS, WRITTEN, LONGEST = 300, 400, 50
 LETTERS = " " + string.ascii_lowercase  # the id of a letter is its place here, plus 3
 KEPT_BACK = "seven hundred"
@@ -31,32 +55,49 @@ def _numbers() -> tuple[str, ...]:
     return tuple(in_words(number, "en") for number in range(10_000))
 
 
-def _batch_of(texts: Sequence[str]) -> Tensor:
+def known_and_unseen() -> tuple[list[str], set[str]]:
+    """The numbers below ten thousand to learn from, and the one in ten that is kept back."""
+    unseen = {text for number, text in enumerate(_numbers()) if is_test(number)}
+    return [text for text in _numbers() if text not in unseen], unseen
+
+
+def batch_of(texts: Sequence[str]) -> Tensor:
     """Ids (B, T) of texts, with BOS and EOS."""
     rows = [[BOS, *(LETTERS.index(c) + 3 for c in text), EOS] for text in texts]
     T = max(map(len, rows))
     return torch.tensor([row + [PAD] * (T - len(row)) for row in rows])
 
 
-def _speller(
+def spelled(rows: Tensor) -> list[str]:
+    """The texts of ids (B, T)."""
+    return ["".join(LETTERS[i - 3] for i in row if i >= 3) for row in rows.tolist()]
+
+
+def learn_numbers(
     DecoderOnly: Callable[..., Any],
     language_model_loss: Callable[..., Tensor],
     known: Sequence[str],
-    seed: int,
-    steps: int,
-) -> tuple[Any, float]:
-    """The lesson's speller, trained on some numbers; its loss over the last 20 steps."""
+    seed: int = 0,
+    steps: int = STEPS,
+) -> tuple[Any, list[float]]:
+    """A speller of two layers, trained on batches of 32 numbers; its losses, in nats a letter."""
     torch.manual_seed(seed)
     model = DecoderOnly(30, d_model=64, n_heads=4, d_ff=128, n_layers=2, dropout=0.0)
     optimizer = torch.optim.AdamW(model.parameters())
     schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, 5e-3, total_steps=steps)
-    draw, values = random.Random(seed), []
-    batches = (_batch_of(draw.sample(known, 32)) for _ in range(steps))
+    draw = random.Random(seed)
+    batches = (batch_of(draw.sample(known, 32)) for _ in range(steps))
     losses = (language_model_loss(model(tokens), tokens) for tokens in batches)
-    for value in take_steps(losses, optimizer):
-        schedule.step()
-        values.append(value)
-    return model.eval(), sum(values[-20:]) / len(values[-20:])
+    with Bar(steps, "a speller of numbers") as bar:
+        return model, descend(model, losses, optimizer, schedule, bar)
+
+
+def sampler(temperature: float, seed: int = 0) -> Callable[[Tensor], Tensor]:
+    """Draw from scores at a temperature, with this seed's noise: (B, vocab_size) -> (B,)."""
+    noise = torch.Generator().manual_seed(seed)
+    return lambda scores: sample_tokens(
+        scores, torch.rand(len(scores), generator=noise), temperature
+    )
 
 
 def keep_back(
@@ -74,26 +115,259 @@ def keep_back(
     every = set(_numbers())
     kept = {text for text in every if KEPT_BACK in text}
     known = [text for text in _numbers() if text not in kept]
-    model, loss = _speller(DecoderOnly, language_model_loss, known, seed, steps)
-    noise = torch.Generator().manual_seed(seed)
-
-    def choose(logits: Tensor) -> Tensor:
-        return sample_tokens(logits, torch.rand(len(logits), generator=noise), 1.0)
-
-    def write(prompt: Tensor) -> list[str]:
-        rows = generate(model, prompt, choose, LONGEST)
-        return ["".join(LETTERS[i - 3] for i in row if i >= 3) for row in rows.tolist()]
-
-    texts = write(torch.full((written, 1), BOS))
-    found = {"loss": round(loss, 4), "right": sum(text in every for text in texts)}
+    model, losses = learn_numbers(DecoderOnly, language_model_loss, known, seed, steps)
+    choose = sampler(1.0, seed)
+    texts = spelled(generate(model, torch.full((written, 1), BOS), choose, LONGEST))
+    found = {"loss": round(sum(losses[-20:]) / len(losses[-20:]), 4)}
+    found["right"] = sum(text in every for text in texts)
     found["kept back"] = sum(text in kept for text in texts)
     for begin in BEGINNINGS:
-        ends = write(_batch_of([begin])[:, :-1].repeat(written // 2, 1))
+        prompt = batch_of([begin])[:, :-1].repeat(written // 2, 1)
+        ends = spelled(generate(model, prompt, choose, LONGEST))
         found[begin] = sum(begin + end in every for end in ends)
     return found
 
 
+def spell(
+    seed: int,
+    DecoderOnly: Callable[..., Any],
+    language_model_loss: Callable[..., Tensor],
+    generate: Callable[..., Tensor],
+    steps: int = STEPS,
+    written: int = 200,
+) -> dict[str, int]:
+    """The lesson's speller: how many of its texts are numbers, and how many of those kept back."""
+    known, unseen = known_and_unseen()
+    model, _ = learn_numbers(DecoderOnly, language_model_loss, known, seed, steps)
+    texts = spelled(generate(model, torch.full((written, 1), BOS), sampler(1.0, seed), LONGEST))
+    numbers = set(_numbers())
+    found = {"right": sum(text in numbers for text in texts)}
+    return found | {"kept back": sum(text in unseen for text in texts)}
+
+
+# English
+
+MERGES, READ, PASSAGES, RATE, LEARNED = 768, 128, 8, 6e-3, 700
+SIZES = {"d_model": 128, "n_heads": 4, "d_ff": 512, "n_layers": 2, "dropout": 0.0}
+NOVELIST = ROOT / "data" / "novelist.safetensors"
+
+
+@functools.cache
+def merges() -> list[tuple[int, int]]:
+    """768 merges of lesson 08's BPE, learned from the three novels to learn from."""
+    words, counts = count_words([novels.split()[0]])
+    learned: list[tuple[int, int]] = train_bpe(words, counts, MERGES)
+    return learned
+
+
+@functools.cache
+def _tokens_of(word: str) -> list[int]:
+    return bpe_encode(word, merges())
+
+
+def tokens_of(text: str) -> Tensor:
+    """(T,) ids of a text; a word that comes again is looked up."""
+    return torch.tensor([i for word in split_words(text) for i in _tokens_of(word)])
+
+
+def learn_novels(
+    model: Any, language_model_loss: Callable[..., Tensor], steps: int, seed: int = 0
+) -> list[float]:
+    """Train on passages of READ tokens from anywhere in three novels; losses in nats a token."""
+    ids, draw = tokens_of(novels.split()[0]), torch.Generator().manual_seed(seed)
+    optimizer = torch.optim.AdamW(model.parameters(), betas=(0.9, 0.98))
+    schedule = torch.optim.lr_scheduler.OneCycleLR(
+        optimizer, RATE, total_steps=steps, pct_start=max(0.1, 2 / steps)
+    )
+
+    def loss() -> Tensor:
+        begin = torch.randint(len(ids) - READ, (PASSAGES, 1), generator=draw)
+        passages = ids[begin + torch.arange(READ + 1)]
+        return language_model_loss(model(passages), passages)
+
+    with Bar(steps, "three novels") as bar:
+        losses = (loss() for _ in range(steps))
+        return descend(model, losses, optimizer, schedule, bar, max_norm=1.0)
+
+
+def novelist(DecoderOnly: Callable[..., Any]) -> Any:
+    """A DecoderOnly with the stored weights: those of seed 0, after LEARNED steps."""
+    model = DecoderOnly(256 + MERGES, **SIZES)
+    with made_again("python -m benchmarks.novelist"):
+        model_file.put(model_file.load(NOVELIST)[0], model, NOVELIST)
+    return model.eval()
+
+
+def go_on(
+    model: Any, generate: Callable[..., Tensor], begin: str, temperature: float, seed: int = 0
+) -> str:
+    """A beginning, and the hundred tokens that a model draws after it, on lines of 96 letters."""
+    ids = generate(model, tokens_of(begin)[None], sampler(temperature, seed), 100)
+    lines = (begin + bpe_decode(ids[0].tolist(), merges())).split("\n")
+    return "\n".join(textwrap.fill(line, 96) for line in lines)
+
+
+@torch.no_grad()
+def bits_a_character(model: Any, text: str) -> float:
+    """What a model needs for a text it has not read: each token sees READ / 2 or more before it."""
+    ids, half, total = tokens_of(text), READ // 2, 0.0
+    starts = torch.arange(0, len(ids) - READ, half)
+    for begin in starts.split(16):
+        passages = ids[begin[:, None] + torch.arange(READ + 1)]
+        log_p = torch.log_softmax(model(passages[:, :-1]), dim=2)[:, half:]
+        total -= log_p.gather(2, passages[:, half + 1 :, None]).sum().item()
+    return total / math.log(2) / (len(starts) * half) * len(ids) / len(text)
+
+
+def write_english(
+    seed: int,
+    DecoderOnly: Callable[..., Any],
+    language_model_loss: Callable[..., Tensor],
+    steps: int = LEARNED,
+    characters: int | None = None,
+) -> dict[str, Any]:
+    """Train a decoder on three novels; bits for each character of the one for testing.
+
+    characters  how much of that is read; None: all
+    """
+    torch.manual_seed(seed)
+    model = DecoderOnly(256 + MERGES, **SIZES)
+    losses = learn_novels(model, language_model_loss, steps, seed)
+    curve = [sum(losses[i : i + 50]) / len(losses[i : i + 50]) for i in range(0, steps, 50)]
+    return {
+        "parameters": sum(p.numel() for p in model.parameters()),
+        "losses": [round(value, 3) for value in curve],
+        "test": round(bits_a_character(model, novels.split()[2][:characters]), 4),
+    }
+
+
+def count_english(unit: str, order: int, kept: int | None) -> dict[str, Any]:
+    """The control: counts of runs of tokens or of characters, and no training."""
+    ids_of = tokens_of if unit == "tokens" else lambda text: torch.tensor(list(text.encode()))
+    learn, choose, test = novels.split()
+    model = NGrams(ids_of(learn), order, 256 + MERGES, kept)
+    return {
+        "stored": model.stored,
+        "to choose by": round(model.bits(ids_of(choose)) / len(choose), 4),
+        "test": round(model.bits(ids_of(test)) / len(test), 4),
+    }
+
+
+def judged_on_persuasion() -> list[float]:
+    """Print the recorded bits a character, the model's beside those of counts; returns the model's.
+
+    Of the counts of a size, those are taken that do best on the novel to choose by.
+    """
+    rows = recorded.read(LESSON, "counts")
+    print(f"{'bits a character of “Persuasion”':<58}stored")
+    print(f"{'every character as likely':<50}{math.log2(len(set(novels.split()[0]))):6.2f}")
+    for title, kept in (("as many counts as weights", PARAMETERS), ("all counts", None)):
+        some = [row for row in rows if row["kept"] == kept]
+        best = min(some, key=lambda row: row["to choose by"])
+        name = f"{title}, of up to {best['order']} {best['unit']}"
+        print(f"{name:<50}{best['test']:6.2f}  {best['stored']:8,}")
+    trained = seeds.where(recorded.read(LESSON, "English"), steps=LEARNED)
+    found = [row["test"] for row in trained]
+    name = f"decoder, seeds {', '.join(str(row['seed']) for row in trained)}"
+    shown = "  ".join(f"{value:.2f}" for value in found)
+    print(f"{name:<38}{shown:>18}  {PARAMETERS:8,}")
+    return found
+
+
+# What the lesson draws and prints
+
+
+def what_it_costs(M: int = 2048, N: int = 64) -> dict[str, list[float]]:
+    """Print visible scores and milliseconds of each attention, for 2 heads of 32 numbers.
+
+    Milliseconds are the processor's, on one thread, the shortest of several runs: dense forward,
+    fused forward, and the two with the backward pass. Where there is a mask, both are given it.
+    """
+    text, summary, both = (torch.randn(1, 2, T, 32, requires_grad=True) for T in (M, N, M + N))
+    runs = {"encoder": (text, text, False), "cross-attention": (summary, text, False)}
+    runs |= {"decoder": (summary, summary, True), "decoder only": (both, both, True)}
+    print(f"{'':<26}   ms, forward     with backward")
+    print(f"{'':<16}{'visible':>10}   dense  fused    dense  fused")
+    spent: dict[str, list[float]] = {}
+    for name, (q, k, causal) in runs.items():
+        T, mask = q.shape[2], causal_mask(q.shape[2]) if causal else None
+        ways: list[Callable[[], Tensor]] = [
+            functools.partial(masked_attention, q, k, k, mask),
+            functools.partial(F.scaled_dot_product_attention, q, k, k, is_causal=causal),
+        ]
+        with torch.no_grad():
+            spent[name] = [timing.shortest(way) for way in ways]
+        inputs = [q] if q is k else [q, k]
+        spent[name] += [timing.shortest(timing.both_ways(way, inputs)) for way in ways]
+        visible = T * (T + 1) // 2 if causal else T * k.shape[2]
+        print(f"{name:<16}{visible:10,}{''.join(f'  {ms:6.1f}' for ms in spent[name])}")
+    return spent
+
+
+def readers() -> dict[str, Any]:
+    """Print and draw what nine readers of long texts found; returns the record."""
+    found: dict[str, Any] = json.loads((ROOT / "data" / "language_models.json").read_text("utf-8"))
+    print(f"{'':<34}{'weights':>7}  reads  scores  CPU s  {'found':<18}  without error")
+    for name, row in found["models"].items():
+        numbers = f"{row['parameters']:7,}  {row['reads']:5}  {row['scores']:6,}"
+        seconds = sum(row["seconds"]) / len(row["seconds"])
+        shares = ["  ".join(f"{x:.2f}" for x in row[key]) for key in ("found", "exact")]
+        print(f"{name:<34}{numbers}  {seconds:5.0f}  {shares[0]:<18}  {shares[1]}")
+    for name, (share, exact) in found["baselines"].items():
+        print(f"{name:<65}{share:<18.2f}  {exact:.2f}")
+    ax = plots.panels(width=7.5, height=3.6)
+    for place, row in enumerate(found["models"].values()):
+        ax.plot(row["found"], [place] * len(row["found"]), "o", color=plots.BLUE, alpha=0.7)
+    for (name, (share, _)), style in zip(found["baselines"].items(), (":", "--"), strict=True):
+        ax.axvline(share, color=plots.GREY, linestyle=style, linewidth=1.2, label=name)
+    ax.set_yticks(range(len(found["models"])), found["models"])
+    ax.invert_yaxis()
+    ax.set(xlim=(0, 1.02), xlabel="share of the topic words found")
+    plots.legend(ax, fontsize=8, loc="upper center", bbox_to_anchor=(0.35, 1.18), ncols=2)
+    return found
+
+
+def shares_of_experts(found: dict[str, Any]) -> None:
+    """Draw the largest share of all choices that fell on one of four experts, by layer."""
+    axes = plots.panels(columns=2, width=3.6, height=2.4)
+    for ax, layer in zip(axes, (0, 1), strict=True):
+        for place, name in enumerate(("the same with experts", "experts, not balanced")):
+            shares = [seed[layer] for seed in found["models"][name]["largest share"]]
+            ax.plot([place] * len(shares), shares, "o", color=plots.BLUE, alpha=0.7)
+        ax.axhline(0.25, color=plots.GREY, linestyle="--", linewidth=1.2)
+        ax.set(title=f"layer {layer}", ylim=(0, 0.55), xlim=(-0.6, 1.6))
+        ax.set_xticks([0, 1], ["with the loss", "without it"])
+    axes[0].set_ylabel("largest share")
+
+
+def first_lines() -> dict[str, Any]:
+    """Draw the ROUGE-L of a model that writes first lines against its minutes; returns the record.
+
+    Each rule is a line with its name at the end; names that would overlap are moved apart.
+    """
+    record: dict[str, Any] = json.loads((ROOT / "data" / "docstrings.json").read_text("utf-8"))
+    ax, place = plots.panels(width=8.4, height=3.6), -1.0
+    for point in record["points"]:
+        ax.plot(point["seconds"] / 60, point["rouge_l"], "o", color=plots.BLUE, alpha=0.7)
+    for name, score in sorted(record["rules"].items(), key=lambda rule: rule[1]):
+        ax.axhline(score, color=plots.GREY, linewidth=1.0)
+        place = max(score, place + 0.017)
+        where = {"xy": (1, score), "xytext": (1.04, place), "va": "center", "fontsize": 8}
+        where |= dict.fromkeys(("xycoords", "textcoords"), ax.get_yaxis_transform())
+        arrow = {"arrowstyle": "-", "color": plots.GREY, "lw": 0.6, "relpos": (0, 0.5)}
+        ax.annotate(f"{score:.3f}  {name}", arrowprops=arrow, **where)
+    ax.set(xscale="log", xlabel="minutes of training on one core", ylabel="ROUGE-L", ylim=(0, None))
+    ax.set_xticks([0.1, 1, 3, 10], ["0.1", "1", "3", "10"])
+    return record
+
+
 SHORT = {"seed": 0, "steps": 30, "written": 10}
+SHORT_ENGLISH = {"seed": 0, "steps": 20, "characters": 20_000}
+PARAMETERS = 658_944  # of the writer: so many counts the control may keep
+COUNTS = [
+    *({"unit": "tokens", "order": order} for order in (3, 4, 5)),
+    *({"unit": "characters", "order": order} for order in (7, 8)),
+]
 
 EXPERIMENTS = {
     "seven hundred": Experiment(
@@ -105,9 +379,45 @@ EXPERIMENTS = {
         run=keep_back,
         again=SHORT,
     ),
+    "one in ten": Experiment(
+        claim="Of the numbers that a speller writes, about one in ten was kept back from it, as of "
+        "all numbers",
+        control="the share of all numbers below ten thousand that was kept back",
+        points=[{"seed": seed} for seed in SEEDS],
+        run=spell,
+        again=None,
+    ),
+    "English": Experiment(
+        claim="After 700 steps, less than one reading of three novels, a decoder needs more bits "
+        "for a character of another one than as many counts of runs of tokens",
+        control="counts, as many as the model has weights, and all of them (“counts”); the same "
+        "three novels to learn from and the same novel to test on",
+        points=[
+            *({"seed": seed, "steps": LEARNED} for seed in SEEDS),
+            SHORT_ENGLISH,
+        ],
+        run=write_english,
+        again=SHORT_ENGLISH,
+    ),
+    "counts": Experiment(
+        claim="Counts of runs of tokens need fewer bits a character than as many counts of runs of "
+        "characters",
+        control="unit, longest run and number of counts changed; chosen on another novel than the "
+        "one for the test",
+        points=[{**row, "kept": kept} for kept in (PARAMETERS, None) for row in COUNTS],
+        run=count_english,
+        again={"unit": "tokens", "order": 3, "kept": PARAMETERS},
+    ),
 }
 
 CLAIMS = [
+    Claim(
+        claim="A causal decoder needs about half as many scores for a long text as an encoder; the "
+        "fused kernel leaves the hidden ones out, the dense one computes them",
+        control="dense or fused, causal or not; the same heads and lengths",
+        seeds="none: the shortest of several runs",
+        where="What does it cost?",
+    ),
     Claim(
         claim="With a fixed number of scores, a decoder that reads more coarsely finds more"
         " of the topic words than one that reads half",
@@ -123,8 +433,8 @@ CLAIMS = [
         where="One table",
     ),
     Claim(
-        claim="The balancing loss makes the shares of the experts more even in the second "
-        "layer, not in the first",
+        claim="The balancing loss makes the shares of the experts more even in the last of two "
+        "layers, not in the first",
         control="the loss on or off; the model kept",
         seeds="0, 1, 2",
         where="Who works?",

@@ -17,7 +17,8 @@ class Experiment:
 
     claim    what the lesson says, in a sentence
     control  which factor is changed, and what is kept
-    points   settings, each a dict of keyword arguments of ``run``; the seed is one of them
+    points   settings, each a dict of keyword arguments of ``run``; the seed is one of them, unless
+             nothing is drawn
     run      (**point) -> dict of numbers, strings and lists of them; what it asks for besides are
              pieces of its lesson, by their names
     again    one of the points that takes seconds: a test runs it and compares with the record;
@@ -33,7 +34,8 @@ class Experiment:
     @property
     def seeds(self) -> str:
         """The seeds of the points."""
-        return ", ".join(map(str, sorted({point["seed"] for point in self.points})))
+        found = sorted({point["seed"] for point in self.points if "seed" in point})
+        return ", ".join(map(str, found)) or "none needed: nothing is drawn"
 
 
 @dataclass(frozen=True)

@@ -588,53 +588,6 @@ def multiplies_by_zeros(logits, tokens, counted=None):
     return (loss * counts).sum() / counts.sum().clamp(min=1)
 
 
-def _how_many(logits, tokens, counted=None):
-    """Of each sequence, how many of its tokens count."""
-    keep = tokens != PAD if counted is None else (tokens != PAD) & counted
-    return keep[:, 1:].sum(1).tolist()
-
-
-@mistake(
-    "break_language_model_loss",
-    hint="There is only one sequence, so the mean of the sequences' means is its mean.",
-    where=lambda logits, tokens, counted=None: len(tokens) == 1,
-)
-def only_one_sequence():
-    return torch.randn(1, 4, 8), torch.tensor([[5, 6, 7, 5]])
-
-
-@mistake(
-    "break_language_model_loss",
-    hint="In every sequence as many tokens count, so each sequence weighs as much as it should.",
-    where=lambda *inputs: len(set(_how_many(*inputs))) == 1,
-)
-def all_of_one_length():
-    return torch.randn(2, 4, 8), torch.tensor([[5, 6, 7, 5], [6, 7, 5, 5]])
-
-
-@mistake(
-    "break_language_model_loss",
-    hint="All scores are the same, so every token has the same loss, and any mean of them is that.",
-    where=lambda logits, tokens, counted=None: bool((logits == logits[:1, :1, :1]).all()),
-)
-def knows_nothing():
-    return torch.zeros(2, 4, 8), torch.tensor([[5, 6, 7, 5], [5, 6, PAD, PAD]])
-
-
-@alternative("break_language_model_loss")
-def counts_one_of_the_tokens():
-    logits = torch.arange(48.0).view(2, 3, 8).sin()
-    counted = torch.tensor([[True, True, True], [True, False, True]])
-    return logits, torch.tensor([[5, 6, 7], [7, 6, 5]]), counted
-
-
-@alternative("break_language_model_loss")
-def is_drawn_at_random():
-    return torch.randn(3, 5, 9).double(), torch.tensor(
-        [[5, 6, 7, 8, 5], [5, 6, 7, PAD, PAD], [6, 5, PAD, PAD, PAD]]
-    )
-
-
 @alternative("language_model_loss")
 def lets_pytorch_do_it(logits, tokens, counted=None):
     target = tokens[:, 1:]
