@@ -305,17 +305,3 @@ def average_checkpoints(checkpoints):
         else:
             averaged[name] = last.clone()
     return averaged
-
-
-# Inputs on which a wrong answer shows
-
-
-def break_label_smoothed_loss():
-    """An input on which `averages_sentences` returns another loss than `label_smoothed_loss`.
-
-    returns  a tuple (logits, target) of tensors of shapes (B, T, vocab_size) and (B, T), as
-             `label_smoothed_loss` takes them; PAD is id 0
-    """
-    # exercise: about 3 lines
-    logits = torch.tensor([[[0.0, 1.0], [0.0, 2.0]], [[3.0, 0.0], [0.0, 0.0]]])  # (2, 2, 2)
-    return logits, torch.tensor([[1, 1], [1, PAD]])

@@ -67,7 +67,7 @@ class Translator(nn.Module):
         self.target_embedding = nn.Embedding(target_size, d_model)
         self.generator = nn.Linear(d_model, target_size, bias=False)
         for table in (self.source_embedding, self.target_embedding, self.generator):
-            nn.init.normal_(table.weight, std=d_model**-0.5)
+            nn.init.normal_(table.weight, std=d_model**-0.5)  # as in the paper's own code
         self.encoder = EncoderLayer(d_model, n_heads, d_ff, dropout)
         self.decoder = DecoderLayer(d_model, n_heads, d_ff, dropout)
         self.dropout = nn.Dropout(dropout)
@@ -132,43 +132,35 @@ class Encoder(nn.Module):
     Refuses a size below 1.
     """
 
+    kind = EncoderLayer  # of the layers
+
     def __init__(self, n_layers, d_model, n_heads, d_ff, dropout=0.1, pre_norm=True, fused=False):
         super().__init__()
         demand.counts(n_layers=n_layers, d_model=d_model)
         sizes = (d_model, n_heads, d_ff, dropout, pre_norm, fused)
         # exercise: about 2 lines
-        self.layers = nn.ModuleList(EncoderLayer(*sizes) for _ in range(n_layers))
+        self.layers = nn.ModuleList(self.kind(*sizes) for _ in range(n_layers))
         self.norm = nn.LayerNorm(d_model) if pre_norm else nn.Identity()
 
-    def forward(self, x, mask=None):
-        """Pass x through all layers: (B, T, d_model) -> (B, T, d_model)."""
+    def forward(self, x, *others):
+        """Pass x through all layers: (B, T, d_model) -> (B, T, d_model).
+
+        others  what each layer gets beside x: nothing, or the mask
+        """
         # exercise: about 3 lines
         for layer in self.layers:
-            x = layer(x, mask)
+            x = layer(x, *others)
         return self.norm(x)
 
 
-class Decoder(nn.Module):
-    """A stack of decoder layers; called like one of them.
+class Decoder(Encoder):
+    """A stack of decoder layers; called like one of them. The arguments are those of `Encoder`."""
 
-    The arguments are those of `Encoder`, and the attributes are `layers` and `norm`, too.
-    Refuses a size below 1.
-    """
-
-    def __init__(self, n_layers, d_model, n_heads, d_ff, dropout=0.1, pre_norm=True, fused=False):
-        super().__init__()
-        demand.counts(n_layers=n_layers, d_model=d_model)
-        sizes = (d_model, n_heads, d_ff, dropout, pre_norm, fused)
-        # exercise: about 2 lines
-        self.layers = nn.ModuleList(DecoderLayer(*sizes) for _ in range(n_layers))
-        self.norm = nn.LayerNorm(d_model) if pre_norm else nn.Identity()
+    kind = DecoderLayer
 
     def forward(self, x, memory, mask=None, memory_mask=None):
         """Pass x (B, T_q, d_model) through all layers, each of which looks at the same memory."""
-        # exercise: about 3 lines
-        for layer in self.layers:
-            x = layer(x, memory, mask, memory_mask)
-        return self.norm(x)
+        return super().forward(x, memory, mask, memory_mask)
 
 
 def append_best(read, logits):

@@ -12,21 +12,25 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import torch
+from matplotlib.axes import Axes
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from attention.experiments.recorded import Claim, Experiment
+from attention.experiments.recorded import Claim, Experiment, read
 from attention.provided.data.numbers import Batch, Corpus, Pair, numbers
 from attention.provided.data.tokens import PAD
+from attention.provided.figures import plots, seeds
 from attention.provided.models import translators
 from attention.provided.progress import Bar
 from attention.provided.training_steps import one_thread
+from attention.sequence_to_sequence import masked_cross_entropy
 from attention.transformer import Transformer
 
 ANSWERS = "training"  # batches by tokens, the mean of checkpoints: hidden in its grading
 
 WARMUP, PEAK = 40, 0.0073  # of the lesson's training
 MAX_TOKENS, SENTENCES = 2500, 55  # of a batch; 55 sentences make about as many tokens
+SIZES = (1, 4, 16, 64, 256)  # of batches whose gradients are compared
 KEPT = 5  # checkpoints for the mean
 DIVERGED = 99.0  # stands for a loss that is no number any more
 
@@ -207,6 +211,59 @@ def strange_batch(
     return {"held_out": [round(loss, 4) for loss in found], "norm": round(ratio, 1)}
 
 
+def gradient_noise(seed: int, steps: int, reference: int = 4000) -> dict[str, Any]:
+    """Train as lesson 10 does and stop after so many steps; how alike are gradients of batches?
+
+    steps      of 300, with the learning rates of all 300
+    reference  pairs whose gradient stands for that of all
+    returns    "angles of N": degrees between the gradient of a batch of N pairs and the reference,
+               for six batches; and loss, on the pairs of the reference
+    """
+    corpus, draw = numbers(), random.Random(seed)
+    model = fresh(corpus, seed)
+    if steps:
+        batches = corpus.batches(translators.BATCH, steps, seed)
+        translators.train(model, batches, translators.STEPS, masked_cross_entropy)
+    with one_thread():
+        loss, whole = _gradient(model, corpus, draw.sample(corpus.train, reference))
+        found: dict[str, Any] = {"loss": round(loss, 4)}
+        for size in SIZES:
+            parts = [_gradient(model, corpus, draw.sample(corpus.train, size))[1] for _ in range(6)]
+            likeness = F.cosine_similarity(torch.stack(parts), whole, dim=1).clamp(-1, 1)
+            found[f"angles of {size}"] = [round(x, 1) for x in likeness.acos().rad2deg().tolist()]
+    return found
+
+
+def _gradient(model: nn.Module, corpus: Corpus, pairs: Sequence[Pair]) -> tuple[float, Tensor]:
+    """The mean loss per letter of pairs, and its gradient as one long vector."""
+    loss, letters = 0.0, sum(len(pair[2]) + 1 for pair in pairs)
+    model.zero_grad()
+    for begin in range(0, len(pairs), 250):
+        batch = corpus.batch(pairs[begin : begin + 250])
+        part = loss_of(model, batch) * (batch.target != PAD).sum() / letters
+        part.backward()
+        loss += part.item()
+    gradients = (one.grad for one in model.parameters() if one.grad is not None)
+    return loss, nn.utils.parameters_to_vector(gradients)
+
+
+def angles() -> list[Axes]:
+    """Draw how far gradients of batches point from that of 4,000 pairs; print the medians."""
+    rows = seeds.where(read("training", "gradient noise"), reference=None)
+    times = sorted({row["steps"] for row in rows})
+    axes: list[Axes] = [*plots.panels(columns=len(times), width=3.4, height=2.5)]
+    for ax, steps in zip(axes, times, strict=True):
+        of = seeds.where(rows, steps=steps)
+        named = {
+            f"{size} pairs": [x for row in of for x in row[f"angles of {size}"]] for size in SIZES
+        }
+        medians = "  ".join(f"{label} {statistics.median(x):.0f}°" for label, x in named.items())
+        print(f"after {steps:3d} steps, loss {of[0]['loss']:.3f} with seed 0:  {medians}")
+        seeds.dots(named, ax, f"after {steps} steps", "degrees")
+        ax.set(xlim=(-3, 120), xticks=[0, 30, 60, 90])
+    return axes
+
+
 def evaluate(model: nn.Module, batches: Sequence[Batch]) -> dict[str, float]:
     """Return loss per letter, share of right letters, and how sure the model is of wrong ones."""
     model.eval()
@@ -314,6 +371,7 @@ MORE = {"n_pairs": 300, "smoothing": 0.0, "steps": 150}
 SHORT_MORE = MORE | {"seed": 0, "steps": 40}
 SOON = {"n_layers": 6, "schedule": "noam", "peak": 0.008, "warmup": 5}
 SHORT_SOON = SOON | {"seed": 0, "steps": 15}
+SHORT_NOISE = {"seed": 0, "steps": 3, "reference": 200}
 
 EXPERIMENTS = {
     "learning rates": Experiment(
@@ -364,6 +422,15 @@ EXPERIMENTS = {
         run=strange_batch,
         again={"optimizer": "AdamW", "max_norm": 1.0, "seed": 0, "before": 20},
     ),
+    "gradient noise": Experiment(
+        claim="before any training the gradient of 64 pairs points where that of 4,000 does; after "
+        "300 steps it hardly does",
+        control="the steps of training, and the size of the batch; model and data are kept",
+        points=[{"seed": seed, "steps": steps} for steps in (0, 60, 300) for seed in SEEDS]
+        + [SHORT_NOISE],
+        run=gradient_noise,
+        again=SHORT_NOISE,
+    ),
     "one part changed": Experiment(
         claim="what each part of the training changes, and the mean of the last checkpoints",
         control="one part changed at a time; everything else is kept",
@@ -375,16 +442,9 @@ EXPERIMENTS = {
 }
 CLAIMS = [
     Claim(
-        "the gradients of single pairs scatter, one of six far from that of 1,000; from 64 pairs "
-        "on, the directions hardly differ",
-        control="the size of the batch; model and weights are kept",
-        seeds="six batches of each size",
-        where="One step from many batches",
-    ),
-    Claim(
         "several batches, each weighted with its tokens, make the step of one big batch",
         control="one batch or three parts of it; weights and data are kept",
         seeds="exact, up to rounding",
-        where="Exercise 11.5",
+        where="Exercise 11.4",
     ),
 ]

@@ -16,6 +16,7 @@ from nbformat import NotebookNode
 
 from attention.provided.files import write_aside
 from autograder import ROOT, CourseError
+from autograder.building import alt_text
 from autograder.building.generate_assignment import release
 from autograder.building.lesson import Lesson, find, read
 from autograder.building.notebook import make
@@ -98,7 +99,8 @@ def _reuse_outputs(solved: NotebookNode, path: Path) -> bool:
         return False
     for cell in cells:
         cell.outputs = outputs[cell.id]
-    made["outputs"] = known.outputs
+    alt_text.describe_outputs(cells)  # the sentence below a plot may be another one
+    made["outputs"] = _outputs_digest(solved)
     return True
 
 
@@ -132,6 +134,7 @@ def execute(solved: NotebookNode, lesson: Lesson, progress: Progress | None = No
     for cell, source in zip(solved.cells, lesson.cells, strict=True):
         if cell.cell_type == "code":
             _clean(cell, lesson, source)
+    alt_text.describe_outputs(solved.cells)
     solved.metadata.autograder["outputs"] = _outputs_digest(solved)
 
 

@@ -5,21 +5,18 @@ import hashlib
 import itertools
 import json
 import re
-from collections.abc import Sequence
 from pathlib import Path
 
 import nbformat
 from nbformat import NotebookNode
 
 from autograder import cell_metadata
-from autograder.building import svg_as_png
+from autograder.building import alt_text, svg_as_png
 from autograder.building.excerpt import text_of, undecorated, with_solution_marks
 from autograder.building.lesson import FIGURE, Lesson
 from autograder.building.source import Cell
 from autograder.imports import imported, modules
 
-CAPTION = re.compile(r"\*(?!\*)(.+?[.?!:])\*(?!\*)", re.DOTALL)  # the sentence below a plot
-MARKUP = re.compile(r"\*\*|[*`$]")
 KERNEL = {"display_name": "Python 3 (ipykernel)", "language": "python", "name": "python3"}
 
 
@@ -27,7 +24,7 @@ def make(lesson: Lesson) -> NotebookNode:
     """Return the solved notebook: all nbgrader metadata, no outputs, stable cell ids."""
     used: set[str] = set()
     cells = [_cell(lesson, cell, index, used) for index, cell in enumerate(lesson.cells)]
-    _describe_plots(cells)
+    alt_text.describe_cells(cells)
     notebook = nbformat.v4.new_notebook(cells=cells)
     metadata = {"autograder": {"lesson": lesson.slug}, "kernelspec": KERNEL}
     notebook.metadata = nbformat.from_dict(metadata | {"language_info": {"name": "python"}})
@@ -78,17 +75,6 @@ def _embed_figures(lesson: Lesson, made: NotebookNode) -> None:
         kind = "image/svg+xml" if path.suffix == ".svg" else "image/png"
         made.source = made.source.replace(f"]({figure})", f"][{path.stem}]")
         made.source += f"\n\n[{path.stem}]: data:{kind};base64,{data}"
-
-
-def _describe_plots(cells: Sequence[NotebookNode]) -> None:
-    """Put the sentence below a plot into its cell's metadata, where nbconvert looks for words."""
-    words = ""
-    for cell in reversed(cells):
-        if cell.cell_type == "markdown":
-            found = CAPTION.match(cell.source)
-            words = " ".join(MARKUP.sub("", found[1]).split()) if found else ""
-        elif words and not cell_metadata.is_known(cell):
-            cell.metadata["alt"] = words
 
 
 def _identity(lesson: Lesson, cell: Cell, used: set[str]) -> str:

@@ -10,7 +10,6 @@ from torch.optim.adamw import adamw
 
 from attention.provided.training_steps import one_thread
 from attention.transformer import Transformer
-from autograder.checking import counterexamples
 from autograder.checking.toolbox import expect
 from autograder.checking.toolbox.registry import check
 
@@ -117,41 +116,6 @@ def _infinite_where_nobody_asks(student, oracle, logits, target):
         "with a score of -inf for a token, smoothing asks for it everywhere: the loss is infinite"
     )
     expect.close(student(ruled_out, target), oracle(ruled_out, target), what)
-
-
-def _scores_and_targets(logits, target, smoothing=0.1):
-    """Scores (B, T, vocab_size) and ids (B, T) below vocab_size, at least one of them real."""
-    expect.tensor(logits)
-    expect.tensor(target)
-    axes = logits.dim() == 3 and logits.is_floating_point() and logits.numel() > 0
-    what = "logits should be floating-point numbers of shape (B, T, vocab_size)"
-    expect.true(axes, what, expect.describe(logits), "as in logits of shape (2, 2, 3)")
-    what = "target should be ids of shape (B, T), as many as logits has positions"
-    fits = target.shape == logits.shape[:2] and target.dtype == torch.int64
-    expect.true(fits, what, expect.describe(target), f"int64 of shape {tuple(logits.shape[:2])}")
-    known = bool(((target >= 0) & (target < logits.shape[2])).all())
-    what = f"an id in target is not in a vocabulary of {logits.shape[2]}"
-    expect.true(known, what, str(target.tolist()), f"ids from 0 to {logits.shape[2] - 1}")
-    expect.true((target != PAD).any(), "every target is PAD", str(target.tolist()), "a real token")
-    expect.finite(logits, "a score is not finite")
-    share = isinstance(smoothing, int | float) and 0 <= smoothing <= 1
-    expect.true(share, "smoothing is a share", expect.describe(smoothing), "from 0 to 1")
-
-
-@check(
-    without=counterexamples.WITHOUT
-    | {"care": "any input on which the answer is wrong will do, however it is made"},
-    rests_on=(
-        "An input on which `averages_sentences` returns another loss",
-        "Find scores and targets for which it returns another loss than yours",
-        "tensors of shapes (B, T, vocab_size) and (B, T)",
-    ),
-)
-def break_label_smoothed_loss(student, draw):
-    """An input on which averages_sentences is wrong."""
-    counterexamples.judge(
-        student, "label_smoothed_loss", "averages_sentences", allowed=_scores_and_targets
-    )
 
 
 @check(

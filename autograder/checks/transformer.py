@@ -82,24 +82,24 @@ def _two(result, names):
     return result
 
 
-def _stack(draw, n_layers, pre_norm, cross):
+def _stack(draw, n_layers, pre_norm):
     values = {}
     for number in range(n_layers):
-        values |= layer_oracles.layer(draw, SIZES, f"layers.{number}.", cross)
+        values |= layer_oracles.layer(draw, SIZES, f"layers.{number}.")
     return values | (layer_oracles.norm(draw, "norm", SIZES[0]) if pre_norm else {})
 
 
-def _pytorch_stack(values, cross, pre_norm):
+def _pytorch_stack(values, pre_norm):
     """PyTorch's layers with these weights, one after the other, as a function."""
     n_layers = 1 + max(int(name.split(".")[1]) for name in values if name.startswith("layers"))
     made = [
-        layer_oracles.pytorch_layer(values, SIZES, f"layers.{number}.", cross, pre_norm)
+        layer_oracles.pytorch_layer(values, SIZES, f"layers.{number}.", False, pre_norm)
         for number in range(n_layers)
     ]
 
-    def stack(x, *memory, **masks):
+    def stack(x, **masks):
         for layer in made:
-            x = layer(x, *memory, **masks)
+            x = layer(x, **masks)
         return layer_oracles.normed(x, values, "norm") if pre_norm else x
 
     return stack
@@ -150,32 +150,32 @@ def _standing():
 )
 def Encoder(student, draw):  # noqa: N802, the name of the exercise
     """Equal to nn.TransformerEncoder, pre- and post-norm, with padding, in training."""
-    known = {kind: _stack(draw, *sizes, cross=False) for kind, sizes in KINDS.items()}
+    known = {kind: _stack(draw, *sizes) for kind, sizes in KINDS.items()}
     x, mask = draw.normal(2, 5, 18), (torch.arange(5) < _ids([5], [3]))[:, None]
     for kind, values in known.items():
         with expect.stage(kind):
-            module, stack = _stacked(student, kind, values, cross=False)
+            module, stack = _stacked(student, kind, values)
             output = module(x)
             expect.shape(output, (2, 5, 18), axes="B, T, d_model")
             expect.dtype(output, F64)
             _encodes(module, draw, stack, f"{kind} layers", x)
     with expect.stage("pre-norm"):
-        fused, stack = _stacked(student, "pre-norm", known["pre-norm"], cross=False, fused=True)
+        fused, stack = _stacked(student, "pre-norm", known["pre-norm"], fused=True)
         _encodes(fused, draw, stack, "fused pre-norm layers", x)
     with expect.stage("with a mask and dropout"):
         for kind in _standing():
-            module, stack = _stacked(student, kind, known[kind], cross=False)
+            module, stack = _stacked(student, kind, known[kind])
             _encodes_masked(module, draw, stack, f"{kind} layers", x, mask)
         if expect.stands("pre-norm"):
-            fused, stack = _stacked(student, "pre-norm", known["pre-norm"], cross=False, fused=True)
+            fused, stack = _stacked(student, "pre-norm", known["pre-norm"], fused=True)
             _encodes_masked(fused, draw, stack, "fused pre-norm layers", x, mask)
-        _drops_everything(student, draw, False, (x, mask))
+        _drops_everything(student, draw, x, mask)
 
 
-def _stacked(student, kind, values, cross, fused=False):
+def _stacked(student, kind, values, fused=False):
     """A module of this kind and its oracle: without dropout, or with it and in evaluation."""
     n_layers, pre_norm = KINDS[kind]
-    stack = _pytorch_stack(values, cross, pre_norm)
+    stack = _pytorch_stack(values, pre_norm)
     if fused:
         return _built(student, values, n_layers, *SIZES, 1.0, pre_norm, fused=True), stack
     if pre_norm:
@@ -203,111 +203,21 @@ def _encodes_masked(module, draw, stack, kind, x, mask):
     loud[0, 1] *= 200
     with expect.care():
         what = f"{kind} under a causal mask differ from nn.TransformerEncoder"
-        expect.close(module(loud, mask=causal), stack(loud, src_mask=~causal), what)
+        expect.close(module(loud, causal), stack(loud, src_mask=~causal), what)
 
 
-def _drops_everything(student, draw, cross, inputs):
+def _drops_everything(student, draw, x, mask):
     """With a probability of 1 no sublayer adds anything in training, and nothing is random."""
     for kind in _standing():
         pre_norm = KINDS[kind][1]
-        values = _stack(draw, 2, pre_norm, cross)
+        values = _stack(draw, 2, pre_norm)
         module = _built(student, values, 2, *SIZES, 1.0, pre_norm, train=True)
-        passed = [f"layers.{i}.norm_{k}" for i in range(2) for k in range(1, 3 + cross)]
-        expected = inputs[0]
+        passed = [f"layers.{i}.norm_{k}" for i in range(2) for k in (1, 2)]
+        expected = x
         for name in ["norm"] if pre_norm else passed:
             expected = layer_oracles.normed(expected, values, name)
         what = f"in training with dropout=1.0 the {kind} layers add nothing: only norms are left"
-        expect.close(module(*inputs), expected, what)
-
-
-@check(
-    rests_on=(
-        "The same for decoder layers. Every layer looks at the same memory",
-        "The arguments are those of `Encoder`, and the attributes are",
-        "called with the target, the memory, the target's mask and the memory's mask",
-        "if so, one more LayerNorm stands at the end of the stack",
-    ),
-    stages={"pre-norm": 1, "post-norm": 1, "with masks and dropout": 1},
-)
-def Decoder(student, draw):  # noqa: N802, the name of the exercise
-    """Equal to nn.TransformerDecoder, pre- and post-norm, with padding on both sides."""
-    known = {kind: _stack(draw, *sizes, cross=True) for kind, sizes in KINDS.items()}
-    x, memory = draw.normal(2, 5, 18), draw.normal(2, 7, 18)
-    for kind, values in known.items():
-        with expect.stage(kind):
-            module, stack = _stacked(student, kind, values, cross=True)
-            output = module(x, memory)
-            expect.shape(output, (2, 5, 18), axes="B, T_q, d_model")
-            expect.dtype(output, F64)
-            _decodes(module, draw, stack, f"{kind} layers", x, memory)
-    what = "with fused=True and {} masks pre-norm layers differ from nn.TransformerDecoder"
-    with expect.stage("pre-norm"):
-        fused, stack = _stacked(student, "pre-norm", known["pre-norm"], cross=True, fused=True)
-        expect.close(fused(x, memory), _decoded(stack, x, memory), what.format("no"))
-    with expect.stage("with masks and dropout"):
-        for kind in _standing():
-            module, stack = _stacked(student, kind, known[kind], cross=True)
-            _decodes_masked(module, draw, stack, f"{kind} layers")
-            inputs = _decodes_more(module, draw, stack, f"{kind} layers")
-        if expect.stands("pre-norm"):
-            fused, stack = _stacked(student, "pre-norm", known["pre-norm"], cross=True, fused=True)
-            expect.close(fused(*inputs), _decoded(stack, *inputs), what.format("both"))
-        _drops_everything(student, draw, True, inputs)
-
-
-def _decoded(stack, x, memory, mask=None, memory_mask=None):
-    """What the oracle makes of it, with the causal mask."""
-    (B, T_q), T_k = x.shape[:2], memory.shape[1]
-    past = torch.ones(T_q, T_q, dtype=torch.bool).tril()
-    past = past if mask is None else past & mask
-    masks = {"tgt_mask": layer_oracles.forbidden(past, 3, B, T_q, T_q)}
-    if memory_mask is not None:
-        masks["memory_mask"] = layer_oracles.forbidden(memory_mask, 3, B, T_q, T_k)
-    return stack(x, memory, **masks)
-
-
-def _decodes(module, draw, stack, kind, x, memory):
-    """With more keys than queries."""
-    what = f"with no mask {kind} differ from nn.TransformerDecoder"
-    output = module(draw.strided(x), draw.strided(memory))
-    expect.close(output, _decoded(stack, x, memory), what)
-    ones = draw.normal(3, 1, 18), draw.normal(3, 1, 18)
-    with expect.care():
-        what = f"with T_q=1 and T_k=1 {kind} differ from nn.TransformerDecoder"
-        expect.close(module(*ones), _decoded(stack, *ones), what)
-    loud = memory.clone()
-    loud[1, 1] *= 150
-    with expect.care():
-        what = f"with large numbers in the memory {kind} differ from nn.TransformerDecoder"
-        expect.close(module(x, loud), _decoded(stack, x, loud), what)
-
-
-def _decodes_masked(module, draw, stack, kind):
-    """Source and target are equally long at first, so that an exchanged mask raises no error."""
-    x, memory = draw.normal(2, 5, 18), draw.normal(2, 5, 18)
-    mask = _ids([1, 0, 1, 1, 1], [1, 1, 0, 1, 1]).bool()[:, None]
-    memory_mask = (torch.arange(5) < _ids([2], [4]))[:, None]
-    inputs = x, memory, mask, memory_mask
-    output, other = module(*inputs), memory.clone()
-    other[0, 2:] = draw.normal(3, 18, scale=3.0)
-    what = "other numbers in the source's padding change the target"
-    expect.close(module(x, other, mask, memory_mask), output, what)
-    what = f"{kind} differ from nn.TransformerDecoder"
-    expect.close(output, _decoded(stack, *inputs), what)
-
-
-def _decodes_more(module, draw, stack, kind):
-    """More keys than queries, and each mask with and without the other."""
-    x, memory = draw.normal(2, 5, 18), draw.normal(2, 7, 18)
-    mask = _ids([1, 0, 1, 1, 1], [1, 1, 0, 1, 1]).bool()[:, None]
-    memory_mask = (torch.arange(7) < _ids([6], [4]))[:, None]
-    inputs = draw.strided(x), draw.strided(memory), mask, memory_mask
-    what = f"with T_q=5 and T_k=7 {kind} differ from nn.TransformerDecoder"
-    expect.close(module(*inputs), _decoded(stack, *inputs), what)
-    for masks in ({"mask": mask}, {"memory_mask": memory_mask}):
-        what = f"with {next(iter(masks))} alone {kind} differ from nn.TransformerDecoder"
-        expect.close(module(x, memory, **masks), _decoded(stack, x, memory, **masks), what)
-    return inputs
+        expect.close(module(x, mask), expected, what)
 
 
 def _tables(draw, source_size, target_size, tied="none"):

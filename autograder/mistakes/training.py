@@ -510,62 +510,6 @@ def computes_in_float32(logits, target, smoothing=0.1):
     return lets_pytorch_do_it(logits.float(), target, smoothing)
 
 
-@mistake(
-    "break_label_smoothed_loss",
-    hint="There is only one sentence, and the mean of one mean is that mean.",
-    where=lambda logits, target, *_: len(target) == 1,
-)
-def one_sentence():
-    return torch.tensor([[[0.0, 1.0, 2.0], [1.0, 0.0, 0.0]]]), torch.tensor([[1, 2]])
-
-
-@mistake(
-    "break_label_smoothed_loss",
-    hint="All sentences have equally many real tokens, so each mean counts as much as it should. "
-    "Where PAD stands in only one of them, it does not.",
-    where=lambda logits, target, *_: len(set((target != PAD).sum(1).tolist())) == 1,
-)
-def sentences_of_equal_length():
-    scores = torch.tensor([[[0.0, 1.0, 2.0], [1.0, 0.0, 0.0]], [[3.0, 0.0, 1.0], [0.0, 5.0, 0.0]]])
-    return scores, torch.tensor([[1, 2], [2, 1]])
-
-
-@mistake(
-    "break_label_smoothed_loss",
-    hint="All scores are the same, so every token has the same loss, and every mean of them, too.",
-    where=lambda logits, target, *_: bool((logits == logits.flatten()[0]).all()),
-)
-def equal_scores():
-    return torch.zeros(2, 2, 3), torch.tensor([[1, 2], [1, PAD]])
-
-
-@mistake(
-    "break_label_smoothed_loss",
-    hint="The sentences differ in length, but every token has the same loss, so every mean is the "
-    "same. Let the model be wrong in one of them.",
-    where=lambda logits, target, *_: (
-        bool((logits == logits[:1, :1]).all())
-        and bool((target[target != PAD] == target[target != PAD][0]).all())
-    ),
-)
-def equal_losses():
-    return torch.tensor([0.0, 1.0, 2.0]).expand(2, 2, 3), torch.tensor([[1, 1], [1, PAD]])
-
-
-@alternative("break_label_smoothed_loss")
-def three_tokens_and_one():
-    logits = torch.zeros(2, 3, 4)
-    logits[1, 0, 2] = 6.0
-    return logits, torch.tensor([[1, 2, 3], [2, PAD, PAD]])
-
-
-@alternative("break_label_smoothed_loss")
-def random_scores():
-    generator = torch.Generator().manual_seed(0)
-    target = torch.tensor([[1, 2, 3, 4], [2, PAD, PAD, PAD], [4, 3, PAD, PAD]])
-    return torch.randn(3, 4, 5, generator=generator), target, 0.3
-
-
 def _by_length(lengths):
     return sorted(range(len(lengths)), key=lambda index: lengths[index])
 

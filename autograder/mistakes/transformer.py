@@ -623,7 +623,7 @@ class MakesBosOnTheCpu(_Front):
 
 
 class _Stack(nn.Module):
-    """A right Encoder in small methods; `kind` and `forward` make a Decoder of it."""
+    """A right Encoder in small methods."""
 
     kind = EncoderLayer
 
@@ -725,7 +725,7 @@ class _AddsTheInputAgain(_Stack):
         return self.norm(x)
 
 
-_IN_BOTH = {
+_WRONG = {
     _SharesOneLayer: "The same layer object stands n_layers times in the list: all layers share "
     "one set of weights, and N=6 costs no more parameters than N=1. Make a new layer each time.",
     _KeepsAPlainList: "The layers are in a plain Python list. PyTorch does not look into it, so "
@@ -750,40 +750,16 @@ _IN_BOTH = {
 }
 
 
-def _encoder(wrong):
-    class Answer(wrong):
-        def forward(self, x, mask=None):
-            return super().forward(x, mask)
-
-    return Answer
-
-
-def _decoder(wrong):
-    class Answer(wrong):
-        kind = DecoderLayer
-
-        def forward(self, x, memory, mask=None, memory_mask=None):
-            return super().forward(x, memory, mask, memory_mask)
-
-    return Answer
-
-
-_EARNED = {  # the third stage has two names
-    _HasNoFinalNorm: ("post-norm", "with a mask and dropout", "with masks and dropout"),
-    _MakesPostNormLayers: ("post-norm", "with a mask and dropout", "with masks and dropout"),
-    _AlwaysNorms: ("pre-norm", "with a mask and dropout", "with masks and dropout"),
+_EARNED = {
+    _HasNoFinalNorm: ("post-norm", "with a mask and dropout"),
+    _MakesPostNormLayers: ("post-norm", "with a mask and dropout"),
+    _AlwaysNorms: ("pre-norm", "with a mask and dropout"),
     _LeavesDropoutOut: ("pre-norm", "post-norm"),
 }
 
-for _wrong, _hint in _IN_BOTH.items():
-    for _side, _make, _other in (
-        ("Encoder", _encoder, "with masks and dropout"),
-        ("Decoder", _decoder, "with a mask and dropout"),
-    ):
-        _answer = _make(_wrong)
-        _answer.__name__ = _wrong.__name__.removeprefix("_")
-        _stages = tuple(stage for stage in _EARNED.get(_wrong, ()) if stage != _other)
-        mistake(_side, hint=_hint, earns=_stages or None)(_answer)
+for _wrong, _hint in _WRONG.items():
+    _wrong.__name__ = _wrong.__name__.removeprefix("_")
+    mistake("Encoder", hint=_hint, earns=_EARNED.get(_wrong))(_wrong)
 
 
 @mistake(
@@ -863,142 +839,6 @@ class MakesAMaskOnTheCpu(_Stack):
 class FillsAResultOnTheCpu(_Stack):
     def forward(self, x, mask=None):
         return _sentence_by_sentence(super().forward(x, mask))
-
-
-class _Reader(_Stack):
-    kind = DecoderLayer
-
-
-@mistake(
-    "Decoder",
-    hint="The cross-attention gets the target as its memory: keys and values of the decoder's own. "
-    "It should look at the source.",
-)
-class LooksAtItself(_Reader):
-    def forward(self, x, memory, mask=None, memory_mask=None):
-        for layer in self.layers:
-            x = layer(x, x, mask, memory_mask)
-        return self.norm(x)
-
-
-@mistake(
-    "Decoder",
-    hint="After the first layer the memory is replaced by the decoder's own output. Every layer "
-    "looks at the same memory: the encoder's output.",
-)
-class ReplacesTheMemory(_Reader):
-    def forward(self, x, memory, mask=None, memory_mask=None):
-        for layer in self.layers:
-            x = memory = layer(x, memory, mask, memory_mask)
-        return self.norm(x)
-
-
-@mistake(
-    "Decoder",
-    hint="The memory is normalised. In a pre-norm model the encoder's final norm has done that.",
-    earns=("post-norm", "with masks and dropout"),
-)
-class NormalisesTheMemory(_Reader):
-    def forward(self, x, memory, mask=None, memory_mask=None):
-        return super().forward(x, self.norm(memory), mask, memory_mask)
-
-
-@mistake(
-    "Decoder",
-    hint="The masks are exchanged: the target's comes first, then that for the memory.",
-    earns=("pre-norm", "post-norm"),
-)
-class ExchangesMasks(_Reader):
-    def forward(self, x, memory, mask=None, memory_mask=None):
-        return super().forward(x, memory, memory_mask, mask)
-
-
-@mistake(
-    "Decoder",
-    hint="The mask of the source is used on the target as well. Each sequence has padding of its "
-    "own.",
-)
-class UsesTheSourcesMaskTwice(_Reader):
-    def forward(self, x, memory, mask=None, memory_mask=None):
-        return super().forward(x, memory, memory_mask, memory_mask)
-
-
-@mistake("Decoder", hint="The mask of the target is used on the source as well.")
-class UsesTheTargetsMaskTwice(_Reader):
-    def forward(self, x, memory, mask=None, memory_mask=None):
-        return super().forward(x, memory, mask, mask)
-
-
-@mistake(
-    "Decoder",
-    hint="The layers do not get memory_mask: padding is not masked in the cross-attention.",
-)
-class LooksAtPadding(_Reader):
-    def forward(self, x, memory, mask=None, memory_mask=None):
-        return super().forward(x, memory, mask)
-
-
-@mistake("Decoder", hint="The layers do not get the mask of the target.")
-class ForgetsTheTargetsMask(_Reader):
-    def forward(self, x, memory, mask=None, memory_mask=None):
-        return super().forward(x, memory, None, memory_mask)
-
-
-@mistake(
-    "Decoder",
-    hint="The layers get no mask, neither for the target nor for the memory.",
-    earns=("pre-norm", "post-norm"),
-)
-class ForgetsBothMasks(_Reader):
-    def forward(self, x, memory, mask=None, memory_mask=None):
-        return super().forward(x, memory)
-
-
-@alternative("Decoder")
-class AppendsDecoderLayers(_Reader):
-    def make(self, n_layers, sizes):
-        layers = nn.ModuleList()
-        for _ in range(n_layers):
-            layers.append(DecoderLayer(*sizes))
-        return layers
-
-    def forward(self, x, memory, mask=None, memory_mask=None):
-        masks = {"mask": mask, "memory_mask": memory_mask}
-        for layer in self.layers:
-            x = layer(x, memory, **masks)
-        return self.norm(x)
-
-
-@alternative("Decoder")
-class CopiesDecoderLayers(_Reader):
-    def make(self, n_layers, sizes):
-        first = DecoderLayer(*sizes)
-        return nn.ModuleList([first, *(copy.deepcopy(first) for _ in range(n_layers - 1))])
-
-    def end(self, d_model):
-        self.norm = nn.LayerNorm(d_model) if self.pre_norm else None
-
-    def forward(self, x, memory, mask=None, memory_mask=None):
-        step = functools.partial(self.step, memory=memory, mask=mask, memory_mask=memory_mask)
-        x = functools.reduce(step, self.layers, x)
-        return self.norm(x) if self.norm else x
-
-    @staticmethod
-    def step(x, layer, memory, mask, memory_mask):
-        return layer(x, memory, mask, memory_mask)
-
-
-@careless("Decoder")
-class MakesAMemoryMaskOnTheCpu(_Reader):
-    def forward(self, x, memory, mask=None, memory_mask=None):
-        memory_mask = _all_of(memory) if memory_mask is None else memory_mask
-        return super().forward(x, memory, mask, memory_mask)
-
-
-@careless("Decoder")
-class FillsItsResultOnTheCpu(_Reader):
-    def forward(self, x, memory, mask=None, memory_mask=None):
-        return _sentence_by_sentence(super().forward(x, memory, mask, memory_mask))
 
 
 def _append(read, token):

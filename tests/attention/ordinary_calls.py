@@ -355,7 +355,7 @@ CALLS = {
         _translator, source=IDS, target=IDS, source_mask=SOURCE_MASK, target_mask=TARGET_MASK
     ),
     "Encoder": of(transformer.Encoder, n_layers=2, d_model=12, n_heads=1, d_ff=8, dropout=0.1),
-    "Encoder.forward": of_module(lambda: transformer.Encoder(2, **SIZE), x=X, mask=ALL),
+    "Encoder.forward": of_module(lambda: transformer.Encoder(2, **SIZE), x=X),
     "Decoder": of(transformer.Decoder, n_layers=2, d_model=12, n_heads=1, d_ff=8, dropout=0.1),
     "Decoder.forward": of_module(
         lambda: transformer.Decoder(2, **SIZE, fused=True),

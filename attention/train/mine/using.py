@@ -192,7 +192,7 @@ def _time_of(amount: float) -> str:
 NEEDED = (
     *("shift_right", "causal_mask", "combine_masks", "masked_attention", "MultiHeadAttention"),
     *("sinusoidal_positions", "Residual", "LayerNorm", "FeedForward", "EncoderLayer"),
-    *("DecoderLayer", "masks_from_tokens", "Translator", "Encoder", "Decoder", "adamw_step"),
+    *("DecoderLayer", "masks_from_tokens", "Translator", "Encoder", "adamw_step"),
     *("label_smoothed_loss", "TrainStep", "Evaluation", "batch_by_tokens", "epoch_order"),
     *("clip_gradients", "average_checkpoints", "beam_step", "keep_best", "follow_beams"),
 )

@@ -133,41 +133,6 @@ class Encoder_2(nn.Module):
         return self.norm(x)
 
 
-@careless("Decoder", "module_state", how="keeps what comes out of each layer")
-class Decoder_1(nn.Module):
-    def __init__(self, n_layers, d_model, n_heads, d_ff, dropout=0.1, pre_norm=True, fused=False):
-        super().__init__()
-        sizes = (d_model, n_heads, d_ff, dropout, pre_norm, fused)
-        self.layers = nn.ModuleList(DecoderLayer(*sizes) for _ in range(n_layers))
-        self.norm = nn.LayerNorm(d_model) if pre_norm else nn.Identity()
-
-    def forward(self, x, memory, mask=None, memory_mask=None):
-        self.outputs = [x]
-        for layer in self.layers:
-            self.outputs.append(layer(self.outputs[-1], memory, mask, memory_mask))
-        return self.norm(self.outputs[-1])
-
-
-@careless("Decoder", "device", how="masks of True without a device where none are given")
-class Decoder_2(nn.Module):
-    def __init__(self, n_layers, d_model, n_heads, d_ff, dropout=0.1, pre_norm=True, fused=False):
-        super().__init__()
-        sizes = (d_model, n_heads, d_ff, dropout, pre_norm, fused)
-        self.layers = nn.ModuleList([])
-        for _ in range(n_layers):
-            self.layers.append(DecoderLayer(*sizes))
-        self.norm = nn.LayerNorm(d_model) if pre_norm else nn.Identity()
-
-    def forward(self, x, memory, mask=None, memory_mask=None):
-        if memory_mask is None:
-            memory_mask = torch.ones(x.shape[1], memory.shape[1], dtype=torch.bool)
-        if mask is None:
-            mask = torch.ones(x.shape[1], x.shape[1], dtype=torch.bool)
-        for layer in self.layers:
-            x = layer(x, memory, mask, memory_mask)
-        return self.norm(x)
-
-
 @careless("append_best", "device", how="PAD as a scalar tensor beside where")
 def append_best_1(read, logits):
     ended = (read[:, -1] == EOS) | (read[:, -1] == PAD)

@@ -37,7 +37,7 @@ LESSONS = {
         "09",
         ["Residual", "LayerNorm", "FeedForward", "EncoderLayer", "DecoderLayer"],
     ),
-    "transformer": ("10", ["masks_from_tokens", "Translator", "Encoder", "Decoder"]),
+    "transformer": ("10", ["masks_from_tokens", "Translator", "Encoder"]),
     "training": (
         "11",
         ["adamw_step", "label_smoothed_loss", "TrainStep", "Evaluation", "batch_by_tokens"]

@@ -68,6 +68,15 @@ def test_an_answer_that_is_not_folded_in_the_notebook_is_folded_on_the_page():
     assert last.endswith("</details>")
 
 
+def test_a_lesson_leads_to_the_glass_translator():
+    prose = nbformat.v4.new_markdown_cell(
+        "The\n[glass\nbox](../../book/_build/html/glass.html) is it."
+    )
+    solved = nbformat.v4.new_notebook(cells=[prose])
+    made, _ = page.page(solved, nbformat.v4.new_notebook(), "", lambda text, slug: text)
+    assert '<a href="../glass.html">glass\nbox</a> is it.' in made.cells[0].source
+
+
 def test_an_exercise_that_lessons_lacks_says_what_to_do():
     solved = nbformat.read(ROOT / "solutions" / SLUGS[0] / f"{SLUGS[0]}.ipynb", as_version=4)
     with pytest.raises(CourseError, match="'uniform_average' is not in lessons/: run `autograder"):
