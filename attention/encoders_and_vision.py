@@ -168,7 +168,7 @@ def mask_tokens(tokens, noise, share, mask_id):
     (tensor([[1, 5, 9]]), tensor([[   7, -100, -100]]))
     """
     demand.within(0, 1, share=share)
-    # exercise: about 3 lines
+    # exercise: about 2 lines
     hidden = (noise < share) & (tokens != PAD)  # (B, T)
     return tokens.masked_fill(hidden, mask_id), tokens.masked_fill(~hidden, IGNORED)
 

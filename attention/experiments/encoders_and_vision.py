@@ -219,10 +219,7 @@ PRETRAINING, TUNING, TUNING_RATE = 2000, 200, 2e-3
 
 
 class WordReader(nn.Module):
-    """An encoder that guesses words, and says from which library a text is.
-
-    mean_pooling  makes one vector of the encoder's
-    """
+    """An encoder that guesses words, and tells the library of a text from its pooled vectors."""
 
     def __init__(self, mean_pooling: Pooling, d_model: int = 64):
         super().__init__()
@@ -372,7 +369,7 @@ def draw_hidden_words() -> float:
     ax.set(xscale="log", xlabel="labelled docstrings", ylabel="library told right", ylim=(0.3, 1))
     ax.set_xticks(LABELS, LABELS)
     ax.minorticks_off()
-    plots.legend(ax, fontsize=8, loc="lower right")
+    plots.legend(ax, fontsize=8, loc="center right")
     for name in ("guessed", "the most frequent one"):
         print(f"hidden words, {name}:", *(f"{row[name]:.3f}" for row in rows))
     return sorted(row["pre-trained"][0] - row["random start"][0] for row in rows)[len(rows) // 2]
