@@ -406,6 +406,7 @@ def _loaded(student, values, sizes, **options):
 
 @check(
     without={
+        "float32": "ids come out, however the noise is stored",
         "gradients": "ids come out, which have no gradient",
         "large": "ids go in",
     },
