@@ -6,8 +6,11 @@ from torch.nn import functional as F
 
 from attention.masked_attention import masked_attention
 from attention.provided import demand
+from attention.provided.data.tokens import PAD
 from attention.tokens_and_positions import LearnedPositions
 from attention.transformer import Encoder
+
+IGNORED = -100  # a wanted token that F.cross_entropy leaves out of its mean
 
 
 def mean_pooling(x, mask=None):
@@ -145,6 +148,29 @@ class EncoderClassifier(nn.Module):
         """
         # exercise: about 1 line
         return self.head(self.encode(x, mask)[:, 0])
+
+
+def mask_tokens(tokens, noise, share, mask_id):
+    """Hide some tokens of each text, and say which ones are to be guessed.
+
+    tokens   (B, T)  int64  ids, filled up with PAD
+    noise    (B, T)  random numbers from [0, 1): a real token is hidden where its own is below share
+    share    from 0 to 1, of the tokens that are hidden on average
+    mask_id  the id that stands where a token is hidden
+    returns  a pair of (B, T), int64: what the encoder reads; and what it should guess, the true id
+             where a token is hidden, and IGNORED, which F.cross_entropy leaves out, elsewhere
+
+    Refuses a share that is not from 0 to 1.
+    Source: Devlin et al. (2019), section 3.1, where some of the tokens that are to be guessed stay
+    as they are, or become others.
+
+    >>> mask_tokens(torch.tensor([[7, 5, 9]]), torch.tensor([[0.1, 0.9, 0.3]]), 0.3, mask_id=1)
+    (tensor([[1, 5, 9]]), tensor([[   7, -100, -100]]))
+    """
+    demand.within(0, 1, share=share)
+    # exercise: about 2 lines
+    hidden = (noise < share) & (tokens != PAD)  # (B, T)
+    return tokens.masked_fill(hidden, mask_id), tokens.masked_fill(~hidden, IGNORED)
 
 
 def patchify(images, size):

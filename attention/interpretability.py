@@ -81,8 +81,8 @@ class LeaveOneOut(Explained):
 
         source, target  (B, T_k), (B, T_q)  ids, filled up with PAD
         returns         (B, T_q, T_k)  entry (t, j): log-probability of target token t, less what it
-                        is when source token j may not be looked at. What is padding already
-                        cannot be hidden: 0. Where target token t is padding, anything may stand
+                        is when source token j may not be looked at. The columns of padding are
+                        0. The rows of padding are not checked
         """
         # exercise: about 6 lines
         seen, _ = masks_from_tokens(source, target)  # (B, 1, T_k)
@@ -93,6 +93,34 @@ class LeaveOneOut(Explained):
             without[:, :, j] = False
             losses.append(whole - self.log_p(source, target, without))
         return torch.stack(losses, dim=-1)  # (B, T_q, T_k)
+
+
+class ActivationPatching(Explained):
+    """Say what is written if some of the encoder's vectors come from another sentence."""
+
+    @torch.no_grad()
+    def forward(self, source, target, other, places):
+        """Hand the decoder a memory in which some vectors are those of the other sentence.
+
+        source, target  (B, T_k), (B, T_q)  ids, filled up with PAD
+        other           (B, T_k)  ids of another sentence for each source, filled up with PAD
+        places          bool (B, T_k)  True = the vector at this place is that of `other`; never
+                        where either of the two sentences has padding
+        returns         (B, T_q, target_size)  probability of each token of the vocabulary at each
+                        place of the target, given the true ones before it. The rows of padding
+                        are not checked
+
+        Refuses places that are not bool.
+        Source: Geiger et al. (2021).
+        """
+        demand.masks(places=places)
+        # exercise: about 5 lines
+        seen, target_mask = masks_from_tokens(source, shift_right(target))
+        memory = self.model.encode(source, seen)  # (B, T_k, d_model)
+        theirs = self.model.encode(other, (other != PAD).unsqueeze(1))  # (B, T_k, d_model)
+        memory = torch.where(places.unsqueeze(2), theirs, memory)
+        logits = self.model.decode(shift_right(target), memory, target_mask, seen)
+        return logits.softmax(dim=-1)
 
 
 def null_space_dimension(values, tolerance=TOLERANCE):
@@ -172,8 +200,8 @@ def effective_attention(weights, values, tolerance=TOLERANCE):
     tensor([[0.5000, 0.5000]])
     """
     demand.within(0, 1, tolerance=tolerance)
-    # exercise: about 1 line
-    return weights @ values @ torch.linalg.pinv(values, rtol=tolerance)
+    context = weights @ values  # (..., T_q, d)
+    return context @ torch.linalg.pinv(values, rtol=tolerance)  # (..., T_q, T)
 
 
 def token_identifiability(hidden, inputs, mask, cosine=True):
@@ -259,14 +287,3 @@ class HeadImportance(Explained):
             name: gradient.abs().mean(dim=0)
             for name, gradient in zip(gates, gradients, strict=True)
         }
-
-
-# Inputs on which a wrong answer shows
-
-
-def break_null_space_dimension():
-    """An input on which `takes_one_off` gives another number than `null_space_dimension`.
-
-    returns  a tuple (values,) or (values, tolerance), as `null_space_dimension` takes them
-    """
-    return (torch.tensor([[1.0, 2.0], [1.0, 3.0], [1.0, 5.0]]),)

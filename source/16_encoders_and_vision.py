@@ -9,11 +9,12 @@
 # - make one vector of many, by a **mean**, by **attention with a learned query**, or by an extra
 #   token **[CLS]**,
 # - pool twice, words to sentences and sentences to a document, and say which tasks need it,
+# - **pre-train** an encoder on hidden words, and say for how many labels that pays,
 # - cut an image into patches and train a **vision Transformer** on them,
 # - say what positions and the order of the patches contribute, and what convolution does otherwise,
 # - test a map of attention over an image against simple controls, and say what it does not show.
 #
-# **Time** 120 minutes · **Points** 14 · **GPU** not needed · **You need** lessons 06 to 10
+# **Time** 135 minutes · **Points** 16 · **GPU** not needed · **You need** lessons 06 to 10
 
 # %%
 import json
@@ -26,7 +27,8 @@ from torch.nn import functional as F
 from attention.experiments import encoders_and_vision as experiments
 from attention.masked_attention import masked_attention
 from attention.provided import demand
-from attention.provided.data import digits, documents
+from attention.provided.data import digits, documents, library_texts
+from attention.provided.data.tokens import PAD
 from attention.provided.figures import plots
 from attention.provided.files import ROOT
 from attention.provided.measuring.summary import summary
@@ -39,6 +41,7 @@ from attention.transformer import Encoder
 from autograder import check
 
 torch.set_num_threads(1)  # matrices as small as those of this lesson are faster on one core
+IGNORED = -100  # a wanted token that F.cross_entropy leaves out of its mean
 
 # %% [markdown]
 # ## What fails without this idea
@@ -53,10 +56,7 @@ for words, city in list(zip(test_set.words, test_set.cities, strict=True))[:2]:
 
 # %% [markdown]
 # The answer is one of ten classes, so at the end one vector must go into one linear layer. But a
-# document is many vectors, and each document has a different number of them. Put side by side, they
-# would make a vector of another length for each document, and a linear layer takes one length only.
-# The last state of a recurrent network has a fixed size, but lesson 02 showed what gets lost on the
-# way.
+# document is many vectors, and each document has a different number of them.
 #
 # ## The idea
 # **Pooling** makes one vector of many. The simplest is the mean. The next is attention with a
@@ -149,26 +149,11 @@ from attention.encoders_and_vision import attention_pooling
 # %% check="attention_pooling" points=2
 check.attention_pooling(attention_pooling)
 
-# %%
-torch.manual_seed(0)
-x, mask = torch.randn(2, 5, 8), torch.tensor([[1, 1, 1, 0, 0], [1, 1, 1, 1, 1]]).bool()
-pooled, weights = attention_pooling(x, torch.zeros(8), mask)
-print("weights of a query of zeros:", [round(weight, 3) for weight in weights[0].tolist()])
-print("the mean:", torch.allclose(pooled, mean_pooling(x, mask)))
-order = torch.randperm(5)
-shuffled, _ = attention_pooling(x[:, order], torch.ones(8), mask[:, order])
-same = torch.allclose(shuffled, attention_pooling(x, torch.ones(8), mask)[0], atol=1e-6)
-print("the order of the tokens changes nothing:", same)
-
 # %% [markdown]
 # ## Words, sentences, documents
 # A document has two levels. *Hierarchical attention* (Yang et al., 2016) pools the words of each
-# sentence, and then the sentences, with a query of its own for each level. In the original one
-# recurrent network reads the words, and another the sentences, before they are pooled; here the
-# bare pooling is left.
-#
-# Padding now occurs at both levels: short sentences have empty words, short documents have empty
-# sentences.
+# sentence, and then the sentences, with a query of its own for each level. Padding occurs at both:
+# short sentences have empty words, short documents have empty sentences.
 #
 # ### Exercise 16.3 · `HierarchicalAttention`
 # ●●○ medium · 15 minutes · 3 points
@@ -305,13 +290,9 @@ compare(prediction, able, "readers that are right for 0.9 of the documents, with
 # of three seeds. Dashed: guessing among the cities that occur, four to eight of them.* Two of the
 # four can. With two levels the task is learned within 100 steps, and with a tanh between two means
 # within 250. The mean of means and attention at one level stay near that guess, which is all that a
-# list of the words allows. More training would not help. A mean of means adds up what each word
-# says by itself, and so does one level of attention, whose score for *Jena* does not depend on who
-# stands beside it. *Who* and *where* must meet in one vector per sentence before anything is
-# chosen.
-#
-# This meeting is what the task needs; weights are one way to it. A nonlinear layer on each sentence
-# is another: it can learn “Ada *and* Jena”.
+# list of the words allows. A mean of means adds up what each word says by itself, and so does one
+# level of attention, whose score for *Jena* does not depend on who stands beside it. *Who* and
+# *where* must meet in one vector per sentence before anything is chosen.
 #
 # What do the weights of the first reader pick?
 
@@ -334,52 +315,20 @@ for ax in axes:
 
 # %% [markdown]
 # *One test document. Left: a bar for each sentence. Right: a bar for each word of Ada's sentence.*
-# In this document the words that decide get the weight, and the sentence about Ada gets nearly all
-# of it. Over the whole test set, the numbers printed above: with each of three seeds, Ada's
-# sentence has the largest weight in every document.
-#
-# ### Break it
-# Put Ada into a second sentence, in place of somebody else. What should the weights do?
-
-# %% demo=true
-twice = test_set.words[:1].clone()
-other = next(r for r in real if r != row)
-twice[0, other, 0] = documents.IDS["Ada"]
-with torch.no_grad():
-    _, both, _ = reader.levels(reader.table(twice), twice != 0)
-    scores = reader(twice)[0].softmax(dim=0)
-for r in (row, other):
-    text = documents.text(twice[0, r])
-    city = next(word for word in text if word in documents.CITIES)
-    share = scores[documents.CITIES.index(city)]
-    print(f"{' '.join(text):<32} weight {both[0, r]:.2f}   probability of {city}: {share:.2f}")
-
-# %% [markdown]
-# In this document and this model the two share the weight, and the answer goes with the larger
-# share. A softmax over sentences has no way to say “I found it twice”; and where nothing is found,
-# the weights sum to 1 all the same.
+# With each of three seeds, Ada's sentence has the largest weight in every test document (printed
+# above).
 #
 # ## An encoder that decides
 # In lesson 10 the encoder served the decoder. Alone it serves a classifier: the tokens look at each
 # other through several layers, nothing is hidden but the padding, and one vector is read at the
 # end. Which one? BERT (Devlin et al., 2019) puts an extra token in front, **[CLS]**, a learned
-# vector that stands for no word. It is the learned query again, but it attends in every layer, each
-# time with a query made from what it has read so far.
+# vector that stands for no word. It is the learned query again, but it attends in every layer.
 #
 # | kind | who sees what | trained to | good for |
 # |---|---|---|---|
 # | **encoder-only**: BERT | all see all | fill in hidden words | a class, a tag, a vector |
 # | **decoder-only**: GPT | each its past | say the next token | going on with a text |
 # | **encoder–decoder**: T5 | source: all; target: past | write the target | translation |
-#
-# An encoder reads in both directions and answers at once: classification, tagging, search. A
-# decoder writes; a large one can do other tasks as well, if the text that it continues describes
-# them (lesson 15 shows only summaries). With both, one sequence goes in and another comes out: a
-# translation (lessons 03 and 10), a summary.
-#
-# The borders are soft. A large decoder-only model also classifies and translates, by writing the
-# answer; it reads the text in one direction only, and costs more than a small encoder that does one
-# thing.
 #
 # ### Exercise 16.4 · `EncoderClassifier`
 # ●●● hard · 20 minutes · 3 points
@@ -421,6 +370,70 @@ from attention.encoders_and_vision import EncoderClassifier
 check.EncoderClassifier(EncoderClassifier)
 
 # %% [markdown]
+# ## To learn from text without labels
+# A classifier needs labelled texts, which somebody has to write. A decoder learns from any text: it
+# guesses the next word. An encoder sees all words, so that would be no question. BERT hides some of
+# them: **masked language modelling** replaces 15 % by [MASK], and the encoder guesses them from
+# both sides. This is **pre-training**. Then a linear layer is added, and all is trained on a few
+# labelled texts: **fine-tuning**.
+#
+# ### Exercise 16.5 · `mask_tokens`
+# ●●○ medium · 10 minutes · 2 points
+#
+# Hide tokens, and say what is to be guessed. Where nothing is hidden the encoder reads the answer,
+# so only hidden places may count in the loss. Padding is never hidden; only its id says where it
+# is. The loss will be `F.cross_entropy(scores.flatten(0, 1), wanted.flatten())`.
+#
+# <details><summary>Hint 1 · the idea</summary>
+#
+# First, which places are hidden? Two conditions. Both results follow from that one mask.
+# </details>
+# <details><summary>Hint 2 · the shapes</summary>
+#
+# All of them are (B, T). `masked_fill` puts one number where a mask is True and returns a new
+# tensor; `~` turns a mask round.
+# </details>
+# <details><summary>Hint 3 · what is to be guessed is [MASK]</summary>
+#
+# Then it was taken from the text in which the tokens are hidden already.
+# </details>
+
+# %% exercise="mask_tokens"
+from attention.encoders_and_vision import mask_tokens
+
+# %% check="mask_tokens" points=2
+check.mask_tokens(mask_tokens)
+
+# %% demo=true
+texts, _, vocabulary = library_texts.load()
+noise = torch.rand(texts.ids.shape, generator=torch.Generator().manual_seed(0))
+read, wanted = mask_tokens(texts.ids, noise, 0.15, library_texts.MASK)
+print("reads  ", *(vocabulary[n] for n in read[0] if n != PAD))
+print("guesses", *(vocabulary[n] for n in wanted[0] if n != IGNORED))
+
+# %% [markdown]
+# These are the docstrings of lesson 15, from Python, NumPy and PyTorch. An encoder of two layers
+# guessed hidden words of 5 192 of them, 2 000 steps long. Then it was to say from which library a
+# docstring is, after 200 steps on labelled ones. The control starts at random and sees the same
+# labels. A second one has no encoder: logistic regression on which words occur.
+#
+# ### Predict first
+# With 30 labels, how much more does the pre-trained encoder get right than the control? With 1 500?
+
+# %%
+prediction = None  # a difference of shares, from -1 to 1, with 30 labels; None skips this
+
+# %% demo=true
+gain = experiments.draw_hidden_words()
+compare(prediction, gain, "more right with 30 labels, median of three seeds")
+
+# %% [markdown]
+# *Share of held-out docstrings whose library is told right, mean of the three, by how many are
+# labelled; a line for each seed. Black: a guess.* With 30 labels pre-training is worth 0.08 to
+# 0.11, with 90 between 0.04 and 0.08, from 300 on between nothing and 0.04. From a random start the
+# encoder does about as well as counted words. It guesses only 15 % of the hidden words (the same
+# guess each time: 8 %). BERT read 3.3 billion words.
+#
 # ## Images
 # What are the tokens of an image? A pixel says too little, and there are too many: attention over
 # 224 · 224 pixels would compare 2.5 billion pairs. The **vision Transformer** (ViT; Dosovitskiy et
@@ -430,7 +443,7 @@ check.EncoderClassifier(EncoderClassifier)
 # positions are added, the encoder lets all look at all, and what comes out at CLS goes into the
 # head.](figures/vision_transformer.svg)
 #
-# ### Exercise 16.5 · `patchify`
+# ### Exercise 16.6 · `patchify`
 # ●●○ medium · 15 minutes · 2 points
 #
 # The patches are counted as one reads, from the top left. Within a patch the numbers go channel by
@@ -458,7 +471,7 @@ from attention.encoders_and_vision import patchify
 check.patchify(patchify)
 
 # %% [markdown]
-# ### Exercise 16.6 · `break_patchify` · Break this answer
+# ### Exercise 16.7 · `break_patchify` · Break this answer
 # ●○○ easy · 5 minutes · 1 point
 #
 # This answer cuts all of the digits that are used below in the right way. Find images for which it
@@ -513,10 +526,10 @@ for name, images, labels in (("training", *data[:2]), ("test", *data[2:])):
 print(summary(model, data.test_images[:1]))
 
 # %% [markdown]
-# How good is that? Here are two models without attention, on the same split. **Logistic
-# regression** is one linear layer on the 64 pixels. The **CNN** is a small convolutional network,
-# `experiments.cnn`. Three seeds of several models take minutes, so they are read from
-# `data/digits.json`, which `python -m benchmarks.digits` writes.
+# How good is that? Here are two models without attention, on the same split: **logistic
+# regression**, one linear layer on the 64 pixels, and a small convolutional network, the **CNN**
+# (`experiments.cnn`). Their results are read from `data/digits.json`, which `python -m
+# benchmarks.digits` writes.
 #
 # ### Predict first
 # - Put the 16 patches of every image into another order, the same for all images, in training and
@@ -545,14 +558,12 @@ compare(prediction, without, "right without positions, median of three seeds")
 
 # %% [markdown]
 # *Wrong test images, on a logarithmic scale, one dot per seed. Logistic regression draws nothing at
-# random and has one.* The table has the shares that are right. One image is 0.0028, so a difference
-# of 0.01 is three or four images. Another choice of test images could change as much. With this in
-# mind:
+# random and has one.* The table has the shares that are right. One image is 0.0028, and another
+# choice of test images could change three or four:
 #
 # - The CNN makes the fewest errors on average, with less than half the parameters. That neighbours
-#   belong together is built into it; the ViT has to learn it from 1 438 images. Is that the reason?
-#   These numbers do not show it: with shuffled patches about half of the neighbours are wrong ones,
-#   and the CNN still makes no more errors on average than the ViT. (In the paper, too, ViTs were
+#   belong together is built into it. But with shuffled patches about half of the neighbours are
+#   wrong ones, and it still makes no more errors on average than the ViT. (In the paper, ViTs were
 #   worse than convolutional networks after pre-training on 1.3 million images, and better after 300
 #   million.)
 # - Shuffling the patches costs the ViT less than one image on average, and the CNN less than two:
@@ -560,8 +571,6 @@ compare(prediction, without, "right without positions, median of three seeds")
 #   positions, and to begin with one order is as good as another.
 # - Without positions a fifth of the images is lost, and 0.78 are still right: for these digits, the
 #   patches say much even without their places.
-# - The mean of all patches, in place of [CLS], gets three images fewer on average: too few to tell
-#   which is better.
 #
 # Without positions nothing can change at all when patches are shuffled. Up to rounding this is
 # exact, not a matter of training:
@@ -585,8 +594,8 @@ with torch.no_grad():
 # from the image. To compare, lay 4 · 4 patches out as 16 positions. Which weight does position *j*
 # have in the result at position *i*? For a convolution with a kernel that finds edges, these are
 # the derivatives of its outputs with respect to its inputs. For attention, they are the weights in
-# the first layer of the model. (With K² heads and suitable relative positions, an attention layer
-# can express any convolution with a K · K kernel: Cordonnier et al., 2020.)
+# the first layer of the model. (With K² heads an attention layer can express any convolution with a
+# K · K kernel: Cordonnier et al., 2020.)
 
 # %% demo=true
 kernel = torch.tensor([[-1.0, 0, 1], [-2, 0, 2], [-1, 0, 1]]).view(1, 1, 3, 3)
@@ -612,20 +621,19 @@ for name, (one, two) in (("convolution", of_conv), ("attention", of_attention)):
 # %% [markdown]
 # *From position (across) to position (down), for two images. Left: a convolution; brown is
 # positive, violet negative, white 0. Right: attention, mean of four heads, each panel from its
-# smallest weight, white, to its largest, black.* The two matrices of the convolution are the same.
-# Three quarters of each are empty, and along a diagonal one number repeats, with gaps at the edges
-# of the image. The two matrices of attention differ. Any position may look at any other; in this
-# layer of this model nearly all look at the same few patches, and these are different in the two
-# images. That is what variable weights buy. The price: T² of them must be computed anew for each
-# image, and nothing says in advance that neighbours matter.
+# smallest weight, white, to its largest, black.* The two matrices of the convolution are the same:
+# along a diagonal one number repeats. The two matrices of attention differ. In this layer of this
+# model nearly all positions look at the same few patches, and these are different in the two
+# images. The price: T² weights must be computed anew for each image, and nothing says in advance
+# that neighbours matter.
 #
 # ## Where does it look?
 # The row of [CLS] in the last layer says how much each patch is looked at. Drawn over the image, it
-# looks like an explanation. Is it one? Then patches with much weight should matter. Whether a patch
-# matters can be tested without looking into the model: blank it, and see how much of the
-# probability of the right class is lost. This is **occlusion** (Zeiler and Fergus, 2014).
+# looks like an explanation. Is it one? Whether a patch matters can be tested without looking into
+# the model: blank it, and see how much of the probability of the right class is lost. This is
+# **occlusion** (Zeiler and Fergus, 2014).
 #
-# ### Exercise 16.7 · `blank_each_patch`
+# ### Exercise 16.8 · `blank_each_patch`
 # ●●○ medium · 12 minutes · 2 points
 #
 # A copy of each image for each patch, in which that patch, and only that, is 0.
@@ -698,16 +706,14 @@ compare(prediction, attended, "right without the most attended patch, median of 
 
 # %% [markdown]
 # *Share of the test images that is still right with one patch blank; a marker per seed. “Largest
-# drop” is the patch that occlusion itself finds.* Of the three in question, most ink costs most
-# with every seed. The three models are about equally good, yet their maps are not alike. In the
-# first two, blanking the most attended patch costs more than a random one, and no more than the one
-# with most ink. In the third it costs *less* than a random one: there the most attended patch
-# matters less than others do on average. Over the 16 patches the ink goes along with the drop
-# better than attention does, in all three.
+# drop” is the patch that occlusion itself finds.* With every seed, blanking the patch with most ink
+# does the most harm. In the first two models, blanking the most attended patch costs more than a
+# random one, and no more than the one with most ink. In the third it costs *less* than a random
+# one: there the most attended patch matters less than others do on average. Over the 16 patches the
+# ink goes along with the drop better than attention does, in all three.
 #
 # So this map shows where [CLS] looks in one layer, which is what it is, and not what the answer
-# rests on. A layer lies below it: what stands at a patch's place by then is a mixture of many
-# patches. Lesson 17 asks the same of a translator, with better tools.
+# rests on. Lesson 17 asks the same of a translator, with better tools.
 #
 # ## Limits
 # - 1 797 small images, one split, one budget. Nothing here says which model is better for
@@ -718,7 +724,8 @@ compare(prediction, attended, "right without the most attended patch, median of 
 #
 # ## Summary
 # Pooling makes one vector of many: a mean, or attention with a learned query, or an extra token
-# that asks in every layer. Anything that can be cut into vectors can be read by an encoder: words
+# that asks in every layer. Hidden words teach an encoder without labels, which helps most where
+# labels are few. Anything that can be cut into vectors can be read by an encoder: words
 # of sentences, or patches of an image, whose order it knows from positions alone. A map of
 # attention is a claim about the model, and needs a control before it is believed.
 #

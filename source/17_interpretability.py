@@ -2,16 +2,16 @@
 # # 17 · Does attention explain?
 #
 # An attention map is easy to draw and looks like an answer: the model wrote *this* because it
-# looked *there*. This lesson takes a trained translator and tests that sentence. It asks whether
-# other weights could have given the same output, whether the weights go along with what matters,
-# and whether a column of the map still stands for its word.
+# looked *there*. This lesson takes a trained translator and tests that sentence.
 #
 # **After this lesson** you can
 # - find what a head does by a **score**, with a control, not by eye,
 # - measure what a token contributes by **leaving it out** and by **gradients**, and compare
 #   attention with both,
-# - say when different weights give the same output (the **null space** of attention), find such
-#   weights, and compute **effective attention**,
+# - replace one hidden vector by that of another sentence, and see which letters depend on it
+#   (**activation patching**),
+# - say when different weights give the same output (the **null space** of attention), and find such
+#   weights,
 # - test whether hidden vectors still belong to their tokens (**identifiability**, **attribution**),
 # - rank heads by **importance**, prune them, and say where the ranking misleads.
 #
@@ -80,9 +80,8 @@ for ax in axes:
 # %% [markdown]
 # *Left: weights of the first cross-attention, mean of four heads; letters to be written down, words
 # across. Right: the largest of each row.* The map looks like an explanation: *zwe* looks at *two*,
-# *hundert* at *hundred*, and the crossing of *ein* and *dreißig* is there. (Last letters may look
-# ahead: the *i* of *zwei* has most weight on *hundred*.) But many letters in the second line are
-# right, although the weights are on the wrong words. How many, over many sentences?
+# *hundert* at *hundred*, and the crossing of *ein* and *dreißig* is there. But many letters in the
+# second line are right, although the weights are on the wrong words. How many, over many sentences?
 
 # %%
 for name, rows in stored["rearranged"].items():
@@ -103,9 +102,10 @@ for name, rows in stored["rearranged"].items():
 # |---|---|---|
 # | What does a head look at? | its weight at the places a role names | `role_scores`, given |
 # | Does a token matter? | how the answer changes when it is hidden | 17.1 |
-# | Could the weights be different? | the null space of the values | 17.2 to 17.5 |
-# | Is a hidden vector still that of its token? | nearest input; derivatives | 17.6, 17.7 |
-# | Which heads are needed? | the loss when a head's gate moves | 17.8 |
+# | Which letters depend on a vector? | what is written with another one in its place | 17.2 |
+# | Could the weights be different? | the null space of the values | 17.3, 17.4 |
+# | Is a hidden vector still that of its token? | nearest input; derivatives | 17.5, 17.6 |
+# | Which heads are needed? | the loss when a head's gate moves | 17.7 |
 #
 # For one head, with weights *A*, values *V* and its part of the output matrix:
 #
@@ -126,7 +126,7 @@ for weights in ([0.5, 0.0, 0.5], [0.25, 0.5, 0.25], [0.0, 1.0, 0.0]):
     print(weights, "→", sum(w * v for w, v in zip(weights, [1.0, 2.0, 3.0], strict=True)))
 
 # %% [markdown]
-# Whoever sees only the output cannot say which of the three it was. The change from one to the next
+# The change from one to the next
 # is (−0.25, 0.5, −0.25): its sum is 0, and weighted with the values it is 0. With three tokens and
 # one feature there is one such direction. How many are there in a real head? First, the maps.
 #
@@ -148,23 +148,13 @@ for pair in ((231, "two hundred thirty one", "zweihunderteinunddreißig"), *pair
 explorer(sentences)
 
 # %% demo=true
-drawn = sentences[0]
-axes = plots.panels(3, 4, width=2.3, height=2.5, share=False)
-shown = {
-    "encoder, layer 1": "encoder.layers.1.attention",
-    "decoder, layer 1": "decoder.layers.1.attention",
-    "cross, layer 0": "decoder.layers.0.cross_attention",
-}
-for row, (title, name) in zip(axes, shown.items(), strict=True):
-    for head, ax in enumerate(row):
-        plots.heatmap(drawn.maps[name][head], ax, f"head {head}", colorbar=False)
-        ax.set(xlabel="", ylabel=title if head == 0 else "")
+experiments.draw_maps(sentences[0])
 
 # %% [markdown]
-# *Some of the maps of 231, drawn once and for all. Layers, heads and tokens are counted from 0, as
-# in the code.* Some heads seem to have a favourite place. An eye finds patterns in anything, so
-# give each role a number: the share of its weight that a head puts where the role would look. The
-# control is a head with equal weights.
+# *Four maps of 231. Layers and heads are counted from 0, as in the code.* Some heads seem to have a
+# favourite place: the letter just read, the word being written. An eye finds patterns in anything,
+# so give each role a number: the share of its weight that a head puts where the role would look.
+# The control is a head with equal weights.
 
 # %% given="role_scores"
 from attention.interpretability import role_scores
@@ -198,14 +188,13 @@ for name in (name for name in looks if "cross" in name):
         print(f"{name[8:]:<24} {which}", *(f"{s:.2f}" for s in scores), f"  equal {control:.2f}")
 
 # %% [markdown]
-# Weight on a place, one number per head. In a Transformer trained for translation, Voita et al.
-# (2019) call a head *positional* if the largest weight of nine queries in ten lies at one and the
-# same neighbour. Such heads they found, and this model has none: in the rows *largest*, the share
-# of queries whose largest weight lies there, nothing comes near nine in ten. The highest score of
-# the self-attentions is the previous letter in layer 1 of the decoder, five times the control and
-# still below a half. The clear role is *alignment*: at the first letter of a German word, three of
-# the four heads, in both layers, look at its English word, and less so at the other letters. Head 3
-# of each layer does the reverse.
+# Weight on a place, one number per head. Voita et al. (2019) call a head *positional* if the
+# largest weight of nine queries in ten lies at one and the same neighbour. This model has none: in
+# the rows *largest*, the share of queries whose largest weight lies there, nothing comes near nine
+# in ten. The highest score of the self-attentions is the previous letter in layer 1 of the decoder,
+# five times the control and still below a half. The clear role is *alignment*: at the first letter
+# of a German word, three of the four heads, in both layers, look at its English word, and less so
+# at the other letters. Head 3 of each layer does the reverse.
 #
 # ## Does it matter?
 # A head looks at a word. Would the answer change without it? Hide the word and see.
@@ -292,32 +281,99 @@ label = ax.set(xlabel="Kendall's τ with leave-one-out, mean per sentence")
 print("attention less gradient · input", *(f"{x:+.3f}" for x in said[list(said)[-1]]))
 
 # %% [markdown]
-# *Dots: means over 200 sentences; bars: 95 % bootstrap intervals.* In this model attention agrees
-# with leave-one-out far better than random numbers do, and far from fully: better than gradient ·
-# input, and less than the length of the gradient.
+# *Dots: means over 200 sentences; bars: 95 % bootstrap intervals.* Attention agrees with
+# leave-one-out better than gradient · input does, and less than the length of the gradient.
 #
 # **Jain and Wallace (2019)** found much less agreement: in their classifiers the order by attention
 # was mostly far from that by gradients or leave-one-out, and attention weights could be permuted,
 # or replaced by very different ones, with nearly the same output. Their title: *Attention is not
-# explanation*. Why does this model differ? Most of theirs are recurrent: one attention layer over
-# states that have each read the whole sentence, so that one state can stand for another, and one
-# answer per text. Here a letter needs one particular word, if any, and the encoder keeps its words
-# apart, as you will see. (With an encoder that looks at each word alone, they saw more agreement,
-# too.) That is a reason, not a proof: two models differ in many ways.
+# explanation*. Most of their classifiers are recurrent: attention looks at states that have each
+# read the whole sentence, so that one can stand for another. Here a letter needs one particular
+# word, if any, and the encoder keeps its words apart, as you will see. That may be why this model
+# differs; two models differ in many ways.
 #
 # **Wiegreffe and Pinter (2019)** answered: *Attention is not not explanation*. That other weights
 # give the same output for one input does not mean that a *model* with such weights can be trained;
 # and for several of the tasks a model with equal weights does as well, so attention had nothing to
-# explain. An explanation need not be the only one. What they ask for are controls, such as a model
-# that is *trained* with equal weights. The control at the beginning of this lesson is a weaker one:
-# with equal weights in their place hardly any number is right, so this trained model depends on its
-# weights. It does not show that no model could learn without them.
+# explain. What they ask for are controls, such as a model that is *trained* with equal weights. The
+# control at the beginning of this lesson is a weaker one: it shows that this trained model depends
+# on its weights, not that no model could learn without them.
+#
+# ## What if another word stood there?
+# A hidden word is something that the model never met in training. Here is a test without that
+# fault. The English of 931 and of 139 has the same words in another order. Let the encoder read
+# both, and give the decoder the vectors of *nine hundred thirty one*, but one of them from *one
+# hundred thirty nine*. Which letters change? This is **activation patching**, or an *interchange
+# intervention* (Geiger et al., 2021).
+#
+# ### Exercise 17.2 · `ActivationPatching`
+# ●●○ medium · 12 minutes · 2 points
+#
+# Write `forward`. Vectors are exchanged behind the encoder, not in front of it. The other sentence
+# goes through the encoder by itself, with a mask of its own; what the decoder may look at stays as
+# it was.
+#
+# <details><summary>Hint 1 · the idea</summary>
+#
+# `self.model` is the Transformer of lesson 10, whose `encode` and `decode` are two steps. What lies
+# between them?
+# </details>
+# <details><summary>Hint 2 · the shapes</summary>
+#
+# Both memories are (B, T_k, d_model), and `places` is (B, T_k): to choose between vectors it needs
+# one more axis. The decoder reads `shift_right(target)`; `masks_from_tokens` makes the masks.
+# </details>
+# <details><summary>Hint 3 · each letter is nearly certain, whatever you replace</summary>
+#
+# Then the decoder reads the letter that it is to write.
+# </details>
+
+# %% exercise="ActivationPatching"
+from attention.interpretability import ActivationPatching
+
+# %% check="ActivationPatching" points=2
+check.ActivationPatching(ActivationPatching)
+
+# %% [markdown]
+# ### Predict first
+# Where 931 has *one*, the decoder gets the vector of *nine* from 139. Which number will it write?
+
+# %%
+prediction = None  # a number; None skips this
+
+# %% demo=true
+patching = ActivationPatching(model)
+texts = experiments.patch_words(patching, corpus, 931, 139)
+print("one and nine:", experiments.written(patching, corpus, 931, 139, [0, 3]))
+numbers = {pair[2]: pair[0] for pair in corpus.train + corpus.test}
+text = texts[words.index("one")]
+compare(prediction, numbers.get(text, text), "the number that is written")
+
+# %% [markdown]
+# *How much of its probability each letter of 931 loses if the vector of one word comes from 139,
+# given the true letters before. Above: what is then written, letter by letter.* With *nine* in
+# place of *one* it writes 939, with *one* in place of *nine* 131, and with both 139. The letters of
+# *neun* depend on *nine* and those of *ein* on *one*, the first most of all. *hundred* and *thirty*
+# are the **control**: they stand in both sentences, among other neighbours, and to exchange their
+# vectors changes nothing. Is it so for other numbers, longer ones as well?
+
+# %% demo=true
+many = experiments.patch_many(patching, corpus, fewer(100, 4))
+
+# %% [markdown]
+# (100 pairs of held-out numbers with the same kinds of words; one vector is replaced at a time, at
+# every place. A number counts if all of its letters are right.) Where the other number has another
+# word, the model always writes its number with this one word exchanged. Where the two have the same
+# word, and at EOS, nothing ever changes. So the letters of a word depend on the vector at its
+# place, and all that the decoder takes from that vector is its word: in which sentence it was read
+# makes no difference. No map says as much. But patching does not say how the decoder finds the
+# place.
 #
 # ## Could the weights be different?
 # By hand it was easy to find weights with the same output. In a head, a row of T weights has to
 # keep d_head outputs and its sum.
 #
-# ### Exercise 17.2 · `null_space_dimension`
+# ### Exercise 17.3 · `null_space_dimension`
 # ●●○ medium · 10 minutes · 1 point
 #
 # How many independent changes are free? Some of the conditions may say the same, so count them by a
@@ -345,36 +401,9 @@ from attention.interpretability import null_space_dimension
 check.null_space_dimension(null_space_dimension)
 
 # %% [markdown]
-# ### Exercise 17.3 · `break_null_space_dimension` · Break this answer
-# ●○○ easy · 5 minutes · 1 point
-#
-# A classmate counts the conditions: the rank of the values, and one more for the sum. For values
-# that are drawn at random this is right. Find values for which it is not.
-#
-# <details><summary>Hint 1 · where to look</summary>
-#
-# A condition that follows from the others is none. When does u · values = 0 say already that the
-# numbers in u sum to 0?
-# </details>
-# <details><summary>Hint 2 · a smaller question</summary>
-#
-# Three tokens, and one value each. Which values make the two conditions the same?
-# </details>
-
-# %% broken="takes_one_off"
-from autograder.mistakes.interpretability import takes_one_off
-
-# %% exercise="break_null_space_dimension"
-from attention.interpretability import break_null_space_dimension
-
-# %% check="break_null_space_dimension" points=1
-check.break_null_space_dimension(break_null_space_dimension)
-
-# %% [markdown]
 # ### Predict first
-# Heads have 32 features. From which T on must there be a null space? And which of the three
-# attentions gets there with a number of six digits, which has at most 9 words and EOS: the
-# encoder's, the decoder's, the cross-attention?
+# Heads have 32 features. From which T on must there be a null space? Which of the three attentions
+# gets there, with numbers of at most 9 words?
 
 # %%
 prediction = None  # the least T with a null space, whatever the values are; None skips this
@@ -394,10 +423,8 @@ compare(prediction, least, "least T with a null space, whatever the values are")
 
 # %% [markdown]
 # There must be one from T = 34 on: 32 features and the sum make 33 conditions. In the longest
-# number the values of the decoder use all 32 features, and 65 − 33 = 32 directions are free. The
-# encoder and the cross-attention have no null space there: with these values, their weights are the
-# *only* ones with this output. The decoder's self-attention has one in the later rows of long
-# numbers. With heads of 64 features, every row that sees 66 tokens or more has one.
+# number the decoder's self-attention has 65 − 33 = 32 free directions. The encoder and the
+# cross-attention have none: with these values, their weights are the *only* ones with this output.
 #
 # ### Exercise 17.4 · `perturb_attention`
 # ●●● hard · 20 minutes · 3 points
@@ -473,74 +500,35 @@ print(
 # *Above: the last row of one head for the longest number, three times with the same output. Below:
 # how much weight can be moved in the last rows of all 8 heads for 25 long numbers; the best of 20
 # random directions, and the search.* With the search more than a quarter of the weight can be moved
-# on average, and in some rows about half. From the output of the head nobody could tell. The search
-# need not have found the farthest weights, so more may be possible. Whether the model could give
-# such weights is another question: its softmax takes what queries and keys score.
-#
-# ### Exercise 17.5 · `effective_attention`
-# ●●○ medium · 10 minutes · 1 point
+# on average, and in some rows about half. From the output of the head nobody could tell. Whether
+# the model could give such weights is another question: its softmax takes what queries and keys
+# score.
 #
 # Brunner et al. (2020) suggest taking away what makes no difference: of all weights with the same
-# output, the *shortest* row. Here the sum is free, too.
-#
-# <details><summary>Hint 1 · the idea</summary>
-#
-# Project each row on the space that the columns of the values span. What lies at right angles to
-# all of them is lost in the product.
-# </details>
-# <details><summary>Hint 2 · the shapes</summary>
-#
-# The projection is (..., T, T). The pseudo-inverse of the values is (..., d, T).
-# </details>
-# <details><summary>Hint 3 · it is right for some values, and wrong for those of low rank</summary>
-#
-# The inverse of a (d, d) product does not exist then. A pseudo-inverse does, and it has a
-# tolerance.
-# </details>
+# output, the *shortest* row. They call it **effective attention**. Is it nearer to what matters?
+# Leave out each earlier letter, one at a time, and compare, in rows with 40 positions and more
+# (mean of the heads of both layers):
 
-# %% exercise="effective_attention"
+# %% given="effective_attention"
 from attention.interpretability import effective_attention
-
-# %% check="effective_attention" points=1
-check.effective_attention(effective_attention)
-
-# %% demo=true
-look = long_looks["decoder.layers.0.attention"]
-distance, negative = [], []
-for t in range(look.weights.shape[2]):  # query t sees the positions up to its own
-    raw, seen = look.weights[0, :, t : t + 1, : t + 1], look.values[0, :, : t + 1]
-    # The default would take faint directions away as well: the curve would leave 0 before T = 33.
-    effective = effective_attention(raw, seen, tolerance=1e-9)
-    distance.append((effective - raw).norm(dim=-1).mean() / raw.norm(dim=-1).mean())
-    negative.append((effective < -1e-12).double().mean())
-named = {"distance, of the raw row's length": distance, "share of negative entries": negative}
-ax = plots.lines(range(1, len(distance) + 1), named)
-ax.set(xlabel="positions that a row sees, T", ylabel="")
-print(f"largest distance up to T = 32: {max(distance[:32]):.1e}")
-
-# %% [markdown]
-# *Raw against effective weights, by how many positions a row sees, mean of four heads.* Up to 32
-# they are the same, but for rounding: there is nothing to take away. Beyond, they part. Are the
-# effective ones nearer to what matters? Leave out each earlier letter, one at a time, and compare,
-# in rows with 40 positions and more (mean of the heads of both layers):
 
 # %% demo=true
 prefixes = stored["prefixes"]
-for name, numbers in prefixes.items():
-    if isinstance(numbers, list):
-        print(f"{name:<27} τ {numbers[0]:+.3f}   [{numbers[1]:+.3f}, {numbers[2]:+.3f}]")
+for name in ("raw", "effective", "size of effective", "random numbers"):
+    mean, low, high = prefixes[name]
+    print(f"{name:<18} τ {mean:+.3f}   [{low:+.3f}, {high:+.3f}]")
 print("rows:", prefixes["rows"], "  negative entries:", prefixes["negative entries"])
 
 # %% [markdown]
-# Effective weights go along with leave-one-out *less* than raw ones do, in this model. That they
-# have no part without effect does not make them an explanation: they may be negative, and a
-# position can have effective weight only because others with similar values have raw weight.
+# In this model effective weights go along with leave-one-out *less* than raw ones do. They may be
+# negative, and a position can have effective weight only because others with similar values have
+# raw weight.
 #
 # ## Is it still that word?
 # The columns of a map are labelled with words. What stands there in layer 1 is a hidden vector that
 # has taken in something from everywhere. May it still be called by its word?
 #
-# ### Exercise 17.6 · `token_identifiability`
+# ### Exercise 17.5 · `token_identifiability`
 # ●●○ medium · 15 minutes · 2 points
 #
 # For each hidden vector, look for the nearest of all *inputs* of its sentence. Is it its own?
@@ -585,15 +573,14 @@ compare(prediction, own, "nearest to the own token after two trained layers")
 
 # %% [markdown]
 # Share of source tokens of 200 sentences whose nearest input is their own. It is 1 after both
-# layers, by angle and by distance, and *also in the untrained models*. (Three decimals; *norm* is
-# the encoder's final LayerNorm.) So it says nothing about what was learned: the residual connection
-# carries the input past every layer, and what the layers add, x_out − x_in, stays shorter than it
-# (“length of the change”: the mean, as a share of the input's). More telling is the direction of
-# the change alone, compared with the inputs (“change only”): there the trained model stands far
-# above the control.
+# layers, by angle and by distance, and *also in the untrained models*. So it says nothing about
+# what was learned: the residual connection carries the input past every layer, and what the layers
+# add stays shorter than it (“length of the change”, as a share of the input's). More telling is the
+# direction of the change alone, compared with the inputs (“change only”): there the trained model
+# stands far above the control.
 #
-# A vector can also hold its token where no distance shows it. A **linear probe** asks: can a linear
-# classifier, trained on 400 other sentences, read it?
+# A vector can also hold its token where no distance shows it. A **linear probe** (Alain and Bengio,
+# 2016) asks: can a linear classifier, trained on 400 other sentences, read it?
 
 # %% demo=true
 probes, asked = stored["probes"], ("the token itself", "its position", "the token before")
@@ -618,7 +605,7 @@ label = axes[0].set(ylabel="read correctly")
 # follow others. An untrained layer mixes some of it in already, since it looks at everything; the
 # layers of this trained model do more.
 #
-# ### Exercise 17.7 · `HiddenTokenAttribution`
+# ### Exercise 17.6 · `HiddenTokenAttribution`
 # ●●● hard · 20 minutes · 2 points
 #
 # How much of each input token is in a hidden vector? Ask how strongly the vector moves when the
@@ -670,20 +657,20 @@ for name, rows in list(stored["attribution"].items())[:2]:
 # *Share of each input token in each hidden vector of 231. Printed: the mean own share over 40
 # sentences of 8 tokens, where equal shares would be 0.125, and how often it is the largest.* With
 # depth the own share falls: vectors get mixed. But it falls nearly as much in models that were
-# never trained. So most of what this measure shows here comes from the architecture, not from what
-# training found. The own token stays the largest in all of them, so here the labels of the columns
-# are fair. In deeper models the own token can lose its place: Brunner et al. report that for BERT.
+# never trained. So most of what this measure shows here comes from the architecture. The own token
+# stays the largest in all of them, so the labels of the columns are fair. In deeper models the own
+# token can lose its place: Brunner et al. report that for BERT.
 #
 # ## Which heads are needed?
-# Lesson 07 gave every head a gate: 1 keeps it, 0 silences it. The derivatives of the loss with
+# Lesson 07 gave every head a gate: 1 keeps it, 0 removes it. The derivatives of the loss with
 # respect to all gates cost one backward pass together. Are they a good guess of what happens at 0?
 #
-# ### Exercise 17.8 · `HeadImportance`
+# ### Exercise 17.7 · `HeadImportance`
 # ●●○ medium · 12 minutes · 2 points
 #
 # The size of the derivative for each sentence, then the mean. `gates`, of the base class, makes a
 # gate per sentence and head. `watch_attention` of lesson 09 puts gates into the model, if it is
-# given some: the third head of this attention is silent as long as the `with` lasts.
+# given some: the third head of this attention is removed as long as the `with` lasts.
 #
 # ```python
 # with watch_attention(model, {"encoder.layers.0.attention": torch.tensor([1.0, 1.0, 0.0, 1.0])}):
@@ -717,16 +704,16 @@ for name, sizes in importance.items():
 
 # %% [markdown]
 # A small change of an encoder's gate hardly moves the loss; one of a decoder's gate does. Now
-# silence heads, one after another: those with the least importance first, or in random order (five
-# draws), or *greedy*: at each step, try every head that is left, and silence the one that costs
+# remove heads, one after another: those with the least importance first, or in random order (five
+# draws), or *greedy*: at each step, try every head that is left, and remove the one that costs
 # least. Importance and greedy choice use other sentences than the test.
 #
 # ### Predict first
-# Each of encoder, decoder's self-attention and cross-attention has eight heads. How many can each
-# of them lose, least important first, while 99 % of the numbers stay right?
+# Each of encoder, decoder's self-attention and cross-attention has eight heads. How many of
+# them can be removed, least important first, while 99 % of the numbers stay right?
 
 # %%
-prediction = None  # heads of the encoder that can go, from 0 to 8; None skips this
+prediction = None  # heads of the encoder that can be removed, from 0 to 8; None skips this
 
 # %% demo=true
 pruned = stored["pruning"]
@@ -740,32 +727,34 @@ for ax, (group, curves) in zip(axes.flat, pruned["curves"].items(), strict=True)
             label = name if number == 0 else None
             ax.plot(curve, ".-", color=colour, alpha=alpha, linewidth=1.3, label=label)
     title = "all 24 heads" if group == "all" else f"{titles[group]}: 8 heads"
-    ax.set(title=title, xlabel="heads silenced", ylim=(-0.04, 1.04))
+    ax.set(title=title, xlabel="heads removed", ylim=(-0.04, 1.04))
     for name in styles:
         few = [
             min([n for n, s in enumerate(c) if s < 0.99], default=len(c)) - 1 for c in curves[name]
         ]
-        print(f"{title:<33} {name:<22} heads that can go while 0.99 stay right:", *few)
+        print(f"{title:<33} {name:<22} removed while 0.99 stay right:", *few)
         if (group, name) == ("encoder", "least important first"):
             of_encoder = few[0]
-compare(prediction, of_encoder, "heads of the encoder that can go, least important first")
+compare(prediction, of_encoder, "heads of the encoder removed, least important first")
 plots.legend(axes[0, 0], fontsize=8, loc="lower left")
 for ax in axes[:, 0]:
     ax.set_ylabel("numbers right")
 
 # %% [markdown]
 # *Share of 500 held-out numbers of which every letter is right, given the true ones before (greedy
-# translation is right exactly then), as heads are silenced. A curve ends where nothing is right any
-# more.* By importance the encoder can lose all eight, the cross-attention one, and the decoder's
-# self-attention none. Together the encoder's heads cost one number of 500. In the maps above its
-# words do look at each other, but this model translates without it. Another model of the same task
-# may not: that heads can go says how *this* training ended, not what the task needs. In the
-# decoder's self-attention, *least important first* is a trap: the first head that it takes costs
-# most of the numbers. The greedy order, which tries before it takes, avoids that. Among the
-# cross-attention heads, importance does no worse than chance. Among all 24 it does better at first:
-# it silences the eight of the encoder, which hardly costs anything, where every random order has
-# met heads that count. The ninth is the one of the trap, and most numbers are lost. So importance
-# tells the parts of this model apart, and not the heads of the decoder's self-attention.
+# translation is right exactly then), as heads are removed. A curve ends where nothing is right.* By
+# importance, eight heads of the encoder, one of the cross-attention and none of the decoder's
+# self-attention can be removed. Without all of the encoder's heads one number of 500 is wrong,
+# which fits what patching found: nothing but its own word is read from a vector. Another model of
+# the same task may use its encoder's heads: this is how *this* training ended, not what the task
+# needs.
+#
+# In the decoder's self-attention, *least important first* is a trap: the first head that is removed
+# costs most of the numbers. The greedy order, which tries before it takes, avoids that. Among the
+# cross-attention heads, importance does no worse than chance. Among all 24 it begins with the eight
+# of the encoder, where every random order has met heads that count. The ninth head to be removed is
+# the decoder head that importance had ranked too low, and accuracy collapses. So importance tells
+# the parts of this model apart, and not the heads of the decoder's self-attention.
 #
 # ### Break it
 # Where does the derivative go wrong? Turn one gate slowly from 1 to 0 and watch the loss: for the
@@ -797,57 +786,24 @@ legend = plots.legend(ax, fontsize=8, title="importance: mean size of the slopes
 # matter less is the one that costs far more at 0. A derivative speaks of a **small** change; 0 is a
 # large one.
 #
-# What others found for sentences: **Michel et al. (2019)** removed, by this importance, about a
-# fifth of the heads of a translation model without a noticeable loss, and cross-attention was the
-# most sensitive part. **Voita et al. (2019)** pruned with gates that were trained together with the
-# model; few heads were enough, encoder heads went first, and those that stayed had roles:
-# positional, syntactic, rare words. In the model of this lesson no head is positional, and a task
-# of numbers has little syntax and no rare words to show the other two.
-#
-# ## On real sentences
-# If you have trained a translator with `python -m attention.train multi30k` (lessons 12 and 14),
-# this cell finds it and asks for two of the same things: roles in the encoder, and importance. Five
-# sentences are an illustration, not a measurement.
-
-# %% demo=true
-path = ROOT / "runs" / "multi30k" / "model.safetensors"
-texts = [
-    "A man in a red shirt is riding a bicycle down the street.",
-    "Two children are playing with a ball in the park.",
-    "A woman is cooking dinner in a small kitchen.",
-    "A brown dog runs through the snow.",
-    "Several people are waiting for the train.",
-]
-if path.exists():
-    from attention.train.core.model import load_model
-
-    translator, english, german = load_model(path)
-    five = experiments.translated(translator, english, german, texts)
-    seen = five.source != PAD
-    seen = seen.unsqueeze(1) & seen.unsqueeze(2)
-    where = experiments.offset_role(seen, -1)
-    for name, look in experiments.look(translator, five).items():
-        if name.startswith("encoder"):
-            print(name, "previous", *(f"{s:.2f}" for s in role_scores(look.weights, where)))
-    for name, sizes in HeadImportance(translator)(five.source, five.target).items():
-        print(f"{name:<36}", *(f"{size:.2f}" for size in sizes.tolist()))
-else:
-    print("No translator in runs/multi30k: `python -m attention.train multi30k` trains one there.")
-
-# %% [markdown]
+# For sentences, **Michel et al. (2019)** removed, by this importance, about a fifth of the heads of
+# a translation model without a noticeable loss; cross-attention was the most sensitive part.
+# **Voita et al. (2019)** pruned with gates that were trained together with the model: encoder heads
+# went first, and those that stayed had roles: positional, syntactic, rare words.
 #
 # ## Limits
 # - One model, one task with hardly any ambiguity. What is measured here holds for it; that maps,
 #   null spaces and gradients *can* differ from what matters holds in general.
-# - Leave-one-out is no last word either: the model was never trained on sources with a hidden word,
-#   and two words that can replace each other both seem not to matter.
+# - With leave-one-out, two words that can replace each other both seem not to matter. Patching
+#   compares with one other sentence: what both have in common it cannot test.
 # - Null space and effective attention look at one head and hold all others still.
 #
 # ## Summary
 # Attention weights say where a head looks, which is true and not yet an explanation: many letters
 # do not depend on them, and with more tokens than features other weights can do the same. In the
-# model that was measured they go along with what matters, as gradients do; each is evidence, and
-# none is proof. What makes the difference is the control: random weights, equal weights, an
+# model that was measured they go along with what matters, as gradients do. What a letter depends on
+# is seen by changing it: a vector of another sentence in one place, and another word is written.
+# What makes the difference is the control: random weights, equal weights, the same word, an
 # untrained model, a random order.
 #
 # **Next** [18 · Where does the quadratic
@@ -874,6 +830,10 @@ else:
 # </details>
 #
 # ## References
+# - A. Geiger, H. Lu, T. Icard, C. Potts (2021). *Causal abstractions of neural networks.*
+#   [arXiv:2106.02997](https://arxiv.org/abs/2106.02997)
+# - G. Alain, Y. Bengio (2016). *Understanding intermediate layers using linear classifier probes.*
+#   [arXiv:1610.01644](https://arxiv.org/abs/1610.01644)
 # - G. Brunner et al. (2020). *On identifiability in Transformers.*
 #   [arXiv:1908.04211](https://arxiv.org/abs/1908.04211)
 # - S. Jain, B. C. Wallace (2019). *Attention is not explanation.*

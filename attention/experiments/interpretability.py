@@ -3,7 +3,8 @@
 `make bench-interpretability` measures it on the translator that ships.
 """
 
-import re
+import random
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple
@@ -15,19 +16,23 @@ from torch import Tensor, nn
 from attention.experiments.recorded import Claim
 from attention.multi_head_attention import MultiHeadAttention
 from attention.provided import demand
-from attention.provided.data.numbers import Batch
-from attention.provided.data.tokens import PAD, pad
+from attention.provided.data.number_words import alignment, exchanged, kinds
+from attention.provided.data.numbers import Batch, Corpus, in_words
+from attention.provided.data.tokens import EOS, PAD
+from attention.provided.figures import plots
+from attention.provided.figures.explorer import Sentence
 from attention.provided.models.attention_weights import watch_attention
 from attention.sequence_to_sequence import shift_right
 from attention.transformer import masks_from_tokens
 
-ENGLISH = """one two three four five six seven eight nine ten eleven twelve thirteen fourteen
-    fifteen sixteen seventeen eighteen nineteen twenty thirty forty fifty sixty seventy eighty
-    ninety hundred thousand zero""".split()  # noqa: SIM905
-GERMAN = """ein zwei drei vier fünf sechs sieben acht neun zehn elf zwölf dreizehn vierzehn
-    fünfzehn sechzehn siebzehn achtzehn neunzehn zwanzig dreißig vierzig fünfzig sechzig siebzig
-    achtzig neunzig hundert tausend null""".split()  # noqa: SIM905
-WORD = re.compile("|".join(sorted([*GERMAN, "eins", "und"], key=len, reverse=True)))
+HEADS = (  # whose maps the lesson draws: title, name of the attention, head
+    ("encoder, layer 1, head 2", "encoder.layers.1.attention", 2),
+    ("decoder, layer 1, head 0", "decoder.layers.1.attention", 0),
+    ("cross, layer 0, head 0", "decoder.layers.0.cross_attention", 0),
+    ("cross, layer 0, head 3", "decoder.layers.0.cross_attention", 3),
+)
+LONGEST = 100  # letters that are written
+Patching = Callable[..., Tensor]  # the lesson's ActivationPatching, made of a model
 
 
 class Look(NamedTuple):
@@ -248,37 +253,6 @@ def exact_without(model: nn.Module, batch: Batch, off: Sequence[Head]) -> float:
     return right.all(dim=1).double().mean().item()
 
 
-@torch.no_grad()
-def translated(model: Any, source: Any, target: Any, texts: Sequence[str]) -> Batch:
-    """Some texts with the model's own translations, for a model of `attention.train`.
-
-    source, target  its vocabularies, from `load_model`
-    """
-    ids = pad([source.encode(text) for text in texts])
-    written = model.translate(ids)
-    again = pad([target.encode(target.decode(row.tolist())) for row in written])
-    return Batch(ids, (ids != PAD).sum(dim=1), again)
-
-
-def alignment(source: str, target: str) -> list[int | None]:
-    """Say of each German letter which English word it belongs to; "und" has none.
-
-    >>> alignment("twenty one", "einundzwanzig")[:7]
-    [1, 1, 1, None, None, None, 0]
-    """
-    words = source.split()
-    free: dict[str, list[int]] = {}
-    for number, word in enumerate(words):
-        free.setdefault(word, []).append(number)
-    letters: list[int | None] = []
-    for piece in WORD.findall(target):
-        place: int | None = None
-        if piece != "und":
-            place = free[ENGLISH[GERMAN.index("ein" if piece == "eins" else piece)]].pop(0)
-        letters += [place] * len(piece)
-    return letters
-
-
 def offset_role(mask: Tensor, offset: int) -> Tensor:
     """Where a head looks that looks so many positions further: -1 is the previous token.
 
@@ -317,6 +291,91 @@ def aligned_role(pairs: Sequence[Any], batch: Batch, first: bool) -> Tensor:
     return role
 
 
+def draw_maps(sentence: Sentence) -> None:
+    """Draw the maps of four heads, with the words and letters of the sentence."""
+    axes = plots.panels(columns=len(HEADS), width=3.2, height=4.8, share=False)
+    for ax, (title, name, head) in zip(axes, HEADS, strict=True):
+        queries, keys = sentence.labels[name]
+        plots.heatmap(sentence.maps[name][head], ax, title, queries, keys, colorbar=False)
+        ax.tick_params(axis="x", rotation=90)
+        ax.tick_params(labelsize=8)
+        ax.set(ylabel="letter to be written" if "cross" in name else "looks", xlabel="looked at")
+
+
+def _sources(corpus: Corpus, numbers: Sequence[int]) -> Batch:
+    """Numbers as a batch of the corpus."""
+    return corpus.batch([(n, in_words(n, "en"), in_words(n, "de")) for n in numbers])
+
+
+def written(
+    patching: Patching, corpus: Corpus, number: int, other: int, places: Sequence[int]
+) -> str:
+    """Write a number greedily, while the decoder is given some vectors of another number."""
+    source, theirs = (_sources(corpus, [n]).source for n in (number, other))
+    chosen = torch.zeros(source.shape, dtype=torch.bool)
+    chosen[0, list(places)] = True
+    letters = list[int]()
+    while len(letters) < LONGEST and EOS not in letters:
+        target = torch.tensor([[*letters, EOS]])  # whatever stands last: it is asked for
+        letters.append(int(patching(source, target, theirs, chosen)[0, -1].argmax()))
+    return "".join(corpus.target_vocabulary.decode(letters))
+
+
+def patch_words(patching: Patching, corpus: Corpus, number: int, other: int) -> list[str]:
+    """Replace the vector of each word by the other number's: what is then written, by place.
+
+    Draws how much of its probability each letter of the number loses.
+    """
+    batch, theirs = (_sources(corpus, [n]) for n in (number, other))
+    words = [*in_words(number, "en").split(), "EOS"]
+    letters = [*in_words(number, "de"), "EOS"]
+    texts, left = [], []
+    for place, word in enumerate([*words, "no word"]):
+        chosen = torch.arange(len(words)).unsqueeze(0) == place
+        p = patching(batch.source, batch.target, theirs.source, chosen)
+        left.append(p.gather(2, batch.target.unsqueeze(2))[0, :, 0])
+        texts.append(written(patching, corpus, number, other, [place][: place < len(words)]))
+        print(f"{word:<8} replaced: {texts[-1]}")
+    lost = (left[-1] - torch.stack(left[:-1])).T  # (T_q, T_k)
+    ax = plots.panels(width=4.6, height=4.8)
+    plots.heatmap(lost, ax, f"{number}, one vector of {other}", letters, words, colorbar=False)
+    ax.figure.colorbar(ax.images[0], ax=ax, label="probability lost", ticks=[0, 0.5, 1])
+    ax.set(xlabel="word whose vector is replaced", ylabel="letter to be written")
+    return texts
+
+
+def patch_many(
+    patching: Patching, corpus: Corpus, count: int
+) -> dict[str, list[tuple[bool, bool]]]:
+    """Replace one vector at a time in pairs of held-out numbers with the same kinds of words.
+
+    returns  by what was replaced, for each time: whether the number is still written as it was,
+             and whether it is written with this word of the other one. Both are printed
+    """
+    draw, alike = random.Random(0), defaultdict[tuple[str, ...], list[int]](list)
+    for number, _, _ in corpus.test:
+        alike[kinds(number)].append(number)
+    several = [numbers for which, numbers in alike.items() if len(which) > 2 and len(numbers) > 1]
+    found = defaultdict[str, list[tuple[bool, bool]]](list)
+    for _ in range(count):
+        number, other = draw.sample(draw.choice(several), 2)
+        words, others = ([*in_words(n, "en").split(), "EOS"] for n in (number, other))
+        expected = [exchanged(number, other, [place]) for place in range(len(words))]
+        one = _sources(corpus, [number] * len(words)), _sources(corpus, [other] * len(words))
+        right = []
+        for wanted in ([number] * len(words), expected):
+            target = _sources(corpus, wanted).target
+            p = patching(one[0].source, target, one[1].source, torch.eye(len(words)) == 1)
+            right.append(((p.argmax(-1) == target) | (target == PAD)).all(dim=1).tolist())
+        for word, theirs, *both in zip(words, others, *right, strict=True):
+            which = "another word" if word != theirs else "the same word"
+            found[word if word == "EOS" else which].append((both[0], both[1]))
+    for which, rows in found.items():
+        own, new = (sum(column) for column in zip(*rows, strict=True))
+        print(f"{which:<13} {len(rows)} times: as it was {own}, with the other's word {new}")
+    return found
+
+
 CLAIMS = [
     Claim(
         claim="At the first letter of a word three of four heads look at its English word; "
@@ -333,6 +392,13 @@ CLAIMS = [
         where="Does it matter?",
     ),
     Claim(
+        claim="If the decoder is given the vector of one word from another number, it writes the "
+        "number with this word exchanged",
+        control="the vector of the same word, or of EOS, from another number",
+        seeds="one model, 100 pairs, each of their places",
+        where="What if another word stood there?",
+    ),
+    Claim(
         claim="Where T is larger than the rank, other weights give the same output",
         control="a random direction; rows short enough to have no null space",
         seeds="one model, 200 sentences",
@@ -346,7 +412,7 @@ CLAIMS = [
         where="Is it still that word?",
     ),
     Claim(
-        claim="All heads of the encoder can be silenced; in the decoder the order by "
+        claim="All heads of the encoder can be removed; in the decoder the order by "
         "importance is a trap",
         control="random orders, and a greedy one",
         seeds="one model, 500 numbers",

@@ -405,6 +405,72 @@ def _loaded(student, values, sizes, **options):
 
 
 @check(
+    without={
+        "float32": "ids come out, however the noise is stored",
+        "gradients": "ids come out, which have no gradient",
+        "large": "ids go in",
+    },
+    rests_on=(
+        "a real token is hidden where its own is below share",
+        "what the encoder reads",
+        "the true id where a token is hidden",
+        "IGNORED, which F.cross_entropy leaves out, elsewhere",
+        "Padding is never hidden",
+    ),
+)
+def mask_tokens(student, draw):
+    """By hand; then tokens one by one, and the loss that PyTorch makes of what is wanted."""
+    tokens = torch.tensor([[7, 5, 9, 4], [3, 8, 0, 0]])
+    noise = torch.tensor([[0.1, 0.9, 0.3, 0.29], [0.5, 0.2, 0.0, 0.1]], dtype=F64)
+    read, wanted = _two(student(tokens, noise, 0.3, mask_id=1), tokens.shape)
+    what = "ids (7, 5, 9, 4), noise (0.1, 0.9, 0.3, 0.29), share 0.3, mask_id=1: it reads wrongly"
+    expect.close(read[0], torch.tensor([1, 5, 9, 1]), what)
+    what = f"{what.rpartition(':')[0]}: it guesses wrongly"
+    expect.close(wanted[0], torch.tensor([7, -100, -100, 4]), what)
+    what = "ids (3, 8, PAD, PAD), noise (0.5, 0.2, 0.0, 0.1), share 0.3: it reads wrongly"
+    expect.close(read[1], torch.tensor([3, 1, 0, 0]), what)
+    what = f"{what.rpartition(':')[0]}: it guesses wrongly"
+    expect.close(wanted[1], torch.tensor([-100, 8, -100, -100]), what)
+    for share, mask_id in ((0.15, 1), (0.6, 31), (1.0, 2), (0.0, 1)):
+        _check_masked(student, draw, 3, 7, share, mask_id)
+    for B, T in ((1, 5), (6, 1)):
+        with expect.care():
+            _check_masked(student, draw, B, T, 0.5, 1)
+
+
+def _two(got, shape):
+    fits = isinstance(got, tuple | list) and len(got) == 2
+    expect.true(fits, "two tensors should come out", expect.describe(got), "a pair")
+    for one in got:
+        expect.shape(one, shape, axes="B, T")
+        expect.dtype(one, torch.int64)
+    return got
+
+
+def _check_masked(student, draw, B, T, share, mask_id):
+    tokens, noise = draw.integers(3, 30, B, T), draw.uniform(B, T)
+    tokens[:, T // 2 + 1 :][draw.uniform(B, T - T // 2 - 1) < 0.5] = 0  # padding, with gaps
+    if share < 1:
+        noise[0, 0] = share  # not below it
+    got = student(draw.strided(tokens), draw.strided(noise), share, mask_id)
+    read, wanted = _two(got, (B, T))
+    where = f"with B={B}, T={T}, share={share}, mask_id={mask_id}"
+    expected_read, expected = tokens.clone(), torch.full((B, T), -100)
+    for b, t in torch.cartesian_prod(torch.arange(B), torch.arange(T)).tolist():
+        if noise[b, t] < share and tokens[b, t] != 0:
+            expected_read[b, t], expected[b, t] = mask_id, tokens[b, t]
+    expect.close(read, expected_read, f"{where}: what is read is wrong")
+    expect.close(wanted, expected, f"{where}: what is to be guessed is wrong")
+    if (expected >= 0).any():
+        scores = draw.normal(B * T, 32)
+        loss = F.cross_entropy(scores, wanted.flatten())
+        hidden = [n for n, token in enumerate(expected.flatten().tolist()) if token >= 0]
+        log_p = [scores[n].log_softmax(0)[expected.flatten()[n]] for n in hidden]
+        what = f"{where}: the loss is not the mean over the hidden tokens"
+        expect.close(loss, -torch.stack(log_p).mean(), what)
+
+
+@check(
     rests_on=(
         "The patches are counted as one reads, from the top left.",
         "N = height / P · width / P patches, row by row",

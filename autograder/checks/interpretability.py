@@ -5,7 +5,6 @@ import torch
 
 from attention.provided.training_steps import one_thread
 from attention.transformer import Encoder, Transformer, masks_from_tokens
-from autograder.checking import counterexamples
 from autograder.checking.toolbox import expect
 from autograder.checking.toolbox.registry import check
 
@@ -28,13 +27,6 @@ def _low_rank(draw, *shape, rank, faint=0.0):
     strength = torch.cat([draw.uniform(rank, low=1.0, high=3.0), _tensor(faint)])
     strength = strength[: min(left.shape[-1], right.shape[-1])]
     return (left[..., : len(strength)] * strength) @ right[..., : len(strength)].mT
-
-
-def _rows(draw, *shape):
-    """Weights, some of them 0."""
-    weights = draw.uniform(*shape, low=0.02) * (draw.uniform(*shape) < 0.8)
-    weights[..., 0] += 0.1
-    return weights / weights.sum(dim=-1, keepdim=True)
 
 
 @check(
@@ -100,28 +92,6 @@ def _check_dimension(student, draw, T, d, rank):
     values = draw.strided(_low_rank(draw, T, d, rank=rank) * 100)
     what = f"for T={T}, d={d} and values of rank {rank} the dimension is wrong"
     expect.close(student(values), torch.tensor(max(0, T - rank - 1)), what)
-
-
-@check(
-    without=counterexamples.WITHOUT | {"care": "only the input that is returned is looked at"},
-    rests_on=(
-        "Find values for which it is not.",
-        "An input on which `takes_one_off` gives another number",
-        "a tuple (values,) or (values, tolerance), as `null_space_dimension` takes them",
-    ),
-)
-def break_null_space_dimension(student, draw):
-    """An input on which takes_one_off is wrong."""
-    counterexamples.judge(
-        student, "null_space_dimension", "takes_one_off", allowed=_values_to_weight
-    )
-
-
-def _values_to_weight(values, tolerance=1e-5):
-    counterexamples.shaped("..., T, d")(values)
-    expect.finite(values, "a value is not finite")
-    share = isinstance(tolerance, float) and 0 < tolerance < 1
-    expect.true(share, "the tolerance is no share", expect.describe(tolerance), "a number below 1")
 
 
 @check(
@@ -282,83 +252,6 @@ def _without_effect(values, direction):
 
 
 @check(
-    without={"gradients": "at a change of rank it has none"},
-    rests_on=(
-        "of all weights with the same output, the shortest row",
-        "projected to the space that the columns of `values` span",
-        "Rows need not sum to 1, and entries may be negative",
-        "`values` below this share of the largest one counts as 0",
-        "(..., T_q, T)",
-    ),
-)
-def effective_attention(student, draw):
-    """By hand, then least squares; where T ≤ d nothing changes; several at once."""
-    got = student(_tensor([0.75, 0.25, 0.0]), _tensor([2], [2], [0]))
-    expect.shape(got, (1, 3), axes="T_q, T")
-    what = "two equal values and one of 0: weights of (0.75, 0.25, 0) should be (0.5, 0.5, 0)"
-    expect.close(got, _tensor([0.5, 0.5, 0.0]), what, **NEAR)
-    got = student(_tensor([0.0, 0.0, 1.0]), _tensor([2], [2], [0]))
-    what = "all weight on a value of 0: the effective weights should be 0, and not sum to 1"
-    expect.close(got, _tensor([0.0, 0.0, 0.0]), what, **NEAR)
-    for T_q, T, d in ((2, 3, 7), (5, 6, 6)):
-        _check_same(student, draw, T_q, T, d)
-    for T_q, T, d, rank in ((5, 9, 3, 3), (1, 7, 5, 2), (2, 40, 32, 32)):
-        _check_shortest(student, draw, T_q, T, d, rank)
-    weights, values = _rows(draw, 2, 3, 5, 7), draw.normal(2, 3, 7, 4)
-    got = student(weights, values)
-    expect.shape(got, (2, 3, 5, 7), axes="B, H, T_q, T")
-    what = "for weights of shape (2, 3, 5, 7) it is wrong"
-    expected = [
-        torch.stack([_shortest(w, v) for w, v in zip(*pair, strict=True)])
-        for pair in zip(weights, values, strict=True)
-    ]
-    expect.close(got, torch.stack(expected), what, **NEAR)
-    weights = _rows(draw, 2, 3, 9)
-    values = torch.stack([scale * _low_rank(draw, 9, 5, rank=4) for scale in (2000, 0.003)])
-    expected = torch.stack([_shortest(w, v) for w, v in zip(weights, values, strict=True)])
-    what = "for a batch of which one matrix is far larger than the other it is wrong"
-    expect.close(student(weights, values), expected, what, **NEAR)
-    for faint, tolerance in ((1e-7, None), (1e-3, 0.01)):
-        values, weights = 1000 * _low_rank(draw, 9, 5, rank=3, faint=faint), _rows(draw, 2, 9)
-        options = {} if tolerance is None else {"tolerance": tolerance}
-        main = torch.linalg.svd(values).U[:, :3]
-        what = f"a direction {faint:g} times as strong as others should not count"
-        what += f" with tolerance={tolerance}" if options else ""
-        expect.close(student(weights, values, **options), weights @ main @ main.T, what, **NEAR)
-    values, weights = _low_rank(draw, 9, 5, rank=3, faint=1e-3), _rows(draw, 2, 9)
-    main = torch.linalg.svd(values).U[:, :4]
-    what = "a direction 0.001 times as strong as others should count"
-    expect.close(student(weights, values), weights @ main @ main.T, what, **NEAR)
-    with expect.care():
-        _check_same(student, draw, 3, 1, 2)
-    with expect.care():
-        _check_shortest(student, draw, 3, 6, 1, 1)
-
-
-def _check_same(student, draw, T_q, T, d):
-    weights, values = _rows(draw, T_q, T), draw.normal(T, d)
-    what = f"with T={T} ≤ d={d} there is nothing to take away: the weights should stay"
-    expect.close(student(weights, values), weights, what, **NEAR)
-
-
-def _check_shortest(student, draw, T_q, T, d, rank):
-    weights, values = _rows(draw, T_q, T), 100 * _low_rank(draw, T, d, rank=rank)
-    got = student(draw.strided(weights), draw.strided(values))
-    expect.shape(got, (T_q, T), axes="T_q, T")
-    where = f"with T_q={T_q}, T={T}, d={d}, rank {rank}"
-    what = f"{where} the output (divided by 100) has changed"
-    expect.close(got.double() @ values / 100, weights @ values / 100, what, **NEAR)
-    what = f"{where} the weights are not the shortest ones"
-    expect.close(got, _shortest(weights, values), what, **NEAR)
-
-
-def _shortest(weights, values):
-    """By least squares: what the columns of the values can reach of each row."""
-    reached = torch.linalg.lstsq(values, weights.T, driver="gelsd", rcond=1e-6).solution
-    return (values @ reached).T
-
-
-@check(
     without={
         "float32": "asked in the check itself: truth values come out",
         "gradients": "truth values come out, which have no gradient",
@@ -503,7 +396,7 @@ def _ids(draw, size, lengths):
     rests_on=(
         "Hide one source token at a time, from encoder and decoder.",
         "log-probability of target token t, less what it is when",
-        "What is padding already cannot be hidden: 0",
+        "The columns of padding are 0",
         "leaves all other tokens at their positions",
     ),
 )
@@ -584,6 +477,84 @@ def _log_p(model, ids, wanted, kept):
         nothing = torch.zeros(1, 1, 1, dtype=torch.bool)
         logits = model.decode(read, memory.new_zeros(1, 1, memory.shape[2]), mask, nothing)
     return logits.log_softmax(-1)[0, range(len(wanted)), wanted]
+
+
+@check(
+    without={
+        "float32": "asked in the check itself: what stands in the padding is open",
+        "gradients": "probabilities come out, without a history",
+        "large": "ids go in",
+    },
+    rests_on=(
+        "True = the vector at this place is that of `other`",
+        "probability of each token of the vocabulary at each place of the target",
+        "given the true ones before it",
+        "The other sentence goes through the encoder by itself, with a mask of its own",
+        "what the decoder may look at stays as it was",
+    ),
+)
+@one_thread()
+def ActivationPatching(student, draw):  # noqa: N802
+    """Nothing and everything replaced, then vectors that are replaced by hand, one by one."""
+    sizes = TRANSLATOR | {"n_layers": 1}
+    module, single, (model, values) = student.build(sizes), student.build(sizes), _translator(draw)
+    module.load(values)
+    module.eval()
+    single.load({name: value.float() for name, value in values.items()})
+    single.eval()
+    given = (draw, model, module, single)
+    _check_patches(*given, [4, 3, 2], [4, 3, 2], [2, 5, 1], "no")
+    _check_patches(*given, [4, 3, 2], [4, 3, 2], [2, 5, 1], "every")
+    _check_patches(*given, [4, 4, 4], [4, 4, 4], [5, 5, 5], "some")
+    _check_patches(*given, [2, 4, 3], [3, 2, 4], [2, 5, 1], "some")
+    for sources, others, targets in (([1], [1], [3]), ([1, 3], [3, 2], [1, 1])):
+        with expect.care():
+            _check_patches(*given, sources, others, targets, "some")
+
+
+def _check_patches(draw, model, module, single, sources, others, targets, which):
+    longest = max(targets)
+    source, other = _ids(draw, 9, sources), _ids(draw, 9, others)
+    target = _ids(draw, 11, targets)
+    other[:, 0] = (source[:, 0] + 2) % 8 + 1  # another word for certain
+    both = (source != PAD) & (other != PAD)
+    places = both & {"no": draw.uniform(*both.shape) > 2, "every": both}.get(
+        which, draw.uniform(*both.shape) < 0.5
+    )
+    if which == "some":
+        places[:, 0] = torch.arange(len(places)) % 2 == 0
+    got = module(draw.strided(source), target, other, draw.strided(places))
+    expect.shape(got, (len(source), longest, 11), axes="B, T_q, target_size")
+    expect.dtype(got, F64)
+    real = (target != PAD).unsqueeze(2)
+    where = f"sources of {sources} tokens, the others of {others}, {which} vectors replaced"
+    got = _only(real, got)
+    what = f"{where}: the probabilities of a letter do not sum to 1"
+    expect.close(got.sum(-1, keepdim=True), real.double(), what, **NEAR)
+    expected = _only(real, _patched(model, source, target, other, places))
+    expect.close(got, expected, f"{where}: the probabilities are wrong", **NEAR)
+    with expect.care():
+        narrow = single(source, target, other, places)
+        expect.shape(narrow, (len(source), longest, 11), axes="B, T_q, target_size")
+        expect.dtype(narrow, torch.float32)
+        what = f"with float32, {where}: wrong"
+        expect.close(_only(real, narrow), expected.float(), what, rtol=1e-3, atol=1e-4)
+
+
+def _patched(model, source, target, other, places):
+    """One sentence at a time, without padding; vector by vector."""
+    rows = []
+    for ids, wanted, others, chosen in zip(source, target, other, places.tolist(), strict=True):
+        memories = [
+            model.encoder(model.embed(one[one != PAD].unsqueeze(0), model.source_embedding))
+            for one in (ids, others)
+        ]
+        length = memories[0].shape[1]
+        vectors = [memories[int(chosen[j])][:, j] for j in range(length)]
+        read = torch.cat([torch.ones(1, 1, dtype=torch.int64), wanted[None, :-1]], dim=1)
+        _, mask = masks_from_tokens(ids.unsqueeze(0), read)
+        rows.append(model.decode(read, torch.stack(vectors, dim=1), mask, None)[0].softmax(-1))
+    return torch.stack(rows)
 
 
 @check(

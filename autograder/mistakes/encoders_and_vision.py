@@ -6,7 +6,9 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
+from attention.encoders_and_vision import IGNORED
 from attention.masked_attention import masked_attention
+from attention.provided.data.tokens import PAD
 from attention.tokens_and_positions import LearnedPositions
 from attention.transformer import Encoder
 from autograder.checking.toolbox.registry import alternative, careless, mistake
@@ -1534,6 +1536,132 @@ def _cut(images, size, order=(0, 2, 4, 1, 3, 5)):
 
 
 @mistake(
+    "mask_tokens",
+    hint="Padding is hidden, too, and the encoder is to guess it. Only a real token can be hidden: "
+    "one that is not PAD.",
+)
+def hides_padding(tokens, noise, share, mask_id):
+    hidden = noise < share
+    return tokens.masked_fill(hidden, mask_id), tokens.masked_fill(~hidden, IGNORED)
+
+
+@mistake(
+    "mask_tokens",
+    hint="All tokens are to be guessed. Where nothing is hidden the encoder reads the answer: only "
+    "what is hidden should count in the loss.",
+)
+def asks_for_everything(tokens, noise, share, mask_id):
+    hidden = (noise < share) & (tokens != PAD)
+    return tokens.masked_fill(hidden, mask_id), tokens
+
+
+@mistake(
+    "mask_tokens",
+    hint="All real tokens are to be guessed. Where nothing is hidden the encoder reads the answer: "
+    "only what is hidden should count in the loss.",
+)
+def asks_for_all_real_ones(tokens, noise, share, mask_id):
+    hidden = (noise < share) & (tokens != PAD)
+    return tokens.masked_fill(hidden, mask_id), tokens.masked_fill(tokens == PAD, IGNORED)
+
+
+@mistake(
+    "mask_tokens",
+    hint="What is hidden is left out of the loss, and what is not is to be guessed. It should be "
+    "the other way round.",
+)
+def asks_for_what_it_shows(tokens, noise, share, mask_id):
+    hidden = (noise < share) & (tokens != PAD)
+    return tokens.masked_fill(hidden, mask_id), tokens.masked_fill(hidden, IGNORED)
+
+
+@mistake(
+    "mask_tokens",
+    hint="Where a token is hidden, mask_id is to be guessed. Take the true id, from before the "
+    "token was hidden.",
+)
+def asks_for_the_mask(tokens, noise, share, mask_id):
+    hidden = (noise < share) & (tokens != PAD)
+    read = tokens.masked_fill(hidden, mask_id)
+    return read, read.masked_fill(~hidden, IGNORED)
+
+
+@mistake(
+    "mask_tokens",
+    hint="Tokens are hidden where their noise is not below share, so the larger part is hidden.",
+)
+def hides_the_other_ones(tokens, noise, share, mask_id):
+    hidden = (noise >= share) & (tokens != PAD)
+    return tokens.masked_fill(hidden, mask_id), tokens.masked_fill(~hidden, IGNORED)
+
+
+@mistake(
+    "mask_tokens",
+    hint="A token is hidden where its noise *is* share. With share=0 none should be, and noise can "
+    "be 0: below means <.",
+)
+def hides_at_the_share(tokens, noise, share, mask_id):
+    hidden = (noise <= share) & (tokens != PAD)
+    return tokens.masked_fill(hidden, mask_id), tokens.masked_fill(~hidden, IGNORED)
+
+
+@mistake(
+    "mask_tokens",
+    hint="Where nothing is hidden, PAD is to be guessed. F.cross_entropy leaves out IGNORED, and "
+    "no other id.",
+)
+def asks_for_padding(tokens, noise, share, mask_id):
+    hidden = (noise < share) & (tokens != PAD)
+    return tokens.masked_fill(hidden, mask_id), tokens.masked_fill(~hidden, PAD)
+
+
+@mistake(
+    "mask_tokens",
+    hint="Which tokens are hidden comes out, as truth values. Asked for are the ids to be guessed, "
+    "with IGNORED elsewhere.",
+)
+def returns_what_is_hidden(tokens, noise, share, mask_id):
+    hidden = (noise < share) & (tokens != PAD)
+    return tokens.masked_fill(hidden, mask_id), hidden
+
+
+@alternative("mask_tokens")
+def masks_with_where(tokens, noise, share, mask_id):
+    hidden = torch.where(tokens == PAD, 1.0, noise) < share
+    ignored = torch.full_like(tokens, IGNORED)
+    return torch.where(hidden, mask_id, tokens), torch.where(hidden, tokens, ignored)
+
+
+@alternative("mask_tokens")
+def masks_by_index(tokens, noise, share, mask_id):
+    read, wanted = tokens.clone(), torch.full_like(tokens, IGNORED)
+    rows, columns = ((noise < share) & (tokens != PAD)).nonzero(as_tuple=True)
+    wanted[rows, columns] = tokens[rows, columns]
+    read[rows, columns] = mask_id
+    return [read, wanted]
+
+
+@careless("mask_tokens")
+def masks_in_its_argument(tokens, noise, share, mask_id):
+    hidden = (noise < share) & (tokens != PAD)
+    wanted = tokens.masked_fill(~hidden, IGNORED)
+    tokens[hidden] = mask_id
+    return tokens, wanted
+
+
+@careless("mask_tokens")
+def masks_on_the_cpu(tokens, noise, share, mask_id):
+    wanted = torch.full(tokens.shape, IGNORED)
+    read = torch.zeros(tokens.shape, dtype=torch.int64)
+    for b, row in enumerate(tokens.tolist()):
+        for t, token in enumerate(row):
+            hidden = noise[b, t] < share and token != PAD
+            read[b, t] = mask_id if hidden else token
+            wanted[b, t] = token if hidden else IGNORED
+    return read, wanted
+
+
+@mistake(
     "patchify",
     hint="How many patches stand side by side is taken from the height. That is the width's to "
     "say: there are height / P rows of width / P patches.",
@@ -2113,3 +2241,9 @@ def multiplies_by_a_mask_on_the_cpu(images, size):
         kept[top : top + size, left : left + size] = 0
         made.append(images * kept)
     return torch.stack(made, 1)
+
+
+EQUIVALENT = {
+    "mask_tokens: whose result is cut off from the gradient: return (tokens.masked_fill(hidden, "
+    "mask_id).detach(), tokens.masked_fill(~hidden, IGNORED).detach())": "ids have no gradient",
+}

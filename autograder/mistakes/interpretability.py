@@ -219,51 +219,6 @@ def _go(weights, change, step=None):
     return weights + (_steps(weights, change).min() if step is None else step(change)) * change
 
 
-def _ones_are_apart(values, tolerance=TOLERANCE):
-    return bool((_rank(_with_ones(values), tolerance) > _rank(values, tolerance)).all())
-
-
-@mistake(
-    "break_null_space_dimension",
-    hint="All values are 0: no mixture of such columns is a column of ones.",
-    where=lambda values, tolerance=TOLERANCE: not values.any(),
-)
-def only_zeros():
-    return (torch.zeros(3, 2),)
-
-
-@mistake(
-    "break_null_space_dimension",
-    hint="No mixture of the columns is a column of ones, so the sum is a condition of its own: one "
-    "more, as this answer says.",
-    where=_ones_are_apart,
-)
-def columns_at_random():
-    return (torch.tensor([[1.0, 2.0], [4.0, 3.0], [5.0, 9.0], [0.0, 1.0]]),)
-
-
-@mistake(
-    "break_null_space_dimension",
-    hint="The rank of the values is T, the number of tokens. Nothing can be changed, and this "
-    "answer says so, too.",
-    where=lambda values, tolerance=TOLERANCE: bool(
-        (_rank(values, tolerance) == values.shape[-2]).all()
-    ),
-)
-def as_many_columns_as_tokens():
-    return (torch.eye(3),)
-
-
-@alternative("break_null_space_dimension")
-def the_same_value_for_all():
-    return (torch.ones(4, 1),)
-
-
-@alternative("break_null_space_dimension")
-def columns_that_sum_to_one():
-    return (torch.tensor([[0.2, 0.8], [0.5, 0.5], [0.9, 0.1], [0.4, 0.6]]), 1e-6)
-
-
 @mistake(
     "perturb_attention",
     hint="The step is 1. How far one may go depends on which weight gets to 0 first.",
@@ -615,166 +570,6 @@ def goes_in_numpy(weights, values, direction):
         return weights
     step = (weights.numpy()[falls] / -change[falls]).min()
     return torch.from_numpy(weights.numpy() + step * change)
-
-
-# --- effective_attention -----------------------------------------------------------------------
-
-
-def _projector(values, tolerance=TOLERANCE):
-    return values @ torch.linalg.pinv(values, rtol=tolerance)
-
-
-@mistake(
-    "effective_attention",
-    hint="This is the part that makes no difference. Asked for is what is left without it.",
-)
-def returns_the_null_part(weights, values, tolerance=TOLERANCE):
-    return weights - weights @ _projector(values, tolerance)
-
-
-@mistake(
-    "effective_attention",
-    hint="The rows are divided by their sums. That changes the output: effective weights need not "
-    "sum to 1.",
-)
-def divides_by_the_sums(weights, values, tolerance=TOLERANCE):
-    new = weights @ _projector(values, tolerance)
-    return new / new.sum(-1, keepdim=True)
-
-
-@mistake(
-    "effective_attention",
-    hint="Negative entries are set to 0. That changes the output: effective weights may be "
-    "negative.",
-)
-def clamps_the_negative(weights, values, tolerance=TOLERANCE):
-    return (weights @ _projector(values, tolerance)).clamp(min=0)
-
-
-@mistake(
-    "effective_attention",
-    hint="The null space of the values with a column of ones is taken away. Here the sum may "
-    "change: only the output is to stay.",
-)
-def keeps_the_sum(weights, values, tolerance=TOLERANCE):
-    return weights @ _projector(_with_ones(values), tolerance)
-
-
-@mistake(
-    "effective_attention",
-    hint="`tolerance` is not used: directions that are faint, or mere rounding, are kept. pinv "
-    "takes it as rtol.",
-)
-def forgets_the_tolerance_of_pinv(weights, values, tolerance=TOLERANCE):
-    return weights @ values @ torch.linalg.pinv(values)
-
-
-@mistake(
-    "effective_attention",
-    hint="The tolerance is taken for a number. It is a share of the largest singular value: rtol, "
-    "not atol.",
-)
-def takes_the_tolerance_for_a_number(weights, values, tolerance=TOLERANCE):
-    return weights @ values @ torch.linalg.pinv(values, atol=tolerance, rtol=0)
-
-
-@mistake(
-    "effective_attention",
-    hint="The tolerance is a share of the largest singular value of the whole batch. Each matrix "
-    "of it has its own largest one.",
-)
-def shares_the_largest_of_all(weights, values, tolerance=TOLERANCE):
-    columns, strength, _ = torch.linalg.svd(values, full_matrices=False)
-    kept = columns * (strength > tolerance * strength.max()).unsqueeze(-2)
-    return weights @ kept @ kept.mT
-
-
-@mistake(
-    "effective_attention",
-    hint="values.T is no inverse unless the columns have length 1 and are at right angles: use the "
-    "pseudo-inverse.",
-)
-def transposes_the_values(weights, values, tolerance=TOLERANCE):
-    return weights @ values @ values.mT
-
-
-@mistake(
-    "effective_attention",
-    hint="The weights are projected on d directions, whatever the rank is. Where columns of the "
-    "values depend on each other there are fewer, and the rest means nothing.",
-)
-def keeps_all_directions(weights, values, tolerance=TOLERANCE):
-    columns = torch.linalg.svd(values, full_matrices=False).U
-    return weights @ columns @ columns.mT
-
-
-@mistake(
-    "effective_attention",
-    hint="This is the output, (T_q, d). Asked for are weights, (T_q, T), with this output.",
-)
-def returns_the_output(weights, values, tolerance=TOLERANCE):
-    return weights @ values
-
-
-@mistake(
-    "effective_attention",
-    hint="The two factors are exchanged: pinv(values) @ values is (d, d). The projection of the "
-    "weights is (T, T).",
-)
-def exchanges_the_factors(weights, values, tolerance=TOLERANCE):
-    return weights @ (torch.linalg.pinv(values, rtol=tolerance) @ values)
-
-
-@mistake(
-    "effective_attention",
-    hint="The inverse of valuesᵀ · values does not exist where columns depend on each other. The "
-    "pseudo-inverse does.",
-)
-def inverts_the_square(weights, values, tolerance=TOLERANCE):
-    return weights @ values @ torch.linalg.inv(values.mT @ values) @ values.mT
-
-
-@mistake(
-    "effective_attention",
-    hint="The weights come back as they are. With T > d there is a part to take away.",
-)
-def changes_nothing(weights, values, tolerance=TOLERANCE):
-    return weights.clone()
-
-
-@alternative("effective_attention")
-def takes_away_the_null_part(weights, values, tolerance=TOLERANCE):
-    columns, strength, _ = torch.linalg.svd(values, full_matrices=True)
-    strength = F.pad(strength, (0, columns.shape[-1] - strength.shape[-1]))
-    nothing = columns * (strength <= tolerance * strength[..., :1]).unsqueeze(-2)
-    return weights - weights @ nothing @ nothing.mT
-
-
-@alternative("effective_attention")
-def projects_on_directions(weights, values, tolerance=TOLERANCE):
-    columns, strength, _ = torch.linalg.svd(values, full_matrices=False)
-    kept = columns * (strength > tolerance * strength[..., :1]).unsqueeze(-2)
-    return (weights @ kept) @ kept.mT
-
-
-@alternative("effective_attention")
-def inverts_the_transposed(weights, values, tolerance=TOLERANCE):
-    projector = torch.linalg.pinv(values.mT, rtol=tolerance) @ values.mT  # (..., T, T)
-    return torch.einsum("...qt,...ts->...qs", weights, projector)
-
-
-@careless("effective_attention")
-def inverts_in_numpy(weights, values, tolerance=TOLERANCE):
-    inverse = numpy.linalg.pinv(values.numpy(), rcond=tolerance)
-    return torch.from_numpy(weights.numpy() @ values.numpy() @ inverse)
-
-
-@careless("effective_attention")
-def writes_rows_into_zeros(weights, values, tolerance=TOLERANCE):
-    shortest, rows = weights @ _projector(values, tolerance), torch.zeros(weights.shape)
-    for t in range(weights.shape[-2]):
-        rows[..., t, :] = shortest[..., t, :]
-    return rows
 
 
 # --- token_identifiability ---------------------------------------------------------------------
@@ -1335,6 +1130,210 @@ class WritesLossesIntoZeros(_Leaving):
 class HidesWithAMaskOfTheCpu(_Leaving):
     def hide(self, source, seen, j):
         return source, seen & (torch.arange(source.shape[1]) != j)
+
+
+# --- ActivationPatching ------------------------------------------------------------------------
+
+
+class _Patching(Explained):
+    """A right ActivationPatching in small methods; a mistake overrides what it gets wrong."""
+
+    def memories(self, source, other, places):
+        mine, theirs = (
+            self.model.encode(ids, (ids != PAD).unsqueeze(1)) for ids in (source, other)
+        )
+        return mine, theirs
+
+    def choose(self, mine, theirs, places):
+        return torch.where(places.unsqueeze(2), theirs, mine)
+
+    def seen(self, source, other):
+        return (source != PAD).unsqueeze(1)
+
+    def read(self, target):
+        return shift_right(target)
+
+    def finish(self, logits):
+        return logits.softmax(dim=-1)
+
+    @torch.no_grad()
+    def forward(self, source, target, other, places):
+        memory = self.choose(*self.memories(source, other, places), places)
+        read = self.read(target)
+        _, target_mask = masks_from_tokens(source, read)
+        return self.finish(self.model.decode(read, memory, target_mask, self.seen(source, other)))
+
+
+@mistake(
+    "ActivationPatching",
+    hint="The words are exchanged before the encoder reads them, so that it mixes them with their "
+    "new neighbours. Encode both sentences as they are; exchange what comes out.",
+)
+class PatchesTheTokens(_Patching):
+    def memories(self, source, other, places):
+        mixed = torch.where(places, other, source)
+        return super().memories(mixed, mixed, places)
+
+
+@mistake(
+    "ActivationPatching",
+    hint="All vectors come from the other sentence. Only those at `places` should.",
+)
+class PatchesEverything(_Patching):
+    def choose(self, mine, theirs, places):
+        return theirs
+
+
+@mistake(
+    "ActivationPatching",
+    hint="The vectors at `places` are kept and all others replaced. It should be the other way "
+    "round.",
+)
+class PatchesTheRest(_Patching):
+    def choose(self, mine, theirs, places):
+        return torch.where(places.unsqueeze(2), mine, theirs)
+
+
+@mistake(
+    "ActivationPatching",
+    hint="A vector is added to the one that was there. It should take its place.",
+)
+class AddsTheVectors(_Patching):
+    def choose(self, mine, theirs, places):
+        return mine + theirs * places.unsqueeze(2)
+
+
+@mistake(
+    "ActivationPatching",
+    hint="A place that is replaced in one sentence is replaced in all of the batch. `places` has a "
+    "row for each sentence.",
+)
+class PatchesTheWholeBatch(_Patching):
+    def choose(self, mine, theirs, places):
+        return super().choose(mine, theirs, places.any(dim=0, keepdim=True))
+
+
+@mistake(
+    "ActivationPatching",
+    hint="The other sentence is encoded under the mask of the source. Its padding is somewhere "
+    "else: make a mask from its own ids.",
+)
+class EncodesUnderOneMask(_Patching):
+    def memories(self, source, other, places):
+        seen = (source != PAD).unsqueeze(1)
+        return self.model.encode(source, seen), self.model.encode(other, seen)
+
+
+@mistake(
+    "ActivationPatching",
+    hint="The decoder looks where the other sentence has tokens. What it may look at should stay "
+    "as it was: the places of the source.",
+)
+class LooksWhereTheOtherIs(_Patching):
+    def seen(self, source, other):
+        return (other != PAD).unsqueeze(1)
+
+
+@mistake(
+    "ActivationPatching",
+    hint="The decoder reads each letter before it is to write it. It should read the true ones "
+    "before: shift_right.",
+)
+class ForgetsToShift(_Patching):
+    def read(self, target):
+        return target
+
+
+@mistake(
+    "ActivationPatching",
+    hint="Scores come out. Asked for are probabilities: softmax over the vocabulary.",
+)
+class ReturnsScores(_Patching):
+    def finish(self, logits):
+        return logits
+
+
+@mistake(
+    "ActivationPatching",
+    hint="Log-probabilities come out. Asked for are probabilities.",
+)
+class ReturnsLogProbabilities(_Patching):
+    def finish(self, logits):
+        return logits.log_softmax(dim=-1)
+
+
+@mistake(
+    "ActivationPatching",
+    hint="The softmax runs over the places of the target. The probabilities of one letter should "
+    "sum to 1: dim=-1.",
+)
+class SharesAmongPlaces(_Patching):
+    def finish(self, logits):
+        return logits.softmax(dim=1)
+
+
+@mistake(
+    "ActivationPatching",
+    hint="Only the true letter's probability comes out. Asked for is that of every token of the "
+    "vocabulary.",
+)
+class ReturnsTheTrueLetters(_Patching):
+    @torch.no_grad()
+    def forward(self, source, target, other, places):
+        return super().forward(source, target, other, places).gather(2, target.unsqueeze(2))
+
+
+@alternative("ActivationPatching")
+class PatchesByMultiplying(_Patching):
+    def choose(self, mine, theirs, places):
+        share = places.unsqueeze(-1).to(mine.dtype)
+        return share * theirs + (1 - share) * mine
+
+
+@alternative("ActivationPatching")
+class PatchesByIndex(_Patching):
+    def choose(self, mine, theirs, places):
+        memory = mine.clone()
+        memory[places] = theirs[places]
+        return memory
+
+
+@alternative("ActivationPatching")
+class PatchesWithAHook(Explained):
+    """The model runs as it always does; a hook on its encoder exchanges what comes out."""
+
+    @torch.no_grad()
+    def forward(self, source, target, other, places):
+        theirs = self.model.encode(other, (other != PAD).unsqueeze(1))
+
+        def hook(_, args, memory):
+            return torch.where(places[..., None], theirs, memory)
+
+        handle = self.model.encoder.register_forward_hook(hook)
+        try:
+            return self.model(source, target).log_softmax(2).exp()
+        finally:
+            handle.remove()
+
+
+@careless("ActivationPatching")
+class TicksOffThePlaces(_Patching):
+    def choose(self, mine, theirs, places):
+        memory = mine.clone()
+        for b, j in places.nonzero().tolist():
+            memory[b, j] = theirs[b, j]
+            places[b, j] = False
+        return memory
+
+
+@careless("ActivationPatching")
+class PatchesOnTheCpu(_Patching):
+    def choose(self, mine, theirs, places):
+        memory = torch.zeros(mine.shape)
+        for b, row in enumerate(places.tolist()):
+            for j, replaced in enumerate(row):
+                memory[b, j] = (theirs if replaced else mine)[b, j]
+        return memory.to(mine.dtype)
 
 
 # --- HiddenTokenAttribution --------------------------------------------------------------------
@@ -1940,8 +1939,6 @@ EQUIVALENT = {
     "change).detach()": NO_GRADIENT,
     "perturb_attention: whose result is cut off from the gradient: return "
     "weights.detach()": NO_GRADIENT,
-    "effective_attention: whose result is cut off from the gradient: return (weights @ values @ "
-    "torch.linalg.pinv(values, rtol=tolerance)).detach()": NO_GRADIENT,
     "token_identifiability: with the two sides of one `-` exchanged: far = (inputs.unsqueeze(1) - "
     "hidden.unsqueeze(2)).norm(dim=-1)": "the sign goes",
     "token_identifiability: with `inputs` once where `hidden` belongs: own = "
@@ -1961,6 +1958,10 @@ EQUIVALENT = {
     "source)": "the mask of the target is not used",
     "LeaveOneOut: whose result is cut off from the gradient: return torch.stack(losses, "
     "dim=-1).detach()": NO_GRADIENT,
+    "ActivationPatching: with one call of `shift_right` left out: seen, target_mask = "
+    "masks_from_tokens(source, target)": "only rows of padding get another mask",
+    "ActivationPatching: whose result is cut off from the gradient: return "
+    "logits.softmax(dim=-1).detach()": NO_GRADIENT,
     "HiddenTokenAttribution: whose result is cut off from the gradient: return (sizes / "
     "sizes.sum(dim=-1, keepdim=True)).detach()": NO_GRADIENT,
     "HiddenTokenAttribution: with `mean` once where `sum` belongs: gradient, = "

@@ -39,7 +39,7 @@ PROBABILITY, BELOW_1 = ("real", 0.0, 1.0), ("below", 0.0, 1.0)
 NUMBERS = {
     **dict.fromkeys(("bandwidth", "temperature", "loss_scale", "max_norm", "scale"), POSITIVE),
     **dict.fromkeys(("D", "eps", "factor", "learning_rate", "weight_decay"), FROM_0),
-    **dict.fromkeys(("dropout", "smoothing", "tolerance"), PROBABILITY),
+    **dict.fromkeys(("dropout", "share", "smoothing", "tolerance"), PROBABILITY),
     "p": BELOW_1,
     ("Residual", "dropout"): BELOW_1,
     ("epoch_order", "seed"): ANY_COUNT,
@@ -85,7 +85,7 @@ NUMBERS = {
     ("in_words", "number"): ("whole", 0, 999_999_999_999),
     ("numbers", "digits"): ("whole", 1, 12),
 }
-MASKS = {"mask", "memory_mask", "source_mask", "target_mask", "counted", "role", "masks"}
+MASKS = {"mask", "memory_mask", "source_mask", "target_mask", "counted", "role", "masks", "places"}
 
 # Python's and PyTorch's own words do here: a size below 0, or none at all, is refused with its
 # number or type. A size of 0 makes an empty tensor, as it does in PyTorch.
@@ -139,8 +139,29 @@ OTHERS = {
     ),
     *("hidden", "hypotheses", "hypothesis", "ids", "image_size", "images", "inputs", "k", "kernel"),
     *("key", "keys", "kind", "labels", "lengths", "logits", "lse", "m", "matches", "matrix"),
-    *("maximum", "memory", "merges", "mixing", "model", "modules", "name", "new_id", "noise"),
-    *("normaliser", "optimizer", "others", "ours", "pair", "parameter", "place", "positions"),
+    *(
+        "mask_id",
+        "maximum",
+        "memory",
+        "merges",
+        "mixing",
+        "model",
+        "modules",
+        "name",
+        "new_id",
+        "noise",
+    ),
+    *(
+        "normaliser",
+        "optimizer",
+        "other",
+        "others",
+        "ours",
+        "pair",
+        "parameter",
+        "place",
+        "positions",
+    ),
     *("pre_norm", "q", "query", "read", "reference", "reference_lengths", "references"),
     *("return_weights", "reverse", "rewards", "rows", "scores", "self", "similarity", "skip"),
     *("source", "state", "states", "summaries", "table", "target", "text", "texts", "theirs"),
@@ -465,6 +486,9 @@ CALLS = {
         x=draw(2, 3, 12),
         mask=SEEN,
     ),
+    "mask_tokens": of(
+        encoders_and_vision.mask_tokens, tokens=IDS, noise=draw(*IDS.shape), share=0.5, mask_id=1
+    ),
     "patchify": of(encoders_and_vision.patchify, images=draw(2, 1, 4, 6), size=2),
     "VisionTransformer": of(
         encoders_and_vision.VisionTransformer,
@@ -495,6 +519,13 @@ CALLS = {
         source_mask=SOURCE_MASK,
     ),
     "Explained.gates": of_module(lambda: looks.Explained(_transformer()), "gates", B=2),
+    "ActivationPatching.forward": of_module(
+        lambda: looks.ActivationPatching(_transformer()),
+        source=IDS,
+        target=IDS,
+        other=IDS,
+        places=IDS > 3,
+    ),
     "null_space_dimension": of(looks.null_space_dimension, values=draw(5, 2), tolerance=1e-5),
     "null_space": of(looks.null_space, values=draw(5, 2), tolerance=1e-5),
     "effective_attention": of(

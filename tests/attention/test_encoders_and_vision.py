@@ -10,11 +10,13 @@ from torch import nn
 from torch.nn import functional as F
 
 from attention.encoders_and_vision import (
+    IGNORED,
     EncoderClassifier,
     HierarchicalAttention,
     VisionTransformer,
     attention_pooling,
     blank_each_patch,
+    mask_tokens,
     mean_pooling,
     occlusion_map,
     patchify,
@@ -120,6 +122,18 @@ def test_an_encoder_classifier_is_pytorchs_encoder_behind_an_extra_token():
 def test_a_sequence_that_is_too_long_is_refused_with_both_numbers():
     with pytest.raises(ValueError, match=r"T=9 .*max_length=8"):
         EncoderClassifier(5, 7, **SMALL)(torch.zeros(1, 8, 12))
+
+
+def test_what_is_hidden_is_what_the_loss_counts():
+    torch.manual_seed(0)
+    tokens = torch.randint(2, 9, (50, 40)) * (torch.rand(50, 40) < 0.8)
+    read, wanted = mask_tokens(tokens, torch.rand(50, 40), 0.15, mask_id=1)
+    hidden = read == 1
+    assert torch.equal(torch.where(hidden, wanted, read), tokens)
+    assert (wanted[~hidden] == IGNORED).all() and not hidden[tokens == 0].any()
+    assert 0.12 < hidden.sum() / (tokens != 0).sum() < 0.18
+    loss = F.cross_entropy(torch.zeros(50 * 40, 9), wanted.flatten())
+    torch.testing.assert_close(loss, torch.tensor(9.0).log())
 
 
 @settings(max_examples=40)

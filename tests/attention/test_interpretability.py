@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from attention.experiments import interpretability
 from attention.experiments import interpretability as measured
 from attention.interpretability import (
+    ActivationPatching,
     HeadImportance,
     HiddenTokenAttribution,
     LeaveOneOut,
@@ -157,16 +158,14 @@ def test_the_explorer_holds_every_map_and_its_mean():
     assert '"weights": [[[25, 75]], [[100, 0]], [[62, 38]]]' in page
 
 
-def test_texts_are_translated_by_a_model_of_the_training_command(numbers):
-    from attention.train.core.model import load_model
-
-    path = translators.CHECKPOINTS / "numbers.safetensors"
-    model, source, target = load_model(path)
-    batch = measured.translated(model, source, target, ["two hundred", "twenty one"])
-    assert [target.decode(row.tolist()) for row in batch.target] == [
-        "zweihundert",
-        "einundzwanzig",
-    ]
+def test_a_vector_of_another_number_brings_its_word(numbers):
+    model, corpus = numbers
+    patching = ActivationPatching(model)
+    assert measured.written(patching, corpus, 931, 139, [3]) == "neunhundertneununddreißig"
+    assert measured.written(patching, corpus, 931, 139, [1, 2]) == "neunhunderteinunddreißig"
+    found = measured.patch_many(patching, corpus, 2)
+    assert {tuple(both) for both in found["another word"]} == {(False, True)}
+    assert {tuple(both) for both in found["EOS"]} == {(True, True)}
 
 
 @pytest.mark.long

@@ -55,19 +55,6 @@ def null_space_dimension_2(values, tolerance=TOLERANCE):
     return torch.tensor(values.shape[-2] - ranks)
 
 
-@careless("break_null_space_dimension", "plain_numbers", how="three equal values")
-def break_null_space_dimension_1():
-    return (torch.tensor([[1.0], [1], [1]]),)
-
-
-@careless("break_null_space_dimension", "seed", "other_type", how="random values; NumPy's float")
-def break_null_space_dimension_2():
-    torch.manual_seed(0)
-    values = torch.randn(5, 2)
-    values[:, 0] = 1.0
-    return values, np.float64(1e-5)
-
-
 @careless("perturb_attention", "plain_numbers", how="the step as a Python number")
 def perturb_attention_1(weights, values, direction):
     basis = null_space(values)
@@ -98,19 +85,6 @@ def perturb_attention_3(weights, values, direction):
     falling = change < 0
     step = (weights[falling][None, :] / -change[falling][None, :]).min()
     return (weights + step * change).clamp(min=0)
-
-
-@careless("effective_attention", "dtype", how="the directions that count as a mask of float32")
-def effective_attention_1(weights, values, tolerance=TOLERANCE):
-    columns, strengths, _ = torch.linalg.svd(values, full_matrices=False)
-    count = (strengths > tolerance * strengths[..., :1]).float().unsqueeze(-2)
-    columns = columns * count
-    return weights @ columns @ columns.mT
-
-
-@careless("effective_attention", "other_order", how="makes the projection first")
-def effective_attention_2(weights, values, tolerance=TOLERANCE):
-    return weights @ (values @ torch.linalg.pinv(values, rtol=tolerance))
 
 
 @careless("token_identifiability", "numpy", how="distances in NumPy")
