@@ -489,9 +489,12 @@ for label, shares in curves.items():
 # translators that look back get nearly everything right; the Transformer, with more parameters,
 # ends at a lower loss in this run. That alone would be no reason to change: both can look at any
 # word. What is new is that no word has to wait for another, which pays on long sentences, and on
-# hardware that computes many things at once (lesson 12).  ## The three uses of attention, in one
-# forward pass `watch_attention` of lesson 09 collects the weights of every head while the model
-# runs.  **Predict first.** For 931: which of the three pictures has an empty upper right half?
+# hardware that computes many things at once (lesson 12).
+#
+# ## The three uses of attention, in one forward pass
+# `watch_attention` of lesson 09 collects the weights of every head while the model runs.
+#
+# **Predict first.** For 931: which of the three pictures has an empty upper right half?
 
 # %% demo=true
 # What is ready-made here answers exercise 10.2: it is not there while that is graded.

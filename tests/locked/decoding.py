@@ -1009,3 +1009,121 @@ def bleu_13(matches, totals, lengths, reference_lengths):
     numerators = m.where(m > 0, 2.0 ** -(m == 0).cumsum(0).double())
     brevity = (1 - reference_lengths.sum().double() / lengths.sum()).clamp(max=0).exp()
     return 100 * brevity * (numerators / t).prod() ** 0.25
+
+
+# --- trace_beam_search -----------------------------------------------------------------------
+
+
+@wrong(
+    "trace_beam_search",
+    cause="compares the words' own probabilities, not multiplied by those of the beginnings",
+    kind="value",
+)
+def trace_beam_search_1():
+    return [[0.6, 0.5], [1.0, 0.7]], [[1, 0], [0, 1]], [["dog", "old"], ["EOS", "fox"]]
+
+
+@wrong("trace_beam_search", cause="continues each beam once, so both live on", kind="value")
+def trace_beam_search_2():
+    scores = [[0.6 * 0.5, 0.4 * 0.6], [0.4 * 0.6 * 1.0, 0.6 * 0.5 * 0.7]]
+    return scores, [[0, 1], [1, 0]], [["old", "dog"], ["EOS", "fox"]]
+
+
+@wrong("trace_beam_search", cause="the beams after the last step are not best first", kind="value")
+def trace_beam_search_3():
+    scores = [[0.6 * 0.5, 0.6 * 0.45], [0.3 * 0.7, 0.27 * 0.9]]
+    return scores, [[0, 0], [0, 1]], [["old", "small"], ["fox", "dog"]]
+
+
+@wrong(
+    "trace_beam_search",
+    cause="origins are counted from the first beams: all come from the, beam 0",
+    kind="value",
+)
+def trace_beam_search_4():
+    return [[0.3, 0.27], [0.243, 0.21]], [[0, 0], [0, 0]], [["old", "small"], ["dog", "fox"]]
+
+
+@wrong("trace_beam_search", cause="logarithms of the probabilities", kind="value")
+def trace_beam_search_5():
+    scores = [[math.log(0.3), math.log(0.27)], [math.log(0.243), math.log(0.21)]]
+    return scores, [[0, 0], [1, 0]], [["old", "small"], ["dog", "fox"]]
+
+
+@wrong("trace_beam_search", cause="the whole beginnings instead of the words added", kind="value")
+def trace_beam_search_6():
+    tokens = [["the old", "the small"], ["the small dog", "the old fox"]]
+    return [[0.3, 0.27], [0.243, 0.21]], [[0, 0], [1, 0]], tokens
+
+
+@wrong(
+    "trace_beam_search", cause="the first step and one after it, not the two after", kind="value"
+)
+def trace_beam_search_7():
+    return [[0.6, 0.4], [0.3, 0.27]], [[0, 0], [0, 0]], [["the", "a"], ["old", "small"]]
+
+
+@wrong(
+    "trace_beam_search",
+    cause="a list for each step, of scores, origins and tokens, instead of three lists",
+    kind="type",
+)
+def trace_beam_search_8():
+    first = [[0.3, 0.27], [0, 0], ["old", "small"]]
+    second = [[0.243, 0.21], [1, 0], ["dog", "fox"]]
+    return [first, second]
+
+
+@wrong(
+    "trace_beam_search",
+    cause="a row for each beam, with its two steps, instead of a row for each step",
+    kind="value",
+)
+def trace_beam_search_9():
+    return [[0.3, 0.243], [0.27, 0.21]], [[0, 1], [0, 0]], [["old", "dog"], ["small", "fox"]]
+
+
+@wrong(
+    "trace_beam_search",
+    cause="multiplies the last words by the wrong beginnings: dog by old, fox by small",
+    kind="value",
+)
+def trace_beam_search_10():
+    scores = [[0.3, 0.27], [0.3 * 0.9, 0.27 * 0.7]]
+    return scores, [[0, 0], [1, 0]], [["old", "small"], ["dog", "fox"]]
+
+
+@wrong("trace_beam_search", cause="names the old beams by their last words", kind="type")
+def trace_beam_search_11():
+    origins = [["the", "the"], ["small", "old"]]
+    return [[0.3, 0.27], [0.243, 0.21]], origins, [["old", "small"], ["dog", "fox"]]
+
+
+@wrong(
+    "trace_beam_search",
+    cause="the second step is sorted, its origins are not: dog is said to continue old",
+    kind="value",
+)
+def trace_beam_search_12():
+    scores = [[0.6 * 0.5, 0.6 * 0.45], [0.27 * 0.9, 0.3 * 0.7]]
+    return scores, [[0, 0], [0, 1]], [["old", "small"], ["dog", "fox"]]
+
+
+@right("trace_beam_search", how="lists and loops over the table")
+def trace_beam_search_13():
+    table = {
+        "the": {"old": 0.5, "small": 0.45, "dog": 0.05},
+        "a": {"dog": 0.6, "fox": 0.4},
+        "old": {"dog": 0.3, "fox": 0.7},
+        "small": {"dog": 0.9, "fox": 0.1},
+    }
+    beams, steps = [(0.6, None, "the"), (0.4, None, "a")], []
+    for _ in range(2):
+        candidates = [
+            (score * p, number, word)
+            for number, (score, _, last) in enumerate(beams)
+            for word, p in table[last].items()
+        ]
+        beams = sorted(candidates, reverse=True)[:2]
+        steps.append(beams)
+    return tuple([[beam[part] for beam in step] for step in steps] for part in range(3))

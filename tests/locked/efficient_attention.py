@@ -6,6 +6,7 @@ import torch
 from torch.nn import functional as F
 
 from attention.masked_attention import masked_attention
+from attention.provided import demand
 from tests.locked import right, wrong
 
 # --- online_softmax --------------------------------------------------------------------------
@@ -991,3 +992,148 @@ def flash_attention_backward_10(q, k, v, context, lse, grad_context, block):
             grad_q[..., rows, :] += grad_scores @ (k[..., columns, :] / root)
             grad_k[..., columns, :] += grad_scores.mT @ (q[..., rows, :] / root)
     return grad_q, grad_k, grad_v
+
+
+# --- operations_per_byte ---------------------------------------------------------------------
+
+
+def _refuse(n_new, n_cached, batch, d_model, group, bytes_per_number):
+    demand.counts(0, n_cached=n_cached)
+    demand.counts(n_new=n_new, batch=batch, d_model=d_model, group=group)
+    demand.counts(bytes_per_number=bytes_per_number)
+    if d_model % group:
+        raise ValueError(f"group={group} does not divide d_model={d_model}")
+
+
+@wrong(
+    "operations_per_byte", cause="counts only the scores that a causal mask leaves", kind="value"
+)
+def operations_per_byte_1(n_new, n_cached, batch, d_model, group=1, bytes_per_number=2):
+    _refuse(n_new, n_cached, batch, d_model, group, bytes_per_number)
+    matrices = 2 * d_model**2 + 2 * d_model**2 / group
+    scores = n_new * n_cached + n_new * (n_new + 1) / 2
+    products = batch * (n_new * matrices + 2 * scores * d_model)
+    read = matrices + 2 * batch * n_cached * d_model / group
+    return 2 * products / (read * bytes_per_number)
+
+
+@wrong("operations_per_byte", cause="reads the cache as if no heads shared it", kind="value")
+def operations_per_byte_2(n_new, n_cached, batch, d_model, group=1, bytes_per_number=2):
+    _refuse(n_new, n_cached, batch, d_model, group, bytes_per_number)
+    matrices = 2 * d_model**2 + 2 * d_model**2 / group
+    products = batch * n_new * (matrices + 2 * (n_cached + n_new) * d_model)
+    read = matrices + 2 * batch * n_cached * d_model
+    return 2 * products / (read * bytes_per_number)
+
+
+@wrong("operations_per_byte", cause="reads the matrices once for each sequence", kind="value")
+def operations_per_byte_3(n_new, n_cached, batch, d_model, group=1, bytes_per_number=2):
+    _refuse(n_new, n_cached, batch, d_model, group, bytes_per_number)
+    matrices = 2 * d_model**2 + 2 * d_model**2 / group
+    products = n_new * (matrices + 2 * (n_cached + n_new) * d_model)
+    read = matrices + 2 * n_cached * d_model / group
+    return 2 * batch * products / (batch * read * bytes_per_number)
+
+
+@wrong("operations_per_byte", cause="four matrices of full size, whatever the group", kind="value")
+def operations_per_byte_4(n_new, n_cached, batch, d_model, group=1, bytes_per_number=2):
+    _refuse(n_new, n_cached, batch, d_model, group, bytes_per_number)
+    matrices = 4 * d_model * d_model
+    operations = 2 * batch * n_new * (matrices + 2 * (n_cached + n_new) * d_model)
+    read = matrices + 2 * batch * n_cached * d_model // group
+    return operations / (read * bytes_per_number)
+
+
+@wrong("operations_per_byte", cause="sharing is taken to save scores and averages", kind="value")
+def operations_per_byte_5(n_new, n_cached, batch, d_model, group=1, bytes_per_number=2):
+    _refuse(n_new, n_cached, batch, d_model, group, bytes_per_number)
+    matrices = 2 * d_model**2 + 2 * d_model**2 / group
+    products = batch * n_new * (matrices + 2 * (n_cached + n_new) * d_model / group)
+    read = matrices + 2 * batch * n_cached * d_model / group
+    return 2 * products / (read * bytes_per_number)
+
+
+@wrong("operations_per_byte", cause="one cache for the whole batch", kind="value")
+def operations_per_byte_6(n_new, n_cached, batch, d_model, group=1, bytes_per_number=2):
+    _refuse(n_new, n_cached, batch, d_model, group, bytes_per_number)
+    d_kv = d_model // group
+    matrices = 2 * d_model * d_model + 2 * d_model * d_kv
+    operations = 2 * batch * n_new * (matrices + 2 * d_model * (n_new + n_cached))
+    return operations / (bytes_per_number * (matrices + 2 * n_cached * d_kv))
+
+
+@wrong("operations_per_byte", cause="projects the cached positions again", kind="value")
+def operations_per_byte_7(n_new, n_cached, batch, d_model, group=1, bytes_per_number=2):
+    _refuse(n_new, n_cached, batch, d_model, group, bytes_per_number)
+    T = n_cached + n_new
+    matrices = 2 * d_model**2 * (1 + 1 / group)
+    products = batch * (T * matrices + 2 * n_new * T * d_model)
+    read = matrices + 2 * batch * n_cached * d_model / group
+    return 2 * products / (read * bytes_per_number)
+
+
+@wrong(
+    "operations_per_byte",
+    cause="the keys and values of the new positions are read from the cache, too",
+    kind="value",
+)
+def operations_per_byte_8(n_new, n_cached, batch, d_model, group=1, bytes_per_number=2):
+    _refuse(n_new, n_cached, batch, d_model, group, bytes_per_number)
+    T = n_cached + n_new
+    matrices = 2 * d_model**2 + 2 * d_model**2 / group
+    products = batch * n_new * (matrices + 2 * T * d_model)
+    read = matrices + 2 * batch * T * d_model / group
+    return 2 * products / (read * bytes_per_number)
+
+
+@wrong("operations_per_byte", cause="two bytes a number, whatever was asked for", kind="value")
+def operations_per_byte_9(n_new, n_cached, batch, d_model, group=1, bytes_per_number=2):
+    _refuse(n_new, n_cached, batch, d_model, group, bytes_per_number)
+    matrices = 2 * d_model**2 + 2 * d_model**2 / group
+    products = batch * n_new * (matrices + 2 * (n_cached + n_new) * d_model)
+    read = matrices + 2 * batch * n_cached * d_model / group
+    return 2 * products / (2 * read)
+
+
+@wrong("operations_per_byte", cause="reads the keys of the cache, and not the values", kind="value")
+def operations_per_byte_10(n_new, n_cached, batch, d_model, group=1, bytes_per_number=2):
+    _refuse(n_new, n_cached, batch, d_model, group, bytes_per_number)
+    matrices = 2 * d_model**2 + 2 * d_model**2 / group
+    products = batch * n_new * (matrices + 2 * (n_cached + n_new) * d_model)
+    read = matrices + batch * n_cached * d_model / group
+    return 2 * products / (read * bytes_per_number)
+
+
+@wrong(
+    "operations_per_byte", cause="the operations of one sequence, not of the batch", kind="value"
+)
+def operations_per_byte_11(n_new, n_cached, batch, d_model, group=1, bytes_per_number=2):
+    _refuse(n_new, n_cached, batch, d_model, group, bytes_per_number)
+    matrices = 2 * d_model**2 + 2 * d_model**2 / group
+    products = n_new * (matrices + 2 * (n_cached + n_new) * d_model)
+    read = matrices + 2 * batch * n_cached * d_model / group
+    return 2 * products / (read * bytes_per_number)
+
+
+@wrong("operations_per_byte", cause="knows nothing of sharing: the group is not used", kind="value")
+def operations_per_byte_12(n_new, n_cached, batch, d_model, group=1, bytes_per_number=2):
+    _refuse(n_new, n_cached, batch, d_model, group, bytes_per_number)
+    matrices = 4 * d_model**2
+    products = batch * n_new * (matrices + 2 * (n_cached + n_new) * d_model)
+    read = matrices + 2 * batch * n_cached * d_model
+    return 2 * products / (read * bytes_per_number)
+
+
+@right("operations_per_byte", how="matrix by matrix and sequence by sequence")
+def operations_per_byte_13(n_new, n_cached, batch, d_model, group=1, bytes_per_number=2):
+    _refuse(n_new, n_cached, batch, d_model, group, bytes_per_number)
+    d_kv = d_model // group
+    operations = moved = 0
+    for width in (d_model, d_kv, d_kv, d_model):
+        moved += d_model * width * bytes_per_number
+        operations += 2 * batch * n_new * d_model * width
+    for _ in range(batch):
+        moved += n_cached * (d_kv + d_kv) * bytes_per_number
+        for _ in range(n_new):
+            operations += 2 * (d_model + d_model) * (n_cached + n_new)
+    return operations / moved

@@ -6,6 +6,7 @@ import torch
 from torch import nn
 
 from attention.getting_started import softmax, weighted_average
+from attention.kernel_regression import candidate
 from tests.locked import right, wrong
 
 # --- soft_lookup -----------------------------------------------------------------------------
@@ -665,3 +666,131 @@ class LearnedBandwidth_9(nn.Module):
 
     def forward(self, x, x_train, y_train):
         return torch.stack([self._predict(query, x_train, y_train) for query in x])
+
+
+# --- ignores_order ---------------------------------------------------------------------------
+
+
+@wrong("ignores_order", cause="shuffles the examples only, so way F passes", kind="value")
+def ignores_order_1(name, x, x_train, y_train):
+    order = torch.randperm(len(x_train))
+    before = candidate(name, x, x_train, y_train)
+    after = candidate(name, x, x_train[order], y_train[order])
+    return torch.allclose(before, after, atol=1e-5)
+
+
+@wrong(
+    "ignores_order",
+    cause="compares shuffled predictions with those in the old order: accuses everyone",
+    kind="value",
+)
+def ignores_order_2(name, x, x_train, y_train):
+    queries, examples = torch.randperm(len(x)), torch.randperm(len(x_train))
+    before = candidate(name, x, x_train, y_train)
+    after = candidate(name, x[queries], x_train[examples], y_train[examples])
+    return torch.allclose(before, after, atol=1e-5)
+
+
+@wrong("ignores_order", cause="shuffles the keys and leaves the values in place", kind="value")
+def ignores_order_3(name, x, x_train, y_train):
+    before = candidate(name, x, x_train, y_train)
+    a = torch.randperm(x.shape[0])
+    b = torch.randperm(x_train.shape[0])
+    after = candidate(name, x[a], x_train[b], y_train)
+    return torch.allclose(before[a], after, atol=1e-5)
+
+
+@wrong(
+    "ignores_order",
+    cause="turns both lists around instead of shuffling: way C is symmetric and passes",
+    kind="value",
+)
+def ignores_order_4(name, x, x_train, y_train):
+    before = candidate(name, x, x_train, y_train)
+    after = candidate(name, x.flip(0), x_train.flip(0), y_train.flip(0))
+    return torch.allclose(before.flip(0), after, atol=1e-5)
+
+
+@wrong("ignores_order", cause="wants equality to the last bit", kind="value")
+def ignores_order_5(name, x, x_train, y_train):
+    queries, examples = torch.randperm(len(x)), torch.randperm(len(x_train))
+    before = candidate(name, x, x_train, y_train)[queries]
+    return torch.equal(before, candidate(name, x[queries], x_train[examples], y_train[examples]))
+
+
+@wrong(
+    "ignores_order",
+    cause="applies the order a second time to the new predictions instead of undoing it",
+    kind="value",
+)
+def ignores_order_6(name, x, x_train, y_train):
+    queries, examples = torch.randperm(len(x)), torch.randperm(len(x_train))
+    before = candidate(name, x, x_train, y_train)
+    after = candidate(name, x[queries], x_train[examples], y_train[examples])
+    return torch.allclose(before, after[queries], atol=1e-5)
+
+
+@wrong(
+    "ignores_order",
+    cause="one order, as long as the queries, for queries and examples: drops examples or fails",
+    kind="size",
+)
+def ignores_order_7(name, x, x_train, y_train):
+    order = torch.randperm(len(x))
+    before = candidate(name, x, x_train, y_train)
+    after = candidate(name, x[order], x_train[order], y_train[order])
+    return torch.allclose(before[order], after, atol=1e-5)
+
+
+@wrong(
+    "ignores_order",
+    cause="asks each query alone instead of shuffling them: accuses way G, which needs all at once",
+    kind="value",
+)
+def ignores_order_8(name, x, x_train, y_train):
+    order = torch.randperm(len(x_train))
+    before = candidate(name, x, x_train, y_train)
+    for i in range(len(x)):
+        alone = candidate(name, x[i : i + 1], x_train[order], y_train[order])
+        if not torch.allclose(alone[0], before[i], atol=1e-5):
+            return False
+    return True
+
+
+@wrong(
+    "ignores_order",
+    cause="compares the sums of all predictions, which way F does not change",
+    kind="value",
+)
+def ignores_order_9(name, x, x_train, y_train):
+    queries, examples = torch.randperm(len(x)), torch.randperm(len(x_train))
+    before = candidate(name, x, x_train, y_train)
+    after = candidate(name, x[queries], x_train[examples], y_train[examples])
+    return torch.allclose(before.sum(), after.sum(), atol=1e-5)
+
+
+@wrong(
+    "ignores_order",
+    cause="sorts instead of shuffling: what is sorted already stays as it is, and all pass",
+    kind="value",
+)
+def ignores_order_10(name, x, x_train, y_train):
+    queries, examples = x.argsort(), x_train.argsort()
+    before = candidate(name, x, x_train, y_train)
+    after = candidate(name, x[queries], x_train[examples], y_train[examples])
+    return torch.allclose(before[queries], after, atol=1e-5)
+
+
+@right("ignores_order", how="queries and examples in runs of their own, undone by argsort")
+def ignores_order_11(name, x, x_train, y_train):
+    before = candidate(name, x, x_train, y_train)
+    for _ in range(5):
+        order = torch.randperm(len(x_train))
+        moved = candidate(name, x, x_train[order], y_train[order])
+        if not torch.allclose(moved, before, atol=1e-5):
+            return False
+        order = torch.randperm(len(x))
+        moved = candidate(name, x[order], x_train, y_train)
+        if not torch.allclose(moved[order.argsort()], before, atol=1e-5):
+            return False
+    return True

@@ -636,3 +636,82 @@ def share_heads_8(x, n_heads):
     if rest:
         raise ValueError(f"H_kv={x.shape[1]} does not divide n_heads={n_heads}")
     return x[:, [h // group for h in range(n_heads)]]
+
+
+# --- head_updates ----------------------------------------------------------------------------
+
+
+@wrong("head_updates", cause="transposes W_o, as if it were PyTorch's weight", kind="value")
+def head_updates_1(heads, W_o):
+    H, d_head = heads.shape[1], heads.shape[3]
+    return heads @ W_o.T.reshape(H, d_head, -1)
+
+
+@wrong(
+    "head_updates", cause="deals the rows of W_o out in turn: h, h + H, h + 2 H, ...", kind="value"
+)
+def head_updates_2(heads, W_o):
+    B, H, T, d_head = heads.shape
+    return heads @ W_o.view(d_head, H, -1).transpose(0, 1)
+
+
+@wrong("head_updates", cause="cuts W_o into columns, not into rows", kind="shape")
+def head_updates_3(heads, W_o):
+    H = heads.shape[1]
+    parts = W_o.chunk(H, dim=1)
+    merged = heads.transpose(1, 2).flatten(2)
+    return torch.stack([merged @ part for part in parts], dim=1)
+
+
+@wrong("head_updates", cause="returns the sum, the output of all heads together", kind="shape")
+def head_updates_4(heads, W_o):
+    merged = heads.transpose(1, 2).flatten(2)  # (B, T, H · d_head)
+    return merged @ W_o
+
+
+@wrong("head_updates", cause="the axes of heads and positions are exchanged", kind="shape")
+def head_updates_5(heads, W_o):
+    B, H, T, d_head = heads.shape
+    return torch.einsum("bhtd,hde->bthe", heads, W_o.view(H, d_head, -1))
+
+
+@wrong(
+    "head_updates", cause="head h gets d_head rows from row h on, not from h · d_head", kind="value"
+)
+def head_updates_6(heads, W_o):
+    d_head = heads.shape[-1]
+    updates = [heads[:, h] @ W_o[h : h + d_head] for h in range(heads.shape[1])]
+    return torch.stack(updates, dim=1)
+
+
+@wrong("head_updates", cause="all heads meet the rows of head 0", kind="value")
+def head_updates_7(heads, W_o):
+    return heads @ W_o[: heads.shape[-1]]
+
+
+@wrong(
+    "head_updates",
+    cause="silences all heads but one, and merges without moving the heads behind the positions",
+    kind="value",
+)
+def head_updates_8(heads, W_o):
+    B, H, T, d_head = heads.shape
+    updates = []
+    for h in range(H):
+        alone = torch.zeros_like(heads)
+        alone[:, h] = heads[:, h]
+        updates.append(alone.reshape(B, T, H * d_head) @ W_o)
+    return torch.stack(updates, dim=1)
+
+
+@wrong("head_updates", cause="divides by the number of heads, as for a mean", kind="value")
+def head_updates_9(heads, W_o):
+    H, d_head = heads.shape[1], heads.shape[3]
+    return heads @ W_o.unflatten(0, (H, d_head)) / H
+
+
+@right("head_updates", how="merges the contexts with all heads but one silenced")
+def head_updates_10(heads, W_o):
+    gates = torch.eye(heads.shape[1], dtype=heads.dtype, device=heads.device)
+    alone = heads.unsqueeze(1) * gates[None, :, :, None, None]  # (B, H, H, T, d_head)
+    return alone.transpose(2, 3).flatten(3) @ W_o

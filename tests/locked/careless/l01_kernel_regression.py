@@ -7,6 +7,7 @@ import torch
 from torch import nn
 
 from attention.getting_started import softmax, weighted_average
+from attention.kernel_regression import candidate
 from tests.locked.careless import careless
 
 
@@ -238,3 +239,23 @@ class LearnedBandwidth_3(nn.Module):
         for j, y in enumerate(y_train):
             total = total + weights[:, j] * y
         return total
+
+
+@careless("ignores_order", "seed", how="seeds the global generator, one query after the other")
+def ignores_order_1(name, x, x_train, y_train):
+    torch.manual_seed(0)
+    queries, examples = torch.randperm(len(x)), torch.randperm(len(x_train))
+    old = candidate(name, x, x_train, y_train)
+    new = candidate(name, x[queries], x_train[examples], y_train[examples])
+    for place, query in enumerate(queries.tolist()):
+        if abs(new[place].item() - old[query].item()) > 1e-5:
+            return False
+    return True
+
+
+@careless("ignores_order", "numpy", "other_type", how="NumPy's permutations and np.allclose")
+def ignores_order_2(name, x, x_train, y_train):
+    queries, examples = np.random.permutation(len(x)), np.random.permutation(len(x_train))
+    old = candidate(name, x, x_train, y_train).numpy()
+    new = candidate(name, x[queries], x_train[examples], y_train[examples]).numpy()
+    return np.all(np.abs(old[queries] - new) < 1e-5)

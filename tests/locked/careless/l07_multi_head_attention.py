@@ -175,3 +175,20 @@ def collaborative_heads_3(q, k, v, mixing, d_head):
         pairs = q[:, None, :, None, d] * k[:, None, None, :, d]
         scores = scores + mixing[None, :, d, None, None] * pairs
     return torch.softmax(scores / d_head**0.5, dim=-1) @ v
+
+
+@careless("head_updates", "numpy", how="einsum in NumPy")
+def head_updates_1(heads, W_o):
+    B, H, T, d_head = heads.shape
+    parts = W_o.detach().numpy().reshape(H, d_head, -1)
+    return torch.from_numpy(np.einsum("bhtd,hde->bhte", heads.detach().numpy(), parts))
+
+
+@careless("head_updates", "device", "dtype", how="number by number into zeros of float32")
+def head_updates_2(heads, W_o):
+    B, H, T, d_head = heads.shape
+    updates = torch.zeros(B, H, T, W_o.shape[1])
+    for h in range(H):
+        for i in range(d_head):
+            updates[:, h] += heads[:, h, :, i, None] * W_o[h * d_head + i]
+    return updates

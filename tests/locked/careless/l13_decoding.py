@@ -222,3 +222,16 @@ def follow_beams_2(cache, origin):
 def follow_beams_3(cache, origin):
     sources = cache.unflatten(0, tuple(origin.shape))
     return torch.cat([one[places] for one, places in zip(sources, origin, strict=True)])
+
+
+@careless("trace_beam_search", "numpy", "other_type", how="arrays, of numbers and of words")
+def trace_beam_search_1():
+    first = 0.6 * np.array([0.5, 0.45])
+    scores = np.stack([first, (first * np.array([0.7, 0.9]))[::-1]])
+    return scores, np.array([[0, 0], [1, 0]]), np.array([["old", "small"], ["dog", "fox"]])
+
+
+@careless("trace_beam_search", "other_type", how="tensors of float32, and tuples of words")
+def trace_beam_search_2():
+    scores = torch.tensor([[0.3, 0.27], [0.243, 0.21]])
+    return scores, torch.tensor([[0, 0], [1, 0]]), (("old", "small"), ("dog", "fox"))

@@ -2,10 +2,12 @@
 
 import math
 
+import numpy as np
 import torch
 
 from attention.efficient_attention import positive_features, tile_scores
 from attention.masked_attention import masked_attention
+from attention.provided import demand
 from tests.locked.careless import careless
 
 
@@ -201,3 +203,30 @@ def flash_attention_backward_2(q, k, v, context, lse, grad_context, block):
         parts_k.append(part_k)
         parts_v.append(part_v)
     return tuple(torch.cat(parts, dim=-2) for parts in (parts_q, parts_k, parts_v))
+
+
+def _refuse(n_new, n_cached, batch, d_model, group, bytes_per_number):
+    demand.counts(0, n_cached=n_cached)
+    demand.counts(n_new=n_new, batch=batch, d_model=d_model, group=group)
+    demand.counts(bytes_per_number=bytes_per_number)
+    if d_model % group:
+        raise ValueError(f"group={group} does not divide d_model={d_model}")
+
+
+@careless("operations_per_byte", "numpy", "other_type", how="NumPy's float64 all the way")
+def operations_per_byte_1(n_new, n_cached, batch, d_model, group=1, bytes_per_number=2):
+    _refuse(n_new, n_cached, batch, d_model, group, bytes_per_number)
+    d = np.float64(d_model)
+    sizes = np.array([d * d, d * d / group, d * d / group, d * d])
+    work = batch * n_new * (sizes.sum() + 2 * d * (n_cached + n_new))
+    return 2 * work / (bytes_per_number * (sizes.sum() + batch * n_cached * 2 * d / group))
+
+
+@careless(
+    "operations_per_byte", "other_type", "other_order", how="a tensor of float32, d cancelled"
+)
+def operations_per_byte_2(n_new, n_cached, batch, d_model, group=1, bytes_per_number=2):
+    _refuse(n_new, n_cached, batch, d_model, group, bytes_per_number)
+    matrices = 2 * d_model + 2 * d_model / group
+    work = torch.tensor(2.0 * batch * n_new * (matrices + 2 * (n_cached + n_new)))
+    return work / (matrices + 2 * batch * n_cached / group) / bytes_per_number
