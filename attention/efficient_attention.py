@@ -292,8 +292,9 @@ def operations_per_byte(n_new, n_cached, batch, d_model, group=1, bytes_per_numb
     Operations: two for each product of two numbers, in the four projections of every new position
     and in its scores with, and weighted average over, all n_cached + n_new positions; hidden
     scores count. With d = d_model, W_q and W_o are d · d; W_k and W_v are d · d / group.
-    Bytes: those of the four matrices, once for the whole batch, and of the keys and values in the
-    caches, d / group numbers each. Whatever else moves is left out.
+    Bytes: those of the four matrices, once for the whole batch, and of the n_cached keys and
+    values in each cache, d / group numbers each. Those of the new positions are still at hand:
+    like whatever else moves, they are left out.
     Refuses a group that does not divide d_model, n_cached below 0, and other numbers below 1.
 
     >>> operations_per_byte(n_new=1, n_cached=0, batch=1, d_model=100)

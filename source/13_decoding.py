@@ -380,7 +380,7 @@ _ = plots.legend(ax, fontsize=9)
 # | *small* | dog 0.9 · fox 0.1 |
 # | *dog*, *fox* | EOS 1 |
 #
-# Write down the scores as probabilities. You may let Python multiply.
+# Write down the scores as probabilities, with all their digits. You may let Python multiply.
 #
 # <details><summary>Hint 1 · the idea</summary>
 #

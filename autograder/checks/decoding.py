@@ -448,8 +448,8 @@ def trace_beam_search(student, draw):
         fits = isinstance(rows, tuple | list | torch.Tensor) and len(rows) == 2
         fits = fits and all(isinstance(row, tuple | list | torch.Tensor) for row in rows)
         fits = fits and all(len(row) == 2 for row in rows)
-        what = f"{name} should have a row of two for each of the two steps"
-        expect.true(fits, what, expect.describe(rows), "two rows of two")
+        what = f"{name} should be a list with a row of two for each of the two steps"
+        expect.true(fits, what, expect.describe(rows), "a list of two rows of two")
     beams = [(0.6, "the"), (0.4, "a")]
     for step, (p, origin, word) in enumerate(zip(scores, origins, tokens, strict=True)):
         when = f"in the {('first', 'second')[step]} of the two steps"
@@ -461,12 +461,17 @@ def trace_beam_search(student, draw):
         best = sorted(candidates, reverse=True)[:2]
         what = f"{when} these are not the words of the two most probable beginnings"
         expect.true(list(word) == [w for _, _, w in best], what, f"{list(word)}", "the two best")
+        origin, p = (row.tolist() if isinstance(row, torch.Tensor) else row for row in (origin, p))
+        what = f"{when} the old beams should be named by their numbers"
+        fits = all(isinstance(one, int) for one in origin)
+        expect.true(fits, what, f"{list(origin)}", "0 or 1 for each word")
         what = f"{when} a word does not continue the beam that you name"
-        fits = all(int(a) == b for a, (_, b, _) in zip(origin, best, strict=True))
-        expect.true(fits, what, f"origins {list(origin)}", "0 or 1 for each")
+        fits = all(a == b for a, (_, b, _) in zip(origin, best, strict=True))
+        expect.true(fits, what, f"{list(origin)}", f"for each of {list(word)}, the beam before it")
         what = f"{when} a probability is wrong"
-        fits = all(abs(float(a) - b) < 6e-4 for a, (b, _, _) in zip(p, best, strict=True))
-        expect.true(fits, what, f"{list(p)}", "probabilities of whole beginnings, to three digits")
+        fits = all(isinstance(one, int | float) for one in p)
+        fits = fits and all(abs(a - b) < 6e-4 for a, (b, _, _) in zip(p, best, strict=True))
+        expect.true(fits, what, f"{list(p)}", "the probabilities of whole beginnings")
         beams = [(share, following) for share, _, following in best]
 
 

@@ -561,6 +561,10 @@ def operations_per_byte(student, draw):
     expect.close(first, 1.005, what)
     what = "with n_new=1, n_cached=5, batch=1, d_model=10 and 2 bytes a number the ratio is wrong"
     expect.close(student(1, 5, 1, 10), 1.04, what)
+    what = "with n_new=1, n_cached=5, batch=1, d_model=10 and group=2 the ratio is wrong"
+    expect.close(student(1, 5, 1, 10, group=2), 2 * 420 / 700, what)
+    what = "with n_new=1, n_cached=5, batch=1, d_model=10 and bytes_per_number=4 the ratio is wrong"
+    expect.close(student(1, 5, 1, 10, bytes_per_number=4), 0.52, what)
     what = "3 does not divide 10: with group=3 and d_model=10 it should refuse"
     expect.raises(student, ValueError, 1, 5, 1, 10, 3, what=what)
     drawn = [draw.permutation(7)[:5].add(2).tolist() for _ in range(3)]

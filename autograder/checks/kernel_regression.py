@@ -599,6 +599,10 @@ def ignores_order(student, draw):
     """Finds who looks at the place of an example or of a query, and accuses nobody else."""
     for name in "ADEFGBC":
         _is_judged(student, name, *_list(draw))
+    for name in "ABCDEFG":  # in order already: to sort them shuffles nothing
+        x, x_train, y_train = _list(draw)
+        x_train, order = x_train.sort()
+        _is_judged(student, name, x.sort().values, x_train, y_train[order])
     x, x_train, y_train = _list(draw)
     _is_judged(student, "A", draw.strided(x), draw.strided(x_train), draw.strided(y_train))
     for name in "AE":  # one value for all examples, one query many times

@@ -1154,6 +1154,24 @@ def follows_the_best_beam():
     return [[0.3, 0.27], [0.21, 0.09]], [[0, 0], [0, 0]], [["old", "small"], ["fox", "dog"]]
 
 
+@mistake(
+    "trace_beam_search",
+    hint="The first row is that of the step that was already taken. Asked for are the two steps "
+    "after it.",
+)
+def begins_one_step_too_early():
+    tokens = [["the", "a"], ["old", "small"]]
+    return [[0.6, 0.4], [0.3, 0.27]], [[0, 0], [0, 0]], tokens
+
+
+@mistake(
+    "trace_beam_search", hint="These are logarithms. Here the probabilities themselves are asked."
+)
+def writes_logarithms():
+    scores = [[math.log(0.3), math.log(0.27)], [math.log(0.243), math.log(0.21)]]
+    return scores, [[0, 0], [1, 0]], [["old", "small"], ["dog", "fox"]]
+
+
 @alternative("trace_beam_search")
 def multiplies_them_out():
     scores = [[0.6 * 0.5, 0.6 * 0.45], [0.6 * 0.45 * 0.9, 0.6 * 0.5 * 0.7]]
