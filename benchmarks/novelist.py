@@ -1,8 +1,8 @@
 """Train the writer of English that lesson 15 ships: `data/novelist.safetensors`.
 
-    python -m benchmarks.novelist [--to FILE] [--steps 700]
+    python -m benchmarks.novelist [--to FILE] [--steps 3000]
 
-It is seed 0 of the recorded experiment “English”, with weights of 16 bits; a minute or two on one
+It is seed 0 of the recorded experiment “English”, with weights of 16 bits; five minutes on one
 core.
 """
 
