@@ -12,7 +12,7 @@
 # - keep **keys and values**, so that a token costs almost the same early and late in the
 #   sentence.
 #
-# **Time** 120 minutes, ★ 15 more · **Points** 20 · **GPU** not needed · **You need** lessons 05,
+# **Time** 130 minutes, ★ 15 more · **Points** 20 · **GPU** not needed · **You need** lessons 05,
 # 06, 07 and 10
 
 # %%

@@ -14,8 +14,8 @@
 # - share out tokens among **experts**, and measure how evenly that is done,
 # - read a table that compares such models, beside trivial baselines.
 #
-# **Time** 135 minutes, ★ 10 more · **Points** 13 · **GPU** not needed · **You need** lessons
-# 06 to 10 and 13
+# **Time** 135 minutes, ★ 10 more · **Points** 13 · **GPU** not needed ·
+# **You need** lessons 06 to 10 and 13
 
 # %%
 import textwrap

@@ -14,7 +14,7 @@
 #   then takes,
 # - tell apart four costs that are easily confused: operations, bytes moved, bytes held, time.
 #
-# **Time** 125 minutes, ★ 25 more · **Points** 19, of which 3 are for the exercise with a star ·
+# **Time** 140 minutes, ★ 25 more · **Points** 19, of which 3 are for the exercise with a star ·
 # **GPU** not needed, and used if there is one · **You need** lessons 01, 05, 06 and 13
 
 # %%

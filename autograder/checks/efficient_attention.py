@@ -561,6 +561,8 @@ def operations_per_byte(student, draw):
     expect.close(first, 1.005, what)
     what = "with n_new=1, n_cached=5, batch=1, d_model=10 and 2 bytes a number the ratio is wrong"
     expect.close(student(1, 5, 1, 10), 1.04, what)
+    what = "with n_new=1, n_cached=5, batch=3, d_model=10 and 2 bytes a number the ratio is wrong"
+    expect.close(student(1, 5, 3, 10), 3 * 520 / 700, what)
     what = "with n_new=1, n_cached=5, batch=1, d_model=10 and group=2 the ratio is wrong"
     expect.close(student(1, 5, 1, 10, group=2), 2 * 420 / 700, what)
     what = "with n_new=1, n_cached=5, batch=1, d_model=10 and bytes_per_number=4 the ratio is wrong"

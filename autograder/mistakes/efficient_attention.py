@@ -2267,6 +2267,7 @@ def looks_at_the_cache_only(n_new, n_cached, batch, d_model, group=1, bytes_per_
 def projects_as_if_nothing_were_shared(
     n_new, n_cached, batch, d_model, group=1, bytes_per_number=2
 ):
+    _refuse_group(d_model, group)
     matrices = 4 * d_model**2
     products = matrices + 2 * (n_cached + n_new) * d_model
     numbers = matrices + batch * 2 * n_cached * d_model // group

@@ -834,8 +834,8 @@ def compares_exactly(name, x, x_train, y_train):
 
 @mistake(
     "ignores_order",
-    hint="The predictions before and after are compared in orders that do not match. Which query "
-    "has moved to place i, and which of the old predictions was made for it?",
+    hint="Every way is accused. Either the predictions before and after stand in different orders, "
+    "or one order of T_q numbers serves the examples, of which there are T_k.",
 )
 def forgets_that_predictions_move(name, x, x_train, y_train):
     queries, examples = _orders(x, x_train)
@@ -845,7 +845,8 @@ def forgets_that_predictions_move(name, x, x_train, y_train):
 
 @mistake(
     "ignores_order",
-    hint="Only the examples are shuffled. A way may also look at the order of the queries.",
+    hint="A way that looks at the order of the queries is not noticed: either the queries are not "
+    "shuffled, or only a total of the predictions is compared.",
 )
 def leaves_the_queries(name, x, x_train, y_train):
     return _agree(name, x, x_train, y_train, torch.arange(len(x)), _orders(x, x_train)[1])

@@ -191,8 +191,8 @@ def _call(node: Any) -> Iterator[tuple[str, Any]]:
 def _branches(node: Any) -> Iterator[tuple[str, Any]]:
     exchanged = ast.IfExp(node.test, node.orelse, node.body)
     yield "with the two branches of one condition exchanged", exchanged
-    yield "in which one condition always holds", node.body
-    yield "in which one condition never holds", node.orelse
+    yield "in which one condition always gives the same answer", node.body
+    yield "in which one condition always gives the same answer", node.orelse
 
 
 def _pair(node: Any) -> Iterator[tuple[str, Any]]:

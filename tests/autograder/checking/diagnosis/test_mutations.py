@@ -52,7 +52,7 @@ def unchecked(monkeypatch):
         ("math.sqrt(a)", "with half of a number where its square root belongs", "a * 0.5"),
         ("torch.softmax(a, b)", "with one call of `softmax` left out", "a"),
         ("torch.sub(a, b)", "with two arguments of one call of `sub` exchanged", "torch.sub(b, a)"),
-        ("a if b else 1", "in which one condition never holds", "1"),
+        ("a if b else 1", "in which one condition always gives the same answer", "1"),
         ("(a, b)", "with the two items of a pair exchanged", "(b, a)"),
         ("a + 1", "with `b` once where `a` belongs", "b + 1"),
         ("a + b", "whose result is cut off from the gradient", "(a + b).detach()"),

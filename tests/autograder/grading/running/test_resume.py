@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 from nbgrader.api import Gradebook
 
+from autograder.grading import nbgrader_steps
 from autograder.grading.classroom.folders import Course, Handed
 from autograder.grading.classroom.gradebook import Book
 from autograder.grading.nbgrader_steps import Assemble
@@ -218,7 +219,7 @@ def test_death_of_nbgraders_autograde_leaves_no_record_that_a_student_handed_in(
     record = about[0].autograded(about[1]).parent / records.REASONS
     record.parent.mkdir(parents=True)
     record.write_text("{}")
-    monkeypatch.setattr(Assemble, "_about", lambda *_: about)
+    monkeypatch.setattr(nbgrader_steps, "_about", lambda *_: about)
     Assemble().preprocess(None, {})
     assert not record.exists()
 
