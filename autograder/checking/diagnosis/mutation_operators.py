@@ -54,10 +54,10 @@ def broken_statements(statement: Any, function: Any) -> Iterator[tuple[str, Any]
     if isinstance(statement, ast.Assign) and _is_reassigned(statement, function):
         yield "with one assignment left out", None
     if isinstance(statement, ast.If):
-        for value, words in ((True, "always"), (False, "never")):
+        for value in (True, False):
             forced = copy.deepcopy(statement)
             forced.test = ast.Constant(value)
-            yield f"in which one condition {words} holds", forced
+            yield "in which one condition always gives the same answer", forced
     if isinstance(statement, ast.Return) and statement.value is not None:
         yield "whose result is cut off from the gradient", ast.Return(_detached(statement.value))
 
