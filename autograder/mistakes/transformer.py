@@ -645,51 +645,51 @@ class _Stack(nn.Module):
         return self.norm(x)
 
 
-class _SharesOneLayer(_Stack):
+class SharesOneLayer(_Stack):
     def make(self, n_layers, sizes):
         return nn.ModuleList([self.kind(*sizes)] * n_layers)
 
 
-class _KeepsAPlainList(_Stack):
+class KeepsAPlainList(_Stack):
     def make(self, n_layers, sizes):
         return [self.kind(*sizes) for _ in range(n_layers)]
 
 
-class _MakesPostNormLayers(_Stack):
+class MakesPostNormLayers(_Stack):
     def make(self, n_layers, sizes):
         return nn.ModuleList(self.kind(*sizes[:4]) for _ in range(n_layers))
 
 
-class _LeavesDropoutOut(_Stack):
+class LeavesDropoutOut(_Stack):
     def make(self, n_layers, sizes):
         return super().make(n_layers, (*sizes[:3], 0.0, *sizes[4:]))
 
 
-class _HasNoFinalNorm(_Stack):
+class HasNoFinalNorm(_Stack):
     def end(self, d_model):
         self.norm = nn.Identity()
 
 
-class _SkipsTheFinalNorm(_Stack):
+class SkipsTheFinalNorm(_Stack):
     def forward(self, x, *others):
         for layer in self.layers:
             x = layer(x, *others)
         return x
 
 
-class _AlwaysNorms(_Stack):
+class AlwaysNorms(_Stack):
     def end(self, d_model):
         self.norm = nn.LayerNorm(d_model)
 
 
-class _NormsAfterEveryLayer(_Stack):
+class NormsAfterEveryLayer(_Stack):
     def forward(self, x, *others):
         for layer in self.layers:
             x = self.norm(layer(x, *others))
         return x
 
 
-class _NormsBeforeTheLayers(_Stack):
+class NormsBeforeTheLayers(_Stack):
     def forward(self, x, *others):
         x = self.norm(x)
         for layer in self.layers:
@@ -697,28 +697,28 @@ class _NormsBeforeTheLayers(_Stack):
         return x
 
 
-class _FeedsTheInputAgain(_Stack):
+class FeedsTheInputAgain(_Stack):
     def forward(self, x, *others):
         for layer in self.layers:
             y = layer(x, *others)
         return self.norm(y)
 
 
-class _StopsAfterOneLayer(_Stack):
+class StopsAfterOneLayer(_Stack):
     def forward(self, x, *others):
         for layer in self.layers:
             return self.norm(layer(x, *others))
         return x
 
 
-class _GoesBackwards(_Stack):
+class GoesBackwards(_Stack):
     def forward(self, x, *others):
         for layer in reversed(self.layers):
             x = layer(x, *others)
         return self.norm(x)
 
 
-class _AddsTheInputAgain(_Stack):
+class AddsTheInputAgain(_Stack):
     def forward(self, x, *others):
         for layer in self.layers:
             x = x + layer(x, *others)
@@ -726,39 +726,38 @@ class _AddsTheInputAgain(_Stack):
 
 
 _WRONG = {
-    _SharesOneLayer: "The same layer object stands n_layers times in the list: all layers share "
+    SharesOneLayer: "The same layer object stands n_layers times in the list: all layers share "
     "one set of weights, and N=6 costs no more parameters than N=1. Make a new layer each time.",
-    _KeepsAPlainList: "The layers are in a plain Python list. PyTorch does not look into it, so "
+    KeepsAPlainList: "The layers are in a plain Python list. PyTorch does not look into it, so "
     "they are never trained or moved: use nn.ModuleList.",
-    _HasNoFinalNorm: "The final norm is missing. In a pre-norm stack nothing has normalised the "
+    HasNoFinalNorm: "The final norm is missing. In a pre-norm stack nothing has normalised the "
     "sum that comes out of the last layer.",
-    _SkipsTheFinalNorm: "The final norm exists, but the output does not pass through it.",
-    _AlwaysNorms: "There is a final norm also with pre_norm=False. Post-norm layers end with a "
+    SkipsTheFinalNorm: "The final norm exists, but the output does not pass through it.",
+    AlwaysNorms: "There is a final norm also with pre_norm=False. Post-norm layers end with a "
     "norm already.",
-    _NormsAfterEveryLayer: "The final norm is applied after every layer. It stands once, after "
+    NormsAfterEveryLayer: "The final norm is applied after every layer. It stands once, after "
     "the last.",
-    _NormsBeforeTheLayers: "The final norm is applied to what goes into the first layer, and what "
+    NormsBeforeTheLayers: "The final norm is applied to what goes into the first layer, and what "
     "comes out of the last one is not normalised. It is the last step of the stack.",
-    _MakesPostNormLayers: "The layers are post-norm although pre_norm=True: hand all sizes on.",
-    _LeavesDropoutOut: "The layers get no dropout.",
-    _FeedsTheInputAgain: "Every layer gets the input of the stack, so only the last one counts. "
+    MakesPostNormLayers: "The layers are post-norm although pre_norm=True: hand all sizes on.",
+    LeavesDropoutOut: "The layers get no dropout.",
+    FeedsTheInputAgain: "Every layer gets the input of the stack, so only the last one counts. "
     "Each should get what the one before has made.",
-    _StopsAfterOneLayer: "Only the first layer is used: the function returns inside the loop.",
-    _GoesBackwards: "The layers are used in reverse order.",
-    _AddsTheInputAgain: "x is added to what each layer returns. The layers have their residuals "
+    StopsAfterOneLayer: "Only the first layer is used: the function returns inside the loop.",
+    GoesBackwards: "The layers are used in reverse order.",
+    AddsTheInputAgain: "x is added to what each layer returns. The layers have their residuals "
     "inside.",
 }
 
 
 _EARNED = {
-    _HasNoFinalNorm: ("post-norm", "with a mask and dropout"),
-    _MakesPostNormLayers: ("post-norm", "with a mask and dropout"),
-    _AlwaysNorms: ("pre-norm", "with a mask and dropout"),
-    _LeavesDropoutOut: ("pre-norm", "post-norm"),
+    HasNoFinalNorm: ("post-norm", "with a mask and dropout"),
+    MakesPostNormLayers: ("post-norm", "with a mask and dropout"),
+    AlwaysNorms: ("pre-norm", "with a mask and dropout"),
+    LeavesDropoutOut: ("pre-norm", "post-norm"),
 }
 
 for _wrong, _hint in _WRONG.items():
-    _wrong.__name__ = _wrong.__name__.removeprefix("_")
     mistake("Encoder", hint=_hint, earns=_EARNED.get(_wrong))(_wrong)
 
 
