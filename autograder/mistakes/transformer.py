@@ -757,9 +757,6 @@ _EARNED = {
     LeavesDropoutOut: ("pre-norm", "post-norm"),
 }
 
-for _wrong, _hint in _WRONG.items():
-    mistake("Encoder", hint=_hint, earns=_EARNED.get(_wrong))(_wrong)
-
 
 @mistake(
     "Encoder",
@@ -781,6 +778,10 @@ class MasksTheFirstLayerOnly(_Stack):
         for number, layer in enumerate(self.layers):
             x = layer(x, None if number else mask)
         return self.norm(x)
+
+
+for _wrong, _hint in _WRONG.items():
+    mistake("Encoder", hint=_hint, earns=_EARNED.get(_wrong))(_wrong)
 
 
 @alternative("Encoder")
