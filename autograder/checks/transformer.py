@@ -105,28 +105,9 @@ def _pytorch_stack(values, pre_norm):
     return stack
 
 
-def _load(module, values):
-    """Load the weights; a failure names only the parameters that differ."""
-    try:
-        module.load(values)
-    except expect.CheckFailed as failure:
-        if failure.what == "the module has other parameters":
-            got, expected = (set(text.split(", ")) for text in (failure.got, failure.expected))
-            failure.got = _some("without ", expected - got) or _some("also ", got - expected)
-            failure.expected = _some("also ", expected - got) or _some("without ", got - expected)
-        raise
-
-
-def _some(word, names):
-    if not names:
-        return ""
-    first = ", ".join(sorted(names)[:2])
-    return f"{word}{first}" + (f" and {len(names) - 2} more" if len(names) > 2 else "")
-
-
 def _built(student, values, *sizes, train=False, **options):
     module = student.build(*sizes, **options)
-    _load(module, values)
+    module.load(values)
     (module.train if train else module.eval)()
     return module
 
@@ -294,7 +275,7 @@ def _front(student, values, *sizes, train=False):
     module, tied = student.build(*sizes), "none"
     if "generator.weight" not in module.parameters():
         values, tied = {name: values[name] for name in values if "generator" not in name}, "target"
-    _load(module, values)
+    module.load(values)
     (module.train if train else module.eval)()
     return module, _Oracle(values, tied)
 
@@ -417,7 +398,7 @@ def _is_tied(student, draw, untied, ends):
             _tables_learn(module, oracle, batch, draw)
         name = "source_embedding.weight" if tied == "all" else "target_embedding.weight"
         values[name][8] = values[name][7]
-        _load(module, values)
+        module.load(values)
         alike = module(*batch)
         what = f"with tied={tied!r} and equal rows of tokens 7 and 8 their scores differ"
         expect.close(alike[..., 8], alike[..., 7], what)

@@ -23,6 +23,7 @@ from autograder.inside.device.rehearsal import (
 from autograder.inside.messages.values import Foreign, copied, plain, same
 from autograder.inside.side_effects import watched
 
+LEGIBLE = 300  # characters; a message from the sandbox is cut after 500
 LEFT_BEHIND = "a tensor on the CPU"  # in a reply from the rehearsal device
 STUDENT_FILE = re.compile(r"ipykernel_\d+|^<(?!frozen|__array)")  # a notebook's cell
 
@@ -154,8 +155,7 @@ class LocalAnswer:
         """Copy ``values`` into the parameters of the same names, which must be all of them."""
         named = self._parameters()
         if named.keys() != values.keys():
-            found = ", ".join(sorted(named)) or "no parameters"
-            raise AnswerRaised("ParameterNames", f"{found}, expected {', '.join(sorted(values))}")
+            raise AnswerRaised("ParameterNames", _other_names(set(named), set(values)))
         with torch.no_grad():
             for name, parameter in named.items():
                 if parameter.shape != values[name].shape:
@@ -174,6 +174,21 @@ class LocalAnswer:
         if not isinstance(self.target, torch.nn.Module):
             return {}
         return dict(_guarded(lambda: list(self.target.named_parameters())))
+
+
+def _other_names(found: set[str], wanted: set[str]) -> str:
+    """Both lists of names; where these are long, what is missing or too much."""
+    whole = f"{', '.join(sorted(found)) or 'no parameters'}, expected {', '.join(sorted(wanted))}"
+    if len(whole) <= LEGIBLE:
+        return whole
+    missing, extra = wanted - found, found - wanted
+    got = _some("without", missing) or _some("also", extra)
+    return f"{got}, expected {_some('also', missing) or _some('without', extra)}"
+
+
+def _some(word: str, names: set[str]) -> str:
+    first, more = ", ".join(sorted(names)[:2]), f" and {len(names) - 2} more"
+    return f"{word} {first}{more * (len(names) > 2)}" if names else ""
 
 
 def _guarded(action: Callable[[], T]) -> T:

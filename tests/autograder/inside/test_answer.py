@@ -282,6 +282,27 @@ def test_a_module_is_built_loaded_called_and_differentiated():
     assert values["slope"].item() == 2
 
 
+MANY = [f"layer_{n}_attention_projection_{name}" for n in range(4) for name in "koqv"]
+
+
+@pytest.mark.parametrize(
+    ("names", "said"),
+    [
+        (MANY[:-1], f"without {MANY[-1]}, expected also {MANY[-1]}"),
+        (MANY[4:], "without {0}, expected also {0}".format(f"{MANY[0]}, {MANY[1]} and 2 more")),
+        ([*MANY, "own"], "also own, expected without own"),
+    ],
+)
+def test_of_many_names_only_those_that_differ_are_listed(names, said):
+    """Whole, both lists would be longer than what a sandbox hands on of a message."""
+    module, values = nn.Module(), dict.fromkeys(MANY, torch.ones(1))
+    for name in names:
+        module.register_parameter(name, nn.Parameter(torch.zeros(1)))
+    with pytest.raises(AnswerRaised) as raised:
+        LocalAnswer(module).load(values)
+    assert (raised.value.kind, raised.value.message) == ("ParameterNames", said)
+
+
 def test_loaded_weights_are_copies():
     module, slope = line(), torch.tensor(2.0)
     module.load({"slope": slope, "shift": torch.tensor(0.0)})
