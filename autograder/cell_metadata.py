@@ -5,7 +5,7 @@ every question about it has an answer.
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 CHECK = "check_"  # before the exercise's name in the grade_id of its check
@@ -53,6 +53,17 @@ def exercise(cell: Mapping[str, Any]) -> str:
 def exercise_called(name: str) -> str:
     """The name of the exercise whose solution or check has the grade_id ``name``."""
     return name.removeprefix(CHECK)
+
+
+def early_checks(names: Sequence[str]) -> set[int]:
+    """The places of checks that stand above the answer that they judge.
+
+    names  the grade_id of each cell of a notebook, or ''
+    """
+    first: dict[str, int] = {}
+    for place, name in enumerate(names):
+        first.setdefault(name, place)
+    return {n for n, name in enumerate(names) if first.get(exercise_called(name), n) > n}
 
 
 def title(cell: Mapping[str, Any]) -> str:

@@ -64,13 +64,13 @@ def check_notebook(path: Path | str, root: Path = ROOT) -> list[Line]:
     shell, lines, problems = quiet_shell(), dict[str, Line](), dict[str, str]()
     shell.reset(new_session=False)  # the notebook before may have defined what this one lacks
     shell.user_ns["__spec__"] = None  # as in a kernel: whoever starts a process is asked for it
+    early = cell_metadata.early_checks([cell_metadata.grade_id(one) for one in notebook.cells])
     for place, cell in enumerate(notebook.cells):
         name = cell_metadata.exercise(cell)
         if cell_metadata.grade_id(cell) in identities:
+            if place in early:
+                continue  # its answer comes below, and so does another check, or the end
             later = notebook.cells[place:]
-            below_it = [cell_metadata.grade_id(one) for one in later[1:]]
-            if name in below_it and cell_metadata.grade_id(cell) in below_it:
-                continue  # a copy of the check above its answer: another comes after the answer
             lines.setdefault(name, _check(checks[name], points[name], shell, problems, later))
         elif cell.cell_type == "code" and cell.source not in demos:
             problem = _run_cell(shell, cell.source)

@@ -51,17 +51,13 @@ def _sort(cells: list[Cell], known: set[str]) -> tuple[dict[str, str], dict[str,
     """Pair (answers by grade_id, the student's own cells by the graded cell they follow)."""
     answers: dict[str, str] = {}
     own: dict[str, list[Cell]] = {}
-    first: dict[str, int] = {}
-    for place, cell in enumerate(cells):
-        if cell.grade_id in known and cell.kind == "code":
-            first.setdefault(cell.grade_id, place)
+    names = [one.grade_id if one.kind == "code" and one.grade_id in known else "" for one in cells]
+    # A check above its answer says nothing of where the cells below it belong.
+    early = cell_metadata.early_checks(names)
     after = ""
-    for place, cell in enumerate(cells):
-        # A copy of a check above its answer says nothing of where the cells below it belong.
-        is_early = first.get(cell_metadata.exercise_called(cell.grade_id), place) > place
-        if cell.grade_id in first and cell.grade_id not in answers and not is_early:
-            answers[cell.grade_id] = cell.source
-            after = cell.grade_id
+    for place, (name, cell) in enumerate(zip(names, cells, strict=True)):
+        if name and name not in answers and place not in early:
+            answers[name], after = cell.source, name
         else:
             own.setdefault(after, []).append(cell)
     return answers, own

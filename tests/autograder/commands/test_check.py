@@ -55,6 +55,9 @@ CHANGES = {
     "check_twice": lambda notebook: notebook.cells.insert(
         0, notebook.cells[index(notebook, "check_softmax")].copy()
     ),
+    "check_first": lambda notebook: notebook.cells.insert(
+        0, notebook.cells.pop(index(notebook, "check_softmax"))
+    ),
     "more_points": lambda notebook: notebook.cells[
         index(notebook, "check_softmax")
     ].metadata.nbgrader.update(points=100),
@@ -111,7 +114,16 @@ LOST = {**FULL, "softmax": 0, "together": 3}
 
 @pytest.mark.long
 @pytest.mark.parametrize(
-    "name", ["solved", "no_check", "edited_check", "check_twice", "more_points", "starts_processes"]
+    "name",
+    [
+        "solved",
+        "no_check",
+        "edited_check",
+        "check_twice",
+        "check_first",
+        "more_points",
+        "starts_processes",
+    ],
 )
 def test_right_answers_earn_everything(said, name):
     assert points(said[1][name]) == FULL
