@@ -161,8 +161,12 @@ def _zip(source: Path | File, above: tuple[str, ...], depth: int) -> Iterator[Se
 
 
 @functools.lru_cache(maxsize=2)  # a zip's members are read one after the other
+def _kept(file: File) -> bytes:
+    return file.read()
+
+
 def _opened(source: File | Path) -> Path | BytesIO:
-    return BytesIO(source.read()) if isinstance(source, File) else source
+    return BytesIO(_kept(source)) if isinstance(source, File) else source
 
 
 def _read_member(source: File | Path, name: str) -> bytes:
