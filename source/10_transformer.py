@@ -60,20 +60,10 @@ print("layers one after the other, a Transformer with N = 2: 2 + 2 = 4")
 
 # %% [markdown]
 # And what the first word says has to survive all the steps between it and the place where it is
-# needed. In a Transformer any two positions are one attention apart:
-#
-# ![Eight tokens, and the shortest path from the first to the last. Recurrent network: seven steps
-# along a chain. Dilated convolution of width 2: three layers, with steps of 1, 2 and 4 positions.
-# Self-attention: one layer.](figures/path_lengths.svg)
-#
-# | layer, sequence of length *T* | multiplications | one after the other | longest path |
-# |---|---|---|---|
-# | self-attention | O(T² · d) | O(1) | O(1) |
-# | recurrent | O(T · d²) | O(T) | O(T) |
-# | convolution of width *k* | O(k · T · d²) | O(1) | O(log_k T), if dilated |
-#
-# A convolution applies the *same* weights at every position, whatever the words are. Attention
-# computes its weights from the words.
+# needed. In a Transformer any two positions are one attention apart, however long the sentence is:
+# lesson 05 measured, drew and counted these paths. (A convolution needs several layers. It applies
+# the *same* weights at every position, whatever the words are. Attention computes its weights from
+# the words.)
 #
 # ## The idea
 # Two stacks. The **encoder** turns the source into vectors that know their sentence: the *memory*.
