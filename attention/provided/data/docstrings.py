@@ -4,9 +4,7 @@ By convention (PEP 257) the first line of a docstring sums up the rest. So a bod
 are a text and a summary that somebody wrote. The card in data/README.md says how they were chosen.
 """
 
-import gzip
 import hashlib
-import json
 import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Sequence
@@ -15,6 +13,7 @@ from itertools import combinations
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from attention.provided.data.stored import read_stored
 from attention.provided.files import ROOT
 
 PATH = ROOT / "data" / "docstrings.json.gz"
@@ -39,10 +38,7 @@ def load(path: Path = PATH) -> tuple[Docstring, ...]:
 
     Raises ValueError if the file is not the one that belongs to the course.
     """
-    content = gzip.decompress(path.read_bytes())
-    if hashlib.sha256(content).hexdigest() != SHA256:
-        raise ValueError(f"{path} is damaged or another version: take it from the repository anew")
-    return tuple(Docstring(*row) for row in json.loads(content))
+    return tuple(Docstring(*row) for row in read_stored(path, SHA256))
 
 
 def is_test(key: str) -> bool:

@@ -3,12 +3,10 @@
 The card in data/README.md says where they come from and what was left out.
 """
 
-import gzip
-import hashlib
-import json
 from functools import cache
 from pathlib import Path
 
+from attention.provided.data.stored import read_stored
 from attention.provided.files import ROOT
 
 PATH = ROOT / "data" / "novels.json.gz"
@@ -24,10 +22,7 @@ def load(path: Path = PATH) -> dict[str, str]:
 
     Raises ValueError if the file is not the one that belongs to the course.
     """
-    content = gzip.decompress(path.read_bytes())
-    if hashlib.sha256(content).hexdigest() != SHA256:
-        raise ValueError(f"{path} is damaged or another version: take it from the repository anew")
-    texts: dict[str, str] = json.loads(content)
+    texts: dict[str, str] = read_stored(path, SHA256)
     return texts
 
 
