@@ -1,0 +1,22 @@
+"""What lesson 00 opens with."""
+
+import torch
+
+from attention.experiments import getting_started
+
+
+def test_a_number_is_translated_and_its_map_drawn(capsys):
+    ax = getting_started.translation(231)
+    said = capsys.readouterr().out
+    assert "English: two hundred thirty one" in said
+    assert "zweihunderteinunddreißig (right)" in said
+    assert "kept out" not in said
+    assert [label.get_text() for label in ax.get_yticklabels()] == list("zweihunderteinunddreißig")
+    assert len(getting_started.scales(torch.softmax)) == 3
+
+
+def test_a_wrong_translation_and_a_held_out_number_are_said_to_be_that(capsys):
+    getting_started.translation(797_927)
+    assert "(wrong)" in capsys.readouterr().out
+    getting_started.translation(next(n for n in range(100, 200) if getting_started.is_test(n)))
+    assert "kept out of the training" in capsys.readouterr().out
