@@ -1,0 +1,183 @@
+"""Replies in the form of the right ones: what is wrong with numbers that come in another form.
+
+A column for a row, a list of tensors, a second result that was forgotten: a check stops there. The
+numbers may be wrong besides, and these say more about what was not understood. So where a form can
+be mended without doubt, the check is run once more on replies that are mended.
+"""
+
+import dataclasses
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import torch
+
+from autograder.checking.asking.questions import SEEDED, Question, Replied, Session
+from autograder.checking.toolbox.same_tensors import same as same_tensors
+from autograder.inside.answer import AnswerRaised, AnyAnswer
+from autograder.inside.messages.values import copied, same
+
+PLAIN = bool | int | float
+MOST = 64  # items of a list that are put together
+
+
+class Unsaid:
+    """Stands for a result that an answer does not return: nothing is known of it."""
+
+
+UNSAID = Unsaid()
+
+
+def in_form(value: Any, right: Any, missing: Callable[[Any], Any] = lambda item: item) -> Any:
+    """``value`` in the form of ``right``; the value itself where it has that, or where none fits.
+
+    missing  makes of a result that is not there what stands in its place
+
+    >>> in_form([1.0, 2.0], torch.zeros(2, 1, dtype=torch.float64)).tolist()
+    [[1.0], [2.0]]
+    >>> in_form(torch.ones(2), (torch.zeros(2), 0.5))[1]
+    0.5
+    """
+    try:
+        return _in_form(value, right, missing)
+    except (RuntimeError, ValueError, OverflowError, TypeError):
+        return value  # a result may be anything
+
+
+def _in_form(value: Any, right: Any, missing: Callable[[Any], Any]) -> Any:
+    if isinstance(right, tuple):
+        return _tuple(value, right, missing)
+    if isinstance(right, torch.Tensor):
+        return _tensor(value, right)
+    if isinstance(right, PLAIN) and isinstance(value, torch.Tensor) and value.numel() == 1:
+        return _tensor(value, torch.tensor(right)).item()
+    if type(right) is int and type(value) is float and value.is_integer():
+        return int(value)
+    return list(value) if isinstance(right, list) and isinstance(value, tuple) else value
+
+
+def _tuple(value: Any, right: tuple[Any, ...], missing: Callable[[Any], Any]) -> Any:
+    numbers = all(isinstance(item, torch.Tensor) and not item.dim() for item in right)
+    in_a_row = isinstance(value, torch.Tensor) and value.shape == (len(right),) and numbers
+    given = list(value) if isinstance(value, list | tuple) or in_a_row else [value]
+    if not 0 < len(given) <= len(right):
+        return value
+    pairs = list(zip(given, right, strict=False))
+    made = [in_form(*pair) for pair in pairs]
+    if len(given) < len(right) and not all(
+        _alike(*pair) for pair in zip(made, right, strict=False)
+    ):
+        return value  # which of the results it is, is not clear
+    as_it_is = type(value) is tuple and len(given) == len(right)
+    if as_it_is and all(one is other for one, other in zip(made, given, strict=True)):
+        return value
+    return (*made, *map(missing, right[len(given) :]))
+
+
+def _alike(one: Any, other: Any) -> bool:
+    if isinstance(one, torch.Tensor) and isinstance(other, torch.Tensor):
+        return one.shape == other.shape
+    return type(one) is type(other)
+
+
+def _tensor(value: Any, right: torch.Tensor) -> Any:
+    made = value
+    if isinstance(value, PLAIN) and right.numel() == 1:
+        made = _put_together(value)
+    elif isinstance(value, list | tuple):
+        made = _put_together(value)
+        axes = range(1, made.dim()) if isinstance(made, torch.Tensor) else ()
+        turned = [made.movedim(0, axis) for axis in axes]
+        found = [_of_kind(one, right) for one in (made, *turned, *value) if _fits(one, right)]
+        made = next((one for one in found if same_tensors(one, right)), (*found, value)[0])
+    return _of_kind(made, right) if _fits(made, right) else value
+
+
+def _put_together(value: Any) -> Any:
+    """One tensor of the numbers and tensors in nested lists; None where these do not fit."""
+    if isinstance(value, PLAIN):
+        return torch.tensor(value, dtype=torch.float64 if isinstance(value, float) else None)
+    if isinstance(value, torch.Tensor) or type(value) not in (list, tuple):
+        return value
+    items = [_put_together(item) for item in value[: MOST + 1]]
+    if not 0 < len(items) <= MOST or not all(isinstance(item, torch.Tensor) for item in items):
+        return None
+    return torch.stack(items) if len({(x.shape, x.dtype) for x in items}) == 1 else None
+
+
+def _fits(value: Any, right: torch.Tensor) -> bool:
+    """Whether the axes are those of ``right``, but for some of size 1."""
+    if not isinstance(value, torch.Tensor):
+        return False
+    one, other = ([size for size in x.shape if size != 1] for x in (value, right))
+    return one == other
+
+
+def _of_kind(value: torch.Tensor, right: torch.Tensor) -> torch.Tensor:
+    """In the shape of ``right``, and of its kind: numbers for True and False, or the other way."""
+    made = value if value.shape == right.shape else value.reshape(right.shape)
+    if right.is_floating_point() and not made.is_floating_point() and not made.is_complex():
+        return made.to(right.dtype)
+    whole = bool((made == made.long()).all()) if made.is_floating_point() else not made.is_complex()
+    few = right.dtype == torch.bool and bool(((made == 0) | (made == 1)).all())
+    if made.dtype != right.dtype and whole and not right.is_floating_point():
+        return made.to(right.dtype) if few or right.dtype != torch.bool else made
+    return made
+
+
+class Mended(Session):
+    """A session whose replies come in the form of the right ones.
+
+    Where any was mended, gradients are the right ones, too: those of a list say nothing.
+    """
+
+    def __init__(
+        self, answer: AnyAnswer, questions: Sequence[Question], wanted: Sequence[Replied]
+    ) -> None:
+        super().__init__(answer)
+        self._right = list(zip(questions, wanted, strict=True))
+        self._changed = False
+
+    def ask(self, handle: int, request: str, details: Any) -> Any:
+        """Put a question; what is replied is mended."""
+        place = len(self.questions)
+        right = self._right[place][1] if place < len(self._right) else Replied("absent")
+        try:
+            found = super().ask(handle, request, details)
+        except AnswerRaised:
+            if not self._stands_in(request, right):
+                raise
+            return right
+        mine = self.questions[place]
+        if request not in SEEDED or right.kind != "value" or not self._is_asked(mine):
+            return found
+        if self._stands_in(request, right):
+            return right
+        made = in_form(found.value, right.value)
+        if request == "gradients" or made is found.value:
+            return found
+        self._changed = True
+        self.replies[place] = dataclasses.replace(self.replies[place], value=copied(made))
+        return dataclasses.replace(found, value=made)
+
+    def _stands_in(self, request: str, right: Replied) -> bool:
+        return request == "gradients" and self._changed and right.kind == "value"
+
+    def _is_asked(self, mine: Question) -> bool:
+        """Whether the right answer was asked the same at this place."""
+        question, _ = self._right[len(self.questions) - 1]
+        return question.form == mine.form and same(question.details, mine.details)
+
+
+def mended(
+    questions: Sequence[Question],
+    given: Sequence[Replied],
+    wanted: Sequence[Replied],
+    missing: Callable[[Any], Any] = lambda item: item,
+) -> Iterator[Replied]:
+    """The replies to calls in the form of the right ones, the others as they are."""
+    for question, got, right in zip(questions, given, wanted, strict=False):
+        if question.request == "call" and got.kind == right.kind == "value":
+            made = in_form(got.value, right.value, missing)
+            yield got if made is got.value else dataclasses.replace(got, value=made)
+        else:
+            yield got
