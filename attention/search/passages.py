@@ -1,0 +1,120 @@
+"""A text is cut into passages, each with its lines: whole paragraphs where they fit.
+
+A passage has at most so many word pieces, or a few more: how many there will be is guessed from the
+words, without a vocabulary.
+"""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+PIECES = 120
+LONGEST_LINE = 20_000  # characters; what is longer is data, not prose
+DATA = re.compile(r"[!-~]{300,}")  # no word of any language: a picture in base64, say
+_WORD = re.compile(r"\S+")
+_PART = re.compile(r"[^\W_]+|\S")
+_MARKDOWN = re.compile(r" {0,3}#{1,6} ")
+_DEFINES = re.compile(r"\s*(@|(async )?def |class )")
+_UNDERLINE = re.compile(r"([=\-~^\"'*+#`:.])\1{2,}\s*$")
+
+
+@dataclass(frozen=True)
+class Passage:
+    """A part of a text, and where it is: its first and its last line, cell or page, from 1."""
+
+    first: int
+    last: int
+    text: str
+
+
+def guessed_pieces(word: str) -> int:
+    """About how many word pieces a word without spaces becomes.
+
+    >>> guessed_pieces("word,"), guessed_pieces("scaled_dot_product_attention")
+    (2, 8)
+    """
+    if word.isalpha() and word.isascii():
+        return 1 if len(word) <= 8 else -(-len(word) // 5)
+    return sum(
+        guessed_pieces(part) if part.isascii() and part.isalpha() else -(-len(part) // 2)
+        for part in _PART.findall(word)
+    )
+
+
+def passages(text: str, kind: str = "text", pieces: int = PIECES) -> Iterator[Passage]:
+    """Cut a text into passages; their places are its lines.
+
+    kind    "text", "markdown", "rst" or "python": what begins a section, and where it may be cut
+    pieces  how many word pieces a passage may have
+    """
+    lines = DATA.sub("…", text).split("\n")
+    starts = [*_sections(lines, kind), len(lines)]
+    for begin, end in zip(starts, starts[1:], strict=False):
+        section = "\n".join(line[:LONGEST_LINE] for line in lines[begin:end])
+        yield from _cut(section, begin + 1, pieces, code=kind == "python")
+
+
+def _sections(lines: list[str], kind: str) -> Iterator[int]:
+    """Where sections begin: at a heading or a definition, unless only such stands before it."""
+    yield 0
+    fenced, filled = False, False
+    for number, line in enumerate(lines):
+        if kind == "markdown" and line.lstrip().startswith(("```", "~~~")):
+            fenced = not fenced
+        following = lines[number + 1] if number + 1 < len(lines) else ""
+        heads = {
+            "markdown": not fenced and bool(_MARKDOWN.match(line)),
+            "rst": bool(line.strip() and _UNDERLINE.match(following)),
+            "python": bool(_DEFINES.match(line)),
+        }.get(kind, False)
+        if heads and filled:
+            yield number
+            filled = False
+        filled = filled or bool(line.strip() and not heads and not _UNDERLINE.match(line))
+
+
+def _cut(text: str, line: int, pieces: int, code: bool) -> Iterator[Passage]:
+    """Passages of a section that begins at a line; it ends them where it disturbs least.
+
+    That is between paragraphs, then behind a sentence or, in code, a line, then anywhere.
+    """
+    words = list(_words(text, pieces))
+    begin = 0
+    while begin < len(words):
+        count, end = 0, begin
+        while end < len(words) and (end == begin or count + words[end][2] <= pieces):
+            count += words[end][2]
+            end += 1
+        if end < len(words):
+            end = _end(text, words, begin, end, code)
+        first, last = words[begin][0], words[end - 1][1]
+        line += text.count("\n", 0 if begin == 0 else words[begin - 1][1], first)
+        passage = text[first:last]
+        if passage != "…":  # nothing but data
+            yield Passage(line, line + passage.count("\n"), passage)
+        line += passage.count("\n")
+        begin = end
+
+
+def _words(text: str, pieces: int) -> Iterator[tuple[int, int, int]]:
+    """Begin, end and guessed pieces of each word; one that seems to have no end is cut."""
+    for found in _WORD.finditer(text):
+        for begin in range(found.start(), found.end(), pieces):
+            end = min(begin + pieces, found.end())
+            yield begin, end, guessed_pieces(text[begin:end])
+
+
+def _end(text: str, words: list[tuple[int, int, int]], begin: int, end: int, code: bool) -> int:
+    """The best end of a passage, words[begin:end] being all that has room."""
+    paragraph, sentence = 0, 0
+    for place in range(begin + 1, end + 1):
+        last, following = words[place - 1][1], words[place][0]
+        between = text[last:following]
+        if between.count("\n") > 1:
+            paragraph = place
+        ends = text[last - 1] in ".!?:;" or text[last - 1] == "|" and "\n" in between  # of a table
+        if "\n" in between if code else between and ends:
+            sentence = place
+    if 4 * (paragraph - begin) >= end - begin:
+        return paragraph
+    return sentence if 2 * (sentence - begin) >= end - begin else end

@@ -1,0 +1,76 @@
+"""What lesson 17's benchmark asks of the trained translator: derivatives, effects, pruned heads."""
+
+import torch
+
+from attention.provided.data.tokens import PAD
+from attention.provided.models.attention_weights import attentions, watch_attention
+from attention.sequence_to_sequence import shift_right
+from attention.transformer import masks_from_tokens
+
+
+def mean_attention(looks, ending):
+    """Mean over layers and heads of the weights whose name ends so: (B, T_q, T_k)."""
+    chosen = [one.weights for name, one in looks.items() if name.endswith(ending)]
+    return torch.stack(chosen).mean(dim=(0, 2))
+
+
+@torch.no_grad()
+def right_letters(model, batch):
+    """Which target tokens have the largest score, given the true ones before: bool (B, T_q)."""
+    return (model(batch.source, batch.target).argmax(-1) == batch.target) | (batch.target == PAD)
+
+
+def gradients(model, batch):
+    """Derivatives of each target token's log-probability by each source token's vector.
+
+    returns  two (B, T_q, T_k): |gradient · vector|, and the gradient's length
+    """
+    seen, read_mask = masks_from_tokens(batch.source, shift_right(batch.target))
+    x = model.embed(batch.source, model.source_embedding).detach().requires_grad_()
+    memory = model.encoder(x, seen)
+    logits = model.decode(shift_right(batch.target), memory, read_mask, seen)
+    log_p = logits.log_softmax(-1).gather(2, batch.target.unsqueeze(2)).squeeze(2)
+    products, norms = [], []
+    for one in log_p.unbind(dim=1):  # a sentence depends on itself alone
+        (gradient,) = torch.autograd.grad(one.sum(), x, retain_graph=True)
+        products.append((gradient * x).sum(-1).abs())
+        norms.append(gradient.norm(dim=-1))
+    return torch.stack(products, 1).detach(), torch.stack(norms, 1)
+
+
+@torch.no_grad()
+def prefix_effects(model, batch):
+    """What each letter read loses if an earlier one may not be looked at: (B, T_q, T_q).
+
+    Entry (t, j): log p of target token t, less what it is when nobody but itself sees what the
+    decoder read at position j. Above the diagonal it is 0.
+    """
+    seen, read_mask = masks_from_tokens(batch.source, shift_right(batch.target))
+    memory = model.encode(batch.source, seen)
+    T, effects = batch.target.shape[1], []
+
+    def log_p(mask):
+        logits = model.decode(shift_right(batch.target), memory, mask, seen)
+        return logits.log_softmax(-1).gather(2, batch.target.unsqueeze(2)).squeeze(2)
+
+    whole = log_p(read_mask)
+    for j in range(T):
+        unread = read_mask.clone()
+        unread[:, :, j] = False
+        unread[:, j, j] = True
+        effects.append(whole - log_p(unread))
+    return torch.stack(effects, dim=-1)
+
+
+def exact_without(model, batch, off):
+    """Share of sentences of which every token is right, given the true ones before, without heads.
+
+    Greedy translation gives the same sentence exactly where this is so.
+    """
+    parts = attentions(model)
+    gates = {name: torch.ones(part.n_heads) for name, part in parts.items()}
+    for name, head in off:
+        gates[name][head] = 0.0
+    with watch_attention(model, gates):
+        right = right_letters(model, batch)
+    return right.all(dim=1).double().mean().item()

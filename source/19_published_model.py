@@ -1,0 +1,624 @@
+# %% [markdown]
+# # 19 · Does it run the real thing?
+#
+# So far every model was trained in this course. Others publish theirs: a file of weights, and a
+# description of the layers that the weights belong to. In this lesson you take a well-known model
+# that turns sentences into vectors, **all-MiniLM-L6-v2**, and run it in layers that you wrote.
+#
+# **After this lesson** you can
+# - cut words into **word pieces**, as BERT does,
+# - run published weights in your own layers, and show that the numbers are the published ones,
+# - search texts by **meaning**, and measure it against a search by words,
+# - say what such vectors cannot tell apart,
+# - ★ repeat three experiments of Brunner et al. (2020) on a model of the kind that they studied.
+#
+# **Time** 110 minutes, ★ 5 more · **Points** 14 · **GPU** not needed · **You need** lessons 07,
+# 08, 09 and 16; 17 for ★
+
+# %%
+import math
+
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+from attention.encoders_and_vision import mean_pooling
+from attention.experiments import published_model as experiments
+from attention.provided import demand
+from attention.provided.data.tokens import PAD
+from attention.provided.predictions import compare
+from attention.transformer_blocks import EncoderLayer
+from autograder import check
+
+torch.set_num_threads(1)  # the small model is faster on one core
+
+# %% [markdown]
+# ## What fails without this idea
+# Here are eight sentences, two on each of four subjects. Which ones belong together? A search that
+# counts shared words cannot say: no two of them share a word that tells anything.
+
+# %% demo=true
+_ = experiments.show_similar()
+
+# %% [markdown]
+# *Cosines of all pairs of sentences, by all-MiniLM-L6-v2. The columns are numbered like the rows,
+# and an orange cell is a large cosine.* The four pairs next to the diagonal have cosines of 0.40 to
+# 0.56; all others are at most 0.16. In this lesson your own layers read these
+# sentences.
+#
+# ## The idea
+# A Transformer is fixed by its layers and its weights. Whoever has the same weights and computes
+# the same sums gets the same numbers, whatever the code looks like. All-MiniLM-L6-v2 is a **BERT**
+# (Devlin et al., 2019): an encoder, as in lesson 16, made of the layers of lesson 09. Four things
+# differ.
+#
+# | what | your models so far | BERT |
+# |---|---|---|
+# | between the linear layers | ReLU | GELU |
+# | eps of a LayerNorm | 1e-5 | 1e-12 |
+# | positions | sines, or learned | learned; and a third table, for types of sentences |
+# | tokens | words, bytes or BPE | word pieces |
+#
+# Two models of this kind are used here:
+#
+# | model | layers | `d_model` | heads | `d_ff` | pieces | parameters |
+# |---|---|---|---|---|---|---|
+# | all-MiniLM-L6-v2 | 6 | 384 | 12 | 1 536 | 30 522 | 22.7 million |
+# | the stand-in | 3 | 48 | 4 | 96 | 1 600 | 0.14 million |
+#
+# The published file has 91 megabytes and is not part of the course: `autograder data fetch minilm`
+# downloads it. Without it you see what was recorded, and your layers run the **stand-in**, which
+# ships with the course. Both learned from pairs of texts that belong together, such as a question
+# and its answer: within a batch, the two vectors of a pair should be nearer to each other than to
+# those of the other pairs. The published model had first learned to imitate the attention of a
+# larger Transformer (Wang et al., 2020) and has seen over a billion pairs; the stand-in 5 192
+# docstrings with their first lines.
+#
+# ## By hand
+# How near are two vectors? Divide each by its length, then take the dot product: this is the
+# **cosine** of the angle between them.
+
+
+# %%
+def unit(vector):
+    length = math.sqrt(sum(x * x for x in vector))
+    return [x / length for x in vector]
+
+
+query = unit([3.0, 4.0])
+for passage in ([8.0, 6.0], [0.0, 2.0]):
+    print(round(sum(q * p for q, p in zip(query, unit(passage), strict=True)), 2))
+
+# %% [markdown]
+# The first passage is longer than the query and nearly parallel to it; only the direction counts.
+#
+# ### Exercise 19.1 · `gelu`
+# ●○○ easy · 5 minutes · 1 point
+#
+# Where your networks had a ReLU, BERT has a **GELU**. A ReLU keeps a number or drops it. A GELU
+# keeps a share of it: the share Φ(x) of a normal distribution, with mean 0 and variance 1, that
+# lies below x.
+#
+# $$\mathrm{gelu}(x) = x\,\Phi(x) \qquad
+# \Phi(x) = \tfrac{1}{2}\left(1 + \mathrm{erf}\!\left(x / \sqrt{2}\right)\right)$$
+#
+# Write it for a tensor of any shape. `torch.erf` is the function erf. Take this formula, and not
+# the approximation by a tanh that some other models use: the weights were trained with this one.
+#
+# <details><summary>Hint 1 · the idea</summary>
+#
+# Everything happens number by number, so the shape takes care of itself. `math.sqrt(2)` is a plain
+# number.
+# </details>
+
+# %% exercise="gelu"
+from attention.published_model import gelu
+
+# %% check="gelu" points=1
+check.gelu(gelu)
+
+# %% demo=true
+experiments.draw_gelu(gelu)
+
+# %% [markdown]
+# *Left: GELU and ReLU. Right: the form with a tanh less yours, in thousandths.* Some models use
+# that form because it was faster to compute. We shall see whether it matters which one you take.
+
+# %% [markdown]
+# ### Exercise 19.2 · `wordpiece`
+# ●●○ medium · 15 minutes · 2 points
+#
+# A published model comes with its own vocabulary of pieces. A piece that begins with `##` goes on
+# with a word; all other pieces begin one.
+#
+# Cut a word from left to right, and take **the longest piece that fits** each time. At the start of
+# the word, a piece fits if it is in the vocabulary and the word begins with it. Later on, a piece
+# fits if it is in the vocabulary with `##` in front and the rest of the word begins with it. What
+# you have taken you never give back: if nothing fits any more, the whole word becomes `["[UNK]"]`,
+# unknown. Capital and small letters are different letters.
+#
+# <details><summary>Hint 1 · the idea</summary>
+#
+# Keep `start`, the place where the next piece begins. Try the ends from the last one down:
+# `len(word)`, `len(word) - 1`, … `start + 1`. The first hit is the longest piece.
+# </details>
+# <details><summary>Hint 2 · pseudocode</summary>
+#
+# ```
+# while there is something left of the word:
+#     for each end, the last one first:
+#         if the piece from start to end is known (with ## unless start is 0): stop looking
+#     if there was none: return [UNK]
+#     keep the piece, and go on where it ended
+# ```
+# </details>
+# <details><summary>Hint 3 · how to notice that nothing fits</summary>
+#
+# A `for` loop can have an `else`: it runs if the loop was not left by `break`.
+# </details>
+
+# %% exercise="wordpiece"
+from attention.published_model import wordpiece
+
+# %% check="wordpiece" points=2
+check.wordpiece(wordpiece)
+
+# %% [markdown]
+# ### Exercise 19.3 · `break_wordpiece` · Break this answer
+# ●●○ medium · 7 minutes · 1 point
+#
+# This answer is cleverer than it should be: where the longest piece leads nowhere, it goes back and
+# tries a shorter one. The published model never saw such pieces in its training. Find a word and a
+# vocabulary for which this answer gives something else than `wordpiece`.
+#
+# <details><summary>Hint 1 · where to look</summary>
+#
+# The two differ only if taking the longest piece first was a mistake. So your vocabulary needs two
+# pieces with which the word can begin.
+# </details>
+# <details><summary>Hint 2 · a smaller question</summary>
+#
+# The word is *abc*, and the vocabulary has *ab* and *a*. Which third piece makes *a* the better
+# beginning?
+# </details>
+
+# %% broken="tries_every_cut"
+from autograder.mistakes.published_model import tries_every_cut
+
+# %% exercise="break_wordpiece"
+from attention.published_model import break_wordpiece
+
+# %% check="break_wordpiece" points=1
+check.break_wordpiece(break_wordpiece)
+
+# %% demo=true
+experiments.show_pieces(wordpiece)
+
+# %% [markdown]
+# *The same texts in both vocabularies: 1 600 pieces, by your function; 30 522, as recorded.* Before
+# words are cut, a text is put into lower case, loses its accents, and is split at spaces and
+# punctuation marks; this part is given. The larger vocabulary leaves more words whole. The smaller
+# one does not have every sign: its `[UNK]` is the dash. Two more pieces, not drawn here, stand
+# around every text: `[CLS]` in front and `[SEP]` behind it.
+
+# %% [markdown]
+# ### Exercise 19.4 · `BertEmbeddings`
+# ●○○ easy · 10 minutes · 2 points
+#
+# A token's vector is the sum of three rows of three tables: one for its id, one for its place in
+# the text, and one for its **type**. In training BERT read two sentences at a time, and the type
+# said which of the two a token belonged to. We only ever read one, so all tokens are of type 0.
+# The sum goes through a LayerNorm.
+#
+# The published file holds all three tables and the two parameters of the norm, so the parts must
+# have these names and sizes:
+#
+# | name | what it is | size |
+# |---|---|---|
+# | `words` | `nn.Embedding` | `vocab_size` rows of `d_model` numbers |
+# | `positions` | `nn.Embedding` | `max_length` rows of `d_model` numbers; the first token is at 0 |
+# | `types` | `nn.Embedding` | `n_types` rows of `d_model` numbers |
+# | `norm` | `nn.LayerNorm` with `eps=1e-12` | over `d_model` numbers |
+#
+# Unlike lesson 08, nothing is multiplied by √d_model.
+#
+# <details><summary>Hint 1 · the shapes</summary>
+#
+# `self.words(ids)` is (B, T, d_model). The places 0 to T − 1 are the same for all texts: their rows
+# are (T, d_model), and the row of type 0 is (d_model,). Both broadcast.
+# </details>
+# <details><summary>Hint 2 · where the places come from</summary>
+#
+# `torch.arange(…, device=ids.device)` counts them. Which axis of `ids` says how many there are?
+# </details>
+
+# %% exercise="BertEmbeddings"
+from attention.published_model import BertEmbeddings
+
+# %% check="BertEmbeddings" points=2
+check.BertEmbeddings(BertEmbeddings)
+
+# %% [markdown]
+# ### Exercise 19.5 · `BertLayers`
+# ●●○ medium · 13 minutes · 3 points
+#
+# In stages, each earned by itself: the layers (1), every layer's output (1), with padding (1).
+#
+# A layer of a BERT is the `EncoderLayer` of lesson 09, post-norm. Two things are different, and
+# `bert_layer` sees to both:
+
+# %% given="bert_layer"
+from attention.published_model import bert_layer
+
+# %% [markdown]
+# (`nn.GELU` is your `gelu` as a module.) Now stack `n_layers` of them: each layer has weights of
+# its own and reads what the layer before it gives. With `return_layers=True` hand back all that you
+# see on the way, in one tensor: `x` itself, then what each layer gives.
+#
+# The mask says which tokens are real, one row per text. No token may look at padding, in any layer.
+# A token of the padding may look at the real ones, like any other. A layer takes a mask that
+# broadcasts to (B, T_q, T_k); `mask=None` means that all tokens are real.
+#
+# <details><summary>Hint 1 · the idea</summary>
+#
+# A loop over `self.layers` in which `x` is replaced again and again. For `return_layers` collect
+# the tensors in a list, and join them with `torch.stack`.
+# </details>
+# <details><summary>Hint 2 · the mask</summary>
+#
+# (B, T) says which keys may be seen, whoever asks. So an axis of length 1 must stand where the
+# queries are: (B, 1, T).
+# </details>
+
+# %% exercise="BertLayers"
+from attention.published_model import BertLayers
+
+# %% check="BertLayers" points=3
+check.BertLayers(BertLayers)
+
+# %% [markdown]
+# A whole BERT is your embeddings, your layers, and in them your `gelu`:
+
+# %% given="Activation"
+from attention.published_model import Activation
+
+# %% given="PublishedEncoder"
+from attention.published_model import PublishedEncoder
+
+# %% [markdown]
+# ### Exercise 19.6 · `rename_weights`
+# ●●○ medium · 12 minutes · 2 points
+#
+# In the published file, a weight of layer 3 is called
+# `encoder.layer.3.attention.self.query.weight`. In your model it is
+# `encoder.layers.3.attention.W_q.weight`. `NAMES` says what each part of a name becomes:
+
+# %%
+NAMES = {
+    "embeddings.word_embeddings": "embeddings.words",
+    "embeddings.position_embeddings": "embeddings.positions",
+    "embeddings.token_type_embeddings": "embeddings.types",
+    "embeddings.LayerNorm": "embeddings.norm",
+    "encoder.layer": "encoder.layers",
+    "attention.self.query": "attention.W_q",
+    "attention.self.key": "attention.W_k",
+    "attention.self.value": "attention.W_v",
+    "attention.output.dense": "attention.W_o",
+    "attention.output.LayerNorm": "norm_1",
+    "intermediate.dense": "feed_forward.linear_1",
+    "output.dense": "feed_forward.linear_2",
+    "output.LayerNorm": "norm_2",
+}
+UNUSED = ("embeddings.position_ids", "pooler.")  # a list 0, 1, 2 …; a layer for another task
+
+# %% [markdown]
+# Give every weight of the file its new name. Each part that stands in `NAMES` is replaced, in the
+# order of the table, and the rest of the name stays as it is. Leave out what begins as in `UNUSED`.
+#
+# Then compare: the new names and the names in `wanted` must be the same. A weight that has no place
+# in the model, or a place for which the file has no weight, raises a ValueError in which that name
+# stands. A model that quietly kept a random weight would run, and be wrong.
+#
+# <details><summary>Hint 1 · the idea</summary>
+#
+# A name can hold several parts, so go through all of `NAMES` for each name of the file, and keep
+# what `str.replace` makes of it. `name.startswith(UNUSED)` takes a whole tuple.
+# </details>
+# <details><summary>Hint 2 · why the order matters</summary>
+#
+# `output.dense` also stands in `attention.output.dense`. What would become of a weight of W_o if
+# the shorter name were replaced first?
+# </details>
+
+# %% exercise="rename_weights"
+from attention.published_model import rename_weights
+
+# %% check="rename_weights" points=2
+check.rename_weights(rename_weights)
+
+# %% [markdown]
+# ## Are these the published numbers?
+# The library **transformers** has its own code for a BERT. What it gives for the eight sentences of
+# the beginning was stored, after each layer. Yours should be the same.
+
+# %% demo=true
+experiments.compare_layers(PublishedEncoder, rename_weights, wordpiece)
+
+# %% [markdown]
+# *The largest difference over all layers and real tokens.* float32 has seven digits, so
+# these differences are rounding. Your layers *are* a BERT.
+#
+# In a clone of the course, `make glass` writes [a page](../../book/_build/html/glass.html#bert)
+# that shows the stand-in at work: type a sentence, and see its word pieces, every weight of every
+# head with its arithmetic, and which of eight other sentences is nearest.
+#
+# ### Predict first
+# Now break the published model in one place at a time:
+# - the text keeps its capitals,
+# - GELU is the form with a tanh,
+# - the rows of all positions are zeros,
+# - attention is not told what is padding,
+# - LayerNorm's eps is 1e-5 instead of 1e-12,
+# - ReLU takes the place of GELU.
+#
+# Two of them make no difference that counts. Which? And how large is the mean cosine between a
+# text's correct vector and the one in which attention sees the padding?
+
+# %%
+prediction = None  # a cosine, from -1 to 1; None skips this
+
+# %% demo=true
+seen = experiments.show_broken()
+compare(prediction, seen, "padding is seen: cosine with the correct vectors")
+
+# %% [markdown]
+# *Cosine between a text's correct vector and that of the broken model, over 1 178 texts, in batches
+# of 32. Last column: 589 docstrings are searched by their first lines; how often is the right one
+# found first?* Another eps and the tanh form change nothing that shows here. Attention to padding
+# moves most vectors a little and some far, and a tenth of all questions lose their answer: 0.47 are
+# found first in place of 0.57. The vocabulary has no capital letters, so with capitals many words
+# become `[UNK]`. With ReLU the vectors point elsewhere, but questions and passages move together:
+# 0.47 are still found. Without positions fewest are found, 0.39, although the vectors have moved
+# less.
+
+# %% [markdown]
+# ### Exercise 19.7 · `sentence_vectors`
+# ●○○ easy · 5 minutes · 1 point
+#
+# One vector for each text: the mean of its real tokens, divided by its own length, so that every
+# vector has length 1. (The length is the root of the sum of all squares.) The dot product of two
+# such vectors is the cosine of the angle between them. A text without a real token gets zeros.
+#
+# `mean_pooling` of lesson 16 takes care of the padding.
+#
+# <details><summary>Hint 1 · the functions</summary>
+#
+# `F.normalize` divides vectors by their length, and leaves zeros as they are. Along which axis do
+# the numbers of one vector lie?
+# </details>
+
+# %% exercise="sentence_vectors"
+from attention.published_model import sentence_vectors
+
+# %% check="sentence_vectors" points=1
+check.sentence_vectors(sentence_vectors)
+
+# %% [markdown]
+# ### Exercise 19.8 · `search`
+# ●●○ medium · 16 minutes · 2 points
+#
+# Find the `k` nearest passages for every query. All vectors have length 1, so the nearest passage
+# is the one with the largest dot product: no distances are needed. A thousand queries with a
+# million passages have four gigabytes of scores. So compare one block of passages after the other,
+# and keep only the k best so far: their scores, and their rows in `passages`.
+#
+# The last block may be shorter than the others, and a block may have fewer than `k` passages. No
+# two passages have the same score in the check. It cannot see how much memory you use.
+#
+# <details><summary>Hint 1 · the idea</summary>
+#
+# Start with nothing found: scores of shape (Q, 0). For each block, put the best so far and the new
+# scores side by side, and take the `k` largest with `topk`. Do the same with the rows.
+# </details>
+# <details><summary>Hint 2 · from columns to rows</summary>
+#
+# `topk` says in which *column* a score stands. The columns of a block that begins at `start` are
+# the rows `start`, `start + 1`, …, and the first columns are those of the best so far. Keep a table
+# of rows of the same shape as the scores, on the same device; `rows.gather(1, columns)` reads it.
+# </details>
+# <details><summary>Hint 3 · “selected index k out of range”</summary>
+#
+# `topk` wants at least k columns. How many can you take from the first block?
+# </details>
+
+# %% exercise="search"
+from attention.published_model import search
+
+# %% check="search" points=2
+check.search(search)
+
+# %% [markdown]
+# Now ask. The passages are 589 docstrings of Python, numpy and PyTorch that the stand-in has not
+# seen in its training.
+
+# %% demo=true
+question = "turn a string into a date"
+parts = PublishedEncoder, rename_weights, wordpiece, sentence_vectors, search
+experiments.ask(question, *parts)
+
+# %% [markdown]
+# *The first lines of the three nearest docstrings, with their cosines.* What the published model
+# finds first does read a time from a string. The stand-in is lost: it has seen docstrings, and no
+# questions.
+#
+# ### Predict first
+# Of the 589 docstrings the published model finds 0.57 first by their first lines, as the table
+# above says. A search by shared words that weighs rare ones more (tf-idf) finds 0.48. And the
+# stand-in, with 0.6 % of the parameters?
+
+# %%
+prediction = None  # a share, from 0 to 1; None skips this
+
+# %% demo=true
+first = experiments.draw_found()
+compare(prediction, first, "found first by the stand-in")
+
+# %% [markdown]
+# *Share of the first lines whose docstring is found first, and among the first ten. The controls
+# are the same architectures untrained: a dot for each of three seeds, a tick for the median.* Of
+# docstrings like these the stand-in has learned enough to find 0.46. Counted shared words find
+# 0.33. Untrained, the layers of the published model find 0.10 at most, those of the stand-in 0.06:
+# it is the weights that search.
+#
+# ## What the vectors do not say
+# Compare a sentence with the same in other words, and with something else in nearly the same words:
+#
+# | which | sentence |
+# |---|---|
+# | a sentence | The dog bit the man. |
+# | the same | The man was bitten by the dog. |
+# | something else | The man bit the dog. |
+#
+# ### Predict first
+# There are 18 such triples: on negation, on numbers, and on who did what. In how many of them is
+# “something else” *nearer* to the sentence than “the same”?
+
+# %%
+prediction = None  # a number from 0 to 18; None skips this
+
+# %% demo=true
+nearer = experiments.draw_meaning()
+compare(prediction, nearer, "triples in which something else is nearer")
+
+# %% [markdown]
+# *Cosines with the sentence, a line for each triple: a blue dot for the same meaning, an orange
+# diamond for the other one.* In 15 of 18 something else is nearer. With the roles exchanged all six
+# cosines are 0.98 or more: these vectors say what a sentence is about, and hardly what it claims. A
+# search for “may dogs enter the park?” finds the sign that forbids it as well as the one that
+# allows it: read what was found.
+#
+# ## Limits
+# - One vector has to do for a whole text. Its makers trained it on at most 128 pieces, and cut
+#   texts at 256; longer texts are searched paragraph by paragraph.
+# - The measurements here are on docstrings and on sentences that were made up for this lesson. On
+#   other texts the order of the searches may be another one.
+#
+# ## Something of your own
+# Write down ten questions on Python, and what should answer each, before you search. Fetch the
+# published model (`autograder data fetch minilm`), and ask it with `experiments.ask("…", *parts)`:
+# how many questions are answered? Make a table, and say where a search by words would do better.
+#
+# In a clone of the course you can search your own notes, in text, Markdown, notebooks or PDF. With
+# `--mine` your own functions do it, and a table says which, and how fast:
+#
+# ```sh
+# autograder collect
+# python -m attention.search "what did we decide on dates?" NOTES --mine
+# ```
+
+# %%
+# Your own experiment. It is handed in with the notebook, and not graded.
+
+# %% [markdown]
+# ## Summary
+# Published weights are numbers with names: once your layers have places for all of them, they give
+# the published results to the last digits of float32. The vectors find texts by their meaning,
+# without a shared word. But they are also near when sentences share their words and a *not*, a
+# number or the order turns the meaning around.
+#
+# The next lesson, the last one, turns to decoders: what changed in them since 2017, and what each
+# change brings.
+#
+# ## Open questions
+# No points, no check.
+# 1. Why does eps hardly matter here? When would it?
+# 2. `[CLS]` and `[SEP]` count as real tokens in the mean. How would you find out whether they
+#    should?
+
+# %% [markdown] answer=true
+# <details><summary>Answers</summary>
+#
+# 1. It is added to the variance of a vector. The cosine stays 1, so the variances must be far above
+#    1e-5. It would matter for vectors that are almost constant; and in numbers of 16 bits, 1e-12 is
+#    0.
+# 2. Leave them out of the mask, take the vectors of the 589 docstrings again, and count how many
+#    are found first.
+#
+# </details>
+
+# %% [markdown]
+# ## ★ The experiments of Brunner et al. on a model of their kind
+# Lesson 17 repeated these on a small translator. Brunner et al. (2020) studied a BERT with 12
+# layers, trained to guess hidden words. Ours has 6, learned from a larger model, and was trained
+# further for sentence vectors. The control is the same model untrained; there are three samples of
+# sentences from *Persuasion*.
+#
+# ### Is it still that word?
+# For each hidden vector, look for the nearest of the vectors that went in: is it the one at the
+# same place?
+#
+# ### Predict first
+# After the last layer, for which share of the tokens is the nearest one, by distance, their own?
+
+# %%
+prediction = None  # from 0 to 1; None skips this
+
+# %% demo=true
+own = experiments.draw_identifiability()
+compare(prediction, own, "after the last layer, by distance")
+
+# %% [markdown]
+# *Share of tokens whose hidden vector is nearest to their own input, after each layer: by the
+# cosine, by distance, and by the cosine after a linear map that was fitted on 800 other sentences.
+# A line for each sample.* Up to layer 2 nearly every vector is nearest to its own token. After the
+# last layer the share is 0.53 to 0.56 by distance, 0.90 by the cosine, and 0.95 after a linear map:
+# much of what moved away is not lost. Brunner et al., too, recovered more with a learned map.
+# Untrained, all stay at 1, so here it is training that moves vectors away from their tokens; in
+# lesson 17, with two layers, they stayed at 1 after training, too.
+#
+# ### What of the attention counts?
+# A head has `d_head` = 32. In a text of more than 33 pieces, weights can change without any change
+# in what the head returns (lesson 17). **Effective attention** leaves out that part.
+
+# %% demo=true
+experiments.draw_effective()
+
+# %% [markdown]
+# *Against the number of pieces: the part of the squared weights that lies in the null space; the
+# correlation of raw and effective weights; the mean weight on [CLS], raw (solid) and effective
+# (dotted).* Up to 33 pieces raw and effective attention are the same, but for rounding. Beyond,
+# 0.69 to 0.78 of the squared weights make no difference to what the heads return. The null space is
+# as large without training, but then less than 0.04 of the weight lies there. It lies on [CLS],
+# which gets 0.29 to 0.34 of all attention in these texts while its values are a tenth as long as
+# the others. A head that looks there does almost nothing. Kobayashi et al. (2020) found the same of
+# [SEP] in BERT. The correlation alone shows none of this: it falls without training, too.
+#
+# ### Whose vector is it?
+# How much of a hidden vector depends on its own token, and how much on the others?
+
+# %% demo=true
+experiments.draw_attribution()
+
+# %% [markdown]
+# *Hidden token attribution for texts of 12 pieces, after each layer: the mean share of the token at
+# the same place, and how often it is the largest share.* The own share falls from 0.49 to 0.22, and
+# after the last layer it is still the largest at 0.51 to 0.64 of the places. Untrained it falls to
+# 0.74 and stays the largest everywhere. In lesson 17 most of the mixing came from the architecture;
+# here most of it was learned. So the rows and columns of the last layers no longer stand for one
+# word each, as Brunner et al. found in BERT.
+#
+# ## References
+# - J. Devlin et al. (2019). *BERT: pre-training of deep bidirectional Transformers.*
+#   [arXiv:1810.04805](https://arxiv.org/abs/1810.04805)
+# - N. Reimers, I. Gurevych (2019). *Sentence-BERT.*
+#   [arXiv:1908.10084](https://arxiv.org/abs/1908.10084)
+# - W. Wang et al. (2020). *MiniLM: deep self-attention distillation.*
+#   [arXiv:2002.10957](https://arxiv.org/abs/2002.10957)
+# - D. Hendrycks, K. Gimpel (2016). *Gaussian error linear units.*
+#   [arXiv:1606.08415](https://arxiv.org/abs/1606.08415)
+# - Y. Wu et al. (2016). *Google's neural machine translation system.*
+#   [arXiv:1609.08144](https://arxiv.org/abs/1609.08144)
+# - G. Brunner et al. (2020). *On identifiability in Transformers.*
+#   [arXiv:1908.04211](https://arxiv.org/abs/1908.04211)
+# - G. Kobayashi et al. (2020). *Attention is not only a weight.*
+#   [arXiv:2004.10102](https://arxiv.org/abs/2004.10102)

@@ -1,0 +1,288 @@
+"""The published model: from its home, a wheel or a mirror, and verified at every reading."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+import torch
+
+from attention.provided.downloads import failures
+from attention.provided.downloads.failures import (
+    DownloadError,
+    NoConnection,
+    NotThere,
+    NotWritten,
+)
+from attention.provided.models.bert import minilm
+from attention.provided.models.model_file import ModelFileError
+from attention.provided.terminal_output import readable
+from tests import small_model
+from tests.attention.provided.downloads.test_resumable import full
+from tests.server import serving
+from tests.small_model import INDEX, NAME
+
+ROOT = Path(__file__).resolve().parents[5]
+MADE = small_model.files()
+PACKED = small_model.packed(MADE)
+FILE = f"/files/{NAME}"
+WEIGHTS, VOCABULARY = MADE
+FETCHED = [f"{name}: fetched, {readable(len(content))} bytes" for name, content in MADE.items()]
+
+
+@pytest.fixture
+def folder(monkeypatch, tmp_path):
+    small_model.use(monkeypatch, MADE, PACKED)
+    monkeypatch.setattr(failures, "time", SimpleNamespace(sleep=lambda _: None))
+    return tmp_path / "minilm"
+
+
+@pytest.fixture
+def home(folder, monkeypatch):
+    """The model's home, which has the files, and beside it an index that has the wheel."""
+    with serving({f"/{name}": content for name, content in MADE.items()}) as site:
+        monkeypatch.setattr(minilm, "ORIGIN", site.address)
+        monkeypatch.setenv("PIP_INDEX_URL", f"{site.address}/simple")
+        small_model.offer(site, PACKED)
+        yield site
+
+
+def fetched(folder, mirror=None):
+    """Fetch, and return what is said."""
+    said = []
+    try:
+        minilm.fetch(folder, mirror, said.append)
+    finally:
+        assert all("\n" not in line for line in said)
+    assert {path.name: path.read_bytes() for path in folder.iterdir()} == MADE
+    return said
+
+
+# What is listed
+
+
+def test_what_the_files_are():
+    assert {name: file.size for name, file in minilm.FILES.items()} == {
+        "model.safetensors": 90_868_376,
+        "vocab.txt": 231_508,
+    }
+    sums = [minilm.WHEEL.sha256, *(file.sha256 for file in minilm.FILES.values())]
+    assert len(set(sums)) == 3 and all(re.fullmatch("[0-9a-f]{64}", one) for one in sums)
+
+
+def test_the_card_lists_the_files():
+    card = (ROOT / "data" / "README.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| `(\S+)` \| ([\d ]+) \| `([0-9a-f]{64})` \|$", card, re.MULTILINE)
+    listed = {name: (int(size.replace(" ", "")), sha256) for name, size, sha256 in rows}
+    for name, file in minilm.FILES.items():
+        assert listed[name] == (file.size, file.sha256)
+    assert minilm.COMMAND in card and minilm.WHEEL.package in card
+    assert minilm.ORIGIN.removesuffix("/resolve/main") in card
+    assert f"({readable(minilm.WHEEL.size)} bytes, SHA-256 `{minilm.WHEEL.sha256}`)" in card
+
+
+@pytest.mark.skipif(not (ROOT / ".git").exists(), reason="this is not a git checkout")
+def test_the_model_is_not_in_the_repository():
+    listed = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True)
+    names = {Path(path).name for path in listed.stdout.splitlines()}
+    assert names & {*minilm.FILES, minilm.WHEEL.name} == set()
+
+
+def test_nothing_heavy_is_imported():
+    """The command that lists the files answers at once."""
+    code = "import sys, attention.provided.models.bert.minilm; sys.exit('torch' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code]).returncode == 0
+
+
+# Reading
+
+
+def test_the_files_are_read(folder):
+    folder.mkdir()
+    for name, content in MADE.items():
+        (folder / name).write_bytes(content)
+    weights = minilm.read_weights(folder)
+    assert weights["table"].shape == (500, 100)
+    assert torch.equal(weights["position_ids"], torch.arange(5))
+    # Only "\n" ends a line.
+    assert minilm.read_vocabulary(folder) == ["[PAD]", "[UNK]", "ein", "##\u2028zel", "\u0085"]
+
+
+READERS = {WEIGHTS: minilm.read_weights, VOCABULARY: minilm.read_vocabulary}
+
+
+@pytest.mark.parametrize("name", MADE)
+def test_what_is_not_there(folder, name, monkeypatch):
+    with pytest.raises(ModelFileError) as raised:
+        READERS[name](folder)
+    says = f"{name} is not in {folder}: fetch it with autograder data fetch minilm"
+    assert str(raised.value) == f"{says} --data {folder}"
+    monkeypatch.setattr(minilm, "FOLDER", folder)
+    with pytest.raises(ModelFileError) as raised:
+        READERS[name](folder)
+    assert str(raised.value) == says
+
+
+@pytest.mark.parametrize("change", ["a byte", "cut", "longer", "empty"])
+@pytest.mark.parametrize("name", MADE)
+def test_what_was_altered(folder, name, change):
+    folder.mkdir()
+    content = MADE[name]
+    changed = {"a byte": content[:-1] + b"?", "cut": content[:-1], "longer": content + b"\n"}
+    (folder / name).write_bytes(changed.get(change, b""))
+    assert minilm.state(name, folder) == "altered"
+    with pytest.raises(ModelFileError) as raised:
+        READERS[name](folder)
+    assert str(raised.value) == (
+        f"{folder}/{name} is not what it was (its SHA-256 differs): "
+        f"mend it with autograder data fetch minilm --data {folder}"
+    )
+
+
+@pytest.mark.parametrize("name", MADE)
+def test_what_cannot_be_read(folder, name):
+    (folder / name).mkdir(parents=True)
+    assert minilm.state(name, folder) == "unreadable"
+    with pytest.raises(ModelFileError, match=f"{name} cannot be read: Is a directory"):
+        READERS[name](folder)
+
+
+def test_available_when_both_are_there_and_long_enough(folder, home):
+    assert not minilm.available(folder)
+    fetched(folder)
+    assert minilm.available(folder)
+    for name, content in MADE.items():
+        (folder / name).write_bytes(content[:-1])
+        assert not minilm.available(folder)
+        (folder / name).unlink()
+        assert not minilm.available(folder)
+        (folder / name).write_bytes(content)
+    assert minilm.available(folder)
+
+
+# Fetching
+
+
+def test_the_files_come_from_home_and_the_second_time_nothing_is_asked_for(home, folder):
+    assert fetched(folder) == FETCHED
+    assert home.asked == [f"/{name}" for name in MADE]
+    assert fetched(folder) == [f"{name}: there already" for name in MADE]
+    assert len(home.asked) == 2
+
+
+def test_what_was_altered_is_mended(home, folder):
+    fetched(folder)
+    (folder / WEIGHTS).write_bytes(b"altered")
+    assert fetched(folder) == [f"{VOCABULARY}: there already", FETCHED[0]]
+    assert home.asked[2:] == [f"/{WEIGHTS}"]
+
+
+def at_home(home, monkeypatch, what):
+    """Let something be wrong at home; returns what is said of it."""
+    if what == "no network":
+        monkeypatch.setattr(minilm, "ORIGIN", "http://127.0.0.1:9")
+        return r"/model.safetensors: no connection \(Connection refused\)"
+    if what == "busy":
+        home.plan = [503] * 4
+        return r"the server answers 503 Service Unavailable; given up after 4 attempts"
+    if what in (404, 401):
+        home.plan = [what]
+        return f"/model.safetensors: the server answers {what} .*"
+    content, says = {
+        "a login page": (b"<html>", r".*it is a web page, perhaps the login page of a network; .*"),
+        "a wrong file": (
+            bytes(len(MADE[WEIGHTS])),
+            ".*expected SHA-256 .*; nothing of it was kept",
+        ),
+    }[what]
+    home.files[f"/{WEIGHTS}"] = content
+    return says
+
+
+@pytest.mark.parametrize("what", ["no network", "busy", 404, 401, "a login page", "a wrong file"])
+def test_where_home_does_not_have_them_a_package_does(home, folder, monkeypatch, what):
+    says = at_home(home, monkeypatch, what)
+    said = fetched(folder)
+    assert re.search(f"{says}; the package small-model has the same files, byte for byte$", said[0])
+    assert said[1].startswith(f"{NAME}: {readable(len(PACKED))} bytes from {home.address}{FILE}")
+    assert said[2:] == FETCHED
+    assert home.asked[-2:] == [INDEX, FILE]
+
+
+def test_only_what_is_left_is_taken_from_the_wheel(home, folder):
+    home.plan = [None, 404]
+    said = fetched(folder)
+    assert [said[0], said[-1]] == FETCHED and len(said) == 4
+    assert home.asked == [f"/{WEIGHTS}", f"/{VOCABULARY}", INDEX, FILE]
+
+
+def test_a_part_from_home_is_no_hindrance(home, folder):
+    """Its beginning came from home, which is gone then."""
+    home.plan = [("cut", 100_000), 404]
+    fetched(folder)
+
+
+def test_without_any_network_the_mirror_is_named(home, folder, monkeypatch):
+    monkeypatch.setattr(minilm, "ORIGIN", "http://127.0.0.1:9")
+    monkeypatch.setenv("PIP_INDEX_URL", "http://127.0.0.1:9/simple")
+    with pytest.raises(NoConnection) as raised:
+        fetched(folder)
+    assert str(raised.value) == (
+        f"http://127.0.0.1:9{INDEX}: no connection (Connection refused); given up after 4 "
+        "attempts; try again later, or name a copy of the files with --mirror URL"
+    )
+
+
+def test_an_index_without_the_package(home, folder):
+    home.plan = [404, 404]
+    with pytest.raises(NotThere, match="404 Not Found; try again later, or name a copy of the fi"):
+        fetched(folder)
+
+
+def test_another_address_does_not_mend_a_full_disk(home, folder, monkeypatch):
+    full(monkeypatch, 10)
+    with pytest.raises(NotWritten, match="there is no space left for .*/model.safetensors: free"):
+        fetched(folder)
+    assert home.asked == [f"/{WEIGHTS}"]
+
+
+# Mirrors
+
+
+@pytest.mark.parametrize("end", ["", "/"])
+@pytest.mark.parametrize("kind", ["server", "folder"])
+def test_mirrors(home, folder, tmp_path, kind, end, monkeypatch):
+    monkeypatch.setattr(minilm, "ORIGIN", "http://nobody.invalid")
+    for name, content in MADE.items():
+        (tmp_path / name).write_bytes(content)
+        home.files[f"/models/{name}"] = content
+    mirror = {"server": f"{home.address}/models", "folder": f"file://{tmp_path}"}[kind]
+    assert fetched(folder, mirror + end) == FETCHED
+
+
+def test_a_mirror_without_the_files(home, folder):
+    home.files.clear()
+    with pytest.raises(NotThere) as raised:
+        fetched(folder, home.address)
+    assert str(raised.value) == (
+        f"{home.address}/{WEIGHTS}: the server answers 404 Not Found; "
+        "check the address, or leave out --mirror to ask the model's home"
+    )
+
+
+def test_a_mirror_that_does_not_answer(home, folder):
+    home.plan = [503] * 4
+    with pytest.raises(NoConnection) as raised:
+        fetched(folder, home.address)
+    assert str(raised.value).endswith(
+        "given up after 4 attempts; try again later, or leave out --mirror to ask the model's home"
+    )
+
+
+def test_a_mirror_with_a_wrong_file_is_not_believed(home, folder):
+    home.files[f"/{VOCABULARY}"] = b"?" + MADE[VOCABULARY][1:]
+    with pytest.raises(DownloadError, match=f"/{VOCABULARY} is not the file that the course knows"):
+        fetched(folder, home.address)
+    assert [path.name for path in folder.iterdir()] == [WEIGHTS]

@@ -1,0 +1,185 @@
+"""The index is kept, and renewed only where a file has changed."""
+
+import os
+from pathlib import Path
+
+import pytest
+import torch
+
+from attention.search import index as indexes
+from attention.search import passages
+from attention.search.index import joined, load, table
+from attention.search.model import Model
+from attention.search.passages import Passage
+
+
+class Recorder(Model):
+    """A model that notes which texts become vectors, by a rule that needs no weights."""
+
+    def __init__(self, sum="one"):
+        super().__init__("rule", sum, None, None, d_model=2, max_length=64)
+        self.asked = []
+
+    def vectors(self, texts):
+        self.asked += texts
+        return torch.tensor([[len(text), 1.0] for text in texts]).view(-1, 2)
+
+
+@pytest.fixture
+def notes(tmp_path):
+    folder = tmp_path / "notes"
+    folder.mkdir()
+    for name in ("a", "b", "c"):
+        (folder / f"{name}.txt").write_text(f"text of {name}")
+    return folder
+
+
+@pytest.fixture
+def renew(tmp_path, notes):
+    def renewed(model=None, places=(notes,)):
+        model, said = model or Recorder(), []
+        found = indexes.renewed(places, tmp_path / "kept" / "index", model, said.append)
+        return found, model.asked, said
+
+    return renewed
+
+
+def texts(found):
+    return [found.passages.text_of(row) for row in range(len(found.passages))]
+
+
+def test_nothing_is_read_again_that_did_not_change(renew, notes, monkeypatch):
+    first, asked, said = renew()
+    assert asked == texts(first) == ["text of a", "text of b", "text of c"] and said == []
+    monkeypatch.setattr(Path, "read_bytes", lambda path: pytest.fail(f"{path} is read"))
+    second, asked, said = renew()
+    assert asked == said == [] and second.files == first.files
+    assert torch.equal(second.passages.vectors, first.passages.vectors)
+
+
+def test_only_what_changed_becomes_vectors(renew, notes):
+    renew()
+    (notes / "b.txt").write_text("another, longer text")
+    (notes / "c.txt").unlink()
+    (notes / "d.txt").write_text("text of d")
+    found, asked, _ = renew()
+    assert asked == ["another, longer text", "text of d"]
+    assert texts(found) == ["text of a", "another, longer text", "text of d"]
+    assert found.passages.vectors[:, 0].tolist() == [len(text) for text in texts(found)]
+    assert renew()[1] == []
+
+
+def test_the_same_content_under_another_name_or_date_is_known(renew, notes):
+    renew()
+    (notes / "b.txt").rename(notes / "z.txt")
+    os.utime(notes / "a.txt", (1, 1))
+    found, asked, _ = renew()
+    assert asked == [] and texts(found) == ["text of a", "text of c", "text of b"]
+    assert [Path(file.path).name for file in found.files] == ["a.txt", "c.txt", "z.txt"]
+
+
+def test_a_note_is_said_each_time(renew, notes):
+    (notes / "b.txt").write_bytes("Öl".encode("latin-1"))
+    (notes / "c.txt").write_text("")
+    for _ in range(2):
+        _, _, said = renew()
+        assert said == [
+            f"{notes / 'b.txt'} is not UTF-8 at byte 1: it is read as Windows-1252",
+            f"{notes / 'c.txt'} is empty",
+        ]
+
+
+@pytest.mark.parametrize("cut", [0, 100, -1])
+def test_a_broken_index_is_made_anew_with_a_sentence(renew, tmp_path, cut):
+    renew()
+    path = tmp_path / "kept" / "index"
+    path.write_bytes(path.read_bytes()[:cut])
+    found, asked, said = renew()
+    assert len(asked) == len(found.passages) == 3
+    assert said == [f"{path} is damaged, or no index: it is made anew"]
+    assert renew()[1:] == ([], [])
+
+
+def test_an_altered_vector_is_noticed(renew, tmp_path):
+    renew()
+    path = tmp_path / "kept" / "index"
+    content = bytearray(path.read_bytes())
+    content[-1] ^= 1
+    path.write_bytes(content)
+    assert "made anew" in renew()[2][0]
+
+
+def test_a_file_of_weights_is_no_index(renew, tmp_path):
+    (tmp_path / "kept").mkdir()
+    indexes.model_file.save(tmp_path / "kept" / "index", {"w": torch.ones(2)}, {"vocabulary": []})
+    assert renew()[2] == [f"{tmp_path / 'kept' / 'index'} is damaged, or no index: it is made anew"]
+
+
+def test_another_model_makes_it_anew(renew, monkeypatch):
+    renew()
+    _, asked, (said,) = renew(Recorder("two"))
+    assert len(asked) == 3 and "was made by another model or version: it is made anew" in said
+    monkeypatch.setattr(passages, "PIECES", 40)
+    assert len(renew(Recorder("two"))[1]) == 3
+
+
+def test_each_set_of_files_and_model_has_an_index_of_its_own():
+    a, b = Path("a"), Path("b")
+    one, two = Recorder("one"), Recorder("two")
+    path = indexes.default_path([a, b], one)
+    assert path == indexes.default_path([b, a.absolute()], one)
+    assert len({path, indexes.default_path([a], one), indexes.default_path([a, b], two)}) == 3
+
+
+def test_ctrl_c_keeps_what_was_done_and_what_was_there(renew, notes, monkeypatch):
+    (notes / "z.txt").write_text("text of z")
+    renew()
+    for name in ("a", "b", "c"):
+        (notes / f"{name}.txt").write_text(f"new text of {name}")
+    monkeypatch.setattr(indexes, "PART", 1)
+
+    class Stopped(Recorder):
+        def vectors(self, texts):
+            if len(self.asked) == 2:
+                raise KeyboardInterrupt
+            return super().vectors(texts)
+
+    with pytest.raises(KeyboardInterrupt):
+        renew(Stopped())
+    monkeypatch.undo()
+    found, asked, said = renew()
+    assert asked == ["new text of c"] and said == []
+    assert texts(found) == [*(f"new text of {name}" for name in "abc"), "text of z"]
+
+
+def test_an_index_that_cannot_be_kept_is_no_error(renew, tmp_path):
+    (tmp_path / "kept").write_text("a file where a folder should be")
+    found, _, (said,) = renew()
+    assert len(found.passages) == 3 and "the index cannot be kept in" in said
+
+
+def test_a_broken_file_does_not_stop_the_others(renew, notes):
+    (notes / "b.txt").write_bytes(b"\0")
+    (notes / "e.ipynb").write_text("{")
+    (notes / "f.txt").symlink_to(notes / "nowhere")
+    found, _, said = renew()
+    assert texts(found) == ["text of a", "text of c"]
+    assert said == [
+        f"{notes / 'b.txt'} is left out: it is no text",
+        f"{notes / 'e.ipynb'} is left out: it is no notebook, or a broken one",
+        f"{notes / 'f.txt'} is not there",
+    ]
+
+
+def test_rows_of_a_table_are_a_table():
+    found = [Passage(n, n + 1, "é" * n) for n in range(1, 6)]
+    whole = table(found, torch.arange(10.0).view(5, 2))
+    part = whole.rows(1, 4)
+    assert [part.text_of(row) for row in range(3)] == ["éé", "ééé", "éééé"]
+    again = joined([whole.rows(0, 1), part, whole.rows(4, 5), whole.rows(2, 2)], 2)
+    assert all(torch.equal(getattr(again, name), value) for name, value in vars(whole).items())
+    assert len(joined([], 2)) == 0
+
+
+def test_load_says_nothing_where_there_is_none(tmp_path):
+    assert load(tmp_path / "index", Recorder()) == (None, "")

@@ -1,0 +1,166 @@
+"""Files of every kind become passages, and what is wrong with one is told in a sentence."""
+
+import io
+import json
+from pathlib import Path
+
+import nbformat
+import pytest
+from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
+
+from attention.search import reading
+from attention.search.reading import ReadingError, read
+
+
+def pdf(*texts, password=None):
+    """A PDF with a text on each page."""
+    from pypdf import PdfWriter
+    from pypdf.generic import DecodedStreamObject, DictionaryObject, NameObject
+
+    writer = PdfWriter()
+    font = {"/Type": "/Font", "/Subtype": "/Type1", "/BaseFont": "/Helvetica"}
+    named = {NameObject(key): NameObject(value) for key, value in font.items()}
+    fonts = DictionaryObject({NameObject("/F"): DictionaryObject(named)})
+    for text in texts:
+        page = writer.add_blank_page(300, 300)
+        page[NameObject("/Resources")] = DictionaryObject({NameObject("/Font"): fonts})
+        stream = DecodedStreamObject()
+        stream.set_data(f"BT /F 12 Tf 20 200 Td ({text}) Tj ET".encode())
+        page[NameObject("/Contents")] = stream
+    if password:
+        writer.encrypt(password, algorithm="RC4-128")
+    written = io.BytesIO()
+    writer.write(written)
+    return written.getvalue()
+
+
+def test_a_pdf_has_pages():
+    found, note = read(pdf("Grapes grow here.", "Plums do not."), "pdf")
+    assert [(one.first, one.last, one.text) for one in found] == [
+        (1, 1, "Grapes grow here."),
+        (2, 2, "Plums do not."),
+    ]
+    assert note == ""
+    assert read(pdf(""), "pdf") == ([], "has no text: it may be a scan")
+
+
+@pytest.mark.parametrize(
+    ("content", "sentence"),
+    [
+        (pdf("Grapes", password="secret"), "is left out: it is encrypted"),
+        (b"%PDF-1.7 and nothing else", "is left out: it is no PDF, or a broken one"),
+        (pdf("Grapes")[:300], "is left out: it is no PDF, or a broken one"),
+    ],
+)
+def test_a_pdf_that_cannot_be_read(content, sentence):
+    with pytest.raises(ReadingError, match=f"^{sentence}$"):
+        read(content, "pdf")
+
+
+def test_a_pdf_without_a_password_to_read_it_is_read():
+    from pypdf import PdfReader, PdfWriter
+
+    writer = PdfWriter(clone_from=PdfReader(io.BytesIO(pdf("Grapes"))))
+    writer.encrypt("", owner_password="owner", algorithm="RC4-128")
+    written = io.BytesIO()
+    writer.write(written)
+    assert [one.text for one in read(written.getvalue(), "pdf")[0]] == ["Grapes"]
+
+
+def test_a_pdf_whose_cipher_needs_another_package_is_encrypted(monkeypatch):
+    import pypdf
+
+    def refuse(*_):
+        raise pypdf.errors.DependencyError("cryptography is required")
+
+    monkeypatch.setattr(pypdf.PdfReader, "decrypt", refuse)
+    with pytest.raises(ReadingError, match="is left out: it is encrypted"):
+        read(pdf("Grapes", password="secret"), "pdf")
+
+
+def test_a_notebook_has_cells_without_their_outputs():
+    shown = [new_output("stream", text="printed")]
+    cells = [new_markdown_cell("# Title\n\ntext"), new_code_cell("x = 1", outputs=shown)]
+    found, _ = read(nbformat.writes(new_notebook(cells=cells)).encode(), "notebook")
+    assert [(one.first, one.last, one.text) for one in found] == [
+        (1, 1, "# Title\n\ntext"),
+        (2, 2, "x = 1"),
+    ]
+
+
+@pytest.mark.parametrize("text", ["{", "[]", "{}", '{"cells": 3}', "text", "[" * 10**5])
+def test_a_broken_notebook(text):
+    with pytest.raises(ReadingError, match="it is no notebook, or a broken one"):
+        read(text.encode(), "notebook")
+
+
+def test_half_a_character_in_a_notebook_does_no_harm():
+    made = json.loads(nbformat.writes(new_notebook(cells=[new_markdown_cell("a XX b")])))
+    text = json.dumps(made).replace("XX", "\\ud83d")
+    (one,) = read(text.encode(), "notebook")[0]
+    assert one.text.encode() == b"a ? b"
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16"])
+def test_encodings_that_a_text_names(encoding):
+    found, note = read("Äpfel\r\nund Birnen".encode(encoding), "text")
+    assert [one.text for one in found] == ["Äpfel\nund Birnen"] and note == ""
+
+
+def test_another_encoding_is_guessed_and_told():
+    found, note = read("Äpfel".encode("latin-1"), "text")
+    assert [one.text for one in found] == ["Äpfel"]
+    assert note == "is not UTF-8 at byte 1: it is read as Windows-1252"
+
+
+@pytest.mark.parametrize("content", [b"\x89PNG\r\n\x1a\n\0\0", b"\xff\xfe\0\xd8\0"])
+def test_what_is_no_text(content):
+    with pytest.raises(ReadingError, match="left out"):
+        read(content, "text")
+
+
+@pytest.mark.parametrize("kind", ["text", "pdf", "notebook"])
+def test_an_empty_file(kind):
+    assert read(b" \n", kind) == ([], "is empty")
+
+
+def test_a_line_of_ten_megabytes():
+    found, note = read(b"first\n" + b"word and " * (10 << 17), "text")
+    assert len(found) < 100 and (found[0].first, found[-1].last) == (1, 2)
+    assert note == "has more than 20,000 characters in line 2: only the first of them are searched"
+    assert read(b"x" * (10 << 20), "text") == ([], "holds no words, only data")
+
+
+def test_a_folder_is_searched_deeply_and_a_named_file_whatever_its_name(tmp_path):
+    for name in ("b.md", "a/c.PY", "a/d.bin", ".git/e.md", "a/__pycache__/f.py", ".hidden.md"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).touch()
+    places = [tmp_path / "a" / "d.bin", tmp_path, tmp_path / "b.md"]
+    found = [(path.relative_to(tmp_path).as_posix(), why) for path, why in reading.files(places)]
+    assert found == [("a/d.bin", ""), ("b.md", ""), ("a/c.PY", "")]
+
+
+def test_a_folder_without_files(tmp_path):
+    ((path, why),) = reading.files([tmp_path])
+    assert path == tmp_path and why.startswith("holds no file to search: their names end in .txt")
+
+
+def test_what_is_not_there_or_too_large(tmp_path, monkeypatch):
+    with pytest.raises(ReadingError, match="is not there"):
+        reading.contents(tmp_path / "none.txt")
+    with pytest.raises(ReadingError, match="is no file"):
+        reading.contents(tmp_path)
+    monkeypatch.setattr(reading, "BIGGEST", 1 << 20)
+    (tmp_path / "large.txt").write_bytes(bytes((1 << 20) + 1))
+    with pytest.raises(ReadingError, match="is left out: it has more than 1 MiB"):
+        reading.contents(tmp_path / "large.txt")
+
+
+def test_an_unreadable_file(monkeypatch, tmp_path):
+    def refuse(path):
+        raise PermissionError(13, "Permission denied", str(path))
+
+    (tmp_path / "a.txt").touch()
+    monkeypatch.setattr(Path, "read_bytes", refuse)
+    with pytest.raises(ReadingError, match="^cannot be read: Permission denied$"):
+        reading.contents(tmp_path / "a.txt")

@@ -1,0 +1,287 @@
+"""The small BERT in the glass page: its pieces and numbers are the library's; who can use it."""
+
+import base64
+import math
+
+import pytest
+import torch
+
+from attention.multi_head_attention import split_heads
+from attention.provided.data.sentences import QUESTIONS, SENTENCES, TEXTS
+from attention.provided.data.tokens import PAD
+from attention.provided.models.bert import files
+from attention.provided.models.bert.tokenizer import words_of
+from attention.published_model import (
+    PublishedEncoder,
+    rename_weights,
+    sentence_vectors,
+    wordpiece,
+)
+from autograder.building.glass_translator import EXAMPLES, OTHERS
+from tests import needs
+from tests.browser.glass import run_bert
+
+pytestmark = pytest.mark.browser
+
+CLOSE = {"rtol": 0, "atol": 1e-4}
+MOST = " ".join(["a"] * 24)
+ODD = (
+    "",
+    " \t\u2003\n ",
+    "Ça va? Größe: 5µm — “naïve” coöperation…",
+    "ÅNGSTRÖM e\u0301 Ñandú ŁÓDŹ İstanbul ΣΑΣ ﬁne ½",
+    "don't a_b x**2 <b>&amp;</b> C:\\temp {1}[2] ~`^|$+=",
+    "東京 is 大きい, 한국 й 👍🏽 zero\u200bwidth soft\u00adhyphen \ufeffbom \ufffd bell\x07",
+    "line\u2028next\u2029last\x85end\x0bvertical\x1cfile",
+    "constructor toString __proto__ [CLS] [UNK] ##ing",
+    "a" * 100 + " " + "a" * 101 + " " + "é" * 101,
+)
+SHOWN = """text => {
+    const packed = x => [x.rows, x.cols, btoa(Array.from(new Uint8Array(x.data.buffer),
+        byte => String.fromCharCode(byte)).join(""))];
+    const { pieces, encoded, vector } = readText(text), found = {};
+    const walk = (one, path) => {
+        if (one === null || typeof one !== "object") return;
+        if (one.data instanceof Float64Array) found[path] = packed(one);
+        else for (const key of Object.keys(one)) walk(one[key], path ? path + "." + key : key);
+    };
+    walk(encoded, "");
+    return { pieces, found, vector, ids: encoded.ids, near: neighbours(vector) };
+}"""
+
+
+@pytest.fixture
+def page(glass_page):
+    return glass_page
+
+
+@pytest.fixture(scope="module")
+def bert():
+    return files.build(files.SMALL, 0, PublishedEncoder, rename_weights, wordpiece)
+
+
+def type_in(page, text):
+    page.fill("#sentence", text)
+    page.press("#sentence", "Enter")
+
+
+def said(page, part="#nearest-said"):
+    return page.locator(part).inner_text()
+
+
+def expected(model, ids):
+    """Every matrix that the page shows for a text, from PyTorch: by its path in the page."""
+    into, out, weights = run_bert(model, ids)
+    found = {"start": into["embeddings.norm"], "embedded": out["embeddings.norm"]}
+    for number, layer in enumerate(model.encoder.layers):
+        name, path = f"encoder.layers.{number}", f"layers.{number}"
+        attention = f"{name}.attention"
+        heads = {
+            part: split_heads(out[f"{attention}.W_{part}"][None], layer.attention.n_heads)[0]
+            for part in "qkv"
+        }
+        scores = heads["q"] @ heads["k"].transpose(1, 2)
+        scaled = scores / math.sqrt(layer.attention.d_head)
+        heads |= {"scores": scores, "scaled": scaled, "masked": scaled}
+        heads["weights"] = weights[attention]
+        heads["context"] = weights[attention] @ heads["v"]
+        found |= {
+            f"{path}.self.heads.{h}.{part}": x[h]
+            for part, x in heads.items()
+            for h in range(len(x))
+        }
+        parts = {
+            "x": into[name],
+            "self.merged": into[f"{attention}.W_o"],
+            "self.output": out[f"{attention}.W_o"],
+            "sum": into[f"{name}.norm_1"],
+            "normed": out[f"{name}.norm_1"],
+            "hidden": into[f"{name}.feed_forward.linear_2"],
+            "update": out[f"{name}.feed_forward.linear_2"],
+            "both": into[f"{name}.norm_2"],
+            "out": out[name],
+        }
+        found |= {f"{path}.{part}": x for part, x in parts.items()}
+    return found | {"out": out[f"encoder.layers.{len(model.encoder.layers) - 1}"]}
+
+
+# What is computed
+
+
+@pytest.mark.parametrize("text", [*EXAMPLES, SENTENCES[0], TEXTS[2], "東 ¿", MOST])
+def test_every_number_is_pytorchs(page, bert, text):
+    ids = bert.tokenizer.batch([text])
+    got = page.evaluate(SHOWN, text)
+    assert got["ids"] == ids[0].tolist()
+    wanted = expected(bert.model, ids)
+    assert set(got["found"]) == set(wanted)
+    for path, (rows, cols, numbers) in got["found"].items():
+        shown = torch.frombuffer(bytearray(base64.b64decode(numbers)), dtype=torch.float64)
+        shown = shown.view(rows, cols).float()
+        torch.testing.assert_close(shown, wanted[path], **CLOSE, msg=lambda m, p=path: f"{p}: {m}")
+
+
+@pytest.mark.parametrize("text", [*EXAMPLES, *QUESTIONS, "東"])
+def test_the_nearest_of_other_sentences_are_the_librarys(page, bert, text):
+    ids = bert.tokenizer.batch([text, *OTHERS])
+    with torch.no_grad():
+        vectors = sentence_vectors(bert.model(ids), ids != PAD)
+    got = page.evaluate(SHOWN, text)
+    torch.testing.assert_close(torch.tensor(got["vector"]), vectors[0], **CLOSE)
+    cosines, order = (vectors[1:] @ vectors[0]).sort(descending=True)
+    assert [one["text"] for one in got["near"]] == [OTHERS[place] for place in order]
+    torch.testing.assert_close(
+        torch.tensor([one["cosine"] for one in got["near"]]), cosines, **CLOSE
+    )
+
+
+def test_words_and_pieces_are_the_librarys(page, bert):
+    texts = [*ODD, *EXAMPLES, *OTHERS, *SENTENCES, *QUESTIONS, *TEXTS, *bert.tokenizer.vocabulary]
+    assert page.evaluate("all => all.map(wordsOf)", texts) == [words_of(text) for text in texts]
+    got = page.evaluate("all => all.map(text => cutText(text).pieces.slice(1, -1))", texts)
+    assert got == [bert.tokenizer.pieces(text) for text in texts]
+
+
+def test_every_letter_of_latin_scripts_is_read_alike(page):
+    letters = [
+        chr(code) for code in (*range(0x250), *range(0x1E00, 0x1F00), *range(0x2000, 0x2070))
+    ]
+    texts = [f"a{letter}b" for letter in letters]
+    assert page.evaluate("all => all.map(wordsOf)", texts) == [words_of(text) for text in texts]
+
+
+def test_a_gelu_far_out_is_a_share_of_a_normal_distribution(page):
+    x = torch.linspace(-12, 12, 2401, dtype=torch.float64)
+    got = torch.tensor(page.evaluate("all => all.map(shareBelow)", x.tolist()), dtype=torch.float64)
+    torch.testing.assert_close(got, (1 + torch.erf(x / math.sqrt(2))) / 2, rtol=0, atol=1e-12)
+
+
+# What is typed, and what is shown
+
+
+def test_a_typed_sentence_is_cut_and_the_nearest_is_named(page):
+    page.fill("#sentence", "How many items are in a list?")  # without Enter: it waits
+    page.locator("#nearest-said").get_by_text("How many items are in a list?").wait_for()
+    assert "Nearest, of 8 sentences: “Return the number of items in a list.”" in said(page)
+    assert "[UNK]: the vocabulary has no pieces for “?”." in said(page, "#pieces-body")
+    assert page.locator("#pieces-body tr").nth(1).inner_text().split()[1:4] == [
+        *("[CLS]", "how", "man")
+    ]
+
+
+@pytest.mark.parametrize(
+    ("typed", "sentence"),
+    [
+        ("", "Type a sentence."),
+        (" \u200b ", "Type a sentence."),
+        (f"{MOST} b", "These are 25 word pieces: type at most 24."),
+    ],
+)
+def test_what_is_not_shown_gets_a_sentence(page, typed, sentence):
+    type_in(page, MOST)
+    type_in(page, typed)
+    assert said(page, "#sentence-problem") == sentence
+    assert page.locator("#sentence").get_attribute("aria-invalid") == "true"
+    assert "has 24 word pieces" in said(page)  # what was shown last stands
+    type_in(page, "<b>Compress</b>")
+    assert said(page, "#sentence-problem") == ""
+    assert said(page).startswith("“<b>Compress</b>” has ")
+
+
+def test_a_link_chooses_the_sentence_and_the_number_does_not_hide_it(page):
+    page.goto(f"{page.address}?sentence=send+a+file&number=hundert#bert")
+    assert said(page).startswith("“send a file” has 5 word pieces.")
+    assert not page.locator("#machine").is_visible()
+    assert page.locator("#bert").is_visible()
+    page.goto(f"{page.address}?sentence=")
+    assert said(page, "#sentence-problem") == "Type a sentence."
+    assert not page.locator("#reader").is_visible()
+    page.goto(page.address)
+    assert page.locator("#reader").is_visible()
+
+
+def test_layer_head_and_weight_are_chosen_by_keyboard_alone(page, bert):
+    type_in(page, "turn a string into a date")
+    page.focus("#reader-layer-1")
+    page.keyboard.press("Enter")
+    page.focus("#reader-head-3")
+    page.keyboard.press("Space")
+    panel = page.locator("#reader-body")
+    panel.locator("td[tabindex='0']").focus()
+    for key in ("Home", "PageUp", "ArrowDown", "ArrowRight", "ArrowRight"):
+        page.keyboard.press(key)
+    _, _, weights = run_bert(bert.model, bert.tokenizer.batch(["turn a string into a date"]))
+    weight = weights["encoder.layers.1.attention"][3, 1, 2]
+    line = panel.locator(".arithmetic p").first
+    assert line.inner_text() == f"query 1, “t”; key 2, “##urn”: weight {weight:.4f}"
+    assert line.get_attribute("aria-live") == "polite"
+    chosen = page.locator("#reader-body td:focus")
+    assert chosen.get_attribute("title") == f"query t, key ##urn: {weight:.4f}"
+
+
+def test_every_piece_of_a_layer_says_where_its_numbers_come_from(page):
+    type_in(page, "Compress the data.")
+    panel = page.locator("#reader-body")
+    panel.get_by_role("button", name="layer 0").click()
+    for number, piece in enumerate(panel.locator(".pieces button").all_inner_texts()):
+        panel.locator(".pieces button").nth(number).click()
+        if panel.locator(".heads").count():
+            panel.get_by_role("button", name="context").click()
+        drawn = panel.locator(".panel canvas[tabindex]")
+        for key in ("Home", "PageUp", "ArrowRight"):
+            drawn.press(key)
+        lines = panel.locator(".arithmetic").inner_text().splitlines()
+        number = lines[0].partition("[0, 1] = ")[2].partition(" ·")[0]
+        assert number and any(line.endswith(f"= {number}") for line in lines[1:]), piece
+    panel.locator(".pieces button").first.click()
+    text = panel.locator(".arithmetic").inner_text()
+    assert "√(variance + 0.000000000001)" in text
+    assert "row 2 of words" in text and "row 0 of types" in text
+
+
+def test_what_the_page_tells_to_try_is_there_to_be_seen(page):
+    weights = page.evaluate(
+        """["turn a string into a date", "turn a date into a string"].map(text => {
+            const { pieces, encoded, vector } = readText(text);
+            const x = encoded.layers[0].self.heads[0].weights;
+            const rows = pieces.map((_, t) => [...x.data.slice(t * x.cols, (t + 1) * x.cols)]);
+            return { pieces, rows, nearest: neighbours(vector)[0].text };
+        })"""
+    )
+    pieces, rows = weights[0]["pieces"], torch.tensor(weights[0]["rows"])
+    first, second = [place for place, piece in enumerate(pieces) if piece == "a"]
+    assert pieces[rows[first].argmax()] == pieces[rows[second].argmax()] == "dat"
+    assert (rows[first] - rows[second]).abs().max() < 0.06 and rows[first].max() > 0.8
+    assert (
+        weights[0]["nearest"] == weights[1]["nearest"] == "Convert a string to a datetime object."
+    )
+
+
+# Who can use it
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_axe_finds_nothing(page, scheme):
+    needs.skip_without("axe_playwright_python")
+    from axe_playwright_python.sync_playwright import Axe
+
+    page.emulate_media(color_scheme=scheme)
+    for text in (EXAMPLES[1], ""):
+        type_in(page, text)
+        found = Axe().run(page, context="#bert").response["violations"]
+        assert [(one["id"], one["nodes"][0]["html"]) for one in found] == []
+
+
+def test_nothing_is_wider_than_a_telephone(page):
+    size = page.viewport_size
+    page.set_viewport_size({"width": 375, "height": 800})
+    for text in (MOST, "subclasses environment processes " * 8, "é" * 101):
+        type_in(page, text)
+        assert said(page, "#sentence-problem") == ""
+        assert page.evaluate("document.documentElement.scrollWidth") <= 375
+    page.set_viewport_size(size)
+
+
+def test_the_page_has_asked_for_nothing_and_complained_of_nothing(page):
+    assert {url.partition("?")[0].partition("#")[0] for url in page.asked} == {page.address}
+    assert page.said == []
