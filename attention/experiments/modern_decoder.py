@@ -1,0 +1,470 @@
+"""Lesson 20: each change since 2017 alone and all together, and Muon beside AdamW.
+
+The models and their training are in `decoder_changes`. Here are the measurements, then what the
+lesson draws and prints.
+"""
+
+import math
+import statistics
+import textwrap
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from attention.experiments.decoder_changes import (
+    CHANGES,
+    RATES,
+    STEPS,
+    Both,
+    Decoder,
+    adamw,
+    learn,
+    next_token_loss,
+    parameters,
+    passages,
+    units,
+)
+from attention.experiments.language_models import (
+    bits_a_character,
+    merges,
+    sampler,
+    tokens_of,
+)
+from attention.experiments.recorded import Experiment, read
+from attention.masked_attention import causal_mask, masked_attention
+from attention.multi_head_attention import split_heads
+from attention.provided.data import novels
+from attention.provided.data.tokens import EOS
+from attention.provided.figures import plots, seeds
+from attention.provided.models.decoders import llama, small_writer
+from attention.provided.training_steps import fewer
+from attention.tokens_and_positions import bpe_decode, rotary
+
+Piece = Callable[..., Any]
+
+LESSON, SEEDS = "modern_decoder", (0, 1, 2)
+CHARACTERS = 150_000  # of the novel to choose by, and of the one to test on
+LONG = 512  # tokens of a passage that is read at once, four times as long as in training
+PLACES = {"65 to 128": (64, 128), "129 to 256": (128, 256), "257 to 512": (256, 512)}
+
+
+# The sizes of MODERN in `decoder_changes`, as arguments of a ModernDecoder.
+SIZES = {
+    "d_model": 128,
+    "n_heads": 4,
+    "n_kv_heads": 2,
+    "d_ff": 387,
+    "n_layers": 2,
+    "qk_norm": True,
+}
+
+
+# The measurements
+
+
+def trained(
+    change: str, rate: float, seed: int, steps: int = STEPS, muon: float | None = None
+) -> dict[str, Any]:
+    """Train a decoder with one change, and judge it on two novels that it has not read.
+
+    muon  None, or the rate of Muon for the matrices of the layers; ``rate`` is AdamW's
+    """
+    torch.manual_seed(seed)
+    model = Decoder(CHANGES[change])
+    optimizer = Both(model, rate, muon) if muon else adamw(model.parameters(), rate)
+    losses, seconds = learn(model, optimizer, rate, seed, steps)
+    _, choose, test = (text[:CHARACTERS] for text in novels.split())
+    curve = [statistics.fmean(losses[i : i + 50]) for i in range(0, steps, 50)]
+    return {
+        "losses": [round(value, 3) for value in curve],
+        "to choose by": round(bits_a_character(model, choose), 4),
+        "test": round(bits_a_character(model, test), 4),
+        "places": {name: round(value, 3) for name, value in by_place(model, test).items()},
+        "seconds": round(seconds, 1),
+        "parameters": parameters(model),
+        "d_ff": units(CHANGES[change]),
+    }
+
+
+@torch.no_grad()
+def by_place(model: Any, text: str) -> dict[str, float]:
+    """Bits a token at early and late places of passages of LONG tokens."""
+    ids = tokens_of(text)
+    rows = ids[: (len(ids) - 1) // LONG * LONG].view(-1, LONG)
+    after = ids[1 : len(rows) * LONG + 1].view(-1, LONG)
+    found = []
+    for tokens, target in zip(rows.split(8), after.split(8), strict=True):
+        log_p = torch.log_softmax(model(tokens), dim=2).gather(2, target[..., None])
+        found.append(-log_p.squeeze(2) / math.log(2))  # (B, LONG)
+    bits = torch.cat(found).mean(dim=0)
+    return {name: bits[a:b].mean().item() for name, (a, b) in PLACES.items()}
+
+
+def speed(rounds: int = 9, steps: int = 6) -> dict[str, Any]:
+    """Processor time of a step with each change, as a multiple of 2017's in the same round."""
+    made = {name: Decoder(on) for name, on in CHANGES.items()}
+    runs: dict[str, tuple[Any, Any]] = {
+        name: (model, adamw(model.parameters(), 1e-4)) for name, model in made.items()
+    }
+    muon = Decoder(CHANGES["all"])
+    runs["all, with Muon"] = muon, Both(muon, 1e-4, 1e-4)
+    batches = list(passages(0, steps))
+    found: dict[str, list[float]] = {name: [] for name in runs}
+    for number in range(rounds + 1):
+        spent = {name: _spent(model, opt, batches) for name, (model, opt) in runs.items()}
+        for name, seconds in spent.items():
+            if number:  # the first round warms up
+                found[name].append(round(seconds / spent["2017"], 3))
+    return {"ratios": found}
+
+
+def _spent(model: Any, optimizer: Any, batches: list[Tensor]) -> float:
+    begin = time.process_time()
+    for tokens in batches:
+        optimizer.zero_grad()
+        next_token_loss(model, tokens).backward()
+        optimizer.step()
+    return time.process_time() - begin
+
+
+# What the lesson draws and prints
+
+
+def draw_norms(rms_norm: Piece) -> None:
+    """Draw what the norms make of (1, 2, 3, 6) when the same number is added to all features."""
+    x = torch.tensor([1.0, 2.0, 3.0, 6.0])
+    added = torch.linspace(-12, 12, 97)
+    shifted = x + added[:, None]  # (97, 4)
+    left, right = plots.panels(1, 2, width=3.6)
+    for ax, title, y in (
+        (left, "LayerNorm", F.layer_norm(shifted, (4,))),
+        (right, "RMSNorm", rms_norm(shifted, torch.ones(4))),
+    ):
+        named = {f"feature {number}": y[:, number] for number in range(4)}
+        plots.lines(added, named, ax, title, "added to every feature")
+        ax.get_legend().remove()
+    plots.legend(right, fontsize=8, loc="lower right")
+
+
+def draw_gate(SwiGLU: Piece) -> None:
+    """Draw one hidden unit against what its gate reads, for three values that it may let through.
+
+    The unit's three matrices are 1, so that the first feature is the gate and the second the value.
+    """
+    unit = SwiGLU(2, 1)
+    with torch.no_grad():
+        unit.W_gate.weight.copy_(torch.tensor([[1.0, 0.0]]))
+        unit.W_up.weight.copy_(torch.tensor([[0.0, 1.0]]))
+        unit.W_down.weight.copy_(torch.tensor([[1.0], [0.0]]))
+        gate = torch.linspace(-5, 5, 101)
+        given = {
+            u: unit(torch.stack([gate, torch.full_like(gate, u)], 1))[:, 0] for u in (2, 1, -1)
+        }
+    named = {f"value {u}": y for u, y in given.items()}
+    plots.lines(gate, named, xlabel="what the gate reads", ylabel="what comes out")
+
+
+def show_loud(ModernAttention: Piece) -> float:
+    """Print how sure attention is of a key when W_q and W_k grow, with and without query-key norm.
+
+    returns  the largest weight of a query, the mean over queries, at 8 times the weights without
+    """
+    x, found = torch.randn(1, 64, 64, generator=torch.Generator().manual_seed(0)), {}
+    print(f"{'weights of W_q and W_k':26}{'as they begin':>14}{'· 2':>8}{'· 4':>8}{'· 8':>8}")
+    for qk_norm in (False, True):
+        sure = []
+        for factor in (1, 2, 4, 8):
+            torch.manual_seed(0)
+            attention = ModernAttention(64, 4, 4, qk_norm=qk_norm)
+            with torch.no_grad():
+                attention.W_q.weight *= factor
+                attention.W_k.weight *= factor
+                sure.append(_largest_weight(attention, x))
+        name = "with query-key norm" if qk_norm else "without"
+        print(f"{name:26}{sure[0]:14.2f}" + "".join(f"{one:8.2f}" for one in sure[1:]))
+        found[qk_norm] = sure[-1]
+    return found[False]
+
+
+def _largest_weight(attention: Any, x: Tensor) -> float:
+    """The mean over the second half of the queries, and over heads, of the largest weight.
+
+    Values are replaced by unit vectors, so that what attention returns are its weights.
+    """
+    heads = attention.n_heads
+    q, k = (split_heads(W(x), heads) for W in (attention.W_q, attention.W_k))
+    q, k = attention.norm_q(q), attention.norm_k(k)
+    position = torch.arange(x.shape[1], dtype=torch.float32)
+    q, k = rotary(q, position), rotary(k, position)
+    _, weights = masked_attention(q, k, k, causal_mask(x.shape[1]), return_weights=True)
+    return float(weights.amax(dim=-1)[..., x.shape[1] // 2 :].mean())
+
+
+def compare_with_transformers(ModernDecoder: Piece, pair_up: Piece) -> dict[str, float]:
+    """Print how far your decoder is from transformers' models, and without `pair_up`.
+
+    The weights are drawn from a seed; what transformers makes of them is stored.
+    returns  {name: the largest difference of a score}
+    """
+    found = {}
+    for kind, name in (("llama", "Llama"), ("qwen3", "Qwen 3"), ("mistral", "Mistral")):
+        for order, pair in (("paired", pair_up), ("rows as published", lambda weight, _: weight)):
+            stored = llama.stored(kind)
+            model = llama.load_llama(ModernDecoder(**stored.sizes), stored.weights, pair)
+            with torch.inference_mode():
+                scores = model(stored.ids["none"])[0]
+            far = (scores - stored.logits["none"]).abs().max().item()
+            found[f"{name}, {order}"] = far
+            print(f"{name:8} {order:18} largest difference of a score {far:.0e}")
+    return found
+
+
+def time_writing(
+    ModernDecoder: Piece, generate: Piece, generate_with_cache: Piece, n: int = 256
+) -> dict[str, float]:
+    """Print the processor time for n new tokens, and that both ways write the same.
+
+    returns  {name: seconds}
+    """
+    torch.manual_seed(0)
+    model = ModernDecoder(1024, **SIZES).eval()
+    prompt, n = torch.randint(4, 1024, (1, 16)), fewer(n, 16)
+    ways: dict[str, Any] = {
+        "reading all again": lambda: generate(
+            lambda tokens: model(tokens)[0], prompt, _best_word, n
+        ),
+        "with the cache": lambda: generate_with_cache(model, prompt, _best_word, n),
+    }
+    spent, written = {}, []
+    for name, way in ways.items():
+        begin = time.process_time()
+        written.append(way())
+        spent[name] = time.process_time() - begin
+        print(f"{name:20}{n} tokens in {spent[name]:5.2f} s")
+    print("the same tokens:", torch.equal(*written))
+    return spent
+
+
+def _best_word(scores: Tensor) -> Tensor:
+    """The best token, but never one of those that end or fill up."""
+    return scores[:, EOS + 1 :].argmax(dim=1) + EOS + 1
+
+
+CACHES = {  # layers, heads of queries, heads of keys and values, d_head, window
+    "GPT-3, 175 billion": (96, 96, 96, 128, None),
+    "Llama 2, 7 billion": (32, 32, 32, 128, None),
+    "Llama 3, 8 billion": (32, 32, 8, 128, None),
+    "Mistral, 7 billion": (32, 32, 8, 128, 4096),
+}
+
+
+def draw_caches(cache_bytes: Piece) -> None:
+    """Draw the cache of one text against its length, for the sizes of published models."""
+    lengths = [2**power for power in range(8, 18)]
+    ax = plots.panels(width=6.5, height=3.0)
+    for name, (n_layers, _, n_kv_heads, d_head, window) in CACHES.items():
+        sizes = [cache_bytes(T, n_layers, n_kv_heads, d_head, window) for T in lengths]
+        ax.plot(lengths, [size / 2**30 for size in sizes], label=name)
+        at = cache_bytes(8192, n_layers, n_kv_heads, d_head, window) / 2**30
+        print(f"{name:20} {at:6.2f} GiB for 8 192 tokens")
+    ax.set(xscale="log", yscale="log", xlabel="tokens", ylabel="GiB")
+    ax.set_xticks([256, 2048, 16384, 131072], ["256", "2 048", "16 384", "131 072"])
+    plots.legend(ax, fontsize=8)
+
+
+def write_on(
+    begin: str, ModernDecoder: Piece, generate_with_cache: Piece, temperature: float = 0.8
+) -> None:
+    """Print how the shipped decoder goes on with a text, in your own pieces."""
+    model = small_writer.load(ModernDecoder)
+    length = fewer(120)
+    ids = generate_with_cache(model, tokens_of(begin)[None], sampler(temperature), length)
+    for line in (begin + bpe_decode(ids[0].tolist(), merges())).split("\n"):
+        print(textwrap.fill(line, 96))
+
+
+def learn_briefly(ModernDecoder: Piece, steps: int = 120) -> list[float]:
+    """Train your decoder for a few steps on three novels, and draw its loss; returns the losses."""
+    torch.manual_seed(0)
+    steps = fewer(steps)
+    model = ModernDecoder(1024, **SIZES)
+    losses, _ = learn(small_writer.Scores(model), adamw(model.parameters(), 6e-3), 6e-3, 0, steps)
+    plots.lines(range(1, steps + 1), {"loss": losses}, xlabel="step", ylabel="nats a token")
+    print(f"from {losses[0]:.2f} to {statistics.fmean(losses[-10:]):.2f} nats a token")
+    return losses
+
+
+def rows_of(change: str, experiment: str = "changes") -> list[dict[str, Any]]:
+    """The recorded trainings of a change, a seed each, at the rate that was chosen for it.
+
+    In the same time 2017's takes the steps that it took before.
+    """
+    experiment = "changes" if change == "2017" else experiment
+    wanted = {"change": change, "rate": CHOSEN[change]}
+    return [dict(row) for row in seeds.where(read(LESSON, experiment), **wanted)]
+
+
+def draw_changes() -> int:
+    """Draw what each change brings, after the same steps and in the same time; three seeds each.
+
+    returns  how many changes alone gave a lower loss than 2017's, with the worst of their seeds
+             better than the best of its
+    """
+    left, right = plots.panels(1, 2, width=4.6, height=4.4, share=False)
+    found = {name: [row["test"] for row in rows_of(name)] for name in CHANGES}
+    timed = ["2017", *SAME_TIME]
+    quick = {name: [row["test"] for row in rows_of(name, "same time")] for name in timed}
+    shown = {name: values for name, values in found.items() if max(values) < FAILED}
+    for ax, panel, title in ((left, shown, "the same steps"), (right, quick, "the same time")):
+        seeds.dots(panel, ax, title, "bits a character")
+        ax.axvline(statistics.median(found["2017"]), color=plots.GREY, linewidth=1, zorder=0)
+        ax.set(xlim=left.get_xlim())
+    (cost,) = read(LESSON, "speed")
+    print(f"{'':18}{'rate':>7}  {'after the same steps':22}{'time of a step':>14}")
+    for name, values in found.items():
+        step = statistics.median(cost["ratios"][name])
+        three = "  ".join(f"{value:.3f}" for value in values)
+        print(f"{name:18}{CHOSEN[name]:7g}  {three:22}{step:14.2f}")
+    return sum(max(found[name]) < min(found["2017"]) for name in ALONE)
+
+
+def draw_long() -> float:
+    """Draw the loss at early and late places of texts four times as long as those in training.
+
+    returns  bits a token that 2017's needs more at places 257 to 512 than at 65 to 128, the median
+    """
+    shown = ("2017", "no positions", "window", "rotary", "all")
+    ax = plots.panels(width=6.0, height=3.0)
+    more = {}
+    for number, name in enumerate(shown):
+        rows = [[row["places"][place] for place in PLACES] for row in rows_of(name)]
+        middle = [statistics.median(column) for column in zip(*rows, strict=True)]
+        (line,) = ax.plot(list(PLACES), middle, seeds.MARKERS[number] + "-", label=name)
+        for row in rows:
+            ax.plot(list(PLACES), row, ".", color=line.get_color(), alpha=0.5)
+        print(f"{name:18}" + "  ".join(f"{one:.2f}" for one in middle))
+        more[name] = middle[-1] - middle[0]
+    ax.set(xlabel="place in the text", ylabel="bits a token")
+    ax.legend(fontsize=8, loc="upper left", bbox_to_anchor=(1, 1))
+    return more["2017"]
+
+
+def draw_newton_schulz(newton_schulz: Piece) -> None:
+    """Draw the singular values of a random matrix before the first step and after each."""
+    matrix = torch.randn(64, 64, generator=torch.Generator().manual_seed(0))
+    values = {
+        f"steps: {steps}": torch.linalg.svdvals(newton_schulz(matrix, steps=steps))
+        for steps in (0, 1, 2, 3, 5)
+    }
+    ax = plots.lines(range(1, 65), values, xlabel="number, largest first", ylabel="singular value")
+    ax.set(ylim=(0, 1.35))
+    print(f"after 5 steps: {values['steps: 5'].min():.2f} to {values['steps: 5'].max():.2f}")
+
+
+def draw_muon() -> float:
+    """Draw Muon beside AdamW at several rates, and at the chosen ones with three seeds.
+
+    returns  bits a character that Muon needs fewer than AdamW after the same steps, the median
+    """
+    left, right = plots.panels(1, 2, width=4.2, height=2.8, share=False)
+    every: dict[str, Any] = {"AdamW": ("rate", seeds.where(read(LESSON, "changes"), change="all"))}
+    every["Muon"] = ("muon", seeds.where(read(LESSON, "muon"), steps=STEPS))
+    for number, (label, (rate, rows)) in enumerate(every.items()):
+        first = seeds.where(rows, seed=0)
+        seeds.sweep(first, rate, "to choose by", left, label=label, number=number)
+    left.set(title="novel to choose by, seed 0", xlabel="rate", ylabel="bits a character")
+    plots.legend(left, fontsize=8)
+    chosen: dict[str, Any] = {
+        "AdamW": rows_of("all"),
+        "Muon, the same steps": seeds.where(read(LESSON, "muon"), muon=MUON, steps=STEPS),
+        "Muon, the same time": seeds.where(read(LESSON, "muon"), muon=MUON, steps=MUON_STEPS),
+    }
+    found = {name: [row["test"] for row in rows] for name, rows in chosen.items()}
+    seeds.dots(found, right, "novel to test on", "bits a character")
+    for name, values in found.items():
+        print(f"{name:22}", "  ".join(f"{value:.3f}" for value in values))
+    medians = {name: statistics.median(values) for name, values in found.items()}
+    return medians["AdamW"] - medians["Muon, the same steps"]
+
+
+# Chosen on the novel to choose by, with seed 0. The steps are those that take the time of 2017's.
+CHOSEN: dict[str, float] = {
+    "2017": 0.004,
+    "pre-norm": 0.008,
+    "RMSNorm": 0.004,
+    "no biases": 0.004,
+    "SwiGLU": 0.002,
+    "rotary": 0.004,
+    "grouped queries": 0.004,
+    "query-key norm": 0.004,
+    "window": 0.004,
+    "small start": 0.002,
+    "all": 0.008,
+    "all, small start": 0.004,
+    "no positions": 0.004,
+}
+SAME_TIME: dict[str, int] = {"rotary": 552, "all": 494}
+MUON_RATES, MUON, MUON_STEPS = (0.005, 0.01, 0.02), 0.01, 326
+HIGHER = 1.6e-2
+FAILED = 2.6  # bits a character of a training that got no further than the tokens' frequencies
+NOT_ALONE = ("2017", "small start", "all", "all, small start", "no positions")
+ALONE = tuple(name for name in CHANGES if name not in NOT_ALONE)
+
+
+def rates_of(change: str, seed: int) -> Sequence[float]:
+    """The rates at which a change is tried with a seed: one more where the largest was best."""
+    if seed:
+        return [CHOSEN[change]]
+    return (*RATES, HIGHER) if CHOSEN[change] >= RATES[-1] else RATES
+
+
+EXPERIMENTS = {
+    "changes": Experiment(
+        claim="What each change since 2017 brings alone, and all of them together",
+        control="one switch of the decoder of 2017; data, parameters and steps kept, each change "
+        "at the rate that is best for it on another novel",
+        points=[
+            {"change": change, "rate": rate, "seed": seed}
+            for seed in SEEDS
+            for change in CHANGES
+            for rate in rates_of(change, seed)
+        ],
+        run=trained,
+        again=None,
+    ),
+    "speed": Experiment(
+        claim="What each change costs in time",
+        control="one switch; a step of training, in turns",
+        points=[{}],
+        run=speed,
+        again=None,
+    ),
+    "same time": Experiment(
+        claim="What each change brings when all train for the same processor time",
+        control="one switch; data, parameters and time kept",
+        points=[
+            {"change": change, "rate": CHOSEN[change], "seed": seed, "steps": steps}
+            for seed in SEEDS
+            for change, steps in SAME_TIME.items()
+        ],
+        run=trained,
+        again=None,
+    ),
+    "muon": Experiment(
+        claim="Muon beside AdamW, after the same steps and in the same time",
+        control="who steps with the matrices of the layers; model, data and batches kept, rates of "
+        "both chosen on another novel",
+        points=[
+            {"change": "all", "rate": CHOSEN["all"], "seed": seed, "steps": steps, "muon": muon}
+            for seed in SEEDS
+            for steps in (STEPS, MUON_STEPS)
+            for muon in (MUON_RATES if seed == 0 and steps == STEPS else [MUON])
+        ],
+        run=trained,
+        again=None,
+    ),
+}

@@ -1,0 +1,126 @@
+"""Weights of a Llama, a Qwen 3 or a Mistral, by their names in transformers, for lesson 20.
+
+`data/llama_outputs.safetensors` holds the random weights of tiny ones, and what transformers makes
+of them: the right answers that a model is compared with.
+"""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from attention.provided.files import ROOT
+from attention.provided.models import model_file
+from attention.provided.models.model_file import Weights
+
+OUTPUTS = ROOT / "data" / "llama_outputs.safetensors"
+KINDS: dict[str, dict[str, Any]] = {  # arguments of a ModernDecoder beside the sizes
+    "llama": {},
+    "qwen3": {"qk_norm": True},
+    "mistral": {"window": 4},
+}
+PADDING = ("none", "left", "right")
+TABLE = "model.embed_tokens.weight"
+TIED = "lm_head.weight"  # in some files once more: the table that scores the next tokens
+NAMES = {  # a part of a name in the file: that in the model
+    "model.embed_tokens.": "embedding.",
+    "model.layers.": "layers.",
+    "model.norm.": "norm.",
+    ".input_layernorm.": ".norm_1.",
+    ".post_attention_layernorm.": ".norm_2.",
+    ".self_attn.q_proj.": ".attention.W_q.",
+    ".self_attn.k_proj.": ".attention.W_k.",
+    ".self_attn.v_proj.": ".attention.W_v.",
+    ".self_attn.o_proj.": ".attention.W_o.",
+    ".self_attn.q_norm.": ".attention.norm_q.",
+    ".self_attn.k_norm.": ".attention.norm_k.",
+    ".mlp.gate_proj.": ".feed_forward.W_gate.",
+    ".mlp.up_proj.": ".feed_forward.W_up.",
+    ".mlp.down_proj.": ".feed_forward.W_down.",
+}
+
+
+class Stored(NamedTuple):
+    """What is known of a tiny model: sizes, weights, and what transformers gives for some ids.
+
+    sizes    the arguments of its ModernDecoder
+    weights  by transformers' names
+    ids      {one of PADDING: (2, 11) ids, some of them filled up with PAD on that side}
+    logits   {one of PADDING: (2, 11, vocab_size)}, which mean nothing where there is padding
+    """
+
+    sizes: dict[str, Any]
+    weights: Weights
+    ids: dict[str, Tensor]
+    logits: dict[str, Tensor]
+
+
+def stored(kind: str, path: Path = OUTPUTS) -> Stored:
+    """Read what is stored of one of KINDS; ModelFileError if the file is missing or damaged.
+
+    All three have the same weights, but a Llama and a Mistral no norms of queries and keys.
+    """
+    tensors, about = model_file.load(path)
+    weights = {
+        name: weight
+        for name, weight in tensors.items()
+        if "/" not in name and (kind == "qwen3" or not _of_qk_norm(name))
+    }
+    ids = {side: tensors[f"ids/{side}"] for side in PADDING}
+    logits = {side: tensors[f"logits/{kind}/{side}"] for side in PADDING}
+    return Stored(about["sizes"] | KINDS[kind], weights, ids, logits)
+
+
+def load_llama(model: Any, weights: Weights, pair_up: Callable[[Tensor, int], Tensor]) -> Any:
+    """Give a ModernDecoder the weights of a published decoder; returns the model.
+
+    weights  {name in the file: tensor}
+    pair_up  lesson 20's: brings the features of a head into the order that `rotary` turns
+
+    Raises ValueError, with the name, if a weight of the file has no place in the model, if the file
+    has none for a place, if a shape differs, or if the file's scores of the next tokens come from
+    another table than its embedding.
+    """
+    if TIED in weights and not torch.equal(weights[TIED], weights.get(TABLE, weights[TIED][:0])):
+        raise ValueError(f"{TIED} is not {TABLE}: the model has one table for both")
+    wanted = model.state_dict()
+    named = {renamed(name): weight for name, weight in weights.items() if name != TIED}
+    for name, weight in named.items():
+        if name not in wanted:
+            raise ValueError(f"the model has no place for {name}")
+        if weight.shape != wanted[name].shape:
+            has, fits = tuple(weight.shape), tuple(wanted[name].shape)
+            raise ValueError(f"{name} is {has} in the file, and {fits} in the model")
+    for name in wanted:
+        if name not in named:
+            raise ValueError(f"the file has no {name}")
+    model.load_state_dict(_in_pairs(model, named, pair_up))
+    return model
+
+
+def renamed(name: str) -> str:
+    """A name of transformers as the model has it."""
+    for theirs, ours in NAMES.items():
+        name = name.replace(theirs, ours)
+    return name
+
+
+def _of_qk_norm(name: str) -> bool:
+    return ".q_norm." in name or ".k_norm." in name
+
+
+def _in_pairs(
+    model: nn.Module, weights: Weights, pair_up: Callable[[Tensor, int], Tensor]
+) -> Weights:
+    """The weights, those of queries and keys and of their norms in the model's order."""
+    ordered = dict(weights)
+    for place, part in model.named_modules():
+        if hasattr(part, "n_kv_heads"):
+            heads = {"W_q": part.n_heads, "W_k": part.n_kv_heads, "norm_q": 1, "norm_k": 1}
+            for name, count in heads.items():
+                full = f"{place}.{name}.weight"
+                if full in ordered:
+                    ordered[full] = pair_up(ordered[full], count)
+    return ordered

@@ -1,0 +1,1 @@
+"""`python -m attention.write`: a language model goes on with a prompt. Read __main__.py first."""

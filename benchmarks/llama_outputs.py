@@ -1,0 +1,115 @@
+"""Store what transformers gives for tiny decoders: `data/llama_outputs.safetensors`.
+
+    python -m benchmarks.llama_outputs [--to FILE]
+
+A Llama, a Qwen 3 and a Mistral with the same weights, drawn from a seed: logits of the same ids
+without padding, and with padding on the left and on the right of the second row. Lesson 20's
+decoder is compared with them. It needs the packages of `make bench-peers`.
+"""
+
+import argparse
+import sys
+from importlib.metadata import version
+from pathlib import Path
+
+import torch
+
+from attention.provided.data.tokens import PAD
+from attention.provided.models import model_file
+from attention.provided.models.decoders.llama import KINDS, OUTPUTS, PADDING
+
+SIZES = {"vocab_size": 50, "d_model": 24, "n_heads": 4, "n_kv_heads": 2, "d_ff": 20, "n_layers": 3}
+T, PADDED = 11, 4  # tokens of a text, and how many of the second are left out with padding
+
+
+def main(arguments=None):
+    """Run the models in transformers, and write the file."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--to", type=Path, default=OUTPUTS)
+    options = parser.parse_args(arguments)
+    tensors = drawn_weights()
+    ids = drawn_ids()
+    for kind in KINDS:
+        model = decoder(kind, SIZES)
+        take(model, tensors)
+        for side in PADDING:
+            tensors[f"logits/{kind}/{side}"] = logits(model, ids[side])
+    tensors |= {f"ids/{side}": some for side, some in ids.items()}
+    about = {"sizes": SIZES, "transformers": version("transformers")}
+    model_file.save(options.to, tensors, about)
+    print(f"written to {options.to}")
+    return 0
+
+
+def decoder(kind, sizes):
+    """Return transformers' model of a kind, of sizes as a ModernDecoder takes them."""
+    from transformers import (
+        LlamaConfig,
+        LlamaForCausalLM,
+        MistralConfig,
+        MistralForCausalLM,
+        Qwen3Config,
+        Qwen3ForCausalLM,
+    )
+
+    build, config = {
+        "llama": (LlamaForCausalLM, LlamaConfig),
+        "qwen3": (Qwen3ForCausalLM, Qwen3Config),
+        "mistral": (MistralForCausalLM, MistralConfig),
+    }[kind]
+    window = {"sliding_window": KINDS[kind]["window"]} if "window" in KINDS[kind] else {}
+    made = config(
+        vocab_size=sizes["vocab_size"],
+        hidden_size=sizes["d_model"],
+        num_attention_heads=sizes["n_heads"],
+        num_key_value_heads=sizes["n_kv_heads"],
+        head_dim=sizes["d_model"] // sizes["n_heads"],
+        intermediate_size=sizes["d_ff"],
+        num_hidden_layers=sizes["n_layers"],
+        rms_norm_eps=1e-6,
+        rope_parameters={"rope_type": "default", "rope_theta": 10000.0},
+        tie_word_embeddings=True,
+        pad_token_id=PAD,
+        bos_token_id=None,
+        eos_token_id=None,
+        **window,
+    )
+    return build(made).eval()
+
+
+def drawn_weights():
+    """Weights by transformers' names, those of a Qwen 3: the others have some of them."""
+    draw = torch.Generator().manual_seed(0)
+    weights = {}
+    for name, parameter in decoder("qwen3", SIZES).named_parameters():
+        numbers = torch.randn(parameter.shape, generator=draw)
+        weights[name] = 1 + 0.3 * numbers if "norm" in name else 0.3 * numbers
+    return weights
+
+
+@torch.no_grad()
+def take(model, weights):
+    """Give a model all the weights that it has a parameter for."""
+    for name, parameter in model.named_parameters():
+        parameter.copy_(weights[name])
+
+
+def drawn_ids():
+    """Ids of two texts (2, T) for each side of PADDING."""
+    draw = torch.Generator().manual_seed(1)
+    ids = torch.randint(3, SIZES["vocab_size"], (2, T), generator=draw)
+    left, right = ids.clone(), ids.clone()
+    left[1, :PADDED], right[1, -PADDED:] = PAD, PAD
+    return {"none": ids, "left": left, "right": right}
+
+
+@torch.inference_mode()
+def logits(model, ids):
+    """What the model says, (B, T, vocab_size), with 0 in the places of padding."""
+    real = ids != PAD
+    scores = model(ids, attention_mask=real.long(), use_cache=False).logits
+    return scores * real.unsqueeze(-1)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

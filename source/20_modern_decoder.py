@@ -1,0 +1,835 @@
+# %% [markdown]
+# # 20 · What changed since 2017?
+#
+# The lectures of this course end in 2020, with decoders much like that of lesson 15. Whoever
+# opens a language model today meets other parts. In this lesson you build them, put them together
+# into the decoder that most open models share, and find out what each change brings.
+#
+# **After this lesson** you can
+# - read the settings of a published language model, line by line,
+# - build **RMSNorm**, **SwiGLU**, and attention with **rotary positions**, **grouped queries**,
+#   **query-key norm** and a **sliding window**,
+# - show that your decoder computes what Llama, Qwen 3 and Mistral compute,
+# - write with a **cache**, and say how many bytes it takes,
+# - say which changes lowered the loss at a small size, and which did not,
+# - ★ train matrices with **Muon**.
+#
+# **Time** 110 minutes, ★ 20 more · **Points** 18, of which 2 are for exercises with a star ·
+# **GPU** not needed · **You need** lessons 06, 07, 08, 09, 13 and 15
+
+# %%
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+from attention.experiments import modern_decoder as experiments
+from attention.language_models import generate
+from attention.masked_attention import masked_attention
+from attention.multi_head_attention import merge_heads, share_heads, split_heads
+from attention.provided import demand
+from attention.provided.data.tokens import EOS, PAD
+from attention.provided.predictions import compare
+from attention.tokens_and_positions import rotary
+from autograder import check
+
+torch.set_num_threads(1)  # these models are faster on one core
+
+# %% [markdown]
+# ## What fails without this idea
+# A published model comes with a file of settings. Here are lines from that of Mistral, a model
+# with 7 billion parameters (Jiang et al., 2023), beside the Transformer of 2017:
+#
+# | setting | Mistral, 2023 | Transformer, 2017 |
+# |---|---|---|
+# | `hidden_size` | 4096 | d_model = 512 |
+# | `num_hidden_layers` | 32 | 6 |
+# | `num_attention_heads` | 32 | 8 |
+# | `num_key_value_heads` | 8 | as many as heads of queries |
+# | `intermediate_size` | 14336 | d_ff = 2048 |
+# | `hidden_act` | silu, and a gate | ReLU |
+# | `rms_norm_eps` | 1e-05 | LayerNorm, behind the sublayers |
+# | `rope_theta` | 10000.0 | sines, added to the embeddings |
+# | `sliding_window` | 4096 | none |
+#
+# The first three lines and `intermediate_size` are sizes. Each of the others names something that
+# the paper of 2017 does not have. With the layers of lesson 15 you could not run this model.
+#
+# ## The idea
+# The plan of the decoder stayed: attention and a feed-forward network, each with a residual
+# around it. Most parts inside were exchanged:
+#
+# | change | what was there | the reason that was given |
+# |---|---|---|
+# | pre-norm (lesson 09) | a norm behind each sum | deep stacks train more easily |
+# | RMSNorm | LayerNorm | as good, and less to compute |
+# | no biases | a bias in every linear layer | more stable training of large models |
+# | SwiGLU | ReLU | lower loss with the same number of parameters |
+# | rotary positions (lesson 08) | added sines | scores depend on distances |
+# | grouped queries (lessons 07, 18) | a head of keys for each head of queries | a smaller cache |
+# | query-key norm | nothing | scores cannot grow without bound |
+# | sliding window (lesson 06) | attention to all before | a cost that stays as texts grow |
+#
+# Such lists are common. What they rarely have is a control: one change made, all else kept, and
+# more than one seed. You will see that for each line.
+#
+# With all changes a layer is
+#
+# $$x \leftarrow x + \mathrm{Attention}(\mathrm{RMSNorm}(x)) \qquad
+# x \leftarrow x + \mathrm{SwiGLU}(\mathrm{RMSNorm}(x))$$
+#
+# | what | shape |
+# |---|---|
+# | `x` | (B, T, d_model) |
+# | queries | (B, H, T, d_head), d_head = d_model / H |
+# | keys, values | (B, H_kv, T, d_head), where H_kv divides H |
+# | hidden units of SwiGLU | (B, T, d_ff), twice |
+#
+# ## By hand
+# What do the two norms make of the vector (1, 2, 3, 6)?
+
+# %%
+x = [1.0, 2.0, 3.0, 6.0]
+mean = sum(x) / 4
+deviation = (sum((a - mean) ** 2 for a in x) / 4) ** 0.5
+root_mean_square = (sum(a * a for a in x) / 4) ** 0.5
+print("LayerNorm", [round((a - mean) / deviation, 2) for a in x])
+print("RMSNorm  ", [round(a / root_mean_square, 2) for a in x])
+
+# %% [markdown]
+# A LayerNorm subtracts the mean, 3, and divides by the standard deviation. RMSNorm divides by the
+# root of the mean square, 3.54, and that is all.
+#
+# ### Exercise 20.1 · `rms_norm`
+# ●○○ easy · 5 minutes · 1 point
+#
+# A LayerNorm subtracts the mean of a vector, divides by the root of its variance, then scales and
+# shifts. **RMSNorm** leaves out the mean and the shift. It divides each vector by its *root mean
+# square*, then scales each feature:
+#
+# $$\mathrm{rms\_norm}(x)_i = \frac{x_i}{\sqrt{\frac{1}{d} \sum_{j} x_j^2 + \varepsilon}}\; w_i$$
+#
+# A vector lies along the last axis, however many axes stand in front of it.
+#
+# <details><summary>Hint 1 · the shapes</summary>
+#
+# There is one root for each vector: `keepdim=True` leaves it an axis of length 1, so that
+# (..., d_model) divided by (..., 1) broadcasts.
+# </details>
+# <details><summary>Hint 2 · pseudocode</summary>
+#
+# ```
+# mean_square = mean of x · x along the last axis, which stays
+# divide x by the root of (mean_square + eps), multiply by weight
+# ```
+# </details>
+
+# %% exercise="rms_norm"
+from attention.modern_decoder import rms_norm
+
+# %% check="rms_norm" points=1
+check.rms_norm(rms_norm)
+
+# %% demo=true
+experiments.draw_norms(rms_norm)
+
+# %% [markdown]
+# *What the norms make of (1, 2, 3, 6) when the same number is added to all four features.* A
+# LayerNorm never sees what is common to all features. RMSNorm keeps it: far from 0, all features
+# come near 1 or −1, and their differences fade. With either norm, a vector may become ten times
+# as long, and the layer behind the norm notices nothing. Zhang and Sennrich (2019) found that
+# this indifference to length is what helps, and that subtracting the mean adds nothing.
+#
+# ## A gate
+# In a network with ReLU, a hidden unit switches itself off. In a **gated** one, a second matrix
+# decides how far the unit opens. Shazeer (2020) tried several functions for the gate and found
+# lower losses with all of them; why, he left open. To compare fairly, three matrices should have
+# about as many numbers as two had before.
+#
+# ### Exercise 20.2 · `swiglu_units`
+# ●○○ easy · 4 minutes · 1 point
+#
+# The feed-forward network of lesson 09 has two matrices, each with d_model · d_ff numbers. The
+# network that you write next has three. With how many hidden units do three matrices have as many
+# numbers as two had with `d_ff`? With 2/3 of them. This need not be a whole number, and hardware
+# likes multiples of 64 or 256: so give the smallest multiple of `multiple` that is not below
+# 2/3 · d_ff.
+#
+# <details><summary>Hint 1 · rounding up</summary>
+#
+# How many times does `multiple` go into 2/3 · d_ff, rounded up? `math.ceil` rounds up, and so
+# does `-(-a // b)` with whole numbers, without rounding errors.
+# </details>
+# <details><summary>Hint 2 · by hand</summary>
+#
+# d_ff = 100, multiple = 16: 2/3 of 100 is 66.67, which is 4.17 times 16. So 5 · 16 = 80.
+# </details>
+
+# %% exercise="swiglu_units"
+from attention.modern_decoder import swiglu_units
+
+# %% check="swiglu_units" points=1
+check.swiglu_units(swiglu_units)
+
+# %% [markdown]
+# ### Exercise 20.3 · `SwiGLU`
+# ●○○ easy · 5 minutes · 1 point
+#
+# Two linear layers read the same vector. What `W_gate` gives goes through a silu,
+# silu(z) = z · sigmoid(z), and is multiplied, number by number, with what `W_up` gives. `W_down`
+# brings the product back to d_model numbers:
+#
+# $$\mathrm{SwiGLU}(x) =
+# W_\text{down}\big(\mathrm{silu}(W_\text{gate}\,x) \cdot W_\text{up}\,x\big)$$
+#
+# All three are linear layers without bias, and have these names, since published weights have a
+# place for each.
+#
+# <details><summary>Hint 1 · the functions</summary>
+#
+# `nn.Linear(features_in, features_out, bias=False)`, and `F.silu`.
+# </details>
+# <details><summary>Hint 2 · the shapes</summary>
+#
+# (..., d_model) becomes (..., d_ff) twice. The product of the two is (..., d_ff) again.
+# </details>
+
+# %% exercise="SwiGLU"
+from attention.modern_decoder import SwiGLU
+
+# %% check="SwiGLU" points=1
+check.SwiGLU(SwiGLU)
+
+# %% demo=true
+experiments.draw_gate(SwiGLU)
+
+# %% [markdown]
+# *One hidden unit of your SwiGLU against what its gate reads, where the other matrix gives 2, 1
+# and −1.* On the left the gate is shut. On the right what comes out is what `W_up` gives, times
+# what the gate reads: the unit is a product of two functions of x, which no layer with ReLU
+# computes.
+#
+# ## Attention
+# Three changes concern the scores.
+#
+# **Grouped queries.** In lesson 13 you kept keys and values to write faster. For long texts this
+# cache becomes larger than the model. So several heads of queries share one head of keys and
+# values.
+#
+# **Query-key norm.** Nothing keeps the weights of W_q and W_k from growing during training. Then
+# scores grow, the softmax picks one key, and its gradient vanishes (lesson 05). Each query and
+# each key goes through an RMSNorm, so that the score depends on their direction, and on one
+# learned scale for each feature.
+#
+# **A sliding window.** A position sees only the last w positions. In the next layer it sees
+# positions which have themselves seen w positions, so what is further away can still arrive.
+#
+# And two things belong together: a **cache** and **rotary positions**. A score depends on the
+# difference of two positions alone. So it does not matter where you begin to count: for a past of
+# which only the end was kept, you may count from the oldest key that is there.
+#
+# ### Exercise 20.4 · `ModernAttention`
+# ●●○ medium · 20 minutes · 4 points
+#
+# In stages, each earned by itself: shared heads, turned (1), norms of queries and keys (1), a
+# window (1), a past and padding (1). Begin with the first, run the check, and go on from there.
+#
+# - **Shared heads, turned.** There are `n_heads` heads of queries and `n_kv_heads` of keys and
+#   values. Neighbouring query heads share one: with 6 and 2, the query heads 0, 1 and 2 use head
+#   0 of keys and values: `W_k` and `W_v` give n_kv_heads · d_head numbers. Queries and keys are
+#   turned by their positions, with `rotary` of lesson 08; values are not. (`rotary` wants
+#   positions in float32 or float64, whatever x is.) Each position looks at itself and at what
+#   came before it, never at what comes later.
+# - **Norms of queries and keys.** With `qk_norm=True` each query and each key, head by head, goes
+#   through `norm_q` or `norm_k` before it is turned. (Without it, both are `nn.Identity`.)
+# - **A window.** With a `window`, a position sees only the last `window` positions, itself
+#   included.
+# - **A past and padding.** `past` holds the keys and values of P earlier positions. The new ones
+#   come behind them: the first new position is number P, sees all P before it, and the pair that
+#   you return holds both; with a window, only the last `window` positions of both, since nobody
+#   will ask for older ones. Keys are kept as they are *before* they are turned, but behind their
+#   norm, and all are kept before they are shared: `n_kv_heads` heads. `real` says which tokens so
+#   far are no padding, the new ones included; nobody may look at padding. What comes out at
+#   padding does not matter, as long as it is a number: NaN would spread to the next layer. If a
+#   window has cut off the past, the oldest columns of `real` belong to positions that are gone.
+#
+# <details><summary>Hint 1 · the tools</summary>
+#
+# `split_heads`, `share_heads` and `merge_heads` of lesson 07, `rotary` of lesson 08,
+# `masked_attention` of lesson 06. In which order do you need them?
+# </details>
+# <details><summary>Hint 2 · the shapes</summary>
+#
+# Queries are (B, H, T, d_head), keys and values (B, H_kv, P + T, d_head), both (B, H, P + T,
+# d_head) once they are shared. The mask is (T, P + T): the queries are the last T positions. With
+# `real` it is (B, 1, T, P + T).
+# </details>
+# <details><summary>Hint 3 · the mask</summary>
+#
+# Number all P + T positions. How far does key j lie before query i? That is i − j. Allowed is
+# what is not below 0 and, with a window, below `window`.
+# </details>
+# <details><summary>Hint 4 · pseudocode</summary>
+#
+# ```
+# q, k, v = project x, split into heads; norm q and k
+# if there is a past: put it in front of k and of v, along the axis of positions
+# turn q by the last T positions, k by all of them, under a new name
+# share keys and values, attend under the mask, merge, W_o
+# return this, and the pair of k as it was before it was turned, and v
+# ```
+# </details>
+# <details><summary>Hint 5 · I get “RuntimeError: The size of tensor a … must match”</summary>
+#
+# With a past there are more keys than queries: T queries, P + T keys. A mask made for T × T does
+# not fit, and `rotary` wants as many positions as there are vectors.
+# </details>
+
+# %% exercise="ModernAttention"
+from attention.modern_decoder import ModernAttention
+
+# %% check="ModernAttention" points=4
+check.ModernAttention(ModernAttention)
+
+# %% [markdown]
+# ### Predict first
+# Multiply W_q and W_k of an untrained attention by 8 each. A query sees 33 to 64 keys. Without
+# query-key norm, how large is a query's largest weight then, on average?
+
+# %%
+prediction = None  # from 0 to 1; None skips this
+
+# %% demo=true
+largest = experiments.show_loud(ModernAttention)
+compare(prediction, largest, "the largest weight, without query-key norm")
+
+# %% [markdown]
+# *The largest weight of a query, the mean over queries and heads.* Multiplied by 8 each, the
+# scores grow 64 times, and nearly all weight lies on one key. With the norms nothing changes at
+# all, though the scores begin larger: the norms give every query and key the length √d_head.
+# Henry et al. (2020) proposed this for translation with little data. Dehghani et al. (2023)
+# needed it for a vision Transformer with 22 billion parameters: without it, the scores grew until
+# the training diverged.
+#
+# ## The layer and the model
+#
+# ### Exercise 20.5 · `ModernDecoderLayer`
+# ●○○ easy · 5 minutes · 1 point
+#
+# A layer is pre-norm, as in lesson 09. The attention reads what `norm_1` makes of x, and what it
+# gives is added to x. The feed-forward network reads what `norm_2` makes of the sum, and what it
+# gives is added to the sum. `past` and `real` are for the attention, and the pair that it returns
+# is returned with the result.
+#
+# The check puts other parts in the places of your attention and your SwiGLU, so that a mistake in
+# them costs nothing here.
+#
+# <details><summary>Hint 1 · the idea</summary>
+#
+# The attention gives two things: an update of x, and the pair. Only the update is added.
+# </details>
+# <details><summary>Hint 2 · pseudocode</summary>
+#
+# ```
+# update, pair = attention of norm_1 of x, with past and real
+# x = x + update
+# x = x + feed-forward of norm_2 of x
+# return x, pair
+# ```
+# </details>
+# <details><summary>Hint 3 · I get “TypeError: unsupported operand type(s) for +”</summary>
+#
+# The attention returns a tuple of two. Take it apart before you add.
+# </details>
+
+# %% exercise="ModernDecoderLayer"
+from attention.modern_decoder import ModernDecoderLayer
+
+# %% check="ModernDecoderLayer" points=1
+check.ModernDecoderLayer(ModernDecoderLayer)
+
+# %% [markdown]
+# ### Exercise 20.6 · `ModernDecoder`
+# ●●○ medium · 10 minutes · 3 points
+#
+# In stages, each earned by itself: scores (1), with a past (1), padding (1).
+#
+# - **Scores.** Each token becomes its row of the table `embedding`, as it is: nothing is
+#   multiplied by √d_model, and no positions are added. The layers follow one another, then
+#   `norm`. The score of a token is the dot product of the result with that token's row of the
+#   same table, so there is no other matrix.
+# - **With a past.** Each layer has a past of its own: the list holds one pair for each layer, in
+#   their order. Return the list of the pairs that the layers give.
+# - **Padding.** Every layer is told which tokens are `real`.
+#
+# The check puts other layers in the places of yours, so that a mistake in them costs nothing
+# here.
+#
+# <details><summary>Hint 1 · the shapes</summary>
+#
+# `self.embedding.weight` is (vocab_size, d_model), the vectors behind the norm are (B, T,
+# d_model), and the scores should be (B, T, vocab_size).
+# </details>
+# <details><summary>Hint 2 · one past for each layer</summary>
+#
+# `enumerate(self.layers)` also gives a layer's number. Without a past, each layer gets None.
+# </details>
+# <details><summary>Hint 3 · pseudocode</summary>
+#
+# ```
+# x = rows of the tokens
+# for each layer, with its number:
+#     x, pair = layer of x, with its own pair of the past, if there is any, and real
+#     keep the pair in a list
+# return norm of x times the table, and the list
+# ```
+# </details>
+
+# %% exercise="ModernDecoder"
+from attention.modern_decoder import ModernDecoder
+
+# %% check="ModernDecoder" points=3
+check.ModernDecoder(ModernDecoder)
+
+# %% [markdown]
+# Does it learn? Your decoder reads three novels of Jane Austen, in the tokens of lesson 15.
+
+# %% demo=true
+_ = experiments.learn_briefly(ModernDecoder)
+
+# %% [markdown]
+# *Loss of your ModernDecoder in its first training steps, in nats a token; guessing evenly among
+# 1 024 tokens costs 6.93.* It begins above that, since random scores are worse than even ones.
+#
+# ## The same numbers as Llama
+# Is this what the published models compute? You can know: give your model their weights, and
+# compare the scores. One thing stands in the way.
+#
+# ### Exercise 20.7 · `pair_up`
+# ●●○ medium · 5 minutes · 1 point
+#
+# Lesson 08 turns neighbours together: features 0 and 1, 2 and 3, and so on. The code that many
+# models are published with turns feature i of a head together with feature i + d_head / 2. Which
+# features form a pair makes no difference to a model that is trained so. But published weights
+# were trained for the second order. Bring their rows into the first, in each head by itself: the
+# rows 0, d_head / 2, 1, d_head / 2 + 1, and so on.
+#
+# <details><summary>Hint 1 · the idea</summary>
+#
+# Cut the rows into heads, and each head into two halves. Then exchange two axes, as in
+# `split_heads`, and put all rows below one another again.
+# </details>
+# <details><summary>Hint 2 · the shapes</summary>
+#
+# (H · d_head, d_model) → (H, 2, d_head / 2, d_model) → (H, d_head / 2, 2, d_model) → (H · d_head,
+# d_model)
+# </details>
+
+# %% exercise="pair_up"
+from attention.modern_decoder import pair_up
+
+# %% check="pair_up" points=1
+check.pair_up(pair_up)
+
+# %% [markdown]
+# ### Exercise 20.8 · `break_pair_up` · Break this answer
+# ●○○ easy · 4 minutes · 1 point
+#
+# A classmate has tried this answer with a small weight, and it was right.
+
+# %% broken="pairs_over_all_heads"
+from autograder.mistakes.modern_decoder import pairs_over_all_heads
+
+# %% [markdown]
+# Write a function without arguments that returns an input `(weight, n_heads)` on which it is
+# wrong.
+#
+# <details><summary>Hint 1 · where to look</summary>
+#
+# This answer halves something else than a head. For which `n_heads` is that the same?
+# </details>
+# <details><summary>Hint 2 · a weight in which a wrong order shows</summary>
+#
+# Rows that are alike can be exchanged without a trace. Number them:
+# `torch.arange(8.0).view(8, 1)`.
+# </details>
+
+# %% exercise="break_pair_up"
+from attention.modern_decoder import break_pair_up
+
+# %% check="break_pair_up" points=1
+check.break_pair_up(break_pair_up)
+
+# %% [markdown]
+# Now three models of the library transformers, with random weights: a Llama, a Qwen 3, which has
+# query-key norms, and a Mistral with a window of 4. What transformers makes of 11 tokens is
+# stored. Your decoder gets the same weights, once in the order that you made, and once as they
+# are.
+
+# %% demo=true
+_ = experiments.compare_with_transformers(ModernDecoder, pair_up)
+
+# %% [markdown]
+# In the right order your decoder agrees to the last digits of float32. In the published order the
+# weights load without an error, every shape fits, and the scores are wrong. A larger Llama
+# differs from yours in its sizes, not in what it computes; later ones also turn more slowly, with
+# a base above 10 000.
+#
+# ## What does each change bring?
+# Now the experiment that such lists leave out. The start is the decoder of 2017: post-norm, with
+# LayerNorms and biases, ReLU, added sines, four heads, tied tables. It has 2 layers and d_model =
+# 128, as in lesson 15. One change is made at a time, then all of them but the window, which has
+# 32 positions. Kept are:
+# - the data: 600 steps, each on 8 passages of 128 tokens of three novels, the same ones in the
+#   same order;
+# - the parameters: where a change takes or frees some, the feed-forward network gets narrower or
+#   wider, so that all have 0.53 million, to 0.2 %;
+# - the care: for each change, the learning rate is chosen from three, by the loss on another
+#   novel (*Northanger Abbey*) with one seed; where the largest was best, a fourth, twice as
+#   large, was tried, and was worse. What is shown was measured on a novel for which nothing was
+#   chosen, *Persuasion*.
+#
+# ### Predict first
+# Eight changes are made alone. How many of them give a lower loss than the decoder of 2017 *with
+# every one of three seeds*, after the same number of steps?
+
+# %%
+prediction = None  # a number from 0 to 8; None skips this
+
+# %% demo=true
+better = experiments.draw_changes()
+compare(prediction, better, "changes that alone lower the loss with every seed")
+
+# %% [markdown]
+# *Bits a character of* Persuasion: *a dot for each seed, a stroke for the median; the grey line
+# is the decoder of 2017. Left: after 600 steps; “small start”, at 3.02 bits, lies outside. Right:
+# three of them, each stopped after the processor time that 2017 needs for 600 steps.*
+#
+# Two of the eight lower the loss with every seed: **rotary positions**, by 0.14 bits, and
+# pre-norm, by 0.04. The other six do not beat 2017 with every seed, and SwiGLU is worse with two
+# of three, while Shazeer (2020) found it better in a model of 220 million parameters. All changes
+# but the window together save 0.21 bits, more than any one of them. With them the decoder takes a
+# rate of 0.008; the one of 2017 learned hardly anything at that rate (2.93 bits). “All” differs
+# in one thing more: its table is not multiplied by √d_model.
+#
+# Is it the turning that helps, or the absence of the sines? The row *no positions* leaves the
+# sines out and puts nothing in their place: the loss is as before. So the sines bring nothing in
+# 600 steps, and turning does.
+#
+# One thing stands in no such list: how the weights begin. The table of 2017 begins with a
+# standard deviation of 1/√d_model, here 0.09, and is multiplied by √d_model. In *small start* it
+# begins with 0.02, as in GPT-2 and Llama, and is not multiplied. Then the decoder of 2017 gets
+# stuck at the frequencies of the tokens, and one with all changes needs 2.23 bits, more than
+# without any. With d_model = 4096, 1/√d_model is 0.016: there, 0.02 is nearly the same. Whoever
+# compares two models has to ask how both of them begin.
+#
+# What do the changes cost? With all of them a step takes 1.2 times as long on the processor on
+# which this was measured. In the same time the decoder takes 494 steps in place of 600, and still
+# needs 0.15 bits less than that of 2017.
+#
+# ### Longer than in training
+# All models learned from passages of 128 tokens. What happens at places where they have never
+# been?
+
+# %% demo=true
+_ = experiments.draw_long()
+
+# %% [markdown]
+# *Bits a token at three stretches of a text that is read in pieces of 512 tokens; the median of
+# the seeds, which are the small dots.* Later tokens have more text before them, and yet nobody
+# predicts them better. Without any positions the loss stays nearly the same, 0.06 to 0.08 bits
+# more at the end. With rotary positions alone it begins lower, but it rises most, by 0.38 to
+# 0.48, and ends where the decoder without positions is: the features that turn slowly come to
+# angles which they never had in training. With all of them but the window it rises by about 0.2.
+# None of the changes makes a model use texts longer than those that it learned from; published
+# ones are trained further on long texts.
+#
+# ## Writing with a cache
+#
+# ### Exercise 20.9 · `generate_with_cache`
+# ●●○ medium · 12 minutes · 2 points
+#
+# Let a model go on writing. It is called as `model(tokens, past, real)` and returns the scores of
+# what follows each of these tokens, and the past for the next call. Read each token once: first
+# the whole prompt, then only what was just written, each time with the past.
+#
+# Prompts may have different lengths; the shorter ones are filled up with PAD *in front*, so that
+# all of them end in the same column. `real` is True where a token is no padding, for all tokens
+# so far, those of this call included. What is written counts as real, whatever it is.
+#
+# A row ends with its EOS, which is kept; behind it stands PAD only. Stop when every row has
+# ended, or after `max_length` new tokens. `choose` gets the scores behind the last token, one row
+# for each text.
+#
+# The check brings a small model of its own. It complains if a token is read a second time.
+#
+# <details><summary>Hint 1 · the idea</summary>
+#
+# Keep five things: what is to be read next, the past, `real`, the tokens written so far, and
+# which rows have ended. Which of them does a step change?
+# </details>
+# <details><summary>Hint 2 · the shapes</summary>
+#
+# `scores[:, -1]` is (B, vocab_size), and what is chosen (B,). As the next tokens to be read it is
+# (B, 1). `real` grows by one column at each step.
+# </details>
+# <details><summary>Hint 3 · pseudocode</summary>
+#
+# ```
+# read the prompt; no past; nobody has ended
+# while there is room, and not everybody has ended:
+#     scores, past = model of what is to be read, the past, real
+#     choose by the scores behind the last token; PAD for those who have ended
+#     keep it; whoever has chosen EOS has ended
+#     read next: what was chosen; real gets one more column
+# return what was chosen, column by column
+# ```
+# </details>
+
+# %% exercise="generate_with_cache"
+from attention.modern_decoder import generate_with_cache
+
+# %% check="generate_with_cache" points=2
+check.generate_with_cache(generate_with_cache)
+
+# %% demo=true
+_ = experiments.time_writing(ModernDecoder, generate, generate_with_cache)
+
+# %% [markdown]
+# *Processor time for the same tokens, with lesson 15's `generate`, which reads the whole text
+# again for each token, and with your cache.* Without it each token costs as much as all before it
+# together.
+#
+# A larger decoder ships with the course: 3 layers, trained for 3 000 steps on the three novels.
+# In your pieces it goes on with a text:
+
+# %% demo=true
+experiments.write_on("It is a truth", ModernDecoder, generate_with_cache)
+
+# %% [markdown]
+# In a clone of the course, `make glass` writes [a page](../../book/_build/html/writer.html) in
+# which it writes before your eyes, and shows for each token what else it might have written.
+#
+# ## What the cache takes
+#
+# ### Exercise 20.10 · `cache_bytes`
+# ●○○ easy · 4 minutes · 1 point
+#
+# What does the cache of one text take? In each layer, for each position that is kept, a key and a
+# value in each of the `n_kv_heads` heads, of `d_head` numbers each. With a `window`, no more than
+# `window` positions are kept; a shorter text has fewer.
+#
+# <details><summary>Hint 1 · the idea</summary>
+#
+# Count the numbers first: which counts are multiplied? Then the bytes of a number.
+# </details>
+
+# %% exercise="cache_bytes"
+from attention.modern_decoder import cache_bytes
+
+# %% check="cache_bytes" points=1
+check.cache_bytes(cache_bytes)
+
+# %% demo=true
+experiments.draw_caches(cache_bytes)
+
+# %% [markdown]
+# *Bytes of keys and values for one text against its length, in 16 bits, by your function with the
+# published sizes.* Llama 2 keeps half a mebibyte for each token. Llama 3, with a quarter of the
+# heads of keys and values, keeps a quarter of that. With its window, Mistral never keeps more
+# than half a gibibyte for one text. GPT-3, with 96 layers and a head of keys for each of its 96
+# heads of queries, would keep 36 GiB for 8 192 tokens. That is the reason for grouped queries and
+# windows: not a lower loss, but how many texts fit on a GPU at once.
+#
+# ## Limits
+# - Everything here was trained for a minute, at half a million parameters. What a change brings
+#   at 7 billion need not be what it brings here, and the reasons given for it often concern size:
+#   stability in long trainings, and memory.
+# - The changes were made alone and all together, not in pairs. Two that help alone may help no
+#   more together.
+# - Rates were chosen from three or four; everything else about the training is the same for all.
+#   That of SwiGLU alone was the smallest tried, so a smaller one might help it.
+#
+# ## Something of your own
+# Look up the settings of a language model that was published this year, in its `config.json`.
+# Make the table of this lesson's beginning for it: which line do you know, which is new? Or train
+# a ModernDecoder on a text of your own, and let it write (in a clone of the course):
+#
+# ```sh
+# python -m attention.train text notes.md
+# python -m attention.write runs/text --prompt "In the beginning"
+# ```
+#
+# Show what it writes at two temperatures, and the smallest change that made it better.
+
+# %%
+# Your own experiment. It is handed in with the notebook, and not graded.
+
+# %% [markdown]
+# ## Summary
+# Today's decoder has the plan of 2017 and other parts in it. At half a million parameters, two of
+# eight changes lowered the loss by themselves, rotary positions most, and all but the window
+# together did better than any alone. Grouped queries and windows have their reason elsewhere, in
+# the bytes of the cache, and query-key norms in long trainings of large models. How the table
+# began made a larger difference than most of the changes.
+#
+# ## The whole course in a few sentences
+# You began with a weighted average of examples, whose weights came from a similarity. Query, key
+# and value became three learned views of a token, scores were divided by √d and masked, and
+# several heads did this side by side: that is attention. Positions, residuals and norms turned it
+# into a deep model. Training and decoding turned this into a translator, a language model and a
+# classifier of images. Your layers ran a model that others had trained, and now you can read, and
+# build, what is trained today.
+#
+# **Where to go next.** Train a model on your own sentences, with `python -m attention.train`.
+# Read a paper from the lists of this course beside your code. Write the tiles of lesson 18 as one
+# kernel, in Triton on a GPU. And when you read of a result, ask: compared with what, and over how
+# many seeds?
+#
+# ## Open questions
+# No points, no check.
+# 1. Padding stands in front of the shorter prompts, so their first token has another place than
+#    that of the others. Why does this not matter here, when it would with added sines?
+# 2. With a window of 32 and 2 layers, how far back can a token influence what is written?
+# 3. A Llama file gives the features of a head in halves, you turn them in pairs. Why need W_v and
+#    W_o not be reordered?
+
+# %% [markdown] answer=true
+# <details><summary>Answers</summary>
+#
+# 1. A score depends on the difference of two positions, and padding in front moves all tokens of
+#    a text alike.
+# 2. By 62 places: each layer brings what lies up to 31 places before.
+# 3. Only queries and keys are turned. Their features meet in a dot product, where the order does
+#    not count as long as both have the same one.
+#
+# </details>
+
+# %% [markdown]
+# ## ★ Muon: a step for matrices
+# AdamW divides each entry of the gradient by its own typical size. But a weight of a layer is a
+# matrix. Its gradient often has few large singular values: the step goes far in few directions,
+# and hardly moves in all others. **Muon** (Jordan et al., 2024) makes all singular values of a
+# step about 1 before it takes it. The table of the embedding and the norms are no such matrices,
+# so AdamW goes on with those.
+#
+# An SVD would give U and V, and their product is what is wanted. Products of matrices give nearly
+# the same, and run fast on a GPU.
+#
+# ### Exercise 20.11 · `newton_schulz` ★
+# ●●○ medium · 8 minutes · 1 point
+#
+# Every matrix is a product U S Vᵀ, where S holds its singular values. Bring them all near 1, and
+# keep U and V as they are, without ever computing them. If X = U S Vᵀ, then (X Xᵀ) X = U S³ Vᵀ:
+# so products of X with itself change the singular values alone.
+#
+# First divide the matrix by its Frobenius norm, the root of the sum of the squares of all its
+# numbers, to which 1e-7 is added: then no singular value is above 1. Then, `steps` times, make X
+# into
+#
+# $$a X + b\,(X X^\top) X + c\,(X X^\top)^2 X$$
+#
+# where a, b and c stand in `NEWTON_SCHULZ`:
+
+# %%
+NEWTON_SCHULZ = (3.4445, -4.7750, 2.0315)  # a, b and c of Jordan et al. (2024)
+
+# %% [markdown]
+# <details><summary>Hint 1 · the shapes</summary>
+#
+# X stays (m, n). A = X Xᵀ is (m, m), and its square is a matrix product: `A @ A`, not `A * A`.
+# </details>
+# <details><summary>Hint 2 · the norm</summary>
+#
+# `matrix.norm()` is the Frobenius norm. `torch.linalg.norm(matrix, 2)` is the largest singular
+# value, another number.
+# </details>
+
+# %% exercise="newton_schulz"
+from attention.modern_decoder import newton_schulz
+
+# %% check="newton_schulz" points=1
+check.newton_schulz(newton_schulz)
+
+# %% demo=true
+experiments.draw_newton_schulz(newton_schulz)
+
+# %% [markdown]
+# *Singular values of a random 64 × 64 matrix, largest first, after 0, 1, 2, 3 and 5 steps.* Five
+# steps bring all but the smallest to between about 0.7 and 1.2. The three factors were chosen
+# so that small values grow fast, by 3.4 a step at first, and not so that they come to 1 exactly.
+#
+# ### Exercise 20.12 · `muon_step` ★
+# ●●○ medium · 8 minutes · 1 point
+#
+# Adam treats every number by itself. **Muon** takes a matrix as a matrix: it makes all directions
+# of a step about equally long.
+#
+# 1. The running sum m becomes momentum · m + gradient.
+# 2. Look one step ahead (Nesterov): gradient + momentum · m, with the new m.
+# 3. Hand this to `newton_schulz`, with its 5 steps.
+# 4. Multiply by the root of rows / columns where there are more rows than columns, and by the
+#    learning rate, and take it off the parameter.
+#
+# `weight_decay` shrinks the parameter first, as in AdamW: by learning_rate · weight_decay of
+# itself. All tensors that you return are new.
+#
+# The check puts another function in the place of your `newton_schulz`, so that a mistake in it
+# costs nothing here.
+#
+# <details><summary>Hint 1 · the idea</summary>
+#
+# Four lines: m, the update, the scale, the parameter.
+# </details>
+# <details><summary>Hint 2 · the scale</summary>
+#
+# √max(1, rows / columns) is 1 for a square matrix and for a wide one.
+# </details>
+
+# %% exercise="muon_step"
+from attention.modern_decoder import muon_step
+
+# %% check="muon_step" points=1
+check.muon_step(muon_step)
+
+# %% [markdown]
+# Is it better than AdamW? Both train the decoder with all changes. For both the rate is chosen on
+# *Northanger Abbey*. With Muon, the table and the norms keep AdamW at its own best rate.
+#
+# ### Predict first
+# After the same number of steps, how many bits a character does Muon save?
+
+# %%
+prediction = None  # in bits, negative if it is worse; None skips this
+
+# %% demo=true
+saved = experiments.draw_muon()
+compare(prediction, saved, "bits a character that Muon saves")
+
+# %% [markdown]
+# *Left: bits a character of* Northanger Abbey *against the rate, of AdamW for all weights and of
+# Muon for the matrices, with one seed. Right: on* Persuasion, *three seeds at the best rates.*
+# After the same number of steps nothing can be told apart: 1.94 to 1.97 bits with Muon, 1.95 to
+# 1.98 with AdamW. A step of Muon takes 1.8 times as long here, since Newton–Schulz works on every
+# matrix for a batch of only 1 024 tokens. In the same time AdamW is ahead by far. Jordan et al.
+# (2024) measured a GPT of 124 million parameters, with batches of half a million tokens, for
+# which these products take less than a hundredth of the time; there Muon reached the same loss in
+# fewer steps.
+#
+# ## References
+# - B. Zhang, R. Sennrich (2019). *Root mean square layer normalization.*
+#   [arXiv:1910.07467](https://arxiv.org/abs/1910.07467)
+# - N. Shazeer (2020). *GLU variants improve Transformer.*
+#   [arXiv:2002.05202](https://arxiv.org/abs/2002.05202)
+# - J. Su et al. (2021). *RoFormer: enhanced Transformer with rotary position embedding.*
+#   [arXiv:2104.09864](https://arxiv.org/abs/2104.09864)
+# - J. Ainslie et al. (2023). *GQA: training generalized multi-query Transformer models.*
+#   [arXiv:2305.13245](https://arxiv.org/abs/2305.13245)
+# - A. Henry et al. (2020). *Query-key normalization for Transformers.*
+#   [arXiv:2010.04245](https://arxiv.org/abs/2010.04245)
+# - M. Dehghani et al. (2023). *Scaling vision Transformers to 22 billion parameters.*
+#   [arXiv:2302.05442](https://arxiv.org/abs/2302.05442)
+# - A. Jiang et al. (2023). *Mistral 7B.* [arXiv:2310.06825](https://arxiv.org/abs/2310.06825)
+# - H. Touvron et al. (2023). *LLaMA: open and efficient foundation language models.*
+#   [arXiv:2302.13971](https://arxiv.org/abs/2302.13971)
+# - K. Jordan et al. (2024). *Muon: an optimizer for hidden layers in neural networks.*
+#   [kellerjordan.github.io/posts/muon](https://kellerjordan.github.io/posts/muon/)

@@ -1,0 +1,75 @@
+"""Published decoders in lesson 20: the logits of transformers, or a sentence that says why not."""
+
+import pytest
+import torch
+
+from attention.modern_decoder import ModernDecoder, pair_up
+from attention.provided.data.tokens import PAD
+from attention.provided.models.decoders import llama
+
+CLOSE = 1e-5
+
+
+def loaded(kind):
+    stored = llama.stored(kind)
+    return llama.load_llama(ModernDecoder(**stored.sizes), stored.weights, pair_up), stored
+
+
+@pytest.mark.parametrize("side", llama.PADDING)
+@pytest.mark.parametrize("kind", llama.KINDS)
+@torch.no_grad()
+def test_the_logits_are_those_of_transformers(kind, side):
+    model, stored = loaded(kind)
+    ids = stored.ids[side]
+    real = ids != PAD
+    scores, _ = model(ids, None, None if side == "none" else real)
+    assert (scores - stored.logits[side])[real].abs().max() < CLOSE
+
+
+@pytest.mark.parametrize("side", llama.PADDING)
+@pytest.mark.parametrize("kind", llama.KINDS)
+@torch.no_grad()
+def test_so_they_are_where_a_text_is_read_in_pieces(kind, side):
+    model, stored = loaded(kind)
+    ids = stored.ids[side]
+    past, scores, read = None, [], 0
+    for piece in ids.split([5, 1, 3, 1, 1], dim=1):
+        read += piece.shape[1]
+        some, past = model(piece, past, (ids != PAD)[:, :read])
+        scores.append(some)
+    far = torch.cat(scores, dim=1) - stored.logits[side]
+    assert far[ids != PAD].abs().max() < CLOSE
+
+
+def test_the_three_kinds_differ_and_each_part_of_the_answer_is_felt():
+    logits = {kind: llama.stored(kind).logits["none"] for kind in llama.KINDS}
+    assert (logits["llama"] - logits["qwen3"]).abs().max() > 0.1
+    far = (logits["llama"] - logits["mistral"]).abs().amax(dim=(0, 2))  # (T,)
+    assert far[:4].max() < CLOSE < 0.01 < far[4]  # the first position that no longer sees all
+    stored = llama.stored("llama")
+    unpaired = llama.load_llama(ModernDecoder(**stored.sizes), stored.weights, lambda w, _: w)
+    assert (unpaired(stored.ids["none"])[0] - logits["llama"]).abs().max() > 0.1
+
+
+def test_a_table_that_the_file_has_twice_is_taken_once():
+    stored = llama.stored("llama")
+    model = ModernDecoder(**stored.sizes)
+    table = stored.weights[llama.TABLE]
+    llama.load_llama(model, stored.weights | {llama.TIED: table.clone()}, pair_up)
+    assert torch.equal(model.embedding.weight, table)
+    with pytest.raises(ValueError, match=r"lm_head\.weight is not model\.embed_tokens\.weight"):
+        llama.load_llama(model, stored.weights | {llama.TIED: table + 1}, pair_up)
+
+
+def test_what_does_not_fit_is_refused_by_its_name():
+    stored = llama.stored("qwen3")
+    plain = ModernDecoder(**llama.stored("llama").sizes)
+    with pytest.raises(ValueError, match=r"has no place for layers\.0\.attention\.norm_\w\.weight"):
+        llama.load_llama(plain, stored.weights, pair_up)
+    few = {name: w for name, w in stored.weights.items() if name != "model.norm.weight"}
+    model = ModernDecoder(**stored.sizes)
+    with pytest.raises(ValueError, match=r"the file has no norm\.weight"):
+        llama.load_llama(model, few, pair_up)
+    other = stored.weights | {"model.norm.weight": torch.ones(5)}
+    with pytest.raises(ValueError, match=r"norm\.weight is \(5,\) in the file, and \(24,\)"):
+        llama.load_llama(model, other, pair_up)
